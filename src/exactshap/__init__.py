@@ -1,0 +1,55 @@
+"""Exact Shapley values wherever a model has structure, honest estimates with error bars where it has none."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+__version__ = "0.1.0.dev0"
+
+_PUBLIC = {
+    "Explainer": "exactshap.explainer",
+    "Explanation": "exactshap.explanation",
+    "HSICSelector": "exactshap.estimators",
+    "RKHSWeightingRegressor": "exactshap.estimators",
+    "ShapleyKernelRidge": "exactshap.estimators",
+    "decompose_hsic": "exactshap.decompose",
+    "decompose_mmd": "exactshap.decompose",
+    "decompose_r2": "exactshap.decompose",
+    "explain": "exactshap.explainer",
+    "show_versions": "exactshap.versions",
+    "solve": "exactshap.solvers",
+}
+
+__all__ = [
+    "Explainer",
+    "Explanation",
+    "HSICSelector",
+    "RKHSWeightingRegressor",
+    "ShapleyKernelRidge",
+    "__version__",
+    "decompose_hsic",
+    "decompose_mmd",
+    "decompose_r2",
+    "explain",
+    "show_versions",
+    "solve",
+]
+
+if TYPE_CHECKING:
+    from exactshap.explainer import Explainer, explain
+    from exactshap.explanation import Explanation
+    from exactshap.solvers import solve
+    from exactshap.versions import show_versions
+
+
+def __getattr__(name: str) -> Any:
+    """Import public names on first use, so that ``import exactshap`` costs next to nothing."""
+    import importlib
+
+    if name in _PUBLIC:
+        return getattr(importlib.import_module(_PUBLIC[name]), name)
+    raise AttributeError(f"module 'exactshap' has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

@@ -1,0 +1,93 @@
+"""Everything exactshap raises, and the three-sentence form of its messages.
+
+Every message says what was wrong, what was got, and what to do, in that order. "Your input" (:class:`InputError` and its
+relatives) and "our bug or an inexact result" (:class:`ExactnessError`) are different classes. Each class subclasses the
+builtin that fits, so that ``except ValueError`` keeps working.
+"""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterable
+
+__all__ = [
+    "BudgetError",
+    "ExactnessError",
+    "ExactshapError",
+    "ExplanationWarning",
+    "InputError",
+    "InputTypeError",
+    "MissingDependencyError",
+    "ModelFormatError",
+    "UnknownNameError",
+    "UnsupportedModelError",
+    "UnsupportedStructureError",
+    "did_you_mean",
+    "message",
+]
+
+
+class ExactshapError(Exception):
+    """Be the base of every error that exactshap raises on purpose."""
+
+
+class InputError(ExactshapError, ValueError):
+    """A value that the caller passed cannot be used."""
+
+
+class InputTypeError(ExactshapError, TypeError):
+    """An object of the wrong type was passed."""
+
+
+class UnknownNameError(InputError):
+    """A name (index, value function, column, output) is not known."""
+
+
+class UnsupportedModelError(ExactshapError, TypeError):
+    """No reader knows this type of model."""
+
+
+class UnsupportedStructureError(ExactshapError, NotImplementedError):
+    """The model is known, but this part of it has no exact form."""
+
+
+class ModelFormatError(ExactshapError, ValueError):
+    """A model file or dump is malformed, truncated or newer than this version knows."""
+
+
+class ExactnessError(ExactshapError, ArithmeticError):
+    """A residual is above its derived tolerance: the result must not be trusted."""
+
+
+class BudgetError(ExactshapError, MemoryError):
+    """The request was forecast not to fit in time or memory and was refused before allocation."""
+
+
+class MissingDependencyError(ExactshapError, ImportError):
+    """An optional library is needed for this call and is not installed."""
+
+
+class ExplanationWarning(UserWarning):
+    """Something about an explanation deserves attention, though no number is wrong."""
+
+
+def message(what: str, got: str = "", do: str = "") -> str:
+    """Join what was wrong, what was got and what to do into one message.
+
+    >>> message("The 'order' parameter must be at least 1", "Got 0", "Pass order=1")
+    "The 'order' parameter must be at least 1. Got 0. Pass order=1."
+    """
+    sentences = (part.strip() for part in (what, got, do))
+    return " ".join(part if part.endswith((".", "?", "!", ")")) else f"{part}." for part in sentences if part)
+
+
+def did_you_mean(name: str, known: Iterable[str]) -> str:
+    """Return a sentence that names the closest known name and lists them all.
+
+    >>> did_you_mean("shaply", ["shapley", "banzhaf"])
+    "Did you mean 'shapley'? Available: 'shapley', 'banzhaf'."
+    """
+    names = list(known)
+    close = difflib.get_close_matches(str(name).lower(), names, n=1)
+    hint = f"Did you mean {close[0]!r}? " if close else ""
+    return f"{hint}Available: {', '.join(repr(item) for item in names)}."

@@ -1,0 +1,226 @@
+"""The border: whatever table comes in becomes a :class:`Table`; nothing else in the package knows pandas or polars."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from exactshap.errors import InputError, InputTypeError, UnknownNameError, message
+
+__all__ = ["Table", "as_table", "check_columns"]
+
+
+@dataclass(frozen=True, eq=False)
+class Table:
+    """Rows as the user passed them (``native``: a DataFrame or an ndarray), with what readers need to know about them.
+
+    ``names`` is None for arrays. Use :meth:`numeric` for a float64 array, :meth:`take` for rows, :meth:`hybrid` for
+    hand-masked rows. ``native`` goes to the model's own ``predict`` untouched.
+    """
+
+    native: Any
+    names: tuple[str, ...] | None
+    n_rows: int
+    n_columns: int
+
+    @property
+    def is_frame(self) -> bool:
+        return self.names is not None
+
+    def take(self, rows: Any) -> Table:
+        """Return the rows of a slice or an integer array, in the same kind of container."""
+        rows = np.arange(self.n_rows)[rows] if isinstance(rows, slice) else np.asarray(rows)
+        native = self.native[rows] if not self.is_frame else _narwhals().from_native(self.native, eager_only=True)[rows.tolist(), :].to_native()
+        return Table(native, self.names, len(rows), self.n_columns)
+
+    def select(self, columns: Sequence[int]) -> Table:
+        """Return some columns, in the given order."""
+        if not self.is_frame:
+            native = self.native[:, list(columns)]
+            return Table(native, None, self.n_rows, len(columns))
+        names = tuple(self.names[j] for j in columns)  # type: ignore[index]
+        native = _narwhals().from_native(self.native, eager_only=True).select(list(names)).to_native()
+        return Table(native, names, self.n_rows, len(names))
+
+    def column(self, j: int) -> np.ndarray:
+        """Return one column as a one-dimensional array, of whatever dtype it has."""
+        if not self.is_frame:
+            return np.asarray(self.native[:, j])
+        return _narwhals().from_native(self.native, eager_only=True)[self.names[j]].to_numpy()  # type: ignore[index]
+
+    def numeric(self, *, what: str = "X") -> np.ndarray:
+        """Return a float64 array of shape (n_rows, n_columns); NaN stays, text and dates are refused by column."""
+        if not self.is_frame:
+            return _numeric_array(self.native, what)
+        columns = [_numeric_column(self._series(j), what) for j in range(self.n_columns)]
+        return np.stack(columns, axis=1) if columns else np.empty((self.n_rows, 0))
+
+    def _series(self, j: int) -> Any:
+        return _narwhals().from_native(self.native, eager_only=True)[self.names[j]]  # type: ignore[index]
+
+    def label(self, j: int) -> str:
+        """Return how to name column ``j`` in a message."""
+        return f"column {self.names[j]!r}" if self.names is not None else f"column {j}"
+
+    def hybrid(self, other: Table, mask: np.ndarray) -> Table:
+        """Return rows that take the columns where ``mask`` (n_columns,) is True from here and the rest from ``other``.
+
+        Both tables need the same number of rows. The result is of the same kind as this table.
+        """
+        mask = np.asarray(mask, bool)
+        if not self.is_frame:
+            native = np.where(mask[None, :], self.native, other.native)
+            return Table(native, None, self.n_rows, self.n_columns)
+        nw = _narwhals()
+        here = nw.from_native(self.native, eager_only=True)
+        there = nw.from_native(other.native, eager_only=True)
+        columns = {name: (here if inside else there)[name].to_numpy() for name, inside in zip(self.names or (), mask, strict=True)}
+        series = [
+            nw.new_series(name, values, dtype=here.schema[name], backend=here.implementation) for name, values in columns.items()
+        ]
+        native = here.select(series[0]).with_columns(*series).to_native() if series else self.native
+        return Table(native, self.names, self.n_rows, self.n_columns)
+
+    def repeat(self, times: int) -> Table:
+        """Return every row ``times`` times in a row: 0, 0, 1, 1, ..."""
+        return self.take(np.repeat(np.arange(self.n_rows), times))
+
+    def tile(self, times: int) -> Table:
+        """Return the whole table ``times`` times: 0, 1, 0, 1, ..."""
+        return self.take(np.tile(np.arange(self.n_rows), times))
+
+
+def _narwhals() -> Any:
+    import narwhals.stable.v2 as nw
+
+    return nw
+
+
+def as_table(data: Any, *, what: str = "X", allow_empty: bool = False) -> Table:
+    """Return ``data`` (array, list of lists, pandas, polars, pyarrow) as a :class:`Table`, or say what is wrong with it."""
+    if isinstance(data, Table):
+        return data
+    if data is None:
+        raise InputTypeError(message(f"`{what}` must be a table", "Got None", "Pass an array of shape (n_rows, n_features) or a DataFrame"))
+    _refuse_sparse(data, what)
+    if hasattr(data, "columns") or hasattr(data, "column_names"):
+        table = _frame_table(data, what)
+    else:
+        table = _array_table(data, what)
+    if table.n_columns == 0:
+        raise InputError(message(f"Found array `{what}` with 0 feature(s) (shape=({table.n_rows}, 0)) while a minimum of 1 is required"))
+    if table.n_rows == 0 and not allow_empty:
+        raise InputError(message(f"Found array `{what}` with 0 sample(s) (shape=(0, {table.n_columns})) while a minimum of 1 is required"))
+    return table
+
+
+def _refuse_sparse(data: Any, what: str) -> None:
+    from scipy import sparse
+
+    if sparse.issparse(data):
+        gib = float(np.prod(data.shape)) * 8 / 2**30
+        raise InputTypeError(message(f"Sparse input is not supported by `{what}`", f"Got {type(data).__name__}", f"Call .toarray() (would need {gib:.2g} GiB)"))
+
+
+def _frame_table(data: Any, what: str) -> Table:
+    nw = _narwhals()
+    try:
+        frame = nw.from_native(data, eager_only=True)
+    except TypeError as error:
+        raise InputTypeError(message(f"`{what}` is not a table that can be read", f"Got {type(data).__name__}: {error}")) from None
+    except Exception as error:  # narwhals' own class for duplicate names; its name differs between versions
+        raise InputError(message(f"`{what}` cannot be read", f"{error}", "Feature names must be unique")) from None
+    names = list(frame.columns)
+    if any(not isinstance(name, str) for name in names):
+        raise InputTypeError(
+            message("Feature names must be strings", f"Got {sorted({type(n).__name__ for n in names})}", "Rename with X.columns = X.columns.astype(str)")
+        )
+    for name in names:
+        if names.count(name) > 1:
+            raise InputError(message(f"Feature names of `{what}` must be unique", f"{name!r} occurs {names.count(name)} times"))
+    return Table(data, tuple(names), frame.shape[0], len(names))
+
+
+def _array_table(data: Any, what: str) -> Table:
+    try:
+        array = np.asarray(data)
+    except ValueError as error:
+        raise InputError(message(f"`{what}` must be a rectangular table", f"{error}")) from None
+    if array.ndim == 1 and array.dtype == object:
+        raise InputError(message(f"`{what}` must be a rectangular table", "Got rows of different lengths"))
+    if array.ndim != 2:
+        hint = "Reshape your data using array.reshape(1, -1) if it is one row" if array.ndim == 1 else "Pass one row per line"
+        raise InputError(message(f"Expected 2D array for `{what}`, got {array.ndim}D array instead", f"Its shape is {array.shape}", hint))
+    return Table(array, None, *array.shape)
+
+
+def _numeric_array(array: np.ndarray, what: str) -> np.ndarray:
+    if array.dtype.kind in "fiub":
+        return _exact_float64(array, what)
+    if array.dtype.kind == "O":
+        columns = [_numeric_object(array[:, j], f"column {j}", what) for j in range(array.shape[1])]
+        return np.stack(columns, axis=1)
+    raise _not_numeric(array.dtype, "its values", what)
+
+
+def _numeric_column(series: Any, what: str) -> np.ndarray:
+    dtype = series.dtype
+    if dtype.is_numeric() or str(dtype) == "Boolean":
+        if dtype.is_integer() and series.null_count() == 0:
+            return _exact_float64(series.to_numpy(), f"{what} column {series.name!r}")
+        values = series.cast(_narwhals().Float64).to_numpy()
+        return np.asarray(values, float)
+    if str(dtype) in ("Object", "Unknown"):
+        return _numeric_object(np.asarray(series.to_numpy(), object), f"column {series.name!r}", what)
+    raise _not_numeric(dtype, f"column {series.name!r}", what)
+
+
+def _numeric_object(values: np.ndarray, where: str, what: str) -> np.ndarray:
+    missing = np.array([v is None or type(v).__name__ == "NAType" for v in values], bool)
+    bad = [v for v, gone in zip(values, missing, strict=True) if not gone and not isinstance(v, (int, float, np.number, np.bool_))]
+    if bad:
+        raise _not_numeric(f"{type(bad[0]).__name__} such as {bad[0]!r}", where, what)
+    return np.where(missing, np.nan, values).astype(float)
+
+
+def _exact_float64(array: np.ndarray, what: str) -> np.ndarray:
+    values = array.astype(np.float64, copy=False)
+    if array.dtype.kind in "iu" and array.dtype.itemsize == 8 and array.size:
+        limit = 2**53
+        if max(abs(int(array.max())), abs(int(array.min()))) > limit and not np.array_equal(values.astype(array.dtype), array):
+            raise InputError(message(f"`{what}` holds integers beyond 2^53 that float64 cannot represent", f"Largest {array.max()}", "Scale or encode them"))
+    return values
+
+
+def _not_numeric(dtype: Any, where: str, what: str) -> Exception:
+    text = str(dtype)
+    if "complex" in text:
+        return InputError(message("Complex data not supported", f"Got dtype {text} in `{what}`"))
+    if any(word in text.lower() for word in ("date", "time", "duration")):
+        return InputTypeError(message(f"In `{what}`, {where} holds dates or times", f"Got {text}", "Convert it to a number, or explain the Pipeline that does"))
+    return InputError(message(f"In `{what}`, {where} holds text or other non-numeric values", f"Got {text}", "Encode it or explain the Pipeline that does"))
+
+
+def check_columns(table: Table, names: Sequence[str] | None, n_features: int, *, owner: str, what: str = "X", align: bool = False) -> Table:
+    """Check a table against the columns a model was fitted with, in scikit-learn's words; reorder only on request."""
+    if table.is_frame and names is not None:
+        wanted, got = list(names), list(table.names or ())
+        if wanted != got:
+            if align and sorted(wanted) == sorted(got):
+                return table.select([got.index(name) for name in wanted])
+            raise UnknownNameError(_name_message(wanted, got, what))
+        return table
+    if table.n_columns != n_features:
+        raise InputError(message(f"{what} has {table.n_columns} features, but {owner} is expecting {n_features} features as input"))
+    return table
+
+
+def _name_message(wanted: list[str], got: list[str], what: str) -> str:
+    missing, extra = [n for n in wanted if n not in got], [n for n in got if n not in wanted]
+    text = f"The feature names of `{what}` should match those that were passed during fit."
+    if missing or extra:
+        return f"{text} Missing: {missing}; unexpected: {extra}. Pass exactly the columns that the model was fitted with."
+    return f"{text} Feature names must be in the same order as they were in fit. Got {got}. Pass X[{wanted}] or align=True."

@@ -1,0 +1,80 @@
+"""Games known only by calling something."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from exactshap.errors import InputError, InputTypeError, message
+from exactshap.games._base import check_masks
+
+__all__ = ["OracleGame"]
+
+
+@dataclass(frozen=True, eq=False)
+class OracleGame:
+    """A game behind a function.
+
+    Parameters
+    ----------
+    function : callable
+        ``function(masks)`` with boolean ``masks`` of shape (n_masks, n_players) returns v(S) of shape (n_masks,) or
+        (n_masks, n_outputs). It gets a read-only array.
+    n_players : int
+        Number of players.
+
+    Examples
+    --------
+    >>> OracleGame(lambda masks: masks.sum(axis=1) ** 2.0, n_players=3).value([[True, True, False]])
+    array([4.])
+    """
+
+    function: Callable[[np.ndarray], Any]
+    n_players: int
+
+    def __post_init__(self) -> None:
+        if not callable(self.function):
+            raise InputTypeError(message("`function` must be callable", f"Got {type(self.function).__name__}"))
+        if int(self.n_players) < 1:
+            raise InputError(message("`n_players` must be at least 1", f"Got {self.n_players!r}"))
+
+    @property
+    def n_rows(self) -> None:
+        return None
+
+    @property
+    def single_output(self) -> bool:
+        return self._probe.ndim == 1
+
+    @property
+    def n_outputs(self) -> int:
+        return 1 if self.single_output else self._probe.shape[1]
+
+    @property
+    def _probe(self) -> np.ndarray:
+        """The value of the empty coalition, called once: it tells the shape of the output."""
+        probe = self.__dict__.get("_cached_probe")
+        if probe is None:
+            probe = self.value(np.zeros((1, self.n_players), bool))
+            object.__setattr__(self, "_cached_probe", probe)
+        return probe
+
+    def value(self, masks: np.ndarray) -> np.ndarray:
+        """Return v(S) for boolean ``masks`` of shape (n_masks, n_players), by calling the function."""
+        masks = np.array(check_masks(masks, self.n_players), order="C")
+        masks.setflags(write=False)
+        values = np.asarray(self.function(masks))
+        if values.dtype.kind not in "fiub":
+            raise InputTypeError(message("The game's function must return real numbers", f"Got dtype {values.dtype}"))
+        values = values.astype(float, copy=False)
+        if values.ndim not in (1, 2) or len(values) != len(masks):
+            raise InputError(message(f"The game's function returned shape {values.shape} for {len(masks)} coalitions"))
+        if not np.all(np.isfinite(values)):
+            bad = int(np.flatnonzero(~np.isfinite(values.reshape(len(masks), -1)).all(axis=1))[0])
+            raise InputError(
+                message("The game's function returned NaN or infinity", f"First for coalition {np.flatnonzero(masks[bad]).tolist()}")
+            )
+        return values

@@ -1,0 +1,6 @@
+"""Models become games here: one file per family or library, found by dotted name, imported on first sight."""
+
+from exactshap.readers._base import Reader, Request, choose_value_function, players_of
+from exactshap.readers._registry import read, register, registered
+
+__all__ = ["Reader", "Request", "choose_value_function", "players_of", "read", "register", "registered"]

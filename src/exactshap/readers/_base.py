@@ -1,0 +1,220 @@
+"""What a reader is: a model bound to a background and a value function."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, ClassVar
+
+import numpy as np
+
+from exactshap.errors import InputError, UnknownNameError, did_you_mean, message
+from exactshap.frames import Table
+from exactshap.games import Game
+from exactshap.semivalues import Semivalue
+from exactshap.solvers import Solution, solve
+
+__all__ = ["Reader", "Request", "choose_value_function", "players_of"]
+
+
+@dataclass(frozen=True, eq=False)
+class Request:
+    """What the user asked for besides the model, passed to every ``read`` function as it came in.
+
+    Attributes
+    ----------
+    background : Table or None
+        Reference rows; never subsampled.
+    weights : array of shape (n_background,) or None
+        Their weights, normalised and checked.
+    value_function : str
+        A name, or "auto": the reader decides (interventional with a background, else its own default).
+    output : "auto", "all", int or str
+        Which output or kind of output of a model with several.
+    groups : mapping of name to list of column names or numbers, or None
+        Players that are groups of columns. Columns in no group are players of their own.
+    feature_names : tuple of str or None
+        Names for models that were fitted without.
+    options : mapping
+        Further settings of one family (``eta=``, ...); a reader must refuse those that it does not know.
+    """
+
+    background: Table | None = None
+    weights: np.ndarray | None = None
+    value_function: str = "auto"
+    output: Any = "auto"
+    groups: Mapping[str, Any] | None = None
+    feature_names: tuple[str, ...] | None = None
+    options: Mapping[str, Any] = field(default_factory=dict)
+
+    def refuse_options(self, known: tuple[str, ...] = (), *, owner: str) -> None:
+        """Raise for settings that the reader does not know."""
+        for name in self.options:
+            if name not in known:
+                raise UnknownNameError(message(f"{owner} has no setting {name!r}", do=did_you_mean(name, known) if known else "Remove it"))
+
+
+class Reader(ABC):
+    """A fitted model read as cooperative games, one per row.
+
+    Concrete readers set the attributes in ``__init__`` and are final: they are not subclassed further. They are picklable
+    and stateless: nothing changes after construction.
+    """
+
+    value_functions: ClassVar[tuple[str, ...]] = ()
+
+    model: Any
+    model_name: str
+    feature_names: tuple[str, ...]
+    fitted_names: tuple[str, ...] | None  # what the model itself knows; None if it was fitted without names
+    output_names: tuple[str, ...]
+    single_output: bool
+    unit: str
+    value_function: str
+    players: tuple[tuple[int, ...], ...]  # columns of each player
+    player_names: tuple[str, ...]
+    background: Table | None = None
+    weights: np.ndarray | None = None
+
+    @property
+    def n_features(self) -> int:
+        return len(self.feature_names)
+
+    @property
+    def n_players(self) -> int:
+        return len(self.players)
+
+    @property
+    def n_outputs(self) -> int:
+        return len(self.output_names)
+
+    @abstractmethod
+    def predict(self, X: Table) -> np.ndarray:
+        """Return the model's OWN prediction, of shape (n_rows,) or (n_rows, n_outputs): the residual is a check against it."""
+
+    @abstractmethod
+    def game(self, X: Table) -> Game:
+        """Return the batch of games of the rows: the definition, in one of the three kinds."""
+
+    def solve(self, X: Table, semivalue: Semivalue, order: int) -> Solution:
+        """Solve the games of some rows. Override where structure or streaming makes it faster; ``game`` stays the twin."""
+        return solve(self.game(X), semivalue, order)
+
+    def row_bytes(self, order: int) -> float:
+        """Return the memory that one row needs while it is solved: it decides how many rows make a block."""
+        return 8.0 * 4 * self.n_players**order * self.n_outputs
+
+    def row_operations(self, order: int) -> float:
+        """Return about how many multiplications one row costs: it is the forecast of ``Explainer.plan``."""
+        return float(self.n_players**order)
+
+    def fixed_bytes(self) -> float:
+        """Return the memory needed besides the rows."""
+        return 0.0
+
+    def tolerance(self, X: Table, prediction: np.ndarray, solution: Solution) -> np.ndarray:
+        r"""Return the largest residual (n_rows,) that rounding can explain.
+
+        .. math:: 16\, \epsilon\, (\sqrt{n_\mathrm{terms}} + d)\, (\mathrm{scale} + |f(x)|)
+
+        A product of d factors is off by at most d eps relative (Higham 2002, Lemma 3.1), a sum of n rounded terms by
+        sqrt(n) eps with overwhelming probability (Higham & Mary 2019); 16 covers both sides and the model's own arithmetic.
+        """
+        magnitude = np.abs(prediction).reshape(X.n_rows, -1).max(axis=1, initial=0.0)
+        growth = np.sqrt(self.n_terms()) + self.n_features
+        return 16.0 * self.epsilon() * growth * (np.asarray(solution.scale) + magnitude) + np.max(solution.error_bound)
+
+    def n_terms(self) -> float:
+        """Return how many terms are added up for one prediction (for the tolerance)."""
+        return 1.0
+
+    def epsilon(self) -> float:
+        """Return the rounding unit of the model's own predictions: float64 unless it computes in float32."""
+        return float(np.finfo(np.float64).eps)
+
+    def masked_predictions(self, X: Table, masks: np.ndarray) -> np.ndarray | None:
+        """Return v(S) (n_rows, n_masks[, n_outputs]) by masking columns by hand and calling the model, or None.
+
+        It is the independent twin that ``verify`` compares ``game(X).value(masks)`` with. The default handles the value
+        functions that are defined by replacing columns: "interventional" and "baseline".
+        """
+        if self.background is None or self.value_function not in ("interventional", "baseline"):
+            return None
+        return hand_masked(self, X, masks)
+
+
+def hand_masked(reader: Reader, X: Table, masks: np.ndarray) -> np.ndarray:
+    """Mean model prediction over rows that take the columns of the coalition from X and the rest from the background."""
+    background = reader.background
+    assert background is not None
+    weights = np.full(background.n_rows, 1.0 / background.n_rows) if reader.weights is None else reader.weights
+    rows, references = X.repeat(background.n_rows), background.tile(X.n_rows)
+    values = []
+    for mask in np.asarray(masks, bool):
+        columns = np.zeros(reader.n_features, bool)
+        for inside, player in zip(mask, reader.players, strict=True):
+            columns[list(player)] = inside
+        prediction = np.asarray(reader.predict(rows.hybrid(references, columns)))
+        values.append(np.einsum("rm...,m->r...", prediction.reshape(X.n_rows, background.n_rows, *prediction.shape[1:]), weights))
+    return np.stack(values, axis=1)
+
+
+def choose_value_function(request: Request, supported: tuple[str, ...], default: str | None, *, owner: str) -> str:
+    """Return the value function's name: the one asked for, interventional with a background, else the family's default."""
+    name = request.value_function
+    if name == "auto":
+        if request.background is not None:
+            name = "interventional"
+        elif default is not None:
+            return default
+        else:
+            raise InputError(
+                message(
+                    f"{owner} needs reference rows",
+                    "Got background=None",
+                    "Pass background=X_reference (a frame or array of rows to compare with)",
+                )
+            )
+    if name not in supported:
+        raise UnknownNameError(message(f"{owner} has no value function {name!r}", do=did_you_mean(name, supported)))
+    if name in ("interventional", "interventional-independent", "baseline") and request.background is None:
+        raise InputError(message(f"value_function={name!r} needs reference rows", "Got background=None", "Pass background="))
+    if name == "baseline" and request.background is not None and request.background.n_rows != 1:
+        raise InputError(
+            message("value_function='baseline' needs exactly one reference row", f"Got {request.background.n_rows}", "Pass one row, or use 'interventional'")
+        )
+    return name
+
+
+def players_of(request: Request, feature_names: tuple[str, ...]) -> tuple[tuple[tuple[int, ...], ...], tuple[str, ...]]:
+    """Return the columns and the name of each player: the groups asked for, then every remaining column, in column order."""
+    if request.groups is None:
+        return tuple((j,) for j in range(len(feature_names))), feature_names
+    owner: dict[int, str] = {}
+    for name, members in request.groups.items():
+        for member in [members] if isinstance(members, (str, int)) else members:
+            j = _column_number(member, feature_names, name)
+            if j in owner:
+                raise InputError(message(f"Column {feature_names[j]!r} is in more than one group", f"Got {owner[j]!r} and {name!r}"))
+            owner[j] = str(name)
+    players: dict[str, list[int]] = {}
+    for j, column in enumerate(feature_names):
+        name = owner.get(j, column)
+        if j not in owner and column in request.groups:
+            raise InputError(message(f"Group {column!r} has the name of a column outside it", do="Give the group another name"))
+        players.setdefault(name, []).append(j)
+    empty = [name for name in request.groups if str(name) not in players]
+    if empty:
+        raise InputError(message(f"Group {empty[0]!r} has no columns", do="Name at least one column for each group"))
+    return tuple(tuple(columns) for columns in players.values()), tuple(players)
+
+
+def _column_number(member: Any, feature_names: tuple[str, ...], group: Any) -> int:
+    if isinstance(member, str):
+        if member in feature_names:
+            return feature_names.index(member)
+        raise UnknownNameError(message(f"Group {group!r} names an unknown column {member!r}", do=did_you_mean(member, feature_names)))
+    if 0 <= int(member) < len(feature_names):
+        return int(member)
+    raise InputError(message(f"Group {group!r} names column {member}", f"There are {len(feature_names)} columns"))

@@ -1,0 +1,82 @@
+"""Which file reads which model: dotted names, so that no optional library is imported before its model is seen."""
+
+from __future__ import annotations
+
+import importlib
+import inspect
+from typing import Any
+
+from exactshap.errors import InputTypeError, UnsupportedModelError, message
+from exactshap.readers._base import Reader, Request
+
+__all__ = ["read", "register", "registered"]
+
+# class (found in the model's MRO by module and name; "module.*" takes every class of a package) -> reader module
+_REGISTRY: dict[str, str] = {
+    "exactshap.readers.kernel_machine.KernelMachine": "exactshap.readers.kernel_machine",
+    "sklearn.svm._classes.*": "exactshap.readers.sklearn_svm",
+    "sklearn.kernel_ridge.KernelRidge": "exactshap.readers.sklearn_kernel_ridge",
+    "sklearn.gaussian_process._gpr.GaussianProcessRegressor": "exactshap.readers.sklearn_gaussian_process",
+    "sklearn.gaussian_process._gpc.GaussianProcessClassifier": "exactshap.readers.sklearn_gaussian_process",
+    "sklearn.pipeline.Pipeline": "exactshap.readers.sklearn_pipeline",
+    "sklearn.compose._target.TransformedTargetRegressor": "exactshap.readers.sklearn_target",
+    "gpytorch.models.exact_gp.ExactGP": "exactshap.readers.gpytorch_exact_gp",
+    "sklearn.tree._classes.*": "exactshap.readers.sklearn_trees",
+    "sklearn.ensemble._forest.*": "exactshap.readers.sklearn_trees",
+    "sklearn.ensemble._gb.*": "exactshap.readers.sklearn_trees",
+    "sklearn.ensemble._iforest.*": "exactshap.readers.sklearn_trees",
+    "sklearn.ensemble._hist_gradient_boosting.gradient_boosting.*": "exactshap.readers.sklearn_hist_boosting",
+    "xgboost.core.Booster": "exactshap.readers.xgboost_trees",
+    "xgboost.sklearn.XGBModel": "exactshap.readers.xgboost_trees",
+    "lightgbm.basic.Booster": "exactshap.readers.lightgbm_trees",
+    "lightgbm.sklearn.LGBMModel": "exactshap.readers.lightgbm_trees",
+    "catboost.core.CatBoost": "exactshap.readers.catboost_trees",
+    "interpret.glassbox._ebm._ebm.EBMModel": "exactshap.readers.interpret_ebm",
+    "pygam.pygam.GAM": "exactshap.readers.pygam_gam",
+    "sklearn.linear_model.*": "exactshap.readers.sklearn_linear",
+    "sklearn.naive_bayes.GaussianNB": "exactshap.readers.sklearn_linear",
+    "exactshap.readers.additive_model.AdditiveModel": "exactshap.readers.additive_model",
+    "exactshap.estimators.*": "exactshap.readers.own_estimators",
+}
+
+
+def register(class_name: str, reader_module: str) -> None:
+    """Tell that ``reader_module`` (with a function ``read(model, request)``) reads models of a class, given by dotted name."""
+    _REGISTRY[class_name] = reader_module
+
+
+def registered() -> dict[str, str]:
+    """Return a copy of the registry."""
+    return dict(_REGISTRY)
+
+
+def read(model: Any, request: Request) -> Reader:
+    """Find the reader of a model and bind it to the request."""
+    if model is None or inspect.isclass(model):
+        got = "None" if model is None else f"the class {model.__name__}"
+        raise InputTypeError(message("`model` must be a fitted model", f"Pass a fitted estimator, got {got}", "Pass the fitted object"))
+    for cls in type(model).__mro__:
+        module = _find(cls)
+        if module is not None:
+            return importlib.import_module(module).read(model, request)
+    if callable(model):
+        return importlib.import_module("exactshap.readers.black_box").read(model, request)
+    raise UnsupportedModelError(
+        message(
+            f"No exact reader for `{type(model).__module__}.{type(model).__qualname__}`",
+            f"Known: {', '.join(sorted({name.rsplit('.', 1)[-1].replace('*', name.split('.')[-2]) for name in _REGISTRY}))}",
+            "Use Explainer(model.predict, background) for sampled values with standard errors, or register a reader (docs/extend.md)",
+        )
+    )
+
+
+def _find(cls: type) -> str | None:
+    name = f"{cls.__module__}.{cls.__qualname__}"
+    if name in _REGISTRY:
+        return _REGISTRY[name]
+    parts = name.split(".")
+    for n in range(len(parts) - 1, 0, -1):
+        wildcard = ".".join(parts[:n]) + ".*"
+        if wildcard in _REGISTRY:
+            return _REGISTRY[wildcard]
+    return None

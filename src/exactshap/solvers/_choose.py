@@ -1,0 +1,94 @@
+"""Which method will run, and what it will cost, without running it."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+from exactshap.errors import InputError, message
+from exactshap.games import AdditiveGame, Game, OracleGame, ProductGame
+from exactshap.semivalues import Semivalue, find
+from exactshap.solvers._solution import set_sizes
+
+__all__ = ["METHODS", "Plan", "choose"]
+
+METHODS = ("quadrature", "per-term enumeration", "enumeration", "regression")
+MAX_ENUMERATED_ORACLE = 12
+
+
+@dataclass(frozen=True)
+class Plan:
+    """The method that will run, and its forecast.
+
+    Attributes
+    ----------
+    method : str
+        One of "quadrature", "per-term enumeration", "enumeration", "regression".
+    exact : bool
+        Whether the values will be exact up to rounding.
+    operations : float
+        Multiplications, or calls of the game's function for oracles.
+    memory : float
+        Bytes beyond the game and the result.
+    reason : str
+        Why this method.
+    """
+
+    method: str
+    exact: bool
+    operations: float
+    memory: float
+    reason: str
+
+    def __str__(self) -> str:
+        kind = "exact" if self.exact else "sampled, with standard errors"
+        return f"{self.method} ({kind}): about {self.operations:.2g} operations, {self.memory / 2**20:.1f} MiB; {self.reason}"
+
+
+def choose(game: Game, index: str | Semivalue = "shapley", order: int = 1, *, budget: int | None = None, method: str = "auto") -> Plan:
+    """Say which method :func:`solve` will use.
+
+    ============== =============================================== ======================== =======
+    game           when                                            method                   exact
+    ============== =============================================== ======================== =======
+    ProductGame    always                                          quadrature               yes
+    AdditiveGame   always                                          per-term enumeration     yes
+    OracleGame     2^d calls fit the budget (or d <= 12 and no     enumeration              yes
+                   budget is given)
+    OracleGame     otherwise                                       regression               no
+    ============== =============================================== ======================== =======
+
+    ``method="enumeration"`` visits all coalitions of any game: the slow, obvious twin.
+    """
+    semivalue = find(index)
+    sizes = set_sizes(order)
+    d = game.n_players
+    rows, outputs = game.n_rows or 1, game.n_outputs if not isinstance(game, OracleGame) else 1
+    if method not in ("auto", *METHODS):
+        raise InputError(message("Unknown `method`", f"Got {method!r}", f"Available: 'auto', {', '.join(map(repr, METHODS))}"))
+    if method == "auto":
+        method = _automatic(game, budget)
+    if method == "quadrature" and isinstance(game, ProductGame):
+        nodes = (d + 1) // 2
+        sets = sum(math.comb(d, size) for size in sizes)
+        return Plan(method, True, 5.0 * rows * game.n_background * game.n_terms * nodes * max(d, sets),
+                    8.0 * 32 * (6 * d + sets), f"a product game with {game.n_terms} terms; at most {nodes} nodes")  # fmt: skip
+    if method == "per-term enumeration" and isinstance(game, AdditiveGame):
+        work = sum(sum(math.comb(len(I), s) for s in sizes if s <= len(I)) * 2.0 ** len(I) for I in game.subsets)
+        largest = max((len(I) for I in game.subsets), default=0)
+        return Plan(method, True, rows * outputs * work, 8.0 * rows * outputs * 2**largest, f"{len(game.subsets)} terms of at most {largest} players")
+    if method == "enumeration":
+        return Plan(method, True, 2.0**d, 8.0 * rows * outputs * 2.0**d + d * 2.0**d, f"all 2^{d} coalitions of {d} players")
+    if method == "regression":
+        calls = float(budget or 0)
+        return Plan(method, False, calls, 8.0 * calls * d, f"sampled coalitions for index {semivalue.name!r}")
+    raise InputError(message(f"Method {method!r} does not apply to a {type(game).__name__}", do="Use method='auto'"))
+
+
+def _automatic(game: Game, budget: int | None) -> str:
+    if isinstance(game, ProductGame):
+        return "quadrature"
+    if isinstance(game, AdditiveGame):
+        return "per-term enumeration"
+    affordable = MAX_ENUMERATED_ORACLE if budget is None else math.floor(math.log2(max(budget, 1)))
+    return "enumeration" if game.n_players <= affordable else "regression"
