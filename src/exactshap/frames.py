@@ -33,7 +33,11 @@ class Table:
     def take(self, rows: Any) -> Table:
         """Return the rows of a slice or an integer array, in the same kind of container."""
         rows = np.arange(self.n_rows)[rows] if isinstance(rows, slice) else np.asarray(rows)
-        native = self.native[rows] if not self.is_frame else _narwhals().from_native(self.native, eager_only=True)[rows.tolist(), :].to_native()
+        native = (
+            self.native[rows]
+            if not self.is_frame
+            else _narwhals().from_native(self.native, eager_only=True)[rows.tolist(), :].to_native()
+        )
         return Table(native, self.names, len(rows), self.n_columns)
 
     def select(self, columns: Sequence[int]) -> Table:
@@ -77,9 +81,12 @@ class Table:
         nw = _narwhals()
         here = nw.from_native(self.native, eager_only=True)
         there = nw.from_native(other.native, eager_only=True)
-        columns = {name: (here if inside else there)[name].to_numpy() for name, inside in zip(self.names or (), mask, strict=True)}
+        columns = {
+            name: (here if inside else there)[name].to_numpy() for name, inside in zip(self.names or (), mask, strict=True)
+        }
         series = [
-            nw.new_series(name, values, dtype=here.schema[name], backend=here.implementation) for name, values in columns.items()
+            nw.new_series(name, values, dtype=here.schema[name], backend=here.implementation)
+            for name, values in columns.items()
         ]
         native = here.select(series[0]).with_columns(*series).to_native() if series else self.native
         return Table(native, self.names, self.n_rows, self.n_columns)
@@ -104,16 +111,22 @@ def as_table(data: Any, *, what: str = "X", allow_empty: bool = False) -> Table:
     if isinstance(data, Table):
         return data
     if data is None:
-        raise InputTypeError(message(f"`{what}` must be a table", "Got None", "Pass an array of shape (n_rows, n_features) or a DataFrame"))
+        raise InputTypeError(
+            message(f"`{what}` must be a table", "Got None", "Pass an array of shape (n_rows, n_features) or a DataFrame")
+        )
     _refuse_sparse(data, what)
     if hasattr(data, "columns") or hasattr(data, "column_names"):
         table = _frame_table(data, what)
     else:
         table = _array_table(data, what)
     if table.n_columns == 0:
-        raise InputError(message(f"Found array `{what}` with 0 feature(s) (shape=({table.n_rows}, 0)) while a minimum of 1 is required"))
+        raise InputError(
+            message(f"Found array `{what}` with 0 feature(s) (shape=({table.n_rows}, 0)) while a minimum of 1 is required")
+        )
     if table.n_rows == 0 and not allow_empty:
-        raise InputError(message(f"Found array `{what}` with 0 sample(s) (shape=(0, {table.n_columns})) while a minimum of 1 is required"))
+        raise InputError(
+            message(f"Found array `{what}` with 0 sample(s) (shape=(0, {table.n_columns})) while a minimum of 1 is required")
+        )
     return table
 
 
@@ -122,7 +135,13 @@ def _refuse_sparse(data: Any, what: str) -> None:
 
     if sparse.issparse(data):
         gib = float(np.prod(data.shape)) * 8 / 2**30
-        raise InputTypeError(message(f"Sparse input is not supported by `{what}`", f"Got {type(data).__name__}", f"Call .toarray() (would need {gib:.2g} GiB)"))
+        raise InputTypeError(
+            message(
+                f"Sparse input is not supported by `{what}`",
+                f"Got {type(data).__name__}",
+                f"Call .toarray() (would need {gib:.2g} GiB)",
+            )
+        )
 
 
 def _frame_table(data: Any, what: str) -> Table:
@@ -130,13 +149,19 @@ def _frame_table(data: Any, what: str) -> Table:
     try:
         frame = nw.from_native(data, eager_only=True)
     except TypeError as error:
-        raise InputTypeError(message(f"`{what}` is not a table that can be read", f"Got {type(data).__name__}: {error}")) from None
+        raise InputTypeError(
+            message(f"`{what}` is not a table that can be read", f"Got {type(data).__name__}: {error}")
+        ) from None
     except Exception as error:  # narwhals' own class for duplicate names; its name differs between versions
         raise InputError(message(f"`{what}` cannot be read", f"{error}", "Feature names must be unique")) from None
     names = list(frame.columns)
     if any(not isinstance(name, str) for name in names):
         raise InputTypeError(
-            message("Feature names must be strings", f"Got {sorted({type(n).__name__ for n in names})}", "Rename with X.columns = X.columns.astype(str)")
+            message(
+                "Feature names must be strings",
+                f"Got {sorted({type(n).__name__ for n in names})}",
+                "Rename with X.columns = X.columns.astype(str)",
+            )
         )
     for name in names:
         if names.count(name) > 1:
@@ -153,7 +178,9 @@ def _array_table(data: Any, what: str) -> Table:
         raise InputError(message(f"`{what}` must be a rectangular table", "Got rows of different lengths"))
     if array.ndim != 2:
         hint = "Reshape your data using array.reshape(1, -1) if it is one row" if array.ndim == 1 else "Pass one row per line"
-        raise InputError(message(f"Expected 2D array for `{what}`, got {array.ndim}D array instead", f"Its shape is {array.shape}", hint))
+        raise InputError(
+            message(f"Expected 2D array for `{what}`, got {array.ndim}D array instead", f"Its shape is {array.shape}", hint)
+        )
     return Table(array, None, *array.shape)
 
 
@@ -180,7 +207,9 @@ def _numeric_column(series: Any, what: str) -> np.ndarray:
 
 def _numeric_object(values: np.ndarray, where: str, what: str) -> np.ndarray:
     missing = np.array([v is None or type(v).__name__ == "NAType" for v in values], bool)
-    bad = [v for v, gone in zip(values, missing, strict=True) if not gone and not isinstance(v, (int, float, np.number, np.bool_))]
+    bad = [
+        v for v, gone in zip(values, missing, strict=True) if not gone and not isinstance(v, (int, float, np.number, np.bool_))
+    ]
     if bad:
         raise _not_numeric(f"{type(bad[0]).__name__} such as {bad[0]!r}", where, what)
     return np.where(missing, np.nan, values).astype(float)
@@ -191,7 +220,13 @@ def _exact_float64(array: np.ndarray, what: str) -> np.ndarray:
     if array.dtype.kind in "iu" and array.dtype.itemsize == 8 and array.size:
         limit = 2**53
         if max(abs(int(array.max())), abs(int(array.min()))) > limit and not np.array_equal(values.astype(array.dtype), array):
-            raise InputError(message(f"`{what}` holds integers beyond 2^53 that float64 cannot represent", f"Largest {array.max()}", "Scale or encode them"))
+            raise InputError(
+                message(
+                    f"`{what}` holds integers beyond 2^53 that float64 cannot represent",
+                    f"Largest {array.max()}",
+                    "Scale or encode them",
+                )
+            )
     return values
 
 
@@ -200,11 +235,25 @@ def _not_numeric(dtype: Any, where: str, what: str) -> Exception:
     if "complex" in text:
         return InputError(message("Complex data not supported", f"Got dtype {text} in `{what}`"))
     if any(word in text.lower() for word in ("date", "time", "duration")):
-        return InputTypeError(message(f"In `{what}`, {where} holds dates or times", f"Got {text}", "Convert it to a number, or explain the Pipeline that does"))
-    return InputError(message(f"In `{what}`, {where} holds text or other non-numeric values", f"Got {text}", "Encode it or explain the Pipeline that does"))
+        return InputTypeError(
+            message(
+                f"In `{what}`, {where} holds dates or times",
+                f"Got {text}",
+                "Convert it to a number, or explain the Pipeline that does",
+            )
+        )
+    return InputError(
+        message(
+            f"In `{what}`, {where} holds text or other non-numeric values",
+            f"Got {text}",
+            "Encode it or explain the Pipeline that does",
+        )
+    )
 
 
-def check_columns(table: Table, names: Sequence[str] | None, n_features: int, *, owner: str, what: str = "X", align: bool = False) -> Table:
+def check_columns(
+    table: Table, names: Sequence[str] | None, n_features: int, *, owner: str, what: str = "X", align: bool = False
+) -> Table:
     """Check a table against the columns a model was fitted with, in scikit-learn's words; reorder only on request."""
     if table.is_frame and names is not None:
         wanted, got = list(names), list(table.names or ())
@@ -214,7 +263,9 @@ def check_columns(table: Table, names: Sequence[str] | None, n_features: int, *,
             raise UnknownNameError(_name_message(wanted, got, what))
         return table
     if table.n_columns != n_features:
-        raise InputError(message(f"{what} has {table.n_columns} features, but {owner} is expecting {n_features} features as input"))
+        raise InputError(
+            message(f"{what} has {table.n_columns} features, but {owner} is expecting {n_features} features as input")
+        )
     return table
 
 

@@ -119,7 +119,9 @@ class Density:
         weights = weights * np.asarray(self.function(nodes), float)
         total = weights.sum()
         if not np.isfinite(total) or total <= 0 or weights.min() < 0:
-            raise InputError(message("A density must be finite, non-negative and not zero on (0, 1)", f"Its integral is {total!r}"))
+            raise InputError(
+                message("A density must be finite, non-negative and not zero on (0, 1)", f"Its integral is {total!r}")
+            )
         return nodes, weights / total
 
 
@@ -235,13 +237,18 @@ def _check_measure(name: str, measure: Measure) -> None:
         )
     nodes, weights = measure.rule(7)
     if not (np.isclose(weights.sum(), 1.0, atol=1e-10) and np.all((nodes >= 0) & (nodes <= 1))):
-        raise InputError(message(f"The measure of semivalue {name!r} must have mass 1 on [0, 1]", f"Got mass {weights.sum()!r}"))
+        raise InputError(
+            message(f"The measure of semivalue {name!r} must have mass 1 on [0, 1]", f"Got mass {weights.sum()!r}")
+        )
     finer_nodes, finer_weights = measure.rule(9)
     for r in range(8):
         coarse, fine = weights @ nodes**r, finer_weights @ finer_nodes**r
         if not np.isclose(coarse, fine, rtol=1e-8, atol=1e-10):
             raise InputError(
-                message(f"The rule of semivalue {name!r} must be exact to the degree asked", f"Moment {r}: {coarse!r} against {fine!r}")
+                message(
+                    f"The rule of semivalue {name!r} must be exact to the degree asked",
+                    f"Moment {r}: {coarse!r} against {fine!r}",
+                )
             )
 
 

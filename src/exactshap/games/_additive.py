@@ -50,7 +50,9 @@ class AdditiveGame:
         subsets = tuple(tuple(int(j) for j in subset) for subset in self.subsets)
         tables = [np.asarray(table, float) for table in self.tables]
         if len(subsets) != len(tables):
-            raise InputError(message("One table is needed for each subset", f"Got {len(subsets)} subsets, {len(tables)} tables"))
+            raise InputError(
+                message("One table is needed for each subset", f"Got {len(subsets)} subsets, {len(tables)} tables")
+            )
         dimensions = {table.ndim for table in tables} or {1}
         if len(dimensions) > 1 or not dimensions <= {1, 2, 3}:
             raise InputError(message("All tables must have the same 1, 2 or 3 dimensions", f"Got {sorted(dimensions)}"))

@@ -75,6 +75,8 @@ class OracleGame:
         if not np.all(np.isfinite(values)):
             bad = int(np.flatnonzero(~np.isfinite(values.reshape(len(masks), -1)).all(axis=1))[0])
             raise InputError(
-                message("The game's function returned NaN or infinity", f"First for coalition {np.flatnonzero(masks[bad]).tolist()}")
+                message(
+                    "The game's function returned NaN or infinity", f"First for coalition {np.flatnonzero(masks[bad]).tolist()}"
+                )
             )
         return values

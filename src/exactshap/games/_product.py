@@ -52,7 +52,9 @@ class ProductGame:
     def __post_init__(self) -> None:
         a = _as_factors(self.a, "a")
         if a.ndim not in (2, 3):
-            raise InputError(message("`a` must have shape (n_terms, n_players) or (n_rows, n_terms, n_players)", f"Got {a.shape}"))
+            raise InputError(
+                message("`a` must have shape (n_terms, n_players) or (n_rows, n_terms, n_players)", f"Got {a.shape}")
+            )
         object.__setattr__(self, "n_rows", None if a.ndim == 2 else a.shape[0])
         a = a[None] if a.ndim == 2 else a
         n_terms, n_players = a.shape[1:]
@@ -64,7 +66,9 @@ class ProductGame:
         b = _as_factors(self.b, "b")
         b = b if b.ndim == 3 else np.broadcast_to(b, (1, n_terms, n_players))
         if b.shape[1:] != (n_terms, n_players):
-            raise InputError(message(f"`b` must broadcast to (n_background, {n_terms}, {n_players})", f"Got {np.shape(self.b)}"))
+            raise InputError(
+                message(f"`b` must broadcast to (n_background, {n_terms}, {n_players})", f"Got {np.shape(self.b)}")
+            )
         object.__setattr__(self, "a", frozen(a))
         object.__setattr__(self, "b", frozen(b))
         object.__setattr__(self, "c", frozen(c if np.iscomplexobj(c) else c.astype(float, copy=False)))
@@ -119,7 +123,9 @@ def normalised_weights(weights: Any, n: int) -> np.ndarray:
         return np.full(n, 1.0 / n)
     weights = np.asarray(weights, float)
     if weights.shape != (n,):
-        raise InputError(message(f"Background weights must have shape ({n},)", f"Got {weights.shape}", "Pass one weight per row"))
+        raise InputError(
+            message(f"Background weights must have shape ({n},)", f"Got {weights.shape}", "Pass one weight per row")
+        )
     if not np.all(np.isfinite(weights)) or weights.min() < 0 or weights.sum() <= 0:
         raise InputError(
             message(

@@ -52,7 +52,9 @@ class Request:
         """Raise for settings that the reader does not know."""
         for name in self.options:
             if name not in known:
-                raise UnknownNameError(message(f"{owner} has no setting {name!r}", do=did_you_mean(name, known) if known else "Remove it"))
+                raise UnknownNameError(
+                    message(f"{owner} has no setting {name!r}", do=did_you_mean(name, known) if known else "Remove it")
+                )
 
 
 class Reader(ABC):
@@ -156,7 +158,9 @@ def hand_masked(reader: Reader, X: Table, masks: np.ndarray) -> np.ndarray:
         for inside, player in zip(mask, reader.players, strict=True):
             columns[list(player)] = inside
         prediction = np.asarray(reader.predict(rows.hybrid(references, columns)))
-        values.append(np.einsum("rm...,m->r...", prediction.reshape(X.n_rows, background.n_rows, *prediction.shape[1:]), weights))
+        values.append(
+            np.einsum("rm...,m->r...", prediction.reshape(X.n_rows, background.n_rows, *prediction.shape[1:]), weights)
+        )
     return np.stack(values, axis=1)
 
 
@@ -182,7 +186,11 @@ def choose_value_function(request: Request, supported: tuple[str, ...], default:
         raise InputError(message(f"value_function={name!r} needs reference rows", "Got background=None", "Pass background="))
     if name == "baseline" and request.background is not None and request.background.n_rows != 1:
         raise InputError(
-            message("value_function='baseline' needs exactly one reference row", f"Got {request.background.n_rows}", "Pass one row, or use 'interventional'")
+            message(
+                "value_function='baseline' needs exactly one reference row",
+                f"Got {request.background.n_rows}",
+                "Pass one row, or use 'interventional'",
+            )
         )
     return name
 
@@ -196,7 +204,9 @@ def players_of(request: Request, feature_names: tuple[str, ...]) -> tuple[tuple[
         for member in [members] if isinstance(members, (str, int)) else members:
             j = _column_number(member, feature_names, name)
             if j in owner:
-                raise InputError(message(f"Column {feature_names[j]!r} is in more than one group", f"Got {owner[j]!r} and {name!r}"))
+                raise InputError(
+                    message(f"Column {feature_names[j]!r} is in more than one group", f"Got {owner[j]!r} and {name!r}")
+                )
             owner[j] = str(name)
     players: dict[str, list[int]] = {}
     for j, column in enumerate(feature_names):
@@ -214,7 +224,9 @@ def _column_number(member: Any, feature_names: tuple[str, ...], group: Any) -> i
     if isinstance(member, str):
         if member in feature_names:
             return feature_names.index(member)
-        raise UnknownNameError(message(f"Group {group!r} names an unknown column {member!r}", do=did_you_mean(member, feature_names)))
+        raise UnknownNameError(
+            message(f"Group {group!r} names an unknown column {member!r}", do=did_you_mean(member, feature_names))
+        )
     if 0 <= int(member) < len(feature_names):
         return int(member)
     raise InputError(message(f"Group {group!r} names column {member}", f"There are {len(feature_names)} columns"))

@@ -54,7 +54,9 @@ def read(model: Any, request: Request) -> Reader:
     """Find the reader of a model and bind it to the request."""
     if model is None or inspect.isclass(model):
         got = "None" if model is None else f"the class {model.__name__}"
-        raise InputTypeError(message("`model` must be a fitted model", f"Pass a fitted estimator, got {got}", "Pass the fitted object"))
+        raise InputTypeError(
+            message("`model` must be a fitted model", f"Pass a fitted estimator, got {got}", "Pass the fitted object")
+        )
     for cls in type(model).__mro__:
         module = _find(cls)
         if module is not None:

@@ -45,7 +45,9 @@ class Plan:
         return f"{self.method} ({kind}): about {self.operations:.2g} operations, {self.memory / 2**20:.1f} MiB; {self.reason}"
 
 
-def choose(game: Game, index: str | Semivalue = "shapley", order: int = 1, *, budget: int | None = None, method: str = "auto") -> Plan:
+def choose(
+    game: Game, index: str | Semivalue = "shapley", order: int = 1, *, budget: int | None = None, method: str = "auto"
+) -> Plan:
     """Say which method :func:`solve` will use.
 
     ============== =============================================== ======================== =======
@@ -76,7 +78,13 @@ def choose(game: Game, index: str | Semivalue = "shapley", order: int = 1, *, bu
     if method == "per-term enumeration" and isinstance(game, AdditiveGame):
         work = sum(sum(math.comb(len(I), s) for s in sizes if s <= len(I)) * 2.0 ** len(I) for I in game.subsets)
         largest = max((len(I) for I in game.subsets), default=0)
-        return Plan(method, True, rows * outputs * work, 8.0 * rows * outputs * 2**largest, f"{len(game.subsets)} terms of at most {largest} players")
+        return Plan(
+            method,
+            True,
+            rows * outputs * work,
+            8.0 * rows * outputs * 2**largest,
+            f"{len(game.subsets)} terms of at most {largest} players",
+        )
     if method == "enumeration":
         return Plan(method, True, 2.0**d, 8.0 * rows * outputs * 2.0**d + d * 2.0**d, f"all 2^{d} coalitions of {d} players")
     if method == "regression":

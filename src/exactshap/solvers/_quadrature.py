@@ -35,7 +35,9 @@ def solve_product(game: ProductGame, semivalue: Semivalue, order: int, *, all_no
     values = np.zeros((n_rows, len(sets), game.n_outputs))
     error_bound, used, offset = 0.0, [], 0
     for size in set_sizes(order):
-        nodes, node_weights, relative = _rule(semivalue, size, order, n_players, None if all_nodes else float(spread.max(initial=0)))
+        nodes, node_weights, relative = _rule(
+            semivalue, size, order, n_players, None if all_nodes else float(spread.max(initial=0))
+        )
         error_bound = max(error_bound, relative)
         used.append(len(nodes))
         count = sum(len(players) == size for players in sets)
@@ -66,7 +68,9 @@ def _terms_last(game: ProductGame) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     return a, b, np.ascontiguousarray(game.c.T, dtype)
 
 
-def _rule(semivalue: Semivalue, size: int, order: int, n_players: int, spread: float | None) -> tuple[np.ndarray, np.ndarray, float]:
+def _rule(
+    semivalue: Semivalue, size: int, order: int, n_players: int, spread: float | None
+) -> tuple[np.ndarray, np.ndarray, float]:
     """Return nodes, weights and the bound on the relative truncation error (0.0 for an exact rule)."""
     degree = n_players - size
     measure = semivalue.of_size(size, order)
