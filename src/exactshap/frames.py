@@ -115,10 +115,8 @@ def as_table(data: Any, *, what: str = "X", allow_empty: bool = False) -> Table:
             message(f"`{what}` must be a table", "Got None", "Pass an array of shape (n_rows, n_features) or a DataFrame")
         )
     _refuse_sparse(data, what)
-    if hasattr(data, "columns") or hasattr(data, "column_names"):
-        table = _frame_table(data, what)
-    else:
-        table = _array_table(data, what)
+    is_frame = hasattr(data, "columns") or hasattr(data, "column_names")
+    table = _frame_table(data, what) if is_frame else _array_table(data, what)
     if table.n_columns == 0:
         raise InputError(
             message(f"Found array `{what}` with 0 feature(s) (shape=({table.n_rows}, 0)) while a minimum of 1 is required")

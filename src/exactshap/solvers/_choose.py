@@ -76,8 +76,8 @@ def choose(
         return Plan(method, True, 5.0 * rows * game.n_background * game.n_terms * nodes * max(d, sets),
                     8.0 * 32 * (6 * d + sets), f"a product game with {game.n_terms} terms; at most {nodes} nodes")  # fmt: skip
     if method == "per-term enumeration" and isinstance(game, AdditiveGame):
-        work = sum(sum(math.comb(len(I), s) for s in sizes if s <= len(I)) * 2.0 ** len(I) for I in game.subsets)
-        largest = max((len(I) for I in game.subsets), default=0)
+        work = sum(sum(math.comb(len(term), s) for s in sizes if s <= len(term)) * 2.0 ** len(term) for term in game.subsets)
+        largest = max((len(term) for term in game.subsets), default=0)
         return Plan(
             method,
             True,

@@ -1,0 +1,23 @@
+"""The only place with tolerances; each with its reason."""
+
+import numpy as np
+
+EPS = float(np.finfo(np.float64).eps)
+
+
+def exact(scale, n_terms=1, n_players=1):
+    """Rounding of a sum of ``n_terms`` products of ``n_players`` factors whose magnitudes add up to ``scale``.
+
+    A product of d factors is off by d eps relative (Higham 2002, Lemma 3.1), a sum of n rounded terms by sqrt(n) eps
+    with overwhelming probability (Higham & Mary 2019); two sides are compared and 16 is the safety factor of both.
+    """
+    return 16.0 * EPS * (np.sqrt(n_terms) + n_players) * np.max(scale)
+
+
+def assert_close(actual, expected, scale, n_terms=1, n_players=1):
+    """Compare value by value within :func:`exact`."""
+    actual, expected = np.asarray(actual), np.asarray(expected)
+    assert actual.shape == expected.shape, (actual.shape, expected.shape)
+    error = np.max(np.abs(actual - expected), initial=0.0)
+    limit = exact(scale, n_terms, n_players)
+    assert error <= limit, f"largest difference {error:.3g} is above the tolerance {limit:.3g}"
