@@ -1,0 +1,28 @@
+r"""Kernels as sums of products of one-column factors: the form in which a kernel machine is a product game.
+
+.. math:: k(x, x') = \sum_p s_p \prod_j k_{pj}(x_j, x'_j)
+
+Every kernel here *expands* into such :class:`Component` objects; ``+`` and ``*`` of kernels are sums and products of their
+expansions. Kernels that mix columns in another way (isotropic Matern, RationalQuadratic, sigmoid) cannot be written so and
+are refused by name.
+"""
+
+from exactshap.kernels._algebra import RBF, Cauchy, Chi2, Constant, Custom, Kernel, Laplacian, Linear, Polynomial, White
+from exactshap.kernels._component import Component
+from exactshap.kernels._sklearn import from_pairwise, from_sklearn
+
+__all__ = [
+    "RBF",
+    "Cauchy",
+    "Chi2",
+    "Component",
+    "Constant",
+    "Custom",
+    "Kernel",
+    "Laplacian",
+    "Linear",
+    "Polynomial",
+    "White",
+    "from_pairwise",
+    "from_sklearn",
+]

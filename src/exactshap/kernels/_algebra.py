@@ -1,0 +1,234 @@
+"""A small algebra of kernels: each knows its formula and how it expands."""
+
+from __future__ import annotations
+
+import functools
+import itertools
+import math
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from exactshap.errors import BudgetError, InputError, message
+from exactshap.kernels._component import Component
+
+__all__ = [
+    "RBF",
+    "Cauchy",
+    "Chi2",
+    "Constant",
+    "Custom",
+    "Kernel",
+    "Laplacian",
+    "Linear",
+    "Polynomial",
+    "Product",
+    "Sum",
+    "White",
+]
+
+MAX_COMPONENTS = 200_000
+
+
+class Kernel(ABC):
+    """A kernel that is a sum of products of one-column factors."""
+
+    @abstractmethod
+    def expand(self, n_features: int) -> tuple[Component, ...]:
+        """Return the components for inputs of ``n_features`` columns."""
+
+    def __add__(self, other: Kernel | float) -> Kernel:
+        return Sum((self, _as_kernel(other)))
+
+    def __mul__(self, other: Kernel | float) -> Kernel:
+        return Product((self, _as_kernel(other)))
+
+    __radd__ = __add__
+    __rmul__ = __mul__
+
+    def __call__(self, X: Any, Y: Any = None) -> np.ndarray:
+        """Return the kernel matrix (n, m) of two sets of rows, by the definition."""
+        X = np.asarray(X, float)
+        Y = X if Y is None else np.asarray(Y, float)
+        return sum((part.matrix(X, Y) for part in self.expand(X.shape[1])), np.zeros((len(X), len(Y))))
+
+
+def _as_kernel(value: Kernel | float) -> Kernel:
+    return value if isinstance(value, Kernel) else Constant(float(value))
+
+
+def _per_column(value: Any, n_features: int, name: str, owner: str) -> np.ndarray:
+    array = np.asarray(value, float)
+    if array.ndim > 1 or array.size not in (1, n_features):
+        raise InputError(
+            message(
+                f"The {name!r} parameter of {owner} must be a number or one per column ({n_features})",
+                f"Got shape {array.shape}",
+            )
+        )
+    if not np.all(array > 0) or np.any(np.isnan(array)):
+        raise InputError(message(f"The {name!r} parameter of {owner} must be > 0", f"Got {value!r}"))
+    return np.broadcast_to(array, (n_features,)).copy()
+
+
+@dataclass(frozen=True, eq=False)
+class RBF(Kernel):
+    r"""The Gaussian kernel :math:`\exp(-\sum_j u_j^2 / (2 \sigma_j^2))`; ``bandwidth`` is sigma, one number or one per column.
+
+    >>> float(RBF(bandwidth=2.0)([[1.0, 0.0]], [[0.0, 2.0]])[0, 0])  # exp(-5/8)
+    0.5352614285189903
+    """
+
+    bandwidth: Any = 1.0
+
+    def expand(self, n_features: int) -> tuple[Component, ...]:
+        sigma = _per_column(self.bandwidth, n_features, "bandwidth", "RBF")
+        return (Component(squared=0.5 / sigma**2),)
+
+
+@dataclass(frozen=True, eq=False)
+class Laplacian(Kernel):
+    r"""The kernel :math:`\exp(-\sum_j |u_j| / \sigma_j)`."""
+
+    bandwidth: Any = 1.0
+
+    def expand(self, n_features: int) -> tuple[Component, ...]:
+        return (Component(absolute=1.0 / _per_column(self.bandwidth, n_features, "bandwidth", "Laplacian")),)
+
+
+@dataclass(frozen=True, eq=False)
+class Cauchy(Kernel):
+    r"""The product kernel :math:`\prod_j 1 / (1 + u_j^2 / \sigma_j^2)`."""
+
+    bandwidth: Any = 1.0
+
+    def expand(self, n_features: int) -> tuple[Component, ...]:
+        return (Component(cauchy=(_per_column(self.bandwidth, n_features, "bandwidth", "Cauchy"),)),)
+
+
+@dataclass(frozen=True, eq=False)
+class Chi2(Kernel):
+    r"""The exponential chi-squared kernel :math:`\exp(-\gamma \sum_j u_j^2 / (x_j + x'_j))`, 0/0 read as 0."""
+
+    gamma: Any = 1.0
+
+    def expand(self, n_features: int) -> tuple[Component, ...]:
+        return (Component(chi2=_per_column(self.gamma, n_features, "gamma", "Chi2")),)
+
+
+@dataclass(frozen=True, eq=False)
+class Constant(Kernel):
+    """A constant, not negative."""
+
+    value: float = 1.0
+
+    def expand(self, n_features: int) -> tuple[Component, ...]:
+        return (Component(amplitude=float(self.value)),) if self.value != 0 else ()
+
+
+@dataclass(frozen=True, eq=False)
+class White(Kernel):
+    """Noise on the training rows only: it is zero between different sets of rows, so it expands to nothing."""
+
+    noise: float = 1.0
+
+    def expand(self, n_features: int) -> tuple[Component, ...]:
+        return ()
+
+
+@dataclass(frozen=True, eq=False)
+class Linear(Kernel):
+    r"""The dot product :math:`\sigma_0^2 + \gamma \sum_j x_j x'_j`."""
+
+    offset: float = 0.0
+    gamma: float = 1.0
+
+    def expand(self, n_features: int) -> tuple[Component, ...]:
+        return Polynomial(degree=1, gamma=self.gamma, offset=self.offset).expand(n_features)
+
+
+@dataclass(frozen=True, eq=False)
+class Polynomial(Kernel):
+    r"""The kernel :math:`(\gamma \sum_j x_j x'_j + c_0)^p`, expanded into its C(d + p, p) monomials."""
+
+    degree: int = 3
+    gamma: float = 1.0
+    offset: float = 0.0
+
+    def expand(self, n_features: int) -> tuple[Component, ...]:
+        degree = int(self.degree)
+        if degree != self.degree or degree < 0:
+            raise InputError(
+                message("The 'degree' parameter of Polynomial must be a non-negative integer", f"Got {self.degree!r}")
+            )
+        _check_size(math.comb(n_features + degree, degree), f"(x . x' + c)^{degree} in {n_features} columns")
+        sizes = range(degree + 1) if self.offset != 0 else (degree,)
+        return tuple(
+            self._monomial(columns, n_features)
+            for size in sizes
+            for columns in itertools.combinations_with_replacement(range(n_features), size)
+        )
+
+    def _monomial(self, columns: tuple[int, ...], n_features: int) -> Component:
+        powers = np.bincount(np.asarray(columns, int), minlength=n_features)
+        rest = int(self.degree) - len(columns)
+        ways = math.factorial(int(self.degree)) // math.factorial(rest)
+        for power in powers:
+            ways //= math.factorial(int(power))
+        amplitude = ways * self.gamma ** len(columns) * self.offset**rest
+        return Component(amplitude=float(amplitude), powers=powers if len(columns) else None)
+
+
+@dataclass(frozen=True, eq=False)
+class Custom(Kernel):
+    """A product of user-given one-column kernels, ``functions[j](x (n, 1), y (1, m)) -> (n, m)``; None means 1.
+
+    >>> kernel = Custom([lambda x, y: 1.0 + x * y, None])
+    >>> kernel([[2.0, 5.0]], [[3.0, 7.0]])
+    array([[7.]])
+    """
+
+    functions: Sequence[Callable[[np.ndarray, np.ndarray], np.ndarray] | None]
+
+    def expand(self, n_features: int) -> tuple[Component, ...]:
+        if len(self.functions) != n_features:
+            raise InputError(
+                message(f"Custom needs one function (or None) for each of {n_features} columns", f"Got {len(self.functions)}")
+            )
+        return (Component(functions=tuple((j, f) for j, f in enumerate(self.functions) if f is not None)),)
+
+
+@dataclass(frozen=True, eq=False)
+class Sum(Kernel):
+    """The sum of kernels."""
+
+    parts: tuple[Kernel, ...]
+
+    def expand(self, n_features: int) -> tuple[Component, ...]:
+        return tuple(itertools.chain.from_iterable(part.expand(n_features) for part in self.parts))
+
+
+@dataclass(frozen=True, eq=False)
+class Product(Kernel):
+    """The product of kernels: every component of one times every component of the other."""
+
+    parts: tuple[Kernel, ...]
+
+    def expand(self, n_features: int) -> tuple[Component, ...]:
+        expansions = [part.expand(n_features) for part in self.parts]
+        _check_size(math.prod(len(expansion) for expansion in expansions), f"a product of {len(self.parts)} kernels")
+        return tuple(functools.reduce(Component.__mul__, factors) for factors in itertools.product(*expansions))
+
+
+def _check_size(n_components: int, what: str) -> None:
+    if n_components > MAX_COMPONENTS:
+        raise BudgetError(
+            message(
+                f"The expansion of {what} is too large",
+                f"It has {n_components:.3g} terms; the limit is {MAX_COMPONENTS:.3g}",
+                "Use Explainer(model.predict, background) for sampled values",
+            )
+        )

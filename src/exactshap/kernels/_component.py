@@ -1,0 +1,131 @@
+"""One product of one-column factors."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+__all__ = ["Component"]
+
+ColumnFunction = Callable[[np.ndarray, np.ndarray], np.ndarray]
+
+
+@dataclass(frozen=True, eq=False)
+class Component:
+    r"""A product of one-column factors times an amplitude.
+
+    .. math:: s \prod_j \exp\Bigl(-\gamma_j u_j^2 - \lambda_j |u_j| - \kappa_j \tfrac{u_j^2}{x_j + x'_j}\Bigr)
+              \prod_{c} \frac{1}{1 + u_j^2 / \sigma_{cj}^2}\; (x_j x'_j)^{e_j}\; h_j(x_j, x'_j), \qquad u_j = x_j - x'_j
+
+    Attributes
+    ----------
+    amplitude : float
+        s; it multiplies coefficients and is never attributed.
+    squared, absolute, chi2 : arrays of shape (n_features,) or None
+        gamma, lambda and kappa; None means zero.
+    cauchy : tuple of arrays of shape (n_features,)
+        One array of scales sigma for each Cauchy kernel in the product.
+    powers : int array of shape (n_features,) or None
+        Exponents e; None means zero.
+    functions : tuple of (column, function)
+        Further factors ``h(x (n, 1), y (1, m)) -> (n, m)``.
+    """
+
+    amplitude: float = 1.0
+    squared: np.ndarray | None = None
+    absolute: np.ndarray | None = None
+    chi2: np.ndarray | None = None
+    cauchy: tuple[np.ndarray, ...] = ()
+    powers: np.ndarray | None = None
+    functions: tuple[tuple[int, ColumnFunction], ...] = ()
+
+    def __mul__(self, other: Component) -> Component:
+        return Component(
+            amplitude=self.amplitude * other.amplitude,
+            squared=_add(self.squared, other.squared),
+            absolute=_add(self.absolute, other.absolute),
+            chi2=_add(self.chi2, other.chi2),
+            cauchy=self.cauchy + other.cauchy,
+            powers=_add(self.powers, other.powers),
+            functions=self.functions + other.functions,
+        )
+
+    @property
+    def is_normalised(self) -> bool:
+        """Whether every factor is 1 at x = x', so that "set to 1" has a meaning that no rescaling can change."""
+        return self.powers is None and not self.functions
+
+    @property
+    def is_monomial(self) -> bool:
+        """Whether k(x, x') = s psi(x) psi(x') with one monomial psi: the sum over training rows collapses to one term."""
+        others = (self.squared, self.absolute, self.chi2)
+        return all(part is None for part in others) and not self.cauchy and not self.functions
+
+    def scaled(self, factor: float) -> Component:
+        return replace(self, amplitude=self.amplitude * factor)
+
+    def factors(self, X: np.ndarray, Y: np.ndarray) -> np.ndarray:
+        """Return all one-column factors of two sets of rows.
+
+        Parameters
+        ----------
+        X : array of shape (n, n_features)
+        Y : array of shape (n_features, m)
+            The second set with columns first, so that the result is contiguous in it.
+
+        Returns
+        -------
+        factors : array of shape (n, n_features, m)
+            Without the amplitude. NumPy's vectorised exponential does the heavy part.
+        """
+        exponent = self._exponent(X, Y)
+        if exponent is None:
+            result = np.ones((X.shape[0], *Y.shape))
+        else:
+            result = np.exp(exponent, out=exponent)
+        for scales in self.cauchy:
+            difference = X[:, :, None] - Y
+            difference /= scales[:, None]
+            result /= 1.0 + difference * difference
+        if self.powers is not None:
+            columns = np.flatnonzero(self.powers)
+            for j in columns:
+                result[:, j] *= (X[:, j, None] * Y[j]) ** int(self.powers[j])
+        for j, function in self.functions:
+            result[:, j] *= np.asarray(function(X[:, j, None], Y[j][None, :]), float)
+        return result
+
+    def _exponent(self, X: np.ndarray, Y: np.ndarray) -> np.ndarray | None:
+        total = None
+        if self.squared is not None:
+            total = X[:, :, None] - Y
+            total *= total
+            total *= -self.squared[:, None]
+        if self.absolute is not None:
+            total = _plus(total, -self.absolute[:, None] * np.abs(X[:, :, None] - Y))
+        if self.chi2 is not None:
+            sums = X[:, :, None] + Y
+            squares = (X[:, :, None] - Y) ** 2
+            ratio = np.divide(squares, sums, out=np.zeros_like(sums), where=sums != 0)
+            total = _plus(total, -self.chi2[:, None] * ratio)
+        return total
+
+    def monomial(self, X: np.ndarray) -> np.ndarray:
+        """Return the factors (n, n_features) of psi(x): x_j to the power e_j."""
+        return np.ones_like(X) if self.powers is None else X**self.powers
+
+    def matrix(self, X: np.ndarray, Y: np.ndarray) -> np.ndarray:
+        """Return the kernel matrix (n, m), amplitude included: the slow, obvious definition."""
+        return self.amplitude * self.factors(X, np.ascontiguousarray(Y.T)).prod(axis=1)
+
+
+def _add(first: np.ndarray | None, second: np.ndarray | None) -> np.ndarray | None:
+    if first is None or second is None:
+        return first if second is None else second
+    return first + second
+
+
+def _plus(first: np.ndarray | None, second: np.ndarray) -> np.ndarray:
+    return second if first is None else np.add(first, second, out=first)

@@ -1,0 +1,127 @@
+"""scikit-learn's two ways of naming a kernel, read as ours: kernel objects (Gaussian processes) and pairwise names."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from exactshap.errors import UnsupportedStructureError, message
+from exactshap.kernels._algebra import RBF, Chi2, Constant, Kernel, Laplacian, Linear, Polynomial, Product, Sum, White
+
+__all__ = ["from_pairwise", "from_sklearn"]
+
+ROUTE = "Use Explainer(model.predict, background) for sampled values with standard errors, or a kernel made of RBF, ConstantKernel, WhiteKernel, DotProduct, +, * and integer powers"
+
+
+def from_sklearn(kernel: Any, n_features: int) -> Kernel:
+    """Read a kernel object of ``sklearn.gaussian_process.kernels``; refuse those that are not products over columns.
+
+    >>> from sklearn.gaussian_process import kernels as gp
+    >>> float(from_sklearn(2.0 * gp.RBF(1.0) + gp.WhiteKernel(), 2)([[0.0, 0.0]], [[1.0, 1.0]])[0, 0])
+    0.7357588823428847
+    """
+    name = type(kernel).__name__
+    reader = _OBJECTS.get(name)
+    if reader is None or not type(kernel).__module__.startswith("sklearn."):
+        raise _not_a_product(f"{kernel}", name)
+    return reader(kernel, n_features)
+
+
+def _not_a_product(shown: str, name: str) -> UnsupportedStructureError:
+    return UnsupportedStructureError(
+        message(f"The kernel {shown} is not a product over features", f"{name} mixes the columns", ROUTE)
+    )
+
+
+def _rbf(kernel: Any, n_features: int) -> Kernel:
+    return RBF(bandwidth=kernel.length_scale)
+
+
+def _matern(kernel: Any, n_features: int) -> Kernel:
+    if kernel.nu == math.inf:
+        return RBF(bandwidth=kernel.length_scale)
+    if n_features == 1 and kernel.nu == 0.5:
+        return Laplacian(bandwidth=float(np.ravel(kernel.length_scale)[0]))
+    raise _not_a_product(f"Matern(nu={kernel.nu:g})", "the distance in its exponent")
+
+
+def _dot_product(kernel: Any, n_features: int) -> Kernel:
+    return Linear(offset=float(kernel.sigma_0) ** 2)
+
+
+def _power(kernel: Any, n_features: int) -> Kernel:
+    exponent = float(kernel.exponent)
+    if exponent != int(exponent) or exponent < 1:
+        raise UnsupportedStructureError(message("Only whole powers of kernels expand into products", f"Got {kernel}", ROUTE))
+    base = from_sklearn(kernel.kernel, n_features)
+    return Product((base,) * int(exponent))
+
+
+def _pairwise_object(kernel: Any, n_features: int) -> Kernel:
+    parameters = {"gamma": kernel.gamma, **(kernel.pairwise_kernels_kwargs or {})}
+    return from_pairwise(kernel.metric, n_features, **parameters)
+
+
+_OBJECTS: dict[str, Callable[[Any, int], Kernel]] = {
+    "RBF": _rbf,
+    "Matern": _matern,
+    "ConstantKernel": lambda kernel, n: Constant(float(kernel.constant_value)),
+    "WhiteKernel": lambda kernel, n: White(float(kernel.noise_level)),
+    "DotProduct": _dot_product,
+    "Sum": lambda kernel, n: Sum((from_sklearn(kernel.k1, n), from_sklearn(kernel.k2, n))),
+    "Product": lambda kernel, n: _product(kernel, n),
+    "Exponentiation": _power,
+    "PairwiseKernel": _pairwise_object,
+}
+
+
+def _product(kernel: Any, n_features: int) -> Kernel:
+    """Read k1 * k2. White noise times anything is zero between different rows, as the expansion of White says."""
+    return Product((from_sklearn(kernel.k1, n_features), from_sklearn(kernel.k2, n_features)))
+
+
+def from_pairwise(name: Any, n_features: int, *, gamma: float | None = None, coef0: float = 1.0, degree: float = 3) -> Kernel:
+    """Read a kernel by its name in ``sklearn.metrics.pairwise`` (``KernelRidge``, ``Nystroem``, ``SVC``) or as a function."""
+    if hasattr(name, "k1") or type(name).__module__.startswith("sklearn.gaussian_process"):
+        return from_sklearn(name, n_features)
+    if isinstance(name, Kernel):
+        return name
+    if callable(name):
+        name = {"rbf_kernel": "rbf", "laplacian_kernel": "laplacian", "linear_kernel": "linear", "chi2_kernel": "chi2"}.get(
+            getattr(name, "__name__", ""), name
+        )
+        gamma = 1.0 if name == "chi2" and gamma is None else gamma
+    rate = 1.0 / n_features if gamma is None else float(gamma)
+    if name == "rbf":
+        return _rate_rbf(rate)
+    if name == "laplacian":
+        return Laplacian(bandwidth=1.0 / rate) if rate > 0 else Constant(1.0)
+    if name == "chi2":
+        return Chi2(gamma=1.0 if gamma is None else rate)
+    if name == "linear":
+        return Linear()
+    if name in ("poly", "polynomial"):
+        return Polynomial(degree=_whole(degree), gamma=rate, offset=float(coef0))
+    shown = name if isinstance(name, str) else getattr(name, "__name__", repr(name))
+    raise UnsupportedStructureError(
+        message(
+            f"The kernel {shown!r} is not a product over features that can be read",
+            "Readable: rbf, laplacian, chi2, linear, poly",
+            ROUTE,
+        )
+    )
+
+
+def _rate_rbf(rate: float) -> Kernel:
+    return RBF(bandwidth=math.sqrt(0.5 / rate)) if rate > 0 else Constant(1.0)
+
+
+def _whole(degree: float) -> int:
+    if degree != int(degree):
+        raise UnsupportedStructureError(
+            message("Only whole degrees of polynomial kernels expand into products", f"Got {degree!r}", ROUTE)
+        )
+    return int(degree)
