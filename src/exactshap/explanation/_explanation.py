@@ -1,0 +1,391 @@
+"""The immutable batch that every question is answered with."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, fields, replace
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from exactshap.errors import InputError, UnknownNameError, did_you_mean, message
+from exactshap.explanation import _validation as validation
+from exactshap.explanation._certificate import Certificate
+from exactshap.explanation._words import index_title, value_function_sentence
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from exactshap.plots import PlotAccessor
+
+__all__ = ["Explanation"]
+
+_PER_ROW = (
+    "values",
+    "baseline",
+    "prediction",
+    "residual",
+    "tolerance",
+    "std_error",
+    "set_values",
+    "set_std_error",
+    "covariances",
+)
+_PER_OUTPUT = ("values", "baseline", "prediction", "residual", "std_error", "set_values", "set_std_error")
+
+
+@dataclass(frozen=True, kw_only=True, eq=False, repr=False, slots=True)
+class Explanation:
+    r"""Hold the values of a batch of rows with everything needed to judge them; compute nothing.
+
+    One shape rule for ever: ``(n_rows, n_players)`` for one output, ``(n_rows, n_players, n_outputs)`` for many, and
+    accordingly ``baseline`` ``(n_rows,)`` or ``(n_rows, n_outputs)``. For an efficient index
+
+    .. math:: f(x_i) = \mathrm{baseline}_i + \sum_j \mathrm{values}_{ij} + \mathrm{residual}_i.
+
+    Parameters
+    ----------
+    values : array of shape (n_rows, n_players[, n_outputs])
+        Order-1 values of the index, in the unit of the model output.
+    baseline : array of shape (n_rows[, n_outputs])
+        v(empty).
+    prediction : array of shape (n_rows[, n_outputs])
+        The model's own prediction.
+    residual : array of shape (n_rows[, n_outputs])
+        ``prediction - baseline - sum(values)`` for efficient indices (the sum over all sets for order > 1),
+        ``prediction - v(D)`` otherwise.
+    tolerance : float or array of shape (n_rows,)
+        Largest residual that rounding can explain.
+    feature_names : sequence of str
+        Names of the players: columns, or groups of columns.
+    value_function : str
+        Which game was played; see :func:`value_function_sentence`.
+    std_error : array like ``values``, or None
+        Standard errors of sampled values; None (never 0) for exact ones.
+    data : table or None
+        The explained rows as the user passed them: an array or a DataFrame. Not copied.
+    output_names : sequence of str, or None
+        Names of the outputs; None for one output.
+    index, order : str and int, default="shapley" and 1
+        Which question was asked.
+    sets : sequence of tuples of int, or None
+        For order > 1 the sets of players, by size and then lexicographically, beginning with all single players.
+    set_values, set_std_error : array of shape (n_rows, n_sets[, n_outputs]), or None
+        Values of ``sets`` and their standard errors.
+    unit : str, default="response"
+        Of the model output: "response", "log-odds", "margin", ...
+    method, model_name : str
+        How the values were computed, and what was explained.
+    error_bound : float or array of shape (n_rows,), default=0.0
+        A-priori bound on the quadrature error of each value.
+    n_evaluations : int, default=0
+        Calls of the game or model that sampling or enumeration used.
+    seconds : float or None
+        Wall time.
+    background_size, background_hash : int and str, or None
+        Of the reference rows; see :func:`fingerprint`.
+    groups : mapping of player name to a sequence of columns (numbers or names), or None
+        The columns of each player that is a group.
+    covariances : array of shape (n_rows, n_players, n_players), or None
+        Covariance of the values under a probabilistic model (a Gaussian process).
+
+    Raises
+    ------
+    InputError
+        If two of the arrays do not fit together; the message has both shapes.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> explanation = Explanation(
+    ...     values=[[1.0, 2.0]], baseline=[0.5], prediction=[3.5], residual=[0.0], tolerance=1e-12,
+    ...     feature_names=["age", "bmi"], value_function="baseline", data=np.array([[40.0, 22.5]]),
+    ... )
+    >>> explanation.values.sum(axis=1) + explanation.baseline
+    array([3.5])
+    >>> explanation.certificate().passed
+    True
+    """
+
+    values: np.ndarray
+    baseline: np.ndarray
+    prediction: np.ndarray
+    residual: np.ndarray
+    tolerance: np.ndarray
+    feature_names: tuple[str, ...]
+    value_function: str
+    std_error: np.ndarray | None = None
+    data: Any = None
+    output_names: tuple[str, ...] | None = None
+    index: str = "shapley"
+    order: int = 1
+    sets: tuple[tuple[int, ...], ...] | None = None
+    set_values: np.ndarray | None = None
+    set_std_error: np.ndarray | None = None
+    unit: str = "response"
+    method: str = ""
+    model_name: str = ""
+    error_bound: float | np.ndarray = 0.0
+    n_evaluations: int = 0
+    seconds: float | None = None
+    background_size: int | None = None
+    background_hash: str | None = None
+    groups: Mapping[str, Sequence[int | str]] | None = None
+    covariances: np.ndarray | None = None
+
+    def __post_init__(self) -> None:
+        for name, value in validation.checked(self).items():
+            object.__setattr__(self, name, value)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return _rebuild, ({field.name: getattr(self, field.name) for field in fields(self)},)
+
+    # --- sizes and selection -------------------------------------------------------------------------------------------
+
+    @property
+    def n_rows(self) -> int:
+        return len(self.values)
+
+    @property
+    def n_players(self) -> int:
+        return self.values.shape[1]
+
+    @property
+    def n_outputs(self) -> int:
+        return 1 if self.values.ndim == 2 else self.values.shape[2]
+
+    def __len__(self) -> int:
+        return self.n_rows
+
+    def __getitem__(self, rows: Any) -> Explanation:
+        """Return an Explanation of some rows: an int, a slice, a boolean mask or an array of row numbers."""
+        chosen = validation.row_numbers(rows, self.n_rows)
+        changes: dict[str, Any] = {name: array[chosen] for name, array in self._arrays(_PER_ROW)}
+        if np.ndim(self.error_bound):
+            changes["error_bound"] = np.asarray(self.error_bound)[chosen]
+        if self.data is not None:
+            changes["data"] = validation.take_rows(self.data, chosen)
+        return replace(self, **changes)
+
+    def output(self, which: int | str) -> Explanation:
+        """Return a single-output Explanation of one output, by number or name."""
+        if self.output_names is None:
+            if which in (0, -1):
+                return self
+            raise InputError(message("This explanation has a single output", f"Got output {which!r}", "Use it as it is"))
+        k = self._output_number(which)
+        changes: dict[str, Any] = {name: array[..., k] for name, array in self._arrays(_PER_OUTPUT)}
+        unit = self.unit if not self.output_names[k] else f"{self.unit} of {self.output_names[k]}"
+        return replace(self, **changes, output_names=None, unit=unit)
+
+    def _output_number(self, which: int | str) -> int:
+        assert self.output_names is not None
+        if isinstance(which, str):
+            if which in self.output_names:
+                return self.output_names.index(which)
+            raise UnknownNameError(message(f"Unknown output {which!r}", do=did_you_mean(which, self.output_names)))
+        if not isinstance(which, (int, np.integer)) or not -self.n_outputs <= which < self.n_outputs:
+            raise InputError(message(f"There is no output {which!r}", f"There are {self.n_outputs}: {list(self.output_names)}"))
+        return int(which) % self.n_outputs
+
+    def _arrays(self, names: Sequence[str]) -> list[tuple[str, np.ndarray]]:
+        return [(name, getattr(self, name)) for name in names if getattr(self, name) is not None]
+
+    # --- what follows from the arrays ----------------------------------------------------------------------------------
+
+    @property
+    def exact(self) -> bool:
+        """Whether the values are exact up to rounding and ``error_bound``, not sampled."""
+        return self.std_error is None and self.set_std_error is None
+
+    @property
+    def additive(self) -> bool:
+        """Whether baseline plus the order-1 values is the prediction, up to the reported residual.
+
+        True for Shapley values; False for indices such as Banzhaf, whose values are not shares of a total.
+        """
+        return self._adds_up(self.values)
+
+    @property
+    def std(self) -> np.ndarray | None:
+        """Standard deviation (n_rows, n_players) of the values under a probabilistic model, or None."""
+        if self.covariances is None:
+            return None
+        return np.sqrt(np.maximum(np.diagonal(self.covariances, axis1=1, axis2=2), 0.0))
+
+    def covariance(self, i: int) -> np.ndarray:
+        """Return the covariance matrix (n_players, n_players) of the values of row ``i``."""
+        if self.covariances is None:
+            raise InputError(
+                message(
+                    "This explanation has no covariances",
+                    f"It was computed by {self.method or 'a deterministic method'} for {self.model_name or 'its model'}",
+                    "Only probabilistic models (Gaussian processes) give them",
+                )
+            )
+        return self.covariances[i]
+
+    @property
+    def interactions(self) -> np.ndarray:
+        """Pairs as symmetric matrices (n_rows, n_players, n_players[, n_outputs]).
+
+        Off the diagonal is the index itself, not halved; on the diagonal are the order-1 values.
+        """
+        if self.order < 2 or self.set_values is None or self.sets is None:
+            raise InputError(message("Interactions need order=2", f"Got order={self.order}", "Explain with order=2"))
+        shape = (self.n_rows, self.n_players, *self.values.shape[1:])
+        matrix = np.zeros(shape)
+        singles = np.arange(self.n_players)
+        matrix[:, singles, singles] = self.values
+        numbers = [number for number, players in enumerate(self.sets) if len(players) == 2]
+        first, second = np.array([self.sets[number] for number in numbers], int).reshape(-1, 2).T
+        matrix[:, first, second] = matrix[:, second, first] = self.set_values[:, numbers]
+        return matrix
+
+    def certificate(self) -> Certificate:
+        """Hold the largest residual against its tolerance."""
+        size = np.abs(self.residual).reshape(self.n_rows, -1).max(axis=1, initial=0.0)
+        excess = size - self.tolerance
+        row = int(np.argmax(np.where(np.isnan(excess), np.inf, excess))) if self.n_rows else None
+        return Certificate(
+            max_residual=float(np.max(size, initial=0.0)),
+            tolerance=float(self.tolerance[row]) if row is not None else 0.0,
+            row=row,
+            passed=bool(np.all(size <= self.tolerance)),
+            exact=self.exact,
+            checks=self.residual_meaning,
+        )
+
+    @property
+    def residual_meaning(self) -> str:
+        """The identity that ``residual`` is the remainder of."""
+        if self.additive:
+            return "prediction - baseline - sum of values"
+        if self.set_values is not None and self._adds_up(self.set_values):
+            return "prediction - baseline - sum of values over all sets"
+        return "prediction - v(all players)"
+
+    def _adds_up(self, values: np.ndarray) -> bool:
+        """Say whether the residual is what the sum leaves, up to the rounding of this very sum."""
+        missing = np.abs(self.prediction - self.baseline - values.sum(axis=1) - self.residual)
+        magnitude = np.abs(self.prediction) + np.abs(self.baseline) + np.abs(values).sum(axis=1)
+        rounding = 8.0 * np.finfo(np.float64).eps * magnitude
+        return bool(np.all(missing <= np.maximum(rounding, self.tolerance.reshape(-1, *[1] * (missing.ndim - 1)))))
+
+    # --- words ---------------------------------------------------------------------------------------------------------
+
+    def __repr__(self) -> str:
+        lines = [f"Explanation: {self._headline()}", *(f"  {name:<15} {text}" for name, text in self.facts().items())]
+        return "\n".join(lines)
+
+    def _repr_html_(self) -> str:
+        from html import escape
+
+        rows = "".join(
+            f"<tr><th style='text-align:left;vertical-align:top'>{escape(name)}</th>"
+            f"<td style='text-align:left'>{escape(text)}</td></tr>"
+            for name, text in self.facts().items()
+        )
+        return f"<div><strong>Explanation: {escape(self._headline())}</strong><table>{rows}</table></div>"
+
+    def _headline(self) -> str:
+        kind = "exact" if self.exact else "sampled"
+        outputs = "" if self.n_outputs == 1 else f", {self.n_outputs} outputs"
+        players = "features" if self.groups is None else "players"
+        return f"{kind} {index_title(self.index, self.order)}, {self.n_rows} rows x {self.n_players} {players}{outputs} ({self.unit})"
+
+    def facts(self) -> dict[str, str]:
+        """Return what a reader must know besides the numbers, as short texts by name."""
+        certificate = self.certificate()
+        verdict = "passed" if certificate.passed else f"FAILED, worst at row {certificate.row}"
+        facts = {
+            "model": self.model_name or "not named",
+            "value function": f"{self.value_function}. {value_function_sentence(self.value_function)}",
+            "background": self._background_text(),
+            "baseline": _range_text(self.baseline),
+            "residual": f"at most {certificate.max_residual:.2g} (tolerance {certificate.tolerance:.2g}), "
+            f"of {certificate.checks}: {verdict}",
+            "error bound": f"{np.max(self.error_bound, initial=0.0):.2g}" if np.any(np.asarray(self.error_bound) > 0) else "",
+            "std error": "" if self.std_error is None else f"at most {np.max(self.std_error, initial=0.0):.2g}",
+            "method": self.method,
+            "evaluations": f"{self.n_evaluations:,}" if self.n_evaluations else "",
+            "seconds": "" if self.seconds is None else f"{self.seconds:.3g}",
+        }
+        return {name: text for name, text in facts.items() if text}
+
+    def _background_text(self) -> str:
+        if self.background_size is None:
+            return ""
+        digest = f", SHA-256 {self.background_hash[:12]}" if self.background_hash else ""
+        return f"{self.background_size} {'row' if self.background_size == 1 else 'rows'}{digest}"
+
+    # --- conversions, pictures, files ----------------------------------------------------------------------------------
+
+    def to_frame(self, kind: str | None = None) -> Any:
+        """Return one column per player (and per set for order > 1), in the kind of frame that the data came in.
+
+        Several outputs give columns ``"player[output]"``. A pandas index is kept.
+
+        Parameters
+        ----------
+        kind : {"pandas", "polars", "pyarrow"} or None, default=None
+            None: as the data; for arrays the first of these three that is installed.
+        """
+        from exactshap.explanation._conversion import to_frame
+
+        return to_frame(self, kind)
+
+    def to_shap(self) -> Any:
+        """Return a real ``shap.Explanation`` of the order-1 values, for every plot of shap.
+
+        Numbers go to its ``data``; text goes to ``display_data`` and its sorted category codes to ``data``. A group of columns
+        shows the mean of its columns if they are numeric, else their text.
+        """
+        from exactshap.explanation._conversion import to_shap
+
+        return to_shap(self)
+
+    def to_shapiq(self, i: int, output: int | str = 0) -> Any:
+        """Return a ``shapiq.InteractionValues`` of one row and one output."""
+        from exactshap.explanation._conversion import to_shapiq
+
+        return to_shapiq(self, i, output)
+
+    def save(self, path: str | Path) -> None:
+        """Write one ``.npz`` file (arrays and JSON, no pickle), all of it or nothing."""
+        from exactshap.explanation._storage import save
+
+        save(self, path)
+
+    @classmethod
+    def load(cls, path: str | Path, *, max_bytes: int = 2**33) -> Explanation:
+        """Read a file of :meth:`save`; refuse pickles, damaged files and more than ``max_bytes`` of arrays."""
+        from exactshap.explanation._storage import load
+
+        return load(path, max_bytes=max_bytes)
+
+    @property
+    def plot(self) -> PlotAccessor:
+        """Plots: ``waterfall(i)``, ``beeswarm()``, ``bar()``, ``scatter(feature)``, ``interactions(i)``; each takes ``ax``."""
+        from exactshap.plots import PlotAccessor
+
+        return PlotAccessor(self)
+
+    def report(self, path: str | Path, **settings: Any) -> Path:
+        """Write one static HTML file without scripts; see :func:`exactshap.report.write_report`."""
+        from exactshap.report import write_report
+
+        return write_report(self, path, **settings)
+
+
+def _rebuild(arguments: dict[str, Any]) -> Explanation:
+    return Explanation(**arguments)
+
+
+def _range_text(array: np.ndarray) -> str:
+    if array.size == 0:
+        return "none"
+    columns = array.reshape(len(array), -1)
+    low, high = columns.min(axis=0), columns.max(axis=0)
+    texts = [f"{a:.6g}" if a == b else f"{a:.6g} to {b:.6g}" for a, b in zip(low, high, strict=True)]
+    return ", ".join(texts[:6]) + (", ..." if len(texts) > 6 else "")
