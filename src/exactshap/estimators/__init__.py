@@ -1,0 +1,31 @@
+"""Estimators that keep scikit-learn's contract; they know nothing of readers."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+_PUBLIC = {
+    "HSICSelector": "exactshap.estimators.hsic_selector",
+    "RKHSWeightingRegressor": "exactshap.estimators.rkhs_weighting",
+    "ShapleyKernelRidge": "exactshap.estimators.shapley_ridge",
+}
+
+__all__ = ["HSICSelector", "RKHSWeightingRegressor", "ShapleyKernelRidge"]
+
+if TYPE_CHECKING:
+    from exactshap.estimators.hsic_selector import HSICSelector
+    from exactshap.estimators.rkhs_weighting import RKHSWeightingRegressor
+    from exactshap.estimators.shapley_ridge import ShapleyKernelRidge
+
+
+def __getattr__(name: str) -> Any:
+    """Import an estimator on first use: scikit-learn is not needed before."""
+    import importlib
+
+    if name in _PUBLIC:
+        return getattr(importlib.import_module(_PUBLIC[name]), name)
+    raise AttributeError(f"module 'exactshap.estimators' has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)
