@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -17,6 +17,7 @@ __all__ = ["checked", "row_numbers", "take_rows"]
 
 def checked(explanation: Explanation) -> dict[str, Any]:
     """Return the fields of an Explanation as read-only float arrays and tuples that fit together, or raise."""
+    _check_words(explanation)
     values = _array("values", explanation.values)
     if values.ndim not in (2, 3):
         raise InputError(message("`values` must have shape (n_rows, n_players[, n_outputs])", f"Got {values.shape}"))
@@ -30,8 +31,16 @@ def checked(explanation: Explanation) -> dict[str, Any]:
         result["error_bound"] = _per_row("error_bound", explanation.error_bound, n_rows)
     result["groups"] = _groups(explanation.groups, result["feature_names"])
     _check_set_values(result, values)
-    _check_data(explanation.data, n_rows)
+    _check_data(explanation.data, n_rows, n_players if explanation.groups is None else None)
     return result
+
+
+def _check_words(explanation: Explanation) -> None:
+    for name in ("index", "value_function", "unit", "method", "model_name"):
+        if not isinstance(getattr(explanation, name), str):
+            raise InputTypeError(message(f"`{name}` must be a str", f"Got {getattr(explanation, name)!r}"))
+    if not isinstance(explanation.order, (int, np.integer)) or explanation.order < 1:
+        raise InputError(message("`order` must be an int >= 1", f"Got {explanation.order!r}"))
 
 
 def _checked_arrays(explanation: Explanation, n_rows: int, n_players: int, outputs: tuple[int, ...]) -> dict[str, Any]:
@@ -135,19 +144,23 @@ def _check_set_values(result: dict[str, Any], values: np.ndarray) -> None:
 def _groups(groups: Any, names: tuple[str, ...]) -> dict[str, tuple[Any, ...]] | None:
     if groups is None:
         return None
+    if not isinstance(groups, Mapping):
+        raise InputTypeError(message("`groups` must map player names to columns", f"Got {type(groups).__name__}"))
     unknown = [name for name in groups if name not in names]
     if unknown:
         raise InputError(message("`groups` names a player that is not in `feature_names`", f"Got {unknown[0]!r}"))
     return {name: tuple(columns) for name, columns in groups.items()}
 
 
-def _check_data(data: Any, n_rows: int) -> None:
+def _check_data(data: Any, n_rows: int, n_columns: int | None) -> None:
     if data is None:
         return
-    shape = getattr(data, "shape", None)
-    got = shape[0] if shape is not None else len(data)
-    if got != n_rows:
-        raise InputError(message("`data` does not fit `values`", f"`data` has {got} rows, `values` has {n_rows}"))
+    shape = tuple(getattr(data, "shape", None) or (len(data),))
+    if shape[0] != n_rows or (n_columns is not None and len(shape) == 2 and shape[1] != n_columns):
+        raise InputError(
+            message("`data` does not fit `values`", f"`data` has shape {shape}, `values` has {n_rows} rows")
+            + ("" if n_columns is None else f" and {n_columns} players")
+        )
 
 
 def row_numbers(rows: Any, n_rows: int) -> np.ndarray:
