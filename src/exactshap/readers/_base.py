@@ -15,7 +15,7 @@ from exactshap.games import Game
 from exactshap.semivalues import Semivalue
 from exactshap.solvers import Solution, solve
 
-__all__ = ["Reader", "Request", "choose_value_function", "players_of"]
+__all__ = ["Reader", "Request", "choose_value_function", "names_of", "players_of", "select_outputs"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -36,6 +36,8 @@ class Request:
         Players that are groups of columns. Columns in no group are players of their own.
     feature_names : tuple of str or None
         Names for models that were fitted without.
+    players : tuple of (name, columns) or None
+        All players, decided by an outer reader (a pipeline); it overrides ``groups``. A player may have no columns.
     options : mapping
         Further settings of one family (``eta=``, ...); a reader must refuse those that it does not know.
     """
@@ -46,6 +48,7 @@ class Request:
     output: Any = "auto"
     groups: Mapping[str, Any] | None = None
     feature_names: tuple[str, ...] | None = None
+    players: tuple[tuple[str, tuple[int, ...]], ...] | None = None
     options: Mapping[str, Any] = field(default_factory=dict)
 
     def refuse_options(self, known: tuple[str, ...] = (), *, owner: str) -> None:
@@ -118,14 +121,14 @@ class Reader(ABC):
     def tolerance(self, X: Table, prediction: np.ndarray, solution: Solution) -> np.ndarray:
         r"""Return the largest residual (n_rows,) that rounding can explain.
 
-        .. math:: 16\, \epsilon\, (\sqrt{n_\mathrm{terms}} + d)\, (\mathrm{scale} + |f(x)|)
+        .. math:: 4\, \epsilon\, (\sqrt{n_\mathrm{terms}} + d)\, (\mathrm{scale} + |f(x)|)
 
         A product of d factors is off by at most d eps relative (Higham 2002, Lemma 3.1), a sum of n rounded terms by
-        sqrt(n) eps with overwhelming probability (Higham & Mary 2019); 16 covers both sides and the model's own arithmetic.
+        sqrt(n) eps with overwhelming probability (Higham & Mary 2019); 4 = 2 sides (ours and the model's) x 2 for its constant.
         """
         magnitude = np.abs(prediction).reshape(X.n_rows, -1).max(axis=1, initial=0.0)
         growth = np.sqrt(self.n_terms()) + self.n_features
-        return 16.0 * self.epsilon() * growth * (np.asarray(solution.scale) + magnitude) + np.max(solution.error_bound)
+        return 4.0 * self.epsilon() * growth * (np.asarray(solution.scale) + magnitude) + np.max(solution.error_bound)
 
     def n_terms(self) -> float:
         """Return how many terms are added up for one prediction (for the tolerance)."""
@@ -197,6 +200,8 @@ def choose_value_function(request: Request, supported: tuple[str, ...], default:
 
 def players_of(request: Request, feature_names: tuple[str, ...]) -> tuple[tuple[tuple[int, ...], ...], tuple[str, ...]]:
     """Return the columns and the name of each player: the groups asked for, then every remaining column, in column order."""
+    if request.players is not None:
+        return tuple(columns for _, columns in request.players), tuple(name for name, _ in request.players)
     if request.groups is None:
         return tuple((j,) for j in range(len(feature_names))), feature_names
     owner: dict[int, str] = {}
@@ -230,3 +235,35 @@ def _column_number(member: Any, feature_names: tuple[str, ...], group: Any) -> i
     if 0 <= int(member) < len(feature_names):
         return int(member)
     raise InputError(message(f"Group {group!r} names column {member}", f"There are {len(feature_names)} columns"))
+
+
+def names_of(request: Request, fitted: tuple[str, ...] | None, n_columns: int, owner: str) -> tuple[str, ...]:
+    """Return the feature names: the model's own, else those asked for, else those of the background, else x0, x1, ..."""
+    if fitted is not None:
+        return fitted
+    if request.feature_names is not None:
+        if len(request.feature_names) != n_columns:
+            raise InputError(
+                message(f"`feature_names` must hold {n_columns} names for {owner}", f"Got {len(request.feature_names)}")
+            )
+        return request.feature_names
+    if request.background is not None and request.background.names is not None and request.background.n_columns == n_columns:
+        return request.background.names
+    return tuple(f"x{j}" for j in range(n_columns))
+
+
+def select_outputs(names: tuple[str, ...], output: Any, *, owner: str) -> tuple[list[int], bool]:
+    """Return the numbers of the outputs asked for ("auto" and "all": every one) and whether a single one was picked."""
+    if isinstance(output, str) and output in ("auto", "all") and output not in names:
+        return list(range(len(names))), False
+    if isinstance(output, (int, np.integer)) and not isinstance(output, bool):
+        if not -len(names) <= output < len(names):
+            raise InputError(
+                message(
+                    f"{owner} has {len(names)} outputs", f"Got output={output}", f"Available: {', '.join(map(repr, names))}"
+                )
+            )
+        return [int(output) % len(names)], True
+    if str(output) in names:
+        return [names.index(str(output))], True
+    raise UnknownNameError(message(f"{owner} has no output {output!r}", do=did_you_mean(str(output), names)))

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import math
+from dataclasses import dataclass
+
 import numpy as np
 
 from exactshap.games import ProductGame
@@ -10,7 +13,7 @@ from exactshap.semivalues import Beta, Rule, Semivalue
 from exactshap.solvers._nodes import bound, enough_nodes
 from exactshap.solvers._solution import Solution, player_sets, set_sizes
 
-__all__ = ["solve_product"]
+__all__ = ["Sums", "solve_product", "solve_terms"]
 
 
 def solve_product(game: ProductGame, semivalue: Semivalue, order: int, *, all_nodes: bool = False) -> Solution:
@@ -23,64 +26,117 @@ def solve_product(game: ProductGame, semivalue: Semivalue, order: int, *, all_no
     a-priori bound of ``_nodes`` puts the error below rounding; ``all_nodes=True`` forbids it. Cost
     O(n_rows n_background n_terms n_nodes n_players) for order 1, times C(d, order) / d beyond.
     """
-    from exactshap.solvers import _kernels
-
-    a, b, c = _terms_last(game)
-    n_rows, n_players = a.shape[:2]
-    sets = player_sets(n_players, order)
-    weights = np.ascontiguousarray(game.weights)
-    empty, full = np.zeros((n_rows, game.n_outputs)), np.zeros((n_rows, game.n_outputs))
-    scale, spread = np.empty(n_rows), np.empty(n_rows)
-    _kernels.fill_ends(a, b, c, weights, empty, full, scale, spread)
-    values = np.zeros((n_rows, len(sets), game.n_outputs))
-    error_bound, used, offset = 0.0, [], 0
-    for size in set_sizes(order):
-        nodes, node_weights, relative = _rule(
-            semivalue, size, order, n_players, None if all_nodes else float(spread.max(initial=0))
-        )
-        error_bound = max(error_bound, relative)
-        used.append(len(nodes))
-        count = sum(len(players) == size for players in sets)
-        block = np.zeros((n_rows, count, game.n_outputs))
-        if size == 1:
-            _kernels.fill_singles(a, b, c, weights, nodes, node_weights, block)
-        else:
-            _kernels.fill_interactions(a, b, c, weights, size, nodes, node_weights, block)
-        values[:, offset : offset + count] = block
-        offset += count
-    residual = full - empty - values.sum(axis=1) if semivalue.is_efficient(order) else None
+    dtype = np.complex128 if game.is_complex else np.float64
+    a, b = (np.ascontiguousarray(array.transpose(0, 2, 1), dtype) for array in (game.a, game.b))
+    c = np.ascontiguousarray(game.c.T, dtype)
+    sums = solve_terms(a, b, c, np.array(game.weights), semivalue, order, all_nodes=all_nodes)
+    residual = sums.full - sums.empty - sums.values.sum(axis=1) if semivalue.is_efficient(order) else None
+    single = game.n_rows is None
     return Solution(
-        values=squeeze(game, values),
-        sets=sets,
-        empty=squeeze(game, empty + game.constant),
-        full=squeeze(game, full + game.constant),
+        values=squeeze(game, sums.values),
+        sets=player_sets(game.n_players, order),
+        empty=squeeze(game, sums.empty + game.constant),
+        full=squeeze(game, sums.full + game.constant),
         residual=None if residual is None else squeeze(game, residual),
-        method=f"quadrature ({max(used)} nodes)",
-        error_bound=2.0 * error_bound * (scale[0] if game.n_rows is None else scale),
-        scale=scale[0] if game.n_rows is None else scale,
+        method=sums.method,
+        error_bound=sums.error_bound[0] if single else sums.error_bound,
+        scale=sums.scale[0] if single else sums.scale,
     )
 
 
-def _terms_last(game: ProductGame) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Return a, b, c with the terms on the last, contiguous axis and one dtype; free of copies where a reader laid them so."""
-    dtype = np.complex128 if game.is_complex else np.float64
-    a, b = (np.ascontiguousarray(array.transpose(0, 2, 1), dtype) for array in (game.a, game.b))
-    return a, b, np.ascontiguousarray(game.c.T, dtype)
+@dataclass(frozen=True, eq=False)
+class Sums:
+    """Values of (part of) the terms of a batch of product games; parts add up by linearity.
+
+    ``values (n_rows, n_sets, n_outputs)``; ``empty``, ``full`` ``(n_rows, n_outputs)`` without constants; ``scale`` and
+    ``error_bound`` ``(n_rows,)``; ``nodes``, the largest number of nodes used.
+    """
+
+    values: np.ndarray
+    empty: np.ndarray
+    full: np.ndarray
+    scale: np.ndarray
+    error_bound: np.ndarray
+    nodes: int
+
+    def __add__(self, other: Sums) -> Sums:
+        return Sums(
+            self.values + other.values,
+            self.empty + other.empty,
+            self.full + other.full,
+            self.scale + other.scale,
+            self.error_bound + other.error_bound,
+            max(self.nodes, other.nodes),
+        )
+
+    @property
+    def method(self) -> str:
+        return f"quadrature ({self.nodes} node{'s' if self.nodes != 1 else ''})"
 
 
-def _rule(
-    semivalue: Semivalue, size: int, order: int, n_players: int, spread: float | None
-) -> tuple[np.ndarray, np.ndarray, float]:
-    """Return nodes, weights and the bound on the relative truncation error (0.0 for an exact rule)."""
+def solve_terms(
+    a: np.ndarray,
+    b: np.ndarray,
+    c: np.ndarray,
+    weights: np.ndarray,
+    semivalue: Semivalue,
+    order: int,
+    *,
+    all_nodes: bool = False,
+) -> Sums:
+    """Solve terms laid out for the kernels; readers that stream call this on one block of terms after another.
+
+    Parameters
+    ----------
+    a : array of shape (n_rows, n_players, n_terms), C-contiguous
+    b : array of shape (n_background, n_players, n_terms), C-contiguous, of the same dtype
+    c : array of shape (n_outputs, n_terms), C-contiguous, of the same dtype
+    weights : array of shape (n_background,)
+    semivalue, order, all_nodes
+        As in :func:`solve_product`.
+
+    Notes
+    -----
+    Each row's number of nodes depends on that row alone, so that results do not depend on how rows are cut into blocks.
+    """
+    from exactshap.solvers import _kernels
+
+    (n_rows, n_players, _), n_outputs = a.shape, c.shape[0]
+    counts = [math.comb(n_players, size) for size in set_sizes(order)]
+    empty, full = np.zeros((n_rows, n_outputs)), np.zeros((n_rows, n_outputs))
+    scale, spread = np.empty(n_rows), np.empty(n_rows)
+    _kernels.fill_ends(a, b, c, weights, empty, full, scale, spread)
+    values = np.zeros((n_rows, sum(counts), n_outputs))
+    relative, most = np.zeros(n_rows), 0
+    for size, offset in zip(set_sizes(order), np.cumsum([0, *counts[:-1]]), strict=True):
+        needed = _node_counts(semivalue, size, order, n_players, spread, all_nodes)
+        for n_nodes in np.unique(needed):
+            rows = np.flatnonzero(needed == n_nodes)
+            nodes, node_weights = _rule(semivalue, size, order, n_players, int(n_nodes))
+            block = np.zeros((len(rows), counts[size - 1], n_outputs))
+            part = a if len(rows) == n_rows else a[rows]
+            if size == 1:
+                _kernels.fill_singles(part, b, c, weights, nodes, node_weights, block)
+            else:
+                _kernels.fill_interactions(part, b, c, weights, size, nodes, node_weights, block)
+            values[rows, offset : offset + counts[size - 1]] = block
+            most = max(most, len(nodes))
+            if n_nodes:
+                relative[rows] = np.maximum(relative[rows], [bound(s, int(n_nodes)) for s in spread[rows]])
+    return Sums(values, empty, full, scale, 2.0**order * relative * scale, most)
+
+
+def _node_counts(semivalue: Semivalue, size: int, order: int, n_players: int, spread: np.ndarray, all_nodes: bool) -> np.ndarray:
+    """Return the number of nodes for each row that keeps the truncation below rounding; 0 stands for the exact rule."""
     degree = n_players - size
+    if all_nodes or not isinstance(semivalue.of_size(size, order), Beta):
+        return np.zeros(len(spread), int)
+    counts = np.array([enough_nodes(float(s), degree) for s in spread], int)
+    return np.where(counts < degree // 2 + 1, counts, 0)
+
+
+def _rule(semivalue: Semivalue, size: int, order: int, n_players: int, n_nodes: int) -> Rule:
+    """Return the rule as writable arrays: numba would compile each kernel again for read-only ones."""
     measure = semivalue.of_size(size, order)
-    if spread is not None and isinstance(measure, Beta):
-        n_nodes = enough_nodes(spread, degree)
-        if n_nodes < degree // 2 + 1:
-            return *_writable(measure.gauss(n_nodes)), bound(spread, n_nodes)
-    return *_writable(measure.rule(degree)), 0.0
-
-
-def _writable(rule: Rule) -> tuple[np.ndarray, np.ndarray]:
-    """Return copies: numba compiles a second version of each kernel for read-only arrays."""
-    return np.array(rule[0], float), np.array(rule[1], float)
+    nodes, weights = measure.gauss(n_nodes) if n_nodes and isinstance(measure, Beta) else measure.rule(n_players - size)
+    return np.array(nodes, float), np.array(weights, float)

@@ -1,0 +1,451 @@
+"""The front door: a model and a background in, explanations out."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from exactshap.errors import BudgetError, ExactnessError, ExplanationWarning, InputError, message
+from exactshap.explanation import Explanation, fingerprint
+from exactshap.frames import Table, as_table, check_columns
+from exactshap.games._product import normalised_weights
+from exactshap.readers import Reader, Request, read
+from exactshap.semivalues import Semivalue, find
+from exactshap.solvers import Solution, player_sets
+
+__all__ = ["Explainer", "Forecast", "Verification", "explain"]
+
+MAX_BLOCK_ROWS = 256
+Progress = bool | Callable[[int, int], None] | None
+
+
+class Explainer:
+    """Explain a fitted model.
+
+    Parameters
+    ----------
+    model : object
+        A fitted model that a reader knows (kernel machines, Gaussian processes, trees, additive models, pipelines of them),
+        or a function on tables, which is then sampled.
+    background : array or DataFrame of shape (n_background, n_features), default=None
+        Reference rows, all of them used. One row with ``value_function="baseline"`` is a single reference point.
+    value_function : str, default="auto"
+        What v(S) means. "auto" is "interventional" with a background, else the family's own: "functional" for kernel machines,
+        "path_dependent" for trees.
+    output : int, str, "auto" or "all", default="auto"
+        Which output of a model with several.
+    groups : mapping of name to list of columns, default=None
+        Players that are groups of columns, treated as one player exactly (not summed afterwards).
+    background_weights : array of shape (n_background,), default=None
+        Weights of the reference rows.
+    feature_names : sequence of str, default=None
+        Names for a model that was fitted without.
+    align : bool, default=False
+        Reorder the columns of a frame by name instead of refusing a different order.
+    n_jobs : int, default=None
+        Threads, with joblib's conventions. Results are the same bits for every value.
+    memory_limit : float, default=2**30
+        Bytes of working memory; rows stream in blocks under it. A request that cannot fit is refused.
+    on_inexact : {"raise", "warn"}, default="raise"
+        What happens when a residual is above its derived tolerance.
+    progress : bool, callable or None, default=None
+        True for a bar on standard error, a function of (rows done, rows in all), or nothing.
+    **options
+        Settings of one model family; unknown names raise.
+
+    Raises
+    ------
+    UnsupportedModelError, UnsupportedStructureError
+        If no exact form is known; the message names the closest route.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_diabetes
+    >>> from sklearn.svm import SVR
+    >>> X, y = load_diabetes(return_X_y=True)
+    >>> explainer = Explainer(SVR(C=10.0).fit(X, y), background=X[:50])
+    >>> explanation = explainer(X[:3])
+    >>> explanation.values.shape, explanation.value_function, explanation.certificate().passed
+    ((3, 10), 'interventional', True)
+    """
+
+    def __init__(
+        self,
+        model: Any,
+        background: Any = None,
+        *,
+        value_function: str = "auto",
+        output: Any = "auto",
+        groups: Mapping[str, Any] | None = None,
+        background_weights: Any = None,
+        feature_names: Sequence[str] | None = None,
+        align: bool = False,
+        n_jobs: int | None = None,
+        memory_limit: float = 2.0**30,
+        on_inexact: str = "raise",
+        progress: Progress = None,
+        **options: Any,
+    ) -> None:
+        if on_inexact not in ("raise", "warn"):
+            raise InputError(message("The 'on_inexact' parameter must be 'raise' or 'warn'", f"Got {on_inexact!r}"))
+        self.align, self.n_jobs, self.memory_limit = align, n_jobs, float(memory_limit)
+        self.on_inexact, self.progress = on_inexact, progress
+        table = None if background is None else _background(background, model, align)
+        self._request = Request(
+            background=table,
+            weights=None
+            if table is None or background_weights is None
+            else normalised_weights(background_weights, table.n_rows),
+            value_function=value_function,
+            output=output,
+            groups=groups,
+            feature_names=None if feature_names is None else tuple(str(name) for name in feature_names),
+            options=options,
+        )
+        self.reader: Reader = read(model, self._request)
+        self._background_hash = None if table is None else fingerprint(table.native)
+
+    def __repr__(self) -> str:
+        reader = self.reader
+        background = "" if reader.background is None else f", {reader.background.n_rows} background rows"
+        return (
+            f"Explainer({reader.model_name}, value_function={reader.value_function!r}, {reader.n_players} players{background})"
+        )
+
+    def __call__(self, X: Any, index: str | Semivalue = "shapley", order: int = 1) -> Explanation:
+        """Explain rows.
+
+        Parameters
+        ----------
+        X : array or DataFrame of shape (n_rows, n_features)
+        index : str or Semivalue, default="shapley"
+            See :func:`exactshap.semivalues.available`.
+        order : int, default=1
+            2 for pairs (``explanation.interactions``), more for larger sets (``explanation.set_values``).
+
+        Returns
+        -------
+        explanation : Explanation
+            ``values (n_rows, n_players[, n_outputs])`` in the unit of the model output.
+
+        Raises
+        ------
+        InputError
+            If the rows do not fit the model; the message names row and column.
+        BudgetError
+            If the request cannot fit in ``memory_limit``.
+        ExactnessError
+            If a residual against the model's own prediction is above its tolerance.
+        """
+        started = time.perf_counter()
+        table = self._checked(X)
+        semivalue = find(index)
+        sets = player_sets(self.reader.n_players, order)
+        blocks = self._blocks(table, order)
+        solved = list(self._solve_all(table, blocks, semivalue, order))
+        explanation = self._wrap(table, solved, sets, semivalue, order, time.perf_counter() - started)
+        self._certify(explanation)
+        return explanation
+
+    # -- asking before paying ----------------------------------------------------------------------------------------
+
+    def plan(self, X: Any, index: str | Semivalue = "shapley", order: int = 1) -> Forecast:
+        """Say which method will run on ``X`` and what it will cost, by solving at most one row."""
+        table = self._checked(X)
+        semivalue = find(index)
+        n_sets = len(player_sets(self.reader.n_players, order))
+        started = time.perf_counter()
+        solution = self.reader.solve(table.take(slice(0, 1)), semivalue, order) if table.n_rows else None
+        if solution is not None:  # the first call may compile; the second one tells the cost
+            started = time.perf_counter()
+            solution = self.reader.solve(table.take(slice(0, 1)), semivalue, order)
+        seconds = (time.perf_counter() - started) * table.n_rows
+        block = self._block_rows(table.n_rows, order)
+        return Forecast(
+            method="nothing to do" if solution is None else solution.method,
+            exact=solution is None or solution.std_error is None,
+            seconds=seconds,
+            operations=self.reader.row_operations(order) * table.n_rows,
+            memory=self.reader.row_bytes(order) * block + self.reader.fixed_bytes(),
+            result=8.0 * table.n_rows * n_sets * self.reader.n_outputs,
+            block_rows=block,
+        )
+
+    def verify(self, X: Any, n_masks: int = 8, random_state: int = 0) -> Verification:
+        """Check the reading of the model beyond additivity, which cannot see credit given to the wrong column.
+
+        On random coalitions S the game's v(S) is compared with the model's own prediction on rows masked by hand. Residuals
+        are checked on the same rows.
+        """
+        table = self._checked(X)
+        rng = np.random.default_rng(random_state)
+        masks = rng.random((n_masks, self.reader.n_players)) < rng.random((n_masks, 1))
+        solution = self.reader.solve(table, find("shapley"), 1)
+        prediction = np.asarray(self.reader.predict(table), float)
+        tolerance = self.reader.tolerance(table, prediction, solution)
+        residual = prediction - solution.empty - solution.values.sum(axis=1)
+        by_hand = self.reader.masked_predictions(table, masks)
+        difference = None
+        if by_hand is not None:
+            difference = (
+                np.abs(self.reader.game(table).value(masks) - by_hand).reshape(table.n_rows, -1).max(axis=1, initial=0.0)
+            )
+        worst = np.abs(residual).reshape(table.n_rows, -1).max(axis=1, initial=0.0)
+        return Verification(
+            max_residual=float(worst.max(initial=0.0)),
+            max_mask_difference=None if difference is None else float(difference.max(initial=0.0)),
+            tolerance=float(np.max(tolerance, initial=0.0)),
+            passed=bool(np.all(worst <= tolerance) and (difference is None or np.all(difference <= tolerance))),
+            n_rows=table.n_rows,
+            n_masks=n_masks if by_hand is not None else 0,
+        )
+
+    # -- the way of the rows -----------------------------------------------------------------------------------------
+
+    def _checked(self, X: Any) -> Table:
+        reader = self.reader
+        table = as_table(X, allow_empty=True)
+        names = reader.fitted_names
+        if names is None and reader.background is not None and reader.background.names is not None:
+            names = reader.background.names
+        if reader.fitted_names is not None and not table.is_frame:
+            _warn(f"X does not have valid feature names, but {reader.model_name} was fitted with feature names")
+        elif (
+            reader.fitted_names is None and table.is_frame and reader.background is not None and not reader.background.is_frame
+        ):
+            _warn(f"X has feature names, but {reader.model_name} was fitted without feature names")
+        return check_columns(table, names, reader.n_features, owner=reader.model_name, align=self.align)
+
+    def _block_rows(self, n_rows: int, order: int) -> int:
+        free = self.memory_limit - self.reader.fixed_bytes()
+        row = max(self.reader.row_bytes(order), 1.0)
+        if free < row:
+            needed = self.reader.fixed_bytes() + row
+            raise BudgetError(
+                message(
+                    f"Explaining one row at order {order} does not fit in memory_limit",
+                    f"It would need {needed / 2**30:.3g} GiB; the limit is {self.memory_limit / 2**30:.3g} GiB",
+                    "Raise memory_limit=, lower the order, or group columns with groups=",
+                )
+            )
+        return int(min(MAX_BLOCK_ROWS, max(1, n_rows), free // row))
+
+    def _blocks(self, table: Table, order: int) -> list[slice]:
+        n_sets = len(player_sets(self.reader.n_players, order))
+        result = 8.0 * table.n_rows * n_sets * self.reader.n_outputs
+        if result > 0.8 * _physical_memory():
+            raise BudgetError(
+                message(
+                    f"The result of order {order} does not fit in this machine",
+                    f"{table.n_rows} rows x {n_sets} sets x {self.reader.n_outputs} outputs are {result / 2**30:.3g} GiB",
+                    "Explain fewer rows at a time, or group columns with groups=",
+                )
+            )
+        step = self._block_rows(table.n_rows, order)
+        return [slice(start, min(start + step, table.n_rows)) for start in range(0, table.n_rows, step)]
+
+    def _solve_all(self, table: Table, blocks: list[slice], semivalue: Semivalue, order: int) -> Iterator[tuple]:
+        """Solve the blocks in order; threads where ``n_jobs`` asks for them."""
+        report = _reporter(self.progress, table.n_rows)
+        done = 0
+        for rows, part in zip(blocks, self._parallel(table, blocks, semivalue, order), strict=True):
+            done += rows.stop - rows.start
+            report(done)
+            yield part
+
+    def _parallel(self, table: Table, blocks: list[slice], semivalue: Semivalue, order: int) -> Iterable[tuple]:
+        tasks = ((self.reader, table.take(rows), semivalue, order) for rows in blocks)
+        if self.n_jobs in (None, 1) or len(blocks) < 2:
+            return (_solve_block(*task) for task in tasks)
+        from joblib import Parallel, delayed
+
+        return Parallel(n_jobs=self.n_jobs, prefer="threads", return_as="generator")(
+            delayed(_solve_block)(*task) for task in tasks
+        )
+
+    def _wrap(
+        self, table: Table, solved: list[tuple], sets: tuple, semivalue: Semivalue, order: int, seconds: float
+    ) -> Explanation:
+        reader = self.reader
+        tail = () if reader.single_output else (reader.n_outputs,)
+        solutions = [part[0] for part in solved]
+        values = _rows([s.values for s in solutions], (0, len(sets), *tail))
+        std_error = None if not solutions or solutions[0].std_error is None else _rows([s.std_error for s in solutions], ())
+        covariances = [s.covariance for s in solutions if getattr(s, "covariance", None) is not None]
+        background = reader.background
+        return Explanation(
+            values=values[:, : reader.n_players],
+            baseline=_rows([s.empty for s in solutions], (0, *tail)),
+            prediction=_rows([part[1] for part in solved], (0, *tail)),
+            residual=_rows([part[2] for part in solved], (0, *tail)),
+            tolerance=_rows([part[3] for part in solved], (0,)),
+            std_error=None if std_error is None else std_error[:, : reader.n_players],
+            data=table.native,
+            feature_names=reader.player_names,
+            output_names=None if reader.single_output else reader.output_names,
+            index=semivalue.name,
+            order=order,
+            sets=sets if order > 1 else None,
+            set_values=values if order > 1 else None,
+            set_std_error=std_error if order > 1 else None,
+            value_function=reader.value_function,
+            unit=reader.unit,
+            method=_longest([s.method for s in solutions]),
+            model_name=reader.model_name,
+            error_bound=_rows([np.broadcast_to(s.error_bound, (len(s.values),)) for s in solutions], (0,)),
+            n_evaluations=sum(s.n_evaluations for s in solutions),
+            seconds=seconds,
+            background_size=None if background is None else background.n_rows,
+            background_hash=self._background_hash,
+            groups=_groups(reader),
+            covariances=np.concatenate(covariances) if covariances else None,
+        )
+
+    def _certify(self, explanation: Explanation) -> None:
+        certificate = explanation.certificate()
+        if certificate.passed:
+            return
+        text = message(
+            f"Values do not add up: residual {certificate.max_residual:.3g} at row {certificate.row} (tolerance {certificate.tolerance:.3g})",
+            f"Of {certificate.checks}, for {self.reader.model_name} with value_function={self.reader.value_function!r}",
+            "This is a bug in the reader or a model that computes in low precision: please report it with exactshap.show_versions(); "
+            "on_inexact='warn' returns the explanation with its residuals",
+        )
+        if self.on_inexact == "raise":
+            raise ExactnessError(text)
+        _warn(text, ExplanationWarning)
+
+
+def explain(
+    model: Any, X: Any, background: Any = None, *, index: str | Semivalue = "shapley", order: int = 1, **settings: Any
+) -> Explanation:
+    """Explain rows of a fitted model in one call: ``Explainer(model, background, **settings)(X, index, order)``.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_diabetes
+    >>> from sklearn.svm import SVR
+    >>> X, y = load_diabetes(return_X_y=True)
+    >>> explain(SVR(C=10.0).fit(X, y), X[:5]).value_function
+    'functional'
+    """
+    return Explainer(model, background, **settings)(X, index, order)
+
+
+@dataclass(frozen=True)
+class Forecast:
+    """What an explanation will cost: seconds extrapolated from one row, bytes of working memory and of the result."""
+
+    method: str
+    exact: bool
+    seconds: float
+    operations: float
+    memory: float
+    result: float
+    block_rows: int
+
+    def __str__(self) -> str:
+        kind = "exact" if self.exact else "sampled, with standard errors"
+        return (
+            f"{self.method} ({kind}): about {self.seconds:.2g} s on one thread, {self.memory / 2**20:.0f} MiB of working memory, "
+            f"{self.result / 2**20:.1f} MiB of result, blocks of {self.block_rows} rows"
+        )
+
+
+@dataclass(frozen=True)
+class Verification:
+    """The outcome of :meth:`Explainer.verify`."""
+
+    max_residual: float
+    max_mask_difference: float | None
+    tolerance: float
+    passed: bool
+    n_rows: int
+    n_masks: int
+
+    def __str__(self) -> str:
+        masks = "no hand-masked twin exists for this value function"
+        if self.max_mask_difference is not None:
+            masks = f"largest difference to the hand-masked model {self.max_mask_difference:.2g} on {self.n_masks} random coalitions"
+        verdict = "passed" if self.passed else "FAILED"
+        return (
+            f"{verdict}: largest residual {self.max_residual:.2g}, {masks}; tolerance {self.tolerance:.2g}; {self.n_rows} rows"
+        )
+
+
+def _solve_block(
+    reader: Reader, table: Table, semivalue: Semivalue, order: int
+) -> tuple[Solution, np.ndarray, np.ndarray, np.ndarray]:
+    """Return solution, prediction, residual and tolerance of one block of rows."""
+    solution = reader.solve(table, semivalue, order)
+    prediction = np.asarray(reader.predict(table), float)
+    whole = solution.empty + solution.values.sum(axis=1) if semivalue.is_efficient(order) else solution.full
+    tolerance = np.broadcast_to(reader.tolerance(table, prediction, solution), (table.n_rows,))
+    return solution, prediction, prediction - whole, tolerance
+
+
+def _background(background: Any, model: Any, align: bool) -> Table:
+    """Read the background; a mutation by the caller afterwards must not change anything, so arrays are copied."""
+    table = as_table(background, what="background")
+    if not table.is_frame:
+        return Table(np.array(table.native), None, table.n_rows, table.n_columns)
+    names = getattr(model, "feature_names_in_", None)
+    return (
+        table
+        if names is None
+        else check_columns(
+            table, [str(n) for n in names], len(names), owner=type(model).__name__, what="background", align=align
+        )
+    )
+
+
+def _groups(reader: Reader) -> dict[str, tuple[str, ...]] | None:
+    if all(len(columns) == 1 for columns in reader.players):
+        return None
+    return {
+        name: tuple(reader.feature_names[j] for j in columns)
+        for name, columns in zip(reader.player_names, reader.players, strict=True)
+        if len(columns) != 1
+    }
+
+
+def _rows(parts: list[Any], empty_shape: tuple[int, ...]) -> np.ndarray:
+    return np.concatenate(parts) if parts else np.zeros(empty_shape)
+
+
+def _longest(methods: list[str]) -> str:
+    return max(methods, key=lambda text: (len(text), text), default="")
+
+
+def _reporter(progress: Progress, total: int) -> Callable[[int], None]:
+    if callable(progress):
+        return lambda done: progress(done, total)
+    if not progress:
+        return lambda done: None
+
+    def show(done: int) -> None:
+        import sys
+
+        end = "\n" if done == total else ""
+        print(f"\rexplained {done:,} of {total:,} rows", end=end, file=sys.stderr, flush=True)
+
+    return show
+
+
+def _warn(text: str, category: type[Warning] = UserWarning) -> None:
+    import warnings
+
+    warnings.warn(text, category, stacklevel=4)
+
+
+def _physical_memory() -> float:
+    import os
+
+    try:
+        return float(os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES"))
+    except (AttributeError, OSError, ValueError):  # Windows has no sysconf
+        return 2.0**36

@@ -1,0 +1,156 @@
+"""The formula of a fitted kernel machine, expanded into its product terms."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from exactshap.kernels import Component, Kernel
+
+__all__ = ["Expansion", "Monomials", "Part", "cut_terms", "expand", "merge"]
+
+
+@dataclass(frozen=True, eq=False)
+class Part:
+    """One component of the kernel over some training rows: f(x) gains sum_l coefficients[l] prod_j k_j(x_j, points[j, l]).
+
+    ``points (n_columns, n_terms)``, ``coefficients (n_outputs, n_terms)`` with the amplitude folded in. For a monomial
+    component the training rows are summed up already and ``points`` is None: one term, k_j = x_j ** power.
+    """
+
+    component: Component
+    coefficients: np.ndarray
+    points: np.ndarray | None
+    magnitude: float  # sum of the |coefficients| before any summation over training rows
+
+    def factors(self, X: np.ndarray) -> np.ndarray:
+        """Return the one-column factors (n_rows, n_columns, n_terms)."""
+        return self.component.factors(X, self.points) if self.points is not None else self.component.monomial(X)[:, :, None]
+
+
+@dataclass(frozen=True, eq=False)
+class Monomials:
+    """All monomial components together: ``powers (n_columns, n_terms)``, ``coefficients (n_outputs, n_terms)``."""
+
+    powers: np.ndarray
+    coefficients: np.ndarray
+    magnitudes: np.ndarray
+
+    def factors(self, X: np.ndarray) -> np.ndarray:
+        return X[:, :, None] ** self.powers
+
+
+@dataclass(frozen=True, eq=False)
+class Expansion:
+    r"""A fitted kernel machine :math:`f(x) = b + \sum_p s_p \sum_l \alpha_l \prod_j k_{pj}(x_j, X_{lj})`.
+
+    Attributes
+    ----------
+    parts : tuple of Part
+    monomials : Monomials or None
+    intercept : array of shape (n_outputs,)
+    n_columns : int
+    cancels : bool
+        Whether the model's own kernel computes distances as |x|^2 + |y|^2 - 2 x.y, which loses digits far from the origin.
+    """
+
+    parts: tuple[Part, ...]
+    monomials: Monomials | None
+    intercept: np.ndarray
+    n_columns: int
+    cancels: bool = False
+
+    @property
+    def n_outputs(self) -> int:
+        return len(self.intercept)
+
+    @property
+    def blocks(self) -> tuple[Part | Monomials, ...]:
+        return self.parts + ((self.monomials,) if self.monomials is not None else ())
+
+    def outputs(self, chosen: Sequence[int]) -> Expansion:
+        """Return the expansion of some outputs."""
+        rows = list(chosen)
+        monomials = self.monomials and Monomials(
+            self.monomials.powers, self.monomials.coefficients[rows], self.monomials.magnitudes
+        )
+        parts = tuple(Part(p.component, np.ascontiguousarray(p.coefficients[rows]), p.points, p.magnitude) for p in self.parts)
+        return Expansion(parts, monomials, self.intercept[rows], self.n_columns, self.cancels)
+
+    def __call__(self, X: np.ndarray) -> np.ndarray:
+        """Return f(x) (n_rows, n_outputs) by the formula above."""
+        total = np.zeros((len(X), self.n_outputs)) + self.intercept
+        for block in self.blocks:
+            total += block.factors(X).prod(axis=1) @ block.coefficients.T
+        return total
+
+
+def expand(kernel: Kernel, points: Any, coefficients: Any, intercept: Any = 0.0, *, cancels: bool = False) -> Expansion:
+    """Expand a kernel machine into its product terms.
+
+    Parameters
+    ----------
+    kernel : Kernel
+    points : array of shape (n_training, n_columns)
+    coefficients : array of shape (n_training, n_outputs)
+    intercept : float or array of shape (n_outputs,)
+    """
+    points = np.asarray(points, float)
+    coefficients = np.asarray(coefficients, float)
+    columns = np.ascontiguousarray(points.T)
+    intercept = np.broadcast_to(np.asarray(intercept, float), (coefficients.shape[1],)).copy()
+    parts, powers, sums, magnitudes = [], [], [], []
+    for component in kernel.expand(points.shape[1]):
+        if component.is_monomial:
+            psi = component.monomial(points).prod(axis=1)
+            powers.append(np.zeros(points.shape[1], int) if component.powers is None else component.powers)
+            sums.append(component.amplitude * (psi @ coefficients))
+            magnitudes.append(abs(component.amplitude) * np.abs(psi[:, None] * coefficients).sum(axis=0).max(initial=0.0))
+        else:
+            scaled = np.ascontiguousarray((component.amplitude * coefficients).T)
+            parts.append(Part(component, scaled, columns, float(np.abs(scaled).sum(axis=1).max(initial=0.0))))
+    monomials = Monomials(np.stack(powers, axis=1), np.stack(sums, axis=1), np.array(magnitudes)) if powers else None
+    return Expansion(tuple(parts), monomials, intercept, points.shape[1], cancels)
+
+
+def merge(expansions: Sequence[Expansion]) -> Expansion:
+    """Stack machines with one or more outputs each into one machine with all their outputs."""
+    n_outputs = sum(e.n_outputs for e in expansions)
+    parts: list[Part] = []
+    powers, sums, magnitudes = [], [], []
+    offset = 0
+    for e in expansions:
+        rows = slice(offset, offset + e.n_outputs)
+        for part in e.parts:
+            coefficients = np.zeros((n_outputs, part.coefficients.shape[1]))
+            coefficients[rows] = part.coefficients
+            parts.append(Part(part.component, coefficients, part.points, part.magnitude))
+        if e.monomials is not None:
+            block = np.zeros((n_outputs, e.monomials.coefficients.shape[1]))
+            block[rows] = e.monomials.coefficients
+            powers.append(e.monomials.powers)
+            sums.append(block)
+            magnitudes.append(e.monomials.magnitudes)
+        offset += e.n_outputs
+    monomials = Monomials(np.concatenate(powers, 1), np.concatenate(sums, 1), np.concatenate(magnitudes)) if powers else None
+    intercept = np.concatenate([e.intercept for e in expansions])
+    return Expansion(tuple(parts), monomials, intercept, expansions[0].n_columns, any(e.cancels for e in expansions))
+
+
+def cut_terms(block: Part | Monomials, width: int) -> Iterator[Part | Monomials]:
+    """Yield a block of terms in pieces of at most ``width`` terms."""
+    n_terms = block.coefficients.shape[1]
+    if n_terms <= width:
+        yield block
+        return
+    for start in range(0, n_terms, width):
+        terms = slice(start, start + width)
+        coefficients = np.ascontiguousarray(block.coefficients[:, terms])
+        if isinstance(block, Monomials):
+            yield Monomials(block.powers[:, terms], coefficients, block.magnitudes[terms])
+        else:
+            points = None if block.points is None else np.ascontiguousarray(block.points[:, terms])
+            yield Part(block.component, coefficients, points, block.magnitude)

@@ -1,0 +1,116 @@
+"""Anyone's kernel machine, from arrays."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from exactshap.errors import InputError, InputTypeError, message
+from exactshap.frames import Table
+from exactshap.kernels import Kernel, from_sklearn
+from exactshap.readers._base import Reader, Request, select_outputs
+from exactshap.readers._expansion import expand
+from exactshap.readers._kernel_machine import KernelReader
+
+__all__ = ["KernelMachine", "read"]
+
+
+class KernelMachine:
+    r"""A kernel machine given by its arrays.
+
+    .. math:: f(x) = b + \sum_i \alpha_i\, k(x, X_i)
+
+    Parameters
+    ----------
+    X_train : array of shape (n_training, n_features)
+    dual_coef : array of shape (n_training,) or (n_training, n_outputs)
+        alpha.
+    kernel : exactshap.kernels.Kernel or a kernel of sklearn.gaussian_process.kernels
+    intercept : float or array of shape (n_outputs,), default=0.0
+    predict : callable, default=None
+        The foreign model's own ``predict(X)``, so that the certificate is checked against it; None checks against the
+        kernel matrix of the formula above.
+    feature_names : sequence of str, default=None
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from exactshap import explain
+    >>> from exactshap.kernels import RBF
+    >>> machine = KernelMachine([[0.0, 0.0], [1.0, 2.0]], [1.0, -0.5], RBF(bandwidth=1.0))
+    >>> explain(machine, np.array([[0.0, 0.0]])).values.round(4)
+    array([[0.2517, 0.2073]])
+    """
+
+    def __init__(
+        self,
+        X_train: Any,
+        dual_coef: Any,
+        kernel: Any,
+        intercept: Any = 0.0,
+        *,
+        predict: Any = None,
+        feature_names: Sequence[str] | None = None,
+    ) -> None:
+        self.X_train = np.asarray(X_train, float)
+        self.dual_coef = np.asarray(dual_coef, float)
+        if self.X_train.ndim != 2 or len(self.dual_coef) != len(self.X_train):
+            raise InputError(
+                message(
+                    "`dual_coef` must have one entry for each row of `X_train`",
+                    f"Got shapes {self.dual_coef.shape} and {self.X_train.shape}",
+                )
+            )
+        if not (np.all(np.isfinite(self.X_train)) and np.all(np.isfinite(self.dual_coef))):
+            raise InputError(message("`X_train` and `dual_coef` must be finite", "Got NaN or infinity"))
+        if not isinstance(kernel, Kernel) and not type(kernel).__module__.startswith("sklearn.gaussian_process"):
+            raise InputTypeError(
+                message(
+                    "`kernel` must be a kernel of exactshap.kernels or sklearn.gaussian_process", f"Got {type(kernel).__name__}"
+                )
+            )
+        self.kernel = kernel if isinstance(kernel, Kernel) else from_sklearn(kernel, self.X_train.shape[1])
+        self.intercept = np.asarray(intercept, float)
+        self.own_predict = predict
+        self.feature_names = None if feature_names is None else tuple(feature_names)
+
+    def predict(self, X: Any) -> np.ndarray:
+        """Return f(x), of shape (n_rows,) or (n_rows, n_outputs)."""
+        if self.own_predict is not None:
+            return np.asarray(self.own_predict(X), float)
+        return self.kernel(np.asarray(X, float), self.X_train) @ self.dual_coef + self.intercept
+
+
+def read(model: KernelMachine, request: Request) -> Reader:
+    """Read the arrays."""
+    multiple = model.dual_coef.ndim == 2
+    dual = model.dual_coef if multiple else model.dual_coef[:, None]
+    names = tuple(f"output {k}" for k in range(dual.shape[1])) if multiple else ("output",)
+    chosen, single = select_outputs(names, request.output, owner="KernelMachine")
+    single = single or not multiple
+    intercept = np.broadcast_to(model.intercept, (dual.shape[1],))[chosen]
+
+    return KernelReader(
+        model,
+        request,
+        expand(model.kernel, model.X_train, dual[:, chosen], intercept),
+        _Predict(model, chosen, single),
+        feature_names=model.feature_names,
+        output_names=tuple(names[k] for k in chosen),
+        unit="output",
+        single_output=single,
+    )
+
+
+class _Predict:
+    """The machine's own prediction of some outputs (a class, so that readers pickle)."""
+
+    def __init__(self, model: KernelMachine, chosen: list[int], single: bool) -> None:
+        self.model, self.chosen, self.single = model, chosen, single
+
+    def __call__(self, X: Table) -> np.ndarray:
+        rows = X.native if self.model.own_predict is not None else X.numeric()
+        values = np.asarray(self.model.predict(rows), float).reshape(X.n_rows, -1)[:, self.chosen]
+        return values[:, 0] if self.single else values
