@@ -3,8 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import numpy as np
+
+if TYPE_CHECKING:
+    from exactshap.trees._kernels import Nodes
 
 __all__ = ["MISSING_LEFT", "MISSING_NEVER", "MISSING_RIGHT", "FlatTrees"]
 
@@ -14,6 +18,8 @@ MISSING_RIGHT, MISSING_LEFT, MISSING_NEVER = 0, 1, 2
 @dataclass(frozen=True, eq=False)
 class FlatTrees:
     """An ensemble of binary trees; node numbers are global, a tree's nodes are contiguous and start with its root.
+
+    Made by :func:`exactshap.trees.build`, which also gives: parents come before their children, ``right == left + 1``.
 
     Attributes
     ----------
@@ -37,7 +43,8 @@ class FlatTrees:
     category_words : uint32 array
         Bit sets of all categorical splits.
     cover : float64 array of shape (n_nodes,)
-        Weight of the training rows that reached the node, as the library defines it (children sum to their parent).
+        Weight of the training rows that reached the node, as the library defines it, summed upwards from the leaves (so that children
+        sum to their parent); all zeros if the library kept none.
     value : float64 array of shape (n_nodes, n_outputs)
         Contribution of a leaf to the outputs, learning rate and averaging folded in; 0 at internal nodes.
     constant : float64 array of shape (n_outputs,)
@@ -65,6 +72,14 @@ class FlatTrees:
     n_features: int
     less_equal: bool
     single_precision: bool
+
+    @property
+    def nodes(self) -> Nodes:
+        """What routing reads, as one argument of a compiled kernel (see ``trees/_kernels.py``)."""
+        from exactshap.trees._kernels import Nodes
+
+        return Nodes(self.feature, self.threshold, self.left, self.right, self.missing, self.zero_is_missing,
+                     self.category_start, self.category_count, self.category_words, self.less_equal)  # fmt: skip
 
     @property
     def n_trees(self) -> int:

@@ -1,0 +1,125 @@
+"""A tree ensemble with everything that its arrays do not say: names, outputs, stages, categories, link."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from exactshap.errors import InputError, UnknownNameError, did_you_mean, message
+from exactshap.trees._flat import FlatTrees
+from exactshap.trees._routing import margin
+
+__all__ = ["TreeModel", "take_trees"]
+
+
+@dataclass(frozen=True, eq=False)
+class TreeModel:
+    """A tree ensemble as data, independent of the library that fitted it.
+
+    Attributes
+    ----------
+    trees : FlatTrees
+        Learning rate, DART weights and averaging are folded into the leaf values; ``trees.constant`` is the initial margin.
+    library, name : str
+        Where it comes from.
+    unit : str
+        Unit of the outputs: "target", "log-odds", "probability", ...
+    output_names : tuple of str
+    single_output : bool
+        Whether predictions are (n_rows,).
+    feature_names : tuple of str or None
+    tree_output : int32 array of shape (n_trees,)
+        The output that each tree adds to; -1 if it adds to all.
+    tree_stage : int32 array of shape (n_trees,)
+        Boosting round of each tree, ascending; zeros for averages.
+    boosted : bool
+        Whether stage s was fitted to the residual of the stages before it.
+    objective : str
+        The library's word for the loss.
+    default_output : int or None
+        The output that "auto" means: the positive class of a binary probability forest.
+    epsilon : float
+        Rounding unit of the library's own predictions.
+    categories : tuple
+        For each column None, or the tuple of its categories in the order of their codes; () if no column has any.
+    missing_value : float
+        Numeric value that the library treats as missing besides NaN.
+    """
+
+    trees: FlatTrees
+    library: str
+    name: str
+    unit: str
+    output_names: tuple[str, ...]
+    single_output: bool
+    tree_output: np.ndarray
+    tree_stage: np.ndarray
+    feature_names: tuple[str, ...] | None = None
+    boosted: bool = True
+    objective: str = ""
+    default_output: int | None = None
+    epsilon: float = float(np.finfo(np.float64).eps)
+    categories: tuple[tuple[Any, ...] | None, ...] = ()
+    missing_value: float = float("nan")
+
+    @property
+    def n_features(self) -> int:
+        return self.trees.n_features
+
+    def predict(self, X: Any) -> np.ndarray:
+        """Return the margin by our own routing, in float64, of shape (n_rows,) or (n_rows, n_outputs).
+
+        ``X`` (n_rows, n_features) is numeric; categorical columns hold codes.
+        """
+        X = np.asarray(X, float)
+        if X.ndim != 2 or X.shape[1] != self.n_features:
+            raise InputError(message(f"X must have shape (n_rows, {self.n_features})", f"Got {X.shape}"))
+        values = margin(self.trees, X)
+        return values[:, 0] if self.single_output else values
+
+    def pick(self, output: Any = "auto") -> TreeModel:
+        """Return the model with one output ("auto" where there is a default, an int or a name), or with all of them."""
+        if self.single_output or output == "all" or (output == "auto" and self.default_output is None):
+            return self if output in ("auto", "all") or self._number(output) == 0 else self
+        o = self.default_output if output == "auto" else self._number(output)
+        assert o is not None
+        trees = replace(self.trees, value=np.ascontiguousarray(self.trees.value[:, [o]]), constant=self.trees.constant[[o]])
+        keep = np.flatnonzero((self.tree_output == o) | (self.tree_output < 0))
+        return replace(
+            self,
+            trees=take_trees(trees, keep),
+            output_names=(self.output_names[o],),
+            single_output=True,
+            tree_output=np.full(len(keep), -1, np.int32),
+            tree_stage=self.tree_stage[keep],
+            default_output=None,
+        )
+
+    def _number(self, output: Any) -> int:
+        if isinstance(output, (int, np.integer)) and 0 <= output < len(self.output_names):
+            return int(output)
+        if output in self.output_names:
+            return self.output_names.index(output)
+        raise UnknownNameError(
+            message(f"{self.name} has no output {output!r}", do=did_you_mean(str(output), ("auto", "all", *self.output_names)))
+        )
+
+
+def take_trees(trees: FlatTrees, chosen: np.ndarray) -> FlatTrees:
+    """Return an ensemble of some of the trees, in the given order, with the same constant."""
+    chosen = np.asarray(chosen, np.int64)
+    if len(chosen) == trees.n_trees and np.array_equal(chosen, np.arange(trees.n_trees)):
+        return trees
+    sizes = np.diff(trees.tree_start)[chosen]
+    tree_start = np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64)
+    shift = np.repeat(trees.tree_start[chosen] - tree_start[:-1], sizes)
+    nodes = np.arange(tree_start[-1]) + shift
+    fields = {name: getattr(trees, name)[nodes] for name in
+              ("feature", "threshold", "missing", "zero_is_missing", "category_start", "category_count", "cover", "value")}  # fmt: skip
+    children = {
+        name: np.where(getattr(trees, name)[nodes] >= 0, getattr(trees, name)[nodes] - shift, -1).astype(np.int32)
+        for name in ("left", "right")
+    }
+    return replace(trees, tree_start=tree_start, **fields, **children)
