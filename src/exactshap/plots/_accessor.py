@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -10,7 +9,7 @@ import numpy as np
 
 from exactshap._optional import require
 from exactshap.errors import InputError, UnknownNameError, did_you_mean, message
-from exactshap.explanation._cells import Cells, cells
+from exactshap.explanation._cells import cells
 from exactshap.explanation._words import index_title
 from exactshap.plots._pyplot import current, escape, new_axes, seeded
 from exactshap.plots.interactions import draw_interactions, prepare_interactions
@@ -54,7 +53,8 @@ class PlotAccessor:
         with current(ax):
             _shap().waterfall(content, max_display=max_display, show=False)
         _rename_baseline([other for other in ax.figure.axes if other not in axes])
-        ax.set_xlabel(escape(f"{_unit(row)} of row {i}\n{_game(row)}"), fontsize=11)
+        ax.set_title(escape(_game(row)), fontsize=11, pad=28)
+        ax.set_xlabel(escape(f"row {i} ({_unit(row)})"), fontsize=11, labelpad=26)
         return _restore_names(ax)
 
     def beeswarm(self, *, max_display: int = 10, output: int | str | None = None, ax: Any = None) -> Any:
@@ -132,22 +132,16 @@ def _shap() -> Any:
 
 
 def _shap_explanation(rows: Explanation, *, codes: bool = False) -> Any:
-    """Return a shap object with drawable names; text cells are codes, or text (which shap draws grey)."""
+    """Return a shap object with drawable names; text cells are text (which shap draws grey) or ``codes`` with text ticks."""
     content = rows.to_shap()
-    content.feature_names = [_drawable(name) for name in content.feature_names]
+    drawable = escape if codes else _drawable
+    content.feature_names = [drawable(name) for name in content.feature_names]
     shown = cells(rows)
-    if shown is not None:
-        display = _display(shown)
-        content.display_data = None if shown.numeric.all() else display
-        content.data = shown.numbers if codes or shown.numeric.all() else display
+    if shown is not None and not shown.numeric.all():
+        texts = [[drawable(cell) if isinstance(cell, str) else cell for cell in row] for row in shown.display]
+        content.display_data = np.array(texts, object)
+        content.data = shown.numbers if codes else content.display_data
     return content
-
-
-def _display(shown: Cells) -> np.ndarray:
-    drawable: Callable[[Any], Any] = np.vectorize(
-        lambda cell: _drawable(cell) if isinstance(cell, str) else cell, otypes=[object]
-    )
-    return drawable(shown.display) if shown.display.size else shown.display
 
 
 def _drawable(name: str) -> str:
@@ -162,11 +156,11 @@ def _restore_names(ax: Any) -> Any:
 
 
 def _rename_baseline(axes: list[Any]) -> None:
-    """Write "baseline" where shap writes E[f(X)]: only for some value functions is it a mean prediction."""
+    """Write v(empty), the baseline, where shap writes E[f(X)]: only for some value functions is it a mean prediction."""
     for ax in axes:
         labels = [label.get_text() for label in ax.get_xticklabels()]
         if any("E[f(X)]" in text for text in labels):
-            ax.set_xticklabels([text.replace("$E[f(X)]$", "baseline") for text in labels])
+            ax.set_xticklabels([text.replace("E[f(X)]", r"v(\emptyset)") for text in labels])
 
 
 def _unit(rows: Explanation) -> str:
