@@ -1,0 +1,155 @@
+"""Words of SVG: scales, ticks, escaped text. Colours and fonts are classes, so that the page's style decides on them."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable
+from dataclasses import dataclass
+from html import escape
+
+import numpy as np
+
+__all__ = [
+    "Scale",
+    "axis",
+    "decimals",
+    "dots",
+    "figure",
+    "fixed",
+    "line",
+    "number",
+    "rectangle",
+    "shorten",
+    "text",
+    "text_width",
+]
+
+MINUS = "\N{MINUS SIGN}"
+
+
+def number(value: float) -> str:
+    """Write a number with four digits and a typographic minus.
+
+    >>> number(-1234.56), number(0.1 + 0.2), number(1e-9)
+    ('−1235', '0.3', '1e−09')
+    """
+    if not math.isfinite(value):
+        return "missing" if math.isnan(value) else ("∞" if value > 0 else f"{MINUS}∞")
+    return f"{value:.4g}".replace("-", MINUS)
+
+
+def decimals(values: Iterable[float]) -> int:
+    """Return how many decimals give the largest of some values four digits, so that a column of numbers lines up.
+
+    >>> decimals([20.14159, 0.5]), decimals([31415.9]), decimals([0.00123])
+    (2, 0, 6)
+    """
+    largest = max((abs(value) for value in values if math.isfinite(value)), default=0.0)
+    return 3 if largest == 0 else min(max(3 - math.floor(math.log10(largest)), 0), 12)
+
+
+def fixed(value: float, places: int, *, sign: bool = False) -> str:
+    """Write a number with fixed decimals and a typographic minus; very large and very small columns in powers of ten.
+
+    >>> fixed(-0.698, 2), fixed(12.3456, 2, sign=True)
+    ('−0.70', '+12.35')
+    """
+    if not math.isfinite(value) or places > 8 or abs(value) >= 1e7:
+        written = number(value)
+    else:
+        written = f"{value:,.{places}f}".replace("-", MINUS)
+    return f"+{written}" if sign and value >= 0 else written
+
+
+def shorten(name: str, length: int = 30) -> str:
+    """Cut a long name in the middle.
+
+    >>> shorten("a_very_long_name_of_a_column_indeed", 15)
+    'a_very_… indeed'
+    """
+    name = " ".join(name.split())
+    return name if len(name) <= length else f"{name[: length // 2]}… {name[-(length - length // 2 - 2) :]}"
+
+
+def text_width(texts: Iterable[str], size: float = 12.0) -> float:
+    """Return about how wide the widest of some texts is, in pixels: there is no font to measure with."""
+    return max((0.56 * size * sum(1.7 if ord(sign) > 0x2E80 else 1.0 for sign in item) for item in texts), default=0.0)
+
+
+@dataclass(frozen=True)
+class Scale:
+    """Map [low, high] linearly to [start, stop]."""
+
+    low: float
+    high: float
+    start: float
+    stop: float
+
+    def __call__(self, value: np.ndarray | float) -> np.ndarray:
+        return self.start + (np.asarray(value, float) - self.low) / (self.high - self.low) * (self.stop - self.start)
+
+    @classmethod
+    def over(
+        cls, values: np.ndarray, start: float, stop: float, *, margin: float = 0.04, include: float | None = None
+    ) -> Scale:
+        """Return a scale that holds finite ``values`` (and ``include``) with a margin, and never has zero length."""
+        finite = np.asarray(values, float)[np.isfinite(values)]
+        finite = finite if include is None else np.append(finite, include)
+        low, high = (float(finite.min()), float(finite.max())) if finite.size else (0.0, 1.0)
+        space = margin * (high - low) or 0.05 * abs(high) or 1.0
+        return cls(low - space, high + space, start, stop)
+
+    def ticks(self, wanted: int = 5) -> list[float]:
+        """Return round numbers inside the scale, at steps of 1, 2 or 5 times a power of ten."""
+        raw = (self.high - self.low) / max(wanted, 1)
+        power = 10.0 ** math.floor(math.log10(raw))
+        step = next(power * factor for factor in (1, 2, 5, 10) if power * factor >= raw * 0.999)
+        first, last = math.ceil(self.low / step - 1e-9), math.floor(self.high / step + 1e-9)
+        return [round(k * step, 12 - math.floor(math.log10(step))) for k in range(first, last + 1)]
+
+
+def text(x: float, y: float, content: str, *, anchor: str = "start", style: str = "", title: str | None = None) -> str:
+    """Write escaped text at a point; ``title`` is what the pointer shows over it."""
+    hover = "" if title is None else f"<title>{escape(title)}</title>"
+    kind = f' class="{style}"' if style else ""
+    return f'<text x="{x:.1f}" y="{y:.1f}" text-anchor="{anchor}"{kind}>{escape(content)}{hover}</text>'
+
+
+def line(x1: float, y1: float, x2: float, y2: float, style: str) -> str:
+    """Draw a straight line."""
+    return f'<line x1="{x1:.1f}" y1="{y1:.1f}" x2="{x2:.1f}" y2="{y2:.1f}" class="{style}"/>'
+
+
+def rectangle(x: float, y: float, width: float, height: float, style: str, *, title: str | None = None) -> str:
+    """Draw a filled rectangle; negative widths are turned around."""
+    x, width = min(x, x + width), abs(width)
+    hover = "" if title is None else f"<title>{escape(title)}</title>"
+    return f'<rect x="{x:.1f}" y="{y:.1f}" width="{max(width, 0.5):.1f}" height="{height:.1f}" class="{style}">{hover}</rect>'
+
+
+def dots(x: np.ndarray, y: np.ndarray, style: str) -> str:
+    """Draw dots as one path of zero-length strokes with round caps: 14 bytes a dot."""
+    path = "".join(f"M{a:.1f} {b:.1f}h0" for a, b in zip(x, y, strict=True))
+    return f'<path class="dot {style}" d="{path}"/>' if path else ""
+
+
+def axis(scale: Scale, y: float, *, label: str, top: float, wanted: int = 5) -> str:
+    """Draw a horizontal axis at ``y`` with grid lines up to ``top`` and a label below."""
+    parts = [line(scale.start, y, scale.stop, y, "axis")]
+    for tick in scale.ticks(wanted):
+        x = float(scale(tick))
+        parts += [
+            line(x, top, x, y, "zero" if tick == 0 else "grid"),
+            text(x, y + 15, number(tick), anchor="middle", style="tick"),
+        ]
+    parts.append(text((scale.start + scale.stop) / 2, y + 33, label, anchor="middle", style="label"))
+    return "".join(parts)
+
+
+def figure(width: float, height: float, parts: Iterable[str], *, label: str) -> str:
+    """Wrap drawn parts as an accessible picture."""
+    body = "".join(parts)
+    return (
+        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width:.0f} {height:.0f}" width="{width:.0f}" height="{height:.0f}" '
+        f'role="img" aria-label="{escape(label)}">{body}</svg>'
+    )
