@@ -1,0 +1,233 @@
+"""Terms of additive models, bound to a background: each kind knows how to get its coalition values cheaply.
+
+A block holds terms of one kind. ``bind`` folds the background in once and gives an object whose ``stacks(rows)`` yields the
+coalition values of the terms of some rows:
+
+=================  =============================================  =================================================
+block              a term                                         cost per row, after the background is folded in
+=================  =============================================  =================================================
+ColumnTerms        any function of one player's columns           one evaluation
+MonomialTerms      a product of powers of columns                 2^k multiplications
+BinnedTerms        a table over the bins of its columns           2^k look-ups
+ProductTerms       a tensor on products of one-column bases       2^k contractions
+FunctionTerms      any vectorised function                        (2^k - 2) n_background evaluations
+=================  =============================================  =================================================
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+import numpy as np
+
+from exactshap.errors import BudgetError, message
+from exactshap.solvers._additive import Stack
+
+__all__ = [
+    "BACKGROUND_CHUNK",
+    "CHUNK_VALUES",
+    "Block",
+    "Bound",
+    "Coalitions",
+    "ColumnTerms",
+    "MonomialTerms",
+    "Reference",
+    "by_size",
+    "coalitions",
+    "slices",
+    "weighted_mean",
+]
+
+MAX_TERM_PLAYERS = 20  # 2^20 coalition values of one term and row are 8 MiB
+CHUNK_VALUES = 2**19  # values of one chunk of hybrid rows or basis products: 4 MiB, what stays in a core's caches
+BACKGROUND_CHUNK = 256  # background rows of one chunk of hybrids, fixed so that results do not depend on the block of rows
+
+
+@dataclass(frozen=True, eq=False)
+class Reference:
+    """Background rows as the terms see them, with weights that sum to one."""
+
+    rows: np.ndarray
+    weights: np.ndarray
+
+
+class Bound(Protocol):
+    """A block bound to a background."""
+
+    def stacks(self, rows: np.ndarray) -> Iterable[Stack]:
+        """Yield the coalition values of the terms for some encoded rows."""
+
+
+class Block(Protocol):
+    """Terms of one kind: ``columns`` of each, their values, and how to bind them."""
+
+    @property
+    def columns(self) -> Sequence[tuple[int, ...]]: ...
+
+    def evaluate(self, rows: np.ndarray) -> np.ndarray:
+        """Return f_I(x_I), of shape (n_rows, n_terms, n_outputs)."""
+
+    def bind(self, reference: Reference | None, owner: Sequence[int]) -> Bound:
+        """Fold the background in; ``owner[j]`` is the player of column j."""
+
+
+@dataclass(frozen=True, eq=False)
+class Coalitions:
+    """The coalitions of one term: its players, and which of its columns are inside, of shape (2^n_players, n_columns)."""
+
+    players: tuple[int, ...]
+    inside: np.ndarray
+
+
+def coalitions(columns: Sequence[int], owner: Sequence[int]) -> Coalitions:
+    """Return the coalitions of a term on ``columns`` (repeats allowed), bit p of the code being its p-th player.
+
+    >>> coalitions((4, 2), owner=[0, 0, 1, 1, 2]).players
+    (2, 1)
+    """
+    players = tuple(dict.fromkeys(owner[j] for j in columns))
+    if len(players) > MAX_TERM_PLAYERS:
+        raise BudgetError(
+            message(
+                f"A term on {len(players)} players is out of reach",
+                f"It has 2^{len(players)} = {2.0 ** len(players):.3g} coalitions for each row; "
+                f"the limit is {MAX_TERM_PLAYERS} players",
+                "Group columns into fewer players with groups=, or explain model.predict as a black box",
+            )
+        )
+    bits = np.array([players.index(owner[j]) for j in columns], int)
+    return Coalitions(players, (np.arange(2 ** len(players))[:, None] >> bits) & 1 == 1)
+
+
+def by_size(players: Iterable[tuple[int, ...]]) -> list[list[int]]:
+    """Return the numbers of the terms with equally many players, fewest players first."""
+    found: dict[int, list[int]] = {}
+    for term, members in enumerate(players):
+        found.setdefault(len(members), []).append(term)
+    return [found[size] for size in sorted(found)]
+
+
+def slices(n: int, step: int) -> Iterator[slice]:
+    """Yield slices of at most ``step`` that cover 0..n."""
+    return (slice(start, min(start + step, n)) for start in range(0, n, max(1, step)))
+
+
+def weighted_mean(function: Callable[[np.ndarray], np.ndarray], reference: Reference, width: int) -> np.ndarray:
+    """Return the weighted mean of ``function(rows)`` as first value plus mean deviation: exact where the rows are equal."""
+    origin = function(reference.rows[:1])[0]
+    total = np.zeros_like(origin)
+    for part in slices(len(reference.rows), CHUNK_VALUES // max(1, width)):
+        total += np.tensordot(reference.weights[part], function(reference.rows[part]) - origin, axes=1)
+    return origin + total
+
+
+# -- one player each -----------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, eq=False)
+class ColumnTerms:
+    """Terms of one column each, evaluated together: ``function(rows) -> (n_rows, n_terms, n_outputs)``."""
+
+    columns: tuple[tuple[int, ...], ...]
+    function: Callable[[np.ndarray], np.ndarray]
+
+    def evaluate(self, rows: np.ndarray) -> np.ndarray:
+        return self.function(rows)
+
+    def bind(self, reference: Reference | None, owner: Sequence[int]) -> Bound:
+        assert reference is not None
+        players = tuple((owner[column],) for (column,) in self.columns)
+        return _BoundColumns(self, players, weighted_mean(self.function, reference, len(self.columns)))
+
+
+@dataclass(frozen=True, eq=False)
+class _BoundColumns:
+    block: ColumnTerms
+    players: tuple[tuple[int, ...], ...]
+    mean: np.ndarray
+
+    def stacks(self, rows: np.ndarray) -> Iterator[Stack]:
+        values = self.block.evaluate(rows).transpose(1, 0, 2)
+        tables = np.empty((*values.shape[:2], 2, values.shape[2]))
+        tables[:, :, 0] = self.mean[:, None, :]
+        tables[:, :, 1] = values
+        yield Stack(self.players, tables)
+
+
+# -- products of powers --------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, eq=False)
+class MonomialTerms:
+    """Products of powers of columns: ``powers (n_terms, n_columns)``, ``coefficients (n_terms, n_outputs)``."""
+
+    powers: np.ndarray
+    coefficients: np.ndarray
+
+    @property
+    def columns(self) -> tuple[tuple[int, ...], ...]:
+        return tuple(tuple(int(j) for j in np.flatnonzero(row)) for row in self.powers)
+
+    def evaluate(self, rows: np.ndarray) -> np.ndarray:
+        values = np.ones((len(rows), len(self.powers)))
+        for j in range(self.powers.shape[1]):
+            values *= rows[:, j, None] ** self.powers[:, j]
+        return values[:, :, None] * self.coefficients
+
+    def bind(self, reference: Reference | None, owner: Sequence[int]) -> Bound:
+        assert reference is not None
+        players = [coalitions(columns, owner).players for columns in self.columns]
+        return _BoundMonomials(tuple(self._bind_size(chosen, players, reference, owner) for chosen in by_size(players)))
+
+    def _bind_size(
+        self, chosen: list[int], players: list[tuple[int, ...]], reference: Reference, owner: Sequence[int]
+    ) -> _MonomialsOfSize:
+        """Bind the terms of k players: factor p of a term is the product of the powers of its p-th player's columns."""
+        k = len(players[chosen[0]])
+        of_player = np.array([[np.asarray(owner) == player for player in players[l]] for l in chosen])
+        powers = np.where(of_player, self.powers[chosen][:, None, :], 0)
+        terms = _MonomialsOfSize(
+            tuple(players[l] for l in chosen), powers, self.coefficients[chosen], np.zeros((len(chosen), 0))
+        )
+        outside = (np.arange(2**k)[:, None] >> np.arange(k)) & 1 == 0
+
+        def absent(rows: np.ndarray) -> np.ndarray:
+            return np.where(outside[None, None], terms.factors(rows)[:, :, None, :], 1.0).prod(axis=-1)
+
+        moments = weighted_mean(absent, reference, len(chosen) * 2**k * max(k, 1))
+        return _MonomialsOfSize(terms.players, powers, terms.coefficients, moments)
+
+
+@dataclass(frozen=True, eq=False)
+class _MonomialsOfSize:
+    players: tuple[tuple[int, ...], ...]
+    powers: np.ndarray
+    coefficients: np.ndarray
+    moments: np.ndarray
+
+    def factors(self, rows: np.ndarray) -> np.ndarray:
+        """Return the factor of each player, of shape (n_rows, n_terms, k)."""
+        values = np.ones((len(rows), *self.powers.shape[:2]))
+        for j in np.flatnonzero(self.powers.any(axis=(0, 1))):
+            used = self.powers[:, :, j] > 0
+            values[:, used] *= rows[:, j, None] ** self.powers[used, j]
+        return values
+
+    def tables(self, rows: np.ndarray) -> np.ndarray:
+        factors, k = self.factors(rows).transpose(1, 0, 2), self.powers.shape[1]
+        products = np.repeat(self.moments[:, None, :], len(rows), axis=1)
+        for p in range(k):
+            inside = np.flatnonzero((np.arange(2**k) >> p) & 1)
+            products[:, :, inside] *= factors[:, :, p, None]
+        return products[..., None] * self.coefficients[:, None, None, :]
+
+
+@dataclass(frozen=True, eq=False)
+class _BoundMonomials:
+    sizes: tuple[_MonomialsOfSize, ...]
+
+    def stacks(self, rows: np.ndarray) -> Iterator[Stack]:
+        for terms in self.sizes:
+            yield Stack(terms.players, terms.tables(rows))
