@@ -6,12 +6,12 @@ import math
 
 import numpy as np
 import pytest
-from tolerances import EPS
 
 from exactshap.errors import InputError
 from exactshap.kernels import RBF, Laplacian, Linear
 from exactshap.semivalues import beta, find
 from exactshap.solvers._gp_covariance import KernelFactors, MonomialFactors, interaction_variance, shapley_covariance
+from tolerances import EPS
 
 NOISE = 0.3
 

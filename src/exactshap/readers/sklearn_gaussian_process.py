@@ -13,6 +13,7 @@ from exactshap.frames import Table
 from exactshap.kernels import from_sklearn
 from exactshap.readers._base import Reader, Request, select_outputs
 from exactshap.readers._expansion import Expansion, expand, merge
+from exactshap.readers._gaussian_posterior import attach
 from exactshap.readers._kernel_machine import KernelReader
 from exactshap.readers._sklearn import fitted_names, require_fitted
 
@@ -35,6 +36,7 @@ def _regressor(model: Any, request: Request) -> Reader:
     names = tuple(f"target {k}" for k in range(alpha.shape[1])) if multiple else ("target",)
     chosen, single = select_outputs(names, request.output, owner="GaussianProcessRegressor")
     kernel = from_sklearn(model.kernel_, points.shape[1])
+    posterior, request = attach(request, kernel, points, model.L_, scale[chosen[0]] ** 2)
     return KernelReader(
         model,
         request,
@@ -44,6 +46,7 @@ def _regressor(model: Any, request: Request) -> Reader:
         output_names=tuple(names[k] for k in chosen),
         unit="target",
         single_output=single or not multiple,
+        posterior=posterior,
     )
 
 
@@ -64,6 +67,7 @@ def _classifier(model: Any, request: Request) -> Reader:
     expansion = merge([_latent_expansion(part) for part in parts])
     chosen, single = select_outputs(names, request.output, owner="GaussianProcessClassifier")
     single = single or len(names) == 1
+    posterior, request = _latent_posterior(parts[chosen[0]], request)
     return KernelReader(
         model,
         request,
@@ -73,6 +77,7 @@ def _classifier(model: Any, request: Request) -> Reader:
         output_names=tuple(names[k] for k in chosen),
         unit="latent mean (before the link and the averaging over the posterior)",
         single_output=single,
+        posterior=posterior,
     )
 
 
@@ -88,6 +93,12 @@ def _latent_names(model: Any) -> tuple[str, ...]:
 def _latent_expansion(part: Any) -> Expansion:
     points = np.asarray(part.X_train_, float)
     return expand(from_sklearn(part.kernel_, points.shape[1]), points, (part.y_train_ - part.pi_)[:, None])
+
+
+def _latent_posterior(part: Any, request: Request) -> tuple[Any, Request]:
+    """Read the Laplace approximation: W^-1 is the noise, and its B = I + W^1/2 K W^1/2 = L L' gives K + W^-1 = L' L'^T."""
+    points = np.asarray(part.X_train_, float)
+    return attach(request, from_sklearn(part.kernel_, points.shape[1]), points, part.L_ / part.W_sr_[:, None])
 
 
 def _latent(parts: list[Any], single: bool, X: Table) -> np.ndarray:

@@ -12,7 +12,7 @@ from exactshap.errors import BudgetError, InputError, message
 
 __all__ = ["Solution", "player_sets", "set_sizes"]
 
-MAX_SETS = 20_000_000
+MAX_SETS = 4_000_000  # a tile of 32 terms for each set is 1 GiB of work space
 
 
 @dataclass(frozen=True, eq=False)
@@ -39,6 +39,8 @@ class Solution:
         Which method ran, with its parameters.
     n_evaluations : int
         Calls of ``value`` on coalitions (0 for quadrature).
+    covariance : array of shape (n_rows, n_players, n_players), or None
+        Posterior covariance of the values of a Gaussian process; None for models without one.
     """
 
     values: np.ndarray
@@ -51,6 +53,7 @@ class Solution:
     error_bound: np.ndarray | float = 0.0
     scale: np.ndarray | float = 0.0
     n_evaluations: int = 0
+    covariance: np.ndarray | None = None
 
     @property
     def exact(self) -> bool:

@@ -1,0 +1,135 @@
+"""Exact Gaussian processes of gpytorch: the posterior mean, from the model's own cached coefficients."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from exactshap.errors import UnsupportedStructureError, message
+from exactshap.frames import Table
+from exactshap.kernels import RBF, Component, Constant, Kernel, Linear
+from exactshap.kernels._algebra import Product, Sum
+from exactshap.readers._base import Reader, Request
+from exactshap.readers._expansion import expand
+from exactshap.readers._gaussian_posterior import attach
+from exactshap.readers._kernel_machine import KernelReader
+
+__all__ = ["read"]
+
+
+def read(model: Any, request: Request) -> Reader:
+    """Read f(x) = m + sum_i alpha_i k(x, X_i) with alpha the mean cache of the model's own prediction strategy."""
+    if model.train_inputs is None or len(model.train_inputs) != 1:
+        raise UnsupportedStructureError(
+            message("An ExactGP with one training input is needed", f"Got {model.train_inputs and len(model.train_inputs)}")
+        )
+    points = model.train_inputs[0].detach().cpu().numpy()
+    if points.ndim != 2 or model.train_targets.ndim != 1:
+        raise UnsupportedStructureError(
+            message("Batched or multi-task Gaussian processes cannot be read", f"Got inputs of shape {points.shape}")
+        )
+    alpha = _mean_cache(model)
+    kernel = _read_kernel(model.covar_module, points.shape[1])
+    posterior, request = attach(request, kernel, points, _cholesky(model, kernel, points))
+    return KernelReader(
+        model,
+        request,
+        expand(kernel, points, alpha[:, None], _constant_mean(model), cancels=True),
+        functools.partial(_predict, model),
+        posterior=posterior,
+        unit="posterior mean",
+        output_names=("posterior mean",),
+        epsilon=float(np.finfo(points.dtype).eps),
+    )
+
+
+def _cholesky(model: Any, kernel: Kernel, points: np.ndarray) -> np.ndarray:
+    """Return the factor of K + noise in float64, with the noise of the model's own likelihood."""
+    noise = np.broadcast_to(_numbers(model.likelihood.noise), (len(points),))
+    return np.linalg.cholesky(kernel(points.astype(float)) + np.diag(noise))
+
+
+def _mean_cache(model: Any) -> np.ndarray:
+    model.eval()
+    _predict_array(model, model.train_inputs[0][:1])  # fills the cache
+    return model.prediction_strategy.mean_cache.detach().cpu().numpy().astype(float)
+
+
+def _predict_array(model: Any, inputs: Any) -> np.ndarray:
+    import gpytorch
+    import torch
+
+    model.eval()
+    with torch.no_grad(), gpytorch.settings.fast_pred_var():
+        return model(inputs).mean.detach().cpu().numpy().astype(float)
+
+
+def _predict(model: Any, X: Table) -> np.ndarray:
+    import torch
+
+    reference = model.train_inputs[0]
+    return _predict_array(model, torch.as_tensor(X.numeric(), dtype=reference.dtype, device=reference.device))
+
+
+def _constant_mean(model: Any) -> float:
+    name = type(model.mean_module).__name__
+    if name == "ZeroMean":
+        return 0.0
+    if name == "ConstantMean":
+        return float(model.mean_module.constant.detach())
+    raise UnsupportedStructureError(
+        message(
+            f"The mean function {name} cannot be read", "ConstantMean and ZeroMean can", "Use Explainer(predict, background)"
+        )
+    )
+
+
+def _read_kernel(kernel: Any, n_features: int) -> Kernel:
+    name = type(kernel).__name__
+    if name not in _KERNELS:
+        raise UnsupportedStructureError(
+            message(
+                f"The gpytorch kernel {name} is not a product over features that can be read",
+                f"Readable: {', '.join(_KERNELS)}",
+                "Use Explainer(predict, background) for sampled values with standard errors",
+            )
+        )
+    inner = _KERNELS[name](kernel, n_features)
+    return inner if kernel.active_dims is None else _Columns(inner, tuple(int(j) for j in kernel.active_dims))
+
+
+def _numbers(tensor: Any) -> np.ndarray:
+    return tensor.detach().cpu().numpy().astype(float).ravel()
+
+
+_KERNELS: dict[str, Callable[[Any, int], Kernel]] = {
+    "RBFKernel": lambda kernel, n: RBF(bandwidth=_numbers(kernel.lengthscale)),
+    "ScaleKernel": lambda kernel, n: Constant(_numbers(kernel.outputscale)[0]) * _read_kernel(kernel.base_kernel, n),
+    "ConstantKernel": lambda kernel, n: Constant(_numbers(kernel.constant)[0]),
+    "LinearKernel": lambda kernel, n: Linear(gamma=_numbers(kernel.variance)[0]),
+    "AdditiveKernel": lambda kernel, n: Sum(tuple(_read_kernel(part, n) for part in kernel.kernels)),
+    "ProductKernel": lambda kernel, n: Product(tuple(_read_kernel(part, n) for part in kernel.kernels)),
+}
+
+
+class _Columns(Kernel):
+    """A kernel on some of the columns: factors of the others are 1."""
+
+    def __init__(self, inner: Kernel, columns: tuple[int, ...]) -> None:
+        self.inner, self.columns = inner, columns
+
+    def expand(self, n_features: int) -> tuple[Component, ...]:
+        return tuple(self._spread(part, n_features) for part in self.inner.expand(len(self.columns)))
+
+    def _spread(self, part: Component, n_features: int) -> Component:
+        def widen(values: np.ndarray | None) -> np.ndarray | None:
+            if values is None:
+                return None
+            wide = np.zeros(n_features, values.dtype)
+            wide[list(self.columns)] = values
+            return wide
+
+        return Component(part.amplitude, widen(part.squared), widen(part.absolute), widen(part.chi2), (), widen(part.powers))
