@@ -205,7 +205,9 @@ class Semivalue:
 
     def of_size(self, size: int, order: int) -> Measure:
         """Return the measure for sets of ``size`` players within a request of ``order``."""
-        return self.measure(size, order) if not hasattr(self.measure, "rule") else self.measure  # type: ignore[operator, return-value]
+        if hasattr(self.measure, "rule") or not callable(self.measure):
+            return self.measure  # type: ignore[return-value]
+        return self.measure(size, order)
 
     def rule(self, size: int = 1, order: int | None = None, *, degree: int) -> Rule:
         """Return nodes and weights, each of shape (n_nodes,), exact for the integrand of degree ``degree``."""

@@ -46,6 +46,8 @@ class KernelReader(Reader):
     single_output : bool
     posterior : object or None
         What a Gaussian process needs for the covariance of its Shapley values.
+    epsilon : float
+        Rounding unit of the model's own arithmetic.
     """
 
     value_functions = VALUE_FUNCTIONS
@@ -62,12 +64,13 @@ class KernelReader(Reader):
         unit: str = "target",
         single_output: bool = True,
         posterior: Any = None,
+        epsilon: float = float(np.finfo(np.float64).eps),
     ) -> None:
         self.model, self.model_name = model, type(model).__name__
         self.fitted_names = feature_names
         self.feature_names = names_of(request, feature_names, expansion.n_columns, self.model_name)
         self.output_names, self.unit, self.single_output = output_names, unit, single_output
-        self.expansion, self._predict, self.posterior = expansion, predict, posterior
+        self.expansion, self._predict, self.posterior, self._epsilon = expansion, predict, posterior, epsilon
         self.players, self.player_names = players_of(request, self.feature_names)
         self.value_function = choose_value_function(request, VALUE_FUNCTIONS, "functional", owner=self.model_name)
         self.background = None if request.background is None else self._checked(request.background, "background")
@@ -258,6 +261,9 @@ class KernelReader(Reader):
         return peak
 
     # -- forecasts ---------------------------------------------------------------------------------------------------
+
+    def epsilon(self) -> float:
+        return self._epsilon
 
     def n_terms(self) -> float:
         return float(sum(block.coefficients.shape[1] for block in self.expansion.blocks)) * self._mixture()[0]

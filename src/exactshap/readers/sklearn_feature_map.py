@@ -31,7 +31,7 @@ def read(feature_map: Any, linear: Any, request: Request) -> Reader:
     intercept = np.broadcast_to(np.asarray(linear.intercept_, float), (len(names),))[chosen]
     predict = functools.partial(_predict, feature_map, linear, method, chosen, single)
     unit = "target" if method == "predict" else "decision function"
-    common = {"output_names": tuple(names[k] for k in chosen), "unit": unit, "single_output": single}
+    common: dict[str, Any] = {"output_names": tuple(names[k] for k in chosen), "unit": unit, "single_output": single}
     if type(feature_map).__name__ == "Nystroem":
         kernel = from_pairwise(
             feature_map.kernel,
@@ -99,8 +99,11 @@ class FourierReader(Reader):
 
     def _factors(self, X: np.ndarray) -> np.ndarray:
         """Return exp(i sum of the player's columns w_jl x_j), of shape (n_rows, n_terms, n_players)."""
-        phases = [X[:, list(columns)] @ self.frequencies[list(columns)] for columns in self.players]
-        return np.exp(1j * np.stack(phases, axis=2))
+        phases = np.zeros((len(X), self.frequencies.shape[1], self.n_players))
+        for p, columns in enumerate(self.players):
+            for j in columns:  # a matrix product would give a row other bits alone than in a batch
+                phases[:, :, p] += X[:, j, None] * self.frequencies[j]
+        return np.exp(1j * phases)
 
     def predict(self, X: Table) -> np.ndarray:  # replaced by the model's own path in __init__
         raise NotImplementedError

@@ -20,7 +20,6 @@ from exactshap.solvers import Solution
 __all__ = ["read"]
 
 _FEATURE_MAPS = ("Nystroem", "RBFSampler")
-_BASES = ("PolynomialFeatures", "SplineTransformer")
 
 
 def read(model: Any, request: Request) -> Reader:
@@ -30,11 +29,7 @@ def read(model: Any, request: Request) -> Reader:
         raise UnsupportedStructureError(
             message("The pipeline has no final model", f"Its last step is {type(steps[-1]).__name__ if steps else None}")
         )
-    n_tail = 1
-    if len(steps) > 1 and type(steps[-2]).__name__ in _FEATURE_MAPS:
-        n_tail = 2
-    elif len(steps) > 1 and type(steps[-2]).__name__ == "PolynomialFeatures":
-        n_tail = 2
+    n_tail = 2 if len(steps) > 1 and type(steps[-2]).__name__ in (*_FEATURE_MAPS, "PolynomialFeatures") else 1
     if n_tail == len(steps):
         return _read_tail(steps, request)
     return PipelineReader(model, steps[:-n_tail], steps[-n_tail:], request)

@@ -96,7 +96,7 @@ def _pairwise_coefficients(model: Any) -> np.ndarray:
 def _expansion(model: Any, coefficients: np.ndarray, intercept: np.ndarray) -> Expansion:
     points = _support_vectors(model)
     kernel = from_pairwise(
-        model.kernel, points.shape[1], gamma=getattr(model, "_gamma", None), coef0=model.coef0, degree=model.degree
+        model.kernel, points.shape[1], gamma=None if callable(model.kernel) else model._gamma, coef0=model.coef0, degree=model.degree
     )
     return expand(kernel, points, coefficients, intercept)
 

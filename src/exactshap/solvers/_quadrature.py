@@ -26,6 +26,7 @@ def solve_product(game: ProductGame, semivalue: Semivalue, order: int, *, all_no
     a-priori bound of ``_nodes`` puts the error below rounding; ``all_nodes=True`` forbids it. Cost
     O(n_rows n_background n_terms n_nodes n_players) for order 1, times C(d, order) / d beyond.
     """
+    sets = player_sets(game.n_players, order)  # refuses what cannot fit
     dtype = np.complex128 if game.is_complex else np.float64
     a, b = (np.ascontiguousarray(array.transpose(0, 2, 1), dtype) for array in (game.a, game.b))
     c = np.ascontiguousarray(game.c.T, dtype)
@@ -34,7 +35,7 @@ def solve_product(game: ProductGame, semivalue: Semivalue, order: int, *, all_no
     single = game.n_rows is None
     return Solution(
         values=squeeze(game, sums.values),
-        sets=player_sets(game.n_players, order),
+        sets=sets,
         empty=squeeze(game, sums.empty + game.constant),
         full=squeeze(game, sums.full + game.constant),
         residual=None if residual is None else squeeze(game, residual),

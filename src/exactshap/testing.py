@@ -1,0 +1,130 @@
+"""Checks for those who write games and readers, and strategies for hypothesis."""
+
+from __future__ import annotations
+
+import pickle
+from typing import Any
+
+import numpy as np
+
+from exactshap.frames import as_table
+from exactshap.games import AdditiveGame, Game, ProductGame, all_masks
+from exactshap.semivalues import available
+from exactshap.solvers import solve
+
+__all__ = ["additive_games", "check_game", "check_reader", "product_games"]
+
+
+def check_game(game: Game, *, orders: tuple[int, ...] = (1, 2), tolerance: float = 1e-9) -> None:
+    """Hold the automatic solver against enumeration of ``value``, for every index, set by set.
+
+    Raises AssertionError naming the index, the order and the set.
+    """
+    assert game.n_players <= 14, "check_game enumerates 2^d coalitions; pass a game of at most 14 players"
+    values = np.asarray(game.value(all_masks(game.n_players)))
+    limit = tolerance * max(1.0, float(np.abs(values).max(initial=0.0)))
+    for name in available():
+        for order in (k for k in orders if k <= game.n_players):
+            fast, slow = solve(game, name, order), solve(game, name, order, method="enumeration")
+            assert fast.sets == slow.sets, f"{name} of order {order}: different sets"
+            assert fast.values.shape == slow.values.shape, f"{name}: shape {fast.values.shape} against {slow.values.shape}"
+            difference = np.abs(fast.values - slow.values)
+            assert difference.max(initial=0.0) <= limit, f"{name} of order {order} is off by {difference.max():.3g}"
+
+
+def check_reader(
+    model: Any,
+    X: Any,
+    background: Any = None,
+    *,
+    n_masks: int = 6,
+    indices: tuple[str, ...] = ("shapley", "banzhaf"),
+    **settings: Any,
+) -> None:
+    """Hold a reader against the model itself. Every reader should pass this on awkward models.
+
+    Checked: v(D) is the model's own prediction; v(empty) is its mean over the background; v(S) on random coalitions is the
+    prediction of hand-masked rows; values agree with enumeration of the game, one by one (for at most 10 players); residuals
+    are within tolerance; one row gives the bits of the batch; the reader pickles; the model and X are not changed.
+    """
+    from exactshap.explainer import Explainer
+
+    before = pickle.dumps(as_table(X).native)
+    explainer = Explainer(model, background, **settings)
+    explanation = explainer(X)
+    assert explanation.certificate().passed, explanation.certificate()
+    verification = explainer.verify(X, n_masks=n_masks)
+    assert verification.passed, str(verification)
+    reader, table = explainer.reader, as_table(X)
+    game = reader.game(table)
+    prediction = np.asarray(reader.predict(table))
+    allowed = np.max(explanation.tolerance) + 1e-12 * np.abs(prediction).max(initial=0.0)
+    ends = np.zeros((2, reader.n_players), bool)
+    ends[1] = True
+    values = game.value(ends)
+    assert np.abs(values[:, 1] - prediction).max() <= allowed, "v(D) is not the model's prediction"
+    assert np.abs(values[:, 0] - explanation.baseline).max() <= allowed, "v(empty) is not the reported baseline"
+    if reader.value_function in ("interventional", "baseline"):
+        assert reader.background is not None
+        mean = np.average(np.asarray(reader.predict(reader.background)), axis=0, weights=reader.weights)
+        assert np.abs(explanation.baseline - mean).max() <= allowed, "v(empty) is not the mean prediction over the background"
+    if reader.n_players <= 10:
+        _check_values(explainer, game, X, indices, float(allowed))
+    _check_rows(explainer, X, explanation.values)
+    clone = pickle.loads(pickle.dumps(explainer))
+    np.testing.assert_array_equal(clone(X).values, explanation.values)
+    assert pickle.dumps(as_table(X).native) == before, "X was changed"
+
+
+def _check_values(explainer: Any, game: Game, X: Any, indices: tuple[str, ...], allowed: float) -> None:
+    for index in indices:
+        for order in (1, 2) if explainer.reader.n_players > 1 else (1,):
+            fast = explainer(X, index, order)
+            slow = solve(game, index, order, method="enumeration")
+            values = fast.values if order == 1 else fast.set_values
+            difference = np.abs(values - slow.values).max(initial=0.0)
+            assert difference <= 2**order * allowed, (
+                f"{index} of order {order} is off by {difference:.3g} (allowed {allowed:.3g})"
+            )
+
+
+def _check_rows(explainer: Any, X: Any, values: np.ndarray) -> None:
+    table = as_table(X)
+    for i in (0, table.n_rows - 1):
+        single = explainer(table.take(slice(i, i + 1)).native).values[0]
+        np.testing.assert_array_equal(single, values[i], err_msg=f"row {i} alone differs from row {i} in the batch")
+
+
+def product_games(max_players: int = 6, max_terms: int = 4) -> Any:
+    """Return a hypothesis strategy of product games with nasty factors (0, 1, -1, equal ones, 1e8)."""
+    from hypothesis import strategies as st
+
+    nasty = st.one_of(st.sampled_from([0.0, 1.0, -1.0, 0.5, 1e-8, 1e4]), st.floats(-2, 2, allow_subnormal=False))
+
+    @st.composite
+    def build(draw: Any) -> ProductGame:
+        d, n, rows, background, outputs = (draw(st.integers(1, high)) for high in (max_players, max_terms, 2, 2, 2))
+
+        def array(*shape: int) -> np.ndarray:
+            flat = draw(st.lists(nasty, min_size=int(np.prod(shape)), max_size=int(np.prod(shape))))
+            return np.array(flat).reshape(shape)
+
+        return ProductGame(array(n, outputs), array(rows, n, d), array(background, n, d), constant=array(outputs))
+
+    return build()
+
+
+def additive_games(max_players: int = 6, max_terms: int = 4) -> Any:
+    """Return a hypothesis strategy of additive games with overlapping terms of at most three players."""
+    from hypothesis import strategies as st
+
+    @st.composite
+    def build(draw: Any) -> AdditiveGame:
+        d = draw(st.integers(1, max_players))
+        players = st.lists(st.integers(0, d - 1), min_size=0, max_size=min(3, d), unique=True)
+        subsets = [tuple(draw(players)) for _ in range(draw(st.integers(1, max_terms)))]
+        value = st.floats(-3, 3, allow_subnormal=False)
+        tables = [draw(st.lists(value, min_size=2 ** len(term), max_size=2 ** len(term))) for term in subsets]
+        return AdditiveGame(d, subsets, tables, constant=draw(value))
+
+    return build()

@@ -1,0 +1,104 @@
+"""Brute force over coalitions from the textbook definitions, in exact fractions. Imports nothing from the package."""
+
+import itertools
+import math
+from fractions import Fraction
+
+import numpy as np
+
+
+def subsets(players):
+    players = tuple(players)
+    return (frozenset(s) for r in range(len(players) + 1) for s in itertools.combinations(players, r))
+
+
+def table_of(game):
+    """All values of a single-output game as {frozenset: Fraction}: floats are fractions, so nothing is lost."""
+    coalitions = list(subsets(range(game.n_players)))
+    masks = np.array([[j in S for j in range(game.n_players)] for S in coalitions])
+    return {S: Fraction(float(value)) for S, value in zip(coalitions, game.value(masks), strict=True)}
+
+
+def shapley(v, d):
+    """Average marginal contribution over all d! orders of arrival."""
+    totals = [Fraction(0)] * d
+    for order in itertools.permutations(range(d)):
+        before = frozenset()
+        for j in order:
+            totals[j] += v[before | {j}] - v[before]
+            before = before | {j}
+    return [total / math.factorial(d) for total in totals]
+
+
+def difference(v, T, S):
+    """The discrete derivative of v with respect to T at S."""
+    return sum((-1) ** (len(T) - len(L)) * v[S | L] for L in subsets(T))
+
+
+def weighted(v, d, T, weight):
+    """Sum over S outside T of weight(|S|) times the discrete derivative."""
+    rest = [j for j in range(d) if j not in T]
+    return sum(weight(len(S)) * difference(v, frozenset(T), S) for S in subsets(rest))
+
+
+def sii(v, d, T):
+    t = len(T)
+    return weighted(v, d, T, lambda s: Fraction(math.factorial(d - s - t) * math.factorial(s), math.factorial(d - t + 1)))
+
+
+def banzhaf(v, d, T):
+    return weighted(v, d, T, lambda s: Fraction(1, 2 ** (d - len(T))))
+
+
+def moebius(v, d, T):
+    return difference(v, frozenset(T), frozenset())
+
+
+def leave_one_out(v, d, T):
+    rest = frozenset(range(d)) - frozenset(T)
+    return difference(v, frozenset(T), rest)
+
+
+def stii(v, d, T, order):
+    """Sundararajan et al. 2020, Definition 3: Taylor at the top order, Moebius below."""
+    if len(T) < order:
+        return moebius(v, d, T)
+    return weighted(v, d, T, lambda s: Fraction(order, d) / math.comb(d - 1, s))
+
+
+def beta_weight(d, s, alpha, beta):
+    """Kwon & Zou 2022: n B(j + beta - 1, n - j + alpha) / B(alpha, beta) / n per subset, j = s + 1."""
+    log_b = lambda x, y: math.lgamma(x) + math.lgamma(y) - math.lgamma(x + y)  # noqa: E731
+    return math.exp(log_b(s + beta, d - 1 - s + alpha) - log_b(alpha, beta))
+
+
+def fsii(v, d, order):
+    """Tsai et al. 2023, Definition: weighted least squares fit of all sets up to the order, exact at both ends (floats)."""
+    sets = [T for T in subsets(range(d)) if len(T) <= order]
+    inner = [S for S in subsets(range(d)) if 0 < len(S) < d]
+    weights = np.array([(d - 1) / (math.comb(d, len(S)) * len(S) * (d - len(S))) for S in inner])
+    design = np.array([[float(T <= S) for T in sets] for S in inner])
+    ends = np.array([[float(T <= S) for T in sets] for S in (frozenset(), frozenset(range(d)))])
+    target = np.array([float(v[S]) for S in inner])
+    top = np.array([float(v[frozenset()]), float(v[frozenset(range(d))])])
+    normal = design.T @ (weights[:, None] * design)
+    system = np.block([[normal, ends.T], [ends, np.zeros((2, 2))]])
+    solution = np.linalg.lstsq(system, np.concatenate([design.T @ (weights * target), top]), rcond=None)[0]
+    return {tuple(sorted(T)): value for T, value in zip(sets, solution, strict=False)}
+
+
+def bernoulli(n):
+    values = []
+    for m in range(n + 1):
+        values.append(Fraction(1) if m == 0 else -sum(math.comb(m + 1, k) * values[k] for k in range(m)) / (m + 1))
+    return values[n]
+
+
+def k_sii(v, d, T, order):
+    """Bordt & von Luxburg 2023: n-Shapley values by aggregation of Shapley interaction indices."""
+    rest = [j for j in range(d) if j not in T]
+    return sum(
+        bernoulli(r) * sii(v, d, tuple(sorted((*T, *extra))))
+        for r in range(order - len(T) + 1)
+        for extra in itertools.combinations(rest, r)
+    )

@@ -1,0 +1,161 @@
+import itertools
+import math
+from fractions import Fraction
+
+import numpy as np
+import pytest
+
+import oracles
+from exactshap import semivalues
+from exactshap.errors import InputError, InputTypeError, UnknownNameError
+from exactshap.games import OracleGame
+from exactshap.semivalues import Atom, Beta, Density, Moments, Nodes, Semivalue
+from exactshap.solvers import solve
+
+D = 5
+
+
+@pytest.fixture(scope="module")
+def game():
+    rng = np.random.default_rng(0)
+    values = rng.normal(size=2**D)
+    return OracleGame(lambda masks: values[masks @ (1 << np.arange(D))], D)
+
+
+@pytest.fixture(scope="module")
+def table(game):
+    return oracles.table_of(game)
+
+
+def solved(game, index, order):
+    solution = solve(game, index, order)
+    return dict(zip(solution.sets, solution.values, strict=True))
+
+
+def test_shapley_is_the_average_over_all_orders_of_arrival(game, table):
+    expected = [float(x) for x in oracles.shapley(table, D)]
+    np.testing.assert_allclose(solve(game).values, expected, rtol=0, atol=1e-15 * 2**D)
+
+
+@pytest.mark.parametrize("order", [1, 2, 3])
+@pytest.mark.parametrize(
+    ("index", "definition"),
+    [
+        ("sii", lambda v, T, k: oracles.sii(v, D, T)),
+        ("shapley", lambda v, T, k: oracles.sii(v, D, T)),
+        ("banzhaf", lambda v, T, k: oracles.banzhaf(v, D, T)),
+        ("banzhaf-interaction", lambda v, T, k: oracles.banzhaf(v, D, T)),
+        ("moebius", lambda v, T, k: oracles.moebius(v, D, T)),
+        ("leave-one-out", lambda v, T, k: oracles.leave_one_out(v, D, T)),
+        ("stii", lambda v, T, k: oracles.stii(v, D, T, k)),
+        ("k-sii", lambda v, T, k: oracles.k_sii(v, D, T, k)),
+    ],
+)
+def test_every_index_agrees_with_its_textbook_definition_set_by_set(game, table, index, definition, order):
+    for T, value in solved(game, index, order).items():
+        assert value == pytest.approx(float(definition(table, T, order)), abs=1e-12), T
+
+
+@pytest.mark.parametrize("order", [1, 2, 3])
+def test_fsii_is_the_constrained_least_squares_fit(game, table, order):
+    expected = oracles.fsii(table, D, order)
+    for T, value in solved(game, "fsii", order).items():
+        assert value == pytest.approx(expected[T], abs=1e-10), T
+
+
+@pytest.mark.parametrize(("alpha", "beta"), [(1, 1), (16, 1), (4, 1), (2, 5), (1, 16)])
+def test_beta_weights_follow_the_convention_of_kwon_and_zou(alpha, beta):
+    weights = semivalues.beta(alpha, beta).weights(6)
+    expected = [oracles.beta_weight(6, s, alpha, beta) for s in range(6)]
+    np.testing.assert_allclose(weights, expected, rtol=1e-12)
+
+
+def test_beta_16_1_stresses_small_coalitions():
+    weights = semivalues.beta(16, 1).weights(6)
+    assert weights[0] == pytest.approx(0.762, abs=5e-4)
+    assert weights[5] == pytest.approx(4.9e-5, abs=5e-7)
+
+
+def test_beta_1_1_is_shapley():
+    np.testing.assert_allclose(semivalues.beta(1, 1).weights(9), semivalues.find("shapley").weights(9), rtol=1e-13)
+
+
+@pytest.mark.parametrize("name", semivalues.available())
+@pytest.mark.parametrize("d", [1, 2, 7, 40])
+def test_weights_of_one_player_have_mass_one(name, d):
+    weights = semivalues.find(name).weights(d)
+    assert sum(math.comb(d - 1, s) * w for s, w in enumerate(weights)) == pytest.approx(1.0, abs=1e-12)
+
+
+@pytest.mark.parametrize("size", [1, 2])
+def test_signed_moments_stay_accurate_at_high_degree(size):
+    """The rule of k-SII against its rational moments at degree 60, where a Vandermonde solve has no digit left."""
+    nodes, weights = semivalues.find("k-sii").rule(size, 3, degree=60)
+    for r in (0, 1, 2, 5, 17, 40, 60):
+        exact = float(semivalues._aggregated_moment(size, 3, r))
+        assert weights @ nodes**r == pytest.approx(exact, abs=1e-9), r
+
+
+def test_aggregate_is_the_twin_of_the_rule_of_k_sii(game):
+    interactions = solved(game, "sii", 3)
+    aggregated = semivalues.aggregate(interactions, 3)
+    for T, value in solved(game, "k-sii", 3).items():
+        assert aggregated[T] == pytest.approx(value, abs=1e-12)
+
+
+def test_a_new_semivalue_is_one_line(game, table):
+    optimist = Semivalue("optimist", Atom(0.9))
+    expected = [
+        float(oracles.weighted(table, D, (j,), lambda s: Fraction(9, 10) ** s * Fraction(1, 10) ** (D - 1 - s)))
+        for j in range(D)
+    ]
+    np.testing.assert_allclose(solve(game, optimist).values, expected, atol=1e-13)
+
+
+def test_density_nodes_and_moments_can_state_the_uniform_measure(game):
+    expected = solve(game).values
+    same = [
+        Density(lambda t: np.ones_like(t)),
+        Density(lambda t: 3.0 + 0 * t),
+        Moments(lambda r: Fraction(1, r + 1)),
+        Nodes(*map(tuple, Beta().gauss(4))),
+    ]
+    for measure in same:
+        np.testing.assert_allclose(solve(game, Semivalue("uniform", measure)).values, expected, atol=1e-12)
+
+
+def test_efficiency_is_declared_only_where_it_holds(game):
+    total = float(game.value(np.ones((1, D), bool))[0] - game.value(np.zeros((1, D), bool))[0])
+    for name, order in itertools.product(semivalues.available(), (1, 2, 3)):
+        values = solve(game, name, order).values.sum()
+        assert semivalues.find(name).is_efficient(order) == bool(np.isclose(values, total, atol=1e-9)), (name, order)
+
+
+@pytest.mark.parametrize(
+    ("build", "error", "text"),
+    [
+        (lambda: semivalues.find("shaply"), UnknownNameError, "Did you mean 'shapley'"),
+        (lambda: semivalues.find(3), InputTypeError, "must be a name or a Semivalue"),
+        (lambda: Atom(1.5), InputError, r"must be in \[0, 1\]"),
+        (lambda: Beta(0, 1), InputError, "must be a finite float > 0"),
+        (lambda: Nodes((0.5,), (0.7,)), InputError, "sum to 1"),
+        (lambda: Nodes((0.5, 2.0), (0.5, 0.5)), InputError, r"lie in \[0, 1\]"),
+        (lambda: Nodes((0.5,), (0.5, 0.5)), InputError, "as many nodes as weights"),
+        (lambda: Semivalue("bad", 3), InputTypeError, "must have a rule"),
+        (lambda: Semivalue("bad", Density(lambda t: -t)), InputError, "non-negative"),
+        (lambda: Semivalue("bad", Moments(lambda r: Fraction(2, r + 1))), InputError, "mass 1"),
+    ],
+)
+def test_bad_measures_are_refused(build, error, text):
+    with pytest.raises(error, match=text):
+        build()
+
+
+def test_a_rule_that_misses_its_degree_is_refused():
+    class Sloppy:
+        def rule(self, degree):
+            nodes, weights = Beta().gauss(2 if degree < 8 else 3)
+            return nodes, weights
+
+    with pytest.raises(InputError, match="exact to the degree asked"):
+        Semivalue("sloppy", Sloppy())
