@@ -55,10 +55,8 @@ class KernelFactors:
 
     def take(self, block: slice) -> KernelFactors:
         """Return the factors of some explained rows."""
-        rows = (np.ascontiguousarray(array[block]) for array in (self.own, self.rows))
-        return KernelFactors(
-            self.amplitude, *rows, self.background, np.ascontiguousarray(self.rows_train[block]), self.background_train
-        )
+        own, rows, rows_train = (np.ascontiguousarray(array[block]) for array in (self.own, self.rows, self.rows_train))
+        return KernelFactors(self.amplitude, own, rows, self.background, rows_train, self.background_train)
 
     def independent(self, weights: np.ndarray) -> KernelFactors:
         """Return the factors of the background with independent columns: means over it stand for one reference row."""
