@@ -190,12 +190,13 @@ class AdditiveReader(Reader):
         As for every reader (see :meth:`Reader.tolerance`), with k factors at most in a term instead of all columns; m(x) is
         what cancels inside the model's own arithmetic. The background cancels: v(empty) is added and taken away again.
         """
-        return self._limit(self._encode(X), np.asarray(prediction).reshape(X.n_rows, -1), np.asarray(solution.scale))
+        encoded = None if self.form.magnitude is None else self._encode(X)
+        return self._limit(encoded, np.asarray(prediction).reshape(X.n_rows, -1), np.asarray(solution.scale))
 
-    def _limit(self, encoded: np.ndarray, prediction: np.ndarray, scale: np.ndarray) -> np.ndarray:
+    def _limit(self, encoded: np.ndarray | None, prediction: np.ndarray, scale: np.ndarray) -> np.ndarray:
         magnitude = scale + np.abs(self.form.intercept).max(initial=0.0) + np.abs(prediction).max(axis=1, initial=0.0)
         magnitude = magnitude + self.form.floor
-        if self.form.magnitude is not None:
+        if self.form.magnitude is not None and encoded is not None:
             magnitude = magnitude + self.form.magnitude(encoded)
         widest = max((len(columns) for block in self.form.blocks for columns in block.columns), default=0)
         return 16.0 * self.epsilon() * (np.sqrt(self.n_terms()) + widest + 2.0) * magnitude

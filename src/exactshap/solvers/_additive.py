@@ -103,8 +103,9 @@ def _local_sets(subsets: Sequence[tuple[int, ...]], n_players: int, order: int) 
     for s, players in enumerate(local):
         members[s, : len(players)] = players
     positions = np.empty((len(subsets), len(local)), np.int64)
-    for l, subset in enumerate(subsets):
-        positions[l] = [_position(tuple(sorted(subset[p] for p in players)), n_players) for players in local]
+    positions[:, :k] = np.array(subsets, np.int64).reshape(len(subsets), k)  # sets of one player come first, in order
+    for l, subset in enumerate(subsets if len(local) > k else ()):
+        positions[l, k:] = [_position(tuple(sorted(subset[p] for p in players)), n_players) for players in local[k:]]
     return members, np.array([len(players) for players in local], np.int64), positions
 
 

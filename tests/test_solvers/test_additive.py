@@ -1,0 +1,173 @@
+import itertools
+import math
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+
+import oracles
+from exactshap import semivalues
+from exactshap.errors import InputError
+from exactshap.games import AdditiveGame
+from exactshap.solvers import choose, player_sets, solve
+from exactshap.solvers._additive import Stack, _position, solve_stacks
+from exactshap.solvers._enumeration import set_values
+from exactshap.testing import additive_games, check_game
+from tolerances import assert_close
+
+INDICES = [*semivalues.available(), semivalues.beta(4, 1)]
+few = settings(max_examples=25, deadline=None)
+
+
+def random_game(d=6, terms=5, rows=3, outputs=2, seed=0, sizes=(0, 1, 2, 3)):
+    rng = np.random.default_rng(seed)
+    subsets = [tuple(int(j) for j in rng.permutation(d)[: rng.choice(sizes)]) for _ in range(terms)]
+    tables = [rng.normal(size=(rows, 2 ** len(subset), outputs)) for subset in subsets]
+    return AdditiveGame(d, subsets, tables, constant=[1.0, -2.0][:outputs])
+
+
+def scale_of(game, order=1):
+    return 2.0 ** (order + 2) * (sum(np.abs(table).max() for table in game.tables) + np.abs(game.constant).max())
+
+
+def per_term(game, index, order):
+    """The slow twin: numpy differences of each term's table, added up set by set."""
+    semivalue, sets = semivalues.find(index), player_sets(game.n_players, order)
+    values = np.zeros((game.n_rows, len(sets), game.n_outputs))
+    for subset, table in zip(game.subsets, game.tables, strict=True):
+        for size in range(1, min(order, len(subset)) + 1):
+            for local in itertools.combinations(range(len(subset)), size):
+                place = sets.index(tuple(sorted(subset[p] for p in local)))
+                values[:, place] += set_values(table, local, semivalue, order, len(subset))
+    return values
+
+
+@pytest.mark.parametrize("index", INDICES, ids=str)
+@pytest.mark.parametrize("order", [1, 2, 3])
+@given(game=additive_games())
+@few
+def test_terms_agree_with_enumeration_of_all_players_value_by_value(index, order, game):
+    order = min(order, game.n_players)
+    fast, slow = solve(game, index, order), solve(game, index, order, method="enumeration")
+    assert fast.sets == slow.sets
+    assert_close(fast.values, slow.values, 2.0**game.n_players * scale_of(game, order), len(game.tables), game.n_players)
+    assert_close(fast.empty, slow.empty, scale_of(game), len(game.tables), 1)
+    assert_close(fast.full, slow.full, scale_of(game), len(game.tables), 1)
+
+
+@pytest.mark.parametrize("index", ["shapley", "banzhaf", "moebius", "leave-one-out"])
+@pytest.mark.parametrize("order", [1, 2, 3])
+def test_against_exact_fractions(index, order):
+    game = random_game(5, rows=1, outputs=1, seed=order)
+    game = AdditiveGame(5, game.subsets, [table[0, :, 0] for table in game.tables])
+    v, solution = oracles.table_of(game), solve(game, index, order)
+    rule = {"banzhaf": oracles.banzhaf, "moebius": oracles.moebius, "leave-one-out": oracles.leave_one_out}
+    expected = [float(rule.get(index, oracles.sii)(v, 5, T)) for T in solution.sets]
+    assert_close(solution.values, expected, scale_of(game, order), 5, 5)
+
+
+@pytest.mark.parametrize("index", INDICES, ids=str)
+@pytest.mark.parametrize("order", [1, 2, 3])
+def test_batches_of_rows_and_outputs_agree_with_the_slow_twin_beyond_enumeration(index, order):
+    game = random_game(30, terms=25, rows=4, seed=order, sizes=(0, 1, 2, 3, 5))
+    solution = solve(game, index, order)
+    assert_close(solution.values, per_term(game, index, order), scale_of(game, order), 25, 5)
+    assert solution.method == "per-term enumeration (25 terms)"
+
+
+def test_every_index_on_a_batch():
+    check_game(random_game(5), orders=(1, 2, 3))
+
+
+@pytest.mark.parametrize("k", [2, 3, 5])
+def test_the_sum_of_the_star_paper(k):
+    """Dube & Marchand, Algorithm 1: (v(I) - v(empty)) / k, then + v(A) / (|A| C(k, |A|)) inside and - v(A) / ((|A|+1) C(k, |A|+1)) outside."""
+    table = np.random.default_rng(k).normal(size=2**k)
+    expected = np.full(k, (table[-1] - table[0]) / k)
+    for code in range(1, 2**k - 1):
+        inside = np.array([(code >> p) & 1 == 1 for p in range(k)])
+        a = int(inside.sum())
+        expected[inside] += table[code] / (a * math.comb(k, a))
+        expected[~inside] -= table[code] / ((a + 1) * math.comb(k, a + 1))
+    assert_close(solve(AdditiveGame(k, [tuple(range(k))], [table])).values, expected, 4 * np.abs(table).max(), 2**k, 1)
+
+
+def test_places_of_sets():
+    for n, order in ((6, 3), (9, 4), (4, 4)):
+        assert [_position(players, n) for players in player_sets(n, order)] == list(range(len(player_sets(n, order))))
+
+
+@pytest.mark.parametrize("index", INDICES, ids=str)
+def test_dummies_get_exactly_nothing(index):
+    rng = np.random.default_rng(0)
+    pair = rng.normal(size=2)
+    table = np.array([pair[0], pair[1], pair[0], pair[1]])  # the second player of the term changes nothing
+    solution = solve(AdditiveGame(4, [(2, 0)], [table]), index, 2)
+    for place, T in enumerate(solution.sets):
+        if T != (2,):
+            assert solution.values[place] == 0.0, T
+    assert solution.values[2] != 0.0
+
+
+@pytest.mark.parametrize("index", INDICES, ids=str)
+def test_permuting_players_permutes_values(index):
+    game, order = random_game(5), [3, 0, 4, 1, 2]
+    permuted = AdditiveGame(5, [tuple(order.index(j) for j in subset) for subset in game.subsets], game.tables, game.constant)
+    assert_close(solve(permuted, index).values, solve(game, index).values[:, order], scale_of(game), 5, 5)
+
+
+def test_rows_do_not_depend_on_their_company():
+    game = random_game(7, terms=40, rows=6)
+    together = solve(game, "k-sii", 2).values
+    for i in range(6):
+        alone = AdditiveGame(
+            7, game.subsets, [table[i] if table.ndim == 2 else table[i : i + 1] for table in game.tables], game.constant
+        )
+        np.testing.assert_array_equal(solve(alone, "k-sii", 2).values[0], together[i])
+
+
+def test_efficiency_and_scale():
+    game = random_game(6, terms=30)
+    for index, order in (("shapley", 1), ("k-sii", 2), ("stii", 3), ("fsii", 3)):
+        solution = solve(game, index, order)
+        assert np.abs(solution.residual).max() <= 1e-12 * solution.scale.max()
+    expected = sum(np.abs(table).max(axis=(1, 2)) for table in game.tables)
+    assert_close(solve(game).scale, expected, expected.max(), 30, 1)
+
+
+def test_thousands_of_players_cost_nothing():
+    rng = np.random.default_rng(0)
+    game = AdditiveGame(5000, [(4999, 17), (3,)], [rng.normal(size=(2, 4)), rng.normal(size=(2, 2))])
+    values = solve(game).values
+    assert values.shape == (2, 5000)
+    assert set(np.flatnonzero(values[0])) == {3, 17, 4999}
+    small = AdditiveGame(3, [(2, 1), (0,)], game.tables[0:1] + game.tables[1:2], 0.0)
+    assert_close(values[:, [3, 17, 4999]], solve(small).values[..., 0], scale_of(game), 2, 2)
+
+
+def test_games_without_players_in_their_terms():
+    solution = solve(AdditiveGame(3, [()], [[2.5]], constant=1.0), "k-sii", 2)
+    assert not solution.values.any()
+    assert (solution.empty, solution.full) == (3.5, 3.5)
+
+
+def test_choose_counts_the_terms():
+    plan = choose(random_game(6), "shapley")
+    assert plan.method == "per-term enumeration"
+    assert "5 terms" in plan.reason
+
+
+def test_coalition_values_that_are_not_finite_are_refused_by_term_and_row():
+    tables = np.zeros((2, 3, 4, 1))
+    tables[1, 2, 1, 0] = np.nan
+    with pytest.raises(InputError, match=r"players \(0, 2\) has a coalition value that is NaN or infinite. First at row 2"):
+        solve_stacks([Stack(((0, 1), (0, 2)), tables)], 3, 3, 1, semivalues.find("shapley"), 1)
+
+
+def test_tables_that_do_not_fit_are_refused():
+    with pytest.raises(InputError, match="must hold 4 values"):
+        AdditiveGame(3, [(0, 1)], [[0.0, 1.0]])
+    with pytest.raises(InputError, match="must be finite"):
+        AdditiveGame(3, [(0,)], [[0.0, np.inf]])
+    with pytest.raises(InputError, match="distinct and within"):
+        AdditiveGame(3, [(0, 0)], [[0.0, 1.0, 2.0, 3.0]])
