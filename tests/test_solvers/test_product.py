@@ -1,5 +1,3 @@
-import math
-
 import mpmath
 import numpy as np
 import pytest
@@ -21,7 +19,8 @@ few = settings(max_examples=25, deadline=None)
 def scale_of(game, order=1):
     """What the values are rounding relative to: products of the larger factors, doubled for each difference."""
     a, b = np.abs(game.a)[:, None], np.abs(game.b)[None]
-    return 2.0**order * (np.abs(game.c).max(axis=1) * np.maximum(a, b).prod(axis=3)).sum(axis=2).max()
+    terms = (np.abs(game.c).max(axis=1) * np.maximum(a, b).prod(axis=3)).sum(axis=2).max()
+    return 2.0**order * terms + np.abs(game.constant).max()
 
 
 def random_game(d, n=5, rows=2, background=3, outputs=2, seed=0, dtype=float):
@@ -41,9 +40,7 @@ def test_quadrature_agrees_with_enumeration_value_by_value(index, order, game):
     fast, slow = solve(game, index, order), solve(game, index, order, method="enumeration")
     assert fast.sets == slow.sets
     blow_up = 2.0**game.n_players  # enumeration itself subtracts 2^d values
-    assert_close(
-        fast.values, slow.values, blow_up * (scale_of(game, order) + np.abs(game.constant).max()), game.n_terms, game.n_players
-    )
+    assert_close(fast.values, slow.values, blow_up * scale_of(game, order), game.n_terms, game.n_players)
 
 
 @given(game=product_games())
@@ -232,7 +229,7 @@ def test_bad_requests_are_refused(arguments, error, text):
 
 def test_a_request_that_cannot_fit_is_refused_with_the_number():
     game = ProductGame(np.ones(1), np.ones((1, 400)))
-    with pytest.raises(BudgetError, match=f"They are {sum(math.comb(400, s) for s in (1, 2, 3, 4)):.3g} sets"):
+    with pytest.raises(BudgetError, match=r"They are 1\.06e\+09 sets"):
         solve(game, order=4)
     with pytest.raises(BudgetError, match=r"2\^42 coalitions are"):
         solve(ProductGame(np.ones(1), np.ones((1, 42))), method="enumeration")

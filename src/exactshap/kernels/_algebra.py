@@ -78,8 +78,8 @@ def _per_column(value: Any, n_features: int, name: str, owner: str) -> np.ndarra
 class RBF(Kernel):
     r"""The Gaussian kernel :math:`\exp(-\sum_j u_j^2 / (2 \sigma_j^2))`; ``bandwidth`` is sigma, one number or one per column.
 
-    >>> float(RBF(bandwidth=2.0)([[1.0, 0.0]], [[0.0, 2.0]])[0, 0])  # exp(-5/8)
-    0.5352614285189903
+    >>> RBF(bandwidth=2.0)([[1.0, 0.0]], [[0.0, 2.0]]).round(4)  # exp(-5/8)
+    array([[0.5353]])
     """
 
     bandwidth: Any = 1.0

@@ -81,18 +81,14 @@ class Component:
             Without the amplitude. NumPy's vectorised exponential does the heavy part.
         """
         exponent = self._exponent(X, Y)
-        if exponent is None:
-            result = np.ones((X.shape[0], *Y.shape))
-        else:
-            result = np.exp(exponent, out=exponent)
+        result = np.ones((X.shape[0], *Y.shape)) if exponent is None else np.exp(exponent, out=exponent)
         for scales in self.cauchy:
             difference = X[:, :, None] - Y
             difference /= scales[:, None]
             result /= 1.0 + difference * difference
         if self.powers is not None:
-            columns = np.flatnonzero(self.powers)
-            for j in columns:
-                result[:, j] *= (X[:, j, None] * Y[j]) ** int(self.powers[j])
+            for column in np.flatnonzero(self.powers):
+                result[:, column] *= (X[:, column, None] * Y[column]) ** int(self.powers[column])
         for j, function in self.functions:
             result[:, j] *= np.asarray(function(X[:, j, None], Y[j][None, :]), float)
         return result

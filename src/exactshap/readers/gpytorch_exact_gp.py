@@ -88,6 +88,12 @@ def _constant_mean(model: Any) -> float:
 
 
 def _read_kernel(kernel: Any, n_features: int) -> Kernel:
+    inner = _read_form(kernel, n_features)
+    return inner if kernel.active_dims is None else _Columns(inner, tuple(int(j) for j in kernel.active_dims))
+
+
+def _read_form(kernel: Any, n_features: int) -> Kernel:
+    """Read a kernel on the columns it is given: a ScaleKernel takes over the active columns of the kernel inside it."""
     name = type(kernel).__name__
     if name not in _KERNELS:
         raise UnsupportedStructureError(
@@ -97,8 +103,7 @@ def _read_kernel(kernel: Any, n_features: int) -> Kernel:
                 "Use Explainer(predict, background) for sampled values with standard errors",
             )
         )
-    inner = _KERNELS[name](kernel, n_features)
-    return inner if kernel.active_dims is None else _Columns(inner, tuple(int(j) for j in kernel.active_dims))
+    return _KERNELS[name](kernel, n_features)
 
 
 def _numbers(tensor: Any) -> np.ndarray:
@@ -107,7 +112,7 @@ def _numbers(tensor: Any) -> np.ndarray:
 
 _KERNELS: dict[str, Callable[[Any, int], Kernel]] = {
     "RBFKernel": lambda kernel, n: RBF(bandwidth=_numbers(kernel.lengthscale)),
-    "ScaleKernel": lambda kernel, n: Constant(_numbers(kernel.outputscale)[0]) * _read_kernel(kernel.base_kernel, n),
+    "ScaleKernel": lambda kernel, n: Constant(_numbers(kernel.outputscale)[0]) * _read_form(kernel.base_kernel, n),
     "ConstantKernel": lambda kernel, n: Constant(_numbers(kernel.constant)[0]),
     "LinearKernel": lambda kernel, n: Linear(gamma=_numbers(kernel.variance)[0]),
     "AdditiveKernel": lambda kernel, n: Sum(tuple(_read_kernel(part, n) for part in kernel.kernels)),

@@ -1,0 +1,327 @@
+"""Every kernel machine through check_reader, awkward ones included; and the refusals."""
+
+import warnings
+
+import numpy as np
+import pandas as pd
+import pytest
+from sklearn.compose import ColumnTransformer, TransformedTargetRegressor
+from sklearn.datasets import load_diabetes
+from sklearn.decomposition import PCA
+from sklearn.gaussian_process import GaussianProcessClassifier, GaussianProcessRegressor
+from sklearn.gaussian_process.kernels import RBF, ConstantKernel, DotProduct, Matern, RationalQuadratic, WhiteKernel
+from sklearn.impute import KNNImputer, SimpleImputer
+from sklearn.kernel_approximation import Nystroem, RBFSampler
+from sklearn.kernel_ridge import KernelRidge
+from sklearn.linear_model import LogisticRegression, Ridge
+from sklearn.metrics.pairwise import laplacian_kernel
+from sklearn.multiclass import OneVsOneClassifier, OneVsRestClassifier
+from sklearn.multioutput import MultiOutputRegressor
+from sklearn.pipeline import FeatureUnion, make_pipeline
+from sklearn.preprocessing import FunctionTransformer, MinMaxScaler, Normalizer, OneHotEncoder, StandardScaler
+from sklearn.svm import SVC, SVR, NuSVC, NuSVR, OneClassSVM
+
+from exactshap import Explainer, explain, kernels
+from exactshap.errors import InputError, UnknownNameError, UnsupportedModelError, UnsupportedStructureError
+from exactshap.readers.kernel_machine import KernelMachine
+from exactshap.testing import check_reader
+
+X, y = load_diabetes(return_X_y=True, as_frame=True)
+X, y = X.iloc[:120, :5] * 20, y[:120]  # about unit variance
+Y = np.c_[y, np.sqrt(y)]
+CLASSES = np.digitize(y, [90, 160, 230])
+MISSING = X.copy()
+MISSING.iloc[::7, 0] = np.nan
+MISSING.iloc[3, 2] = np.nan
+MIXED = MISSING.assign(city=np.array(["a", "b", "c"])[np.arange(120) % 3])
+COLUMNS = list(X.columns)
+
+
+def one_plus_product(u, v):
+    return 1.0 + u * v
+
+
+def gp(kernel, target=y, **settings):
+    return GaussianProcessRegressor(kernel, optimizer=None, alpha=1e-2, **settings).fit(X, target)
+
+
+def gpc(**settings):
+    return GaussianProcessClassifier(1.5 * RBF(2.0), optimizer=None, **settings).fit(X, CLASSES)
+
+
+def columns():
+    numbers = make_pipeline(SimpleImputer(add_indicator=True), StandardScaler())
+    return ColumnTransformer([("n", numbers, COLUMNS), ("c", OneHotEncoder(), ["city"])])
+
+
+NORMALISED = {  # kernels whose factors are 1 at x = x': every value function applies
+    "SVR": lambda: (SVR(C=10).fit(X, y), X),
+    "NuSVR": lambda: (NuSVR(C=10, gamma=0.3).fit(X, y), X),
+    "SVR, kernel object": lambda: (SVR(kernel=RBF(2.0)).fit(X.to_numpy(), y), X.to_numpy()),
+    "SVR, kernel function": lambda: (SVR(kernel=laplacian_kernel).fit(X.to_numpy(), y), X.to_numpy()),
+    "SVC": lambda: (SVC().fit(X, y > 140), X),
+    "SVC, string classes": lambda: (SVC(probability=False).fit(X, np.where(y > 140, "high", "low")), X),
+    "SVC, one-vs-one": lambda: (SVC().fit(X, CLASSES), X),
+    "NuSVC": lambda: (NuSVC(nu=0.2).fit(X, y > 140), X),
+    "OneClassSVM": lambda: (OneClassSVM().fit(X), X),
+    "KernelRidge": lambda: (KernelRidge(kernel="rbf", gamma=0.2).fit(X, y), X),
+    "KernelRidge, defaults of gamma": lambda: (KernelRidge(kernel="laplacian").fit(X, Y), X),
+    "KernelRidge, far from the origin": lambda: (KernelRidge(kernel="rbf", gamma=0.2).fit(X + 1000, y), X + 1000),
+    "GPR": lambda: (gp(RBF(2.0)), X),
+    "GPR, normalised target": lambda: (gp(2.0 * RBF(2.0) + WhiteKernel(0.1), normalize_y=True), X),
+    "GPR, ARD, sums and products": lambda: (gp(RBF([1.0, 2.0, 3.0, 4.0, 5.0]) * RBF(9.0) + 0.5 * RBF(3.0) + ConstantKernel(2.0)), X),
+    "GPR, two targets": lambda: (gp(RBF(2.0), Y, normalize_y=True), X),
+    "GPR, Matern that is RBF": lambda: (gp(Matern(2.0, nu=np.inf)), X),
+    "GPR, squared kernel": lambda: (gp((1.5 * RBF(2.0) + 0.5) ** 2), X),
+    "GPC": lambda: (gpc(), X),
+    "GPC, one-vs-one": lambda: (gpc(multi_class="one_vs_one"), X),
+    "GPC, two classes": lambda: (GaussianProcessClassifier(RBF(2.0), optimizer=None).fit(X, y > 140), X),
+    "one-vs-rest": lambda: (OneVsRestClassifier(SVC()).fit(X, CLASSES), X),
+    "one-vs-one": lambda: (OneVsOneClassifier(SVC()).fit(X, CLASSES), X),
+    "several targets": lambda: (MultiOutputRegressor(SVR()).fit(X, Y), X),
+    "scaled": lambda: (make_pipeline(StandardScaler(), SVR(C=10)).fit(X, y), X),
+    "imputed": lambda: (make_pipeline(SimpleImputer(), MinMaxScaler(), KernelRidge(kernel="rbf")).fit(MISSING, y), MISSING),
+    "mixed columns": lambda: (make_pipeline(columns(), SVR(C=10)).fit(MIXED, y), MIXED),
+    "union": lambda: (make_pipeline(FeatureUnion([("a", StandardScaler()), ("b", FunctionTransformer(np.tanh))]), SVR()).fit(X, y), X),
+    "scaled target": lambda: (TransformedTargetRegressor(make_pipeline(StandardScaler(), SVR()), transformer=StandardScaler()).fit(X, y), X),
+    "identity target": lambda: (TransformedTargetRegressor(SVR()).fit(X, y), X),
+    "Nystroem": lambda: (make_pipeline(StandardScaler(), Nystroem(n_components=20, gamma=0.1, random_state=0), Ridge()).fit(X, y), X),
+    "one column": lambda: (SVR().fit(X[["bmi"]], y), X[["bmi"]]),
+    "constant model": lambda: (SVR(epsilon=1e6).fit(X, y), X),
+    "arrays": lambda: (
+        KernelMachine(X, y.to_numpy() / 100, 2.0 * kernels.Cauchy([1.0, 2.0, 3.0, 4.0, 5.0]) + kernels.RBF(2.0), 1.0, feature_names=COLUMNS), X,
+    ),
+}  # fmt: skip
+OTHERS = {  # linear and polynomial factors have no canonical scale; cosines neither
+    "SVR, linear": lambda: (SVR(kernel="linear").fit(X, y), X),
+    "SVR, polynomial": lambda: (SVR(kernel="poly", degree=3, coef0=0.5).fit(X, y), X),
+    "KernelRidge, polynomial": lambda: (KernelRidge(kernel="poly", gamma=0.3).fit(X, Y), X),
+    "GPR, dot product": lambda: (gp(2.0 * RBF([1.0] * 5) + DotProduct() * RBF(2.0) + WhiteKernel(), Y, normalize_y=True), X),
+    "KernelRidge, chi2": lambda: (
+        KernelRidge(kernel="chi2", gamma=0.5).fit((X - X.min()).to_numpy().copy(), y),
+        (X - X.min()).to_numpy().copy(),
+    ),
+    "random Fourier features": lambda: (
+        make_pipeline(StandardScaler(), RBFSampler(n_components=20, gamma=0.1, random_state=0), Ridge()).fit(X, y),
+        X,
+    ),
+    "Fourier classifier": lambda: (
+        make_pipeline(RBFSampler(n_components=9, random_state=0), LogisticRegression()).fit(X, CLASSES),
+        X,
+    ),
+    "own factors": lambda: (
+        KernelMachine(X, y.to_numpy() / 100, kernels.Custom([one_plus_product, None, np.minimum, None, np.multiply])),
+        X,
+    ),
+}
+
+
+@pytest.fixture(autouse=True)
+def quiet():
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        yield
+
+
+def rows(data, *which):
+    return data.iloc[list(which)] if hasattr(data, "iloc") else data[list(which)]
+
+
+@pytest.mark.parametrize("name", NORMALISED)
+@pytest.mark.parametrize("value_function", ["functional", "interventional", "baseline"])
+def test_kernel_machines(name, value_function):
+    model, data = NORMALISED[name]()
+    background = {"functional": None, "interventional": rows(data, *range(8, 15)), "baseline": rows(data, 9)}[value_function]
+    check_reader(model, rows(data, 0, 3, 7), background, value_function=value_function)
+
+
+@pytest.mark.parametrize("name", OTHERS)
+@pytest.mark.parametrize("value_function", ["interventional", "baseline"])
+def test_kernels_without_a_canonical_scale(name, value_function):
+    model, data = OTHERS[name]()
+    check_reader(
+        model,
+        rows(data, 0, 3, 7),
+        rows(data, 9) if value_function == "baseline" else rows(data, *range(8, 15)),
+        value_function=value_function,
+    )
+
+
+@pytest.mark.parametrize("name", ["SVR, linear", "SVR, polynomial", "GPR, dot product", "own factors"])
+def test_the_functional_game_is_refused_where_the_scale_is_arbitrary(name):
+    model, data = OTHERS[name]()
+    with pytest.raises(UnsupportedStructureError, match="only defined for factors that are 1 at x = x'"):
+        explain(model, rows(data, 0))
+
+
+@pytest.mark.parametrize("name", ["SVR", "mixed columns", "GPR, two targets", "scaled target", "one-vs-rest"])
+@pytest.mark.parametrize("value_function", ["functional", "interventional"])
+def test_groups_of_columns_are_exact_players(name, value_function):
+    model, data = NORMALISED[name]()
+    background = None if value_function == "functional" else rows(data, *range(8, 13))
+    weights = None if background is None else [1.0, 0.0, 2.0, 0.5, 0.5]
+    check_reader(
+        model, rows(data, 0, 3), background, groups={"body": ["bmi", "bp"], "who": ["age", "sex"]}, background_weights=weights
+    )
+
+
+def test_normalized_values_share_the_baseline_equally():
+    model = SVR(C=10).fit(X, y)
+    plain, shared = explain(model, X[:3]), explain(model, X[:3], value_function="normalized")
+    np.testing.assert_allclose(shared.values, plain.values + plain.baseline[:, None] / 5, rtol=1e-13)
+    assert not shared.baseline.any()
+    check_reader(model, X[:3], value_function="normalized", indices=("shapley", "banzhaf", "stii", "k-sii"))
+
+
+def test_independent_marginals_are_another_game_and_exact():
+    model, background = SVR(C=10).fit(X, y), X[8:20]
+    explainer = Explainer(model, background, value_function="interventional-independent")
+    explanation = explainer(X[:3])
+    game = explainer.reader.game(explainer._checked(X[:3]))
+    assert game.n_background == 1
+    joint = explain(model, X[:3], background)
+    assert np.abs(explanation.values - joint.values).max() > 1e-3
+    masks = np.array([[True, False, True, False, False]])
+    values = []
+    for x in X[:3].to_numpy():  # every column drawn from the background on its own: 12^3 hybrids
+        grid = np.stack(np.meshgrid(*(background.to_numpy()[:, j] for j in (1, 3, 4)), indexing="ij"), -1).reshape(-1, 3)
+        hybrids = np.column_stack([np.full(len(grid), x[0]), grid[:, 0], np.full(len(grid), x[2]), grid[:, 1:]])
+        values.append(model.predict(hybrids).mean())
+    np.testing.assert_allclose(game.value(masks)[:, 0], values, rtol=1e-11)
+
+
+def test_streaming_in_tiles_changes_nothing(monkeypatch):
+    from exactshap.readers import _kernel_machine
+
+    model, background = gp(RBF(2.0) + 0.5 * RBF(4.0) + DotProduct(), Y), X[8:40]
+    whole = explain(model, X[:9], background)
+    monkeypatch.setattr(_kernel_machine, "BACKGROUND_VALUES", 2000)
+    monkeypatch.setattr(_kernel_machine, "BLOCK_VALUES", 100)
+    tiled = explain(model, X[:9], background)
+    np.testing.assert_allclose(tiled.values, whole.values, atol=1e-11 * np.abs(whole.values).max())
+
+
+def test_one_output_of_many_is_that_column_of_all():
+    model = SVC().fit(X, CLASSES)
+    everything = explain(model, X[:3])
+    assert everything.output_names == ("0 vs 1", "0 vs 2", "0 vs 3", "1 vs 2", "1 vs 3", "2 vs 3")
+    one = explain(model, X[:3], output="1 vs 3")
+    np.testing.assert_array_equal(one.values, everything.values[..., 4])
+    np.testing.assert_array_equal(explain(model, X[:3], output=4).values, one.values)
+    with pytest.raises(UnknownNameError, match="Did you mean '1 vs 3'"):
+        explain(model, X[:3], output="1 vs 4")
+    with pytest.raises(InputError, match="has 6 outputs"):
+        explain(model, X[:3], output=6)
+
+
+def test_the_rest_view_of_a_multiclass_machine_adds_up():
+    model = SVC().fit(X, CLASSES)
+    explanation = explain(model, X[:2], X[8:12], output="ovr")
+    assert explanation.values.shape == (2, 5, 4)
+    np.testing.assert_allclose(explanation.baseline + explanation.values.sum(axis=1), model.decision_function(X[:2]), atol=1e-9)
+
+
+@pytest.mark.parametrize(
+    ("build", "text"),
+    [
+        (lambda: SVR(kernel="sigmoid").fit(X, y), "'sigmoid' is not a product over features"),
+        (lambda: gp(Matern(nu=1.5)), r"Matern\(nu=1.5\) is not a product over features"),
+        (lambda: gp(RationalQuadratic()), "is not a product over features"),
+        (lambda: SVR(kernel=lambda a, b: a @ b.T).fit(X.to_numpy(), y), "is not a product over features"),
+        (lambda: make_pipeline(PCA(), SVR()).fit(X, y), "The step PCA is not known to work column by column"),
+        (lambda: make_pipeline(Normalizer(), SVR()).fit(X, y), "The step Normalizer is not known"),
+        (lambda: make_pipeline(KNNImputer(), SVR()).fit(X, y), "The step KNNImputer is not known"),
+        (lambda: make_pipeline(FunctionTransformer(lambda a: a * 2), SVR()).fit(X, y), "may mix columns"),
+        (lambda: TransformedTargetRegressor(SVR(), func=np.log, inverse_func=np.exp).fit(X, y), "not a scaling and a shift"),
+        (lambda: KernelRidge(kernel="poly", degree=2.5).fit(X + 9, y), "Only whole degrees"),
+    ],
+)
+def test_structures_without_an_exact_form_are_refused_with_a_route(build, text):
+    with pytest.raises(UnsupportedStructureError, match=text) as caught:
+        Explainer(build(), X[:5])
+    assert any(
+        route in str(caught.value)
+        for route in ("Explainer(", "Explain after", "explain after", "Explain `model.regressor_`", "Use")
+    )
+
+
+def test_unknown_models_are_refused_with_the_black_box_route():
+    from sklearn.neighbors import KNeighborsRegressor
+
+    with pytest.raises(UnsupportedModelError, match=r"Explainer\(model.predict, background\)"):
+        Explainer(KNeighborsRegressor().fit(X, y))
+
+
+def test_far_rows_underflow_to_the_functional_baseline_and_still_add_up():
+    model = SVR(C=10, gamma=5.0).fit(X, y)
+    explanation = explain(model, X[:1] + 1e3)
+    assert np.isfinite(explanation.values).all()
+    assert explanation.certificate().passed
+
+
+def test_infinite_length_scales_give_exact_zeros():
+    model = gp(RBF([1.0, 1e300, 1.0, 2.0, np.inf]))
+    values = explain(model, X[:3]).values
+    assert not values[:, [1, 4]].any()
+    assert values[:, 0].all()
+
+
+def test_constant_and_equal_columns():
+    data = X.assign(flat=1.0, copy=X["bmi"])
+    values = explain(SVR(C=10).fit(data, y), data[:4], data[:30]).values
+    assert not values[:, 5].any()
+    np.testing.assert_allclose(values[:, 6], values[:, 2], atol=1e-11)
+
+
+def test_a_row_equal_to_the_baseline_gets_exact_zeros():
+    explanation = explain(SVR(C=10).fit(X, y), X[:1], X[:1], value_function="baseline")
+    assert not explanation.values.any()
+
+
+@pytest.mark.parametrize("d", [1, 2, 3, 150])
+def test_polars_arrow_and_arrays_give_the_bits_of_pandas(d):
+    pl = pytest.importorskip("polars")
+    data = pd.DataFrame(np.random.default_rng(d).normal(size=(20, d)), columns=[f"c{j}" for j in range(d)])
+    model = SVR().fit(data, y[:20])
+    expected = explain(model, data[:4], data[5:9]).values
+    for frame in (pl.from_pandas(data), pl.from_pandas(data).to_arrow()):
+        np.testing.assert_array_equal(explain(model, frame[:4] if d else frame, frame[5:9]).values, expected)
+    np.testing.assert_array_equal(explain(model, data.to_numpy()[:4], data.to_numpy()[5:9]).values, expected)
+
+
+@pytest.mark.parametrize("dtype", ["float64", "float32"])
+def test_gpytorch_exact_gp(dtype):
+    gpytorch, torch = pytest.importorskip("gpytorch"), pytest.importorskip("torch")
+
+    class Model(gpytorch.models.ExactGP):
+        def __init__(self, inputs, targets, likelihood, kernel):
+            super().__init__(inputs, targets, likelihood)
+            self.mean_module, self.covar_module = gpytorch.means.ConstantMean(), kernel
+
+        def forward(self, inputs):
+            return gpytorch.distributions.MultivariateNormal(self.mean_module(inputs), self.covar_module(inputs))
+
+    kind = getattr(torch, dtype)
+    rbf = gpytorch.kernels.RBFKernel
+    for kernel in (
+        gpytorch.kernels.ScaleKernel(rbf(ard_num_dims=5)),
+        rbf() + gpytorch.kernels.ScaleKernel(rbf(active_dims=[0, 2])),
+    ):
+        inputs, targets = (torch.tensor(np.asarray(array), dtype=kind) for array in (X, y))
+        model = Model(inputs, targets, gpytorch.likelihoods.GaussianLikelihood(), kernel).to(kind)
+        for background in (None, X.to_numpy()[8:14]):
+            explanation = explain(model, X.to_numpy()[:4], background)
+            assert explanation.certificate().passed
+            assert explanation.tolerance.max() < (1e-6 if dtype == "float64" else 1e3 * 1e-2)
+    matern = gpytorch.kernels.MaternKernel()
+    with pytest.raises(UnsupportedStructureError, match="MaternKernel is not a product"):
+        Explainer(Model(inputs, targets, gpytorch.likelihoods.GaussianLikelihood(), matern).to(kind))
+
+
+@pytest.mark.peer
+def test_shapiq_agrees_on_its_own_ground():
+    peer = pytest.importorskip("shapiq.explainer.product_kernel")
+    model = SVR(C=10).fit(X.to_numpy(), y)
+    theirs = peer.ProductKernelExplainer(model=model, index="SV", min_order=1, max_order=1).explain(X.to_numpy()[0])
+    ours = explain(model, X.to_numpy()[:1])
+    np.testing.assert_allclose([theirs[(j,)] for j in range(5)], ours.values[0], rtol=1e-10)
