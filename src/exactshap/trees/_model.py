@@ -7,7 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from exactshap.errors import InputError, UnknownNameError, did_you_mean, message
+from exactshap.errors import UnknownNameError, did_you_mean, message
+from exactshap.trees._encode import encode
 from exactshap.trees._flat import FlatTrees
 from exactshap.trees._routing import margin
 
@@ -43,7 +44,8 @@ class TreeModel:
     epsilon : float
         Rounding unit of the library's own predictions.
     categories : tuple
-        For each column None, or the tuple of its categories in the order of their codes; () if no column has any.
+        For each column None (numeric), or the tuple of its categories in the order of their codes, empty if the model knows
+        codes only; () if no column is categorical.
     missing_value : float
         Numeric value that the library treats as missing besides NaN.
     """
@@ -71,20 +73,23 @@ class TreeModel:
     def predict(self, X: Any) -> np.ndarray:
         """Return the margin by our own routing, in float64, of shape (n_rows,) or (n_rows, n_outputs).
 
-        ``X`` (n_rows, n_features) is numeric; categorical columns hold codes.
+        ``X`` is an array of shape (n_rows, n_features), with codes in categorical columns, or a DataFrame with the columns
+        that the model was fitted with.
         """
-        X = np.asarray(X, float)
-        if X.ndim != 2 or X.shape[1] != self.n_features:
-            raise InputError(message(f"X must have shape (n_rows, {self.n_features})", f"Got {X.shape}"))
-        values = margin(self.trees, X)
+        from exactshap.frames import as_table, check_columns
+
+        table = check_columns(as_table(X, allow_empty=True), self.feature_names, self.n_features, owner=self.name)
+        values = margin(self.trees, encode(self, table))
         return values[:, 0] if self.single_output else values
 
     def pick(self, output: Any = "auto") -> TreeModel:
         """Return the model with one output ("auto" where there is a default, an int or a name), or with all of them."""
-        if self.single_output or output == "all" or (output == "auto" and self.default_output is None):
-            return self if output in ("auto", "all") or self._number(output) == 0 else self
+        if output == "all" or (output == "auto" and self.default_output is None):
+            return self
         o = self.default_output if output == "auto" else self._number(output)
         assert o is not None
+        if self.single_output:
+            return self
         trees = replace(self.trees, value=np.ascontiguousarray(self.trees.value[:, [o]]), constant=self.trees.constant[[o]])
         keep = np.flatnonzero((self.tree_output == o) | (self.tree_output < 0))
         return replace(

@@ -1,0 +1,118 @@
+"""Read model documents as untrusted data: every access says what is wrong and where, and nothing is allocated on a file's word."""
+
+from __future__ import annotations
+
+import functools
+import json
+from collections.abc import Callable
+from typing import Any, TypeVar
+
+import numpy as np
+
+from exactshap.errors import ExactshapError, ModelFormatError, message
+
+__all__ = ["MAX_COLUMNS", "MAX_OUTPUTS", "bit_set", "field", "guarded", "integer", "numbers", "read_json", "words_budget"]
+
+MAX_COLUMNS = 2**22
+MAX_OUTPUTS = 2**16
+MAX_WORDS = 2**26  # of all category bit sets together: 256 MiB
+T = TypeVar("T")
+
+
+def guarded(what: str) -> Callable[[Callable[..., T]], Callable[..., T]]:
+    """Turn whatever a malformed document makes plain Python or NumPy raise into a ModelFormatError."""
+
+    def decorate(parse: Callable[..., T]) -> Callable[..., T]:
+        @functools.wraps(parse)
+        def wrapped(*args: Any, **settings: Any) -> T:
+            try:
+                return parse(*args, **settings)
+            except ExactshapError:
+                raise
+            except (ValueError, TypeError, KeyError, IndexError, OverflowError, RecursionError, AttributeError, ArithmeticError) as error:
+                raise ModelFormatError(message(f"Malformed {what}", f"{type(error).__name__}: {error}")) from error
+
+        return wrapped
+
+    return decorate
+
+
+def read_json(data: bytes, what: str) -> Any:
+    """Parse JSON; duplicate keys, bad encodings and nesting that exhausts the parser are refused."""
+    try:
+        return json.loads(data.decode("utf-8"), object_pairs_hook=_unique_keys)
+    except ModelFormatError:
+        raise
+    except (ValueError, RecursionError) as error:
+        raise ModelFormatError(message(f"Malformed {what}", f"{type(error).__name__}: {error}")) from None
+
+
+def _unique_keys(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    document = dict(pairs)
+    if len(document) < len(pairs):
+        keys = [key for key, _ in pairs]
+        twice = next(key for key in keys if keys.count(key) > 1)
+        raise ModelFormatError(message(f"Key {twice!r} occurs twice in one object"))
+    return document
+
+
+def field(document: Any, path: str, kind: type | tuple[type, ...] = dict) -> Any:
+    """Return the entry at a dotted ``path``, checked to be of a kind."""
+    here = document
+    for key in path.split("."):
+        if not isinstance(here, dict) or key not in here:
+            raise ModelFormatError(message(f"The model has no entry {path!r}"))
+        here = here[key]
+    if not isinstance(here, kind) or (isinstance(here, bool) and kind is int):
+        wanted = kind.__name__ if isinstance(kind, type) else " or ".join(k.__name__ for k in kind)
+        raise ModelFormatError(message(f"Entry {path!r} must be a {wanted}", f"Got {type(here).__name__}"))
+    return here
+
+
+def integer(value: Any, what: str, low: int, high: int) -> int:
+    """Return a whole number, given as a number or as text, within [low, high]."""
+    try:
+        number = int(value)
+    except (TypeError, ValueError, OverflowError):
+        raise ModelFormatError(message(f"{what} must be a whole number", f"Got {str(value)[:40]!r}")) from None
+    if not low <= number <= high:
+        raise ModelFormatError(message(f"{what} must be within [{low}, {high}]", f"Got {number}"))
+    return number
+
+
+def numbers(values: Any, what: str, dtype: type, length: int | None = None) -> np.ndarray:
+    """Return a one-dimensional list of numbers (or typed array) as an array of a dtype and length; whole numbers stay whole."""
+    if not isinstance(values, (list, np.ndarray)):
+        raise ModelFormatError(message(f"{what} must be a list of numbers", f"Got {type(values).__name__}"))
+    try:
+        array = np.asarray(values) if len(values) else np.empty(0, dtype)
+    except (ValueError, TypeError, OverflowError):
+        raise ModelFormatError(message(f"{what} must be a flat list of numbers")) from None
+    whole = np.issubdtype(dtype, np.integer)
+    if array.ndim != 1 or array.dtype.kind not in ("iub" if whole else "iubf"):
+        raise ModelFormatError(message(f"{what} must be a flat list of {'whole ' if whole else ''}numbers", f"Got {array.dtype} {array.shape}"))
+    if length is not None and len(array) != length:
+        raise ModelFormatError(message(f"{what} must hold {length} numbers", f"Got {len(array)}"))
+    if whole and array.size and array.dtype.kind != "b" and not np.iinfo(dtype).min <= int(array.min()) <= int(array.max()) <= np.iinfo(dtype).max:
+        raise ModelFormatError(message(f"{what} holds numbers beyond {np.dtype(dtype).name}"))
+    with np.errstate(over="ignore"):
+        return array.astype(dtype)
+
+
+def bit_set(categories: np.ndarray, what: str, limit: int) -> np.ndarray:
+    """Return 32-bit words with the bits of the categories set; ``limit`` bounds the words."""
+    if not len(categories):
+        return np.zeros(1, np.uint32)
+    low, high = int(categories.min()), int(categories.max())
+    if low < 0 or high // 32 >= limit:
+        raise ModelFormatError(message(f"{what}: category out of range", f"Got {low}..{high}"))
+    words = np.zeros(high // 32 + 1, np.uint32)
+    np.bitwise_or.at(words, categories // 32, np.uint32(1) << (categories % 32).astype(np.uint32))
+    return words
+
+
+def words_budget(used: int, what: str) -> int:
+    """Return how many words of bit sets may still be used."""
+    if used > MAX_WORDS:
+        raise ModelFormatError(message(f"{what}: the category sets are too large", f"The limit is {MAX_WORDS} words"))
+    return min(2**19, MAX_WORDS - used + 1)
