@@ -1,0 +1,106 @@
+"""The command ``exactshap``: one file per command, each with a function ``command``, imported when it is asked for.
+
+Errors of exactshap become one line and exit code 2; ``--debug`` anywhere shows the traceback.
+"""
+
+from __future__ import annotations
+
+import importlib
+import importlib.util
+import sys
+from collections.abc import Callable, Sequence
+from typing import Any, NoReturn
+
+__all__ = ["COMMANDS", "main"]
+
+# command -> file in this folder; files that are not there are not offered
+COMMANDS = {
+    "demo": "demo",
+    "explain": "explain",
+    "report": "report",
+    "check": "check",
+    "r2": "r2",
+    "mmd": "mmd",
+    "hsic": "hsic",
+    "show-versions": "versions",
+}
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    """Run the command with ``arguments`` (those of the process by default) and exit."""
+    arguments = list(sys.argv[1:] if arguments is None else arguments)
+    debug = "--debug" in arguments
+    arguments = [argument for argument in arguments if argument != "--debug"]
+    try:
+        app = _app(arguments)
+    except ImportError as error:
+        _fail(f'The command needs typer and rich ({error}). Install them with: pip install "exactshap[cli]"', 2)
+    _quiet_warnings()
+    try:
+        app(args=arguments, prog_name="exactshap")
+    except Exception as error:
+        if debug:
+            raise
+        _fail(*_described(error))
+
+
+def _app(arguments: list[str]) -> Any:
+    """Return the typer application with the command that is asked for, or with all of them for the help."""
+    import typer
+
+    app = typer.Typer(
+        help="Exact Shapley values wherever a model has structure, honest estimates with error bars where it has none.",
+        no_args_is_help=True,
+        add_completion=False,
+        pretty_exceptions_enable=False,
+    )
+    app.callback()(_general_options(typer))
+    available = {name: file for name, file in COMMANDS.items() if importlib.util.find_spec(f"{__name__}.{file}")}
+    asked = next((argument for argument in arguments if not argument.startswith("-")), None)
+    for name in [asked] if asked in available else available:
+        module = importlib.import_module(f"{__name__}.{available[name]}")
+        app.command(name)(module.command)
+    return app
+
+
+def _general_options(typer: Any) -> Callable[..., None]:
+    def show_version(asked: bool) -> None:
+        if asked:
+            from exactshap import __version__
+
+            print(f"exactshap {__version__}")
+            raise typer.Exit
+
+    def options(
+        version: bool = typer.Option(False, "--version", callback=show_version, is_eager=True, help="Print the version."),
+        debug: bool = typer.Option(False, "--debug", help="Show the traceback of errors."),
+    ) -> None:
+        pass
+
+    return options
+
+
+def _fail(text: str, code: int) -> NoReturn:
+    print(f"Error: {text}", file=sys.stderr)
+    raise SystemExit(code)
+
+
+def _described(error: Exception) -> tuple[str, int]:
+    from exactshap.errors import ExactshapError
+
+    if isinstance(error, ExactshapError):
+        return str(error), 2
+    if isinstance(error, OSError):
+        return f"{error.strerror or error}: {error.filename}" if error.filename else str(error), 2
+    hint = "Run again with --debug for the traceback, and report it with the output of: exactshap show-versions"
+    return f"{type(error).__name__}: {error}. {hint}.", 1
+
+
+def _quiet_warnings() -> None:
+    """Print warnings as one line on standard error, without a line of source."""
+    import warnings
+
+    def show(text: Any, *_: Any, **__: Any) -> None:
+        print(f"Warning: {text}", file=sys.stderr)
+
+    warnings.showwarning = show

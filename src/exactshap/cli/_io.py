@@ -1,0 +1,155 @@
+"""Files of the command: tables in and out, models in."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from exactshap._files import replacing
+from exactshap._optional import first_installed, require
+from exactshap.errors import InputError, MissingDependencyError, ModelFormatError, UnknownNameError, did_you_mean, message
+
+__all__ = ["load_model", "read_table", "take_columns", "write_table"]
+
+_TABLES = (".csv", ".parquet")
+_BOOSTERS = (".json", ".ubj", ".txt", ".cbm")
+_PICKLES = (".pkl", ".pickle", ".joblib")
+
+
+def read_table(path: Path) -> Any:
+    """Read a CSV or Parquet file with pandas, polars or pyarrow, whichever is installed."""
+    suffix = _suffix(path)
+    if suffix not in _TABLES:
+        raise InputError(message(f"Data are read from CSV and Parquet files, not from {path.name}", do="Convert it to .csv"))
+    if not path.exists():
+        raise FileNotFoundError(2, "No such file", str(path))
+    try:
+        return _read(path, suffix)
+    except (OSError, MissingDependencyError):
+        raise
+    except Exception as error:  # each library has its own classes for malformed files
+        raise InputError(
+            message(f"{path} cannot be read as {suffix[1:].upper()}", f"{type(error).__name__}: {error}")
+        ) from None
+
+
+def _read(path: Path, suffix: str) -> Any:
+    library = first_installed(("pandas", "polars", "pyarrow"))
+    if library is None:
+        raise MissingDependencyError(
+            message("Reading data needs pandas, polars or pyarrow", do='Install one with: pip install "exactshap[frames]"')
+        )
+    if library == "pyarrow":
+        reader = require("pyarrow.csv" if suffix == ".csv" else "pyarrow.parquet", "frames", purpose="Reading data")
+        return reader.read_csv(path) if suffix == ".csv" else reader.read_table(path)
+    frames = require(library, "frames", purpose="Reading data")
+    return frames.read_csv(path) if suffix == ".csv" else frames.read_parquet(path)
+
+
+def _suffix(path: Path) -> str:
+    """Return the suffix that tells the format; compressed CSV files count as CSV.
+
+    >>> _suffix(Path("a/B.CSV.gz")), _suffix(Path("m.skops"))
+    ('.csv', '.skops')
+    """
+    suffixes = [suffix.lower() for suffix in path.suffixes]
+    return ".csv" if suffixes[-2:-1] == [".csv"] else (suffixes or [""])[-1]
+
+
+def take_columns(table: Any, drop: tuple[str, ...], *, what: str) -> Any:
+    """Return a table without some columns."""
+    from exactshap.frames import as_table
+
+    wide = as_table(table, what=what)
+    names = wide.names or ()
+    for name in drop:
+        if name not in names:
+            raise UnknownNameError(message(f"`{what}` has no column {name!r}", do=did_you_mean(name, names)))
+    return wide.select([j for j, name in enumerate(names) if name not in drop]).native
+
+
+def write_table(frame: Any, path: Path) -> None:
+    """Write a frame as CSV or Parquet, completely or not at all."""
+    from exactshap.explanation._conversion import frame_kind
+
+    suffix, kind = _suffix(path), frame_kind(frame)
+    if suffix not in _TABLES:
+        raise InputError(message(f"Values are written to .csv, .parquet or .npz, not to {path.name}", do="Choose one of these"))
+    with replacing(path) as draft:
+        if kind == "pyarrow":
+            writer = require("pyarrow.csv" if suffix == ".csv" else "pyarrow.parquet", "frames", purpose="Writing values")
+            (writer.write_csv if suffix == ".csv" else writer.write_table)(frame, draft)
+        elif kind == "polars":
+            (frame.write_csv if suffix == ".csv" else frame.write_parquet)(draft)
+        elif suffix == ".csv":
+            frame.to_csv(draft, index=False)
+        else:
+            frame.to_parquet(draft)
+
+
+def load_model(path: Path, *, allow_pickle: bool = False, trust: bool = False) -> Any:
+    """Load a model: skops files, booster files, and pickles only on request.
+
+    Parameters
+    ----------
+    path : Path
+    allow_pickle : bool, default=False
+        Unpickle ``.pkl`` and ``.joblib`` files, which runs whatever code is in them.
+    trust : bool, default=False
+        Load skops files with types that skops does not know to be harmless.
+    """
+    if not path.exists():
+        raise FileNotFoundError(2, "No such file", str(path))
+    suffix = _suffix(path)
+    if suffix in _PICKLES:
+        return _load_pickle(path, allow_pickle)
+    if suffix == ".skops":
+        return _load_skops(path, trust)
+    if suffix in _BOOSTERS:
+        from exactshap import trees
+
+        return trees.load(path)  # type: ignore[attr-defined, unused-ignore]
+    raise ModelFormatError(
+        message(
+            f"{path.name} is not a model file that can be read",
+            f"Got the suffix {suffix!r}",
+            f"Pass .skops, {', '.join(_BOOSTERS)}, or {', '.join(_PICKLES)} with --allow-pickle",
+        )
+    )
+
+
+def _load_pickle(path: Path, allowed: bool) -> Any:
+    if not allowed:
+        raise InputError(
+            message(
+                f"{path.name} is a pickle, which runs whatever code is in it while it is read",
+                "Got no --allow-pickle",
+                "Save the model with skops.io.dump(model, 'model.skops') instead, or pass --allow-pickle for a file that you made",
+            )
+        )
+    import joblib
+
+    try:
+        return joblib.load(path)
+    except (ImportError, AttributeError) as error:
+        raise ModelFormatError(message(f"{path.name} needs code that is not installed", f"{error}")) from None
+    except Exception as error:  # unpickling runs arbitrary code and can raise anything
+        raise ModelFormatError(message(f"{path.name} cannot be unpickled", f"{type(error).__name__}: {error}")) from None
+
+
+def _load_skops(path: Path, trust: bool) -> Any:
+    skops = require("skops.io", "test", purpose="Reading a skops file")
+    try:
+        unknown = list(skops.get_untrusted_types(file=path))
+    except Exception as error:  # skops reads a zip of JSON and passes on whatever is wrong with it
+        raise ModelFormatError(message(f"{path.name} is not a skops file", f"{type(error).__name__}: {error}")) from None
+    untrusted = [name for name in unknown if not name.startswith("exactshap.")]
+    if untrusted and not trust:
+        raise InputError(
+            message(
+                f"{path.name} holds types that skops does not know to be harmless",
+                f"Got {', '.join(untrusted)}",
+                "Pass --trust if you know where the file comes from",
+            )
+        )
+    return skops.load(path, trusted=unknown)

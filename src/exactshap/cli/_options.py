@@ -1,0 +1,54 @@
+"""Arguments and options that several commands share."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+__all__ = [
+    "Align",
+    "AllowPickle",
+    "Background",
+    "Data",
+    "Drop",
+    "Index",
+    "Jobs",
+    "Model",
+    "ModelOutput",
+    "Order",
+    "Seed",
+    "Target",
+    "Trust",
+    "ValueFunction",
+]
+
+Model = Annotated[Path, typer.Argument(help="Fitted model: .skops, a booster's file, or a pickle with --allow-pickle.")]
+Data = Annotated[Path, typer.Argument(help="Rows to explain: .csv or .parquet.")]
+Background = Annotated[Path | None, typer.Option(help="Reference rows (.csv or .parquet); all of them are used.")]
+Target = Annotated[str | None, typer.Option(help="Column of the data that is the target, not a feature.")]
+Drop = Annotated[list[str] | None, typer.Option(help="Column of the data that is not a feature; may be repeated.")]
+Index = Annotated[str, typer.Option(help="Which value: shapley, banzhaf, sii, k-sii, stii, fsii, ...")]
+Order = Annotated[int, typer.Option(min=1, help="Largest size of the sets of features; 2 for interactions.")]
+ValueFunction = Annotated[str, typer.Option(help="interventional, baseline, functional, path_dependent, ... or auto.")]
+ModelOutput = Annotated[str, typer.Option(help="Output of a model with several: a name, a number, auto or all.")]
+AllowPickle = Annotated[bool, typer.Option("--allow-pickle", help="Read pickles, which run whatever code is in them.")]
+Trust = Annotated[bool, typer.Option("--trust", help="Read skops files with types that skops does not know.")]
+Align = Annotated[bool, typer.Option("--align", help="Reorder the columns of the data by name.")]
+Jobs = Annotated[int | None, typer.Option(help="Threads; results are the same bits for every number.")]
+Seed = Annotated[int, typer.Option(help="Of random choices.")]
+
+
+def dropped(target: str | None, drop: list[str] | None) -> tuple[str, ...]:
+    """Return the columns that are not features."""
+    return tuple(drop or ()) + (() if target is None else (target,))
+
+
+def output_choice(text: str) -> int | str:
+    """Return a number for digits, else the name.
+
+    >>> output_choice("2"), output_choice("all")
+    (2, 'all')
+    """
+    return int(text) if text.lstrip("-").isdigit() else text

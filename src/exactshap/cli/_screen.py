@@ -1,0 +1,79 @@
+"""What the command shows: a bar for long work, tables, and nothing that guesses at a terminal."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+if TYPE_CHECKING:
+    from exactshap.explanation import Explanation
+
+__all__ = ["console", "show_explanation", "working"]
+
+_PATIENCE = 2.0
+
+
+def console(*, stderr: bool = False) -> Any:
+    """Return a rich console that takes text as it is: column names are not markup."""
+    from rich.console import Console
+
+    return Console(stderr=stderr, markup=False, highlight=False, soft_wrap=True)
+
+
+@contextmanager
+def working(what: str, *, patience: float = _PATIENCE) -> Iterator[Callable[[int, int], None]]:
+    """Show a bar on standard error once the work takes longer than ``patience`` seconds, if that is a terminal.
+
+    Gives a function of (rows done, rows in all).
+    """
+    screen = console(stderr=True)
+    if not screen.is_terminal:
+        yield lambda done, total: None
+        return
+    from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
+
+    columns = (TextColumn("{task.description}", markup=False), BarColumn(), TextColumn("{task.completed:,.0f} of {task.total}"))
+    bar = Progress(*columns, TimeElapsedColumn(), TimeRemainingColumn(), console=screen, transient=True)
+    task = bar.add_task(what, total=None)
+    timer = threading.Timer(patience, bar.start)
+    timer.daemon = True
+    timer.start()
+    try:
+        yield lambda done, total: bar.update(task, completed=done, total=total)
+    finally:
+        timer.cancel()
+        bar.stop()
+
+
+def show_explanation(explanation: Explanation, *, max_display: int = 10) -> None:
+    """Print the facts and a table of the strongest features."""
+    screen = console()
+    screen.print(repr(explanation))
+    views = [("", explanation)]
+    if explanation.output_names is not None:
+        views = [(f", output {name!r}", explanation.output(k)) for k, name in enumerate(explanation.output_names)]
+    for name, view in views:
+        if view.n_rows:
+            screen.print()
+            screen.print(_table(view, name, max_display))
+        if view.n_players > max_display:
+            screen.print(f"{view.n_players - max_display} features with smaller values are not shown")
+
+
+def _table(view: Explanation, name: str, max_display: int) -> Any:
+    from rich.table import Table
+
+    table = Table(title=f"values of {view.n_players} features{name}", title_justify="left")
+    table.add_column("feature")
+    for heading in ("mean |value|", "mean", "lowest", "highest"):
+        table.add_column(heading, justify="right")
+    strength = np.abs(view.values).mean(axis=0)
+    for j in np.argsort(-strength, kind="stable")[:max_display]:
+        values = view.values[:, j]
+        numbers = (strength[j], values.mean(), values.min(), values.max())
+        table.add_row(view.feature_names[j], *(f"{number:.4g}" for number in numbers))
+    return table

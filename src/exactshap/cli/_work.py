@@ -1,0 +1,71 @@
+"""What ``explain``, ``report`` and ``check`` share: model and data in, an Explainer out."""
+
+from __future__ import annotations
+
+import shlex
+import sys
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from exactshap.cli._io import load_model, read_table, take_columns
+from exactshap.cli._screen import working
+
+if TYPE_CHECKING:
+    from exactshap.explainer import Explainer
+    from exactshap.explanation import Explanation
+
+__all__ = ["Task", "command_line"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Task:
+    """Files and settings of one run.
+
+    Attributes
+    ----------
+    model, data, background : Path
+        Files; ``background`` may be None.
+    drop : tuple of str
+        Columns of the files that are not features: the target, identifiers.
+    settings : dict
+        Keyword arguments of Explainer.
+    """
+
+    model: Path
+    data: Path
+    background: Path | None = None
+    drop: tuple[str, ...] = ()
+    allow_pickle: bool = False
+    trust: bool = False
+    settings: dict[str, Any] = field(default_factory=dict)
+
+    def explainer(self, progress: Callable[[int, int], None] | None = None) -> tuple[Explainer, Any]:
+        """Read the files; return the bound Explainer and the rows."""
+        from exactshap.explainer import Explainer
+
+        model = load_model(self.model, allow_pickle=self.allow_pickle, trust=self.trust)
+        X = take_columns(read_table(self.data), self.drop, what=self.data.name)
+        background = None if self.background is None else self._background()
+        return Explainer(model, background, progress=progress, **self.settings), X
+
+    def _background(self) -> Any:
+        """Read the background; columns to drop need not be in it."""
+        from exactshap.frames import as_table
+
+        assert self.background is not None
+        table = read_table(self.background)
+        there = tuple(name for name in self.drop if name in (as_table(table).names or ()))
+        return take_columns(table, there, what=self.background.name)
+
+    def explain(self, index: str, order: int) -> Explanation:
+        """Explain all rows, with a bar if it takes long."""
+        with working(f"explaining {self.data.name}") as progress:
+            explainer, X = self.explainer(progress)
+            return explainer(X, index=index, order=order)
+
+
+def command_line() -> str:
+    """Return the command that is running, as one types it."""
+    return shlex.join(["exactshap", *sys.argv[1:]])

@@ -1,0 +1,61 @@
+"""``exactshap report MODEL DATA`` or ``exactshap report EXPLANATION.npz``."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from exactshap.cli import _options as options
+
+__all__ = ["command"]
+
+
+def command(
+    model: Annotated[Path, typer.Argument(help="Fitted model, or an explanation saved as .npz.")],
+    data: Annotated[Path | None, typer.Argument(help="Rows to explain: .csv or .parquet; not for a saved explanation.")] = None,
+    out: Annotated[Path, typer.Option("--out", "-o", help="The file to write.")] = Path("report.html"),
+    background: options.Background = None,
+    target: options.Target = None,
+    drop: options.Drop = None,
+    index: options.Index = "shapley",
+    order: options.Order = 1,
+    value_function: options.ValueFunction = "auto",
+    model_output: options.ModelOutput = "auto",
+    allow_pickle: options.AllowPickle = False,
+    trust: options.Trust = False,
+    align: options.Align = False,
+    jobs: options.Jobs = None,
+    seed: options.Seed = 0,
+) -> None:
+    """Write one static HTML file about a model on some rows."""
+    from exactshap.cli._screen import console
+    from exactshap.cli._work import Task, command_line
+    from exactshap.errors import InputError, message
+    from exactshap.explanation import Explanation
+
+    if model.suffix.lower() == ".npz":
+        explanation = Explanation.load(model)
+    elif data is None:
+        raise InputError(
+            message("A report of a model needs rows", "Got no DATA", "Pass a .csv or .parquet file after the model")
+        )
+    else:
+        settings = {
+            "value_function": value_function,
+            "output": options.output_choice(model_output),
+            "align": align,
+            "n_jobs": jobs,
+        }
+        explanation = Task(
+            model=model,
+            data=data,
+            background=background,
+            drop=options.dropped(target, drop),
+            allow_pickle=allow_pickle,
+            trust=trust,
+            settings=settings,
+        ).explain(index, order)
+    explanation.report(out, data_name=(data or model).name, command=command_line(), seed=seed)
+    console().print(f"{explanation.certificate()}\nreport written to {out}")
