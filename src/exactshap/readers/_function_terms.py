@@ -190,30 +190,39 @@ class _BoundFunction:
         table[:, 0] = self.mean
         table[:, -1] = self.term(values.copy())
         for part in slices(len(rows), CHUNK_VALUES // BACKGROUND_CHUNK):
-            table[part, 1:-1] = self._mixed(values[part], table[part, -1])
+            table[part, 1:-1] = hybrid_means(self.term, values[part], self.own.inside[1:-1], self.reference)
         return table
 
-    def _mixed(self, values: np.ndarray, full: np.ndarray) -> np.ndarray:
-        """Return the mean of f over hybrids, (n_rows, 2^k - 2, n_outputs), as f(x) plus the mean deviation from it."""
-        inside, reference = self.own.inside[1:-1], self.reference
-        deviation = np.zeros((len(inside), len(values), len(self.mean)))
-        for z in slices(len(reference.rows), BACKGROUND_CHUNK):
-            rows, weights = reference.rows[z], reference.weights[z]
-            for code in slices(len(inside), CHUNK_VALUES // (len(values) * len(rows) * values.shape[1])):
-                hybrids = np.where(inside[code, None, None, :], values[None, :, None, :], rows[None, None, :, :])
-                results = self.term(hybrids.reshape(-1, values.shape[1]))
-                results = results.reshape(*hybrids.shape[:3], -1) - full[None, :, None, :]
-                deviation[code] += (np.ascontiguousarray(results.transpose(0, 1, 3, 2)) * weights).sum(axis=-1)
-        return full[:, None, :] + deviation.transpose(1, 0, 2)
+
+def hybrid_means(term: FunctionTerm, values: np.ndarray, inside: np.ndarray, reference: Reference) -> np.ndarray:
+    """Return the mean of f over hybrids of each row with the background, of shape (n_rows, n_coalitions, n_outputs)."""
+    step = CHUNK_VALUES // (len(values) * min(len(reference.rows), BACKGROUND_CHUNK) * values.shape[1])
+    parts = [_mean_over_background(term, values, inside[codes], reference) for codes in slices(len(inside), step)]
+    return np.concatenate(parts, axis=1) if parts else np.zeros((len(values), 0, 1))
+
+
+def _mean_over_background(term: FunctionTerm, values: np.ndarray, inside: np.ndarray, reference: Reference) -> np.ndarray:
+    """Return f at the first background row plus the mean deviation from it, for a few coalitions.
+
+    The order of summation is the same for every coalition: a column that does not vary gets exactly nothing.
+    """
+    origin, deviation = np.zeros(()), np.zeros(())
+    for z in slices(len(reference.rows), BACKGROUND_CHUNK):
+        rows = reference.rows[z]
+        hybrids = np.where(inside[None, :, None, :], values[:, None, None, :], rows[None, None, :, :])
+        results = term(hybrids.reshape(-1, values.shape[1])).reshape(*hybrids.shape[:3], -1)
+        results = np.ascontiguousarray(results.transpose(0, 1, 3, 2))
+        origin = results[..., :1] if z.start == 0 else origin
+        deviation = deviation + ((results - origin) * reference.weights[z]).sum(axis=-1)
+    return origin[..., 0] + deviation
 
 
 def _bind_function(term: FunctionTerm, reference: Reference, owner: Sequence[int]) -> _BoundFunction:
     """Keep the distinct background rows of the term's columns, with their added weights."""
     own = coalitions(term.columns, owner)
     rows, index = np.unique(reference.rows[:, term.columns], axis=0, return_inverse=True)
-    weights = np.bincount(index.reshape(-1), reference.weights, minlength=len(rows))
-    merged = Reference(rows, np.ones(1) if len(rows) == 1 else weights)
-    return _BoundFunction(term, own, merged, weighted_mean(term, merged, rows.shape[1]))
+    merged = Reference(rows, np.bincount(index.reshape(-1), reference.weights, minlength=len(rows)))
+    return _BoundFunction(term, own, merged, hybrid_means(term, rows[:1], own.inside[:1], merged)[0, 0])
 
 
 @dataclass(frozen=True, eq=False)
