@@ -78,7 +78,7 @@ def message(what: str, got: str = "", do: str = "") -> str:
     "The 'order' parameter must be at least 1. Got 0. Pass order=1."
     """
     sentences = (part.strip() for part in (what, got, do))
-    return " ".join(part if part.endswith((".", "?", "!", ")")) else f"{part}." for part in sentences if part)
+    return " ".join(part if part.endswith((".", "?", "!")) else f"{part}." for part in sentences if part)
 
 
 def did_you_mean(name: str, known: Iterable[str]) -> str:

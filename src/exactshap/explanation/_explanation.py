@@ -244,7 +244,7 @@ class Explanation:
 
     def certificate(self) -> Certificate:
         """Hold the largest residual against its tolerance."""
-        size = np.abs(self.residual).reshape(self.n_rows, -1).max(axis=1, initial=0.0)
+        size = np.abs(self.residual).reshape(self.n_rows, self.n_outputs).max(axis=1, initial=0.0)
         excess = size - self.tolerance
         row = int(np.argmax(np.where(np.isnan(excess), np.inf, excess))) if self.n_rows else None
         return Certificate(

@@ -3,24 +3,24 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
 from exactshap.errors import BudgetError, ExactnessError, ExplanationWarning, InputError, message
+from exactshap.explainer._blocks import Progress, Solved, physical_memory, solve_blocks
+from exactshap.explainer._forecast import Forecast, Verification
 from exactshap.explanation import Explanation, fingerprint
 from exactshap.frames import Table, as_table, check_columns
 from exactshap.games._product import normalised_weights
 from exactshap.readers import Reader, Request, read
 from exactshap.semivalues import Semivalue, find
-from exactshap.solvers import Solution, player_sets
+from exactshap.solvers import player_sets
 
-__all__ = ["Explainer", "Forecast", "Verification", "explain"]
+__all__ = ["Explainer", "explain"]
 
 MAX_BLOCK_ROWS = 256
-Progress = bool | Callable[[int, int], None] | None
 
 
 class Explainer:
@@ -146,7 +146,7 @@ class Explainer:
         semivalue = find(index)
         sets = player_sets(self.reader.n_players, order)
         blocks = self._blocks(table, order)
-        solved = list(self._solve_all(table, blocks, semivalue, order))
+        solved = list(solve_blocks(self.reader, table, blocks, semivalue, order, self.n_jobs, self.progress))
         explanation = self._wrap(table, solved, sets, semivalue, order, time.perf_counter() - started)
         self._certify(explanation)
         return explanation
@@ -237,7 +237,7 @@ class Explainer:
     def _blocks(self, table: Table, order: int) -> list[slice]:
         n_sets = len(player_sets(self.reader.n_players, order))
         result = 8.0 * table.n_rows * n_sets * self.reader.n_outputs
-        if result > 0.8 * _physical_memory():
+        if result > 0.8 * physical_memory():
             raise BudgetError(
                 message(
                     f"The result of order {order} does not fit in this machine",
@@ -248,34 +248,15 @@ class Explainer:
         step = self._block_rows(table.n_rows, order)
         return [slice(start, min(start + step, table.n_rows)) for start in range(0, table.n_rows, step)]
 
-    def _solve_all(self, table: Table, blocks: list[slice], semivalue: Semivalue, order: int) -> Iterator[tuple]:
-        """Solve the blocks in order; threads where ``n_jobs`` asks for them."""
-        report = _reporter(self.progress, table.n_rows)
-        done = 0
-        for rows, part in zip(blocks, self._parallel(table, blocks, semivalue, order), strict=True):
-            done += rows.stop - rows.start
-            report(done)
-            yield part
-
-    def _parallel(self, table: Table, blocks: list[slice], semivalue: Semivalue, order: int) -> Iterable[tuple]:
-        tasks = ((self.reader, table.take(rows), semivalue, order) for rows in blocks)
-        if self.n_jobs in (None, 1) or len(blocks) < 2:
-            return (_solve_block(*task) for task in tasks)
-        from joblib import Parallel, delayed
-
-        return Parallel(n_jobs=self.n_jobs, prefer="threads", return_as="generator")(
-            delayed(_solve_block)(*task) for task in tasks
-        )
-
     def _wrap(
-        self, table: Table, solved: list[tuple], sets: tuple, semivalue: Semivalue, order: int, seconds: float
+        self, table: Table, solved: list[Solved], sets: tuple, semivalue: Semivalue, order: int, seconds: float
     ) -> Explanation:
         reader = self.reader
         tail = () if reader.single_output else (reader.n_outputs,)
         solutions = [part[0] for part in solved]
         values = _rows([s.values for s in solutions], (0, len(sets), *tail))
         std_error = None if not solutions or solutions[0].std_error is None else _rows([s.std_error for s in solutions], ())
-        covariances = [s.covariance for s in solutions if getattr(s, "covariance", None) is not None]
+        covariances = [s.covariance for s in solutions if s.covariance is not None]
         background = reader.background
         return Explanation(
             values=values[:, : reader.n_players],
@@ -336,58 +317,6 @@ def explain(
     return Explainer(model, background, **settings)(X, index, order)
 
 
-@dataclass(frozen=True)
-class Forecast:
-    """What an explanation will cost: seconds extrapolated from one row, bytes of working memory and of the result."""
-
-    method: str
-    exact: bool
-    seconds: float
-    operations: float
-    memory: float
-    result: float
-    block_rows: int
-
-    def __str__(self) -> str:
-        kind = "exact" if self.exact else "sampled, with standard errors"
-        return (
-            f"{self.method} ({kind}): about {self.seconds:.2g} s on one thread, {self.memory / 2**20:.0f} MiB of working memory, "
-            f"{self.result / 2**20:.1f} MiB of result, blocks of {self.block_rows} rows"
-        )
-
-
-@dataclass(frozen=True)
-class Verification:
-    """The outcome of :meth:`Explainer.verify`."""
-
-    max_residual: float
-    max_mask_difference: float | None
-    tolerance: float
-    passed: bool
-    n_rows: int
-    n_masks: int
-
-    def __str__(self) -> str:
-        masks = "no hand-masked twin exists for this value function"
-        if self.max_mask_difference is not None:
-            masks = f"largest difference to the hand-masked model {self.max_mask_difference:.2g} on {self.n_masks} random coalitions"
-        verdict = "passed" if self.passed else "FAILED"
-        return (
-            f"{verdict}: largest residual {self.max_residual:.2g}, {masks}; tolerance {self.tolerance:.2g}; {self.n_rows} rows"
-        )
-
-
-def _solve_block(
-    reader: Reader, table: Table, semivalue: Semivalue, order: int
-) -> tuple[Solution, np.ndarray, np.ndarray, np.ndarray]:
-    """Return solution, prediction, residual and tolerance of one block of rows."""
-    solution = reader.solve(table, semivalue, order)
-    prediction = np.asarray(reader.predict(table), float)
-    whole = solution.empty + solution.values.sum(axis=1) if semivalue.is_efficient(order) else solution.full
-    tolerance = np.broadcast_to(reader.tolerance(table, prediction, solution), (table.n_rows,))
-    return solution, prediction, prediction - whole, tolerance
-
-
 def _background(background: Any, model: Any, align: bool) -> Table:
     """Read the background; a mutation by the caller afterwards must not change anything, so arrays are copied."""
     table = as_table(background, what="background")
@@ -421,31 +350,7 @@ def _longest(methods: list[str]) -> str:
     return max(methods, key=lambda text: (len(text), text), default="")
 
 
-def _reporter(progress: Progress, total: int) -> Callable[[int], None]:
-    if callable(progress):
-        return lambda done: progress(done, total)
-    if not progress:
-        return lambda done: None
-
-    def show(done: int) -> None:
-        import sys
-
-        end = "\n" if done == total else ""
-        print(f"\rexplained {done:,} of {total:,} rows", end=end, file=sys.stderr, flush=True)
-
-    return show
-
-
 def _warn(text: str, category: type[Warning] = UserWarning) -> None:
     import warnings
 
     warnings.warn(text, category, stacklevel=4)
-
-
-def _physical_memory() -> float:
-    import os
-
-    try:
-        return float(os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES"))
-    except (AttributeError, OSError, ValueError):  # Windows has no sysconf
-        return 2.0**36

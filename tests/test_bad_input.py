@@ -1,0 +1,157 @@
+"""The checklist of bad inputs (data, background, model, numerics), one row each: the class and the words."""
+
+import numpy as np
+import pandas as pd
+import pytest
+from scipy import sparse
+from sklearn.exceptions import NotFittedError
+from sklearn.gaussian_process import GaussianProcessRegressor
+from sklearn.kernel_ridge import KernelRidge
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+from sklearn.svm import SVC, SVR
+
+from exactshap import Explainer, explain
+from exactshap.errors import InputError, InputTypeError, UnknownNameError, UnsupportedModelError
+
+rng = np.random.default_rng(1)
+A = rng.normal(size=(60, 4))
+FRAME = pd.DataFrame(A, columns=["age", "bmi", "bp", "s1"])
+Y = A[:, 0] * A[:, 1]
+MODEL, NAMED = SVR().fit(A, Y), SVR().fit(FRAME, Y)
+
+
+def with_cell(value, i=3, j=0, dtype=float):
+    data = A[:5].astype(dtype)
+    data[i, j] = value
+    return data
+
+
+def frame_with(column, values):
+    return FRAME[:5].assign(**{column: values})
+
+
+DATA = {
+    "1 NaN": (MODEL, with_cell(np.nan), InputError, r"Input X contains NaN \(first at row 3, column 0\). SVR does not accept missing"),
+    "1 NaN in a frame": (NAMED, frame_with("age", [1, 2, 3, np.nan, 5]), InputError, r"first at row 3, column 'age'"),
+    "3 infinity": (MODEL, with_cell(np.inf), InputError, r"contains infinity or a value too large for dtype\('float64'\)"),
+    "5 wrong width": (MODEL, A[:5, :3], InputError, "X has 3 features, but SVR is expecting 4 features as input"),
+    "6 permuted": (NAMED, FRAME[["bmi", "age", "bp", "s1"]], UnknownNameError, "must be in the same order as they were in fit"),
+    "7 unknown": (NAMED, FRAME.rename(columns={"bmi": "zz"}), UnknownNameError, r"Missing: \['bmi'\]; unexpected: \['zz'\]"),
+    "7 extra": (NAMED, FRAME.assign(zz=1.0), UnknownNameError, r"Missing: \[\]; unexpected: \['zz'\]"),
+    "8 duplicate names": (NAMED, pd.concat([FRAME, FRAME[["age"]]], axis=1), InputError, "unique"),
+    "10 one-dimensional": (MODEL, A[0], InputError, r"Expected 2D array for `X`, got 1D array instead.*reshape\(1, -1\)"),
+    "11 three-dimensional": (MODEL, A[None], InputError, "got 3D array instead"),
+    "11 ragged": (MODEL, [[1.0, 2.0], [1.0]], InputError, "rectangular"),
+    "13 no columns": (MODEL, A[:, :0], InputError, r"0 feature\(s\)"),
+    "15 complex": (MODEL, with_cell(1j, dtype=complex), InputError, "Complex data not supported"),
+    "16 text": (NAMED, frame_with("age", list("abcde")), InputError, "column 'age' holds text.*Encode it or explain the Pipeline"),
+    "16 objects": (MODEL, with_cell("x", dtype=object), InputError, "column 0 holds text or other non-numeric values"),
+    "17 numeric text": (NAMED, frame_with("age", ["1", "2", "3", "4", "5"]), InputError, "column 'age' holds text"),
+    "17 numeric text array": (MODEL, A[:5].astype(str), InputError, "holds text"),
+    "18 dates": (NAMED, frame_with("age", pd.date_range("2020-01-01", periods=5)), InputTypeError, "column 'age' holds dates or times"),
+    "18 durations": (NAMED, frame_with("age", pd.to_timedelta(range(5), unit="D")), InputTypeError, "column 'age' holds dates or times"),
+    "19 nullable with NA": (NAMED, frame_with("age", pd.array([1, 2, None, 4, 5], "Int64")), InputError, "contains NaN .first at row 2, column 'age'"),
+    "20 huge integers": (MODEL, with_cell(2**53 + 1, dtype=np.int64), InputError, "beyond 2\\^53"),
+    "21 sparse": (MODEL, sparse.csr_matrix(A), InputTypeError, r"Sparse input is not supported by `X`.*toarray\(\) \(would need"),
+    "none": (MODEL, None, InputTypeError, "`X` must be a table.*Got None"),
+    "not a table": (MODEL, "hello", InputError, "Expected 2D array"),
+    "names that are not strings": (NAMED, pd.DataFrame(A), InputTypeError, "Feature names must be strings"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("case", DATA)
+@pytest.mark.parametrize("where", ["X", "background"])
+@pytest.mark.filterwarnings("ignore")
+def test_data_and_background(case, where):
+    model, data, error, text = DATA[case]
+    if data is None and where == "background":
+        pytest.skip("no background is a value")
+    if where == "background":
+        text = text.replace("Input X", "Input background").replace("`X`", "`background`").replace("X has", "background has")
+    good = FRAME[:2] if model is NAMED else A[:2]
+    arguments = (data,) if where == "X" else (good, data)
+    with pytest.raises(error, match=text):
+        explain(model, *arguments)
+
+
+BACKGROUND = {
+    "29 empty": (lambda: Explainer(MODEL, A[:0]), InputError, r"0 sample\(s\).*while a minimum of 1 is required"),
+    "30 needed": (lambda: Explainer(MODEL, value_function="interventional"), InputError, "needs reference rows.*Pass background="),
+    "32 negative": (lambda: Explainer(MODEL, A[:2], background_weights=[-1, 1]), InputError, "non-negative"),
+    "32 NaN": (lambda: Explainer(MODEL, A[:2], background_weights=[np.nan, 1]), InputError, "finite"),
+    "32 zero": (lambda: Explainer(MODEL, A[:2], background_weights=[0, 0]), InputError, "not all zero"),
+    "32 length": (lambda: Explainer(MODEL, A[:2], background_weights=[1]), InputError, r"shape \(2,\)"),
+    "two baselines": (lambda: Explainer(MODEL, A[:2], value_function="baseline"), InputError, "exactly one reference row.*Got 2"),
+    "value function": (lambda: Explainer(MODEL, value_function="functionall"), UnknownNameError, "Did you mean 'functional'"),
+    "path-dependent kernels": (lambda: Explainer(MODEL, value_function="path_dependent"), UnknownNameError, "SVR has no value function"),
+    "settings": (lambda: Explainer(MODEL, idnex="SV"), UnknownNameError, "SVR has no setting 'idnex'"),
+    "index": (lambda: explain(MODEL, A[:1], index="shaply"), UnknownNameError, "Did you mean 'shapley'"),
+    "order": (lambda: explain(MODEL, A[:1], order=0), InputError, "must be an int >= 1"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("case", BACKGROUND)
+def test_background_and_settings(case):
+    build, error, text = BACKGROUND[case]
+    with pytest.raises(error, match=text):
+        build()
+
+
+MODELS = {
+    "36 unfitted": (SVR(), NotFittedError, "This SVR instance is not fitted yet"),
+    "36 unfitted ridge": (KernelRidge(), NotFittedError, "This KernelRidge instance is not fitted yet"),
+    "36 unfitted process": (GaussianProcessRegressor(), NotFittedError, "is not fitted yet"),
+    "36 unfitted pipeline": (make_pipeline(StandardScaler(), SVR()), NotFittedError, "is not fitted yet"),
+    "37 class": (SVC, InputTypeError, "Pass a fitted estimator, got the class SVC"),
+    "37 none": (None, InputTypeError, "got None"),
+    "38 unknown": (object(), UnsupportedModelError, "No exact reader for `builtins.object`"),
+}
+
+
+@pytest.mark.parametrize("case", MODELS)
+def test_models(case):
+    model, error, text = MODELS[case]
+    with pytest.raises(error, match=text):
+        Explainer(model)
+
+
+FINE = {
+    "11 lists": A[:5].tolist(),
+    "22 float32": A[:5].astype(np.float32),
+    "23 Fortran order": np.asfortranarray(A[:5]),
+    "23 negative strides": A[:5][::-1][::-1],
+    "23 read-only": (lambda array: (array.setflags(write=False), array)[1])(A[:5].copy()),
+    "20 booleans": A[:5] > 0,
+    "20 small integers": np.round(A[:5]).astype(np.int8),
+    "27 subnormal": A[:5] * 5e-324,
+    "27 huge": A[:5] * 1e150,
+}
+
+
+@pytest.mark.parametrize("case", FINE)
+def test_unusual_but_fine_input(case):
+    explanation = explain(MODEL, FINE[case])
+    assert explanation.certificate().passed
+    np.testing.assert_allclose(explanation.values, explain(MODEL, np.array(FINE[case], float)).values, atol=1e-12)
+
+
+def test_memory_maps_are_read_as_they_are(tmp_path):
+    path = tmp_path / "rows.npy"
+    np.save(path, A[:5])
+    mapped = np.load(path, mmap_mode="r")
+    np.testing.assert_array_equal(explain(MODEL, mapped).values, explain(MODEL, A[:5]).values)
+
+
+def test_nullable_columns_without_gaps_are_numbers():
+    nullable = FRAME[:5].astype("Float64")
+    np.testing.assert_array_equal(explain(NAMED, nullable).values, explain(NAMED, FRAME[:5]).values)
+
+
+def test_an_interrupted_run_raises_cleanly():
+    def interrupt(done, total):
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        Explainer(MODEL, progress=interrupt, n_jobs=2)(A)
+    assert explain(MODEL, A[:2]).certificate().passed

@@ -1,0 +1,216 @@
+import pickle
+import warnings
+
+import numpy as np
+import pandas as pd
+import pytest
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+from sklearn.svm import SVC, SVR
+
+import exactshap
+from exactshap import Explainer, explain, semivalues
+from exactshap.errors import BudgetError, ExactnessError, ExplanationWarning, InputError, UnknownNameError
+
+rng = np.random.default_rng(0)
+X = pd.DataFrame(rng.normal(size=(300, 6)), columns=list("abcdef"))
+y = X["a"] * X["b"] + np.sin(3 * X["c"]) + X["d"]
+MODEL = SVR(C=5).fit(X, y)
+
+
+def test_shapes_of_one_output_and_of_many():
+    one = explain(MODEL, X[:7])
+    assert one.values.shape == (7, 6)
+    assert one.baseline.shape == one.prediction.shape == one.residual.shape == (7,)
+    many = explain(SVC().fit(X, np.digitize(y, [-1, 1])), X[:7])
+    assert many.values.shape == (7, 6, 3)
+    assert many.baseline.shape == many.prediction.shape == (7, 3)
+    assert len(many.output_names) == 3
+
+
+@pytest.mark.parametrize("order", [1, 2])
+def test_no_rows_give_empty_results(order):
+    explanation = explain(MODEL, X[:0], order=order)
+    assert explanation.values.shape == (0, 6)
+    assert explanation.certificate().passed
+
+
+@pytest.mark.parametrize("background", [None, X[200:240]])
+@pytest.mark.parametrize("order", [1, 2])
+def test_same_bits_for_every_number_of_threads_and_every_block(background, order):
+    reference = Explainer(MODEL, background)(X[:100], order=order)
+    for settings in ({"n_jobs": 2}, {"n_jobs": -1, "memory_limit": 2.0**27}, {"memory_limit": 2.0**27 - 12345}):
+        again = Explainer(MODEL, background, **settings)(X[:100], order=order)
+        for name in ("values", "baseline", "residual", "tolerance"):
+            np.testing.assert_array_equal(getattr(again, name), getattr(reference, name))
+        if order == 2:
+            np.testing.assert_array_equal(again.set_values, reference.set_values)
+
+
+def test_threads_really_run_blocks(monkeypatch):
+    from exactshap.explainer import _explainer as module
+
+    monkeypatch.setattr(module, "MAX_BLOCK_ROWS", 10)
+    seen = []
+    explanation = Explainer(MODEL, n_jobs=2, progress=lambda done, total: seen.append((done, total)))(X[:35])
+    assert seen == [(10, 35), (20, 35), (30, 35), (35, 35)]
+    np.testing.assert_array_equal(explanation.values, explain(MODEL, X[:35]).values)
+
+
+def test_interactions_are_symmetric_and_add_up():
+    explanation = explain(MODEL, X[:5], X[100:120], index="k-sii", order=2)
+    matrix = explanation.interactions
+    assert matrix.shape == (5, 6, 6)
+    np.testing.assert_array_equal(matrix, matrix.transpose(0, 2, 1))
+    total = np.triu(matrix).sum(axis=(1, 2))
+    np.testing.assert_allclose(total, explanation.prediction - explanation.baseline, atol=1e-11)
+    assert np.abs(explanation.residual).max() < 1e-11
+
+
+def test_higher_orders_are_named_sets():
+    explanation = explain(MODEL, X[:2], index="stii", order=3)
+    assert explanation.sets[0] == (0,)
+    assert explanation.sets[-1] == (3, 4, 5)
+    assert explanation.set_values.shape == (2, len(explanation.sets))
+    np.testing.assert_allclose(explanation.set_values.sum(axis=1), explanation.prediction - explanation.baseline, atol=1e-11)
+
+
+def test_a_user_semivalue_through_the_front_door():
+    mine = semivalues.Semivalue("mine", semivalues.Atom(0.5))
+    np.testing.assert_array_equal(explain(MODEL, X[:3], index=mine).values, explain(MODEL, X[:3], index="banzhaf").values)
+
+
+def test_values_that_are_not_shares_are_certified_by_the_prediction():
+    explanation = explain(MODEL, X[:3], index="banzhaf")
+    assert explanation.certificate().passed
+    assert "v(all players)" in explanation.certificate().checks
+
+
+def test_names_come_from_the_model_the_background_or_the_call():
+    bare = SVR().fit(X.to_numpy(), y)
+    assert explain(bare, X.to_numpy()[:2]).feature_names == ("x0", "x1", "x2", "x3", "x4", "x5")
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        assert explain(bare, X[:2], X[:3]).feature_names == tuple("abcdef")
+    assert explain(bare, X.to_numpy()[:2], feature_names=list("uvwxyz")).feature_names == tuple("uvwxyz")
+    with pytest.raises(InputError, match="must hold 6 names"):
+        explain(bare, X.to_numpy()[:2], feature_names=["u"])
+
+
+def test_columns_in_another_order_are_refused_or_aligned_on_request():
+    shuffled = X[list("fedcba")]
+    with pytest.raises(UnknownNameError, match="must be in the same order"):
+        explain(MODEL, shuffled[:2])
+    np.testing.assert_array_equal(explain(MODEL, shuffled[:2], align=True).values, explain(MODEL, X[:2]).values)
+    aligned = explain(MODEL, X[:2], shuffled[:9], align=True)
+    np.testing.assert_array_equal(aligned.values, explain(MODEL, X[:2], X[:9]).values)
+
+
+def test_arrays_for_a_model_fitted_on_frames_warn_in_scikit_learns_words():
+    with pytest.warns(UserWarning, match="X does not have valid feature names, but SVR was fitted with feature names"):
+        explain(MODEL, X.to_numpy()[:2])
+
+
+def test_the_background_is_copied_and_hashed():
+    background = X.to_numpy()[:20].copy()
+    model = SVR().fit(X.to_numpy(), y)
+    explainer = Explainer(model, background)
+    before = explainer(X.to_numpy()[:3])
+    background[:] = 0.0
+    after = explainer(X.to_numpy()[:3])
+    np.testing.assert_array_equal(after.values, before.values)
+    assert after.background_size == 20
+    assert after.background_hash == before.background_hash
+    assert after.background_hash != Explainer(model, background)(X.to_numpy()[:1]).background_hash
+
+
+def test_weights_of_the_background_count_as_copies_of_rows():
+    weighted = explain(MODEL, X[:3], X[10:13], background_weights=[1, 2, 0])
+    copies = explain(MODEL, X[:3], X.iloc[[10, 11, 11]])
+    np.testing.assert_allclose(weighted.values, copies.values, atol=1e-13)
+
+
+def test_explainers_pickle():
+    explainer = Explainer(make_pipeline(StandardScaler(), SVR()).fit(X, y), X[:9], groups={"ab": ["a", "b"]})
+    clone = pickle.loads(pickle.dumps(explainer))
+    np.testing.assert_array_equal(clone(X[:3]).values, explainer(X[:3]).values)
+
+
+def test_groups_are_reported():
+    explanation = explain(MODEL, X[:2], groups={"ab": ["a", "b"], "rest": ["c", "d", "e"]})
+    assert explanation.feature_names == ("ab", "rest", "f")
+    assert dict(explanation.groups) == {"ab": ("a", "b"), "rest": ("c", "d", "e")}
+
+
+@pytest.mark.parametrize(
+    ("groups", "text"),
+    [
+        ({"g": ["a", "nope"]}, "unknown column 'nope'"),
+        ({"g": ["a"], "h": ["a"]}, "in more than one group"),
+        ({"g": []}, "has no columns"),
+        ({"c": ["a", "b"]}, "has the name of a column outside it"),
+        ({"g": [17]}, "names column 17"),
+    ],
+)
+def test_bad_groups_are_refused(groups, text):
+    with pytest.raises(InputError, match=text):
+        Explainer(MODEL, groups=groups)
+
+
+def test_plan_tells_before_running():
+    forecast = Explainer(MODEL, X[:50]).plan(X)
+    assert forecast.exact
+    assert "quadrature" in forecast.method
+    assert 0 < forecast.seconds < 60
+    assert forecast.result == 8 * 300 * 6
+    assert "working memory" in str(forecast)
+
+
+def test_verify_sees_credit_given_to_the_wrong_column():
+    """A reading that swaps two columns still adds up; only the mask check can see it."""
+    explainer = Explainer(MODEL, X[:20])
+    assert explainer.verify(X[:5]).passed
+    players = list(explainer.reader.players)
+    game = explainer.reader.game
+    explainer.reader.game = lambda table: _swapped(game(table))
+    verification = explainer.verify(X[:5])
+    assert not verification.passed
+    assert verification.max_residual < verification.tolerance
+    assert verification.max_mask_difference > 1e-3
+    assert players == list(explainer.reader.players)
+
+
+def _swapped(game):
+    from exactshap.games import ProductGame
+
+    order = [1, 0, 2, 3, 4, 5]
+    return ProductGame(game.c[:, 0], game.a[:, :, order], game.b[:, :, order], game.weights, game.constant)
+
+
+def test_an_inexact_result_raises_or_warns_and_keeps_its_residual():
+    explainer = Explainer(MODEL)
+    predict = explainer.reader._predict
+    explainer.reader._predict = lambda table: predict(table) + 1e-6
+    with pytest.raises(ExactnessError, match="Values do not add up: residual 1e-06"):
+        explainer(X[:3])
+    explainer.on_inexact = "warn"
+    with pytest.warns(ExplanationWarning, match="Values do not add up"):
+        explanation = explainer(X[:3])
+    np.testing.assert_allclose(explanation.residual, 1e-6, rtol=1e-4)
+    with pytest.raises(InputError, match="must be 'raise' or 'warn'"):
+        Explainer(MODEL, on_inexact="ignore")
+
+
+def test_requests_that_cannot_fit_are_refused_with_numbers():
+    with pytest.raises(BudgetError, match=r"It would need .* GiB; the limit is"):
+        Explainer(MODEL, memory_limit=1000)(X[:3])
+    wide = SVR().fit(rng.normal(size=(20, 300)), rng.normal(size=20))
+    with pytest.raises(BudgetError, match="sets; the limit is"):
+        Explainer(wide)(np.zeros((1, 300)), order=4)
+
+
+def test_the_public_door_is_small_and_complete():
+    assert set(exactshap.__all__) <= set(dir(exactshap))
+    assert len([name for name in exactshap.__all__ if not name.startswith("_")]) <= 12
+    with pytest.raises(AttributeError, match="has no attribute 'nope'"):
+        exactshap.nope
