@@ -1,0 +1,249 @@
+import json
+import warnings
+
+import numpy as np
+import pandas as pd
+import polars as pl
+import pytest
+
+from additive_oracle import largest, masked_games, values_of
+from exactshap.errors import InputError, UnknownNameError, UnsupportedStructureError
+from exactshap.explainer import Explainer
+from exactshap.testing import check_reader
+from tolerances import assert_close
+
+glassbox = pytest.importorskip("interpret.glassbox")
+pytestmark = pytest.mark.filterwarnings("ignore:.*:UserWarning", "ignore:.*:FutureWarning", "ignore:.*:DeprecationWarning")
+
+FAST = {"outer_bags": 2, "max_rounds": 40, "n_jobs": 1, "random_state": 0}
+ORDERS = [(0, 1), (1, 3), (0, 2, 3), (0, 1, 2, 3)]
+
+
+def table(n, seed):
+    rng = np.random.default_rng(seed)
+    frame = pd.DataFrame(
+        {
+            "age": rng.normal(40.0, 10.0, n).round(1),
+            "city": rng.choice(["Oslo", "Rome", "Lima"], n),
+            "rooms": rng.integers(1, 5, n),
+            "size": rng.normal(size=n),
+        }
+    )
+    frame.loc[::7, "age"] = np.nan
+    frame.loc[::11, "city"] = None
+    return frame
+
+
+F = table(300, 0)
+Y = (F["size"] * (F["city"] == "Oslo") + F["rooms"] * F["age"].fillna(30.0) / 20.0 + F["size"] * F["rooms"]).to_numpy()
+Z = table(25, 1)
+WEIGHTS = np.linspace(1.0, 3.0, 25)
+X = table(6, 2)
+X.loc[1, "city"] = "Paris"  # a category that the model never saw
+X.loc[2, "age"] = -1000.0
+
+
+@pytest.fixture(scope="module")
+def regressor():
+    return fitted(glassbox.ExplainableBoostingRegressor, F, Y, interactions=ORDERS)
+
+
+def fitted(cls, X, y, **settings):
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        return cls(**(FAST | settings)).fit(X, y)
+
+
+def models():
+    regressor, classifier = glassbox.ExplainableBoostingRegressor, glassbox.ExplainableBoostingClassifier
+    numbers = F[["age", "rooms", "size"]].to_numpy(float)
+    cases = {
+        "interactions of orders 2, 3, 4": (regressor, F, Y, {"interactions": ORDERS}),
+        "no interactions": (regressor, F, Y, {"interactions": 0}),
+        "log link": (regressor, F, np.exp(Y / 5.0), {"interactions": 2, "objective": "poisson_deviance"}),
+        "two classes": (classifier, F, np.where(np.median(Y) < Y, "yes", "no"), {"interactions": 3}),
+        "three classes": (classifier, F, np.digitize(Y, [2.0, 6.0]), {"interactions": 3}),
+        "array": (regressor, numbers, Y, {"interactions": 3}),
+        "one column": (regressor, F[["age"]], Y, {"interactions": 0}),
+    }
+    return [pytest.param(*case, id=name) for name, case in cases.items()]
+
+
+@pytest.mark.parametrize(("cls", "data", "y", "settings"), models())
+@pytest.mark.parametrize("groups", [None, {"both": [0, 2]}], ids=["columns", "groups"])
+def test_contract(cls, data, y, settings, groups):
+    model = fitted(cls, data, y, **settings)
+    if groups and data.shape[1] < 3:
+        pytest.skip("needs three columns")
+    rows, background = (X, Z) if data.shape[1] == 4 else (X[["age"]], Z[["age"]])
+    if isinstance(data, np.ndarray):
+        rows, background = (t[["age", "rooms", "size"]].to_numpy(float) for t in (X, Z))
+    check_reader(model, rows, background, groups=groups, background_weights=WEIGHTS)
+
+
+@pytest.mark.parametrize("index", ["shapley", "banzhaf", "k-sii", "stii"])
+@pytest.mark.parametrize("order", [1, 2, 3])
+def test_against_hand_masked_predictions_value_by_value(regressor, index, order):
+    games = masked_games(regressor.predict, X, Z, WEIGHTS)
+    explanation = Explainer(regressor, Z, background_weights=WEIGHTS)(X, index, order)
+    values = explanation.values if order == 1 else explanation.set_values
+    assert_close(values, values_of(games, 4, index, order), 2.0 ** (order + 2) * largest(games), 25 * 8, 4)
+    assert np.abs(values).max(axis=0).all(), "every column, pair and triple has an effect in this model"
+
+
+def test_two_classes_are_explained_in_log_odds():
+    model = fitted(glassbox.ExplainableBoostingClassifier, F, np.where(Y > 4.0, "yes", "no"), interactions=2)
+    games = masked_games(model.decision_function, X, Z)
+    explanation = Explainer(model, Z)(X)
+    assert_close(explanation.values, values_of(games, 4, "shapley", 1), 8 * largest(games), 25 * 6, 4)
+    np.testing.assert_array_equal(explanation.prediction, model.decision_function(X))
+    assert explanation.unit == "log-odds (> 0: yes)"
+    assert explanation.values.ndim == 2
+
+
+def test_classes_are_outputs_by_name_and_number():
+    model = fitted(
+        glassbox.ExplainableBoostingClassifier, F, np.array(["a", "b", "c"])[np.digitize(Y, [2.0, 6.0])], interactions=2
+    )
+    everything = Explainer(model, Z)(X)
+    assert everything.values.shape == (6, 4, 3)
+    assert everything.output_names == ("a", "b", "c")
+    for k, name in enumerate("abc"):
+        for output in (k, name):
+            single = Explainer(model, Z, output=output)(X)
+            np.testing.assert_array_equal(single.values, everything.values[:, :, k])
+    with pytest.raises(UnknownNameError, match="ExplainableBoostingClassifier has no output 'probability'"):
+        Explainer(model, Z, output="probability")
+
+
+def test_regression_links_are_explained_in_link_space():
+    model = fitted(glassbox.ExplainableBoostingRegressor, F, np.exp(Y / 5.0), interactions=2, objective="poisson_deviance")
+    explanation = Explainer(model, Z)(X)
+    assert explanation.unit == "log of the target"
+    np.testing.assert_allclose(explanation.prediction, np.log(model.predict(X)), rtol=1e-14)
+
+
+def test_without_a_background_the_training_rows_are_one(regressor):
+    implicit, explicit = Explainer(regressor)(X), Explainer(regressor, F)(X)
+    assert implicit.value_function == "interventional"
+    assert_close(implicit.values, explicit.values, 8 * np.abs(explicit.prediction).max(), 300, 4)
+    assert_close(implicit.baseline, explicit.baseline, 8 * np.abs(explicit.prediction).max(), 300, 4)
+    assert implicit.certificate().passed
+    grouped = Explainer(regressor, groups={"g": ["age", "size"]})(X).values
+    assert_close(grouped, Explainer(regressor, F, groups={"g": ["age", "size"]})(X).values, 8 * np.abs(Y).max(), 300, 4)
+
+
+def test_training_weights_are_part_of_the_training_background():
+    weights = np.linspace(0.5, 2.0, len(F))
+    model = glassbox.ExplainableBoostingRegressor(**FAST, interactions=2).fit(F, Y, sample_weight=weights)
+    explicit = Explainer(model, F, background_weights=weights)(X)
+    assert_close(Explainer(model)(X).values, explicit.values, 8 * np.abs(Y).max(), 300, 4)
+
+
+def test_merged_models_are_exact_and_need_a_background(regressor):
+    other = fitted(glassbox.ExplainableBoostingRegressor, F.iloc[:200], Y[:200] + 1.0, interactions=[(0, 1), (2, 3)])
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        merged = glassbox.merge_ebms([regressor, other])
+    check_reader(merged, X, Z)
+    with pytest.raises(InputError, match=r"needs reference rows. Got background=None, and this model does not hold its exact"):
+        Explainer(merged)
+
+
+def test_private_models_need_a_background():
+    model = fitted_private()
+    check_reader(model, X[["rooms", "size"]], Z[["rooms", "size"]])
+    with pytest.raises(InputError, match="only a directly fitted, non-private EBM does"):
+        Explainer(model)
+
+
+def fitted_private():
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        from interpret.privacy import DPExplainableBoostingRegressor
+
+        return DPExplainableBoostingRegressor(n_jobs=1, outer_bags=1, max_rounds=20, random_state=0).fit(
+            F[["rooms", "size"]], Y
+        )
+
+
+def test_edited_models_are_read_as_they_are(regressor):
+    edited = regressor.copy()
+    edited.remove_terms([0, 4])
+    check_reader(edited, X, Z)
+    edited.scale(1, 0.0)
+    edited.sweep()
+    check_reader(edited, X, Z)
+    empty = regressor.copy()
+    empty.remove_terms(list(range(len(empty.term_features_))))
+    explanation = Explainer(empty, Z)(X)
+    assert not explanation.values.any()
+    np.testing.assert_array_equal(explanation.baseline, empty.predict(X))
+
+
+def test_polars_gives_the_same(regressor):
+    expected = Explainer(regressor, Z)(X).values
+    np.testing.assert_array_equal(Explainer(regressor, pl.from_pandas(Z))(pl.from_pandas(X)).values, expected)
+
+
+def test_a_background_of_one_row_and_constant_columns_give_exactly_nothing(regressor):
+    assert not Explainer(regressor, X.iloc[[3]])(X.iloc[[3]]).values.any()
+    constant = Z.assign(city=X["city"][0])
+    for index in ("shapley", "banzhaf", "k-sii"):
+        values = Explainer(regressor, constant)(X.iloc[[0]], index).values
+        assert values[0, 1] == 0.0
+        assert values[0, [0, 2, 3]].all()
+
+
+def test_the_cost_does_not_depend_on_the_background(regressor):
+    large = pd.concat([Z] * 40, ignore_index=True)
+    few, many = Explainer(regressor, Z), Explainer(regressor, large)
+    np.testing.assert_allclose(many(X).values, few(X).values, rtol=0, atol=1e-13)
+    sizes = [sum(term.folded.size for term in explainer.reader._bound[0].terms) for explainer in (few, many)]
+    assert sizes[0] == sizes[1]
+
+
+def test_reordered_and_renamed_columns_are_refused(regressor):
+    with pytest.raises(UnknownNameError, match="same order as they were in fit"):
+        Explainer(regressor, Z[["city", "age", "rooms", "size"]])
+    with pytest.raises(UnknownNameError, match=r"Missing: \['size'\]"):
+        Explainer(regressor, Z)(X.rename(columns={"size": "width"}))
+    with pytest.raises(InputError, match="X has 3 features"):
+        Explainer(regressor, Z)(X.to_numpy(object)[:, :3])
+
+
+def test_unfitted_and_single_class_models_are_refused():
+    from sklearn.exceptions import NotFittedError
+
+    with pytest.raises(NotFittedError, match="ExplainableBoostingRegressor instance is not fitted"):
+        Explainer(glassbox.ExplainableBoostingRegressor(), Z)
+    one = fitted(glassbox.ExplainableBoostingClassifier, F, np.zeros(len(F), int))
+    with pytest.raises(UnsupportedStructureError, match=r"scores that are not finite\. It was fitted on a single class"):
+        Explainer(one, Z)
+
+
+def test_an_edited_prediction_is_noticed(regressor):
+    """The residual is against the model's own predict: a model that predicts something else is refused when it is read."""
+
+    class Doubled(glassbox.ExplainableBoostingRegressor):
+        def predict(self, rows):
+            return 2.0 * super().predict(rows)
+
+    model = regressor.copy()
+    model.__class__ = Doubled
+    with pytest.raises(UnsupportedStructureError, match="Doubled does not predict the sum of its terms"):
+        Explainer(model, Z)
+
+
+def test_the_model_is_not_changed(regressor):
+    before = [json.dumps(regressor.to_jsonable(), sort_keys=True, default=str)]
+    Explainer(regressor)(X)
+    assert json.dumps(regressor.to_jsonable(), sort_keys=True, default=str) == before[0]
+
+
+@pytest.mark.peer
+def test_models_without_interactions_agree_with_their_centred_scores():
+    """Without interactions the Shapley value is the score minus its mean over the background."""
+    model = fitted(glassbox.ExplainableBoostingRegressor, F, Y, interactions=0)
+    expected = model.eval_terms(X) - model.eval_terms(Z).mean(axis=0)
+    np.testing.assert_allclose(Explainer(model, Z)(X).values, expected, rtol=0, atol=1e-13)
