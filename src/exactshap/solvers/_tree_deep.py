@@ -1,0 +1,163 @@
+"""Trees too deep for tables: quadrature along the paths (cover ratios), walks of pairs of rows (background). Linear memory."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from exactshap.semivalues import Beta, Rule, Semivalue
+from exactshap.solvers._nodes import bound, enough_nodes
+from exactshap.solvers._solution import set_sizes
+from exactshap.solvers._tree_layout import Structure, binomials_and_offsets, offsets_of, sorted_leaves
+from exactshap.solvers._tree_layout_kernels import Leaves
+from exactshap.solvers._tree_parts import Part, Shelf
+from exactshap.solvers._tree_path_kernels import Steps, fill_coefficients, fill_steps, sweep_leaf_sets, sweep_paths
+from exactshap.solvers._tree_tables import path_weights
+from exactshap.solvers._tree_walk_kernels import walk_sets, walk_singles
+from exactshap.trees import FlatTrees, cover_shares
+from exactshap.trees._kernels import Nodes, fill_decisions, sum_leaf_values
+from exactshap.trees._paths import paths
+
+__all__ = ["PathEngine", "WalkEngine", "make_steps", "path_rule"]
+
+WORK_BYTES = 2**21  # products and sums of one sweep: within the second-level cache
+LANES = 128  # rows of one sweep at most
+
+
+@dataclass(frozen=True, eq=False)
+class PathEngine:
+    """Quadrature along the paths: cover ratios, any depth, O(n_splits n_nodes) per row."""
+
+    trees: FlatTrees
+    shape: Structure
+    n_players: int
+    shelf: Shelf = field(default_factory=Shelf)
+
+    def solve(self, columns: np.ndarray, semivalue: Semivalue, order: int) -> Part:
+        """Return the values of the rows in ``columns`` (n_features, n_rows)."""
+        binomials, offsets = binomials_and_offsets(self.n_players, order)
+        out = np.zeros((offsets[order + 1], self.trees.n_outputs, columns.shape[1]))
+        scale = np.zeros(columns.shape[1])
+        largest, used = 0.0, []
+        for size in set_sizes(order):
+            rule, relative = path_rule(semivalue, size, order, self.shape.n_path_players)
+            largest, used = max(largest, relative), [*used, len(rule[0])]
+            inside = rule[0].min() > 0.0 and rule[0].max() < 1.0
+            if size == 1:  # with no nodes only the scale
+                self._sweep_paths(columns, rule if inside else (np.empty(0), np.empty(0)), out[: self.n_players], scale)
+            if size > 1 or not inside:
+                self._sweep_sets(columns, rule, size, binomials, offsets, out)
+        method = f"quadrature along the paths ({max(used)} nodes, {self.shape.n_path_players} players on the longest)"
+        return Part(out.transpose(2, 0, 1), margin_of(self.trees, columns), scale, largest, method)
+
+    def _sweep_paths(self, columns: np.ndarray, rule: Rule, out: np.ndarray, scale: np.ndarray) -> None:
+        trees, player = self.trees, self.shape.player
+        steps = self.shelf.get(("steps",), lambda: make_steps(trees, self.shape), keep=1)
+        share, magnitude = cover_shares(trees), np.abs(trees.value).max(axis=1)
+        for tree in range(trees.n_trees):
+            root, first, last = trees.tree_start[tree], steps.tree_start[tree], steps.tree_start[tree + 1]
+            if first == last:
+                scale += magnitude[root]
+                continue
+            decided = decisions_of(trees, columns, tree)
+            n_levels = int(steps.depth[first:last].max()) + 1
+            n_lanes = int(np.clip(WORK_BYTES // (16 * n_levels * (len(rule[0]) + 1)), 4, LANES))
+            coefficients = np.empty((last - first, 4, 3, len(rule[0]) + 1))
+            for o in range(trees.n_outputs):
+                total, again = np.zeros((self.n_players, columns.shape[1])), np.zeros_like(scale)
+                fill_coefficients(first, last - first, steps, trees.left, trees.right, player, share,
+                                  np.ascontiguousarray(trees.value[:, o]), magnitude, *rule, coefficients)  # fmt: skip
+                sweep_paths(decided, root, first, last - first, n_levels, n_lanes, steps, player, coefficients, total, again)
+                out[:, o] += total
+            scale += again
+
+    def _sweep_sets(
+        self, columns: np.ndarray, rule: Rule, size: int, binomials: np.ndarray, offsets: np.ndarray, out: np.ndarray
+    ) -> None:
+        trees = self.trees
+        leaves: Leaves = self.shelf.get(("leaves",), lambda: sorted_leaves(paths(trees, self.shape.player_of_column)), keep=1)
+        largest = float(binomials[min(self.shape.n_path_players, self.n_players), size])
+        n_lanes = int(np.clip(WORK_BYTES // (8 * max(largest, 1.0)), 1, LANES))
+        first_leaf = np.searchsorted(leaves.node, trees.tree_start)
+        for tree in range(trees.n_trees):
+            sweep_leaf_sets(decisions_of(trees, columns, tree), trees.tree_start[tree], first_leaf[tree], first_leaf[tree + 1],
+                            n_lanes, leaves, trees.value, size, *rule, binomials, offsets, out)  # fmt: skip
+
+
+@dataclass(frozen=True, eq=False)
+class WalkEngine:
+    """Walks of each row with each background row: any depth, O(nodes that hybrids of the two reach) per pair."""
+
+    trees: FlatTrees
+    shape: Structure
+    n_players: int
+    background: np.ndarray  # (n_features, n_background)
+    weights: np.ndarray
+
+    def solve(self, columns: np.ndarray, semivalue: Semivalue, order: int) -> Part:
+        """Return the values of the rows in ``columns`` (n_features, n_rows)."""
+        trees, n_rows = self.trees, columns.shape[1]
+        binomials, offsets = binomials_and_offsets(self.n_players, order)
+        weights = path_weights(semivalue, order, self.shape.n_path_players)
+        out = np.zeros((n_rows, offsets[order + 1], trees.n_outputs))
+        scale = np.zeros((n_rows, trees.n_outputs))
+        for tree in range(trees.n_trees):
+            pair = [decisions_of(trees, rows, tree).T.copy() for rows in (columns, self.background)]
+            n_levels = self.shape.n_path_players + 1
+            for o in range(trees.n_outputs):
+                value, total, size = np.ascontiguousarray(trees.value[:, o]), np.zeros(out.shape[:2]), np.zeros(n_rows)
+                common = (*pair, self.weights, trees.tree_start[tree], trees.left, trees.right, self.shape.player, value)
+                if order == 1:
+                    walk_singles(*common, weights[1], n_levels, total, size)
+                else:
+                    walk_sets(*common, weights, n_levels, binomials, offsets, total, size)
+                out[:, :, o] += total
+                scale[:, o] += size
+        method = f"walks with {len(self.weights)} background rows"
+        return Part(out, margin_of(trees, columns), scale.max(axis=1), 0.0, method)
+
+
+def margin_of(trees: FlatTrees, columns: np.ndarray) -> np.ndarray:
+    """Return the margin (n_rows, n_outputs) of the rows in ``columns`` (n_features, n_rows)."""
+    out = np.tile(trees.constant, (columns.shape[1], 1))
+    sum_leaf_values(np.ascontiguousarray(columns.T), trees.tree_start, trees.nodes, trees.value, out)
+    return out
+
+
+def decisions_of(trees: FlatTrees, columns: np.ndarray, tree: int) -> np.ndarray:
+    """Return where rows go at the nodes of one tree: uint8 of shape (n_nodes of the tree, n_rows)."""
+    nodes, part = trees.nodes, slice(trees.tree_start[tree], trees.tree_start[tree + 1])
+    out = np.zeros((part.stop - part.start, columns.shape[1]), np.uint8)
+    fill_decisions(columns, Nodes(*(array[part] for array in nodes[:8]), nodes.category_words, nodes.less_equal), out)
+    return out
+
+
+def make_steps(trees: FlatTrees, shape: Structure) -> Steps:
+    """List the splits of each tree in depth-first order."""
+    is_split = (trees.feature >= 0).astype(np.int64)
+    n, before = int(is_split.sum()), np.concatenate([[0], np.cumsum(is_split)])
+    integers, flags = [np.empty(n, np.int64) for _ in range(5)], [np.empty(n, bool) for _ in range(3)]
+    steps = Steps(before[trees.tree_start], integers[0], integers[1], flags[0], integers[2], integers[3], flags[1], np.empty(n),
+                  integers[4], flags[2])  # fmt: skip
+    fill_steps(trees.tree_start, trees.left, trees.right, shape.player, cover_shares(trees), steps)
+    return steps
+
+
+def path_rule(semivalue: Semivalue, size: int, order: int, n_path_players: int) -> tuple[Rule, float]:
+    """Return the rule for paths of at most ``n_path_players``, and the bound on its relative error (0.0 where exact).
+
+    A factor is 1 or b at t = 0 and b or 0 at t = 1, so that each player adds at most 1/2 to the spread (see ``_nodes``).
+    """
+    degree = max(n_path_players - size, 0)
+    measure = semivalue.of_size(size, order)
+    spread = n_path_players / 2.0
+    if isinstance(measure, Beta) and enough_nodes(spread, degree) < degree // 2 + 1:
+        n_nodes = enough_nodes(spread, degree)
+        return _writable(measure.gauss(n_nodes)), bound(spread, n_nodes)
+    return _writable(measure.rule(degree)), 0.0
+
+
+def _writable(rule: Rule) -> Rule:
+    """Return copies: numba compiles a second version of each kernel for read-only arrays."""
+    return np.array(rule[0], float), np.array(rule[1], float)
