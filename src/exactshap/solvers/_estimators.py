@@ -1,0 +1,353 @@
+"""From sampled coalitions to values and standard errors: one function per estimator."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from exactshap.errors import InputError, message
+from exactshap.semivalues import Semivalue, find
+from exactshap.solvers._frontier import (
+    Sets,
+    additive_frontier,
+    character_columns,
+    check_frontier,
+    partial_frontier,
+    unanimity_columns,
+)
+from exactshap.solvers._hypercube import MAX_ROWS, CubeProcess, fit_process, needs_even, white_functionals
+from exactshap.solvers._leverage import kernel_weights, leverage_scores
+from exactshap.solvers._polynomial import PolynomialFit, fit_polynomial, odd_shares, row_weights, unanimity_shares
+from exactshap.solvers._sampling import Calls, design, draw, draw_independent, strata
+from exactshap.solvers._solution import set_sizes
+from exactshap.solvers._surrogate import SURROGATES, Surrogate, game_values
+
+__all__ = ["ESTIMATORS", "NAMED", "SAMPLINGS", "Estimate", "Problem", "Settings"]
+
+RELEVANCE_ROWS = 200  # pairs that decide the relevances; all pairs decide the values
+MAX_ITERATIONS = 25
+COMPARED_ROWS = 1500  # beyond, auto takes the process without a comparison
+COMPARED_COLUMNS = 600
+FOLDS = 5
+
+
+@dataclass(frozen=True)
+class Settings:
+    """How to sample and to regress; see :func:`exactshap.solvers._regression.solve_regression`."""
+
+    estimator: str = "auto"
+    polynomial_order: int | None = None
+    frontier: Any = None
+    pairing: bool = True
+    sampling: str = "leverage"
+    surrogate: str = "process"
+    relevance_rows: int = RELEVANCE_ROWS
+
+
+# other people's names for special cases
+NAMED: dict[str, dict[str, Any]] = {
+    "kernelshap": {"estimator": "polynomial", "polynomial_order": 1},
+    "kadd-shap": {"estimator": "polynomial", "polynomial_order": 2, "pairing": False},
+    "unbiased-kernelshap": {"estimator": "unbiased", "surrogate": "none"},
+}
+
+# probability of each size 1..d-1, up to a constant
+SAMPLINGS: dict[str, Callable[[int, int], np.ndarray]] = {
+    "leverage": leverage_scores,
+    "leverage-1": lambda d, order: np.ones(d - 1),
+    "kernel": lambda d, order: 1.0 / (np.arange(1, d) * np.arange(d - 1, 0, -1.0)),
+}
+
+
+@dataclass(frozen=True, eq=False)
+class Estimate:
+    """Values and standard errors (n_sets, n_outputs)."""
+
+    values: np.ndarray
+    std_error: np.ndarray
+    method: str
+
+
+@dataclass
+class Problem:
+    """One game, one question, and the coalitions called so far (``masks``; with pairing, their complements too)."""
+
+    calls: Calls
+    rng: np.random.Generator
+    semivalue: Semivalue
+    order: int
+    sets: tuple[tuple[int, ...], ...]
+    settings: Settings
+    masks: np.ndarray = field(init=False)
+    probabilities: np.ndarray = field(init=False)  # of sizes, for independent draws
+    empty: np.ndarray = field(init=False)
+    full: np.ndarray = field(init=False)
+
+    def __post_init__(self) -> None:
+        d = self.n_players
+        self.empty, self.full = self.calls(np.array([[False] * d, [True] * d]))
+        self.masks = np.zeros((0, d), bool)
+        self.probabilities = np.zeros(0)
+
+    @property
+    def n_players(self) -> int:
+        return self.calls.game.n_players
+
+    @property
+    def total(self) -> np.ndarray:
+        return self.full - self.empty
+
+    @property
+    def independent(self) -> bool:
+        return self.settings.estimator == "unbiased"
+
+    @property
+    def paired(self) -> bool:
+        return self.settings.pairing or self.settings.estimator != "polynomial"
+
+    @property
+    def magnitude(self) -> float:
+        return float(max(np.abs(value).max() for value in self.calls.known.values()))
+
+    def is_shapley(self) -> bool:
+        """Say whether the index is the Shapley value of single players: the one that polynomials estimate."""
+        shapley = find("shapley").weights(self.n_players)
+        return self.order == 1 and bool(np.allclose(self.semivalue.weights(self.n_players), shapley, rtol=1e-9, atol=1e-300))
+
+    def grow(self, n_calls: int) -> None:
+        """Draw coalitions until ``n_calls`` of them, the full and the empty one included, have been asked for."""
+        wanted = max((n_calls - 2) // (2 if self.paired else 1) - len(self.masks), 0)
+        if self.n_players == 1 or wanted == 0:
+            return
+        if self.independent:
+            weights = SAMPLINGS["leverage-1"](self.n_players, 1)
+            masks, probabilities = draw_independent(self.n_players, wanted, self.rng, weights)
+            self.probabilities = np.append(self.probabilities, probabilities)
+        else:
+            masks = self._distinct(wanted)
+        self.masks = np.concatenate([self.masks, masks])
+        self.calls(np.concatenate([masks, ~masks]) if self.paired else masks)
+
+    def _distinct(self, wanted: int) -> np.ndarray:
+        d = self.n_players
+        if self.settings.estimator != "polynomial" and len(self.masks) == 0:
+            return design(d, wanted, self.rng)
+        groups = strata(d, paired=self.paired, size_weights=self._size_weights())
+        fresh = draw(d, wanted + len(self.masks), self.rng, groups, paired=self.paired)
+        seen = {row.tobytes() for row in self.masks} | ({row.tobytes() for row in ~self.masks} if self.paired else set())
+        return fresh[[row.tobytes() not in seen for row in fresh]][:wanted]
+
+    def _size_weights(self) -> np.ndarray:
+        order = min(self.settings.polynomial_order or 1, self.n_players)
+        return SAMPLINGS[self.settings.sampling](self.n_players, order)
+
+    def both(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """Return masks with the full coalition first, their values and the values of their complements."""
+        masks = np.concatenate([np.ones((1, self.n_players), bool), self.masks])
+        return masks, self.calls(masks), self.calls(~masks)
+
+
+def by_process(problem: Problem) -> Estimate:
+    """Return the exact values of the posterior mean, with the posterior's standard deviations."""
+    return _of_process(problem, _process(problem))
+
+
+def _process(problem: Problem) -> CubeProcess:
+    if len(problem.masks) >= MAX_ROWS:
+        raise InputError(
+            message(
+                f"The process takes at most {MAX_ROWS} pairs",
+                f"Got {len(problem.masks)}",
+                "Lower budget=, or use estimator='polynomial' or 'unbiased'",
+            )
+        )
+    masks, inside, outside = problem.both()
+    return fit_process(
+        2.0 * masks - 1.0,
+        inside,
+        outside,
+        even=needs_even(problem.semivalue, problem.n_players, problem.order),
+        relevance_rows=problem.settings.relevance_rows,
+        max_iterations=MAX_ITERATIONS,
+        rng=problem.rng,
+    )
+
+
+def _of_process(problem: Problem, process: CubeProcess) -> Estimate:
+    return Estimate(
+        game_values(process.game(), problem.semivalue, problem.order),
+        process.std_error(problem.semivalue, problem.order, problem.sets),
+        "Gaussian process over coalitions",
+    )
+
+
+def by_polynomial(problem: Problem) -> Estimate:
+    """Return PolySHAP values of the requested frontier."""
+    if not problem.is_shapley():
+        raise InputError(
+            message(
+                "Polynomial regression estimates Shapley values of single players only",
+                f"Got index {problem.semivalue.name!r}, order {problem.order}",
+                "Use estimator='process' or 'unbiased'",
+            )
+        )
+    if problem.n_players == 1:
+        return Estimate(problem.total[None], np.zeros_like(problem.total[None]), "one player")
+    fit, name = _fit_frontier(problem)
+    if not fit.determined and len(problem.masks):
+        _warn_rank(fit)
+    note = "" if fit.determined else f", rank {fit.rank} of {fit.n_columns - 1}"
+    return Estimate(fit.values, fit.std_error, f"PolySHAP, {name}{note}")
+
+
+def _fit_frontier(problem: Problem) -> tuple[PolynomialFit, str]:
+    settings, d = problem.settings, problem.n_players
+    if settings.frontier is None:
+        order = min(settings.polynomial_order or _affordable_order(problem), d)
+        if problem.paired:
+            return _fit_characters(problem, additive_frontier(d, order, odd=True)), f"order {order}"
+        return _fit_unanimity(problem, additive_frontier(d, order)), f"order {order}"
+    if isinstance(settings.frontier, str):
+        return _screened(problem)
+    if isinstance(settings.frontier, (int, np.integer)):
+        sets = partial_frontier(d, int(settings.frontier), problem.rng)
+    else:
+        sets = check_frontier(settings.frontier, d)
+    return _fit_unanimity(problem, sets), f"{len(sets)} terms"
+
+
+def _affordable_order(problem: Problem) -> int:
+    d = problem.n_players
+    cubic = d + d * (d - 1) * (d - 2) // 6 if problem.paired else d + d * (d - 1) // 2 + d * (d - 1) * (d - 2) // 6
+    return 3 if d >= 3 and len(problem.masks) >= 1.5 * cubic and cubic <= COMPARED_COLUMNS else 1
+
+
+def _fit_characters(problem: Problem, sets: Sets) -> PolynomialFit:
+    inside, outside = problem.calls(problem.masks), problem.calls(~problem.masks)
+    columns = character_columns(problem.masks, sets)
+    shares = odd_shares(problem.n_players, sets)
+    return fit_polynomial(columns, (inside - outside) / 2.0, problem.total / 2.0, problem.masks, shares, paired=True)
+
+
+def _fit_unanimity(problem: Problem, sets: Sets) -> PolynomialFit:
+    masks = np.concatenate([problem.masks, ~problem.masks]) if problem.paired else problem.masks
+    columns, shares = unanimity_columns(masks, sets), unanimity_shares(problem.n_players, sets)
+    targets = problem.calls(masks) - problem.empty
+    return fit_polynomial(columns, targets, problem.total, masks, shares, paired=False, mirrored=problem.paired)
+
+
+def _screened(problem: Problem) -> tuple[PolynomialFit, str]:
+    """Return the best of growing frontiers of odd characters, by leave-one-out error.
+
+    Triples are ranked by the product of their players' relevances under the process, which all pairs help to estimate.
+    """
+    rho = _process(problem).rho
+    singles = additive_frontier(problem.n_players, 1)
+    strongest = np.argsort(-rho)[: min(problem.n_players, 40)]
+    triples = [
+        tuple(sorted(int(strongest[p]) for p in players))
+        for players in additive_frontier(len(strongest), 3)
+        if len(players) == 3
+    ]
+    triples.sort(key=lambda players: -float(rho[list(players)].prod()))
+    room = len(problem.masks) - len(singles)
+    sizes = sorted({0, *(min(len(triples), int(share * room)) for share in (0.1, 0.2, 0.4, 0.6) if room > 0)})
+    fits = [_fit_characters(problem, singles + tuple(triples[:size])) for size in sizes]
+    best = int(np.argmin([fit.error for fit in fits]))
+    return fits[best], f"{sizes[best]} screened triples"
+
+
+def _warn_rank(fit: PolynomialFit) -> None:
+    import warnings
+
+    from exactshap.errors import ExplanationWarning
+
+    text = message(
+        "The sampled coalitions do not determine the polynomial",
+        f"Rank {fit.rank} of {fit.n_columns - 1}; the shortest solution was taken and its standard errors are infinite",
+        "Pass a larger budget=, a lower polynomial_order=, or estimator='auto'",
+    )
+    warnings.warn(text, ExplanationWarning, stacklevel=7)
+
+
+def by_best(problem: Problem) -> Estimate:
+    """Return the process, or the polynomial where its leave-one-out error is smaller on the same coalitions."""
+    process = _process(problem)
+    order = _affordable_order(problem)
+    if not (problem.is_shapley() and order > 1 and len(problem.masks) <= COMPARED_ROWS):
+        return _of_process(problem, process)
+    fit = _fit_characters(problem, additive_frontier(problem.n_players, order, odd=True))
+    left_out, _ = process.left_out()
+    weights = row_weights(problem.masks, paired=True)
+    error = float((weights[:, None] * left_out[1:] ** 2).sum() / len(weights))
+    if fit.error < error:
+        return Estimate(fit.values, fit.std_error, f"PolySHAP, order {order}, by leave-one-out error")
+    return _of_process(problem, process)
+
+
+def by_unbiased(problem: Problem) -> Estimate:
+    r"""Return the exact values of cross-fitted surrogates plus an unbiased estimate of what they miss.
+
+    .. math:: \hat\phi_T = \frac1K \sum_k \Bigl[\phi_T(f_{-k}) + D_T(\emptyset) r_k(\emptyset) + D_T(D) r_k(D) +
+              \frac{1}{n_k} \sum_{S \in k} \frac{D_T(S) r_k(S) + D_T(\bar S) r_k(\bar S)}{2 P(S)}\Bigr], \quad r_k = v - f_{-k},
+
+    where :math:`\phi_T(v) = \sum_S D_T(S) v(S)`. Each surrogate is fitted without its fold, whose coalitions are independent of it.
+    """
+    masks = problem.masks
+    if problem.n_players == 1 or len(masks) < 2:
+        raise InputError(
+            message("The unbiased estimator needs two pairs of coalitions", f"Got {len(masks)}", "Pass a larger budget=")
+        )
+    folds = np.arange(len(masks)) % min(FOLDS, len(masks) // 2 if len(masks) < 2 * FOLDS else FOLDS)
+    estimates, variances, names = [], [], np.unique(folds)
+    for fold in names:
+        value, variance = _one_fold(problem, folds == fold) if len(names) > 1 else _one_fold(problem, folds >= 0)
+        estimates.append(value)
+        variances.append(variance)
+    values = np.mean(estimates, axis=0)
+    std_error = np.sqrt(np.sum(variances, axis=0)) / len(names)
+    return Estimate(values, std_error, f"unbiased, surrogate {problem.settings.surrogate!r}")
+
+
+def _one_fold(problem: Problem, held: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    masks = problem.masks
+    rest = np.concatenate([np.ones((1, problem.n_players), bool), masks[~held]])
+    fit = SURROGATES[problem.settings.surrogate]
+    surrogate = fit(rest, problem.calls(rest), problem.calls(~rest), problem.rng)
+    ends = np.array([[False] * problem.n_players, [True] * problem.n_players])
+    base = surrogate.values(problem.semivalue, problem.order)
+    base = base + _coefficients(problem, ends).T @ (problem.calls(ends) - surrogate.predict(ends))
+    terms = 0.0
+    for side in (masks[held], ~masks[held]):
+        scaled = _coefficients(problem, side) / (2.0 * _chance(problem, held))[:, None]
+        terms = terms + scaled[:, :, None] * (problem.calls(side) - surrogate.predict(side))[:, None, :]
+    n = int(held.sum())
+    return base + terms.mean(axis=0), terms.var(axis=0, ddof=1) / n if n > 1 else np.full(base.shape, np.inf)
+
+
+def _chance(problem: Problem, rows: np.ndarray) -> np.ndarray:
+    """Return the probability of each drawn coalition: of its size, over how many there are of that size."""
+    counts = strata(problem.n_players, paired=False).counts
+    return problem.probabilities[rows] / counts[problem.masks[rows].sum(axis=1) - 1]
+
+
+def _coefficients(problem: Problem, masks: np.ndarray) -> np.ndarray:
+    """Return D_T(S), of shape (n_masks, n_sets)."""
+    points = 2.0 * masks - 1.0
+    parts = []
+    for size in set_sizes(problem.order):
+        chosen = np.array([players for players in problem.sets if len(players) == size])
+        weights = problem.semivalue.weights(problem.n_players, size, problem.order)
+        parts.append(white_functionals(points, chosen, weights))
+    return np.concatenate(parts, axis=1)
+
+
+ESTIMATORS: dict[str, Callable[[Problem], Estimate]] = {
+    "auto": by_best,
+    "process": by_process,
+    "polynomial": by_polynomial,
+    "unbiased": by_unbiased,
+}

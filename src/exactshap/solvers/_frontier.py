@@ -1,0 +1,86 @@
+r"""Interaction frontiers: which sets a polynomial models, and its columns.
+
+Two bases span the same games. Unanimity columns :math:`\prod_{j \in T} [j \in S]` take any frontier. For paired coalitions and all
+sets up to order k, odd characters :math:`\chi_T(S) = \prod_{j \in T} (2 [j \in S] - 1)`, ``|T|`` odd, give the same values with
+half the rows and fewer columns, since Shapley values see the odd half of a game only: that is Theorem 5.1 of PolySHAP (paired
+order 1 equals order 2) and its extension to orders 3 and 4.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Iterable, Sequence
+
+import numpy as np
+
+from exactshap.errors import BudgetError, InputError, message
+
+__all__ = ["additive_frontier", "character_columns", "check_frontier", "partial_frontier", "unanimity_columns"]
+
+Sets = tuple[tuple[int, ...], ...]
+MAX_COLUMNS = 20_000
+
+
+def additive_frontier(n_players: int, order: int, *, odd: bool = False) -> Sets:
+    """Return all sets of 1..order players (of odd sizes only), by size and then lexicographically."""
+    sizes = range(1, min(order, n_players) + 1, 2 if odd else 1)
+    count = sum(math.comb(n_players, size) for size in sizes)
+    if count > MAX_COLUMNS:
+        raise BudgetError(
+            message(
+                f"A polynomial of order {order} in {n_players} players is out of reach",
+                f"It has {count:.3g} terms; the limit is {MAX_COLUMNS}",
+                "Lower polynomial_order=, or pass a smaller frontier=",
+            )
+        )
+    return tuple(itertools.chain.from_iterable(itertools.combinations(range(n_players), size) for size in sizes))
+
+
+def partial_frontier(n_players: int, n_terms: int, rng: np.random.Generator) -> Sets:
+    """Return the singletons and then interactions by size, lexicographic in a random order of the players: ``n_terms`` in all."""
+    label = rng.permutation(n_players)
+    sets: list[tuple[int, ...]] = [(j,) for j in range(n_players)]
+    for size in range(2, n_players + 1):
+        for players in itertools.combinations(range(n_players), size):
+            if len(sets) >= n_terms:
+                return tuple(sets)
+            sets.append(tuple(sorted(int(label[p]) for p in players)))
+    return tuple(sets)
+
+
+def check_frontier(frontier: Iterable[Sequence[int]], n_players: int) -> Sets:
+    """Return the user's sets with all singletons in front; refuse unknown or repeated players and repeated sets."""
+    sets: list[tuple[int, ...]] = [(j,) for j in range(n_players)]
+    for members in frontier:
+        players = tuple(sorted(int(j) for j in members))
+        if not players or len(set(players)) < len(players) or not 0 <= players[0] <= players[-1] < n_players:
+            raise InputError(
+                message(f"Each set of `frontier` must hold distinct players within 0..{n_players - 1}", f"Got {tuple(members)}")
+            )
+        if len(players) > 1:
+            sets.append(players)
+    repeated = [players for players in set(sets) if sets.count(players) > 1]
+    if repeated:
+        raise InputError(message("Each set of `frontier` may be named once", f"Got {repeated[0]} twice"))
+    return tuple(sets)
+
+
+def _columns(rows: np.ndarray, sets: Sets) -> np.ndarray:
+    columns = np.empty((len(rows), len(sets)))
+    start = 0
+    for _, group in itertools.groupby(sets, len):
+        members = np.array(list(group))
+        columns[:, start : start + len(members)] = rows[:, members].prod(axis=2)
+        start += len(members)
+    return columns
+
+
+def unanimity_columns(masks: np.ndarray, sets: Sets) -> np.ndarray:
+    """Return the product of memberships for every coalition and set, of shape (n_masks, n_sets)."""
+    return _columns(masks.astype(float), sets)
+
+
+def character_columns(masks: np.ndarray, sets: Sets) -> np.ndarray:
+    """Return the product of -1 (outside) and 1 (inside) for every coalition and set, of shape (n_masks, n_sets)."""
+    return _columns(2.0 * masks - 1.0, sets)

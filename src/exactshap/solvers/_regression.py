@@ -1,0 +1,220 @@
+"""Games behind a function: sampled coalitions, a regression of them, and a standard error for every value."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from exactshap.errors import BudgetError, InputError, UnknownNameError, did_you_mean, message
+from exactshap.games import Game
+from exactshap.games._base import squeeze
+from exactshap.semivalues import Semivalue, find
+from exactshap.solvers._estimators import ESTIMATORS, NAMED, SAMPLINGS, Estimate, Problem, Settings
+from exactshap.solvers._sampling import Calls
+from exactshap.solvers._solution import Solution, player_sets
+from exactshap.solvers._surrogate import SURROGATES
+
+__all__ = ["solve_regression"]
+
+DEFAULT_CALLS = 2048  # plus 2 d, when neither a budget nor a tolerance is given
+TOLERANCE_CALLS = 200_000  # at most, when a tolerance is given without a budget
+
+
+def solve_regression(
+    game: Game,
+    semivalue: Semivalue,
+    order: int,
+    *,
+    budget: int | None = None,
+    tol: float | None = None,
+    random_state: Any = None,
+    batch_size: int | None = None,
+    progress: Callable[[int], None] | None = None,
+    **settings: Any,
+) -> Solution:
+    r"""Estimate the values of a game from at most ``budget`` calls, or until every standard error is below ``tol``.
+
+    ================ ==================================================================== ============== =========
+    estimator        what                                                                 index          sampling
+    ================ ==================================================================== ============== =========
+    auto             process or polynomial, by leave-one-out error; ``method`` says which any            placed
+    process          Gaussian process over coalitions (all interaction orders, one        any            placed
+                     relevance per player), its exact values; Bayesian standard errors
+    polynomial       PolySHAP of ``polynomial_order`` or ``frontier``; jackknife errors   Shapley        leverage
+    unbiased         exact values of a ``surrogate`` plus an unbiased estimate of the     any            independent
+                     cross-fitted residual; replicate standard errors
+    kernelshap       polynomial of order 1
+    kadd-shap        polynomial of order 2, unpaired
+    unbiased-        unbiased without a surrogate
+    kernelshap
+    ================ ==================================================================== ============== =========
+
+    Parameters
+    ----------
+    game : OracleGame
+        Or any single game.
+    semivalue : Semivalue
+        See :func:`exactshap.semivalues.find`.
+    order : int
+        Sets of 1..order players.
+    budget : int, default=None
+        Calls at most, the full and the empty coalition included. None: 2 d + 2048, or 200,000 with ``tol``.
+    tol : float, default=None
+        Add calls until every standard error is below it; a warning says so when the budget ends first.
+    random_state : int, Generator or None
+        Seed; the same seed repeats the same calls. The global generator is never touched.
+    batch_size : int, default=None
+        Coalitions per call of the function; None hands over all at once.
+    progress : callable, default=None
+        Called with the number of coalitions evaluated so far after every batch.
+    **settings
+        ``estimator``, ``polynomial_order`` (default: 3 when there are rows enough, else 1), ``frontier`` (sets of players, "screened",
+        or the number of terms of a random partial frontier), ``pairing`` (default True), ``sampling`` ("leverage", "leverage-1",
+        "kernel"), ``surrogate`` ("process", "boosting", "none"). Unknown names raise.
+
+    Returns
+    -------
+    solution : Solution
+        With ``std_error`` and ``n_evaluations``; ``method`` names the estimator.
+
+    Raises
+    ------
+    BudgetError
+        If the budget is below two calls.
+    UnknownNameError
+        If a setting or its value is not known.
+
+    References
+    ----------
+    .. [1] Fumagalli et al. (2026). PolySHAP: Extending KernelSHAP with interaction-informed polynomial regression. ICLR.
+    .. [2] Musco & Witter (2025). Provably accurate Shapley value estimation via leverage score sampling. ICLR.
+    """
+    chosen = read_settings(settings)
+    _check_single(game)
+    limit = _limit(game.n_players, budget, tol)
+    rng = _generator(random_state)
+    calls = Calls(game, _positive("batch_size", batch_size), progress)
+    problem = Problem(calls, rng, semivalue, order, player_sets(game.n_players, order), chosen)
+    estimate = _until(problem, limit, tol)
+    return _solution(game, problem, estimate)
+
+
+def read_settings(settings: dict[str, Any]) -> Settings:
+    """Return checked settings; unknown names raise with a suggestion."""
+    for name in settings:
+        if name not in Settings.__dataclass_fields__:
+            raise UnknownNameError(
+                message(f"The regression solver has no setting {name!r}", do=did_you_mean(name, Settings.__dataclass_fields__))
+            )
+    settings = {**NAMED.get(str(settings.get("estimator")), {}), **{k: v for k, v in settings.items() if k != "estimator"},
+                "estimator": NAMED.get(str(settings.get("estimator")), {}).get("estimator", settings.get("estimator", "auto"))}  # fmt: skip
+    chosen = Settings(**settings)
+    for name, known in (("estimator", {**ESTIMATORS, **NAMED}), ("sampling", SAMPLINGS), ("surrogate", SURROGATES)):
+        value = getattr(chosen, name)
+        if value not in known:
+            raise UnknownNameError(message(f"Unknown {name} {value!r}", do=did_you_mean(str(value), known)))
+    if chosen.polynomial_order is not None and not (
+        isinstance(chosen.polynomial_order, (int, np.integer)) and chosen.polynomial_order >= 1
+    ):
+        raise InputError(message("The 'polynomial_order' parameter must be an int >= 1", f"Got {chosen.polynomial_order!r}"))
+    if isinstance(chosen.frontier, str) and chosen.frontier != "screened":
+        raise UnknownNameError(message(f"Unknown frontier {chosen.frontier!r}", do=did_you_mean(chosen.frontier, ["screened"])))
+    return chosen
+
+
+def _check_single(game: Game) -> None:
+    if game.n_rows is not None:
+        raise InputError(
+            message(
+                "Regression takes one game at a time", f"Got a batch of {game.n_rows}", "Solve the rows one by one, or exactly"
+            )
+        )
+
+
+def _positive(name: str, value: Any) -> int | None:
+    if value is None:
+        return None
+    if isinstance(value, bool) or not isinstance(value, (int, np.integer)) or value < 1:
+        raise InputError(message(f"The {name!r} parameter must be an int >= 1", f"Got {value!r}"))
+    return int(value)
+
+
+def _limit(n_players: int, budget: int | None, tol: float | None) -> int:
+    if tol is not None and not (np.isscalar(tol) and np.isreal(tol) and np.isfinite(tol) and tol > 0):
+        raise InputError(message("The 'tol' parameter must be a finite float > 0", f"Got {tol!r}"))
+    everything = 2**n_players
+    if budget is None:
+        return min(everything, 2 * n_players + DEFAULT_CALLS if tol is None else TOLERANCE_CALLS)
+    budget = _positive("budget", budget) or 0
+    if budget < 2:
+        raise BudgetError(
+            message(
+                "A budget of one call is too small", f"Got budget={budget}", "Pass at least 2: the full and the empty coalition"
+            )
+        )
+    return min(everything, budget)
+
+
+def _generator(random_state: Any) -> np.random.Generator:
+    if isinstance(random_state, np.random.Generator):
+        return random_state
+    if random_state is None or (isinstance(random_state, (int, np.integer)) and random_state >= 0):
+        return np.random.default_rng(random_state)
+    raise InputError(
+        message("The 'random_state' parameter must be None, an int >= 0 or a numpy Generator", f"Got {random_state!r}")
+    )
+
+
+def _until(problem: Problem, limit: int, tol: float | None) -> Estimate:
+    """Return the estimate of ``limit`` calls, or of as many as the tolerance needs: each round doubles the calls."""
+    n_calls = limit if tol is None else min(limit, max(4 * problem.n_players, 64))
+    estimator = ESTIMATORS[problem.settings.estimator]
+    while True:
+        problem.grow(n_calls)
+        estimate = estimator(problem)
+        if tol is None or n_calls >= limit or estimate.std_error.max(initial=0.0) <= tol:
+            break
+        n_calls = min(limit, 2 * n_calls)
+    if tol is not None and estimate.std_error.max(initial=0.0) > tol:
+        _warn_tolerance(float(estimate.std_error.max()), tol, limit)
+    return estimate
+
+
+def _warn_tolerance(reached: float, tol: float, limit: int) -> None:
+    import warnings
+
+    from exactshap.errors import ExplanationWarning
+
+    text = message(
+        f"The tolerance was not reached within {limit} calls",
+        f"Largest standard error {reached:.3g}, tol={tol:.3g}",
+        "Pass a larger budget=",
+    )
+    warnings.warn(text, ExplanationWarning, stacklevel=5)
+
+
+def _solution(game: Game, problem: Problem, estimate: Estimate) -> Solution:
+    values = estimate.values
+    residual = None
+    if problem.semivalue.is_efficient(problem.order):
+        missing = problem.total - values.sum(axis=0)  # rounding, or the error of an unconstrained estimate
+        values = values + missing / len(values)
+        residual = problem.total - values.sum(axis=0)
+    return Solution(
+        values=squeeze(game, values[None])[...] if game.n_rows is not None else _drop(game, values),
+        sets=problem.sets,
+        empty=_drop(game, problem.empty),
+        full=_drop(game, problem.full),
+        residual=None if residual is None else _drop(game, residual),
+        method=f"regression ({estimate.method}, {problem.calls.count} calls)",
+        std_error=_drop(game, estimate.std_error),
+        scale=problem.magnitude,
+        n_evaluations=problem.calls.count,
+    )
+
+
+def _drop(game: Game, values: np.ndarray) -> np.ndarray:
+    return values[..., 0] if game.single_output else values
