@@ -13,20 +13,20 @@ def linear(X, *, names=None, seed=0, n_outputs=None, **changes):
     values = X * weights if n_outputs is None else X[:, :, None] * weights
     baseline = np.ones((n,) if n_outputs is None else (n, n_outputs))
     prediction = baseline + values.sum(axis=1)
-    settings = dict(
-        values=values,
-        baseline=baseline,
-        prediction=prediction,
-        residual=prediction - baseline - values.sum(axis=1),
-        tolerance=1e-12,
-        feature_names=names or [f"x{j}" for j in range(d)],
-        output_names=None if n_outputs is None else [f"class {k}" for k in range(n_outputs)],
-        value_function="baseline",
-        model_name="LinearModel",
-        method="closed form",
-        data=X,
-        seconds=0.25,
-    )
+    settings = {
+        "values": values,
+        "baseline": baseline,
+        "prediction": prediction,
+        "residual": prediction - baseline - values.sum(axis=1),
+        "tolerance": 1e-12,
+        "feature_names": names or [f"x{j}" for j in range(d)],
+        "output_names": None if n_outputs is None else [f"class {k}" for k in range(n_outputs)],
+        "value_function": "baseline",
+        "model_name": "LinearModel",
+        "method": "closed form",
+        "data": X,
+        "seconds": 0.25,
+    }
     return Explanation(**(settings | changes))
 
 
@@ -36,19 +36,19 @@ def bilinear(n=4, d=5, seed=0, index="stii", **changes):
     pairs = [(j, k) for j in range(d) for k in range(j + 1, d)]
     set_values = np.column_stack([X, *(X[:, j] * X[:, k] for j, k in pairs)])
     prediction = set_values.sum(axis=1)
-    settings = dict(
-        values=X,
-        baseline=np.zeros(n),
-        prediction=prediction,
-        residual=prediction - set_values.sum(axis=1),
-        tolerance=1e-12,
-        feature_names=[f"x{j}" for j in range(d)],
-        value_function="baseline",
-        index=index,
-        order=2,
-        sets=tuple((j,) for j in range(d)) + tuple(pairs),
-        set_values=set_values,
-        data=X,
-        model_name="Bilinear",
-    )
+    settings = {
+        "values": X,
+        "baseline": np.zeros(n),
+        "prediction": prediction,
+        "residual": prediction - set_values.sum(axis=1),
+        "tolerance": 1e-12,
+        "feature_names": [f"x{j}" for j in range(d)],
+        "value_function": "baseline",
+        "index": index,
+        "order": 2,
+        "sets": tuple((j,) for j in range(d)) + tuple(pairs),
+        "set_values": set_values,
+        "data": X,
+        "model_name": "Bilinear",
+    }
     return Explanation(**(settings | changes))

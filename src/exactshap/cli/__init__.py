@@ -103,4 +103,4 @@ def _quiet_warnings() -> None:
     def show(text: Any, *_: Any, **__: Any) -> None:
         print(f"Warning: {text}", file=sys.stderr)
 
-    warnings.showwarning = show
+    warnings.showwarning = show  # type: ignore[assignment]

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from exactshap.cli._io import load_model, read_table, take_columns
 from exactshap.cli._screen import working
+from exactshap.errors import InputError, message
 
 if TYPE_CHECKING:
     from exactshap.explainer import Explainer
@@ -48,7 +49,9 @@ class Task:
         model = load_model(self.model, allow_pickle=self.allow_pickle, trust=self.trust)
         X = take_columns(read_table(self.data), self.drop, what=self.data.name)
         background = None if self.background is None else self._background()
-        return Explainer(model, background, progress=progress, **self.settings), X
+        explainer = Explainer(model, background, progress=progress, **self.settings)
+        self._refuse_unknown(X, explainer.reader.fitted_names)
+        return explainer, X
 
     def _background(self) -> Any:
         """Read the background; columns to drop need not be in it."""
@@ -58,6 +61,20 @@ class Task:
         table = read_table(self.background)
         there = tuple(name for name in self.drop if name in (as_table(table).names or ()))
         return take_columns(table, there, what=self.background.name)
+
+    def _refuse_unknown(self, X: Any, fitted: tuple[str, ...] | None) -> None:
+        """Say how to leave columns out: a file with its target column in it is what a newcomer passes first."""
+        from exactshap.frames import as_table
+
+        unknown = [name for name in as_table(X).names or () if fitted is not None and name not in fitted]
+        if unknown:
+            raise InputError(
+                message(
+                    f"{self.data.name} has columns that the model was not fitted with",
+                    f"Got {', '.join(map(repr, unknown[:10]))}",
+                    "Name the target with --target and other columns with --drop",
+                )
+            )
 
     def explain(self, index: str, order: int) -> Explanation:
         """Explain all rows, with a bar if it takes long."""

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from exactshap.explanation._explanation import Explanation
     from exactshap.frames import Table
 
-__all__ = ["Cells", "cells", "player_columns"]
+__all__ = ["Cells", "cell_text", "cells", "player_columns"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -88,7 +88,7 @@ def _player_cells(table: Table, members: tuple[int, ...]) -> tuple[np.ndarray, n
 
 
 def _text_cells(table: Table, members: tuple[int, ...]) -> tuple[np.ndarray, np.ndarray, bool]:
-    columns = [[_text(value) for value in table.column(j)] for j in members]
+    columns = [[cell_text(value) for value in table.column(j)] for j in members]
     texts = [", ".join(row) for row in zip(*columns, strict=True)]
     code = {text: float(number) for number, text in enumerate(sorted({text for text in texts if text}))}
     numbers = np.array([code.get(text, np.nan) for text in texts], float)
@@ -97,6 +97,11 @@ def _text_cells(table: Table, members: tuple[int, ...]) -> tuple[np.ndarray, np.
     return numbers, display, False
 
 
-def _text(value: object) -> str:
+def cell_text(value: object) -> str:
+    """Return a cell as text; whatever a library writes for a missing one is empty.
+
+    >>> cell_text("NY"), cell_text(None), cell_text(float("nan")), cell_text(3)
+    ('NY', '', '', '3')
+    """
     missing = value is None or type(value).__name__ in ("NAType", "NaTType") or value != value
     return "" if missing else str(value)

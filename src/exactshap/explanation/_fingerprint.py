@@ -3,9 +3,15 @@
 from __future__ import annotations
 
 import hashlib
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
+
+from exactshap.errors import InputError, InputTypeError
+from exactshap.explanation._cells import cell_text
+
+if TYPE_CHECKING:
+    from exactshap.frames import Table
 
 __all__ = ["fingerprint"]
 
@@ -26,13 +32,13 @@ def fingerprint(data: Any) -> str:
     digest = hashlib.sha256(f"{table.n_rows} x {table.n_columns}".encode())
     for j in range(table.n_columns):
         digest.update(b"\x1e" + (table.names[j] if table.names is not None else str(j)).encode() + b"\x1f")
-        digest.update(_column_bytes(table.column(j)))
+        digest.update(_column_bytes(table, j))
     return digest.hexdigest()
 
 
-def _column_bytes(column: np.ndarray) -> bytes:
-    if column.dtype.kind in "fiub":
-        return (np.asarray(column, np.float64) + 0.0).tobytes()  # + 0.0: minus zero and zero are one number
-    if column.dtype.kind == "O" and all(isinstance(value, (int, float, np.number, np.bool_)) for value in column):
-        return _column_bytes(column.astype(float))
-    return "\x1f".join("" if value is None else str(value) for value in column.tolist()).encode()
+def _column_bytes(table: Table, j: int) -> bytes:
+    try:
+        numbers = table.select([j]).numeric()[:, 0]
+    except (InputError, InputTypeError):
+        return "\x1f".join(cell_text(value) for value in table.column(j).tolist()).encode()
+    return np.where(np.isnan(numbers), np.nan, numbers + 0.0).tobytes()  # one NaN; minus zero and zero are one number

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import json
+import math
 import zipfile
 import zlib
 from dataclasses import fields
@@ -172,18 +173,16 @@ def _array(archive: zipfile.ZipFile, name: str, path: Any) -> np.ndarray:
         major, _ = np.lib.format.read_magic(stream)
         read_header = np.lib.format.read_array_header_1_0 if major == 1 else np.lib.format.read_array_header_2_0
         shape, _, dtype = read_header(stream)
+        there = len(content) - stream.tell()
         if dtype.hasobject:
             raise _damaged(path, f"{name} holds Python objects (a pickle), which are never loaded")
-        count = 1
-        for length in shape:
-            count *= length
-        if count * dtype.itemsize != len(content) - stream.tell():
-            raise _damaged(path, f"{name} announces shape {shape} but holds {len(content) - stream.tell()} bytes")
+        if math.prod(shape) * dtype.itemsize != there:
+            raise _damaged(path, f"{name} announces shape {shape} but holds {there} bytes")
         stream.seek(0)
         return np.lib.format.read_array(stream, allow_pickle=False)
-    except (ValueError, SyntaxError) as error:
-        if isinstance(error, ModelFormatError):
-            raise
+    except ModelFormatError:
+        raise
+    except Exception as error:  # numpy parses the header with tokenize and ast, and passes on whatever they raise
         raise _damaged(path, f"{name}: {error}") from None
 
 

@@ -157,9 +157,9 @@ def _check_data(data: Any, n_rows: int, n_columns: int | None) -> None:
         return
     shape = tuple(getattr(data, "shape", None) or (len(data),))
     if shape[0] != n_rows or (n_columns is not None and len(shape) == 2 and shape[1] != n_columns):
+        players = "" if n_columns is None else f" and {n_columns} players"
         raise InputError(
-            message("`data` does not fit `values`", f"`data` has shape {shape}, `values` has {n_rows} rows")
-            + ("" if n_columns is None else f" and {n_columns} players")
+            message("`data` does not fit `values`", f"`data` has shape {shape}, `values` has {n_rows} rows{players}")
         )
 
 

@@ -1,0 +1,557 @@
+import json
+import pickle
+import zipfile
+
+import numpy as np
+import pytest
+
+from exactshap.errors import InputError, InputTypeError, ModelFormatError, UnknownNameError
+from exactshap.explanation import Explanation, fingerprint, value_function_sentence
+from explanation_factory import bilinear, linear
+
+X = np.random.default_rng(1).normal(size=(6, 3))
+
+
+def frame(kind, **extra):
+    library = pytest.importorskip(kind)
+    columns = {f"x{j}": X[:, j] for j in range(3)} | extra
+    return library.table(columns) if kind == "pyarrow" else library.DataFrame(columns)
+
+
+# --- construction -----------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("changes", "text"),
+    [
+        ({"values": np.zeros(3)}, r"`values` must have shape \(n_rows, n_players\[, n_outputs\]\). Got \(3,\)"),
+        ({"baseline": np.ones((6, 2))}, r"`baseline` has shape \(6, 2\), `values` has shape \(6, 3\)"),
+        ({"baseline": 1.0}, r"`baseline` has shape \(\), `values` has shape \(6, 3\)"),
+        (
+            {"prediction": np.ones(5)},
+            r"`prediction` has shape \(5,\), `values` has shape \(6, 3\). `prediction` must have shape \(6,\)",
+        ),
+        ({"residual": np.ones((6, 1))}, r"`residual` has shape \(6, 1\)"),
+        ({"std_error": np.ones((6, 2))}, r"`std_error` has shape \(6, 2\), `values` has shape \(6, 3\)"),
+        ({"covariances": np.ones((6, 3))}, r"`covariances` must have shape \(6, 3, 3\)"),
+        ({"tolerance": np.ones(2)}, r"`tolerance` must have shape \(6,\), one per row of `values`. Got \(2,\)"),
+        ({"error_bound": np.ones(2)}, r"`error_bound` must have shape \(6,\)"),
+        ({"feature_names": ["a", "b"]}, r"There are 2 names, `values` has shape \(6, 3\)"),
+        ({"feature_names": ["a", "b", "a"]}, r"`feature_names` must be unique. 'a' occurs 2 times"),
+        ({"output_names": ["a"]}, r"`output_names` is for several outputs"),
+        ({"data": X[:4]}, r"`data` has shape \(4, 3\), `values` has 6 rows and 3 players"),
+        ({"data": X[:, :2]}, r"`data` has shape \(6, 2\)"),
+        ({"order": 2}, r"`sets` is needed with order > 1. Got order=2 and sets=None"),
+        ({"order": 0}, r"`order` must be an int >= 1. Got 0"),
+        ({"order": 2, "sets": ((0,), (1,), (2,), (0, 1))}, r"`set_values` is needed with order > 1"),
+        ({"sets": ((1,), (0,), (2,))}, r"`sets` must begin with all single players, in order"),
+        ({"groups": {"zz": ("x0",)}}, r"`groups` names a player that is not in `feature_names`. Got 'zz'"),
+    ],
+)
+def test_arrays_that_do_not_fit_are_refused(changes, text):
+    with pytest.raises(InputError, match=text):
+        linear(X, **changes)
+
+
+@pytest.mark.parametrize(
+    ("changes", "text"),
+    [
+        ({"values": [["a", "b", "c"]] * 6}, "`values` must be an array of numbers"),
+        ({"feature_names": [1, 2, 3]}, "`feature_names` must be strings. Got int 1"),
+        ({"index": 3}, "`index` must be a str. Got 3"),
+        ({"groups": ["x0"]}, "`groups` must map player names to columns. Got list"),
+    ],
+)
+def test_types_are_checked(changes, text):
+    with pytest.raises(InputTypeError, match=text):
+        linear(X, **changes)
+
+
+def test_several_outputs_need_names_and_order_two_needs_consistent_values():
+    with pytest.raises(InputError, match="`values` has several outputs and `output_names` is None"):
+        linear(X, n_outputs=2, output_names=None)
+    with pytest.raises(InputError, match="`values` must be the order-1 part of `set_values`"):
+        bilinear(values=np.zeros((4, 5)))
+    with pytest.raises(InputError, match=r"`sets` has sets above the order. Got order=1, a set of 2"):
+        bilinear(order=1)
+
+
+def test_arrays_are_read_only_and_keyword_only_and_frozen():
+    explanation = bilinear()
+    for name in ("values", "baseline", "prediction", "residual", "tolerance", "set_values"):
+        with pytest.raises(ValueError, match="read-only"):
+            getattr(explanation, name)[0] = 1.0
+    with pytest.raises(AttributeError):
+        explanation.values = np.zeros((4, 5))
+    with pytest.raises(TypeError):
+        Explanation(np.zeros((1, 1)))
+
+
+def test_pickle_keeps_every_field_and_stays_read_only():
+    explanation = bilinear(std_error=np.full((4, 5), 0.1))
+    twin = pickle.loads(pickle.dumps(explanation))
+    np.testing.assert_array_equal(twin.set_values, explanation.set_values)
+    np.testing.assert_array_equal(twin.std_error, explanation.std_error)
+    assert (twin.index, twin.sets, twin.feature_names) == (explanation.index, explanation.sets, explanation.feature_names)
+    assert not twin.values.flags.writeable
+
+
+# --- selection --------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("rows", "numbers"),
+    [
+        (2, [2]),
+        (-1, [5]),
+        (np.int64(3), [3]),
+        (slice(1, 4), [1, 2, 3]),
+        (slice(None, None, -2), [5, 3, 1]),
+        ([4, 0, 4], [4, 0, 4]),
+        (np.array([True, False, False, True, False, False]), [0, 3]),
+        ([], []),
+    ],
+)
+@pytest.mark.parametrize("kind", ["array", "pandas", "polars", "pyarrow"])
+def test_rows_are_selected_everywhere_at_once(rows, numbers, kind):
+    data = X if kind == "array" else frame(kind)
+    explanation = linear(X, data=data, tolerance=np.arange(6.0), error_bound=np.arange(6.0), std_error=X**2)[rows]
+    assert len(explanation) == len(numbers)
+    np.testing.assert_array_equal(explanation.values, linear(X).values[numbers])
+    np.testing.assert_array_equal(explanation.std_error, (X**2)[numbers])
+    np.testing.assert_array_equal(explanation.tolerance, np.arange(6.0)[numbers])
+    np.testing.assert_array_equal(explanation.error_bound, np.arange(6.0)[numbers])
+    assert type(explanation.data) is type(data)
+    np.testing.assert_array_equal(np.asarray(explanation.data).reshape(-1, 3), X[numbers])
+
+
+@pytest.mark.parametrize(
+    ("rows", "error", "text"),
+    [
+        (6, IndexError, "Row 6 is out of range. There are 6 rows"),
+        ([0, -7], IndexError, "Row -7 is out of range"),
+        (np.array([True, False]), InputError, "A row mask must have one entry per row"),
+        (np.array([], bool), InputError, "A row mask must have one entry per row"),
+        ("x0", InputTypeError, "Rows are selected by an int, a slice"),
+        (1.0, InputTypeError, "Rows are selected by an int, a slice"),
+    ],
+)
+def test_wrong_rows_are_named(rows, error, text):
+    with pytest.raises(error, match=text):
+        linear(X)[rows]
+
+
+def test_one_output_by_name_or_number():
+    explanation = linear(X, n_outputs=3, std_error=np.ones((6, 3, 3)))
+    chosen = explanation.output("class 1")
+    np.testing.assert_array_equal(chosen.values, explanation.values[:, :, 1])
+    np.testing.assert_array_equal(chosen.baseline, explanation.baseline[:, 1])
+    np.testing.assert_array_equal(chosen.std_error, explanation.std_error[:, :, 1])
+    assert chosen.output_names is None
+    assert "class 1" in chosen.unit
+    np.testing.assert_array_equal(explanation.output(-1).values, explanation.values[:, :, 2])
+    np.testing.assert_array_equal(bilinear().output(0).set_values, bilinear().set_values)
+    with pytest.raises(UnknownNameError, match=r"Unknown output 'class 9'. Did you mean"):
+        explanation.output("class 9")
+    with pytest.raises(InputError, match="There is no output 3"):
+        explanation.output(3)
+    with pytest.raises(InputError, match="This explanation has a single output"):
+        linear(X).output(1)
+
+
+# --- what follows from the arrays -------------------------------------------------------------------------------------
+
+
+def test_interactions_are_symmetric_with_values_on_the_diagonal():
+    explanation = bilinear(n=3, d=4)
+    matrix = explanation.interactions
+    for i in range(3):
+        for j in range(4):
+            for k in range(4):
+                expected = explanation.data[i, j] if j == k else explanation.data[i, j] * explanation.data[i, k]
+                assert matrix[i, j, k] == expected
+    with pytest.raises(InputError, match=r"Interactions need order=2. Got order=1"):
+        linear(X).interactions
+
+
+def test_interactions_of_several_outputs():
+    one = bilinear(n=2, d=3)
+    explanation = Explanation(
+        values=np.stack([one.values, 2 * one.values], axis=2),
+        baseline=np.zeros((2, 2)),
+        prediction=np.stack([one.prediction, 2 * one.prediction], axis=1),
+        residual=np.zeros((2, 2)),
+        tolerance=1e-12,
+        feature_names=one.feature_names,
+        output_names=["a", "b"],
+        value_function="baseline",
+        index="stii",
+        order=2,
+        sets=one.sets,
+        set_values=np.stack([one.set_values, 2 * one.set_values], axis=2),
+    )
+    np.testing.assert_array_equal(explanation.interactions[..., 1], 2 * one.interactions)
+    np.testing.assert_array_equal(explanation.output("b").interactions, 2 * one.interactions)
+
+
+def test_certificate_names_the_worst_row_and_fails_above_its_own_tolerance():
+    residual = np.array([1e-9, 1e-9, 0.0, 0.0, 0.0, 0.0])
+    tolerance = np.array([1e-8, 1e-10, 1.0, 1.0, 1.0, 1.0])
+    certificate = linear(X, residual=residual, tolerance=tolerance, prediction=linear(X).prediction + residual).certificate()
+    assert (certificate.row, certificate.passed, certificate.tolerance) == (1, False, 1e-10)
+    assert certificate.max_residual == 1e-9
+    assert "FAILED, first at row 1" in str(certificate)
+    assert linear(X).certificate().passed
+
+
+def test_a_residual_that_is_not_a_number_fails():
+    residual = np.array([0.0, np.nan, 0.0, 0.0, 0.0, 0.0])
+    certificate = linear(X, residual=residual).certificate()
+    assert not certificate.passed
+    assert certificate.row == 1
+
+
+def test_additive_tells_shares_from_other_values():
+    assert linear(X).additive
+    assert not bilinear().additive
+    assert "sum of values over all sets" in bilinear().residual_meaning
+    half = linear(X, values=linear(X).values / 2, index="banzhaf")
+    assert not half.additive
+    assert half.residual_meaning == "prediction - v(all players)"
+
+
+def test_standard_deviations_come_from_covariances():
+    A = np.random.default_rng(2).normal(size=(6, 3, 3))
+    covariances = A @ A.transpose(0, 2, 1)
+    explanation = linear(X, covariances=covariances)
+    np.testing.assert_array_equal(explanation.std, np.sqrt(np.diagonal(covariances, axis1=1, axis2=2)))
+    np.testing.assert_array_equal(explanation.covariance(4), covariances[4])
+    np.testing.assert_array_equal(explanation[[4]].covariance(0), covariances[4])
+    assert linear(X).std is None
+    with pytest.raises(InputError, match="This explanation has no covariances"):
+        linear(X).covariance(0)
+
+
+def test_exact_means_no_standard_error():
+    assert linear(X).exact
+    assert not linear(X, std_error=np.zeros((6, 3))).exact
+
+
+def test_empty_explanations_work():
+    empty = linear(np.empty((0, 3)))
+    assert len(empty) == 0
+    assert empty.certificate().passed
+    assert "0 rows x 3 features" in repr(empty)
+    assert empty.to_frame("pandas").shape == (0, 3)
+
+
+@pytest.mark.parametrize("name", ["interventional", "baseline", "functional", "path_dependent", "observational"])
+def test_repr_says_which_game_was_played_and_what_it_is_not(name):
+    text = repr(linear(X, value_function=name))
+    assert f"{name}. {value_function_sentence(name)}" in text
+    assert " not " in value_function_sentence(name)
+    for word in (
+        "exact Shapley values, 6 rows x 3 features",
+        "baseline        1",
+        "residual        at most",
+        "seconds         0.25",
+    ):
+        assert word in text
+
+
+def test_html_repr_escapes_names():
+    html = linear(X, model_name="<script>alert(1)</script>")._repr_html_()
+    assert "<script>" not in html
+    assert "&lt;script&gt;" in html
+
+
+# --- frames -----------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("kind", ["pandas", "polars", "pyarrow"])
+def test_frames_come_back_in_their_kind(kind):
+    explanation = linear(X, data=frame(kind))
+    result = explanation.to_frame()
+    assert type(result).__module__.startswith(kind)
+    np.testing.assert_array_equal(np.asarray(result), explanation.values)
+    assert list(getattr(result, "column_names", result.columns if kind != "pyarrow" else None)) == ["x0", "x1", "x2"]
+
+
+def test_frames_keep_the_pandas_index_through_selection():
+    data = frame("pandas")
+    data.index = [f"person {i}" for i in range(6)]
+    assert list(linear(X, data=data)[[4, 1]].to_frame().index) == ["person 4", "person 1"]
+
+
+def test_frames_of_outputs_and_sets_have_one_column_each():
+    outputs = linear(X, n_outputs=2)
+    result = outputs.to_frame("pandas")
+    assert list(result.columns)[:3] == ["x0[class 0]", "x0[class 1]", "x1[class 0]"]
+    np.testing.assert_array_equal(result["x1[class 1]"], outputs.values[:, 1, 1])
+    pairs = bilinear(d=3).to_frame("polars")
+    assert pairs.columns == ["x0", "x1", "x2", "x0 & x1", "x0 & x2", "x1 & x2"]
+    with pytest.raises(UnknownNameError, match=r"Unknown kind of frame 'pandsa'. Did you mean 'pandas'"):
+        outputs.to_frame("pandsa")
+
+
+# --- other libraries --------------------------------------------------------------------------------------------------
+
+
+def test_to_shap_is_the_real_class_with_the_same_numbers():
+    shap = pytest.importorskip("shap")
+    pandas = pytest.importorskip("pandas")
+    data = pandas.DataFrame({"x0": X[:, 0], "x1": ["b", "a", None, "b", "c", "a"], "x2": X[:, 2] > 0}, index=list("uvwxyz"))
+    explanation = linear(X, data=data, std_error=np.ones((6, 3)))
+    other = explanation.to_shap()
+    assert isinstance(other, shap.Explanation)
+    np.testing.assert_array_equal(other.values, explanation.values)
+    np.testing.assert_array_equal(other.base_values, explanation.baseline)
+    np.testing.assert_array_equal(other.data[:, 0], X[:, 0])
+    np.testing.assert_array_equal(other.data[:, 1], [1, 0, np.nan, 1, 2, 0])
+    np.testing.assert_array_equal(other.data[:, 2], X[:, 2] > 0)
+    assert list(other.display_data[:, 1]) == ["b", "a", "", "b", "c", "a"]
+    assert list(other.instance_names) == list("uvwxyz")
+    assert other.feature_names == ["x0", "x1", "x2"]
+    np.testing.assert_array_equal(other.error_std, 1.0)
+    assert other.compute_time == 0.25
+
+
+def test_to_shap_of_several_outputs_selects_by_name():
+    pytest.importorskip("shap")
+    explanation = linear(X, n_outputs=3)
+    chosen = explanation.to_shap()[:, :, "class 2"]
+    np.testing.assert_array_equal(chosen.values, explanation.values[:, :, 2])
+    np.testing.assert_array_equal(chosen.base_values, explanation.baseline[:, 2])
+
+
+@pytest.mark.parametrize("groups", [{"g": (0, 2)}, {"g": ("x0", "x2")}, {"g": ("x0", "x2"), "x1": ("x1",)}])
+def test_to_shap_shows_the_mean_of_a_numeric_group(groups):
+    pytest.importorskip("shap")
+    explanation = linear(X[:, :2], data=frame("pandas"), names=["g", "x1"], groups=groups)
+    other = explanation.to_shap()
+    np.testing.assert_allclose(other.data[:, 0], (X[:, 0] + X[:, 2]) / 2, rtol=1e-15)
+    np.testing.assert_array_equal(other.data[:, 1], X[:, 1])
+
+
+def test_to_shap_shows_the_text_of_a_group_that_is_not_numeric():
+    pytest.importorskip("shap")
+    data = frame("pandas", city=["NY", "LA"] * 3)
+    other = linear(X[:, :3], data=data, names=["g", "x1", "x2"], groups={"g": ("x0", "city")}).to_shap()
+    assert other.display_data[0, 0] == f"{X[0, 0]}, NY"
+
+
+def test_groups_that_do_not_fit_the_data_are_refused():
+    pytest.importorskip("shap")
+    with pytest.raises(InputError, match="`data` does not have the columns of the players"):
+        linear(X[:, :2], data=X, names=["g", "x1"], groups={"g": (0,)}).to_shap()
+    with pytest.raises(InputError, match="A group names column 'zz', which `data` does not have"):
+        linear(X[:, :2], data=X, names=["g", "x1"], groups={"g": ("zz",)}).to_shap()
+
+
+@pytest.mark.peer
+@pytest.mark.parametrize(("index", "name"), [("stii", "STII"), ("k-sii", "k-SII"), ("fsii", "FSII"), ("sii", "SII")])
+def test_to_shapiq_keeps_every_value(index, name):
+    shapiq = pytest.importorskip("shapiq")
+    explanation = bilinear(index=index)
+    other = explanation.to_shapiq(2)
+    assert isinstance(other, shapiq.InteractionValues)
+    assert (other.index, other.max_order, other.n_players, other.estimated) == (name, 2, 5, False)
+    for number, players in enumerate(explanation.sets):
+        assert other[players] == explanation.set_values[2, number]
+    assert other.baseline_value == explanation.baseline[2]
+
+
+@pytest.mark.peer
+def test_to_shapiq_of_one_output_and_of_an_index_without_a_name():
+    pytest.importorskip("shapiq")
+    explanation = linear(X, n_outputs=2)
+    other = explanation.to_shapiq(1, "class 1")
+    assert other.index == "SV"
+    assert [other[(j,)] for j in range(3)] == list(explanation.values[1, :, 1])
+    with pytest.raises(UnknownNameError, match=r"shapiq has no name for index 'beta\(16, 1\)' of order 1"):
+        linear(X, index="beta(16, 1)").to_shapiq(0)
+
+
+@pytest.mark.parametrize("module", ["shap", "shapiq"])
+def test_missing_libraries_are_named_with_their_fix(module, monkeypatch):
+    monkeypatch.setitem(__import__("sys").modules, module, None)
+    with pytest.raises(ImportError, match=r"pip install \"exactshap\["):
+        linear(X).to_shap() if module == "shap" else linear(X).to_shapiq(0)
+
+
+# --- files ------------------------------------------------------------------------------------------------------------
+
+
+def assert_same(one, other):
+    from dataclasses import fields
+
+    for field in fields(one):
+        a, b = getattr(one, field.name), getattr(other, field.name)
+        if isinstance(a, np.ndarray):
+            np.testing.assert_array_equal(a, b, err_msg=field.name)
+        elif field.name != "data":
+            assert a == b, field.name
+
+
+@pytest.mark.parametrize(
+    "explanation",
+    [
+        linear(X),
+        linear(X, data=None, seconds=None, groups=None),
+        linear(X, n_outputs=2, std_error=np.ones((6, 3, 2)), n_evaluations=7),
+        linear(X, covariances=np.ones((6, 3, 3)), error_bound=np.arange(6.0), background_size=9, background_hash="ab"),
+        linear(X[:, :2], data=X, names=["g", "ünïcode 名"], groups={"g": (0, 2)}),
+        linear(X, data=np.array([["a", None, 1.5]] * 6, dtype=object)),
+        linear(X, data=np.array([["a", "b", "c"]] * 6)),
+        bilinear(),
+        linear(np.empty((0, 3))),
+    ],
+)
+def test_saving_and_loading_gives_everything_back(explanation, tmp_path):
+    explanation.save(tmp_path / "e.npz")
+    loaded = Explanation.load(tmp_path / "e.npz")
+    assert_same(explanation, loaded)
+    if explanation.data is None:
+        assert loaded.data is None
+    else:
+        np.testing.assert_array_equal(loaded.data, explanation.data)
+    assert [file.name for file in tmp_path.iterdir()] == ["e.npz"]
+
+
+@pytest.mark.parametrize("kind", ["pandas", "polars", "pyarrow"])
+def test_saved_frames_come_back_in_their_kind(kind, tmp_path):
+    data = frame(kind, city=["NY", "LA", None] * 2)
+    explanation = linear(np.column_stack([X, np.ones(6)]), data=data, names=["x0", "x1", "x2", "city"])
+    explanation.save(tmp_path / "e.npz")
+    loaded = Explanation.load(tmp_path / "e.npz").data
+    assert type(loaded) is type(data)
+    assert loaded.equals(data)
+
+
+def test_a_pandas_frame_keeps_index_and_categories(tmp_path):
+    pandas = pytest.importorskip("pandas")
+    data = pandas.DataFrame({"a": pandas.Categorical(["x", "y", "x"], ordered=True), "b": [1, None, 3]}, index=["i", "j", "k"])
+    data["b"] = data["b"].astype("Int64")
+    linear(X[:3, :2], data=data).save(tmp_path / "e.npz")
+    pandas.testing.assert_frame_equal(Explanation.load(tmp_path / "e.npz").data, data)
+
+
+def test_data_that_need_pickle_are_refused(tmp_path):
+    explanation = linear(X[:1, :1], data=np.array([[object()]]))
+    with pytest.raises(InputTypeError, match="Explanations are saved as numbers and text only"):
+        explanation.save(tmp_path / "e.npz")
+    pandas = pytest.importorskip("pandas")
+    explanation = linear(X[:2, :1], data=pandas.DataFrame({"x0": [object(), 1]}))
+    with pytest.raises(InputError, match="`data` cannot be saved without pickle"):
+        explanation.save(tmp_path / "e.npz")
+    assert not list(tmp_path.iterdir())
+
+
+def test_an_interrupted_save_leaves_the_old_file_and_no_draft(tmp_path, monkeypatch):
+    path = tmp_path / "e.npz"
+    linear(X).save(path)
+    before = path.read_bytes()
+
+    def interrupt(*_, **__):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(np.lib.format, "write_array", interrupt)
+    with pytest.raises(KeyboardInterrupt):
+        linear(X + 1).save(path)
+    assert path.read_bytes() == before
+    assert [file.name for file in tmp_path.iterdir()] == ["e.npz"]
+
+
+def rewritten(tmp_path, **entries):
+    """Save an explanation, then replace some entries of the archive (None removes one)."""
+    linear(X).save(tmp_path / "good.npz")
+    with zipfile.ZipFile(tmp_path / "good.npz") as good, zipfile.ZipFile(tmp_path / "bad.npz", "w") as bad:
+        content = {name: good.read(name) for name in good.namelist()}
+        for name, change in entries.items():
+            name = name.replace("__", ".")
+            content[name] = change(content.get(name)) if callable(change) else change
+        for name, part in content.items():
+            if part is not None:
+                bad.writestr(name, part)
+    return tmp_path / "bad.npz"
+
+
+def changed_json(**changes):
+    return lambda text: json.dumps(json.loads(text) | changes).encode()
+
+
+def npy_of_objects():
+    import io
+
+    buffer = io.BytesIO()
+    np.save(buffer, np.array([{"a": 1}], dtype=object), allow_pickle=True)
+    return buffer.getvalue()
+
+
+@pytest.mark.parametrize(
+    ("entries", "text"),
+    [
+        ({"metadata__json": None}, "is not a saved Explanation. It has no metadata.json"),
+        ({"metadata__json": b"{"}, "is not a complete saved Explanation. metadata.json:"),
+        ({"metadata__json": b"[]"}, "Its metadata names another format"),
+        ({"metadata__json": changed_json(format="other")}, "Its metadata names another format"),
+        ({"metadata__json": changed_json(version=99)}, "format 99 is newer than 1"),
+        ({"metadata__json": changed_json(surprise=1)}, "Unknown entry 'surprise'"),
+        ({"metadata__json": changed_json(feature_names=["a"])}, "There are 1 names"),
+        ({"metadata__json": changed_json(feature_names=5)}, "is not a complete saved Explanation"),
+        ({"metadata__json": changed_json(data="pandas")}, "Its data are announced as 'pandas' and not there"),
+        ({"values__npy": None}, "is not a complete saved Explanation"),
+        ({"values__npy": lambda b: b[:-8]}, r"values.npy announces shape \(6, 3\) but holds 136 bytes"),
+        ({"values__npy": lambda b: b.replace(b"(6, 3)", b"(9**9)")}, "values.npy:"),
+        ({"values__npy": lambda b: b.replace(b"(6, 3), ", b"(6, 999999999), "[:8] + b" ")}, "values.npy"),
+        ({"values__npy": b"nonsense"}, "values.npy:"),
+        ({"values__npy": npy_of_objects()}, "holds Python objects"),
+        ({"surprise__npy": lambda _: b"nonsense"}, "surprise.npy:"),
+    ],
+)
+def test_damaged_files_are_refused_with_the_place(entries, text, tmp_path):
+    with pytest.raises(ModelFormatError, match=text):
+        Explanation.load(rewritten(tmp_path, **entries))
+
+
+def test_pickles_truncated_files_and_large_files_are_refused(tmp_path):
+    (tmp_path / "p.npz").write_bytes(pickle.dumps(linear(X)))
+    with pytest.raises(ModelFormatError, match="Pickles are never loaded"):
+        Explanation.load(tmp_path / "p.npz")
+    linear(X).save(tmp_path / "e.npz")
+    whole = (tmp_path / "e.npz").read_bytes()
+    for length in range(0, len(whole), 97):
+        (tmp_path / "t.npz").write_bytes(whole[:length])
+        with pytest.raises(ModelFormatError):
+            Explanation.load(tmp_path / "t.npz")
+    with pytest.raises(ModelFormatError, match=r"is larger than allowed. It holds .* bytes. Pass max_bytes="):
+        Explanation.load(tmp_path / "e.npz", max_bytes=100)
+    with pytest.raises(FileNotFoundError):
+        Explanation.load(tmp_path / "nothing.npz")
+
+
+def test_bytes_turned_over_are_refused_or_harmless(tmp_path):
+    linear(X).save(tmp_path / "e.npz")
+    whole = bytearray((tmp_path / "e.npz").read_bytes())
+    for place in range(0, len(whole), 53):
+        damaged = whole.copy()
+        damaged[place] ^= 0xFF
+        (tmp_path / "t.npz").write_bytes(damaged)
+        try:
+            loaded = Explanation.load(tmp_path / "t.npz")
+        except ModelFormatError:
+            continue
+        np.testing.assert_array_equal(loaded.values, linear(X).values)
+
+
+# --- fingerprints -----------------------------------------------------------------------------------------------------
+
+
+def test_fingerprints_do_not_depend_on_the_library():
+    cells = {"city": ["NY", "LA", None] * 2, "n": [1, 2, 3, 4, 5, 6]}
+    hashes = {fingerprint(frame(kind, **cells)) for kind in ("pandas", "polars", "pyarrow")}
+    assert len(hashes) == 1
+    assert fingerprint(X) == fingerprint(np.asfortranarray(X)) == fingerprint(X.tolist())
+    assert fingerprint(X) != fingerprint(X[::-1])
+    assert fingerprint(X) != fingerprint(frame("pandas"))
+    assert fingerprint(np.array([[0.0]])) == fingerprint(np.array([[-0.0]]))
