@@ -1,0 +1,223 @@
+import inspect
+
+import numpy as np
+import pandas as pd
+import pytest
+from sklearn import linear_model, svm
+from sklearn.exceptions import NotFittedError
+from sklearn.linear_model import LinearRegression, LogisticRegression, RANSACRegressor, Ridge, TweedieRegressor
+from sklearn.naive_bayes import GaussianNB
+from sklearn.tree import DecisionTreeRegressor
+
+from additive_oracle import largest, masked_games, values_of
+from exactshap.errors import InputError, UnknownNameError, UnsupportedStructureError
+from exactshap.explainer import Explainer
+from exactshap.frames import as_table
+from exactshap.readers import Request, sklearn_linear
+from exactshap.testing import check_reader
+from tolerances import assert_close
+
+pytestmark = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning", "ignore::FutureWarning")
+
+RNG = np.random.default_rng(0)
+X = RNG.normal(size=(80, 4)) * [1.0, 10.0, 0.1, 1.0] + [0.0, 50.0, 0.0, 1.0]
+Y = X @ [1.0, 0.2, 5.0, -1.0] + 0.3 * RNG.normal(size=80)
+LABELS = np.digitize(Y, [8.0, 11.0])
+ROWS, Z = X[:5], X[20:32]
+NAMES = {name: getattr(linear_model, name) for name in linear_model.__all__ if inspect.isclass(getattr(linear_model, name))}
+
+
+def fitted(name):
+    cls = NAMES[name]
+    settings = {
+        key: value for key, value in {"random_state": 0, "max_iter": 30, "cv": 3, "Cs": 2}.items() if key in cls().get_params()
+    }
+    model = cls(**(settings | ({"max_iter": 4} if "Pursuit" in name and "CV" in name else {})))
+    if name.startswith("MultiTask"):
+        return model.fit(X, np.stack([Y, Y**2, X[:, 0]], axis=1))
+    if (
+        hasattr(model, "predict_proba")
+        or hasattr(cls, "classes_")
+        or "Classifier" in name
+        or name in ("LogisticRegression", "Perceptron")
+    ):
+        return model.fit(X, LABELS)
+    return model.fit(X, np.abs(Y) + 1.0)
+
+
+def own_prediction(model, rows):
+    if hasattr(model, "decision_function"):
+        return model.decision_function(rows)
+    if type(model).__name__ in ("PoissonRegressor", "GammaRegressor"):
+        return np.log(model.predict(rows))
+    return model.predict(rows)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_every_linear_model_of_scikit_learn(name):
+    """The textbook: phi_j = coefficient_j (x_j - mean z_j), by the model's own predictions one column at a time."""
+    model = fitted(name)
+    check_reader(model, ROWS, Z, n_masks=3)
+    explanation = Explainer(model, Z)(ROWS)
+    origin = own_prediction(model, np.zeros((1, 4)))
+    slopes = np.stack([own_prediction(model, np.eye(4)[[j]])[0] - origin[0] for j in range(4)])
+    expected = (ROWS - Z.mean(axis=0))[:, :, None] * slopes.reshape(4, -1)
+    scale = 4 * (np.abs(X).max() * np.abs(slopes).max() + np.abs(origin).max() + 1.0)
+    assert_close(explanation.values.reshape(expected.shape), expected, scale * np.abs(X).max(), 12, 4)
+
+
+@pytest.mark.parametrize("model", [svm.LinearSVC(dual=False), svm.LinearSVR(dual="auto", max_iter=5000)], ids=str)
+def test_linear_support_vector_machines(model):
+    model.fit(X, LABELS if isinstance(model, svm.LinearSVC) else Y)
+    reader = sklearn_linear.read(model, Request(background=as_table(Z)))
+    prediction = model.decision_function(ROWS) if isinstance(model, svm.LinearSVC) else model.predict(ROWS)
+    np.testing.assert_allclose(reader.game(as_table(ROWS)).value(np.ones((1, 4), bool))[:, 0], prediction, rtol=1e-12)
+    check_reader(model, ROWS, Z)
+
+
+CASES = {
+    "several targets": (LinearRegression(), np.stack([Y, Y**2], axis=1)),
+    "one target as a column": (LinearRegression(), Y[:, None]),
+    "no intercept": (Ridge(fit_intercept=False), Y),
+    "two classes": (LogisticRegression(), LABELS > 0),
+    "named classes": (LogisticRegression(), np.array(["low", "mid", "high"])[LABELS]),
+    "sparse coefficients": (LogisticRegression(l1_ratio=1.0, solver="liblinear"), LABELS > 0),
+    "ridge classifier of labels": (linear_model.RidgeClassifier(), np.stack([LABELS > 0, LABELS > 1], axis=1).astype(int)),
+    "log loss": (linear_model.SGDClassifier(loss="log_loss", random_state=0), LABELS),
+    "identity link": (TweedieRegressor(power=0), Y),
+    "log link": (TweedieRegressor(power=1.5, max_iter=30), np.abs(Y)),
+    "log link by name": (TweedieRegressor(power=0, link="log", max_iter=30), np.abs(Y)),
+    "two normal classes": (GaussianNB(), LABELS > 0),
+    "three normal classes": (GaussianNB(priors=[0.2, 0.3, 0.5]), LABELS),
+}
+
+
+@pytest.mark.parametrize("case", CASES)
+@pytest.mark.parametrize(
+    "settings", [{}, {"groups": {"g": [1, 3]}, "background_weights": np.arange(12) + 1.0}], ids=["plain", "groups"]
+)
+def test_contract(case, settings):
+    model, y = CASES[case]
+    model.fit(X, y)
+    if case == "sparse coefficients":
+        model.sparsify()
+    check_reader(model, ROWS, Z, **settings)
+
+
+@pytest.mark.parametrize("order", [1, 2])
+@pytest.mark.parametrize("case", ["two classes", "two normal classes", "no intercept"])
+def test_against_hand_masked_predictions_value_by_value(case, order):
+    model, y = CASES[case]
+    model.fit(X, y)
+    predict = model.predict if isinstance(model, Ridge) else getattr(model, "decision_function", None) or _log_odds(model)
+    games = masked_games(predict, ROWS, Z)
+    explanation = Explainer(model, Z)(ROWS, "k-sii", order)
+    values = explanation.values if order == 1 else explanation.set_values
+    scale = largest(games) + (np.abs(model.predict_joint_log_proba(X)).max() if isinstance(model, GaussianNB) else 0.0)
+    assert_close(values, values_of(games, 4, "k-sii", order), 2.0 ** (order + 3) * scale, 12 * 4, 4)
+
+
+def _log_odds(model):
+    return lambda rows: np.diff(model.predict_log_proba(rows), axis=1)[:, 0]
+
+
+def test_names_units_and_outputs():
+    assert Explainer(LogisticRegression().fit(X, LABELS > 0), Z).reader.unit == "log-odds (> 0: True)"
+    three = Explainer(LogisticRegression().fit(X, np.array(["low", "mid", "high"])[LABELS]), Z)
+    assert three.reader.output_names == ("high", "low", "mid")
+    assert three.reader.unit == "log-probability up to a constant"
+    everything = three(ROWS)
+    one = Explainer(three.reader.model, Z, output="mid")(ROWS)
+    np.testing.assert_array_equal(one.values, everything.values[..., 2])
+    assert Explainer(TweedieRegressor(power=1.5).fit(X, np.abs(Y)), Z).reader.unit == "log of the target"
+    assert Explainer(GaussianNB().fit(X, LABELS), Z).reader.unit == "joint log-likelihood"
+    with pytest.raises(UnknownNameError, match="LogisticRegression has no output 'probability'"):
+        Explainer(three.reader.model, Z, output="probability")
+
+
+def test_thousands_of_columns():
+    rng = np.random.default_rng(1)
+    wide = rng.normal(size=(40, 3000))
+    model = Ridge().fit(wide, wide[:, 0])
+    explanation = Explainer(model, wide)(wide[:3])
+    expected = (wide[:3] - wide.mean(axis=0)) * model.coef_
+    assert_close(explanation.values, expected, 8 * np.abs(expected).max() + np.abs(model.coef_).max(), 40, 4)
+
+
+def test_float32_models_are_judged_at_their_own_precision():
+    model = LinearRegression().fit(X.astype(np.float32), Y.astype(np.float32))
+    assert model.coef_.dtype == np.float32
+    for rows, background in ((ROWS, Z), (ROWS.astype(np.float32), Z.astype(np.float32))):
+        explanation = Explainer(model, background)(rows)
+        assert explanation.certificate().passed
+        assert np.all(explanation.tolerance > 1e-7)
+    frame = pd.DataFrame(X.astype(np.float32), columns=list("abcd"))
+    model = LinearRegression().fit(frame, Y.astype(np.float32))
+    assert Explainer(model, frame)(frame.iloc[:5]).certificate().passed
+
+
+def test_constant_columns_get_exactly_nothing():
+    background = Z.copy()
+    background[:, 1] = ROWS[0, 1]
+    for model in (Ridge().fit(X, Y), GaussianNB().fit(X, LABELS), LogisticRegression().fit(X, LABELS)):
+        values = Explainer(model, background)(ROWS[:1]).values
+        assert not values[0, 1].any()
+        assert values[0, 0].all()
+
+
+def test_large_means_do_not_drown_the_values():
+    shifted = X + np.array([1e6, 0.0, 0.0, 0.0])
+    model = Ridge(alpha=1e-8).fit(shifted, Y)
+    explanation = Explainer(model, shifted[:50])(shifted[:5])
+    exact = (X[:5, 0] - X[:50, 0].mean()) * model.coef_[0]
+    np.testing.assert_allclose(explanation.values[:, 0], exact, rtol=1e-8, atol=1e-9)
+
+
+def test_frames():
+    frame = pd.DataFrame(X, columns=list("abcd"))
+    model = LinearRegression().fit(frame, Y)
+    check_reader(model, frame.iloc[:5], frame.iloc[20:32])
+    with pytest.raises(UnknownNameError, match="same order as they were in fit"):
+        Explainer(model, frame)(frame[["b", "a", "c", "d"]])
+
+
+# -- bad input -----------------------------------------------------------------------------------------------------------
+
+
+def test_nan_and_infinity_are_refused_by_row_and_column():
+    model = Ridge().fit(X, Y)
+    bad = ROWS.copy()
+    bad[3, 1] = np.nan
+    with pytest.raises(InputError, match=r"Input X contains NaN \(first at row 3, column 1\). Ridge does not accept missing"):
+        Explainer(model, Z)(bad)
+    with pytest.raises(InputError, match=r"Input background contains NaN \(first at row 3, column 1\)"):
+        Explainer(model, bad)
+    bad[3, 1] = np.inf
+    with pytest.raises(InputError, match="contains infinity or a value too large"):
+        Explainer(GaussianNB().fit(X, LABELS), Z)(bad)
+
+
+def test_ransac_is_as_linear_as_what_is_inside():
+    check_reader(RANSACRegressor(random_state=0).fit(X, Y), ROWS, Z)
+    with pytest.raises(UnsupportedStructureError, match="DecisionTreeRegressor is not known to be"):
+        Explainer(RANSACRegressor(DecisionTreeRegressor(), min_samples=10, random_state=0).fit(X, Y), Z)
+
+
+def test_a_subclass_that_predicts_something_else_is_refused():
+    class Clipped(LinearRegression):
+        def predict(self, rows):
+            return np.maximum(super().predict(rows), 10.0)
+
+    with pytest.raises(UnsupportedStructureError, match=r"Clipped does not predict the sum of its terms\. For background row"):
+        Explainer(Clipped().fit(X, Y), Z)
+
+
+@pytest.mark.parametrize("model", [LinearRegression(), GaussianNB(), RANSACRegressor()], ids=str)
+def test_unfitted_models_are_refused(model):
+    with pytest.raises(NotFittedError, match=f"{type(model).__name__} instance is not fitted"):
+        Explainer(model, Z)
+
+
+def test_a_background_is_needed():
+    with pytest.raises(InputError, match=r"Ridge needs reference rows\. Got background=None\. Pass background="):
+        Explainer(Ridge().fit(X, Y))
