@@ -48,7 +48,6 @@ def fill_singles(a, b, c, weights, nodes, node_weights, out):
     n_outputs = c.shape[0]
     base = np.empty((n_players, TILE), a.dtype)
     slope = np.empty((n_players, TILE), a.dtype)
-    factor = np.empty((n_players, TILE), a.dtype)
     suffix = np.empty((n_players, TILE), a.dtype)
     share = np.empty((n_players, TILE), a.dtype)
     total = np.empty((n_players, TILE), a.dtype)
@@ -68,15 +67,11 @@ def fill_singles(a, b, c, weights, nodes, node_weights, out):
                         prefix[i] = 1.0
                     for k in range(n_players - 1, 0, -1):
                         for i in range(TILE):
-                            value = base[k, i] + t * slope[k, i]
-                            factor[k, i] = value
-                            suffix[k - 1, i] = suffix[k, i] * value
-                    for i in range(TILE):
-                        factor[0, i] = base[0, i] + t * slope[0, i]
+                            suffix[k - 1, i] = suffix[k, i] * (base[k, i] + t * slope[k, i])
                     for k in range(n_players):
                         for i in range(TILE):
                             share[k, i] += prefix[i] * suffix[k, i]
-                            prefix[i] *= factor[k, i]
+                            prefix[i] *= base[k, i] + t * slope[k, i]
                 weight = weights[m]
                 for k in range(n_players):
                     for i in range(TILE):

@@ -1,0 +1,20 @@
+"""How everything here is timed: the best of several runs, in one process, after a warm-up."""
+
+import time
+
+
+def best(function, repeat=5, warm_up=1):
+    """Return the shortest wall time of ``repeat`` calls, in seconds."""
+    for _ in range(warm_up):
+        function()
+    times = []
+    for _ in range(repeat):
+        started = time.perf_counter()
+        function()
+        times.append(time.perf_counter() - started)
+    return min(times)
+
+
+def row(what, ours, peer=None, target="", **extra):
+    """Return one line of the table: seconds of ours and of the peer, their ratio, and the target in words."""
+    return {"what": what, "ours": ours, "peer": peer, "ratio": None if peer is None else peer / ours, "target": target, **extra}
