@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import functools
 from dataclasses import dataclass
 from typing import Any
@@ -52,7 +53,7 @@ def _steps(pipeline: Any) -> _Steps | None:
         return None
     if any(getattr(step, "clip", False) for step in steps[place + 1 : -1]):  # cuts single basis columns off: not affine
         return None
-    return _Steps(tuple(steps[:place]), steps[place], tuple(steps[place + 1 : -1]), steps[-1])
+    return _Steps(tuple(map(_nameless, steps[:place])), _nameless(steps[place]), tuple(steps[place + 1 : -1]), steps[-1])
 
 
 def read(pipeline: Any, request: Request) -> AdditiveReader:
@@ -92,18 +93,21 @@ def _encode(steps: _Steps, X: Table, what: str) -> np.ndarray:
     """Return the basis' input (n_rows, n_columns): every scaler works on single columns, by its own transform."""
     values = finite_numbers(X, what, "Pipeline", allow_nan=getattr(steps.basis, "handle_missing", "error") == "zeros")
     for scaler in steps.before:
-        values = np.asarray(_positional(scaler, values), float)
+        values = _positional(scaler, values)
     return values
 
 
-def _positional(transformer: Any, values: np.ndarray) -> Any:
-    """Transform an array by a transformer that may have been fitted on a frame, without the warning about names."""
-    if hasattr(transformer, "feature_names_in_"):
-        import pandas
-
-        values = pandas.DataFrame(values, columns=transformer.feature_names_in_)
+def _positional(transformer: Any, values: np.ndarray) -> np.ndarray:
+    """Transform an array, by position, whatever the transformer was fitted on and gives back."""
     result = transformer.transform(values)
-    return result.toarray() if hasattr(result, "toarray") else result
+    return np.asarray(result.toarray() if hasattr(result, "toarray") else result, float)
+
+
+def _nameless(transformer: Any) -> Any:
+    """Return a copy that takes arrays without a warning about names."""
+    twin = copy.copy(transformer)
+    twin.__dict__.pop("feature_names_in_", None)
+    return twin
 
 
 def _affine(scaler: Any, width: int) -> tuple[np.ndarray, np.ndarray]:
@@ -142,5 +146,5 @@ def _blocks(basis: Any, coefficients: np.ndarray) -> tuple[tuple[Block, ...], np
 
 def _splines(basis: Any, weights: np.ndarray, rows: np.ndarray) -> np.ndarray:
     """Return each column's spline (n_rows, n_columns, n_outputs): the transformer lays the columns' bases side by side."""
-    values = np.asarray(_positional(basis, rows), float).reshape(len(rows), *weights.shape[:2])
+    values = _positional(basis, rows).reshape(len(rows), *weights.shape[:2])
     return (values[:, :, None, :] * weights.transpose(0, 2, 1)).sum(axis=3)

@@ -1,0 +1,164 @@
+import numpy as np
+import pandas as pd
+import pytest
+from sklearn.decomposition import PCA
+from sklearn.ensemble import RandomForestRegressor
+from sklearn.exceptions import NotFittedError
+from sklearn.linear_model import LinearRegression, LogisticRegression, PoissonRegressor, Ridge
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import (
+    MaxAbsScaler,
+    MinMaxScaler,
+    PolynomialFeatures,
+    RobustScaler,
+    SplineTransformer,
+    StandardScaler,
+)
+from sklearn.svm import SVR, LinearSVC
+
+from additive_oracle import largest, masked_games, values_of
+from exactshap.errors import InputError, UnsupportedStructureError
+from exactshap.explainer import Explainer
+from exactshap.frames import as_table
+from exactshap.readers import Request, sklearn_basis
+from exactshap.readers._terms import MonomialTerms, Reference
+from exactshap.testing import check_reader
+from tolerances import assert_close
+
+RNG = np.random.default_rng(0)
+X = RNG.normal(size=(120, 4)) * [1.0, 3.0, 0.5, 1.0] + [0.0, 2.0, 0.0, 1.0]
+Y = X[:, 0] * X[:, 1] + np.sin(X[:, 2]) + X[:, 3] ** 2 * X[:, 0]
+ROWS, Z, WEIGHTS = X[:4], X[20:30], np.arange(10) + 1.0
+
+PIPELINES = {
+    "degree 2": (make_pipeline(PolynomialFeatures(2), Ridge()), Y),
+    "degree 3": (make_pipeline(PolynomialFeatures(3), Ridge()), Y),
+    "interactions only": (make_pipeline(PolynomialFeatures(3, interaction_only=True, include_bias=False), LinearRegression()), Y),
+    "degrees 2 to 3": (make_pipeline(PolynomialFeatures((2, 3)), Ridge()), Y),
+    "scaled first": (make_pipeline(StandardScaler(), PolynomialFeatures(2), Ridge()), Y),
+    "scaled after": (make_pipeline(PolynomialFeatures(2), StandardScaler(), Ridge()), Y),
+    "scaled twice": (make_pipeline(RobustScaler(), MinMaxScaler(), PolynomialFeatures(2), MinMaxScaler(), MaxAbsScaler(), RobustScaler(), Ridge()), Y),
+    "uncentred": (make_pipeline(PolynomialFeatures(2), StandardScaler(with_mean=False), RobustScaler(with_centering=False, with_scaling=False), Ridge()), Y),
+    "clipped first": (make_pipeline(MinMaxScaler(clip=True), PolynomialFeatures(2), Ridge()), Y),
+    "passthrough": (make_pipeline("passthrough", PolynomialFeatures(2), Ridge()), Y),
+    "targets": (make_pipeline(PolynomialFeatures(2), Ridge()), np.stack([Y, X[:, 0]], axis=1)),
+    "classes": (make_pipeline(StandardScaler(), PolynomialFeatures(2), LogisticRegression()), np.digitize(Y, [0.0, 3.0])),
+    "log link": (make_pipeline(StandardScaler(), PolynomialFeatures(2), PoissonRegressor()), np.abs(Y)),
+    "linear support vectors": (make_pipeline(StandardScaler(), PolynomialFeatures(2), LinearSVC()), Y > 0),
+    "splines": (make_pipeline(SplineTransformer(), Ridge()), Y),
+    "splines without bias": (make_pipeline(SplineTransformer(n_knots=4, degree=2, include_bias=False, extrapolation="linear"), Ridge()), Y),
+    "quantile knots": (make_pipeline(StandardScaler(), SplineTransformer(knots="quantile", extrapolation="continue"), StandardScaler(), Ridge()), Y),
+    "periodic": (make_pipeline(SplineTransformer(extrapolation="periodic"), LogisticRegression()), Y > 0),
+    "sparse splines": (make_pipeline(SplineTransformer(sparse_output=True), Ridge()), Y),
+}  # fmt: skip
+
+
+def read(pipeline, background, **settings):
+    return sklearn_basis.read(pipeline, Request(background=as_table(background), **settings))
+
+
+@pytest.fixture(autouse=True)
+def through_the_basis(monkeypatch):
+    """Read pipelines by this reader alone, whatever else can read them."""
+    from exactshap.readers import _registry
+
+    monkeypatch.setitem(_registry._REGISTRY, "sklearn.pipeline.Pipeline", "exactshap.readers.sklearn_basis")
+
+
+@pytest.mark.parametrize("case", PIPELINES)
+@pytest.mark.parametrize("settings", [{}, {"groups": {"g": [0, 3]}, "background_weights": WEIGHTS}], ids=["plain", "groups"])
+def test_contract(case, settings):
+    pipeline, y = PIPELINES[case]
+    pipeline.fit(X, y)
+    assert sklearn_basis.recognise(pipeline)
+    check_reader(pipeline, ROWS, Z, **settings)
+
+
+@pytest.mark.parametrize("index", ["shapley", "banzhaf", "k-sii"])
+@pytest.mark.parametrize("order", [1, 2, 3])
+@pytest.mark.parametrize("case", ["degree 3", "scaled twice", "quantile knots"])
+def test_against_hand_masked_predictions_value_by_value(case, index, order):
+    pipeline = PIPELINES[case][0].fit(X, Y)
+    games = masked_games(pipeline.predict, ROWS, Z, WEIGHTS)
+    explanation = Explainer(pipeline, Z, background_weights=WEIGHTS)(ROWS, index, order)
+    values = explanation.values if order == 1 else explanation.set_values
+    monomials = PolynomialFeatures(3).fit_transform(X)
+    scale = largest(games) + np.abs(monomials).max() * np.abs(pipeline[-1].coef_).sum()
+    assert_close(values, values_of(games, 4, index, order), 2.0 ** (order + 2) * scale, 35 * 10, 4)
+
+
+def test_one_monomial_by_hand():
+    """f = 2 x0 x1^2 at one background row: 2 (x0 x1^2 - z0 z1^2) is split by the two orders of arrival."""
+    terms = MonomialTerms(np.array([[1, 2]]), np.array([[2.0]]))
+    x, z = np.array([[3.0, 5.0]]), np.array([[1.0, 2.0]])
+    (stack,) = terms.bind(Reference(z, np.ones(1)), [0, 1]).stacks(x)
+    assert stack.subsets == ((0, 1),)
+    assert stack.tables[0, 0, :, 0].tolist() == [2 * 1 * 4, 2 * 3 * 4, 2 * 1 * 25, 2 * 3 * 25]
+    np.testing.assert_array_equal(terms.evaluate(x), [[[150.0]]])
+
+
+def test_powers_of_grouped_columns_are_one_player():
+    terms = MonomialTerms(np.array([[1, 2, 1]]), np.array([[1.0]]))
+    (stack,) = terms.bind(Reference(np.array([[1.0, 2.0, 3.0], [2.0, 2.0, 4.0]]), np.array([0.25, 0.75])), [0, 1, 0]).stacks(
+        np.array([[5.0, 6.0, 7.0]])
+    )
+    assert stack.subsets == ((0, 1),)
+    moment = 0.25 * 1 * 3 + 0.75 * 2 * 4
+    assert stack.tables[0, 0, :, 0].tolist() == [4 * moment, 4 * 35, 36 * moment, 36 * 35]
+
+
+def test_frames_keep_their_names():
+    frame = pd.DataFrame(X, columns=list("abcd"))
+    for case in ("scaled first", "quantile knots"):
+        pipeline = PIPELINES[case][0].fit(frame, Y)
+        check_reader(pipeline, frame.iloc[:4], frame.iloc[20:30])
+        assert Explainer(pipeline, frame)(frame.iloc[:1]).feature_names == ("a", "b", "c", "d")
+
+
+def test_frames_in_and_out_of_the_steps():
+    frame = pd.DataFrame(X, columns=list("abcd"))
+    pipeline = make_pipeline(StandardScaler(), SplineTransformer(), StandardScaler(), Ridge()).set_output(transform="pandas")
+    check_reader(pipeline.fit(frame, Y), frame.iloc[:4], frame.iloc[20:30])
+
+
+def test_many_columns_of_degree_two():
+    rng = np.random.default_rng(2)
+    wide = rng.normal(size=(60, 40))
+    pipeline = make_pipeline(PolynomialFeatures(2), Ridge()).fit(wide, wide[:, 0] * wide[:, 1])
+    explanation = Explainer(pipeline, wide)(wide[:5])
+    assert explanation.certificate().passed
+    assert Explainer(pipeline, wide).verify(wide[:3], n_masks=3).passed
+
+
+def test_missing_values_where_the_splines_know_them():
+    rows = X.copy()
+    rows[::9, 1] = np.nan
+    pipeline = make_pipeline(SplineTransformer(handle_missing="zeros"), Ridge()).fit(rows, Y)
+    check_reader(pipeline, rows[8:12], rows[:20])
+    with pytest.raises(InputError, match=r"Input X contains NaN \(first at row 0, column 1\)"):
+        Explainer(PIPELINES["splines"][0].fit(X, Y), Z)(rows[:2])
+
+
+@pytest.mark.parametrize(
+    "pipeline",
+    [
+        make_pipeline(StandardScaler(), Ridge()),
+        make_pipeline(PCA(), PolynomialFeatures(2), Ridge()),
+        make_pipeline(PolynomialFeatures(2), PCA(), Ridge()),
+        make_pipeline(PolynomialFeatures(2), MinMaxScaler(clip=True), Ridge()),
+        make_pipeline(PolynomialFeatures(2), SVR()),
+        make_pipeline(PolynomialFeatures(2), RandomForestRegressor()),
+        make_pipeline(PolynomialFeatures(2), SplineTransformer(), Ridge()),
+        make_pipeline(type("Odd", (PolynomialFeatures,), {})(), Ridge()),
+    ],
+    ids=str,
+)
+def test_other_pipelines_are_not_recognised(pipeline):
+    assert not sklearn_basis.recognise(pipeline)
+    with pytest.raises(UnsupportedStructureError, match="This Pipeline is not a basis of single columns and a linear model"):
+        read(pipeline, Z)
+
+
+def test_unfitted_pipelines_are_refused():
+    with pytest.raises(NotFittedError, match="PolynomialFeatures instance is not fitted"):
+        read(make_pipeline(PolynomialFeatures(2), Ridge()), Z)
