@@ -2,39 +2,79 @@
 
 from __future__ import annotations
 
+import re
 import warnings
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from exactshap.errors import ExplanationWarning, InputError, message
+from exactshap.errors import ExplanationWarning, InputError, UnknownNameError, message
 
 if TYPE_CHECKING:
     from exactshap.trees._model import TreeModel
 
 __all__ = ["encode"]
 
-_UNSEEN = {"xgboost": -1.0}  # every other library reads an unseen category as missing
-
 
 def encode(model: TreeModel, table: Any) -> np.ndarray:
     """Return float64 (n_rows, n_features) for a :class:`~exactshap.frames.Table`: codes in categorical columns, NaN if missing.
 
-    Arrays hold codes already. In frames, categorical columns hold the categories' names; those that the model never saw
-    follow the library (a branch of their own in XGBoost, missing elsewhere) with an ExplanationWarning.
+    Arrays hold codes already (scikit-learn's hold categories). In frames, categorical columns hold the categories' names; those that the model never saw are
+    missing values, as LightGBM and scikit-learn have it, with an ExplanationWarning. XGBoost looks unseen names up wrongly
+    (it takes a neighbour's code), so that there they are refused.
     """
-    categorical = [j for j, known in enumerate(model.categories) if known is not None]
-    named = [j for j in categorical if table.is_frame and table.column(j).dtype.kind not in "fiu" or _is_categorical(table, j)]
-    plain = [j for j in range(table.n_columns) if j not in set(named)]
+    named = _named_categories(model, table)
+    plain = [j for j in range(table.n_columns) if j not in named]
     X = np.empty((table.n_rows, table.n_columns))
     X[:, plain] = (table.select(plain) if named else table).numeric() if plain else 0.0
     if not np.isnan(model.missing_value):
         X[:, plain] = np.where(_same(X[:, plain], model.missing_value, model.library), np.nan, X[:, plain])
-    for j in named:
-        X[:, j] = _codes(table, j, model.categories[j] or _own_categories(table, j), model.library)
-    if model.library == "xgboost" and categorical:  # negative codes, fractions included, are invalid there
-        X[:, categorical] = np.where(X[:, categorical] < 0.0, -1.0, X[:, categorical])
+    for j, known in named.items():
+        X[:, j] = _codes(table, j, known, model.library)
+    if model.library == "xgboost" and model.categories:  # negative codes, fractions included, are invalid there
+        coded = [j for j, known in enumerate(model.categories) if known is not None]
+        X[:, coded] = np.where(X[:, coded] < 0.0, -1.0, X[:, coded])
     return X
+
+
+def _named_categories(model: TreeModel, table: Any) -> dict[int, tuple[Any, ...]]:
+    """Return the categories, in the order of their codes, of the columns that hold names."""
+    coded = [j for j, known in enumerate(model.categories) if known is not None]
+    if model.library == "scikit-learn":  # it has an encoder of its own, for arrays too
+        return {j: model.categories[j] or () for j in coded}
+    if not table.is_frame:
+        return {}
+    if model.library == "lightgbm":
+        return _lightgbm_categories(model, table)
+    return {
+        j: model.categories[j] or _own_categories(table, j)
+        for j in coded
+        if _is_categorical(table, j) or table.column(j).dtype.kind not in "fiu"
+    }
+
+
+def _lightgbm_categories(model: TreeModel, table: Any) -> dict[int, tuple[Any, ...]]:
+    """Match columns by position as LightGBM does, and names by its own rule: white space has become an underscore."""
+    if model.feature_names is not None:
+        wanted, got = list(model.feature_names), [re.sub(r"\s", "_", name) for name in table.names]
+        if wanted != got:
+            raise UnknownNameError(
+                message(
+                    "The feature names should match those that were passed during fit, in the same order",
+                    f"Expected {wanted}, got {list(table.names)}",
+                    "Pass exactly the columns that the model was fitted with",
+                )
+            )
+    columns = [j for j in range(table.n_columns) if _is_categorical(table, j)]
+    if len(columns) != len(model.frame_categories):
+        raise InputError(
+            message(
+                f"The model was fitted with {len(model.frame_categories)} columns of categorical dtype",
+                f"Got {len(columns)}",
+                "Pass a frame of the same dtypes, or an array of codes",
+            )
+        )
+    return dict(zip(columns, model.frame_categories, strict=True))
 
 
 def _same(X: np.ndarray, missing: float, library: str) -> np.ndarray:
@@ -56,21 +96,25 @@ def _own_categories(table: Any, j: int) -> tuple[Any, ...]:
 
 def _codes(table: Any, j: int, known: tuple[Any, ...], library: str) -> np.ndarray:
     code = {value: float(c) for c, value in enumerate(known)}
-    codes, unseen = np.empty(table.n_rows), []
-    for i, value in enumerate(table.column(j).tolist()):
-        if value is None or value != value or type(value).__name__ == "NAType":
-            codes[i] = np.nan
-        elif value in code:
-            codes[i] = code[value]
-        else:
-            codes[i] = _UNSEEN.get(library, np.nan)
-            unseen.append(value)
+    values = table.column(j).tolist()
+    missing = [value is None or value != value or type(value).__name__ == "NAType" for value in values]
+    unseen = sorted({repr(v) for v, gone in zip(values, missing, strict=True) if not gone and v not in code})[:5]
+    if unseen and library == "xgboost":
+        raise InputError(
+            message(
+                f"In X, {table.label(j)} holds categories that the model has not seen",
+                f"Got {', '.join(unseen)}",
+                "XGBoost does not define its prediction for them: replace them by a missing value",
+            )
+        )
     if unseen:
-        names = sorted({repr(value) for value in unseen})[:5]
         warnings.warn(
-            message(f"In X, {table.label(j)} holds categories that the model has not seen", f"Got {', '.join(names)}",
-                    "They follow the model's own rule for unseen categories"),  # fmt: skip
+            message(
+                f"In X, {table.label(j)} holds categories that the model has not seen",
+                f"Got {', '.join(unseen)}",
+                "They are read as missing, as the model itself does",
+            ),
             ExplanationWarning,
             stacklevel=6,
         )
-    return codes
+    return np.array([np.nan if gone else code.get(v, np.nan) for v, gone in zip(values, missing, strict=True)], float)

@@ -46,6 +46,8 @@ class TreeModel:
     categories : tuple
         For each column None (numeric), or the tuple of its categories in the order of their codes, empty if the model knows
         codes only; () if no column is categorical.
+    frame_categories : tuple
+        LightGBM's form of the same: the categories of a frame's categorical columns, in the order of the columns.
     missing_value : float
         Numeric value that the library treats as missing besides NaN.
     """
@@ -64,6 +66,7 @@ class TreeModel:
     default_output: int | None = None
     epsilon: float = float(np.finfo(np.float64).eps)
     categories: tuple[tuple[Any, ...] | None, ...] = ()
+    frame_categories: tuple[tuple[Any, ...], ...] = ()
     missing_value: float = float("nan")
 
     @property
@@ -78,7 +81,8 @@ class TreeModel:
         """
         from exactshap.frames import as_table, check_columns
 
-        table = check_columns(as_table(X, allow_empty=True), self.feature_names, self.n_features, owner=self.name)
+        names = None if self.library == "lightgbm" else self.feature_names  # its names are compared by ``encode``
+        table = check_columns(as_table(X, allow_empty=True), names, self.n_features, owner=self.name)
         values = margin(self.trees, encode(self, table))
         return values[:, 0] if self.single_output else values
 
