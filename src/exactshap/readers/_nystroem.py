@@ -1,0 +1,143 @@
+r"""Conditional mean embeddings through landmarks: O(n b^2) for each coalition instead of O(n^3).
+
+Every kernel is replaced by its projection on b landmark rows, :math:`k(x, y) \approx z(x)^\top z(y)`, so that
+
+.. math:: v_x(S) \approx z_S(x)^\top \Bigl[\sum_i c_i z_S(X_i) z_{\bar S}(X_i)^\top\Bigr] \Bigl[\sum_z w_z z_{\bar S}(z) c_S(z)^\top\Bigr]
+          \Bigl[\sum_z w_z c_S(z) c_S(z)^\top + \eta I\Bigr]^{-1} c_S(x)
+
+with z the features of the model's component and c those of the conditioning kernel: b x b matrices once the rows are summed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from exactshap.solvers._embedding import subset_product, whitener
+
+__all__ = ["NystroemEmbedding"]
+
+
+class NystroemEmbedding:
+    """Embeddings on ``n_landmarks`` random rows.
+
+    The error is reported by :meth:`describe`: how far the landmarks miss f itself at the explained rows.
+    """
+
+    def __init__(
+        self,
+        reader: Any,
+        rows: np.ndarray,
+        weights: np.ndarray,
+        eta: float,
+        n_landmarks: int,
+        random_state: int,
+        conditioning: Callable[..., np.ndarray],
+    ) -> None:
+        self.reader, self.rows, self.weights, self.eta = reader, rows, weights, eta
+        chosen = np.random.default_rng(random_state).choice(len(rows), n_landmarks, replace=False)
+        self.landmarks, self.conditioning = rows[chosen], conditioning
+        self.parts = [_PartFactors(reader, part, rows, self.landmarks) for part in reader.expansion.parts]
+        self.shared = len(self.parts) == 1 and self.parts[0].rows is self.parts[0].train  # known features are the model's own
+        self.inner = self.parts[0].inner if self.shared else conditioning(reader, self.landmarks, self.landmarks)
+        self.known = self.parts[0].train if self.shared else conditioning(reader, rows, self.landmarks)
+        equal = np.all(weights == weights[0])
+        self.share: Any = weights[0] if equal else weights[:, None]
+
+    def bound_to(self, values: np.ndarray) -> Callable[[np.ndarray], np.ndarray]:
+        """Return ``v(mask) -> (n_rows, n_outputs)`` without the intercept, for proper coalitions of some rows."""
+        across = self.conditioning(self.reader, values, self.landmarks)
+        rows = [part.between(values, self.landmarks) for part in self.parts]
+        inside, outside = self._monomials(values), self._monomials(self.rows)
+
+        def value(mask: np.ndarray) -> np.ndarray:
+            transform = whitener(subset_product(self.inner, mask))
+            features = subset_product(self.known, mask) @ transform
+            solved = self._ridge(features, subset_product(across, mask) @ transform)
+            total = 0.0
+            for part, here in zip(self.parts, rows, strict=True):
+                known = (transform, features) if self.shared else None
+                total = total + part.value(mask, here, lambda f, features=features: self._mean(f, features) @ solved, known)
+            if inside is not None and outside is not None:
+                expected = solved.T @ self._mean(features, subset_product(outside, ~mask))
+                total = total + (expected * subset_product(inside, mask)) @ self.reader.expansion.monomials.coefficients.T
+            return np.asarray(total)
+
+        return value
+
+    def _mean(self, first: np.ndarray, second: np.ndarray) -> np.ndarray:
+        """Return sum_z w_z first(z) second(z)^T."""
+        if np.ndim(self.share) == 0:
+            return np.asarray(self.share * (first.T @ second))
+        return np.asarray(first.T @ (self.share * second))
+
+    def _monomials(self, values: np.ndarray) -> np.ndarray | None:
+        monomials = self.reader.expansion.monomials
+        return (
+            None
+            if monomials is None
+            else np.ascontiguousarray(np.moveaxis(self.reader._grouped(monomials.factors(values)), 1, 0))
+        )
+
+    def _ridge(self, features: np.ndarray, targets: np.ndarray) -> np.ndarray:
+        """Return (sum_z w c c^T + eta I)^-1 c(x), of shape (rank, n_rows)."""
+        from scipy.linalg import solve
+
+        gram = self._mean(features, features)
+        gram[np.diag_indices_from(gram)] += self.eta
+        return solve(gram, targets.T, assume_a="pos", overwrite_a=True, check_finite=False)
+
+    def operations(self) -> float:
+        """Return about how many multiplications one coalition of one row costs (with 256 rows in a block)."""
+        n, b = float(len(self.rows)), float(len(self.landmarks))
+        return (5.0 * n * b**2 + 2.0 * self.reader.n_players * n * b) / 256.0 + 3.0 * b**2
+
+    def describe(self, values: np.ndarray) -> str:
+        kind = f"Nystroem conditional mean embeddings ({len(self.landmarks)} of {len(self.rows)} rows"
+        return f"{kind}, which give f itself to within {self.error(values):.2g}), eta = {self.eta:.3g}"
+
+    def error(self, values: np.ndarray) -> float:
+        """Return the largest error of the projected f(x) over the rows: the coalition of all columns is the hardest one."""
+        everything = np.ones(self.reader.n_players, bool)
+        error: Any = 0.0
+        for part in self.parts:
+            whiten = whitener(subset_product(part.inner, everything))
+            features = subset_product(part.train, everything) @ whiten
+            approximate = (
+                subset_product(part.between(values, self.landmarks), everything)
+                @ whiten
+                @ (features.T @ part.part.coefficients.T)
+            )
+            error = error + approximate - part.part.factors(values).prod(axis=1) @ part.part.coefficients.T
+        return float(np.abs(error).max(initial=0.0))
+
+
+class _PartFactors:
+    """One component of the model between its training rows, the conditioning rows and the landmarks."""
+
+    def __init__(self, reader: Any, part: Any, rows: np.ndarray, landmarks: np.ndarray) -> None:
+        self.reader, self.part = reader, part
+        self.inner = self.between(landmarks, landmarks)
+        self.train = self.between(np.ascontiguousarray(part.points.T), landmarks)
+        same = part.points.shape == rows.T.shape and np.array_equal(part.points, rows.T)
+        self.rows = self.train if same else self.between(rows, landmarks)
+
+    def between(self, first: np.ndarray, second: np.ndarray) -> np.ndarray:
+        """Return factors (n_players, n, m)."""
+        factors = self.reader._grouped(self.part.component.factors(first, np.ascontiguousarray(second.T)))
+        return np.ascontiguousarray(np.moveaxis(factors, 1, 0))
+
+    def value(
+        self, mask: np.ndarray, here: np.ndarray, expect: Callable[[np.ndarray], np.ndarray], shared: tuple | None
+    ) -> np.ndarray:
+        """Return the part's v(S) (n_rows, n_outputs); ``expect`` takes features (n, rank) to their conditional means."""
+        known = whitener(subset_product(self.inner, mask)) if shared is None else shared[0]
+        inside = subset_product(self.train, mask) @ known if shared is None else shared[1]
+        unknown = whitener(subset_product(self.inner, ~mask))
+        outside = subset_product(self.train, ~mask) @ unknown
+        right = expect(outside if self.rows is self.train else subset_product(self.rows, ~mask) @ unknown)
+        left = subset_product(here, mask) @ known
+        columns = [np.einsum("xr,rx->x", left @ ((inside * c[:, None]).T @ outside), right) for c in self.part.coefficients]
+        return np.stack(columns, axis=1)

@@ -1,0 +1,125 @@
+r"""Conditional mean embeddings: expectations given some columns, by kernel ridge regression into a feature space.
+
+With rows Z of weights w and kernels :math:`k_S` on the known and :math:`k_{\bar S}` on the unknown players,
+
+.. math:: E[g(Z_{\bar S}) \mid Z_S = x_S] \approx \sum_z W_{zx}\, g(z), \qquad
+          W = (K_S + \eta\, \operatorname{diag}(1 / w))^{-1} k_S(Z, x)
+
+for every g in the space of :math:`k_{\bar S}`; with equal weights the ridge is :math:`n \eta I`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from exactshap.errors import InputError, message
+
+__all__ = ["check_eta", "choose_eta", "embedding_weights", "leave_one_out_loss", "subset_product", "whitener"]
+
+ETAS = np.logspace(-7.0, 0.0, 15)
+RANK_CUTOFF = 1e-10  # eigenvalues of a landmark kernel below this share of the largest carry rounding, not information
+MAX_ROWS_FOR_ETA = 300
+
+
+def subset_product(factors: np.ndarray, mask: np.ndarray) -> np.ndarray:
+    """Multiply the contiguous factors (n_players, n, m) of the players in ``mask``; ones for the empty set."""
+    from exactshap.solvers._embedding_kernels import fill_product
+
+    out = np.empty(factors.shape[1:])
+    fill_product(factors.reshape(len(factors), -1), np.flatnonzero(mask), out.reshape(-1))
+    return out
+
+
+def check_eta(eta: float, owner: str) -> float:
+    """Return the ridge of an embedding as a positive float, or refuse it."""
+    if isinstance(eta, str) or not np.isscalar(eta) or not np.isfinite(eta) or eta <= 0:
+        raise InputError(
+            message(
+                f"The 'eta' parameter of {owner} must be a float > 0 or 'auto'",
+                f"Got {eta!r}",
+                "Without a ridge the conditional expectations only interpolate: use eta=1e-3, or eta='auto' to cross-validate",
+            )
+        )
+    return float(eta)
+
+
+def embedding_weights(within: np.ndarray, targets: np.ndarray, eta: float, weights: np.ndarray) -> np.ndarray:
+    """Return (K + eta diag(1 / w))^-1 targets by one Cholesky factorisation.
+
+    Parameters
+    ----------
+    within : array of shape (n, n)
+        k_S between the conditioning rows; overwritten.
+    targets : array of shape (n, m)
+        Right-hand sides; overwritten.
+    eta : float
+    weights : array of shape (n,)
+        Positive, summing to one.
+    """
+    from scipy.linalg import LinAlgError, cho_factor, cho_solve
+
+    within[np.diag_indices_from(within)] += eta / weights
+    try:  # the transposes are Fortran-ordered views of symmetric matrices: LAPACK works in place
+        factor = cho_factor(within.T, lower=True, overwrite_a=True, check_finite=False)
+    except LinAlgError:
+        raise InputError(
+            message(
+                "The kernel matrix of the conditioning rows is singular to working precision",
+                f"Its Cholesky factorisation failed at eta={eta:g} (duplicated rows make it singular)",
+                "Raise eta=, for instance to 1e-3",
+            )
+        ) from None
+    return cho_solve(factor, targets, overwrite_b=True, check_finite=False)
+
+
+def choose_eta(
+    factors: np.ndarray, *, n_coalitions: int = 12, random_state: int = 0, etas: Sequence[float] = tuple(ETAS)
+) -> float:
+    """Return the ridge with the smallest leave-one-out loss over random coalitions.
+
+    Parameters
+    ----------
+    factors : array of shape (n_players, n, n)
+        One-player kernel factors between the conditioning rows; at most 300 of them are used.
+    """
+    rng = np.random.default_rng(random_state)
+    n_players, n = factors.shape[:2]
+    if n_players < 2:
+        return float(etas[len(etas) // 2])  # no proper coalition exists: nothing is ever conditioned
+    rows = np.sort(rng.choice(n, min(n, MAX_ROWS_FOR_ETA), replace=False))
+    factors = factors[:, rows[:, None], rows]
+    losses = np.zeros(len(etas))
+    for _ in range(n_coalitions):
+        mask = np.zeros(n_players, bool)
+        mask[rng.choice(n_players, rng.integers(1, n_players), replace=False)] = True
+        losses += leave_one_out_loss(subset_product(factors, mask), subset_product(factors, ~mask), etas)
+    return float(etas[int(np.argmin(losses))])
+
+
+def leave_one_out_loss(known: np.ndarray, unknown: np.ndarray, etas: Sequence[float]) -> np.ndarray:
+    r"""Return the mean squared leave-one-out error of the embedding of the unknown players, for each ridge.
+
+    .. math:: \frac1n \sum_i \bigl\| k_{\bar S}(z_i, \cdot) - \mu^{(-i)}_{\bar S | z_i} \bigr\|^2
+              = \frac1n \sum_i \frac{(A K_{\bar S} A)_{ii}}{A_{ii}^2}, \qquad A = (K_S + n \eta I)^{-1}
+
+    The left-out embedding is that of all rows with the ridge n eta, as in every linear smoother.
+    """
+    n = len(known)
+    eigenvalues, vectors = np.linalg.eigh(known)
+    rotated = vectors.T @ unknown @ vectors
+    losses = []
+    for eta in etas:
+        inverse = 1.0 / (np.maximum(eigenvalues, 0.0) + n * eta)
+        scaled = vectors * inverse
+        numerator = np.einsum("ia,ab,ib->i", scaled, rotated, scaled, optimize=True)
+        losses.append(np.mean(numerator / (vectors**2 @ inverse) ** 2))
+    return np.array(losses)
+
+
+def whitener(landmarks: np.ndarray) -> np.ndarray:
+    """Return T (b, rank) with k(x, m) T the Nystroem features of x: eigenvectors over roots of eigenvalues, rounding dropped."""
+    eigenvalues, vectors = np.linalg.eigh(landmarks)
+    keep = eigenvalues > RANK_CUTOFF * max(eigenvalues[-1], 0.0)
+    return vectors[:, keep] / np.sqrt(eigenvalues[keep])

@@ -1,0 +1,339 @@
+"""Observational games against the direct formulas, a finite grid with known conditional expectations, and their limits."""
+
+import itertools
+
+import numpy as np
+import pytest
+from sklearn.gaussian_process import GaussianProcessRegressor
+from sklearn.gaussian_process import kernels as k
+from sklearn.kernel_ridge import KernelRidge
+from sklearn.svm import SVR
+from tolerances import EPS
+
+from exactshap import Explainer, explain
+from exactshap.errors import BudgetError, InputError, InputTypeError, UnknownNameError
+from exactshap.frames import as_table
+from exactshap.kernels import RBF, Linear
+from exactshap.readers.kernel_machine import KernelMachine
+from exactshap.solvers import solve
+from exactshap.solvers._embedding import choose_eta, leave_one_out_loss
+
+RNG = np.random.default_rng(0)
+X = RNG.normal(size=(30, 3))
+X[:, 1] += 0.8 * X[:, 0]
+ALPHA = RNG.normal(size=30)
+ROWS = RNG.normal(size=(5, 3))
+MASKS = np.array(list(itertools.product([False, True], repeat=3)))
+PROPER = MASKS[1:-1]
+
+
+def machine(bandwidth=1.2, alpha=ALPHA, intercept=0.3):
+    return KernelMachine(X, alpha, RBF(bandwidth), intercept)
+
+
+def game(model, rows=ROWS, background=None, **settings):
+    explainer = Explainer(model, background, value_function="observational", **settings)
+    return explainer.reader.game(as_table(rows))
+
+
+def gaussian(first, second, mask, bandwidth=1.2):
+    squared = ((first[:, None, mask] - second[None][:, :, mask]) ** 2).sum(axis=2)
+    return np.exp(-0.5 * squared / bandwidth**2)
+
+
+def direct(rows, mask, eta, alpha=ALPHA, intercept=0.3, conditioning=X, weights=None):
+    """Proposition 3 of the paper, with the training or other rows to condition on."""
+    n = len(conditioning)
+    ridge = n * eta * np.eye(n) if weights is None else np.diag(eta / weights)
+    xi = gaussian(X, conditioning, ~mask) @ np.linalg.inv(gaussian(conditioning, conditioning, mask) + ridge)
+    return (gaussian(X, rows, mask) * (xi @ gaussian(conditioning, rows, mask))).T @ alpha + intercept
+
+
+def tolerance(eta, scale=None):
+    """A ridge solve loses the condition of K + n eta I <= 1 / eta digits, on the scale of sum |alpha|."""
+    return 64 * EPS / min(eta, 1.0) * (np.abs(ALPHA).sum() if scale is None else scale)
+
+
+@pytest.mark.parametrize("eta", [1e-4, 1e-2, 1.0])
+def test_every_coalition_equals_the_direct_formula(eta):
+    values = game(machine(), eta=eta).value(MASKS)
+    for column, mask in enumerate(MASKS[1:-1], start=1):
+        np.testing.assert_allclose(values[:, column], direct(ROWS, mask, eta), rtol=0, atol=tolerance(eta))
+
+
+def test_empty_and_full_are_exact_by_definition():
+    model = machine()
+    values = game(model, eta=10.0).value(MASKS)  # a ridge that would shrink both
+    np.testing.assert_allclose(values[:, 0], model.predict(X).mean(), rtol=0, atol=tolerance(1.0))
+    np.testing.assert_allclose(values[:, -1], model.predict(ROWS), rtol=0, atol=tolerance(1.0))
+
+
+def test_background_rows_and_weights_are_conditioned_on():
+    background, weights = RNG.normal(size=(7, 3)), np.array([1.0, 2, 0, 1, 1, 3, 1])
+    model = machine()
+    values = game(model, background=background, background_weights=weights, eta=0.01).value(MASKS)
+    kept, shares = background[weights > 0], weights[weights > 0] / weights.sum()
+    for column, mask in enumerate(PROPER, start=1):
+        expected = direct(ROWS, mask, 0.01, conditioning=kept, weights=shares)
+        np.testing.assert_allclose(values[:, column], expected, rtol=0, atol=tolerance(0.01))
+    np.testing.assert_allclose(values[:, 0], shares @ model.predict(kept), rtol=0, atol=tolerance(1.0))
+
+
+def test_several_outputs_and_groups():
+    alpha = np.stack([ALPHA, ALPHA[::-1]], axis=1)
+    values = game(machine(alpha=alpha), groups={"pair": [0, 2]}, eta=0.01).value([[True, False], [False, True]])
+    for column, mask in enumerate(np.array([[True, False, True], [False, True, False]])):
+        for o in (0, 1):
+            expected = direct(ROWS, mask, 0.01, alpha=alpha[:, o])
+            np.testing.assert_allclose(values[:, column, o], expected, rtol=0, atol=tolerance(0.01))
+
+
+def test_sum_of_kernels_conditions_on_every_column():
+    """Additive kernel: the mean over z of each component's rest, weighted by one common embedding."""
+    model = KernelMachine(X, ALPHA, 2.0 * RBF([1.0, 1e9, 1e9]) + RBF([1e9, 1.5, 2.0]))
+    values = game(model, eta=0.01).value(PROPER)
+    parts = [(2.0, np.array([1.0, 1e9, 1e9])), (1.0, np.array([1e9, 1.5, 2.0]))]
+
+    def factors(first, second):
+        return [np.exp(-0.5 * ((first[:, None] - second[None]) / sigma) ** 2) for _, sigma in parts]
+
+    mean = lambda f: (2.0 * f[0] + f[1]) / 3.0  # noqa: E731
+    within, across = mean(factors(X, X)), mean(factors(X, ROWS))
+    for column, mask in enumerate(PROPER):
+        ridge = within[:, :, mask].prod(axis=2) + 30 * 0.01 * np.eye(30)
+        weights = np.linalg.solve(ridge, across[:, :, mask].prod(axis=2))
+        expected = sum(
+            amplitude * (inside[:, :, mask].prod(axis=2) * (outside[:, :, ~mask].prod(axis=2) @ weights)).T @ ALPHA
+            for (amplitude, _), inside, outside in zip(parts, factors(X, ROWS), factors(X, X), strict=True)
+        )
+        np.testing.assert_allclose(values[:, column], expected, rtol=0, atol=3 * tolerance(0.01))
+
+
+def test_linear_kernel_gives_the_regression_of_the_missing_columns():
+    """f linear, many rows, small ridge: E[x_1 | x_0] of jointly Gaussian columns is linear in x_0."""
+    rng = np.random.default_rng(3)
+    rows = rng.multivariate_normal([0, 0], [[1, 0.8], [0.8, 1]], size=800)
+    model = KernelMachine(rows[:2], np.linalg.solve(rows[:2] @ rows[:2].T, rows[:2] @ [1.0, 2.0]), Linear())
+    values = game(model, np.array([[0.5, 0.0], [-1.0, 0.0]]), rows, eta=1e-4).value([[True, False]])[:, 0]
+    np.testing.assert_allclose(values, np.array([0.5, -1.0]) * (1 + 2 * 0.8), atol=0.25)  # three standard errors of 800 rows
+
+
+# -- a finite grid where the truth is known ---------------------------------------------------------------------------
+
+
+def grid():
+    points = np.array(list(itertools.product([-1.0, 0.0, 2.0], [0.0, 1.0], [-1.0, 1.5])))
+    weights = np.random.default_rng(7).random(len(points)) + 0.05
+    return points, weights / weights.sum()
+
+
+def conditional_expectation(f, points, weights, x, mask):
+    same = np.all(points[:, mask] == x[mask], axis=1)
+    return weights[same] @ f(points[same]) / weights[same].sum()
+
+
+@pytest.mark.parametrize("eta", [1e-6, 1e-8])
+def test_converges_to_conditional_expectations_on_a_grid(eta):
+    points, weights = grid()
+    model = KernelMachine(X, ALPHA, RBF(1.2))
+    values = game(model, points, points, background_weights=weights, eta=eta).value(PROPER)
+    worst = max(
+        abs(values[i, column] - conditional_expectation(model.predict, points, weights, points[i], mask))
+        for column, mask in enumerate(PROPER)
+        for i in range(len(points))
+    )
+    # the bias of ridge regression is eta |K^-1| |f|, with |K_S^-1| w <= 300 for the distinct points of this grid
+    assert worst < 300 * eta * np.abs(ALPHA).sum() + tolerance(eta)
+
+
+def test_shapley_values_of_the_grid():
+    points, weights = grid()
+    model = KernelMachine(X, ALPHA, RBF(1.2))
+    explanation = explain(model, points, points, background_weights=weights, value_function="observational", eta=1e-8)
+    for i in (0, 5, 11):
+        truth = {tuple(mask): conditional_expectation(model.predict, points, weights, points[i], mask) for mask in MASKS}
+        for j in range(3):
+            expected = 0.0
+            for mask in MASKS[~MASKS[:, j]]:
+                weight = [1 / 3, 1 / 6, 1 / 3][mask.sum()]
+                joined = mask.copy()
+                joined[j] = True
+                expected += weight * (truth[tuple(joined)] - truth[tuple(mask)])
+            assert explanation.values[i, j] == pytest.approx(expected, abs=1e-4)
+
+
+# -- limits -----------------------------------------------------------------------------------------------------------
+
+
+def test_without_ridge_training_rows_reproduce_f():
+    """eta -> 0: the embedding interpolates, so v(S) at a training row is f there."""
+    spread = 8.0 * RNG.permuted(np.arange(30.0)[:, None].repeat(3, 1), axis=0)  # far apart: K_S is close to the identity
+    model = KernelMachine(spread, ALPHA, RBF(1.2))
+    values = game(model, spread, eta=1e-12).value(PROPER)
+    np.testing.assert_allclose(values, model.predict(spread)[:, None].repeat(len(PROPER), 1), rtol=0, atol=1e-9)
+
+
+def test_an_infinite_ridge_shrinks_to_the_intercept():
+    """eta -> infinity: W -> diag(w) k_S / eta, so (v(S) - b) eta has a limit."""
+    eta = 1e10
+    values = game(machine(), eta=eta).value(PROPER)
+    for column, mask in enumerate(PROPER):
+        limit = (gaussian(X, ROWS, mask) * (gaussian(X, X, ~mask) @ gaussian(X, ROWS, mask) / 30)).T @ ALPHA
+        np.testing.assert_allclose((values[:, column] - 0.3) * eta, limit, rtol=0, atol=1e-5 * np.abs(limit).max())
+
+
+def test_duplicated_rows_count_twice():
+    twice = np.vstack([X, X])
+    once = game(machine(), background=X, eta=0.01).value(PROPER)
+    np.testing.assert_allclose(game(machine(), background=twice, eta=0.01).value(PROPER), once, rtol=0, atol=tolerance(0.01))
+
+
+# -- the ridge by cross-validation -------------------------------------------------------------------------------------
+
+
+def test_leave_one_out_loss_equals_leaving_one_out():
+    known, unknown = gaussian(X, X, np.array([True, False, False])), gaussian(X, X, np.array([False, True, True]))
+    for eta, found in zip((1e-3, 0.1), leave_one_out_loss(known, unknown, (1e-3, 0.1)), strict=True):
+        losses = []
+        for i in range(30):
+            rest = np.delete(np.arange(30), i)
+            weights = np.linalg.solve(known[np.ix_(rest, rest)] + 30 * eta * np.eye(29), known[rest, i])
+            cross = unknown[np.ix_(rest, rest)]
+            losses.append(unknown[i, i] - 2 * weights @ unknown[rest, i] + weights @ cross @ weights)
+        assert found == pytest.approx(np.mean(losses), rel=1e-9)
+
+
+def test_automatic_eta_is_the_minimiser_and_is_named():
+    explanation = explain(machine(), ROWS, value_function="observational", eta="auto")
+    factors = np.stack([gaussian(X, X, np.arange(3) == j) for j in range(3)])
+    assert f"eta = {choose_eta(factors):.3g}" in explanation.method
+
+
+# -- Nystroem ----------------------------------------------------------------------------------------------------------
+
+
+def test_all_rows_as_landmarks_give_the_exact_embedding():
+    """Dropped directions have eigenvalues below 1e-10 of the largest: relative to the ridge 0.1 their share is 1e-9."""
+    exact = game(machine(), eta=0.1).value(PROPER)
+    found = game(machine(), eta=0.1, n_landmarks=30).value(PROPER)
+    np.testing.assert_allclose(found, exact, rtol=0, atol=1e-7 * np.abs(ALPHA).sum())
+
+
+@pytest.mark.parametrize(
+    "kernel", [RBF(1.2), RBF(1.0) + Linear(offset=1.0), RBF(1.5) + 0.5 * RBF(0.7)], ids=["one", "linear", "two"]
+)
+def test_landmarks_of_sums_and_another_background(kernel):
+    background, weights = RNG.normal(size=(25, 3)), np.linspace(1, 2, 25)
+    model = KernelMachine(background, np.stack([ALPHA[:25], ALPHA[5:]], 1), kernel)
+    settings = {"background": background, "background_weights": weights, "eta": 0.1}
+    exact = game(model, **settings).value(PROPER)
+    found = game(model, n_landmarks=25, **settings).value(PROPER)
+    np.testing.assert_allclose(found, exact, rtol=0, atol=1e-6 * np.abs(ALPHA).sum())
+
+
+def test_landmark_error_is_reported():
+    rng = np.random.default_rng(1)
+    points, alpha = rng.normal(size=(200, 3)), rng.normal(size=200)
+    model = KernelMachine(points, alpha, RBF(1.0))
+    rows = rng.normal(size=(40, 3))
+    explainer = Explainer(model, value_function="observational", n_landmarks=40, eta=0.01)
+    embedding = explainer.reader.conditional.embedding
+    kernel = RBF(1.0)
+    inner = kernel(embedding.landmarks)
+    projected = (
+        kernel(rows, embedding.landmarks)
+        @ np.linalg.solve(inner + 1e-12 * np.eye(40), kernel(embedding.landmarks, points))
+        @ alpha
+    )
+    expected = np.abs(projected - model.predict(rows)).max()
+    assert embedding.error(rows) == pytest.approx(expected, rel=1e-4)
+    explanation = explainer(rows)
+    assert f"within {expected:.2g}" in explanation.method
+    assert explanation.certificate().passed
+    exact = explain(model, rows, value_function="observational", eta=0.01)
+    assert 0 < np.abs(explanation.values - exact.values).max() < expected
+
+
+# -- through the front door -------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "model",
+    [
+        KernelRidge(kernel="rbf", gamma=0.3, alpha=0.1),
+        SVR(C=5.0, gamma=0.3),
+        GaussianProcessRegressor(k.ConstantKernel(2.0) * k.RBF([1.0, 2.0, 3.0]), alpha=0.1, optimizer=None, normalize_y=True),
+    ],
+    ids=lambda model: type(model).__name__,
+)
+def test_models_add_up_and_equal_enumeration(model):
+    y = np.sin(X).sum(axis=1)
+    model.fit(X, y)
+    explanation = explain(model, ROWS, X, value_function="observational")
+    assert explanation.certificate().passed
+    np.testing.assert_allclose(explanation.prediction, model.predict(ROWS))
+    np.testing.assert_allclose(explanation.baseline, model.predict(X).mean())
+    batch = game(model, background=X)
+    expected = solve(batch, "shapley", method="enumeration").values
+    np.testing.assert_array_equal(explanation.values, expected)
+    assert explain(model, ROWS, X, value_function="observational", index="banzhaf", order=2).interactions.shape == (5, 3, 3)
+
+
+def test_many_players_are_sampled_with_standard_errors():
+    pytest.importorskip("exactshap.solvers._regression")
+    rng = np.random.default_rng(2)
+    points = rng.normal(size=(40, 14))
+    points[:, 1] = points[:, 0]
+    alpha = rng.normal(size=(40, 2))
+    model = KernelMachine(points, alpha, RBF(5.0))
+    sampled = explain(model, points[:3], value_function="observational", budget=600)
+    assert sampled.values.shape == sampled.std_error.shape == (3, 14, 2)
+    assert sampled.certificate().passed
+    exact = explain(model, points[:3], value_function="observational", budget=2**14)
+    assert exact.std_error is None
+    z = (sampled.values - exact.values) / sampled.std_error
+    assert np.abs(z).max() < 6, np.abs(z).max()
+    assert np.abs(z).mean() < 2
+
+
+def test_block_size_does_not_matter():
+    whole = explain(machine(), X, value_function="observational").values
+    np.testing.assert_allclose(
+        explain(machine(), X[3:4], value_function="observational").values[0], whole[3], atol=tolerance(1e-3)
+    )
+
+
+@pytest.mark.parametrize(
+    ("settings", "error", "text"),
+    [
+        ({"eta": 0}, InputError, "'eta' parameter .* must be a float > 0.*Got 0.*eta='auto'"),
+        ({"eta": -1.0}, InputError, "'eta' parameter"),
+        ({"eta": "best"}, InputError, "'eta' parameter"),
+        ({"n_landmarks": 1}, InputError, r"int in \[2, 30\]"),
+        ({"n_landmarks": 31}, InputError, "Got 31"),
+        ({"budget": 1}, InputError, "'budget' parameter must be an int >= 2"),
+        ({"random_state": "a"}, InputTypeError, "'random_state'"),
+        ({"ridge": 1.0}, UnknownNameError, "no setting 'ridge'"),
+    ],
+)
+def test_bad_settings(settings, error, text):
+    with pytest.raises(error, match=text):
+        Explainer(machine(), value_function="observational", **settings)
+
+
+def test_singular_kernel_is_named():
+    twice = np.vstack([X, X])
+    with pytest.raises(InputError, match="singular to working precision.*duplicated rows.*Raise eta"):
+        game(machine(), background=twice, eta=1e-22).value(PROPER)
+
+
+def test_too_many_rows_are_refused_with_the_number_and_the_route():
+    model = KernelMachine(np.zeros((30_000, 3)), np.zeros(30_000), RBF(1.0), predict=lambda X: np.zeros(len(X)))
+    with pytest.raises(BudgetError, match=r"30000 rows do not fit.*GiB; the limit is 4 GiB.*n_landmarks=100"):
+        Explainer(model, value_function="observational")
+
+
+def test_linear_machines_need_a_background():
+    model = KernelMachine(X, ALPHA, Linear())
+    with pytest.raises(InputError, match="needs rows to learn.*Pass background=X_train"):
+        Explainer(model, value_function="observational")
