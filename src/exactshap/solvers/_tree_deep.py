@@ -9,7 +9,7 @@ import numpy as np
 from exactshap.semivalues import Beta, Rule, Semivalue
 from exactshap.solvers._nodes import bound, enough_nodes
 from exactshap.solvers._solution import set_sizes
-from exactshap.solvers._tree_layout import Structure, binomials_and_offsets, offsets_of, sorted_leaves
+from exactshap.solvers._tree_layout import Structure, binomials_and_offsets, sorted_leaves
 from exactshap.solvers._tree_layout_kernels import Leaves
 from exactshap.solvers._tree_parts import Part, Shelf
 from exactshap.solvers._tree_path_kernels import Steps, fill_coefficients, fill_steps, sweep_leaf_sets, sweep_paths
@@ -39,7 +39,8 @@ class PathEngine:
         binomials, offsets = binomials_and_offsets(self.n_players, order)
         out = np.zeros((offsets[order + 1], self.trees.n_outputs, columns.shape[1]))
         scale = np.zeros(columns.shape[1])
-        largest, used = 0.0, []
+        largest = 0.0
+        used: list[int] = []
         for size in set_sizes(order):
             rule, relative = path_rule(semivalue, size, order, self.shape.n_path_players)
             largest, used = max(largest, relative), [*used, len(rule[0])]

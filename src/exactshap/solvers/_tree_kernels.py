@@ -1,6 +1,6 @@
-"""Compiled tables of trees: fill them from the leaves, and sweep rows through them.
+r"""Compiled tables of trees: fill them from the leaves, and sweep rows through them.
 
-A leaf is the game :math:`v_A(S) = c\\, [S \\subseteq A]\\, g(S)`: ``A`` are the players on its path whose splits the row satisfies,
+A leaf is the game :math:`v_A(S) = c\, [S \subseteq A]\, g(S)`: ``A`` are the players on its path whose splits the row satisfies,
 ``g`` is how much of the background passes the splits of the others. The row enters through ``A`` only.
 """
 
@@ -12,7 +12,7 @@ from numba import njit
 from exactshap.solvers._tree_layout_kernels import set_rank
 from exactshap.trees._kernels import Nodes, fill_decisions
 
-__all__ = ["fill_failures", "fill_set_values", "fill_survival", "fill_tables", "sweep"]
+__all__ = ["fill_set_values", "fill_survival", "fill_tables", "sweep"]
 
 
 @njit(nogil=True, cache=True, error_model="numpy")
@@ -140,7 +140,7 @@ def fill_tables(groups, leaves, value, survival_start, survival, weights, binomi
                 fill_cover_survival(leaves.ratio, leaves.start[l], m, g_l)
             for s in range(1, min(order, m) + 1):
                 T = (1 << s) - 1
-                while T < 1 << m:
+                while (1 << m) > T:
                     fill_set_values(g_l, m, T, weights[s, m], popcount, values)
                     at = position[set_rank(T, s, leaves.player, leaves.start[l], binomials, offsets)]
                     for o in range(first, last):

@@ -96,7 +96,7 @@ def sorted_leaves(where: Paths) -> Leaves:
 
 def lay_out(trees: FlatTrees, player_of_column: np.ndarray, shape: Structure) -> Layout | None:
     """Cut the trees into groups of leaves that share a table; None where a path has too many players for any table."""
-    if shape.n_path_players > MAX_BITS:
+    if trees.n_nodes == 0 or shape.n_path_players > MAX_BITS:
         return None
     cost, is_root = np.empty(trees.n_nodes), np.empty(trees.n_nodes, bool)
     mark_groups(shape.parent, shape.player, trees.left, trees.right, shape.distinct, shape.internal, shape.leaves,
@@ -134,7 +134,7 @@ def offsets_of(counts: np.ndarray) -> np.ndarray:
 
 
 def lay_rows(layout: Layout, n_players: int, order: int, n_outputs: int) -> TableRows:
-    """Number the table rows of all groups for sets of 1..order players."""
+    """Lay the table rows of all groups for sets of 1..order players."""
     binomials, offsets = binomials_and_offsets(n_players, order)
     groups = layout.groups
     column_start = np.zeros(len(groups.root) + 1, np.int64)

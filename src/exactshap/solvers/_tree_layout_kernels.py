@@ -142,7 +142,7 @@ def fill_groups(groups, parent, player, left, right, leaf_of_node, value):
 
 @njit(nogil=True, cache=True, error_model="numpy")
 def _fill_subtree(g, groups, bits, player, left, right, leaf_of_node, value, stack):
-    """Number the splits below the root of group ``g`` from ``bits`` on, list its leaves and bound its outputs."""
+    """List the splits below the root of group ``g`` as bits from ``bits`` on, and its leaves; bound its outputs."""
     c = groups.condition_start[g] + groups.n_above[g]
     slot = groups.leaf_start[g]
     first, last = value.shape[1], 0

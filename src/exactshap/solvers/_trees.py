@@ -19,7 +19,7 @@ from exactshap.trees import prepared as rounded
 
 __all__ = ["PreparedTrees", "prepare_trees", "solve_trees"]
 
-KEPT = 2.0**28  # bytes of tables that stay between calls
+COVER_TABLES = 2.0**28  # bytes of tables beyond which quadrature along the paths is preferred for cover ratios
 VISIT = 8.0  # what a visit of a node in a walk costs, in table look-ups (measured: 4 ns and 0.5 ns)
 
 
@@ -83,7 +83,8 @@ def prepare_trees(
     weights : array of shape (n_background,), default=None
         Their weights; None means equal ones.
     memory_limit : float, default=2**30
-        Bytes that the background's tables may take; beyond, each pair of rows is walked.
+        Bytes that the background's tables may take (beyond, each pair of rows is walked), and those of a semivalue (beyond,
+        they are filled again in each call).
 
     Returns
     -------
@@ -104,14 +105,18 @@ def prepare_trees(
     shape = structure(trees, player_of_column)
     layout = lay_out(trees, player_of_column, shape)
     if background is None:
-        tables = None if layout is None else TableEngine(trees, layout, survive(trees, layout, None, None), len(players), KEPT)
+        tables = (
+            None
+            if layout is None
+            else TableEngine(trees, layout, survive(trees, layout, None, None), len(players), COVER_TABLES)
+        )
         deep = PathEngine(trees, shape, len(players))
         return PreparedTrees(trees, len(players), "path_dependent", _reach(trees, shape), tables, deep)
     background = _check_background(trees, background)
     weights = normalised_weights(weights, len(background))
     tables = None
     if layout is not None and _tables_pay(trees, shape, layout, len(background), memory_limit):
-        tables = TableEngine(trees, layout, survive(trees, layout, background, weights), len(players), KEPT)
+        tables = TableEngine(trees, layout, survive(trees, layout, background, weights), len(players), memory_limit)
     columns = np.ascontiguousarray(rounded(trees, background).T)
     walk = WalkEngine(trees, shape, len(players), columns, weights)
     return PreparedTrees(trees, len(players), "interventional", weights @ margin(trees, background), tables, walk)

@@ -1,0 +1,225 @@
+import dataclasses
+import pickle
+from concurrent.futures import ThreadPoolExecutor
+
+import numpy as np
+import pytest
+from exactshap.errors import InputError
+from exactshap.semivalues import available, beta, find
+from exactshap.solvers import solve
+from exactshap.solvers._tree_deep import PathEngine, WalkEngine
+from exactshap.solvers._tree_tables import TableEngine
+from exactshap.solvers._trees import prepare_trees, solve_trees
+from exactshap.trees import RawTree, build, margin
+from test_solvers.trees_by_hand import game_by_hand, random_rows, random_trees
+from tolerances import assert_close
+
+SINGLES = ((0,), (1,), (2,), (3,), (4,))
+GROUPED = ((0, 3), (1,), (4, 2))
+X = random_rows(100, 4, 5)
+BACKGROUND = random_rows(101, 6, 5)
+WEIGHTS = np.array([1.0, 0.0, 2.0, 0.5, 3.0, 1.0])
+SHAPLEY = find("shapley")
+
+
+def engines(prepared):
+    """The same trees answered by tables and without them; both paths must exist."""
+    assert prepared.tables is not None
+    return {"tables": prepared, "deep": dataclasses.replace(prepared, tables=None)}
+
+
+def prepare(trees, players=SINGLES, background=None, weights=None):
+    """Prepare with tables, whatever the forecast says."""
+    prepared = prepare_trees(trees, players, background, weights)
+    if prepared.tables is None:
+        many = np.repeat(background, 200, axis=0)
+        prepared = prepare_trees(trees, players, many, None if weights is None else np.repeat(weights, 200))
+        prepared = dataclasses.replace(prepared, deep=prepare_trees(trees, players, background, weights).deep)
+    return prepared
+
+
+def assert_by_hand(trees, players, background, weights, index, order, rows=X):
+    prepared = prepare(trees, players, background, weights)
+    for name, engine in engines(prepared).items():
+        solution = solve_trees(engine, rows, find(index), order)
+        assert ("tables" in solution.method) == (name == "tables")
+        for i, x in enumerate(rows):
+            expected = solve(game_by_hand(trees, players, x, background, weights), index, order, method="enumeration")
+            assert solution.sets == expected.sets
+            squeeze = (lambda a: a[..., 0]) if trees.n_outputs == 1 else (lambda a: a)
+            scale = expected.scale + solution.scale[i]
+            assert_close(solution.values[i], squeeze(expected.values), scale, n_terms=64, n_players=len(players))
+            assert_close(solution.empty[i], squeeze(expected.empty), scale, n_terms=64)
+            assert_close(solution.full[i], squeeze(expected.full), scale, n_terms=64)
+            if solution.residual is not None:
+                assert_close(solution.residual[i], 0 * squeeze(expected.full), scale, n_terms=64)
+
+
+@pytest.mark.parametrize("order", [1, 2, 3])
+@pytest.mark.parametrize("index", [*available(), beta(4, 1)], ids=str)
+@pytest.mark.parametrize("background", [None, BACKGROUND], ids=["covers", "background"])
+def test_every_index_and_order(index, order, background):
+    assert_by_hand(random_trees(1), SINGLES, background, None, index, order, rows=X[:2])
+
+
+@pytest.mark.parametrize("seed", range(5))
+@pytest.mark.parametrize(
+    ("background", "weights"),
+    [(None, None), (BACKGROUND, None), (BACKGROUND, WEIGHTS), (BACKGROUND[:1], None)],
+    ids=["covers", "background", "weighted", "baseline"],
+)
+@pytest.mark.parametrize("players", [SINGLES, GROUPED], ids=["columns", "groups"])
+def test_value_functions_and_groups(seed, background, weights, players):
+    assert_by_hand(random_trees(seed, less_equal=seed % 2 == 0), players, background, weights, "shapley", 1)
+
+
+@pytest.mark.parametrize("order", [1, 2])
+@pytest.mark.parametrize("background", [None, BACKGROUND], ids=["covers", "background"])
+def test_several_outputs(background, order):
+    assert_by_hand(random_trees(2, n_outputs=3), SINGLES, background, None, "sii", order, rows=X[:2])
+
+
+def test_trees_that_add_to_one_output_each():
+    trees = random_trees(3, n_outputs=2)
+    value = trees.value.copy()
+    first = trees.tree_start[1]
+    value[:first, 1], value[first:, 0] = 0.0, 0.0
+    assert_by_hand(dataclasses.replace(trees, value=value), SINGLES, BACKGROUND, None, "shapley", 2, rows=X[:2])
+
+
+@pytest.mark.parametrize("index", ["shapley", "banzhaf", "leave-one-out", "moebius"])
+@pytest.mark.parametrize("seed", range(3))
+def test_zero_covers(seed, index):
+    assert_by_hand(random_trees(seed, zero_covers=True), SINGLES, None, None, index, 1)
+
+
+def test_single_leaves_only():
+    leaf = RawTree(feature=[-1], threshold=[0.0], left=[-1], right=[-1], value=[2.5], cover=[1.0])
+    trees = build([leaf, leaf], n_features=2, constant=[1.0], less_equal=True, single_precision=False)
+    for background in (None, np.zeros((1, 2))):
+        prepared = prepare_trees(trees, ((0,), (1,)), background)
+        for engine in (prepared, dataclasses.replace(prepared, tables=None)):
+            solution = solve_trees(engine, np.zeros((3, 2)), SHAPLEY, 2 if background is None else 1)
+            assert np.array_equal(solution.values, np.zeros_like(solution.values))
+            assert np.array_equal(solution.full, [6.0] * 3)
+            assert np.array_equal(solution.empty, [6.0] * 3)
+
+
+def test_no_trees():
+    trees = build([], n_features=2, constant=[1.0], less_equal=True, single_precision=False)
+    solution = solve_trees(prepare_trees(trees, ((0,), (1,))), np.zeros((3, 2)), SHAPLEY, 1)
+    assert np.array_equal(solution.values, np.zeros((3, 2)))
+    assert np.array_equal(solution.full, np.ones(3))
+
+
+MANY_ROWS = random_rows(7, 1500, 12)
+
+
+def many_trees(seed=11, n_outputs=1):
+    return random_trees(seed, n_features=12, n_trees=8, depth=7, n_outputs=n_outputs)
+
+
+@pytest.mark.parametrize("order", [1, 2])
+@pytest.mark.parametrize("background", [None, MANY_ROWS[:30]], ids=["covers", "background"])
+def test_tables_agree_with_deep_engine_on_larger_trees(background, order):
+    trees = many_trees()
+    prepared = prepare(trees, [(j,) for j in range(12)], background)
+    fast, slow = (solve_trees(engine, MANY_ROWS[:40], find("k-sii"), order) for engine in engines(prepared).values())
+    scale = np.maximum(fast.scale, slow.scale)
+    assert_close(fast.values, slow.values, scale, n_terms=1000, n_players=12)
+    assert_close(fast.full, margin(trees, MANY_ROWS[:40]).ravel(), scale, n_terms=1000)
+    assert_close(fast.residual, np.zeros(40), scale, n_terms=1000, n_players=12)
+
+
+@pytest.mark.parametrize("engine", ["tables", "deep"])
+@pytest.mark.parametrize("background", [None, MANY_ROWS[:5]], ids=["covers", "background"])
+def test_blocking_changes_no_bit(background, engine):
+    prepared = engines(prepare(many_trees(), [(j,) for j in range(12)], background))[engine]
+    n = 1500 if engine == "tables" else 200
+    whole = solve_trees(prepared, MANY_ROWS[:n], SHAPLEY, 1)
+    for start, stop in ((0, 1), (1, 14), (100, 141), (n - 1, n)):
+        part = solve_trees(prepared, MANY_ROWS[start:stop], SHAPLEY, 1)
+        assert np.array_equal(part.values, whole.values[start:stop])
+        assert np.array_equal(part.scale, whole.scale[start:stop])
+        assert np.array_equal(part.full, whole.full[start:stop])
+
+
+@pytest.mark.parametrize("engine", ["tables", "deep"])
+@pytest.mark.parametrize("background", [None, MANY_ROWS[:5]], ids=["covers", "background"])
+def test_pickles_to_the_same_bits(background, engine):
+    prepared = engines(prepare(many_trees(), [(j,) for j in range(12)], background))[engine]
+    before = solve_trees(prepared, MANY_ROWS[:9], SHAPLEY, 1)
+    size = len(pickle.dumps(prepared))
+    solve_trees(prepared, MANY_ROWS[:9], SHAPLEY, 2)
+    assert len(pickle.dumps(prepared)) == size  # tables are not part of the state
+    after = solve_trees(pickle.loads(pickle.dumps(prepared)), MANY_ROWS[:9], SHAPLEY, 1)
+    assert np.array_equal(before.values, after.values)
+
+
+def test_threads_share_prepared_trees():
+    prepared = prepare_trees(many_trees(), [(j,) for j in range(12)])
+    expected = solve_trees(pickle.loads(pickle.dumps(prepared)), MANY_ROWS, SHAPLEY, 1).values
+    with ThreadPoolExecutor(2) as pool:
+        indices = ["shapley", "banzhaf"] * 4
+        values = list(pool.map(lambda index: solve_trees(prepared, MANY_ROWS, find(index), 1).values, indices))
+    assert all(np.array_equal(v, expected) for v in values[::2])
+
+
+def test_tables_in_runs_agree_with_kept_ones(monkeypatch):
+    from exactshap.solvers import _tree_tables
+
+    prepared = prepare(many_trees(), [(j,) for j in range(12)], MANY_ROWS[:30])
+    kept = solve_trees(prepared, MANY_ROWS[:50], SHAPLEY, 2)
+    monkeypatch.setattr(_tree_tables, "CHUNK", 2**16)
+    in_runs = dataclasses.replace(prepared, tables=dataclasses.replace(prepared.tables, limit=0.0))
+    filled = solve_trees(in_runs, MANY_ROWS[:50], SHAPLEY, 2)
+    assert "kept" in kept.method
+    assert "in runs" in filled.method
+    assert_close(filled.values, kept.values, kept.scale, n_terms=1000)
+
+
+def test_dummies_get_exactly_nothing():
+    trees = random_trees(4, n_features=3)
+    wider = dataclasses.replace(trees, n_features=5)
+    for background in (None, BACKGROUND):
+        for engine in engines(prepare(wider, SINGLES, background)).values():
+            assert np.array_equal(solve_trees(engine, X, SHAPLEY, 1).values[:, 3:], np.zeros((4, 2)))
+
+
+def test_single_precision_rounds_rows_before_comparing():
+    threshold = float(np.float32(0.1))
+    raw = RawTree(feature=[0, -1, -1], threshold=[threshold, 0.0, 0.0], left=[1, -1, -1], right=[2, -1, -1],
+                  value=[0.0, 1.0, 3.0], cover=[4.0, 2.0, 2.0])  # fmt: skip
+    for single, expected in ((True, 1.0), (False, -1.0)):  # 0.1 rounds up to the threshold and then is not below it
+        trees = build([raw], n_features=1, constant=[0.0], less_equal=False, single_precision=single)
+        for engine in engines(prepare_trees(trees, ((0,),))).values():
+            assert solve_trees(engine, np.array([[0.1]]), SHAPLEY, 1).values.ravel() == [expected]
+
+
+def test_engine_depends_on_trees_only():
+    prepared = prepare_trees(many_trees(), [(j,) for j in range(12)])
+    assert isinstance(prepared.engine(1), TableEngine)
+    assert isinstance(prepared.deep, PathEngine)
+    with_background = prepare_trees(many_trees(), [(j,) for j in range(12)], MANY_ROWS[:100], memory_limit=0)
+    assert isinstance(with_background.engine(1), WalkEngine)
+
+
+@pytest.mark.parametrize(
+    ("players", "background", "weights", "text"),
+    [
+        (SINGLES[:4], None, None, "each of the 5 columns exactly once"),
+        ((*SINGLES, (0,)), None, None, "each of the 5 columns exactly once"),
+        (SINGLES, np.zeros((2, 4)), None, r"`background` must have shape \(n_rows, 5\). Got \(2, 4\)"),
+        (SINGLES, np.zeros((0, 5)), None, "`background` must have at least one row"),
+        (SINGLES, np.zeros((2, 5)), [1.0], "weights must have shape"),
+        (SINGLES, np.zeros((2, 5)), [1.0, -1.0], "finite, non-negative"),
+    ],
+)
+def test_bad_preparation(players, background, weights, text):
+    with pytest.raises(InputError, match=text):
+        prepare_trees(random_trees(1), players, background, weights)
+
+
+def test_bad_rows():
+    with pytest.raises(InputError, match=r"`X` must have shape \(n_rows, 5\). Got \(2, 4\)"):
+        solve_trees(prepare_trees(random_trees(1), SINGLES), np.zeros((2, 4)), SHAPLEY, 1)

@@ -1,0 +1,97 @@
+"""Random trees and their games by the definition: recursion over the nodes, one row and one coalition at a time."""
+
+import numpy as np
+from exactshap.games import OracleGame
+from exactshap.trees import RawTree, build
+
+
+def random_trees(seed, *, n_features=5, n_trees=3, depth=4, n_outputs=1, zero_covers=False, less_equal=True):
+    """Trees whose paths repeat columns, with missing directions, a categorical split now and then, and a single leaf."""
+    generator = np.random.default_rng(seed)
+    raw = [random_tree(generator, n_features, depth, n_outputs, zero_covers) for _ in range(n_trees)]
+    raw.append(
+        RawTree(feature=[-1], threshold=[0.0], left=[-1], right=[-1], value=generator.normal(size=(1, n_outputs)), cover=[9.0])
+    )
+    constant = generator.normal(size=n_outputs)
+    return build(raw, n_features=n_features, constant=constant, less_equal=less_equal, single_precision=False)
+
+
+def random_tree(generator, n_features, depth, n_outputs, zero_covers):
+    feature, threshold, left, right, missing, cover, categories = [], [], [], [], [], [], {}
+
+    def grow(level):
+        q = len(feature)
+        is_leaf = level == depth or (level > 0 and generator.random() < 0.15)
+        feature.append(-1 if is_leaf else int(generator.integers(n_features)))
+        threshold.append(float(generator.normal()))
+        missing.append(int(generator.integers(2)))
+        empty = zero_covers and generator.random() < 0.4
+        cover.append(0.0 if empty else float(generator.integers(1, 20)))
+        left.append(-1)
+        right.append(-1)
+        if not is_leaf:
+            if generator.random() < 0.15:
+                categories[q] = np.array([generator.integers(1, 7)], np.uint32)
+            left[q] = grow(level + 1)
+            right[q] = grow(level + 1)
+        return q
+
+    grow(0)
+    value = generator.normal(size=(len(feature), n_outputs))
+    return RawTree(feature=feature, threshold=threshold, left=left, right=right, value=value, cover=cover, missing=missing,
+                   categories=categories)  # fmt: skip
+
+
+def random_rows(seed, n_rows, n_features, missing=0.1):
+    generator = np.random.default_rng(seed)
+    X = np.where(generator.random((n_rows, n_features)) < 0.3, generator.integers(0, 3, (n_rows, n_features)),
+                 generator.normal(size=(n_rows, n_features)))  # fmt: skip
+    X[generator.random(X.shape) < missing] = np.nan
+    return X
+
+
+def goes_left(trees, q, x):
+    if np.isnan(x):
+        return trees.missing[q] == 1
+    if trees.category_start[q] >= 0:
+        word = int(trees.category_words[trees.category_start[q]])
+        return -1 < x < 32 * trees.category_count[q] and bool((word >> int(x)) & 1)
+    return x <= trees.threshold[q] if trees.less_equal else x < trees.threshold[q]
+
+
+def by_covers(trees, q, x, inside):
+    """The mean of the leaves below node q: columns inside follow the row, the others the covers (an empty node is cut in half)."""
+    if trees.feature[q] < 0:
+        return trees.value[q]
+    left, right = trees.left[q], trees.right[q]
+    if inside[trees.feature[q]]:
+        return by_covers(trees, left if goes_left(trees, q, x[trees.feature[q]]) else right, x, inside)
+    total = trees.cover[left] + trees.cover[right]
+    share = trees.cover[left] / total if total > 0 else 0.5
+    return share * by_covers(trees, left, x, inside) + (1 - share) * by_covers(trees, right, x, inside)
+
+
+def leaf_value(trees, q, x):
+    while trees.feature[q] >= 0:
+        q = trees.left[q] if goes_left(trees, q, x[trees.feature[q]]) else trees.right[q]
+    return trees.value[q]
+
+
+def game_by_hand(trees, players, x, background=None, weights=None):
+    """The game of one row by the definition: no paths, no products, no bits."""
+
+    def value(masks):
+        return np.array([trees.constant + coalition(np.asarray(mask)) for mask in masks])
+
+    def coalition(mask):
+        inside = np.zeros(trees.n_features, bool)
+        for j, columns in enumerate(players):
+            inside[list(columns)] = mask[j]
+        roots = trees.tree_start[:-1]
+        if background is None:
+            return sum(by_covers(trees, root, x, inside) for root in roots)
+        w = np.full(len(background), 1 / len(background)) if weights is None else np.asarray(weights) / np.sum(weights)
+        hybrids = [np.where(inside, x, z) for z in background]
+        return sum(w[m] * sum(leaf_value(trees, root, hybrid) for root in roots) for m, hybrid in enumerate(hybrids))
+
+    return OracleGame(value, len(players))
