@@ -17,6 +17,7 @@ from exactshap.readers._terms import (
     Reference,
     by_size,
     coalitions,
+    row_products,
     slices,
     weighted_mean,
 )
@@ -54,7 +55,7 @@ class ProductTerm:
         values = np.empty((len(rows), tensor.shape[1]))
         for part in slices(len(rows), CHUNK_VALUES // max(1, tensor.size)):
             products = self.factors(rows[part], inside)
-            values[part] = (products[:, None, :] * np.ascontiguousarray(tensor.T)).sum(axis=2)
+            values[part] = row_products(products, tensor)
         return values
 
     def folded(self, inside: np.ndarray, reference: Reference) -> np.ndarray:

@@ -36,6 +36,7 @@ __all__ = [
     "Reference",
     "by_size",
     "coalitions",
+    "row_products",
     "slices",
     "weighted_mean",
 ]
@@ -121,6 +122,11 @@ def weighted_mean(function: Callable[[np.ndarray], np.ndarray], reference: Refer
     for part in slices(len(reference.rows), CHUNK_VALUES // max(1, width)):
         total += np.tensordot(reference.weights[part], function(reference.rows[part]) - origin, axes=1)
     return origin + total
+
+
+def row_products(rows: np.ndarray, tensor: np.ndarray) -> np.ndarray:
+    """Return rows (n, m) times tensor (m, n_outputs); a row gives the same bits alone and in company, unlike BLAS."""
+    return np.ascontiguousarray(rows[:, None, :] * tensor.T).sum(axis=2)
 
 
 # -- one player each -----------------------------------------------------------------------------------------------------

@@ -147,4 +147,4 @@ def _blocks(basis: Any, coefficients: np.ndarray) -> tuple[tuple[Block, ...], np
 def _splines(basis: Any, weights: np.ndarray, rows: np.ndarray) -> np.ndarray:
     """Return each column's spline (n_rows, n_columns, n_outputs): the transformer lays the columns' bases side by side."""
     values = _positional(basis, rows).reshape(len(rows), *weights.shape[:2])
-    return (values[:, :, None, :] * weights.transpose(0, 2, 1)).sum(axis=3)
+    return np.ascontiguousarray(values[:, :, None, :] * weights.transpose(0, 2, 1)).sum(axis=3)
