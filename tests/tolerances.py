@@ -21,3 +21,10 @@ def assert_close(actual, expected, scale, n_terms=1, n_players=1):
     error = np.max(np.abs(actual - expected), initial=0.0)
     limit = exact(scale, n_terms, n_players)
     assert error <= limit, f"largest difference {error:.3g} is above the tolerance {limit:.3g}"
+
+
+CHAIN = 1e-12
+"""Trees of depth up to 1000: a product of 1000 factors is off by 1000 eps / 2 = 1.1e-13 relative (Higham 2002, Lemma 3.1)."""
+
+FLOAT32_PEER = 2e-6
+"""shap's interventional kernel adds up in float32: 6e-8 relative for each of ten trees and some ten additions, values of size 1."""

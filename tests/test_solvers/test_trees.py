@@ -4,6 +4,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import pytest
+
 from exactshap.errors import InputError
 from exactshap.semivalues import available, beta, find
 from exactshap.solvers import solve

@@ -1,6 +1,7 @@
 """Random trees and their games by the definition: recursion over the nodes, one row and one coalition at a time."""
 
 import numpy as np
+
 from exactshap.games import OracleGame
 from exactshap.trees import RawTree, build
 

@@ -1,0 +1,172 @@
+"""Deep trees with known answers, and agreement with other libraries where those are right."""
+
+import dataclasses
+from fractions import Fraction
+
+import numpy as np
+import pytest
+
+from exactshap.semivalues import find
+from exactshap.solvers._tree_deep import PathEngine, WalkEngine
+from exactshap.solvers._trees import prepare_trees, solve_trees
+from exactshap.trees import RawTree, build, flatten, margin
+from test_solvers.trees_by_hand import random_rows, random_trees
+from tolerances import CHAIN, FLOAT32_PEER, assert_close
+
+SHAPLEY = find("shapley")
+
+
+def chain(depth, values):
+    """Split k, on column k, sends x <= 0 to a leaf of ``values[k]`` and the rest down; covers halve."""
+    n = 2 * depth + 1
+    feature, left, right, cover, value = np.full(n, -1), np.full(n, -1), np.full(n, -1), np.zeros(n), np.zeros(n)
+    for k in range(depth):
+        feature[2 * k], left[2 * k], right[2 * k] = k, 2 * k + 1, 2 * k + 2
+        value[2 * k + 1] = values[k]
+        cover[2 * k + 1] = 2.0 ** (depth - k - 1) if depth < 1000 else 2.0 ** (depth - k - 1 - 500)
+    value[n - 1], cover[n - 1] = values[depth], cover[n - 2]
+    raw = RawTree(feature=feature, threshold=np.zeros(n), left=left, right=right, value=value, cover=cover)
+    return build([raw], n_features=depth, constant=[0.25], less_equal=True, single_precision=False)
+
+
+def _integral(n, power):
+    r"""Return int_0^1 ((1 + t) / 2)^n ((1 - t) / 2)^power dt for power 0 or 1, exactly (u = (1 + t) / 2)."""
+    half = Fraction(1, 2)
+    first = 2 * (1 - half ** (n + 1)) / (n + 1)
+    return first if power == 0 else first - 2 * (1 - half ** (n + 2)) / (n + 2)
+
+
+def chain_values(depth, values):
+    """Shapley values of a row that goes to the end, with cover ratios, in rational numbers."""
+    values = [Fraction(float(v)) for v in values]
+    half = Fraction(1, 2)
+    inner = [values[k] * half * _integral(k - 1, 1) if k else Fraction(0) for k in range(depth)]
+    last = values[depth] * half * _integral(depth - 1, 0)
+    phi, below = [], Fraction(0)
+    for k in range(depth - 1, -1, -1):
+        phi.append(last + below - values[k] * half * _integral(k, 0))
+        below += inner[k]
+    return np.array([float(v) for v in phi[::-1]])
+
+
+@pytest.mark.parametrize("depth", [2, 13, 50, 100, 1000])
+@pytest.mark.parametrize("rising", [True, False], ids=["rising", "random"])
+def test_chains_with_cover_ratios(depth, rising):
+    values = np.arange(depth + 1.0) if rising else np.random.default_rng(depth).normal(size=depth + 1)
+    prepared = dataclasses.replace(prepare_trees(chain(depth, values), [(j,) for j in range(depth)]), tables=None)
+    solution = solve_trees(prepared, np.ones((1, depth)), SHAPLEY, 1)
+    expected = chain_values(depth, values)
+    assert isinstance(prepared.engine(1), PathEngine)
+    assert np.max(np.abs(solution.values[0] - expected)) <= CHAIN * np.abs(values).max()
+    assert abs(solution.residual[0]) <= CHAIN * np.abs(values).max()
+    assert solution.full[0] == values[-1] + 0.25
+
+
+@pytest.mark.parametrize("depth", [50, 100, 1000])
+def test_residual_of_chains_for_rows_that_leave_on_the_way(depth):
+    values = np.arange(depth + 1.0) + 1.0
+    prepared = prepare_trees(chain(depth, values), [(j,) for j in range(depth)])
+    X = np.sign(np.random.default_rng(0).random((20, depth)) - 0.02)
+    solution = solve_trees(prepared, X, SHAPLEY, 1)
+    assert np.array_equal(solution.full, margin(chain(depth, values), X).ravel())
+    assert np.max(np.abs(solution.residual)) <= CHAIN * np.abs(solution.full).max()
+
+
+@pytest.mark.parametrize("depth", [2, 13, 50, 100, 1000])
+def test_chains_with_a_background_row(depth):
+    """The background row fails every split: leaf k needs 0..k-1 inside and k outside, so W = (k-1)! 1! / (k+1)!."""
+    values = np.random.default_rng(depth).normal(size=depth + 1)
+    prepared = prepare_trees(chain(depth, values), [(j,) for j in range(depth)], -np.ones((1, depth)), memory_limit=0)
+    solution = solve_trees(prepared, np.ones((1, depth)), SHAPLEY, 1)
+    k = np.arange(depth)
+    earlier = np.append(np.cumsum((values[1:depth] / (k[1:] * (k[1:] + 1.0)))[::-1])[::-1], 0.0)
+    expected = earlier - values[:depth] / (k + 1) + values[depth] / depth
+    assert isinstance(prepared.engine(1), WalkEngine)
+    assert np.max(np.abs(solution.values[0] - expected)) <= CHAIN * np.abs(values).max()
+    assert abs(solution.residual[0]) <= CHAIN * np.abs(values).max()
+
+
+@pytest.mark.parametrize("index", ["banzhaf", "leave-one-out", "moebius", "sii"])
+def test_deep_chains_of_other_indices(index):
+    """The end of a chain of ones is the product of its players: with a = 1, b = 1/2 every value has a closed form."""
+    depth = 60
+    values = np.zeros(depth + 1)
+    values[depth] = 1.0
+    solution = solve_trees(
+        prepare_trees(chain(depth, values), [(j,) for j in range(depth)]), np.ones((1, depth)), find(index), 1
+    )
+    expected = {"banzhaf": 0.75 ** (depth - 1) / 2, "leave-one-out": 0.5, "moebius": 0.5**depth,
+                "sii": float(_integral(depth - 1, 0) / 2)}[index]  # fmt: skip
+    assert np.max(np.abs(solution.values[0] - expected)) <= CHAIN * expected
+
+
+def test_pairs_of_deep_chains():
+    depth = 40
+    values = np.zeros(depth + 1)
+    values[depth] = 1.0
+    trees = chain(depth, values)
+    solution = solve_trees(prepare_trees(trees, [(j,) for j in range(depth)]), np.ones((1, depth)), find("sii"), 2)
+    assert np.max(np.abs(solution.values[0, depth:] - float(_integral(depth - 2, 0) / 4))) <= CHAIN
+    reference = prepare_trees(trees, [(j,) for j in range(depth)], -np.ones((1, depth)), memory_limit=0)
+    solution = solve_trees(reference, np.ones((1, depth)), find("sii"), 2)
+    assert np.max(np.abs(solution.values[0, depth:] - 1.0 / (depth - 1))) <= CHAIN
+
+
+def test_fewer_nodes_than_exact_stay_within_the_reported_bound():
+    depth = 200
+    values = np.random.default_rng(0).normal(size=depth + 1)
+    solution = solve_trees(prepare_trees(chain(depth, values), [(j,) for j in range(depth)]), np.ones((1, depth)), SHAPLEY, 1)
+    assert 0 < solution.error_bound[0] < 1e-14 * solution.scale[0]
+    assert "(4" in solution.method  # about 45 nodes, not 100
+
+
+def test_paths_of_thirteen_players_leave_the_tables():
+    trees = random_trees(5, n_features=20, n_trees=2, depth=14)
+    X = random_rows(5, 6, 20)
+    for background in (None, random_rows(6, 3, 20)):
+        prepared = prepare_trees(trees, [(j,) for j in range(20)], background)
+        assert prepared.tables is None
+        solution = solve_trees(prepared, X, SHAPLEY, 1)
+        assert_close(solution.residual, np.zeros(6), solution.scale, n_terms=trees.n_nodes, n_players=20)
+
+
+def boosted(depth, **settings):
+    from sklearn.ensemble import GradientBoostingRegressor
+
+    X = np.random.default_rng(0).normal(size=(400, 8))
+    y = X[:, 0] * X[:, 1] + np.sin(X[:, 2]) + X[:, 3]
+    return GradientBoostingRegressor(max_depth=depth, n_estimators=10, random_state=0, **settings).fit(X, y), X
+
+
+@pytest.mark.peer
+@pytest.mark.parametrize("depth", [2, 5, 8])
+def test_shap_agrees_with_cover_ratios(depth):
+    shap = pytest.importorskip("shap")
+    model, X = boosted(depth)
+    prepared = prepare_trees(flatten(model), [(j,) for j in range(8)])
+    for engine in (prepared, dataclasses.replace(prepared, tables=None)):
+        values = solve_trees(engine, X[:20], SHAPLEY, 1).values
+        assert np.max(np.abs(values - shap.TreeExplainer(model).shap_values(X[:20]))) < 1e-10
+
+
+@pytest.mark.peer
+@pytest.mark.parametrize("depth", [2, 5])
+def test_shap_agrees_with_a_background(depth):
+    shap = pytest.importorskip("shap")
+    model, X = boosted(depth)
+    prepared = prepare_trees(flatten(model), [(j,) for j in range(8)], X[:50])
+    values = solve_trees(prepared, X[50:70], SHAPLEY, 1).values
+    peer = shap.TreeExplainer(model, X[:50], feature_perturbation="interventional").shap_values(X[50:70])
+    assert np.max(np.abs(values - peer)) < FLOAT32_PEER
+
+
+@pytest.mark.peer
+def test_shap_interactions_agree_with_pairs():
+    """shap halves the pairs."""
+    shap = pytest.importorskip("shap")
+    model, X = boosted(4)
+    solution = solve_trees(prepare_trees(flatten(model), [(j,) for j in range(8)]), X[:10], find("sii"), 2)
+    peer = shap.TreeExplainer(model).shap_interaction_values(X[:10])
+    for s, players in enumerate(solution.sets):
+        if len(players) == 2:
+            assert np.max(np.abs(solution.values[:, s] - 2 * peer[:, players[0], players[1]])) < 1e-10
