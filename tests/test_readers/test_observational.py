@@ -8,7 +8,6 @@ from sklearn.gaussian_process import GaussianProcessRegressor
 from sklearn.gaussian_process import kernels as k
 from sklearn.kernel_ridge import KernelRidge
 from sklearn.svm import SVR
-from tolerances import EPS
 
 from exactshap import Explainer, explain
 from exactshap.errors import BudgetError, InputError, InputTypeError, UnknownNameError
@@ -17,6 +16,7 @@ from exactshap.kernels import RBF, Linear
 from exactshap.readers.kernel_machine import KernelMachine
 from exactshap.solvers import solve
 from exactshap.solvers._embedding import choose_eta, leave_one_out_loss
+from tolerances import EPS
 
 RNG = np.random.default_rng(0)
 X = RNG.normal(size=(30, 3))
@@ -323,7 +323,7 @@ def test_bad_settings(settings, error, text):
 
 def test_singular_kernel_is_named():
     twice = np.vstack([X, X])
-    with pytest.raises(InputError, match="singular to working precision.*duplicated rows.*Raise eta"):
+    with pytest.raises(InputError, match=r"singular to working precision.*duplicated rows.*Raise eta"):
         game(machine(), background=twice, eta=1e-22).value(PROPER)
 
 
@@ -335,5 +335,5 @@ def test_too_many_rows_are_refused_with_the_number_and_the_route():
 
 def test_linear_machines_need_a_background():
     model = KernelMachine(X, ALPHA, Linear())
-    with pytest.raises(InputError, match="needs rows to learn.*Pass background=X_train"):
+    with pytest.raises(InputError, match=r"needs rows to learn.*Pass background=X_train"):
         Explainer(model, value_function="observational")

@@ -56,10 +56,14 @@ class NystroemEmbedding:
             transform = whitener(subset_product(self.inner, mask))
             features = subset_product(self.known, mask) @ transform
             solved = self._ridge(features, subset_product(across, mask) @ transform)
-            total = 0.0
+            total: Any = 0.0
+            known = (transform, features) if self.shared else None
+
+            def expect(unknown: np.ndarray) -> np.ndarray:
+                return np.asarray(self._mean(unknown, features) @ solved)
+
             for part, here in zip(self.parts, rows, strict=True):
-                known = (transform, features) if self.shared else None
-                total = total + part.value(mask, here, lambda f, features=features: self._mean(f, features) @ solved, known)
+                total = total + part.value(mask, here, expect, known)
             if inside is not None and outside is not None:
                 expected = solved.T @ self._mean(features, subset_product(outside, ~mask))
                 total = total + (expected * subset_product(inside, mask)) @ self.reader.expansion.monomials.coefficients.T
@@ -87,7 +91,7 @@ class NystroemEmbedding:
 
         gram = self._mean(features, features)
         gram[np.diag_indices_from(gram)] += self.eta
-        return solve(gram, targets.T, assume_a="pos", overwrite_a=True, check_finite=False)
+        return np.asarray(solve(gram, targets.T, assume_a="pos", overwrite_a=True, check_finite=False))
 
     def operations(self) -> float:
         """Return about how many multiplications one coalition of one row costs (with 256 rows in a block)."""

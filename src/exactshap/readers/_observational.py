@@ -55,7 +55,7 @@ def bind(reader: Any, request: Request) -> ConditionalGames:
     if not isinstance(random_state, (int, np.integer)):
         raise InputTypeError(message("The 'random_state' parameter must be an int", f"Got {random_state!r}"))
     eta = settings.get("eta", 1e-3)
-    chosen = rows if eta != "auto" else rows[_some(len(rows), random_state)]
+    chosen = rows if eta != "auto" else rows[_some(len(rows), int(random_state))]
     eta = (
         choose_eta(conditioning(reader, chosen, chosen))
         if isinstance(eta, str) and eta == "auto"
@@ -66,6 +66,7 @@ def bind(reader: Any, request: Request) -> ConditionalGames:
         embedding: Any = ExactEmbedding(reader, rows, weights, eta)
     else:
         embedding = NystroemEmbedding(reader, rows, weights, eta, int(n_landmarks), int(random_state), conditioning)
+    budget = None if budget is None else int(budget)
     return ConditionalGames(reader, embedding, _mean_prediction(reader, rows, weights), budget, int(random_state))
 
 
@@ -177,7 +178,7 @@ class ExactEmbedding:
         def value(mask: np.ndarray) -> np.ndarray:
             within = subset_product(self.known, mask)
             weights = embedding_weights(within, subset_product(across, mask), self.eta, self.weights)
-            total = 0.0
+            total: Any = 0.0
             for block, factors, outside in zip(blocks, inside, self.unknown, strict=True):
                 expected = weights.T @ subset_product(outside, ~mask)
                 expected *= subset_product(factors, mask)

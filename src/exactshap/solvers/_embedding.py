@@ -11,6 +11,7 @@ for every g in the space of :math:`k_{\bar S}`; with equal weights the ridge is 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 
@@ -32,7 +33,7 @@ def subset_product(factors: np.ndarray, mask: np.ndarray) -> np.ndarray:
     return out
 
 
-def check_eta(eta: float, owner: str) -> float:
+def check_eta(eta: Any, owner: str) -> float:
     """Return the ridge of an embedding as a positive float, or refuse it."""
     if isinstance(eta, str) or not np.isscalar(eta) or not np.isfinite(eta) or eta <= 0:
         raise InputError(
