@@ -119,7 +119,7 @@ def first_result():
 
 def memory():
     """Peak of Python and NumPy allocations beyond the result while 100,000 rows x 50 features are explained."""
-    model, X = machine(50, n=300)
+    model, _ = machine(50, n=300)
     rows = np.random.default_rng(1).normal(size=(100_000, 50))
     explainer = Explainer(model)
     explainer(rows[:10])
