@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from exactshap.explanation._cells import Cells, cells
+from exactshap.report._svg import number
 
 if TYPE_CHECKING:
     from exactshap.explanation import Explanation
@@ -165,7 +166,7 @@ def _labelled(row: Explanation, j: int, shown: Cells | None) -> str:
     if shown is None:
         return row.feature_names[j]
     cell = shown.display[0, j]
-    text = cell if isinstance(cell, str) else f"{cell:.4g}"
+    text = cell if isinstance(cell, str) else number(float(cell))
     return f"{row.feature_names[j]} = {text or 'missing'}"
 
 

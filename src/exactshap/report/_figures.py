@@ -91,15 +91,18 @@ def dependence(x: np.ndarray, values: np.ndarray, name: str, categories: Sequenc
     """Draw the values of one feature against its own number, or against its categories."""
     width, height, left, top = 345.0, 215.0, 52.0, 10.0
     missing = ~np.isfinite(x)
-    across = svg.Scale.over(x, left + (26 if missing.any() else 0), width - 10)
+    start = left + (26 if missing.any() else 0)
+    across = svg.Scale.over(x, start, width - 10)
+    if categories is not None:
+        across = svg.Scale(-0.5, len(categories) - 0.5, start, width - 10)
     up = svg.Scale.over(values, height, top, include=0.0)
     parts = [_vertical_axis(up, left, width - 10)]
     if categories is None:
         parts.append(svg.axis(across, height, label=svg.shorten(name, 40), top=height - 4, wanted=4))
-        spread = _category_offsets(x, values) if len(np.unique(x)) <= 10 else np.zeros(len(x))
+        spread = _category_offsets(x, values, 8.0) if len(np.unique(x)) <= 10 else np.zeros(len(x))
     else:
         parts.append(_category_axis(across, height, name, categories))
-        spread = _category_offsets(x, values)
+        spread = _category_offsets(x, values, 0.4 * (across.stop - across.start) / len(categories))
     seen = ~missing
     parts.append(svg.dots(across(x[seen]) + spread[seen], up(values[seen]), "point"))
     if missing.any():
@@ -108,64 +111,67 @@ def dependence(x: np.ndarray, values: np.ndarray, name: str, categories: Sequenc
     return svg.figure(width, height + 40, parts, label=f"{label} of {name} against {name}")
 
 
-def _category_offsets(x: np.ndarray, values: np.ndarray) -> np.ndarray:
+def _category_offsets(x: np.ndarray, values: np.ndarray, room: float) -> np.ndarray:
     """Return horizontal offsets that keep the dots of one category apart."""
     offsets = np.zeros(len(x))
     for code in np.unique(x[np.isfinite(x)]):
         chosen = x == code
-        offsets[chosen] = swarm_offsets(values[chosen], _DOT, 14.0, bins=60)
+        offsets[chosen] = swarm_offsets(values[chosen], _DOT, room, bins=60)
     return offsets
 
 
 def row_bars(row: Row, *, label: str) -> str:
     """Draw how values lead from the baseline to the prediction, or bars around zero where they do not add up."""
-    ends = ("baseline", "prediction") if row.additive else ()
-    left, step, top = max(_label_room(row.labels, length=36), 96.0), 23.0, 4.0
-    width, height = 500.0, top + step * (len(row.labels) + len(ends)) + 4
-    scale = svg.Scale.over(np.concatenate([row.starts, row.starts + row.values]), left + 4, width - 8, margin=0.2)
+    words = _row_words(row)
+    left, step, top, width = max(_label_room(row.labels), 90.0), 23.0, 4.0, 500.0
+    height = top + step * (len(row.labels) + 2 * row.additive) + 4
+    points = np.concatenate([row.starts, row.starts + row.values])
+    scale = svg.Scale.over(points, left, width - max(svg.text_width(words, 11.5), 40.0) - 12, margin=0.04)
     parts = [svg.axis(scale, height, label=label, top=top, wanted=4)]
-    places, y = svg.decimals([row.baseline, row.total, *row.values]), top
     if row.additive:
-        parts += _end_mark("baseline", svg.fixed(row.baseline, places), row.baseline, y, step, scale, left)
-        y += step
-    for j in range(len(row.labels)):
-        parts += _row_bar(row, j, places, y, step, scale, left)
-        y += step
-    if row.additive:
-        parts += _end_mark("prediction", svg.fixed(row.total, places), row.total, y, step, scale, left)
+        parts += _end_mark("baseline", row, row.baseline, top, step, scale, width)
+        parts += _end_mark("prediction", row, row.total, height - 4 - step, step, scale, width)
+    for j, word in enumerate(words):
+        parts += _row_bar(row, j, word, top + step * (j + row.additive), step, scale, width)
     return svg.figure(width, height + 40, parts, label=f"Values of {row.title}")
 
 
-def _row_bar(row: Row, j: int, places: int, y: float, step: float, scale: svg.Scale, left: float) -> list[str]:
-    value, start = float(row.values[j]), float(scale(row.starts[j]))
-    end = float(scale(row.starts[j] + value))
-    words = svg.fixed(value, places, sign=True)
-    if row.errors is not None and np.isfinite(row.errors[j]):
-        words += f" ± {row.errors[j]:.2g}"
-    style, gap, anchor = ("positive", 5, "start") if value >= 0 else ("negative", -5, "end")
+def _places(row: Row) -> int:
+    """Return decimals that suit the baseline, and up to three more where the values are much smaller."""
+    own = svg.decimals(row.values)
+    if not row.additive:
+        return own
+    ends = svg.decimals([row.baseline, row.total])
+    return min(max(own, ends), ends + 3)
+
+
+def _row_words(row: Row) -> list[str]:
+    words = [svg.fixed(value, _places(row), sign=True) for value in row.values]
+    if row.errors is None:
+        return words
+    errors = [f" ± {error:.2g}" if np.isfinite(error) else "" for error in row.errors]
+    return [word + error for word, error in zip(words, errors, strict=True)]
+
+
+def _row_bar(row: Row, j: int, words: str, y: float, step: float, scale: svg.Scale, width: float) -> list[str]:
+    start, end = float(scale(row.starts[j])), float(scale(row.starts[j] + row.values[j]))
+    style = "positive" if row.values[j] >= 0 else "negative"
     parts = [
-        svg.text(left - 8, y + step / 2 + 4, svg.shorten(row.labels[j], 36), anchor="end", title=row.labels[j]),
+        svg.text(scale.start - 10, y + step / 2 + 4, svg.shorten(row.labels[j]), anchor="end", title=row.labels[j]),
         svg.rectangle(start, y + 4, end - start, step - 8, style, title=f"{row.labels[j]}: {words}"),
-        svg.text(end + gap, y + step / 2 + 4, words, anchor=anchor, style="value"),
+        svg.text(width - 2, y + step / 2 + 4, words, anchor="end", style="value"),
     ]
     if row.additive:
         parts += [svg.line(start, y - 4, start, y + 4, "link"), svg.line(end, y + step - 4, end, y + step + 4, "link")]
     return parts
 
 
-def _end_mark(name: str, written: str, value: float, y: float, step: float, scale: svg.Scale, left: float) -> list[str]:
-    x = float(scale(value))
-    room_left = (x - scale.start) / (scale.stop - scale.start) > 0.7
+def _end_mark(name: str, row: Row, value: float, y: float, step: float, scale: svg.Scale, width: float) -> list[str]:
+    x, middle = float(scale(value)), y + step / 2 + 4
     return [
-        svg.text(left - 8, y + step / 2 + 4, name, anchor="end", style="strong"),
+        svg.text(scale.start - 10, middle, name, anchor="end", style="strong"),
         svg.line(x, y + 4, x, y + step - 4, "mark"),
-        svg.text(
-            x + (-6 if room_left else 6),
-            y + step / 2 + 4,
-            written,
-            anchor="end" if room_left else "start",
-            style="strong",
-        ),
+        svg.text(width - 2, middle, svg.fixed(value, _places(row)), anchor="end", style="value strong"),
     ]
 
 

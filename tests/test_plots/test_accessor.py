@@ -1,0 +1,202 @@
+import warnings
+
+import numpy as np
+import pytest
+
+from exactshap.errors import InputError, UnknownNameError
+from exactshap.plots import draw_interactions, prepare_interactions
+from explanation_factory import bilinear, linear
+
+matplotlib = pytest.importorskip("matplotlib")
+pytest.importorskip("shap")
+matplotlib.use("agg")
+
+NAMES = ["age", "price in $ (a$b)", "city=NY", "<b>bold</b>", "x4", "x5"]
+PLOTS = {
+    "waterfall": lambda plot, **settings: plot.waterfall(3, **settings),
+    "beeswarm": lambda plot, **settings: plot.beeswarm(**settings),
+    "bar": lambda plot, **settings: plot.bar(**settings),
+    "bar of a row": lambda plot, **settings: plot.bar(2, **settings),
+    "scatter": lambda plot, **settings: plot.scatter("city=NY", **settings),
+    "coloured scatter": lambda plot, **settings: plot.scatter("age", color="x4", **settings),
+    "interactions": lambda plot, **settings: plot.interactions(1, **settings),
+}
+
+
+@pytest.fixture(autouse=True)
+def _quiet_and_closed():
+    import matplotlib.pyplot as plt
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        yield
+    plt.close("all")
+
+
+def explanation(**changes):
+    X = np.random.default_rng(0).normal(size=(30, 6))
+    return linear(X, names=NAMES, value_function="functional", unit="log-odds", **changes)
+
+
+def drawn(name, **settings):
+    source = bilinear(n=5, d=6, feature_names=NAMES) if name == "interactions" else explanation()
+    return PLOTS[name](source.plot, **settings)
+
+
+def texts(ax):
+    import matplotlib.text
+
+    ax.figure.canvas.draw()
+    return " | ".join(item.get_text() for item in ax.figure.findobj(matplotlib.text.Text))
+
+
+@pytest.mark.parametrize("name", PLOTS)
+def test_every_plot_draws_into_the_axes_it_gets_and_touches_nothing_else(name):
+    import matplotlib.pyplot as plt
+
+    figure, (mine, other) = plt.subplots(1, 2, figsize=(13, 5))
+    _, current = plt.subplots()
+    plt.sca(current)
+    generator, interactive = np.random.get_state()[1].copy(), plt.isinteractive()  # noqa: NPY002
+    assert drawn(name, ax=mine) is mine
+    assert mine.has_data()
+    assert not other.has_data()
+    assert plt.gca() is current
+    assert list(figure.get_size_inches()) == [13, 5]
+    figure.set_size_inches(4, 4)
+    assert list(figure.get_size_inches()) == [4, 4]
+    assert plt.isinteractive() == interactive
+    np.testing.assert_array_equal(np.random.get_state()[1], generator)  # noqa: NPY002
+
+
+@pytest.mark.parametrize("name", PLOTS)
+def test_without_axes_a_new_figure_is_made(name):
+    import matplotlib.pyplot as plt
+
+    before = plt.gcf()
+    ax = drawn(name)
+    assert ax.figure is not before
+    ax.figure.canvas.draw()
+
+
+@pytest.mark.parametrize("name", PLOTS)
+def test_figures_without_pyplot_work_and_stay_without_it(name):
+    import matplotlib.pyplot as plt
+    from matplotlib.backends.backend_agg import FigureCanvasAgg
+    from matplotlib.figure import Figure
+
+    figure = Figure(figsize=(8, 5))
+    FigureCanvasAgg(figure)
+    drawn(name, ax=figure.subplots())
+    assert plt.get_fignums() == []
+    figure.canvas.draw()
+
+
+@pytest.mark.parametrize("name", PLOTS)
+def test_nothing_is_shown(name, monkeypatch):
+    import matplotlib.pyplot as plt
+
+    monkeypatch.setattr(plt, "show", lambda *_, **__: pytest.fail("plt.show was called"))
+    drawn(name)
+
+
+@pytest.mark.parametrize("name", [name for name in PLOTS if name != "interactions"])
+def test_the_value_function_and_the_unit_are_written_down(name):
+    content = texts(drawn(name))
+    assert "value function: functional" in content
+    assert "log-odds" in content
+    assert "E[f(X)]" not in content
+
+
+@pytest.mark.parametrize("name", [name for name in PLOTS if "scatter" not in name])
+def test_names_with_dollars_and_equal_signs_are_whole(name):
+    content = texts(drawn(name))
+    assert "city=NY" in content
+    assert r"price in \$ (a\$b)" in content
+    assert "\ue000" not in content
+
+
+def test_waterfall_shows_the_numbers_of_its_row():
+    source = explanation()
+    content = texts(source.plot.waterfall(3, max_display=6))
+    for j in range(6):
+        value = source.values[3, j]
+        assert f"{value:+.2f}".replace("-", "\N{MINUS SIGN}").rstrip("0") in content
+    assert f"{source.prediction[3]:.3f}".rstrip("0") in content
+    assert r"v(\emptyset)" in content
+
+
+def test_a_waterfall_of_values_that_do_not_add_up_is_refused():
+    half = explanation(values=explanation().values / 2, index="banzhaf")
+    with pytest.raises(InputError, match=r"A waterfall needs values that add up to the prediction. Got index='banzhaf'"):
+        half.plot.waterfall(0)
+    half.plot.bar(0)
+
+
+def test_text_columns_are_drawn_with_their_words():
+    pandas = pytest.importorskip("pandas")
+    data = pandas.DataFrame(np.random.default_rng(0).normal(size=(30, 6)), columns=NAMES)
+    data["x5"] = ["gold $", "low=1", None] * 10
+    source = explanation(data=data)
+    assert r"gold \$" in texts(source.plot.waterfall(0))
+    assert "low=1" in texts(source.plot.scatter("x5"))
+    source.plot.beeswarm()
+
+
+def test_an_explanation_without_data_is_drawn_without_cells():
+    source = explanation(data=None)
+    source.plot.waterfall(0)
+    source.plot.beeswarm()
+    source.plot.bar()
+    with pytest.raises(InputError, match="A scatter plot needs the data"):
+        source.plot.scatter("age")
+
+
+def test_several_outputs_need_a_choice():
+    source = linear(np.random.default_rng(0).normal(size=(9, 3)), n_outputs=2)
+    with pytest.raises(InputError, match=r"A plot shows one output. This explanation has \['class 0', 'class 1'\]"):
+        source.plot.bar()
+    source.plot.bar(output="class 1")
+    source.plot.waterfall(0, output=0)
+
+
+def test_unknown_features_are_named():
+    with pytest.raises(UnknownNameError, match=r"Unknown feature 'aeg'. Did you mean 'age'"):
+        explanation().plot.scatter("aeg")
+    with pytest.raises(InputError, match="There is no feature 6"):
+        explanation().plot.scatter(6)
+
+
+def test_a_failed_certificate_is_in_the_title():
+    source = explanation(residual=np.full(30, 1e-3), prediction=explanation().prediction + 1e-3)
+    assert "residual 0.001 is ABOVE its tolerance" in texts(source.plot.bar())
+
+
+def test_missing_matplotlib_or_shap_is_named_with_its_fix(monkeypatch):
+    monkeypatch.setitem(__import__("sys").modules, "shap", None)
+    with pytest.raises(ImportError, match=r"pip install \"exactshap\[plots\]\""):
+        explanation().plot.bar()
+    monkeypatch.setitem(__import__("sys").modules, "matplotlib.pyplot", None)
+    with pytest.raises(ImportError, match=r"Plotting needs matplotlib.*pip install \"exactshap\[plots\]\""):
+        bilinear().plot.interactions(0)
+
+
+def test_prepared_interactions_hold_the_index_itself():
+    source = bilinear(n=3, d=4)
+    prepared = prepare_interactions(source, 1)
+    names = [source.feature_names.index(name) for name in prepared.names]
+    np.testing.assert_array_equal(prepared.matrix, source.interactions[1][np.ix_(names, names)])
+    strength = np.abs(source.interactions[1]).sum(axis=1)
+    assert list(strength[names]) == sorted(strength, reverse=True)
+    assert (prepared.n_left_out, prepared.unit) == (0, "response")
+
+
+def test_prepared_interactions_over_all_rows_are_mean_magnitudes_of_the_strongest():
+    source = bilinear(n=7, d=6)
+    prepared = prepare_interactions(source, max_display=3)
+    names = [source.feature_names.index(name) for name in prepared.names]
+    np.testing.assert_array_equal(prepared.matrix, np.abs(source.interactions).mean(axis=0)[np.ix_(names, names)])
+    assert prepared.n_left_out == 3
+    assert "3 players with smaller values are not shown" in texts(draw_interactions(prepared))
+    with pytest.raises(InputError, match="Interactions need order=2"):
+        prepare_interactions(explanation(), 0)

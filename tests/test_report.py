@@ -1,0 +1,356 @@
+import re
+import shutil
+import subprocess
+from html.parser import HTMLParser
+
+import numpy as np
+import pytest
+
+from exactshap.errors import InputError
+from exactshap.report import _figures as figures
+from exactshap.report import _svg as svg
+from exactshap.report import render, write_report
+from exactshap.report._content import choose_rows, content
+from explanation_factory import bilinear, linear
+
+pytest.importorskip("jinja2")
+
+EVIL = '<script>alert("x")</script>&\'"{{ 7*7 }}'
+VOID = {"meta", "br", "link", "img", "hr", "input"}
+
+
+class Page(HTMLParser):
+    """Reads a page: all text, all tags, and whether every tag is closed in order."""
+
+    def __init__(self, html):
+        super().__init__()
+        self.words, self.tags, self.attributes, self.open = [], [], [], []
+        self.feed(html)
+        self.close()
+        assert self.open == [], self.open
+        self.text = " ".join(" ".join(self.words).split())
+
+    def handle_starttag(self, tag, attrs):
+        self.tags.append(tag)
+        self.attributes += attrs
+        if tag not in VOID:
+            self.open.append(tag)
+
+    def handle_startendtag(self, tag, attrs):
+        self.tags.append(tag)
+        self.attributes += attrs
+
+    def handle_endtag(self, tag):
+        assert self.open.pop() == tag
+
+    def handle_data(self, data):
+        self.words.append(data)
+
+
+def rows(n=60, d=4, **changes):
+    X = np.random.default_rng(0).normal(size=(n, d))
+    return linear(X, **({"value_function": "interventional", "background_size": 7, "background_hash": "ab" * 32} | changes))
+
+
+# --- the page ---------------------------------------------------------------------------------------------------------
+
+
+def test_the_page_holds_the_key_facts():
+    page = Page(render(rows(), data_name="people.csv", command="exactshap explain m.skops people.csv"))
+    for fact in (
+        "Explanation of LinearModel",
+        "Exact Shapley values of 60 rows",
+        "Certificate passed",
+        "people.csv, 60 rows x 4 features",
+        "v(S) is the mean prediction over the background rows",
+        "7 rows, SHA-256 abababababab",
+        "closed form",
+        "exactshap explain m.skops people.csv",
+        "numpy " + np.__version__,
+        "lowest prediction",
+        "highest prediction",
+        "These numbers describe the model, not the world",
+    ):
+        assert fact in page.text
+    from exactshap.explanation import fingerprint
+
+    assert fingerprint(rows().data) in page.text
+
+
+def test_the_table_holds_the_numbers_of_all_rows():
+    source = rows(n=3000)
+    page = Page(render(source))
+    strength = np.abs(source.values).mean(axis=0)
+    places = svg.decimals([*source.values.min(axis=0), *source.values.max(axis=0)])
+    for j in range(4):
+        numbers = [svg.fixed(strength[j], places)]
+        numbers += [svg.fixed(column, places, sign=True) for column in (source.values[:, j].mean(), source.values[:, j].min())]
+        assert f"x{j} " + " ".join(numbers) in page.text
+    assert "1,000 rows drawn at random (seed 0) out of 3,000; numbers use all rows" in page.text
+
+
+def test_no_scripts_no_requests_and_a_policy_that_forbids_them():
+    html = render(rows(names=[EVIL, "b", "c", "d"], model_name=EVIL), title=EVIL, data_name=EVIL, command=EVIL)
+    page = Page(html)
+    assert not {"script", "link", "iframe", "object", "img", "embed", "form"} & set(page.tags)
+    assert not [name for name, _ in page.attributes if name.startswith("on") or name in ("src", "href", "action", "data")]
+    assert "default-src 'none'" in html
+    assert "url(" not in html
+    assert "@import" not in html
+    assert not re.findall(r"https?://(?!www\.w3\.org/2000/svg)", html)
+
+
+def test_text_of_the_user_is_escaped_wherever_it_is_shown():
+    pandas = pytest.importorskip("pandas")
+    X = np.random.default_rng(0).normal(size=(20, 3))
+    data = pandas.DataFrame({EVIL: X[:, 0], "city": [EVIL, "b"] * 10, "c": X[:, 2]}, index=[f"{EVIL}{i}" for i in range(20)])
+    source = linear(X, names=[EVIL, "city", "c"], data=data, model_name=EVIL, unit=EVIL, method=EVIL, value_function=EVIL)
+    page = Page(render(source, title=EVIL, data_name=EVIL, command=EVIL))
+    assert "script" not in page.tags
+    assert EVIL in page.text
+    outputs = Page(render(linear(X, n_outputs=2, output_names=[EVIL, "b"])))
+    assert "script" not in outputs.tags
+    assert f"Output “{EVIL}”" in outputs.text
+
+
+@pytest.mark.parametrize(
+    "source",
+    [
+        rows(n=1),
+        rows(n=2, d=1),
+        rows(d=40),
+        rows(data=None),
+        rows(n_outputs=3),
+        rows(n_outputs=9),
+        rows(std_error=np.full((60, 4), 0.2), n_evaluations=1234),
+        rows(covariances=np.tile(np.eye(4), (60, 1, 1))),
+        rows(values=rows().values / 2, index="banzhaf"),
+        rows(residual=np.full(60, 0.5), prediction=rows().prediction + 0.5),
+        linear(np.zeros((5, 3))),
+        linear(np.full((5, 3), 1e-300)),
+        linear(np.random.default_rng(0).normal(size=(5, 3)) * 1e12),
+        linear(
+            np.where(np.eye(6, 3) > 0, np.nan, 1.0), values=np.ones((6, 3)), prediction=np.full(6, 4.0), residual=np.zeros(6)
+        ),
+        bilinear(n=30, d=6),
+        bilinear(n=5, d=30),
+    ],
+)
+def test_awkward_explanations_give_whole_pages(source):
+    html = render(source)
+    page = Page(html)
+    assert not re.search(r'"[^"]*\b(nan|inf)\b[^"]*"', " ".join(re.findall(r"<(?:path|rect|line|text)[^>]*>", html)))
+    assert ("Certificate FAILED" in page.text) == (not source.certificate().passed)
+    assert ("Sampled" in page.text) == (not source.exact)
+    assert ("Which features act together" in page.text) == (source.order == 2)
+
+
+def test_outputs_that_are_not_drawn_are_named():
+    page = Page(render(rows(n_outputs=9)))
+    assert "Not drawn: outputs class 4, class 5, class 6, class 7, class 8" in page.text
+
+
+def test_large_explanations_stay_small_and_say_what_is_drawn():
+    X = np.random.default_rng(0).normal(size=(100_000, 20))
+    source = linear(X, names=[f"a rather long name of column number {j}" for j in range(20)], n_outputs=4)
+    html = render(source)
+    assert len(html.encode()) < 2_000_000
+    assert "rows drawn at random (seed 0) out of 100,000" in Page(html).text
+
+
+def test_the_same_explanation_gives_the_same_page():
+    def body(html):
+        return re.sub(r"written \d{4}-\d\d-\d\d \d\d:\d\d UTC", "", html)
+
+    assert body(render(rows(n=2500))) == body(render(rows(n=2500)))
+    assert body(render(rows(n=2500), seed=1)) != body(render(rows(n=2500)))
+
+
+def test_bad_requests_are_refused():
+    with pytest.raises(InputError, match="A report needs at least one row"):
+        render(linear(np.empty((0, 2))))
+    with pytest.raises(InputError, match="`max_display` must be >= 1"):
+        render(rows(), max_display=0)
+
+
+def test_missing_jinja_is_named_with_its_fix(monkeypatch):
+    monkeypatch.setitem(__import__("sys").modules, "jinja2", None)
+    with pytest.raises(ImportError, match=r"A report needs jinja2.*pip install \"exactshap\[report\]\""):
+        render(rows())
+
+
+def test_writing_is_all_or_nothing(tmp_path, monkeypatch):
+    path = tmp_path / "report.html"
+    assert rows().report(path) == path
+    before = path.read_bytes()
+
+    def interrupt(*_, **__):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("pathlib.Path.write_text", interrupt)
+    with pytest.raises(KeyboardInterrupt):
+        write_report(rows(n=3), path)
+    assert path.read_bytes() == before
+    assert [file.name for file in tmp_path.iterdir()] == ["report.html"]
+
+
+# --- what is prepared -------------------------------------------------------------------------------------------------
+
+
+def prepared(source, **settings):
+    defaults = {"output": None, "drawn": np.arange(source.n_rows), "max_display": 10, "n_dependences": 6, "n_rows": 5}
+    return content(source, **(defaults | settings))
+
+
+def test_chosen_rows_are_the_quantiles_of_the_predictions():
+    prediction = np.random.default_rng(3).permutation(np.arange(101.0))
+    chosen = choose_rows(prediction)
+    assert [prediction[i] for i, _ in chosen] == [0, 25, 50, 75, 100]
+    assert [place for _, place in chosen] == ["lowest", "lower quartile", "median", "upper quartile", "highest"]
+    assert len(choose_rows(np.ones(3))) == 3
+    assert choose_rows(np.arange(5.0), 0) == []
+
+
+def test_a_drawn_row_leads_from_the_baseline_to_the_prediction():
+    source = rows(d=15)
+    for row, (i, _) in zip(prepared(source).rows, choose_rows(source.prediction), strict=True):
+        ends = row.starts + row.values
+        assert row.starts[0] == source.baseline[i]
+        np.testing.assert_allclose(row.starts[1:], ends[:-1], rtol=1e-14)
+        np.testing.assert_allclose(ends[-1], source.prediction[i], rtol=1e-12)
+        assert len(row.labels) == 10
+        order = np.argsort(-np.abs(source.values[i]))
+        np.testing.assert_array_equal(row.values[:9], source.values[i][order[:9]])
+        assert row.labels[0] == f"x{order[0]} = {svg.number(source.data[i, order[0]])}"
+        assert row.labels[-1] == "6 other features"
+
+
+def test_rows_that_do_not_add_up_are_bars_around_zero():
+    row = prepared(rows(values=rows().values / 2, index="banzhaf")).rows[0]
+    assert not row.additive
+    np.testing.assert_array_equal(row.starts, 0.0)
+
+
+def test_errors_of_rows_are_standard_errors_or_deviations():
+    assert prepared(rows()).rows[0].errors is None
+    np.testing.assert_array_equal(prepared(rows(std_error=np.full((60, 4), 0.2))).rows[0].errors, 0.2)
+    np.testing.assert_array_equal(prepared(rows(covariances=np.tile(4 * np.eye(4), (60, 1, 1)))).rows[0].errors, 2.0)
+
+
+def test_features_are_ordered_by_strength_and_text_has_no_shade():
+    pandas = pytest.importorskip("pandas")
+    X = np.random.default_rng(0).normal(size=(20, 3))
+    data = pandas.DataFrame({"a": X[:, 0], "b": ["u", "v"] * 10, "c": X[:, 2]})
+    view = prepared(linear(X, names=list("abc"), data=data))
+    assert list(view.strength) == sorted(view.strength, reverse=True)
+    j = view.names.index("b")
+    assert np.isnan(view.numbers[:, j]).all()
+    assert [plot.categories for plot in view.dependences if plot.name == "b"] == [("u", "v")]
+
+
+def test_pairs_are_mean_magnitudes():
+    source = bilinear(n=20, d=5)
+    view = prepared(source)
+    order = [source.feature_names.index(name) for name in view.pair_names]
+    np.testing.assert_allclose(view.pairs, np.abs(source.interactions).mean(axis=0)[np.ix_(order, order)], rtol=1e-14)
+
+
+# --- what is drawn ----------------------------------------------------------------------------------------------------
+
+
+def test_scales_have_round_ticks_inside():
+    scale = svg.Scale.over(np.array([-0.013, 0.094]), 0, 100)
+    assert scale.ticks(5) == [0.0, 0.05]
+    for low, high in [(0, 1), (-3e-9, 2e-9), (1e6, 1e6 + 1), (-5, -4), (0, 1e12)]:
+        scale = svg.Scale.over(np.array([low, high], float), 0, 100)
+        ticks = scale.ticks(5)
+        assert 2 <= len(ticks) <= 7
+        assert all(scale.low <= tick <= scale.high for tick in ticks)
+        assert float(scale(scale.low)) == 0
+        assert float(scale(scale.high)) == pytest.approx(100)
+
+
+def test_a_scale_of_equal_numbers_has_length():
+    for value in (0.0, 5.0, -1e-300):
+        scale = svg.Scale.over(np.array([value, value]), 0, 100)
+        assert scale.low < scale.high
+
+
+def test_swarm_dots_of_one_place_do_not_overlap():
+    offsets = figures.swarm_offsets(np.zeros(5), 2.0, 100.0)
+    assert sorted(offsets) == [-8.0, -4.0, 0.0, 4.0, 8.0]
+    assert np.abs(figures.swarm_offsets(np.zeros(1000), 2.0, 15.0)).max() <= 15.0
+    assert figures.swarm_offsets(np.arange(50.0), 2.0, 15.0).tolist() == [0.0] * 50
+
+
+def test_every_dot_is_drawn_once():
+    source = rows(n=37)
+    html = figures.beeswarm(source.values, source.data, source.feature_names, label="value")
+    assert html.count("h0") == 37 * 4
+    assert figures.dependence(source.data[:, 0], source.values[:, 0], "a", None, label="value").count("h0") == 37
+
+
+# --- in a browser -----------------------------------------------------------------------------------------------------
+
+FLAGS = [
+    "--headless",
+    "--no-sandbox",
+    "--disable-gpu",
+    "--disable-quic",
+    "--no-first-run",
+    "--disable-background-networking",
+    "--disable-component-update",
+    "--disable-sync",
+    "--hide-scrollbars",
+]
+
+
+def chromium(tmp_path, page, *flags):
+    browser = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
+    if browser is None:
+        pytest.skip("no Chromium is installed: the report is not opened in a browser")
+    command = [browser, *FLAGS, f"--user-data-dir={tmp_path / 'profile'}", "--window-size=1240,2800", *flags, page.as_uri()]
+    return subprocess.run(command, capture_output=True, timeout=60, check=True).stdout.decode()
+
+
+@pytest.fixture(scope="module")
+def page(tmp_path_factory):
+    pandas = pytest.importorskip("pandas")
+    X = np.random.default_rng(0).normal(size=(200, 5))
+    names = [EVIL, "age", "bmi", "city", "x4"]
+    data = pandas.DataFrame({**dict(zip(names, X.T, strict=True)), "city": np.where(X[:, 3] > 0, "NY", "LA")})
+    source = linear(X, names=names, data=data, value_function="interventional", background_size=7)
+    return source.report(tmp_path_factory.mktemp("report") / "report.html", data_name="people.csv")
+
+
+@pytest.mark.browser
+def test_a_real_browser_finds_the_key_facts_and_runs_nothing(page, tmp_path):
+    dom = chromium(tmp_path, page, "--dump-dom")
+    parsed = Page(dom)
+    for fact in (
+        "Certificate passed",
+        "people.csv, 200 rows x 5 features",
+        "interventional",
+        "How to reproduce",
+        "median prediction",
+    ):
+        assert fact in parsed.text
+    assert EVIL in parsed.text
+    assert "script" not in parsed.tags
+    assert parsed.tags.count("svg") == 2 + 5 + 5
+
+
+@pytest.mark.browser
+@pytest.mark.parametrize("dark", [False, True])
+def test_a_real_browser_draws_a_picture(page, tmp_path, dark):
+    image = pytest.importorskip("matplotlib.image")
+    target = tmp_path / "report.png"
+    chromium(tmp_path, page, f"--screenshot={target}", f"--blink-settings=preferredColorScheme={0 if dark else 1}")
+    picture = (image.imread(target)[:, :, :3] * 255).astype(int)
+    assert picture.shape[:2] == (2800, 1240)
+    paper, plus = ((13, 17, 23), (255, 146, 72)) if dark else ((255, 255, 255), (200, 80, 10))
+    share = (np.abs(picture - paper).max(axis=2) <= 2).mean()
+    assert 0.4 < share < 0.97, f"{share:.0%} of the picture is paper"
+    accent = (88, 174, 245) if dark else (11, 107, 179)
+    for colour in (plus, accent):
+        assert (np.abs(picture - colour).max(axis=2) <= 40).sum() > 300, f"nothing is drawn in {colour}"
