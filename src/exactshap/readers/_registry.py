@@ -34,6 +34,7 @@ _REGISTRY: dict[str, str] = {
     "lightgbm.basic.Booster": "exactshap.readers.lightgbm_trees",
     "lightgbm.sklearn.LGBMModel": "exactshap.readers.lightgbm_trees",
     "catboost.core.CatBoost": "exactshap.readers.catboost_trees",
+    "exactshap.trees._model.TreeModel": "exactshap.readers.tree_model",
     "interpret.glassbox._ebm._ebm.EBMModel": "exactshap.readers.interpret_ebm",
     "pygam.pygam.GAM": "exactshap.readers.pygam_gam",
     "sklearn.linear_model.*": "exactshap.readers.sklearn_linear",

@@ -3,6 +3,7 @@
 from exactshap.trees._build import RawTree, build
 from exactshap.trees._convert import convert, flatten
 from exactshap.trees._flat import FlatTrees
+from exactshap.trees._load import load, loads
 from exactshap.trees._model import TreeModel, take_trees
 from exactshap.trees._paths import Paths, cover_shares, inside, parents, paths
 from exactshap.trees._routing import apply, decisions, margin, prepared
@@ -19,6 +20,8 @@ __all__ = [
     "decisions",
     "flatten",
     "inside",
+    "load",
+    "loads",
     "margin",
     "parents",
     "paths",

@@ -29,7 +29,16 @@ def guarded(what: str) -> Callable[[Callable[..., T]], Callable[..., T]]:
                 return parse(*args, **settings)
             except ExactshapError:
                 raise
-            except (ValueError, TypeError, KeyError, IndexError, OverflowError, RecursionError, AttributeError, ArithmeticError) as error:
+            except (
+                ValueError,
+                TypeError,
+                KeyError,
+                IndexError,
+                OverflowError,
+                RecursionError,
+                AttributeError,
+                ArithmeticError,
+            ) as error:
                 raise ModelFormatError(message(f"Malformed {what}", f"{type(error).__name__}: {error}")) from error
 
         return wrapped
@@ -90,10 +99,17 @@ def numbers(values: Any, what: str, dtype: type, length: int | None = None) -> n
         raise ModelFormatError(message(f"{what} must be a flat list of numbers")) from None
     whole = np.issubdtype(dtype, np.integer)
     if array.ndim != 1 or array.dtype.kind not in ("iub" if whole else "iubf"):
-        raise ModelFormatError(message(f"{what} must be a flat list of {'whole ' if whole else ''}numbers", f"Got {array.dtype} {array.shape}"))
+        raise ModelFormatError(
+            message(f"{what} must be a flat list of {'whole ' if whole else ''}numbers", f"Got {array.dtype} {array.shape}")
+        )
     if length is not None and len(array) != length:
         raise ModelFormatError(message(f"{what} must hold {length} numbers", f"Got {len(array)}"))
-    if whole and array.size and array.dtype.kind != "b" and not np.iinfo(dtype).min <= int(array.min()) <= int(array.max()) <= np.iinfo(dtype).max:
+    if (
+        whole
+        and array.size
+        and array.dtype.kind != "b"
+        and not np.iinfo(dtype).min <= int(array.min()) <= int(array.max()) <= np.iinfo(dtype).max
+    ):
         raise ModelFormatError(message(f"{what} holds numbers beyond {np.dtype(dtype).name}"))
     with np.errstate(over="ignore"):
         return array.astype(dtype)

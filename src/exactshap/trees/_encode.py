@@ -83,7 +83,7 @@ def _same(X: np.ndarray, missing: float, library: str) -> np.ndarray:
 
 
 def _is_categorical(table: Any, j: int) -> bool:
-    return bool(table.is_frame) and "Categorical" in str(table._series(j).dtype)
+    return bool(table.is_frame) and str(table._series(j).dtype).startswith(("Categorical", "Enum"))
 
 
 def _own_categories(table: Any, j: int) -> tuple[Any, ...]:

@@ -115,7 +115,9 @@ def sum_leaf_values(X, tree_start, nodes, value, out):
 
 
 @njit(nogil=True, cache=True, error_model="numpy")
-def fill_paths(leaves, edge_start, parent, is_left, player_of_node, share, counts, edge_node, edge_left, edge_slot, player, ratio):
+def fill_paths(
+    leaves, edge_start, parent, is_left, player_of_node, share, counts, edge_node, edge_left, edge_slot, player, ratio
+):
     r"""Walk from each leaf to its root; write its edges from the root down, and its distinct players with their ratios.
 
     .. math:: b_{lj} = \prod_{q \to c \text{ on the path},\, j_q = j} \mathrm{cover}(c) / \mathrm{cover}(q)

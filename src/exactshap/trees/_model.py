@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from exactshap.errors import UnknownNameError, did_you_mean, message
+from exactshap.errors import InputError, UnknownNameError, did_you_mean, message
 from exactshap.trees._encode import encode
 from exactshap.trees._flat import FlatTrees
 from exactshap.trees._routing import margin
@@ -86,13 +86,16 @@ class TreeModel:
         values = margin(self.trees, encode(self, table))
         return values[:, 0] if self.single_output else values
 
+    def output_number(self, output: Any = "auto") -> int | None:
+        """Return the number of the one output meant by "auto", "all", an int or a name; None for all of them."""
+        if output == "all" or (output == "auto" and self.default_output is None):
+            return None
+        return self.default_output if output == "auto" else self._number(output)
+
     def pick(self, output: Any = "auto") -> TreeModel:
         """Return the model with one output ("auto" where there is a default, an int or a name), or with all of them."""
-        if output == "all" or (output == "auto" and self.default_output is None):
-            return self
-        o = self.default_output if output == "auto" else self._number(output)
-        assert o is not None
-        if self.single_output:
+        o = self.output_number(output)
+        if o is None or self.single_output:
             return self
         trees = replace(self.trees, value=np.ascontiguousarray(self.trees.value[:, [o]]), constant=self.trees.constant[[o]])
         keep = np.flatnonzero((self.tree_output == o) | (self.tree_output < 0))
@@ -107,8 +110,10 @@ class TreeModel:
         )
 
     def _number(self, output: Any) -> int:
-        if isinstance(output, (int, np.integer)) and 0 <= output < len(self.output_names):
-            return int(output)
+        if isinstance(output, (int, np.integer)) and not isinstance(output, bool):
+            if 0 <= output < len(self.output_names):
+                return int(output)
+            raise InputError(message(f"{self.name} has {len(self.output_names)} outputs", f"Got output={output}"))
         if output in self.output_names:
             return self.output_names.index(output)
         raise UnknownNameError(

@@ -35,7 +35,9 @@ def convert(model: Any) -> TreeModel:
 
 
 @guarded("CatBoost model")
-def from_document(document: Any, *, name: str = "CatBoost model", n_stages: int | None = None, classes: Any = None) -> TreeModel:
+def from_document(
+    document: Any, *, name: str = "CatBoost model", n_stages: int | None = None, classes: Any = None
+) -> TreeModel:
     """Return the model that a parsed JSON export describes; ``n_stages`` keeps the first trees only."""
     columns, missing_left, names = _columns(field(document, "features_info"))
     scale_and_bias = field(document, "scale_and_bias", list)
@@ -50,7 +52,9 @@ def from_document(document: Any, *, name: str = "CatBoost model", n_stages: int 
         raise ModelFormatError(message(f"bias holds {len(bias)} numbers", f"The model has {n_outputs} outputs"))
     read = _oblivious if oblivious else _nested
     raw = [read(block, f"tree {k}", columns, missing_left, scale, n_outputs) for k, block in enumerate(blocks)]
-    trees = build(raw, n_features=len(names), constant=np.broadcast_to(bias, (n_outputs,)), less_equal=True, single_precision=True)
+    trees = build(
+        raw, n_features=len(names), constant=np.broadcast_to(bias, (n_outputs,)), less_equal=True, single_precision=True
+    )
     objective = _objective(document)
     classes = _class_names(document) if classes is None else classes
     return TreeModel(
@@ -79,9 +83,13 @@ def _columns(info: dict) -> tuple[np.ndarray, np.ndarray, tuple[str, ...]]:
                 )
             )
     features = [entry for entry in info.get("float_features") or [] if isinstance(entry, dict)]
-    flat = np.array([integer(entry.get("flat_feature_index"), "flat_feature_index", 0, MAX_COLUMNS) for entry in features], np.int64)
+    flat = np.array(
+        [integer(entry.get("flat_feature_index"), "flat_feature_index", 0, MAX_COLUMNS) for entry in features], np.int64
+    )
     if len(set(flat.tolist())) < len(flat) or flat.max(initial=-1) >= len(flat):
-        raise ModelFormatError(message("float_features must number the columns from 0 without gaps", f"Got {flat[:9].tolist()}"))
+        raise ModelFormatError(
+            message("float_features must number the columns from 0 without gaps", f"Got {flat[:9].tolist()}")
+        )
     treatment = [entry.get("nan_value_treatment", "AsIs") for entry in features]
     if not set(treatment) <= {"AsIs", "AsFalse", "AsTrue"}:
         raise ModelFormatError(message("Unknown nan_value_treatment", f"Got {sorted(map(str, set(treatment)))}"))
@@ -112,7 +120,9 @@ def _split(entry: Any, where: str, n_features: int) -> tuple[int, float]:
         raise UnsupportedStructureError(message(f"{where}: CatBoost splits of kind {kind[:30]!r} are not supported",
                                                 "They use hashes or target statistics", "Encode the columns before fitting"))  # fmt: skip
     border = field(entry, "border", (int, float))
-    return integer(entry.get("float_feature_index"), f"{where}: float_feature_index", 0, n_features - 1), float(np.float32(border))
+    return integer(entry.get("float_feature_index"), f"{where}: float_feature_index", 0, n_features - 1), float(
+        np.float32(border)
+    )
 
 
 def _oblivious(block: dict, where: str, columns: np.ndarray, missing_left: np.ndarray, scale: float, n_outputs: int) -> RawTree:
@@ -125,7 +135,9 @@ def _oblivious(block: dict, where: str, columns: np.ndarray, missing_left: np.nd
     depth = len(splits)
     values = numbers(field(block, "leaf_values", list), f"{where}: leaf_values", np.float64)
     if depth > 30 or len(values) != n_outputs << depth:
-        raise ModelFormatError(message(f"{where}: {depth} splits need {n_outputs} x 2^{depth} leaf values", f"Got {len(values)}"))
+        raise ModelFormatError(
+            message(f"{where}: {depth} splits need {n_outputs} x 2^{depth} leaf values", f"Got {len(values)}")
+        )
     weights = block.get("leaf_weights") or np.zeros(1 << depth)
     weights = numbers(weights, f"{where}: leaf_weights", np.float64, 1 << depth)
     builder = _Nodes(n_outputs)
@@ -202,16 +214,21 @@ class _Nodes:
 
 def _objective(document: dict) -> str:
     try:
-        return str(read_json(document["model_info"]["params"].encode(), "params")["loss_function"]["type"])
-    except (KeyError, TypeError, AttributeError, ModelFormatError):
+        return str(_parsed(document["model_info"]["params"])["loss_function"]["type"])
+    except (KeyError, TypeError):
         return ""
 
 
 def _class_names(document: dict) -> Any:
     try:
-        return read_json(document["model_info"]["class_params"].encode(), "class_params")["class_names"]
-    except (KeyError, TypeError, AttributeError, ModelFormatError):
+        return _parsed(document["model_info"]["class_params"])["class_names"]
+    except (KeyError, TypeError):
         return None
+
+
+def _parsed(value: Any) -> Any:
+    """Return an entry that some versions write as an object and others as JSON text."""
+    return read_json(value.encode(), "model_info") if isinstance(value, str) else value
 
 
 def _output_names(n_outputs: int, classes: Any) -> tuple[str, ...]:

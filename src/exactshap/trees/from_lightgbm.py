@@ -36,7 +36,9 @@ def from_text(text: str, *, name: str = "LightGBM model", n_stages: int | None =
     """Return the model that a LightGBM text describes; ``n_stages`` keeps the first boosting rounds only."""
     body, ended, tail = text.partition("\nend of trees")
     if not body.startswith("tree\n") or not ended:
-        raise ModelFormatError(message("Not a complete LightGBM text model", "It must start with 'tree' and have 'end of trees'"))
+        raise ModelFormatError(
+            message("Not a complete LightGBM text model", "It must start with 'tree' and have 'end of trees'")
+        )
     head, *blocks = body.split("\nTree=")
     header = _entries(head, "header")
     if header.get("version") not in KNOWN_VERSIONS:
@@ -90,8 +92,11 @@ def _raw_tree(block: str, k: int, share: float, output: int) -> RawTree:
     entries = _entries(block, where)
     if entries.get("is_linear", "0") != "0":
         raise UnsupportedStructureError(
-            message("LightGBM's linear_tree models are not supported", f"{where} has linear functions in its leaves",
-                    "They are not sums of products of one-column factors; refit with linear_tree=False, or sample with Explainer(model.predict, background)")  # fmt: skip
+            message(
+                "LightGBM's linear_tree models are not supported",
+                f"{where} has linear functions in its leaves",
+                "They are not sums of products of one-column factors; refit with linear_tree=False, or sample with Explainer(model.predict, background)",
+            )  # fmt: skip
         )
     n_leaves = integer(entries.get("num_leaves"), f"{where}: num_leaves", 1, 2**31)
     value = share * _numbers(entries, "leaf_value", where, float, n_leaves)
@@ -178,4 +183,8 @@ def _unit(objective: list[str]) -> str:
 def _output_names(n_outputs: int, classes: Any) -> tuple[str, ...]:
     if n_outputs == 1:
         return (str(classes[-1]),) if classes is not None and len(classes) == 2 else ("output",)
-    return tuple(map(str, classes)) if classes is not None and len(classes) == n_outputs else tuple(f"class {o}" for o in range(n_outputs))
+    return (
+        tuple(map(str, classes))
+        if classes is not None and len(classes) == n_outputs
+        else tuple(f"class {o}" for o in range(n_outputs))
+    )

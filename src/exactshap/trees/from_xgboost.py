@@ -87,13 +87,18 @@ def _booster(learner: dict) -> tuple[dict, np.ndarray | None]:
     kind = field(booster, "name", str)
     if kind == "gblinear":
         raise UnsupportedStructureError(
-            message("XGBoost's gblinear booster has no trees", "It is a linear model",
-                    "Explain an equivalent linear model: intercept and weights are in booster.get_dump()")  # fmt: skip
+            message(
+                "XGBoost's gblinear booster has no trees",
+                "It is a linear model",
+                "Explain an equivalent linear model: intercept and weights are in booster.get_dump()",
+            )  # fmt: skip
         )
     if kind == "dart":
         model = field(booster, "gbtree.model")
         n_trees = len(field(model, "trees", list))
-        return model, numbers(field(booster, "weight_drop", (list, np.ndarray)), "weight_drop", np.float32, n_trees).astype(float)
+        return model, numbers(field(booster, "weight_drop", (list, np.ndarray)), "weight_drop", np.float32, n_trees).astype(
+            float
+        )
     if kind != "gbtree":
         raise ModelFormatError(message("Unknown XGBoost booster", f"Got {kind[:40]!r}", "Known: gbtree, dart"))
     return field(booster, "model"), None
@@ -104,7 +109,9 @@ def _stages(booster: dict, n_trees: int, n_outputs: int) -> np.ndarray:
     if "iteration_indptr" in booster:
         bounds = numbers(booster["iteration_indptr"], "iteration_indptr", np.int64)
         if len(bounds) and (bounds[0] != 0 or bounds[-1] != n_trees or (np.diff(bounds) < 0).any()):
-            raise ModelFormatError(message(f"iteration_indptr must ascend from 0 to {n_trees}", f"Got {bounds[:5].tolist()}..."))
+            raise ModelFormatError(
+                message(f"iteration_indptr must ascend from 0 to {n_trees}", f"Got {bounds[:5].tolist()}...")
+            )
         return np.repeat(np.arange(max(len(bounds) - 1, 0)), np.diff(bounds)) if len(bounds) else np.zeros(n_trees, np.int64)
     parallel = integer(booster.get("gbtree_model_param", {}).get("num_parallel_tree", 1), "num_parallel_tree", 0, 2**31)
     return np.arange(n_trees) // (max(parallel, 1) * n_outputs)
@@ -172,7 +179,9 @@ def _leaf_values(
     weights = numbers(block["leaf_weights"], f"{where}: leaf_weights", np.float32)
     place = right[is_leaf]
     if len(weights) % size or (place.size and not 0 <= place.min() <= place.max() < len(weights) // size):
-        raise ModelFormatError(message(f"{where}: leaf_weights hold {len(weights)} numbers for leaves up to {place.max(initial=-1)}"))
+        raise ModelFormatError(
+            message(f"{where}: leaf_weights hold {len(weights)} numbers for leaves up to {place.max(initial=-1)}")
+        )
     value[is_leaf] = weights.reshape(-1, size)[place]
     return value, True
 
@@ -201,8 +210,11 @@ def _base_margin(parameters: dict, objective: str, n_outputs: int, version: tupl
     base = np.array([float(part) for part in parts], np.float32).astype(float)
     if objective == "binary:logitraw" and version < (3, 1):
         raise UnsupportedStructureError(
-            message("The meaning of base_score under binary:logitraw differs between XGBoost's versions",
-                    f"Got a model of version {'.'.join(map(str, version))}", "Refit with binary:logistic, or save it again with XGBoost 3.1 or later")  # fmt: skip
+            message(
+                "The meaning of base_score under binary:logitraw differs between XGBoost's versions",
+                f"Got a model of version {'.'.join(map(str, version))}",
+                "Refit with binary:logistic, or save it again with XGBoost 3.1 or later",
+            )  # fmt: skip
         )
     with np.errstate(divide="ignore", invalid="ignore"):
         if objective in _LOGIT:

@@ -1,0 +1,174 @@
+"""Ensembles of trees as games: what the readers of all libraries share.
+
+A reader file makes a :class:`~exactshap.trees.TreeModel` and a function for the library's own margin; :class:`TreeReader`
+does the rest: ``prepare_trees`` of ``exactshap.solvers._trees`` once at construction (the background's tables are its state),
+``solve_trees`` for each block of rows. ``game`` is the slow, obvious twin: one term for each leaf.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from exactshap.errors import BudgetError, ExactnessError, UnsupportedStructureError, message
+from exactshap.frames import Table, check_columns
+from exactshap.games import ProductGame
+from exactshap.readers._base import Reader, Request, choose_value_function, names_of, players_of
+from exactshap.semivalues import Semivalue
+from exactshap.solvers import Solution, player_sets
+from exactshap.solvers._trees import prepare_trees, solve_trees
+from exactshap.trees import FlatTrees, TreeModel, inside, margin, paths
+from exactshap.trees._encode import encode
+
+__all__ = ["TreeReader"]
+
+MAX_GAME_BYTES = 2.0**32
+
+
+class TreeReader(Reader):
+    """A tree ensemble bound to a value function.
+
+    .. math:: v(S) = c + \\sum_l v_l \\prod_{j \\in S} a_{lj}(x) \\prod_{j \\notin S} b_{lj}
+
+    Parameters
+    ----------
+    model : object
+        The fitted model itself.
+    request : Request
+    ensemble : TreeModel
+        What its library's converter made of it.
+    own_margin : callable
+        The library's own margin prediction, ``own_margin(table) -> (n_rows,) or (n_rows, n_outputs)``.
+    """
+
+    value_functions = ("path_dependent", "interventional", "baseline")
+
+    def __init__(self, model: Any, request: Request, ensemble: TreeModel, own_margin: Callable[[Table], Any]) -> None:
+        request.refuse_options(owner=ensemble.name)
+        self.model, self.model_name = model, ensemble.name
+        self._column = ensemble.output_number(request.output)
+        self.ensemble = ensemble = ensemble.pick(request.output)
+        self._own_margin = own_margin
+        self.fitted_names = _checkable_names(ensemble)
+        self.feature_names = names_of(request, ensemble.feature_names, ensemble.n_features, ensemble.name)
+        self.output_names, self.single_output, self.unit = ensemble.output_names, ensemble.single_output, ensemble.unit
+        self.value_function = choose_value_function(request, self.value_functions, "path_dependent", owner=ensemble.name)
+        self.players, self.player_names = players_of(request, self.feature_names)
+        rows = None
+        if self.value_function == "path_dependent":
+            _require_covers(ensemble)
+        else:
+            assert request.background is not None
+            self.background = check_columns(
+                request.background, self.fitted_names, self.n_features, owner=self.model_name, what="background"
+            )
+            self.weights = request.weights
+            rows = encode(ensemble, self.background)
+            self._check_background(self.background, rows)
+        self._prepared = prepare_trees(ensemble.trees, self.players, rows, self.weights)
+
+    def predict(self, X: Table) -> np.ndarray:
+        values = np.asarray(self._own_margin(X), float)
+        return values[:, self._column] if self._column is not None and values.ndim == 2 else values
+
+    def solve(self, X: Table, semivalue: Semivalue, order: int) -> Solution:
+        return solve_trees(self._prepared, encode(self.ensemble, X), semivalue, order)
+
+    def game(self, X: Table) -> ProductGame:
+        """Return one term for each leaf: a tells whether the row satisfies the splits on j on the path, b is the cover ratio
+        (path-dependent) or the same for the background rows (interventional, baseline)."""
+        trees = self.ensemble.trees
+        where = paths(trees, self._player_of_column())
+        n_background = 1 if self.background is None else self.background.n_rows
+        _check_size(where.n_leaves, self.n_players, X.n_rows + n_background)
+        if self.background is None:
+            b = np.ones((1, where.n_leaves, self.n_players))
+            leaf = np.repeat(np.arange(where.n_leaves), np.diff(where.start))
+            b[0, leaf, where.player] = where.ratio
+        else:
+            b = _padded(inside(trees, where, encode(self.ensemble, self.background)), self.n_players)
+        a = _padded(inside(trees, where, encode(self.ensemble, X)), self.n_players)
+        value = trees.value[where.leaf]
+        return ProductGame(value[:, 0] if self.single_output else value, a, b, self.weights, trees.constant)
+
+    def _player_of_column(self) -> np.ndarray:
+        owner = np.zeros(self.n_features, np.int32)
+        for j, columns in enumerate(self.players):
+            owner[list(columns)] = j
+        return owner
+
+    def _check_background(self, background: Table, rows: np.ndarray) -> None:
+        """Hold our routing of the background against the library's own predictions: v(empty) is made of it."""
+        own = self.predict(background).reshape(len(rows), -1)
+        ours = margin(self.ensemble.trees, rows)
+        allowed = 64.0 * self.epsilon() * (np.sqrt(self.n_terms()) + 1.0) * _magnitude(self.ensemble.trees)
+        worst = np.abs(own - ours).max(axis=1)
+        if (i := int(np.argmax(worst))) >= 0 and not worst[i] <= allowed:
+            raise ExactnessError(
+                message(
+                    f"The trees of {self.model_name} were not read as the library reads them",
+                    f"Background row {i}: {ours[i].tolist()} against its own {own[i].tolist()}",
+                    "Please report this with exactshap.show_versions()",
+                )
+            )
+
+    def row_bytes(self, order: int) -> float:
+        n_sets = len(player_sets(self.n_players, order)) if order > 1 else self.n_players
+        return 8.0 * 4 * (n_sets + 2) * self.n_outputs + 64.0 * self.n_features
+
+    def row_operations(self, order: int) -> float:
+        return float((self.ensemble.trees.feature < 0).sum()) * self.n_outputs * 2.0**order
+
+    def n_terms(self) -> float:
+        return float(max(self.ensemble.trees.n_trees, 1))
+
+    def epsilon(self) -> float:
+        return self.ensemble.epsilon
+
+
+def _checkable_names(ensemble: TreeModel) -> tuple[str, ...] | None:
+    """Return the names that a frame must have. LightGBM turns white space into underscores: there ``encode`` compares."""
+    names = ensemble.feature_names
+    if names is not None and ensemble.library == "lightgbm" and any("_" in name for name in names):
+        return None
+    return names
+
+
+def _require_covers(ensemble: TreeModel) -> None:
+    trees = ensemble.trees
+    roots = trees.tree_start[:-1]
+    bad = np.flatnonzero((trees.feature[roots] >= 0) & ~(trees.cover[roots] > 0))
+    if bad.size:
+        raise UnsupportedStructureError(
+            message(
+                f"{ensemble.name} keeps no training weights in its nodes (first in tree {bad[0]})",
+                "The path-dependent value function is made of them",
+                "Pass background=X_reference for the interventional one",
+            )
+        )
+
+
+def _magnitude(trees: FlatTrees) -> float:
+    """Return the largest sum of magnitudes that a prediction can add up."""
+    largest = np.maximum.reduceat(np.abs(trees.value).max(axis=1), trees.tree_start[:-1]) if trees.n_trees else np.zeros(1)
+    return float(largest.sum() + np.abs(trees.constant).max(initial=0.0))
+
+
+def _padded(a: np.ndarray, n_players: int) -> np.ndarray:
+    """Add factors 1 for players after the last one that has a column."""
+    missing = n_players - a.shape[2]
+    return a if missing <= 0 else np.concatenate([a, np.ones((*a.shape[:2], missing))], axis=2)
+
+
+def _check_size(n_leaves: int, n_players: int, n_rows: int) -> None:
+    needed = 8.0 * n_leaves * n_players * n_rows
+    if needed > MAX_GAME_BYTES:
+        raise BudgetError(
+            message(
+                "The explicit game of this ensemble does not fit",
+                f"{n_leaves} leaves x {n_players} players x {n_rows} rows would need {needed / 2**30:.3g} GiB",
+                "Use fewer rows; Explainer(...)(X) does not need it",
+            )
+        )
