@@ -107,15 +107,15 @@ def choose_method(method: str, n_rows: int, block_size: int, estimator: str) -> 
         raise UnknownNameError(message(f"Unknown `method` {method!r}", do=did_you_mean(str(method), METHODS)))
     if method == "exact" or (method == "auto" and n_rows <= MAX_EXACT_ROWS):
         return "exact", 1
+    if estimator == "biased":
+        raise InputError(message("Blocks of rows need estimator='unbiased'", f"Got 'biased' with {n_rows} rows: the bias of "
+                                 "each block would stay in the mean", "Pass estimator='unbiased', or method='exact'"))  # fmt: skip
     if block_size < 8:
         raise InputError(message("The 'block_size' parameter must be an int >= 8", f"Got {block_size!r}"))
     n_blocks = int(n_rows // block_size)
     if n_blocks < 2:
         raise InputError(message("method='blocks' needs at least two blocks", f"Got {n_rows} rows and block_size={block_size}",
                                  "Pass a smaller block_size, or method='exact'"))  # fmt: skip
-    if estimator == "biased":
-        raise InputError(message("Blocks of rows need estimator='unbiased'", f"Got 'biased' with {n_rows} rows: the bias of "
-                                 "each block would stay in the mean", "Pass estimator='unbiased', or method='exact'"))  # fmt: skip
     return "blocks", n_blocks
 
 

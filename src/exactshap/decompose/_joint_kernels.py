@@ -1,3 +1,4 @@
+# mypy: disable-error-code="no-untyped-def"
 """Compiled blocks of the joint HSIC game, whose players are the variables of both sides."""
 
 from __future__ import annotations

@@ -1,0 +1,206 @@
+import numpy as np
+import pytest
+
+from exactshap import decompose_hsic
+from exactshap.errors import ExactnessError, InputError, UnsupportedStructureError
+from pairwise_oracle import hsic, joint_values, matrices, values
+from tolerances import exact
+
+
+def variables(n=41, d=4, seed=0):
+    rng = np.random.default_rng(seed)
+    X = rng.normal(size=(n, d))
+    return X, X[:, 0] + X[:, 1] * X[:, -1] + 0.1 * rng.normal(size=n)
+
+
+def close(actual, expected, n, d):
+    """Weights of all pairs add up to at most 4 n^2 / (n - 1)^2 < 5, or n^2 / (n (n - 3)) times that."""
+    assert np.shape(actual) == np.shape(expected)
+    assert np.max(np.abs(np.subtract(actual, expected)), initial=0.0) <= exact(8.0, n * n, d)
+
+
+def full(K, n):
+    return K * np.ones((n, n))
+
+
+@pytest.mark.parametrize("estimator", ["biased", "unbiased"])
+@pytest.mark.parametrize("index", ["shapley", "banzhaf", "leave-one-out"])
+@pytest.mark.parametrize("kernel", ["rbf", "laplacian", "cauchy"])
+def test_shares_are_those_of_all_coalitions(kernel, index, estimator):
+    X, y = variables()
+    shares = decompose_hsic(X, y, kernel_x=kernel, bandwidth_x=1.2, bandwidth_y=0.8, index=index, estimator=estimator)
+    players = matrices(X, [kernel] * 4, [1.2] * 4)
+    L = matrices(y[:, None], ["rbf"], [0.8])[0]
+    close(shares.values, values(lambda K: hsic(full(K, 41), L, estimator), players, index), 41, 4)
+    close(shares.total, hsic(players.prod(axis=0), L, estimator), 41, 4)
+
+
+@pytest.mark.parametrize("n", [5, 64, 130, 300])
+def test_blocks_and_padding_do_not_change_anything(n):
+    X, y = variables(n, 3)
+    shares = decompose_hsic(X, y, bandwidth_x=1.0, bandwidth_y=1.0)
+    players, L = matrices(X, ["rbf"] * 3, np.ones(3)), matrices(y[:, None], ["rbf"], [1.0])[0]
+    close(shares.values, values(lambda K: hsic(full(K, n), L), players), n, 3)
+
+
+def test_several_targets_and_classes():
+    X, y = variables()
+    Y = np.column_stack([y, np.arange(41) % 3])
+    shares = decompose_hsic(X, Y, kernel_y=["rbf", "categorical"], bandwidth_x=1.0, bandwidth_y=0.5)
+    L = matrices(Y, ["rbf", "categorical"], [0.5, 1.0]).prod(axis=0)
+    close(shares.values, values(lambda K: hsic(full(K, 41), L), matrices(X, ["rbf"] * 4, np.ones(4))), 41, 6)
+
+
+def test_swapping_the_arguments_gives_the_second_game_of_the_paper():
+    X = variables()[0]
+    one, other = decompose_hsic(X, X[:, :2] ** 2), decompose_hsic(X[:, :2] ** 2, X)
+    assert len(other.values) == 2
+    assert abs(one.total - other.total) <= one.tolerance
+
+
+@pytest.mark.parametrize("estimator", ["biased", "unbiased"])
+@pytest.mark.parametrize("index", ["shapley", "banzhaf"])
+def test_the_joint_game_is_that_of_all_coalitions(index, estimator):
+    X, y = variables(23, 3)
+    Y = np.column_stack([y, X[:, 2] ** 2])
+    shares = decompose_hsic(X, Y, joint=True, index=index, estimator=estimator, bandwidth_x=1.0, bandwidth_y=0.7)
+    first, second = matrices(X, ["rbf"] * 3, np.ones(3)), matrices(Y, ["rbf"] * 2, [0.7, 0.7])
+    expected = joint_values(lambda K, L: hsic(full(K, 23), full(L, 23), estimator), first, second, index)
+    close(shares.values, expected, 23, 5)
+    assert shares.feature_names == ("x0", "x1", "x2", "y0", "y1")
+    assert shares.std_error is None
+
+
+def test_joint_blocks_and_permutations():
+    X, y = variables(150, 3)
+    shares = decompose_hsic(X, y, joint=True, bandwidth_x=1.0, bandwidth_y=0.7, n_permutations=3, random_state=1)
+    orders = np.random.default_rng(1).permuted(np.tile(np.arange(150), (3, 1)), axis=1)
+    for b, order in enumerate(orders):
+        other = decompose_hsic(X, y[order], joint=True, bandwidth_x=1.0, bandwidth_y=0.7)
+        close(shares.null_values[b], other.values, 150, 4)
+
+
+def test_joint_names_never_clash():
+    pandas = pytest.importorskip("pandas")
+    frame = pandas.DataFrame(variables()[0], columns=list("abcd"))
+    shares = decompose_hsic(frame, frame[["a"]], joint=True)
+    assert shares.feature_names == ("X: a", "b", "c", "d", "Y: a")
+
+
+@pytest.mark.parametrize("estimator", ["biased", "unbiased"])
+def test_interactions_are_those_of_all_coalitions(estimator):
+    X, y = variables()
+    shares = decompose_hsic(X, y, order=2, index="k-sii", bandwidth_x=1.0, bandwidth_y=1.0, estimator=estimator)
+    L = matrices(y[:, None], ["rbf"], [1.0])[0]
+    expected = values(lambda K: hsic(full(K, 41), L, estimator), matrices(X, ["rbf"] * 4, np.ones(4)), "k-sii", 2)
+    close(shares.set_values, expected, 41, 16)
+
+
+@pytest.mark.parametrize("estimator", ["biased", "unbiased"])
+def test_every_permutation_is_a_decomposition_of_reordered_rows(estimator):
+    X, y = variables(70)
+    settings = {"bandwidth_x": 1.0, "bandwidth_y": 1.0, "estimator": estimator}
+    shares = decompose_hsic(X, y, n_permutations=40, random_state=3, **settings)
+    orders = np.random.default_rng(3).permuted(np.tile(np.arange(70), (40, 1)), axis=1)
+    for b in (0, 1, 33, 39):
+        other = decompose_hsic(X, y[orders[b]], **settings)
+        close(shares.null_values[b], other.values, 70, 5)
+        close(shares.null_totals[b], other.total, 70, 5)
+
+
+@pytest.mark.parametrize("estimator", ["biased", "unbiased"])
+def test_standard_errors_are_the_jackknife(estimator):
+    X, y = variables(12, 3)
+    settings = {"bandwidth_x": 1.0, "bandwidth_y": 1.0, "estimator": estimator}
+    shares = decompose_hsic(X, y, **settings)
+    left = [decompose_hsic(np.delete(X, i, 0), np.delete(y, i), **settings) for i in range(12)]
+    left = np.array([[*one.values, one.total] for one in left])
+    expected = np.sqrt(11 / 12 * ((left - left.mean(axis=0)) ** 2).sum(axis=0))
+    np.testing.assert_allclose([*shares.std_error, shares.total_std_error], expected, rtol=1e-9)
+
+
+def test_every_number_of_threads_gives_the_same_bits():
+    X, y = variables(600)
+    one, two = (decompose_hsic(X, y, n_permutations=5, n_jobs=n) for n in (1, 2))
+    assert np.array_equal(one.values, two.values)
+    assert np.array_equal(one.null_values, two.null_values)
+    assert np.array_equal(one.std_error, two.std_error)
+
+
+def test_a_constant_column_has_no_share_and_a_constant_target_no_dependence():
+    X, y = variables()
+    X[:, 1] = 3.0
+    assert decompose_hsic(X, y).values[1] == 0.0
+    nothing = decompose_hsic(X, np.zeros(41), n_permutations=9)
+    assert np.abs(nothing.values).max() <= nothing.tolerance
+    assert nothing.p_value == 1.0
+
+
+def test_series_and_frames_come_straight_in():
+    pandas, polars = pytest.importorskip("pandas"), pytest.importorskip("polars")
+    X, y = variables()
+    label = np.where(y > 0, "yes", "no")
+    for library in (pandas, polars):
+        frame = library.DataFrame({name: X[:, j] for j, name in enumerate("abcd")})
+        shares = decompose_hsic(frame, library.Series(label), bandwidth_x=1.0)
+        assert shares.feature_names == ("a", "b", "c", "d")
+        L = (label[:, None] == label[None, :]) * 1.0
+        close(shares.values, values(lambda K, L=L: hsic(full(K, 41), L), matrices(X, ["rbf"] * 4, np.ones(4))), 41, 5)
+
+
+def test_blocks_average_independent_parts():
+    scores = []
+    for seed in range(12):
+        X, y = variables(800, 2, seed)
+        settings = {"bandwidth_x": 1.0, "bandwidth_y": 1.0, "estimator": "unbiased"}
+        blocks = decompose_hsic(X, y, method="blocks", block_size=40, random_state=seed, **settings)
+        whole = decompose_hsic(X, y, **settings)
+        scores.append((blocks.values - whole.values) / blocks.std_error)
+    assert np.abs(np.mean(scores, axis=0)).max() < 4 / np.sqrt(12)
+
+
+def test_the_certificate_bites(monkeypatch):
+    X, y = variables()
+    monkeypatch.setattr("exactshap.decompose._hsic.direct_hsic", lambda *_: 0.123)
+    with pytest.raises(ExactnessError, match="do not add up to its direct computation"):
+        decompose_hsic(X, y)
+
+
+@pytest.mark.peer
+def test_hyppo_computes_the_same_statistic():
+    independence = pytest.importorskip("hyppo.independence")
+    X, y = variables()
+    peer = independence.Hsic(compkernel="rbf", bias=True, gamma=0.5)
+    got = peer.statistic(X, y[:, None])
+    shares = decompose_hsic(X, y, bandwidth_x=1.0, bandwidth_y=1.0)
+    own_x, own_y = (decompose_hsic(v, v, bandwidth_x=1.0, bandwidth_y=1.0).total for v in (X, y[:, None]))
+    assert abs(got - shares.total / np.sqrt(own_x * own_y)) < 1e-9  # hyppo normalises by both variances
+
+
+X3, Y3 = [[0.0, 1.0], [1.0, 0.0], [2.0, 1.0]], [0.0, 1.0, 2.0]
+
+
+@pytest.mark.parametrize(
+    ("X", "Y", "settings", "text"),
+    [
+        ([[0.0, 1.0]], [0.0], {}, r"`X` has 1 row\(s\). HSIC needs at least 2"),
+        (X3, Y3, {"estimator": "unbiased"}, r"`X` has 3 row\(s\). HSIC needs at least 4"),
+        (X3, [0.0, 1.0], {}, "`X` and `Y` must have the same number of rows. Got 3 and 2"),
+        (X3, [0.0, np.nan, 1.0], {}, "Input Y contains NaN. First in column 0, row 1"),
+        ([[0.0, np.nan]] * 3, Y3, {}, "Input X contains NaN. First in column 1, row 0"),
+        (X3, Y3, {"bandwidth_x": 0.0}, "'bandwidth_x' parameter must be a finite float > 0"),
+        (X3, Y3, {"bandwidth_y": -1}, "'bandwidth_y' parameter must be a finite float > 0"),
+        (X3, Y3, {"kernel_y": "delta"}, "Unknown kernel 'delta' in `kernel_y`"),
+        (X3, Y3, {"order": 5}, "'order' parameter must be at most the number of columns"),
+        (X3, Y3, {"method": "blocks"}, "Blocks of rows need estimator='unbiased'"),
+    ],
+)
+def test_bad_input_is_refused(X, Y, settings, text):
+    with pytest.raises(InputError, match=text):
+        decompose_hsic(X, Y, **settings)
+
+
+@pytest.mark.parametrize("settings", [{"order": 2}, {"groups": {"a": [0, 1]}}])
+def test_the_joint_game_refuses_what_it_cannot_do(settings):
+    with pytest.raises(UnsupportedStructureError, match="joint=True has values of single columns only"):
+        decompose_hsic(X3, Y3, joint=True, **settings)

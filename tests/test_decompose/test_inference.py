@@ -1,0 +1,105 @@
+import numpy as np
+import pytest
+from scipy.stats import kstest
+
+from exactshap import decompose_hsic, decompose_mmd
+from exactshap.decompose._inference import adjust, jackknife_error, permutation_p_values, permutations
+
+
+def uniform(p_values, n_permutations):
+    """A permutation p-value is uniform on 1/(B+1), ..., 1; a random point of its step is uniform on (0, 1)."""
+    jitter = np.random.default_rng(0).uniform(size=len(p_values)) / (n_permutations + 1)
+    return kstest(np.asarray(p_values) - jitter, "uniform").pvalue
+
+
+def test_null_p_values_of_mmd_are_uniform():
+    found = []
+    for seed in range(300):
+        rng = np.random.default_rng(seed)
+        shares = decompose_mmd(rng.normal(size=(15, 2)), rng.normal(size=(20, 2)), n_permutations=39, random_state=seed)
+        found.append([shares.p_value, *shares.p_values])
+    for p_values in np.transpose(found):  # three tests of a true hypothesis
+        assert uniform(p_values, 39) > 1e-3
+
+
+def test_null_p_values_of_hsic_are_uniform():
+    found = []
+    for seed in range(300):
+        rng = np.random.default_rng(seed)
+        shares = decompose_hsic(rng.normal(size=(15, 2)), rng.normal(size=15), n_permutations=39, random_state=seed)
+        found.append([shares.p_value, *shares.p_values])
+    for p_values in np.transpose(found):
+        assert uniform(p_values, 39) > 1e-3
+
+
+def test_a_real_difference_is_found():
+    rng = np.random.default_rng(0)
+    X, Z = rng.normal(size=(80, 4)), rng.normal(size=(80, 4)) * [1.0, 2.0, 1.0, 1.0]
+    shares = decompose_mmd(X, Z, n_permutations=199)
+    assert shares.p_value == shares.p_values[1] == 1 / 200
+    assert int(shares.values.argmax()) == 1
+    assert shares.p_adjusted[1] == 4 / 200
+
+
+def test_intervals_cover_the_share_of_the_population():
+    """Two unit normals, the second shifted in one of two columns; shares of the population in closed form."""
+    k, shifted = 3.0**-0.5, 3.0**-0.5 * np.exp(-0.25)  # E exp(-u^2 / 2) for u ~ N(0, 2) and N(sqrt(1.5), 2)
+    first, both = 2 * k - 2 * shifted, k * (2 * k - 2 * shifted)
+    truth = np.array([first + both, both - first]) / 2
+    hits = []
+    for seed in range(120):
+        rng = np.random.default_rng(seed)
+        X, Z = rng.normal(size=(60, 2)), rng.normal([np.sqrt(1.5), 0.0], size=(60, 2))
+        intervals = decompose_mmd(X, Z, bandwidth=1.0, level=0.9).intervals
+        hits.append((intervals[:, 0] <= truth) & (truth <= intervals[:, 1]))
+    coverage = np.mean(hits, axis=0)
+    assert (np.abs(coverage - 0.9) < 4 * np.sqrt(0.09 / 120)).all()  # four standard errors of a binomial frequency
+
+
+def test_p_values_count_permutations_and_ties():
+    observed, permuted = np.array([1.0, 1.0]), np.array([[0.0, 2.0, 1.0], [0.0, 0.0, 0.0]])
+    assert permutation_p_values(observed, permuted, 1e-12).tolist() == [0.75, 0.25]
+
+
+def test_corrections():
+    p = np.array([0.01, 0.04, 0.03])
+    some, many = np.zeros(3), np.zeros((3, 2))
+    np.testing.assert_allclose(adjust(p, "holm", some, many, 0.0), [0.03, 0.06, 0.06])
+    np.testing.assert_allclose(adjust(p, "fdr_bh", some, many, 0.0), [0.03, 0.04, 0.04])
+    np.testing.assert_allclose(adjust(p, "fdr_by", some, many, 0.0), np.array([0.03, 0.04, 0.04]) * 11 / 6)
+    assert adjust(p, "none", some, many, 0.0).tolist() == p.tolist()
+
+
+def test_holm_agrees_with_statsmodels():
+    multitest = pytest.importorskip("statsmodels.stats.multitest")
+    p = np.random.default_rng(0).uniform(size=20) ** 3
+    for name in ("holm", "fdr_bh", "fdr_by"):
+        expected = multitest.multipletests(p, method=name)[1]
+        np.testing.assert_allclose(adjust(p, name, p, np.zeros((20, 1)), 0.0), expected, rtol=1e-12)
+
+
+def test_the_largest_share_correction_controls_the_family():
+    """All shares of the null together: the smallest adjusted p-value is at most 0.1 in a tenth of the samples."""
+    smallest = []
+    for seed in range(200):
+        rng = np.random.default_rng(seed)
+        X, Z = rng.normal(size=(15, 3)), rng.normal(size=(15, 3))
+        shares = decompose_mmd(X, Z, n_permutations=39, correction="max", random_state=seed)
+        assert (shares.p_adjusted >= shares.p_values.min() - 1e-12).all()
+        smallest.append(shares.p_adjusted.min())
+    assert np.mean(np.array(smallest) <= 0.1) <= 0.1 + 3 * np.sqrt(0.09 / 200)
+
+
+def test_jackknife_of_a_mean_is_its_standard_error():
+    x = np.random.default_rng(0).normal(size=30)
+    left = (x.sum() - x) / 29
+    np.testing.assert_allclose(jackknife_error(left[None]), x.std(ddof=1) / np.sqrt(30), rtol=1e-12)
+
+
+def test_seeds():
+    assert np.array_equal(permutations(9, 4, 1), permutations(9, 4, 1))
+    assert not np.array_equal(permutations(9, 4, 1), permutations(9, 4, 2))
+    assert (np.sort(permutations(9, 4, 1), axis=1) == np.arange(9)).all()
+    state = np.random.get_state()[1].tolist()  # noqa: NPY002 - the global generator must not move
+    decompose_mmd(np.eye(4), np.ones((3, 4)), n_permutations=3, random_state=None)
+    assert np.random.get_state()[1].tolist() == state  # noqa: NPY002

@@ -1,0 +1,303 @@
+import math
+
+import numpy as np
+import pytest
+
+from exactshap import decompose_mmd
+from exactshap.errors import BudgetError, ExactnessError, InputError
+from exactshap.games import ProductGame
+from exactshap.solvers import solve
+from pairwise_oracle import KERNELS, matrices, mmd, values
+from tolerances import exact
+
+
+def samples(n=23, m=31, d=5, seed=0):
+    rng = np.random.default_rng(seed)
+    return rng.normal(size=(n, d)), rng.normal(size=(m, d)) + 0.5 * np.eye(d)[0]
+
+
+def close(actual, expected, n, d):
+    assert np.shape(actual) == np.shape(expected)
+    assert np.max(np.abs(np.subtract(actual, expected)), initial=0.0) <= exact(4.0, n * n, d)
+
+
+@pytest.mark.parametrize("estimator", ["unbiased", "biased"])
+@pytest.mark.parametrize("index", ["shapley", "banzhaf", "leave-one-out", "moebius"])
+@pytest.mark.parametrize("kernels", ["rbf", "laplacian", "cauchy", "mixed"])
+def test_shares_are_those_of_all_coalitions(kernels, index, estimator):
+    X, Z = samples()
+    X[:, 4], Z[:, 4] = np.arange(len(X)) % 3, np.arange(len(Z)) % 2
+    kernels = [*KERNELS, "categorical"] if kernels == "mixed" else [kernels] * 4 + ["categorical"]
+    sigmas = [0.7, 1.1, 2.0, 1.5, 1.0]
+    shares = decompose_mmd(X, Z, kernel=kernels, bandwidth=sigmas, index=index, estimator=estimator)
+    players = matrices(np.concatenate([X, Z]), kernels, sigmas)
+    close(shares.values, values(lambda K: mmd(K * np.ones((54, 54)), 23, estimator), players, index), 54, 5)
+    close(shares.total, mmd(players.prod(axis=0), 23, estimator), 54, 5)
+
+
+@pytest.mark.parametrize("d", [1, 2, 3])
+def test_few_columns(d):
+    X, Z = samples(d=d)
+    shares = decompose_mmd(X, Z, bandwidth=1.0)
+    players = matrices(np.concatenate([X, Z]), ["rbf"] * d, np.ones(d))
+    close(shares.values, values(lambda K: mmd(K * np.ones((54, 54)), 23), players), 54, d)
+
+
+@pytest.mark.parametrize("sizes", [(70, 200), (300, 130), (2, 2), (64, 64), (257, 3)])
+def test_blocks_and_padding_do_not_change_anything(sizes):
+    n, m = sizes
+    X, Z = samples(n, m, d=3)
+    shares = decompose_mmd(X, Z, bandwidth=1.0)
+    players = matrices(np.concatenate([X, Z]), ["rbf"] * 3, np.ones(3))
+    close(shares.values, values(lambda K: mmd(K * np.ones((n + m, n + m)), n), players), n + m, 3)
+
+
+@pytest.mark.parametrize("bandwidth", [0.05, 1.0, 30.0])
+@pytest.mark.parametrize("d", [7, 40, 151])
+def test_many_columns_agree_with_the_product_game(d, bandwidth):
+    X, Z = samples(6, 7, d)
+    shares = decompose_mmd(X, Z, bandwidth=bandwidth, kernel="laplacian")
+    players = matrices(np.concatenate([X, Z]), ["laplacian"] * d, [bandwidth] * d)
+    weights = np.full((13, 13), -1 / 42)
+    weights[:6, :6], weights[6:, 6:] = 1 / 30, 1 / 42
+    np.fill_diagonal(weights, 0.0)
+    game = ProductGame(weights.ravel(), players.reshape(d, -1).T)
+    close(shares.values, solve(game, all_nodes=True).values, 13, d)
+
+
+@pytest.mark.parametrize("index", ["sii", "k-sii", "stii", "fsii", "banzhaf-interaction"])
+@pytest.mark.parametrize("order", [2, 3])
+def test_interactions_are_those_of_all_coalitions(index, order):
+    X, Z = samples(d=4)
+    shares = decompose_mmd(X, Z, bandwidth=1.3, index=index, order=order)
+    players = matrices(np.concatenate([X, Z]), ["rbf"] * 4, np.full(4, 1.3))
+    expected = values(lambda K: mmd(K * np.ones((54, 54)), 23), players, index, order)
+    close(shares.set_values, expected, 54, 16)
+    matrix = shares.interactions
+    assert np.array_equal(matrix, matrix.T)
+    assert matrix[1, 3] == shares.set_values[shares.sets.index((1, 3))]
+
+
+def test_groups_are_players():
+    X, Z = samples()
+    shares = decompose_mmd(X, Z, bandwidth=1.0, groups={"ends": [0, 4]})
+    K = matrices(np.concatenate([X, Z]), ["rbf"] * 5, np.ones(5))
+    players = np.stack([K[0] * K[4], K[1], K[2], K[3]])
+    assert shares.feature_names == ("ends", "x1", "x2", "x3")
+    close(shares.values, values(lambda K: mmd(K * np.ones((54, 54)), 23), players), 54, 5)
+
+
+def test_every_permutation_is_a_decomposition_of_relabelled_rows():
+    X, Z = samples()
+    shares = decompose_mmd(X, Z, bandwidth=1.0, n_permutations=7, random_state=5)
+    pooled = np.concatenate([X, Z])
+    labels = np.random.default_rng(5).permuted(np.tile(np.arange(54) < 23, (7, 1)).astype(float), axis=1) == 1
+    for b, label in enumerate(labels):
+        other = decompose_mmd(pooled[label], pooled[~label], bandwidth=1.0)
+        close(shares.null_values[b], other.values, 54, 5)
+        close(shares.null_totals[b], other.total, 54, 5)
+
+
+@pytest.mark.parametrize("estimator", ["unbiased", "biased"])
+def test_standard_errors_are_the_jackknife(estimator):
+    X, Z = samples(9, 12, 3)
+    settings = {"bandwidth": 1.0, "estimator": estimator}
+    shares = decompose_mmd(X, Z, **settings)
+    variance = 0.0
+    for sample, leave in ((X, lambda i: (np.delete(X, i, 0), Z)), (Z, lambda i: (X, np.delete(Z, i, 0)))):
+        n = len(sample)
+        left = [decompose_mmd(*leave(i), **settings) for i in range(n)]
+        left = np.array([[*one.values, one.total] for one in left])
+        variance = variance + (n - 1) / n * ((left - left.mean(axis=0)) ** 2).sum(axis=0)
+    errors = [*shares.std_error, shares.total_std_error]
+    np.testing.assert_allclose(errors, np.sqrt(variance), rtol=1e-9)  # differences of values 1/n apart: 1e-14 / 1e-5
+
+
+def test_every_number_of_threads_gives_the_same_bits():
+    X, Z = samples(400, 300, 6)
+    one, two = (decompose_mmd(X, Z, n_permutations=5, n_jobs=n) for n in (1, 2))
+    assert np.array_equal(one.values, two.values)
+    assert np.array_equal(one.null_values, two.null_values)
+    assert np.array_equal(one.std_error, two.std_error)
+
+
+def test_the_compiled_exponential_is_that_of_numpy():
+    distances = np.concatenate([[0.0, 1e-300, 1e-9], np.geomspace(1e-6, 700, 500)])
+    for distance in distances[::25]:
+        shares = decompose_mmd([[0.0], [0.0]], [[distance], [distance]], kernel="laplacian", bandwidth=1.0, estimator="biased")
+        assert abs(shares.total - 2 * (1 - np.exp(-distance))) <= 8 * np.finfo(float).eps
+
+
+def test_far_points_underflow_to_nothing():
+    shares = decompose_mmd([[0.0, 0.0]] * 2, [[1e200, 0.0]] * 2, bandwidth=1.0)
+    assert shares.values.tolist() == [2.0, 0.0]
+
+
+def test_columns_far_from_zero_lose_no_digits():
+    X, Z = samples(d=2)
+    near = decompose_mmd(np.round(X * 64) / 64, np.round(Z * 64) / 64, bandwidth=1.0)
+    far = decompose_mmd(np.round(X * 64) / 64 + 2.0**40, np.round(Z * 64) / 64 + 2.0**40, bandwidth=1.0)
+    assert np.array_equal(near.values, far.values)
+
+
+def test_a_constant_column_has_no_share():
+    X, Z = samples()
+    X[:, 2] = Z[:, 2] = 4.0
+    for bandwidth in ("median", "column-median"):
+        shares = decompose_mmd(X, Z, bandwidth=bandwidth, n_permutations=9)
+        assert shares.values[2] == 0.0
+        assert shares.p_values[2] == 1.0
+        assert not np.signbit(shares.std_error[2])
+    nothing = decompose_mmd(np.ones((5, 2)), np.ones((4, 2)), n_permutations=9)
+    assert nothing.values.tolist() == [0.0, 0.0]
+    assert nothing.total == 0.0
+    assert nothing.p_value == 1.0
+    assert np.isnan(nothing.fractions).all()
+
+
+@pytest.mark.parametrize("library", ["pandas", "polars"])
+def test_mixed_frames_come_straight_in(library):
+    frames = pytest.importorskip(library)
+    rng = np.random.default_rng(0)
+    first = {"age": rng.normal(size=40), "city": rng.choice(["a", "b"], 40), "paid": rng.random(40) < 0.5}
+    second = {"age": rng.normal(size=30), "city": rng.choice(["b", "c"], 30), "paid": rng.random(30) < 0.5}
+    shares = decompose_mmd(frames.DataFrame(first), frames.DataFrame(second), bandwidth=2.0)
+    code = {"a": 0, "b": 1, "c": 2}
+    columns = [[*first[c], *second[c]] for c in first]
+    columns[1] = [code[value] for value in columns[1]]
+    players = matrices(np.array(columns, float).T, ["rbf", "categorical", "categorical"], [2.0, 1.0, 1.0])
+    close(shares.values, values(lambda K: mmd(K * np.ones((70, 70)), 40), players), 70, 3)
+    assert shares.details["kernel"] == {"age": "rbf", "city": "categorical", "paid": "categorical"}
+    assert type(shares.to_frame()).__module__.startswith(library)
+
+
+def test_the_median_heuristic_is_the_median_distance():
+    X, Z = samples()
+    pooled = np.concatenate([X, Z])
+    distances = [np.linalg.norm(pooled[i] - pooled[j]) for i in range(54) for j in range(i)]
+    shares = decompose_mmd(X, Z)
+    np.testing.assert_allclose(list(shares.details["bandwidth"].values()), np.median(distances), rtol=1e-14)
+    own = decompose_mmd(X * [1, 10, 100, 1000, 1], Z * [1, 10, 100, 1000, 1], bandwidth="column-median")
+    unscaled = decompose_mmd(X, Z, bandwidth="column-median")
+    close(own.values, unscaled.values, 54, 5)
+
+
+def test_a_large_sample_takes_its_median_from_a_seeded_part():
+    X, Z = samples(1500, 900, 2)
+    one, again, other = (decompose_mmd(X, Z, random_state=seed).details["bandwidth"]["x0"] for seed in (1, 1, 2))
+    assert one == again != other
+    assert abs(one - other) < 0.1
+
+
+def test_blocks_average_independent_parts():
+    rng = np.random.default_rng(0)
+    z_scores = []
+    for seed in range(20):
+        X, Z = rng.normal(size=(600, 2)), rng.normal([0.5, 0.0], size=(700, 2))
+        blocks = decompose_mmd(X, Z, bandwidth=1.0, method="blocks", block_size=40, random_state=seed, n_permutations=19)
+        assert blocks.details["n_blocks"] == 16
+        truth = _population_mmd([0.5, 0.0])
+        z_scores.append((blocks.total - truth) / blocks.total_std_error)
+        assert blocks.p_value == 0.05
+    assert abs(np.mean(z_scores)) < 4 / np.sqrt(20)
+    assert 0.5 < np.std(z_scores) < 1.7
+
+
+def _population_mmd(shift):
+    """Two unit normals, kernel exp(-|u|^2 / 2): E k = prod 3^-1/2 exp(-shift^2 / 6)."""
+    same = 3.0 ** (-len(shift) / 2)
+    return 2 * same - 2 * same * math.exp(-np.square(shift).sum() / 6)
+
+
+def test_blocks_are_taken_beyond_fifty_thousand_rows_and_seeded(monkeypatch):
+    monkeypatch.setattr("exactshap.decompose._estimate.MAX_EXACT_ROWS", 100)
+    X, Z = samples(90, 80, 2)
+    one, again = (decompose_mmd(X, Z, block_size=20, bandwidth=1.0) for _ in range(2))
+    assert one.details["method"] == "blocks"
+    assert one.values.tolist() == again.values.tolist()
+    with pytest.raises(InputError, match="Blocks of rows need estimator='unbiased'"):
+        decompose_mmd(X, Z, estimator="biased")
+    assert decompose_mmd(X, Z, estimator="biased", method="exact").details["n_blocks"] == 1
+
+
+def test_the_certificate_bites(monkeypatch):
+    X, Z = samples()
+    monkeypatch.setattr("exactshap.decompose._mmd.direct_mmd", lambda *_: 0.123)
+    with pytest.raises(ExactnessError, match="do not add up to its direct computation"):
+        decompose_mmd(X, Z)
+
+
+def test_what_is_printed_and_pickled():
+    import pickle
+
+    X, Z = samples()
+    shares = decompose_mmd(X, Z, n_permutations=19)
+    assert "MMD2 = " in repr(shares)
+    assert "p = " in repr(shares)
+    copy = pickle.loads(pickle.dumps(shares))
+    assert np.array_equal(copy.null_values, shares.null_values)
+    assert not copy.values.flags.writeable
+
+
+def frame(**columns):
+    pandas = pytest.importorskip("pandas")
+    return pandas.DataFrame(columns)
+
+
+GOOD = [[0.0, 1.0], [1.0, 0.0], [2.0, 1.0]]
+
+
+@pytest.mark.parametrize(
+    ("X", "Z", "settings", "text"),
+    [
+        ([[0.0, 1.0]], GOOD, {}, "`X` has 1 row. A sample needs at least 2"),
+        (GOOD, [[0.0, 1.0]], {}, "`Z` has 1 row"),
+        (GOOD, [[0.0]] * 3, {}, "`X` and `Z` must have the same columns. Got 2 and 1"),
+        (GOOD, [[0.0, np.nan]] * 3, {}, "Input Z contains NaN. First in column 1, row 0"),
+        (GOOD, [[0.0, np.inf]] * 3, {}, "Input Z contains infinity. First in column 1, row 0"),
+        (GOOD, GOOD, {"bandwidth": 0}, "'bandwidth' parameter must be a finite float > 0. Got 0 for column 'x0'"),
+        (GOOD, GOOD, {"bandwidth": [1.0, -2.0]}, "Got -2.0 for column 'x1'"),
+        (GOOD, GOOD, {"bandwidth": np.nan}, "must be a finite float > 0. Got nan"),
+        (GOOD, GOOD, {"bandwidth": "medium"}, "Unknown `bandwidth` 'medium'. Did you mean 'median'?"),
+        (GOOD, GOOD, {"bandwidth": [1.0]}, "must hold one entry for each of the 2 columns. Got 1"),
+        (GOOD, GOOD, {"kernel": "rfb"}, "Unknown kernel 'rfb' in `kernel`. Did you mean 'rbf'?"),
+        (GOOD, GOOD, {"kernel": {"age": "rbf"}}, "`kernel` names an unknown column 'age'"),
+        (GOOD, GOOD, {"estimator": "unbaised"}, "Unknown `estimator` 'unbaised'. Did you mean 'unbiased'?"),
+        (GOOD, GOOD, {"n_permutations": -1}, "'n_permutations' parameter must be an int >= 0"),
+        (GOOD, GOOD, {"correction": "bonf"}, "Unknown `correction` 'bonf'"),
+        (GOOD, GOOD, {"level": 95}, r"'level' parameter must be a float in \(0, 1\)"),
+        (GOOD, GOOD, {"method": "block"}, "Unknown `method` 'block'. Did you mean 'blocks'?"),
+        (GOOD, GOOD, {"method": "blocks"}, "needs at least two blocks"),
+        (GOOD, GOOD, {"order": 3}, "'order' parameter must be at most the number of columns, 2. Got 3"),
+        (GOOD, GOOD, {"order": 0}, "'order' parameter must be an int >= 1"),
+        (GOOD, GOOD, {"index": "shaply"}, "Did you mean 'shapley'?"),
+        (GOOD, GOOD, {"groups": {"g": ["age"]}}, "Group 'g' names an unknown column 'age'"),
+    ],
+)
+def test_bad_input_is_refused(X, Z, settings, text):
+    with pytest.raises((InputError, BudgetError), match=text):
+        decompose_mmd(X, Z, **settings)
+
+
+def test_bad_bandwidth_type_is_refused():
+    with pytest.raises(TypeError, match=r"must be a float > 0, 'median' or 'column-median'\. Got None"):
+        decompose_mmd(GOOD, GOOD, bandwidth=None)
+
+
+def test_different_names_are_refused():
+    one, other = frame(a=[1.0, 2.0], b=[1.0, 2.0]), frame(a=[1.0, 2.0], c=[1.0, 2.0])
+    with pytest.raises(InputError, match=r"Only in `X`: \['b'\]; only in `Z`: \['c'\]"):
+        decompose_mmd(one, other)
+    with pytest.raises(InputError, match="must have their columns in the same order"):
+        decompose_mmd(one, one[["b", "a"]])
+
+
+def test_missing_categories_are_refused():
+    with pytest.raises(InputError, match=r"Input Z contains NaN\. First in column 'a', row 1"):
+        decompose_mmd(frame(a=["u", "v"]), frame(a=["u", None]))
+
+
+def test_too_many_sets_are_refused():
+    X, Z = samples(3, 3, 100)
+    with pytest.raises(BudgetError, match="order=3 over 100 columns has too many sets"):
+        decompose_mmd(X, Z, order=3)
