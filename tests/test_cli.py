@@ -1,0 +1,320 @@
+import io
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+
+import numpy as np
+import pytest
+
+pytest.importorskip("typer")
+pytest.importorskip("rich")
+pandas = pytest.importorskip("pandas")
+
+from exactshap import __version__  # noqa: E402
+from exactshap.cli import COMMANDS, main  # noqa: E402
+from exactshap.cli._screen import working  # noqa: E402
+from exactshap.errors import MissingDependencyError  # noqa: E402
+from exactshap.explainer import Explainer  # noqa: E402
+from exactshap.explanation import Explanation  # noqa: E402
+
+
+def run(*arguments):
+    """Run the command in this process; return its exit code."""
+    with pytest.raises(SystemExit) as stop:
+        main([str(argument) for argument in arguments])
+    return stop.value.code or 0
+
+
+@pytest.fixture(scope="module")
+def fitted():
+    from sklearn.pipeline import make_pipeline
+    from sklearn.preprocessing import StandardScaler
+    from sklearn.svm import SVR
+
+    X = pandas.DataFrame(np.random.default_rng(0).normal(size=(40, 4)), columns=["age", "[bold]bmi", "s1", "s2"])
+    y = X["age"] * X["s1"] + X["s2"]
+    return make_pipeline(StandardScaler(), SVR(C=10.0)).fit(X, y), X, y
+
+
+@pytest.fixture
+def files(fitted, tmp_path, monkeypatch):
+    import joblib
+
+    model, X, y = fitted
+    monkeypatch.chdir(tmp_path)
+    joblib.dump(model, "model.joblib")
+    X.assign(y=y, id=range(40)).to_csv("data.csv", index=False)
+    X.assign(y=y, id=range(40)).to_parquet("data.parquet")
+    X.head(8).to_csv("background.csv", index=False)
+    return tmp_path
+
+
+COMMON = ["--target", "y", "--drop", "id", "--allow-pickle"]
+
+
+# --- commands ---------------------------------------------------------------------------------------------------------
+
+
+def test_demo_prints_the_certificate_and_writes_a_report(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    assert run("demo", "--background-rows", "5") == 0
+    output = capsys.readouterr().out
+    for word in ("exact Shapley values, 442 rows x 10 features", "interventional", "residual", "passed", "bmi", "report.html"):
+        assert word in output
+    html = (tmp_path / "report.html").read_text()
+    assert "Certificate passed" in html
+    assert "5 rows, SHA-256" in html
+
+
+def test_explain_writes_the_values_that_the_library_gives(files, fitted, capsys):
+    model, X, _ = fitted
+    expected = Explainer(model, X.head(8))(X)
+    arguments = ["explain", "model.joblib", "data.csv", *COMMON, "--background", "background.csv"]
+    assert run(*arguments, "--output", "values.parquet", "--report", "report.html") == 0
+    np.testing.assert_allclose(pandas.read_parquet("values.parquet"), expected.values, rtol=1e-9, atol=1e-12)
+    assert run(*arguments, "--output", "values.csv") == 0
+    np.testing.assert_allclose(pandas.read_csv("values.csv"), expected.values, rtol=1e-9, atol=1e-12)
+    assert list(pandas.read_csv("values.csv").columns) == list(X.columns)
+    assert (
+        run("explain", "model.joblib", "data.parquet", *COMMON, "--order", "2", "--index", "sii", "--output", "values.npz") == 0
+    )
+    saved = Explanation.load("values.npz")
+    np.testing.assert_array_equal(saved.set_values, Explainer(model)(X, "sii", 2).set_values)
+    output = capsys.readouterr().out
+    assert "[bold]bmi" in output
+    assert "report written to report.html" in output
+    assert "data.csv, 40 rows x 4 features" in (files / "report.html").read_text()
+
+
+def test_report_of_a_model_and_of_a_saved_explanation(files, capsys):
+    assert run("report", "model.joblib", "data.csv", *COMMON, "-o", "a.html") == 0
+    assert run("explain", "model.joblib", "data.csv", *COMMON, "--output", "values.npz") == 0
+    assert run("report", "values.npz", "--out", "b.html") == 0
+    assert "exact; prediction - baseline - sum of values: residual at most" in capsys.readouterr().out
+    assert "values.npz, 40 rows" in (files / "b.html").read_text()
+    assert run("report", "model.joblib") == 2
+    assert "A report of a model needs rows" in capsys.readouterr().err
+
+
+def test_the_report_says_the_command(files, monkeypatch):
+    arguments = ["explain", "model.joblib", "data.csv", *COMMON, "--report", "my report.html", "--seed", "3"]
+    monkeypatch.setattr(sys, "argv", ["exactshap", *arguments])
+    assert run(*arguments) == 0
+    html = (files / "my report.html").read_text()
+    assert (
+        "exactshap explain model.joblib data.csv --target y --drop id --allow-pickle --report &#39;my report.html&#39;" in html
+    )
+
+
+def test_check_prints_the_verification_and_fails_for_a_wrong_reading(files, capsys, monkeypatch):
+    arguments = ["check", "model.joblib", "data.csv", *COMMON, "--background", "background.csv", "--rows", "12"]
+    assert run(*arguments) == 0
+    output = capsys.readouterr().out
+    assert "passed: largest residual" in output
+    assert "12 rows" in output
+    from exactshap.games import ProductGame
+
+    monkeypatch.setattr(ProductGame, "value", lambda self, masks: np.zeros((12, len(masks))))
+    assert run(*arguments) == 1
+    assert "FAILED: largest residual" in capsys.readouterr().out
+
+
+def test_versions(capsys):
+    assert run("--version") == 0
+    assert capsys.readouterr().out == f"exactshap {__version__}\n"
+    assert run("show-versions") == 0
+    output = capsys.readouterr().out
+    assert f"exactshap: {__version__}" in output
+    assert f"numpy: {np.__version__}" in output
+    assert "python: 3." in output
+
+
+def test_help_names_every_command_and_each_has_its_own(capsys):
+    assert run("--help") == 0
+    output = capsys.readouterr().out
+    for name in ("demo", "explain", "report", "check", "show-versions"):
+        assert name in COMMANDS
+        assert name in output
+        assert run(name, "--help") == 0
+    assert run() == 2 or "Usage" in capsys.readouterr().out
+
+
+def test_the_module_is_the_command_and_its_help_is_light():
+    code = "import sys; sys.argv = ['exactshap', '--help']\ntry:\n from exactshap.cli import main; main()\nexcept SystemExit: pass\n"
+    code += "heavy = {'numpy', 'sklearn', 'numba', 'pandas', 'matplotlib', 'shap', 'scipy'} & set(sys.modules)\nassert not heavy, heavy"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60, check=False)
+    assert done.returncode == 0, done.stderr
+    done = subprocess.run(
+        [sys.executable, "-m", "exactshap", "--version"], capture_output=True, text=True, timeout=60, check=True
+    )
+    assert done.stdout == f"exactshap {__version__}\n"
+
+
+# --- bad input --------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("arguments", "text"),
+    [
+        (
+            ["model.joblib", "data.csv"],
+            "model.joblib is a pickle, which runs whatever code is in it while it is read. Got no --allow-pickle",
+        ),
+        (
+            ["model.joblib", "data.csv", "--allow-pickle"],
+            "columns that the model was not fitted with. Got 'y', 'id'. Name the target with --target",
+        ),
+        (["model.joblib", "data.csv", *COMMON, "--drop", "zz"], "`data.csv` has no column 'zz'"),
+        (["model.joblib", "nothing.csv", *COMMON], "No such file: nothing.csv"),
+        (["nothing.skops", "data.csv"], "No such file: nothing.skops"),
+        (["data.csv", "data.csv"], "data.csv is not a model file that can be read. Got the suffix '.csv'"),
+        (["model.joblib", "model.joblib", *COMMON], "Data are read from CSV and Parquet files, not from model.joblib"),
+        (["model.joblib", "broken.parquet", *COMMON], "broken.parquet cannot be read as PARQUET"),
+        (["broken.joblib", "data.csv", *COMMON], "broken.joblib cannot be unpickled"),
+        (["broken.skops", "data.csv"], "broken.skops is not a skops file"),
+        (["model.joblib", "data.csv", *COMMON, "--index", "shaply"], "Unknown index 'shaply'. Did you mean 'shapley'?"),
+        (["model.joblib", "data.csv", *COMMON, "--value-function", "interventional"], "needs reference rows"),
+        (
+            ["model.joblib", "data.csv", *COMMON, "--output", "values.xlsx"],
+            "Values are written to .csv, .parquet or .npz, not to values.xlsx",
+        ),
+        (["model.joblib", "data.csv", *COMMON, "--output", "no/such/values.csv"], "no/such"),
+    ],
+)
+def test_errors_are_one_message_and_exit_code_two(files, arguments, text, capsys):
+    for name in ("broken.parquet", "broken.joblib", "broken.skops"):
+        (files / name).write_bytes(b"not a file of this kind")
+    assert run("explain", *arguments) == 2
+    error = capsys.readouterr().err
+    assert text in error
+    assert error.startswith("Error: ")
+    assert "Traceback" not in error
+    assert not [path.name for path in files.iterdir() if path.name.endswith(".part")]
+
+
+def test_debug_shows_the_exception(files):
+    from exactshap.errors import InputError
+
+    with pytest.raises(InputError, match="is a pickle"):
+        main(["explain", "model.joblib", "data.csv", "--debug"])
+
+
+def test_an_unexpected_error_asks_for_a_report(files, capsys, monkeypatch):
+    def broken(*_, **__):
+        raise ZeroDivisionError("surprise")
+
+    monkeypatch.setattr(Explainer, "__call__", broken)
+    assert run("explain", "model.joblib", "data.csv", *COMMON) == 1
+    error = capsys.readouterr().err
+    assert "ZeroDivisionError: surprise. Run again with --debug" in error
+
+
+def test_wrong_usage_is_explained(capsys):
+    assert run("explain") == 2
+    assert "Missing argument" in capsys.readouterr().err
+    assert run("expalin") == 2
+    assert "expalin" in capsys.readouterr().err
+
+
+def test_missing_typer_is_named_with_its_fix(capsys, monkeypatch):
+    monkeypatch.setitem(sys.modules, "typer", None)
+    assert run("--help") == 2
+    assert 'pip install "exactshap[cli]"' in capsys.readouterr().err
+
+
+def test_warnings_are_one_line(files, capsys, fitted):
+    import joblib
+    from sklearn.svm import SVR
+
+    _, X, y = fitted
+    joblib.dump(SVR().fit(X.to_numpy(), y), "plain.joblib")
+    assert run("explain", "plain.joblib", "data.csv", *COMMON) == 0
+    assert all(line.startswith("Warning: ") for line in capsys.readouterr().err.splitlines())
+
+
+# --- models -----------------------------------------------------------------------------------------------------------
+
+
+def test_skops_files_load_and_unknown_types_need_trust(files, fitted, capsys):
+    skops = pytest.importorskip("skops.io")
+    from sklearn.pipeline import make_pipeline
+    from sklearn.preprocessing import FunctionTransformer
+    from sklearn.svm import SVR
+
+    model, _, _ = fitted
+    skops.dump(model, "model.skops")
+    assert run("explain", "model.skops", "data.csv", "--target", "y", "--drop", "id") == 0
+    skops.dump(make_pipeline(FunctionTransformer(json.dumps), SVR()), "odd.skops")
+    assert run("explain", "odd.skops", "data.csv", "--target", "y", "--drop", "id") == 2
+    error = capsys.readouterr().err
+    assert "odd.skops holds types that skops does not know to be harmless. Got json.dumps. Pass --trust" in error
+
+
+@pytest.mark.parametrize("library", ["polars", "pyarrow"])
+def test_data_are_read_with_whatever_is_installed(files, library, monkeypatch):
+    pytest.importorskip(library)
+    from exactshap.cli import _io
+
+    monkeypatch.setattr(_io, "first_installed", lambda names: library)
+    arguments = ["explain", "model.joblib", "data.parquet", *COMMON, "--output"]
+    for name in ("values.csv", "values.parquet"):
+        assert run(*arguments, name) == 0
+    np.testing.assert_array_equal(pandas.read_parquet("values.parquet").shape, (40, 4))
+    np.testing.assert_allclose(pandas.read_csv("values.csv"), pandas.read_parquet("values.parquet"), rtol=1e-12)
+    monkeypatch.setattr(_io, "first_installed", lambda names: None)
+    with pytest.raises(MissingDependencyError, match=r"Reading data needs pandas, polars or pyarrow.*exactshap\[frames\]"):
+        _io.read_table(files / "data.csv")
+
+
+# --- long work --------------------------------------------------------------------------------------------------------
+
+
+class Terminal(io.StringIO):
+    def isatty(self):
+        return True
+
+
+def test_the_bar_shows_only_on_terminals_and_after_its_patience(monkeypatch):
+    from rich.console import Console
+
+    from exactshap.cli import _screen
+
+    def text(terminal, patience, seconds):
+        stream = Terminal() if terminal else io.StringIO()
+        monkeypatch.setattr(_screen, "console", lambda stderr: Console(file=stream, markup=False, force_terminal=terminal))
+        with working("explaining [x]", patience=patience) as progress:
+            progress(3, 10)
+            time.sleep(seconds)
+            progress(10, 10)
+        return stream.getvalue()
+
+    assert text(terminal=False, patience=0.0, seconds=0.1) == ""
+    assert "explaining" not in text(terminal=True, patience=5.0, seconds=0.0)
+    assert "explaining [x]" in text(terminal=True, patience=0.02, seconds=0.4)
+
+
+@pytest.mark.skipif(os.name != "posix", reason="sends SIGINT")
+def test_control_c_leaves_no_file(tmp_path):
+    """Interrupt a demo whose report is being written: the old file stays whole and no draft is left."""
+    (tmp_path / "report.html").write_text("old")
+    code = (
+        "import sys, time, pathlib\nfrom exactshap.cli import main\nwrite = pathlib.Path.write_text\n"
+        "def slow(path, text, **settings):\n write(path, text[:100], **settings)\n print('writing', flush=True)\n time.sleep(60)\n"
+        "pathlib.Path.write_text = slow\nmain(['demo', '--background-rows', '1'])\n"
+    )
+    process = subprocess.Popen(
+        [sys.executable, "-c", code], cwd=tmp_path, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    )
+    for line in process.stdout:
+        if line.startswith("writing"):
+            break
+    assert len(list(tmp_path.iterdir())) == 2
+    process.send_signal(signal.SIGINT)
+    _, error = process.communicate(timeout=30)
+    assert process.returncode not in (0, None)
+    assert "Traceback" not in error
+    assert [path.name for path in tmp_path.iterdir()] == ["report.html"]
+    assert (tmp_path / "report.html").read_text() == "old"
