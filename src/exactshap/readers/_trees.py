@@ -28,9 +28,9 @@ MAX_GAME_BYTES = 2.0**32
 
 
 class TreeReader(Reader):
-    """A tree ensemble bound to a value function.
+    r"""A tree ensemble bound to a value function.
 
-    .. math:: v(S) = c + \\sum_l v_l \\prod_{j \\in S} a_{lj}(x) \\prod_{j \\notin S} b_{lj}
+    .. math:: v(S) = c + \sum_l v_l \prod_{j \in S} a_{lj}(x) \prod_{j \notin S} b_{lj}
 
     Parameters
     ----------
@@ -77,8 +77,11 @@ class TreeReader(Reader):
         return solve_trees(self._prepared, encode(self.ensemble, X), semivalue, order)
 
     def game(self, X: Table) -> ProductGame:
-        """Return one term for each leaf: a tells whether the row satisfies the splits on j on the path, b is the cover ratio
-        (path-dependent) or the same for the background rows (interventional, baseline)."""
+        """Return one term for each leaf.
+
+        a tells whether the row satisfies the splits on j on the path; b is the cover ratio (path-dependent) or the same as a
+        for the background rows (interventional, baseline).
+        """
         trees = self.ensemble.trees
         where = paths(trees, self._player_of_column())
         n_background = 1 if self.background is None else self.background.n_rows

@@ -46,10 +46,11 @@ def _named_categories(model: TreeModel, table: Any) -> dict[int, tuple[Any, ...]
         return {}
     if model.library == "lightgbm":
         return _lightgbm_categories(model, table)
+    categorical = set(_categorical_columns(table)) if coded else set()
     return {
         j: model.categories[j] or _own_categories(table, j)
         for j in coded
-        if _is_categorical(table, j) or table.column(j).dtype.kind not in "fiu"
+        if j in categorical or table.column(j).dtype.kind not in "fiu"
     }
 
 
@@ -65,7 +66,7 @@ def _lightgbm_categories(model: TreeModel, table: Any) -> dict[int, tuple[Any, .
                     "Pass exactly the columns that the model was fitted with",
                 )
             )
-    columns = [j for j in range(table.n_columns) if _is_categorical(table, j)]
+    columns = _categorical_columns(table)
     if len(columns) != len(model.frame_categories):
         raise InputError(
             message(
@@ -79,19 +80,26 @@ def _lightgbm_categories(model: TreeModel, table: Any) -> dict[int, tuple[Any, .
 
 def _same(X: np.ndarray, missing: float, library: str) -> np.ndarray:
     with np.errstate(over="ignore"):
-        return np.float32(missing) == X.astype(np.float32) if library == "xgboost" else missing == X
+        return np.equal(X.astype(np.float32), np.float32(missing)) if library == "xgboost" else np.equal(X, missing)
 
 
-def _is_categorical(table: Any, j: int) -> bool:
-    return bool(table.is_frame) and str(table._series(j).dtype).startswith(("Categorical", "Enum"))
+def _categorical_columns(table: Any) -> list[int]:
+    """Return the columns of a frame that have a categorical dtype (ordered ones are narwhals' Enum)."""
+    import narwhals.stable.v2 as nw
+
+    schema = nw.from_native(table.native, eager_only=True).schema
+    return [j for j, name in enumerate(table.names) if str(schema[name]).startswith(("Categorical", "Enum"))]
 
 
 def _own_categories(table: Any, j: int) -> tuple[Any, ...]:
-    if not _is_categorical(table, j):
+    import narwhals.stable.v2 as nw
+
+    series = nw.from_native(table.native, eager_only=True)[table.names[j]]
+    if not str(series.dtype).startswith(("Categorical", "Enum")):
         raise InputError(
             message(f"In X, {table.label(j)} holds text", "The model knows codes only", "Pass a categorical column or codes")
         )
-    return tuple(table._series(j).cat.get_categories().to_list())
+    return tuple(series.cat.get_categories().to_list())
 
 
 def _codes(table: Any, j: int, known: tuple[Any, ...], library: str) -> np.ndarray:

@@ -47,7 +47,7 @@ def from_text(text: str, *, name: str = "LightGBM model", n_stages: int | None =
     n_outputs = integer(header.get("num_tree_per_iteration", 1), "num_tree_per_iteration", 1, MAX_OUTPUTS)
     n_features = integer(header.get("max_feature_idx"), "max_feature_idx", -1, MAX_COLUMNS) + 1
     sizes = header.get("tree_sizes", "").split()
-    if "tree_sizes" in header and len(sizes) != len(blocks) or len(blocks) % n_outputs:
+    if ("tree_sizes" in header and len(sizes) != len(blocks)) or len(blocks) % n_outputs:
         raise ModelFormatError(message(f"The file announces {len(sizes)} trees for {n_outputs} outputs", f"Got {len(blocks)}"))
     keep = len(blocks) if n_stages is None else min(len(blocks), n_stages * n_outputs)
     share = n_outputs / keep if "average_output" in header and keep else 1.0
@@ -96,7 +96,7 @@ def _raw_tree(block: str, k: int, share: float, output: int) -> RawTree:
                 "LightGBM's linear_tree models are not supported",
                 f"{where} has linear functions in its leaves",
                 "They are not sums of products of one-column factors; refit with linear_tree=False, or sample with Explainer(model.predict, background)",
-            )  # fmt: skip
+            )
         )
     n_leaves = integer(entries.get("num_leaves"), f"{where}: num_leaves", 1, 2**31)
     value = share * _numbers(entries, "leaf_value", where, float, n_leaves)

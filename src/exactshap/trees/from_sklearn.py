@@ -103,16 +103,15 @@ def _gradient_boosting(model: Any) -> TreeModel:
         for stage in model.estimators_
         for o in range(n_outputs)
     ]
-    if classes is None:
-        names, unit = ("output",), "target"
-    else:
-        names, unit = (str(classes[-1]),) if n_outputs == 1 else tuple(map(str, classes)), "log-odds"
+    names: tuple[str, ...] = ("output",)
+    if classes is not None:
+        names = (str(classes[-1]),) if n_outputs == 1 else tuple(map(str, classes))
     return _model(
         model,
         raw,
         _initial_margin(model, n_outputs),
-        unit=unit,
-        output_names=tuple(names),
+        unit="target" if classes is None else "log-odds",
+        output_names=names,
         single_output=n_outputs == 1,
         tree_stage=np.repeat(np.arange(n_stages, dtype=np.int32), n_outputs),
         objective=str(model.loss),

@@ -27,7 +27,7 @@ def convert(model: Any) -> TreeModel:
     classes = getattr(model, "classes_", None)
     names = getattr(model, "feature_names_in_", None)
     if classes is None:
-        output_names = ("output",)
+        output_names: tuple[str, ...] = ("output",)
         unit = "log of the target" if model.loss in _LOG_LINK else "target"
     else:
         output_names, unit = (tuple(map(str, classes)) if n_outputs > 1 else (str(classes[-1]),)), "log-odds"

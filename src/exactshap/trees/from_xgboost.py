@@ -73,7 +73,7 @@ def from_document(
         single_output=n_outputs == 1,
         feature_names=names if len(names) == n_features and names else None,
         tree_output=np.array([tree.output for tree in raw], np.int32),
-        tree_stage=stage[list(keep)].astype(np.int32),
+        tree_stage=stage[np.asarray(keep, np.int64)].astype(np.int32),
         objective=objective,
         epsilon=float(np.finfo(np.float32).eps),
         categories=_categories(booster, learner, n_features),
@@ -91,7 +91,7 @@ def _booster(learner: dict) -> tuple[dict, np.ndarray | None]:
                 "XGBoost's gblinear booster has no trees",
                 "It is a linear model",
                 "Explain an equivalent linear model: intercept and weights are in booster.get_dump()",
-            )  # fmt: skip
+            )
         )
     if kind == "dart":
         model = field(booster, "gbtree.model")
@@ -193,7 +193,7 @@ def _category_sets(block: dict, n: int, where: str, used: int) -> dict[int, np.n
     )
     sets = {}
     for q, start, size in zip(nodes.tolist(), segments.tolist(), sizes.tolist(), strict=True):
-        if not (0 <= q < n and 0 <= start and 0 <= size and start + size <= len(categories)):
+        if not (0 <= q < n and min(start, size) >= 0 and start + size <= len(categories)):
             raise ModelFormatError(message(f"{where} node {q}: its category segment {start}+{size} is out of range"))
         sets[q] = bit_set(categories[start : start + size], f"{where} node {q}", words_budget(used, where))
         used += len(sets[q])
@@ -214,7 +214,7 @@ def _base_margin(parameters: dict, objective: str, n_outputs: int, version: tupl
                 "The meaning of base_score under binary:logitraw differs between XGBoost's versions",
                 f"Got a model of version {'.'.join(map(str, version))}",
                 "Refit with binary:logistic, or save it again with XGBoost 3.1 or later",
-            )  # fmt: skip
+            )
         )
     with np.errstate(divide="ignore", invalid="ignore"):
         if objective in _LOGIT:
