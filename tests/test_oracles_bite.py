@@ -1,0 +1,97 @@
+"""The checks must be able to fail: each is run against a solver or reader that was broken on purpose."""
+
+import numpy as np
+import pytest
+from sklearn.svm import SVR
+
+from exactshap import Explainer
+from exactshap.games import ProductGame
+from exactshap.semivalues import Beta
+from exactshap.solvers import _quadrature
+from exactshap.testing import check_game, check_reader
+
+rng = np.random.default_rng(0)
+GAME = ProductGame(rng.normal(size=3), rng.normal(size=(3, 5)), rng.normal(size=(3, 5)))
+X = rng.normal(size=(40, 4))
+MODEL = SVR(C=5).fit(X, X[:, 0] * X[:, 1] + X[:, 2])
+
+
+def one_node_too_few(semivalue, size, order, n_players, n_nodes):
+    return Beta().gauss(max(1, (n_players - size) // 2))
+
+
+def weights_without_half(semivalue, size, order, n_players, n_nodes):
+    nodes, weights = ORIGINAL(semivalue, size, order, n_players, n_nodes)
+    return nodes, weights * (1.0 + 1e-7)
+
+
+def reflected_nodes(semivalue, size, order, n_players, n_nodes):
+    nodes, weights = ORIGINAL(semivalue, size, order, n_players, n_nodes)
+    return 1.0 - nodes, weights
+
+
+ORIGINAL = _quadrature._rule
+
+
+def test_the_intact_solver_passes():
+    check_game(GAME, orders=(1, 2, 3))
+
+
+@pytest.mark.parametrize("broken", [one_node_too_few, weights_without_half, reflected_nodes])
+def test_a_broken_rule_is_seen(monkeypatch, broken):
+    monkeypatch.setattr(_quadrature, "_rule", broken)
+    with pytest.raises(AssertionError, match="is off by"):
+        check_game(GAME)
+
+
+def test_values_moved_between_players_are_seen_although_the_sum_is_right(monkeypatch):
+    original = _quadrature.solve_terms
+
+    def rolled(*arguments, **settings):
+        sums = original(*arguments, **settings)
+        sums.values[:, :2] = sums.values[:, 1::-1].copy()
+        return sums
+
+    monkeypatch.setattr(_quadrature, "solve_terms", rolled)
+    with pytest.raises(AssertionError, match="is off by"):
+        check_game(GAME)
+
+
+@pytest.mark.parametrize("background", [None, X[:6]])
+@pytest.mark.parametrize(
+    ("damage", "text"),
+    [
+        (lambda reader: setattr(reader.expansion.intercept, "flat", reader.expansion.intercept + 1e-6), "do not add up"),
+        (lambda reader: reader.expansion.parts[0].component.squared.__imul__(1.0 + 1e-7), "do not add up"),
+        (
+            lambda reader: reader.expansion.parts[0].points[[0, 1]].__class__ and swap(reader.expansion.parts[0].points),
+            "do not add up",
+        ),
+    ],
+)
+def test_a_damaged_reading_is_seen(background, damage, text):
+    from exactshap.errors import ExactnessError
+
+    explainer = Explainer(MODEL, background)
+    damage(explainer.reader)
+    with pytest.raises(ExactnessError, match=text):
+        explainer(X[:3])
+
+
+def swap(points):
+    points[[0, 1]] = points[[1, 0]]
+
+
+def test_check_reader_sees_rows_that_depend_on_their_company(monkeypatch):
+    from exactshap.readers._kernel_machine import KernelReader
+
+    original = KernelReader.solve
+
+    def leaky(self, table, semivalue, order):
+        solution = original(self, table, semivalue, order)
+        solution.values[...] += 1e-15 * table.n_rows
+        return solution
+
+    monkeypatch.setattr(KernelReader, "solve", leaky)
+    with pytest.raises(AssertionError, match="alone differs"):
+        check_reader(MODEL, X[:3])
