@@ -1,0 +1,176 @@
+"""Select the columns that hold most of the dependence on the target."""
+
+from __future__ import annotations
+
+from numbers import Integral, Real
+from typing import Any, Self
+
+import numpy as np
+from sklearn.base import BaseEstimator
+from sklearn.feature_selection import SelectorMixin
+from sklearn.utils.validation import check_is_fitted, validate_data
+
+from exactshap.errors import InputError, message
+
+__all__ = ["HSICSelector"]
+
+_MANY = 20
+
+
+class HSICSelector(SelectorMixin, BaseEstimator):
+    r"""Keep the columns with the largest exact Shapley shares of HSIC(X, y).
+
+    .. math:: \mathrm{HSIC}(X, y) = \sum_j \phi_j
+
+    A column has a large share if it depends on the target, alone or together with others, in whatever shape the kernels
+    see; columns that tell nothing have shares around or below 0. The statistic sees columns jointly, unlike a ranking by
+    one-column scores, but does not remove redundant ones: two copies of a column share its credit.
+
+    Parameters
+    ----------
+    n_features_to_select : int, float or None, default=None
+        Number of columns to keep, or their fraction (0, 1]; None keeps half.
+    kernel, kernel_y : str or list, default="rbf", "auto"
+        As in :func:`exactshap.decompose_hsic`. "auto" is categorical for text, booleans and integers of at most 20 distinct
+        values, and "rbf" otherwise.
+    bandwidth, bandwidth_y : float, "median", "column-median" or list, default="column-median", "median"
+        sigma. "column-median" makes every column count whatever its unit; "median" is the paper's.
+    estimator : {"biased", "unbiased"}, default="biased"
+        Beyond 50,000 rows only the unbiased one, averaged over blocks of rows.
+    n_permutations : int, default=0
+        Permutations of the target for p-values, in ``decomposition_``.
+    random_state : int, Generator or None, default=0
+        Seed of permutations, blocks and bandwidth subsamples.
+    n_jobs : int, optional
+        Threads; the result has the same bits for every number.
+
+    Attributes
+    ----------
+    shares_ : array of shape (n_features_in_,)
+        Share of each column, in the unit of HSIC.
+    ranking_ : array of shape (n_features_in_,)
+        1 for the largest share, 2 for the next; ties by column order.
+    support_ : array of shape (n_features_in_,)
+        Which columns are kept.
+    decomposition_ : PairwiseDecomposition
+        Total, intervals, p-values, certificate.
+    n_features_in_, feature_names_in_
+        As in scikit-learn.
+
+    Notes
+    -----
+    Time O(n_rows^2 n_features nodes), with 4 to 8 nodes mostly; memory O(n_rows n_features).
+
+    References
+    ----------
+    .. [1] Mohammadi, Chau & Muandet (2025). Computing exact Shapley values in polynomial time for product-kernel methods.
+       Section 5.3.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_wine
+    >>> X, y = load_wine(return_X_y=True)
+    >>> HSICSelector(3).fit(X, y).get_support(indices=True)
+    array([ 0,  6, 12])
+    """
+
+    def __init__(
+        self,
+        n_features_to_select: int | float | None = None,
+        *,
+        kernel: Any = "rbf",
+        kernel_y: Any = "auto",
+        bandwidth: Any = "column-median",
+        bandwidth_y: Any = "median",
+        estimator: str = "biased",
+        n_permutations: int = 0,
+        random_state: Any = 0,
+        n_jobs: int | None = None,
+    ) -> None:
+        self.n_features_to_select = n_features_to_select
+        self.kernel = kernel
+        self.kernel_y = kernel_y
+        self.bandwidth = bandwidth
+        self.bandwidth_y = bandwidth_y
+        self.estimator = estimator
+        self.n_permutations = n_permutations
+        self.random_state = random_state
+        self.n_jobs = n_jobs
+
+    def fit(self, X: Any, y: Any) -> Self:
+        """Decompose HSIC(X, y) and rank the columns.
+
+        Parameters
+        ----------
+        X : array or DataFrame of shape (n_rows, n_features)
+            Numbers only.
+        y : array of shape (n_rows,) or (n_rows, n_targets)
+
+        Returns
+        -------
+        self : HSICSelector
+        """
+        from exactshap.decompose import decompose_hsic
+
+        X, y = validate_data(self, X, y, multi_output=True, ensure_min_samples=2, dtype=np.float64)
+        keep = self._n_kept(X.shape[1])
+        kernel_y = (
+            ("categorical" if _is_classes(y) else "rbf")
+            if isinstance(self.kernel_y, str) and self.kernel_y == "auto"
+            else self.kernel_y
+        )
+        self.decomposition_ = decompose_hsic(
+            X,
+            y,
+            kernel_x=self.kernel,
+            kernel_y=kernel_y,
+            bandwidth_x=self.bandwidth,
+            bandwidth_y=self.bandwidth_y,
+            estimator=self.estimator,
+            n_permutations=self.n_permutations,
+            random_state=self.random_state,
+            n_jobs=self.n_jobs,
+        )
+        self.shares_ = np.array(self.decomposition_.values)
+        order = np.argsort(-self.shares_, kind="stable")
+        self.ranking_ = np.empty(len(order), dtype=int)
+        self.ranking_[order] = np.arange(1, len(order) + 1)
+        self.support_ = self.ranking_ <= keep
+        return self
+
+    def _n_kept(self, n_features: int) -> int:
+        wanted = self.n_features_to_select
+        if wanted is None:
+            return max(1, n_features // 2)
+        if isinstance(wanted, Integral) and not isinstance(wanted, bool) and 1 <= wanted <= n_features:
+            return int(wanted)
+        if isinstance(wanted, Real) and not isinstance(wanted, (Integral, bool)) and 0 < wanted <= 1:
+            return max(1, int(wanted * n_features))
+        raise InputError(
+            message(
+                f"The 'n_features_to_select' parameter of HSICSelector must be an int in 1..{n_features}, "
+                "a float in (0, 1] or None",
+                f"Got {wanted!r}",
+            )
+        )
+
+    def _get_support_mask(self) -> np.ndarray:
+        check_is_fitted(self)
+        return self.support_
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.target_tags.required = True
+        return tags
+
+
+def _is_classes(y: np.ndarray) -> bool:
+    """Say whether a target looks like class labels.
+
+    >>> _is_classes(np.array(["a", "b"])), _is_classes(np.array([0, 1, 1])), _is_classes(np.array([0.5, 1.0]))
+    (True, True, False)
+    """
+    if y.dtype.kind in "bOUS":
+        return True
+    values = np.unique(y)
+    return len(values) <= _MANY and bool(np.all(values == np.round(values)))

@@ -1,0 +1,55 @@
+import numpy as np
+import pytest
+
+from exactshap.errors import InputError
+from exactshap.plots.two_samples import draw_marginals, prepare_marginals
+
+matplotlib = pytest.importorskip("matplotlib.pyplot")
+
+
+def samples():
+    rng = np.random.default_rng(0)
+    return rng.normal(size=(80, 2)), rng.normal(loc=1.0, size=(50, 2))
+
+
+def test_densities_integrate_to_one_on_a_common_grid():
+    first, second = prepare_marginals(*samples(), ["x1", "x0"], ["share 0.1", ""])
+    assert (first.name, first.caption, second.name) == ("x1", "share 0.1", "x0")
+    assert first.categories is None
+    np.testing.assert_allclose(np.trapezoid(first.density, first.x, axis=1), 1.0, atol=2e-3)  # tails beyond 3 bandwidths
+    peaks = first.x[first.density.argmax(axis=1)]
+    assert peaks[0] < peaks[1]
+
+
+def test_categories_are_frequencies():
+    frames = pytest.importorskip("pandas")
+    one, other = frames.DataFrame({"c": ["a", "a", "b", "c"]}), frames.DataFrame({"c": ["b", "d"]})
+    marginal = prepare_marginals(one, other, ["c"])[0]
+    assert marginal.categories == ("a", "b", "c", "d")
+    assert marginal.density.tolist() == [[0.5, 0.25, 0.25, 0.0], [0.0, 0.5, 0.0, 0.5]]
+
+
+def test_rare_categories_are_put_together():
+    words = np.array([f"w{i:02d}" for i in range(15)])[:, None]
+    marginal = prepare_marginals(words, words, ["x0"])[0]
+    assert len(marginal.categories) == 10
+    assert marginal.categories[-1] == "others"
+    np.testing.assert_allclose(marginal.density.sum(axis=1), 1.0, rtol=1e-12)
+
+
+def test_drawing_uses_the_axes_that_come_in():
+    pyplot = matplotlib
+    marginals = prepare_marginals(*samples(), ["x0", "x1"])
+    axes = pyplot.subplots(1, 2)[1]
+    out = draw_marginals(marginals, ("May", "June"), axes)
+    assert out == list(axes)
+    assert [text.get_text() for text in axes[0].get_legend().get_texts()] == ["May", "June"]
+    assert len(draw_marginals(marginals)) == 2
+    with pytest.raises(InputError, match=r"One ax is needed for each column\. Got 1 for 2"):
+        draw_marginals(marginals, axes=[axes[0]])
+    pyplot.close("all")
+
+
+def test_unknown_columns_are_refused():
+    with pytest.raises(InputError, match="The samples have no column 'x7'"):
+        prepare_marginals(*samples(), ["x7"])
