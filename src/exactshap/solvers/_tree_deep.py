@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 
@@ -16,7 +17,7 @@ from exactshap.solvers._tree_path_kernels import Steps, fill_coefficients, fill_
 from exactshap.solvers._tree_tables import path_weights
 from exactshap.solvers._tree_walk_kernels import walk_sets, walk_singles
 from exactshap.trees import FlatTrees, cover_shares
-from exactshap.trees._kernels import Nodes, fill_decisions, sum_leaf_values
+from exactshap.trees._kernels import fill_decisions, sum_leaf_values
 from exactshap.trees._paths import paths
 
 __all__ = ["PathEngine", "WalkEngine", "make_steps", "path_rule"]
@@ -108,7 +109,15 @@ class WalkEngine:
             n_levels = self.shape.n_path_players + 1
             for o in range(trees.n_outputs):
                 value, total, size = np.ascontiguousarray(trees.value[:, o]), np.zeros(out.shape[:2]), np.zeros(n_rows)
-                common = (*pair, self.weights, trees.tree_start[tree], trees.left, trees.right, self.shape.player, value)
+                common: tuple[Any, ...] = (
+                    *pair,
+                    self.weights,
+                    trees.tree_start[tree],
+                    trees.left,
+                    trees.right,
+                    self.shape.player,
+                    value,
+                )
                 if order == 1:
                     walk_singles(*common, weights[1], n_levels, total, size)
                 else:
@@ -128,9 +137,11 @@ def margin_of(trees: FlatTrees, columns: np.ndarray) -> np.ndarray:
 
 def decisions_of(trees: FlatTrees, columns: np.ndarray, tree: int) -> np.ndarray:
     """Return where rows go at the nodes of one tree: uint8 of shape (n_nodes of the tree, n_rows)."""
-    nodes, part = trees.nodes, slice(trees.tree_start[tree], trees.tree_start[tree + 1])
+    part = slice(trees.tree_start[tree], trees.tree_start[tree + 1])
+    nodes = trees.nodes
+    nodes = nodes._replace(**{name: getattr(nodes, name)[part] for name in nodes._fields[:8]})
     out = np.zeros((part.stop - part.start, columns.shape[1]), np.uint8)
-    fill_decisions(columns, Nodes(*(array[part] for array in nodes[:8]), nodes.category_words, nodes.less_equal), out)
+    fill_decisions(columns, nodes, out)
     return out
 
 

@@ -1,0 +1,180 @@
+"""Local values of tree ensembles: rows per second beside shap and woodelf, one thread on all sides, in one process.
+
+The model is an XGBRegressor with d = 20 and T = 100, as in the targets. Ours always explains 10,000 rows; peers explain fewer where that
+would take minutes (``peer_rows``), and rows per second are compared: their cost is linear in the rows. What depends on the model only
+(``prepare_trees``; the constructors of the peers) is timed apart. Numbers are the best of several repeats, in seconds per row.
+"""
+
+import functools
+import os
+import subprocess
+import sys
+import tempfile
+import time
+
+import numpy as np
+
+D, TREES, ROWS = 20, 100, 10_000
+FIRST_CALLS = {"covers": "prepare_trees(trees, players)", "background": "prepare_trees(trees, players, X[:50])",
+               "deep, covers": "replace(prepare_trees(trees, players), tables=None)",
+               "deep, background": "replace(prepare_trees(trees, players, X[:50]), tables=None)"}  # fmt: skip
+
+
+def data():
+    generator = np.random.default_rng(0)
+    X = generator.normal(size=(ROWS, D))
+    y = X[:, 0] * X[:, 1] + np.sin(X[:, 2]) + X[:, 3:10] @ generator.normal(size=7) + 0.1 * generator.normal(size=ROWS)
+    return X, y
+
+
+@functools.cache
+def model(depth):
+    import xgboost
+
+    return xgboost.XGBRegressor(n_estimators=TREES, max_depth=depth, n_jobs=1).fit(*data())
+
+
+def best(call, repeats):
+    times = []
+    for _ in range(repeats):
+        start = time.perf_counter()
+        call()
+        times.append(time.perf_counter() - start)
+    return min(times)
+
+
+def ours(depth, n_background=None, index="shapley", order=1, rows=ROWS, repeats=3):
+    """Return seconds per row, seconds of the preparation and of a first call on one row, the method and the values."""
+    from exactshap.semivalues import find
+    from exactshap.solvers._trees import prepare_trees, solve_trees
+    from exactshap.trees import flatten
+
+    X, _ = data()
+    trees = flatten(model(depth))
+    players = [(j,) for j in range(D)]
+    background = None if n_background is None else X[:n_background]
+    solve_trees(prepare_trees(trees, players, background), X[:1], find(index), order)  # compile, or load the cache
+    start = time.perf_counter()
+    prepared = prepare_trees(trees, players, background)
+    prepared_in = time.perf_counter() - start
+    first = best(lambda: solve_trees(prepared, X[:1], find(index), order), 1)
+    solution = solve_trees(prepared, X[:rows], find(index), order)
+    seconds = best(lambda: solve_trees(prepared, X[:rows], find(index), order), repeats) / rows
+    return {"ours": seconds, "prepare": prepared_in, "one_row_first": first, "method": solution.method}, solution.values
+
+
+def row(what, target, mine, values, peer, peer_rows, repeats):
+    """Time a peer that returns values for its first rows, and put it beside ours."""
+    X, _ = data()
+    peer(X[:5])
+    theirs = np.asarray(peer(X[:peer_rows]))
+    seconds = best(lambda: peer(X[:peer_rows]), repeats) / peer_rows
+    difference = float(np.max(np.abs(theirs - values[:peer_rows])))
+    return {"what": what, **mine, "peer": seconds, "ratio": seconds / mine["ours"], "target": target, "peer_rows": peer_rows,
+            "ours_rows_per_s": 1 / mine["ours"], "peer_rows_per_s": 1 / seconds, "difference": difference}  # fmt: skip
+
+
+def shap_explainer(depth, background=None, own_code=False):
+    """Return shap's function; ``own_code`` keeps shap from handing path-dependent values over to xgboost."""
+    import shap
+
+    explainer = shap.TreeExplainer(model(depth), background) if background is not None else shap.TreeExplainer(model(depth))
+    if own_code:
+        explainer.model.model_type = "internal"
+    return lambda X: explainer.shap_values(X, check_additivity=False)
+
+
+def woodelf_explainer(depth, background):
+    import pandas
+    import woodelf
+
+    def frame(X):
+        return pandas.DataFrame(X, columns=[f"f{j}" for j in range(D)])
+
+    explainer = woodelf.WoodelfExplainer(model(depth), frame(background))
+    return lambda X: explainer.shap_values(frame(X), verbose=False)
+
+
+def covers():
+    results = []
+    for depth, target, peer_rows in ((3, 10, 4000), (6, 5, 500), (10, 5, 40)):
+        mine, values = ours(depth)
+        for own_code, name in ((False, "shap (hands over to xgboost)"), (True, "shap's own code")):
+            what = f"path-dependent, depth {depth}, {name}"
+            results.append(row(what, target, mine, values, shap_explainer(depth, own_code=own_code), peer_rows, 2))
+    return results
+
+
+def background():
+    X, _ = data()
+    mine, values = ours(6, 1000)
+    results = [
+        row("interventional, 1000 background rows, depth 6, shap", 300, mine, values, _first(shap_explainer(6, _background(1000))), 20, 1),
+        row("interventional, 1000 background rows, depth 6, woodelf", 1, mine, values, woodelf_explainer(6, X[:1000]), ROWS, 1),
+    ]
+    mine, values = ours(10, 1000, repeats=1)
+    peer = shap_explainer(10, _background(1000))
+    return [*results, row("interventional, 1000 background rows, depth 10, shap", None, mine, values, peer, 4, 1)]
+
+
+def _background(n):
+    """shap cuts a background array to 100 rows unless it comes as a masker of its own size."""
+    import shap
+
+    return shap.maskers.Independent(data()[0][:n], max_samples=n)
+
+
+def _first(call):
+    return call
+
+
+def pairs():
+    import shap
+
+    mine, values = ours(6, order=2, index="sii", rows=2000)
+    explainer = shap.TreeExplainer(model(6))
+    explainer.model.model_type = "internal"
+    first, second = np.triu_indices(D, 1)
+
+    def peer(X):
+        matrix = explainer.shap_interaction_values(X)
+        return np.concatenate([np.zeros((len(X), D)), 2 * matrix[:, first, second]], axis=1)
+
+    shifted = values.copy()
+    shifted[:, :D] = 0.0  # shap's diagonal is another quantity
+    return [row("pairs (SII), path-dependent, depth 6, shap", None, mine, shifted, peer, 20, 1)]
+
+
+def first_call(kind):
+    """Return the seconds of the first call in a fresh process, with an empty and then with a filled numba cache."""
+    script = f"""
+import time
+import numpy as np
+from dataclasses import replace
+from sklearn.ensemble import GradientBoostingRegressor
+from exactshap.semivalues import find
+from exactshap.trees import flatten
+import numba
+X = np.random.default_rng(0).normal(size=(200, 5))
+model = GradientBoostingRegressor(n_estimators=3).fit(X, X[:, 0] * X[:, 1])
+start = time.perf_counter()
+from exactshap.solvers._trees import prepare_trees, solve_trees
+trees, players = flatten(model), [(j,) for j in range(5)]
+solve_trees({FIRST_CALLS[kind]}, X, find("shapley"), 1)
+print(time.perf_counter() - start)
+"""
+    with tempfile.TemporaryDirectory() as cache:
+        environment = {**os.environ, "NUMBA_CACHE_DIR": cache}
+        times = [float(subprocess.run([sys.executable, "-c", script], env=environment, capture_output=True, text=True,
+                                      check=True).stdout) for _ in range(2)]  # fmt: skip
+    return {"what": f"first call, {kind}: seconds to compile (then from the cache)", "ours": times[0], "cached": times[1],
+            "peer": None, "ratio": None, "target": 15.0}  # fmt: skip
+
+
+def run():
+    return [*covers(), *background(), *pairs(), *(first_call(kind) for kind in FIRST_CALLS)]
+
+
+if __name__ == "__main__":
+    for result in run():
+        print({key: float(f"{value:.4g}") if isinstance(value, float) else value for key, value in result.items()})
