@@ -35,7 +35,7 @@ def subset_product(factors: np.ndarray, mask: np.ndarray) -> np.ndarray:
 
 def check_eta(eta: Any, owner: str) -> float:
     """Return the ridge of an embedding as a positive float, or refuse it."""
-    if isinstance(eta, str) or not np.isscalar(eta) or not np.isfinite(eta) or eta <= 0:
+    if not isinstance(eta, (int, float, np.integer, np.floating)) or not np.isfinite(eta) or eta <= 0:
         raise InputError(
             message(
                 f"The 'eta' parameter of {owner} must be a float > 0 or 'auto'",
