@@ -17,7 +17,7 @@ FunctionTerms      any vectorised function                        (2^k - 2) n_ba
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Protocol
 
 import numpy as np
@@ -177,9 +177,9 @@ class MonomialTerms:
         return tuple(tuple(int(j) for j in np.flatnonzero(row)) for row in self.powers)
 
     def evaluate(self, rows: np.ndarray) -> np.ndarray:
-        values = np.ones((len(rows), len(self.powers)))
+        table, values = power_table(rows, int(self.powers.max(initial=0))), np.ones((len(rows), len(self.powers)))
         for j in range(self.powers.shape[1]):
-            values *= rows[:, j, None] ** self.powers[:, j]
+            values *= table[:, j, self.powers[:, j]]
         return values[:, :, None] * self.coefficients
 
     def bind(self, reference: Reference | None, owner: Sequence[int]) -> Bound:
@@ -192,41 +192,54 @@ class MonomialTerms:
     ) -> _MonomialsOfSize:
         """Bind the terms of k players: factor p of a term is the product of the powers of its p-th player's columns."""
         k = len(players[chosen[0]])
-        of_player = np.array([[np.asarray(owner) == player for player in players[l]] for l in chosen])
-        powers = np.where(of_player, self.powers[chosen][:, None, :], 0)
-        terms = _MonomialsOfSize(
-            tuple(players[l] for l in chosen), powers, self.coefficients[chosen], np.zeros((len(chosen), 0))
-        )
+        members = [[np.flatnonzero(self.powers[l] * (np.asarray(owner) == player)) for player in players[l]] for l in chosen]
+        width = max(len(columns) for factors in members for columns in factors)
+        columns, powers = np.zeros((2, len(chosen), k, width), np.int64)
+        for place, l in enumerate(chosen):
+            for p, used in enumerate(members[place]):
+                columns[place, p, : len(used)], powers[place, p, : len(used)] = used, self.powers[l, used]
+        subsets = tuple(players[l] for l in chosen)
+        terms = _MonomialsOfSize(subsets, columns, powers, self.coefficients[chosen], np.zeros((len(chosen), 0)))
         outside = (np.arange(2**k)[:, None] >> np.arange(k)) & 1 == 0
 
         def absent(rows: np.ndarray) -> np.ndarray:
             return np.where(outside[None, None], terms.factors(rows)[:, :, None, :], 1.0).prod(axis=-1)
 
-        moments = weighted_mean(absent, reference, len(chosen) * 2**k * max(k, 1))
-        return _MonomialsOfSize(terms.players, powers, terms.coefficients, moments)
+        return replace(terms, moments=weighted_mean(absent, reference, len(chosen) * 2**k * max(k, 1)))
+
+
+def power_table(rows: np.ndarray, degree: int) -> np.ndarray:
+    """Return x^0, x^1, ..., x^degree of every column, of shape (n_rows, n_columns, degree + 1)."""
+    table = np.ones((*rows.shape, degree + 1))
+    for power in range(degree):
+        table[:, :, power + 1] = table[:, :, power] * rows
+    return table
 
 
 @dataclass(frozen=True, eq=False)
 class _MonomialsOfSize:
+    """Monomials of k players: factor p of a term is the product of ``columns ** powers`` (n_terms, k, n_columns_of_player)."""
+
     players: tuple[tuple[int, ...], ...]
+    columns: np.ndarray
     powers: np.ndarray
     coefficients: np.ndarray
     moments: np.ndarray
 
     def factors(self, rows: np.ndarray) -> np.ndarray:
         """Return the factor of each player, of shape (n_rows, n_terms, k)."""
-        values = np.ones((len(rows), *self.powers.shape[:2]))
-        for j in np.flatnonzero(self.powers.any(axis=(0, 1))):
-            used = self.powers[:, :, j] > 0
-            values[:, used] *= rows[:, j, None] ** self.powers[used, j]
-        return values
+        table = power_table(rows, int(self.powers.max(initial=0)))
+        factors = table[:, self.columns[..., 0], self.powers[..., 0]]
+        for q in range(1, self.columns.shape[2]):
+            factors = factors * table[:, self.columns[..., q], self.powers[..., q]]
+        return factors
 
     def tables(self, rows: np.ndarray) -> np.ndarray:
-        factors, k = self.factors(rows).transpose(1, 0, 2), self.powers.shape[1]
+        factors, k = np.ascontiguousarray(self.factors(rows).transpose(1, 2, 0)), self.columns.shape[1]
         products = np.repeat(self.moments[:, None, :], len(rows), axis=1)
         for p in range(k):
-            inside = np.flatnonzero((np.arange(2**k) >> p) & 1)
-            products[:, :, inside] *= factors[:, :, p, None]
+            for code in np.flatnonzero((np.arange(2**k) >> p) & 1):
+                products[:, :, code] *= factors[:, p]
         return products[..., None] * self.coefficients[:, None, None, :]
 
 
