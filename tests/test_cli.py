@@ -253,6 +253,20 @@ def test_skops_files_load_and_unknown_types_need_trust(files, fitted, capsys):
     assert "odd.skops holds types that skops does not know to be harmless. Got json.dumps. Pass --trust" in error
 
 
+def test_booster_files_are_read_without_their_library(files, fitted, monkeypatch):
+    lightgbm = pytest.importorskip("lightgbm")
+    _, X, y = fitted
+    plain = X.rename(columns={"[bold]bmi": "bmi"})
+    booster = lightgbm.LGBMRegressor(n_estimators=5, min_child_samples=5, verbose=-1).fit(plain, y).booster_
+    booster.save_model("model.txt")
+    plain.to_csv("plain.csv", index=False)
+    for name in [name for name in sys.modules if name.partition(".")[0] == "lightgbm"]:
+        monkeypatch.setitem(sys.modules, name, None)
+    assert run("explain", "model.txt", "plain.csv", "--output", "values.npz") == 0
+    saved = Explanation.load("values.npz")
+    np.testing.assert_allclose(saved.baseline + saved.values.sum(axis=1), booster.predict(plain), rtol=1e-12)
+
+
 @pytest.mark.parametrize("library", ["polars", "pyarrow"])
 def test_data_are_read_with_whatever_is_installed(files, library, monkeypatch):
     pytest.importorskip(library)

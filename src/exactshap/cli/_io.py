@@ -12,7 +12,8 @@ from exactshap.errors import InputError, MissingDependencyError, ModelFormatErro
 __all__ = ["load_model", "read_table", "take_columns", "write_table"]
 
 _TABLES = (".csv", ".parquet")
-_BOOSTERS = (".json", ".ubj", ".txt", ".cbm")
+_BOOSTERS = (".json", ".ubj", ".txt")
+_BINARY_BOOSTERS = (".cbm", ".bst", ".model")  # their reader says how to save them as text
 _PICKLES = (".pkl", ".pickle", ".joblib")
 
 
@@ -105,10 +106,10 @@ def load_model(path: Path, *, allow_pickle: bool = False, trust: bool = False) -
         return _load_pickle(path, allow_pickle)
     if suffix == ".skops":
         return _load_skops(path, trust)
-    if suffix in _BOOSTERS:
+    if suffix in (*_BOOSTERS, *_BINARY_BOOSTERS):
         from exactshap import trees
 
-        return trees.load(path)  # type: ignore[attr-defined, unused-ignore]
+        return trees.load(path)
     raise ModelFormatError(
         message(
             f"{path.name} is not a model file that can be read",
