@@ -19,9 +19,9 @@ __all__ = ["encode"]
 def encode(model: TreeModel, table: Any) -> np.ndarray:
     """Return float64 (n_rows, n_features) for a :class:`~exactshap.frames.Table`: codes in categorical columns, NaN if missing.
 
-    Arrays hold codes already (scikit-learn's hold categories). In frames, categorical columns hold the categories' names; those that the model never saw are
-    missing values, as LightGBM and scikit-learn have it, with an ExplanationWarning. XGBoost looks unseen names up wrongly
-    (it takes a neighbour's code), so that there they are refused.
+    Arrays hold codes already (scikit-learn's hold categories). In frames, categorical columns hold the categories' names;
+    those that the model never saw are missing values, as LightGBM and scikit-learn have it, with an ExplanationWarning.
+    XGBoost 3.2 gives unseen names the code of a neighbour, so that there they are refused.
     """
     named = _named_categories(model, table)
     plain = [j for j in range(table.n_columns) if j not in named]
