@@ -16,7 +16,7 @@ from exactshap.frames import Table, check_columns
 from exactshap.games import AdditiveGame
 from exactshap.games._product import normalised_weights
 from exactshap.readers._base import Reader, Request, choose_value_function, names_of, players_of
-from exactshap.readers._terms import Block, Reference, coalitions
+from exactshap.readers._terms import CHUNK_VALUES, Block, Reference, coalitions
 from exactshap.semivalues import Semivalue
 from exactshap.solvers import Solution, player_sets
 from exactshap.solvers._additive import Stack, solve_stacks
@@ -210,6 +210,10 @@ class AdditiveReader(Reader):
     def row_bytes(self, order: int) -> float:
         coalition_values = sum(2.0**width for width in self._widths)
         return 8.0 * self.n_outputs * (3.0 * coalition_values + 2.0 * self.n_players**order + 4.0) + 16.0 * self.n_features
+
+    def fixed_bytes(self) -> float:
+        """Return the memory of one chunk of hybrid rows, where terms are functions that are called on them."""
+        return 8.0 * 8 * CHUNK_VALUES if any(getattr(bound, "row_calls", 0.0) for bound in self._bound) else 0.0
 
     def row_operations(self, order: int) -> float:
         work = sum(max(width, 1) ** order * 2.0**width for width in self._widths)

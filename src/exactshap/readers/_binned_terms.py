@@ -84,15 +84,11 @@ def _fold(
     outside, index = np.unique(bins[:, ~inside] @ full_strides[~inside], return_inverse=True)
     single = len(outside) == 1  # a constant background makes no rounding: its weight is exactly 1
     mass = np.ones(1) if single else np.bincount(index, weights)
-    table_shape = tuple(int(n) for n in shape[inside])
-    n_cells = int(np.prod(table_shape))
-    own_bins = (
-        np.array(np.unravel_index(np.arange(n_cells), table_shape), np.int64).reshape(-1, n_cells).T
-        if table_shape
-        else np.zeros((1, 0), np.int64)
-    )
-    table = np.empty((n_cells, scores.shape[1]))
-    fill_fold(scores, own_bins @ full_strides[inside], outside, mass, table)
+    own = np.zeros(1, np.int64)  # where the cells of the columns inside begin, in C order
+    for size, stride in zip(shape[inside], full_strides[inside], strict=True):
+        own = (own[:, None] + stride * np.arange(size)).reshape(-1)
+    table = np.empty((len(own), scores.shape[1]))
+    fill_fold(scores, own, outside, mass, table)
     strides = np.zeros(len(shape), np.int64)
     strides[inside] = _c_strides(shape[inside])
     return table, strides

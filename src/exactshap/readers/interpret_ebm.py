@@ -15,8 +15,11 @@ from exactshap.readers._additive import AdditiveForm, AdditiveReader
 from exactshap.readers._base import Request, select_outputs
 from exactshap.readers._binned_terms import BinnedTerms
 from exactshap.readers._sklearn import require_fitted
+from exactshap.readers._terms import slices
 
 __all__ = ["read"]
+
+CHUNK_ROWS = 2**16  # rows that the model bins at once, as floats: a large background is kept as whole numbers
 
 
 @dataclass(frozen=True, eq=False)
@@ -30,7 +33,13 @@ class _Cells:
     twin: Any
 
     def __call__(self, X: Table, what: str) -> np.ndarray:
-        return np.ascontiguousarray(self.twin.eval_terms(X.native), np.int64)
+        if X.n_rows <= CHUNK_ROWS:
+            return self._cells(X)
+        return np.concatenate([self._cells(X.take(part)) for part in slices(X.n_rows, CHUNK_ROWS)])
+
+    def _cells(self, X: Table) -> np.ndarray:
+        largest = max((scores.size for scores in self.twin.term_scores_), default=0)
+        return self.twin.eval_terms(X.native).astype(np.int32 if largest < 2**31 else np.int64, order="C")
 
 
 def read(model: Any, request: Request) -> AdditiveReader:
