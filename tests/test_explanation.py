@@ -333,6 +333,13 @@ def test_to_shap_shows_the_mean_of_a_numeric_group(groups):
     np.testing.assert_array_equal(other.data[:, 1], X[:, 1])
 
 
+def test_groups_of_an_array_may_use_the_names_that_readers_give():
+    pytest.importorskip("shap")
+    other = linear(X[:, :2], data=X, names=["g", "x1"], groups={"g": ("x0", "x2")}).to_shap()
+    np.testing.assert_allclose(other.data[:, 0], (X[:, 0] + X[:, 2]) / 2, rtol=1e-15)
+    np.testing.assert_array_equal(other.data[:, 1], X[:, 1])
+
+
 def test_to_shap_shows_the_text_of_a_group_that_is_not_numeric():
     pytest.importorskip("shap")
     data = frame("pandas", city=["NY", "LA"] * 3)

@@ -71,11 +71,12 @@ def player_columns(explanation: Explanation, table: Table) -> list[tuple[int, ..
 
 
 def _number(column: int | str, table: Table) -> int:
-    if isinstance(column, str):
-        if table.names is None or column not in table.names:
-            raise InputError(message(f"A group names column {column!r}, which `data` does not have", f"Got {table.names}"))
-        return table.names.index(column)
-    return int(column)
+    if not isinstance(column, str):
+        return int(column)
+    names = table.names or tuple(f"x{j}" for j in range(table.n_columns))  # what readers call the columns of arrays
+    if column not in names:
+        raise InputError(message(f"A group names column {column!r}, which `data` does not have", f"Got {names}"))
+    return names.index(column)
 
 
 def _player_cells(table: Table, members: tuple[int, ...]) -> tuple[np.ndarray, np.ndarray, bool]:
