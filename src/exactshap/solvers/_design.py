@@ -9,38 +9,37 @@ from exactshap.solvers._hypercube import covariance, functionals
 
 __all__ = ["place_pairs"]
 
-WHITE = 1e-3
 
+def place_pairs(
+    known: np.ndarray, candidates: np.ndarray, n_pairs: int, theta: np.ndarray, white: float, sign: int = -1
+) -> np.ndarray:
+    r"""Return the rows of ``candidates`` (n_candidates, n_players) to call next, greedily.
 
-def place_pairs(candidates: np.ndarray, n_pairs: int) -> np.ndarray:
-    r"""Return the rows of ``candidates`` (n_candidates, n_players) to call, greedily, before anything is known of the game.
-
-    Under the process with one relevance 2/d for all players, calling x lowers the summed variance of the Shapley values by
+    Under the process with relevances ``theta``, calling x lowers the summed variance of the Shapley values by
 
     .. math:: \sum_i \mathrm{cov}(\phi_i, g(x))^2 / \mathrm{var}(g(x)),
 
-    given what was called before; the largest is called next. Cost O(n_pairs^2 n_candidates). Nothing here depends on the
-    game, so that one design serves every row.
+    given the pairs (``sign`` -1) or coalitions (0) ``known`` (n_known, n_players) and those placed before; the largest is called
+    next. Cost O((n_known + n_pairs)^2 n_candidates).
     """
-    n_players = candidates.shape[1]
-    points = 2.0 * np.vstack([np.ones((1, n_players)), candidates]) - 1.0  # row 0: the full and the empty coalition
-    theta = np.full(n_players, 2.0 / n_players)
+    n_players, n_known = candidates.shape[1], len(known)
+    points = 2.0 * np.concatenate([known, candidates]) - 1.0
     nodes, weights = find("shapley").rule(degree=min(n_players - 1, 31))
-    players = np.arange(n_players)[:, None]
-    gain = functionals(points, np.tanh(theta / 2.0), players, nodes, weights)
-    variance = np.full(len(points), covariance(points[:1], points[:1], theta, -1)[0, 0] + WHITE)
-    n_steps = min(n_pairs, len(candidates)) + 1
-    explained, chosen = np.empty((n_steps, len(points))), np.zeros(n_steps, int)
-    open_ = np.ones(len(points), bool)
+    gain = functionals(points, np.tanh(theta / 2.0), np.arange(n_players)[:, None], nodes, weights)
+    variance = np.full(len(points), covariance(points[:1], points[:1], theta, sign)[0, 0] + white)
+    n_steps = n_known + min(n_pairs, len(candidates))
+    explained, chosen = np.empty((n_steps, len(points))), np.arange(n_steps)
+    is_open = np.arange(len(points)) >= n_known
     for step in range(n_steps):
-        score = np.where(open_, (gain**2).sum(axis=1) / variance, -1.0)
-        row = int(score.argmax()) if step else 0
-        chosen[step], open_[row] = row, False
-        column = covariance(points, points[row : row + 1], theta, -1)[:, 0]
-        column[row] += WHITE
+        if step >= n_known:
+            chosen[step] = np.where(is_open, (gain**2).sum(axis=1) / variance, -1.0).argmax()
+        row = chosen[step]
+        is_open[row] = False
+        column = covariance(points, points[row : row + 1], theta, sign)[:, 0]
+        column[row] += white
         column -= explained[:step].T @ explained[:step, row]
         column /= np.sqrt(variance[row])
         explained[step] = column
         gain = gain - np.outer(column, gain[row] / np.sqrt(variance[row]))
         variance = np.maximum(variance - column**2, 1e-12)
-    return chosen[1:] - 1
+    return chosen[n_known:] - n_known

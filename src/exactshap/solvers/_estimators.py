@@ -81,6 +81,7 @@ class Problem:
     order: int
     sets: tuple[tuple[int, ...], ...]
     settings: Settings
+    paired: bool = field(init=False, default=True)
     masks: np.ndarray = field(init=False)
     probabilities: np.ndarray = field(init=False)  # of sizes, for independent draws
     empty: np.ndarray = field(init=False)
@@ -105,10 +106,6 @@ class Problem:
         return self.settings.estimator == "unbiased"
 
     @property
-    def paired(self) -> bool:
-        return self.settings.pairing or self.settings.estimator != "polynomial"
-
-    @property
     def magnitude(self) -> float:
         return float(max(np.abs(value).max() for value in self.calls.known.values()))
 
@@ -119,6 +116,8 @@ class Problem:
 
     def grow(self, n_calls: int) -> None:
         """Draw coalitions until ``n_calls`` of them, the full and the empty one included, have been asked for."""
+        if len(self.masks) == 0:
+            self.paired = self._pairs(n_calls)
         wanted = max((n_calls - 2) // (2 if self.paired else 1) - len(self.masks), 0)
         if self.n_players == 1 or wanted == 0:
             return
@@ -131,10 +130,16 @@ class Problem:
         self.masks = np.concatenate([self.masks, masks])
         self.calls(np.concatenate([masks, ~masks]) if self.paired else masks)
 
+    def _pairs(self, n_calls: int) -> bool:
+        """Say whether complements are called too: below one pair a player a process learns more from single coalitions."""
+        if self.settings.estimator == "polynomial":
+            return self.settings.pairing
+        return self.independent or n_calls - 2 >= 2 * self.n_players
+
     def _distinct(self, wanted: int) -> np.ndarray:
         d = self.n_players
         if self.settings.estimator != "polynomial" and len(self.masks) == 0:
-            return design(d, wanted, self.rng)
+            return design(d, wanted, self.rng, paired=self.paired)
         groups = strata(d, paired=self.paired, size_weights=self._size_weights())
         fresh = draw(d, wanted + len(self.masks), self.rng, groups, paired=self.paired)
         seen = {row.tobytes() for row in self.masks} | ({row.tobytes() for row in ~self.masks} if self.paired else set())
@@ -143,11 +148,6 @@ class Problem:
     def _size_weights(self) -> np.ndarray:
         order = min(self.settings.polynomial_order or 1, self.n_players)
         return SAMPLINGS[self.settings.sampling](self.n_players, order)
-
-    def both(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """Return masks with the full coalition first, their values and the values of their complements."""
-        masks = np.concatenate([np.ones((1, self.n_players), bool), self.masks])
-        return masks, self.calls(masks), self.calls(~masks)
 
 
 def by_process(problem: Problem) -> Estimate:
@@ -164,7 +164,9 @@ def _process(problem: Problem) -> CubeProcess:
                 "Lower budget=, or use estimator='polynomial' or 'unbiased'",
             )
         )
-    masks, inside, outside = problem.both()
+    ends = np.array([[True] * problem.n_players, [False] * problem.n_players])
+    masks = np.concatenate([ends[: 1 if problem.paired else 2], problem.masks])
+    inside, outside = problem.calls(masks), problem.calls(~masks) if problem.paired else None
     return fit_process(
         2.0 * masks - 1.0,
         inside,
@@ -277,7 +279,7 @@ def by_best(problem: Problem) -> Estimate:
     """Return the process, or the polynomial where its leave-one-out error is smaller on the same coalitions."""
     process = _process(problem)
     order = _affordable_order(problem)
-    if not (problem.is_shapley() and order > 1 and len(problem.masks) <= COMPARED_ROWS):
+    if not (problem.is_shapley() and problem.paired and order > 1 and len(problem.masks) <= COMPARED_ROWS):
         return _of_process(problem, process)
     fit = _fit_characters(problem, additive_frontier(problem.n_players, order, odd=True))
     left_out, _ = process.left_out()

@@ -16,7 +16,9 @@ one-player factors: its values of any index are exact by quadrature on a ``Produ
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
@@ -29,13 +31,14 @@ __all__ = ["CubeProcess", "fit_process"]
 JITTER = 1e-10  # relative to the kernel's variance of 1: far below any white part worth having
 RELEVANCE = (-12.0, 3.0)  # bounds of log theta: from invisible to rho = 1 - 4e-9
 WHITE = (-18.0, 2.0)  # bounds of log tau
-SPREAD = 2.0  # prior standard deviation of log theta around its mean: keeps few rows from naming a favourite
+# weak priors, which decide when there are few rows: log theta around its mean, that mean around log(1 / (2 d)), log tau
+SPREAD, LEVEL_SPREAD, WHITE_SPREAD, TYPICAL_WHITE = 1.25, 1.0, 3.0, 1e-3
 MAX_ROWS = 12_000  # pairs in one dense factorisation (1.1 GiB)
 
 
 @dataclass(frozen=True, eq=False)
 class Half:
-    """One parity of the game at the pairs: ``sign`` -1 is v(S) - v(D - S), +1 the sum, both halved."""
+    """What is regressed: ``sign`` -1 is (v(S) - v(D - S)) / 2, +1 the same with a plus, 0 the game itself at single coalitions."""
 
     sign: int
     target: np.ndarray  # (n_pairs, n_outputs), scaled
@@ -43,9 +46,9 @@ class Half:
     offset: np.ndarray  # (n_outputs,), subtracted from the even half
 
     @classmethod
-    def of(cls, inside: np.ndarray, outside: np.ndarray, sign: int) -> Half:
-        target = (inside + sign * outside) / 2.0
-        offset = target.mean(axis=0) if sign > 0 else np.zeros(target.shape[1])
+    def of(cls, inside: np.ndarray, outside: np.ndarray | None, sign: int) -> Half:
+        target = inside if outside is None else (inside + sign * outside) / 2.0
+        offset = target.mean(axis=0) if sign >= 0 else np.zeros(target.shape[1])
         target = target - offset
         scale = np.sqrt(np.mean(target**2, axis=0))
         scale = np.where(scale > 0, scale, 1.0)
@@ -53,17 +56,18 @@ class Half:
 
 
 def covariance(points: np.ndarray, others: np.ndarray, theta: np.ndarray, sign: int) -> np.ndarray:
-    """Return (k(x, x') + sign k(x, -x')) / 2 for rows of -1 and 1; the even half gets a free constant of variance 1."""
+    """Return (k(x, x') + sign k(x, -x')) / 2 for rows of -1 and 1, or k itself; all but the odd half get a free constant."""
     total = theta.sum()
     gram = (points * theta) @ others.T
-    same = np.exp(0.5 * (gram - total))
-    mirrored = np.exp(-0.5 * (gram + total), out=gram)
-    mirrored *= sign
-    same += mirrored
-    same *= 0.5
-    if sign > 0:
-        same += 1.0
-    return same
+    matrix = np.exp(0.5 * (gram - total))
+    if sign:
+        mirrored = np.exp(-0.5 * (gram + total), out=gram)
+        mirrored *= sign
+        matrix += mirrored
+        matrix *= 0.5
+    if sign >= 0:
+        matrix += 1.0
+    return matrix
 
 
 def _half_evidence(points: np.ndarray, half: Half, theta: np.ndarray, white: float) -> tuple[float, np.ndarray, float]:
@@ -76,8 +80,9 @@ def _half_evidence(points: np.ndarray, half: Half, theta: np.ndarray, white: flo
     m, n_outputs = half.target.shape
     total = theta.sum()
     gram = (points * theta) @ points.T
-    same, mirrored = np.exp(0.5 * (gram - total)), half.sign * np.exp(-0.5 * (gram + total))
-    matrix = 0.5 * (same + mirrored) + (half.sign > 0)
+    share = 0.5 if half.sign else 1.0
+    same, mirrored = share * np.exp(0.5 * (gram - total)), share * half.sign * np.exp(-0.5 * (gram + total))
+    matrix = same + mirrored + (half.sign >= 0)
     matrix[np.diag_indices(m)] += white + JITTER
     factor, failed = lapack.dpotrf(matrix, lower=1, overwrite_a=1)
     if failed:
@@ -93,7 +98,7 @@ def _half_evidence(points: np.ndarray, half: Half, theta: np.ndarray, white: flo
     mirrored *= slope
     difference = same - mirrored
     sums = np.einsum("aj,aj->j", points, difference @ points)
-    gradient = 0.25 * theta * (sums - same.sum() - mirrored.sum())
+    gradient = 0.5 * theta * (sums - same.sum() - mirrored.sum())
     return float(value), gradient, float(np.trace(slope)) * white
 
 
@@ -109,38 +114,38 @@ def _evidence(logs: np.ndarray, points: np.ndarray, halves: list[Half]) -> tuple
 
 
 def _penalised(logs: np.ndarray, points: np.ndarray, halves: list[Half]) -> tuple[float, np.ndarray]:
+    """Return the negative log posterior of log theta and log tau, and its gradient."""
     value, gradient = _evidence(logs, points, halves)
-    deviation = (logs[:-1] - logs[:-1].mean()) / SPREAD
-    gradient[:-1] += deviation / SPREAD
-    return value + 0.5 * float(deviation @ deviation), gradient
+    d = len(logs) - 1
+    mean = logs[:-1].mean()
+    deviation = (logs[:-1] - mean) / SPREAD
+    level = (mean - np.log(0.5 / d)) / LEVEL_SPREAD
+    white = (logs[-1] - np.log(TYPICAL_WHITE)) / WHITE_SPREAD
+    gradient[:-1] += deviation / SPREAD + level / LEVEL_SPREAD / d
+    gradient[-1] += white / WHITE_SPREAD
+    return value + 0.5 * float(deviation @ deviation + level**2 + white**2), gradient
 
 
 def _relevances(points: np.ndarray, halves: list[Half], max_iterations: int) -> np.ndarray:
-    """Return log theta (d,) and log tau by maximal marginal likelihood: first one relevance for all, then one each."""
+    """Return log theta (d,) and log tau, the posterior's maximum: first one relevance for all, then one each."""
     from scipy.optimize import minimize
 
     d = points.shape[1]
 
     def shared(logs: np.ndarray) -> tuple[float, np.ndarray]:
-        value, gradient = _evidence(np.append(np.full(d, logs[0]), logs[1]), points, halves)
+        value, gradient = _penalised(np.append(np.full(d, logs[0]), logs[1]), points, halves)
         return value, np.array([gradient[:-1].sum(), gradient[-1]])
 
-    start = minimize(
-        shared, [np.log(2.0 / d), np.log(1e-3)], jac=True, method="L-BFGS-B", bounds=[RELEVANCE, WHITE], options={"maxiter": 15}
-    ).x
-    if d == 1:
-        return np.asarray(start)
-    return np.asarray(
-        minimize(
-            _penalised,
-            np.append(np.full(d, start[0]), start[1]),
-            args=(points, halves),
-            jac=True,
-            method="L-BFGS-B",
-            bounds=[RELEVANCE] * d + [WHITE],
-            options={"maxiter": max_iterations},
-        ).x
-    )
+    def search(function: Callable[..., Any], start: np.ndarray, bounds: list[tuple[float, float]], steps: int) -> np.ndarray:
+        found = minimize(function, start, jac=True, method="L-BFGS-B", bounds=bounds, options={"maxiter": steps})
+        return np.asarray(found.x)
+
+    level, white = search(shared, np.log([0.5 / d, TYPICAL_WHITE]), [RELEVANCE, WHITE], 15)
+
+    def separate(logs: np.ndarray) -> tuple[float, np.ndarray]:
+        return _penalised(logs, points, halves)
+
+    return search(separate, np.append(np.full(d, level), white), [RELEVANCE] * d + [WHITE], max_iterations)
 
 
 def functionals(points: np.ndarray, rho: np.ndarray, sets: np.ndarray, nodes: np.ndarray, weights: np.ndarray) -> np.ndarray:
@@ -175,12 +180,13 @@ def prior_variance(rho: np.ndarray, sets: np.ndarray, nodes: np.ndarray, weights
     u = 2.0 * nodes - 1.0
     products, pair_weights = np.outer(u, u).ravel(), np.outer(weights, weights).ravel()
     total = np.zeros(len(sets))
-    for direction, factor in ((1.0, 1.0), (-1.0, float(sign * (-1) ** sets.shape[1]))):
+    directions = [(1.0, 1.0)] + ([(-1.0, float(sign * (-1) ** sets.shape[1]))] if sign else [])
+    for direction, factor in directions:
         for product, weight in zip(direction * products, pair_weights, strict=True):
             factors = (1.0 + rho * product) / (1.0 + rho)
             floor = np.maximum(factors, 1e-300)
             total += factor * weight * np.exp(np.log(floor).sum()) * (4.0 * rho / (1.0 + rho) / floor)[sets].prod(axis=1)
-    return 0.5 * np.maximum(total, 0.0)
+    return (0.5 if sign else 1.0) * np.maximum(total, 0.0)
 
 
 def white_variance(n_players: int, size: int, weights: np.ndarray, sign: int) -> float:
@@ -207,7 +213,7 @@ class FittedHalf:
 
 @dataclass(frozen=True, eq=False)
 class CubeProcess:
-    """The posterior of a game after ``points`` (n_pairs, n_players) of -1 and 1 and their mirror images were observed."""
+    """The posterior of a game after ``points`` (n_pairs, n_players) of -1 and 1 and, if paired, their mirror images were seen."""
 
     points: np.ndarray
     theta: np.ndarray
@@ -218,16 +224,20 @@ class CubeProcess:
     def rho(self) -> np.ndarray:
         return np.tanh(self.theta / 2.0)
 
+    @property
+    def paired(self) -> bool:
+        return self.halves[0].half.sign != 0
+
     def game(self) -> ProductGame:
         """Return the posterior mean, up to its constant, as a product game of four terms per pair."""
         kept = np.exp(-self.theta)
         inside = self.points > 0
         coefficients, a, b = [], [], []
-        for mirror in (False, True):
+        for mirror in (False, True) if self.paired else (False,):
             here = inside ^ mirror
             sign = [(fitted.half.sign if mirror else 1) for fitted in self.halves]
             dual = sum(s * fitted.dual * fitted.half.scale for s, fitted in zip(sign, self.halves, strict=True))
-            coefficients += [0.5 * dual, self.white * dual]
+            coefficients += [0.5 * dual if self.paired else dual, self.white * dual]
             a += [np.where(here, 1.0, kept), here.astype(float)]
             b += [np.where(here, kept, 1.0), (~here).astype(float)]
         return ProductGame(np.concatenate(coefficients), np.concatenate(a), np.concatenate(b))
@@ -270,10 +280,12 @@ class CubeProcess:
         d, size, sign = self.points.shape[1], sets.shape[1], fitted.half.sign
         nodes, weights = semivalue.rule(size, order, degree=min(d - size, 31))
         exact = semivalue.weights(d, size, order)
-        cross = 0.5 * functionals(self.points, self.rho, sets, nodes, weights)
-        cross += 0.5 * sign * functionals(-self.points, self.rho, sets, nodes, weights)
+        share = 0.5 if sign else 1.0
+        cross = share * functionals(self.points, self.rho, sets, nodes, weights)
         cross += self.white * white_functionals(self.points, sets, exact)
-        cross += self.white * sign * white_functionals(-self.points, sets, exact)
+        if sign:
+            cross += share * sign * functionals(-self.points, self.rho, sets, nodes, weights)
+            cross += self.white * sign * white_functionals(-self.points, sets, exact)
         prior = prior_variance(self.rho, sets, nodes, weights, sign)
         prior = prior + self.white * white_variance(d, size, exact, sign)
         explained = (solve_triangular(fitted.factor, cross, lower=True, check_finite=False) ** 2).sum(axis=0)
@@ -289,28 +301,33 @@ def needs_even(semivalue: Semivalue, n_players: int, order: int) -> bool:
 def fit_process(
     points: np.ndarray,
     inside: np.ndarray,
-    outside: np.ndarray,
+    outside: np.ndarray | None,
     *,
     even: bool,
     relevance_rows: int,
     max_iterations: int,
     rng: np.random.Generator,
 ) -> CubeProcess:
-    """Fit relevances on at most ``relevance_rows`` pairs, then condition on all of them.
+    """Fit relevances on at most ``relevance_rows`` rows, then condition on all of them.
 
-    ``inside`` and ``outside`` (n_pairs, n_outputs) are the values of the coalitions and of their complements; the first pair
-    is the full and the empty coalition.
+    ``inside`` and ``outside`` (n_rows, n_outputs) are the values of the coalitions and of their complements, or None for single
+    coalitions; the first row is the full coalition. ``even`` asks for both halves of pairs.
     """
     m = len(points)
     rows = np.arange(m)
     if m > relevance_rows:
         rows = np.append(0, 1 + np.sort(rng.choice(m - 1, relevance_rows - 1, replace=False)))
     both = even or len(rows) <= relevance_rows // 2
-    trained = [Half.of(inside[rows], outside[rows], sign) for sign in ((-1, 1) if both else (-1,))]
+    trained = _halves(inside[rows], None if outside is None else outside[rows], even=both)
     logs = _relevances(points[rows], trained, max_iterations)
     theta, white = np.exp(logs[:-1]), float(np.exp(logs[-1]))
-    halves = [Half.of(inside, outside, sign) for sign in ((-1, 1) if even else (-1,))]
+    halves = _halves(inside, outside, even=even)
     return CubeProcess(points, theta, white, tuple(_condition(points, half, theta, white) for half in halves))
+
+
+def _halves(inside: np.ndarray, outside: np.ndarray | None, *, even: bool) -> list[Half]:
+    signs = (0,) if outside is None else (-1, 1) if even else (-1,)
+    return [Half.of(inside, outside, sign) for sign in signs]
 
 
 def _condition(points: np.ndarray, half: Half, theta: np.ndarray, white: float) -> FittedHalf:

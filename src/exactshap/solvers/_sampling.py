@@ -15,8 +15,9 @@ from exactshap.games import Game
 __all__ = ["Calls", "Strata", "design", "draw", "draw_independent", "strata"]
 
 MAX_LISTED = 200_000  # coalitions of one size that are listed rather than drawn until distinct
-MAX_DESIGNED = 300  # pairs that are placed one by one
-CANDIDATES = 4  # candidates per placed pair
+MAX_DESIGNED = 800  # pairs that are placed one by one; the work grows with the cube of their number
+DESIGN_WHITE = {True: 1e-3, False: 0.1}  # what designs assume of interactions that no kernel of low order explains (tuned)
+GENEROUS = 400  # pairs up to which there are four candidates for each place, two beyond
 
 
 @dataclass
@@ -166,20 +167,25 @@ def stratum_weights(masks: np.ndarray, *, paired: bool) -> np.ndarray:
 
 
 @functools.lru_cache(maxsize=64)
-def _designed(n_players: int, n_pairs: int, seed: int) -> np.ndarray:
+def _designed(n_players: int, n: int, seed: int, paired: bool) -> np.ndarray:
     from exactshap.solvers._design import place_pairs
 
     rng = np.random.default_rng(seed)
-    groups = strata(n_players, paired=True)
-    candidates = draw(n_players, max(CANDIDATES * n_pairs, 200), rng, groups, paired=True)
-    chosen = place_pairs(candidates, n_pairs)
+    n_candidates = max((4 if n <= GENEROUS else 2) * n, 300)
+    candidates = draw(n_players, n_candidates, rng, strata(n_players, paired=paired), paired=paired)
+    known = np.array([[True] * n_players] if paired else [[True] * n_players, [False] * n_players])
+    theta = np.full(n_players, 2.0 / n_players)
+    chosen = place_pairs(known, candidates, n, theta, DESIGN_WHITE[paired], -1 if paired else 0)
     result = candidates[chosen]
     result.setflags(write=False)
     return result
 
 
-def design(n_players: int, n_pairs: int, rng: np.random.Generator) -> np.ndarray:
-    """Return pairs for a process: placed one by one where they tell most for small samples, stratified draws beyond."""
-    if n_pairs > MAX_DESIGNED:
-        return draw(n_players, n_pairs, rng, strata(n_players, paired=True), paired=True)
-    return _designed(n_players, n_pairs, int(rng.integers(2**63)))
+def design(n_players: int, n: int, rng: np.random.Generator, *, paired: bool) -> np.ndarray:
+    """Return coalitions for a process: small samples are placed one by one where they tell most, larger ones drawn by size.
+
+    Nothing here depends on the game, so that one design serves every row of a seed.
+    """
+    if n > MAX_DESIGNED:
+        return draw(n_players, n, rng, strata(n_players, paired=paired), paired=paired)
+    return _designed(n_players, n, int(rng.integers(2**63)), paired)
