@@ -28,3 +28,6 @@ CHAIN = 1e-12
 
 FLOAT32_PEER = 2e-6
 """shap's interventional kernel adds up in float32: 6e-8 relative for each of ten trees and some ten additions, values of size 1."""
+
+FLOAT32_MARGIN = 2e-6
+"""XGBoost adds leaf values in float32: sqrt(T) roundings of 6e-8 each, T <= 100 trees here, relative to the largest margin, times 3."""

@@ -105,7 +105,7 @@ def _document(data: bytes, name: str) -> Any:
     if data[:1] == b"{" and data[1:2] in b"iUIlL#$" and len(data) > 1:
         return read_ubj(data)
     if data.lstrip()[:1] == b"{":
-        return read_json(data, name)
+        return read_json(data, repr(name))
     raise ModelFormatError(
         message(f"{name!r} is no XGBoost, LightGBM or CatBoost model", f"It starts with {data[:12]!r}", _SAVE_AS)
     )

@@ -1,0 +1,152 @@
+"""Damaged model files: whatever the damage, the answer is a ModelFormatError or a model that predicts. Never a hang or a flood."""
+
+import json
+import time
+import tracemalloc
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from exactshap.errors import ModelFormatError, UnsupportedStructureError
+from exactshap.trees import loads
+from exactshap.trees._ubj import read_ubj
+
+FOLDER = Path(__file__).parents[1] / "data" / "trees"
+FILES = sorted(path.name.removesuffix(".expected.json") for path in FOLDER.glob("*.expected.json"))
+DOCUMENTS = [name for name in FILES if name.endswith("json")]
+N_MUTANTS = 150
+MEMORY = 64 * 2**20
+SECONDS = 2.0
+WORDS = [b"-1", b"0", b"1", b"91", b"2147483647", b"-2147483648", b"99999999999999999999", b"1e400", b"-1e400", b"nan", b"NaN",
+         b"Infinity", b"null", b"true", b"[]", b"{}", b'""', b"0.5", b"=", b"\n", b"\x00", b"\xff", b""]  # fmt: skip
+
+
+def survives(data):
+    """Load and, if it is a model, predict: within the memory and the time that the file's size deserves."""
+    started = time.perf_counter()
+    tracemalloc.start()
+    try:
+        model = loads(data)
+        if model.n_features <= 1000:
+            assert np.isfinite(model.predict(np.zeros((2, model.n_features)))).all()
+            verdict = "model"
+        else:
+            verdict = "wide model"
+    except ModelFormatError:
+        verdict = "refused"
+    except UnsupportedStructureError:
+        verdict = "unsupported"
+    finally:
+        peak = tracemalloc.get_traced_memory()[1]
+        tracemalloc.stop()
+    assert peak < MEMORY, f"{peak} bytes for a file of {len(data)}"
+    assert time.perf_counter() - started < SECONDS
+    return verdict
+
+
+def mutant(data, rng):
+    """One to three edits: a byte, a cut, a repeated or swapped piece, or a number or token replaced by a nasty one."""
+    for _ in range(rng.integers(1, 4)):
+        n = len(data)
+        if n < 4:
+            break
+        i, j = sorted(int(v) for v in rng.integers(0, n, 2))
+        kind = rng.integers(6)
+        if kind == 0:
+            data = data[:i] + bytes([rng.integers(256)]) + data[i + 1 :]
+        elif kind == 1:
+            data = data[:i]
+        elif kind == 2:
+            data = data[:i] + data[i : i + 40] + data[i:]
+        elif kind == 3:
+            data = data[:i] + data[j : j + 8] + data[i + 8 :]
+        elif kind == 4:
+            data = data[:i] + data[i + int(rng.integers(1, 30)) :]
+        else:
+            data = replace_token(data, i, WORDS[rng.integers(len(WORDS))])
+    return data
+
+
+def replace_token(data, i, word):
+    """Replace the number around or after byte i."""
+    digits = b"0123456789.-+eE"
+    while i < len(data) and data[i] not in digits:
+        i += 1
+    start = i
+    while start > 0 and data[start - 1] in digits:
+        start -= 1
+    end = i
+    while end < len(data) and data[end] in digits:
+        end += 1
+    return data[:start] + word + data[end:]
+
+
+@pytest.mark.parametrize("name", FILES)
+def test_seeded_mutants(name):
+    data = (FOLDER / name).read_bytes()
+    assert survives(data) == "model"
+    rng = np.random.default_rng(sum(name.encode()))
+    verdicts = [survives(mutant(data, rng)) for _ in range(N_MUTANTS)]
+    assert verdicts.count("refused") > N_MUTANTS // 10
+
+
+def leaves_of(document, path=()):
+    """Every place of a JSON document, containers included."""
+    yield path
+    items = document.items() if isinstance(document, dict) else enumerate(document) if isinstance(document, list) else ()
+    for key, value in items:
+        yield from leaves_of(value, (*path, key))
+
+
+def replaced(document, path, value):
+    if not path:
+        return value
+    copy = dict(document) if isinstance(document, dict) else list(document)
+    copy[path[0]] = replaced(document[path[0]], path[1:], value)
+    return copy
+
+
+def plain(value):
+    if isinstance(value, dict):
+        return {k: plain(v) for k, v in value.items()}
+    return [plain(v) for v in value] if isinstance(value, (list, np.ndarray)) else getattr(value, "item", lambda: value)()
+
+
+def parsed(name):
+    data = (FOLDER / name).read_bytes()
+    return plain(read_ubj(data)) if name.endswith("ubj") else json.loads(data)
+
+
+PARSED = {name: parsed(name) for name in FILES if not name.endswith("txt")}
+PLACES = {name: list(leaves_of(document)) for name, document in PARSED.items()}
+VALUES = st.one_of(
+    st.sampled_from([None, True, [], {}, "", "x", "5E-1", -1, 0, 1, 2**31, 2**63, 10**400, 1e308, float("nan"), float("inf"), [[]],
+                     [1] * 40, [-1] * 3, ["1"], [None], {"a": 1}]),
+    st.integers(-100, 100),
+    st.floats(allow_nan=True),
+)  # fmt: skip
+
+
+@settings(max_examples=250, deadline=None, derandomize=True, suppress_health_check=[HealthCheck.too_slow], database=None)
+@given(st.sampled_from(sorted(PARSED)), st.integers(0, 10**6), VALUES)
+def test_any_entry_replaced_by_anything(name, place, value):
+    path = PLACES[name][place % len(PLACES[name])]
+    survives(json.dumps(replaced(PARSED[name], path, value)).encode())
+
+
+@settings(max_examples=100, deadline=None, derandomize=True, database=None)
+@given(st.sampled_from([name for name in FILES if name.endswith("txt")]), st.integers(0, 10**6), st.sampled_from(WORDS))
+def test_any_line_of_text_replaced(name, place, word):
+    lines = (FOLDER / name).read_bytes().split(b"\n")
+    k = place % len(lines)
+    key, separator, _ = lines[k].partition(b"=")
+    survives(b"\n".join([*lines[:k], key + separator + word, *lines[k + 1 :]]))
+
+
+@settings(max_examples=150, deadline=None, derandomize=True, database=None)
+@given(st.sampled_from([b"tree\n", b"{", b"{i\x01a", b'{"learner":', b"tree\nversion=v4\n"]), st.binary(max_size=200))
+def test_noise(start, noise):
+    assert survives(start + noise) == "refused"

@@ -1,0 +1,348 @@
+"""Model files: margins of the libraries reproduced from the files alone, and what is refused."""
+
+import json
+import pickle
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from exactshap import Explainer
+from exactshap.errors import InputError, ModelFormatError, UnknownNameError, UnsupportedStructureError
+from exactshap.testing import check_reader
+from exactshap.trees import load, loads
+from exactshap.trees._ubj import read_ubj
+from tolerances import FLOAT32_MARGIN, assert_close
+
+FOLDER = Path(__file__).parents[1] / "data" / "trees"
+GOLDEN = sorted(path.name.removesuffix(".expected.json") for path in FOLDER.glob("*.expected.json"))
+
+
+def expected(name):
+    content = json.loads((FOLDER / f"{name}.expected.json").read_text())
+    return np.array(content["X"], float), np.array(content["margin"])
+
+
+def plain(value):
+    """A parsed UBJSON document as plain JSON data."""
+    if isinstance(value, dict):
+        return {k: plain(v) for k, v in value.items()}
+    return [plain(v) for v in value] if isinstance(value, (list, np.ndarray)) else getattr(value, "item", lambda: value)()
+
+
+def document(name):
+    data = (FOLDER / name).read_bytes()
+    return plain(read_ubj(data)) if name.endswith("ubj") else json.loads(data)
+
+
+def loaded(document):
+    return loads(json.dumps(document).encode(), name="changed")
+
+
+def test_there_are_golden_files_of_every_format():
+    assert len(GOLDEN) == 12
+    assert {name.split("_")[0] + Path(name).suffix for name in GOLDEN} == {
+        "xgboost.json", "xgboost.ubj", "lightgbm.txt", "catboost.json"}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", GOLDEN)
+def test_margins_are_the_librarys_own(name):
+    X, margin = expected(name)
+    model = load(FOLDER / name)
+    if name.startswith("xgboost"):
+        assert np.abs(model.predict(X) - margin).max() <= FLOAT32_MARGIN * max(1.0, np.abs(margin).max())
+    else:
+        assert_close(model.predict(X), margin, np.abs(margin).max(), model.trees.n_trees)
+    assert model.name == name
+    assert model.n_features == X.shape[1]
+
+
+@pytest.mark.filterwarnings("ignore:X does not have valid feature names")
+@pytest.mark.parametrize("name", GOLDEN)
+def test_loaded_models_can_be_explained(name):
+    X, _ = expected(name)
+    model = load(FOLDER / name)
+    check_reader(model, X[:6], X[6:14])
+    check_reader(model, X[:6])
+    clone = pickle.loads(pickle.dumps(model))
+    np.testing.assert_array_equal(clone.predict(X), model.predict(X))
+
+
+@pytest.mark.parametrize("name", [name for name in GOLDEN if name.endswith("ubj")])
+def test_json_and_ubjson_say_the_same(name):
+    X, _ = expected(name)
+    np.testing.assert_array_equal(loaded(document(name)).predict(X), load(FOLDER / name).predict(X))
+
+
+def test_units_and_names():
+    assert load(FOLDER / "xgboost_multiclass.ubj").output_names == ("class 0", "class 1", "class 2")
+    assert load(FOLDER / "xgboost_multiclass.ubj").unit == "log-odds"
+    assert load(FOLDER / "xgboost_poisson.json").unit == "log of the target"
+    assert load(FOLDER / "xgboost_named.ubj").feature_names == ("a", "b", "c", "d")
+    assert load(FOLDER / "xgboost_named.ubj").categories == (None, None, None, tuple("tuvwxyz"))
+    assert load(FOLDER / "catboost_multiclass.json").output_names == ("0", "1", "2")
+
+
+def test_first_stages_only():
+    model = load(FOLDER / "lightgbm_multiclass.txt", n_stages=1)
+    assert model.trees.n_trees == 3
+    assert load(FOLDER / "lightgbm_multiclass.txt", n_stages=99).trees.n_trees == 6
+    assert load(FOLDER / "xgboost_dart.ubj", n_stages=2).trees.n_trees == 2
+    assert load(FOLDER / "catboost_oblivious.json", n_stages=0).trees.n_trees == 0
+    with pytest.raises(InputError, match=r"`n_stages` must not be negative. Got -1"):
+        load(FOLDER / "xgboost_dart.ubj", n_stages=-1)
+
+
+def test_missing_value_of_xgboost_files():
+    X, _ = expected("xgboost_dart.ubj")
+    model = load(FOLDER / "xgboost_dart.ubj", missing_value=-999.0)
+    np.testing.assert_array_equal(model.predict(np.where(np.isnan(X), -999.0, X)), model.predict(X))
+
+
+def older(document):
+    """The form that XGBoost wrote before 2.0: no round pointers, no category container, one base_score, boolean defaults."""
+    document["version"] = [1, 7, 6]
+    model = document["learner"]["gradient_booster"]["model"]
+    model.pop("iteration_indptr"), model.pop("cats")
+    parameters = document["learner"]["learner_model_param"]
+    parameters["base_score"] = parameters["base_score"].strip("[]")
+    for tree in model["trees"]:
+        tree["default_left"] = [bool(v) for v in tree["default_left"]]
+    return document
+
+
+@pytest.mark.parametrize("name", ["xgboost_regression.json", "xgboost_poisson.json"])
+def test_older_xgboost_form(name):
+    X, _ = expected(name)
+    model = loaded(older(document(name)))
+    np.testing.assert_array_equal(model.predict(X), load(FOLDER / name).predict(X))
+    np.testing.assert_array_equal(model.tree_stage, load(FOLDER / name).tree_stage)
+
+
+@pytest.mark.parametrize(
+    ("objective", "base", "margin"),
+    [("reg:squarederror", 0.3, 0.3), ("binary:logistic", 0.3, -0.8472978603872036), ("binary:logistic", 0.5, 0.0),
+     ("count:poisson", 2.0, 0.6931471805599453), ("binary:hinge", 0.3, 0.3), ("binary:logitraw", 0.3, 0.3)],
+)  # fmt: skip
+@pytest.mark.parametrize("form", ["{}", "[{}]", "[{}, ]"])
+def test_base_score_forms_and_links(objective, base, margin, form):
+    content = document("xgboost_poisson.json")
+    content["learner"]["objective"] = {"name": objective}
+    content["learner"]["learner_model_param"]["base_score"] = form.format(base).replace(", ]", "]")
+    model = loaded(content)
+    np.testing.assert_allclose(model.trees.constant, [margin], rtol=FLOAT32_MARGIN, atol=FLOAT32_MARGIN)
+
+
+def test_names_are_checked():
+    pd = pytest.importorskip("pandas")
+    model = load(FOLDER / "xgboost_named.ubj")
+    X, _ = expected("xgboost_named.ubj")
+    frame = pd.DataFrame(X, columns=list("abcd")).assign(d=pd.Categorical(np.array(list("tuvwxyz"))[X[:, 3].astype(int)]))
+    np.testing.assert_array_equal(model.predict(frame), model.predict(X))
+    with pytest.raises(UnknownNameError, match="same order as they were in fit"):
+        model.predict(frame[list("bacd")])
+    with pytest.raises(InputError, match=r"X has 3 features, but xgboost_named.ubj is expecting 4"):
+        model.predict(X[:, :3])
+    with pytest.raises(InputError, match=r"column 'd' holds categories that the model has not seen. Got 'new'"):
+        model.predict(frame.assign(d="new"))
+
+
+@pytest.mark.parametrize(
+    ("data", "text"),
+    [
+        (pickle.dumps({"a": 1}), "is a pickle. Pickles run code"),
+        (b"\x1f\x8b\x08\0", "is compressed"),
+        (b"PK\x03\x04", "is a zip archive"),
+        (b"binf\0\0", "XGBoost's old binary format"),
+        (b"CBM1\0\0", "CatBoost's binary format"),
+        (b"", "is no XGBoost, LightGBM or CatBoost model"),
+        (b"hello", "is no XGBoost, LightGBM or CatBoost model"),
+        (b"{}", "is no XGBoost, LightGBM or CatBoost model"),
+        (b"[1, 2]", "is no XGBoost"),
+        (b'{"learner": {}, "version": [3, 2]}', "The model has no entry 'learner_model_param'"),
+        (b'{"learner": 3, "version": [3, 2]}', "Entry 'learner' must be a dict. Got int"),
+        (b'{"learner": {}, "learner": {}}', "Key 'learner' occurs twice"),
+        (b'{"learner": ' + b"[" * 100_000, "Malformed 'm'. RecursionError"),
+        (b'{"learner": {', "Malformed 'm'. JSONDecodeError"),
+        (b'{"a": "\xff"}', "Malformed 'm'. UnicodeDecodeError"),
+        (b"tree\nversion=v4", "Not a complete LightGBM text model"),
+        (
+            b"tree\nversion=v9\n\nend of trees\n",
+            "LightGBM format 'v9' is not known. This version of exactshap knows v2, v3, v4",
+        ),
+        (b"tree\n\xff", "is not UTF-8 text"),
+    ],
+)
+def test_other_files_are_refused(data, text):
+    with pytest.raises(ModelFormatError, match=text):
+        loads(data, name="m")
+
+
+def test_size_is_checked_before_reading(tmp_path):
+    path = tmp_path / "big.json"
+    path.write_bytes(b"{" + b" " * 100)
+    with pytest.raises(ModelFormatError, match=r"'big.json' is too large. It has 101 bytes; the limit is 50. Raise max_bytes="):
+        load(path, max_bytes=50)
+
+
+def test_newer_xgboost_is_refused():
+    content = document("xgboost_poisson.json")
+    content["version"] = [4, 0, 0]
+    with pytest.raises(ModelFormatError, match=r"XGBoost format 4.0 is newer than 3.2, which this version of exactshap knows"):
+        loaded(content)
+
+
+def tree(content):
+    return content["learner"]["gradient_booster"]["model"]["trees"][1]
+
+
+def edit(path, value):
+    def change(content):
+        *way, last = path
+        here = content
+        for step in way:
+            here = here[step]
+        here[last] = value
+
+    return change
+
+
+TREES = ("learner", "gradient_booster", "model", "trees", 1)
+XGBOOST_FAULTS = [
+    (edit((*TREES, "right_children", 0), 91), r"tree 1 node 0: .*child 91 out of range \[0, \d+\)"),
+    (edit((*TREES, "left_children", 0), 0), r"tree 1 node \d+: reached twice"),
+    (edit((*TREES, "split_indices", 0), 77), r"tree 1 node 0: feature is not valid for 4 columns. Got 77"),
+    (edit((*TREES, "split_conditions", 0), "x"), r"tree 1: split_conditions must be a flat list"),
+    (edit((*TREES, "split_conditions", -1), float("nan")), r"tree 1 node \d+: leaf value is not valid"),
+    (edit((*TREES, "split_conditions"), [1.0]), r"tree 1: split_conditions must hold \d+ numbers. Got 1"),
+    (edit((*TREES, "left_children", 0), 2**70), r"tree 1: left_children must be a flat list|beyond int64"),
+    (edit((*TREES, "sum_hessian", -1), -4.0), r"tree 1 node \d+: cover is not valid"),
+    (edit(TREES, 7), r"tree 1: must be an object. Got int"),
+    (edit((*TREES, "split_type"), [1] * 99), r"tree 1: split_type must hold"),
+    (edit(("learner", "learner_model_param", "num_feature"), "99999999999"), r"num_feature must be within"),
+    (edit(("learner", "learner_model_param", "num_class"), "99999999"), r"num_class must be within"),
+    (edit(("learner", "learner_model_param", "base_score"), "abc"), r"Malformed XGBoost model. ValueError"),
+    (edit(("learner", "learner_model_param", "base_score"), "1,2"), r"base_score holds 2 numbers. The model has 1 outputs"),
+    (edit(("learner", "gradient_booster", "name"), "gbforest"), r"Unknown XGBoost booster. Got 'gbforest'"),
+    (edit(("learner", "gradient_booster", "model", "tree_info"), [0]), r"tree_info must hold 3 numbers"),
+    (edit(("learner", "gradient_booster", "model", "iteration_indptr"), [0, 2, 1, 3]), r"iteration_indptr must ascend"),
+    (edit(("learner", "objective"), None), r"Entry 'objective.name'|has no entry"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("change", "text"), XGBOOST_FAULTS, ids=[text[:45] for _, text in XGBOOST_FAULTS])
+def test_malformed_xgboost(change, text):
+    content = document("xgboost_regression.json")
+    change(content)
+    with pytest.raises(ModelFormatError, match=text):
+        loaded(content)
+
+
+def test_trees_of_unknown_outputs_are_refused():
+    content = document("xgboost_multiclass.ubj")
+    content["learner"]["gradient_booster"]["model"]["tree_info"][4] = 3
+    with pytest.raises(ModelFormatError, match=r"tree 4: output 3 out of range \[0, 3\)"):
+        loaded(content)
+
+
+def test_category_sets_are_bounded():
+    content = document("xgboost_regression.json")
+    k = next(k for k, t in enumerate(content["learner"]["gradient_booster"]["model"]["trees"]) if t["categories_nodes"])
+    block = content["learner"]["gradient_booster"]["model"]["trees"][k]
+    block["categories"][0] = 2**40
+    with pytest.raises(ModelFormatError, match=rf"tree {k} node \d+: category out of range"):
+        loaded(content)
+    block["categories"][0], block["categories_sizes"][0] = 0, 999
+    with pytest.raises(ModelFormatError, match=rf"tree {k} node \d+: its category segment \d+\+999 is out of range"):
+        loaded(content)
+    block["categories_nodes"], block["categories_sizes"] = [], []
+    block["categories_segments"] = []
+    with pytest.raises(ModelFormatError, match=rf"tree {k} node \d+: a categorical split without categories"):
+        loaded(content)
+
+
+LIGHTGBM_FAULTS = [
+    ("left_child=", "left_child=99 ", r"tree 0: left_child must hold"),
+    ("leaf_value=", "leaf_value=x ", r"tree 0: leaf_value must hold numbers"),
+    ("Tree=1", "Tree=7", r"tree 1: numbered 7"),
+    ("num_leaves=6", "num_leaves=66", r"tree 0: .* must hold 6[56] numbers"),
+    ("max_feature_idx=3", "max_feature_idx=9", r"feature_names must hold 10 names"),
+    ("tree_sizes=", "tree_sizes=1 ", r"announces 4 trees for 1 outputs. Got 3"),
+    ("num_tree_per_iteration=1", "num_tree_per_iteration=2", r"announces 3 trees for 2 outputs"),
+    ("split_gain=", "split_feature=1\nsplit_gain=", r"tree 0: key 'split_feature' occurs twice"),
+    ("\nend of trees", "\n", r"Not a complete LightGBM text model"),
+    ("cat_boundaries=0 ", "cat_boundaries=0 9", r"tree \d: cat_threshold must hold 9\d numbers"),
+]
+
+
+@pytest.mark.parametrize(("old", "new", "text"), LIGHTGBM_FAULTS)
+def test_malformed_lightgbm(old, new, text):
+    content = (FOLDER / "lightgbm_regression.txt").read_text()
+    assert old in content
+    with pytest.raises(ModelFormatError, match=text):
+        loads(content.replace(old, new, 1).encode())
+
+
+def test_lightgbm_line_ends_do_not_matter():
+    X, _ = expected("lightgbm_regression.txt")
+    data = (FOLDER / "lightgbm_regression.txt").read_bytes()
+    np.testing.assert_array_equal(loads(data.replace(b"\n", b"\r\n")).predict(X), loads(data).predict(X))
+
+
+CATBOOST_FAULTS = [
+    (edit(("oblivious_trees", 1, "leaf_values"), [1.0]), r"tree 1: 3 splits need 1 x 2\^3 leaf values. Got 1"),
+    (edit(("oblivious_trees", 1, "leaf_values", 0), float("inf")), r"tree 1 node \d+: leaf value is not valid"),
+    (edit(("oblivious_trees", 1, "splits", 0, "float_feature_index"), 9), r"tree 1: float_feature_index must be within \[0, 3\]"),
+    (edit(("oblivious_trees", 1, "splits", 0, "border"), "x"), r"Entry 'border' must be a int or float. Got str"),
+    (edit(("oblivious_trees", 0, "splits"), [{}] * 100), r"has no entry 'split_type'"),
+    (edit(("oblivious_trees", 1, "leaf_weights"), [1, 2]), r"tree 1: leaf_weights must hold 8 numbers"),
+    (edit(("scale_and_bias",), [1]), r"scale_and_bias must be"),
+    (edit(("scale_and_bias",), [1, [1, 2, 3]]), r"bias holds 3 numbers. The model has 1 outputs"),
+    (edit(("features_info", "float_features", 0, "flat_feature_index"), 9), r"must number the columns from 0 without gaps"),
+    (edit(("features_info", "float_features", 0, "nan_value_treatment"), "Perhaps"), r"Unknown nan_value_treatment"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("change", "text"), CATBOOST_FAULTS, ids=[text[:45] for _, text in CATBOOST_FAULTS])
+def test_malformed_catboost(change, text):
+    content = document("catboost_oblivious.json")
+    change(content)
+    with pytest.raises(ModelFormatError, match=text):
+        loaded(content)
+
+
+def test_catboost_hashes_are_refused_with_the_reason():
+    content = document("catboost_oblivious.json")
+    content["features_info"]["categorical_features"] = [{"flat_feature_index": 4}]
+    with pytest.raises(UnsupportedStructureError, match=r"categorical features are not supported. They are stored as hashes"):
+        loaded(content)
+    content = document("catboost_oblivious.json")
+    content["oblivious_trees"][1]["splits"][0] = {"split_type": "OneHotFeature", "cat_feature_index": 0, "value": 7}
+    with pytest.raises(UnsupportedStructureError, match="tree 1: CatBoost splits of kind 'OneHotFeature'"):
+        loaded(content)
+
+
+def test_files_without_covers_need_a_background():
+    content = document("catboost_oblivious.json")
+    for block in content["oblivious_trees"]:
+        block["leaf_weights"] = []
+    model = loaded(content)
+    X, _ = expected("catboost_oblivious.json")
+    with pytest.raises(UnsupportedStructureError, match=r"keeps no training weights in its nodes \(first in tree 0\)"):
+        Explainer(model)
+    check_reader(model, X[:4], X[4:9])
+
+
+def test_oblivious_trees_have_no_empty_boxes():
+    content = document("catboost_oblivious.json")
+    block = content["oblivious_trees"][0]
+    X, _ = expected("catboost_oblivious.json")
+    block["splits"] = [
+        {"split_type": "FloatFeature", "float_feature_index": 1, "border": border} for border in (0.5, -0.5, 0.0)
+    ]
+    model = loaded(content)
+    assert (model.trees.feature[: model.trees.tree_start[1]] < 0).sum() == 4
+    index = (X[:, 1] > 0.5) + 2 * (X[:, 1] > -0.5) + 4 * (X[:, 1] > 0.0)
+    content["oblivious_trees"] = content["oblivious_trees"][:1]
+    bias = content["scale_and_bias"][1][0]
+    np.testing.assert_allclose(loaded(content).predict(X) - bias, np.array(block["leaf_values"])[index], atol=1e-15)
