@@ -20,8 +20,10 @@ from additive_oracle import largest, masked_games, values_of
 from exactshap.errors import InputError, UnsupportedStructureError
 from exactshap.explainer import Explainer
 from exactshap.frames import as_table
+from exactshap.games import ProductGame
 from exactshap.readers import Request, sklearn_basis
 from exactshap.readers._terms import MonomialTerms, Reference
+from exactshap.solvers import solve
 from exactshap.testing import check_reader
 from tolerances import assert_close
 
@@ -85,6 +87,20 @@ def test_against_hand_masked_predictions_value_by_value(case, index, order):
     monomials = PolynomialFeatures(3).fit_transform(X)
     scale = largest(games) + np.abs(monomials).max() * np.abs(pipeline[-1].coef_).sum()
     assert_close(values, values_of(games, 4, index, order), 2.0 ** (order + 2) * scale, 35 * 10, 4)
+
+
+@pytest.mark.parametrize("index", ["shapley", "banzhaf", "fsii", "chaining"])
+@pytest.mark.parametrize("order", [1, 2, 3])
+def test_polynomials_are_product_games_too(index, order):
+    """A monomial is a product of powers: c = coefficients, a = x^p, b = z^p. Another solver, the same values."""
+    pipeline = PIPELINES["degree 3"][0].fit(X, Y)
+    powers, coefficients = pipeline[0].powers_, pipeline[1].coef_
+    a, b = ROWS[:, None, :] ** powers, Z[:, None, :] ** powers
+    game = ProductGame(coefficients, a, b, WEIGHTS, pipeline[1].intercept_)
+    explanation = Explainer(pipeline, Z, background_weights=WEIGHTS)(ROWS, index, order)
+    values = explanation.values if order == 1 else explanation.set_values
+    scale = (np.abs(coefficients) * np.maximum(np.abs(a).max(axis=0), np.abs(b).max(axis=0)).prod(axis=1)).sum()
+    assert_close(values, solve(game, index, order).values, 2.0 ** (order + 1) * scale, 35 * 10, 4)
 
 
 def test_one_monomial_by_hand():

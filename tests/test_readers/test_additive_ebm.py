@@ -140,13 +140,14 @@ def test_training_weights_are_part_of_the_training_background():
     assert_close(Explainer(model)(X).values, explicit.values, 8 * np.abs(Y).max(), 300, 4)
 
 
-def test_merged_models_are_exact_and_need_a_background(regressor):
-    other = fitted(glassbox.ExplainableBoostingRegressor, F.iloc[:200], Y[:200] + 1.0, interactions=[(0, 1), (2, 3)])
+def test_merged_models_are_exact_and_need_a_background():
+    one = fitted(glassbox.ExplainableBoostingRegressor, F, Y, interactions=[(0, 1)])
+    two = fitted(glassbox.ExplainableBoostingRegressor, F.iloc[:200], Y[:200] + 1.0, interactions=[(0, 1), (2, 3)])
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        merged = glassbox.merge_ebms([regressor, other])
+        merged = glassbox.merge_ebms([one, two])
     check_reader(merged, X, Z)
-    with pytest.raises(InputError, match=r"needs reference rows. Got background=None, and this model does not hold its exact"):
+    with pytest.raises(InputError, match=r"needs reference rows\. Got background=None, and this model does not hold its exact"):
         Explainer(merged)
 
 
