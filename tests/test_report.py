@@ -250,9 +250,15 @@ def test_features_are_ordered_by_strength_and_text_has_no_shade():
 
 def test_pairs_are_mean_magnitudes():
     source = bilinear(n=20, d=5)
-    view = prepared(source)
-    order = [source.feature_names.index(name) for name in view.pair_names]
-    np.testing.assert_allclose(view.pairs, np.abs(source.interactions).mean(axis=0)[np.ix_(order, order)], rtol=1e-14)
+    pairs = prepared(source).pairs
+    strength = np.abs(source.interactions).mean(axis=0)
+    order = [source.feature_names.index(name) for name in pairs.names]
+    np.testing.assert_allclose(pairs.matrix, strength[np.ix_(order, order)], rtol=1e-14)
+    expected = sorted((strength[j, k] for j in range(5) for k in range(j)), reverse=True)
+    np.testing.assert_allclose([mean for _, _, mean in pairs.strongest], expected, rtol=1e-14)
+    for first, second, mean in pairs.strongest:
+        assert mean == pytest.approx(strength[source.feature_names.index(first), source.feature_names.index(second)], rel=1e-14)
+    assert f"{pairs.strongest[0][0]} {pairs.strongest[0][1]} " in Page(render(source)).text
 
 
 # --- what is drawn ----------------------------------------------------------------------------------------------------

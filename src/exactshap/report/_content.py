@@ -14,7 +14,7 @@ from exactshap.report._svg import number
 if TYPE_CHECKING:
     from exactshap.explanation import Explanation
 
-__all__ = ["Content", "Dependence", "Row", "choose_rows", "content"]
+__all__ = ["Content", "Dependence", "Pairs", "Row", "choose_rows", "content"]
 
 _PLACES = {0.0: "lowest", 0.25: "lower quartile", 0.5: "median", 0.75: "upper quartile", 1.0: "highest"}
 
@@ -60,6 +60,15 @@ class Dependence:
 
 
 @dataclass(frozen=True, eq=False)
+class Pairs:
+    """Mean magnitudes over all rows: a matrix of the strongest players, and the strongest pairs of all."""
+
+    names: tuple[str, ...]
+    matrix: np.ndarray
+    strongest: tuple[tuple[str, str, float], ...]
+
+
+@dataclass(frozen=True, eq=False)
 class Content:
     """Everything that is drawn of one output."""
 
@@ -75,8 +84,7 @@ class Content:
     numbers: np.ndarray | None
     dependences: tuple[Dependence, ...]
     rows: tuple[Row, ...]
-    pair_names: tuple[str, ...]
-    pairs: np.ndarray | None
+    pairs: Pairs | None
 
 
 def content(
@@ -88,7 +96,6 @@ def content(
     shown = cells(explanation, drawn)
     values = explanation.values[drawn]
     numbers = None if shown is None else np.where(shown.numeric, shown.numbers, np.nan)[:, order]
-    pair_names, pairs = _pairs(explanation)
     rows = explanation.values[:, order] if explanation.n_rows else np.zeros((1, len(order)))
     return Content(
         output=output,
@@ -103,8 +110,7 @@ def content(
         numbers=numbers,
         dependences=tuple(_dependence(explanation, int(j), shown, values) for j in order[:n_dependences]) if shown else (),
         rows=tuple(_row(explanation, i, place, max_display) for i, place in choose_rows(explanation.prediction, n_rows)),
-        pair_names=pair_names,
-        pairs=pairs,
+        pairs=_pairs(explanation),
     )
 
 
@@ -175,13 +181,20 @@ def _row_label(data: Any, i: int) -> str:
     return "" if index is None or callable(index) else str(index[i])
 
 
-def _pairs(explanation: Explanation, shown: int = 10) -> tuple[tuple[str, ...], np.ndarray | None]:
-    if explanation.set_values is None or explanation.n_rows == 0:
-        return (), None
+def _pairs(explanation: Explanation, shown: int = 10) -> Pairs | None:
+    if explanation.set_values is None or explanation.sets is None or explanation.n_rows == 0:
+        return None
     means = np.abs(explanation.set_values).mean(axis=0)
-    strength = np.diag(means[: explanation.n_players])
-    for players, mean in zip(explanation.sets or (), means, strict=True):
-        if len(players) == 2:
-            strength[players], strength[players[::-1]] = mean, mean
-    order: Sequence[int] = np.argsort(-strength.sum(axis=1), kind="stable")[:shown].tolist()
-    return tuple(explanation.feature_names[j] for j in order), strength[np.ix_(order, order)]
+    matrix = np.diag(means[: explanation.n_players])
+    sets = zip(explanation.sets, means.tolist(), strict=True)
+    pairs = [(players[0], players[1], mean) for players, mean in sets if len(players) == 2]
+    for j, k, mean in pairs:
+        matrix[j, k] = matrix[k, j] = mean
+    order: Sequence[int] = np.argsort(-matrix.sum(axis=1), kind="stable")[:shown].tolist()
+    names = explanation.feature_names
+    strongest = sorted(pairs, key=lambda pair: -pair[2])[:shown]
+    return Pairs(
+        names=tuple(names[j] for j in order),
+        matrix=matrix[np.ix_(order, order)],
+        strongest=tuple((names[j], names[k], mean) for j, k, mean in strongest),
+    )

@@ -176,10 +176,10 @@ def _end_mark(name: str, row: Row, value: float, y: float, step: float, scale: s
 
 
 def matrix(cells: np.ndarray, names: Sequence[str], *, label: str) -> str:
-    """Draw a symmetric matrix of magnitudes: the darker, the stronger; the diagonal holds the order-1 values."""
+    """Draw a symmetric matrix of magnitudes, coloured by strength; the diagonal holds the order-1 values, uncoloured."""
     n, size, left = len(names), 46.0, _label_room(names, length=24)
     top = left * 0.62 + 10
-    limit = float(np.abs(cells).max(initial=0.0)) or 1.0
+    limit = float(np.abs(cells - np.diag(np.diag(cells))).max(initial=0.0)) or 1.0
     parts = []
     for row in range(n):
         parts.append(
@@ -190,13 +190,15 @@ def matrix(cells: np.ndarray, names: Sequence[str], *, label: str) -> str:
         parts.append(f'<g transform="translate({x:.1f} {y:.1f}) rotate(-38)">{turned}</g>')
         for column in range(n):
             value = float(cells[row, column])
-            parts += _matrix_cell(value, abs(value) / limit, left + size * column, top + size * row, size, row == column)
+            parts += _matrix_cell(
+                value, 0.0 if row == column else abs(value) / limit, left + size * column, top + size * row, size, row == column
+            )
     width, height = left + size * n + left * 0.8, top + size * n
     return svg.figure(width, height + 8, parts, label=label)
 
 
 def _matrix_cell(value: float, strength: float, x: float, y: float, size: float, diagonal: bool) -> list[str]:
-    style = "value dark" if strength > 0.55 else "value"
+    style = "value dark" if strength > 0.65 else "value"
     return [
         f'<rect x="{x:.1f}" y="{y:.1f}" width="{size - 2:.0f}" height="{size - 2:.0f}" class="{"cell own" if diagonal else "cell"}" '
         f'fill-opacity="{strength:.2f}"/>',

@@ -160,7 +160,9 @@ def _drawn(view: Explanation, item: Content, explanation: Explanation) -> dict[s
         "rows": [(row, safe(figures.row_bars(row, label=view.unit if row.additive else value))) for row in item.rows],
         "matrix": ""
         if item.pairs is None
-        else safe(figures.matrix(item.pairs, item.pair_names, label=f"{explanation.index}, mean magnitude ({view.unit})")),
+        else safe(
+            figures.matrix(item.pairs.matrix, item.pairs.names, label=f"{explanation.index}, mean magnitude ({view.unit})")
+        ),
     }
 
 
