@@ -12,15 +12,16 @@ from exactshap.decompose._r2_unit_kernels import CODE_BITS, fill_alphas, fill_co
 __all__ = ["add_ensemble_trees", "add_residual_trees", "add_rows", "add_tree_rows", "walk_predictions"]
 
 PATTERN_BITS = 15  # trees with at most so many splits are reduced to their distinct decision vectors, if that pays
+DENSE_BITS = 7  # with at most so many, all decision vectors are taken, whether they occur or not
 
 
 @njit(nogil=True, cache=True, error_model="numpy")
-def _fill_cells(decisions, first, bit, out):
+def _fill_cells(decisions, bit, out):
     """Write the decision vector of each row in one tree, as a number, to ``out`` (n_rows,) uint16."""
     out[:] = 0
     for q in range(bit.shape[0]):
         if bit[q] >= 0:
-            went_left = decisions[first + q]
+            went_left = decisions[q]
             shift = np.uint16(bit[q])
             for i in range(out.shape[0]):
                 out[i] |= np.uint16(went_left[i]) << shift
@@ -28,46 +29,45 @@ def _fill_cells(decisions, first, bit, out):
 
 @njit(nogil=True, cache=True, error_model="numpy")
 def _number_cells(cells, n_cells):
-    """Return the distinct cells in ascending order and the number of each row's cell among them."""
-    rank = np.full(n_cells, -1, np.int32)
+    """Return the distinct cells in ascending order; replace each row's cell by its number among them."""
+    rank = np.zeros(n_cells, np.uint16)
     for i in range(cells.shape[0]):
-        rank[cells[i]] = 0
+        rank[cells[i]] = 1
+    distinct = np.empty(np.sum(rank), np.uint16)
     found = 0
     for c in range(n_cells):
-        if rank[c] == 0:
+        if rank[c]:
+            distinct[found] = c
             rank[c] = found
             found += 1
-    distinct = np.empty(found, np.uint16)
-    for c in range(n_cells):
-        if rank[c] >= 0:
-            distinct[rank[c]] = c
-    return distinct, rank
+    for i in range(cells.shape[0]):
+        cells[i] = rank[cells[i]]
+    return distinct
 
 
 @njit(nogil=True, cache=True, error_model="numpy")
-def _patterns(decisions, first, last, feature):
-    """Reduce the rows of one tree to its distinct decision vectors.
+def _patterns(decisions, feature):
+    """Reduce the rows of one tree to patterns: all its decision vectors if they are few, else those that occur.
 
-    Return (decisions per pattern (n_nodes, n_patterns), pattern of each row); where that does not pay, the rows themselves
-    and an empty array.
+    Return (decisions per pattern (n_nodes, n_patterns), pattern of each row uint16); where the tree has too many splits, the
+    rows themselves and an empty array.
     """
-    n_rows = decisions.shape[1]
-    bit = np.empty(last - first, np.int32)
-    n_splits = split_bits(0, last - first, feature[first:last], bit)
-    none = np.empty(0, np.int32)
+    n_nodes, n_rows = decisions.shape
+    bit = np.empty(n_nodes, np.int32)
+    n_splits = split_bits(feature, bit)
     if n_splits > PATTERN_BITS or (1 << n_splits) > 2 * n_rows:
-        return decisions[first:last], none
-    cells = np.empty(n_rows, np.uint16)
-    _fill_cells(decisions[first:last], 0, bit, cells)
-    distinct, rank = _number_cells(cells, 1 << n_splits)
-    reduced = np.zeros((last - first, distinct.shape[0]), np.uint8)
-    for q in range(last - first):
+        return decisions, np.empty(0, np.uint16)
+    pattern = np.empty(n_rows, np.uint16)
+    _fill_cells(decisions, bit, pattern)
+    if n_splits <= DENSE_BITS:
+        cells = np.arange(1 << n_splits).astype(np.uint16)
+    else:
+        cells = _number_cells(pattern, 1 << n_splits)
+    reduced = np.zeros((n_nodes, cells.shape[0]), np.uint8)
+    for q in range(n_nodes):
         if bit[q] >= 0:
-            for x in range(distinct.shape[0]):
-                reduced[q, x] = (distinct[x] >> bit[q]) & 1
-    pattern = np.empty(n_rows, np.int32)
-    for i in range(n_rows):
-        pattern[i] = rank[cells[i]]
+            for x in range(cells.shape[0]):
+                reduced[q, x] = (cells[x] >> bit[q]) & 1
     return reduced, pattern
 
 
@@ -82,46 +82,44 @@ def walk_predictions(root, feature, left, right, value, decisions, node_offset, 
 
 
 @njit(nogil=True, cache=True, error_model="numpy")
-def _advance(predictions, pattern, residual, averaged, empty, out):
-    r"""Write the residual that one tree's linear term meets to ``out`` (n_rows,) and move ``residual`` on.
+def _advance_rows(predictions, weights, residual, averaged, empty, linear):
+    r"""Write the linear weights -2 r_k w of one tree's rows to ``linear`` and move ``residual`` on.
 
-    Boosted: r, then r - f. Averaged: ``residual`` is the base :math:`y - M - G / 2` and the tree's own half is added:
-    :math:`r_k = y - M - (G - g_k) / 2 + m_k` with g = f - m centred, the mean over all orders of the trees.
+    Boosted: r_k is the residual, which then loses the tree's prediction. Averaged: ``residual`` is the base
+    :math:`y - M - G / 2` of all trees and :math:`r_k = y - M - (G - g_k) / 2 + m_k` with g = f - m the centred tree: the mean
+    over all orders of the trees.
     """
-    for i in range(out.shape[0]):
-        prediction = predictions[pattern[i]] if pattern.shape[0] > 0 else predictions[i]
-        out[i] = residual[i]
+    for i in range(linear.shape[0]):
+        met = residual[i]
         if averaged:
-            out[i] += 0.5 * (prediction + empty)
+            met += 0.5 * (predictions[i] + empty)
         else:
-            residual[i] -= prediction
+            residual[i] = met - predictions[i]
+        linear[i] = -2.0 * met * weights[i]
 
 
 @njit(nogil=True, cache=True, error_model="numpy")
-def _sum_by_pattern(pattern, values, factor, weights, out):
-    """Add ``factor * values * weights`` of the rows of each pattern to ``out`` (n_patterns,)."""
-    if pattern.shape[0] == 0:
-        for i in range(out.shape[0]):
-            out[i] = factor * values[i] * weights[i]
-    else:
-        out[:] = 0.0
-        for i in range(pattern.shape[0]):
-            out[pattern[i]] += factor * values[i] * weights[i]
-
-
-@njit(nogil=True, cache=True, error_model="numpy")
-def _pattern_weights(pattern, n_patterns, weights):
-    """Return the total weight of the rows of each pattern, in the type of ``weights``."""
-    if pattern.shape[0] == 0:
-        return weights
-    out = np.zeros(n_patterns, weights.dtype)
+def _advance_patterns(predictions, pattern, weights, residual, averaged, empty, linear, counts):
+    """Sum the linear weights and the row weights by pattern; as :func:`_advance_rows`, in four lanes that do not wait."""
+    n = linear.shape[0]
+    lanes = np.zeros((4, n))
+    lane_counts = np.zeros((4, n))
     for i in range(pattern.shape[0]):
-        out[pattern[i]] += weights[i]
-    return out
+        x, lane = pattern[i], i & 3
+        met = residual[i]
+        if averaged:
+            met += 0.5 * (predictions[x] + empty)
+        else:
+            residual[i] = met - predictions[x]
+        lanes[lane, x] += -2.0 * met * weights[i]
+        lane_counts[lane, x] += weights[i]
+    for x in range(n):
+        linear[x] = (lanes[0, x] + lanes[1, x]) + (lanes[2, x] + lanes[3, x])
+        counts[x] = (lane_counts[0, x] + lane_counts[1, x]) + (lane_counts[2, x] + lane_counts[3, x])
 
 
 @njit(nogil=True, cache=True, error_model="numpy")
-def _add_tables(first, last, codes, weights, linear, units, player_of_node, half_weights, tables, work, out):
+def _add_tables(first, last, codes, weights, ones, linear, units, player_of_node, half_weights, table, work, out):
     """Add the pairs of one tree's units that go by table; return how many pairs are left for quadrature."""
     left_over = 0
     constant = units.node.shape[0] - 1
@@ -129,17 +127,13 @@ def _add_tables(first, last, codes, weights, linear, units, player_of_node, half
     blank = np.zeros(n, codes.dtype)
     for u in range(first, last):
         code_u = codes[u - first]
-        if table_wins(u, constant, -1, n, units, work):
-            add_pair(u, constant, -1, 1.0, code_u, blank, linear, units, half_weights, tables[1], work, out)
-        else:
-            left_over += 1
+        done = add_pair(u, constant, -1, 1.0, code_u, blank, linear, False, units, half_weights, table, work, out)
+        left_over += 0 if done else 1
         for w in range(u, last):
             apart = -1 if u == w else parting_player(u, w, units, player_of_node)
-            if table_wins(u, w, apart, n, units, work):
-                factor = 1.0 if u == w else 2.0
-                add_pair(u, w, apart, factor, code_u, codes[w - first], weights, units, half_weights, tables[0], work, out)
-            else:
-                left_over += 1
+            factor, code_w = 1.0 if u == w else 2.0, codes[w - first]
+            done = add_pair(u, w, apart, factor, code_u, code_w, weights, ones, units, half_weights, table, work, out)
+            left_over += 0 if done else 1
     return left_over
 
 
@@ -167,83 +161,69 @@ def add_rows(first, last, losers_of, alphas, weights, linear, units, player_of_n
 
 
 @njit(nogil=True, cache=True, error_model="numpy")
-def _add_left_over(first, last, decisions, node_offset, weights, linear, units, player_of_node, rules, sweep, work, out):
-    """Add one tree's pairs that lose by table, pattern block by pattern block."""
-    n, n_block = weights.shape[0], sweep.suffix.shape[0]
-    alphas = np.empty((last - first, units.player.shape[1], n_block))
-    block_out = np.empty((out.shape[0], n_block))
-    for start in range(0, n, n_block):
-        stop = min(n, start + n_block)
-        size = stop - start
-        block = np.ascontiguousarray(decisions[:, start:stop])
-        fill_alphas(first, last, units, block, node_offset, alphas[:, :, :size])
-        block_out[:, :] = 0.0
-        block_weights = weights[start:stop].astype(np.float64)
-        add_rows(first, last, n, alphas[:, :, :size], block_weights, linear[start:stop], units, player_of_node, rules, sweep,
-                 work, block_out[:, :size])  # fmt: skip
-        for p in range(out.shape[0]):
-            for i in range(size):
-                out[p] += block_out[p, i]
-
-
-@njit(nogil=True, cache=True, error_model="numpy")
 def add_residual_trees(
-    chosen, shape, value, player_of_node, units, decisions, weights, residual, averaged, empty, advance_only,
-    half_weights, tables, rules, work, sweep, out,
+    chosen, shape, value, player_of_node, units, decisions, weights, ones, residual, averaged, empty, advance_only,
+    half_weights, table, work, n_patterns, out,
 ):  # fmt: skip
     r"""Add the tree-by-tree game of trees ``chosen[0]:chosen[1]`` to ``out`` (n_players,), moving ``residual`` on.
 
     .. math:: \mathrm{out}_j = \sum_k \mathrm{Shapley}_j\Bigl(\sum_i \omega_i (f_{k,S}(x_i)^2 - 2 r_{ki} f_{k,S}(x_i))\Bigr)
 
-    ``shape`` = (tree_start, feature, left, right); ``decisions`` (n_nodes, n_rows) starts at the first chosen tree.
+    ``shape`` = (tree_start, feature, left, right); ``decisions`` (n_nodes, n_rows) starts at the first chosen tree; ``ones``
+    says that all ``weights`` are 1. Pairs that lose by table are left out: return their number, and the number of patterns
+    that decided so in ``n_patterns`` (n_trees,), for :func:`add_tree_rows`.
     """
     tree_start, feature, left, right = shape
     offset = tree_start[chosen[0]]
-    met = np.empty(residual.shape[0])
+    left_over = 0
     for k in range(chosen[0], chosen[1]):
         first, last = units.tree_start[k], units.tree_start[k + 1]
-        start, stop = tree_start[k] - offset, tree_start[k + 1] - offset
-        reduced, pattern = _patterns(decisions, start, stop, feature[offset:])
+        start, stop = tree_start[k], tree_start[k + 1]
+        reduced, pattern = _patterns(decisions[start - offset : stop - offset], feature[start:stop])
         n = reduced.shape[1]
-        predictions = np.empty(n)
+        predictions, linear = np.empty(n), np.empty(n)
         codes = np.empty((last - first, n), np.uint16)
-        fill_codes(first, last, units, reduced, tree_start[k], codes)
-        if np.max(units.n_prefix[first:last]) < CODE_BITS:
+        fill_codes(first, last, units, reduced, start, codes)
+        if np.max(units.size[first:last, 0]) < CODE_BITS:
             fill_predictions(first, last, units, codes, predictions)
         else:
-            walk_predictions(tree_start[k], feature, left, right, value, reduced, tree_start[k], predictions)
-        _advance(predictions, pattern, residual, averaged, empty[k], met)
-        if advance_only:
-            continue
-        linear = np.empty(n)
-        _sum_by_pattern(pattern, met, -2.0, weights, linear)
-        counts = _pattern_weights(pattern, n, weights)
-        left_over = _add_tables(first, last, codes, counts, linear, units, player_of_node, half_weights, tables, work, out)
-        if left_over > 0:
-            _add_left_over(first, last, reduced, tree_start[k], counts, linear, units, player_of_node, rules, sweep, work, out)
+            walk_predictions(start, feature, left, right, value, reduced, start, predictions)
+        by_row = pattern.shape[0] == 0
+        counts = weights if by_row else np.empty(n)
+        if by_row:
+            _advance_rows(predictions, weights, residual, averaged, empty[k], linear)
+        else:
+            _advance_patterns(predictions, pattern, weights, residual, averaged, empty[k], linear, counts)
+        if not advance_only:
+            n_patterns[k] = n
+            left_over += _add_tables(first, last, codes, counts, ones and by_row, linear, units, player_of_node, half_weights,
+                                     table, work, out)  # fmt: skip
+    return left_over
 
 
 @njit(nogil=True, cache=True, error_model="numpy")
 def add_tree_rows(
-    shape, value, player_of_node, units, decisions, weights, residual, averaged, empty, rules, sweep, work, out
+    chosen, shape, value, player_of_node, units, decisions, weights, residual, averaged, empty, losers_of, rules, sweep, work, out
 ):  # fmt: skip
-    """Add each row's shares of the tree-by-tree game of all trees to ``out`` (n_players, n_rows), for one block of rows."""
+    """Add each row's shares of the tree-by-tree game of some trees to ``out`` (n_players, n_rows), for one block of rows.
+
+    ``losers_of`` (n_trees,): with n > 0 only the tree's pairs that a table of n patterns does not win.
+    """
     tree_start, feature, left, right = shape
+    offset = tree_start[chosen[0]]
     n = residual.shape[0]
-    predictions, met, linear = np.empty(n), np.empty(n), np.empty(n)
-    none = np.empty(0, np.int32)
+    predictions, linear = np.empty(n), np.empty(n)
     alphas = np.empty((np.max(np.diff(units.tree_start)), units.player.shape[1], n))
-    for k in range(tree_start.shape[0] - 1):
+    for k in range(chosen[0], chosen[1]):
         first, last = units.tree_start[k], units.tree_start[k + 1]
-        walk_predictions(tree_start[k], feature, left, right, value, decisions, 0, predictions)
-        _advance(predictions, none, residual, averaged, empty[k], met)
-        _sum_by_pattern(none, met, -2.0, weights, linear)
-        fill_alphas(first, last, units, decisions, 0, alphas)
-        add_rows(first, last, 0, alphas, weights, linear, units, player_of_node, rules, sweep, work, out)
+        walk_predictions(tree_start[k], feature, left, right, value, decisions, offset, predictions)
+        _advance_rows(predictions, weights, residual, averaged, empty[k], linear)
+        fill_alphas(first, last, units, decisions, offset, alphas)
+        add_rows(first, last, losers_of[k], alphas, weights, linear, units, player_of_node, rules, sweep, work, out)
 
 
 @njit(nogil=True, cache=True, error_model="numpy")
-def add_ensemble_trees(chosen, codes, weights, linear, units, player_of_node, half_weights, tables, work, out):
+def add_ensemble_trees(chosen, codes, weights, ones, linear, units, player_of_node, half_weights, table, work, out):
     """Add to ``out`` (n_players,) the table pairs of units of trees ``chosen[0]:chosen[1]`` with all units not before them.
 
     ``codes`` (n_units, n_rows) of the whole ensemble. Return the number of pairs left for quadrature.
@@ -254,17 +234,14 @@ def add_ensemble_trees(chosen, codes, weights, linear, units, player_of_node, ha
     blank = np.zeros(n, codes.dtype)
     for k in range(chosen[0], chosen[1]):
         for u in range(units.tree_start[k], units.tree_start[k + 1]):
-            if table_wins(u, constant, -1, n, units, work):
-                add_pair(u, constant, -1, 1.0, codes[u], blank, linear, units, half_weights, tables[1], work, out)
-            else:
-                left_over += 1
+            done = add_pair(u, constant, -1, 1.0, codes[u], blank, linear, False, units, half_weights, table, work, out)
+            left_over += 0 if done else 1
         for h in range(k, units.tree_start.shape[0] - 1):
             for u in range(units.tree_start[k], units.tree_start[k + 1]):
                 for w in range(max(u, units.tree_start[h]), units.tree_start[h + 1]):
                     apart = parting_player(u, w, units, player_of_node) if h == k and u != w else -1
-                    if not table_wins(u, w, apart, n, units, work):
-                        left_over += 1
-                        continue
                     factor = 1.0 if u == w else 2.0
-                    add_pair(u, w, apart, factor, codes[u], codes[w], weights, units, half_weights, tables[0], work, out)
+                    done = add_pair(u, w, apart, factor, codes[u], codes[w], weights, ones, units, half_weights, table,
+                                    work, out)  # fmt: skip
+                    left_over += 0 if done else 1
     return left_over

@@ -83,9 +83,9 @@ def _units(trees: FlatTrees, player_of_node: np.ndarray) -> Units:
     n = int(start[-1]) + 1  # the last one is the constant 1
     ints = functools.partial(np.zeros, dtype=np.int32)
     wide = (n, deepest + 1)
-    units = Units(start, ints(n), ints(n), ints(n), ints(n), ints(n), ints(wide), np.zeros(wide), np.ones(n), np.ones(n), np.ones(n),
-                  ints(n), ints(wide), np.zeros(wide, np.uint8), ints(wide))  # fmt: skip
-    units.tree[-1], units.bottom[-1] = -1, -1
+    units = Units(start, ints(n), ints(n), ints((n, 3)), ints(wide), np.zeros(wide), np.ones((n, 3)), ints(n), ints(wide),
+                  np.zeros(wide, np.uint8), ints(wide))  # fmt: skip
+    units.tree[-1], units.size[-1, 2] = -1, -1
     fill_units(trees.tree_start, parent, trees.left, trees.right, depths, player_of_node, cover_shares(trees),
                np.ascontiguousarray(trees.value[:, 0]), units)  # fmt: skip
     return units
@@ -93,8 +93,8 @@ def _units(trees: FlatTrees, player_of_node: np.ndarray) -> Units:
 
 def _empty_products(units: Units) -> np.ndarray:
     """Return each unit's value when no player is known, the product of its betas."""
-    inside = np.arange(units.beta.shape[1]) < units.n_axes[:-1, None]
-    return units.scale[:-1] * np.prod(units.beta[:-1], axis=1, where=inside)
+    inside = np.arange(units.beta.shape[1]) < units.size[:-1, 1, None]
+    return units.value[:-1, 2] * np.prod(units.beta[:-1], axis=1, where=inside)
 
 
 @functools.lru_cache(maxsize=2)
@@ -116,29 +116,23 @@ def _legendre(most: int) -> tuple[np.ndarray, np.ndarray]:
 
 
 def _rules(units: Units) -> tuple[np.ndarray, np.ndarray]:
-    return _legendre(max(1, int(units.n_axes.max())))
+    return _legendre(max(1, int(units.size[:, 1].max())))
 
 
 def _table_bits(units: Units) -> int:
     """Return the bits of the largest joint table that a pair can ask for."""
-    return min(MAX_BITS, 2 * int(units.n_axes.max()) + 2)
+    return min(MAX_BITS, 2 * int(units.size[:, 1].max()) + 2)
 
 
 def _work(units: Units) -> Work:
-    cells, codes = 1 << _table_bits(units), 1 << min(CODE_BITS, int(units.n_axes.max()) + 1)
+    cells, codes = 1 << _table_bits(units), 1 << min(CODE_BITS, int(units.size[:, 1].max()) + 1)
     ints = functools.partial(np.zeros, dtype=np.int32)
-    return Work(np.zeros(codes, np.uint32), np.zeros(codes, np.uint32), ints(64), ints(64), ints(64), np.zeros(64),
-                np.zeros((4, 16)), np.zeros(cells), np.zeros(cells), np.zeros(cells), np.zeros(64))  # fmt: skip
-
-
-def _tables(units: Units, weights: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Return a table for counts, in the type of the row weights, and one for sums."""
-    cells = 1 << _table_bits(units)
-    return np.zeros(cells, weights.dtype), np.zeros(cells)
+    return Work(np.zeros((2, codes), np.uint32), ints((2, 64)), ints(64), np.zeros(64), np.zeros(2), np.zeros((4, 16)),
+                np.zeros((5, cells)), np.zeros(64))  # fmt: skip
 
 
 def _sweep(units: Units) -> Sweep:
-    m = 2 * max(1, int(units.n_axes.max()))
+    m = 2 * max(1, int(units.size[:, 1].max()))
     ints = functools.partial(np.zeros, dtype=np.int32)
     rows = (m, BLOCK_ROWS)
     return Sweep(ints(m), ints(m), ints(m), np.zeros(m), np.zeros(rows), np.zeros(rows), np.zeros(rows), np.zeros(BLOCK_ROWS),
@@ -179,22 +173,26 @@ def _map(function: Callable[..., T], tasks: Iterable[tuple], n_jobs: int | None)
         yield from pool.map(lambda task: function(*task), tasks)
 
 
-def residual_shares(layout: Layout, residual: np.ndarray, weights: np.ndarray, averaged: bool, n_jobs: int | None) -> np.ndarray:
+def residual_shares(
+    layout: Layout, residual: np.ndarray, weights: np.ndarray, averaged: bool, n_jobs: int | None
+) -> np.ndarray:
     """Return sum_k Shapley(sum_i w_i (r_ki - f_kS(x_i))^2) of shape (n_players,); see :func:`add_residual_trees`.
 
-    ``residual`` (n_rows,) is what the first tree meets (boosted) or the base of all (averaged); ``weights`` are int32 ones or
-    float64.
+    ``residual`` (n_rows,) is what the first tree meets (boosted) or the base of all (averaged); ``weights`` (n_rows,).
     """
     from exactshap.decompose._r2_game_kernels import add_residual_trees
 
     units = layout.units
-    half_weights, rules = _half_weights(_table_bits(units) + 1), _rules(units)
+    half_weights, ones = _half_weights(_table_bits(units) + 1), bool(np.all(weights == 1.0))
 
     def run(first: int, last: int, met: np.ndarray, advance_only: bool) -> np.ndarray:
-        out = np.zeros(layout.n_players)
-        add_residual_trees((first, last), layout.shape, layout.value, layout.player_of_node, units, _decisions(layout, first, last),
-                           weights, met, averaged, layout.empty, advance_only, half_weights, _tables(units, weights), rules,
-                           _work(units), _sweep(units), out)  # fmt: skip
+        out, n_patterns = np.zeros(layout.n_players), np.zeros(layout.trees.n_trees, np.int64)
+        before = met.copy()
+        left_over = add_residual_trees((first, last), layout.shape, layout.value, layout.player_of_node, units,
+                                       _decisions(layout, first, last), weights, ones, met, averaged, layout.empty, advance_only,
+                                       half_weights, np.zeros(1 << _table_bits(units)), _work(units), n_patterns, out)  # fmt: skip
+        if left_over:
+            out += _residual_rows(layout, (first, last), before, weights, averaged, n_patterns).sum(axis=0)
         return out
 
     met = residual.copy()
@@ -212,16 +210,26 @@ def residual_shares(layout: Layout, residual: np.ndarray, weights: np.ndarray, a
 
 def residual_rows(layout: Layout, residual: np.ndarray, weights: np.ndarray, averaged: bool, n_jobs: int | None) -> np.ndarray:
     """Return each row's part of :func:`residual_shares`, of shape (n_rows, n_players)."""
+    n_trees = layout.trees.n_trees
+    return _residual_rows(layout, (0, n_trees), residual, weights, averaged, np.zeros(n_trees, np.int64), n_jobs)
+
+
+def _residual_rows(
+    layout: Layout, chosen: tuple[int, int], residual: np.ndarray, weights: np.ndarray, averaged: bool, losers_of: np.ndarray,
+    n_jobs: int | None = None,
+) -> np.ndarray:  # fmt: skip
+    """Return each row's shares of some trees by quadrature; see :func:`add_tree_rows`."""
     from exactshap.decompose._r2_game_kernels import add_tree_rows
 
+    units = layout.units
     out = np.zeros((layout.n_rows, layout.n_players))
 
     def run(start: int) -> None:
         rows = slice(start, min(start + BLOCK_ROWS, layout.n_rows))
         block = np.zeros((layout.n_players, rows.stop - start))
-        add_tree_rows(layout.shape, layout.value, layout.player_of_node, layout.units, _decisions(layout, 0, layout.trees.n_trees, rows),
-                      weights[rows].astype(float), residual[rows].copy(), averaged, layout.empty, _rules(layout.units),
-                      _sweep(layout.units), _work(layout.units), block)  # fmt: skip
+        add_tree_rows(chosen, layout.shape, layout.value, layout.player_of_node, units, _decisions(layout, *chosen, rows),
+                      weights[rows], residual[rows].copy(), averaged, layout.empty, losers_of, _rules(units), _sweep(units),
+                      _work(units), block)  # fmt: skip
         out[rows] = block.T
 
     for _ in _map(run, ((start,) for start in range(0, layout.n_rows, BLOCK_ROWS)), n_jobs):
@@ -236,12 +244,13 @@ def ensemble_shares(layout: Layout, target: np.ndarray, weights: np.ndarray, n_j
     units = layout.units
     codes = _codes(layout)
     linear = -2.0 * target * weights
+    ones = bool(np.all(weights == 1.0))
     half_weights = _half_weights(_table_bits(units) + 1)
 
     def run(first: int, last: int) -> tuple[np.ndarray, int]:
         out = np.zeros(layout.n_players)
-        left_over = add_ensemble_trees((first, last), codes, weights, linear, units, layout.player_of_node, half_weights,
-                                       _tables(units, weights), _work(units), out)  # fmt: skip
+        left_over = add_ensemble_trees((first, last), codes, weights, ones, linear, units, layout.player_of_node, half_weights,
+                                       np.zeros(1 << _table_bits(units)), _work(units), out)  # fmt: skip
         return out, left_over
 
     total, left_over = np.zeros(layout.n_players), 0
@@ -271,7 +280,7 @@ def _ensemble_rows(layout: Layout, target: np.ndarray, weights: np.ndarray, n_jo
         n = rows.stop - start
         alphas, block = np.empty((n_units, units.player.shape[1], n)), np.zeros((layout.n_players, n))
         fill_alphas(0, n_units, units, _decisions(layout, 0, layout.trees.n_trees, rows), 0, alphas)
-        row_weights = weights[rows].astype(float)
+        row_weights = weights[rows]
         add_rows(0, n_units, losers_of, alphas, row_weights, -2.0 * target[rows] * row_weights, units, layout.player_of_node,
                  _rules(units), _sweep(units), _work(units), block)  # fmt: skip
         out[rows] = block.T

@@ -25,22 +25,21 @@ from exactshap.decompose._r2_unit_kernels import CODE_BITS
 
 __all__ = ["MAX_BITS", "Work", "add_pair", "fill_half_weights", "join", "parting_player", "table_wins"]
 
+# Unsigned offsets: numba then leaves out the test for negative indices, which keeps the processor's vector units idle.
+U1, U2, U3, U4, U5, U6, U7 = (np.uint64(i) for i in range(1, 8))
 MAX_BITS = 16  # largest table: 2^16 cells, 512 KiB: what fits into a second-level cache
 
 
 class Work(NamedTuple):
     """Scratch of one thread."""
 
-    lookup_u: np.ndarray  # uint32 (2^16,): code of u -> bits of the joint index
-    lookup_w: np.ndarray
-    place_u: np.ndarray  # int32 (64,): slot -> bit of the joint index, -1 if dropped
-    place_w: np.ndarray
+    lookups: np.ndarray  # uint32 (2, n_codes): code of either unit -> bits of the joint index
+    place: np.ndarray  # int32 (2, 64): slot of either unit -> bit of the joint index, -1 if dropped
     axis_player: np.ndarray  # int32 (64,): players of the normal axes, then of the bottom axes
-    axis_beta: np.ndarray  # float64 (64,)
+    axis_beta: np.ndarray  # float64 (64,): beta of the normal axes
+    bottom_beta: np.ndarray  # float64 (2,): beta of the bottom axes
     mix: np.ndarray  # float64 (4, 16): top patterns -> in or out of S on the bottom axes
-    outside: np.ndarray  # float64 (2^MAX_BITS,): prod of beta over the normal axes not in S
-    term: np.ndarray  # float64 (2^MAX_BITS,)
-    fold: np.ndarray  # float64 (2^MAX_BITS,)
+    planes: np.ndarray  # float64 (5, n_cells): see _share_out
     sums: np.ndarray  # float64 (64,): sum over S with k of h g
 
 
@@ -71,143 +70,157 @@ def parting_player(u, w, units, player_of_node):
 
 
 @njit(nogil=True, cache=True, error_model="numpy")
-def _own_player(u, apart, units):
-    """Return the player of the unit's own split, -1 if it has none or cannot be in any S that matters."""
-    if units.bottom[u] < 0:
+def _own_player(bottom, players, apart):
+    """Return the player of a unit's own split, -1 if it has none or cannot be in any S that matters."""
+    if bottom < 0:
         return -1
-    p = units.player[u, units.bottom[u]]
+    p = players[bottom]
     return -1 if p == apart else p
 
 
 @njit(nogil=True, cache=True, error_model="numpy")
-def _place_slots(u, apart, own_u, own_w, known, n, units, place, work, bottom_beta, bottom_bit):
-    """Give each slot of a unit its bit: normal axes from ``n`` up (shared ones found among ``known``), -2, -3 at the bottoms."""
-    constant = units.scale[u]
-    for k in range(units.n_axes[u]):
-        p, b = units.player[u, k], units.beta[u, k]
+def _place_slots(n_prefix, n_axes, players, betas, apart, own, known, n, place, axis_player, axis_beta, bottom_beta):
+    """Give each slot of a unit its axis: normal ones up from ``n`` (shared ones found among ``known``), -2 and -3 at the bottoms.
+
+    ``own`` are the players of the bottom axes. Return the number of normal axes, the product of the betas that are always
+    outside S, and which bottom axes (bits 0 and 1) have a prefix bit.
+    """
+    constant, has_bit = 1.0, 0
+    for k in range(n_axes):
+        p, b = players[k], betas[k]
         place[k] = -1
         if p == apart:
             constant *= b
-        elif p == own_u or p == own_w:
-            axis = 0 if p == own_u else 1
+        elif p == own[0] or p == own[1]:
+            axis = 0 if p == own[0] else 1
             bottom_beta[axis] *= b
-            if k < units.n_prefix[u]:
-                bottom_bit[axis] = 1
+            if k < n_prefix:
+                has_bit |= 1 << axis
                 place[k] = -2 - axis
         else:
             a = 0
-            while a < known and work.axis_player[a] != p:
+            while a < known and axis_player[a] != p:
                 a += 1
             if a == known:
                 a = n
-                work.axis_player[n], work.axis_beta[n] = p, 1.0
+                axis_player[n], axis_beta[n] = p, 1.0
                 n += 1
-            work.axis_beta[a] *= b
+            axis_beta[a] *= b
             place[k] = a
-    return n, constant
+    return n, constant, has_bit
 
 
 @njit(nogil=True, cache=True, error_model="numpy")
-def _fill_lookup(u, side, owned, n_bits, units, place, lookup):
-    """Write the joint index bits of every code of unit ``u``; bits that the unit does not own are set."""
+def _fill_lookup(n_prefix, has_side, side, marks, n_bits, place, lookup):
+    """Write the joint index bits of every code of a unit to ``lookup``; bits that the unit does not own are set.
+
+    ``side`` is the bit of its own split (-1 if dropped), ``marks`` the bits of the two bottom axes.
+    """
+    owned = 1 << side if side >= 0 else 0
+    for k in range(n_prefix):
+        if place[k] < -1:
+            place[k] = marks[-2 - place[k]]
+        owned |= 1 << place[k] if place[k] >= 0 else 0
     lookup[0] = np.uint32(((1 << n_bits) - 1) & ~owned)
     size = 1
-    n_code_bits = units.n_prefix[u] + (1 if units.bottom[u] >= 0 else 0)
-    for k in range(n_code_bits):
-        where = place[k] if k < units.n_prefix[u] else side
-        bit = np.uint32(1 << where) if where >= 0 else np.uint32(0)
+    for k in range(n_prefix + has_side):
+        where = place[k] if k < n_prefix else side
+        bit = np.uint32(1 << where if where >= 0 else 0)
         for x in range(size):
             lookup[size + x] = lookup[x] | bit
         size *= 2
 
 
 @njit(nogil=True, cache=True, error_model="numpy")
-def _fill_mix(u, w, own_u, own_w, n_top, prefix, side_u, side_w, bottom_beta, units, mix):
+def _fill_mix(own, value_u, value_w, n_top, marks, sides, bottom_beta, mix):
     """Write, for each top pattern, the factor of the bottom axes with their players out of S and in S."""
-    same = own_u >= 0 and own_u == own_w
-    two = own_u >= 0 and own_w >= 0 and not same
+    same = own[0] >= 0 and own[0] == own[1]
     for t in range(1 << n_top):
-        in_u = 1.0 if prefix[0] < 0 or (t >> prefix[0]) & 1 else 0.0
-        in_w = 1.0 if prefix[1] < 0 or (t >> prefix[1]) & 1 else 0.0
-        if own_u >= 0:
-            in_u *= units.left_value[u] if (t >> side_u) & 1 else units.right_value[u]
-        if own_w >= 0:
-            value = units.left_value[w] if (t >> side_w) & 1 else units.right_value[w]
-            if same:
-                in_u *= value
-            else:
-                in_w *= value
-        if two:
+        in_u = 1.0 if marks[0] < 0 or (t >> marks[0]) & 1 else 0.0
+        in_w = 1.0 if marks[1] < 0 or (t >> marks[1]) & 1 else 0.0
+        if own[0] >= 0:
+            in_u *= value_u[0] if (t >> sides[0]) & 1 else value_u[1]
+        if own[1] >= 0:
+            value = value_w[0] if (t >> sides[1]) & 1 else value_w[1]
+            in_u, in_w = (in_u * value, in_w) if same else (in_u, in_w * value)
+        if own[0] >= 0 and own[1] >= 0 and not same:
             mix[0, t], mix[1, t] = bottom_beta[0] * bottom_beta[1], in_u * bottom_beta[1]
             mix[2, t], mix[3, t] = bottom_beta[0] * in_w, in_u * in_w
-        elif own_u >= 0:
+        elif own[0] >= 0:
             mix[0, t], mix[1, t] = bottom_beta[0], in_u
-        elif own_w >= 0:
+        elif own[1] >= 0:
             mix[0, t], mix[1, t] = bottom_beta[1], in_w
         else:
             mix[0, t] = 1.0
 
 
 @njit(nogil=True, cache=True, error_model="numpy")
-def join(u, w, apart, units, work, fill):
-    """Lay out the joint table of a pair: return (normal axes, bottom axes, top bits, constant); fill lookups if asked."""
-    own_u, own_w = _own_player(u, apart, units), _own_player(w, apart, units)
-    bottom_beta, bottom_bit = work.sums[:2], work.sums[2:4]
-    bottom_beta[0] = bottom_beta[1] = 1.0
-    bottom_bit[0] = bottom_bit[1] = 0.0
-    n, c_u = _place_slots(u, apart, own_u, own_w, 0, 0, units, work.place_u, work, bottom_beta, bottom_bit)
-    n, c_w = _place_slots(w, apart, own_u, own_w, n, n, units, work.place_w, work, bottom_beta, bottom_bit)
+def _fill_layout(n, bits, own, size_u, size_w, value_u, value_w, bottom_beta, place, lookups, mix):
+    """Number the top bits of a joint index, then write the mix of the bottom axes and the lookups of both units."""
     top = 0
-    first, second = -1, -1
-    if bottom_bit[0] > 0.0:
-        first = top
-        top += 1
-    if bottom_bit[1] > 0.0:
-        second = top
-        top += 1
-    side_u, side_w = -1, -1
-    if own_u >= 0:
-        side_u = top
-        top += 1
-    if own_w >= 0:
-        side_w = top
-        top += 1
-    bottoms = 0
-    if own_u >= 0:
-        work.axis_player[n] = own_u
-        bottoms = 1
-    if own_w >= 0 and own_w != own_u:
-        work.axis_player[n + bottoms] = own_w
-        bottoms += 1
-    if fill:
-        _fill_mix(u, w, own_u, own_w, top, (first, second), side_u, side_w, bottom_beta, units, work.mix)
-        _fill_bits(u, n, first, second, side_u, n + top, units, work.place_u, work.lookup_u)
-        _fill_bits(w, n, first, second, side_w, n + top, units, work.place_w, work.lookup_w)
-    return n, bottoms, top, c_u * c_w
+    first, second, side_u, side_w = -1, -1, -1, -1
+    if bits & 1:
+        first, top = top, top + 1
+    if bits & 2:
+        second, top = top, top + 1
+    if own[0] >= 0:
+        side_u, top = top, top + 1
+    if own[1] >= 0:
+        side_w, top = top, top + 1
+    _fill_mix(own, value_u, value_w, top, (first, second), (side_u, side_w), bottom_beta, mix)
+    marks = (n + first, n + second)
+    above_u, above_w = n + side_u if side_u >= 0 else -1, n + side_w if side_w >= 0 else -1
+    _fill_lookup(size_u[0], 1 if size_u[2] >= 0 else 0, above_u, marks, n + top, place[0], lookups[0])
+    _fill_lookup(size_w[0], 1 if size_w[2] >= 0 else 0, above_w, marks, n + top, place[1], lookups[1])
 
 
 @njit(nogil=True, cache=True, error_model="numpy")
-def _fill_bits(u, n, first, second, side, n_bits, units, place, lookup):
-    """Turn the marks of the bottom axes into bits above the normal ones, then write the lookup."""
-    owned = 0
-    for k in range(units.n_prefix[u]):
-        if place[k] == -2:
-            place[k] = n + first
-        elif place[k] == -3:
-            place[k] = n + second
-        if place[k] >= 0:
-            owned |= 1 << place[k]
-    above = n + side if side >= 0 else -1
-    if above >= 0:
-        owned |= 1 << above
-    _fill_lookup(u, above, owned, n_bits, units, place, lookup)
+def join(u, w, apart, size, player, beta, place, axis_player, axis_beta, bottom_beta):
+    """Find the joint axes of a pair: return (normal axes, bottom players, prefix bits of the bottoms, constant)."""
+    own = _own_player(size[u, 2], player[u], apart), _own_player(size[w, 2], player[w], apart)
+    bottom_beta[0] = bottom_beta[1] = 1.0
+    n, c_u, bits_u = _place_slots(size[u, 0], size[u, 1], player[u], beta[u], apart, own, 0, 0, place[0], axis_player, axis_beta,
+                                  bottom_beta)  # fmt: skip
+    n, c_w, bits_w = _place_slots(size[w, 0], size[w, 1], player[w], beta[w], apart, own, n, n, place[1], axis_player, axis_beta,
+                                  bottom_beta)  # fmt: skip
+    return n, own, bits_u | bits_w, c_u * c_w
 
 
 @njit(nogil=True, cache=True, error_model="numpy")
-def _count(code_u, code_w, weights, lookup_u, lookup_w, table):
-    """Add up the weights of the rows of each joint index."""
-    for i in range(code_u.shape[0]):
-        table[lookup_u[code_u[i]] & lookup_w[code_w[i]]] += weights[i]
+def _count_axes(own, bits):
+    """Return the number of bottom axes and of top bits of a pair."""
+    bottoms = (1 if own[0] >= 0 else 0) + (1 if own[1] >= 0 and own[1] != own[0] else 0)
+    top = (bits & 1) + (bits >> 1) + (1 if own[0] >= 0 else 0) + (1 if own[1] >= 0 else 0)
+    return bottoms, top
+
+
+@njit(nogil=True, cache=True, error_model="numpy")
+def _count(code_u, code_w, weights, ones, lookup_u, lookup_w, table):
+    """Add up the weights of the rows of each joint index; with ``ones`` they are 1 and are not read."""
+    if ones:
+        for i in range(code_u.shape[0]):
+            table[lookup_u[code_u[i]] & lookup_w[code_w[i]]] += 1.0
+    else:
+        for i in range(code_u.shape[0]):
+            table[lookup_u[code_u[i]] & lookup_w[code_w[i]]] += weights[i]
+
+
+@njit(nogil=True, cache=True, error_model="numpy")
+def _add_range(values, to, source, size):
+    """Add ``values[source:source + size]`` to ``values[to:to + size]``, eight at a time: these ranges are often just eight."""
+    x = 0
+    while x + 8 <= size:
+        i, k = np.uint64(to + x), np.uint64(source + x)
+        a0, a1, a2, a3 = values[i], values[i + U1], values[i + U2], values[i + U3]
+        a4, a5, a6, a7 = values[i + U4], values[i + U5], values[i + U6], values[i + U7]
+        b0, b1, b2, b3 = values[k], values[k + U1], values[k + U2], values[k + U3]
+        b4, b5, b6, b7 = values[k + U4], values[k + U5], values[k + U6], values[k + U7]
+        values[i], values[i + U1], values[i + U2], values[i + U3] = a0 + b0, a1 + b1, a2 + b2, a3 + b3
+        values[i + U4], values[i + U5], values[i + U6], values[i + U7] = a4 + b4, a5 + b5, a6 + b6, a7 + b7
+        x += 8
+    while x < size:
+        values[to + x] += values[source + x]
+        x += 1
 
 
 @njit(nogil=True, cache=True, error_model="numpy")
@@ -216,146 +229,195 @@ def _superset_sums(table, n_axes, size):
     done = 0
     if n_axes >= 3:
         done = 3
-        for x in range(0, size, 8):
-            a0, a1, a2, a3 = table[x], table[x + 1], table[x + 2], table[x + 3]
-            a4, a5, a6, a7 = table[x + 4], table[x + 5], table[x + 6], table[x + 7]
+        for start in range(0, size, 8):
+            x = np.uint64(start)
+            a0, a1, a2, a3 = table[x], table[x + U1], table[x + U2], table[x + U3]
+            a4, a5, a6, a7 = table[x + U4], table[x + U5], table[x + U6], table[x + U7]
             a0, a1, a2, a3 = a0 + a4, a1 + a5, a2 + a6, a3 + a7
             a0, a1, a4, a5 = a0 + a2, a1 + a3, a4 + a6, a5 + a7
-            table[x], table[x + 1], table[x + 2], table[x + 3] = a0 + a1, a1, a2 + a3, a3
-            table[x + 4], table[x + 5], table[x + 6], table[x + 7] = a4 + a5, a5, a6 + a7, a7
+            table[x], table[x + U1], table[x + U2], table[x + U3] = a0 + a1, a1, a2 + a3, a3
+            table[x + U4], table[x + U5], table[x + U6], table[x + U7] = a4 + a5, a5, a6 + a7, a7
     for k in range(done, n_axes):
         step = 1 << k
         for x in range(0, size, 2 * step):
-            low, high = table[x : x + step], table[x + step : x + 2 * step]
-            for y in range(step):
-                low[y] += high[y]
+            _add_range(table, x, x + step, step)
 
 
 @njit(nogil=True, cache=True, error_model="numpy")
-def _sum(values, size):
-    """Return the sum of the first ``size`` (a power of two) values in eight interleaved partial sums."""
-    if size < 8:
-        total = 0.0
-        for x in range(size):
-            total += values[x]
-        return total
+def _sum(values, start, stop):
+    """Return the sum of ``values[start:stop]`` in eight interleaved partial sums, which the processor adds side by side."""
     s0 = s1 = s2 = s3 = s4 = s5 = s6 = s7 = 0.0
-    for x in range(0, size, 8):
-        s0 += values[x]
-        s1 += values[x + 1]
-        s2 += values[x + 2]
-        s3 += values[x + 3]
-        s4 += values[x + 4]
-        s5 += values[x + 5]
-        s6 += values[x + 6]
-        s7 += values[x + 7]
-    return ((s0 + s4) + (s2 + s6)) + ((s1 + s5) + (s3 + s7))
+    x = start
+    while x + 8 <= stop:
+        i = np.uint64(x)
+        s0 += values[i]
+        s1 += values[i + U1]
+        s2 += values[i + U2]
+        s3 += values[i + U3]
+        s4 += values[i + U4]
+        s5 += values[i + U5]
+        s6 += values[i + U6]
+        s7 += values[i + U7]
+        x += 8
+    total = ((s0 + s4) + (s2 + s6)) + ((s1 + s5) + (s3 + s7))
+    while x < stop:
+        total += values[x]
+        x += 1
+    return total
 
 
 @njit(nogil=True, cache=True, error_model="numpy")
-def _fill_outside(constant, n, work):
+def _fill_outside(constant, n, axis_beta, outside):
     """Write constant times the product of beta over the normal axes outside S, for all S, by doubling."""
-    outside = work.outside
     outside[0] = constant
     for k in range(n):
-        beta = work.axis_beta[k]
+        beta = axis_beta[k]
         step = 1 << k
-        low, high = outside[:step], outside[step : 2 * step]
-        for x in range(step):
-            high[x] = low[x]
-            low[x] *= beta
+        for row in range(step):
+            x = np.uint64(row)
+            outside[x + np.uint64(step)] = outside[x]
+            outside[x] *= beta
 
 
 @njit(nogil=True, cache=True, error_model="numpy")
-def _weigh(table, o, n, top, half, work):
-    """Write h(|S|) g(S) for the S of bottom pattern ``o`` to ``work.term``."""
-    size = 1 << n
-    term, outside = work.term[:size], work.outside[:size]
-    factor = work.mix[o, 0]
-    row = table[:size]
-    for x in range(size):
-        term[x] = factor * row[x]
-    for t in range(1, 1 << top):
-        factor = work.mix[o, t]
-        if factor != 0.0:
-            row = table[t * size : (t + 1) * size]
-            for x in range(size):
-                term[x] += factor * row[x]
-    for x in range(size):
-        term[x] *= outside[x] * half[x]
+def _weigh_two(table, size, start, half, mix, planes):
+    """Weigh the common case, two bottom axes with a bit each: h(|S|) g(S) summed over the bottoms to ``fold``.
+
+    ``one`` and ``other`` get the parts with the first and the second bottom player in S. Return the terms of S = {} and D.
+    """
+    outside, fold, one, other = planes[0], planes[1], planes[2], planes[3]
+    e0, e1, e2, e3 = mix[0, 0], mix[0, 1], mix[0, 2], mix[0, 3]
+    u0, u1, u2, u3 = mix[1, 0], mix[1, 1], mix[1, 2], mix[1, 3]
+    w0, w1, w2, w3 = mix[2, 0], mix[2, 1], mix[2, 2], mix[2, 3]
+    b0, b1, b2, b3 = mix[3, 0], mix[3, 1], mix[3, 2], mix[3, 3]
+    second, third, fourth = np.uint64(size), np.uint64(2 * size), np.uint64(3 * size)
+    start = np.uint64(start)
+    for row in range(size):
+        x = np.uint64(row)
+        n0, n1, n2, n3 = table[x], table[second + x], table[third + x], table[fourth + x]
+        scale = outside[x]
+        h1 = scale * half[start + second + x]
+        both = (b0 * n0 + b1 * n1 + b2 * n2 + b3 * n3) * (scale * half[start + fourth + x])
+        one[x] = (u0 * n0 + u1 * n1 + u2 * n2 + u3 * n3) * h1 + both
+        other[x] = (w0 * n0 + w1 * n1 + w2 * n2 + w3 * n3) * h1
+        fold[x] = (e0 * n0 + e1 * n1 + e2 * n2 + e3 * n3) * (scale * half[start + x]) + one[x] + other[x]
+        other[x] += both
+    last = np.uint64(size - 1)
+    none = (e0 * table[0] + e1 * table[second] + e2 * table[third] + e3 * table[fourth]) * outside[0] * half[start]
+    every = b0 * table[last] + b1 * table[second + last] + b2 * table[third + last] + b3 * table[fourth + last]
+    return none, every * outside[last] * half[start + fourth + last]
 
 
 @njit(nogil=True, cache=True, error_model="numpy")
-def _fold(n, work):
-    """Add sum_{S with k} of the folded terms to ``work.sums[k]`` for the normal axes, halving the table axis by axis."""
-    for k in range(n - 1, -1, -1):
-        step = 1 << k
-        low, high = work.fold[:step], work.fold[step : 2 * step]
-        work.sums[k] = _sum(high, step)
-        for x in range(step):
-            low[x] += high[x]
+def _weigh_any(table, size, bottoms, top, start, half, mix, planes):
+    """Weigh any number of bottom axes and top bits; as :func:`_weigh_two`, one bottom pattern after another."""
+    outside, fold, one, other, term = planes[0], planes[1], planes[2], planes[3], planes[4]
+    none = every = 0.0
+    for o in range(1 << bottoms):
+        h = np.uint64(start + ((1 << ((o & 1) + (o >> 1))) - 1) * size)
+        for row in range(size):
+            term[row] = 0.0
+        for t in range(1 << top):
+            factor, block = mix[o, t], np.uint64(t * size)
+            if factor != 0.0:
+                for row in range(size):
+                    term[row] += factor * table[block + np.uint64(row)]
+        for row in range(size):
+            x = np.uint64(row)
+            value = term[x] * outside[x] * half[h + x]
+            term[x] = value
+            fold[x] = value if o == 0 else fold[x] + value
+            if o == 1:
+                one[x] = value
+            elif o == 2:
+                other[x] = value
+            elif o == 3:
+                one[x] += value
+                other[x] += value
+        if o == 0:
+            none = term[0]
+        every = term[size - 1]
+    return none, every
 
 
 @njit(nogil=True, cache=True, error_model="numpy")
-def _share_out(n, bottoms, top, apart, table, half_weights, work, out):
-    """Turn superset sums into Shapley values of the pair's game and add them to ``out`` (n_players,)."""
+def _share_out(n, bottoms, top, apart, table, half, mix, planes, sums, axis_player, out):
+    """Turn superset sums into Shapley values of the pair's game and add them to ``out`` (n_players,).
+
+    ``planes``: the product of beta outside S (filled), h(|S|) g(S) summed over the bottom axes, its parts with the first and
+    the second bottom player in S, and one bottom pattern.
+    """
     m = n + bottoms + (1 if apart >= 0 else 0)
     size = 1 << n
-    fold = work.fold[:size]
-    fold[:] = 0.0
-    work.sums[n] = work.sums[n + 1] = 0.0
-    empty = full = 0.0
-    for o in range(1 << bottoms):
-        above = (1 << ((o & 1) + (o >> 1))) - 1  # bits of the bottom players in S
-        start = (1 << m) + above * size
-        _weigh(table, o, n, top, half_weights[start : start + size], work)
-        term = work.term[:size]
-        for x in range(size):
-            fold[x] += term[x]
-        if o == 0:
-            empty = term[0]
-        if o == (1 << bottoms) - 1 and apart < 0:
-            full = term[size - 1]
-        if o > 0:
-            total = _sum(term, size)
-            work.sums[n] += total if o & 1 else 0.0
-            work.sums[n + 1] += total if o & 2 else 0.0
-    _fold(n, work)
+    if bottoms == 2 and top == 2:
+        none, every = _weigh_two(table, size, 1 << m, half, mix, planes)
+    else:
+        none, every = _weigh_any(table, size, bottoms, top, 1 << m, half, mix, planes)
+    fold = planes[1]
     common = 0.0
+    for k in range(n - 1, -1, -1):
+        step = 1 << k
+        sums[k] = _sum(fold, step, 2 * step)
+        common += sums[k]
+        _add_range(fold, 0, step, step)
+    for k in range(bottoms):
+        sums[n + k] = _sum(planes[2 + k], 0, size)
+        common += sums[n + k]
+    common = common / m + none - (every if apart < 0 else 0.0)
     for k in range(n + bottoms):
-        common += work.sums[k]
-    common = common / m + empty - full
-    for k in range(n + bottoms):
-        out[work.axis_player[k]] += work.sums[k] - common
+        out[axis_player[k]] += sums[k] - common
     if apart >= 0:
         out[apart] -= common
 
 
 @njit(nogil=True, cache=True, error_model="numpy")
-def add_pair(u, w, apart, factor, code_u, code_w, weights, units, half_weights, table, work, out):
-    """Add ``factor`` times the Shapley values of the pair's game to ``out`` (n_players,); ``table`` sets the type of the counts."""
-    n, bottoms, top, constant = join(u, w, apart, units, work, True)
-    if n + bottoms == 0 and apart < 0:
-        return
-    size = 1 << (n + top)
-    cells = table[:size]
-    cells[:] = 0
-    _count(code_u, code_w, weights, work.lookup_u, work.lookup_w, cells)
-    _superset_sums(cells, n, size)
-    _fill_outside(factor * constant, n, work)
-    _share_out(n, bottoms, top, apart, cells, half_weights, work, out)
+def _rows_are_cheaper(n, bottoms, top, n_rows):
+    """Whether quadrature row by row costs less than a table (or the table does not fit)."""
+    m = n + bottoms + 1
+    by_table = n_rows + 0.25 * (n + 6) * (1 << (n + top))
+    by_rows = 1.0 * n_rows * m * ((m + 1) // 2)
+    return n + top > MAX_BITS or by_table > by_rows
 
 
 @njit(nogil=True, cache=True, error_model="numpy")
 def table_wins(u, w, apart, n_rows, units, work):
-    """Whether counting a pair's rows into a table is cheaper than quadrature row by row (and the table fits)."""
-    if units.n_prefix[u] >= CODE_BITS or units.n_prefix[w] >= CODE_BITS:
+    """Whether :func:`add_pair` takes the pair."""
+    if units.size[u, 0] >= CODE_BITS or units.size[w, 0] >= CODE_BITS:
         return False
-    n, bottoms, top, _ = join(u, w, apart, units, work, False)
-    bits = n + top
-    if bits > MAX_BITS:
+    n, own, bits, _ = join(u, w, apart, units.size, units.player, units.beta, work.place, work.axis_player, work.axis_beta,
+                           work.bottom_beta)  # fmt: skip
+    bottoms, top = _count_axes(own, bits)
+    return not _rows_are_cheaper(n, bottoms, top, n_rows)
+
+
+@njit(nogil=True, cache=True, error_model="numpy")
+def add_pair(u, w, apart, factor, code_u, code_w, weights, ones, units, half, table, work, out):
+    """Add ``factor`` times the Shapley values of the pair's game to ``out`` (n_players,), unless quadrature is cheaper.
+
+    ``ones`` says that all ``weights`` are 1. Return whether the pair is done.
+    """
+    size, player, value = units.size, units.player, units.value
+    axis_player, planes = work.axis_player, work.planes
+    if size[u, 0] >= CODE_BITS or size[w, 0] >= CODE_BITS:
         return False
-    m = n + bottoms + 1
-    by_table = n_rows + 0.25 * (n + 6) * (1 << bits)
-    by_rows = 1.0 * n_rows * m * ((m + 1) // 2)
-    return by_table <= by_rows
+    n, own, bits, constant = join(
+        u, w, apart, size, player, units.beta, work.place, axis_player, work.axis_beta, work.bottom_beta
+    )
+    bottoms, top = _count_axes(own, bits)
+    if _rows_are_cheaper(n, bottoms, top, weights.shape[0]):
+        return False
+    if n + bottoms == 0 and apart < 0:
+        return True
+    if own[0] >= 0:
+        axis_player[n] = own[0]
+    if own[1] >= 0:
+        axis_player[n + bottoms - 1] = own[1]
+    _fill_layout(n, bits, own, size[u], size[w], value[u], value[w], work.bottom_beta, work.place, work.lookups, work.mix)
+    cells = 1 << (n + top)
+    for x in range(cells):
+        table[x] = 0.0
+    _count(code_u, code_w, weights, ones, work.lookups[0], work.lookups[1], table)
+    _superset_sums(table, n, cells)
+    _fill_outside(factor * constant * value[u, 2] * value[w, 2], n, work.axis_beta, planes[0])
+    _share_out(n, bottoms, top, apart, table, half, work.mix, planes, work.sums, axis_player, out)
+    return True

@@ -33,14 +33,14 @@ class Sweep(NamedTuple):
 @njit(nogil=True, cache=True, error_model="numpy")
 def _join_axes(u, w, units, sweep):
     """List the players of a pair (``w`` = -1: of unit u alone) with their slots and betas; return their number."""
-    m = units.n_axes[u]
+    m = units.size[u, 1]
     for k in range(m):
         sweep.player[k], sweep.beta[k] = units.player[u, k], units.beta[u, k]
         sweep.slot_u[k], sweep.slot_w[k] = k, -1
     if w < 0:
         return m
     n_u = m
-    for k in range(units.n_axes[w]):
+    for k in range(units.size[w, 1]):
         a = 0
         while a < n_u and sweep.player[a] != units.player[w, k]:
             a += 1
@@ -104,7 +104,7 @@ def add_pair_rows(u, w, factor, alpha_u, alpha_w, weights, units, nodes, node_we
     n_rows = weights.shape[0]
     m = _join_axes(u, w, units, sweep)
     _fill_alpha(m, alpha_u, alpha_w, n_rows, sweep)
-    constant = factor * units.scale[u] * (units.scale[w] if w >= 0 else 1.0)
+    constant = factor * units.value[u, 2] * (units.value[w, 2] if w >= 0 else 1.0)
     sweep.share[:m, :n_rows] = 0.0
     n_nodes = (m + 1) // 2
     for q in range(n_nodes):

@@ -29,14 +29,10 @@ class Units(NamedTuple):
     tree_start: np.ndarray  # (n_trees + 1,) int64: tree k owns units tree_start[k]:tree_start[k + 1]
     tree: np.ndarray  # (n_units,) int32
     node: np.ndarray  # (n_units,) int32: global node number
-    n_prefix: np.ndarray  # (n_units,) int32: number of prefix players
-    n_axes: np.ndarray  # (n_units,) int32: number of players
-    bottom: np.ndarray  # (n_units,) int32: slot of the unit's own player; -1 for leaves
+    size: np.ndarray  # (n_units, 3) int32: prefix players, players, slot of the unit's own player (-1 for leaves)
     player: np.ndarray  # (n_units, width) int32
     beta: np.ndarray  # (n_units, width) float64
-    left_value: np.ndarray  # (n_units,) float64
-    right_value: np.ndarray  # (n_units,) float64
-    scale: np.ndarray  # (n_units,) float64: the value of a leaf, 1 for a node
+    value: np.ndarray  # (n_units, 3) float64: left and right value of a node (else 1), the value of a leaf (else 1)
     depth: np.ndarray  # (n_units,) int32: number of edges above
     path_node: np.ndarray  # (n_units, n_edges) int32, from the root down
     path_left: np.ndarray  # (n_units, n_edges) uint8
@@ -111,15 +107,15 @@ def fill_units(tree_start, parent, left, right, depths, player_of_node, share, v
                 continue
             units.tree[u], units.node[u], units.depth[u] = k, q, depths[q]
             used = _fill_path(u, parent, left, player_of_node, share, units)
-            units.n_prefix[u], units.n_axes[u], units.bottom[u] = used, used, -1
-            units.left_value[u], units.right_value[u], units.scale[u] = 1.0, 1.0, value[q]
+            units.size[u, 0], units.size[u, 1], units.size[u, 2] = used, used, -1
+            units.value[u, 0], units.value[u, 1], units.value[u, 2] = 1.0, 1.0, value[q]
             if left[q] >= 0:
                 slot = _slot_of(u, player_of_node[q], used, units.player)
                 if slot == used:
-                    units.player[u, slot], units.beta[u, slot], units.n_axes[u] = player_of_node[q], 1.0, used + 1
+                    units.player[u, slot], units.beta[u, slot], units.size[u, 1] = player_of_node[q], 1.0, used + 1
                 units.beta[u, slot] *= share[left[q]] * value[left[q]] + share[right[q]] * value[right[q]]
-                units.left_value[u], units.right_value[u], units.scale[u] = value[left[q]], value[right[q]], 1.0
-                units.bottom[u] = slot
+                units.value[u, 0], units.value[u, 1], units.value[u, 2] = value[left[q]], value[right[q]], 1.0
+                units.size[u, 2] = slot
             u += 1
 
 
@@ -133,10 +129,10 @@ def fill_codes(first, last, units, decisions, node_offset, codes):
     """
     one = codes.dtype.type(1)
     for u in range(first, last):
-        if units.n_prefix[u] >= CODE_BITS:
+        if units.size[u, 0] >= CODE_BITS:
             continue
         code = codes[u - first]
-        code[:] = (1 << units.n_prefix[u]) - 1
+        code[:] = (1 << units.size[u, 0]) - 1
         for e in range(units.depth[u]):
             went_left = decisions[units.path_node[u, e] - node_offset]
             clear = ~(one << codes.dtype.type(units.path_slot[u, e]))
@@ -144,9 +140,9 @@ def fill_codes(first, last, units, decisions, node_offset, codes):
             for i in range(code.shape[0]):
                 if went_left[i] != wanted:
                     code[i] &= clear
-        if units.bottom[u] >= 0:
+        if units.size[u, 2] >= 0:
             went_left = decisions[units.node[u] - node_offset]
-            bit = one << codes.dtype.type(units.n_prefix[u])
+            bit = one << codes.dtype.type(units.size[u, 0])
             for i in range(code.shape[0]):
                 if went_left[i]:
                     code[i] |= bit
@@ -158,9 +154,9 @@ def fill_predictions(first, last, units, codes, out):
     out[:] = 0.0
     for u in range(first, last):
         code = codes[u - first]
-        full = codes.dtype.type((1 << units.n_prefix[u]) - 1)
-        leaf_left = units.scale[u] * units.left_value[u]
-        leaf_right = units.scale[u] * units.right_value[u]
+        full = codes.dtype.type((1 << units.size[u, 0]) - 1)
+        leaf_left = units.value[u, 2] * units.value[u, 0]
+        leaf_right = units.value[u, 2] * units.value[u, 1]
         for i in range(out.shape[0]):
             reached = leaf_left if code[i] > full else leaf_right
             out[i] += reached if (code[i] & full) == full else 0.0
@@ -171,7 +167,7 @@ def fill_alphas(first, last, units, decisions, node_offset, alphas):
     """Write alpha_uk of units ``first:last`` to ``alphas`` (n_units, width, n_rows): bits, times the leaf value at the bottom."""
     for u in range(first, last):
         alpha = alphas[u - first]
-        for k in range(units.n_axes[u]):
+        for k in range(units.size[u, 1]):
             alpha[k, :] = 1.0
         for e in range(units.depth[u]):
             went_left = decisions[units.path_node[u, e] - node_offset]
@@ -179,20 +175,20 @@ def fill_alphas(first, last, units, decisions, node_offset, alphas):
             row = alpha[units.path_slot[u, e]]
             for i in range(row.shape[0]):
                 row[i] = row[i] if went_left[i] == wanted else 0.0
-        if units.bottom[u] >= 0:
+        if units.size[u, 2] >= 0:
             went_left = decisions[units.node[u] - node_offset]
-            row = alpha[units.bottom[u]]
+            row = alpha[units.size[u, 2]]
             for i in range(row.shape[0]):
-                row[i] *= units.left_value[u] if went_left[i] else units.right_value[u]
+                row[i] *= units.value[u, 0] if went_left[i] else units.value[u, 1]
 
 
 @njit(nogil=True, cache=True, error_model="numpy")
-def split_bits(first_node, last_node, feature, bit):
+def split_bits(feature, bit):
     """Number the internal nodes of one tree: write 0, 1, ... (leaves -1) to ``bit``; return how many there are."""
     used = 0
-    for q in range(first_node, last_node):
-        bit[q - first_node] = -1
+    for q in range(feature.shape[0]):
+        bit[q] = -1
         if feature[q] >= 0:
-            bit[q - first_node] = used
+            bit[q] = used
             used += 1
     return used
