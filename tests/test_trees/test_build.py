@@ -55,6 +55,11 @@ def test_constants_must_be_finite_and_trees_not_empty():
         made(replace(chain(1), feature=np.empty(0, int)))
 
 
+def test_sums_must_be_finite():
+    with pytest.raises(ModelFormatError, match="leaf values are too large"):
+        made(changed("value", 4, 1.5e308), changed("value", 4, 1.5e308))
+
+
 def test_depth_and_size_are_bounded(monkeypatch):
     monkeypatch.setattr(_build, "MAX_DEPTH", 50)
     with pytest.raises(ModelFormatError, match=r"tree 0 node \d+: deeper than 50 levels"):

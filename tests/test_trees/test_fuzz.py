@@ -26,7 +26,7 @@ WORDS = [b"-1", b"0", b"1", b"91", b"2147483647", b"-2147483648", b"999999999999
 
 def survives(data):
     """Load and, if it is a model, predict: within the memory and the time that the file's size deserves."""
-    started = time.perf_counter()
+    started = time.process_time()
     tracemalloc.start()
     try:
         model = loads(data)
@@ -43,8 +43,16 @@ def survives(data):
         peak = tracemalloc.get_traced_memory()[1]
         tracemalloc.stop()
     assert peak < MEMORY, f"{peak} bytes for a file of {len(data)}"
-    assert time.perf_counter() - started < SECONDS
+    assert time.process_time() - started < SECONDS
     return verdict
+
+
+@pytest.fixture(autouse=True, scope="module")
+def compiled():
+    """Compile or load the kernels outside of the time limits."""
+    for name in FILES:
+        model = loads((FOLDER / name).read_bytes())
+        model.predict(np.zeros((1, model.n_features)))
 
 
 def mutant(data, rng):

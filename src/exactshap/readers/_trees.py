@@ -20,6 +20,7 @@ from exactshap.semivalues import Semivalue
 from exactshap.solvers import Solution, player_sets
 from exactshap.solvers._trees import prepare_trees, solve_trees
 from exactshap.trees import FlatTrees, TreeModel, inside, margin, paths
+from exactshap.trees._build import largest_sum
 from exactshap.trees._encode import encode
 
 __all__ = ["TreeReader"]
@@ -106,7 +107,7 @@ class TreeReader(Reader):
         """Hold our routing of the background against the library's own predictions: v(empty) is made of it."""
         own = self.predict(background).reshape(len(rows), -1)
         ours = margin(self.ensemble.trees, rows)
-        allowed = 64.0 * self.epsilon() * (np.sqrt(self.n_terms()) + 1.0) * _magnitude(self.ensemble.trees)
+        allowed = 64.0 * self.epsilon() * (np.sqrt(self.n_terms()) + 1.0) * largest_sum(self.ensemble.trees)
         worst = np.abs(own - ours).max(axis=1)
         if (i := int(np.argmax(worst))) >= 0 and not worst[i] <= allowed:
             raise ExactnessError(
@@ -151,12 +152,6 @@ def _require_covers(ensemble: TreeModel) -> None:
                 "Pass background=X_reference for the interventional one",
             )
         )
-
-
-def _magnitude(trees: FlatTrees) -> float:
-    """Return the largest sum of magnitudes that a prediction can add up."""
-    largest = np.maximum.reduceat(np.abs(trees.value).max(axis=1), trees.tree_start[:-1]) if trees.n_trees else np.zeros(1)
-    return float(largest.sum() + np.abs(trees.constant).max(initial=0.0))
 
 
 def _padded(a: np.ndarray, n_players: int) -> np.ndarray:

@@ -10,7 +10,7 @@ import numpy as np
 from exactshap.errors import ModelFormatError, message
 from exactshap.trees._flat import MISSING_RIGHT, FlatTrees
 
-__all__ = ["MAX_DEPTH", "MAX_NODES", "RawTree", "build"]
+__all__ = ["MAX_DEPTH", "MAX_NODES", "RawTree", "build", "largest_sum"]
 
 MAX_DEPTH = 10_000
 MAX_NODES = 100_000_000
@@ -81,7 +81,17 @@ def build(
         single_precision=bool(single_precision),
     )
     _check_numbers(trees, owner[order], order - shift)
+    if not np.isfinite(largest_sum(trees)):
+        raise ModelFormatError(message("The leaf values are too large", "Their sum over the trees overflows"))
     return trees
+
+
+def largest_sum(trees: FlatTrees) -> float:
+    """Return the largest sum of magnitudes that one prediction can add up."""
+    with np.errstate(over="ignore"):
+        leaves = np.abs(trees.value).max(axis=1)
+        largest = np.maximum.reduceat(leaves, trees.tree_start[:-1]) if trees.n_trees else np.zeros(1)
+        return float(largest.sum() + np.abs(trees.constant).max(initial=0.0))
 
 
 def _joined(arrays: Sequence[np.ndarray], dtype: type) -> np.ndarray:

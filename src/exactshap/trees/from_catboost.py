@@ -120,9 +120,12 @@ def _split(entry: Any, where: str, n_features: int) -> tuple[int, float]:
         raise UnsupportedStructureError(message(f"{where}: CatBoost splits of kind {kind[:30]!r} are not supported",
                                                 "They use hashes or target statistics", "Encode the columns before fitting"))  # fmt: skip
     border = field(entry, "border", (int, float))
-    return integer(entry.get("float_feature_index"), f"{where}: float_feature_index", 0, n_features - 1), float(
-        np.float32(border)
-    )
+    return integer(entry.get("float_feature_index"), f"{where}: float_feature_index", 0, n_features - 1), _single(border)
+
+
+def _single(border: float) -> float:
+    with np.errstate(over="ignore"):
+        return float(np.float32(border))
 
 
 def _oblivious(block: dict, where: str, columns: np.ndarray, missing_left: np.ndarray, scale: float, n_outputs: int) -> RawTree:

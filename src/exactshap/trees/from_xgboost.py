@@ -207,7 +207,6 @@ def _base_margin(parameters: dict, objective: str, n_outputs: int, version: tupl
     """
     text = parameters.get("base_score", "5E-1")
     parts = text.strip("[] ").split(",") if isinstance(text, str) else np.atleast_1d(text).tolist()
-    base = np.array([float(part) for part in parts], np.float32).astype(float)
     if objective == "binary:logitraw" and version < (3, 1):
         raise UnsupportedStructureError(
             message(
@@ -216,7 +215,8 @@ def _base_margin(parameters: dict, objective: str, n_outputs: int, version: tupl
                 "Refit with binary:logistic, or save it again with XGBoost 3.1 or later",
             )
         )
-    with np.errstate(divide="ignore", invalid="ignore"):
+    with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
+        base = np.array([float(part) for part in parts]).astype(np.float32).astype(float)
         if objective in _LOGIT:
             base = -np.log(1.0 / base - 1.0)
         elif objective in _LOG:
