@@ -1,6 +1,8 @@
+import importlib
 import json
 import pickle
 import zipfile
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -562,3 +564,15 @@ def test_fingerprints_do_not_depend_on_the_library():
     assert fingerprint(X) != fingerprint(X[::-1])
     assert fingerprint(X) != fingerprint(frame("pandas"))
     assert fingerprint(np.array([[0.0]])) == fingerprint(np.array([[-0.0]]))
+
+
+def test_every_value_function_of_every_reader_has_its_sentence():
+    import exactshap.readers as readers
+    from exactshap.readers._base import Reader
+
+    for path in readers.__path__:
+        for file in sorted(Path(path).glob("_*.py")):
+            importlib.import_module(f"exactshap.readers.{file.stem}")
+    names = {name for reader in Reader.__subclasses__() for name in reader.value_functions}
+    assert {"functional", "interventional", "path_dependent"} <= names
+    assert [name for name in sorted(names) if "see the documentation" in value_function_sentence(name)] == []

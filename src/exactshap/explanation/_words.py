@@ -13,14 +13,14 @@ _VALUE_FUNCTIONS = {
     " It compares with that row only; it is not an average over data.",
     "functional": "v(S) is the model with the kernel factors of the features outside S set to 1."
     " It is a definition that needs no background data; its baseline is not the mean prediction E[f(X)].",
-    "functional-normalized": "v(S) is the model with the kernel factors of the features outside S set to 1, shifted so that"
-    " v(empty) = 0 and the baseline is shared equally. It needs no background data; it is not relative to E[f(X)].",
+    "normalized": "v(S) is the functional game with its baseline taken off and given back in equal shares to the features in S:"
+    " v(empty) = 0."
+    " It needs no background data; it is not relative to the mean prediction E[f(X)].",
     "path_dependent": "v(S) follows the tree and splits at features outside S in proportion to the training rows in each branch."
     " It uses the model's own cover counts; it is not a conditional expectation of the data.",
     "observational": "v(S) estimates E[f(X) | X_S = x_S] by a conditional mean embedding with a ridge."
-    " It is a regularised estimate of the conditional expectation; it gives credit to features the model does not use.",
+    " It is a regularised estimate of the conditional expectation; it can give credit to features that the model does not use.",
 }
-_SAME = {"normalized": "functional-normalized", "path-dependent": "path_dependent"}
 
 _INDICES = {
     "shapley": "Shapley values",
@@ -42,7 +42,7 @@ def value_function_sentence(name: str) -> str:
     >>> value_function_sentence("baseline")[:42]
     'v(S) is the prediction for one reference r'
     """
-    return _VALUE_FUNCTIONS.get(_SAME.get(name, name), f"v(S) is the value function named {name!r}; see the documentation.")
+    return _VALUE_FUNCTIONS.get(name, f"v(S) is the value function named {name!r}; see the documentation.")
 
 
 def index_title(index: str, order: int = 1) -> str:
