@@ -19,11 +19,11 @@ from exactshap.solvers._frontier import (
     unanimity_columns,
 )
 from exactshap.solvers._hypercube import MAX_ROWS, CubeProcess, fit_process, needs_even, white_functionals
-from exactshap.solvers._leverage import kernel_weights, leverage_scores
+from exactshap.solvers._leverage import leverage_scores
 from exactshap.solvers._polynomial import PolynomialFit, fit_polynomial, odd_shares, row_weights, unanimity_shares
 from exactshap.solvers._sampling import Calls, design, draw, draw_independent, strata
 from exactshap.solvers._solution import set_sizes
-from exactshap.solvers._surrogate import SURROGATES, Surrogate, game_values
+from exactshap.solvers._surrogate import SURROGATES, game_values
 
 __all__ = ["ESTIMATORS", "NAMED", "SAMPLINGS", "Estimate", "Problem", "Settings"]
 
@@ -322,7 +322,7 @@ def _one_fold(problem: Problem, held: np.ndarray) -> tuple[np.ndarray, np.ndarra
     ends = np.array([[False] * problem.n_players, [True] * problem.n_players])
     base = surrogate.values(problem.semivalue, problem.order)
     base = base + _coefficients(problem, ends).T @ (problem.calls(ends) - surrogate.predict(ends))
-    terms = 0.0
+    terms = np.zeros((1, 1, 1))
     for side in (masks[held], ~masks[held]):
         scaled = _coefficients(problem, side) / (2.0 * _chance(problem, held))[:, None]
         terms = terms + scaled[:, :, None] * (problem.calls(side) - surrogate.predict(side))[:, None, :]

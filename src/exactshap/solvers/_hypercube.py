@@ -33,6 +33,7 @@ RELEVANCE = (-12.0, 3.0)  # bounds of log theta: from invisible to rho = 1 - 4e-
 WHITE = (-18.0, 2.0)  # bounds of log tau
 # weak priors, which decide when there are few rows: log theta around its mean, that mean around log(1 / (2 d)), log tau
 SPREAD, LEVEL_SPREAD, WHITE_SPREAD, TYPICAL_WHITE = 1.25, 1.0, 3.0, 1e-3
+MAX_CHECKED = 1500  # rows up to which leave-one-out residuals are worth an inverse
 MAX_ROWS = 12_000  # pairs in one dense factorisation (1.1 GiB)
 
 
@@ -267,12 +268,21 @@ class CubeProcess:
         return fitted.dual / precision * fitted.half.scale, squares
 
     def std_error(self, semivalue: Semivalue, order: int, sets: tuple[tuple[int, ...], ...]) -> np.ndarray:
-        """Return the posterior standard deviation of every set's value, of shape (n_sets, n_outputs)."""
+        """Return the posterior standard deviation of every set's value, of shape (n_sets, n_outputs).
+
+        The variance is raised by (m + d) / m for m rows, since d relevances were fitted to them, and by the mean squared
+        standardised leave-one-out residual where that is above one.
+        """
         parts = []
         for size in set_sizes(order):
             chosen = np.array([players for players in sets if len(players) == size])
             parts.append(sum(self._variance(fitted, chosen, semivalue, order) for fitted in self.halves))
-        return np.sqrt(np.concatenate(parts))
+        return np.sqrt(np.concatenate(parts) * self._inflation())
+
+    def _inflation(self) -> np.ndarray:
+        m, d = self.points.shape
+        surprise = self.left_out()[1].mean(axis=0) if m <= MAX_CHECKED else np.ones(1)
+        return (m + d) / m * np.maximum(surprise, 1.0)
 
     def _variance(self, fitted: FittedHalf, sets: np.ndarray, semivalue: Semivalue, order: int) -> np.ndarray:
         from scipy.linalg import solve_triangular

@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
 from exactshap.errors import BudgetError, InputError, UnknownNameError, did_you_mean, message
 from exactshap.games import Game
-from exactshap.games._base import squeeze
-from exactshap.semivalues import Semivalue, find
+from exactshap.semivalues import Semivalue
 from exactshap.solvers._estimators import ESTIMATORS, NAMED, SAMPLINGS, Estimate, Problem, Settings
 from exactshap.solvers._sampling import Calls
 from exactshap.solvers._solution import Solution, player_sets
@@ -109,8 +107,7 @@ def read_settings(settings: dict[str, Any]) -> Settings:
             raise UnknownNameError(
                 message(f"The regression solver has no setting {name!r}", do=did_you_mean(name, Settings.__dataclass_fields__))
             )
-    settings = {**NAMED.get(str(settings.get("estimator")), {}), **{k: v for k, v in settings.items() if k != "estimator"},
-                "estimator": NAMED.get(str(settings.get("estimator")), {}).get("estimator", settings.get("estimator", "auto"))}  # fmt: skip
+    settings = {**settings, **NAMED.get(str(settings.get("estimator")), {})}
     chosen = Settings(**settings)
     for name, known in (("estimator", {**ESTIMATORS, **NAMED}), ("sampling", SAMPLINGS), ("surrogate", SURROGATES)):
         value = getattr(chosen, name)
@@ -143,7 +140,7 @@ def _positive(name: str, value: Any) -> int | None:
 
 
 def _limit(n_players: int, budget: int | None, tol: float | None) -> int:
-    if tol is not None and not (np.isscalar(tol) and np.isreal(tol) and np.isfinite(tol) and tol > 0):
+    if tol is not None and not (isinstance(tol, (int, float, np.number)) and np.isfinite(tol) and tol > 0):
         raise InputError(message("The 'tol' parameter must be a finite float > 0", f"Got {tol!r}"))
     everything = 2**n_players
     if budget is None:
@@ -204,7 +201,7 @@ def _solution(game: Game, problem: Problem, estimate: Estimate) -> Solution:
         values = values + missing / len(values)
         residual = problem.total - values.sum(axis=0)
     return Solution(
-        values=squeeze(game, values[None])[...] if game.n_rows is not None else _drop(game, values),
+        values=_drop(game, values),
         sets=problem.sets,
         empty=_drop(game, problem.empty),
         full=_drop(game, problem.full),
