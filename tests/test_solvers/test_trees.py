@@ -224,3 +224,34 @@ def test_bad_preparation(players, background, weights, text):
 def test_bad_rows():
     with pytest.raises(InputError, match=r"`X` must have shape \(n_rows, 5\). Got \(2, 4\)"):
         solve_trees(prepare_trees(random_trees(1), SINGLES), np.zeros((2, 4)), SHAPLEY, 1)
+
+
+def test_players_on_a_path_share_a_bit():
+    """Ten splits on one column: one bit above each subtree, so that small tables suffice at any depth."""
+    depth = 30
+    n = 2 * depth + 1
+    feature, left, right = np.full(n, -1), np.full(n, -1), np.full(n, -1)
+    feature[0 : n - 1 : 2], left[0 : n - 1 : 2], right[0 : n - 1 : 2] = 0, np.arange(1, n, 2), np.arange(2, n, 2)
+    values = np.random.default_rng(0).normal(size=n)
+    threshold = np.linspace(-1, 1, n)
+    raw = RawTree(feature=feature, threshold=threshold, left=left, right=right, value=values, cover=np.ones(n))
+    trees = build([raw], n_features=1, constant=[0.0], less_equal=True, single_precision=False)
+    prepared = prepare_trees(trees, ((0,),))
+    assert prepared.tables.layout.groups.n_bits.max() <= 12
+    assert prepared.fixed_bytes(1) < 2**16
+    rows = np.linspace(-1.5, 1.5, 50)[:, None]
+    for engine in engines(prepared).values():
+        solution = solve_trees(engine, rows, SHAPLEY, 1)
+        assert_close(solution.values.ravel(), margin(trees, rows).ravel() - solution.empty, solution.scale, n_terms=depth)
+
+
+def test_forecasts_are_those_of_the_engine():
+    trees = many_trees()
+    prepared = prepare(trees, [(j,) for j in range(12)], MANY_ROWS[:30])
+    for engine in engines(prepared).values():
+        for order in (1, 2):
+            assert engine.fixed_bytes(order) > 0
+            assert engine.row_operations(order) > 0
+    solve_trees(prepared, MANY_ROWS[:2], SHAPLEY, 2)
+    kept = prepared.tables._cells(prepared.tables.rows(2), SHAPLEY, 2, True, 0, prepared.tables.layout.n_groups)
+    assert prepared.fixed_bytes(2) == kept.nbytes + prepared.tables.survival.table.nbytes

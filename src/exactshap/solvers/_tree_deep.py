@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -52,6 +53,17 @@ class PathEngine:
                 self._sweep_sets(columns, rule, size, binomials, offsets, out)
         method = f"quadrature along the paths ({max(used)} nodes, {self.shape.n_path_players} players on the longest)"
         return Part(out.transpose(2, 0, 1), margin_of(self.trees, columns), scale, largest, method)
+
+    def fixed_bytes(self, order: int) -> float:
+        """Return the memory besides the rows: the list of splits; beyond order 1 the paths of all leaves."""
+        leaves = self.trees.feature < 0
+        return 64.0 * self.trees.n_nodes + (32.0 * float(self.shape.depth[leaves].sum()) if order > 1 else 0.0)
+
+    def row_operations(self, order: int) -> float:
+        """Return about how many multiplications one row costs."""
+        m = self.shape.n_path_players
+        sets = sum(math.comb(m, size) for size in range(2, order + 1))
+        return float(self.trees.n_nodes) * (m / 2.0 + 1.0) * (2.0 + sets)
 
     def _sweep_paths(self, columns: np.ndarray, rule: Rule, out: np.ndarray, scale: np.ndarray) -> None:
         trees, player = self.trees, self.shape.player
@@ -119,13 +131,36 @@ class WalkEngine:
                     value,
                 )
                 if order == 1:
-                    walk_singles(*common, weights[1], n_levels, total, size)
+                    walk_singles(*common, weights[1], n_levels, total, size)  # type: ignore[call-arg]  # a compiled function
                 else:
-                    walk_sets(*common, weights, n_levels, binomials, offsets, total, size)
+                    walk_sets(*common, weights, n_levels, binomials, offsets, total, size)  # type: ignore[call-arg]
                 out[:, :, o] += total
                 scale[:, o] += size
         method = f"walks with {len(self.weights)} background rows"
         return Part(out, margin_of(trees, columns), scale.max(axis=1), 0.0, method)
+
+    def fixed_bytes(self, order: int) -> float:
+        """Return the memory besides the rows: the background and its way through the largest tree."""
+        largest = float(np.diff(self.trees.tree_start).max(initial=0))
+        return (8.0 * self.trees.n_features + largest) * len(self.weights)
+
+    def row_operations(self, order: int) -> float:
+        """Return about how many nodes are visited for one row, weighted by what a visit costs."""
+        m = self.shape.n_path_players
+        sets = sum(math.comb(m, size) for size in range(2, order + 1))
+        return visits(self.trees, self.shape) * len(self.weights) * self.trees.n_outputs * (4.0 + sets)
+
+
+def visits(trees: FlatTrees, shape: Structure) -> float:
+    r"""Forecast how many nodes a walk with one background row visits.
+
+    Two rows drawn alike reach a node together with probability :math:`\prod (1 - (1 - s)^2)` over the shares s of its edges.
+    """
+    visited, share = np.ones(trees.n_nodes), cover_shares(trees)
+    for depth in range(1, int(shape.depth.max(initial=0)) + 1):
+        level = shape.depth == depth
+        visited[level] = visited[shape.parent[level]] * (1.0 - (1.0 - share[level]) ** 2)
+    return float(visited.sum())
 
 
 def margin_of(trees: FlatTrees, columns: np.ndarray) -> np.ndarray:

@@ -84,11 +84,13 @@ def _edge(state, is_left, outside, share, t):
     """
     if state == FAILED:
         return share, 0.0
-    before = t + (1.0 - t) * outside
     b = outside * share
     taken = is_left == (state == LEFT)
     after = t + (1.0 - t) * b if taken else (1.0 - t) * b
     slope = (1.0 - b) / after if taken else -1.0 / (1.0 - t)
+    if outside == 1.0:  # the player's first split on the path, as a rule
+        return after, slope
+    before = t + (1.0 - t) * outside
     return after / before, slope - (1.0 - outside) / before
 
 

@@ -92,6 +92,15 @@ class TableEngine:
         method = f"tables ({rows.n_bytes / 2**20:.1f} MiB in {self.layout.n_groups} groups, {kept})"
         return Part(sums[:, :-1], sums[:, -1] + self.trees.constant, total[:, -1], 0.0, method)
 
+    def fixed_bytes(self, order: int) -> float:
+        """Return the memory besides the rows: the background's tables and those of one semivalue."""
+        needed = float(self.rows(order).n_bytes)
+        return 8.0 * len(self.survival.table) + (needed if needed <= self.limit else min(needed, 2.0 * CHUNK))
+
+    def row_operations(self, order: int) -> float:
+        """Return how many look-ups one row costs."""
+        return float(len(self.rows(order).columns))
+
     def _sweep(
         self, columns: np.ndarray, rows: TableRows, semivalue: Semivalue, order: int, is_kept: bool, n_columns: int
     ) -> np.ndarray:

@@ -11,7 +11,7 @@ from exactshap.errors import InputError, message
 from exactshap.games._product import normalised_weights
 from exactshap.semivalues import Semivalue
 from exactshap.solvers._solution import Solution, player_sets
-from exactshap.solvers._tree_deep import PathEngine, WalkEngine
+from exactshap.solvers._tree_deep import PathEngine, WalkEngine, visits
 from exactshap.solvers._tree_layout import Layout, Structure, lay_out, structure
 from exactshap.solvers._tree_tables import TableEngine, survival_bytes, survive
 from exactshap.trees import FlatTrees, cover_shares, margin
@@ -54,6 +54,14 @@ class PreparedTrees:
         if self.value_function == "interventional" or self.tables.rows(order).n_bytes <= self.tables.limit:
             return self.tables
         return self.deep
+
+    def fixed_bytes(self, order: int) -> float:
+        """Return the memory besides the rows: the background's tables, and those of a semivalue while they are in use."""
+        return self.engine(order).fixed_bytes(order)
+
+    def row_operations(self, order: int) -> float:
+        """Return about how many look-ups or multiplications one row costs."""
+        return self.engine(order).row_operations(order)
 
 
 def prepare_trees(
@@ -214,15 +222,7 @@ def _reach(trees: FlatTrees, shape: Structure) -> np.ndarray:
 
 
 def _tables_pay(trees: FlatTrees, shape: Structure, layout: Layout, n_background: int, memory_limit: float) -> bool:
-    r"""Say whether look-ups are forecast to be faster than walks, and fit.
-
-    Two rows drawn alike reach a node together with probability :math:`\prod (1 - (1 - s)^2)` over the shares s of its edges.
-    """
+    """Say whether look-ups are forecast to be faster than walks, and fit."""
     if survival_bytes(layout) > memory_limit:
         return False
-    visited = np.ones(trees.n_nodes)
-    share = cover_shares(trees)
-    for depth in range(1, int(shape.depth.max(initial=0)) + 1):
-        level = shape.depth == depth
-        visited[level] = visited[shape.parent[level]] * (1.0 - (1.0 - share[level]) ** 2)
-    return layout.look_ups < VISIT * n_background * float(visited.sum()) * trees.n_outputs
+    return layout.look_ups < VISIT * n_background * visits(trees, shape) * trees.n_outputs
