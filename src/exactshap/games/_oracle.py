@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from exactshap.errors import InputError, InputTypeError, message
+from exactshap.errors import ExactshapError, InputError, InputTypeError, message
 from exactshap.games._base import check_masks
 
 __all__ = ["OracleGame"]
@@ -22,7 +22,7 @@ class OracleGame:
     ----------
     function : callable
         ``function(masks)`` with boolean ``masks`` of shape (n_masks, n_players) returns v(S) of shape (n_masks,) or
-        (n_masks, n_outputs). It gets a read-only array.
+        (n_masks, n_outputs); (n_masks, 1) is one output. It gets a read-only array; what it raises is chained.
     n_players : int
         Number of players.
 
@@ -62,11 +62,32 @@ class OracleGame:
             object.__setattr__(self, "_cached_probe", probe)
         return probe
 
+    def _call(self, masks: np.ndarray) -> Any:
+        try:
+            return self.function(masks)
+        except ExactshapError:
+            raise
+        except Exception as error:
+            first = np.flatnonzero(masks[0]).tolist() if len(masks) else []
+            if isinstance(error, ValueError) and "read-only" in str(error):
+                raise InputError(
+                    message("The game's function changes its input", f"{error}", "Let it work on masks.copy()")
+                ) from error
+            raise InputError(
+                message(
+                    f"The game's function raised {type(error).__name__} on {len(masks)} coalitions, the first {first}",
+                    f"{error}",
+                    "Its own error is chained",
+                )
+            ) from error
+
     def value(self, masks: np.ndarray) -> np.ndarray:
         """Return v(S) for boolean ``masks`` of shape (n_masks, n_players), by calling the function."""
         masks = np.array(check_masks(masks, self.n_players), order="C")
         masks.setflags(write=False)
-        values = np.asarray(self.function(masks))
+        values = np.asarray(self._call(masks))
+        if values.ndim == 2 and values.shape[1] == 1:
+            values = values[:, 0]
         if values.dtype.kind not in "fiub":
             raise InputTypeError(message("The game's function must return real numbers", f"Got dtype {values.dtype}"))
         values = values.astype(float, copy=False)
