@@ -42,29 +42,33 @@ class ProductTerm:
     bases: tuple[Callable[[np.ndarray], np.ndarray], ...]
     tensor: np.ndarray
 
-    def factors(self, rows: np.ndarray, chosen: np.ndarray) -> np.ndarray:
-        """Return the products of the chosen factors' bases, of shape (n_rows, product of their sizes), in C order."""
-        products = np.ones((len(rows), 1))
-        for p in np.flatnonzero(chosen):
-            basis = self.bases[p](rows[:, self.columns[p]])
-            products = (products[:, :, None] * basis[:, None, :]).reshape(len(rows), -1)
-        return products
-
-    def contract(self, rows: np.ndarray, inside: np.ndarray, tensor: np.ndarray) -> np.ndarray:
-        """Return (n_rows, n_outputs): the inside factors of the rows against a tensor (n_inside_products, n_outputs)."""
-        values = np.empty((len(rows), tensor.shape[1]))
-        for part in slices(len(rows), CHUNK_VALUES // max(1, tensor.size)):
-            products = self.factors(rows[part], inside)
-            values[part] = row_products(products, tensor)
-        return values
+    def values(self, rows: np.ndarray) -> list[np.ndarray]:
+        """Return every factor's basis values, each of shape (n_rows, n_p)."""
+        return [basis(rows[:, column]) for basis, column in zip(self.bases, self.columns, strict=True)]
 
     def folded(self, inside: np.ndarray, reference: Reference) -> np.ndarray:
         """Return the tensor (n_inside_products, n_outputs) that is left when the outside factors take their mean product."""
         axes = np.append(np.flatnonzero(inside), np.flatnonzero(~inside))
         width = int(np.prod([self.tensor.shape[p] for p in np.flatnonzero(~inside)]))
         ordered = self.tensor.transpose(*axes, len(axes)).reshape(-1, width, self.tensor.shape[-1])
-        mean = weighted_mean(lambda rows: self.factors(rows, ~inside), reference, width)
+        mean = weighted_mean(lambda rows: _products(self.values(rows), ~inside), reference, width)
         return np.einsum("iwo,w->io", ordered, mean)
+
+
+def _products(bases: list[np.ndarray], chosen: np.ndarray) -> np.ndarray:
+    """Return the products of the chosen factors' bases, of shape (n_rows, product of their sizes), in C order."""
+    products = np.ones((len(bases[0]), 1))
+    for p in np.flatnonzero(chosen):
+        products = (products[:, :, None] * bases[p][:, None, :]).reshape(len(products), -1)
+    return products
+
+
+def _contract(bases: list[np.ndarray], inside: np.ndarray, tensor: np.ndarray) -> np.ndarray:
+    """Return (n_rows, n_outputs): the inside factors of the rows against a tensor (n_inside_products, n_outputs)."""
+    values = np.empty((len(bases[0]), tensor.shape[1]))
+    for part in slices(len(values), CHUNK_VALUES // max(1, tensor.size)):
+        values[part] = row_products(_products([basis[part] for basis in bases], inside), tensor)
+    return values
 
 
 @dataclass(frozen=True, eq=False)
@@ -79,7 +83,7 @@ class ProductTerms:
 
     def evaluate(self, rows: np.ndarray) -> np.ndarray:
         everything = [
-            term.contract(rows, np.ones(len(term.columns), bool), term.tensor.reshape(-1, term.tensor.shape[-1]))
+            _contract(term.values(rows), np.ones(len(term.columns), bool), term.tensor.reshape(-1, term.tensor.shape[-1]))
             for term in self.terms
         ]
         return np.stack(everything, axis=1)
@@ -105,8 +109,8 @@ class _BoundProducts:
             yield Stack(tuple(self.own[l].players for l in chosen), np.stack(tables))
 
     def _table(self, l: int, rows: np.ndarray) -> np.ndarray:
-        term, own = self.terms[l], self.own[l]
-        values = [term.contract(rows, inside, tensor) for inside, tensor in zip(own.inside, self.folded[l], strict=True)]
+        bases, own = self.terms[l].values(rows), self.own[l]
+        values = [_contract(bases, inside, tensor) for inside, tensor in zip(own.inside, self.folded[l], strict=True)]
         return np.stack(values, axis=1)
 
 
