@@ -59,10 +59,8 @@ def _patterns(decisions, feature):
         return decisions, np.empty(0, np.uint16)
     pattern = np.empty(n_rows, np.uint16)
     _fill_cells(decisions, bit, pattern)
-    if n_splits <= DENSE_BITS:
-        cells = np.arange(1 << n_splits).astype(np.uint16)
-    else:
-        cells = _number_cells(pattern, 1 << n_splits)
+    dense = n_splits <= DENSE_BITS
+    cells = np.arange(1 << n_splits).astype(np.uint16) if dense else _number_cells(pattern, 1 << n_splits)
     reduced = np.zeros((n_nodes, cells.shape[0]), np.uint8)
     for q in range(n_nodes):
         if bit[q] >= 0:
@@ -163,15 +161,15 @@ def add_rows(first, last, losers_of, alphas, weights, linear, units, player_of_n
 @njit(nogil=True, cache=True, error_model="numpy")
 def add_residual_trees(
     chosen, shape, value, player_of_node, units, decisions, weights, ones, residual, averaged, empty, advance_only,
-    half_weights, table, work, n_patterns, out,
+    half_weights, table, work, record, out,
 ):  # fmt: skip
     r"""Add the tree-by-tree game of trees ``chosen[0]:chosen[1]`` to ``out`` (n_players,), moving ``residual`` on.
 
     .. math:: \mathrm{out}_j = \sum_k \mathrm{Shapley}_j\Bigl(\sum_i \omega_i (f_{k,S}(x_i)^2 - 2 r_{ki} f_{k,S}(x_i))\Bigr)
 
     ``shape`` = (tree_start, feature, left, right); ``decisions`` (n_nodes, n_rows) starts at the first chosen tree; ``ones``
-    says that all ``weights`` are 1. Pairs that lose by table are left out: return their number, and the number of patterns
-    that decided so in ``n_patterns`` (n_trees,), for :func:`add_tree_rows`.
+    says that all ``weights`` are 1. Pairs that lose by table are left out: return their number. ``record`` (n_trees, 2) gets the
+    number of patterns that decided so, for :func:`add_tree_rows`, and sum_i w_i r_ki, for the certificate.
     """
     tree_start, feature, left, right = shape
     offset = tree_start[chosen[0]]
@@ -195,7 +193,7 @@ def add_residual_trees(
         else:
             _advance_patterns(predictions, pattern, weights, residual, averaged, empty[k], linear, counts)
         if not advance_only:
-            n_patterns[k] = n
+            record[k, 0], record[k, 1] = n, -0.5 * np.sum(linear)
             left_over += _add_tables(first, last, codes, counts, ones and by_row, linear, units, player_of_node, half_weights,
                                      table, work, out)  # fmt: skip
     return left_over

@@ -6,7 +6,8 @@ import functools
 from collections.abc import Callable, Iterable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from typing import Any, TypeVar
+from itertools import pairwise
+from typing import TypeVar
 
 import numpy as np
 
@@ -158,7 +159,7 @@ def _chunks(layout: Layout) -> list[tuple[int, int]]:
     while bounds[-1] < layout.trees.n_trees:
         fit = int(np.searchsorted(start, start[bounds[-1]] + nodes_per_chunk, side="right")) - 1
         bounds.append(min(max(fit, bounds[-1] + 1), bounds[-1] + 64, layout.trees.n_trees))
-    return list(zip(bounds[:-1], bounds[1:], strict=True))
+    return list(pairwise(bounds))
 
 
 def _map(function: Callable[..., T], tasks: Iterable[tuple], n_jobs: int | None) -> Iterable[T]:
@@ -175,7 +176,7 @@ def _map(function: Callable[..., T], tasks: Iterable[tuple], n_jobs: int | None)
 
 def residual_shares(
     layout: Layout, residual: np.ndarray, weights: np.ndarray, averaged: bool, n_jobs: int | None
-) -> np.ndarray:
+) -> tuple[np.ndarray, np.ndarray]:
     """Return sum_k Shapley(sum_i w_i (r_ki - f_kS(x_i))^2) of shape (n_players,); see :func:`add_residual_trees`.
 
     ``residual`` (n_rows,) is what the first tree meets (boosted) or the base of all (averaged); ``weights`` (n_rows,).
@@ -184,28 +185,28 @@ def residual_shares(
 
     units = layout.units
     half_weights, ones = _half_weights(_table_bits(units) + 1), bool(np.all(weights == 1.0))
+    record = np.zeros((layout.trees.n_trees, 2))
 
     def run(first: int, last: int, met: np.ndarray, advance_only: bool) -> np.ndarray:
-        out, n_patterns = np.zeros(layout.n_players), np.zeros(layout.trees.n_trees, np.int64)
+        out = np.zeros(layout.n_players)
         before = met.copy()
         left_over = add_residual_trees((first, last), layout.shape, layout.value, layout.player_of_node, units,
                                        _decisions(layout, first, last), weights, ones, met, averaged, layout.empty, advance_only,
-                                       half_weights, np.zeros(1 << _table_bits(units)), _work(units), n_patterns, out)  # fmt: skip
+                                       half_weights, np.zeros(1 << _table_bits(units)), _work(units), record, out)  # fmt: skip
         if left_over:
-            out += _residual_rows(layout, (first, last), before, weights, averaged, n_patterns).sum(axis=0)
+            out += _residual_rows(layout, (first, last), before, weights, averaged, record[:, 0].astype(np.int64)).sum(axis=0)
         return out
 
-    met = residual.copy()
     chunks = _chunks(layout)
     if n_jobs in (None, 1) or len(chunks) == 1:
-        parts: Iterable[np.ndarray] = (run(first, last, met, False) for first, last in chunks)
-    else:
+        parts: Iterable[np.ndarray] = (run(first, last, residual, False) for first, last in chunks)
+    else:  # the residuals that each chunk meets first, in one quick pass
         tasks = []
         for first, last in chunks:
-            tasks.append((first, last, met.copy(), False))
-            run(first, last, met, True)
+            tasks.append((first, last, residual.copy(), False))
+            run(first, last, residual, True)
         parts = _map(run, tasks, n_jobs)
-    return sum(parts, np.zeros(layout.n_players))
+    return sum(parts, np.zeros(layout.n_players)), record[:, 1]
 
 
 def residual_rows(layout: Layout, residual: np.ndarray, weights: np.ndarray, averaged: bool, n_jobs: int | None) -> np.ndarray:

@@ -156,7 +156,7 @@ def _fill_mix(own, value_u, value_w, n_top, marks, sides, bottom_beta, mix):
 
 @njit(nogil=True, cache=True, error_model="numpy")
 def _fill_layout(n, bits, own, size_u, size_w, value_u, value_w, bottom_beta, place, lookups, mix):
-    """Number the top bits of a joint index, then write the mix of the bottom axes and the lookups of both units."""
+    """Give the top bits of a joint index their numbers, then write the mix of the bottom axes and the lookups of both units."""
     top = 0
     first, second, side_u, side_w = -1, -1, -1, -1
     if bits & 1:

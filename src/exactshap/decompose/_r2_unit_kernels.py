@@ -184,7 +184,7 @@ def fill_alphas(first, last, units, decisions, node_offset, alphas):
 
 @njit(nogil=True, cache=True, error_model="numpy")
 def split_bits(feature, bit):
-    """Number the internal nodes of one tree: write 0, 1, ... (leaves -1) to ``bit``; return how many there are."""
+    """Write 0, 1, ... for the internal nodes of one tree (-1 for leaves) to ``bit``; return how many there are."""
     used = 0
     for q in range(feature.shape[0]):
         bit[q] = -1
