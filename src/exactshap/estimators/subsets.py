@@ -1,0 +1,148 @@
+"""Distributions over subsets of columns: which interactions a weighting may use, and how often."""
+
+from __future__ import annotations
+
+import itertools
+import math
+from abc import ABC, abstractmethod
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from exactshap.errors import InputError, message
+
+__all__ = ["Full", "GivenSubsets", "SubsetDistribution", "UniformSubsets", "subset_distribution"]
+
+
+class SubsetDistribution(ABC):
+    """A distribution over subsets of columns; subclass it to bring prior knowledge."""
+
+    @abstractmethod
+    def sample(self, rng: np.random.Generator, n_features: int, n: int) -> list[tuple[int, ...]]:
+        """Return ``n`` subsets, each a sorted tuple of columns."""
+
+    @abstractmethod
+    def probability(self, subset: tuple[int, ...], n_features: int) -> float:
+        """Return the probability of one subset."""
+
+    @abstractmethod
+    def support(self, n_features: int) -> Iterator[tuple[int, ...]]:
+        """Yield every subset of positive probability."""
+
+    def n_support(self, n_features: int) -> int:
+        """Return how many subsets have positive probability."""
+        return sum(1 for _ in self.support(n_features))
+
+    def check(self, n_features: int) -> None:
+        """Raise InputError if the distribution does not fit ``n_features`` columns."""
+
+
+@dataclass(frozen=True)
+class Full(SubsetDistribution):
+    """Always all columns: the weighting is not structured."""
+
+    def sample(self, rng: np.random.Generator, n_features: int, n: int) -> list[tuple[int, ...]]:
+        return [tuple(range(n_features))] * n
+
+    def probability(self, subset: tuple[int, ...], n_features: int) -> float:
+        return 1.0
+
+    def support(self, n_features: int) -> Iterator[tuple[int, ...]]:
+        yield tuple(range(n_features))
+
+
+@dataclass(frozen=True)
+class UniformSubsets(SubsetDistribution):
+    """A size drawn uniformly from ``sizes``, then a subset of that size uniformly; adjacent columns only with ``sequence``."""
+
+    sizes: tuple[int, ...]
+    sequence: bool = False
+
+    def check(self, n_features: int) -> None:
+        bad = [k for k in self.sizes if not 1 <= k <= n_features]
+        if bad or not self.sizes:
+            raise InputError(
+                message(f"Subset sizes must be between 1 and the number of features, {n_features}", f"Got {list(self.sizes)}")
+            )
+
+    def sample(self, rng: np.random.Generator, n_features: int, n: int) -> list[tuple[int, ...]]:
+        return [self._one(rng, n_features, int(k)) for k in rng.choice(self.sizes, size=n)]
+
+    def _one(self, rng: np.random.Generator, n_features: int, k: int) -> tuple[int, ...]:
+        if self.sequence:
+            start = int(rng.integers(n_features - k + 1))
+            return tuple(range(start, start + k))
+        return tuple(int(j) for j in np.sort(rng.choice(n_features, size=k, replace=False)))
+
+    def _count(self, k: int, n_features: int) -> int:
+        return n_features - k + 1 if self.sequence else math.comb(n_features, k)
+
+    def probability(self, subset: tuple[int, ...], n_features: int) -> float:
+        return 1.0 / (len(self.sizes) * self._count(len(subset), n_features))
+
+    def support(self, n_features: int) -> Iterator[tuple[int, ...]]:
+        for k in self.sizes:
+            if self.sequence:
+                yield from (tuple(range(start, start + k)) for start in range(n_features - k + 1))
+            else:
+                yield from itertools.combinations(range(n_features), k)
+
+    def n_support(self, n_features: int) -> int:
+        return sum(self._count(k, n_features) for k in self.sizes)
+
+
+@dataclass(frozen=True)
+class GivenSubsets(SubsetDistribution):
+    """Subsets named by the user, with their probabilities (equal ones by default)."""
+
+    subsets: tuple[tuple[int, ...], ...]
+    probabilities: tuple[float, ...] | None = None
+
+    def check(self, n_features: int) -> None:
+        for subset in self.subsets:
+            if not subset or len(set(subset)) != len(subset) or not all(0 <= j < n_features for j in subset):
+                raise InputError(message(f"Subsets must name distinct columns between 0 and {n_features - 1}", f"Got {subset}"))
+        weights = self._weights()
+        if (
+            len(weights) != len(self.subsets)
+            or min(weights, default=0.0) <= 0
+            or not math.isclose(sum(weights), 1.0, abs_tol=1e-9)
+        ):
+            raise InputError(
+                message("Subset probabilities must be positive and sum to 1, one for each subset", f"Got {weights}")
+            )
+
+    def _weights(self) -> tuple[float, ...]:
+        return tuple([1.0 / len(self.subsets)] * len(self.subsets)) if self.probabilities is None else tuple(self.probabilities)
+
+    def sample(self, rng: np.random.Generator, n_features: int, n: int) -> list[tuple[int, ...]]:
+        return [tuple(sorted(self.subsets[i])) for i in rng.choice(len(self.subsets), size=n, p=self._weights())]
+
+    def probability(self, subset: tuple[int, ...], n_features: int) -> float:
+        return sum(w for other, w in zip(self.subsets, self._weights(), strict=True) if tuple(sorted(other)) == subset)
+
+    def support(self, n_features: int) -> Iterator[tuple[int, ...]]:
+        yield from {tuple(sorted(subset)) for subset in self.subsets}
+
+
+def subset_distribution(subsets: Any, sequence: bool) -> SubsetDistribution:
+    """Return the distribution behind ``subsets``: None, an int, a sequence of ints, a sequence of subsets, or an object."""
+    if subsets is None:
+        return Full()
+    if isinstance(subsets, SubsetDistribution):
+        return subsets
+    if isinstance(subsets, (int, np.integer)):
+        return UniformSubsets((int(subsets),), sequence)
+    if isinstance(subsets, Sequence) and not isinstance(subsets, str) and len(subsets) > 0:
+        if all(isinstance(k, (int, np.integer)) for k in subsets):
+            return UniformSubsets(tuple(int(k) for k in subsets), sequence)
+        if all(isinstance(subset, Sequence) and not isinstance(subset, str) for subset in subsets):
+            return GivenSubsets(tuple(tuple(int(j) for j in subset) for subset in subsets))
+    raise InputError(
+        message(
+            "The 'subsets' parameter of RKHSWeightingRegressor must be None, a size, a list of sizes, a list of subsets or a SubsetDistribution",
+            f"Got {subsets!r}",
+        )
+    )

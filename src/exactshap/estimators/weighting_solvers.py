@@ -1,0 +1,275 @@
+"""How the coefficients of an RKHS weighting are learned, and how terms are pruned."""
+
+from __future__ import annotations
+
+import copy
+import functools
+import math
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from exactshap.errors import InputError, message
+from exactshap.estimators.instantiations import ROW_BLOCK, Instantiation
+
+if TYPE_CHECKING:
+    from exactshap.estimators.rkhs_weighting import RKHSWeightingRegressor
+
+__all__ = ["SOLVERS", "Group", "Problem", "prune"]
+
+
+@dataclass(frozen=True, eq=False)
+class Group:
+    """The terms of one subset: ``parameters (n_terms, n_parameters)`` and the ``probability`` of the subset."""
+
+    subset: tuple[int, ...]
+    parameters: np.ndarray
+    probability: float
+    base: Instantiation
+
+    def features(self, X: np.ndarray) -> np.ndarray:
+        """Return p(I) E[K(w_t, w) phi(w, x_I)], of shape (n_rows, n_terms)."""
+        return self.probability * self.base.expectation(self.parameters, X[:, list(self.subset)])
+
+    @functools.cached_property
+    def gram(self) -> np.ndarray:
+        return self.base.kernel(self.parameters, self.parameters, len(self.subset))
+
+
+@dataclass(frozen=True, eq=False)
+class Problem:
+    """A weighted least squares problem in the random features of all groups."""
+
+    groups: list[Group]
+    X: np.ndarray
+    y: np.ndarray
+    weights: np.ndarray
+    alpha: float
+    ridge: float
+    rng: np.random.Generator
+
+    @property
+    def n_terms(self) -> int:
+        return sum(len(group.parameters) for group in self.groups)
+
+    @property
+    def total(self) -> float:
+        """m, the sum of the weights: repeated rows count as often as they are repeated."""
+        return float(self.weights.sum())
+
+    def blocks(self) -> Iterator[tuple[np.ndarray, np.ndarray, np.ndarray]]:
+        """Yield features (n, T), targets and weights of blocks of rows: memory stays flat in the number of rows."""
+        step = max(1, ROW_BLOCK * 4 // max(1, self.n_terms))
+        for i in range(0, len(self.X), step):
+            rows = slice(i, i + step)
+            features = np.concatenate([group.features(self.X[rows]) for group in self.groups], axis=1)
+            yield features, self.y[rows], self.weights[rows]
+
+    @functools.cached_property
+    def moments(self) -> tuple[np.ndarray, np.ndarray]:
+        """Phi' W Phi (T, T) and Phi' W y (T,)."""
+        left, right = np.zeros((self.n_terms, self.n_terms)), np.zeros(self.n_terms)
+        for features, y, weights in self.blocks():
+            scaled = features * weights[:, None]
+            left += features.T @ scaled
+            right += scaled.T @ y
+        return left, right
+
+    def penalised(self) -> np.ndarray:
+        """Return Phi' W Phi + m alpha G + m ridge I; G is block-diagonal over the groups."""
+        system = self.moments[0].copy()
+        start = 0
+        for group in self.groups:
+            stop = start + len(group.parameters)
+            system[start:stop, start:stop] += self.total * self.alpha * group.gram
+            start = stop
+        system[np.diag_indices_from(system)] += self.total * self.ridge
+        return system
+
+    def mean_residual(self, a: np.ndarray) -> float:
+        sums = sum(float(weights @ (y - features @ a)) for features, y, weights in self.blocks())
+        return sums / self.total
+
+
+def least_squares(problem: Problem) -> np.ndarray:
+    r"""Solve :math:`(\Phi^\top W \Phi + m \lambda G + m \epsilon I)\, a = \Phi^\top W y` (Eq. 64)."""
+    from scipy.linalg import LinAlgError, lstsq, solve
+
+    system, right = problem.penalised(), problem.moments[1]
+    try:
+        return solve(system, right, assume_a="pos")
+    except LinAlgError:  # numerically semi-definite: the solution of least norm
+        return lstsq(system, right)[0]
+
+
+def lasso(problem: Problem) -> np.ndarray:
+    """Minimise the squared error / (2 m) + alpha |a|_1 in the random features, without intercept."""
+    from sklearn.linear_model import Lasso
+
+    left = problem.moments[0]
+    model = Lasso(
+        alpha=max(problem.alpha, 1e-12), fit_intercept=False, precompute=left / problem.total * len(problem.X), max_iter=5000
+    )
+    features = np.concatenate([block[0] for block in problem.blocks()])
+    root = np.sqrt(problem.weights * len(problem.X) / problem.total)
+    return model.fit(features * root[:, None], problem.y * root).coef_
+
+
+def gradient(problem: Problem) -> np.ndarray:
+    r"""Stochastic functional gradient descent with averaging: one step for each term, in the order drawn.
+
+    Step t moves the weight function by :math:`-\eta\, \overline{(h(x) - y)\, \phi(w_t, x)}\, K(w_t, \cdot)`, shrinks it by
+    :math:`1 - \eta \lambda`, projects it onto the ball of norm B, and the running average is returned. Without
+    regularisation B = sqrt(m) / theta and eta = B / (rho sqrt(T)); with it eta = 1 / (lambda (t + 1)).
+    """
+    return _descent(problem, greedy_steps=False)
+
+
+def greedy(problem: Problem) -> np.ndarray:
+    r"""Greedy optimal steps: each new term gets the coefficient that minimises the regularised loss along its direction.
+
+    .. math:: a = -\frac{\overline{((1-\lambda) h(x) - y)\, h_w(x)} + \lambda (1 - \lambda)\, \alpha(w)}
+              {\overline{h_w(x)^2} + \lambda K(w, w)}, \qquad \alpha \leftarrow (1 - \lambda)\, \alpha + a K(w, \cdot)
+    """
+    return _descent(problem, greedy_steps=True)
+
+
+def _descent(problem: Problem, *, greedy_steps: bool) -> np.ndarray:
+    features = np.concatenate([block[0] for block in problem.blocks()])
+    weights = problem.weights / problem.total
+    order = problem.rng.permutation(problem.n_terms)
+    starts = np.concatenate([[0], np.cumsum([len(group.parameters) for group in problem.groups])])
+    owner = np.repeat(np.arange(len(problem.groups)), np.diff(starts))
+    a, average, h = np.zeros(problem.n_terms), np.zeros(problem.n_terms), np.zeros(len(features))
+    gram = [group.gram for group in problem.groups]
+    step_size = _step_size(problem, features, weights)
+    for number, t in enumerate(order):
+        g, local = owner[t], t - starts[owner[t]]
+        rows = slice(starts[g], starts[g + 1])
+        column, alpha_at = features[:, t], float(gram[g][local] @ a[rows])
+        if greedy_steps:
+            shrink = problem.alpha
+            residual = (1.0 - shrink) * h - problem.y
+            push = -(weights @ (residual * column) + shrink * (1.0 - shrink) * alpha_at)
+            push /= max(weights @ column**2 + shrink * gram[g][local, local], 1e-300)
+        else:
+            eta = step_size(number)
+            shrink = min(1.0, eta * problem.alpha)
+            scatter = problem.groups[g].base.predictor(
+                problem.groups[g].parameters[[local]], problem.X[:, list(problem.groups[g].subset)]
+            )
+            push = -eta * float(weights @ ((h - problem.y) * scatter[:, 0]))
+        a *= 1.0 - shrink
+        a[t] += push
+        h = (1.0 - shrink) * h + push * column
+        average += (a - average) / (number + 1)
+    return a if greedy_steps else average
+
+
+def _step_size(problem: Problem, features: np.ndarray, weights: np.ndarray) -> Callable[[int], float]:
+    if problem.alpha > 0:
+        largest = 1.0 / max(float((weights @ features**2).max(initial=0.0)), 1e-12)
+        return lambda t: min(largest, 1.0 / (problem.alpha * (t + 1)))
+    ball = math.sqrt(problem.total) / max(float(np.abs(features).max(initial=0.0)), 1e-12)
+    lipschitz = max(float(np.abs(problem.y).max(initial=0.0)), 1e-12)
+    return lambda t: ball / (lipschitz * math.sqrt(problem.n_terms))
+
+
+SOLVERS: dict[str, Callable[[Problem], np.ndarray]] = {
+    "least_squares": least_squares,
+    "lasso": lasso,
+    "gradient": gradient,
+    "greedy": greedy,
+}
+
+
+def prune(model: RKHSWeightingRegressor, penalty: float | str, X: Any, y: Any, tolerance: float) -> RKHSWeightingRegressor:
+    """Return a pruned copy of a fitted weighting; see :meth:`RKHSWeightingRegressor.prune`."""
+    if tolerance <= 0:
+        raise InputError(message("`tolerance` must be > 0", f"Got {tolerance!r}"))
+    if isinstance(penalty, str):
+        if penalty not in ("safe", "smart"):
+            raise InputError(message("`penalty` must be a number, 'safe' or 'smart'", f"Got {penalty!r}"))
+        return _safe(model, tolerance) if penalty == "safe" else _smart(model, X, y, tolerance)
+    if not (np.isfinite(penalty) and penalty >= 0):
+        raise InputError(message("`penalty` must be a float >= 0", f"Got {penalty!r}"))
+    return _pruned(model, float(penalty))
+
+
+def _safe(model: RKHSWeightingRegressor, tolerance: float) -> RKHSWeightingRegressor:
+    """Prune as far as the bound |f'(x) - f(x)| <= theta |alpha' - alpha| allows: try penalties from large to small."""
+    if math.isnan(model.theta_):
+        raise InputError(
+            message(
+                "penalty='safe' needs theta", "This instantiation has no closed form for it", "Use penalty='smart' or a number"
+            )
+        )
+    for penalty in 10.0 ** np.arange(2.0, -16.0, -0.5):
+        candidate = _pruned(model, float(penalty))
+        if model.theta_ * _distance(model, candidate) <= tolerance:
+            return candidate
+    return copy.deepcopy(model)
+
+
+def _smart(model: RKHSWeightingRegressor, X: Any, y: Any, tolerance: float) -> RKHSWeightingRegressor:
+    if X is None or y is None:
+        raise InputError(message("penalty='smart' needs the training sample", "Got X=None or y=None", "Pass X= and y="))
+    y = np.asarray(y, float)
+    reference = float(np.mean((y - model.predict(X)) ** 2))
+    best = copy.deepcopy(model)
+    for penalty in 10.0 ** np.arange(-10.0, 1.0):
+        candidate = _pruned(model, float(penalty))
+        if np.mean((y - candidate.predict(X)) ** 2) > reference + tolerance * max(reference, 1e-12):
+            break
+        best = candidate
+    return best
+
+
+def _pruned(model: RKHSWeightingRegressor, penalty: float) -> RKHSWeightingRegressor:
+    """Solve the Lasso in the RKHS norm; groups do not interact, because G is block-diagonal."""
+    from sklearn.linear_model import Lasso
+
+    n_terms = len(model.coef_)
+    result = copy.deepcopy(model)
+    result.terms_, kept, squared, start = [], [], 0.0, 0
+    for term in model.terms_:
+        a = model.coef_[start : start + len(term.coefficients)]
+        start += len(a)
+        gram = term.base.kernel(term.parameters, term.parameters, len(term.subset))
+        root = np.linalg.cholesky(gram + 1e-8 * np.eye(len(a))).T
+        scale = n_terms / len(a)  # the Lasso of scikit-learn divides by its own number of rows
+        lasso_fit = Lasso(alpha=max(penalty * scale, 1e-15), fit_intercept=False, max_iter=10_000, tol=1e-8)
+        new = lasso_fit.fit(root, root @ a).coef_
+        used = new != 0
+        if used.any():
+            probability = term.coefficients[0] / a[0]
+            result.terms_.append(type(term)(term.subset, term.parameters[used], probability * new[used], term.base))
+            kept.append(new[used])
+            squared += float(new[used] @ gram[np.ix_(used, used)] @ new[used])
+    result.coef_ = np.concatenate(kept) if kept else np.zeros(0)
+    result.rkhs_norm_ = math.sqrt(max(squared, 0.0))
+    return result
+
+
+def _distance(model: RKHSWeightingRegressor, other: RKHSWeightingRegressor) -> float:
+    """Return the RKHS norm of the difference of two weight functions whose terms are subsets of the first one's."""
+    remaining = {term.subset: (term, np.asarray(values)) for term, values in _coefficients(other)}
+    squared = 0.0
+    for term, a in _coefficients(model):
+        difference = a.copy()
+        if term.subset in remaining:
+            kept, values = remaining[term.subset]
+            places = {tuple(row): i for i, row in enumerate(term.parameters)}
+            for row, value in zip(kept.parameters, values, strict=True):
+                difference[places[tuple(row)]] -= value
+        squared += float(difference @ term.base.kernel(term.parameters, term.parameters, len(term.subset)) @ difference)
+    return math.sqrt(max(squared, 0.0))
+
+
+def _coefficients(model: RKHSWeightingRegressor) -> Iterator[tuple[Any, np.ndarray]]:
+    start = 0
+    for term in model.terms_:
+        yield term, model.coef_[start : start + len(term.coefficients)]
+        start += len(term.coefficients)
