@@ -19,7 +19,7 @@ from exactshap.readers._base import Reader, Request, choose_value_function, name
 from exactshap.semivalues import Semivalue
 from exactshap.solvers import Solution, player_sets
 from exactshap.solvers._trees import prepare_trees, solve_trees
-from exactshap.trees import FlatTrees, TreeModel, inside, margin, paths
+from exactshap.trees import TreeModel, inside, margin, paths
 from exactshap.trees._build import largest_sum
 from exactshap.trees._encode import encode
 

@@ -138,6 +138,14 @@ def _isolation_forest(model: Any) -> TreeModel:
 
     .. math:: h(x) = \frac1T \sum_k \mathrm{depth}_k(x) + c(n_{\mathrm{leaf}}), \quad \mathrm{score} = -2^{-h(x) / c(\psi)}
     """
+    if model.max_samples_ <= 1:
+        raise UnsupportedStructureError(
+            message(
+                "An IsolationForest of single points has no path length",
+                f"Got max_samples_={model.max_samples_}",
+                "Fit with a larger max_samples",
+            )
+        )
     raw = []
     for estimator, columns in zip(model.estimators_, model.estimators_features_, strict=True):
         tree = estimator.tree_

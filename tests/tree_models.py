@@ -1,0 +1,70 @@
+"""Small fitted tree models of every library, awkward ones first; and the path-dependent game by its recursive definition."""
+
+import math
+from fractions import Fraction
+
+import numpy as np
+import pytest
+import sklearn.ensemble  # noqa: F401 - its OpenMP library must be loaded to be limited
+from threadpoolctl import threadpool_limits
+
+from oracles import subsets
+from trees_by_rule import goes_left
+
+threadpool_limits(1)  # small models on a shared machine: threads that wait for each other cost a thousand times the work
+
+
+def data(seed=0, n=160):
+    """Five columns with missing values, ties, repeated values and an interaction; a target; classes."""
+    rng = np.random.default_rng(seed)
+    X = np.round(rng.normal(size=(n, 5)), 2)
+    X[:, 1] += 0.5 * X[:, 0]
+    y = X[:, 0] + X[:, 1] * X[:, 2] + np.abs(X[:, 3]) + 0.1 * rng.normal(size=n)
+    holes = X.copy()
+    holes[rng.random(X.shape) < 0.12] = np.nan
+    holes[:, 4] = X[:, 4]
+    return X, holes, y
+
+
+def mixed_frame(seed=0, n=200):
+    """Numeric, text, integer and ordered categories, with missing ones, in a pandas frame; and a target that uses them."""
+    pd = pytest.importorskip("pandas")
+    rng = np.random.default_rng(seed)
+    frame = pd.DataFrame(
+        {
+            "a": rng.normal(size=n),
+            "city": pd.Categorical(rng.choice(list("uvwxyz"), n)),
+            "b": rng.normal(size=n),
+            "kind": pd.Categorical(rng.choice([5, 7, 11], n)),
+        }
+    )
+    y = frame.a + frame.city.cat.codes % 3 + frame.kind.cat.codes * frame.b
+    frame.loc[::7, "city"] = None
+    frame.loc[::5, "a"] = np.nan
+    return frame, y.to_numpy()
+
+
+def own_value(trees, row, S, output=0):
+    """v(S) by the definition: follow x at splits on S, average by cover elsewhere. In fractions."""
+    total = Fraction(float(trees.constant[output]))
+    stack = [(int(root), Fraction(1)) for root in trees.tree_start[:-1]]
+    while stack:
+        q, weight = stack.pop()
+        j = int(trees.feature[q])
+        if j < 0:
+            total += weight * Fraction(float(trees.value[q, output]))
+            continue
+        left, right = int(trees.left[q]), int(trees.right[q])
+        if j in S:
+            stack.append((left if goes_left(trees, q, row[j]) else right, weight))
+        else:
+            whole = Fraction(float(trees.cover[q]))
+            stack += [(child, weight * Fraction(float(trees.cover[child])) / whole) for child in (left, right)]
+    return total
+
+
+def brute_shapley(trees, row, d, output=0):
+    """Shapley values of the path-dependent game from all coalitions."""
+    v = {S: own_value(trees, row, S, output) for S in subsets(range(d))}
+    weight = [Fraction(math.factorial(s) * math.factorial(d - 1 - s), math.factorial(d)) for s in range(d)]
+    return np.array([float(sum(weight[len(S)] * (v[S | {j}] - v[S]) for S in v if j not in S)) for j in range(d)])
