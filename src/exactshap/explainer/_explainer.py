@@ -323,13 +323,10 @@ def _background(background: Any, model: Any, align: bool) -> Table:
     if not table.is_frame:
         return Table(np.array(table.native), None, table.n_rows, table.n_columns)
     names = getattr(model, "feature_names_in_", None)
-    return (
-        table
-        if names is None
-        else check_columns(
-            table, [str(n) for n in names], len(names), owner=type(model).__name__, what="background", align=align
-        )
-    )
+    if names is None:
+        return table
+    owner = type(model).__name__
+    return check_columns(table, [str(n) for n in names], len(names), owner=owner, what="background", align=align)
 
 
 def _groups(reader: Reader) -> dict[str, tuple[str, ...]] | None:

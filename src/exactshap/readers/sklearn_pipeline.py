@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from exactshap.errors import UnsupportedStructureError, message
+from exactshap.errors import InputError, UnsupportedStructureError, message
 from exactshap.frames import Table, as_table
 from exactshap.games import Game
 from exactshap.readers._base import Reader, Request, names_of, players_of
@@ -86,7 +86,12 @@ class PipelineReader(Reader):
     def _transform(self, X: Table) -> Table:
         rows = X.native
         for step in self.front:
-            rows = step.transform(rows)
+            try:
+                rows = step.transform(rows)
+            except (ValueError, TypeError) as error:
+                raise InputError(
+                    message(f"The step {type(step).__name__} refuses the rows", f"{error}", "Pass rows like those of the fit")
+                ) from error
         return as_table(rows.toarray() if hasattr(rows, "toarray") else rows, what="transformed X", allow_empty=True)
 
     def predict(self, X: Table) -> np.ndarray:

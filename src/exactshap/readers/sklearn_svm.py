@@ -73,11 +73,13 @@ def _classifier(model: Any, request: Request) -> Reader:
 
 def _one_versus_rest(model: Any, request: Request) -> Reader:
     """Explain scikit-learn's one-vs-rest view: votes plus a bounded confidence, not a sum of kernels, so by coalitions."""
-    from exactshap.readers import black_box
+    from exactshap.readers.black_box import BlackBox
 
     rest = copy.copy(model)
     rest.decision_function_shape = "ovr"
-    return black_box.read_callable(rest.decision_function, replace(request, output="auto"))
+    reader = BlackBox(rest.decision_function, replace(request, output="auto"))
+    reader.output_names, reader.unit = tuple(str(c) for c in model.classes_), "one-vs-rest decision function"
+    return reader
 
 
 def _pairwise_coefficients(model: Any) -> np.ndarray:
@@ -96,7 +98,11 @@ def _pairwise_coefficients(model: Any) -> np.ndarray:
 def _expansion(model: Any, coefficients: np.ndarray, intercept: np.ndarray) -> Expansion:
     points = _support_vectors(model)
     kernel = from_pairwise(
-        model.kernel, points.shape[1], gamma=None if callable(model.kernel) else model._gamma, coef0=model.coef0, degree=model.degree
+        model.kernel,
+        points.shape[1],
+        gamma=None if callable(model.kernel) else model._gamma,
+        coef0=model.coef0,
+        degree=model.degree,
     )
     return expand(kernel, points, coefficients, intercept)
 

@@ -65,17 +65,12 @@ class AffineReader(Reader):
 
     def solve(self, X: Table, semivalue: Semivalue, order: int) -> Solution:
         solution = self.inner.solve(X, semivalue, order)
-        scaled: dict[str, Any] = {
-            name: None if getattr(solution, name) is None else getattr(solution, name) * self.factor
-            for name in ("values", "residual")
-        }
-        if solution.std_error is not None:
-            scaled["std_error"] = solution.std_error * abs(self.factor)
-        if getattr(solution, "covariance", None) is not None:
-            scaled["covariance"] = solution.covariance * self.factor**2
         return replace(
             solution,
-            **scaled,
+            values=solution.values * self.factor,
+            residual=None if solution.residual is None else solution.residual * self.factor,
+            std_error=None if solution.std_error is None else solution.std_error * abs(self.factor),
+            covariance=None if solution.covariance is None else solution.covariance * self.factor**2,
             empty=solution.empty * self.factor + self.shift,
             full=solution.full * self.factor + self.shift,
             scale=np.asarray(solution.scale) * abs(self.factor) + abs(self.shift),
