@@ -16,7 +16,7 @@ from exactshap.frames import Table, check_columns
 from exactshap.games import AdditiveGame
 from exactshap.games._product import normalised_weights
 from exactshap.readers._base import Reader, Request, choose_value_function, names_of, players_of
-from exactshap.readers._terms import CHUNK_VALUES, Block, Reference, coalitions
+from exactshap.readers._terms import CHUNK_VALUES, Block, Reference, players_of_term
 from exactshap.semivalues import Semivalue
 from exactshap.solvers import Solution, player_sets
 from exactshap.solvers._additive import Stack, solve_stacks
@@ -91,6 +91,10 @@ class AdditiveReader(Reader):
         self.output_names, self.unit, self.single_output = form.output_names, form.unit, form.single_output
         self.players, self.player_names = players_of(request, self.feature_names)
         self.value_function = self._choose(request)
+        owner = self._owners()
+        columns = [columns for block in form.blocks for columns in block.columns]
+        self._widest = max(map(len, columns), default=0)
+        self._widths = [len(players_of_term(term, owner)) for term in columns]
         reference = None
         if request.background is not None:
             self.background = check_columns(
@@ -99,10 +103,7 @@ class AdditiveReader(Reader):
             self.weights = normalised_weights(request.weights, self.background.n_rows)
             reference = Reference(form.encode(self.background, "background"), self.weights)
             self._check_terms(reference)
-        owner = self._owners()
-        blocks = [block for block in form.blocks if len(block.columns)]
-        self._widths = [len(coalitions(columns, owner).players) for block in blocks for columns in block.columns]
-        self._bound = [block.bind(reference, owner) for block in blocks]
+        self._bound = [block.bind(reference, owner) for block in form.blocks if len(block.columns)]
 
     def _choose(self, request: Request) -> str:
         if request.background is None and self.form.has_training and request.value_function in ("auto", "interventional"):
@@ -198,11 +199,10 @@ class AdditiveReader(Reader):
         magnitude = magnitude + self.form.floor
         if self.form.magnitude is not None and encoded is not None:
             magnitude = magnitude + self.form.magnitude(encoded)
-        widest = max((len(columns) for block in self.form.blocks for columns in block.columns), default=0)
-        return 16.0 * self.epsilon() * (np.sqrt(self.n_terms()) + widest + 2.0) * magnitude
+        return 16.0 * self.epsilon() * (np.sqrt(self.n_terms()) + self._widest + 2.0) * magnitude
 
     def n_terms(self) -> float:
-        return 1.0 + sum(len(block.columns) for block in self.form.blocks)
+        return 1.0 + len(self._widths)
 
     def epsilon(self) -> float:
         return float(np.finfo(self.form.precision).eps)

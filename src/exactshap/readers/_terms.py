@@ -36,6 +36,7 @@ __all__ = [
     "Reference",
     "by_size",
     "coalitions",
+    "players_of_term",
     "row_products",
     "slices",
     "weighted_mean",
@@ -82,10 +83,10 @@ class Coalitions:
     inside: np.ndarray
 
 
-def coalitions(columns: Sequence[int], owner: Sequence[int]) -> Coalitions:
-    """Return the coalitions of a term on ``columns`` (repeats allowed), bit p of the code being its p-th player.
+def players_of_term(columns: Sequence[int], owner: Sequence[int]) -> tuple[int, ...]:
+    """Return the players of a term on ``columns`` (repeats allowed), in order of appearance; refuse too many.
 
-    >>> coalitions((4, 2), owner=[0, 0, 1, 1, 2]).players
+    >>> players_of_term((4, 2, 3), owner=[0, 0, 1, 1, 2])
     (2, 1)
     """
     players = tuple(dict.fromkeys(owner[j] for j in columns))
@@ -98,6 +99,12 @@ def coalitions(columns: Sequence[int], owner: Sequence[int]) -> Coalitions:
                 "Group columns into fewer players with groups=, or explain model.predict as a black box",
             )
         )
+    return players
+
+
+def coalitions(columns: Sequence[int], owner: Sequence[int]) -> Coalitions:
+    """Return the coalitions of a term, bit p of the code being its p-th player."""
+    players = players_of_term(columns, owner)
     bits = np.array([players.index(owner[j]) for j in columns], int)
     return Coalitions(players, (np.arange(2 ** len(players))[:, None] >> bits) & 1 == 1)
 
@@ -184,7 +191,7 @@ class MonomialTerms:
 
     def bind(self, reference: Reference | None, owner: Sequence[int]) -> Bound:
         assert reference is not None
-        players = [coalitions(columns, owner).players for columns in self.columns]
+        players = [players_of_term(columns, owner) for columns in self.columns]
         return _BoundMonomials(tuple(self._bind_size(chosen, players, reference, owner) for chosen in by_size(players)))
 
     def _bind_size(
