@@ -31,3 +31,34 @@ FLOAT32_PEER = 2e-6
 
 FLOAT32_MARGIN = 2e-6
 """XGBoost adds leaf values in float32: sqrt(T) roundings of 6e-8 each, T <= 100 trees here, relative to the largest margin, times 3."""
+
+
+def assert_regression_close(actual, expected, scale):
+    """Compare regressions of the same rows: condition numbers below 1e3 and a relative jitter of 1e-10 on the diagonal.
+
+    Interpolation with a relative jitter of 1e-10 misses each value by about that much, and sums of 2^d weighted values by less.
+    """
+    actual, expected = np.asarray(actual), np.asarray(expected)
+    assert actual.shape == expected.shape, (actual.shape, expected.shape)
+    error = np.max(np.abs(actual - expected), initial=0.0)
+    assert error <= 1e-9 * max(np.max(scale), 1e-300), f"largest difference {error:.3g} at scale {np.max(scale):.3g}"
+
+
+# Mean squared z-scores over seeds, players and games; 1 is perfect. Some 300 scores that hang together within a game: their mean is
+# off by 0.3 by chance. The process' errors are never drawn, so that its standard errors may be too large on games smoother than its
+# prior: a factor of three is allowed on that side, and 1.5 on the other.
+JACKKNIFE_Z2 = (0.5, 1.8)
+PROCESS_Z2 = (0.1, 2.2)
+# mean squared error over mean squared standard error of an unbiased estimate, whose variance estimate is unbiased as well: 1 up to
+# the chance of 30 or 150 heavy-tailed draws
+VARIANCE_RATIO = (0.5, 1.8)
+
+
+def assert_close_r2(actual, expected, n_terms=100):
+    """Compare shares of R2 (of size 1) within the rounding of games of at most ``n_terms`` leaf pairs and 2^6 coalitions.
+
+    Q(S) is a sum of squares of the size of the total variation, so the scale is 1; constants of boosters (their base scores
+    and residuals) can make it several times larger: 16 for that.
+    """
+    actual, expected = np.broadcast_arrays(np.asarray(actual, float), np.asarray(expected, float))
+    assert_close(actual, expected, scale=16.0, n_terms=n_terms, n_players=16)

@@ -303,6 +303,7 @@ def by_unbiased(problem: Problem) -> Estimate:
         raise InputError(
             message("The unbiased estimator needs two pairs of coalitions", f"Got {len(masks)}", "Pass a larger budget=")
         )
+    _check_all_sizes_weigh(problem)
     folds = np.arange(len(masks)) % min(FOLDS, len(masks) // 2 if len(masks) < 2 * FOLDS else FOLDS)
     estimates, variances, names = [], [], np.unique(folds)
     for fold in names:
@@ -312,6 +313,20 @@ def by_unbiased(problem: Problem) -> Estimate:
     values = np.mean(estimates, axis=0)
     std_error = np.sqrt(np.sum(variances, axis=0)) / len(names)
     return Estimate(values, std_error, f"unbiased, surrogate {problem.settings.surrogate!r}")
+
+
+def _check_all_sizes_weigh(problem: Problem) -> None:
+    """Refuse atoms at 0 and 1: their few coalitions are hardly ever drawn, so that no standard error would be honest."""
+    for size in set_sizes(problem.order):
+        weights = problem.semivalue.weights(problem.n_players, size, problem.order)
+        if np.any(weights == 0.0):
+            raise InputError(
+                message(
+                    f"The unbiased estimator draws every size, but index {problem.semivalue.name!r} has no weight on coalitions of size "
+                    f"{int(np.argmin(np.abs(weights)))}",
+                    do="Use estimator='process'",
+                )
+            )
 
 
 def _one_fold(problem: Problem, held: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
