@@ -47,13 +47,12 @@ def assert_by_hand(trees, players, background, weights, index, order, rows=X):
         for i, x in enumerate(rows):
             expected = solve(game_by_hand(trees, players, x, background, weights), index, order, method="enumeration")
             assert solution.sets == expected.sets
-            squeeze = (lambda a: a[..., 0]) if trees.n_outputs == 1 else (lambda a: a)
             scale = expected.scale + solution.scale[i]
-            assert_close(solution.values[i], squeeze(expected.values), scale, n_terms=64, n_players=len(players))
-            assert_close(solution.empty[i], squeeze(expected.empty), scale, n_terms=64)
-            assert_close(solution.full[i], squeeze(expected.full), scale, n_terms=64)
+            assert_close(solution.values[i], expected.values, scale, n_terms=64, n_players=len(players))
+            assert_close(solution.empty[i], expected.empty, scale, n_terms=64)
+            assert_close(solution.full[i], expected.full, scale, n_terms=64)
             if solution.residual is not None:
-                assert_close(solution.residual[i], 0 * squeeze(expected.full), scale, n_terms=64)
+                assert_close(solution.residual[i], 0 * expected.full, scale, n_terms=64)
 
 
 @pytest.mark.parametrize("order", [1, 2, 3])
@@ -177,6 +176,17 @@ def test_tables_in_runs_agree_with_kept_ones(monkeypatch):
     assert "kept" in kept.method
     assert "in runs" in filled.method
     assert_close(filled.values, kept.values, kept.scale, n_terms=1000)
+
+
+def test_background_in_blocks_gives_the_same_bits(monkeypatch):
+    from exactshap.solvers import _tree_tables
+
+    players = [(j,) for j in range(12)]
+    weights = np.random.default_rng(0).random(300)
+    whole = prepare_trees(many_trees(), players, MANY_ROWS[:300], weights)
+    monkeypatch.setattr(_tree_tables, "BACKGROUND_BLOCK", 7)
+    blocks = prepare_trees(many_trees(), players, MANY_ROWS[:300], weights)
+    assert np.array_equal(whole.tables.survival.table, blocks.tables.survival.table)
 
 
 def test_dummies_get_exactly_nothing():

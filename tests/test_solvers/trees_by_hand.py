@@ -82,7 +82,8 @@ def game_by_hand(trees, players, x, background=None, weights=None):
     """The game of one row by the definition: no paths, no products, no bits."""
 
     def value(masks):
-        return np.array([trees.constant + coalition(np.asarray(mask)) for mask in masks])
+        values = np.array([trees.constant + coalition(np.asarray(mask)) for mask in masks])
+        return values[:, 0] if trees.n_outputs == 1 else values
 
     def coalition(mask):
         inside = np.zeros(trees.n_features, bool)

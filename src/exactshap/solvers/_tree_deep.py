@@ -13,12 +13,12 @@ from exactshap.solvers._nodes import bound, enough_nodes
 from exactshap.solvers._solution import set_sizes
 from exactshap.solvers._tree_layout import Structure, binomials_and_offsets, sorted_leaves
 from exactshap.solvers._tree_layout_kernels import Leaves
-from exactshap.solvers._tree_parts import Part, Shelf
+from exactshap.solvers._tree_parts import Part, Shelf, decisions_of
 from exactshap.solvers._tree_path_kernels import Steps, fill_coefficients, fill_steps, sweep_leaf_sets, sweep_paths
 from exactshap.solvers._tree_tables import path_weights
 from exactshap.solvers._tree_walk_kernels import walk_sets, walk_singles
 from exactshap.trees import FlatTrees, cover_shares
-from exactshap.trees._kernels import fill_decisions, sum_leaf_values
+from exactshap.trees._kernels import sum_leaf_values
 from exactshap.trees._paths import paths
 
 __all__ = ["PathEngine", "WalkEngine", "make_steps", "path_rule"]
@@ -167,16 +167,6 @@ def margin_of(trees: FlatTrees, columns: np.ndarray) -> np.ndarray:
     """Return the margin (n_rows, n_outputs) of the rows in ``columns`` (n_features, n_rows)."""
     out = np.tile(trees.constant, (columns.shape[1], 1))
     sum_leaf_values(np.ascontiguousarray(columns.T), trees.tree_start, trees.nodes, trees.value, out)
-    return out
-
-
-def decisions_of(trees: FlatTrees, columns: np.ndarray, tree: int) -> np.ndarray:
-    """Return where rows go at the nodes of one tree: uint8 of shape (n_nodes of the tree, n_rows)."""
-    part = slice(trees.tree_start[tree], trees.tree_start[tree + 1])
-    nodes = trees.nodes
-    nodes = nodes._replace(**{name: getattr(nodes, name)[part] for name in nodes._fields[:8]})
-    out = np.zeros((part.stop - part.start, columns.shape[1]), np.uint8)
-    fill_decisions(columns, nodes, out)
     return out
 
 

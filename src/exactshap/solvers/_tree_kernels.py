@@ -9,10 +9,10 @@ from __future__ import annotations
 import numpy as np
 from numba import njit
 
-from exactshap.solvers._tree_layout_kernels import set_rank
+from exactshap.solvers._tree_layout_kernels import next_mask, set_rank
 from exactshap.trees._kernels import Nodes, fill_decisions
 
-__all__ = ["fill_set_values", "fill_survival", "fill_tables", "sweep"]
+__all__ = ["add_failures", "fill_cover_survival", "fill_set_values", "fill_tables", "sum_survival", "sweep"]
 
 
 @njit(nogil=True, cache=True, error_model="numpy")
@@ -28,26 +28,31 @@ def fill_cover_survival(ratio, first, m, out):
 
 
 @njit(nogil=True, cache=True, error_model="numpy")
-def fill_survival(decisions, leaves, weights, start, out):
-    r"""Write :math:`g_l(S) = \sum_m w_m [z_m \text{ satisfies all players outside } S]` to ``out[start[l]:start[l + 1]]``.
-
-    A background row fails a set F of players; it counts for every S that holds F: a sum over subsets.
-    """
+def add_failures(decisions, offset, first_leaf, last_leaf, leaves, weights, start, out):
+    """Add the weights of background rows to the cell of the set of players that they fail, at each leaf of one tree."""
     n_background = weights.shape[0]
     failed = np.empty(n_background, np.int64)
-    for l in range(start.shape[0] - 1):
+    for l in range(first_leaf, last_leaf):
         failed[:] = 0
         for e in range(leaves.edge_start[l], leaves.edge_start[l + 1]):
-            row = decisions[leaves.edge_node[e]]
+            decided = decisions[leaves.edge_node[e] - offset]
             bit = leaves.edge_slot[e]
             passes = 1 if leaves.edge_left[e] else 0
             for i in range(n_background):
-                failed[i] |= np.int64(row[i] ^ passes) << bit
-        g = out[start[l] : start[l + 1]]
-        g[:] = 0.0
+                failed[i] |= np.int64(decided[i] ^ passes) << bit
+        cells = out[start[l] : start[l + 1]]
         for i in range(n_background):
-            g[failed[i]] += weights[i]
-        sum_subsets(g, leaves.start[l + 1] - leaves.start[l], 0)
+            cells[failed[i]] += weights[i]
+
+
+@njit(nogil=True, cache=True, error_model="numpy")
+def sum_survival(leaves, start, out):
+    r"""Replace the weights of failures :math:`N_l(F)` by those of the rows that pass all players outside S.
+
+    .. math:: g_l(S) = \sum_{F \subseteq S} N_l(F)
+    """
+    for l in range(start.shape[0] - 1):
+        sum_subsets(out[start[l] : start[l + 1]], leaves.start[l + 1] - leaves.start[l], 0)
 
 
 @njit(nogil=True, cache=True, error_model="numpy")
@@ -88,19 +93,46 @@ def fill_set_values(survival, m, T, weights, popcount, out):
 @njit(nogil=True, cache=True, error_model="numpy")
 def _fill_leaf_codes(g, l, groups, leaves, bit_of_node, codes):
     """Write which players of leaf ``l`` a row of each code of group ``g`` satisfies, as a mask, to ``codes`` (2^bits,)."""
-    size = 1 << groups.n_bits[g]
-    m = leaves.start[l + 1] - leaves.start[l]
-    for code in range(size):
-        codes[code] = (1 << m) - 1
+    codes[:] = (1 << (leaves.start[l + 1] - leaves.start[l])) - 1
     first = leaves.edge_start[l]
     for e in range(first, leaves.edge_start[l + 1]):
         above = e - first < groups.n_above[g]
         bit = groups.condition_bit[groups.condition_start[g] + e - first] if above else bit_of_node[leaves.edge_node[e]]
         passes = 1 if above or leaves.edge_left[e] else 0
         lost = 1 << leaves.edge_slot[e]
-        for code in range(size):
+        for code in range(codes.shape[0]):
             if ((code >> bit) & 1) != passes:
                 codes[code] &= ~lost
+
+
+@njit(nogil=True, cache=True, error_model="numpy")
+def _add_ends(codes, survival, m, c_l, first, last, at, out):
+    """Add v(D) of the outputs and the scale of one leaf: the full coalition survives where all its players are satisfied."""
+    everyone = (1 << m) - 1
+    for o in range(first, last):
+        for code in range(codes.shape[0]):
+            if codes[code] == everyone:
+                out[at + code] += c_l[o]
+        at += codes.shape[0]
+    magnitude = np.abs(c_l).max()
+    for code in range(codes.shape[0]):
+        out[at + code] += magnitude * survival[codes[code]]
+
+
+@njit(nogil=True, cache=True, error_model="numpy")
+def _add_sets(codes, survival, m, c_l, first, last, players, first_slot, weights, binomials, offsets, popcount, position,
+              values, out):  # fmt: skip
+    """Add the values of all sets of players of one leaf to the rows of its group's table."""
+    for size in range(1, min(weights.shape[0] - 1, m) + 1):
+        T = (1 << size) - 1
+        while (1 << m) > T:
+            fill_set_values(survival, m, T, weights[size, m], popcount, values)
+            at = position[set_rank(T, size, players, first_slot, binomials, offsets)]
+            for o in range(first, last):
+                for code in range(codes.shape[0]):
+                    out[at + code] += c_l[o] * values[codes[code]]
+                at += codes.shape[0]
+            T = next_mask(T)
 
 
 @njit(nogil=True, cache=True, error_model="numpy")
@@ -111,54 +143,31 @@ def fill_tables(groups, leaves, value, survival_start, survival, weights, binomi
     ``weights[size, m, s]`` is p(s) for sets of ``size`` on a leaf of m players. ``survival`` is empty for cover ratios.
     Cost O(sum over leaves of n_sets (m 2^m + 2^bits n_outputs)).
     """
-    order = weights.shape[0] - 1
-    n_outputs = value.shape[1]
-    largest = popcount.shape[0]
-    codes = np.empty(largest, np.int64)
-    passing, values = np.empty(largest), np.empty(largest)
+    every_code = np.empty(popcount.shape[0], np.int64)
+    passing, values = np.empty(popcount.shape[0]), np.empty(popcount.shape[0])
     bit_of_node = np.zeros(value.shape[0], np.int16)
-    position = np.zeros(offsets[order + 1] + 1, np.int64)
+    position = np.zeros(offsets[weights.shape[0]] + 1, np.int64)  # where each set's rows start in the group's table
     for g in range(first_group, last_group):
-        size = 1 << groups.n_bits[g]
+        codes = every_code[: 1 << groups.n_bits[g]]
         first, last = groups.first_output[g], groups.last_output[g]
-        width = max(last - first, 1)
         for c in range(groups.condition_start[g] + groups.n_above[g], groups.condition_start[g + 1]):
             bit_of_node[groups.condition_node[c]] = groups.condition_bit[c]
-        n_columns = column_start[g + 1] - column_start[g]
         base = table_start[g] - table_start[first_group]
-        for row in range(0, n_columns - 1, width):
-            position[columns[column_start[g] + row] // n_outputs] = base + row * size
+        n_set_rows = column_start[g + 1] - column_start[g] - 1 - (last - first)
+        for row in range(0, n_set_rows, max(last - first, 1)):
+            position[columns[column_start[g] + row] // value.shape[1]] = base + row * codes.shape[0]
         for i in range(groups.leaf_start[g], groups.leaf_start[g + 1]):
             l = groups.leaf[i]
             m = leaves.start[l + 1] - leaves.start[l]
-            c_l = value[leaves.node[l]]
-            _fill_leaf_codes(g, l, groups, leaves, bit_of_node, codes)
             if survival.shape[0] > 0:
-                g_l = survival[survival_start[l] : survival_start[l + 1]]
+                survival_l = survival[survival_start[l] : survival_start[l + 1]]
             else:
-                g_l = passing[: 1 << m]
-                fill_cover_survival(leaves.ratio, leaves.start[l], m, g_l)
-            for s in range(1, min(order, m) + 1):
-                T = (1 << s) - 1
-                while (1 << m) > T:
-                    fill_set_values(g_l, m, T, weights[s, m], popcount, values)
-                    at = position[set_rank(T, s, leaves.player, leaves.start[l], binomials, offsets)]
-                    for o in range(first, last):
-                        for code in range(size):
-                            out[at + code] += c_l[o] * values[codes[code]]
-                        at += size
-                    lowest = T & -T
-                    carried = T + lowest
-                    T = (((carried ^ T) >> 2) // lowest) | carried
-            at = base + (n_columns - 1 - (last - first)) * size
-            for o in range(first, last):
-                for code in range(size):
-                    if codes[code] == (1 << m) - 1:
-                        out[at + code] += c_l[o]
-                at += size
-            magnitude = np.abs(c_l).max()
-            for code in range(size):
-                out[at + code] += magnitude * g_l[codes[code]]
+                survival_l = passing[: 1 << m]
+                fill_cover_survival(leaves.ratio, leaves.start[l], m, survival_l)
+            _fill_leaf_codes(g, l, groups, leaves, bit_of_node, codes)
+            _add_sets(codes, survival_l, m, value[leaves.node[l]], first, last, leaves.player, leaves.start[l], weights,
+                      binomials, offsets, popcount, position, values, out)  # fmt: skip
+            _add_ends(codes, survival_l, m, value[leaves.node[l]], first, last, base + n_set_rows * codes.shape[0], out)
 
 
 @njit(nogil=True, cache=True, error_model="numpy")

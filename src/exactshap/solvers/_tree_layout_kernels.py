@@ -7,7 +7,7 @@ from typing import NamedTuple
 import numpy as np
 from numba import njit
 
-__all__ = ["Groups", "Leaves", "count_below", "fill_columns", "fill_groups", "mark_groups", "set_rank"]
+__all__ = ["Groups", "Leaves", "count_below", "fill_columns", "fill_groups", "mark_groups", "next_mask", "set_rank"]
 
 TOUCH = 3.0  # what a group costs a row besides its players, in table look-ups: its code, its full value and its scale
 
@@ -167,6 +167,14 @@ def _fill_subtree(g, groups, bits, player, left, right, leaf_of_node, value, sta
 
 
 @njit(nogil=True, cache=True, error_model="numpy")
+def next_mask(mask):
+    """Return the next larger mask with as many bits (Gosper's hack)."""
+    lowest = mask & -mask
+    carried = mask + lowest
+    return (((carried ^ mask) >> 2) // lowest) | carried
+
+
+@njit(nogil=True, cache=True, error_model="numpy")
 def set_rank(mask, size, players, first, binomials, offsets):
     r"""Return the position of a set among all sets, by size and then lexicographically (Knuth, TAOCP 7.2.1.3).
 
@@ -209,9 +217,7 @@ def fill_columns(groups, leaves, order, binomials, offsets, n_outputs, write, co
                             for o in range(first, last):
                                 columns[at + o - first] = rank * n_outputs + o
                         at += last - first
-                    lowest = mask & -mask  # Gosper: the next mask of as many bits
-                    carried = mask + lowest
-                    mask = (((carried ^ mask) >> 2) // lowest) | carried
+                    mask = next_mask(mask)
         if write:
             for o in range(first, last):
                 columns[at + o - first] = n_sets * n_outputs + o

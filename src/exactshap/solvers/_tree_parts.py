@@ -1,4 +1,4 @@
-"""What the engines for trees share: the form of their answer, and a shelf for what is worth keeping between calls."""
+"""What the engines for trees share: the form of their answer, routing tree by tree, a shelf for what is worth keeping."""
 
 from __future__ import annotations
 
@@ -9,7 +9,10 @@ from typing import Any
 
 import numpy as np
 
-__all__ = ["Part", "Shelf"]
+from exactshap.trees import FlatTrees
+from exactshap.trees._kernels import fill_decisions
+
+__all__ = ["Part", "Shelf", "decisions_of"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -46,3 +49,13 @@ class Shelf:
                     del self._items[old]
                 self._items[key] = make()
             return self._items[key]
+
+
+def decisions_of(trees: FlatTrees, columns: np.ndarray, tree: int) -> np.ndarray:
+    """Return where rows go at the nodes of one tree: uint8 of shape (n_nodes of the tree, n_rows)."""
+    part = slice(trees.tree_start[tree], trees.tree_start[tree + 1])
+    nodes = trees.nodes
+    nodes = nodes._replace(**{name: getattr(nodes, name)[part] for name in nodes._fields[:8]})
+    out = np.zeros((part.stop - part.start, columns.shape[1]), np.uint8)
+    fill_decisions(columns, nodes, out)
+    return out

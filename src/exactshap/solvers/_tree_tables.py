@@ -8,16 +8,18 @@ import numpy as np
 
 from exactshap.semivalues import Semivalue
 from exactshap.solvers._solution import set_sizes
-from exactshap.solvers._tree_kernels import fill_survival, fill_tables, sweep
+from exactshap.solvers._tree_kernels import add_failures, fill_tables, sum_survival, sweep
 from exactshap.solvers._tree_layout import MAX_BITS, Layout, TableRows, lay_rows, offsets_of
-from exactshap.solvers._tree_parts import Part, Shelf
-from exactshap.trees import FlatTrees, decisions
+from exactshap.solvers._tree_parts import Part, Shelf, decisions_of
+from exactshap.trees import FlatTrees
+from exactshap.trees import prepared as rounded
 
 __all__ = ["Survival", "TableEngine", "path_weights", "survive"]
 
 CHUNK = 2**26  # bytes of tables at a time where they are too large to be kept
 BLOCK = 1024  # rows at a time: their codes and decisions stay in cache
 BLOCK_BYTES = 2**21
+BACKGROUND_BLOCK = 2**14  # background rows at a time
 
 
 @dataclass(frozen=True, eq=False)
@@ -41,8 +43,15 @@ def survive(trees: FlatTrees, layout: Layout, background: np.ndarray | None, wei
     if background is None or weights is None:
         return Survival(np.zeros(1, np.int64), np.empty(0))
     start = offsets_of(1 << np.diff(layout.leaves.start))
-    table = np.empty(start[-1])
-    fill_survival(decisions(trees, background), layout.leaves, weights, start, table)
+    table = np.zeros(start[-1])
+    columns = rounded(trees, background).T
+    first_leaf = np.searchsorted(layout.leaves.node, trees.tree_start)
+    for block in range(0, len(background), BACKGROUND_BLOCK):
+        part = np.ascontiguousarray(columns[:, block : block + BACKGROUND_BLOCK])
+        for tree in range(trees.n_trees):
+            add_failures(decisions_of(trees, part, tree), trees.tree_start[tree], first_leaf[tree], first_leaf[tree + 1],
+                         layout.leaves, weights[block : block + BACKGROUND_BLOCK], start, table)  # fmt: skip
+    sum_survival(layout.leaves, start, table)
     return Survival(start, table)
 
 
