@@ -1,4 +1,11 @@
-"""Models become games here: one file per family or library, found by dotted name, imported on first sight."""
+"""Models become games here: one file per family or library, found by dotted name, imported on first sight.
+
+``AdditiveModel`` and ``KernelMachine`` are the ways in for models of your own, given as functions or arrays.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
 
 from exactshap.readers._base import Reader, Request, choose_value_function, names_of, players_of, select_outputs
 from exactshap.readers._registry import read, register, registered
@@ -14,3 +21,18 @@ __all__ = [
     "registered",
     "select_outputs",
 ]
+
+if TYPE_CHECKING:
+    from exactshap.readers.additive_model import AdditiveModel
+    from exactshap.readers.kernel_machine import KernelMachine
+
+_MODELS = {"AdditiveModel": "exactshap.readers.additive_model", "KernelMachine": "exactshap.readers.kernel_machine"}
+
+
+def __getattr__(name: str) -> Any:
+    """Import the models that people build themselves on first use."""
+    import importlib
+
+    if name in _MODELS:
+        return getattr(importlib.import_module(_MODELS[name]), name)
+    raise AttributeError(f"module 'exactshap.readers' has no attribute {name!r}")

@@ -38,6 +38,7 @@ _REGISTRY: dict[str, str] = {
     "interpret.glassbox._ebm._ebm.EBMModel": "exactshap.readers.interpret_ebm",
     "pygam.pygam.GAM": "exactshap.readers.pygam_gam",
     "sklearn.linear_model.*": "exactshap.readers.sklearn_linear",
+    "sklearn.discriminant_analysis.LinearDiscriminantAnalysis": "exactshap.readers.sklearn_linear",
     "sklearn.naive_bayes.GaussianNB": "exactshap.readers.sklearn_linear",
     "exactshap.readers.additive_model.AdditiveModel": "exactshap.readers.additive_model",
     "exactshap.estimators.*": "exactshap.readers.own_estimators",

@@ -29,17 +29,16 @@ def read(model: Any, request: Request) -> Reader:
         raise UnsupportedStructureError(
             message("The pipeline has no final model", f"Its last step is {type(steps[-1]).__name__ if steps else None}")
         )
-    n_tail = 2 if len(steps) > 1 and type(steps[-2]).__name__ in (*_FEATURE_MAPS, "PolynomialFeatures") else 1
-    if n_tail == len(steps):
-        return _read_tail(steps, request)
-    return PipelineReader(model, steps[:-n_tail], steps[-n_tail:], request)
+    mixing = [place for place, step in enumerate(steps[:-1]) if type(step).__name__ in (*_FEATURE_MAPS, "PolynomialFeatures")]
+    start = mixing[0] if mixing else len(steps) - 1
+    return _read_tail(steps, request) if start == 0 else PipelineReader(model, steps[:start], steps[start:], request)
 
 
 def _read_tail(steps: list[Any], request: Request) -> Reader:
     """Read the final model, together with a feature map that belongs to it."""
     if len(steps) == 1:
         return read_any(steps[0], request)
-    if type(steps[0]).__name__ in _FEATURE_MAPS:
+    if type(steps[0]).__name__ in _FEATURE_MAPS and len(steps) == 2:
         from exactshap.readers import sklearn_feature_map
 
         return sklearn_feature_map.read(steps[0], steps[1], request)
@@ -51,8 +50,9 @@ def _read_tail(steps: list[Any], request: Request) -> Reader:
     if not sklearn_basis.recognise(tail):
         raise UnsupportedStructureError(
             message(
-                f"{type(steps[0]).__name__} mixes columns and {type(steps[1]).__name__} is not linear in its features",
-                do="Explain after it, or sample with Explainer(pipeline.predict, background)",
+                f"{type(steps[0]).__name__} mixes columns and what follows is not linear in its features",
+                f"Got {[type(step).__name__ for step in steps[1:]]}",
+                "Explain after it, or sample with Explainer(pipeline.predict, background)",
             )
         )
     return sklearn_basis.read(tail, request)
