@@ -11,6 +11,8 @@ from exactshap.readers._base import Reader, Request, choose_value_function, name
 from exactshap.readers._registry import read, register, registered
 
 __all__ = [
+    "AdditiveModel",
+    "KernelMachine",
     "Reader",
     "Request",
     "choose_value_function",
