@@ -225,12 +225,12 @@ def _same_length(values: np.ndarray, n_rows: int, what: str) -> None:
 
 
 def _finite(values: np.ndarray, what: str) -> np.ndarray:
+    if np.iscomplexobj(values):
+        raise InputError(message("Complex data not supported", f"Got dtype {values.dtype} in `{what}`"))
     try:
         numbers = np.ascontiguousarray(values, dtype=np.float64)
     except (TypeError, ValueError):
         raise InputError(message(f"`{what}` must be numeric", f"Got dtype {values.dtype}", "Encode it")) from None
-    if np.iscomplexobj(values):
-        raise InputError(message("Complex data not supported", f"Got dtype {values.dtype} in `{what}`"))
     bad = ~np.isfinite(numbers)
     if bad.any():
         i = int(np.argmax(bad))

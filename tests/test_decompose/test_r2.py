@@ -1,0 +1,281 @@
+"""decompose_r2 against enumeration of all coalitions, value by value, for every kind of tree ensemble."""
+
+import pickle
+
+import numpy as np
+import pytest
+
+from exactshap.decompose import decompose_r2
+from exactshap.trees import convert
+from r2_oracle import r2_rows
+from tolerances import assert_close_r2
+
+N_ROWS, N_FEATURES = 44, 4
+
+
+def data(missing=False, binary=False, categorical=False, seed=0):
+    rng = np.random.default_rng(seed)
+    X = rng.normal(size=(N_ROWS, N_FEATURES)).round(2)
+    X[:, 1] = 0.7 * X[:, 0] + 0.5 * X[:, 1]
+    if categorical:
+        X[:, 2] = rng.integers(0, 5, N_ROWS)
+    y = X[:, 0] * X[:, 1] + np.sin(3.0 * X[:, 2]) + 0.3 * rng.normal(size=N_ROWS)
+    if missing:
+        X[rng.random(X.shape) < 0.15] = np.nan
+    return X, (y > np.median(y)).astype(int) if binary else y
+
+
+def sklearn_models():
+    from sklearn import ensemble, tree
+
+    X, y = data()
+    gaps, z = data(missing=True)
+    Xb, yb = data(binary=True)
+    Xc, yc = data(categorical=True)
+    yield "tree", tree.DecisionTreeRegressor(max_depth=4, random_state=0).fit(X, y), X, y
+    yield "tree full", tree.DecisionTreeRegressor(random_state=0).fit(X, y), X, y
+    yield "tree missing", tree.DecisionTreeRegressor(max_depth=4, random_state=0).fit(gaps, z), gaps, z
+    yield "tree classifier", tree.DecisionTreeClassifier(max_depth=3, random_state=0).fit(Xb, yb), Xb, yb
+    yield "forest", ensemble.RandomForestRegressor(4, max_depth=5, random_state=0).fit(X, y), X, y
+    yield "forest classifier", ensemble.RandomForestClassifier(3, max_depth=4, random_state=0).fit(Xb, yb), Xb, yb
+    yield "extra trees", ensemble.ExtraTreesRegressor(3, random_state=0).fit(X, y), X, y
+    yield "boosting", ensemble.GradientBoostingRegressor(n_estimators=5, max_depth=3, learning_rate=0.4).fit(X, y), X, y
+    yield "stumps", ensemble.GradientBoostingRegressor(n_estimators=6, max_depth=1, learning_rate=0.4).fit(X, y), X, y
+    yield "deep", ensemble.GradientBoostingRegressor(n_estimators=2, max_depth=9, learning_rate=0.4).fit(X, y), X, y
+    hist = {"max_iter": 4, "max_depth": 4, "learning_rate": 0.4, "min_samples_leaf": 3}
+    yield "hist missing", ensemble.HistGradientBoostingRegressor(**hist).fit(gaps, z), gaps, z
+    yield "hist categorical", ensemble.HistGradientBoostingRegressor(**hist, categorical_features=[2]).fit(Xc, yc), Xc, yc
+
+
+def booster_model(name):
+    gaps, z = data(missing=True)
+    Xc, yc = data(categorical=True)
+    if name.startswith("xgboost"):
+        xgboost = pytest.importorskip("xgboost")
+        settings = {"n_estimators": 5, "max_depth": 4, "learning_rate": 0.4, "n_jobs": 1}
+        if name == "xgboost missing":
+            return xgboost.XGBRegressor(**settings).fit(gaps, z), gaps, z
+        if name == "xgboost forest":
+            return (
+                xgboost.XGBRFRegressor(**{**settings, "learning_rate": 1.0}, subsample=0.7, random_state=0).fit(gaps, z),
+                gaps,
+                z,
+            )
+        settings |= {"feature_types": ["q", "q", "c", "q"], "enable_categorical": True}
+        return xgboost.XGBRegressor(**settings).fit(Xc, yc), Xc, yc
+    if name.startswith("lightgbm"):
+        lightgbm = pytest.importorskip("lightgbm")
+        settings = {
+            "n_estimators": 5,
+            "num_leaves": 8,
+            "learning_rate": 0.4,
+            "min_child_samples": 3,
+            "verbose": -1,
+            "n_jobs": 1,
+        }
+        if name == "lightgbm missing":
+            return lightgbm.LGBMRegressor(**settings).fit(gaps, z), gaps, z
+        settings |= {"min_data_per_group": 1, "cat_smooth": 1}
+        return lightgbm.LGBMRegressor(**settings).fit(Xc, yc, categorical_feature=[2]), Xc, yc
+    catboost = pytest.importorskip("catboost")
+    settings = {
+        "iterations": 4,
+        "depth": 3,
+        "learning_rate": 0.5,
+        "verbose": 0,
+        "thread_count": 1,
+        "allow_writing_files": False,
+    }
+    return catboost.CatBoostRegressor(**settings).fit(gaps, z), gaps, z
+
+
+BOOSTERS = ["xgboost missing", "xgboost categorical", "xgboost forest", "lightgbm missing", "lightgbm categorical", "catboost"]
+SKLEARN = {name: (model, X, y) for name, model, X, y in sklearn_models()}
+
+
+@pytest.fixture(params=[*SKLEARN, *BOOSTERS], scope="module")
+def case(request):
+    return SKLEARN[request.param] if request.param in SKLEARN else booster_model(request.param)
+
+
+@pytest.mark.parametrize("game", ["residual", "ensemble"])
+def test_values_and_rows_by_enumeration(case, game):
+    model, X, y = case
+    rows, total = r2_rows(model, X, np.asarray(y, float), game)
+    shares = decompose_r2(model, X, y, game=game)
+    detail = decompose_r2(model, X, y, game=game, per_row=True)
+    assert_close_r2(shares.values, rows.sum(axis=0))
+    assert_close_r2(detail.values, rows.sum(axis=0))
+    assert_close_r2(detail.per_row, rows)
+    assert_close_r2(shares.total, total)
+    assert shares.drift == shares.values.sum() - shares.total
+    assert shares.per_row is None
+    assert detail.per_row.shape == X.shape
+
+
+@pytest.mark.parametrize("game", ["residual", "ensemble"])
+def test_weights_held_out_rows_and_groups_by_enumeration(case, game):
+    model, X, y = case
+    rng = np.random.default_rng(1)
+    keep = rng.permutation(N_ROWS)[:30]
+    weights = rng.integers(0, 4, 30) + rng.random(30).round(1)
+    held, target = X[keep], np.asarray(y)[keep]
+    rows, total = r2_rows(model, held, target.astype(float), game, weights, np.array([0, 1, 1, 2]))
+    shares = decompose_r2(model, held, target, game=game, sample_weight=weights, groups={"pair": [1, 2]})
+    assert_close_r2(shares.values, rows.sum(axis=0))
+    assert_close_r2(shares.total, total)
+    assert shares.feature_names[1] == "pair"
+
+
+def test_integer_weights_repeat_rows():
+    model, X, y = SKLEARN["boosting"]
+    weights = np.random.default_rng(2).integers(0, 4, N_ROWS)
+    repeated = np.repeat(np.arange(N_ROWS), weights)
+    for game in ("residual", "ensemble"):
+        one = decompose_r2(model, X, y, sample_weight=weights, game=game)
+        other = decompose_r2(model, X[repeated], y[repeated], game=game)
+        assert_close_r2(one.values, other.values)
+
+
+def wide_problem(depth, n_rows=300, n_trees=6, seed=3):
+    from sklearn.ensemble import GradientBoostingRegressor
+
+    rng = np.random.default_rng(seed)
+    X = rng.normal(size=(n_rows, 20))
+    y = X[:, 0] * X[:, 1] + X[:, 2:8].sum(axis=1) + rng.normal(size=n_rows)
+    settings = {"n_estimators": n_trees, "max_depth": depth, "max_features": 0.3, "random_state": 0}
+    return GradientBoostingRegressor(**settings).fit(X, y), X, y
+
+
+@pytest.mark.parametrize("depth", [1, 2, 3, 4, 6, 8])
+def test_tables_agree_with_quadrature(depth):
+    model, X, y = wide_problem(depth, n_rows=300 if depth < 8 else 120, n_trees=6 if depth < 8 else 2)
+    for game in ("residual", "ensemble"):
+        table = decompose_r2(model, X, y, game=game)
+        rows = decompose_r2(model, X, y, game=game, per_row=True)
+        assert_close_r2(table.values, rows.values, n_terms=table.details["n_trees"] ** 2)
+
+
+def test_deep_trees_mix_tables_and_quadrature():
+    from sklearn.tree import DecisionTreeRegressor
+
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(120, 30))
+    y = X @ rng.normal(size=30)
+    model = DecisionTreeRegressor(splitter="random", max_features=1, random_state=0).fit(X, y)
+    assert model.get_depth() > 10
+    shares, rows = decompose_r2(model, X, y), decompose_r2(model, X, y, per_row=True)
+    assert_close_r2(shares.values, rows.values, n_terms=120)
+    assert shares.total == 1.0
+    assert_close_r2(shares.values.sum(), 1.0, n_terms=120)
+
+
+def test_chain_deeper_than_any_code():
+    from exactshap.trees import RawTree, TreeModel, build
+
+    depth = 70
+    left, right = np.full(2 * depth + 1, -1), np.full(2 * depth + 1, -1)
+    left[: 2 * depth : 2], right[: 2 * depth : 2] = np.arange(1, 2 * depth, 2), np.arange(2, 2 * depth + 1, 2)
+    feature = np.where(left >= 0, np.arange(2 * depth + 1) // 2, -1)
+    cover = np.where(left >= 0, 0.0, 1.0)
+    raw = RawTree(feature, np.full(2 * depth + 1, 0.5), left, right, np.arange(2 * depth + 1) % 7.0, cover=cover)
+    trees = build([raw], n_features=depth, constant=np.zeros(1), less_equal=True, single_precision=False)
+    zeros = np.zeros(1, np.int32)
+    model = TreeModel(trees, "test", "chain", "target", ("output",), True, zeros - 1, zeros, boosted=False)
+    X = (np.random.default_rng(0).random((40, depth)) < 0.97).astype(float)
+    y = np.arange(40.0)
+    shares = decompose_r2(model, X, y)
+    assert np.isfinite(shares.values).all()
+    assert_close_r2(shares.residual, 0.0, n_terms=depth)
+    assert shares.details["checked_against_model"] is False
+
+
+@pytest.mark.parametrize("game", ["residual", "ensemble"])
+def test_same_bits_for_every_number_of_threads(game):
+    model, X, y = wide_problem(4, n_trees=70)
+    one = decompose_r2(model, X, y, game=game)
+    two = decompose_r2(model, X, y, game=game, n_jobs=2)
+    assert np.array_equal(one.values, two.values)
+    assert one.drift == two.drift
+
+
+def test_only_the_residual_game_depends_on_the_order_of_the_trees():
+    from dataclasses import replace
+
+    from exactshap.trees import take_trees
+
+    model, X, y = SKLEARN["boosting"]
+    ensemble = convert(model)
+    turned = replace(ensemble, trees=take_trees(ensemble.trees, np.arange(5)[::-1]))
+    one, other = (decompose_r2(m, X, y, game="ensemble") for m in (ensemble, turned))
+    assert_close_r2(one.values, other.values)
+    one, other = (decompose_r2(m, X, y) for m in (ensemble, turned))
+    assert np.abs(one.values - other.values).max() > 1e-3
+
+
+def test_forest_shares_do_not_depend_on_the_order_of_the_trees():
+    from dataclasses import replace
+
+    from exactshap.trees import take_trees
+
+    model, X, y = SKLEARN["forest"]
+    ensemble = convert(model)
+    turned = replace(ensemble, trees=take_trees(ensemble.trees, np.array([2, 0, 3, 1])))
+    one, other = (decompose_r2(m, X, y) for m in (ensemble, turned))
+    assert_close_r2(one.values, other.values)
+    assert one.details["order"] == "averaged"
+
+
+def test_drift_is_zero_only_where_the_trees_are_centred_on_y():
+    from sklearn.ensemble import GradientBoostingRegressor
+
+    X, y = data()
+    model = GradientBoostingRegressor(n_estimators=10, max_depth=2, random_state=0).fit(X[:30], y[:30])
+    assert abs(decompose_r2(model, X[:30], y[:30]).drift) < 1e-12
+    held = decompose_r2(model, X[30:], y[30:])
+    assert abs(held.drift) > 1e-4
+    assert held.total == pytest.approx(model.score(X[30:], y[30:]), abs=1e-12)
+    assert abs(held.residual) <= held.tolerance
+
+
+def test_brier_skill_score_of_a_forest():
+    from sklearn.metrics import brier_score_loss
+
+    model, X, y = SKLEARN["forest classifier"]
+    labels = np.where(y == 1, "yes", "no")
+    named = type(model)(3, max_depth=4, random_state=0).fit(X, labels)
+    shares = decompose_r2(named, X, labels)
+    score = 1.0 - brier_score_loss(y, named.predict_proba(X)[:, 1]) / np.var(y)
+    assert shares.statistic == "Brier skill score"
+    assert shares.total == pytest.approx(score, abs=1e-12)
+    assert_close_r2(shares.values, decompose_r2(model, X, y).values)
+
+
+def test_frames_give_names_and_frames():
+    pandas = pytest.importorskip("pandas")
+    polars = pytest.importorskip("polars")
+    from sklearn.tree import DecisionTreeRegressor
+
+    X, y = data()
+    frame = pandas.DataFrame(X, columns=list("abcd"))
+    model = DecisionTreeRegressor(max_depth=3, random_state=0).fit(frame, y)
+    shares = decompose_r2(model, frame, pandas.Series(y))
+    assert shares.feature_names == tuple("abcd")
+    assert isinstance(shares.to_frame(), pandas.DataFrame)
+    again = decompose_r2(model, polars.DataFrame(frame), polars.Series(y))
+    assert isinstance(again.to_frame(), polars.DataFrame)
+    assert np.array_equal(shares.values, again.values)
+    assert list(shares.to_frame()["feature"]) == list("abcd")
+    copy = pickle.loads(pickle.dumps(shares))
+    assert np.array_equal(copy.values, shares.values)
+    assert copy.game == "residual"
+    assert "R2 = " in repr(copy)
+
+
+def test_model_and_data_are_left_alone():
+    model, X, y = SKLEARN["hist missing"]
+    X, y = X.copy(), y.copy()
+    X.flags.writeable = y.flags.writeable = False
+    before = pickle.dumps(model)
+    decompose_r2(model, np.asfortranarray(X), y, game="ensemble")
+    assert pickle.dumps(model) == before

@@ -1,0 +1,151 @@
+"""What decompose_r2 refuses, and in which words."""
+
+import numpy as np
+import pytest
+
+from exactshap.decompose import decompose_r2
+from exactshap.errors import (
+    BudgetError,
+    ExactnessError,
+    ExplanationWarning,
+    InputError,
+    UnknownNameError,
+    UnsupportedModelError,
+    UnsupportedStructureError,
+)
+
+RNG = np.random.default_rng(0)
+X = RNG.normal(size=(60, 3))
+Y = X[:, 0] + RNG.normal(size=60)
+
+
+@pytest.fixture(scope="module")
+def model():
+    from sklearn.ensemble import GradientBoostingRegressor
+
+    return GradientBoostingRegressor(n_estimators=3, max_depth=2, random_state=0).fit(X, Y)
+
+
+def with_value(values, i, new):
+    out = np.array(values, float)
+    out[i] = new
+    return out
+
+
+@pytest.mark.parametrize(
+    ("arguments", "error", "text"),
+    [
+        ({"y": Y[:50]}, InputError, r"inconsistent numbers of samples: X has 60, `y` has 50"),
+        ({"y": with_value(Y, 7, np.nan)}, InputError, r"`y` contains NaN \(first at row 7\)"),
+        ({"y": with_value(Y, 8, np.inf)}, InputError, r"`y` contains infinity \(first at row 8\)"),
+        ({"y": np.full(60, 1.1)}, InputError, r"`y` does not vary"),
+        ({"y": np.column_stack([Y, Y])}, InputError, r"`y` must have shape \(n_rows,\)"),
+        ({"y": np.array(["a"] * 60)}, InputError, r"`y` must be numeric"),
+        ({"y": Y + 1j}, InputError, r"Complex data not supported"),
+        ({"X": X[:, :2]}, InputError, r"X has 2 features, but GradientBoostingRegressor is expecting 3"),
+        ({"X": X[0]}, InputError, r"Expected 2D array"),
+        ({"X": X[:0], "y": Y[:0]}, InputError, r"0 sample"),
+        ({"sample_weight": np.ones(59)}, InputError, r"`sample_weight` has 59"),
+        ({"sample_weight": np.ones((60, 1))}, InputError, r"`sample_weight` must have shape"),
+        ({"sample_weight": with_value(np.ones(60), 3, -1.0)}, InputError, r"must not be negative"),
+        ({"sample_weight": np.zeros(60)}, InputError, r"must not all be zero"),
+        ({"sample_weight": with_value(np.ones(60), 3, np.nan)}, InputError, r"`sample_weight` contains NaN \(first at row 3\)"),
+        ({"game": "residuals"}, UnknownNameError, r"Unknown game 'residuals'. Did you mean 'residual'"),
+        ({"groups": {"g": ["no"]}}, UnknownNameError, r"unknown column 'no'"),
+        ({"memory_limit": 1e6}, BudgetError, r"does not fit. It would need 0.0\d+ GiB; the limit is 0.0009\d+ GiB"),
+    ],
+)
+def test_bad_input_is_named(model, arguments, error, text):
+    settings = {"X": X, "y": Y} | arguments
+    with pytest.raises(error, match=text):
+        decompose_r2(model, **settings)
+
+
+def test_columns_in_another_order_are_refused():
+    pandas = pytest.importorskip("pandas")
+    from sklearn.tree import DecisionTreeRegressor
+
+    frame = pandas.DataFrame(X, columns=["a", "b", "c"])
+    tree = DecisionTreeRegressor(max_depth=2).fit(frame, Y)
+    with pytest.raises(UnknownNameError, match="same order"):
+        decompose_r2(tree, frame[["b", "a", "c"]], Y)
+
+
+def refused_models():
+    from sklearn import ensemble, linear_model, tree
+
+    labels = (Y > 0).astype(int)
+    three = np.digitize(Y, [-0.5, 0.5])
+    yield linear_model.LinearRegression().fit(X, Y), UnsupportedModelError, "No tree converter"
+    yield ensemble.GradientBoostingClassifier(n_estimators=2).fit(X, labels), UnsupportedStructureError, "log-odds"
+    yield ensemble.RandomForestClassifier(2).fit(X, three), UnsupportedStructureError, "3 outputs"
+    yield tree.DecisionTreeRegressor(max_depth=2).fit(X, np.column_stack([Y, Y])), UnsupportedStructureError, "2 outputs"
+    yield ensemble.IsolationForest(n_estimators=2).fit(X), UnsupportedStructureError, "path length"
+
+
+@pytest.mark.parametrize(("refused", "error", "text"), list(refused_models()))
+def test_models_without_an_r2_are_refused_with_the_reason(refused, error, text):
+    with pytest.raises(error, match=text):
+        decompose_r2(refused, X, (Y > 0).astype(int))
+
+
+def test_a_log_link_is_refused():
+    xgboost = pytest.importorskip("xgboost")
+    model = xgboost.XGBRegressor(n_estimators=2, objective="count:poisson").fit(X, np.abs(Y).round())
+    with pytest.raises(UnsupportedStructureError, match="log of the target"):
+        decompose_r2(model, X, np.abs(Y).round())
+
+
+def test_an_unknown_label_is_refused():
+    from sklearn.tree import DecisionTreeClassifier
+
+    model = DecisionTreeClassifier(max_depth=2).fit(X, np.where(Y > 0, "yes", "no"))
+    with pytest.raises(InputError, match=r"label that the model was not fitted with, at row 0"):
+        decompose_r2(model, X, Y > 0)
+
+
+def test_a_model_that_predicts_something_else_is_caught(model, monkeypatch):
+    monkeypatch.setattr(type(model), "predict", lambda self, X: np.zeros(len(X)))
+    with pytest.raises(ExactnessError, match=r"do not add up to its own prediction\. Row"):
+        decompose_r2(model, X, Y)
+
+
+def test_a_long_run_is_announced_and_a_hopeless_one_refused(model, monkeypatch):
+    monkeypatch.setattr("exactshap.decompose._r2.WARN_SECONDS", 0.0)
+    with pytest.warns(
+        ExplanationWarning, match=r"'ensemble' game of GradientBoostingRegressor is forecast to take .* s on one core"
+    ):
+        decompose_r2(model, X, Y, game="ensemble")
+    monkeypatch.setattr("exactshap.decompose._r2.REFUSE_SECONDS", 0.0)
+    with pytest.raises(BudgetError, match="More than a day"):
+        decompose_r2(model, X, Y)
+
+
+def test_the_forecast_is_of_the_right_size():
+    from sklearn.ensemble import GradientBoostingRegressor
+
+    rng = np.random.default_rng(0)
+    wide = rng.normal(size=(2000, 30))
+    target = wide @ rng.normal(size=30)
+    model = GradientBoostingRegressor(n_estimators=30, max_depth=6, max_features=5, random_state=0).fit(wide, target)
+    seconds = decompose_r2(model, wide, target).details["forecast_seconds"]
+    assert 0.003 < seconds < 3.0
+    assert decompose_r2(model, wide[:200], target[:200]).details["forecast_seconds"] < seconds
+
+
+@pytest.mark.peer
+@pytest.mark.parametrize("depth", [1, 3, 5])
+def test_agrees_with_qshap_on_its_own_ground(depth):
+    qshap = pytest.importorskip("qshap")
+    xgboost = pytest.importorskip("xgboost")
+    from sklearn.ensemble import GradientBoostingRegressor
+
+    rng = np.random.default_rng(depth)
+    wide = rng.normal(size=(150, 6))
+    target = wide[:, 0] * wide[:, 1] + wide[:, 2] + rng.normal(size=150)
+    settings = {"n_estimators": 8, "max_depth": depth, "learning_rate": 0.3}
+    for regressor in (xgboost.XGBRegressor(**settings, n_jobs=1), GradientBoostingRegressor(**settings, random_state=0)):
+        regressor.fit(wide, target)
+        theirs = np.asarray(qshap.gazer(regressor).rsq(wide, target))
+        ours = decompose_r2(regressor, wide, target).values
+        assert np.abs(ours - theirs).max() < 1e-7  # their accumulated predictions and shap values are float32
