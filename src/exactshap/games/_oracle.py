@@ -55,12 +55,10 @@ class OracleGame:
 
     @property
     def _probe(self) -> np.ndarray:
-        """The value of the empty coalition, called once: it tells the shape of the output."""
-        probe = self.__dict__.get("_cached_probe")
-        if probe is None:
-            probe = self.value(np.zeros((1, self.n_players), bool))
-            object.__setattr__(self, "_cached_probe", probe)
-        return probe
+        """Some value returned before, whose shape tells the outputs; the empty coalition's is asked for if there is none."""
+        if "_returned" not in self.__dict__:
+            self.value(np.zeros((1, self.n_players), bool))
+        return np.asarray(self.__dict__["_returned"])
 
     def _call(self, masks: np.ndarray) -> Any:
         try:
@@ -100,4 +98,6 @@ class OracleGame:
                     "The game's function returned NaN or infinity", f"First for coalition {np.flatnonzero(masks[bad]).tolist()}"
                 )
             )
+        if len(values):
+            self.__dict__.setdefault("_returned", values[:1])  # saves the probe a call
         return values

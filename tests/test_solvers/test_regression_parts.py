@@ -1,0 +1,307 @@
+"""The pieces of the regression solver beside slow, obvious twins."""
+
+import itertools
+import math
+
+import numpy as np
+import pytest
+
+from exactshap.games import OracleGame, all_masks
+from exactshap.semivalues import find
+from exactshap.solvers import solve
+from exactshap.solvers._design import place_pairs
+from exactshap.solvers._frontier import additive_frontier, partial_frontier, unanimity_columns
+from exactshap.solvers._hypercube import (
+    Half,
+    _evidence,
+    _penalised,
+    covariance,
+    fit_process,
+    functionals,
+    prior_variance,
+    white_functionals,
+    white_variance,
+)
+from exactshap.solvers._leverage import kernel_weights, leverage_scores
+from exactshap.solvers._polynomial import fit_polynomial, unanimity_shares
+from exactshap.solvers._sampling import Calls, design, draw, draw_independent, quotas, strata, stratum_weights
+from exactshap.solvers._surrogate import SURROGATES, game_values
+from tolerances import assert_regression_close
+
+RNG = np.random.default_rng(0)
+
+
+@pytest.mark.parametrize(("n_players", "order"), [(4, 1), (6, 2), (6, 3), (7, 3), (10, 2)])
+def test_leverage_scores_against_the_projected_design(n_players, order):
+    masks = all_masks(n_players)[1:-1]
+    columns = unanimity_columns(masks, additive_frontier(n_players, order))
+    rows = np.sqrt(kernel_weights(n_players)[masks.sum(axis=1) - 1])[:, None] * (columns - columns.mean(axis=1, keepdims=True))
+    u, s, _ = np.linalg.svd(rows, full_matrices=False)
+    scores = (u[:, s > 1e-9 * s[0]] ** 2).sum(axis=1)
+    by_size = np.bincount(masks.sum(axis=1), scores)[1:]
+    np.testing.assert_allclose(leverage_scores(n_players, order), by_size / by_size.sum(), rtol=1e-8)
+
+
+def test_published_leverage_scores():
+    """Ten players, orders 2 and 3, as measured for the paper (MATHS.md, section 5)."""
+    np.testing.assert_allclose(leverage_scores(10, 2)[:5], [0.064, 0.0993, 0.1246, 0.1397, 0.1448], atol=6e-5)
+    np.testing.assert_allclose(leverage_scores(10, 3)[:5], [0.0355, 0.0831, 0.1301, 0.1635, 0.1755], atol=6e-5)
+
+
+@pytest.mark.parametrize(("n_players", "paired"), [(5, True), (6, True), (6, False), (7, False)])
+def test_draws_are_distinct_complete_and_even(n_players, paired):
+    groups = strata(n_players, paired=paired)
+    total = int(groups.counts.sum())
+    assert total == (2**n_players - 2) // (2 if paired else 1)
+    everything = draw(n_players, total + 50, np.random.default_rng(0), groups, paired=paired)
+    assert len(np.unique(everything, axis=0)) == total
+    seen = np.zeros(2**n_players)
+    n_draws = total // 2
+    for seed in range(400):
+        masks = draw(n_players, n_draws, np.random.default_rng(seed), groups, paired=paired)
+        assert len(masks) == n_draws
+        masks = np.concatenate([masks, ~masks]) if paired else masks
+        assert len(np.unique(masks, axis=0)) == len(masks)
+        seen[masks @ (1 << np.arange(n_players))] += 1
+    for size in range(1, n_players):  # the same chance for every coalition of a size: a binomial of 400 draws
+        counts = seen[all_masks(n_players).sum(axis=1) == size]
+        spread = np.sqrt(400 * 0.25)
+        assert np.abs(counts - counts.mean()).max() <= 4.5 * spread
+
+
+def test_quotas_enumerate_the_border():
+    groups = strata(20, paired=True)
+    found = quotas(groups, 2000, np.random.default_rng(0))
+    assert found.sum() == 2000
+    np.testing.assert_array_equal(found[:2], groups.counts[:2])
+    assert found[2] < groups.counts[2]
+
+
+def test_stratum_weights_estimate_the_number_of_coalitions():
+    masks = draw(12, 300, np.random.default_rng(0), strata(12, paired=True), paired=True)
+    assert stratum_weights(masks, paired=True).sum() == pytest.approx(2**11 - 1)
+    assert np.all(stratum_weights(masks, paired=True)[np.minimum(masks.sum(1), 12 - masks.sum(1)) == 1] == 1.0)
+
+
+def test_independent_draws_have_their_probabilities():
+    masks, probability = draw_independent(6, 6000, np.random.default_rng(0))
+    sizes = np.bincount(masks.sum(axis=1), minlength=6)[1:6] / 6000
+    np.testing.assert_allclose(sizes, 0.2, atol=4.5 * np.sqrt(0.2 * 0.8 / 6000))
+    assert np.all(probability == 0.2)
+
+
+def test_no_coalition_is_called_twice():
+    called = []
+    calls = Calls(
+        OracleGame(lambda masks: called.extend(map(tuple, masks.tolist())) or masks.sum(axis=1) * 1.0, 9), batch_size=3
+    )
+    masks = all_masks(9)[:40]
+    first = calls(np.concatenate([masks, masks[::-1]]))
+    np.testing.assert_array_equal(calls(masks)[:, 0], masks.sum(axis=1))
+    np.testing.assert_array_equal(first[:40], first[:39:-1])
+    assert calls.count == 40
+    assert len(called) == 40
+
+
+def brute_covariance(points, others, theta, sign):
+    """Entry by entry from the definition."""
+    out = np.empty((len(points), len(others)))
+    for i, j in itertools.product(range(len(points)), range(len(others))):
+        same = math.exp(-theta[points[i] != others[j]].sum())
+        mirrored = math.exp(-theta[points[i] != -others[j]].sum())
+        out[i, j] = (same if sign == 0 else (same + sign * mirrored) / 2) + (sign >= 0)
+    return out
+
+
+@pytest.mark.parametrize("sign", [-1, 0, 1])
+def test_covariance_against_the_definition(sign):
+    points, theta = 2.0 * (RNG.random((5, 4)) < 0.5) - 1, RNG.exponential(size=4)
+    np.testing.assert_allclose(
+        covariance(points, points[:3], theta, sign), brute_covariance(points, points[:3], theta, sign), rtol=1e-13
+    )
+
+
+@pytest.mark.parametrize("sign", [-1, 0, 1])
+@pytest.mark.parametrize("function", [_evidence, _penalised])
+def test_gradients_against_differences(sign, function):
+    points = 2.0 * (RNG.random((12, 5)) < 0.5) - 1
+    inside, outside = RNG.normal(size=(12, 2)), RNG.normal(size=(12, 2))
+    halves = [Half.of(inside, outside if sign else None, sign)]
+    logs = np.append(RNG.normal(size=5) - 1, -2.0)
+    _, gradient = function(logs, points, halves)
+    for j in range(6):
+        step = 1e-6 * (np.arange(6) == j)
+        difference = (function(logs + step, points, halves)[0] - function(logs - step, points, halves)[0]) / 2e-6
+        assert gradient[j] == pytest.approx(difference, rel=1e-5, abs=1e-6)
+
+
+CASES = [
+    ("shapley", 1, 1),
+    ("banzhaf", 1, 1),
+    ("sii", 2, 2),
+    ("stii", 2, 2),
+    ("moebius", 2, 1),
+    ("fsii", 2, 1),
+    ("leave-one-out", 1, 1),
+]
+
+
+@pytest.mark.parametrize(("index", "order", "size"), CASES)
+def test_functionals_and_variances_against_enumeration(index, order, size):
+    """The index is linear in the table of v: apply it to every unit table, then to the covariance of all coalitions."""
+    d, semivalue = 4, find(index)
+    theta, white = np.array([0.3, 1.5, 0.05, 0.7]), 0.2
+    rho, points = np.tanh(theta / 2), 2.0 * all_masks(d) - 1
+    sets = np.array(list(itertools.combinations(range(d), size)))
+    wanted = [tuple(players) for players in sets.tolist()]
+    units = np.eye(2**d)
+    codes = 1 << np.arange(d)
+    game = OracleGame(lambda masks: units[masks @ codes], d)
+    solution = solve(game, semivalue, order, method="enumeration")
+    linear = solution.values[[solution.sets.index(players) for players in wanted]]  # (n_sets, 2^d): D_T(S)
+    nodes, weights = semivalue.rule(size, order, degree=d - size)
+    exact_weights = semivalue.weights(d, size, order)
+    kernel = brute_covariance(points, points, theta, 0) - 1.0
+    np.testing.assert_allclose(functionals(points, rho, sets, nodes, weights), kernel @ linear.T, atol=1e-13)
+    np.testing.assert_allclose(white_functionals(points, sets, exact_weights), linear.T, atol=1e-13)
+    mirror = np.eye(2**d)[::-1]
+    for sign in (-1, 0, 1):
+        share = 0.5 if sign else 1.0
+        both = share * (kernel + sign * kernel @ mirror)
+        spread = np.einsum("ts,sr,tr->t", linear, both, linear)
+        np.testing.assert_allclose(prior_variance(rho, sets, nodes, weights, sign), spread, rtol=1e-8, atol=1e-12)
+        noise = white * (np.eye(2**d) + sign * mirror)
+        np.testing.assert_allclose(
+            white * white_variance(d, size, exact_weights, sign),
+            np.einsum("ts,sr,tr->t", linear, noise, linear),
+            rtol=1e-8,
+            atol=1e-12,
+        )
+
+
+def observed(n_players, n, paired, seed=0):
+    rng = np.random.default_rng(seed)
+    table = rng.normal(size=(2**n_players, 2))
+    masks = np.concatenate(
+        [np.ones((1, n_players), bool), draw(n_players, n, rng, strata(n_players, paired=paired), paired=paired)]
+    )
+    codes = 1 << np.arange(n_players)
+    return masks, table[masks @ codes], table[~masks @ codes] if paired else None
+
+
+@pytest.mark.parametrize("paired", [True, False])
+def test_the_process_against_the_textbook(paired):
+    """Posterior mean and variance of all 2^d values by dense algebra, then the index applied to them."""
+    d = 5
+    masks, inside, outside = observed(d, 9, paired)
+    process = fit_process(2.0 * masks - 1, inside, outside, even=True, relevance_rows=200, max_iterations=5, rng=RNG)
+    every = 2.0 * all_masks(d) - 1
+    sets = tuple((j,) for j in range(d))
+    linear = white_functionals(every, np.arange(d)[:, None], find("shapley").weights(d)).T
+    mean, variance = 0.0, 0.0
+    for fitted in process.halves:
+        sign = fitted.half.sign
+        noise = np.eye(2**d) + sign * np.eye(2**d)[::-1]
+        full = brute_covariance(every, every, process.theta, sign) + process.white * noise
+        rows = masks @ (1 << np.arange(d))
+        cross, gram = full[:, rows], full[np.ix_(rows, rows)]
+        mean = mean + cross @ np.linalg.solve(gram, fitted.half.target) * fitted.half.scale
+        posterior = full - cross @ np.linalg.solve(gram, cross.T)
+        spread = np.einsum("ts,sr,tr->t", linear, posterior, linear)
+        variance = variance + spread[:, None] * fitted.variance * fitted.half.scale**2
+    assert_regression_close(game_values(process.game(), find("shapley"), 1), linear @ mean, 1.0)
+    inflation = (len(masks) + d) / len(masks) * np.maximum(process.left_out()[1].mean(axis=0), 1.0)
+    np.testing.assert_allclose(process.std_error(find("shapley"), 1, sets) ** 2, variance * inflation, rtol=1e-5, atol=1e-10)
+
+
+@pytest.mark.parametrize("paired", [True, False])
+def test_predictions_pass_through_the_observations_and_are_the_game(paired):
+    d = 5
+    masks, inside, outside = observed(d, 8, paired)
+    process = fit_process(2.0 * masks - 1, inside, outside, even=True, relevance_rows=200, max_iterations=5, rng=RNG)
+    assert_regression_close(process.predict(masks), inside, 10.0)
+    if paired:
+        assert_regression_close(process.predict(~masks), outside, 10.0)
+    every = all_masks(d)
+    difference = process.predict(every) - process.game().value(every)
+    np.testing.assert_allclose(difference - difference[0], 0.0, atol=1e-11)  # the game is known up to its constant
+
+
+@pytest.mark.parametrize("name", ["process", "boosting"])
+def test_surrogates_value_what_they_predict(name):
+    d = 6
+    masks, inside, outside = observed(d, 20, True)
+    surrogate = SURROGATES[name](masks, inside, outside, np.random.default_rng(0))
+    twin = solve(OracleGame(surrogate.predict, d), "sii", 2, method="enumeration")
+    np.testing.assert_allclose(surrogate.values(find("sii"), 2), twin.values, atol=1e-9)
+
+
+def test_left_out_residuals_against_refits():
+    masks, inside, outside = observed(6, 12, True)
+    points = 2.0 * masks - 1
+    process = fit_process(points, inside, outside, even=False, relevance_rows=200, max_iterations=3, rng=RNG)
+    fitted, residuals = process.halves[0], process.left_out()[0]
+    gram = covariance(points, points, process.theta, -1) + process.white * np.eye(len(points))
+    for row in range(len(points)):
+        rest = np.arange(len(points)) != row
+        mean = gram[row, rest] @ np.linalg.solve(gram[np.ix_(rest, rest)], fitted.half.target[rest]) * fitted.half.scale
+        np.testing.assert_allclose(residuals[row], fitted.half.target[row] * fitted.half.scale - mean, rtol=1e-6, atol=1e-8)
+
+
+def test_jackknife_against_refits():
+    d = 7
+    rng = np.random.default_rng(3)
+    masks = draw(d, 40, rng, strata(d, paired=False), paired=False)
+    targets, total = rng.normal(size=(40, 1)), np.ones(1)
+    sets = additive_frontier(d, 1)
+    columns, shares = unanimity_columns(masks, sets), unanimity_shares(d, sets)
+    fit = fit_polynomial(columns, targets, total, masks, shares, paired=False)
+    weights = kernel_weights(d)[masks.sum(axis=1) - 1] * stratum_weights(masks, paired=False)
+
+    def refit(rows):
+        free = np.vstack([np.eye(d - 1), -np.ones(d - 1)])  # coefficients that sum to zero
+        a, y = columns[rows] @ free, targets[rows, 0] - columns[rows] @ np.full(d, 1.0 / d)
+        root = np.sqrt(weights[rows])
+        return free @ np.linalg.lstsq(root[:, None] * a, root * y, rcond=None)[0] + 1.0 / d
+
+    whole = refit(np.arange(40))
+    np.testing.assert_allclose(fit.values[:, 0], whole, atol=1e-12)
+    unseen = 1.0 - 1.0 / stratum_weights(masks, paired=False)
+    moved = np.array([refit(np.arange(40) != row) - whole for row in range(40)])
+    np.testing.assert_allclose(fit.std_error[:, 0] ** 2, (unseen[:, None] * moved**2).sum(axis=0), rtol=1e-8)
+
+
+def test_partial_frontiers():
+    sets = partial_frontier(6, 12, np.random.default_rng(0))
+    assert len(sets) == len(set(sets)) == 12
+    assert sets[:6] == tuple((j,) for j in range(6))
+    assert all(len(players) == 2 for players in sets[6:])
+    assert partial_frontier(3, 99, np.random.default_rng(0))[-1] == (0, 1, 2)
+
+
+def test_placed_pairs_lower_the_variance_most():
+    """The first placed pair is the best of all candidates, by refitting the variance with each of them."""
+    d, white = 6, 0.05
+    candidates = draw(d, 20, np.random.default_rng(1), strata(d, paired=True), paired=True)
+    theta, known = np.full(d, 0.4), np.ones((1, d), bool)
+    chosen = place_pairs(known, candidates, 3, theta, white)
+    assert len(set(chosen)) == 3
+    nodes, weights = find("shapley").rule(degree=d - 1)
+
+    def explained(rows):
+        points = 2.0 * np.concatenate([known, rows]) - 1
+        gram = covariance(points, points, theta, -1) + white * np.eye(len(points))
+        cross = functionals(points, np.tanh(theta / 2), np.arange(d)[:, None], nodes, weights)
+        return (cross * np.linalg.solve(gram, cross)).sum()
+
+    gains = [explained(row[None]) for row in candidates]
+    assert gains[chosen[0]] == pytest.approx(max(gains), rel=1e-12)
+    gains = [explained(candidates[[chosen[0], row]]) if row != chosen[0] else 0.0 for row in range(20)]
+    assert gains[chosen[1]] == pytest.approx(max(gains), rel=1e-12)
+
+
+def test_designs_repeat_by_seed_and_are_shared():
+    first, again, other = (design(12, 40, np.random.default_rng(seed), paired=True) for seed in (1, 1, 2))
+    assert first is again
+    assert not np.array_equal(first, other)
+    assert not first.flags.writeable
