@@ -1,0 +1,87 @@
+"""``exactshap r2`` and the bar plot of shares."""
+
+import numpy as np
+import pytest
+
+from exactshap.decompose import decompose_r2
+
+
+def run(*arguments):
+    from exactshap.cli import main
+
+    with pytest.raises(SystemExit) as stop:
+        main([str(argument) for argument in arguments])
+    return stop.value.code or 0
+
+
+@pytest.fixture
+def files(tmp_path):
+    pandas = pytest.importorskip("pandas")
+    pytest.importorskip("typer")
+    pytest.importorskip("rich")
+    xgboost = pytest.importorskip("xgboost")
+    rng = np.random.default_rng(0)
+    frame = pandas.DataFrame(rng.normal(size=(80, 3)), columns=["age", "bmi", "sex"])
+    frame["w"], frame["cost"] = rng.integers(1, 4, 80), frame["age"] + 0.5 * frame["bmi"] ** 2
+    model = xgboost.XGBRegressor(n_estimators=4, max_depth=3, n_jobs=1).fit(frame[["age", "bmi", "sex"]], frame["cost"])
+    model.save_model(tmp_path / "m.json")
+    frame.to_parquet(tmp_path / "d.parquet")
+    return model, frame, tmp_path
+
+
+@pytest.mark.parametrize("game", ["residual", "ensemble"])
+def test_command_prints_and_writes_what_the_function_gives(files, game, capsys):
+    pytest.importorskip("matplotlib")
+    import pandas
+
+    model, frame, folder = files
+    arguments = (
+        "--target",
+        "cost",
+        "--sample-weight",
+        "w",
+        "--game",
+        game,
+        "--out",
+        folder / "t.csv",
+        "--picture",
+        folder / "p.svg",
+    )
+    assert run("r2", folder / "m.json", folder / "d.parquet", *arguments) == 0
+    shares = decompose_r2(model, frame[["age", "bmi", "sex"]], frame["cost"], game=game, sample_weight=frame["w"])
+    pandas.testing.assert_frame_equal(pandas.read_csv(folder / "t.csv"), shares.to_frame(), rtol=1e-10)
+    text = capsys.readouterr().out
+    assert f"R2 = {shares.total:.6g} ({game} game)" in text
+    assert "drift" in text
+    assert f"{shares.values.max():.4g}" in text
+    assert (folder / "p.svg").read_text().lstrip().startswith("<?xml")
+
+
+def test_command_says_what_is_wrong_in_one_line(files, capsys):
+    _, _, folder = files
+    assert run("r2", folder / "m.json", folder / "d.parquet", "--target", "price") == 2
+    assert "has no column 'price'" in capsys.readouterr().err
+
+
+def test_bars_are_sorted_and_the_rest_is_one_bar():
+    from exactshap.plots.shares import prepare_shares
+
+    values = np.array([0.1, -0.3, 0.05, 0.5, 0.02])
+    bars = prepare_shares(values, list("abcde"), total=0.4, statistic="R2", error=np.full((2, 5), 0.1), max_display=3)
+    assert bars.labels == ("d", "b", "3 others")
+    assert bars.values == pytest.approx([0.5, -0.3, 0.17])
+    assert bars.cumulative == pytest.approx([0.5, 0.2, 0.37])
+    assert np.isnan(bars.error[:, 2]).all()
+    every = prepare_shares(values, list("abcde"), total=0.4, statistic="R2", max_display=5)
+    assert every.labels == ("d", "b", "a", "c", "e")
+
+
+def test_bar_draws_into_the_axes_that_it_gets(files):
+    figure = pytest.importorskip("matplotlib.figure").Figure()
+    model, frame, _ = files
+    ax = figure.subplots()
+    shares = decompose_r2(model, frame[["age", "bmi", "sex"]], frame["cost"])
+    assert shares.plot.bar(ax=ax, max_display=2) is ax
+    assert [text.get_text() for text in ax.get_yticklabels()][-1] == "2 others"
+    widths = [bar.get_width() for bar in ax.patches]
+    assert sum(widths) == pytest.approx(shares.values.sum())
