@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from exactshap.errors import ExplanationWarning, InputError, UnknownNameError, message
+from exactshap.trees._flat import ZERO
 
 if TYPE_CHECKING:
     from exactshap.trees._model import TreeModel
@@ -31,6 +32,8 @@ def encode(model: TreeModel, table: Any) -> np.ndarray:
         X[:, plain] = np.where(_same(X[:, plain], model.missing_value, model.library), np.nan, X[:, plain])
     for j, known in named.items():
         X[:, j] = _codes(table, j, known, model.library)
+    if model.library == "lightgbm":  # it drops what it takes for zero before any tree sees it
+        X[np.abs(X) <= ZERO] = 0.0
     if model.library == "xgboost" and model.categories:  # negative codes, fractions included, are invalid there
         coded = [j for j, known in enumerate(model.categories) if known is not None]
         X[:, coded] = np.where(X[:, coded] < 0.0, -1.0, X[:, coded])

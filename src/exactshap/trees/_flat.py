@@ -10,9 +10,10 @@ import numpy as np
 if TYPE_CHECKING:
     from exactshap.trees._kernels import Nodes
 
-__all__ = ["MISSING_LEFT", "MISSING_NEVER", "MISSING_RIGHT", "FlatTrees"]
+__all__ = ["MISSING_LEFT", "MISSING_NEVER", "MISSING_RIGHT", "ZERO", "FlatTrees"]
 
 MISSING_RIGHT, MISSING_LEFT, MISSING_NEVER = 0, 1, 2
+ZERO = float(np.float32(1e-35))  # LightGBM's kZeroThreshold: a float literal stored in a double
 
 
 @dataclass(frozen=True, eq=False)

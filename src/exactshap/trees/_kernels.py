@@ -11,11 +11,9 @@ from typing import NamedTuple
 import numpy as np
 from numba import njit
 
-from exactshap.trees._flat import MISSING_LEFT, MISSING_NEVER
+from exactshap.trees._flat import MISSING_LEFT, MISSING_NEVER, ZERO
 
-__all__ = ["ZERO", "Nodes", "fill_decisions", "fill_inside", "fill_leaves", "fill_paths", "goes_left", "sum_leaf_values"]
-
-ZERO = float(np.float32(1e-35))  # LightGBM's kZeroThreshold: a float literal stored in a double
+__all__ = ["Nodes", "fill_decisions", "fill_inside", "fill_leaves", "fill_paths", "goes_left", "sum_leaf_values"]
 
 
 class Nodes(NamedTuple):
@@ -116,7 +114,19 @@ def sum_leaf_values(X, tree_start, nodes, value, out):
 
 @njit(nogil=True, cache=True, error_model="numpy")
 def fill_paths(
-    leaves, edge_start, parent, is_left, player_of_node, share, counts, edge_node, edge_left, edge_slot, player, ratio
+    leaves,
+    edge_start,
+    parent,
+    is_left,
+    player_of_node,
+    n_players,
+    share,
+    counts,
+    edge_node,
+    edge_left,
+    edge_slot,
+    player,
+    ratio,
 ):
     r"""Walk from each leaf to its root; write its edges from the root down, and its distinct players with their ratios.
 
@@ -124,7 +134,7 @@ def fill_paths(
 
     ``player`` and ``ratio`` are filled at the offsets of the edges; ``counts[l]`` tells how many of them leaf l uses.
     """
-    slot_of = np.full(player_of_node.max() + 2, -1, np.int32)
+    slot_of = np.full(n_players, -1, np.int32)
     for l in range(leaves.shape[0]):
         first, e, q = edge_start[l], edge_start[l + 1], leaves[l]
         while parent[q] >= 0:

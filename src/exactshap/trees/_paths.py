@@ -96,13 +96,13 @@ def paths(trees: FlatTrees, player_of_column: np.ndarray | None = None) -> Paths
     counts = np.empty(len(leaf), np.int64)
     edge_node, edge_slot, player = (np.empty(n_edges, np.int32) for _ in range(3))
     edge_left, ratio = np.empty(n_edges, bool), np.empty(n_edges)
-    player_of_node = np.where(trees.feature >= 0, columns[trees.feature], -1).astype(np.int32)
-    fill_paths(leaf, edge_start, parent, is_left, player_of_node, cover_shares(trees),
+    n_players = int(columns.max(initial=-1)) + 1
+    player_of_node = np.append(columns, np.int32(-1))[trees.feature]  # leaves have feature -1
+    fill_paths(leaf, edge_start, parent, is_left, player_of_node, n_players, cover_shares(trees),
                counts, edge_node, edge_left, edge_slot, player, ratio)  # fmt: skip
     keep = np.arange(n_edges) - np.repeat(edge_start[:-1], np.diff(edge_start)) < np.repeat(counts, np.diff(edge_start))
     start = np.concatenate([[0], np.cumsum(counts)]).astype(np.int64)
     tree = (np.searchsorted(trees.tree_start, leaf, side="right") - 1).astype(np.int32)
-    n_players = int(columns.max(initial=-1)) + 1
     return Paths(leaf, tree, start, player[keep], ratio[keep], edge_start, edge_node, edge_left, edge_slot, n_players)
 
 
