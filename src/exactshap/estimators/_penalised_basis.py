@@ -11,7 +11,7 @@ import numpy as np
 from exactshap.errors import BudgetError, InputError, UnknownNameError, did_you_mean, message
 from exactshap.kernels import Component, Kernel, from_pairwise
 from exactshap.solvers._embedding import check_eta, choose_eta, embedding_weights, subset_product
-from exactshap.solvers._functionals import player_functionals
+from exactshap.solvers._functionals import coalition_weights, player_functionals
 
 __all__ = ["Basis", "Functionals", "cross_kernel", "penalised_basis", "penalised_columns", "read_kernel"]
 
@@ -185,10 +185,9 @@ def _observational(
 def _enumerated(embedded: Any, shape: tuple[int, int], columns: Sequence[int]) -> np.ndarray:
     from exactshap.games import all_masks
     from exactshap.semivalues import find
-    from exactshap.solvers._functionals import _coefficients
 
     n, d = shape
-    coefficients = _coefficients(d, columns, find("shapley"))
+    coefficients = coalition_weights(d, columns, find("shapley"))
     total = np.zeros((len(columns), n, n))
     for column, mask in enumerate(all_masks(d)):
         matrix = embedded(mask)

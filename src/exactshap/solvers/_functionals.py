@@ -9,19 +9,20 @@ alpha is: Gamma depends on the kernel, the rows and the value function only. Two
 
 .. math:: v_q(S)_i = A^1_{q S_1} A^2_{q S_2} M_{S_1 S_2}, \qquad M_{S_1 S_2} = \sum_z w_z B^1_{z S_1} B^2_{z S_2},
 
-so the background is summed once for all rows and the rest is two matrix products for each term: O(n_terms 2^d (n_background +
-n_rows)), without the product of rows and background that quadrature pays.
+so the background is summed once for all rows and the rest is three matrix products for each term, whatever the number of
+players, because the weight of v(S) in the value of A is :math:`h(|S|)\, [A \in S] - p(|S|)` with h(s) = p(s - 1) + p(s):
+O(n_terms 2^d (n_background + n_rows)), without the product of rows and background that quadrature pays.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import numpy as np
 
 from exactshap.semivalues import Semivalue, find
 
-__all__ = ["by_quadrature", "by_splitting", "player_functionals", "splitting_is_cheaper"]
+__all__ = ["by_quadrature", "by_splitting", "coalition_weights", "player_functionals", "split_values", "splitting_is_cheaper"]
 
 MAX_SPLIT_PLAYERS = 24
 BLOCK_VALUES = 2**24  # functionals of all players held at once by the quadrature: 128 MiB
@@ -55,7 +56,7 @@ def player_functionals(
 def splitting_is_cheaper(shape: tuple[int, ...], n_background: int, n_chosen: int) -> bool:
     """Compare the forecasts: matrix products run about 15 times faster per operation than the sweep of the quadrature."""
     d, _, n_rows = shape
-    split = 2.0**d * (n_background + n_chosen * n_rows)
+    split = 2.0**d * (n_background + min(n_chosen, 3) * n_rows)
     sweep = 15.0 * n_rows * n_background * ((d + 1) // 2) * d
     return d <= MAX_SPLIT_PLAYERS and split < sweep
 
@@ -84,29 +85,94 @@ def by_splitting(
 ) -> np.ndarray:
     """Enumerate both halves of the players, term by term."""
     d, n_terms, n_rows = inside.shape
-    half = d // 2
-    coefficients = _coefficients(d, players, semivalue).reshape(len(players), 2 ** (d - half), 2**half)
+    combine = _for_all(d, semivalue) if len(players) > 3 else _for_some(d, players, semivalue)
+    chosen = list(players) if len(players) > 3 else list(range(len(players)))
     result = np.empty((len(players), n_terms, n_rows))
     for i in range(n_terms):
-        mean = (_absent(outside[half:, i]) * weights) @ _absent(outside[:half, i]).T
-        first, second = _present(inside[:half, i]), _present(inside[half:, i])
-        for row, coefficient in enumerate(coefficients):
-            result[row, i] = (((coefficient * mean).T @ second) * first).sum(axis=0)
+        result[:, i] = combine(*_halves(inside[:, i], outside[:, i], weights))[chosen]
     return result
 
 
-def _coefficients(d: int, players: Sequence[int], semivalue: Semivalue) -> np.ndarray:
+def split_values(
+    inside: np.ndarray,
+    outside: np.ndarray,
+    weights: np.ndarray,
+    coefficients: np.ndarray,
+    semivalue: str | Semivalue = "shapley",
+) -> np.ndarray:
+    r"""Return the values (n_rows, n_players, n_outputs) of a product game with a joint background, by splitting.
+
+    .. math:: \phi_j(x_q)_o = \sum_i c_{oi}\, \Gamma_j[i, q]
+
+    without holding Gamma. The twin of the quadrature for few players and many rows times background rows.
+
+    Parameters
+    ----------
+    inside, outside, weights
+        As in :func:`player_functionals`.
+    coefficients : array of shape (n_outputs, n_terms)
+    """
+    d, n_terms, n_rows = inside.shape
+    combine = _for_all(d, find(semivalue))
+    total = np.zeros((n_rows, d, len(coefficients)))
+    for i in range(n_terms):
+        total += combine(*_halves(inside[:, i], outside[:, i], weights)).T[:, :, None] * coefficients[:, i]
+    return total
+
+
+Combine = Callable[[np.ndarray, np.ndarray, np.ndarray], np.ndarray]
+
+
+def _halves(inside: np.ndarray, outside: np.ndarray, weights: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Return M (second half, first half) and the tables of both halves, (2^half, n_rows), of one term."""
+    half = len(inside) // 2
+    mean = (_absent(outside[half:]) * weights) @ _absent(outside[:half]).T
+    return mean, _present(inside[:half]), _present(inside[half:])
+
+
+def _for_some(d: int, players: Sequence[int], semivalue: Semivalue) -> Combine:
+    """Return the function that takes one term's halves to its values (n_chosen, n_rows): one product for each player."""
+    coefficients = coalition_weights(d, players, semivalue).reshape(len(players), 2 ** (d - d // 2), 2 ** (d // 2))
+
+    def combine(mean: np.ndarray, first: np.ndarray, second: np.ndarray) -> np.ndarray:
+        return np.stack([(((weight * mean).T @ second) * first).sum(axis=0) for weight in coefficients])
+
+    return combine
+
+
+def _for_all(d: int, semivalue: Semivalue) -> Combine:
+    """Return the function that takes one term's halves to its values (n_players, n_rows): three products for all players."""
+    half = d // 2
+    sizes = _sizes(d - half)[:, None] + _sizes(half)
+    p = np.concatenate([semivalue.weights(d), [0.0]])
+    joining = p[sizes] + np.where(sizes > 0, p[sizes - 1], 0.0)
+    members = [_members(half), _members(d - half)]
+
+    def combine(mean: np.ndarray, first: np.ndarray, second: np.ndarray) -> np.ndarray:
+        joined = joining * mean
+        base = (((p[sizes] * mean).T @ second) * first).sum(axis=0)
+        low = members[0] @ ((joined.T @ second) * first)
+        high = members[1] @ ((joined @ first) * second)
+        return np.concatenate([low, high]) - base
+
+    return combine
+
+
+def _sizes(n_players: int) -> np.ndarray:
+    """Return the number of members of every coalition, (2^n_players,)."""
+    return _members(n_players).sum(axis=0).astype(int)
+
+
+def _members(n_players: int) -> np.ndarray:
+    """Return who is in every coalition, (n_players, 2^n_players), as numbers."""
+    return (np.arange(2**n_players) >> np.arange(n_players)[:, None] & 1).astype(float)
+
+
+def coalition_weights(d: int, players: Sequence[int], semivalue: Semivalue) -> np.ndarray:
     """Return the weight of v(S) in the value of each player, (n_chosen, 2^d); bit j of the column number is player j."""
-    codes = np.arange(2**d)
-    sizes = np.zeros(2**d, int)
-    for j in range(d):
-        sizes += codes >> j & 1
-    p = semivalue.weights(d)
-    result = np.empty((len(players), 2**d))
-    for row, player in enumerate(players):
-        member = (codes >> player & 1).astype(bool)
-        result[row] = np.where(member, p[np.maximum(sizes - 1, 0)], -p[np.minimum(sizes, d - 1)])
-    return result
+    members, sizes, p = _members(d), _sizes(d), semivalue.weights(d)
+    joining, staying = p[np.maximum(sizes - 1, 0)], -p[np.minimum(sizes, d - 1)]
+    return np.stack([np.where(members[player] > 0, joining, staying) for player in players])
 
 
 def _present(factors: np.ndarray) -> np.ndarray:
