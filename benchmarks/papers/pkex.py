@@ -112,14 +112,18 @@ def paired_regression(value, d, budget, rng):
 
 
 def figure2(instances=10, budgets=(200, 1000, 5000, 20_000, 100_000)):
+    from sklearn.model_selection import GridSearchCV
     from sklearn.svm import SVR
 
+    grid, chosen = {"gamma": [1e-4, 1e-3, 1e-2], "C": [1.0, 100.0, 1000.0]}, []
     rng = np.random.default_rng(0)
     errors = {}
     for d in (10, 20, 30, 50):
         X = rng.normal(size=(1000, d))
         y = X @ rng.normal(size=d) + 0.1 * rng.normal(size=1000)
-        model = SVR().fit(X, y)
+        search = GridSearchCV(SVR(), grid, cv=3, scoring="neg_mean_squared_error").fit(X, y)
+        model = search.best_estimator_
+        chosen.append(f"d = {d}: gamma {model.gamma:g}, C {model.C:g}")
         for x in X[rng.choice(1000, instances, replace=False)]:
             exponent = -model._gamma * (x - model.support_vectors_) ** 2
             exact = solve(ProductGame(model.dual_coef_[0], np.exp(exponent))).values
@@ -140,12 +144,14 @@ def figure2(instances=10, budgets=(200, 1000, 5000, 20_000, 100_000)):
     ax.legend()
     save(ax, "figure2")
     printed = {(10, 200): "0.005", (50, 200): "above 9", (50, 100_000): "near 0.05"}
-    rows = [[d, *(f"{np.mean(errors[d, b]):.3g} ({printed[d, b]})" if (d, b) in printed else f"{np.mean(errors[d, b]):.3g}"
-                  for b in budgets)] for d in (10, 20, 30, 50)]  # fmt: skip
+    cell = {key: f"{np.mean(found):.3g} / {np.median(found):.3g}" for key, found in errors.items()}
+    cell |= {key: f"{cell[key]} ({text})" for key, text in printed.items()}
+    rows = [[d, *(cell[d, budget] for budget in budgets)] for d in (10, 20, 30, 50)]
     return (
-        f"Sum over features of |sampled - exact| / |exact|, mean over {instances} instances (2 for 100,000 coalitions; "
-        "the paper takes 100), printed values in brackets. SVR with scikit-learn's defaults (the paper tunes C and gamma, "
-        "values not given).\n\n" + table(["d", *(f"{b:,}" for b in budgets)], rows)
+        f"Sum over features of |sampled - exact| / |exact|, mean / median over {instances} instances (2 for 100,000 coalitions; "
+        "the paper takes 100), printed values in brackets. Features with exact values near 0 dominate the mean. C and gamma by "
+        f"three folds over a grid of nine ({'; '.join(chosen)}); the paper searches a continuous range and does not give its "
+        "choice.\n\n" + table(["d", *(f"{b:,}" for b in budgets)], rows)
     )
 
 
@@ -178,6 +184,7 @@ def figures5and6(repeats=30):
         for j in range(20):
             ax.plot(grid, gaussian_kde(values[:, j])(grid), color="C0" if j < 10 else "C1", alpha=0.6)
         ax.set(xlabel="share of MMD2", title=name)
+        ax.locator_params(axis="x", nbins=4)
         ax.axvline(0.0, color="black", linewidth=0.5)
         first, rest = values[:, :10], values[:, 10:]
         sections.append([name, f"{first.mean():.2e} ± {first.std():.1e}", f"{rest.mean():.2e} ± {rest.std():.1e}",
@@ -237,18 +244,27 @@ def classification(name):
     return frame.iloc[:, :-1].to_numpy(float), frame.iloc[:, -1].to_numpy()
 
 
-def parkinson(n=1200):
+def parkinson():
     import pandas
 
     frame = pandas.read_parquet(DATA / "parkinsons_telemonitoring.parquet")
-    rows = np.random.default_rng(0).choice(len(frame), n, replace=False)
     y = frame["total_UPDRS"].to_numpy()
     X = frame.drop(columns=["total_UPDRS", "motor_UPDRS"]).to_numpy(float)
-    return X[rows], y[rows]
+    return X, y
+
+
+def regressor(kernel, X, y, n=800):
+    """A Gaussian process whose hyperparameters come from ``n`` random rows: an optimisation on all rows takes hours here."""
+    from sklearn.gaussian_process import GaussianProcessRegressor
+    from sklearn.gaussian_process.kernels import WhiteKernel
+
+    rows = np.random.default_rng(0).choice(len(X), n, replace=False)
+    small = GaussianProcessRegressor(kernel + WhiteKernel(), normalize_y=True).fit(X[rows], y[rows])
+    return GaussianProcessRegressor(small.kernel_, optimizer=None, normalize_y=True)
 
 
 def table1():
-    from sklearn.gaussian_process import GaussianProcessClassifier, GaussianProcessRegressor
+    from sklearn.gaussian_process import GaussianProcessClassifier
     from sklearn.gaussian_process.kernels import RBF, ConstantKernel
     from sklearn.model_selection import KFold, cross_val_score
     from sklearn.preprocessing import StandardScaler
@@ -263,10 +279,10 @@ def table1():
         shares = decompose_hsic(X, y, kernel_y="categorical" if classes else "rbf")
         seconds = time.perf_counter() - started
         kept = np.argsort(-shares.values)[: max(1, round(0.2 * X.shape[1]))]
-        model = GaussianProcessClassifier(kernel) if classes else GaussianProcessRegressor(kernel, normalize_y=True, alpha=1e-2)
         scoring = "accuracy" if classes else "neg_mean_absolute_percentage_error"
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
+            model = GaussianProcessClassifier(kernel) if classes else regressor(kernel, X[:, kept], y)
             scores = cross_val_score(model, X[:, kept], y, cv=KFold(5, shuffle=True, random_state=0), scoring=scoring)
         scores = scores if classes else -scores
         rows.append([name, f"{X.shape[0]} x {X.shape[1]}", len(kept), f"{scores.mean():.3f}±{scores.std():.3f}", PRINTED[name],
@@ -275,8 +291,8 @@ def table1():
     headings = ["data", "size", "kept", "ours", "printed (PKeX)", "best printed", "HSIC seconds"]
     return (
         "Gaussian process on the top 20 % of the features by HSIC shares, five folds: accuracy, and mean absolute "
-        "percentage error for parkinson (lower is better). Columns are standardised, folds shuffled (seed 0), the regressor has "
-        "normalize_y and alpha = 0.01, and parkinson is 1200 random rows of 5875 (exact GP fits of all rows take too long here): "
+        "percentage error for parkinson (lower is better). Columns are standardised and folds shuffled (seed 0); the regressor has "
+        "normalize_y, a noise term, and hyperparameters from 800 random rows, then fits all rows of each fold: "
         f"the paper does not say. As there, features are chosen on all rows.\n\n{table(headings, rows)}"
     )
 

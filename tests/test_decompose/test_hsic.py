@@ -71,6 +71,18 @@ def test_the_joint_game_is_that_of_all_coalitions(index, estimator):
     assert shares.std_error is None
 
 
+@pytest.mark.parametrize("bandwidth", [0.3, 50.0])
+def test_the_joint_game_with_fewer_nodes(bandwidth):
+    """Wide kernels need fewer nodes than an exact rule: the a-priori bound decides, and nothing may be lost."""
+    X = variables(9, 8)[0]
+    Y = variables(9, 5, seed=1)[0]
+    shares = decompose_hsic(X, Y, joint=True, bandwidth_x=bandwidth, bandwidth_y=bandwidth)
+    first, second = matrices(X, ["rbf"] * 8, [bandwidth] * 8), matrices(Y, ["rbf"] * 5, [bandwidth] * 5)
+    expected = joint_values(lambda K, L: hsic(full(K, 9), full(L, 9)), first, second)
+    close(shares.values, expected, 9, 13)
+    assert (shares.details["error_bound"] > 0) == (bandwidth == 50.0)
+
+
 def test_joint_blocks_and_permutations():
     X, y = variables(150, 3)
     shares = decompose_hsic(X, y, joint=True, bandwidth_x=1.0, bandwidth_y=0.7, n_permutations=3, random_state=1)

@@ -171,6 +171,16 @@ def test_mixed_frames_come_straight_in(library):
     assert type(shares.to_frame()).__module__.startswith(library)
 
 
+def test_settings_by_column_name():
+    X, Z = samples()
+    one = decompose_mmd(X, Z, kernel={"x1": "cauchy", 3: "laplacian"}, bandwidth={"x0": 0.5, "x4": 2.0})
+    median = one.details["bandwidth"]["x1"]
+    kernels = ["rbf", "cauchy", "rbf", "laplacian", "rbf"]
+    other = decompose_mmd(X, Z, kernel=kernels, bandwidth=[0.5, median, median, one.details["bandwidth"]["x3"], 2.0])
+    assert np.array_equal(one.values, other.values)
+    assert one.details["kernel"] == dict(zip(one.feature_names, kernels, strict=True))
+
+
 def test_the_median_heuristic_is_the_median_distance():
     X, Z = samples()
     pooled = np.concatenate([X, Z])

@@ -32,7 +32,8 @@ def check_inference(n_permutations: int, correction: str, level: float) -> None:
 def permutations(n_rows: int, count: int, random_state: object) -> np.ndarray:
     """Return ``count`` random permutations of the rows, of shape (count, n_rows)."""
     generator = np.random.default_rng(random_state)  # type: ignore[arg-type]
-    return generator.permuted(np.tile(np.arange(n_rows), (count, 1)), axis=1) if count else np.empty((0, n_rows), np.int64)
+    rows = np.arange(n_rows, dtype=np.int32)
+    return generator.permuted(np.tile(rows, (count, 1)), axis=1) if count else np.empty((0, n_rows), np.int32)
 
 
 def permutation_p_values(observed: np.ndarray, permuted: np.ndarray, tolerance: float) -> np.ndarray:

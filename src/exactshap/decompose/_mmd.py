@@ -14,7 +14,7 @@ from exactshap.decompose._estimate import Estimate, Settings, average, choose_me
 from exactshap.decompose._factors import Factors, read_factors
 from exactshap.decompose._inference import jackknife_error
 from exactshap.decompose._interactions import joint_values
-from exactshap.decompose._pairwise import LANES, Block, Rules, Sweep, map_panels, rule_table
+from exactshap.decompose._pairwise import LANES, Block, Rules, Sweep, map_panels, panels_of, rule_table
 from exactshap.decompose._pairwise_result import PairwiseDecomposition, check_residual, pair_tolerance
 from exactshap.decompose._result import frame_backend
 from exactshap.errors import InputError, message
@@ -176,9 +176,9 @@ def _estimate(factors: Factors, n: int, settings: Settings, generator: np.random
 
 
 def _labels(n_rows: int, n: int, count: int, generator: np.random.Generator) -> np.ndarray:
-    """Return 1.0 where a row belongs to the first sample, of shape (n_rows + LANES, count): one column per permutation."""
-    labels = np.zeros((count, n_rows))
-    labels[:, :n] = 1.0
+    """Return which rows belong to the first sample, of shape (n_rows + LANES, count): one column per permutation."""
+    labels = np.zeros((count, n_rows), bool)
+    labels[:, :n] = True
     permuted = generator.permuted(labels, axis=1)
     return np.ascontiguousarray(np.pad(permuted, ((0, 0), (0, LANES))).T)
 
@@ -202,8 +202,8 @@ def _pair_sums(factors: Factors, rules: Rules, n: int, labels: np.ndarray, n_job
             rows, columns = slice(block.start, block.stop), slice(block.first, block.first + block.padded)
             add_sides(values, np.ones(values.shape[1:]), sums[other][:, rows], sums[own][:, columns])
             if labels.shape[1]:
-                product = (values.reshape(-1, block.padded) @ labels[columns]).reshape(shape[1], block.height, -1)
-                within += 2.0 * np.einsum("jrb,rb->jb", product, labels[rows])
+                product = (values.reshape(-1, block.padded) @ labels[columns].astype(float)).reshape(shape[1], block.height, -1)
+                within += 2.0 * np.einsum("jrb,rb->jb", product, labels[rows].astype(float))
         return sums, within
 
     total, total_within = np.zeros(shape), np.zeros((shape[1], labels.shape[1]))
@@ -225,7 +225,9 @@ def _permuted(sums: np.ndarray, within: np.ndarray, labels: np.ndarray, scale: _
     :math:`p^\top G q = p^\top G 1 - p^\top G p`.
     """
     all_rows = sums.sum(axis=0)
-    one_side = all_rows @ labels[: all_rows.shape[1]]
+    one_side = np.zeros_like(within)
+    for start, stop in panels_of(all_rows.shape[1]):
+        one_side += all_rows[:, start:stop] @ labels[start:stop].astype(float)
     everything = all_rows.sum(axis=1, keepdims=True)
     return scale.statistic(within, everything - 2.0 * one_side + within, one_side - within)
 
