@@ -21,8 +21,18 @@ from collections.abc import Callable, Sequence
 import numpy as np
 
 from exactshap.semivalues import Semivalue, find
+from exactshap.solvers._quadrature import Sums
 
-__all__ = ["by_quadrature", "by_splitting", "coalition_weights", "player_functionals", "split_values", "splitting_is_cheaper"]
+__all__ = [
+    "by_quadrature",
+    "by_splitting",
+    "coalition_weights",
+    "player_functionals",
+    "split_terms",
+    "split_values",
+    "splitting_is_cheaper",
+    "splitting_pays",
+]
 
 MAX_SPLIT_PLAYERS = 24
 BLOCK_VALUES = 2**24  # functionals of all players held at once by the quadrature: 128 MiB
@@ -118,6 +128,26 @@ def split_values(
     for i in range(n_terms):
         total += combine(*_halves(inside[:, i], outside[:, i], weights)).T[:, :, None] * coefficients[:, i]
     return total
+
+
+def split_terms(a: np.ndarray, b: np.ndarray, c: np.ndarray, weights: np.ndarray, semivalue: Semivalue) -> Sums:
+    """Solve a block of terms for single players, as ``_quadrature.solve_terms`` does for order 1, by splitting.
+
+    Arrays are laid out as there; ``nodes`` of the result is 0. ``scale`` bounds the factors of each term over the background.
+    """
+    inside, outside = (np.ascontiguousarray(array.transpose(1, 2, 0)) for array in (a, b))
+    n_rows = len(a)
+    tops = np.maximum(np.abs(a), np.abs(b).max(axis=0)).prod(axis=1)
+    scale = tops @ np.abs(c).max(axis=0)
+    empty = np.broadcast_to(weights @ b.prod(axis=1) @ c.T, (n_rows, len(c)))
+    values = split_values(inside, outside, weights, c, semivalue)
+    return Sums(values, np.array(empty), a.prod(axis=1) @ c.T, scale * weights.sum(), np.zeros(n_rows), 0)
+
+
+def splitting_pays(n_players: int, n_background: int) -> bool:
+    """Say whether splitting beats the sweep for many rows; it depends on the game only, not on how rows are cut."""
+    sweep = 15.0 * n_background * ((n_players + 1) // 2) * n_players
+    return n_players <= MAX_SPLIT_PLAYERS and 3.0 * 2.0**n_players < sweep
 
 
 Combine = Callable[[np.ndarray, np.ndarray, np.ndarray], np.ndarray]
