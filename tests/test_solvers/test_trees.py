@@ -12,7 +12,7 @@ from exactshap.solvers._tree_deep import PathEngine, WalkEngine
 from exactshap.solvers._tree_tables import TableEngine
 from exactshap.solvers._trees import prepare_trees, solve_trees
 from exactshap.trees import RawTree, build, margin
-from test_solvers.trees_by_hand import game_by_hand, random_rows, random_trees
+from test_solvers.trees_by_hand import game_by_hand, random_rows, random_tree, random_trees
 from tolerances import assert_close
 
 SINGLES = ((0,), (1,), (2,), (3,), (4,))
@@ -35,7 +35,7 @@ def prepare(trees, players=SINGLES, background=None, weights=None):
     if prepared.tables is None:
         many = np.repeat(background, 200, axis=0)
         prepared = prepare_trees(trees, players, many, None if weights is None else np.repeat(weights, 200))
-        prepared = dataclasses.replace(prepared, deep=prepare_trees(trees, players, background, weights).deep)
+        prepared = dataclasses.replace(prepared, deep=prepare_trees(trees, players, background, weights).deep)  # a single row
     return prepared
 
 
@@ -208,11 +208,35 @@ def test_single_precision_rounds_rows_before_comparing():
 
 
 def test_engine_depends_on_trees_only():
-    prepared = prepare_trees(many_trees(), [(j,) for j in range(12)])
-    assert isinstance(prepared.engine(1), TableEngine)
-    assert isinstance(prepared.deep, PathEngine)
-    with_background = prepare_trees(many_trees(), [(j,) for j in range(12)], MANY_ROWS[:100], memory_limit=0)
-    assert isinstance(with_background.engine(1), WalkEngine)
+    players = [(j,) for j in range(12)]
+    assert [type(e) for e in prepare_trees(many_trees(), players).engines(1)] == [TableEngine]
+    walked = prepare_trees(many_trees(), players, MANY_ROWS[:100], memory_limit=0)
+    assert [type(e) for e in walked.engines(1)] == [WalkEngine]
+    half = prepare_trees(many_trees(), players, MANY_ROWS[:100], memory_limit=2**16)
+    assert [type(e) for e in half.engines(1)] == [TableEngine, WalkEngine]
+
+
+@pytest.mark.parametrize("order", [1, 2])
+@pytest.mark.parametrize("background", [None, MANY_ROWS[:60]], ids=["covers", "background"])
+def test_shallow_and_deep_trees_in_one_ensemble(background, order):
+    """Shallow trees go by tables, a chain of 40 columns does not, and the sums are those of one engine for all."""
+    shallow = [random_tree(np.random.default_rng(seed), 12, 4, 1, False) for seed in range(5)]
+    n, depth = 81, 40
+    feature, left, right = np.full(n, -1), np.full(n, -1), np.full(n, -1)
+    feature[0 : n - 1 : 2], left[0 : n - 1 : 2], right[0 : n - 1 : 2] = np.arange(depth), np.arange(1, n, 2), np.arange(2, n, 2)
+    chain = RawTree(feature=feature, threshold=np.full(n, -1.0), left=left, right=right,
+                    value=np.random.default_rng(9).normal(size=n), cover=np.ones(n))  # fmt: skip
+    trees = build([shallow[0], chain, *shallow[1:]], n_features=40, constant=[1.0], less_equal=True, single_precision=False)
+    wide = None if background is None else np.hstack([background, random_rows(8, 60, 28)])
+    prepared = prepare_trees(trees, [(j,) for j in range(40)], wide)
+    assert isinstance(prepared.engines(order)[1], PathEngine if background is None else WalkEngine)
+    rows = random_rows(9, 20, 40)
+    mixed = solve_trees(prepared, rows, find("k-sii"), order)
+    alone = solve_trees(dataclasses.replace(prepared, tables=None), rows, find("k-sii"), order)
+    scale = mixed.scale + alone.scale
+    assert_close(mixed.values, alone.values, scale, n_terms=200, n_players=40)
+    assert_close(mixed.full, margin(trees, rows).ravel(), scale, n_terms=200)
+    assert_close(mixed.residual, np.zeros(20), scale, n_terms=200, n_players=40)
 
 
 @pytest.mark.parametrize(
@@ -247,7 +271,6 @@ def test_players_on_a_path_share_a_bit():
     raw = RawTree(feature=feature, threshold=threshold, left=left, right=right, value=values, cover=np.ones(n))
     trees = build([raw], n_features=1, constant=[0.0], less_equal=True, single_precision=False)
     prepared = prepare_trees(trees, ((0,),))
-    assert prepared.tables.layout.groups.n_bits.max() <= 12
     assert prepared.fixed_bytes(1) < 2**16
     rows = np.linspace(-1.5, 1.5, 50)[:, None]
     for engine in engines(prepared).values():

@@ -10,7 +10,7 @@ from exactshap.semivalues import find
 from exactshap.solvers._tree_deep import PathEngine, WalkEngine
 from exactshap.solvers._trees import prepare_trees, solve_trees
 from exactshap.trees import RawTree, build, flatten, margin
-from test_solvers.trees_by_hand import random_rows, random_trees
+from test_solvers.trees_by_hand import random_rows
 from tolerances import CHAIN, FLOAT32_PEER, assert_close
 
 SHAPLEY = find("shapley")
@@ -56,7 +56,7 @@ def test_chains_with_cover_ratios(depth, rising):
     prepared = dataclasses.replace(prepare_trees(chain(depth, values), [(j,) for j in range(depth)]), tables=None)
     solution = solve_trees(prepared, np.ones((1, depth)), SHAPLEY, 1)
     expected = chain_values(depth, values)
-    assert isinstance(prepared.engine(1), PathEngine)
+    assert isinstance(prepared.engines(1)[0], PathEngine)
     assert np.max(np.abs(solution.values[0] - expected)) <= CHAIN * np.abs(values).max()
     assert abs(solution.residual[0]) <= CHAIN * np.abs(values).max()
     assert solution.full[0] == values[-1] + 0.25
@@ -81,7 +81,7 @@ def test_chains_with_a_background_row(depth):
     k = np.arange(depth)
     earlier = np.append(np.cumsum((values[1:depth] / (k[1:] * (k[1:] + 1.0)))[::-1])[::-1], 0.0)
     expected = earlier - values[:depth] / (k + 1) + values[depth] / depth
-    assert isinstance(prepared.engine(1), WalkEngine)
+    assert isinstance(prepared.engines(1)[0], WalkEngine)
     assert np.max(np.abs(solution.values[0] - expected)) <= CHAIN * np.abs(values).max()
     assert abs(solution.residual[0]) <= CHAIN * np.abs(values).max()
 
@@ -120,14 +120,15 @@ def test_fewer_nodes_than_exact_stay_within_the_reported_bound():
     assert "(4" in solution.method  # about 45 nodes, not 100
 
 
-def test_paths_of_thirteen_players_leave_the_tables():
-    trees = random_trees(5, n_features=20, n_trees=2, depth=14)
-    X = random_rows(5, 6, 20)
-    for background in (None, random_rows(6, 3, 20)):
-        prepared = prepare_trees(trees, [(j,) for j in range(20)], background)
-        assert prepared.tables is None
-        solution = solve_trees(prepared, X, SHAPLEY, 1)
-        assert_close(solution.residual, np.zeros(6), solution.scale, n_terms=trees.n_nodes, n_players=20)
+def test_paths_of_sixteen_players_leave_the_tables():
+    X = random_rows(5, 6, 40)
+    for depth, is_tables in ((15, True), (16, False)):
+        trees = chain(depth, np.ones(depth + 1))
+        background = random_rows(6, 3, depth)
+        prepared = prepare_trees(trees, [(j,) for j in range(depth)], np.repeat(background, 1000, axis=0))
+        assert (prepared.tables is not None) == is_tables
+        solution = solve_trees(prepared, X[:, :depth], SHAPLEY, 1)
+        assert_close(solution.residual, np.zeros(6), solution.scale, n_terms=3000, n_players=depth)
 
 
 def boosted(depth, **settings):

@@ -21,9 +21,12 @@ __all__ = [
     "offsets_of",
     "sorted_leaves",
     "structure",
+    "sum_by_tree",
+    "survival_cells",
+    "table_costs",
 ]
 
-MAX_BITS = 12  # a table of more than 4096 codes is not filled often enough to pay
+MAX_BITS = 15  # codes are uint16, and a table of more than 32768 codes is not filled often enough to pay
 NOMINAL_ROWS = 2000.0  # how many rows a table is expected to serve; only the cut into groups depends on it
 
 
@@ -47,11 +50,10 @@ class Structure:
 
 @dataclass(frozen=True, eq=False)
 class Layout:
-    """Leaves and groups of an ensemble, and the forecast of a row's look-ups in all tables for order 1."""
+    """Leaves and groups of an ensemble."""
 
     leaves: Leaves
     groups: Groups
-    look_ups: float
 
     @property
     def n_groups(self) -> int:
@@ -94,19 +96,39 @@ def sorted_leaves(where: Paths) -> Leaves:
                   where.edge_start, where.edge_node, where.edge_left, slot)  # fmt: skip
 
 
-def lay_out(trees: FlatTrees, player_of_column: np.ndarray, shape: Structure) -> Layout | None:
-    """Cut the trees into groups of leaves that share a table; None where a path has too many players for any table."""
-    if trees.n_nodes == 0 or shape.n_path_players > MAX_BITS:
-        return None
+def table_costs(trees: FlatTrees, shape: Structure) -> tuple[np.ndarray, np.ndarray]:
+    """Return what a row costs by tables in each tree, in look-ups, and which nodes are the roots of groups.
+
+    Filling is shared by ``NOMINAL_ROWS``. The cost is infinite where some path has more than ``MAX_BITS`` players.
+    """
     cost, is_root = np.empty(trees.n_nodes), np.empty(trees.n_nodes, bool)
-    mark_groups(shape.parent, shape.player, trees.left, trees.right, shape.distinct, shape.internal, shape.leaves,
-                MAX_BITS, NOMINAL_ROWS, cost, is_root)  # fmt: skip
-    leaves = sorted_leaves(paths(trees, player_of_column))
+    if trees.n_nodes:
+        mark_groups(shape.parent, shape.player, trees.left, trees.right, shape.distinct, shape.internal, shape.leaves,
+                    MAX_BITS, NOMINAL_ROWS, cost, is_root)  # fmt: skip
+    return cost[trees.tree_start[:-1]] / NOMINAL_ROWS, is_root
+
+
+def survival_cells(trees: FlatTrees, shape: Structure) -> np.ndarray:
+    """Return how many sets of players the leaves of each tree have: 2^m summed over its leaves."""
+    cells = np.where(trees.feature < 0, np.ldexp(1.0, shape.distinct), 0.0)
+    return sum_by_tree(trees, cells)
+
+
+def sum_by_tree(trees: FlatTrees, of_nodes: np.ndarray) -> np.ndarray:
+    """Return the sums of a quantity over the nodes of each tree."""
+    before = np.concatenate([[0.0], np.cumsum(of_nodes)])
+    return np.diff(before[trees.tree_start])
+
+
+def lay_out(trees: FlatTrees, shape: Structure) -> Layout:
+    """Cut the trees, all of finite cost, into groups of leaves that share a table."""
+    _, is_root = table_costs(trees, shape)
+    leaves = sorted_leaves(paths(trees, shape.player_of_column))
     groups = _empty_groups(trees, shape, np.flatnonzero(is_root))
     leaf_of_node = np.full(trees.n_nodes, -1, np.int64)
     leaf_of_node[leaves.node] = np.arange(len(leaves.node))
     fill_groups(groups, shape.parent, shape.player, trees.left, trees.right, leaf_of_node, trees.value)
-    return Layout(leaves, groups, float(cost[trees.tree_start[:-1]].sum()) / NOMINAL_ROWS)
+    return Layout(leaves, groups)
 
 
 def _empty_groups(trees: FlatTrees, shape: Structure, root: np.ndarray) -> Groups:

@@ -17,7 +17,7 @@ __all__ = ["Part", "Shelf", "decisions_of"]
 
 @dataclass(frozen=True, eq=False)
 class Part:
-    """What an engine answers for some rows.
+    """What an engine answers for some rows and its trees, without the ensemble's constant.
 
     ``values`` (n_rows, n_sets, n_outputs), ``full`` (n_rows, n_outputs), ``scale`` (n_rows,), ``relative_bound`` on the
     quadrature error, and the method by name.

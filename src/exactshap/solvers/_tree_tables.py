@@ -33,11 +33,6 @@ class Survival:
     table: np.ndarray
 
 
-def survival_bytes(layout: Layout) -> float:
-    """Return the memory of the background's tables."""
-    return 8.0 * float(np.ldexp(1.0, np.diff(layout.leaves.start)).sum())
-
-
 def survive(trees: FlatTrees, layout: Layout, background: np.ndarray | None, weights: np.ndarray | None) -> Survival:
     """Count the background once per leaf: from then on its size does not matter."""
     if background is None or weights is None:
@@ -99,7 +94,7 @@ class TableEngine:
         sums = total[:, :-1].reshape(len(total), n_sets + 1, n_outputs)
         kept = "kept" if is_kept else f"in runs of {CHUNK / 2**20:.0f} MiB"
         method = f"tables ({rows.n_bytes / 2**20:.1f} MiB in {self.layout.n_groups} groups, {kept})"
-        return Part(sums[:, :-1], sums[:, -1] + self.trees.constant, total[:, -1], 0.0, method)
+        return Part(sums[:, :-1], sums[:, -1], total[:, -1], 0.0, method)
 
     def fixed_bytes(self, order: int) -> float:
         """Return the memory besides the rows: the background's tables and those of one semivalue."""

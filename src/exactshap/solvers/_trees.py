@@ -11,16 +11,17 @@ from exactshap.errors import InputError, message
 from exactshap.games._product import normalised_weights
 from exactshap.semivalues import Semivalue
 from exactshap.solvers._solution import Solution, player_sets
-from exactshap.solvers._tree_deep import PathEngine, WalkEngine, visits
-from exactshap.solvers._tree_layout import Layout, Structure, lay_out, structure
-from exactshap.solvers._tree_tables import TableEngine, survival_bytes, survive
-from exactshap.trees import FlatTrees, cover_shares, margin
+from exactshap.solvers._tree_deep import PathEngine, WalkEngine, path_costs, walk_costs
+from exactshap.solvers._tree_layout import Structure, lay_out, structure, survival_cells, table_costs
+from exactshap.solvers._tree_tables import TableEngine, survive
+from exactshap.trees import FlatTrees, cover_shares, margin, take_trees
 from exactshap.trees import prepared as rounded
 
 __all__ = ["PreparedTrees", "prepare_trees", "solve_trees"]
 
 COVER_TABLES = 2.0**28  # bytes of tables beyond which quadrature along the paths is preferred for cover ratios
-VISIT = 8.0  # what a visit of a node in a walk costs, in table look-ups (measured: 4 ns and 0.5 ns)
+
+Engine = TableEngine | PathEngine | WalkEngine
 
 
 @dataclass(frozen=True, eq=False)
@@ -35,9 +36,11 @@ class PreparedTrees:
     empty : array of shape (n_outputs,)
         v(empty): the mean prediction over the background or the training rows, in the unit of the margin.
     tables : TableEngine or None
-        None where some path has too many players.
+        The trees for which look-ups are the fastest; None if there are none.
+    rest : PathEngine, WalkEngine or None
+        The other trees; None if there are none.
     deep : PathEngine or WalkEngine
-        What answers without tables.
+        All trees, without tables.
     """
 
     trees: FlatTrees
@@ -45,23 +48,24 @@ class PreparedTrees:
     value_function: str
     empty: np.ndarray
     tables: TableEngine | None
+    rest: PathEngine | WalkEngine | None
     deep: PathEngine | WalkEngine
 
-    def engine(self, order: int) -> TableEngine | PathEngine | WalkEngine:
+    def engines(self, order: int) -> tuple[Engine, ...]:
         """Return what will answer a request; it does not depend on the rows, so that their blocking changes no bit."""
         if self.tables is None:
-            return self.deep
-        if self.value_function == "interventional" or self.tables.rows(order).n_bytes <= self.tables.limit:
-            return self.tables
-        return self.deep
+            return (self.deep,)
+        if self.value_function == "path_dependent" and self.tables.rows(order).n_bytes > self.tables.limit:
+            return (self.deep,)
+        return (self.tables,) if self.rest is None else (self.tables, self.rest)
 
     def fixed_bytes(self, order: int) -> float:
         """Return the memory besides the rows: the background's tables, and those of a semivalue while they are in use."""
-        return self.engine(order).fixed_bytes(order)
+        return sum(engine.fixed_bytes(order) for engine in self.engines(order))
 
     def row_operations(self, order: int) -> float:
-        """Return about how many look-ups or multiplications one row costs."""
-        return self.engine(order).row_operations(order)
+        """Return about what one row costs, in table look-ups (half a nanosecond)."""
+        return sum(engine.row_operations(order) for engine in self.engines(order))
 
 
 def prepare_trees(
@@ -107,27 +111,36 @@ def prepare_trees(
     Notes
     -----
     The background costs O(n_background n_leaves depth) once. Then a row costs one table look-up for each player of each group
-    of leaves, whatever the size of the background, where no path has more than 12 players; else see ``_tree_deep``.
+    of leaves, whatever the size of the background. Trees with paths of more than 15 players, and those for which it is forecast
+    to be faster, are answered without tables (see ``_tree_deep``): memory is then linear in the trees at any depth.
     """
     player_of_column = _check_players(trees, players)
     shape = structure(trees, player_of_column)
-    layout = lay_out(trees, player_of_column, shape)
     if background is None:
-        tables = (
-            None
-            if layout is None
-            else TableEngine(trees, layout, survive(trees, layout, None, None), len(players), COVER_TABLES)
-        )
-        deep = PathEngine(trees, shape, len(players))
-        return PreparedTrees(trees, len(players), "path_dependent", _reach(trees, shape), tables, deep)
-    background = _check_background(trees, background)
-    weights = normalised_weights(weights, len(background))
+        by_tables = table_costs(trees, shape)[0] < path_costs(trees, shape)
+        empty = _reach(trees, shape)
+    else:
+        background = _check_background(trees, background)
+        weights = normalised_weights(weights, len(background))
+        empty = weights @ margin(trees, background)
+        by_tables = table_costs(trees, shape)[0] < walk_costs(trees, shape, len(background))
+        by_tables &= _fits(8.0 * survival_cells(trees, shape), by_tables, memory_limit)
+
+    def make_deep(some: FlatTrees) -> PathEngine | WalkEngine:
+        of_some = structure(some, player_of_column)
+        if background is None or weights is None:
+            return PathEngine(some, of_some, len(players))
+        return WalkEngine(some, of_some, len(players), np.ascontiguousarray(rounded(trees, background).T), weights)
+
     tables = None
-    if layout is not None and _tables_pay(trees, shape, layout, len(background), memory_limit):
-        tables = TableEngine(trees, layout, survive(trees, layout, background, weights), len(players), memory_limit)
-    columns = np.ascontiguousarray(rounded(trees, background).T)
-    walk = WalkEngine(trees, shape, len(players), columns, weights)
-    return PreparedTrees(trees, len(players), "interventional", weights @ margin(trees, background), tables, walk)
+    if by_tables.any():
+        some = take_trees(trees, np.flatnonzero(by_tables))
+        layout = lay_out(some, structure(some, player_of_column))
+        limit = COVER_TABLES if background is None else memory_limit
+        tables = TableEngine(some, layout, survive(some, layout, background, weights), len(players), limit)
+    rest = make_deep(take_trees(trees, np.flatnonzero(~by_tables))) if not by_tables.all() else None
+    value_function = "path_dependent" if background is None else "interventional"
+    return PreparedTrees(trees, len(players), value_function, empty, tables, rest, make_deep(trees))
 
 
 def solve_trees(prepared: PreparedTrees, X: np.ndarray, semivalue: Semivalue, order: int) -> Solution:
@@ -165,19 +178,20 @@ def solve_trees(prepared: PreparedTrees, X: np.ndarray, semivalue: Semivalue, or
     trees = prepared.trees
     sets = player_sets(prepared.n_players, order)
     columns = np.ascontiguousarray(rounded(trees, _check_rows(trees, X, "X")).T)
-    part = prepared.engine(order).solve(columns, semivalue, order)
-    empty = np.tile(prepared.empty, (columns.shape[1], 1))
-    residual = part.full - empty - part.values.sum(axis=1) if semivalue.is_efficient(order) else None
+    parts = [engine.solve(columns, semivalue, order) for engine in prepared.engines(order)]
+    values, full, scale = (sum(getattr(part, name) for part in parts) for name in ("values", "full", "scale"))
+    full, empty = trees.constant + full, np.tile(prepared.empty, (columns.shape[1], 1))
+    residual = full - empty - values.sum(axis=1) if semivalue.is_efficient(order) else None
     single = trees.n_outputs == 1
     return Solution(
-        values=part.values[..., 0] if single else part.values,
+        values=values[..., 0] if single else values,
         sets=sets,
         empty=empty[:, 0] if single else empty,
-        full=part.full[:, 0] if single else part.full,
+        full=full[:, 0] if single else full,
         residual=residual[:, 0] if single and residual is not None else residual,
-        method=part.method,
-        error_bound=2.0 * part.relative_bound * part.scale,
-        scale=part.scale,
+        method="; ".join(part.method for part in parts),
+        error_bound=2.0 * sum(part.relative_bound * part.scale for part in parts),
+        scale=scale,
     )
 
 
@@ -221,8 +235,9 @@ def _reach(trees: FlatTrees, shape: Structure) -> np.ndarray:
     return trees.constant + reach @ trees.value
 
 
-def _tables_pay(trees: FlatTrees, shape: Structure, layout: Layout, n_background: int, memory_limit: float) -> bool:
-    """Say whether look-ups are forecast to be faster than walks, and fit."""
-    if survival_bytes(layout) > memory_limit:
-        return False
-    return layout.look_ups < VISIT * n_background * visits(trees, shape) * trees.n_outputs
+def _fits(needed: np.ndarray, wanted: np.ndarray, limit: float) -> np.ndarray:
+    """Return which trees fit into ``limit`` bytes together, the smallest first."""
+    order = np.argsort(np.where(wanted, needed, np.inf), kind="stable")
+    fits = np.zeros(len(needed), bool)
+    fits[order] = np.cumsum(np.where(wanted, needed, 0.0)[order]) <= limit
+    return fits
