@@ -21,7 +21,7 @@ from exactshap.semivalues import Semivalue
 from exactshap.solvers import Solution, player_sets
 from exactshap.solvers._additive import Stack, solve_stacks
 
-__all__ = ["AdditiveForm", "AdditiveReader", "finite_numbers"]
+__all__ = ["AdditiveForm", "AdditiveReader"]
 
 VALUE_FUNCTIONS = ("interventional", "baseline")
 CHECKED_ROWS = 8  # background rows on which the terms are compared with the model's own prediction when it is read
@@ -219,20 +219,3 @@ class AdditiveReader(Reader):
         work = sum(max(width, 1) ** order * 2.0**width for width in self._widths)
         hybrids = sum(getattr(bound, "row_calls", 0.0) for bound in self._bound)
         return self.n_outputs * (work + 10.0 * hybrids)
-
-
-def finite_numbers(X: Table, what: str, owner: str, *, allow_nan: bool = False) -> np.ndarray:
-    """Return the rows as float64; refuse NaN and infinity by row and column in scikit-learn's words."""
-    values = X.numeric(what=what)
-    bad = np.isinf(values) if allow_nan else ~np.isfinite(values)
-    if bad.any():
-        i, j = (int(position) for position in np.argwhere(bad)[0])
-        kind = "NaN" if np.isnan(values[i, j]) else "infinity or a value too large for dtype('float64')"
-        raise InputError(
-            message(
-                f"Input {what} contains {kind} (first at row {i}, {X.label(j)})",
-                f"{owner} does not accept missing or infinite values",
-                "Impute them, or explain the Pipeline that does",
-            )
-        )
-    return values

@@ -15,7 +15,7 @@ from exactshap.games import Game
 from exactshap.semivalues import Semivalue
 from exactshap.solvers import Solution, solve
 
-__all__ = ["Reader", "Request", "choose_value_function", "names_of", "players_of", "select_outputs"]
+__all__ = ["Reader", "Request", "choose_value_function", "finite_numbers", "names_of", "players_of", "select_outputs"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -267,3 +267,20 @@ def select_outputs(names: tuple[str, ...], output: Any, *, owner: str) -> tuple[
     if str(output) in names:
         return [names.index(str(output))], True
     raise UnknownNameError(message(f"{owner} has no output {output!r}", do=did_you_mean(str(output), names)))
+
+
+def finite_numbers(X: Table, what: str, owner: str, *, allow_nan: bool = False) -> np.ndarray:
+    """Return the rows as float64; refuse NaN and infinity by row and column in scikit-learn's words."""
+    values = X.numeric(what=what)
+    bad = np.isinf(values) if allow_nan else ~np.isfinite(values)
+    if bad.any():
+        i, j = (int(position) for position in np.argwhere(bad)[0])
+        kind = "NaN" if np.isnan(values[i, j]) else "infinity or a value too large for dtype('float64')"
+        raise InputError(
+            message(
+                f"Input {what} contains {kind} (first at row {i}, {X.label(j)})",
+                f"{owner} does not accept missing or infinite values",
+                "Impute them, or explain the Pipeline that does",
+            )
+        )
+    return values

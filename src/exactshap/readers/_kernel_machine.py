@@ -7,11 +7,11 @@ from typing import Any
 
 import numpy as np
 
-from exactshap.errors import InputError, UnsupportedStructureError, message
+from exactshap.errors import UnsupportedStructureError, message
 from exactshap.frames import Table, check_columns
 from exactshap.games import ProductGame
 from exactshap.games._product import normalised_weights
-from exactshap.readers._base import Reader, Request, choose_value_function, names_of, players_of
+from exactshap.readers._base import Reader, Request, choose_value_function, finite_numbers, names_of, players_of
 from exactshap.readers._expansion import Expansion, Monomials, Part, cut_terms
 from exactshap.semivalues import Semivalue
 from exactshap.solvers import Solution, player_sets
@@ -102,19 +102,7 @@ class KernelReader(Reader):
 
     def columns(self, X: Table, what: str = "X") -> np.ndarray:
         """Return the rows as float64 (n_rows, n_columns); NaN and infinity are refused by row and column."""
-        values = X.numeric(what=what)
-        bad = ~np.isfinite(values)
-        if bad.any():
-            i, j = (int(position) for position in np.argwhere(bad)[0])
-            kind = "NaN" if np.isnan(values[i, j]) else "infinity or a value too large for dtype('float64')"
-            raise InputError(
-                message(
-                    f"Input {what} contains {kind} (first at row {i}, {X.label(j)})",
-                    f"{self.model_name} does not accept missing or infinite values",
-                    "Impute them, or explain the Pipeline that does",
-                )
-            )
-        return values
+        return finite_numbers(X, what, self.model_name)
 
     def predict(self, X: Table) -> np.ndarray:
         return self._predict(X)

@@ -10,8 +10,8 @@ from typing import Any
 import numpy as np
 
 from exactshap.frames import Table
-from exactshap.readers._additive import AdditiveForm, AdditiveReader, finite_numbers
-from exactshap.readers._base import Reader, Request
+from exactshap.readers._additive import AdditiveForm, AdditiveReader
+from exactshap.readers._base import Reader, Request, finite_numbers
 from exactshap.readers._function_terms import FunctionTerm, FunctionTerms
 from exactshap.readers._homogeneous import Interpolant, interpolate
 from exactshap.readers._sklearn import fitted_names, require_fitted

@@ -11,8 +11,8 @@ import numpy as np
 
 from exactshap.errors import UnsupportedStructureError, message
 from exactshap.frames import Table
-from exactshap.readers._additive import AdditiveForm, AdditiveReader, finite_numbers
-from exactshap.readers._base import Request, select_outputs
+from exactshap.readers._additive import AdditiveForm, AdditiveReader
+from exactshap.readers._base import Request, finite_numbers, select_outputs
 from exactshap.readers._sklearn import fitted_names, require_fitted
 from exactshap.readers._terms import ColumnTerms
 
