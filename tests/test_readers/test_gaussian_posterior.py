@@ -1,9 +1,15 @@
 """Credible intervals through the front door: against each library's own predictive covariance."""
 
+import pickle
+
 import numpy as np
 import pytest
+from sklearn.base import clone
+from sklearn.compose import TransformedTargetRegressor
 from sklearn.gaussian_process import GaussianProcessClassifier, GaussianProcessRegressor
 from sklearn.gaussian_process import kernels as k
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
 
 from exactshap import Explainer, explain
 from exactshap.errors import ExactnessError, InputError, UnknownNameError
@@ -109,6 +115,25 @@ def test_blocks_and_threads_do_not_matter():
     whole = explain(model, X, BACKGROUND)
     for i in (0, 17, 39):
         np.testing.assert_allclose(explain(model, X[i : i + 1], BACKGROUND).covariances[0], whole.covariances[i], atol=1e-13)
+
+
+def test_threads_and_pickles_give_the_same_bits():
+    many = RNG.normal(size=(300, 3))  # more than one block of rows
+    explainer = Explainer(regressor(KERNELS["ard"]), BACKGROUND)
+    again = pickle.loads(pickle.dumps(explainer))
+    explainer.n_jobs = 2
+    np.testing.assert_array_equal(explainer(many).covariances, again(many).covariances)
+
+
+def test_through_a_pipeline_and_a_scaled_target():
+    scaler = StandardScaler().fit(X)
+    inner = GaussianProcessRegressor(KERNELS["ard"], alpha=0.05, optimizer=None)
+    direct = explain(clone(inner).fit(scaler.transform(X), Y), scaler.transform(ROWS), scaler.transform(BACKGROUND))
+    pipeline = make_pipeline(StandardScaler(), inner).fit(X, Y)
+    np.testing.assert_allclose(explain(pipeline, ROWS, BACKGROUND).covariances, direct.covariances, rtol=1e-9, atol=1e-14)
+    scaled = TransformedTargetRegressor(pipeline, transformer=StandardScaler()).fit(X, 10.0 * Y)
+    expected = direct.covariances * (10.0 * Y).std() ** 2
+    np.testing.assert_allclose(explain(scaled, ROWS, BACKGROUND).covariances, expected, rtol=1e-9, atol=1e-12)
 
 
 def test_offered_only_where_it_exists():

@@ -1,6 +1,8 @@
 """Observational games against the direct formulas, a finite grid with known conditional expectations, and their limits."""
 
 import itertools
+import pickle
+import warnings
 
 import numpy as np
 import pytest
@@ -294,6 +296,25 @@ def test_many_players_are_sampled_with_standard_errors():
     z = (sampled.values - exact.values) / sampled.std_error
     assert np.abs(z).max() < 6, np.abs(z).max()
     assert np.abs(z).mean() < 2
+
+
+@pytest.mark.parametrize("n_landmarks", [None, 12])
+def test_threads_and_pickles_give_the_same_bits(n_landmarks):
+    many = RNG.normal(size=(300, 3))  # more than one block of rows
+    explainer = Explainer(machine(), value_function="observational", n_landmarks=n_landmarks)
+    again = pickle.loads(pickle.dumps(explainer))
+    explainer.n_jobs = 2
+    np.testing.assert_array_equal(explainer(many).values, again(many).values)
+
+
+def test_frames_without_warnings():
+    pandas = pytest.importorskip("pandas")
+    frame = pandas.DataFrame(X, columns=["a", "b", "c"])
+    model = KernelRidge(kernel="rbf", gamma=0.3).fit(frame, ALPHA)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        explanation = explain(model, frame[:3], value_function="observational", index="k-sii", order=2)
+    assert explanation.certificate().passed
 
 
 def test_block_size_does_not_matter():
