@@ -214,3 +214,36 @@ def test_the_public_door_is_small_and_complete():
     assert len([name for name in exactshap.__all__ if not name.startswith("_")]) <= 12
     with pytest.raises(AttributeError, match="has no attribute 'nope'"):
         exactshap.nope
+
+
+@pytest.mark.parametrize("value_function", ["interventional", "baseline"])
+def test_the_stability_bound_holds_and_needs_its_game(value_function):
+    background = X[200:230] if value_function == "interventional" else X[200:201]
+    explainer = Explainer(MODEL, background, value_function=value_function)
+    explanation = explainer(X[:20])
+    for delta in (0.0, 0.01, 0.3):
+        found = explanation.stability(delta)
+        for sign in (1.0, -1.0):
+            moved = np.abs(explainer(X[:20] + sign * delta).values - explanation.values).max()
+            assert moved <= found.bound[0] + 1e-12
+    assert explanation.stability(0.0).bound[0] == pytest.approx(0.0, abs=1e-6 * explanation.stability(1.0).bound[0])
+    norm = np.sqrt(
+        MODEL.dual_coef_
+        @ np.exp(-MODEL._gamma * ((MODEL.support_vectors_[:, None] - MODEL.support_vectors_) ** 2).sum(2))
+        @ MODEL.dual_coef_.T
+    )
+    assert explanation.stability(0.1).rkhs_norm[0] == pytest.approx(norm.item(), rel=1e-10)
+    with pytest.raises(InputError, match="has no stability bound"):
+        explain(MODEL, X[:2]).stability(0.1)
+    with pytest.raises(InputError, match="finite float >= 0"):
+        explanation.stability(-1.0)
+
+
+def test_a_real_explanation_survives_its_file(tmp_path):
+    explanation = explain(MODEL, X[:9], X[200:230], index="k-sii", order=2, groups={"ab": ["a", "b"]})
+    explanation.save(tmp_path / "values.npz")
+    loaded = exactshap.Explanation.load(tmp_path / "values.npz")
+    np.testing.assert_array_equal(loaded.values, explanation.values)
+    np.testing.assert_array_equal(loaded.interactions, explanation.interactions)
+    assert loaded.certificate() == explanation.certificate()
+    assert loaded.feature_names == ("ab", "c", "d", "e", "f")

@@ -284,6 +284,7 @@ class Explainer:
             background_hash=self._background_hash,
             groups=_groups(reader),
             covariances=np.concatenate(covariances) if covariances else None,
+            stability_bound=reader.stability() if semivalue.name == "shapley" else None,
         )
 
     def _certify(self, explanation: Explanation) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from typing import TYPE_CHECKING, Any
 
@@ -88,6 +88,8 @@ class Explanation:
         The columns of each player that is a group.
     covariances : array of shape (n_rows, n_players, n_players), or None
         Covariance of the values under a probabilistic model (a Gaussian process).
+    stability_bound : callable, or None
+        What :meth:`stability` calls; it is not saved.
 
     Raises
     ------
@@ -132,6 +134,7 @@ class Explanation:
     background_hash: str | None = None
     groups: Mapping[str, Sequence[int | str]] | None = None
     covariances: np.ndarray | None = None
+    stability_bound: Callable[[Any], Any] | None = None
 
     def __post_init__(self) -> None:
         for name, value in validation.checked(self).items():
@@ -224,6 +227,35 @@ class Explanation:
                 )
             )
         return self.covariances[i]
+
+    def stability(self, delta: Any) -> Any:
+        r"""Return a bound on how far any value can move when no column moves by more than ``delta``.
+
+        .. math:: |\phi_j(x) - \phi_j(x')| \le |f| \sqrt{c\, M_\mu L_\delta}, \qquad |x_k - x'_k| \le \delta_k
+
+        Parameters
+        ----------
+        delta : float or array of shape (n_features,)
+            In the units of the columns.
+
+        Returns
+        -------
+        stability : object with ``bound (n_outputs,)``, ``rkhs_norm (n_outputs,)``, ``functional`` and ``delta``
+
+        Notes
+        -----
+        Theorem 6 of RKHS-SHAP (Chau et al. 2022) for interventional Shapley values of kernel machines, with its constant
+        corrected for signed kernels. It holds for all rows and is loose. Loaded explanations do not carry it.
+        """
+        if self.stability_bound is None:
+            raise InputError(
+                message(
+                    "This explanation has no stability bound",
+                    f"It is of {self.model_name or 'its model'} with value_function={self.value_function!r}, index {self.index!r}",
+                    "It exists for interventional and baseline Shapley values of kernel machines whose factors are 1 at x = x'",
+                )
+            )
+        return self.stability_bound(delta)
 
     @property
     def interactions(self) -> np.ndarray:

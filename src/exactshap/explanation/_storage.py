@@ -44,7 +44,7 @@ def _parts(explanation: Explanation) -> tuple[dict[str, np.ndarray], dict[str, b
 
     arrays: dict[str, np.ndarray] = {}
     metadata: dict[str, Any] = {"format": FORMAT, "version": VERSION, "exactshap": __version__, "data": None}
-    for name in (field.name for field in fields(explanation) if field.name not in ("data", "sets")):
+    for name in (field.name for field in fields(explanation) if field.name not in ("data", "sets", "stability_bound")):
         value = getattr(explanation, name)
         if isinstance(value, np.ndarray):
             arrays[name] = value

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
@@ -137,6 +137,10 @@ class Reader(ABC):
     def epsilon(self) -> float:
         """Return the rounding unit of the model's own predictions: float64 unless it computes in float32."""
         return float(np.finfo(np.float64).eps)
+
+    def stability(self) -> Callable[[Any], Any] | None:
+        """Return a function of delta that bounds how far values move when no column moves by more, where one is known."""
+        return None
 
     def masked_predictions(self, X: Table, masks: np.ndarray) -> np.ndarray | None:
         """Return v(S) (n_rows, n_masks[, n_outputs]) by masking columns by hand and calling the model, or None.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -16,6 +17,7 @@ from exactshap.readers._expansion import Expansion, Monomials, Part, cut_terms
 from exactshap.semivalues import Semivalue
 from exactshap.solvers import Solution, player_sets
 from exactshap.solvers._quadrature import Sums, solve_terms
+from exactshap.solvers._stability import machine_stability
 
 __all__ = ["KernelReader"]
 
@@ -270,6 +272,15 @@ class KernelReader(Reader):
         if self.conditional is not None:
             return float(self.conditional.row_operations(order))
         return 5.0 * 8 * self.n_terms() * max(self.n_players, self.n_players**order / max(1, order))
+
+    def stability(self) -> Callable[[Any], Any] | None:
+        """Return the bound of Theorem 6 of RKHS-SHAP for this machine; it holds for interventional games of any background."""
+        if self.value_function not in ("interventional", "interventional-independent", "baseline") or not self.expansion.parts:
+            return None
+        parts = [(part.component, part.coefficients, part.points) for part in self.expansion.parts]
+        if self.expansion.monomials is not None and np.any(self.expansion.monomials.powers):
+            return None
+        return functools.partial(machine_stability, parts)
 
     # -- the independent twin ----------------------------------------------------------------------------------------
 

@@ -7,6 +7,7 @@ the difference of functionals does not depend on f. :func:`functional_distance` 
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -16,7 +17,7 @@ from exactshap.errors import InputError, UnsupportedStructureError, message
 from exactshap.kernels import Component, Kernel
 from exactshap.semivalues import find
 
-__all__ = ["Stability", "functional_bound", "functional_distance", "stability"]
+__all__ = ["Stability", "functional_bound", "functional_distance", "machine_stability", "stability"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -88,14 +89,46 @@ def stability(kernel: Kernel, X_train: Any, dual_coef: Any, delta: Any) -> Stabi
     X_train, dual = np.asarray(X_train, float), np.asarray(dual_coef, float)
     dual = dual[:, None] if dual.ndim == 1 else dual
     n_features = X_train.shape[1]
-    change = np.broadcast_to(np.asarray(delta, float), (n_features,))
-    if not np.all(np.isfinite(change)) or np.any(change < 0):
-        raise InputError(message("`delta` must be a finite float >= 0, or one per column", f"Got {delta!r}"))
+    change = _checked_change(delta, n_features)
     parts = kernel.expand(n_features)
     squared = sum(2.0 * part.amplitude * (1.0 - _falls_to(part, change)) for part in parts)
     norm = np.sqrt(np.maximum(np.einsum("io,ij,jo->o", dual, kernel(X_train), dual), 0.0))
     functional = functional_bound(float(squared))
     return Stability(norm * functional, norm, functional, change)
+
+
+def machine_stability(parts: Sequence[tuple[Component, np.ndarray, np.ndarray]], delta: Any) -> Stability:
+    r"""Bound the change of the interventional values of an expanded kernel machine; see :func:`stability`.
+
+    Constant components are left out of ``parts``: they move no value. With :math:`c_p = s_p \alpha` the coefficients of component
+    p, :math:`|f|^2 = \alpha^\top K \alpha = \sum_p c_p^\top K_p c_p / s_p`, where :math:`K_p` has amplitude 1.
+
+    Parameters
+    ----------
+    parts : sequence of (component, coefficients (n_outputs, n_terms), points (n_features, n_terms))
+    delta : float or array of shape (n_features,)
+    """
+    n_features, n_outputs = parts[0][2].shape[0], parts[0][1].shape[0]
+    change = _checked_change(delta, n_features)
+    squared_norm, squared_move = np.zeros(n_outputs), np.zeros(n_outputs)
+    for component, coefficients, points in parts:
+        gram = component.matrix(points.T, points.T) / component.amplitude**2
+        squared_norm += np.einsum("ol,lm,om->o", coefficients, gram, coefficients)
+        move = 2.0 * component.amplitude * (1.0 - _falls_to(component, change))
+        squared_move += np.where(np.any(coefficients != 0, axis=1), move, 0.0)
+    norm = np.sqrt(np.maximum(squared_norm, 0.0))
+    functional = np.array([functional_bound(float(move)) for move in squared_move])
+    return Stability(norm * functional, norm, float(functional.max(initial=0.0)), change)
+
+
+def _checked_change(delta: Any, n_features: int) -> np.ndarray:
+    change = np.asarray(delta, float)
+    if change.ndim > 1 or change.size not in (1, n_features):
+        raise InputError(message(f"`delta` must be one number or one per column ({n_features})", f"Got shape {change.shape}"))
+    change = np.broadcast_to(change, (n_features,))
+    if not np.all(np.isfinite(change)) or np.any(change < 0):
+        raise InputError(message("`delta` must be a finite float >= 0, or one per column", f"Got {delta!r}"))
+    return change
 
 
 def _falls_to(part: Component, change: np.ndarray) -> float:
