@@ -32,30 +32,19 @@ def fill_prior(corner, left, right, between, weights, nodes, node_weights, inter
     n_rows, n_players = corner.shape
     n_background = weights.shape[0]
     n_pairs = out.shape[1]
-    slope = np.empty((n_players, TILE))  # k(x, z') - k(z, z'): the derivative in t at s = 0
-    mixed = np.empty((n_players, TILE))  # the derivative in t and s
-    low = np.empty((n_players, TILE))  # F(t, 0)
-    rise = np.empty((n_players, TILE))  # the derivative in s
-    first = np.empty((n_players, TILE))  # the derivative in t
-    factor = np.empty((n_players, TILE))
-    suffix = np.empty((n_players, TILE))
-    second = np.empty((n_players, TILE))  # the derivative of the second player times the suffix behind it
-    prefix = np.empty(TILE)
-    running = np.empty(TILE)
+    # per player: derivative in t at s = 0, derivative in t and s, F(t, 0), derivative in s
+    slope = np.empty((n_players, TILE))
+    mixed = np.empty((n_players, TILE))
+    low = np.empty((n_players, TILE))
+    rise = np.empty((n_players, TILE))
     share = np.empty((n_pairs, TILE))
+    work = np.empty((4, n_players, TILE))
     for r in range(n_rows):
         for start in range(0, n_background, TILE):
             width = min(TILE, n_background - start)
             share[:, :] = 0.0
             for m in range(n_background):
-                for k in range(n_players):
-                    high = corner[r, k] - right[r, k, m]
-                    for i in range(TILE):
-                        slope[k, i] = 0.0
-                        mixed[k, i] = 0.0
-                    for i in range(width):
-                        slope[k, i] = left[r, k, start + i] - between[m, k, start + i]
-                        mixed[k, i] = high - slope[k, i]
+                _load_slopes(corner[r], left[r], right[r], between[m], m, start, width, slope, mixed)
                 for q in range(nodes.shape[0]):
                     t = nodes[q]
                     for k in range(n_players):
@@ -67,38 +56,62 @@ def fill_prior(corner, left, right, between, weights, nodes, node_weights, inter
                             low[k, i] = 0.0
                             rise[k, i] = 0.0
                     for p in range(nodes.shape[0]):
-                        s = nodes[p]
-                        for i in range(TILE):
-                            prefix[i] = weights[m] * node_weights[q] * node_weights[p]
-                            suffix[n_players - 1, i] = 1.0
-                        for k in range(n_players - 1, -1, -1):
-                            for i in range(TILE):
-                                factor[k, i] = low[k, i] + s * rise[k, i]
-                                if interactions:
-                                    first[k, i] = mixed[k, i]
-                                    second[k, i] = mixed[k, i] * suffix[k, i]
-                                else:
-                                    first[k, i] = slope[k, i] + s * mixed[k, i]
-                                    second[k, i] = rise[k, i] * suffix[k, i]
-                                if k > 0:
-                                    suffix[k - 1, i] = suffix[k, i] * factor[k, i]
-                        pair = 0
-                        for j in range(n_players):
-                            for i in range(TILE):
-                                share[pair, i] += prefix[i] * mixed[j, i] * suffix[j, i]
-                                running[i] = prefix[i] * first[j, i]
-                                prefix[i] *= factor[j, i]
-                            pair += 1
-                            for k in range(j + 1, n_players):
-                                for i in range(TILE):
-                                    share[pair, i] += running[i] * second[k, i]
-                                    running[i] *= factor[k, i]
-                                pair += 1
+                        weight = weights[m] * node_weights[q] * node_weights[p]
+                        _add_pairs(weight, nodes[p], slope, mixed, low, rise, interactions, work, share)
             for pair in range(n_pairs):
                 value = 0.0
                 for i in range(width):
                     value += weights[start + i] * share[pair, i]
                 out[r, pair] += value
+
+
+@njit(nogil=True, cache=True, error_model="numpy")
+def _load_slopes(corner, left, right, between, m, start, width, slope, mixed):
+    """Set the derivative of F in t at s = 0 and its mixed derivative for one row, one z and one tile of z'; pad with zeros."""
+    for k in range(corner.shape[0]):
+        high = corner[k] - right[k, m]
+        for i in range(TILE):
+            slope[k, i] = 0.0
+            mixed[k, i] = 0.0
+        for i in range(width):
+            slope[k, i] = left[k, start + i] - between[k, start + i]
+            mixed[k, i] = high - slope[k, i]
+
+
+@njit(nogil=True, cache=True, error_model="numpy")
+def _add_pairs(weight, s, slope, mixed, low, rise, interactions, work, share):
+    """Add the integrand at one pair of nodes to ``share`` (n_pairs, TILE); no factor is ever divided out.
+
+    A prefix over the players before j, a running product between j and j', and a suffix behind j' make every pair.
+    """
+    n_players = slope.shape[0]
+    first, second, factor, suffix = work[0], work[1], work[2], work[3]
+    prefix = np.full(TILE, weight)
+    running = np.empty(TILE)
+    suffix[n_players - 1] = 1.0
+    for k in range(n_players - 1, -1, -1):
+        for i in range(TILE):
+            factor[k, i] = low[k, i] + s * rise[k, i]
+            if interactions:
+                first[k, i] = mixed[k, i]
+                second[k, i] = mixed[k, i] * suffix[k, i]
+            else:
+                first[k, i] = slope[k, i] + s * mixed[k, i]
+                second[k, i] = rise[k, i] * suffix[k, i]
+            if k > 0:
+                suffix[k - 1, i] = suffix[k, i] * factor[k, i]
+    pair = 0
+    for j in range(n_players):
+        for i in range(TILE):
+            share[pair, i] += prefix[i] * mixed[j, i] * suffix[j, i]
+            running[i] = prefix[i] * first[j, i]
+            prefix[i] *= factor[j, i]
+        pair += 1
+        for k in range(j + 1, n_players):
+            for i in range(TILE):
+                share[pair, i] += running[i] * second[k, i]
+                running[i] *= factor[k, i]
+            pair += 1
 
 
 @njit(nogil=True, cache=True, error_model="numpy")
