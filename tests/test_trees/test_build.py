@@ -67,6 +67,9 @@ def test_depth_and_size_are_bounded(monkeypatch):
     monkeypatch.setattr(_build, "MAX_NODES", 20)
     with pytest.raises(ModelFormatError, match="too many nodes"):
         made(chain(20))
+    monkeypatch.setattr(_build, "MAX_CELLS", 30)
+    with pytest.raises(ModelFormatError, match=r"7 nodes x 5 outputs would need .* GiB"):
+        made(replace(chain(3), output=1), constant=np.zeros(5))
 
 
 def test_unreached_nodes_are_dropped():

@@ -10,7 +10,7 @@ import pytest
 from exactshap import Explainer
 from exactshap.errors import InputError, ModelFormatError, UnknownNameError, UnsupportedStructureError
 from exactshap.testing import check_reader
-from exactshap.trees import load, loads
+from exactshap.trees import _document, load, loads
 from exactshap.trees._ubj import read_ubj
 from tolerances import FLOAT32_MARGIN, assert_close
 
@@ -245,11 +245,15 @@ def test_trees_of_unknown_outputs_are_refused():
         loaded(content)
 
 
-def test_category_sets_are_bounded():
+def test_category_sets_are_bounded(monkeypatch):
     content = document("xgboost_regression.json")
     k = next(k for k, t in enumerate(content["learner"]["gradient_booster"]["model"]["trees"]) if t["categories_nodes"])
     block = content["learner"]["gradient_booster"]["model"]["trees"][k]
     block["categories"][0] = 2**40
+    with pytest.raises(ModelFormatError, match=rf"tree {k} node \d+: category out of range"):
+        loaded(content)
+    block["categories"][0] = 2**24 - 1
+    monkeypatch.setattr(_document, "MAX_WORDS", 2**18)
     with pytest.raises(ModelFormatError, match=rf"tree {k} node \d+: category out of range"):
         loaded(content)
     block["categories"][0], block["categories_sizes"][0] = 0, 999

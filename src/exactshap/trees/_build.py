@@ -10,10 +10,11 @@ import numpy as np
 from exactshap.errors import ModelFormatError, message
 from exactshap.trees._flat import MISSING_RIGHT, FlatTrees
 
-__all__ = ["MAX_DEPTH", "MAX_NODES", "RawTree", "build", "largest_sum"]
+__all__ = ["MAX_CELLS", "MAX_DEPTH", "MAX_NODES", "RawTree", "build", "largest_sum"]
 
 MAX_DEPTH = 10_000
 MAX_NODES = 100_000_000
+MAX_CELLS = 2**29  # leaf values of all nodes and outputs: 4 GiB
 
 
 @dataclass(frozen=True, eq=False)
@@ -120,6 +121,14 @@ def _values(raw: Sequence[RawTree], n_outputs: int) -> np.ndarray:
 def _check_totals(raw: Sequence[RawTree], sizes: np.ndarray, constant: np.ndarray) -> None:
     if sizes.sum() > MAX_NODES:
         raise ModelFormatError(message("The model has too many nodes", f"Got {sizes.sum()}; the limit is {MAX_NODES}"))
+    if sizes.sum() * len(constant) > MAX_CELLS:
+        needed = 8.0 * float(sizes.sum()) * len(constant) / 2**30
+        raise ModelFormatError(
+            message(
+                "The table of leaf values does not fit",
+                f"{sizes.sum()} nodes x {len(constant)} outputs would need {needed:.3g} GiB; the limit is {MAX_CELLS / 2**27:.3g} GiB",
+            )
+        )
     if not np.all(np.isfinite(constant)):
         raise ModelFormatError(message("The model's constant (base score) must be finite", f"Got {constant.tolist()}"))
     for k, tree in enumerate(raw):
