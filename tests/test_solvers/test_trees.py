@@ -9,8 +9,9 @@ from exactshap.errors import InputError
 from exactshap.semivalues import available, beta, find
 from exactshap.solvers import solve
 from exactshap.solvers._tree_deep import PathEngine, WalkEngine
+from exactshap.solvers._tree_layout import Forecast
 from exactshap.solvers._tree_tables import TableEngine
-from exactshap.solvers._trees import prepare_trees, solve_trees
+from exactshap.solvers._trees import choose_trees, prepare_trees, solve_trees
 from exactshap.trees import RawTree, build, margin
 from test_solvers.trees_by_hand import game_by_hand, random_rows, random_tree, random_trees
 from tolerances import assert_close
@@ -176,6 +177,24 @@ def test_tables_in_runs_agree_with_kept_ones(monkeypatch):
     assert "kept" in kept.method
     assert "in runs" in filled.method
     assert_close(filled.values, kept.values, kept.scale, n_terms=1000)
+
+
+def test_trees_are_chosen_within_the_limit():
+    cheap, wide, deep = 10.0, 30.0, np.inf
+    tables = Forecast(
+        is_root=np.empty(0, bool),
+        fits=np.array([True, True, True, False]),
+        look_ups=np.array([cheap, wide, cheap, deep]),
+        filling=np.array([0.0, 0.0, 4000.0, 0.0]),
+        table_bytes=np.array([100.0, 200.0, 300.0, 1.0]),
+        survival_bytes=np.array([10.0, 10.0, 10.0, 10.0]),
+    )
+    other = np.full(4, 20.0)
+    chosen = {limit: choose_trees(tables, other, limit, may_refill=False).tolist() for limit in (50, 350, 450)}
+    assert chosen == {50: [False] * 4, 350: [True, False, False, False], 450: [True, False, True, False]}
+    # with a background: 25 bytes hold the survival of two trees, but only one of them is worth filling in each call
+    assert choose_trees(tables, other, 25, may_refill=True).tolist() == [True, False, False, False]
+    assert choose_trees(tables, 100 * other, 25, may_refill=True).tolist() == [True, True, False, False]
 
 
 def test_background_in_blocks_gives_the_same_bits(monkeypatch):

@@ -6,28 +6,30 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from exactshap.solvers._tree_layout_kernels import Groups, Leaves, count_below, fill_columns, fill_groups, mark_groups
+from exactshap.solvers._tree_layout_kernels import TOUCH, Groups, Leaves, count_below, fill_columns, fill_groups, mark_groups
 from exactshap.trees import FlatTrees
 from exactshap.trees._paths import Paths, parents, paths
 
 __all__ = [
     "MAX_BITS",
+    "NOMINAL_ROWS",
+    "Forecast",
     "Layout",
     "Structure",
     "TableRows",
     "binomials_and_offsets",
+    "forecast",
     "lay_out",
     "lay_rows",
     "offsets_of",
     "sorted_leaves",
     "structure",
     "sum_by_tree",
-    "survival_cells",
-    "table_costs",
 ]
 
 MAX_BITS = 15  # codes are uint16, and a table of more than 32768 codes is not filled often enough to pay
-NOMINAL_ROWS = 2000.0  # how many rows a table is expected to serve; only the cut into groups depends on it
+NOMINAL_ROWS = 2000.0  # how many rows a kept table is expected to serve
+LEAF_CELL = 0.6  # a step of the transform of a leaf's cell, in look-ups
 
 
 @dataclass(frozen=True, eq=False)
@@ -46,6 +48,25 @@ class Structure:
     def n_path_players(self) -> int:
         """The largest number of distinct players on one path."""
         return int(self.distinct.max(initial=0))
+
+
+@dataclass(frozen=True, eq=False)
+class Forecast:
+    """What tables would cost in each tree, in look-ups (half a nanosecond) and bytes, for order 1.
+
+    ``is_root`` (n_nodes,) marks the groups; ``fits`` (n_trees,) is False where some path has more than ``MAX_BITS`` players.
+    """
+
+    is_root: np.ndarray
+    fits: np.ndarray
+    look_ups: np.ndarray  # of one row
+    filling: np.ndarray  # once, for all rows
+    table_bytes: np.ndarray
+    survival_bytes: np.ndarray
+
+    def cost(self, n_rows: float) -> np.ndarray:
+        """Return the cost of one row of ``n_rows`` that share a filling; infinite where no table fits."""
+        return np.where(self.fits, self.look_ups + self.filling / n_rows, np.inf)
 
 
 @dataclass(frozen=True, eq=False)
@@ -96,35 +117,41 @@ def sorted_leaves(where: Paths) -> Leaves:
                   where.edge_start, where.edge_node, where.edge_left, slot)  # fmt: skip
 
 
-def table_costs(trees: FlatTrees, shape: Structure) -> tuple[np.ndarray, np.ndarray]:
-    """Return what a row costs by tables in each tree, in look-ups, and which nodes are the roots of groups.
-
-    Filling is shared by ``NOMINAL_ROWS``. The cost is infinite where some path has more than ``MAX_BITS`` players.
-    """
-    cost, is_root = np.empty(trees.n_nodes), np.empty(trees.n_nodes, bool)
+def forecast(trees: FlatTrees, shape: Structure) -> Forecast:
+    """Forecast what tables would cost in each tree."""
+    cost, is_root = np.zeros(trees.n_nodes), np.zeros(trees.n_nodes, bool)
+    n_players = np.zeros(trees.n_nodes, np.int32)
     if trees.n_nodes:
         mark_groups(shape.parent, shape.player, trees.left, trees.right, shape.distinct, shape.internal, shape.leaves,
-                    MAX_BITS, NOMINAL_ROWS, cost, is_root)  # fmt: skip
-    return cost[trees.tree_start[:-1]] / NOMINAL_ROWS, is_root
+                    MAX_BITS, NOMINAL_ROWS, cost, n_players, is_root)  # fmt: skip
+    cells = np.where(is_root, _cells(shape.distinct + shape.internal), 0.0)
+    survival = np.where(trees.feature < 0, _cells(shape.distinct), 0.0)
+    transforms = LEAF_CELL * survival * shape.distinct * (shape.distinct + 1.0)
+    return Forecast(
+        is_root=is_root,
+        fits=np.isfinite(cost[trees.tree_start[:-1]]),
+        look_ups=sum_by_tree(trees, np.where(is_root, n_players + TOUCH, 0.0)),
+        filling=sum_by_tree(trees, transforms + cells * n_players * shape.leaves),
+        table_bytes=8.0 * trees.n_outputs * sum_by_tree(trees, cells * (n_players + 2.0)),
+        survival_bytes=8.0 * sum_by_tree(trees, survival),
+    )
 
 
-def survival_cells(trees: FlatTrees, shape: Structure) -> np.ndarray:
-    """Return how many sets of players the leaves of each tree have: 2^m summed over its leaves."""
-    cells = np.where(trees.feature < 0, np.ldexp(1.0, shape.distinct), 0.0)
-    return sum_by_tree(trees, cells)
+def _cells(bits: np.ndarray) -> np.ndarray:
+    """Return 2^bits, cut where it is out of reach anyway."""
+    return np.ldexp(1.0, np.minimum(bits, 60))
 
 
 def sum_by_tree(trees: FlatTrees, of_nodes: np.ndarray) -> np.ndarray:
     """Return the sums of a quantity over the nodes of each tree."""
-    before = np.concatenate([[0.0], np.cumsum(of_nodes)])
-    return np.diff(before[trees.tree_start])
+    owner = np.repeat(np.arange(trees.n_trees), np.diff(trees.tree_start))
+    return np.bincount(owner, of_nodes, minlength=trees.n_trees)
 
 
 def lay_out(trees: FlatTrees, shape: Structure) -> Layout:
     """Cut the trees, all of finite cost, into groups of leaves that share a table."""
-    _, is_root = table_costs(trees, shape)
     leaves = sorted_leaves(paths(trees, shape.player_of_column))
-    groups = _empty_groups(trees, shape, np.flatnonzero(is_root))
+    groups = _empty_groups(trees, shape, np.flatnonzero(forecast(trees, shape).is_root))
     leaf_of_node = np.full(trees.n_nodes, -1, np.int64)
     leaf_of_node[leaves.node] = np.arange(len(leaves.node))
     fill_groups(groups, shape.parent, shape.player, trees.left, trees.right, leaf_of_node, trees.value)

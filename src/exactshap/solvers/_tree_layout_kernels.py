@@ -7,7 +7,7 @@ from typing import NamedTuple
 import numpy as np
 from numba import njit
 
-__all__ = ["Groups", "Leaves", "count_below", "fill_columns", "fill_groups", "mark_groups", "next_mask", "set_rank"]
+__all__ = ["TOUCH", "Groups", "Leaves", "count_below", "fill_columns", "fill_groups", "mark_groups", "next_mask", "set_rank"]
 
 TOUCH = 3.0  # what a group costs a row besides its players, in table look-ups: its code, its full value and its scale
 
@@ -90,8 +90,8 @@ def _count_players(q, parent, player, left, right, stamp, stack):
 
 
 @njit(nogil=True, cache=True, error_model="numpy")
-def mark_groups(parent, player, left, right, distinct, internal, leaves, max_bits, n_rows, cost, is_root):
-    r"""Cut each tree into subtrees of least cost; set ``is_root`` and ``cost`` (n_nodes,), infinite where nothing fits.
+def mark_groups(parent, player, left, right, distinct, internal, leaves, max_bits, n_rows, cost, n_players, is_root):
+    r"""Cut each tree into subtrees of least cost; set ``is_root``, ``n_players`` and ``cost``, infinite where nothing fits.
 
     .. math:: \mathrm{cost} = n_\mathrm{rows} (n_\mathrm{players} + 3) + 2^{\mathrm{bits}}\, n_\mathrm{players}\, n_\mathrm{leaves}
 
@@ -104,8 +104,8 @@ def mark_groups(parent, player, left, right, distinct, internal, leaves, max_bit
         together = np.inf
         bits = distinct[q] + internal[q]
         if bits <= max_bits:
-            n_players = _count_players(q, parent, player, left, right, stamp, stack)
-            together = n_rows * (n_players + TOUCH) + 2.0**bits * n_players * leaves[q]
+            n_players[q] = _count_players(q, parent, player, left, right, stamp, stack)
+            together = n_rows * (n_players[q] + TOUCH) + 2.0**bits * n_players[q] * leaves[q]
         cost[q] = min(together, apart)
         is_root[q] = together <= apart
     for q in range(parent.shape[0]):

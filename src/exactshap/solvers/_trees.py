@@ -12,7 +12,7 @@ from exactshap.games._product import normalised_weights
 from exactshap.semivalues import Semivalue
 from exactshap.solvers._solution import Solution, player_sets
 from exactshap.solvers._tree_deep import PathEngine, WalkEngine, path_costs, walk_costs
-from exactshap.solvers._tree_layout import Structure, lay_out, structure, survival_cells, table_costs
+from exactshap.solvers._tree_layout import NOMINAL_ROWS, Forecast, Structure, forecast, lay_out, structure
 from exactshap.solvers._tree_tables import TableEngine, survive
 from exactshap.trees import FlatTrees, cover_shares, margin, take_trees
 from exactshap.trees import prepared as rounded
@@ -20,6 +20,7 @@ from exactshap.trees import prepared as rounded
 __all__ = ["PreparedTrees", "prepare_trees", "solve_trees"]
 
 COVER_TABLES = 2.0**28  # bytes of tables beyond which quadrature along the paths is preferred for cover ratios
+REFILLED_ROWS = 200.0  # how many rows of one call are expected to share tables that cannot be kept
 
 Engine = TableEngine | PathEngine | WalkEngine
 
@@ -117,14 +118,14 @@ def prepare_trees(
     player_of_column = _check_players(trees, players)
     shape = structure(trees, player_of_column)
     if background is None:
-        by_tables = table_costs(trees, shape)[0] < path_costs(trees, shape)
         empty = _reach(trees, shape)
+        by_tables = choose_trees(forecast(trees, shape), path_costs(trees, shape), COVER_TABLES, may_refill=False)
     else:
         background = _check_background(trees, background)
         weights = normalised_weights(weights, len(background))
         empty = weights @ margin(trees, background)
-        by_tables = table_costs(trees, shape)[0] < walk_costs(trees, shape, len(background))
-        by_tables &= _fits(8.0 * survival_cells(trees, shape), by_tables, memory_limit)
+        walks = walk_costs(trees, shape, len(background))
+        by_tables = choose_trees(forecast(trees, shape), walks, memory_limit, may_refill=True)
 
     def make_deep(some: FlatTrees) -> PathEngine | WalkEngine:
         of_some = structure(some, player_of_column)
@@ -235,9 +236,26 @@ def _reach(trees: FlatTrees, shape: Structure) -> np.ndarray:
     return trees.constant + reach @ trees.value
 
 
+def choose_trees(tables: Forecast, other_costs: np.ndarray, limit: float, *, may_refill: bool) -> np.ndarray:
+    """Return which trees to answer by tables: all that are cheaper so and fit ``limit`` bytes together, the smallest first.
+
+    Where not all of them fit, tables that are filled again for each call may still be cheaper in total.
+    """
+    survival = tables.survival_bytes if may_refill else np.zeros(len(other_costs))
+    kept_costs, refilled_costs = tables.cost(NOMINAL_ROWS), tables.cost(REFILLED_ROWS)
+    wanted = kept_costs < other_costs
+    kept = wanted & _fits(tables.table_bytes + survival, wanted, limit)
+    if not may_refill or np.array_equal(kept, wanted):
+        return kept
+    refilled = refilled_costs < other_costs
+    refilled &= _fits(survival, refilled, limit)
+    kept_total = np.where(kept, kept_costs, other_costs).sum()
+    return refilled if np.where(refilled, refilled_costs, other_costs).sum() < kept_total else kept
+
+
 def _fits(needed: np.ndarray, wanted: np.ndarray, limit: float) -> np.ndarray:
-    """Return which trees fit into ``limit`` bytes together, the smallest first."""
+    """Return which of the wanted trees fit into ``limit`` bytes together, the smallest first."""
     order = np.argsort(np.where(wanted, needed, np.inf), kind="stable")
     fits = np.zeros(len(needed), bool)
     fits[order] = np.cumsum(np.where(wanted, needed, 0.0)[order]) <= limit
-    return fits
+    return fits & wanted
