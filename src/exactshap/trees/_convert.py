@@ -27,7 +27,20 @@ _CONVERTERS = {
 
 
 def convert(model: Any) -> TreeModel:
-    """Return a fitted tree model of any known library (or a :class:`TreeModel`) as a :class:`TreeModel`."""
+    """Return a fitted tree model of any known library (or a :class:`TreeModel`) as a :class:`TreeModel`.
+
+    Raises UnsupportedModelError for models of other kinds, UnsupportedStructureError for tree models without an exact form
+    (linear leaves, hashed categories, custom initial models).
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_diabetes
+    >>> from sklearn.ensemble import GradientBoostingRegressor
+    >>> X, y = load_diabetes(return_X_y=True)
+    >>> ensemble = convert(GradientBoostingRegressor(n_estimators=3).fit(X, y))
+    >>> ensemble.trees.n_trees, ensemble.unit, ensemble.boosted, ensemble.tree_stage.tolist()
+    (3, 'target', True, [0, 1, 2])
+    """
     if isinstance(model, TreeModel):
         return model
     for cls in type(model).__mro__:
@@ -43,5 +56,15 @@ def convert(model: Any) -> TreeModel:
 
 
 def flatten(model: Any, output: Any = "auto") -> FlatTrees:
-    """Return the flat trees of a fitted model; of a binary probability forest, those of the positive class."""
+    """Return the flat trees of a fitted model; of a binary probability forest, those of the positive class.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_diabetes
+    >>> from sklearn.tree import DecisionTreeRegressor
+    >>> X, y = load_diabetes(return_X_y=True)
+    >>> trees = flatten(DecisionTreeRegressor(max_depth=1).fit(X, y))
+    >>> trees.n_nodes, trees.feature.tolist(), trees.cover.tolist()
+    (3, [8, -1, -1], [442.0, 218.0, 224.0])
+    """
     return convert(model).pick(output).trees

@@ -62,7 +62,10 @@ def load(path: str | os.PathLike[str], *, n_stages: int | None = None, missing_v
 
     Examples
     --------
-    >>> load("model.pkl")  # doctest: +SKIP
+    >>> import pickle, tempfile
+    >>> with tempfile.NamedTemporaryFile(suffix=".pkl") as file:
+    ...     _ = file.write(pickle.dumps({"a": 1})), file.flush()
+    ...     load(file.name)  # doctest: +IGNORE_EXCEPTION_DETAIL
     Traceback (most recent call last):
     exactshap.errors.ModelFormatError: 'model.pkl' is a pickle. Pickles run code when they are read. Save the model as ...
     """

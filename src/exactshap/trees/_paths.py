@@ -83,6 +83,17 @@ def paths(trees: FlatTrees, player_of_column: np.ndarray | None = None) -> Paths
 
     ``player_of_column`` (n_features,) maps columns to players; None makes each column its own player. The memory is the sum
     of the depths of all leaves: linear in the depth, never exponential.
+
+    Examples
+    --------
+    >>> from sklearn.tree import DecisionTreeRegressor
+    >>> from exactshap.trees import flatten
+    >>> tree = DecisionTreeRegressor().fit([[0.0, 0.0], [0.0, 1.0], [1.0, 0.0], [1.0, 0.0]], [0.0, 1.0, 5.0, 5.0])
+    >>> where = paths(flatten(tree))
+    >>> [where.player[where.start[l] : where.start[l + 1]].tolist() for l in range(where.n_leaves)]
+    [[0], [0, 1], [0, 1]]
+    >>> where.ratio.tolist()
+    [0.5, 0.5, 0.5, 0.5, 0.5]
     """
     from exactshap.trees._kernels import fill_paths
 
