@@ -104,7 +104,10 @@ def _leaves(left, right, feature, share, goes_left, value, d):
         if left[node] < 0:
             leaves.append((value[node], a, b))
             continue
-        for child, taken, part in ((left[node], goes_left[node], share[node]), (right[node], not goes_left[node], 1 - share[node])):
+        for child, taken, part in (
+            (left[node], goes_left[node], share[node]),
+            (right[node], not goes_left[node], 1 - share[node]),
+        ):
             inside, outside = a.copy(), b.copy()
             inside[feature[node]] *= float(taken)
             outside[feature[node]] *= part
@@ -382,7 +385,11 @@ def summary(runs):
         for method, errors in methods.items():
             errors = np.array(errors)
             if np.isfinite(errors).all():
-                result[key][method] = (errors.mean(), errors.std(ddof=1) / np.sqrt(len(errors)) if len(errors) > 1 else math.nan, len(errors))
+                result[key][method] = (
+                    errors.mean(),
+                    errors.std(ddof=1) / np.sqrt(len(errors)) if len(errors) > 1 else math.nan,
+                    len(errors),
+                )
     return result
 
 
@@ -434,7 +441,9 @@ def draw_figure(cells):
     figure, axes = plt.subplots(3, 3, figsize=(13, 11), sharex=False)
     for ax, name in zip(axes.flat, PLAYERS, strict=False):
         for method in METHODS:
-            points = sorted((b, cell[method][0]) for (g, b), cell in cells.items() if g == name and method in cell and b < 2 ** PLAYERS[g])
+            points = sorted(
+                (b, cell[method][0]) for (g, b), cell in cells.items() if g == name and method in cell and b < 2 ** PLAYERS[g]
+            )
             if points:
                 ours_style = {"color": "black", "linewidth": 2.5, "zorder": 5} if method == OURS else {"linewidth": 1.0}
                 ax.loglog(*zip(*points, strict=True), marker="o", markersize=3, label=method, **ours_style)

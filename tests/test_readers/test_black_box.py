@@ -1,0 +1,340 @@
+"""Functions on rows: against enumeration and exact readers, kept in kind, and every way in which a function misbehaves."""
+
+import logging
+
+import numpy as np
+import pytest
+
+from exactshap import Explainer, explain
+from exactshap.errors import BudgetError, ExplanationWarning, InputError, InputTypeError, UnknownNameError
+from exactshap.frames import as_table
+from exactshap.games import OracleGame
+from exactshap.readers._hybrid_rows import hybrid_rows
+from exactshap.solvers import solve
+from exactshap.testing import check_reader
+
+X = np.random.default_rng(0).normal(size=(40, 5))
+BACKGROUND = X[20:29]
+
+
+def curve(rows):
+    rows = np.asarray(rows, float)
+    return np.sin(rows[:, 0]) * rows[:, 1] + rows[:, 2] ** 2 + rows[:, 3] * rows[:, 4]
+
+
+def column(rows):
+    return curve(rows)[:, None]
+
+
+def listed(rows):
+    return curve(rows).tolist()
+
+
+def two_outputs(rows):
+    return np.stack([curve(rows), np.asarray(rows)[:, 0]], axis=1)
+
+
+def single_precision(rows):
+    return np.asarray(rows, np.float32)[:, 0] * np.float32(1.7) + np.asarray(rows, np.float32)[:, 1]
+
+
+def on_frame(frame):
+    values = frame["a"].to_numpy() * frame["b"].to_numpy()
+    return values + 2.0 * (np.asarray(frame["c"].to_numpy(), str) == "u") * frame["a"].to_numpy()
+
+
+@pytest.mark.parametrize("function", [curve, column, listed, two_outputs, single_precision])
+@pytest.mark.parametrize(
+    "settings", [{}, {"background_weights": np.arange(1.0, 10.0)}, {"groups": {"pair": [0, 3]}}, {"batch_size": 7}], ids=str
+)
+def test_readers_contract(function, settings):
+    check_reader(function, X[:3], BACKGROUND, **settings)
+
+
+def test_baseline_values_and_one_column():
+    check_reader(curve, X[:3], X[:1], value_function="baseline")
+    explanation = explain(lambda rows: rows[:, 0] ** 2, X[:4, :1], X[5:9, :1])
+    np.testing.assert_allclose(explanation.values[:, 0], X[:4, 0] ** 2 - np.mean(X[5:9, 0] ** 2), atol=1e-12)
+
+
+def frame_of(kind):
+    columns = {"a": X[:, 0], "b": np.arange(40), "c": np.where(X[:, 2] > 0, "u", "v")}
+    if kind == "polars":
+        polars = pytest.importorskip("polars")
+        return polars.DataFrame({**columns, "c": polars.Series(columns["c"], dtype=polars.Categorical)})
+    pandas = pytest.importorskip("pandas")
+    frame = pandas.DataFrame(columns).astype({"c": "category"})
+    return frame.set_index(np.arange(40)[::-1] * 3)
+
+
+@pytest.mark.parametrize("kind", ["pandas", "polars"])
+def test_frames_stay_frames(kind):
+    frame = frame_of(kind)
+    seen = []
+
+    def watched(rows):
+        seen.append((type(rows), [str(rows[name].dtype) for name in ("a", "b", "c")]))
+        return on_frame(rows)
+
+    part = frame[:3]
+    check_reader(on_frame, part, frame[10:17])
+    explain(watched, part, frame[10:17])
+    assert {kind_ for kind_, _ in seen} == {type(frame)}
+    assert {tuple(types) for _, types in seen} == {tuple(str(frame[name].dtype) for name in ("a", "b", "c"))}
+
+
+@pytest.mark.parametrize("kind", ["array", "pandas", "polars"])
+def test_hybrid_rows_cell_by_cell(kind):
+    frame = X[:, :3] if kind == "array" else frame_of(kind)
+    row, background = as_table(frame[4:5]), as_table(frame[10:13])
+    columns = np.array([[True, False, True], [False, False, False], [True, True, True]])
+    found = hybrid_rows(row, background, columns)
+    assert found.n_rows == 9
+    for r in range(9):
+        for j in range(3):
+            source = row if columns[r // 3, j] else background
+            assert found.column(j)[r] == source.column(j)[0 if columns[r // 3, j] else r % 3]
+
+
+def wide(rows):
+    return np.tanh(rows[:, 0] * rows[:, 1]) + rows[:, 2] * rows[:, 5] + rows[:, 6:].sum(axis=1)
+
+
+WIDE = np.random.default_rng(1).normal(size=(12, 14))
+
+
+def test_sampled_values_carry_honest_errors_and_calls():
+    exact = explain(wide, WIDE[:3], WIDE[6:], method="enumeration")
+    sampled = explain(wide, WIDE[:3], WIDE[6:], budget=300)
+    assert exact.exact
+    assert not sampled.exact
+    assert sampled.std_error.shape == sampled.values.shape == (3, 14)
+    assert sampled.n_evaluations == 3 * 300
+    assert sampled.certificate().passed
+    assert np.mean(((sampled.values - exact.values) / sampled.std_error) ** 2) < 4
+    np.testing.assert_allclose(sampled.values, exact.values, atol=0.05)
+    pairs = explain(wide, WIDE[:2], WIDE[6:], budget=400, index="sii", order=2)
+    assert pairs.set_std_error.shape == pairs.set_values.shape == (2, 14 + 91)
+
+
+def test_options_reach_the_solver():
+    loose = explain(wide, WIDE[:1], WIDE[6:], tol=0.2)
+    assert loose.std_error.max() <= 0.2
+    named = explain(wide, WIDE[:1], WIDE[6:], budget=200, estimator="kernelshap")
+    assert "PolySHAP, order 1" in named.method
+    first, again, other = (explain(wide, WIDE[:2], WIDE[6:], budget=100, random_state=s).values for s in (3, 3, 4))
+    np.testing.assert_array_equal(first, again)
+    assert np.abs(first - other).max() > 0
+
+
+def test_jobs_do_not_change_bits():
+    serial, threaded = (Explainer(wide, WIDE[6:], budget=100, n_jobs=n, memory_limit=2**25)(WIDE[:4]).values for n in (1, 2))
+    np.testing.assert_array_equal(serial, threaded)
+
+
+def test_reader_is_the_raw_game():
+    reader = Explainer(curve, BACKGROUND).reader
+    row = as_table(X[:1])
+    by_hand = OracleGame(
+        lambda masks: np.array([curve(np.where(mask, X[0], BACKGROUND)).mean() for mask in masks]), n_players=5
+    )
+    np.testing.assert_allclose(reader.solve(row, *_question()).values[0], solve(by_hand).values, atol=1e-12)
+
+
+def _question():
+    from exactshap.semivalues import find
+
+    return find("shapley"), 1
+
+
+# -- methods of models that are known exactly --------------------------------------------------------------------------
+
+
+def fitted(kind):
+    from sklearn.ensemble import RandomForestClassifier
+    from sklearn.linear_model import LinearRegression
+    from sklearn.svm import SVC, SVR
+
+    y = curve(X)
+    model = {
+        "svr": SVR(),
+        "svc": SVC(random_state=0),
+        "linear": LinearRegression(),
+        "forest": RandomForestClassifier(5, random_state=0),
+    }[kind]
+    return model.fit(X, y > 0 if kind in ("svc", "forest") else y)
+
+
+@pytest.mark.parametrize(("kind", "method"), [("svr", "predict"), ("linear", "predict"), ("svc", "decision_function")])
+def test_methods_of_known_models_are_exact(kind, method, caplog):
+    model = fitted(kind)
+    with caplog.at_level(logging.INFO, logger="exactshap"):
+        found = explain(getattr(model, method), X[:3], BACKGROUND)
+    assert "is known exactly: its own reader is used" in caplog.text
+    assert found.n_evaluations == 0
+    np.testing.assert_array_equal(found.values, explain(model, X[:3], BACKGROUND).values)
+    sampled = explain(getattr(model, method), X[:3], BACKGROUND, exact_owner=False)
+    assert "enumeration" in sampled.method
+    np.testing.assert_allclose(sampled.values, found.values, atol=1e-10)
+
+
+def test_other_quantities_of_known_models_are_not_taken_over():
+    """Labels of a classifier are not its margin: the function stays a black box."""
+    model = fitted("svc")
+    found = explain(model.predict, X[:2], BACKGROUND)
+    assert "enumeration" in found.method
+    np.testing.assert_allclose(found.prediction, model.predict(X[:2]).astype(float))
+
+
+def test_sampling_options_keep_the_function_a_black_box():
+    assert "regression" in explain(fitted("svr").predict, X[:1], BACKGROUND, budget=20).method
+
+
+def test_probabilities_of_a_forest():
+    forest = fitted("forest")
+
+    def probability(rows):
+        return forest.predict_proba(rows)
+
+    found = explain(probability, X[:2], BACKGROUND)
+    assert found.values.shape == (2, 5, 2)
+    np.testing.assert_allclose(found.values[..., 0], -found.values[..., 1], atol=1e-12)
+    one = explain(probability, X[:2], BACKGROUND, output=1)
+    np.testing.assert_allclose(one.values, found.values[..., 1], atol=1e-12)
+
+
+# -- faults ---------------------------------------------------------------------------------------------------------------
+
+
+def short(rows):
+    return np.zeros(3)
+
+
+def not_a_number(rows):
+    return np.where(np.asarray(rows)[:, 0] > 0, np.nan, 1.0)
+
+
+def nan_inside(rows):
+    return np.where((rows[:, 0] == X[0, 0]) & (rows[:, 1] != X[0, 1]), np.nan, 0.0)
+
+
+def infinite(rows):
+    return np.full(len(rows), np.inf)
+
+
+def labels(rows):
+    return np.array(["yes"] * len(rows))
+
+
+def objects(rows):
+    return np.array([{}] * len(rows), object)
+
+
+def cubes(rows):
+    return np.zeros((len(rows), 2, 2))
+
+
+def ragged(rows):
+    return [[0.0], [1.0, 2.0]] * len(rows)
+
+
+def broken(rows):
+    raise KeyError("age")
+
+
+def changing(rows):
+    rows[:, 0] = 0.0
+    return rows[:, 1]
+
+
+def complex_numbers(rows):
+    return np.ones(len(rows)) * 1j
+
+
+FAULTS = [
+    (short, InputError, r"short returned shape \(3,\) for 9 rows\. Expected one number, or one row of outputs, for each"),
+    (not_a_number, InputError, r"not_a_number returned NaN or infinity\. First at row \d"),
+    (nan_inside, InputError, r"returned NaN or infinity\. First at row \d+, coalition with \['x0'.*\] from x"),
+    (infinite, InputError, r"infinite returned NaN or infinity"),
+    (labels, InputTypeError, r"must return real numbers\. Got dtype <U3\. Pass predict_proba or decision_function"),
+    (objects, InputTypeError, r"must return real numbers\. Got dict such as \{\}"),
+    (cubes, InputError, r"returned shape \(9, 2, 2\) for 9 rows"),
+    (ragged, InputError, r"must return one number a row\. Got list"),
+    (broken, InputError, r"broken raised KeyError on 9 rows\. 'age'\. Its own error is chained"),
+    (changing, InputError, r"changing changes its input.*read-only.*f\(X\.copy\(\)\)"),
+    (complex_numbers, InputTypeError, r"must return real numbers\. Got dtype complex128"),
+]
+
+
+@pytest.mark.parametrize(("function", "error", "match"), FAULTS, ids=lambda value: getattr(value, "__name__", "")[:30])
+def test_faulty_functions_are_named(function, error, match):
+    with pytest.raises(error, match=match):
+        explain(function, X[:2], BACKGROUND)
+
+
+def test_exceptions_inside_a_coalition_are_chained_and_located():
+    def fragile(rows):
+        if np.any((rows[:, 0] == X[0, 0]) & (rows[:, 1] != X[0, 1])):
+            raise ZeroDivisionError("x0 without x1")
+        return rows[:, 0]
+
+    with pytest.raises(
+        InputError, match=r"fragile raised ZeroDivisionError on \d+ rows of \d+ coalitions.*x0 without x1"
+    ) as caught:
+        explain(fragile, X[:1], BACKGROUND)
+    assert isinstance(caught.value.__cause__, ZeroDivisionError)
+
+
+def test_random_functions_are_noticed():
+    rng = np.random.default_rng(0)
+
+    def noisy(rows):
+        return rows[:, 0] + rng.normal(size=len(rows))
+
+    with pytest.warns(ExplanationWarning, match=r"noisy is not deterministic\. The same 9 rows differ by up to"):
+        Explainer(noisy, BACKGROUND)
+    with pytest.raises(InputError, match=r"not deterministic.*Fix its seed"):
+        Explainer(noisy, BACKGROUND, deterministic="raise")
+    Explainer(noisy, BACKGROUND, deterministic="skip")
+
+
+def test_input_and_background_are_not_changed():
+    pandas = pytest.importorskip("pandas")
+    frame = pandas.DataFrame(X[:, :2], columns=["a", "b"])
+
+    def changing_frame(rows):
+        rows["a"] = rows["a"] * 2
+        return rows["a"].to_numpy()
+
+    kept = frame.copy(deep=True)
+    found = explain(changing_frame, frame[:3], frame[5:9])
+    pandas.testing.assert_frame_equal(frame, kept)
+    np.testing.assert_allclose(found.values[:, 0], 2 * (X[:3, 0] - X[5:9, 0].mean()), atol=1e-12)
+
+
+BAD = [
+    ({"background": None}, InputError, r"needs reference rows\. Got background=None"),
+    ({"budgett": 3}, UnknownNameError, r"no setting 'budgett'\. Did you mean 'budget'\?"),
+    ({"deterministic": "maybe"}, UnknownNameError, r"Unknown deterministic='maybe'"),
+    ({"random_state": np.random.default_rng(0)}, InputError, r"'random_state' parameter must be None or an int >= 0 here"),
+    ({"batch_size": 0}, InputError, r"'batch_size' parameter must be None or an int >= 1\. Got 0"),
+    ({"value_function": "observational"}, UnknownNameError, r"no value function 'observational'"),
+    ({"value_function": "baseline"}, InputError, r"needs exactly one reference row\. Got 9"),
+    ({"output": 3}, InputError, r"has 1 outputs\. Got output=3"),
+    ({"budget": 1}, BudgetError, r"budget of one call is too small"),
+    ({"method": "magic"}, InputError, r"Unknown `method`\. Got 'magic'"),
+    ({"estimator": "magic", "budget": 20}, UnknownNameError, r"Unknown estimator 'magic'"),
+    ({"groups": {"g": [0, 9]}}, InputError, r"names column 9"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("settings", "error", "match"), BAD, ids=lambda value: str(value)[:40])
+def test_bad_settings(settings, error, match):
+    settings = {"background": BACKGROUND, **settings}
+    with pytest.raises(error, match=match):
+        explain(curve, X[:2], settings.pop("background"), **settings)
+
+
+def test_objects_that_cannot_be_called_are_refused():
+    with pytest.raises(TypeError, match=r"No exact reader"):
+        Explainer(object(), BACKGROUND)
