@@ -18,7 +18,7 @@ from sklearn.linear_model import LinearRegression
 from sklearn.tree import DecisionTreeClassifier, DecisionTreeRegressor, ExtraTreeRegressor
 
 from exactshap import Explainer, explain
-from exactshap.errors import InputError, UnknownNameError, UnsupportedStructureError
+from exactshap.errors import BudgetError, InputError, UnknownNameError, UnsupportedStructureError
 from exactshap.testing import check_reader
 from exactshap.trees import convert, flatten
 from tolerances import CHAIN, assert_close
@@ -242,3 +242,13 @@ def test_a_changed_model_is_noticed():
         Explainer(model, X[:5])
     with pytest.raises(ArithmeticError, match="Values do not add up"):
         Explainer(model)(X[:5])
+
+
+def test_explicit_games_are_bounded(monkeypatch):
+    from exactshap.frames import as_table
+    from exactshap.readers import _leaf_game
+
+    reader = Explainer(MODELS["forest"], HOLES[:20]).reader
+    monkeypatch.setattr(_leaf_game, "MAX_GAME_BYTES", 1e4)
+    with pytest.raises(BudgetError, match=r"\d+ leaves x 5 players x 22 rows would need .* GiB. Use fewer rows"):
+        reader.game(as_table(HOLES[:2]))

@@ -12,6 +12,7 @@ from exactshap.errors import InputError, ModelFormatError, UnknownNameError, Uns
 from exactshap.testing import check_reader
 from exactshap.trees import _document, load, loads
 from exactshap.trees._ubj import read_ubj
+from exactshap.trees.from_xgboost import from_document
 from tolerances import FLOAT32_MARGIN, assert_close
 
 FOLDER = Path(__file__).parents[1] / "data" / "trees"
@@ -190,10 +191,15 @@ def test_newer_xgboost_is_refused():
     content["version"] = [4, 0, 0]
     with pytest.raises(ModelFormatError, match=r"XGBoost format 4.0 is newer than 3.2, which this version of exactshap knows"):
         loaded(content)
+    assert from_document(content, live=True).trees.n_trees == 2  # a live model's own predictions tell whether it was read well
 
 
-def tree(content):
-    return content["learner"]["gradient_booster"]["model"]["trees"][1]
+def test_the_link_that_changed_between_versions_is_refused():
+    content = document("xgboost_poisson.json")
+    content["learner"]["objective"] = {"name": "binary:logitraw"}
+    content["version"] = [2, 1, 0]
+    with pytest.raises(UnsupportedStructureError, match=r"base_score under binary:logitraw differs between XGBoost's versions"):
+        loaded(content)
 
 
 def edit(path, value):

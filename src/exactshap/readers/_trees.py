@@ -12,20 +12,19 @@ from typing import Any
 
 import numpy as np
 
-from exactshap.errors import BudgetError, ExactnessError, UnsupportedStructureError, message
+from exactshap.errors import ExactnessError, UnsupportedStructureError, message
 from exactshap.frames import Table, check_columns
 from exactshap.games import ProductGame
 from exactshap.readers._base import Reader, Request, choose_value_function, names_of, players_of
+from exactshap.readers._leaf_game import leaf_game
 from exactshap.semivalues import Semivalue
 from exactshap.solvers import Solution, player_sets
 from exactshap.solvers._trees import prepare_trees, solve_trees
-from exactshap.trees import TreeModel, inside, margin, paths
+from exactshap.trees import TreeModel, margin
 from exactshap.trees._build import largest_sum
 from exactshap.trees._encode import encode
 
 __all__ = ["TreeReader"]
-
-MAX_GAME_BYTES = 2.0**32
 
 
 class TreeReader(Reader):
@@ -78,30 +77,8 @@ class TreeReader(Reader):
         return solve_trees(self._prepared, encode(self.ensemble, X), semivalue, order)
 
     def game(self, X: Table) -> ProductGame:
-        """Return one term for each leaf.
-
-        a tells whether the row satisfies the splits on j on the path; b is the cover ratio (path-dependent) or the same as a
-        for the background rows (interventional, baseline).
-        """
-        trees = self.ensemble.trees
-        where = paths(trees, self._player_of_column())
-        n_background = 1 if self.background is None else self.background.n_rows
-        _check_size(where.n_leaves, self.n_players, X.n_rows + n_background)
-        if self.background is None:
-            b = np.ones((1, where.n_leaves, self.n_players))
-            leaf = np.repeat(np.arange(where.n_leaves), np.diff(where.start))
-            b[0, leaf, where.player] = where.ratio
-        else:
-            b = _padded(inside(trees, where, encode(self.ensemble, self.background)), self.n_players)
-        a = _padded(inside(trees, where, encode(self.ensemble, X)), self.n_players)
-        value = trees.value[where.leaf]
-        return ProductGame(value[:, 0] if self.single_output else value, a, b, self.weights, trees.constant)
-
-    def _player_of_column(self) -> np.ndarray:
-        owner = np.zeros(self.n_features, np.int32)
-        for j, columns in enumerate(self.players):
-            owner[list(columns)] = j
-        return owner
+        rows = None if self.background is None else encode(self.ensemble, self.background)
+        return leaf_game(self.ensemble.trees, self.players, encode(self.ensemble, X), rows, self.weights)
 
     def _check_background(self, background: Table, rows: np.ndarray) -> None:
         """Hold our routing of the background against the library's own predictions: v(empty) is made of it."""
@@ -150,23 +127,5 @@ def _require_covers(ensemble: TreeModel) -> None:
                 f"{ensemble.name} keeps no training weights in its nodes (first in tree {bad[0]})",
                 "The path-dependent value function is made of them",
                 "Pass background=X_reference for the interventional one",
-            )
-        )
-
-
-def _padded(a: np.ndarray, n_players: int) -> np.ndarray:
-    """Add factors 1 for players after the last one that has a column."""
-    missing = n_players - a.shape[2]
-    return a if missing <= 0 else np.concatenate([a, np.ones((*a.shape[:2], missing))], axis=2)
-
-
-def _check_size(n_leaves: int, n_players: int, n_rows: int) -> None:
-    needed = 8.0 * n_leaves * n_players * n_rows
-    if needed > MAX_GAME_BYTES:
-        raise BudgetError(
-            message(
-                "The explicit game of this ensemble does not fit",
-                f"{n_leaves} leaves x {n_players} players x {n_rows} rows would need {needed / 2**30:.3g} GiB",
-                "Use fewer rows; Explainer(...)(X) does not need it",
             )
         )
