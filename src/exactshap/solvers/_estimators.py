@@ -107,7 +107,7 @@ class Problem:
 
     @property
     def magnitude(self) -> float:
-        return float(max(np.abs(value).max() for value in self.calls.known.values()))
+        return float(np.abs(list(self.calls.known.values())).max())
 
     def is_shapley(self) -> bool:
         """Say whether the index is the Shapley value of single players: the one that polynomials estimate."""
