@@ -38,6 +38,7 @@ MODELS = {
     "given base score": regressor(base_score=0.25).fit(HOLES, Y),
     "dart": regressor(booster="dart", rate_drop=0.5, seed=0).fit(HOLES, Y),
     "parallel trees": regressor(num_parallel_tree=2, subsample=0.5).fit(HOLES, Y),
+    "classifying forest": xgboost.XGBRFClassifier(**SMALL).fit(HOLES, Y > 0),
     "random forest": xgboost.XGBRFRegressor(n_estimators=4, max_depth=3, n_jobs=1).fit(HOLES, Y),
     "binary": classifier().fit(HOLES, Y > 0),
     "ternary": classifier().fit(HOLES, TERNARY),
@@ -93,7 +94,7 @@ def test_units():
     units = {"plain": "target", "binary": "log-odds", "ternary": "log-odds", "ranking": "score"}
     assert {name: convert(MODELS[name]).unit for name in units} == units
     assert convert(regressor(objective="count:poisson").fit(X, np.abs(Y))).unit == "log of the target"
-    assert convert(MODELS["binary"]).output_names == ("1",)
+    assert convert(MODELS["binary"]).output_names == convert(MODELS["classifying forest"]).output_names == ("1",)
     assert convert(MODELS["two targets"]).output_names == ("target 0", "target 1")
 
 

@@ -28,7 +28,7 @@ def convert(model: Any) -> TreeModel:
     from sklearn.utils.validation import check_is_fitted
 
     check_is_fitted(model)
-    return from_text(model.booster_.model_to_string(), name=type(model).__name__, classes=getattr(model, "_classes", None))
+    return from_text(model.booster_.model_to_string(), name=type(model).__name__, classes=getattr(model, "classes_", None))
 
 
 @guarded("LightGBM model")

@@ -28,7 +28,7 @@ def convert(model: Any) -> TreeModel:
         stages = None if best is None else int(best) + 1
     document = read_ubj(bytes(booster.save_raw("ubj")))
     missing = getattr(model, "missing", np.nan)
-    classes = getattr(model, "classes_", None) if type(model).__name__ == "XGBClassifier" else None
+    classes = getattr(model, "classes_", None)
     return from_document(document, name=type(model).__name__, live=True, n_stages=stages,
                          missing_value=np.nan if missing is None else float(missing), classes=classes)  # fmt: skip
 
