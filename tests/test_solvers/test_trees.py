@@ -1,13 +1,14 @@
 import dataclasses
 import pickle
 from concurrent.futures import ThreadPoolExecutor
+from unittest import mock
 
 import numpy as np
 import pytest
 
 from exactshap.errors import InputError
 from exactshap.semivalues import available, beta, find
-from exactshap.solvers import solve
+from exactshap.solvers import _trees, solve
 from exactshap.solvers._tree_deep import PathEngine, WalkEngine
 from exactshap.solvers._tree_layout import Forecast
 from exactshap.solvers._tree_tables import TableEngine
@@ -31,13 +32,9 @@ def engines(prepared):
 
 
 def prepare(trees, players=SINGLES, background=None, weights=None):
-    """Prepare with tables, whatever the forecast says."""
-    prepared = prepare_trees(trees, players, background, weights)
-    if prepared.tables is None:
-        many = np.repeat(background, 200, axis=0)
-        prepared = prepare_trees(trees, players, many, None if weights is None else np.repeat(weights, 200))
-        prepared = dataclasses.replace(prepared, deep=prepare_trees(trees, players, background, weights).deep)  # a single row
-    return prepared
+    """Prepare with tables wherever they are possible, whatever the forecast says."""
+    with mock.patch.object(_trees, "choose_trees", lambda tables, *_, **__: tables.fits):
+        return prepare_trees(trees, players, background, weights)
 
 
 def assert_by_hand(trees, players, background, weights, index, order, rows=X):
@@ -180,19 +177,21 @@ def test_tables_in_runs_agree_with_kept_ones(monkeypatch):
 
 
 def test_trees_are_chosen_within_the_limit():
-    cheap, wide, deep = 10.0, 30.0, np.inf
     tables = Forecast(
         is_root=np.empty(0, bool),
         fits=np.array([True, True, True, False]),
-        look_ups=np.array([cheap, wide, cheap, deep]),
-        filling=np.array([0.0, 0.0, 4000.0, 0.0]),
+        look_ups=np.array([10.0, 300.0, 10.0, 0.0]),
+        filling=np.array([0.0, 0.0, 180_000.0, 0.0]),
         table_bytes=np.array([100.0, 200.0, 300.0, 1.0]),
         survival_bytes=np.array([10.0, 10.0, 10.0, 10.0]),
     )
-    other = np.full(4, 20.0)
+    other = np.array([200.0, 200.0, 200.0, 10.0])  # kept tables cost 10, 300, 100; refilled ones 10, 300, 910; the last none
+    chosen = {limit: choose_trees(tables, other, limit, may_refill=False).tolist() for limit in (50, 350, 450)}
+    assert chosen == {50: [False] * 4, 350: [False] * 4, 450: [False] * 4}  # 320 of 610 is not half
+    other[0] = 2000.0
     chosen = {limit: choose_trees(tables, other, limit, may_refill=False).tolist() for limit in (50, 350, 450)}
     assert chosen == {50: [False] * 4, 350: [True, False, False, False], 450: [True, False, True, False]}
-    # with a background: 25 bytes hold the survival of two trees, but only one of them is worth filling in each call
+    # with a background, 25 bytes hold the survival of two trees but no tables: one is worth filling in each call
     assert choose_trees(tables, other, 25, may_refill=True).tolist() == [True, False, False, False]
     assert choose_trees(tables, 100 * other, 25, may_refill=True).tolist() == [True, True, False, False]
 
@@ -202,9 +201,9 @@ def test_background_in_blocks_gives_the_same_bits(monkeypatch):
 
     players = [(j,) for j in range(12)]
     weights = np.random.default_rng(0).random(300)
-    whole = prepare_trees(many_trees(), players, MANY_ROWS[:300], weights)
+    whole = prepare(many_trees(), players, MANY_ROWS[:300], weights)
     monkeypatch.setattr(_tree_tables, "BACKGROUND_BLOCK", 7)
-    blocks = prepare_trees(many_trees(), players, MANY_ROWS[:300], weights)
+    blocks = prepare(many_trees(), players, MANY_ROWS[:300], weights)
     assert np.array_equal(whole.tables.survival.table, blocks.tables.survival.table)
 
 
@@ -222,15 +221,16 @@ def test_single_precision_rounds_rows_before_comparing():
                   value=[0.0, 1.0, 3.0], cover=[4.0, 2.0, 2.0])  # fmt: skip
     for single, expected in ((True, 1.0), (False, -1.0)):  # 0.1 rounds up to the threshold and then is not below it
         trees = build([raw], n_features=1, constant=[0.0], less_equal=False, single_precision=single)
-        for engine in engines(prepare_trees(trees, ((0,),))).values():
+        for engine in engines(prepare(trees, ((0,),))).values():
             assert solve_trees(engine, np.array([[0.1]]), SHAPLEY, 1).values.ravel() == [expected]
 
 
-def test_engine_depends_on_trees_only():
+def test_engine_depends_on_trees_only(monkeypatch):
     players = [(j,) for j in range(12)]
     assert [type(e) for e in prepare_trees(many_trees(), players).engines(1)] == [TableEngine]
     walked = prepare_trees(many_trees(), players, MANY_ROWS[:100], memory_limit=0)
     assert [type(e) for e in walked.engines(1)] == [WalkEngine]
+    monkeypatch.setattr(_trees, "ADVANTAGE", 1.0)
     half = prepare_trees(many_trees(), players, MANY_ROWS[:100], memory_limit=2**16)
     assert [type(e) for e in half.engines(1)] == [TableEngine, WalkEngine]
 
@@ -247,7 +247,7 @@ def test_shallow_and_deep_trees_in_one_ensemble(background, order):
                     value=np.random.default_rng(9).normal(size=n), cover=np.ones(n))  # fmt: skip
     trees = build([shallow[0], chain, *shallow[1:]], n_features=40, constant=[1.0], less_equal=True, single_precision=False)
     wide = None if background is None else np.hstack([background, random_rows(8, 60, 28)])
-    prepared = prepare_trees(trees, [(j,) for j in range(40)], wide)
+    prepared = prepare(trees, [(j,) for j in range(40)], wide)
     assert isinstance(prepared.engines(order)[1], PathEngine if background is None else WalkEngine)
     rows = random_rows(9, 20, 40)
     mixed = solve_trees(prepared, rows, find("k-sii"), order)
@@ -289,7 +289,7 @@ def test_players_on_a_path_share_a_bit():
     threshold = np.linspace(-1, 1, n)
     raw = RawTree(feature=feature, threshold=threshold, left=left, right=right, value=values, cover=np.ones(n))
     trees = build([raw], n_features=1, constant=[0.0], less_equal=True, single_precision=False)
-    prepared = prepare_trees(trees, ((0,),))
+    prepared = prepare(trees, ((0,),))
     assert prepared.fixed_bytes(1) < 2**16
     rows = np.linspace(-1.5, 1.5, 50)[:, None]
     for engine in engines(prepared).values():

@@ -25,7 +25,7 @@ __all__ = ["PathEngine", "WalkEngine", "make_steps", "path_costs", "path_rule", 
 
 WORK_BYTES = 2**21  # products and sums of one sweep: within the second-level cache
 LANES = 128  # rows of one sweep at most
-NODE_COST = 2.4  # a split at one node of the rule, in table look-ups (measured: 1.2 ns and 0.5 ns)
+NODE_COST = 4.0  # a split at one node of the rule, in table look-ups (measured: 1.2 ns, for few rows 3 ns, and 0.5 ns)
 VISIT_COST = 8.0  # a visit of a node in a walk, in table look-ups (measured: 4 ns and 0.5 ns)
 
 

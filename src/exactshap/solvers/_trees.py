@@ -20,6 +20,7 @@ from exactshap.trees import prepared as rounded
 __all__ = ["PreparedTrees", "prepare_trees", "solve_trees"]
 
 COVER_TABLES = 2.0**28  # bytes of tables beyond which quadrature along the paths is preferred for cover ratios
+ADVANTAGE = 2.0  # tables must make an ensemble twice as fast: their memory is not free
 REFILLED_ROWS = 200.0  # how many rows of one call are expected to share tables that cannot be kept
 
 Engine = TableEngine | PathEngine | WalkEngine
@@ -237,20 +238,21 @@ def _reach(trees: FlatTrees, shape: Structure) -> np.ndarray:
 
 
 def choose_trees(tables: Forecast, other_costs: np.ndarray, limit: float, *, may_refill: bool) -> np.ndarray:
-    """Return which trees to answer by tables: all that are cheaper so and fit ``limit`` bytes together, the smallest first.
+    """Return which trees to answer by tables: those that are cheaper so and fit ``limit`` bytes together, the smallest first.
 
-    Where not all of them fit, tables that are filled again for each call may still be cheaper in total.
+    Where not all of them fit, tables that are filled again for each call may be cheaper in total. There are no tables at all
+    unless the ensemble becomes ``ADVANTAGE`` times as fast.
     """
     survival = tables.survival_bytes if may_refill else np.zeros(len(other_costs))
-    kept_costs, refilled_costs = tables.cost(NOMINAL_ROWS), tables.cost(REFILLED_ROWS)
-    wanted = kept_costs < other_costs
-    kept = wanted & _fits(tables.table_bytes + survival, wanted, limit)
-    if not may_refill or np.array_equal(kept, wanted):
-        return kept
-    refilled = refilled_costs < other_costs
-    refilled &= _fits(survival, refilled, limit)
-    kept_total = np.where(kept, kept_costs, other_costs).sum()
-    return refilled if np.where(refilled, refilled_costs, other_costs).sum() < kept_total else kept
+    choices = [np.zeros(len(other_costs), bool)]
+    totals = [other_costs.sum() / ADVANTAGE]
+    options = [(NOMINAL_ROWS, tables.table_bytes + survival)] + [(REFILLED_ROWS, survival)] * may_refill
+    for n_rows, needed in options:
+        costs = tables.cost(n_rows)
+        chosen = _fits(needed, costs < other_costs, limit)
+        choices.append(chosen)
+        totals.append(np.where(chosen, costs, other_costs).sum())
+    return choices[int(np.argmin(totals))]
 
 
 def _fits(needed: np.ndarray, wanted: np.ndarray, limit: float) -> np.ndarray:
