@@ -117,7 +117,7 @@ def _advance_patterns(predictions, pattern, weights, residual, averaged, empty, 
 
 
 @njit(nogil=True, cache=True, error_model="numpy")
-def _add_tables(first, last, codes, weights, ones, linear, units, player_of_node, half_weights, table, work, out):
+def _add_tables(first, last, codes, weights, ones, n_rows, linear, units, player_of_node, half_weights, table, work, out):
     """Add the pairs of one tree's units that go by table; return how many pairs are left for quadrature."""
     left_over = 0
     constant = units.node.shape[0] - 1
@@ -125,12 +125,12 @@ def _add_tables(first, last, codes, weights, ones, linear, units, player_of_node
     blank = np.zeros(n, codes.dtype)
     for u in range(first, last):
         code_u = codes[u - first]
-        done = add_pair(u, constant, -1, 1.0, code_u, blank, linear, False, units, half_weights, table, work, out)
+        done = add_pair(u, constant, -1, 1.0, code_u, blank, linear, False, n_rows, units, half_weights, table, work, out)
         left_over += 0 if done else 1
         for w in range(u, last):
             apart = -1 if u == w else parting_player(u, w, units, player_of_node)
             factor, code_w = 1.0 if u == w else 2.0, codes[w - first]
-            done = add_pair(u, w, apart, factor, code_u, code_w, weights, ones, units, half_weights, table, work, out)
+            done = add_pair(u, w, apart, factor, code_u, code_w, weights, ones, n_rows, units, half_weights, table, work, out)
             left_over += 0 if done else 1
     return left_over
 
@@ -161,15 +161,15 @@ def add_rows(first, last, losers_of, alphas, weights, linear, units, player_of_n
 @njit(nogil=True, cache=True, error_model="numpy")
 def add_residual_trees(
     chosen, shape, value, player_of_node, units, decisions, weights, ones, residual, averaged, empty, advance_only,
-    half_weights, table, work, record, out,
+    half_weights, table, work, met, out,
 ):  # fmt: skip
     r"""Add the tree-by-tree game of trees ``chosen[0]:chosen[1]`` to ``out`` (n_players,), moving ``residual`` on.
 
     .. math:: \mathrm{out}_j = \sum_k \mathrm{Shapley}_j\Bigl(\sum_i \omega_i (f_{k,S}(x_i)^2 - 2 r_{ki} f_{k,S}(x_i))\Bigr)
 
     ``shape`` = (tree_start, feature, left, right); ``decisions`` (n_nodes, n_rows) starts at the first chosen tree; ``ones``
-    says that all ``weights`` are 1. Pairs that lose by table are left out: return their number. ``record`` (n_trees, 2) gets the
-    number of patterns that decided so, for :func:`add_tree_rows`, and sum_i w_i r_ki, for the certificate.
+    says that all ``weights`` are 1. Pairs that lose by table are left to :func:`add_tree_rows`: return their number.
+    ``met`` (n_trees,) gets sum_i w_i r_ki, for the certificate.
     """
     tree_start, feature, left, right = shape
     offset = tree_start[chosen[0]]
@@ -193,8 +193,8 @@ def add_residual_trees(
         else:
             _advance_patterns(predictions, pattern, weights, residual, averaged, empty[k], linear, counts)
         if not advance_only:
-            record[k, 0], record[k, 1] = n, -0.5 * np.sum(linear)
-            left_over += _add_tables(first, last, codes, counts, ones and by_row, linear, units, player_of_node, half_weights,
+            met[k] = -0.5 * np.sum(linear)
+            left_over += _add_tables(first, last, codes, counts, ones and by_row, residual.shape[0], linear, units, player_of_node, half_weights,
                                      table, work, out)  # fmt: skip
     return left_over
 
@@ -205,7 +205,7 @@ def add_tree_rows(
 ):  # fmt: skip
     """Add each row's shares of the tree-by-tree game of some trees to ``out`` (n_players, n_rows), for one block of rows.
 
-    ``losers_of`` (n_trees,): with n > 0 only the tree's pairs that a table of n patterns does not win.
+    With ``losers_of`` = n > 0 only those pairs that a table of n rows does not win.
     """
     tree_start, feature, left, right = shape
     offset = tree_start[chosen[0]]
@@ -217,7 +217,7 @@ def add_tree_rows(
         walk_predictions(tree_start[k], feature, left, right, value, decisions, offset, predictions)
         _advance_rows(predictions, weights, residual, averaged, empty[k], linear)
         fill_alphas(first, last, units, decisions, offset, alphas)
-        add_rows(first, last, losers_of[k], alphas, weights, linear, units, player_of_node, rules, sweep, work, out)
+        add_rows(first, last, losers_of, alphas, weights, linear, units, player_of_node, rules, sweep, work, out)
 
 
 @njit(nogil=True, cache=True, error_model="numpy")
@@ -232,14 +232,14 @@ def add_ensemble_trees(chosen, codes, weights, ones, linear, units, player_of_no
     blank = np.zeros(n, codes.dtype)
     for k in range(chosen[0], chosen[1]):
         for u in range(units.tree_start[k], units.tree_start[k + 1]):
-            done = add_pair(u, constant, -1, 1.0, codes[u], blank, linear, False, units, half_weights, table, work, out)
+            done = add_pair(u, constant, -1, 1.0, codes[u], blank, linear, False, n, units, half_weights, table, work, out)
             left_over += 0 if done else 1
         for h in range(k, units.tree_start.shape[0] - 1):
             for u in range(units.tree_start[k], units.tree_start[k + 1]):
                 for w in range(max(u, units.tree_start[h]), units.tree_start[h + 1]):
                     apart = parting_player(u, w, units, player_of_node) if h == k and u != w else -1
                     factor = 1.0 if u == w else 2.0
-                    done = add_pair(u, w, apart, factor, codes[u], codes[w], weights, ones, units, half_weights, table,
+                    done = add_pair(u, w, apart, factor, codes[u], codes[w], weights, ones, n, units, half_weights, table,
                                     work, out)  # fmt: skip
                     left_over += 0 if done else 1
     return left_over

@@ -185,16 +185,16 @@ def residual_shares(
 
     units = layout.units
     half_weights, ones = _half_weights(_table_bits(units) + 1), bool(np.all(weights == 1.0))
-    record = np.zeros((layout.trees.n_trees, 2))
+    met_sums = np.zeros(layout.trees.n_trees)
 
     def run(first: int, last: int, met: np.ndarray, advance_only: bool) -> np.ndarray:
         out = np.zeros(layout.n_players)
         before = met.copy()
         left_over = add_residual_trees((first, last), layout.shape, layout.value, layout.player_of_node, units,
                                        _decisions(layout, first, last), weights, ones, met, averaged, layout.empty, advance_only,
-                                       half_weights, np.zeros(1 << _table_bits(units)), _work(units), record, out)  # fmt: skip
+                                       half_weights, np.zeros(1 << _table_bits(units)), _work(units), met_sums, out)  # fmt: skip
         if left_over:
-            out += _residual_rows(layout, (first, last), before, weights, averaged, record[:, 0].astype(np.int64)).sum(axis=0)
+            out += _residual_rows(layout, (first, last), before, weights, averaged, layout.n_rows).sum(axis=0)
         return out
 
     chunks = _chunks(layout)
@@ -206,17 +206,17 @@ def residual_shares(
             tasks.append((first, last, residual.copy(), False))
             run(first, last, residual, True)
         parts = _map(run, tasks, n_jobs)
-    return sum(parts, np.zeros(layout.n_players)), record[:, 1]
+    return sum(parts, np.zeros(layout.n_players)), met_sums
 
 
 def residual_rows(layout: Layout, residual: np.ndarray, weights: np.ndarray, averaged: bool, n_jobs: int | None) -> np.ndarray:
     """Return each row's part of :func:`residual_shares`, of shape (n_rows, n_players)."""
     n_trees = layout.trees.n_trees
-    return _residual_rows(layout, (0, n_trees), residual, weights, averaged, np.zeros(n_trees, np.int64), n_jobs)
+    return _residual_rows(layout, (0, n_trees), residual, weights, averaged, 0, n_jobs)
 
 
 def _residual_rows(
-    layout: Layout, chosen: tuple[int, int], residual: np.ndarray, weights: np.ndarray, averaged: bool, losers_of: np.ndarray,
+    layout: Layout, chosen: tuple[int, int], residual: np.ndarray, weights: np.ndarray, averaged: bool, losers_of: int,
     n_jobs: int | None = None,
 ) -> np.ndarray:  # fmt: skip
     """Return each row's shares of some trees by quadrature; see :func:`add_tree_rows`."""

@@ -391,10 +391,11 @@ def table_wins(u, w, apart, n_rows, units, work):
 
 
 @njit(nogil=True, cache=True, error_model="numpy")
-def add_pair(u, w, apart, factor, code_u, code_w, weights, ones, units, half, table, work, out):
+def add_pair(u, w, apart, factor, code_u, code_w, weights, ones, n_rows, units, half, table, work, out):
     """Add ``factor`` times the Shapley values of the pair's game to ``out`` (n_players,), unless quadrature is cheaper.
 
-    ``ones`` says that all ``weights`` are 1. Return whether the pair is done.
+    ``ones`` says that all ``weights`` are 1; ``n_rows`` is what quadrature would have to go through. Return whether the pair
+    is done.
     """
     size, player, value = units.size, units.player, units.value
     axis_player, planes = work.axis_player, work.planes
@@ -404,7 +405,7 @@ def add_pair(u, w, apart, factor, code_u, code_w, weights, ones, units, half, ta
         u, w, apart, size, player, units.beta, work.place, axis_player, work.axis_beta, work.bottom_beta
     )
     bottoms, top = _count_axes(own, bits)
-    if _rows_are_cheaper(n, bottoms, top, weights.shape[0]):
+    if _rows_are_cheaper(n, bottoms, top, n_rows):
         return False
     if n + bottoms == 0 and apart < 0:
         return True

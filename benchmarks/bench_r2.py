@@ -1,0 +1,129 @@
+"""R2 of boosted trees, split over 100 features: both games, against qshap's C++ backend.
+
+Both sides start from a model that has been read (our ``convert``, qshap's ``gazer``) and end with the shares; ``with_reading``
+and ``peer_with_reading`` start from the fitted XGBRegressor, ours including the comparison with the model's own predictions.
+One thread each. Where the whole of qshap would take too long it runs on a few evenly spaced trees of the same model, scaled
+by the number of trees: ``note`` says so. ``difference`` is the largest difference of the shares where all trees were run.
+"""
+
+import time
+
+import numpy as np
+from timing import best, row
+
+from exactshap import decompose_r2
+from exactshap.trees import convert
+
+# depth, rows, trees, trees that qshap runs, the target in words
+CASES = [
+    (1, 1000, 100, 100, ">= 300x"),
+    (2, 1000, 100, 100, ">= 300x"),
+    (3, 1000, 100, 100, ">= 300x"),
+    (3, 5000, 100, 100, ">= 300x"),
+    (4, 1000, 100, 20, ">= 100x"),
+    (6, 1000, 100, 5, ">= 250x"),
+    (6, 5000, 100, 2, ">= 800x"),
+    (8, 1000, 100, 2, "works"),
+]
+
+
+def fitted(depth, n_rows, n_trees, seed=0):
+    from xgboost import XGBRegressor
+
+    rng = np.random.default_rng(seed)
+    X = rng.normal(size=(n_rows, 100))
+    y = X[:, :16] @ rng.normal(size=16) + X[:, 0] * X[:, 1] + np.sin(2.0 * X[:, 2]) * X[:, 3] + rng.normal(size=n_rows)
+    return XGBRegressor(n_estimators=n_trees, max_depth=depth, learning_rate=0.1, n_jobs=1).fit(X, y), X, y
+
+
+def thinned(model, n_trees, n_kept):
+    """Return the same kind of estimator with every (n_trees / n_kept)-th tree."""
+    from xgboost import XGBRegressor
+
+    if n_kept == n_trees:
+        return model
+    step = n_trees // n_kept
+    some = XGBRegressor(n_jobs=1)
+    some.load_model(model.get_booster()[0:n_trees:step].save_raw("json"))
+    return some
+
+
+def against_qshap(depth, n_rows, n_trees, n_kept, target):
+    from qshap import gazer
+
+    model, X, y = fitted(depth, n_rows, n_trees)
+    read = convert(model)
+    repeat = 7 if depth <= 4 else 3
+    ours = best(lambda: decompose_r2(read, X, y), repeat)
+    with_reading = best(lambda: decompose_r2(model, X, y), 3)
+    some = thinned(model, n_trees, n_kept)
+    started = time.perf_counter()
+    explainer = gazer(some)
+    constructor = time.perf_counter() - started
+    whole = n_kept == n_trees
+    peer = best(lambda: explainer.rsq(X, y, progress_bar=False), 3 if whole else 1, warm_up=1 if whole else 0)
+    peer *= n_trees / n_kept
+    difference = np.abs(explainer.rsq(X, y, progress_bar=False) - decompose_r2(read, X, y).values).max() if whole else None
+    return row(
+        f"residual game, depth {depth}, n = {n_rows}, T = {n_trees}",
+        ours,
+        peer,
+        target,
+        with_reading=with_reading,
+        peer_with_reading=peer + constructor,
+        difference=difference,
+        note=None if whole else f"peer: {n_kept} of {n_trees} trees, scaled",
+    )
+
+
+def alone(what, model, X, y, target, repeat=1, **settings):
+    read = convert(model)
+    seconds = best(lambda: decompose_r2(read, X, y, **settings), repeat, warm_up=0)
+    shares = decompose_r2(read, X[:200], y[:200], **{**settings, "per_row": False})
+    return row(what, seconds, None, target, residual_of_200_rows=abs(shares.residual))
+
+
+def large(depth=6, n_rows=50_000, n_trees=500):
+    model, X, y = fitted(depth, n_rows, n_trees)
+    return alone(f"residual game, depth {depth}, n = {n_rows}, T = {n_trees}", model, X, y, "< 30 s")
+
+
+def ensemble(depth, target):
+    model, X, y = fitted(depth, 1000, 100)
+    repeat = 3 if depth <= 3 else 1
+    return alone(f"ensemble game, depth {depth}, n = 1000, T = 100", model, X, y, target, repeat, game="ensemble")
+
+
+def rows_too():
+    model, X, y = fitted(6, 1000, 100)
+    return alone("residual game with per_row, depth 6, n = 1000, T = 100", model, X, y, "", 1, per_row=True)
+
+
+def first_call():
+    """Seconds of the first call in a fresh process with an empty cache of compiled code: shallow trees, and all paths."""
+    import os
+    import subprocess
+    import sys
+    import tempfile
+
+    code = (
+        "import time, numpy as np; from sklearn.tree import DecisionTreeRegressor as T; from exactshap import decompose_r2;"
+        "X = np.random.default_rng(0).normal(size=(200, 5)); y = X[:, 0] * X[:, 1]; m = T(max_depth=3).fit(X, y);"
+        "s = time.perf_counter(); decompose_r2(m, X, y); print(time.perf_counter() - s)"
+    )
+    with tempfile.TemporaryDirectory() as folder:
+        environment = {**os.environ, "NUMBA_CACHE_DIR": folder}
+        done = [subprocess.run([sys.executable, "-c", code], env=environment, capture_output=True, text=True) for _ in range(2)]
+    cold, warm = (float(run.stdout) for run in done)
+    return row("first call in a process, empty cache of compiled code", cold, None, "<= 15 s", with_cache=warm)
+
+
+def run() -> list[dict]:
+    rows = [against_qshap(*case) for case in CASES]
+    rows += [ensemble(1, "< 2 s"), ensemble(3, "< 2 s"), ensemble(6, "< 60 s"), rows_too(), large(), first_call()]
+    return rows
+
+
+if __name__ == "__main__":
+    for line in run():
+        print(line)
