@@ -48,9 +48,9 @@ def test_same_bits_for_every_number_of_threads_and_every_block(background, order
 
 
 def test_threads_really_run_blocks(monkeypatch):
-    from exactshap.explainer import _explainer as module
+    from exactshap.readers._kernel_machine import KernelReader
 
-    monkeypatch.setattr(module, "MAX_BLOCK_ROWS", 10)
+    monkeypatch.setattr(KernelReader, "block_rows", 10)
     seen = []
     explanation = Explainer(MODEL, n_jobs=2, progress=lambda done, total: seen.append((done, total)))(X[:35])
     assert seen == [(10, 35), (20, 35), (30, 35), (35, 35)]

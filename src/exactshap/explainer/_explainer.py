@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
-from exactshap.errors import BudgetError, ExactnessError, ExplanationWarning, InputError, message
+from exactshap.errors import BudgetError, ExactnessError, ExplanationWarning, InputError, InputTypeError, message
 from exactshap.explainer._blocks import Progress, Solved, physical_memory, solve_blocks
 from exactshap.explainer._forecast import Forecast, Verification
 from exactshap.explanation import Explanation, fingerprint
@@ -20,7 +20,6 @@ from exactshap.solvers import player_sets
 
 __all__ = ["Explainer", "explain"]
 
-MAX_BLOCK_ROWS = 256
 
 
 class Explainer:
@@ -92,6 +91,11 @@ class Explainer:
     ) -> None:
         if on_inexact not in ("raise", "warn"):
             raise InputError(message("The 'on_inexact' parameter must be 'raise' or 'warn'", f"Got {on_inexact!r}"))
+        _check_numbers(n_jobs, memory_limit)
+        if isinstance(feature_names, str) or not isinstance(feature_names, (Iterable, type(None))):
+            raise InputTypeError(message("`feature_names` must be a sequence of str", f"Got {feature_names!r}"))
+        if background is None and background_weights is not None:
+            raise InputError(message("`background_weights` are weights of reference rows", "Got background=None"))
         self.align, self.n_jobs, self.memory_limit = align, n_jobs, float(memory_limit)
         self.on_inexact, self.progress = on_inexact, progress
         table = None if background is None else _background(background, model, align)
@@ -232,7 +236,7 @@ class Explainer:
                     "Raise memory_limit=, lower the order, or group columns with groups=",
                 )
             )
-        return int(min(MAX_BLOCK_ROWS, max(1, n_rows), free // row))
+        return int(min(self.reader.block_rows, max(1, n_rows), free // row))
 
     def _blocks(self, table: Table, order: int) -> list[slice]:
         n_sets = len(player_sets(self.reader.n_players, order))
@@ -318,13 +322,20 @@ def explain(
     return Explainer(model, background, **settings)(X, index, order)
 
 
+def _check_numbers(n_jobs: Any, memory_limit: Any) -> None:
+    if n_jobs is not None and (not isinstance(n_jobs, (int, np.integer)) or n_jobs == 0):
+        raise InputError(message("The 'n_jobs' parameter must be an int other than 0, or None", f"Got {n_jobs!r}"))
+    if not isinstance(memory_limit, (int, float, np.number)) or not memory_limit > 0:
+        raise InputError(message("The 'memory_limit' parameter must be a positive number of bytes", f"Got {memory_limit!r}"))
+
+
 def _background(background: Any, model: Any, align: bool) -> Table:
-    """Read the background; a mutation by the caller afterwards must not change anything, so arrays are copied."""
-    table = as_table(background, what="background")
+    """Read the background; a mutation by the caller afterwards must not change anything, so it is copied."""
+    table = as_table(background, what="background").copy()
     if not table.is_frame:
-        return Table(np.array(table.native), None, table.n_rows, table.n_columns)
+        return table
     names = getattr(model, "feature_names_in_", None)
-    if names is None:
+    if names is None or type(model).__module__.startswith("lightgbm"):  # which puts underscores for spaces; its reader checks
         return table
     owner = type(model).__name__
     return check_columns(table, [str(n) for n in names], len(names), owner=owner, what="background", align=align)

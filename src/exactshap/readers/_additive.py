@@ -82,6 +82,7 @@ class AdditiveReader(Reader):
     """A sum of small terms bound to a background, which is folded into the terms once, here."""
 
     value_functions = VALUE_FUNCTIONS
+    block_rows = 4096  # rows are cheap here: calls would cost more
 
     def __init__(self, model: Any, request: Request, form: AdditiveForm) -> None:
         self.model, self.model_name, self.form = model, type(model).__name__, form
@@ -180,8 +181,17 @@ class AdditiveReader(Reader):
             full=drop(sums.full + self.form.intercept),
             residual=None if residual is None else drop(residual),
             method=f"per-term enumeration ({sums.n_terms} terms)",
+            error_bound=2.0**order * self._errors(X),
             scale=sums.scale,
         )
+
+    def _errors(self, X: Table) -> np.ndarray | float:
+        """Return how far coalition values (n_rows,) can be off besides rounding: 0 unless a block interpolates its terms."""
+        interpolated = [bound for bound in self._bound if hasattr(bound, "errors")]
+        if not interpolated:
+            return 0.0
+        rows = self._encode(X)
+        return np.sum([bound.errors(rows) for bound in interpolated], axis=0)
 
     def tolerance(self, X: Table, prediction: np.ndarray, solution: Solution) -> np.ndarray:
         r"""Return the largest residual (n_rows,) that rounding can explain.
@@ -189,10 +199,12 @@ class AdditiveReader(Reader):
         .. math:: 16\, \epsilon\, (\sqrt{n_\mathrm{terms}} + k + 2)\, (\mathrm{scale} + |f_0| + |f(x)| + m(x))
 
         As for every reader (see :meth:`Reader.tolerance`), with k factors at most in a term instead of all columns; m(x) is
-        what cancels inside the model's own arithmetic. The background cancels: v(empty) is added and taken away again.
+        what cancels inside the model's own arithmetic. The background cancels: v(empty) is added and taken away again. The
+        solution's error bound is added: ``verify`` compares mixed coalitions, too.
         """
         encoded = None if self.form.magnitude is None else self._encode(X)
-        return self._limit(encoded, np.asarray(prediction).reshape(X.n_rows, -1), np.asarray(solution.scale))
+        limit = self._limit(encoded, np.asarray(prediction).reshape(X.n_rows, -1), np.asarray(solution.scale))
+        return limit + np.asarray(solution.error_bound)
 
     def _limit(self, encoded: np.ndarray | None, prediction: np.ndarray, scale: np.ndarray) -> np.ndarray:
         magnitude = scale + np.abs(self.form.intercept).max(initial=0.0) + np.abs(prediction).max(axis=1, initial=0.0)

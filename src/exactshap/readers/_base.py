@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
 import numpy as np
 
-from exactshap.errors import InputError, UnknownNameError, did_you_mean, message
+from exactshap.errors import InputError, InputTypeError, UnknownNameError, did_you_mean, message
 from exactshap.frames import Table
 from exactshap.games import Game
 from exactshap.semivalues import Semivalue
@@ -68,6 +68,7 @@ class Reader(ABC):
     """
 
     value_functions: ClassVar[tuple[str, ...]] = ()
+    block_rows: int = 256  # rows of one block at most: what a thread solves at a time, and a step of progress
 
     model: Any
     model_name: str
@@ -208,9 +209,21 @@ def players_of(request: Request, feature_names: tuple[str, ...]) -> tuple[tuple[
         return tuple(columns for _, columns in request.players), tuple(name for name, _ in request.players)
     if request.groups is None:
         return tuple((j,) for j in range(len(feature_names))), feature_names
+    if not isinstance(request.groups, Mapping):
+        raise InputTypeError(
+            message(
+                "`groups` must map a name to a list of columns",
+                f"Got {type(request.groups).__name__}",
+                "Pass groups={'blood': ['s1', 's2']}",
+            )
+        )
     owner: dict[int, str] = {}
     for name, members in request.groups.items():
-        for member in [members] if isinstance(members, (str, int)) else members:
+        if not isinstance(members, (str, int, np.integer, Iterable)):
+            raise InputTypeError(
+                message(f"Group {name!r} must be a list of columns", f"Got {members!r}", "Pass names or numbers of columns")
+            )
+        for member in [members] if isinstance(members, (str, int, np.integer)) else members:
             j = _column_number(member, feature_names, name)
             if j in owner:
                 raise InputError(
@@ -235,6 +248,10 @@ def _column_number(member: Any, feature_names: tuple[str, ...], group: Any) -> i
             return feature_names.index(member)
         raise UnknownNameError(
             message(f"Group {group!r} names an unknown column {member!r}", do=did_you_mean(member, feature_names))
+        )
+    if isinstance(member, (bool, np.bool_)) or not isinstance(member, (int, np.integer)):
+        raise InputTypeError(
+            message(f"Group {group!r} must hold names or numbers of columns", f"Got {member!r}", "Masks and slices are not read")
         )
     if 0 <= int(member) < len(feature_names):
         return int(member)

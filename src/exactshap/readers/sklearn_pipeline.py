@@ -24,7 +24,7 @@ _FEATURE_MAPS = ("Nystroem", "RBFSampler")
 
 def read(model: Any, request: Request) -> Reader:
     """Read a fitted pipeline: its last step, with the input columns as players of the transformed columns."""
-    steps = [step for _, step in model.steps if step is not None and not (isinstance(step, str) and step == "passthrough")]
+    steps = _flat(model)
     if not steps or not hasattr(steps[-1], "predict"):
         raise UnsupportedStructureError(
             message("The pipeline has no final model", f"Its last step is {type(steps[-1]).__name__ if steps else None}")
@@ -32,6 +32,17 @@ def read(model: Any, request: Request) -> Reader:
     mixing = [place for place, step in enumerate(steps[:-1]) if type(step).__name__ in (*_FEATURE_MAPS, "PolynomialFeatures")]
     start = mixing[0] if mixing else len(steps) - 1
     return _read_tail(steps, request) if start == 0 else PipelineReader(model, steps[:start], steps[start:], request)
+
+
+def _flat(model: Any) -> list[Any]:
+    """Return the steps that do something, those of pipelines inside the pipeline included."""
+    steps: list[Any] = []
+    for _, step in model.steps:
+        if type(step).__name__ == "Pipeline":
+            steps += _flat(step)
+        elif step is not None and not isinstance(step, str):
+            steps.append(step)
+    return steps
 
 
 def _read_tail(steps: list[Any], request: Request) -> Reader:
@@ -82,6 +93,7 @@ class PipelineReader(Reader):
         self.inner = _read_tail(tail, replace(request, background=background, groups=None, players=inner, feature_names=names))
         self.output_names, self.single_output = self.inner.output_names, self.inner.single_output
         self.unit, self.value_function = self.inner.unit, self.inner.value_function
+        self.block_rows = self.inner.block_rows
 
     def _transform(self, X: Table) -> Table:
         rows = X.native
