@@ -19,7 +19,7 @@ from exactshap.solvers import Solution, player_sets
 from exactshap.solvers._quadrature import Sums, solve_terms
 from exactshap.solvers._stability import machine_stability
 
-__all__ = ["KernelReader"]
+__all__ = ["KernelReader", "with_equal_shares"]
 
 VALUE_FUNCTIONS = ("functional", "normalized", "baseline", "interventional", "interventional-independent", "observational")
 BLOCK_VALUES = 2**18  # factors of one sub-block of rows: 2 MiB, what stays in the second cache of a core
@@ -116,7 +116,8 @@ class KernelReader(Reader):
         if self.conditional is not None:
             return self.conditional.game(X)
         values = self.columns(X)
-        a, b, c = [], [], []
+        a, b = [np.ones((len(values), self.n_players, 0))], [np.ones((self._mixture()[0], self.n_players, 0))]
+        c = [np.zeros((self.expansion.n_outputs, 0))]  # no block at all: a kernel of noise alone
         for block in self.expansion.blocks:
             a.append(self._grouped(block.factors(values)))
             b.append(self._absent(block, slice(None), a[-1].shape[2]))
@@ -133,12 +134,8 @@ class KernelReader(Reader):
 
     def _normalised(self, game: ProductGame) -> ProductGame:
         """Return v(S) - v(empty) + v(empty) |S| / d: each player brings an equal share of the baseline, v'(empty) = 0."""
-        d, baseline = self.n_players, game.c.sum(axis=0) + game.constant
-        share = np.broadcast_to(baseline / d, (d, self.expansion.n_outputs))
-        c = np.concatenate([game.c, share])
-        a = np.concatenate([game.a, np.ones((len(game.a), d, d))], axis=1)
-        b = np.concatenate([game.b, np.broadcast_to(1.0 - np.eye(d), (1, d, d))], axis=1)
-        return ProductGame(c[:, 0] if self.single_output else c, a, b, constant=game.constant - baseline)
+        baseline = game.c.sum(axis=0) + game.constant
+        return with_equal_shares(game, baseline, constant=game.constant - baseline)
 
     def _mixture(self) -> tuple[int, np.ndarray]:
         """Return how many absent factors each term has, and their weights: one for each background row where rows are joint."""
@@ -277,7 +274,7 @@ class KernelReader(Reader):
         """Return the bound of Theorem 6 of RKHS-SHAP for this machine; it holds for interventional games of any background."""
         if self.value_function not in ("interventional", "interventional-independent", "baseline") or not self.expansion.parts:
             return None
-        parts = [(part.component, part.coefficients, part.points) for part in self.expansion.parts]
+        parts = [(part.component, part.coefficients, part.points) for part in self.expansion.parts if part.points is not None]
         if self.expansion.monomials is not None and np.any(self.expansion.monomials.powers):
             return None
         return functools.partial(machine_stability, parts)
@@ -309,6 +306,15 @@ class KernelReader(Reader):
                 kernel = part.component.matrix(hybrid, point[None, :])[:, 0] / part.component.amplitude
                 total += kernel[:, None] * part.coefficients[:, term]
         return total[:, 0] if self.single_output else total
+
+
+def with_equal_shares(game: ProductGame, total: np.ndarray, *, constant: np.ndarray) -> ProductGame:
+    """Return a batch of games plus ``total`` (n_outputs,) times |S| / d, with another constant."""
+    d = game.n_players
+    c = np.concatenate([game.c, np.broadcast_to(total / d, (d, game.n_outputs))])
+    a = np.concatenate([game.a, np.ones((len(game.a), d, d))], axis=1)
+    b = np.concatenate([game.b, np.broadcast_to(1.0 - np.eye(d), (1, d, d))], axis=1)
+    return ProductGame(c[:, 0] if game.single_output else c, a, b, constant=constant)
 
 
 def _stack(rows: list[Sums]) -> Sums:
