@@ -62,3 +62,16 @@ def assert_close_r2(actual, expected, n_terms=100):
     """
     actual, expected = np.broadcast_arrays(np.asarray(actual, float), np.asarray(expected, float))
     assert_close(actual, expected, scale=16.0, n_terms=n_terms, n_players=16)
+
+
+def posterior(covariance, magnitude, n_values):
+    """Rounding of a quadratic form with (K + noise)^-1: eps times the condition of ``covariance`` and the prior's magnitude.
+
+    ``n_values`` values of coalitions are added up besides (Higham 2002, section 10.1 for the Cholesky solve).
+    """
+    return 16.0 * EPS * (np.linalg.cond(covariance) + n_values) * magnitude
+
+
+def ridge(eta, scale):
+    """Rounding of a solve with K / n + eta I, K / n of norm at most 1: 1 / eta bounds its condition (for eta < 1)."""
+    return 64.0 * EPS / min(eta, 1.0) * scale

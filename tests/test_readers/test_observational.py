@@ -18,7 +18,7 @@ from exactshap.kernels import RBF, Linear
 from exactshap.readers.kernel_machine import KernelMachine
 from exactshap.solvers import solve
 from exactshap.solvers._embedding import choose_eta, leave_one_out_loss
-from tolerances import EPS
+from tolerances import ridge
 
 RNG = np.random.default_rng(0)
 X = RNG.normal(size=(30, 3))
@@ -51,9 +51,8 @@ def direct(rows, mask, eta, alpha=ALPHA, intercept=0.3, conditioning=X, weights=
     return (gaussian(X, rows, mask) * (xi @ gaussian(conditioning, rows, mask))).T @ alpha + intercept
 
 
-def tolerance(eta, scale=None):
-    """A ridge solve loses the condition of K + n eta I <= 1 / eta digits, on the scale of sum |alpha|."""
-    return 64 * EPS / min(eta, 1.0) * (np.abs(ALPHA).sum() if scale is None else scale)
+def tolerance(eta):
+    return ridge(eta, np.abs(ALPHA).sum())
 
 
 @pytest.mark.parametrize("eta", [1e-4, 1e-2, 1.0])

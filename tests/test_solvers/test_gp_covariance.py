@@ -11,7 +11,7 @@ from exactshap.errors import InputError
 from exactshap.kernels import RBF, Laplacian, Linear
 from exactshap.semivalues import beta, find
 from exactshap.solvers._gp_covariance import KernelFactors, MonomialFactors, interaction_variance, shapley_covariance
-from tolerances import EPS
+from tolerances import EPS, posterior
 
 NOISE = 0.3
 
@@ -68,10 +68,8 @@ class Setting:
 
 
 def tolerance(setting):
-    """Rounding of a quadratic form with (K + noise)^-1: eps times its condition and the prior's magnitude."""
-    condition = np.linalg.cond(setting.covariance)
     points = setting.hybrids(0).reshape(-1, setting.d)
-    return 16 * EPS * (condition + 2**setting.d) * np.abs(setting.kernel(points)).max()
+    return posterior(setting.covariance, np.abs(setting.kernel(points)).max(), 2**setting.d)
 
 
 KERNELS = {
