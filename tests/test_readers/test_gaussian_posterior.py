@@ -83,6 +83,18 @@ def test_classifier_latent_variance():
     assert explanation.covariance(0).sum() == pytest.approx(np.array([1, -1]) @ covariance @ np.array([1, -1]), rel=1e-9)
 
 
+def test_saturated_probabilities_carry_no_information():
+    model = GaussianProcessClassifier(k.ConstantKernel(4.0) * k.RBF(1.5), optimizer=None).fit(X, Y > 0)
+    base = model.base_estimator_
+    base.W_sr_[:5] = 0.0
+    base.L_ = np.linalg.cholesky(np.eye(40) + base.W_sr_[:, None] * base.kernel_(X) * base.W_sr_)
+    points = np.vstack([ROWS[:1], BACKGROUND[:1]])
+    solved = np.linalg.solve(base.L_, base.W_sr_[:, None] * base.kernel_(base.X_train_, points))
+    covariance = base.kernel_(points) - solved.T @ solved
+    explanation = explain(model, ROWS[:1], BACKGROUND[:1], value_function="baseline")
+    assert explanation.covariance(0).sum() == pytest.approx(np.array([1, -1]) @ covariance @ np.array([1, -1]), rel=1e-9)
+
+
 def test_gpytorch_variance():
     gpytorch, torch = pytest.importorskip("gpytorch"), pytest.importorskip("torch")
 

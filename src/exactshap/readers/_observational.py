@@ -279,6 +279,13 @@ class ConditionalGames:
         table = 2.0 ** min(reader.n_players, MAX_ENUMERATED) * reader.n_outputs * 3.0
         return 8.0 * (width * (reader.n_players + 4.0) + table)
 
+    def fixed_bytes(self) -> float:
+        """Return the memory of one coalition's matrices; the factors themselves are allocated when the model is read."""
+        n = float(len(self.embedding.rows))
+        width = max([n, *(float(block.coefficients.shape[1]) for block in self.reader.expansion.blocks)])
+        landmarks = getattr(self.embedding, "landmarks", None)
+        return 8.0 * 4.0 * n * (width if landmarks is None else len(landmarks))
+
     def row_operations(self, order: int) -> float:
         calls = 2.0**self.reader.n_players if self.reader.n_players <= MAX_ENUMERATED else float(self.budget or DEFAULT_BUDGET)
         return float(min(calls, self.budget or np.inf) * self.embedding.operations())

@@ -98,7 +98,8 @@ def _latent_expansion(part: Any) -> Expansion:
 def _latent_posterior(part: Any, request: Request) -> tuple[Any, Request]:
     """Read the Laplace approximation: W^-1 is the noise, and its B = I + W^1/2 K W^1/2 = L L' gives K + W^-1 = L' L'^T."""
     points = np.asarray(part.X_train_, float)
-    return attach(request, from_sklearn(part.kernel_, points.shape[1]), points, part.L_ / part.W_sr_[:, None])
+    roots = np.maximum(part.W_sr_, 1e-100)  # a saturated probability has W = 0: infinite noise, no information
+    return attach(request, from_sklearn(part.kernel_, points.shape[1]), points, part.L_ / roots[:, None])
 
 
 def _latent(parts: list[Any], single: bool, X: Table) -> np.ndarray:
