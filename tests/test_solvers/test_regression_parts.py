@@ -280,24 +280,23 @@ def test_partial_frontiers():
 
 
 def test_placed_pairs_lower_the_variance_most():
-    """The first placed pair is the best of all candidates, by refitting the variance with each of them."""
-    d, white = 6, 0.05
-    candidates = draw(d, 20, np.random.default_rng(1), strata(d, paired=True), paired=True)
-    theta, known = np.full(d, 0.4), np.ones((1, d), bool)
-    chosen = place_pairs(known, candidates, 3, theta, white)
-    assert len(set(chosen)) == 3
+    """Every placed pair is the best of all candidates, by refitting the variance with each of them."""
+    d, white = 6, 0.02
+    candidates = draw(d, 24, np.random.default_rng(1), strata(d, paired=True), paired=True)
+    theta, known = np.array([0.2, 1.5, 0.6, 0.1, 0.9, 0.4]), np.ones((1, d), bool)
+    chosen = place_pairs(known, candidates, 10, theta, white)
+    assert len(set(chosen)) == 10
     nodes, weights = find("shapley").rule(degree=d - 1)
 
     def explained(rows):
-        points = 2.0 * np.concatenate([known, rows]) - 1
+        points = 2.0 * np.concatenate([known, candidates[rows]]) - 1
         gram = covariance(points, points, theta, -1) + white * np.eye(len(points))
         cross = functionals(points, np.tanh(theta / 2), np.arange(d)[:, None], nodes, weights)
         return (cross * np.linalg.solve(gram, cross)).sum()
 
-    gains = [explained(row[None]) for row in candidates]
-    assert gains[chosen[0]] == pytest.approx(max(gains), rel=1e-12)
-    gains = [explained(candidates[[chosen[0], row]]) if row != chosen[0] else 0.0 for row in range(20)]
-    assert gains[chosen[1]] == pytest.approx(max(gains), rel=1e-12)
+    for step in range(10):
+        gains = [explained([*chosen[:step], row]) for row in range(24) if row not in chosen[:step]]
+        assert explained(chosen[: step + 1]) == pytest.approx(max(gains), rel=1e-10)
 
 
 def test_designs_repeat_by_seed_and_are_shared():

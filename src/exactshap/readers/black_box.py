@@ -173,8 +173,9 @@ class BlackBox(Reader):
     def tolerance(self, X: Table, prediction: np.ndarray, solution: Solution) -> np.ndarray:
         return SAFETY * super().tolerance(X, prediction, solution)
 
-    def row_bytes(self, order: int) -> float:
-        return 8.0 * CELLS / 8 + super().row_bytes(order)
+    def fixed_bytes(self) -> float:
+        """Return the bytes of one batch of mixed rows; rows are solved one after the other."""
+        return 8.0 * min(CELLS, self.row_operations(1) * self.n_features)
 
     def row_operations(self, order: int) -> float:
         """Return the rows that the function is called on."""
