@@ -20,7 +20,8 @@ from exactshap.errors import InputError, message
 __all__ = ["Instantiation", "MonteCarlo", "Relu", "Sign", "Stump"]
 
 ROW_BLOCK = 2**21  # values of one block of expectations: 16 MiB
-FEW_COLUMNS = 8
+FEW_COLUMNS = 16
+CANCELLING = -4.0  # below, 1 + erf S loses more than 5 bits and the scaled function takes over
 
 
 class Instantiation(ABC):
@@ -97,9 +98,11 @@ class _Gaussian(Instantiation):
     def _standardised(self, W: np.ndarray, X: np.ndarray) -> tuple[np.ndarray, np.ndarray, float, np.ndarray]:
         """Return S = <u', x> / (sqrt(2) zeta |x|) (0 where x = 0), |x|, zeta and the weights C(u)."""
         centres, zeta, weights = _tilted(self.sigma, self.width(W.shape[1]), W)
-        norms = np.sqrt((X**2).sum(axis=1))
-        unit = X / np.where(norms > 0, norms, 1.0)[:, None]
-        return _inner(unit, centres) / (math.sqrt(2.0) * zeta), norms, zeta, weights
+        largest = np.abs(X).max(axis=1, initial=0.0)
+        scaled = X / np.where(largest > 0, largest, 1.0)[:, None]  # squares of huge and tiny values stay in range
+        lengths = np.sqrt((scaled**2).sum(axis=1))
+        unit = scaled / np.where(lengths > 0, lengths, 1.0)[:, None]
+        return _inner(unit, centres / (math.sqrt(2.0) * zeta)), lengths * largest, zeta, weights
 
 
 def _inner(X: np.ndarray, W: np.ndarray) -> np.ndarray:
@@ -119,15 +122,17 @@ class Relu(_Gaussian):
     .. math:: E = C(u)\, \frac{\zeta |x|}{\sqrt{2\pi}} \bigl(e^{-S^2} + \sqrt{\pi}\, S\, (1 + \mathrm{erf}\, S)\bigr), \quad
               S = \frac{\langle u', x \rangle}{\sqrt{2}\, \zeta |x|}
 
-    Eq. 25 of the paper, with the factor |x| that it lacks as printed. For negative S the bracket is evaluated as
-    :math:`e^{-S^2}(1 - \sqrt{\pi} |S|\, \mathrm{erfcx} |S|)`, without cancellation or overflow.
+    Eq. 25 of the paper, with the factor |x| that it lacks as printed.
     """
 
     degree = 1
 
     def expectation(self, W: np.ndarray, X: np.ndarray) -> np.ndarray:
         S, norms, zeta, weights = self._standardised(W, X)
-        return _relu_bracket(S) * weights * (norms * (zeta / math.sqrt(2.0 * math.pi)))[:, None]
+        values = _relu_bracket(S)
+        values *= weights
+        values *= (norms * (zeta / math.sqrt(2.0 * math.pi)))[:, None]
+        return values
 
     def predictor(self, W: np.ndarray, X: np.ndarray) -> np.ndarray:
         return np.maximum(X @ W.T, 0.0)
@@ -147,16 +152,23 @@ class Relu(_Gaussian):
 
 
 def _relu_bracket(S: np.ndarray) -> np.ndarray:
-    """Return exp(-S^2) + sqrt(pi) S (1 + erf S), accurate for every sign and size of S."""
-    from scipy.special import erf, erfcx
+    r"""Return exp(-S^2) + sqrt(pi) S (1 + erf S), accurate for every sign and size of S.
 
-    positive = S > 0
-    result = np.exp(-S * S)
-    high = S[positive]
-    result[positive] += math.sqrt(math.pi) * high * (1.0 + erf(high))
-    low = -S[~positive]
-    result[~positive] *= 1.0 - math.sqrt(math.pi) * low * erfcx(low)
-    return np.maximum(result, 0.0)
+    For negative S the two summands cancel: there it is :math:`e^{-S^2} (1 - \sqrt{\pi}\, |S|\, \mathrm{erfcx} |S|)`.
+    """
+    from scipy.special import erfc, erfcx
+
+    result = erfc(-S)
+    result *= S
+    result *= math.sqrt(math.pi)
+    with np.errstate(over="ignore"):
+        gauss = np.exp(-S * S)
+    result += gauss
+    far = S < CANCELLING
+    if far.any():
+        size = -S[far]
+        result[far] = gauss[far] * (1.0 - math.sqrt(math.pi) * size * erfcx(size))
+    return np.maximum(result, 0.0, out=result)
 
 
 @dataclass(frozen=True)
@@ -212,7 +224,8 @@ class Stump(Instantiation):
         total = self.sigma**2 + self._width() ** 2
         zeta = self.sigma * self._width() / math.sqrt(total)
         weights = zeta / (X.shape[1] * self.sigma) * np.exp(-(W[:, 1] ** 2) / (2.0 * total))
-        return weights * erf((X[:, W[:, 0].astype(int)] - W[:, 1] * self.sigma**2 / total) / (math.sqrt(2.0) * zeta))
+        columns = np.take(X, W[:, 0].astype(int), axis=1)  # in C order: sums over terms do not depend on the number of rows
+        return weights * erf((columns - W[:, 1] * self.sigma**2 / total) / (math.sqrt(2.0) * zeta))
 
     def predictor(self, W: np.ndarray, X: np.ndarray) -> np.ndarray:
         return np.where(X[:, W[:, 0].astype(int)] >= W[:, 1], 1.0, -1.0)

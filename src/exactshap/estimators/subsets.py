@@ -31,17 +31,27 @@ class SubsetDistribution(ABC):
     def support(self, n_features: int) -> Iterator[tuple[int, ...]]:
         """Yield every subset of positive probability."""
 
-    def n_support(self, n_features: int) -> int:
-        """Return how many subsets have positive probability."""
-        return sum(1 for _ in self.support(n_features))
+    def squared_masses(self, n_features: int) -> dict[int, float]:
+        """Return the sum of squared probabilities of the subsets of each size."""
+        masses: dict[int, float] = {}
+        for subset in self.support(n_features):
+            masses[len(subset)] = masses.get(len(subset), 0.0) + self.probability(subset, n_features) ** 2
+        return masses
 
     def check(self, n_features: int) -> None:
-        """Raise InputError if the distribution does not fit ``n_features`` columns."""
+        """Raise InputError if the distribution does not fit ``n_features`` columns, as far as its first subsets tell."""
+        first = itertools.islice(self.support(n_features), 1000)
+        bad = [subset for subset in first if not all(0 <= j < n_features for j in subset)]
+        if bad:
+            raise InputError(message(f"Subsets must name columns between 0 and {n_features - 1}", f"Got {bad[0]}"))
 
 
 @dataclass(frozen=True)
 class Full(SubsetDistribution):
     """Always all columns: the weighting is not structured."""
+
+    def check(self, n_features: int) -> None:
+        """Accept any number of columns."""
 
     def sample(self, rng: np.random.Generator, n_features: int, n: int) -> list[tuple[int, ...]]:
         return [tuple(range(n_features))] * n
@@ -89,8 +99,9 @@ class UniformSubsets(SubsetDistribution):
             else:
                 yield from itertools.combinations(range(n_features), k)
 
-    def n_support(self, n_features: int) -> int:
-        return sum(self._count(k, n_features) for k in self.sizes)
+    def squared_masses(self, n_features: int) -> dict[int, float]:
+        """Return the sums without a visit to every subset: c subsets of equal probability 1 / (s c) give 1 / (s^2 c)."""
+        return {k: 1.0 / (len(self.sizes) ** 2 * self._count(k, n_features)) for k in self.sizes}
 
 
 @dataclass(frozen=True)
@@ -137,7 +148,7 @@ def subset_distribution(subsets: Any, sequence: bool) -> SubsetDistribution:
         return UniformSubsets((int(subsets),), sequence)
     if isinstance(subsets, Sequence) and not isinstance(subsets, str) and len(subsets) > 0:
         if all(isinstance(k, (int, np.integer)) for k in subsets):
-            return UniformSubsets(tuple(int(k) for k in subsets), sequence)
+            return UniformSubsets(tuple(dict.fromkeys(int(k) for k in subsets)), sequence)
         if all(isinstance(subset, Sequence) and not isinstance(subset, str) for subset in subsets):
             return GivenSubsets(tuple(tuple(int(j) for j in subset) for subset in subsets))
     raise InputError(

@@ -64,18 +64,29 @@ class Problem:
         step = max(1, ROW_BLOCK * 4 // max(1, self.n_terms))
         for i in range(0, len(self.X), step):
             rows = slice(i, i + step)
-            features = np.concatenate([group.features(self.X[rows]) for group in self.groups], axis=1)
-            yield features, self.y[rows], self.weights[rows]
+            yield self.features(rows), self.y[rows], self.weights[rows]
+
+    def features(self, rows: slice) -> np.ndarray:
+        """Return the features (n, T) of some rows."""
+        X, start = self.X[rows], 0
+        features = np.empty((len(X), self.n_terms))
+        for group in self.groups:
+            stop = start + len(group.parameters)
+            features[:, start:stop] = group.features(X)
+            start = stop
+        return features
 
     @functools.cached_property
     def moments(self) -> tuple[np.ndarray, np.ndarray]:
-        """Phi' W Phi (T, T) and Phi' W y (T,)."""
-        left, right = np.zeros((self.n_terms, self.n_terms)), np.zeros(self.n_terms)
+        """Phi' W Phi (T, T) and Phi' W y (T,); half of the symmetric product is computed."""
+        from scipy.linalg.blas import dsyrk
+
+        left, right = np.zeros((self.n_terms, self.n_terms), order="F"), np.zeros(self.n_terms)
         for features, y, weights in self.blocks():
-            scaled = features * weights[:, None]
-            left += features.T @ scaled
-            right += scaled.T @ y
-        return left, right
+            right += features.T @ (weights * y)
+            features *= np.sqrt(weights)[:, None]
+            left = dsyrk(1.0, features.T, beta=1.0, c=left, overwrite_c=1, lower=1)
+        return np.ascontiguousarray(left + np.tril(left, -1).T), right
 
     def penalised(self) -> np.ndarray:
         """Return Phi' W Phi + m alpha G + m ridge I; G is block-diagonal over the groups."""

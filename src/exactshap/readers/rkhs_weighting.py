@@ -13,7 +13,7 @@ from exactshap.frames import Table
 from exactshap.readers._additive import AdditiveForm, AdditiveReader
 from exactshap.readers._base import Reader, Request, finite_numbers
 from exactshap.readers._function_terms import FunctionTerm, FunctionTerms
-from exactshap.readers._homogeneous import Interpolant, interpolate
+from exactshap.readers._homogeneous import Interpolant, interpolate, n_evaluations
 from exactshap.readers._sklearn import fitted_names, require_fitted
 from exactshap.readers._terms import Bound, Coalitions, Reference, by_size, coalitions, weighted_mean
 from exactshap.solvers._additive import Stack
@@ -21,17 +21,22 @@ from exactshap.solvers._additive import Stack
 __all__ = ["read"]
 
 
+PAID_ROWS = 64  # an interpolant is built where its evaluations cost no more than explaining so many rows directly
+
+
 def read(model: Any, request: Request) -> Reader:
     """Read the functions f_J of a fitted weighting; those of two or three columns are interpolated for mixed coalitions."""
     require_fitted(model, "terms_")
-    smooth, others = [], []
+    n_background = 0 if request.background is None else request.background.n_rows
+    smooth: list[SmoothTerm] = []
+    direct: list[FunctionTerm] = []
     for term in _split_by_column(model.terms_):
-        interpolant = None
-        if term.base.degree is not None and len(term.subset) in (2, 3):
-            interpolant = interpolate(term, len(term.subset), term.base.degree)
-        (others if interpolant is None else smooth).append((term, interpolant))
-    blocks: list[Any] = [HomogeneousTerms(tuple(SmoothTerm(t.subset, t, i) for t, i in smooth if i is not None))]
-    blocks.append(FunctionTerms(tuple(FunctionTerm(t.subset, t, f"The function of columns {t.subset}", 1) for t, _ in others)))
+        interpolant = _interpolant(term, n_background)
+        if interpolant is None:
+            direct.append(FunctionTerm(term.subset, term, f"The function of columns {term.subset}", 1))
+        else:
+            smooth.append(SmoothTerm(term.subset, term, interpolant))
+    blocks: list[Any] = [HomogeneousTerms(tuple(smooth)), FunctionTerms(tuple(direct))]
     form = AdditiveForm(
         blocks=tuple(block for block in blocks if block.terms),
         intercept=np.array([model.intercept_]),
@@ -45,6 +50,14 @@ def read(model: Any, request: Request) -> Reader:
         magnitude=functools.partial(_magnitude, model.terms_),
     )
     return AdditiveReader(model, request, form)
+
+
+def _interpolant(term: Any, n_background: int) -> Interpolant | None:
+    """Return the interpolant of a term if its base predictor is homogeneous, it has two or three columns, and it pays."""
+    k, degree = len(term.subset), term.base.degree
+    if degree is None or k not in (2, 3) or n_evaluations(k) > PAID_ROWS * (2**k - 2) * n_background:
+        return None
+    return interpolate(term, k, degree)
 
 
 def _split_by_column(terms: Sequence[Any]) -> Iterator[Any]:
@@ -122,14 +135,15 @@ class HomogeneousTerms:
 
     def bind(self, reference: Reference | None, owner: Sequence[int]) -> Bound:
         assert reference is not None
-        bound = []
-        for term in self.terms:
-            rows = np.ascontiguousarray(reference.rows[:, list(term.columns)])
-            mean = weighted_mean(lambda values, term=term: term.direct(values)[:, None], Reference(rows, reference.weights), 1)
-            bound.append(
-                _BoundSmooth(term, coalitions(term.columns, owner), Reference(rows, reference.weights), float(mean[0]))
-            )
-        return _BoundTerms(tuple(bound))
+        return _BoundTerms(tuple(_bind(term, reference, owner) for term in self.terms))
+
+
+def _bind(term: SmoothTerm, reference: Reference, owner: Sequence[int]) -> _BoundSmooth:
+    """Keep the distinct background rows of the term's columns, with their added weights."""
+    rows, index = np.unique(reference.rows[:, term.columns], axis=0, return_inverse=True)
+    merged = Reference(rows, np.bincount(index.reshape(-1), reference.weights, minlength=len(rows)))
+    mean = weighted_mean(lambda values: term.direct(values)[:, None], merged, 1)
+    return _BoundSmooth(term, coalitions(term.columns, owner), merged, float(mean[0]))
 
 
 @dataclass(frozen=True, eq=False)
@@ -141,16 +155,21 @@ class _BoundSmooth:
 
     def table(self, rows: np.ndarray) -> np.ndarray:
         """Return all coalition values (n_rows, 2^k, 1)."""
-        values = np.ascontiguousarray(rows[:, list(self.term.columns)])
+        values = rows[:, list(self.term.columns)]
         table = np.empty((len(rows), len(self.own.inside), 1))
         table[:, 0] = self.mean
         table[:, -1, 0] = self.term.direct(values)
         if len(self.own.inside) > 2:
             means = self.term.interpolant.hybrid_means(
-                values, self.reference.rows, self.reference.weights, self.own.inside[1:-1]
+                values, self.reference.rows, self.reference.weights, np.ascontiguousarray(self.own.inside[1:-1])
             )
             table[:, 1:-1, 0] = means
         return table
+
+    def errors(self, rows: np.ndarray) -> np.ndarray:
+        """Return the bound (n_rows,) on the error of a mixed coalition's value."""
+        own = np.abs(rows[:, list(self.term.columns)]).max(axis=1)
+        return self.term.interpolant.errors(np.maximum(own, np.abs(self.reference.rows).max()))
 
 
 @dataclass(frozen=True, eq=False)
@@ -160,6 +179,10 @@ class _BoundTerms:
     @property
     def row_calls(self) -> float:
         return float(sum((len(term.own.inside) - 2) * len(term.reference.rows) + 1 for term in self.terms))
+
+    def errors(self, rows: np.ndarray) -> np.ndarray:
+        """Return the bound (n_rows,) on the error of a coalition's value, all terms together."""
+        return np.sum([term.errors(rows) for term in self.terms], axis=0)
 
     def stacks(self, rows: np.ndarray) -> Iterator[Stack]:
         for chosen in by_size(term.own.players for term in self.terms):
