@@ -5,7 +5,8 @@ from __future__ import annotations
 import numpy as np
 from numba import njit
 
-from exactshap.decompose._r2_kernels import add_pair, parting_player, table_wins
+from exactshap.decompose._r2_join_kernels import parting_player
+from exactshap.decompose._r2_kernels import add_pair, table_wins
 from exactshap.decompose._r2_quadrature_kernels import add_pair_rows
 from exactshap.decompose._r2_unit_kernels import CODE_BITS, fill_alphas, fill_codes, fill_predictions, split_bits
 
