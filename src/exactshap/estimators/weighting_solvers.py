@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 import functools
 import math
+import warnings
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -132,8 +133,8 @@ def gradient(problem: Problem) -> np.ndarray:
     r"""Stochastic functional gradient descent with averaging: one step for each term, in the order drawn.
 
     Step t moves the weight function by :math:`-\eta\, \overline{(h(x) - y)\, \phi(w_t, x)}\, K(w_t, \cdot)`, shrinks it by
-    :math:`1 - \eta \lambda`, projects it onto the ball of norm B, and the running average is returned. Without
-    regularisation B = sqrt(m) / theta and eta = B / (rho sqrt(T)); with it eta = 1 / (lambda (t + 1)).
+    :math:`1 - \eta \lambda`, projects it onto the ball of norm B = sqrt(m) / theta, and the running average is returned. The
+    step is eta = B / (rho sqrt(T)), or 1 / (lambda (t + 1)) where that is smaller.
     """
     return _descent(problem, greedy_steps=False)
 
@@ -154,8 +155,8 @@ def _descent(problem: Problem, *, greedy_steps: bool) -> np.ndarray:
     starts = np.concatenate([[0], np.cumsum([len(group.parameters) for group in problem.groups])])
     owner = np.repeat(np.arange(len(problem.groups)), np.diff(starts))
     a, average, h = np.zeros(problem.n_terms), np.zeros(problem.n_terms), np.zeros(len(features))
-    gram = [group.gram for group in problem.groups]
-    step_size = _step_size(problem, features, weights)
+    gram, squared_norm = [group.gram for group in problem.groups], 0.0
+    ball = math.sqrt(problem.total) / max(float(np.abs(features[weights > 0]).max(initial=0.0)), 1e-12)
     for number, t in enumerate(order):
         g, local = owner[t], t - starts[owner[t]]
         rows = slice(starts[g], starts[g + 1])
@@ -166,26 +167,26 @@ def _descent(problem: Problem, *, greedy_steps: bool) -> np.ndarray:
             push = -(weights @ (residual * column) + shrink * (1.0 - shrink) * alpha_at)
             push /= max(weights @ column**2 + shrink * gram[g][local, local], 1e-300)
         else:
-            eta = step_size(number)
+            eta = _step_size(problem, ball, number)
             shrink = min(1.0, eta * problem.alpha)
             scatter = problem.groups[g].base.predictor(
                 problem.groups[g].parameters[[local]], problem.X[:, list(problem.groups[g].subset)]
             )
             push = -eta * float(weights @ ((h - problem.y) * scatter[:, 0]))
-        a *= 1.0 - shrink
-        a[t] += push
-        h = (1.0 - shrink) * h + push * column
+        squared_norm = (1 - shrink) ** 2 * squared_norm + 2 * push * (1 - shrink) * alpha_at + push**2 * gram[g][local, local]
+        onto = 1.0 if greedy_steps else min(1.0, ball / math.sqrt(max(squared_norm, 1e-300)))
+        squared_norm *= onto**2
+        a *= onto * (1.0 - shrink)
+        a[t] += onto * push
+        h = onto * ((1.0 - shrink) * h + push * column)
         average += (a - average) / (number + 1)
     return a if greedy_steps else average
 
 
-def _step_size(problem: Problem, features: np.ndarray, weights: np.ndarray) -> Callable[[int], float]:
-    if problem.alpha > 0:
-        largest = 1.0 / max(float((weights @ features**2).max(initial=0.0)), 1e-12)
-        return lambda t: min(largest, 1.0 / (problem.alpha * (t + 1)))
-    ball = math.sqrt(problem.total) / max(float(np.abs(features).max(initial=0.0)), 1e-12)
-    lipschitz = max(float(np.abs(problem.y).max(initial=0.0)), 1e-12)
-    return lambda t: ball / (lipschitz * math.sqrt(problem.n_terms))
+def _step_size(problem: Problem, ball: float, number: int) -> float:
+    lipschitz = max(float(np.abs(problem.y[problem.weights > 0]).max(initial=0.0)), 1e-12)
+    step = ball / (lipschitz * math.sqrt(problem.n_terms))
+    return min(step, 1.0 / (problem.alpha * (number + 1))) if problem.alpha > 0 else step
 
 
 SOLVERS: dict[str, Callable[[Problem], np.ndarray]] = {
@@ -198,12 +199,16 @@ SOLVERS: dict[str, Callable[[Problem], np.ndarray]] = {
 
 def prune(model: RKHSWeightingRegressor, penalty: float | str, X: Any, y: Any, tolerance: float) -> RKHSWeightingRegressor:
     """Return a pruned copy of a fitted weighting; see :meth:`RKHSWeightingRegressor.prune`."""
+    from sklearn.exceptions import ConvergenceWarning
+
     if tolerance <= 0:
         raise InputError(message("`tolerance` must be > 0", f"Got {tolerance!r}"))
     if isinstance(penalty, str):
         if penalty not in ("safe", "smart"):
             raise InputError(message("`penalty` must be a number, 'safe' or 'smart'", f"Got {penalty!r}"))
-        return _safe(model, tolerance) if penalty == "safe" else _smart(model, X, y, tolerance)
+        with warnings.catch_warnings():  # what is kept is held against the tolerance, however far the Lasso came
+            warnings.simplefilter("ignore", ConvergenceWarning)
+            return _safe(model, tolerance) if penalty == "safe" else _smart(model, X, y, tolerance)
     if not (np.isfinite(penalty) and penalty >= 0):
         raise InputError(message("`penalty` must be a float >= 0", f"Got {penalty!r}"))
     return _pruned(model, float(penalty))

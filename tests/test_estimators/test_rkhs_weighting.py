@@ -1,0 +1,410 @@
+"""RKHS weightings: closed forms against quadrature and sampling, solvers against independent computations, the contract."""
+
+import itertools
+import math
+import pickle
+
+import mpmath
+import numpy as np
+import pandas as pd
+import pytest
+from sklearn.linear_model import Lasso
+from sklearn.model_selection import GridSearchCV
+from sklearn.utils.estimator_checks import parametrize_with_checks
+
+from exactshap.errors import InputError
+from exactshap.estimators import RKHSWeightingRegressor
+from exactshap.estimators.instantiations import Instantiation, MonteCarlo, Relu, Sign, Stump, _relu_bracket
+from exactshap.estimators.subsets import Full, GivenSubsets, SubsetDistribution, UniformSubsets
+from exactshap.estimators.weighting_solvers import Group, Problem
+from tolerances import EPS
+
+RNG = np.random.default_rng(0)
+X = RNG.normal(size=(60, 4))
+Y = np.maximum(X[:, 0] + X[:, 1], 0.0) - np.abs(X[:, 2])
+WEIGHTS = RNG.integers(1, 4, size=60)
+BASES = [Relu(0.8, None, 0.5), Relu(1.3, 2.0), Sign(0.8, None, 0.3), Sign(1.3, 0.7), Stump(0.8, 1.1), Stump(1.0)]
+
+
+def model(**settings):
+    return RKHSWeightingRegressor(**{"n_terms": 40, "random_state": 0, "subsets": [1, 2], "alpha": 1e-3, **settings})
+
+
+@parametrize_with_checks(
+    [
+        RKHSWeightingRegressor(random_state=0),
+        RKHSWeightingRegressor("sign", random_state=0, subsets=[1], solver="lasso"),
+        RKHSWeightingRegressor("stump", random_state=0, fit_intercept=True),
+        RKHSWeightingRegressor(random_state=0, solver="greedy"),
+        RKHSWeightingRegressor(random_state=0, solver="gradient", n_terms=30),
+    ]
+)
+def test_scikit_learn_contract(estimator, check):
+    check(estimator)
+
+
+# -- closed forms --------------------------------------------------------------------------------------------------------
+
+
+def by_quadrature(base, u, x, n=80):
+    """E_w[K(u, w) phi(w, x)] for two columns: Gauss-Hermite across <w, x>, tanh-sinh along it on each side of the kink."""
+    gamma, length = base.width(2), math.hypot(*x)
+    e = np.array(x) / length
+    across, along = np.array([-e[1], e[0]]), e
+    nodes, weights = np.polynomial.hermite_e.hermegauss(n)
+
+    def slice_mean(center):
+        return float(weights @ np.exp(-((base.sigma * nodes - center) ** 2) / (2 * gamma**2))) / math.sqrt(2 * math.pi)
+
+    def density(s):
+        gauss = mpmath.exp(-(s**2) / (2 * base.sigma**2)) / (base.sigma * mpmath.sqrt(2 * mpmath.pi))
+        phi = max(s * length, 0) if isinstance(base, Relu) else mpmath.sign(s)
+        return gauss * mpmath.exp(-((s - float(u @ along)) ** 2) / (2 * gamma**2)) * phi
+
+    return slice_mean(float(u @ across)) * float(mpmath.quad(density, [-8 * base.sigma, 0, 8 * base.sigma]))
+
+
+@pytest.mark.parametrize("base", BASES[:4], ids=str)
+def test_expectations_are_the_integrals(base):
+    for u, x in [((0.3, -1.2), (0.7, 2.0)), ((1.5, 0.2), (-3.0, 0.1)), ((0.0, 0.0), (1e-3, 2e-3))]:
+        expected = by_quadrature(base, np.array(u), x)
+        assert base.expectation(np.array([u]), np.array([x]))[0, 0] == pytest.approx(expected, rel=1e-9, abs=1e-13)
+
+
+@pytest.mark.parametrize("base", BASES[4:], ids=str)
+def test_stumps_are_the_integral_along_their_column(base):
+    column, u, x = 1, 0.4, np.array([[9.0, -0.3, 2.0]])
+    width = base.sigma if base.gamma is None else base.gamma
+    mean = mpmath.quad(
+        lambda w: (
+            (1 if x[0, column] >= w else -1) * mpmath.npdf(w, 0, base.sigma) * mpmath.exp(-((w - u) ** 2) / (2 * width**2))
+        ),
+        [-8 * base.sigma, x[0, column], 8 * base.sigma],
+    )
+    assert base.expectation(np.array([[column, u]]), x)[0, 0] == pytest.approx(float(mean) / 3, rel=1e-9)
+
+
+@pytest.mark.parametrize("size", [1, 3])
+@pytest.mark.parametrize("base", BASES, ids=str)
+def test_expectation_and_theta_against_sampling(base, size):
+    rng = np.random.default_rng(size)
+    parameters, rows = base.sample(rng, size, 2), rng.normal(size=(3, size))
+    draws = base.sample(rng, size, 40_000)
+    samples = base.predictor(draws, rows)[:, None, :] * base.kernel(parameters, draws, size)[None]
+    errors = samples.std(axis=2) / 200.0
+    assert np.all(np.abs(base.expectation(parameters, rows) - samples.mean(axis=2)) <= 5.0 * errors + 1e-12)
+    far = np.full((1, size), 50.0)  # stumps reach their supremum far away; the others scale with the radius or do not change
+    phi, other = base.predictor(draws[:2000], far)[0], base.predictor(draws[2000:4000], far)[0]
+    pairs = base.kernel(draws[:2000], draws[2000:4000], size) * phi[:, None] * other
+    spread = 2.0 * pairs.mean(axis=1).std() / math.sqrt(2000.0)
+    assert abs(base.theta(size, 50.0 * math.sqrt(size)) ** 2 - pairs.mean()) <= 5.0 * spread
+
+
+def test_bracket_is_accurate_for_every_sign_and_size():
+    S = np.concatenate([np.linspace(-20.0, 8.0, 113), [0.0]])
+    with mpmath.workdps(200):
+        exact = [float(mpmath.exp(-(mpmath.mpf(s) ** 2)) + mpmath.sqrt(mpmath.pi) * s * mpmath.erfc(-mpmath.mpf(s))) for s in S]
+    # the square in the exponent is off by eps / 2, hence e^(-s^2) by s^2 eps / 2; erfc loses 2 s^2 eps to cancellation above -4
+    np.testing.assert_allclose(_relu_bracket(S), exact, rtol=EPS * 4 * 20.0**2)
+    assert _relu_bracket(np.array([-1e200, -1e5]))[0] == 0.0
+    assert _relu_bracket(np.array([1e200]))[0] == pytest.approx(2.0 * math.sqrt(math.pi) * 1e200)
+
+
+@pytest.mark.parametrize("base", BASES[:4], ids=str)
+def test_expectations_survive_zero_tiny_and_huge_rows(base):
+    W = np.array([[1.0, -2.0], [30.0, 40.0]])
+    rows = np.array([[0.0, 0.0], [1e-300, 2e-300], [1e300, -1e300], [1.0, 2.0]])
+    with np.errstate(all="raise", under="ignore"):
+        values = base.expectation(W, rows)
+    assert np.isfinite(values).all()
+    assert not values[0].any()
+    scaled = base.expectation(W, rows[3:] * 1e200)
+    np.testing.assert_allclose(scaled, values[3:] * (1e200 if isinstance(base, Relu) else 1.0), rtol=1e-12)
+
+
+def test_width_makes_the_constant_what_was_asked_for():
+    for sigma, k, c in itertools.product((0.8, 1.0, 2.5), (1, 7), (0.1, 0.5, 0.9)):
+        gamma = Relu(sigma, None, c).width(k)
+        assert (1.0 + 2.0 * sigma**2 / gamma**2) ** (-k / 4.0) == pytest.approx(c, rel=1e-12)
+
+
+@pytest.mark.parametrize("base", BASES, ids=str)
+def test_rows_have_the_same_bits_alone_and_in_company(base):
+    W = base.sample(np.random.default_rng(1), 4, 37)
+    together = base.expectation(W, X)
+    for i in (0, 59):
+        np.testing.assert_array_equal(base.expectation(W, X[i : i + 1])[0], together[i])
+        np.testing.assert_array_equal((base.expectation(W, X[i : i + 1]) * 0.3).sum(axis=1)[0], (together * 0.3).sum(axis=1)[i])
+
+
+# -- subsets -------------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "distribution",
+    [Full(), UniformSubsets((1, 3)), UniformSubsets((2, 3), True), GivenSubsets(((0, 1), (3,)), (0.25, 0.75))],
+    ids=str,
+)
+def test_subsets_are_drawn_with_the_probability_they_claim(distribution):
+    support = list(distribution.support(5))
+    probabilities = [distribution.probability(subset, 5) for subset in support]
+    assert sum(probabilities) == pytest.approx(1.0, rel=1e-12)
+    drawn = distribution.sample(np.random.default_rng(0), 5, 4000)
+    for subset, p in zip(support, probabilities, strict=True):
+        assert abs(drawn.count(subset) - 4000 * p) <= 5.0 * math.sqrt(4000 * p * (1 - p)) + 1e-9
+    masses = SubsetDistribution.squared_masses(distribution, 5)
+    assert distribution.squared_masses(5) == pytest.approx(masses, rel=1e-12)
+
+
+def test_sequences_are_adjacent():
+    fitted = model(subsets=2, sequence=True).fit(X, Y)
+    assert {term.subset for term in fitted.terms_} <= {(0, 1), (1, 2), (2, 3)}
+
+
+# -- solvers -------------------------------------------------------------------------------------------------------------
+
+
+def features_of(fitted, X):
+    """Phi and G term by term from the formulas: p(I_t) E[...] and K(w_t, w_s) where I_t = I_s."""
+    n, terms = len(X), [(term, w) for term in fitted.terms_ for w in term.parameters]
+    columns, G = np.zeros((n, len(terms))), np.zeros((len(terms), len(terms)))
+    distribution = UniformSubsets((1, 2))
+    for t, (term, w) in enumerate(terms):
+        I = list(term.subset)
+        columns[:, t] = distribution.probability(term.subset, 4) * term.base.expectation(w[None], X[:, I])[:, 0]
+        for s, (other, v) in enumerate(terms):
+            if other.subset == term.subset:
+                G[t, s] = math.exp(-((w - v) ** 2).sum() / (2.0 * term.base.width(len(I)) ** 2))
+    return columns, G
+
+
+@pytest.mark.parametrize("weights", [None, WEIGHTS], ids=["plain", "weighted"])
+def test_least_squares_is_equation_64(weights):
+    fitted = model(ridge=1e-6).fit(X, Y, weights)
+    w = np.ones(60) if weights is None else weights.astype(float)
+    Phi, G = features_of(fitted, X)
+    m = w.sum()
+    a = np.linalg.solve(Phi.T @ (w[:, None] * Phi) + m * 1e-3 * G + m * 1e-6 * np.eye(len(G)), Phi.T @ (w * Y))
+    np.testing.assert_allclose(fitted.coef_, a, rtol=1e-6, atol=1e-9 * np.abs(a).max())
+    np.testing.assert_allclose(fitted.predict(X), Phi @ a, rtol=0, atol=1e-9)
+    assert fitted.rkhs_norm_ == pytest.approx(math.sqrt(a @ G @ a), rel=1e-6)
+
+
+@pytest.mark.parametrize("solver", ["least_squares", "lasso"])
+def test_weights_are_repetitions(solver):
+    repeated = model(solver=solver).fit(np.repeat(X, WEIGHTS, axis=0), np.repeat(Y, WEIGHTS))
+    weighted = model(solver=solver).fit(X, Y, WEIGHTS)
+    np.testing.assert_allclose(weighted.predict(X), repeated.predict(X), rtol=0, atol=1e-3 if solver == "lasso" else 1e-9)
+
+
+def objective(fitted, alpha):
+    return float(np.mean((fitted.predict(X) - Y) ** 2)) + alpha * fitted.rkhs_norm_**2
+
+
+@pytest.mark.parametrize("solver", ["gradient", "greedy"])
+def test_steps_lower_the_regularised_loss(solver):
+    few, many = (model(solver=solver, n_terms=n, subsets=None).fit(X, Y) for n in (5, 400))
+    zero = float(np.mean(Y**2))
+    assert objective(many, 1e-3) < objective(few, 1e-3) < zero
+    optimum = model(n_terms=400, subsets=None).fit(X, Y)
+    assert objective(optimum, 1e-3) <= objective(many, 1e-3)
+
+
+def test_a_greedy_step_is_the_best_along_its_direction():
+    group = Group((0, 1), np.array([[0.5, -1.0]]), 1.0, Relu())
+    problem = Problem([group], X, Y, np.ones(60), 0.0, 0.0, np.random.default_rng(0))
+    from exactshap.estimators.weighting_solvers import greedy
+
+    h = group.features(X)[:, 0]
+    assert greedy(problem)[0] == pytest.approx((h @ Y) / (h @ h), rel=1e-12)
+
+
+def test_lasso_is_scikit_learns_on_the_features():
+    fitted = model(solver="lasso", alpha=1e-2).fit(X, Y)
+    dense = model().fit(X, Y)  # the same terms, all of them
+    Phi, _ = features_of(dense, X)
+    expected = Lasso(alpha=1e-2, fit_intercept=False, max_iter=50_000, tol=1e-10).fit(Phi, Y)
+    np.testing.assert_allclose(fitted.predict(X), expected.predict(Phi), rtol=0, atol=2e-3)
+    assert len(fitted.coef_) == np.count_nonzero(expected.coef_) < len(dense.coef_)
+
+
+def test_intercept_is_the_mean_that_is_left():
+    fitted = model(fit_intercept=True).fit(X, Y + 100.0, WEIGHTS)
+    assert np.average(Y + 100.0 - fitted.predict(X), weights=WEIGHTS) == pytest.approx(0.0, abs=1e-9)
+    assert fitted.intercept_ == pytest.approx(100.0, abs=3.0)
+    assert model().fit(X, Y).intercept_ == 0.0
+
+
+@pytest.mark.parametrize("base", ["relu", "sign", "stump"])
+def test_evaluations_are_within_theta_times_the_norm(base):
+    fitted = model(base=base, alpha=1e-6).fit(X, Y)
+    assert np.abs(fitted.predict(X)).max() <= fitted.theta_ * fitted.rkhs_norm_
+    assert fitted.generalization_bound(X, Y) >= np.mean(np.abs(Y - fitted.predict(X)))
+    assert fitted.generalization_bound(X, Y, loss="squared", delta=0.01) > fitted.generalization_bound(X, Y, loss="squared")
+
+
+def test_theta_bounds_the_norm_of_every_row():
+    """theta^2 >= sum_I p(I)^2 theta_I(|x_I|)^2 for each training row, by a visit to every subset (Eq. 60)."""
+    fitted = model(subsets=[1, 2, 3]).fit(X, Y)
+    distribution, base = UniformSubsets((1, 2, 3)), Relu()
+    squares = [
+        sum(
+            distribution.probability(I, 4) ** 2 * base.theta(len(I), float(np.linalg.norm(x[list(I)]))) ** 2
+            for I in distribution.support(4)
+        )
+        for x in X
+    ]
+    assert max(squares) <= fitted.theta_**2 <= 10.0 * max(squares)
+
+
+# -- pruning -------------------------------------------------------------------------------------------------------------
+
+
+def test_safe_pruning_keeps_predictions():
+    fitted = model(n_terms=80, alpha=1e-2).fit(X, Y)
+    pruned = fitted.prune("safe", tolerance=0.5)
+    assert 0 < len(pruned.coef_) < len(fitted.coef_)
+    assert np.abs(pruned.predict(X) - fitted.predict(X)).max() <= 0.5
+
+
+def test_smart_pruning_keeps_the_loss():
+    fitted = model(n_terms=80).fit(X, Y)
+    pruned = fitted.prune(X=X, y=Y, tolerance=0.02)
+    losses = [np.mean((m.predict(X) - Y) ** 2) for m in (fitted, pruned)]
+    assert len(pruned.coef_) < len(fitted.coef_)
+    assert losses[1] <= 1.02 * losses[0]
+    assert len(fitted.coef_) == 80  # a copy was pruned
+
+
+def test_pruning_is_the_lasso_in_the_norm_of_the_space():
+    fitted = model().fit(X, Y)
+    _, G = features_of(fitted, X)
+    root, T, beta = np.linalg.cholesky(G + 1e-8 * np.eye(40)).T, 40, 1e-3
+    lasso = Lasso(alpha=beta, fit_intercept=False, max_iter=100_000, tol=1e-12).fit(root, root @ fitted.coef_)
+    pruned = fitted.prune(beta)
+    assert len(pruned.coef_) == np.count_nonzero(lasso.coef_) < T
+    np.testing.assert_allclose(pruned.coef_, lasso.coef_[lasso.coef_ != 0], rtol=0, atol=1e-3 * np.abs(lasso.coef_).max())
+
+
+def test_pruning_refuses_what_it_cannot_do():
+    fitted = model().fit(X, Y)
+    for arguments, text in [
+        ({"penalty": "bold"}, "must be a number, 'safe' or 'smart'"),
+        ({"penalty": -1.0}, "must be a float >= 0"),
+        ({"penalty": "smart"}, "needs the training sample"),
+        ({"penalty": "safe", "tolerance": 0.0}, "must be > 0"),
+    ]:
+        with pytest.raises(InputError, match=text):
+            fitted.prune(**arguments)
+
+
+# -- instantiations of one's own -----------------------------------------------------------------------------------------
+
+
+def draw(rng, size, n):
+    return rng.normal(size=(n, size))
+
+
+def relu(W, X):
+    return np.maximum(X @ W.T, 0.0)
+
+
+def gaussian(U, W):
+    return np.exp(-((U[:, None] - W[None]) ** 2).sum(axis=2) / 2.0)
+
+
+def wave(W, X):
+    return np.cos(X @ W.T)
+
+
+def test_monte_carlo_reports_its_error():
+    exact, sampled = Relu(1.0, 1.0), MonteCarlo(relu, gaussian, draw, n_draws=4000)
+    W = exact.sample(np.random.default_rng(2), 3, 5)
+    scores = (sampled.expectation(W, X[:, :3]) - exact.expectation(W, X[:, :3])) / sampled.error(W, X[:, :3])
+    assert np.abs(scores).max() <= 5.0
+    assert 0.2 <= np.mean(scores**2) <= 3.0
+    np.testing.assert_array_equal(sampled.expectation(W, X[:, :3]), sampled.expectation(W, X[:, :3]))
+
+
+def test_monte_carlo_can_be_fitted():
+    fitted = model(base=MonteCarlo(wave, gaussian, draw, n_draws=300), n_terms=60, alpha=1e-6).fit(X, np.cos(X[:, 0] + X[:, 1]))
+    assert fitted.score(X, np.cos(X[:, 0] + X[:, 1])) > 0.8
+    assert math.isnan(fitted.theta_)
+    with pytest.raises(InputError, match="penalty='safe' needs theta"):
+        fitted.prune("safe")
+
+
+class Cosine(Instantiation):
+    """cos <w, x> with w ~ N(0, I) and the kernel 1: E = exp(-|x|^2 / 2)."""
+
+    def sample(self, rng, size, n):
+        return rng.normal(size=(n, size))
+
+    def kernel(self, U, W, size):
+        return np.ones((len(U), len(W)))
+
+    def expectation(self, W, X):
+        return np.repeat(np.exp(-(X**2).sum(axis=1) / 2.0)[:, None], len(W), axis=1)
+
+    def predictor(self, W, X):
+        return np.cos(X @ W.T)
+
+
+def test_users_write_instantiations_and_subsets():
+    target = np.exp(-(X[:, [0, 2]] ** 2).sum(axis=1) / 2.0)
+    fitted = RKHSWeightingRegressor(Cosine(), subsets=GivenSubsets(((0, 2),)), n_terms=3, random_state=0).fit(X, target)
+    np.testing.assert_allclose(fitted.predict(X), target, rtol=0, atol=1e-4)
+
+
+# -- around --------------------------------------------------------------------------------------------------------------
+
+
+def test_grid_search_names_and_reproducibility():
+    frame = pd.DataFrame(X, columns=list("abcd"))
+    search = GridSearchCV(model(), {"alpha": [1e-4, 1.0], "max_theta": [0.3, 0.6]}, cv=3).fit(frame, Y)
+    assert search.best_params_["alpha"] == 1e-4
+    assert list(search.best_estimator_.feature_names_in_) == list("abcd")
+    np.testing.assert_array_equal(model().fit(X, Y).coef_, model().fit(X, Y).coef_)
+
+
+def test_pickles_and_skops():
+    skops = pytest.importorskip("skops.io")
+    fitted = model().fit(X, Y)
+    np.testing.assert_array_equal(pickle.loads(pickle.dumps(fitted)).predict(X), fitted.predict(X))
+    data = skops.dumps(fitted)
+    unknown = skops.get_untrusted_types(data=data)
+    assert all(name.startswith("exactshap.estimators.") for name in unknown)
+    np.testing.assert_array_equal(skops.loads(data, trusted=unknown).predict(X), fitted.predict(X))
+
+
+@pytest.mark.parametrize(
+    ("settings", "text"),
+    [
+        ({"base": "tanh"}, "'base' parameter of RKHSWeightingRegressor must be 'relu', 'sign', 'stump'"),
+        ({"n_terms": 0}, "'n_terms' parameter of RKHSWeightingRegressor must be an int >= 1. Got 0"),
+        ({"n_terms": 2.5}, "'n_terms' parameter"),
+        ({"alpha": -1.0}, "'alpha' parameter of RKHSWeightingRegressor must be a float >= 0"),
+        ({"ridge": np.nan}, "'ridge' parameter"),
+        ({"solver": "newton"}, "'solver' parameter of RKHSWeightingRegressor must be one of"),
+        ({"subsets": 5}, "between 1 and the number of features, 4"),
+        ({"subsets": [0, 1]}, "between 1 and the number of features, 4"),
+        ({"subsets": "all"}, "'subsets' parameter"),
+        ({"subsets": [(0, 4)]}, "distinct columns between 0 and 3"),
+        ({"subsets": GivenSubsets(((0,), (1,)), (0.5, 0.6))}, "must be positive and sum to 1"),
+        ({"sigma": 0.0}, "`sigma` and `gamma` must be > 0"),
+        ({"gamma": -1.0}, "`sigma` and `gamma` must be > 0"),
+        ({"base": "stump", "sigma": -1.0}, "`sigma` and `gamma` must be > 0"),
+        ({"max_theta": 1.0}, r"`max_theta` must be in \(0, 1\)"),
+    ],
+)
+def test_bad_settings_are_named(settings, text):
+    with pytest.raises(InputError, match=text):
+        model(**settings).fit(X, Y)
+
+
+def test_bad_bounds_are_named():
+    fitted = model().fit(X, Y)
+    with pytest.raises(InputError, match=r"`delta` must be in \(0, 1\)"):
+        fitted.generalization_bound(X, Y, delta=0.0)
+    with pytest.raises(InputError, match="`loss` must be 'absolute' or 'squared'"):
+        fitted.generalization_bound(X, Y, loss="hinge")
