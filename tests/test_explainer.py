@@ -124,6 +124,18 @@ def test_the_background_is_copied_and_hashed():
     assert after.background_hash != Explainer(model, background)(X.to_numpy()[:1]).background_hash
 
 
+@pytest.mark.filterwarnings("ignore")
+def test_rows_and_background_of_different_kinds_of_tables_are_verified_by_hand():
+    pl = pytest.importorskip("polars")
+    kinds = {"array": X.to_numpy(), "pandas": X, "polars": pl.from_pandas(X), "arrow": pl.from_pandas(X).to_arrow()}
+    expected = explain(MODEL, X[:3], X[5:9]).values
+    for rows in kinds.values():
+        for background in kinds.values():
+            explainer = Explainer(MODEL, background[5:9])
+            np.testing.assert_array_equal(explainer(rows[:3]).values, expected)
+            assert explainer.verify(rows[:3]).passed
+
+
 def test_weights_of_the_background_count_as_copies_of_rows():
     weighted = explain(MODEL, X[:3], X[10:13], background_weights=[1, 2, 0])
     copies = explain(MODEL, X[:3], X.iloc[[10, 11, 11]])

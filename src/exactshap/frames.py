@@ -40,6 +40,12 @@ class Table:
         )
         return Table(native, self.names, len(rows), self.n_columns)
 
+    def copy(self) -> Table:
+        """Return the same rows in memory of their own."""
+        own = getattr(self.native, "copy", None) or getattr(self.native, "clone", None)  # arrow tables cannot be written to
+        native = np.array(self.native) if not self.is_frame else self.native if own is None else own()
+        return Table(native, self.names, self.n_rows, self.n_columns)
+
     def select(self, columns: Sequence[int]) -> Table:
         """Return some columns, in the given order."""
         if not self.is_frame:
@@ -78,18 +84,19 @@ class Table:
         if not self.is_frame:
             native = np.where(mask[None, :], self.native, other.native)
             return Table(native, None, self.n_rows, self.n_columns)
-        nw = _narwhals()
-        here = nw.from_native(self.native, eager_only=True)
-        there = nw.from_native(other.native, eager_only=True)
-        columns = {
-            name: (here if inside else there)[name].to_numpy() for name, inside in zip(self.names or (), mask, strict=True)
-        }
-        series = [
-            nw.new_series(name, values, dtype=here.schema[name], backend=here.implementation)
-            for name, values in columns.items()
-        ]
-        native = here.select(series[0]).with_columns(*series).to_native() if series else self.native
+        here = _narwhals().from_native(self.native, eager_only=True)
+        outside = [other.series_like(here, j, name) for j, name in enumerate(self.names or ()) if not mask[j]]
+        native = here.with_columns(*outside).to_native()  # whole columns: their dtype, categories and gaps stay
         return Table(native, self.names, self.n_rows, self.n_columns)
+
+    def series_like(self, frame: Any, j: int, name: str) -> Any:
+        """Return column ``j`` as a narwhals Series of the library of a narwhals frame: as it is, or rebuilt from its cells."""
+        nw = _narwhals()
+        if self.is_frame:
+            here = nw.from_native(self.native, eager_only=True)
+            if here.implementation is frame.implementation:
+                return here[name]
+        return nw.new_series(name, self.column(j), backend=frame.implementation)
 
     def repeat(self, times: int) -> Table:
         """Return every row ``times`` times in a row: 0, 0, 1, 1, ..."""
@@ -168,6 +175,8 @@ def _frame_table(data: Any, what: str) -> Table:
 
 
 def _array_table(data: Any, what: str) -> Table:
+    if np.ma.is_masked(data):
+        raise InputError(message(f"`{what}` has masked cells", "NumPy drops their mask", "Pass data.filled(np.nan)"))
     try:
         array = np.asarray(data)
     except ValueError as error:
@@ -194,8 +203,10 @@ def _numeric_array(array: np.ndarray, what: str) -> np.ndarray:
 def _numeric_column(series: Any, what: str) -> np.ndarray:
     dtype = series.dtype
     if dtype.is_numeric() or str(dtype) == "Boolean":
-        if dtype.is_integer() and series.null_count() == 0:
-            return _exact_float64(series.to_numpy(), f"{what} column {series.name!r}")
+        if dtype.is_integer():
+            whole = _exact_float64(series.drop_nulls().to_numpy(), f"{what} column {series.name!r}")
+            if len(whole) == len(series):
+                return whole
         values = series.cast(_narwhals().Float64).to_numpy()
         return np.asarray(values, float)
     if str(dtype) in ("Object", "Unknown"):
@@ -205,12 +216,25 @@ def _numeric_column(series: Any, what: str) -> np.ndarray:
 
 def _numeric_object(values: np.ndarray, where: str, what: str) -> np.ndarray:
     missing = np.array([v is None or type(v).__name__ == "NAType" for v in values], bool)
-    bad = [
-        v for v, gone in zip(values, missing, strict=True) if not gone and not isinstance(v, (int, float, np.number, np.bool_))
-    ]
+    bad = [v for v, gone in zip(values, missing, strict=True) if not gone and not _is_real(v)]
     if bad:
         raise _not_numeric(f"{type(bad[0]).__name__} such as {bad[0]!r}", where, what)
+    for v in values:
+        if isinstance(v, (int, np.integer)) and int(float(v)) != int(v):
+            raise _too_large(f"{what} {where}", v)
     return np.where(missing, np.nan, values).astype(float)
+
+
+def _is_real(value: Any) -> bool:
+    return isinstance(value, (int, float, np.number, np.bool_)) and not isinstance(value, np.complexfloating)
+
+
+def _too_large(what: str, largest: Any) -> InputError:
+    return InputError(
+        message(
+            f"`{what}` holds integers beyond 2^53 that float64 cannot represent", f"Largest {largest}", "Scale or encode them"
+        )
+    )
 
 
 def _exact_float64(array: np.ndarray, what: str) -> np.ndarray:
@@ -218,13 +242,7 @@ def _exact_float64(array: np.ndarray, what: str) -> np.ndarray:
     if array.dtype.kind in "iu" and array.dtype.itemsize == 8 and array.size:
         limit = 2**53
         if max(abs(int(array.max())), abs(int(array.min()))) > limit and not np.array_equal(values.astype(array.dtype), array):
-            raise InputError(
-                message(
-                    f"`{what}` holds integers beyond 2^53 that float64 cannot represent",
-                    f"Largest {array.max()}",
-                    "Scale or encode them",
-                )
-            )
+            raise _too_large(what, array.max())
     return values
 
 

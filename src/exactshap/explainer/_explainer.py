@@ -21,7 +21,6 @@ from exactshap.solvers import player_sets
 __all__ = ["Explainer", "explain"]
 
 
-
 class Explainer:
     """Explain a fitted model.
 
