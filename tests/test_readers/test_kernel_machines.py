@@ -17,7 +17,7 @@ from sklearn.linear_model import LogisticRegression, Ridge
 from sklearn.metrics.pairwise import laplacian_kernel
 from sklearn.multiclass import OneVsOneClassifier, OneVsRestClassifier
 from sklearn.multioutput import MultiOutputRegressor
-from sklearn.pipeline import FeatureUnion, make_pipeline
+from sklearn.pipeline import FeatureUnion, Pipeline, make_pipeline
 from sklearn.preprocessing import FunctionTransformer, MinMaxScaler, Normalizer, OneHotEncoder, StandardScaler
 from sklearn.svm import SVC, SVR, NuSVC, NuSVR, OneClassSVM
 
@@ -163,6 +163,72 @@ def test_groups_of_columns_are_exact_players(name, value_function):
     check_reader(
         model, rows(data, 0, 3), background, groups={"body": ["bmi", "bp"], "who": ["age", "sex"]}, background_weights=weights
     )
+
+
+def test_normalized_values_of_a_scaled_target_share_its_baseline_too():
+    scaled = TransformedTargetRegressor(SVR(), transformer=StandardScaler()).fit(X, y)
+    plain, shared = explain(scaled, X[:3]), explain(scaled, X[:3], value_function="normalized")
+    np.testing.assert_allclose(shared.values, plain.values + plain.baseline[:, None] / 5, rtol=1e-12)
+    assert not shared.baseline.any()
+    check_reader(scaled, X[:3], value_function="normalized")
+
+
+@pytest.mark.parametrize("dtype", ["float32", "int64", "bool"])
+@pytest.mark.parametrize("kernel", ["rbf", "laplacian", "poly"])
+def test_kernel_ridge_in_the_precision_of_its_rows(dtype, kernel):
+    """On float32 rows scikit-learn computes in float32: the certificate allows for that, and for no more."""
+    data = (X > 0 if dtype == "bool" else X * 3).astype(dtype)
+    model = KernelRidge(kernel=kernel, gamma=0.3).fit(data, y / 100)
+    check_reader(model, data[:3], data[8:15])
+    assert (explain(model, data[:3], data[8:15]).tolerance.max() > 1e-8) == (dtype == "float32")
+
+
+def test_kernel_parameters_that_scikit_learn_ignores_are_ignored():
+    plain, ignored = (KernelRidge(kernel="rbf", gamma=0.3, kernel_params=p).fit(X, y) for p in (None, {"gamma": 7.0}))
+    np.testing.assert_array_equal(explain(ignored, X[:2]).values, explain(plain, X[:2]).values)
+
+
+def test_a_process_of_noise_alone_gives_its_mean():
+    model = GaussianProcessRegressor(WhiteKernel(), optimizer=None, normalize_y=True).fit(X, y)
+    check_reader(model, X[:2])
+    check_reader(model, X[:2], X[5:9])
+    assert not explain(model, X[:2]).values.any()
+
+
+@pytest.mark.parametrize("kind", ["pandas", "polars"])
+@pytest.mark.parametrize("output", ["default", "pandas"])
+def test_columns_with_categories_gaps_and_text_are_players(kind, output):
+    """Whole columns of the background stand in by hand, with their dtype, categories and gaps."""
+    gaps = np.where(np.arange(120) % 7 == 0, None, np.arange(120))
+    frame = X[["age", "bmi"]].assign(
+        kind=pd.Categorical(np.array(["a", "b", "c"])[np.arange(120) % 3]),
+        flag=np.arange(120) % 2 == 0,
+        count=pd.array(gaps, "Int64"),
+        text=[None if i % 5 == 0 else "uvw"[i % 3] for i in range(120)],
+    )
+    frame.index = [f"row {i % 10}" for i in range(120)]
+    frame = frame if kind == "pandas" else pytest.importorskip("polars").from_pandas(frame)
+    numbers = make_pipeline(SimpleImputer(add_indicator=True), StandardScaler())
+    encoder = OneHotEncoder(drop="first", handle_unknown="ignore", sparse_output=False)
+    step = ColumnTransformer(
+        [("n", numbers, ["age", "bmi", "count"]), ("c", encoder, ["kind", "text"])], remainder="passthrough"
+    )
+    model = make_pipeline(step.set_output(transform=output), SVR(C=10)).fit(frame, y)
+    check_reader(model, frame[:3], frame[5:12])
+    check_reader(model, frame[:3], frame[9:10], value_function="baseline")
+    check_reader(model, frame[:3])
+
+
+def product_name(column, category):
+    return f"is {category}"
+
+
+def test_steps_that_name_their_columns_otherwise_and_pipelines_that_begin_with_nothing():
+    frame = MIXED[["city"]]
+    encoder = OneHotEncoder(feature_name_combiner=product_name)
+    check_reader(make_pipeline(encoder, SVR()).fit(frame, y), frame[:3], frame[5:9])
+    inner = Pipeline([("nothing", "passthrough"), ("scale", StandardScaler())])
+    check_reader(Pipeline([("inner", inner), ("model", Pipeline([("m", SVR())]))]).fit(X, y), X[:3], X[5:9])
 
 
 def test_normalized_values_share_the_baseline_equally():

@@ -251,7 +251,9 @@ def _column_number(member: Any, feature_names: tuple[str, ...], group: Any) -> i
         )
     if isinstance(member, (bool, np.bool_)) or not isinstance(member, (int, np.integer)):
         raise InputTypeError(
-            message(f"Group {group!r} must hold names or numbers of columns", f"Got {member!r}", "Masks and slices are not read")
+            message(
+                f"Group {group!r} must hold names or numbers of columns", f"Got {member!r}", "Masks and slices are not read"
+            )
         )
     if 0 <= int(member) < len(feature_names):
         return int(member)

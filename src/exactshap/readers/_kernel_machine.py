@@ -82,6 +82,7 @@ class KernelReader(Reader):
             from exactshap.readers import _observational
 
             self.conditional = _observational.bind(self, request)
+            self.block_rows = 4096  # all rows of a block share the factorisations of a coalition
         else:
             request.refuse_options(owner=self.model_name)
         if self.value_function in ("functional", "normalized"):
@@ -261,6 +262,8 @@ class KernelReader(Reader):
         return 16.0 * self.expansion.n_outputs * (self.n_players**order + 4)
 
     def fixed_bytes(self) -> float:
+        if self.conditional is not None:
+            return float(self.conditional.fixed_bytes())
         width = max((block.coefficients.shape[1] for block in self.expansion.blocks), default=0)
         rows = 6.0 * 8 * max(BLOCK_VALUES, width * self.expansion.n_columns)
         return rows + 3.0 * 8 * min(BACKGROUND_VALUES, self._mixture()[0] * width * self.expansion.n_columns)

@@ -12,7 +12,7 @@ from exactshap.errors import UnsupportedStructureError, message
 from exactshap.frames import Table
 from exactshap.kernels import RBF, Component, Constant, Kernel, Linear
 from exactshap.kernels._algebra import Product, Sum
-from exactshap.readers._base import Reader, Request
+from exactshap.readers._base import Reader, Request, select_outputs
 from exactshap.readers._expansion import expand
 from exactshap.readers._gaussian_posterior import attach
 from exactshap.readers._kernel_machine import KernelReader
@@ -26,6 +26,7 @@ def read(model: Any, request: Request) -> Reader:
         raise UnsupportedStructureError(
             message("An ExactGP with one training input is needed", f"Got {model.train_inputs and len(model.train_inputs)}")
         )
+    select_outputs(("posterior mean",), request.output, owner=type(model).__name__)
     points = model.train_inputs[0].detach().cpu().numpy()
     if points.ndim != 2 or model.train_targets.ndim != 1:
         raise UnsupportedStructureError(

@@ -22,14 +22,9 @@ def read(model: Any, request: Request) -> Reader:
     require_fitted(model, "dual_coef_")
     dual = np.asarray(model.dual_coef_, float)
     dual = dual[:, None] if dual.ndim == 1 else dual
-    kernel = from_pairwise(
-        model.kernel,
-        model.n_features_in_,
-        gamma=model.gamma,
-        coef0=model.coef0,
-        degree=model.degree,
-        **(model.kernel_params or {}),
-    )
+    named = {"gamma": model.gamma, "coef0": model.coef0, "degree": model.degree}
+    parameters = (model.kernel_params or {}) if callable(model.kernel) else named  # as scikit-learn passes them on
+    kernel = from_pairwise(model.kernel, model.n_features_in_, **parameters)
     names = ("target",) if model.dual_coef_.ndim == 1 else tuple(f"target {k}" for k in range(dual.shape[1]))
     chosen, single = select_outputs(names, request.output, owner="KernelRidge")
     single = single or model.dual_coef_.ndim == 1
@@ -43,6 +38,7 @@ def read(model: Any, request: Request) -> Reader:
         output_names=tuple(names[k] for k in chosen),
         unit="target",
         single_output=single,
+        epsilon=float(np.finfo(points.dtype if points.dtype.kind == "f" else float).eps),  # float32 rows meet in float32
     )
 
 

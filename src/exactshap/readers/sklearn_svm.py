@@ -36,6 +36,7 @@ def read(model: Any, request: Request) -> Reader:
 
 
 def _single(model: Any, request: Request, method: str, unit: str) -> Reader:
+    select_outputs((unit,), request.output, owner=type(model).__name__)
     expansion = _expansion(model, np.asarray(_dense(model.dual_coef_)).T, model.intercept_)
     predict = functools.partial(_call, model, method)
     return KernelReader(model, request, expansion, predict, feature_names=fitted_names(model), output_names=(unit,), unit=unit)
@@ -45,6 +46,8 @@ def _classifier(model: Any, request: Request) -> Reader:
     """Read the decision function: one margin for two classes, all one-vs-one margins for more."""
     classes = [str(c) for c in model.classes_]
     if len(classes) == 2:
+        if request.output != "ovr":  # which is this very margin, for two classes
+            select_outputs(tuple(classes[1:]), request.output, owner=type(model).__name__)
         expansion = _expansion(model, np.asarray(_dense(model.dual_coef_)).T, model.intercept_)
         predict = functools.partial(_call, model, "decision_function")
         unit = f"decision function (> 0: {classes[1]})"

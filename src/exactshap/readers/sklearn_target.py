@@ -11,6 +11,7 @@ from exactshap.errors import UnsupportedStructureError, message
 from exactshap.frames import Table
 from exactshap.games import AdditiveGame, Game, OracleGame, ProductGame
 from exactshap.readers._base import Reader, Request
+from exactshap.readers._kernel_machine import with_equal_shares
 from exactshap.readers._registry import read as read_any
 from exactshap.readers._sklearn import require_fitted
 from exactshap.semivalues import Semivalue
@@ -61,17 +62,26 @@ class AffineReader(Reader):
         return values[:, 0] if self.single_output else values
 
     def game(self, X: Table) -> Game:
-        return _affine(self.inner.game(X), self.factor, self.shift)
+        """Return factor * v(S) + shift; where v(empty) is 0 by definition, each player brings an equal share of the shift."""
+        if self.value_function != "normalized":
+            return _affine(self.inner.game(X), self.factor, self.shift)
+        game = _affine(self.inner.game(X), self.factor, 0.0)
+        assert isinstance(game, ProductGame)
+        return with_equal_shares(game, np.full(game.n_outputs, self.shift), constant=game.constant)
 
     def solve(self, X: Table, semivalue: Semivalue, order: int) -> Solution:
         solution = self.inner.solve(X, semivalue, order)
+        shift, values = self.shift, solution.values * self.factor
+        if self.value_function == "normalized":
+            values[:, : self.n_players] += self.shift / self.n_players  # any semivalue of an additive game
+            shift = 0.0
         return replace(
             solution,
-            values=solution.values * self.factor,
+            values=values,
             residual=None if solution.residual is None else solution.residual * self.factor,
             std_error=None if solution.std_error is None else solution.std_error * abs(self.factor),
             covariance=None if solution.covariance is None else solution.covariance * self.factor**2,
-            empty=solution.empty * self.factor + self.shift,
+            empty=solution.empty * self.factor + shift,
             full=solution.full * self.factor + self.shift,
             scale=np.asarray(solution.scale) * abs(self.factor) + abs(self.shift),
             error_bound=np.asarray(solution.error_bound) * abs(self.factor),
