@@ -4,12 +4,13 @@ import numpy as np
 import pandas as pd
 import pytest
 from scipy import sparse
+from sklearn.compose import TransformedTargetRegressor
 from sklearn.exceptions import NotFittedError
 from sklearn.gaussian_process import GaussianProcessRegressor
 from sklearn.kernel_ridge import KernelRidge
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
-from sklearn.svm import SVC, SVR
+from sklearn.svm import SVC, SVR, OneClassSVM
 
 from exactshap import Explainer, explain
 from exactshap.errors import InputError, InputTypeError, UnknownNameError, UnsupportedModelError
@@ -155,3 +156,70 @@ def test_an_interrupted_run_raises_cleanly():
     with pytest.raises(KeyboardInterrupt):
         Explainer(MODEL, progress=interrupt, n_jobs=2)(A)
     assert explain(MODEL, A[:2]).certificate().passed
+
+
+SETTINGS = {
+    "no threads": (lambda: Explainer(MODEL, n_jobs=0), InputError, "'n_jobs' parameter must be an int other than 0"),
+    "threads as text": (lambda: Explainer(MODEL, n_jobs="2"), InputError, "'n_jobs' parameter must be an int.*Got '2'"),
+    "memory as text": (lambda: Explainer(MODEL, memory_limit="1GB"), InputError, "positive number of bytes.*Got '1GB'"),
+    "memory NaN": (lambda: Explainer(MODEL, memory_limit=float("nan")), InputError, "positive number of bytes"),
+    "one name": (lambda: Explainer(MODEL, feature_names="abcd"), InputTypeError, "`feature_names` must be a sequence of str"),
+    "weights of nothing": (lambda: Explainer(MODEL, background_weights=[1]), InputError, "weights of reference rows.*background=None"),
+    "32 text": (lambda: Explainer(MODEL, A[:2], background_weights=["x", 1]), InputTypeError, "Background weights must be numbers"),
+    "order as text": (lambda: explain(MODEL, A[:1], order="2"), InputError, "must be an int >= 1.*Got '2'"),
+    "no order": (lambda: explain(MODEL, A[:1], order=None), InputError, "must be an int >= 1"),
+    "groups as list": (lambda: Explainer(MODEL, groups=[["x0"]]), InputTypeError, "`groups` must map a name to a list of columns"),
+    "group of nothing": (lambda: Explainer(MODEL, groups={"g": None}), InputTypeError, "Group 'g' must be a list of columns"),
+    "group as mask": (lambda: Explainer(MODEL, groups={"g": [True, False]}), InputTypeError, "must hold names or numbers.*Got True"),
+    "group of fractions": (lambda: Explainer(MODEL, groups={"g": [1.5]}), InputTypeError, "must hold names or numbers.*Got 1.5"),
+    "masked cells": (lambda: explain(MODEL, np.ma.masked_greater(A[:2], 0.0)), InputError, "`X` has masked cells"),
+    "15 complex objects": (lambda: explain(MODEL, with_cell(np.complex128(1j), dtype=object)), InputError, "Complex data not supported"),
+    "20 huge objects": (lambda: explain(MODEL, with_cell(2**60 + 1, dtype=object)), InputError, r"beyond 2\^53"),
+    "20 huge nullable": (
+        lambda: explain(NAMED, frame_with("age", pd.array([1, 2, None, 4, 2**60 + 1], "Int64"))), InputError, r"beyond 2\^53",
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("case", SETTINGS)
+@pytest.mark.filterwarnings("ignore")
+def test_settings_are_refused_in_words(case):
+    build, error, text = SETTINGS[case]
+    with pytest.raises(error, match=text):
+        build()
+
+
+LABELS = np.where(Y > 0, "yes", "no")
+ONE_OUTPUT = {
+    "SVR": (MODEL, "target"),
+    "SVC": (SVC().fit(A, LABELS), "yes"),
+    "OneClassSVM": (OneClassSVM().fit(A), "decision function"),
+    "scaled target": (TransformedTargetRegressor(SVR(), transformer=StandardScaler()).fit(A, Y), "target"),
+}
+
+
+@pytest.mark.parametrize("case", ONE_OUTPUT)
+@pytest.mark.parametrize("wrong", ["no", "probability", 1, 5])
+def test_an_output_that_is_not_there_is_refused(case, wrong):
+    """The margin of one class under the name of the other would be every value with the wrong sign."""
+    model, name = ONE_OUTPUT[case]
+    with pytest.raises(InputError, match=f"output.*{name}"):
+        explain(model, A[:2], output=wrong)
+    np.testing.assert_array_equal(explain(model, A[:2], output=name).values, explain(model, A[:2]).values)
+
+
+@pytest.mark.parametrize("kind", ["array", "pandas", "polars"])
+def test_a_background_changed_afterwards_changes_nothing(kind):
+    background = {"array": A, "pandas": FRAME, "polars": pytest.importorskip("polars").from_pandas(FRAME)}[kind][:20]
+    background = background.clone() if kind == "polars" else background.copy()
+    model = NAMED if kind != "array" else MODEL
+    X = {"array": A, "pandas": FRAME}.get(kind, background)[:3]
+    explainers = [Explainer(model, background), Explainer(model.predict, background, exact_owner=False)]
+    before = [explainer(X).values for explainer in explainers]
+    if kind == "array":
+        background[:, 0] = 99.0
+    else:
+        (background.loc if kind == "pandas" else background)[0, "age"] = 99.0
+    for explainer, values in zip(explainers, before, strict=True):
+        np.testing.assert_array_equal(explainer(X).values, values)
+        assert explainer.verify(X).passed

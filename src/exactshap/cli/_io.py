@@ -139,7 +139,7 @@ def _load_pickle(path: Path, allowed: bool) -> Any:
 
 
 def _load_skops(path: Path, trust: bool) -> Any:
-    skops = require("skops.io", "test", purpose="Reading a skops file")
+    skops = require("skops.io", "cli", purpose="Reading a skops file")
     try:
         unknown = list(skops.get_untrusted_types(file=path))
     except Exception as error:  # skops reads a zip of JSON and passes on whatever is wrong with it

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from exactshap.errors import InputError, message
+from exactshap.errors import InputError, InputTypeError, message
 from exactshap.games._base import check_masks, frozen, squeeze
 
 __all__ = ["ProductGame"]
@@ -121,7 +121,10 @@ def normalised_weights(weights: Any, n: int) -> np.ndarray:
     """Return weights of shape (n,) that sum to one; refuse wrong lengths, negative, NaN or all-zero weights."""
     if weights is None:
         return np.full(n, 1.0 / n)
-    weights = np.asarray(weights, float)
+    try:
+        weights = np.asarray(weights, float)
+    except (TypeError, ValueError):
+        raise InputTypeError(message("Background weights must be numbers", f"Got {weights!r}")) from None
     if weights.shape != (n,):
         raise InputError(
             message(f"Background weights must have shape ({n},)", f"Got {weights.shape}", "Pass one weight per row")

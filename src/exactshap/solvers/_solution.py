@@ -70,9 +70,10 @@ def set_sizes(order: int) -> range:
 
 def player_sets(n_players: int, order: int) -> tuple[tuple[int, ...], ...]:
     """Return all sets of 1..order players, by size and then lexicographically."""
+    sizes = set_sizes(order)
     if order > n_players:
         raise InputError(message(f"The 'order' parameter must be at most the number of players, {n_players}", f"Got {order}"))
-    n_sets = sum(math.comb(n_players, size) for size in set_sizes(order))
+    n_sets = sum(math.comb(n_players, size) for size in sizes)
     if n_sets > MAX_SETS:
         raise BudgetError(
             message(
@@ -81,4 +82,4 @@ def player_sets(n_players: int, order: int) -> tuple[tuple[int, ...], ...]:
                 "Ask for a lower order, or group columns into fewer players with groups=",
             )
         )
-    return tuple(itertools.chain.from_iterable(itertools.combinations(range(n_players), size) for size in set_sizes(order)))
+    return tuple(itertools.chain.from_iterable(itertools.combinations(range(n_players), size) for size in sizes))
