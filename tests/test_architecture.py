@@ -24,7 +24,7 @@ ALLOWED = {
     "decompose": {"semivalues", "games", "kernels", "trees", "solvers", "readers", "frames", "plots"},
     "estimators": {"semivalues", "games", "kernels", "solvers", "frames", "decompose"},
     "plots": {"explanation", "frames", "decompose", "readers"},
-    "testing": {"semivalues", "games", "solvers", "frames", "explainer", "readers"},
+    "testing": {"explanation", "semivalues", "games", "solvers", "frames", "explainer", "readers"},
     "versions": {"__version__"},
 }  # report, cli and the door may use everything
 

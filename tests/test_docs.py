@@ -15,6 +15,7 @@ BLOCK = re.compile(r"```python\n(.*?)```", re.DOTALL)
 @pytest.mark.filterwarnings("ignore")
 def test_snippets_run(page, tmp_path, monkeypatch):
     import matplotlib
+    import matplotlib.pyplot as plt
 
     matplotlib.use("Agg")
     monkeypatch.chdir(tmp_path)
@@ -22,7 +23,7 @@ def test_snippets_run(page, tmp_path, monkeypatch):
     namespace = {"__name__": "snippet"}
     for block in BLOCK.findall(page.read_text(encoding="utf-8")):
         exec(compile(block, str(page), "exec"), namespace)
-    matplotlib.pyplot.close("all")
+    plt.close("all")
 
 
 def test_readme_is_one_screen_and_its_files_exist():

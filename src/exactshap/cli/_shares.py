@@ -5,7 +5,6 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
-import numpy as np
 import typer
 
 if TYPE_CHECKING:
@@ -96,7 +95,8 @@ def draw(shares: PairwiseDecomposition, samples: tuple[Any, Any] | None, labels:
 
     left, right = figure.subfigures(1, 2, width_ratios=(1.2, 1.0))
     shares.plot.bar(ax=left.subplots())
-    top = [shares.feature_names[j] for j in np.argsort(-shares.values, kind="stable")[:4]]
+    strongest = sorted(range(len(shares.values)), key=lambda j: -shares.values[j])  # stable: ties keep the columns' order
+    top = [shares.feature_names[j] for j in strongest[:4]]
     panels = right.subplots(2, 2, squeeze=False).ravel()
     for ax in panels[len(top) :]:
         ax.remove()

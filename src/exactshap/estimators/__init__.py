@@ -7,14 +7,16 @@ from typing import TYPE_CHECKING, Any
 _PUBLIC = {
     "HSICSelector": "exactshap.estimators.hsic_selector",
     "RKHSWeightingRegressor": "exactshap.estimators.rkhs_weighting",
+    "ShapleyKernelClassifier": "exactshap.estimators.shapley_classifier",
     "ShapleyKernelRidge": "exactshap.estimators.shapley_ridge",
 }
 
-__all__ = ["HSICSelector", "RKHSWeightingRegressor", "ShapleyKernelRidge"]
+__all__ = ["HSICSelector", "RKHSWeightingRegressor", "ShapleyKernelClassifier", "ShapleyKernelRidge"]
 
 if TYPE_CHECKING:
     from exactshap.estimators.hsic_selector import HSICSelector
     from exactshap.estimators.rkhs_weighting import RKHSWeightingRegressor
+    from exactshap.estimators.shapley_classifier import ShapleyKernelClassifier
     from exactshap.estimators.shapley_ridge import ShapleyKernelRidge
 
 

@@ -13,6 +13,7 @@ from exactshap.explanation._cells import cells
 from exactshap.explanation._words import index_title
 from exactshap.plots._pyplot import current, escape, new_axes, seeded
 from exactshap.plots.interactions import draw_interactions, prepare_interactions
+from exactshap.plots.intervals import draw_intervals, prepare_intervals
 
 if TYPE_CHECKING:
     from exactshap.explanation import Explanation
@@ -33,7 +34,7 @@ class PlotAccessor:
     explanation: Explanation
 
     def __repr__(self) -> str:
-        return "plot: waterfall(i), beeswarm(), bar(i=None), scatter(feature), interactions(i=None); each takes ax= and output="
+        return "plot: waterfall(i), beeswarm(), bar(i=None), scatter(feature), interactions(i=None), intervals(i=None); each takes ax= and output="
 
     def waterfall(self, i: int = 0, *, max_display: int = 10, output: int | str | None = None, ax: Any = None) -> Any:
         """Draw how the values lead from the baseline to the prediction of row ``i``."""
@@ -95,6 +96,19 @@ class PlotAccessor:
         ax.set_ylabel(escape(f"value of {rows.feature_names[j]}\n({_unit(rows)})"), fontsize=11)
         ax.set_title(escape(_game(rows)), fontsize=11)
         return ax
+
+    def intervals(
+        self,
+        i: int | None = None,
+        *,
+        level: float = 0.95,
+        max_display: int = 10,
+        output: int | str | None = None,
+        ax: Any = None,
+    ) -> Any:
+        """Draw values with credible intervals (Gaussian processes) or confidence intervals (sampled values)."""
+        prepared = prepare_intervals(self._single(output), i, level=level, max_display=max_display)
+        return draw_intervals(prepared, ax)
 
     def interactions(
         self, i: int | None = None, *, max_display: int = 12, output: int | str | None = None, ax: Any = None

@@ -101,7 +101,7 @@ class TreeReader(Reader):
         return 8.0 * 4 * (n_sets + 2) * self.n_outputs + 64.0 * self.n_features
 
     def row_operations(self, order: int) -> float:
-        return float((self.ensemble.trees.feature < 0).sum()) * self.n_outputs * 2.0**order
+        return self._prepared.row_operations(order)
 
     def n_terms(self) -> float:
         return float(max(self.ensemble.trees.n_trees, 1))

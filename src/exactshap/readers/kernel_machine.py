@@ -41,7 +41,7 @@ class KernelMachine:
     >>> from exactshap.kernels import RBF
     >>> machine = KernelMachine([[0.0, 0.0], [1.0, 2.0]], [1.0, -0.5], RBF(bandwidth=1.0))
     >>> explain(machine, np.array([[0.0, 0.0]])).values.round(4)
-    array([[0.2517, 0.2073]])
+    array([[0.1117, 0.3473]])
     """
 
     def __init__(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -16,7 +17,8 @@ __all__ = ["read"]
 
 def read(model: Any, request: Request) -> TreeReader:
     """Read f(x) = constant + sum of trees."""
-    return TreeReader(model, request, model, functools.partial(_own_margin, model))
+    ensemble = replace(model, epsilon=float(np.finfo(np.float64).eps))  # our own prediction adds in float64
+    return TreeReader(model, request, ensemble, functools.partial(_own_margin, model))
 
 
 def _own_margin(model: Any, X: Table) -> np.ndarray:

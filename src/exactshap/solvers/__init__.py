@@ -1,7 +1,39 @@
 """Games in, values out: quadrature for products, enumeration for small ones, regression for oracles."""
 
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
 from exactshap.solvers._choose import Plan, choose
 from exactshap.solvers._solution import Solution, player_sets
 from exactshap.solvers._solve import solve
 
-__all__ = ["Plan", "Solution", "choose", "player_sets", "solve"]
+__all__ = [
+    "Plan",
+    "Solution",
+    "choose",
+    "functional_distance",
+    "interaction_variance",
+    "player_sets",
+    "shapley_covariance",
+    "solve",
+]
+
+_ON_FIRST_USE = {  # function-level tools, not needed to explain a model
+    "functional_distance": "exactshap.solvers._stability",
+    "interaction_variance": "exactshap.solvers._gp_covariance",
+    "shapley_covariance": "exactshap.solvers._gp_covariance",
+}
+
+if TYPE_CHECKING:
+    from exactshap.solvers._gp_covariance import interaction_variance, shapley_covariance
+    from exactshap.solvers._stability import functional_distance
+
+
+def __getattr__(name: str) -> Any:
+    """Import the rarer tools on first use."""
+    import importlib
+
+    if name in _ON_FIRST_USE:
+        return getattr(importlib.import_module(_ON_FIRST_USE[name]), name)
+    raise AttributeError(f"module 'exactshap.solvers' has no attribute {name!r}")
