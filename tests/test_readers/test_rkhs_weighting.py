@@ -1,0 +1,193 @@
+"""Weightings as additive games: brute force on hand-masked predictions, Algorithm 1 as it is written, and the interpolant's twin."""
+
+import itertools
+import math
+
+import numpy as np
+import pytest
+from sklearn.exceptions import NotFittedError
+
+from additive_oracle import largest, masked_games, values_of
+from exactshap import Explainer
+from exactshap.errors import BudgetError, InputError
+from exactshap.estimators import RKHSWeightingRegressor
+from exactshap.estimators.instantiations import MonteCarlo, Relu, Sign
+from exactshap.estimators.rkhs_weighting import WeightingTerm
+from exactshap.frames import as_table
+from exactshap.readers import _homogeneous, rkhs_weighting
+from exactshap.readers._homogeneous import interpolate
+from exactshap.testing import check_game, check_reader
+from tolerances import assert_close
+
+RNG = np.random.default_rng(0)
+X = RNG.normal(size=(200, 5))
+Y = np.maximum(X[:, 0] + X[:, 1], 0.0) - np.abs(X[:, 2])
+MANY, FEW = X[10:], X[10:20]  # with many background rows functions are interpolated, with few they are called
+SETTINGS = [
+    {"subsets": [1, 2, 3]},
+    {"subsets": 3, "base": "sign"},
+    {"subsets": 4, "fit_intercept": True},
+    {"subsets": 2, "base": "stump"},
+    {"base": "stump"},
+    {"subsets": 2, "sequence": True},
+    {},
+]
+
+
+def fitted(**settings):
+    return RKHSWeightingRegressor(**{"n_terms": 100, "random_state": 0, **settings}).fit(X, Y)
+
+
+@pytest.fixture
+def direct(monkeypatch):
+    """Never interpolate: brute force is held to rounding."""
+    monkeypatch.setattr(rkhs_weighting, "PAID_ROWS", 0)
+
+
+@pytest.mark.parametrize("settings", SETTINGS, ids=str)
+@pytest.mark.parametrize("background", [FEW, MANY], ids=["few", "many"])
+def test_contract(settings, background):
+    model = fitted(**settings)
+    check_reader(model, X[:4], background)
+    check_reader(model, X[:4], background, groups={"g": [0, 3]}, background_weights=np.arange(1.0, len(background) + 1.0))
+
+
+@pytest.mark.parametrize("background", [FEW, MANY], ids=["few", "many"])
+def test_which_functions_are_interpolated(background):
+    kinds = [type(block).__name__ for block in Explainer(fitted(subsets=3), background).reader.form.blocks]
+    assert kinds == (["HomogeneousTerms"] if background is MANY else ["FunctionTerms"])
+    assert [type(b).__name__ for b in Explainer(fitted(base="stump"), background).reader.form.blocks] == ["FunctionTerms"]
+
+
+@pytest.mark.parametrize("settings", SETTINGS, ids=str)
+@pytest.mark.parametrize(("index", "order"), [("shapley", 1), ("banzhaf", 1), ("k-sii", 2), ("stii", 2)])
+def test_against_hand_masked_predictions(settings, index, order, direct):
+    model = fitted(**settings)
+    games = masked_games(model.predict, X[:2], FEW)
+    explanation = Explainer(model, FEW)(X[:2], index, order)
+    values = explanation.values if order == 1 else explanation.set_values
+    size = max(largest(games), np.max(rkhs_weighting._magnitude(model.terms_, X)))
+    assert_close(values, values_of(games, 5, index, order), 2.0 ** (order + 2) * size, 100, 5)
+
+
+def algorithm_1(model, x, background):
+    """The published sum as it is written (with the terms in ``model.terms_``)."""
+    phi = np.zeros(len(x))
+    for z, term in itertools.product(background, model.terms_):
+        I, k = list(term.subset), len(term.subset)
+        f = lambda v, t=term: float(t(np.asarray(v, float)[None])[0])  # noqa: E731
+        for i in I:
+            phi[i] += (f(x[I]) - f(z[I])) / k
+        for size in range(1, k):
+            for A in itertools.combinations(I, size):
+                value = f([x[j] if j in A else z[j] for j in I])
+                for i in I:
+                    if i in A:
+                        phi[i] += value / (size * math.comb(k, size))
+                    else:
+                        phi[i] -= value / ((size + 1) * math.comb(k, size + 1))
+    return phi / len(background)
+
+
+@pytest.mark.parametrize("settings", [{"subsets": [1, 2, 3]}, {"subsets": 4, "base": "sign"}], ids=str)
+def test_against_the_published_algorithm(settings, direct):
+    model = fitted(**settings)
+    expected = algorithm_1(model, X[0], FEW)
+    size = np.max(rkhs_weighting._magnitude(model.terms_, X))
+    assert_close(Explainer(model, FEW)(X[:1]).values[0], expected, 8.0 * size, 100, 5)
+
+
+def test_games_hold_for_every_index():
+    check_game(Explainer(fitted(subsets=[2, 3]), MANY).reader.game(as_table(X[:2])))
+
+
+@pytest.mark.parametrize("base", ["relu", "sign"])
+@pytest.mark.parametrize("max_theta", [0.2, 0.5, 0.9])
+def test_interpolated_values_are_the_direct_ones(base, max_theta, monkeypatch):
+    """Value by value within the bound that is reported, which is below 1e-8 of the largest value."""
+    model = fitted(base=base, subsets=[2, 3], n_terms=300, max_theta=max_theta)
+    fast = Explainer(model, MANY)(X[:5])
+    monkeypatch.setattr(rkhs_weighting, "PAID_ROWS", 0)
+    slow = Explainer(model, MANY)(X[:5])
+    assert np.all(fast.error_bound > 0)
+    assert not np.any(slow.error_bound)
+    difference = np.abs(fast.values - slow.values).max(axis=1)
+    assert np.all(difference <= fast.error_bound)
+    assert difference.max() > 0  # two different paths ran
+    assert np.max(fast.error_bound) <= 1e-8 * np.abs(slow.values).max()
+    assert np.abs(fast.residual).max() <= 1e-12 * max(1.0, np.max(rkhs_weighting._magnitude(model.terms_, X)))
+
+
+@pytest.mark.parametrize("k", [2, 3])
+@pytest.mark.parametrize("base", [Relu(max_theta=0.3), Sign(max_theta=0.6)], ids=str)
+def test_interpolants_hold_their_bound_everywhere(base, k):
+    rng = np.random.default_rng(k)
+    term = WeightingTerm(tuple(range(k)), base.sample(rng, k, 30), rng.normal(size=30), base)
+    interpolant = interpolate(term, k, base.degree)
+    points = np.concatenate(
+        [
+            rng.normal(size=(20_000, k)),
+            1e3 * rng.normal(size=(100, k)),
+            rng.choice([-1.0, 0.0, 1e-9, 1.0, 1.0 + 1e-15], size=(500, k)),  # edges and corners of the cube, and the origin
+        ]
+    )
+    difference = np.abs(interpolant(points) - term(points))
+    assert np.all(difference <= interpolant.errors(np.abs(points).max(axis=1)))
+
+
+def test_functions_that_no_grid_resolves_are_called():
+    narrow = Relu(gamma=1e-3)  # kinks one thousandth wide
+    term = WeightingTerm((0, 1), np.array([[1.0, 1.0]]), np.ones(1), narrow)
+    assert interpolate(term, 2, 1) is None
+    assert interpolate(lambda v: np.zeros(len(v)), 2, 1) is not None
+
+
+def test_a_wrong_interpolant_is_caught(monkeypatch):
+    """Break a coefficient: the verification against hand-masked predictions must see it."""
+    model = fitted(subsets=[3])
+    genuine = _homogeneous._coefficients
+
+    def broken(*arguments):
+        coefficients = genuine(*arguments)
+        coefficients[0] *= 1.0 + 1e-6
+        return coefficients
+
+    explainer = Explainer(model, MANY)
+    assert explainer.verify(X[:5]).passed
+    for smooth in explainer.reader._bound[0].terms:
+        smooth.term.interpolant.coefficients[...] *= 1.0 + 1e-6
+    assert not explainer.verify(X[:5]).passed
+    monkeypatch.setattr(_homogeneous, "_coefficients", broken)
+    assert interpolate(model.terms_[0], 3, 1) is None
+
+
+def test_threads_and_blocks_do_not_change_bits():
+    explainer = Explainer(fitted(subsets=[2, 3]), MANY, n_jobs=2)
+    rows = np.tile(X, (2, 1))
+    np.testing.assert_array_equal(explainer(rows).values[:200], Explainer(fitted(subsets=[2, 3]), MANY)(X).values)
+
+
+def test_monte_carlo_weightings_are_explained_as_they_predict():
+    base = MonteCarlo(
+        lambda W, X: np.cos(X @ W.T),
+        lambda U, W: np.exp(-((U[:, None] - W[None]) ** 2).sum(axis=2) / 2.0),
+        lambda rng, size, n: rng.normal(size=(n, size)),
+        n_draws=64,
+    )
+    model = fitted(base=base, subsets=2, n_terms=20, alpha=1e-2)
+    explanation = Explainer(model, FEW)(X[:3])
+    assert explanation.certificate().passed
+
+
+def test_bad_input_is_named():
+    model = fitted(subsets=2)
+    with pytest.raises(InputError, match="row 1"):
+        Explainer(model, FEW)(np.where(np.arange(10).reshape(2, 5) == 7, np.nan, 1.0))
+    with pytest.raises(InputError, match="reference rows"):
+        Explainer(model)
+    with pytest.raises(NotFittedError):
+        Explainer(RKHSWeightingRegressor(), FEW)
+    wide = RNG.normal(size=(40, 24))
+    full = RKHSWeightingRegressor(n_terms=5, random_state=0).fit(wide, wide[:, 0])
+    with pytest.raises(BudgetError, match=r"2\^24"):
+        Explainer(full, wide)
