@@ -83,6 +83,7 @@ class BlackBox(Reader):
     """
 
     value_functions = ("interventional", "baseline")
+    block_rows = 4  # a row costs many calls: small blocks give threads and progress something to do
 
     def __init__(self, function: Callable[..., Any], request: Request) -> None:
         self.model, self.model_name = function, _name(function)
