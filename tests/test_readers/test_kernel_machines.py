@@ -22,7 +22,7 @@ from sklearn.preprocessing import FunctionTransformer, MinMaxScaler, Normalizer,
 from sklearn.svm import SVC, SVR, NuSVC, NuSVR, OneClassSVM
 
 from exactshap import Explainer, explain, kernels
-from exactshap.errors import InputError, UnknownNameError, UnsupportedModelError, UnsupportedStructureError
+from exactshap.errors import InputError, InputTypeError, UnknownNameError, UnsupportedModelError, UnsupportedStructureError
 from exactshap.readers.kernel_machine import KernelMachine
 from exactshap.testing import check_reader
 
@@ -186,6 +186,36 @@ def test_kernel_ridge_in_the_precision_of_its_rows(dtype, kernel):
 def test_kernel_parameters_that_scikit_learn_ignores_are_ignored():
     plain, ignored = (KernelRidge(kernel="rbf", gamma=0.3, kernel_params=p).fit(X, y) for p in (None, {"gamma": 7.0}))
     np.testing.assert_array_equal(explain(ignored, X[:2]).values, explain(plain, X[:2]).values)
+
+
+@pytest.mark.parametrize(
+    ("changes", "text"),
+    [
+        ({"X_train": X["bmi"].to_numpy()}, "Expected 2D array for `X_train`"),
+        ({"X_train": X.to_numpy().astype(str)}, "In `X_train`, its values holds text"),
+        ({"dual_coef": 1.0}, "`dual_coef` must have one entry for each row"),
+        ({"dual_coef": np.ones((120, 1, 1))}, "`dual_coef` must have one entry for each row"),
+        ({"dual_coef": np.ones(120) * 1j}, "Complex data not supported"),
+        ({"intercept": [1.0, 2.0]}, "`intercept` must be one number or one per output"),
+        ({"intercept": np.nan}, "must be finite"),
+        ({"predict": 3}, "`predict` must be callable"),
+        ({"predict": lambda rows: np.ones(7)}, r"one number for each row and output, 2 x 1. Got shape \(7,\)"),
+        ({"kernel": "rbf"}, "`kernel` must be a kernel of"),
+    ],
+)
+def test_arrays_that_make_no_machine_are_refused(changes, text):
+    arguments = {"X_train": X, "dual_coef": y.to_numpy(), "kernel": kernels.RBF(2.0), **changes}
+    with pytest.raises((InputError, InputTypeError), match=text):
+        explain(KernelMachine(**arguments), X.to_numpy()[:2])
+
+
+def test_gaps_after_a_step_are_named_by_the_input_column():
+    for model in (
+        make_pipeline(StandardScaler(), SVR()).fit(X, y),
+        make_pipeline(StandardScaler(), StandardScaler(), SVR()).fit(X, y),
+    ):
+        with pytest.raises(InputError, match=r"first at row 1, column 'bmi'"):
+            explain(model, X[:3].assign(bmi=[1.0, np.nan, 2.0]))
 
 
 def test_a_process_of_noise_alone_gives_its_mean():

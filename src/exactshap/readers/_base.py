@@ -292,16 +292,19 @@ def select_outputs(names: tuple[str, ...], output: Any, *, owner: str) -> tuple[
     raise UnknownNameError(message(f"{owner} has no output {output!r}", do=did_you_mean(str(output), names)))
 
 
-def finite_numbers(X: Table, what: str, owner: str, *, allow_nan: bool = False) -> np.ndarray:
+def finite_numbers(
+    X: Table, what: str, owner: str, *, allow_nan: bool = False, names: tuple[str, ...] | None = None
+) -> np.ndarray:
     """Return the rows as float64; refuse NaN and infinity by row and column in scikit-learn's words."""
     values = X.numeric(what=what)
     bad = np.isinf(values) if allow_nan else ~np.isfinite(values)
     if bad.any():
         i, j = (int(position) for position in np.argwhere(bad)[0])
         kind = "NaN" if np.isnan(values[i, j]) else "infinity or a value too large for dtype('float64')"
+        label = X.label(j) if names is None or X.is_frame else f"column {names[j]!r}"
         raise InputError(
             message(
-                f"Input {what} contains {kind} (first at row {i}, {X.label(j)})",
+                f"Input {what} contains {kind} (first at row {i}, {label})",
                 f"{owner} does not accept missing or infinite values",
                 "Impute them, or explain the Pipeline that does",
             )

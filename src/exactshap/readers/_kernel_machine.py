@@ -71,6 +71,7 @@ class KernelReader(Reader):
         self.model, self.model_name = model, type(model).__name__
         self.fitted_names = feature_names
         self.feature_names = names_of(request, feature_names, expansion.n_columns, self.model_name)
+        self._given_names = None if request.feature_names is None else self.feature_names
         self.output_names, self.unit, self.single_output = output_names, unit, single_output
         self.expansion, self._predict, self.posterior, self._epsilon = expansion, predict, posterior, epsilon
         self.players, self.player_names = players_of(request, self.feature_names)
@@ -105,7 +106,7 @@ class KernelReader(Reader):
 
     def columns(self, X: Table, what: str = "X") -> np.ndarray:
         """Return the rows as float64 (n_rows, n_columns); NaN and infinity are refused by row and column."""
-        return finite_numbers(X, what, self.model_name)
+        return finite_numbers(X, what, self.model_name, names=self._given_names)
 
     def predict(self, X: Table) -> np.ndarray:
         return self._predict(X)

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from exactshap.errors import InputError, InputTypeError, message
-from exactshap.frames import Table
+from exactshap.frames import Table, as_table
 from exactshap.kernels import Kernel, from_sklearn
 from exactshap.readers._base import Reader, Request, select_outputs
 from exactshap.readers._expansion import expand
@@ -54,17 +54,22 @@ class KernelMachine:
         predict: Any = None,
         feature_names: Sequence[str] | None = None,
     ) -> None:
-        self.X_train = np.asarray(X_train, float)
-        self.dual_coef = np.asarray(dual_coef, float)
-        if self.X_train.ndim != 2 or len(self.dual_coef) != len(self.X_train):
+        self.X_train = as_table(X_train, what="X_train").numeric(what="X_train")
+        self.dual_coef = _numbers(dual_coef, "dual_coef")
+        self.intercept = _numbers(intercept, "intercept")
+        if self.dual_coef.ndim not in (1, 2) or len(self.dual_coef) != len(self.X_train):
             raise InputError(
                 message(
                     "`dual_coef` must have one entry for each row of `X_train`",
                     f"Got shapes {self.dual_coef.shape} and {self.X_train.shape}",
                 )
             )
-        if not (np.all(np.isfinite(self.X_train)) and np.all(np.isfinite(self.dual_coef))):
-            raise InputError(message("`X_train` and `dual_coef` must be finite", "Got NaN or infinity"))
+        if self.intercept.ndim > 0 and self.intercept.shape not in ((1,), self.dual_coef.shape[1:]):
+            raise InputError(message("`intercept` must be one number or one per output", f"Got shape {self.intercept.shape}"))
+        if not all(np.all(np.isfinite(array)) for array in (self.X_train, self.dual_coef, self.intercept)):
+            raise InputError(message("`X_train`, `dual_coef` and `intercept` must be finite", "Got NaN or infinity"))
+        if predict is not None and not callable(predict):
+            raise InputTypeError(message("`predict` must be callable or None", f"Got {type(predict).__name__}"))
         if not isinstance(kernel, Kernel) and not type(kernel).__module__.startswith("sklearn.gaussian_process"):
             raise InputTypeError(
                 message(
@@ -72,7 +77,6 @@ class KernelMachine:
                 )
             )
         self.kernel = kernel if isinstance(kernel, Kernel) else from_sklearn(kernel, self.X_train.shape[1])
-        self.intercept = np.asarray(intercept, float)
         self.own_predict = predict
         self.feature_names = None if feature_names is None else tuple(feature_names)
 
@@ -81,6 +85,12 @@ class KernelMachine:
         if self.own_predict is not None:
             return np.asarray(self.own_predict(X), float)
         return self.kernel(np.asarray(X, float), self.X_train) @ self.dual_coef + self.intercept
+
+
+def _numbers(values: Any, what: str) -> np.ndarray:
+    """Return an array of any shape as float64; text and complex numbers are refused."""
+    array = np.asarray(values)
+    return as_table(array.reshape(-1, 1), what=what, allow_empty=True).numeric(what=what).reshape(array.shape)
 
 
 def read(model: KernelMachine, request: Request) -> Reader:
@@ -112,5 +122,14 @@ class _Predict:
 
     def __call__(self, X: Table) -> np.ndarray:
         rows = X.native if self.model.own_predict is not None else X.numeric()
-        values = np.asarray(self.model.predict(rows), float).reshape(X.n_rows, -1)[:, self.chosen]
+        values = np.asarray(self.model.predict(rows), float)
+        n_outputs = self.model.dual_coef[0].size
+        if values.size != X.n_rows * n_outputs:
+            raise InputError(
+                message(
+                    f"`predict` must return one number for each row and output, {X.n_rows} x {n_outputs}",
+                    f"Got shape {values.shape}",
+                )
+            )
+        values = values.reshape(X.n_rows, -1)[:, self.chosen]
         return values[:, 0] if self.single else values

@@ -88,7 +88,8 @@ class PipelineReader(Reader):
             (name, tuple(int(p) for p in np.flatnonzero(np.isin(owners, columns))))
             for name, columns in zip(self.player_names, self.players, strict=True)
         )
-        names = tuple(f"{self.feature_names[owner]} [{p}]" for p, owner in enumerate(owners))
+        one_to_one = len(set(owners)) == len(owners)
+        names = tuple(self.feature_names[owner] + ("" if one_to_one else f" [{p}]") for p, owner in enumerate(owners))
         background = None if request.background is None else self._transform(request.background)
         self.inner = _read_tail(tail, replace(request, background=background, groups=None, players=inner, feature_names=names))
         self.output_names, self.single_output = self.inner.output_names, self.inner.single_output
