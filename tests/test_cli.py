@@ -332,3 +332,28 @@ def test_control_c_leaves_no_file(tmp_path):
     assert "Traceback" not in error
     assert [path.name for path in tmp_path.iterdir()] == ["report.html"]
     assert (tmp_path / "report.html").read_text() == "old"
+
+
+@pytest.mark.parametrize(
+    ("option", "text"),
+    [
+        (["--output", "v.xlsx"], "written to .csv"),
+        (["--output", "no/v.csv"], "No such folder"),
+        (["--report", "no/r.html"], "No such folder"),
+    ],
+)
+def test_files_that_cannot_be_written_are_refused_before_the_work(files, option, text, capsys, monkeypatch):
+    monkeypatch.setattr(Explainer, "__call__", None)
+    assert run("explain", "model.joblib", "data.csv", *COMMON, *option) == 2
+    assert text in capsys.readouterr().err
+
+
+def test_a_model_that_was_not_fitted_is_no_bug_to_report(files, capsys):
+    import joblib
+    from sklearn.svm import SVR
+
+    joblib.dump(SVR(), "raw.joblib")
+    assert run("explain", "raw.joblib", "data.csv", *COMMON) == 2
+    err = capsys.readouterr().err
+    assert "not fitted yet" in err
+    assert "report it" not in err

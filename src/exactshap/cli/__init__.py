@@ -88,7 +88,7 @@ def _fail(text: str, code: int) -> NoReturn:
 def _described(error: Exception) -> tuple[str, int]:
     from exactshap.errors import ExactshapError
 
-    if isinstance(error, ExactshapError):
+    if isinstance(error, ExactshapError) or type(error).__name__ == "NotFittedError":
         return str(error), 2
     if isinstance(error, OSError):
         return f"{error.strerror or error}: {error.filename}" if error.filename else str(error), 2

@@ -9,7 +9,7 @@ from exactshap._files import replacing
 from exactshap._optional import first_installed, require
 from exactshap.errors import InputError, MissingDependencyError, ModelFormatError, UnknownNameError, did_you_mean, message
 
-__all__ = ["load_model", "read_table", "take_columns", "write_table"]
+__all__ = ["check_target", "load_model", "read_table", "take_columns", "write_table"]
 
 _TABLES = (".csv", ".parquet")
 _BOOSTERS = (".json", ".ubj", ".txt")
@@ -67,6 +67,16 @@ def take_columns(table: Any, drop: tuple[str, ...], *, what: str) -> Any:
         if name not in names:
             raise UnknownNameError(message(f"`{what}` has no column {name!r}", do=did_you_mean(name, names)))
     return wide.select([j for j, name in enumerate(names) if name not in drop]).native
+
+
+def check_target(path: Path | None, suffixes: tuple[str, ...] | None) -> None:
+    """Refuse a file that could not be written, before the work is done."""
+    if path is None:
+        return
+    if suffixes is not None and _suffix(path) not in suffixes:
+        raise InputError(message(f"Values are written to .csv, .parquet or .npz, not to {path.name}", do="Choose one of these"))
+    if not path.absolute().parent.is_dir():
+        raise FileNotFoundError(2, "No such folder", str(path.parent))
 
 
 def write_table(frame: Any, path: Path) -> None:

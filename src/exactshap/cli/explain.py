@@ -31,6 +31,7 @@ def command(
     seed: options.Seed = 0,
 ) -> None:
     """Explain the rows of a file and print what was found."""
+    from exactshap.cli._io import check_target
     from exactshap.cli._screen import console, show_explanation
     from exactshap.cli._work import Task, command_line
 
@@ -48,6 +49,8 @@ def command(
             "n_jobs": jobs,
         },
     )
+    for path, suffixes in ((output, (".csv", ".parquet", ".npz")), (report, None)):
+        check_target(path, suffixes)
     explanation = task.explain(index, order)
     show_explanation(explanation)
     screen = console()
