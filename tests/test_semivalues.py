@@ -159,3 +159,9 @@ def test_a_rule_that_misses_its_degree_is_refused():
 
     with pytest.raises(InputError, match="exact to the degree asked"):
         Semivalue("sloppy", Sloppy())
+
+
+@pytest.mark.parametrize("wrong", ["a", None, 0, -1.0, float("nan"), float("inf")])
+def test_beta_parameters_that_are_no_positive_numbers_are_refused(wrong):
+    with pytest.raises((InputError, InputTypeError), match="parameter"):
+        semivalues.beta(wrong, 1)

@@ -260,7 +260,29 @@ def beta(alpha: float, beta: float) -> Semivalue:
     .. math:: p(s) = B(s + \beta, d - 1 - s + \alpha) / B(\alpha, \beta)
 
     A large ``alpha`` stresses small coalitions: Beta(16, 1) puts weight 0.76 on the empty one at d = 6.
+
+    Parameters
+    ----------
+    alpha, beta : float > 0
+
+    Returns
+    -------
+    semivalue : Semivalue
+        Shapley for alpha = beta = 1.
+
+    Raises
+    ------
+    InputError, InputTypeError
+        If a parameter is not a finite number > 0.
+
+    Examples
+    --------
+    >>> beta(16, 1).weights(6)[0].round(2)
+    np.float64(0.76)
     """
+    for name, value in (("alpha", alpha), ("beta", beta)):
+        if not isinstance(value, (int, float, np.number)):
+            raise InputTypeError(message(f"The '{name}' parameter must be a float > 0", f"Got {value!r}"))
     return Semivalue(f"beta({alpha:g}, {beta:g})", Beta(p=beta, q=alpha), efficient=alpha == beta == 1)
 
 
@@ -325,7 +347,23 @@ def available() -> tuple[str, ...]:
 
 
 def find(index: str | Semivalue) -> Semivalue:
-    """Return the semivalue behind a name, or the object itself; unknown names raise with a suggestion."""
+    """Return the semivalue behind a name, or the object itself.
+
+    Parameters
+    ----------
+    index : str or Semivalue
+        One of :func:`available`; case, spaces around it and ``_`` for ``-`` do not matter.
+
+    Raises
+    ------
+    UnknownNameError
+        For unknown names, with the closest known one.
+
+    Examples
+    --------
+    >>> find("K_SII").name
+    'k-sii'
+    """
     if isinstance(index, Semivalue):
         return index
     if not isinstance(index, str):

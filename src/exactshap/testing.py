@@ -18,7 +18,22 @@ __all__ = ["additive_games", "check_game", "check_reader", "product_games"]
 def check_game(game: Game, *, orders: tuple[int, ...] = (1, 2), tolerance: float = 1e-9) -> None:
     """Hold the automatic solver against enumeration of ``value``, for every index, set by set.
 
-    Raises AssertionError naming the index, the order and the set.
+    Parameters
+    ----------
+    game : Game
+        With at most 14 players.
+    orders : tuple of int, default=(1, 2)
+    tolerance : float, default=1e-9
+        Relative to the largest |v(S)|.
+
+    Raises
+    ------
+    AssertionError
+        Naming the index and the order.
+
+    Examples
+    --------
+    >>> check_game(ProductGame(c=[1.0, -2.0], a=[[2.0, 3.0], [0.0, 1.0]]))
     """
     assert game.n_players <= 14, "check_game enumerates 2^d coalitions; pass a game of at most 14 players"
     values = np.asarray(game.value(all_masks(game.n_players)))
@@ -45,7 +60,33 @@ def check_reader(
 
     Checked: v(D) is the model's own prediction; v(empty) is its mean over the background; v(S) on random coalitions is the
     prediction of hand-masked rows; values agree with enumeration of the game, one by one (for at most 10 players); residuals
-    are within tolerance; one row gives the bits of the batch; the reader pickles; the model and X are not changed.
+    are within tolerance; one row gives the bits of the batch; the reader pickles; the cells of X are not changed.
+
+    Parameters
+    ----------
+    model : object
+        A fitted model with a reader.
+    X : array or DataFrame of shape (n_rows, n_features)
+        A few rows.
+    background : array or DataFrame, default=None
+    n_masks : int, default=6
+        Random coalitions compared with the model on rows masked by hand.
+    indices : tuple of str
+        Compared with enumeration, at orders 1 and 2.
+    **settings
+        Of :class:`exactshap.Explainer`.
+
+    Raises
+    ------
+    AssertionError
+        Naming what failed and by how much.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from sklearn.svm import SVR
+    >>> X = np.random.default_rng(0).normal(size=(30, 3))
+    >>> check_reader(SVR().fit(X, X[:, 0] * X[:, 1]), X[:2], X[5:9])
     """
     from exactshap.explainer import Explainer
     from exactshap.explanation import fingerprint

@@ -310,6 +310,22 @@ def explain(
 ) -> Explanation:
     """Explain rows of a fitted model in one call: ``Explainer(model, background, **settings)(X, index, order)``.
 
+    Parameters
+    ----------
+    model, background, **settings
+        As in :class:`Explainer`.
+    X, index, order
+        As in :meth:`Explainer.__call__`; mind that the rows come before the background.
+
+    Returns
+    -------
+    explanation : Explanation
+
+    Raises
+    ------
+    ExactshapError
+        Whatever :class:`Explainer` and its call raise.
+
     Examples
     --------
     >>> from sklearn.datasets import load_diabetes
