@@ -45,6 +45,7 @@ def test_games_are_read_only():
     ("build", "text"),
     [
         (lambda: ProductGame([1.0], [1.0]), r"`a` must have shape \(n_terms, n_players\)"),
+        (lambda: ProductGame([1.0], np.ones((1, 0))), "at least one player"),
         (lambda: ProductGame([1.0, 2.0], [[1.0]]), "one row for each of the 1 terms"),
         (lambda: ProductGame([1.0], [[np.nan]]), "`a` must be finite"),
         (lambda: ProductGame([1.0], [["x"]]), "`a` must be numeric"),

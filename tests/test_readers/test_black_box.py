@@ -10,6 +10,7 @@ from exactshap.errors import BudgetError, ExplanationWarning, InputError, InputT
 from exactshap.frames import as_table
 from exactshap.games import OracleGame
 from exactshap.readers._hybrid_rows import hybrid_rows
+from exactshap.semivalues import find
 from exactshap.solvers import solve
 from exactshap.testing import check_reader
 
@@ -338,3 +339,11 @@ def test_bad_settings(settings, error, match):
 def test_objects_that_cannot_be_called_are_refused():
     with pytest.raises(TypeError, match=r"No exact reader"):
         Explainer(object(), BACKGROUND)
+
+
+def test_rows_and_background_of_two_libraries_are_refused():
+    pd, pl = pytest.importorskip("pandas"), pytest.importorskip("polars")
+    rows = {"a": [1.0, 2.0], "b": [3.0, 4.0]}
+    explainer = Explainer(lambda frame: np.asarray(frame["a"]) * 2.0, pl.DataFrame(rows))
+    with pytest.raises(InputTypeError, match=r"must be tables of one kind.*Got pandas and polars"):
+        explainer.reader.solve(as_table(pd.DataFrame(rows)), find("shapley"), 1)

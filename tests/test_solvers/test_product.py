@@ -5,7 +5,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from exactshap import semivalues
-from exactshap.errors import BudgetError, InputError
+from exactshap.errors import BudgetError, InputError, InputTypeError
 from exactshap.games import ProductGame
 from exactshap.solvers import choose, solve
 from exactshap.solvers._nodes import ENOUGH, bound, enough_nodes
@@ -242,3 +242,8 @@ def test_float32_input_is_read_as_its_float64_value(d, seed):
     single = [np.asarray(x, np.float32) for x in (game.c, game.a, game.b)]
     double = [x.astype(float) for x in single]
     np.testing.assert_array_equal(solve(ProductGame(*single)).values, solve(ProductGame(*double)).values)
+
+
+def test_something_that_is_no_game_is_refused():
+    with pytest.raises(InputTypeError, match=r"must be a ProductGame.*Got str"):
+        solve("x")

@@ -294,11 +294,15 @@ class Explainer:
         certificate = explanation.certificate()
         if certificate.passed:
             return
+        reason = (
+            "This is a bug in the reader or a model that computes in low precision: please report it with exactshap.show_versions()"
+            if np.isfinite(certificate.max_residual)
+            else "Numbers overflow float64 in the model or in its factors: scale the columns"
+        )
         text = message(
             f"Values do not add up: residual {certificate.max_residual:.3g} at row {certificate.row} (tolerance {certificate.tolerance:.3g})",
             f"Of {certificate.checks}, for {self.reader.model_name} with value_function={self.reader.value_function!r}",
-            "This is a bug in the reader or a model that computes in low precision: please report it with exactshap.show_versions(); "
-            "on_inexact='warn' returns the explanation with its residuals",
+            f"{reason}; on_inexact='warn' returns the explanation with its residuals",
         )
         if self.on_inexact == "raise":
             raise ExactnessError(text)

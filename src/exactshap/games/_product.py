@@ -58,6 +58,8 @@ class ProductGame:
         object.__setattr__(self, "n_rows", None if a.ndim == 2 else a.shape[0])
         a = a[None] if a.ndim == 2 else a
         n_terms, n_players = a.shape[1:]
+        if n_players < 1:
+            raise InputError(message("A game needs at least one player", f"Got `a` of shape {np.shape(self.a)}"))
         c = np.asarray(self.c)
         object.__setattr__(self, "single_output", c.ndim == 1)
         c = c[:, None] if c.ndim == 1 else c

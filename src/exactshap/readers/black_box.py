@@ -159,10 +159,20 @@ class BlackBox(Reader):
         return OracleGame(RowFunction(self, row), self.n_players)
 
     def solve(self, X: Table, semivalue: Semivalue, order: int) -> Solution:
+        self._check_kind(X)
         settings = {
             key: value for key, value in self.options.items() if key not in ("deterministic", "exact_owner", "batch_size")
         }
         return stacked([solve(self.row_game(X.take(slice(i, i + 1))), semivalue, order, **settings) for i in range(X.n_rows)])
+
+    def _check_kind(self, X: Table) -> None:
+        """Refuse rows and background of different kinds: the function would be called on a mix of two libraries."""
+        assert self.background is not None
+        mine, theirs = (type(table.native).__module__.split(".")[0] for table in (X, self.background))
+        if X.is_frame and self.background.is_frame and mine != theirs:
+            raise InputTypeError(
+                message("X and the background must be tables of one kind", f"Got {mine} and {theirs}", "Convert one of them")
+            )
 
     def epsilon(self) -> float:
         return self._epsilon

@@ -115,10 +115,19 @@ _KERNELS: dict[str, Callable[[Any, int], Kernel]] = {
     "RBFKernel": lambda kernel, n: RBF(bandwidth=_numbers(kernel.lengthscale)),
     "ScaleKernel": lambda kernel, n: Constant(_numbers(kernel.outputscale)[0]) * _read_form(kernel.base_kernel, n),
     "ConstantKernel": lambda kernel, n: Constant(_numbers(kernel.constant)[0]),
-    "LinearKernel": lambda kernel, n: Linear(gamma=_numbers(kernel.variance)[0]),
+    "LinearKernel": lambda kernel, n: _linear(kernel),
     "AdditiveKernel": lambda kernel, n: Sum(tuple(_read_kernel(part, n) for part in kernel.kernels)),
     "ProductKernel": lambda kernel, n: Product(tuple(_read_kernel(part, n) for part in kernel.kernels)),
 }
+
+
+def _linear(kernel: Any) -> Kernel:
+    variance = _numbers(kernel.variance)
+    if variance.size != 1:
+        raise UnsupportedStructureError(
+            message("A LinearKernel with one variance is readable", f"Got {variance.size} variances")
+        )
+    return Linear(gamma=variance[0])
 
 
 class _Columns(Kernel):

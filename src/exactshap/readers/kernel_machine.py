@@ -78,7 +78,9 @@ class KernelMachine:
             )
         self.kernel = kernel if isinstance(kernel, Kernel) else from_sklearn(kernel, self.X_train.shape[1])
         self.own_predict = predict
-        self.feature_names = None if feature_names is None else tuple(feature_names)
+        if isinstance(feature_names, str) or (feature_names is not None and len(feature_names) != self.X_train.shape[1]):
+            raise InputError(message(f"`feature_names` must hold {self.X_train.shape[1]} names", f"Got {feature_names!r}"))
+        self.feature_names = None if feature_names is None else tuple(str(name) for name in feature_names)
 
     def predict(self, X: Any) -> np.ndarray:
         """Return f(x), of shape (n_rows,) or (n_rows, n_outputs)."""

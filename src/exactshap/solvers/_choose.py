@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
-from exactshap.errors import InputError, message
+from exactshap.errors import InputError, InputTypeError, message
 from exactshap.games import AdditiveGame, Game, OracleGame, ProductGame
 from exactshap.semivalues import Semivalue, find
 from exactshap.solvers._solution import set_sizes
@@ -62,6 +62,14 @@ def choose(
 
     ``method="enumeration"`` visits all coalitions of any game: the slow, obvious twin.
     """
+    if not (hasattr(game, "value") and hasattr(game, "n_players")):
+        raise InputTypeError(
+            message(
+                "`game` must be a ProductGame, an AdditiveGame or an OracleGame",
+                f"Got {type(game).__name__}",
+                "See exactshap.games",
+            )
+        )
     semivalue = find(index)
     sizes = set_sizes(order)
     d = game.n_players
