@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from exactshap.decompose._r2_games import BLOCK_ROWS, CHUNK_BYTES
+from exactshap.decompose._r2_games import BLOCK_ROWS, CHUNK_BYTES, Layout
 from exactshap.decompose._r2_input import Problem
 from exactshap.errors import BudgetError, message
 
@@ -12,6 +12,7 @@ __all__ = ["check_memory", "forecast_seconds"]
 
 # Seconds on one core of a server of 2023: an increment, a table cell and axis, a factor of one row at one node, a pair's setup
 INCREMENT, CELL, FACTOR, SETUP = 0.9e-9, 0.25e-9, 0.8e-9, 0.5e-6
+SHALLOW_ROW, SHALLOW_TREE = 3e-9, 2e-6  # of one tree of depth at most 3
 
 
 def forecast_seconds(problem: Problem, game: str, per_row: bool) -> float:
@@ -20,6 +21,8 @@ def forecast_seconds(problem: Problem, game: str, per_row: bool) -> float:
     A pair costs n increments and m 2^m additions by table, or n m^2 / 2 factors by quadrature, whichever is less.
     """
     layout = problem.layout
+    if _goes_shallow(layout, game, per_row):
+        return layout.trees.n_trees * (SHALLOW_TREE + SHALLOW_ROW * layout.n_rows)
     n, units = layout.n_rows, np.diff(layout.units.tree_start).astype(float)
     axes = np.add.reduceat(layout.units.size[:-1, 1].astype(float), layout.units.tree_start[:-1]) / units
     if game == "ensemble":
@@ -41,16 +44,27 @@ def _pair_seconds(n_rows: np.ndarray | int, players: np.ndarray, per_row: bool) 
 def check_memory(problem: Problem, game: str, per_row: bool, limit: float | None) -> None:
     """Refuse what cannot fit, with the number."""
     layout = problem.layout
+    if _goes_shallow(layout, game, per_row):
+        _require_bytes(2.0 * CHUNK_BYTES, f"The {game!r} game of {layout.trees.n_trees} trees", layout.n_rows, limit)
+        return
     n_units, width = layout.units.player.shape
     alphas = 8.0 * width * BLOCK_ROWS * (n_units if game == "ensemble" else np.diff(layout.units.tree_start).max())
     codes = 2.0 * n_units * layout.n_rows if game == "ensemble" and not per_row else 0.0
     rows = 8.0 * layout.n_rows * layout.n_players if per_row else 0.0
     needed = alphas + codes + rows + 2.0 * CHUNK_BYTES
+    _require_bytes(needed, f"The {game!r} game of {n_units - 1} terms", layout.n_rows, limit)
+
+
+def _goes_shallow(layout: Layout, game: str, per_row: bool) -> bool:
+    return layout.shallow and game == "residual" and not per_row
+
+
+def _require_bytes(needed: float, what: str, n_rows: int, limit: float | None) -> None:
     allowed = 0.8 * _physical_memory() if limit is None else float(limit)
     if needed > allowed:
         raise BudgetError(
             message(
-                f"The {game!r} game of {n_units - 1} terms and {layout.n_rows} rows does not fit",
+                f"{what} and {n_rows} rows does not fit",
                 f"It would need {needed / 2**30:.3g} GiB; the limit is {allowed / 2**30:.3g} GiB",
                 "Pass fewer rows, a larger memory_limit=, or per_row=False",
             )

@@ -13,8 +13,9 @@ import numpy as np
 
 from exactshap.decompose._r2_kernels import MAX_BITS, Work, fill_half_weights
 from exactshap.decompose._r2_quadrature_kernels import Sweep
+from exactshap.decompose._r2_shallow_kernels import DEEPEST, SHALLOW_PLAYERS, Halves, add_shallow_trees, fill_shares
 from exactshap.decompose._r2_unit_kernels import CODE_BITS, Units, count_units, fill_units
-from exactshap.trees import FlatTrees, cover_shares, parents, prepared
+from exactshap.trees import FlatTrees, parents, prepared
 from exactshap.trees._kernels import Nodes, fill_decisions
 
 __all__ = ["Layout", "ensemble_rows", "ensemble_shares", "lay_out", "residual_rows", "residual_shares"]
@@ -37,8 +38,10 @@ class Layout:
     columns : float64 array of shape (n_used, n_rows)
         Those columns, contiguous, at the model's precision.
     player_of_node : int32 array of shape (n_nodes,)
-    units : Units
-        With one unit more than there are: the constant 1.
+    share : float64 array of shape (n_nodes,)
+        cover(node) / cover(parent), 1 at roots.
+    depth : int
+        Of the deepest tree.
     n_players : int
     empty : float64 array of shape (n_trees,)
         Value of each tree when no player is known.
@@ -48,9 +51,20 @@ class Layout:
     nodes: Nodes
     columns: np.ndarray
     player_of_node: np.ndarray
-    units: Units
+    share: np.ndarray
+    depth: int
     n_players: int
     empty: np.ndarray
+
+    @functools.cached_property
+    def units(self) -> Units:
+        """With one unit more than there are: the constant 1. The shallow kernels do without."""
+        return _units(self.trees, self.player_of_node, self.share)
+
+    @property
+    def shallow(self) -> bool:
+        """Whether the tree-by-tree game goes by :func:`add_shallow_trees`."""
+        return self.depth <= DEEPEST
 
     @property
     def n_rows(self) -> int:
@@ -72,12 +86,14 @@ def lay_out(trees: FlatTrees, X: np.ndarray, player_of_column: np.ndarray, n_pla
     place[used] = np.arange(len(used), dtype=np.int32)
     columns = prepared(trees, X.T[used])
     player_of_node = np.append(player_of_column, -1).astype(np.int32)[trees.feature]
-    units = _units(trees, player_of_node)
-    empty = np.add.reduceat(_empty_products(units), units.tree_start[:-1])
-    return Layout(trees, trees.nodes._replace(feature=place[trees.feature]), columns, player_of_node, units, n_players, empty)
+    depths, share, empty = np.empty(trees.n_nodes, np.int32), np.empty(trees.n_nodes), np.empty(trees.n_trees)
+    depth = fill_shares(trees.tree_start, trees.left, trees.right, trees.cover, np.ascontiguousarray(trees.value[:, 0]), depths,
+                        share, empty)  # fmt: skip
+    nodes = trees.nodes._replace(feature=place[trees.feature])
+    return Layout(trees, nodes, columns, player_of_node, share, depth, n_players, empty)
 
 
-def _units(trees: FlatTrees, player_of_node: np.ndarray) -> Units:
+def _units(trees: FlatTrees, player_of_node: np.ndarray, share: np.ndarray) -> Units:
     parent, _ = parents(trees)
     depths, start = np.empty(trees.n_nodes, np.int32), np.empty(trees.n_trees + 1, np.int64)
     deepest = count_units(trees.tree_start, parent, trees.left, trees.right, depths, start)
@@ -87,15 +103,9 @@ def _units(trees: FlatTrees, player_of_node: np.ndarray) -> Units:
     units = Units(start, ints(n), ints(n), ints((n, 3)), ints(wide), np.zeros(wide), np.ones((n, 3)), ints(n), ints(wide),
                   np.zeros(wide, np.uint8), ints(wide))  # fmt: skip
     units.tree[-1], units.size[-1, 2] = -1, -1
-    fill_units(trees.tree_start, parent, trees.left, trees.right, depths, player_of_node, cover_shares(trees),
+    fill_units(trees.tree_start, parent, trees.left, trees.right, depths, player_of_node, share,
                np.ascontiguousarray(trees.value[:, 0]), units)  # fmt: skip
     return units
-
-
-def _empty_products(units: Units) -> np.ndarray:
-    """Return each unit's value when no player is known, the product of its betas."""
-    inside = np.arange(units.beta.shape[1]) < units.size[:-1, 1, None]
-    return units.value[:-1, 2] * np.prod(units.beta[:-1], axis=1, where=inside)
 
 
 @functools.lru_cache(maxsize=2)
@@ -130,6 +140,13 @@ def _work(units: Units) -> Work:
     ints = functools.partial(np.zeros, dtype=np.int32)
     return Work(np.zeros((2, codes), np.uint32), ints((2, 64)), ints(64), np.zeros(64), np.zeros(2), np.zeros((4, 16)),
                 np.zeros((5, cells)), np.zeros(64))  # fmt: skip
+
+
+def _halves() -> Halves:
+    ints = functools.partial(np.zeros, dtype=np.int64)
+    return Halves(np.zeros(15, np.int32), np.zeros(7), ints(7), np.zeros(7, np.int32), np.zeros(15, np.int32),
+                  np.zeros((2, 8, 8)), np.zeros((8, 8)), np.zeros((2, 4, 8)), np.zeros((8, 8)), np.zeros((2, 8, 8)),
+                  np.zeros((2, 2, 8)), ints(128), np.zeros(128))  # fmt: skip
 
 
 def _sweep(units: Units) -> Sweep:
@@ -181,20 +198,12 @@ def residual_shares(
 
     ``residual`` (n_rows,) is what the first tree meets (boosted) or the base of all (averaged); ``weights`` (n_rows,).
     """
-    from exactshap.decompose._r2_game_kernels import add_residual_trees
-
-    units = layout.units
-    half_weights, ones = _half_weights(_table_bits(units) + 1), bool(np.all(weights == 1.0))
+    add_trees = _shallow_adder(layout, weights, averaged) if layout.shallow else _pair_adder(layout, weights, averaged)
     met_sums = np.zeros(layout.trees.n_trees)
 
     def run(first: int, last: int, met: np.ndarray, advance_only: bool) -> np.ndarray:
         out = np.zeros(layout.n_players)
-        before = met.copy()
-        left_over = add_residual_trees((first, last), layout.shape, layout.value, layout.player_of_node, units,
-                                       _decisions(layout, first, last), weights, ones, met, averaged, layout.empty, advance_only,
-                                       half_weights, np.zeros(1 << _table_bits(units)), _work(units), met_sums, out)  # fmt: skip
-        if left_over:
-            out += _residual_rows(layout, (first, last), before, weights, averaged, layout.n_rows).sum(axis=0)
+        add_trees((first, last), met, advance_only, met_sums, out)
         return out
 
     chunks = _chunks(layout)
@@ -207,6 +216,33 @@ def residual_shares(
             run(first, last, residual, True)
         parts = _map(run, tasks, n_jobs)
     return sum(parts, np.zeros(layout.n_players)), met_sums
+
+
+def _shallow_adder(layout: Layout, weights: np.ndarray, averaged: bool) -> Callable[..., None]:
+    half_weights, value = _half_weights(SHALLOW_PLAYERS), np.ascontiguousarray(layout.value)
+
+    def add_trees(chosen: tuple[int, int], met: np.ndarray, advance_only: bool, met_sums: np.ndarray, out: np.ndarray) -> None:
+        add_shallow_trees(chosen, layout.shape, value, layout.player_of_node, layout.share, _decisions(layout, *chosen), weights,
+                          met, averaged, layout.empty, advance_only, half_weights, _halves(), met_sums, out)  # fmt: skip
+
+    return add_trees
+
+
+def _pair_adder(layout: Layout, weights: np.ndarray, averaged: bool) -> Callable[..., None]:
+    from exactshap.decompose._r2_game_kernels import add_residual_trees
+
+    units = layout.units
+    half_weights, ones = _half_weights(_table_bits(units) + 1), bool(np.all(weights == 1.0))
+
+    def add_trees(chosen: tuple[int, int], met: np.ndarray, advance_only: bool, met_sums: np.ndarray, out: np.ndarray) -> None:
+        before = met.copy()
+        left_over = add_residual_trees(chosen, layout.shape, layout.value, layout.player_of_node, units,
+                                       _decisions(layout, *chosen), weights, ones, met, averaged, layout.empty, advance_only,
+                                       half_weights, np.zeros(1 << _table_bits(units)), _work(units), met_sums, out)  # fmt: skip
+        if left_over:
+            out += _residual_rows(layout, chosen, before, weights, averaged, layout.n_rows).sum(axis=0)
+
+    return add_trees
 
 
 def residual_rows(layout: Layout, residual: np.ndarray, weights: np.ndarray, averaged: bool, n_jobs: int | None) -> np.ndarray:

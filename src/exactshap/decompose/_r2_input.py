@@ -65,8 +65,9 @@ class Problem:
     @functools.cached_property
     def layout(self) -> Layout:
         owner = np.zeros(self.ensemble.n_features, np.int32)
-        for j, columns in enumerate(self.players):
-            owner[list(columns)] = j
+        owner[[j for columns in self.players for j in columns]] = np.repeat(
+            np.arange(len(self.players)), [len(columns) for columns in self.players]
+        )
         return lay_out(self.ensemble.trees, self.numbers, owner, len(self.players))
 
     def predict(self) -> np.ndarray:
@@ -85,12 +86,13 @@ class Problem:
         A game adds up :math:`\sum_i w_i (f_S^2 - 2 r f_S)` with :math:`|f_S| \le V`, the largest leaf, in products of as many
         factors as the trees have levels.
         """
-        trees, units = self.ensemble.trees, self.layout.units
+        trees = self.ensemble.trees
+        leaves = np.count_nonzero(trees.feature < 0)
         largest = np.maximum.reduceat(np.abs(trees.value[:, 0]), trees.tree_start[:-1])
         met = np.max(np.abs(self.y - trees.constant[0])) + np.sum(largest)
         size = np.sum(largest) ** 2 if game == "ensemble" else np.sum(largest**2)
         scale = np.sum(self.weights) * (size + 2.0 * met * np.sum(largest)) / self.sst
-        return float(16.0 * EPS * (np.sqrt(len(units.node)) + 2 * units.player.shape[1]) * scale)
+        return float(16.0 * EPS * (np.sqrt(leaves) + 2 * (self.layout.depth + 1)) * scale)
 
     def check_prediction(self, prediction: np.ndarray) -> None:
         """Hold our prediction of each row against the model's own."""
