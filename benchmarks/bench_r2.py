@@ -2,6 +2,8 @@
 
 Both sides start from a model that has been read (our ``convert``, qshap's ``gazer``) and end with the shares; ``with_reading``
 and ``peer_with_reading`` start from the fitted XGBRegressor, ours including the comparison with the model's own predictions.
+What both do in ``ours`` and ``peer``: take X and y as arrays, check them, route the rows, follow the residuals, and share out;
+ours also rounds X to float32 and checks the sum of the shares. ``ratio_with_reading`` is the ratio of the other two.
 One thread each. Where the whole of qshap would take too long it runs on a few evenly spaced trees of the same model, scaled
 by the number of trees: ``note`` says so. ``difference`` is the largest difference of the shares where all trees were run.
 """
@@ -53,9 +55,9 @@ def against_qshap(depth, n_rows, n_trees, n_kept, target):
 
     model, X, y = fitted(depth, n_rows, n_trees)
     read = convert(model)
-    repeat = 7 if depth <= 4 else 3
+    repeat = 30 if depth <= 3 else 3
     ours = best(lambda: decompose_r2(read, X, y), repeat)
-    with_reading = best(lambda: decompose_r2(model, X, y), 3)
+    with_reading = best(lambda: decompose_r2(model, X, y), 5 if depth <= 4 else 1)
     some = thinned(model, n_trees, n_kept)
     started = time.perf_counter()
     explainer = gazer(some)
@@ -71,6 +73,7 @@ def against_qshap(depth, n_rows, n_trees, n_kept, target):
         target,
         with_reading=with_reading,
         peer_with_reading=peer + constructor,
+        ratio_with_reading=(peer + constructor) / with_reading,
         difference=difference,
         note=None if whole else f"peer: {n_kept} of {n_trees} trees, scaled",
     )

@@ -240,7 +240,7 @@ def _wrap(problem: Problem, game: str, solved: _Solved, seconds: float) -> R2Dec
             "checked_against_model": problem.own_prediction is not None,
             "forecast_seconds": seconds,
         },
-        backend=frame_backend(problem.native),
+        backend=None if isinstance(problem.native, np.ndarray) else frame_backend(problem.native),
         game=game,
         residual=residual,
         tolerance=tolerance,

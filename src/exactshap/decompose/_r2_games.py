@@ -13,7 +13,14 @@ import numpy as np
 
 from exactshap.decompose._r2_kernels import MAX_BITS, Work, fill_half_weights
 from exactshap.decompose._r2_quadrature_kernels import Sweep
-from exactshap.decompose._r2_shallow_kernels import DEEPEST, SHALLOW_PLAYERS, Halves, add_shallow_trees, fill_shares
+from exactshap.decompose._r2_shallow_kernels import (
+    DEEPEST,
+    SHALLOW_PLAYERS,
+    Halves,
+    add_shallow_trees,
+    fill_columns,
+    fill_shares,
+)
 from exactshap.decompose._r2_unit_kernels import CODE_BITS, Units, count_units, fill_units
 from exactshap.trees import FlatTrees, parents, prepared
 from exactshap.trees._kernels import Nodes, fill_decisions
@@ -84,13 +91,22 @@ def lay_out(trees: FlatTrees, X: np.ndarray, player_of_column: np.ndarray, n_pla
     used = np.flatnonzero(np.bincount(trees.feature + 1, minlength=trees.n_features + 1)[1:])
     place = np.full(trees.n_features + 1, -1, np.int32)
     place[used] = np.arange(len(used), dtype=np.int32)
-    columns = prepared(trees, X.T[used])
+    columns = _columns(trees, X, used)
     player_of_node = np.append(player_of_column, -1).astype(np.int32)[trees.feature]
     depths, share, empty = np.empty(trees.n_nodes, np.int32), np.empty(trees.n_nodes), np.empty(trees.n_trees)
     depth = fill_shares(trees.tree_start, trees.left, trees.right, trees.cover, np.ascontiguousarray(trees.value[:, 0]), depths,
                         share, empty)  # fmt: skip
     nodes = trees.nodes._replace(feature=place[trees.feature])
     return Layout(trees, nodes, columns, player_of_node, share, depth, n_players, empty)
+
+
+def _columns(trees: FlatTrees, X: np.ndarray, used: np.ndarray) -> np.ndarray:
+    """Return columns ``used`` of ``X`` (n_rows, n_features), contiguous, at the model's precision."""
+    if not (X.flags.c_contiguous and X.flags.writeable):  # what the kernel is compiled for
+        return prepared(trees, X.T[used])
+    out = np.empty((len(used), len(X)))
+    fill_columns(X, used, trees.single_precision, out)
+    return out
 
 
 def _units(trees: FlatTrees, player_of_node: np.ndarray, share: np.ndarray) -> Units:

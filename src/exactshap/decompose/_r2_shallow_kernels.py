@@ -19,7 +19,7 @@ from typing import NamedTuple
 import numpy as np
 from numba import njit
 
-__all__ = ["DEEPEST", "SHALLOW_PLAYERS", "Halves", "add_shallow_trees", "fill_shares"]
+__all__ = ["DEEPEST", "SHALLOW_PLAYERS", "Halves", "add_shallow_trees", "fill_columns", "fill_shares"]
 
 DEEPEST = 3
 SHALLOW_PLAYERS = 7  # splits of a full tree of depth 3
@@ -41,11 +41,29 @@ class Halves(NamedTuple):
     known: np.ndarray  # float64 (2, 8, 8): value of either half, [side, splits known, cell]
     across: np.ndarray  # float64 (8, 8): value of the right half, [cell, splits known]
     sums: np.ndarray  # float64 (2, 4, 8): N and R of a half's cells among its own rows, then among all rows
-    counts: np.ndarray  # float64 (8, 8): N, [right cell, left cell]
+    counts: np.ndarray  # float64 (8, 8): N, [left cell, right cell]
     product: np.ndarray  # float64 (2, 8, 8): F_L N and F_L N F_R^T
     part: np.ndarray  # float64 (2, 2, 8): g of either half, [side, root's player in S or out of it, splits known]
     image: np.ndarray  # int64 (128,): coalition of players -> splits known
     game: np.ndarray  # float64 (128,)
+
+
+@njit(nogil=True, cache=True, error_model="numpy")
+def fill_columns(X, used, single_precision, out):
+    """Write columns ``used`` of ``X`` (n_rows, n_features) to ``out`` (n_used, n_rows), rounded to float32 if asked for.
+
+    Sixteen rows at a time: both sides stay in cache.
+    """
+    for start in range(0, X.shape[0], 16):
+        stop = min(start + 16, X.shape[0])
+        for k in range(used.shape[0]):
+            j = used[k]
+            if single_precision:
+                for i in range(start, stop):
+                    out[k, i] = np.float64(np.float32(X[i, j]))
+            else:
+                for i in range(start, stop):
+                    out[k, i] = X[i, j]
 
 
 @njit(nogil=True, cache=True, error_model="numpy")
@@ -80,7 +98,7 @@ def _fill_tree(root, left, right, player_of_node, share, halves):
     for place in range(SPLITS):
         q = halves.node[place]
         bit = BIT_OF[place]
-        if place > 0 and q == halves.node[(place - 1) // 2] or left[q] < 0:
+        if (place > 0 and q == halves.node[(place - 1) // 2]) or left[q] < 0:
             halves.node[2 * place + 1] = halves.node[2 * place + 2] = q
             halves.share[bit] = 1.0
             if left[q] < 0:
@@ -140,7 +158,7 @@ def _sum_cells(counts, linear, halves):
         for l in range(HALF):
             right, left = r * HALF + l, (1 << ROOT_BIT) + r * HALF + l
             both, both_linear = counts[left] + counts[right], linear[left] + linear[right]
-            halves.counts[r, l] = both
+            halves.counts[l, r] = both
             sums[0, 0, l] += counts[left]
             sums[0, 1, l] += linear[left]
             sums[0, 2, l] += both
@@ -174,13 +192,10 @@ def _fill_product(factor, halves):
             across[r, s] = known[1, s, r]
     for s in range(HALF):
         for r in range(HALF):
-            total = 0.0
-            for l in range(HALF):
-                total += known[0, s, l] * counts[r, l]
-            half_way[s, r] = factor * total
-    for s in range(HALF):
-        for t in range(HALF):
-            product[s, t] = 0.0
+            half_way[s, r] = product[s, r] = 0.0
+        for l in range(HALF):
+            for r in range(HALF):
+                half_way[s, r] += factor * known[0, s, l] * counts[l, r]
         for r in range(HALF):
             for t in range(HALF):
                 product[s, t] += half_way[s, r] * across[r, t]
