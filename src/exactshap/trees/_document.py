@@ -97,22 +97,26 @@ def numbers(values: Any, what: str, dtype: type, length: int | None = None) -> n
         array = np.asarray(values) if len(values) else np.empty(0, dtype)
     except (ValueError, TypeError, OverflowError):
         raise ModelFormatError(message(f"{what} must be a flat list of numbers")) from None
-    whole = np.issubdtype(dtype, np.integer)
+    wanted = np.dtype(dtype)
+    whole = wanted.kind in "iu"
     if array.ndim != 1 or array.dtype.kind not in ("iub" if whole else "iubf"):
         raise ModelFormatError(
             message(f"{what} must be a flat list of {'whole ' if whole else ''}numbers", f"Got {array.dtype} {array.shape}")
         )
     if length is not None and len(array) != length:
         raise ModelFormatError(message(f"{what} must hold {length} numbers", f"Got {len(array)}"))
-    if (
-        whole
-        and array.size
-        and array.dtype.kind != "b"
-        and not np.iinfo(dtype).min <= int(array.min()) <= int(array.max()) <= np.iinfo(dtype).max
-    ):
-        raise ModelFormatError(message(f"{what} holds numbers beyond {np.dtype(dtype).name}"))
+    if _always_fits(array.dtype, wanted):
+        return array.astype(wanted)
+    if whole and array.size and not np.iinfo(dtype).min <= int(array.min()) <= int(array.max()) <= np.iinfo(dtype).max:
+        raise ModelFormatError(message(f"{what} holds numbers beyond {wanted.name}"))
     with np.errstate(over="ignore"):
-        return array.astype(dtype)
+        return array.astype(wanted)
+
+
+@functools.cache
+def _always_fits(given: np.dtype, wanted: np.dtype) -> bool:
+    """Whether every value of one dtype is one of the other, so that there is nothing to check."""
+    return bool(np.can_cast(given, wanted, "safe"))
 
 
 def bit_set(categories: np.ndarray, what: str, limit: int) -> np.ndarray:

@@ -19,6 +19,10 @@ MAX_NESTING = 64
 _NUMBERS = {b"i": ">i1", b"U": ">u1", b"I": ">i2", b"l": ">i4", b"L": ">i8", b"d": ">f4", b"D": ">f8"}
 _WIDTH = {marker: np.dtype(kind).itemsize for marker, kind in _NUMBERS.items()}
 _STRUCT = {b"i": ">b", b"U": ">B", b"I": ">h", b"l": ">i", b"L": ">q", b"d": ">f", b"D": ">d"}
+_DTYPE = {marker: np.dtype(kind) for marker, kind in _NUMBERS.items()}
+_NATIVE = {marker: dtype.newbyteorder("=") for marker, dtype in _DTYPE.items()}
+_LENGTH = {ord(marker): _WIDTH[marker] for marker in (b"i", b"U", b"I", b"l", b"L")}
+_UNSIGNED = ord("U")
 _CONSTANTS = {b"T": True, b"F": False, b"Z": None}
 _END = object()
 
@@ -85,11 +89,17 @@ class _Cursor:
         return struct.unpack(_STRUCT[marker], self.take(_WIDTH[marker]))[0]
 
     def length(self) -> int:
-        marker = self.take(1)
-        if marker not in (b"i", b"U", b"I", b"l", b"L"):
-            self.fail(f"a length was expected, got marker {marker!r}")
-        n = self.number(marker)
-        if n < 0 or n > len(self.data) - self.position:
+        data, start = self.data, self.position + 1
+        marker = data[start - 1] if start <= len(data) else -1
+        width = _LENGTH.get(marker)
+        if width is None:
+            self.fail(f"a length was expected, got marker {self.take(1)!r}")
+            raise AssertionError
+        if start + width > len(data):
+            self.fail(f"{width} bytes wanted, {len(data) - start} left")
+        self.position = start + width
+        n = int.from_bytes(data[start : start + width], "big", signed=marker != _UNSIGNED)
+        if n < 0 or n > len(data) - self.position:
             self.fail(f"length {n} is beyond the end")
         return n
 
@@ -104,6 +114,8 @@ class _Cursor:
     def value(self) -> tuple[Any, _Open | None]:
         """Return the next value, and the container to fill if it is one."""
         marker = self.take(1)
+        if marker == b"[":  # most of a model
+            return self._array()
         if marker in _NUMBERS:
             return self.number(marker), None
         if marker in _CONSTANTS:
@@ -114,8 +126,6 @@ class _Cursor:
             return self.take(1).decode("latin-1"), None
         if marker == b"{":
             return self._container({}, b"}")
-        if marker == b"[":
-            return self._array()
         self.fail(f"unknown marker {marker!r}")
         raise AssertionError
 
@@ -133,5 +143,4 @@ class _Cursor:
             self.fail(f"typed array of {marker!r}")
         n = self.length()
         data = self.take(n * _WIDTH[marker])
-        dtype = np.dtype(_NUMBERS[marker])
-        return np.frombuffer(data, dtype).astype(dtype.newbyteorder("=")), None
+        return np.frombuffer(data, _DTYPE[marker]).astype(_NATIVE[marker]), None
