@@ -157,26 +157,30 @@ class Explainer:
     # -- asking before paying ----------------------------------------------------------------------------------------
 
     def plan(self, X: Any, index: str | Semivalue = "shapley", order: int = 1) -> Forecast:
-        """Say which method will run on ``X`` and what it will cost, by solving at most one row."""
+        """Say which method will run on ``X`` and what it will cost, from one row or what the reader times instead."""
         table = self._checked(X)
         semivalue = find(index)
         n_sets = len(player_sets(self.reader.n_players, order))
-        started = time.perf_counter()
-        solution = self.reader.solve(table.take(slice(0, 1)), semivalue, order) if table.n_rows else None
-        if solution is not None:  # the first call may compile; the second one tells the cost
-            started = time.perf_counter()
-            solution = self.reader.solve(table.take(slice(0, 1)), semivalue, order)
-        seconds = (time.perf_counter() - started) * table.n_rows
         block = self._block_rows(table.n_rows, order)
+        known = self.reader.forecast(table, semivalue, order, block) if table.n_rows else ("nothing to do", True, 0.0)
+        method, exact, seconds = self._timed(table, semivalue, order) if known is None else known
         return Forecast(
-            method="nothing to do" if solution is None else solution.method,
-            exact=solution is None or solution.std_error is None,
+            method=method,
+            exact=exact,
             seconds=seconds,
             operations=self.reader.row_operations(order) * table.n_rows,
             memory=self.reader.row_bytes(order) * block + self.reader.fixed_bytes(),
             result=8.0 * table.n_rows * n_sets * self.reader.n_outputs,
             block_rows=block,
         )
+
+    def _timed(self, table: Table, semivalue: Semivalue, order: int) -> tuple[str, bool, float]:
+        """Return method, exactness and seconds, extrapolated from one row; its first solution may compile."""
+        row = table.take(slice(0, 1))
+        self.reader.solve(row, semivalue, order)
+        started = time.perf_counter()
+        solution = self.reader.solve(row, semivalue, order)
+        return solution.method, solution.std_error is None, (time.perf_counter() - started) * table.n_rows
 
     def verify(self, X: Any, n_masks: int = 8, random_state: int = 0) -> Verification:
         """Check the reading of the model beyond additivity, which cannot see credit given to the wrong column.

@@ -115,6 +115,10 @@ class Reader(ABC):
         """Return about how many multiplications one row costs: it is the forecast of ``Explainer.plan``."""
         return float(self.n_players**order)
 
+    def forecast(self, X: Table, semivalue: Semivalue, order: int, block_rows: int) -> tuple[str, bool, float] | None:
+        """Return method, exactness and seconds where rows share work, so that one row says too little; None elsewhere."""
+        return None
+
     def fixed_bytes(self) -> float:
         """Return the memory needed besides the rows."""
         return 0.0

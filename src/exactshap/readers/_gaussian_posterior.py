@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -12,12 +13,13 @@ from exactshap.frames import Table
 from exactshap.kernels import Component, Kernel
 from exactshap.readers._base import Request
 from exactshap.semivalues import Semivalue
-from exactshap.solvers._gp_covariance import KernelFactors, MonomialFactors, Uncertainty, shapley_covariance
+from exactshap.solvers._gp_covariance import BLOCK_VALUES, KernelFactors, MonomialFactors, Uncertainty, shapley_covariance
 
 __all__ = ["GaussianPosterior", "attach"]
 
 LINEAR = ("interventional", "interventional-independent", "baseline")  # value functions that are linear in f given the kernel
 AUTOMATIC_OPERATIONS = 3e8  # for each row: about a fifth of a second
+TIMED_ROWS = 9
 
 
 def attach(request: Request, kernel: Kernel, points: Any, cholesky: Any, scale: Any = 1.0) -> tuple[Any, Request]:
@@ -81,6 +83,38 @@ class GaussianPosterior:
         """Return about how many multiplications the covariance of one row costs."""
         d, nodes = reader.n_players, (reader.n_players + 1) // 2
         return float(len(self._weights(reader)) * nodes * d) ** 2 / 2.0 * len(self.components)
+
+    def offered(self, reader: Any) -> bool:
+        """Return whether the covariance of the reader's values will be computed."""
+        possible = reader.value_function in LINEAR and reader.single_output and bool(self.components)
+        return possible and (self.always or self.operations(reader) <= AUTOMATIC_OPERATIONS)
+
+    def fixed_bytes(self, reader: Any) -> float:
+        """Return the memory of the factors between the background, the training rows and a block of rows."""
+        if not self.offered(reader):
+            return 0.0
+        m, n = float(len(reader.weights)), float(len(self.points))
+        block = min(reader.block_rows * n * reader.n_players, BLOCK_VALUES)
+        shared = m * reader.n_players * (m + n) + reader.block_rows * reader.n_players * (m + n)
+        return 8.0 * (len(self.components) * shared + 3.0 * block)
+
+    def forecast(
+        self, reader: Any, X: Table, semivalue: Semivalue, order: int, block_rows: int
+    ) -> tuple[str, bool, float] | None:
+        """Return method, exactness and seconds: the rows of a block share the factors of background and training rows."""
+        if order > 1 or not self.offered(reader):
+            return None
+        few = min(TIMED_ROWS, X.n_rows)
+        reader.solve(X.take(slice(0, 1)), semivalue, order)  # compiles
+        seconds = []
+        for n_rows in (1, few):
+            started = time.perf_counter()
+            solution = reader.solve(X.take(slice(0, n_rows)), semivalue, order)
+            seconds.append(time.perf_counter() - started)
+        slope = max(0.0, seconds[1] - seconds[0]) / max(1, few - 1)
+        blocks = -(-X.n_rows // block_rows)
+        total = blocks * max(0.0, seconds[0] - slope) + X.n_rows * slope
+        return f"{solution.method}, with the posterior covariance of each row", True, total
 
     def factors(self, reader: Any, rows: np.ndarray) -> list[KernelFactors | MonomialFactors]:
         """Return the factors of every component, with the players and the background of the reader."""

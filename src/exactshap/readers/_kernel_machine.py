@@ -266,13 +266,19 @@ class KernelReader(Reader):
         if self.conditional is not None:
             return float(self.conditional.fixed_bytes())
         width = max((block.coefficients.shape[1] for block in self.expansion.blocks), default=0)
-        rows = 6.0 * 8 * max(BLOCK_VALUES, width * self.expansion.n_columns)
+        posterior = 0.0 if self.posterior is None else self.posterior.fixed_bytes(self)
+        rows = posterior + 6.0 * 8 * max(BLOCK_VALUES, width * self.expansion.n_columns)
         return rows + 3.0 * 8 * min(BACKGROUND_VALUES, self._mixture()[0] * width * self.expansion.n_columns)
 
     def row_operations(self, order: int) -> float:
         if self.conditional is not None:
             return float(self.conditional.row_operations(order))
         return 5.0 * 8 * self.n_terms() * max(self.n_players, self.n_players**order / max(1, order))
+
+    def forecast(self, X: Table, semivalue: Semivalue, order: int, block_rows: int) -> tuple[str, bool, float] | None:
+        if self.conditional is not None:
+            return self.conditional.forecast(X, block_rows)  # type: ignore[no-any-return]
+        return None if self.posterior is None else self.posterior.forecast(self, X, semivalue, order, block_rows)
 
     def stability(self) -> Callable[[Any], Any] | None:
         """Return the bound of Theorem 6 of RKHS-SHAP for this machine; it holds for interventional games of any background."""

@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from exactshap.solvers._embedding import subset_product, whitener
+from exactshap.solvers._embedding import FeatureRidge, subset_product, whitener
 
 __all__ = ["NystroemEmbedding"]
 
@@ -43,8 +43,7 @@ class NystroemEmbedding:
         self.shared = len(self.parts) == 1 and self.parts[0].rows is self.parts[0].train  # known features are the model's own
         self.inner = self.parts[0].inner if self.shared else conditioning(reader, self.landmarks, self.landmarks)
         self.known = self.parts[0].train if self.shared else conditioning(reader, rows, self.landmarks)
-        equal = np.all(weights == weights[0])
-        self.share: Any = weights[0] if equal else weights[:, None]
+        self.ridge = FeatureRidge(weights, eta)
 
     def bound_to(self, values: np.ndarray) -> Callable[[np.ndarray], np.ndarray]:
         """Return ``v(mask) -> (n_rows, n_outputs)`` without the intercept, for proper coalitions of some rows."""
@@ -55,27 +54,21 @@ class NystroemEmbedding:
         def value(mask: np.ndarray) -> np.ndarray:
             transform = whitener(subset_product(self.inner, mask))
             features = subset_product(self.known, mask) @ transform
-            solved = self._ridge(features, subset_product(across, mask) @ transform)
+            solved = self.ridge.solve(features, subset_product(across, mask) @ transform)
             total: Any = 0.0
             known = (transform, features) if self.shared else None
 
             def expect(unknown: np.ndarray) -> np.ndarray:
-                return np.asarray(self._mean(unknown, features) @ solved)
+                return np.asarray(self.ridge.mean(unknown, features) @ solved)
 
             for part, here in zip(self.parts, rows, strict=True):
                 total = total + part.value(mask, here, expect, known)
             if inside is not None and outside is not None:
-                expected = solved.T @ self._mean(features, subset_product(outside, ~mask))
+                expected = solved.T @ self.ridge.mean(features, subset_product(outside, ~mask))
                 total = total + (expected * subset_product(inside, mask)) @ self.reader.expansion.monomials.coefficients.T
             return np.asarray(total)
 
         return value
-
-    def _mean(self, first: np.ndarray, second: np.ndarray) -> np.ndarray:
-        """Return sum_z w_z first(z) second(z)^T."""
-        if np.ndim(self.share) == 0:
-            return np.asarray(self.share * (first.T @ second))
-        return np.asarray(first.T @ (self.share * second))
 
     def _monomials(self, values: np.ndarray) -> np.ndarray | None:
         monomials = self.reader.expansion.monomials
@@ -85,18 +78,14 @@ class NystroemEmbedding:
             else np.ascontiguousarray(np.moveaxis(self.reader._grouped(monomials.factors(values)), 1, 0))
         )
 
-    def _ridge(self, features: np.ndarray, targets: np.ndarray) -> np.ndarray:
-        """Return (sum_z w c c^T + eta I)^-1 c(x), of shape (rank, n_rows)."""
-        from scipy.linalg import solve
-
-        gram = self._mean(features, features)
-        gram[np.diag_indices_from(gram)] += self.eta
-        return np.asarray(solve(gram, targets.T, assume_a="pos", overwrite_a=True, check_finite=False))
-
     def operations(self) -> float:
         """Return about how many multiplications one coalition of one row costs (with 256 rows in a block)."""
         n, b = float(len(self.rows)), float(len(self.landmarks))
         return (5.0 * n * b**2 + 2.0 * self.reader.n_players * n * b) / 256.0 + 3.0 * b**2
+
+    def coalition_bytes(self) -> float:
+        """Return the memory of one coalition's matrices."""
+        return 8.0 * 4.0 * len(self.rows) * len(self.landmarks)
 
     def describe(self, values: np.ndarray) -> str:
         kind = f"Nystroem conditional mean embeddings ({len(self.landmarks)} of {len(self.rows)} rows"

@@ -9,6 +9,7 @@ of f over Z and v(D) is f(x), by definition: the embedding itself would shrink t
 
 from __future__ import annotations
 
+import time
 from dataclasses import dataclass
 from typing import Any
 
@@ -18,8 +19,11 @@ from exactshap.errors import BudgetError, InputError, InputTypeError, message
 from exactshap.frames import Table
 from exactshap.games import OracleGame
 from exactshap.games._base import check_masks
+from exactshap.kernels import Component
 from exactshap.readers._base import Request
+from exactshap.readers._coalition_threads import coalitions_in_threads, n_threads
 from exactshap.readers._nystroem import NystroemEmbedding
+from exactshap.readers._random_features import RandomFeatureEmbedding
 from exactshap.semivalues import Semivalue
 from exactshap.solvers import Solution, solve
 from exactshap.solvers._embedding import check_eta, choose_eta, embedding_weights, subset_product
@@ -30,24 +34,22 @@ MAX_ENUMERATED = 12
 DEFAULT_BUDGET = 2048
 MEMORY = 4.0 * 2**30
 PREDICTED_ROWS = 128
-OPTIONS = ("eta", "n_landmarks", "budget", "random_state")
+OPTIONS = ("eta", "n_landmarks", "n_random_features", "budget", "random_state")
+TIMED_COALITIONS = 4
 
 
 def bind(reader: Any, request: Request) -> ConditionalGames:
     """Bind a kernel machine to its conditional mean embeddings.
 
     Settings (keywords of ``Explainer``): ``eta`` (ridge, default 1e-3, or "auto" for leave-one-out cross-validation),
-    ``n_landmarks`` (Nystroem form with so many random rows; None is exact), ``budget`` (coalitions that are sampled beyond
-    12 players, default 2048), ``random_state`` (landmarks and coalitions, default 0).
+    ``n_landmarks`` (Nystroem form with so many random rows), ``n_random_features`` (random Fourier features; both None is
+    exact), ``budget`` (coalitions that are sampled beyond 12 players, default 2048), ``random_state`` (landmarks, features
+    and coalitions, default 0).
     """
     request.refuse_options(OPTIONS, owner=f"{reader.model_name} with value_function='observational'")
     settings = request.options
     rows, weights = _conditioning_rows(reader)
-    n_landmarks = settings.get("n_landmarks")
-    if n_landmarks is not None and not (isinstance(n_landmarks, (int, np.integer)) and 2 <= n_landmarks <= len(rows)):
-        raise InputError(
-            message(f"The 'n_landmarks' parameter must be an int in [2, {len(rows)}] or None", f"Got {n_landmarks!r}")
-        )
+    n_landmarks, n_random_features = _low_rank(settings, len(rows))
     budget = settings.get("budget")
     if budget is not None and (not isinstance(budget, (int, np.integer)) or budget < 2):
         raise InputError(message("The 'budget' parameter must be an int >= 2", f"Got {budget!r}"))
@@ -61,13 +63,38 @@ def bind(reader: Any, request: Request) -> ConditionalGames:
         if isinstance(eta, str) and eta == "auto"
         else check_eta(eta, "this game")
     )
-    if n_landmarks is None:
-        _refuse_too_large(reader, len(rows))
-        embedding: Any = ExactEmbedding(reader, rows, weights, eta)
+    if n_landmarks is not None:
+        embedding: Any = NystroemEmbedding(reader, rows, weights, eta, n_landmarks, int(random_state), conditioning)
+    elif n_random_features is not None:
+        components = _conditioning_components(reader)
+        embedding = RandomFeatureEmbedding(reader, rows, weights, eta, n_random_features, int(random_state), components)
     else:
-        embedding = NystroemEmbedding(reader, rows, weights, eta, int(n_landmarks), int(random_state), conditioning)
+        _refuse_too_large(reader, len(rows))
+        embedding = ExactEmbedding(reader, rows, weights, eta)
     budget = None if budget is None else int(budget)
     return ConditionalGames(reader, embedding, _mean_prediction(reader, rows, weights), budget, int(random_state))
+
+
+def _low_rank(settings: Any, n: int) -> tuple[int | None, int | None]:
+    """Return the checked sizes of the Nystroem and of the random-feature form; at most one of them is given."""
+    n_landmarks, n_random_features = settings.get("n_landmarks"), settings.get("n_random_features")
+    if n_landmarks is not None and not (isinstance(n_landmarks, (int, np.integer)) and 2 <= n_landmarks <= n):
+        raise InputError(message(f"The 'n_landmarks' parameter must be an int in [2, {n}] or None", f"Got {n_landmarks!r}"))
+    if n_random_features is None:
+        return None if n_landmarks is None else int(n_landmarks), None
+    even = isinstance(n_random_features, (int, np.integer)) and n_random_features >= 2 and n_random_features % 2 == 0
+    if not even:
+        raise InputError(
+            message("The 'n_random_features' parameter must be an even int >= 2 or None", f"Got {n_random_features!r}")
+        )
+    if n_landmarks is not None:
+        raise InputError(
+            message(
+                "Only one of 'n_landmarks' and 'n_random_features' can be given",
+                f"Got {n_landmarks!r} and {n_random_features!r}",
+            )
+        )
+    return None, int(n_random_features)
 
 
 def _some(n: int, random_state: int) -> np.ndarray:
@@ -117,7 +144,7 @@ def _refuse_too_large(reader: Any, n: int) -> None:
             message(
                 f"Conditional embeddings of {n} rows do not fit in memory",
                 f"They would need {needed / 2**30:.3g} GiB; the limit is {MEMORY / 2**30:.3g} GiB",
-                "Pass n_landmarks=100 for the Nystroem form, or fewer rows as background=",
+                "Pass n_landmarks=100 for the Nystroem form, n_random_features=400, or fewer rows as background=",
             )
         )
 
@@ -140,11 +167,21 @@ def conditioning(reader: Any, first: np.ndarray, second: np.ndarray) -> np.ndarr
 
 
 def _gaussian(reader: Any, first: np.ndarray, columns: np.ndarray) -> np.ndarray:
+    return _median_gaussian(reader).factors(first, columns)
+
+
+def _median_gaussian(reader: Any) -> Component:
+    """Return the Gaussian whose bandwidths are the median distances of the conditioning rows."""
     rows, _ = _conditioning_rows(reader)
     some = rows[:: max(1, len(rows) // 500)]
     distances = np.abs(some[:, None, :] - some[None, :, :]).reshape(-1, rows.shape[1])
     bandwidth = np.array([np.median(d[d > 0]) if np.any(d > 0) else 1.0 for d in distances.T])
-    return np.exp(-0.5 * ((first[:, :, None] - columns) / bandwidth[:, None]) ** 2)
+    return Component(squared=0.5 / bandwidth**2)
+
+
+def _conditioning_components(reader: Any) -> list[Component]:
+    """Return the components whose mean :func:`conditioning` evaluates."""
+    return [part.component for part in reader.expansion.parts] or [_median_gaussian(reader)]
 
 
 def _players_first(reader: Any, factors: np.ndarray) -> np.ndarray:
@@ -192,6 +229,12 @@ class ExactEmbedding:
         n, terms = float(len(self.rows)), sum(block.coefficients.shape[1] for block in self.reader.expansion.blocks)
         return n**3 / 3.0 / 256.0 + n**2 + n * terms
 
+    def coalition_bytes(self) -> float:
+        """Return the memory of one coalition's matrices; the factors themselves are allocated when the model is read."""
+        n = float(len(self.rows))
+        width = max([n, *(float(block.coefficients.shape[1]) for block in self.reader.expansion.blocks)])
+        return 8.0 * 4.0 * n * width
+
     def describe(self, values: np.ndarray) -> str:
         return f"{self.name}, eta = {self.eta:.3g}"
 
@@ -206,6 +249,7 @@ class ConditionalGame:
     intercept: np.ndarray
     n_players: int
     single_output: bool
+    size: float = 0.0  # values of a coalition's largest matrix
 
     @property
     def n_rows(self) -> int:
@@ -218,7 +262,7 @@ class ConditionalGame:
     def value(self, masks: np.ndarray) -> np.ndarray:
         """Return v(S), of shape (n_rows, n_masks[, n_outputs])."""
         masks = check_masks(masks, self.n_players)
-        values = np.stack([self._one(mask) for mask in masks], axis=1)
+        values = np.stack(coalitions_in_threads(self._one, masks, self.size), axis=1)
         return values[..., 0] if self.single_output else values
 
     def _one(self, mask: np.ndarray) -> np.ndarray:
@@ -254,14 +298,16 @@ class ConditionalGames:
             intercept=reader.expansion.intercept,
             n_players=reader.n_players,
             single_output=reader.single_output,
+            size=self._size(),
         )
 
     def solve(self, X: Table, semivalue: Semivalue, order: int) -> Solution:
         """Enumerate up to 12 players (or where 2^d fits the budget), sample coalitions above."""
         game = self.game(X)
         values = self.reader.columns(X)
-        exact = game.n_players <= MAX_ENUMERATED if self.budget is None else 2**game.n_players <= self.budget
-        found = solve(game, semivalue, order, method="enumeration") if exact else self._sampled(game, semivalue, order)
+        found = (
+            solve(game, semivalue, order, method="enumeration") if self._enumerates() else self._sampled(game, semivalue, order)
+        )
         magnitude = sum(
             np.abs(block.factors(values)).prod(axis=1) @ np.abs(block.coefficients.T) for block in self.reader.expansion.blocks
         )
@@ -280,15 +326,35 @@ class ConditionalGames:
         return 8.0 * (width * (reader.n_players + 4.0) + table)
 
     def fixed_bytes(self) -> float:
-        """Return the memory of one coalition's matrices; the factors themselves are allocated when the model is read."""
-        n = float(len(self.embedding.rows))
-        width = max([n, *(float(block.coefficients.shape[1]) for block in self.reader.expansion.blocks)])
-        landmarks = getattr(self.embedding, "landmarks", None)
-        return 8.0 * 4.0 * n * (width if landmarks is None else len(landmarks))
+        return float(self.embedding.coalition_bytes()) * n_threads(self._size())
+
+    def _size(self) -> float:
+        return float(self.embedding.coalition_bytes()) / 32.0  # four matrices of eight bytes
 
     def row_operations(self, order: int) -> float:
-        calls = 2.0**self.reader.n_players if self.reader.n_players <= MAX_ENUMERATED else float(self.budget or DEFAULT_BUDGET)
-        return float(min(calls, self.budget or np.inf) * self.embedding.operations())
+        return float(self._n_coalitions() * self.embedding.operations())
+
+    def _n_coalitions(self) -> float:
+        """Return how many coalitions one block of rows evaluates."""
+        limit = DEFAULT_BUDGET if self.budget is None else self.budget
+        return float(2**self.reader.n_players) if self._enumerates() else float(limit)
+
+    def _enumerates(self) -> bool:
+        d = self.reader.n_players
+        return d <= MAX_ENUMERATED if self.budget is None else 2**d <= self.budget
+
+    def forecast(self, X: Table, block_rows: int) -> tuple[str, bool, float]:
+        """Return method, exactness and seconds for all rows: a few random coalitions of one block are timed."""
+        block = X.take(slice(0, block_rows))
+        game, exact = self.game(block), self._enumerates()
+        masks = np.random.default_rng(0).random((TIMED_COALITIONS + 1, self.reader.n_players)) < 0.5
+        masks[:, 0], masks[:, -1] = True, False  # proper ones
+        game.value(masks[:1])  # compiles
+        started = time.perf_counter()
+        game.value(masks[1:])
+        seconds = (time.perf_counter() - started) / TIMED_COALITIONS * self._n_coalitions() * X.n_rows / max(1, block.n_rows)
+        kind = "enumeration" if exact else "sampled coalitions"
+        return f"{kind} of {self.embedding.describe(self.reader.columns(block))}", exact, seconds
 
 
 def _renamed(found: Solution, method: str, scale: np.ndarray) -> Solution:

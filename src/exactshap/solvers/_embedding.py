@@ -17,7 +17,15 @@ import numpy as np
 
 from exactshap.errors import InputError, message
 
-__all__ = ["check_eta", "choose_eta", "embedding_weights", "leave_one_out_loss", "subset_product", "whitener"]
+__all__ = [
+    "FeatureRidge",
+    "check_eta",
+    "choose_eta",
+    "embedding_weights",
+    "leave_one_out_loss",
+    "subset_product",
+    "whitener",
+]
 
 ETAS = np.logspace(-7.0, 0.0, 15)
 RANK_CUTOFF = 1e-10  # eigenvalues of a landmark kernel below this share of the largest carry rounding, not information
@@ -124,3 +132,28 @@ def whitener(landmarks: np.ndarray) -> np.ndarray:
     eigenvalues, vectors = np.linalg.eigh(landmarks)
     keep = eigenvalues > RANK_CUTOFF * max(eigenvalues[-1], 0.0)
     return vectors[:, keep] / np.sqrt(eigenvalues[keep])
+
+
+class FeatureRidge:
+    r"""Ridge regression on explicit features c(z) of rows z with weights w: what the low-rank embeddings share.
+
+    .. math:: E[g \mid x] \approx \Bigl[\sum_z w_z g(z) c(z)^\top\Bigr] \Bigl[\sum_z w_z c(z) c(z)^\top + \eta I\Bigr]^{-1} c(x)
+    """
+
+    def __init__(self, weights: np.ndarray, eta: float) -> None:
+        self.eta = eta
+        self.share: Any = weights[0] if np.all(weights == weights[0]) else weights[:, None]
+
+    def mean(self, first: np.ndarray, second: np.ndarray) -> np.ndarray:
+        """Return sum_z w_z first(z) second(z)^T."""
+        if np.ndim(self.share) == 0:
+            return np.asarray(self.share * (first.T @ second))
+        return np.asarray(first.T @ (self.share * second))
+
+    def solve(self, features: np.ndarray, targets: np.ndarray) -> np.ndarray:
+        """Return (sum_z w c c^T + eta I)^-1 c(x), of shape (n_features, n_rows)."""
+        from scipy.linalg import solve
+
+        gram = self.mean(features, features)
+        gram[np.diag_indices_from(gram)] += self.eta
+        return np.asarray(solve(gram, targets.T, assume_a="pos", overwrite_a=True, check_finite=False))
