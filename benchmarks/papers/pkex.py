@@ -21,7 +21,7 @@ from exactshap import decompose_hsic, decompose_mmd, solve
 from exactshap.games import ProductGame
 
 RESULTS = pathlib.Path(__file__).parent / "results"
-DATA = pathlib.Path(os.environ.get("EXACTSHAP_DATA", "shared/data"))
+DATA = pathlib.Path(os.environ.get("EXACTSHAP_DATA", pathlib.Path(__file__).resolve().parents[3] / "shared" / "data"))
 
 
 def seconds_of(function):

@@ -26,7 +26,7 @@ from numba import njit
 
 RESULTS = pathlib.Path(__file__).parent / "results"
 RUNS = RESULTS / "polyshap_runs.csv"
-DATA = pathlib.Path(os.environ.get("EXACTSHAP_DATA", "shared/data"))
+DATA = pathlib.Path(os.environ.get("EXACTSHAP_DATA", pathlib.Path(__file__).resolve().parents[3] / "shared" / "data"))
 PLAYERS = {"Housing": 8, "ViT9": 9, "Bike": 12, "Adult": 14, "ResNet14": 14, "Estate": 15, "Cancer": 30, "CG60": 60, "IL60": 60}
 OURS = "exactshap auto"
 

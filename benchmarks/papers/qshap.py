@@ -20,7 +20,7 @@ import numpy as np
 from exactshap import decompose_r2
 
 RESULTS = pathlib.Path(__file__).parent / "results"
-DATA = pathlib.Path(os.environ.get("EXACTSHAP_DATA", "shared/data"))
+DATA = pathlib.Path(os.environ.get("EXACTSHAP_DATA", pathlib.Path(__file__).resolve().parents[3] / "shared" / "data"))
 PROBABILITIES = (0.6, 0.7, 0.5)
 MODELS = {
     "a": lambda x: 4 * x[0] - 5 * x[1] + 6 * x[2],
