@@ -127,7 +127,9 @@ def solve_terms(
     return Sums(values, empty, full, scale, 2.0**order * relative * scale, most)
 
 
-def _node_counts(semivalue: Semivalue, size: int, order: int, n_players: int, spread: np.ndarray, all_nodes: bool) -> np.ndarray:
+def _node_counts(
+    semivalue: Semivalue, size: int, order: int, n_players: int, spread: np.ndarray, all_nodes: bool
+) -> np.ndarray:
     """Return the number of nodes for each row that keeps the truncation below rounding; 0 stands for the exact rule."""
     degree = n_players - size
     if all_nodes or not isinstance(semivalue.of_size(size, order), Beta):
