@@ -81,7 +81,7 @@ def errors(d: int, budget: int, n_games: int = 5) -> dict:
     peer = means[best] if best else np.nan
     return {
         "what": f"relative mean squared error, d = {d}, {budget} calls ({n_games} games; peer: {best})",
-        "ours": ours, "peer": peer, "ratio": peer / ours, "target": "ratio >= 1, 2 on half", **means,
+        "ours": f"{ours:.3g}", "peer": f"{peer:.3g}", "ratio": peer / ours, "target": "ratio >= 1, 2 on half", **means,
     }  # fmt: skip
 
 
@@ -131,8 +131,8 @@ def many_players() -> dict:
     tracemalloc.stop()
     exact = weights + (weights * weights.sum()) / 20.0
     relative = float(np.mean((solution.values - exact) ** 2) / np.mean(exact**2))
-    return {"what": "d = 1000, 4000 calls, order 1: peak GiB", "ours": peak, "peer": np.nan, "ratio": np.nan, "target": "<= 2 GiB",
-            "seconds": seconds, "relative_mse": relative}  # fmt: skip
+    return {"what": "d = 1000, 4000 calls, order 1: peak GiB", "ours": f"{peak:.3g} GiB", "peer": None, "ratio": None,
+            "target": "<= 2 GiB", "seconds": seconds, "relative_mse": relative}  # fmt: skip
 
 
 def run() -> list[dict]:
