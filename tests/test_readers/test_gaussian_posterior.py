@@ -198,3 +198,13 @@ def test_one_output_at_a_time():
     np.testing.assert_allclose(second, 25 * first, rtol=1e-9, atol=1e-13)
     with pytest.raises(InputError, match="needs one output"):
         explain(model, ROWS, BACKGROUND, uncertainty=True)
+
+
+def test_a_constant_kernel_has_values_without_uncertainty():
+    from sklearn.gaussian_process.kernels import ConstantKernel
+
+    rows = np.random.default_rng(0).normal(size=(12, 3))
+    model = GaussianProcessRegressor(ConstantKernel(2.0), optimizer=None, alpha=0.1).fit(rows, rows[:, 0])
+    explanation = explain(model, rows[:3], rows[3:8], uncertainty=True)
+    assert not explanation.values.any()
+    np.testing.assert_allclose(explanation.std, 0.0, atol=1e-7)

@@ -10,7 +10,18 @@ import typer
 if TYPE_CHECKING:
     from exactshap.decompose._pairwise_result import PairwiseDecomposition
 
-__all__ = ["Bandwidth", "Correction", "Kernel", "Out", "Permutations", "Picture", "Report", "bandwidth_choice", "finish"]
+__all__ = [
+    "Bandwidth",
+    "Correction",
+    "Kernel",
+    "Out",
+    "Permutations",
+    "Picture",
+    "Report",
+    "bandwidth_choice",
+    "finish",
+    "write_picture",
+]
 
 Kernel = Annotated[str, typer.Option(help="Of numeric columns: rbf, laplacian or cauchy. Text columns are categorical.")]
 Bandwidth = Annotated[str, typer.Option(help="column-median (each column counts, whatever its unit), median, or a number.")]
@@ -52,7 +63,7 @@ def finish(
         write_table(shares.to_frame(), out)
         console().print(f"table written to {out}")
     if picture is not None:
-        _write_picture(draw(shares, samples, labels), picture)
+        write_picture(draw(shares, samples, labels), picture)
         console().print(f"picture written to {picture}")
     if report is not None:
         from exactshap.cli._work import command_line
@@ -105,7 +116,7 @@ def draw(shares: PairwiseDecomposition, samples: tuple[Any, Any] | None, labels:
     return figure
 
 
-def _write_picture(figure: Any, path: Path) -> None:
+def write_picture(figure: Any, path: Path) -> None:
     from exactshap._files import replacing
     from exactshap.errors import InputError, message
 

@@ -50,7 +50,7 @@ def r2(
         write_table(shares.to_frame(), out)
         console().print(f"table written to {out}")
     if picture is not None:
-        shares_of._write_picture(_figure(shares), picture)
+        shares_of.write_picture(_figure(shares), picture)
         console().print(f"picture written to {picture}")
 
 

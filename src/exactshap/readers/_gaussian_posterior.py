@@ -152,13 +152,16 @@ class GaussianPosterior:
         """Compare the sum of the covariance with the process's own variance of f(x) - mean f(Z).
 
         Two triangular solves of the same right-hand side differ by n eps times the condition of the factor, here estimated
-        by its diagonal.
+        by its diagonal. The prior variance is the floor: where f is constant, everything that is compared is rounding of it.
         """
         if found.residual is None:
             return
         diagonal = np.diag(self.cholesky)
         n = len(diagonal) + found.covariance.shape[1]
-        tolerance = 16.0 * np.finfo(float).eps * n * diagonal.max() / diagonal.min() * found.scale + 64.0 * found.error_bound
+        prior = self.scale * sum(abs(component.amplitude) for component in self.components)
+        tolerance = (
+            16.0 * np.finfo(float).eps * n * diagonal.max() / diagonal.min() * (found.scale + prior) + 64.0 * found.error_bound
+        )
         if np.any(np.abs(found.residual) > tolerance):
             i = int(np.argmax(np.abs(found.residual) - tolerance))
             raise ExactnessError(
