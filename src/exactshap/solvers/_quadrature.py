@@ -50,7 +50,7 @@ class Sums:
     """Values of (part of) the terms of a batch of product games; parts add up by linearity.
 
     ``values (n_rows, n_sets, n_outputs)``; ``empty``, ``full`` ``(n_rows, n_outputs)`` without constants; ``scale`` and
-    ``error_bound`` ``(n_rows,)``; ``nodes``, the largest number of nodes used.
+    ``error_bound`` ``(n_rows,)``; ``nodes``, the largest number of nodes used (0: none were needed).
     """
 
     values: np.ndarray

@@ -81,6 +81,10 @@ def solve(
         from exactshap.solvers._quadrature import solve_product
 
         return solve_product(game, semivalue, order, **settings)  # type: ignore[arg-type]
+    if plan.method == "folded enumeration":
+        from exactshap.solvers._folding import solve_folded
+
+        return solve_folded(game, semivalue, order, **settings)  # type: ignore[arg-type]
     if plan.method == "per-term enumeration":
         from exactshap.solvers._additive import solve_additive
 
