@@ -122,16 +122,17 @@ def _add_tables(first, last, codes, weights, ones, n_rows, linear, units, player
     """Add the pairs of one tree's units that go by table; return how many pairs are left for quadrature."""
     left_over = 0
     constant = units.node.shape[0] - 1
-    n = weights.shape[0]
-    blank = np.zeros(n, codes.dtype)
+    blank = np.zeros(weights.shape[0], codes.dtype)
     for u in range(first, last):
-        code_u = codes[u - first]
-        done = add_pair(u, constant, -1, 1.0, code_u, blank, linear, False, n_rows, units, half_weights, table, work, out)
-        left_over += 0 if done else 1
-        for w in range(u, last):
-            apart = -1 if u == w else parting_player(u, w, units, player_of_node)
-            factor, code_w = 1.0 if u == w else 2.0, codes[w - first]
-            done = add_pair(u, w, apart, factor, code_u, code_w, weights, ones, n_rows, units, half_weights, table, work, out)
+        for v in range(u - 1, last):  # first the linear term. One call of add_pair: each one more is compiled anew
+            is_linear = v < u
+            w = constant if is_linear else v
+            apart = parting_player(u, w, units, player_of_node) if v > u else -1
+            factor = 2.0 if v > u else 1.0
+            code_w = blank if is_linear else codes[v - first]
+            mass = linear if is_linear else weights
+            done = add_pair(u, w, apart, factor, codes[u - first], code_w, mass, ones and not is_linear, n_rows, units, half_weights,
+                            table, work, out)  # fmt: skip
             left_over += 0 if done else 1
     return left_over
 
@@ -145,18 +146,19 @@ def add_rows(first, last, losers_of, alphas, weights, linear, units, player_of_n
     constant = units.node.shape[0] - 1
     nodes, node_weights = rules
     for u in range(first, last):
-        alpha_u = alphas[u - first]
-        if losers_of == 0 or not table_wins(u, constant, -1, losers_of, units, work):
-            add_pair_rows(u, -1, 1.0, alpha_u, alpha_u, linear, units, nodes, node_weights, sweep, out)
-        for w in range(u, last):
+        for v in range(u - 1, last):  # first the linear term
+            is_linear = v < u
             if losers_of > 0:
                 apart = -1
-                if u != w and units.tree[u] == units.tree[w]:
-                    apart = parting_player(u, w, units, player_of_node)
-                if table_wins(u, w, apart, losers_of, units, work):
+                if v > u and units.tree[u] == units.tree[v]:
+                    apart = parting_player(u, v, units, player_of_node)
+                if table_wins(u, constant if is_linear else v, apart, losers_of, units, work):
                     continue
-            factor = 1.0 if u == w else 2.0
-            add_pair_rows(u, w, factor, alpha_u, alphas[w - first], weights, units, nodes, node_weights, sweep, out)
+            w = -1 if is_linear else v
+            factor = 2.0 if v > u else 1.0
+            alpha_w = alphas[max(v, u) - first]
+            mass = linear if is_linear else weights
+            add_pair_rows(u, w, factor, alphas[u - first], alpha_w, mass, units, nodes, node_weights, sweep, out)
 
 
 @njit(nogil=True, cache=True, error_model="numpy")
@@ -232,15 +234,17 @@ def add_ensemble_trees(chosen, codes, weights, ones, linear, units, player_of_no
     n = weights.shape[0]
     blank = np.zeros(n, codes.dtype)
     for k in range(chosen[0], chosen[1]):
-        for u in range(units.tree_start[k], units.tree_start[k + 1]):
-            done = add_pair(u, constant, -1, 1.0, codes[u], blank, linear, False, n, units, half_weights, table, work, out)
-            left_over += 0 if done else 1
-        for h in range(k, units.tree_start.shape[0] - 1):
+        for h in range(k - 1, units.tree_start.shape[0] - 1):  # first the linear terms
+            is_linear = h < k
             for u in range(units.tree_start[k], units.tree_start[k + 1]):
-                for w in range(max(u, units.tree_start[h]), units.tree_start[h + 1]):
+                begin = constant if is_linear else max(u, units.tree_start[h])
+                end = constant + 1 if is_linear else units.tree_start[h + 1]
+                for w in range(begin, end):
                     apart = parting_player(u, w, units, player_of_node) if h == k and u != w else -1
-                    factor = 1.0 if u == w else 2.0
-                    done = add_pair(u, w, apart, factor, codes[u], codes[w], weights, ones, n, units, half_weights, table,
-                                    work, out)  # fmt: skip
+                    factor = 1.0 if u == w or is_linear else 2.0
+                    code_w = blank if is_linear else codes[w]
+                    mass = linear if is_linear else weights
+                    done = add_pair(u, w, apart, factor, codes[u], code_w, mass, ones and not is_linear, n, units, half_weights,
+                                    table, work, out)  # fmt: skip
                     left_over += 0 if done else 1
     return left_over
