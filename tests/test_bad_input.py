@@ -39,8 +39,16 @@ DATA = {
     "5 wrong width": (MODEL, A[:5, :3], InputError, "X has 3 features, but SVR is expecting 4 features as input"),
     "6 permuted": (NAMED, FRAME[["bmi", "age", "bp", "s1"]], UnknownNameError, "must be in the same order as they were in fit"),
     "7 unknown": (NAMED, FRAME.rename(columns={"bmi": "zz"}), UnknownNameError, r"Missing: \['bmi'\]; unexpected: \['zz'\]"),
-    "7 extra": (NAMED, FRAME.assign(zz=1.0), UnknownNameError, r"Missing: \[\]; unexpected: \['zz'\]"),
-    "8 duplicate names": (NAMED, pd.concat([FRAME, FRAME[["age"]]], axis=1), InputError, "unique"),
+    "7 extra": (NAMED, FRAME.assign(zz=1.0), UnknownNameError, r"Missing: \[\]; unexpected: \['zz'\]. Pass \w+\[\['age', 'bmi'"),
+    "10 a row of a frame": (NAMED, FRAME.iloc[0], InputError, r"got 1D array instead.*X.iloc\[\[0\]\] if it is one row"),
+    "18 periods": (NAMED, frame_with("age", pd.period_range("2020", periods=5)), InputTypeError, "column 'age' holds dates or times"),
+    "21 sparse columns": (
+        NAMED, FRAME.astype(pd.SparseDtype(float)), InputTypeError, "by `X`. Got 4 sparse columns, the first is 'age'. Pass X.sparse",
+    ),
+    "another object": (MODEL, MODEL, InputTypeError, "`X` must be a table. Got an object of SVR. Pass an array of shape"),
+    "8 duplicate names": (
+        NAMED, pd.concat([FRAME, FRAME[["age"]]], axis=1), InputError, r"`X` must be unique. 'age' occurs 2 times. Drop or rename",
+    ),
     "10 one-dimensional": (MODEL, A[0], InputError, r"Expected 2D array for `X`, got 1D array instead.*reshape\(1, -1\)"),
     "11 three-dimensional": (MODEL, A[None], InputError, "got 3D array instead"),
     "11 ragged": (MODEL, [[1.0, 2.0], [1.0]], InputError, "rectangular"),
@@ -56,7 +64,7 @@ DATA = {
     "20 huge integers": (MODEL, with_cell(2**53 + 1, dtype=np.int64), InputError, "beyond 2\\^53"),
     "21 sparse": (MODEL, sparse.csr_matrix(A), InputTypeError, r"Sparse input is not supported by `X`.*toarray\(\) \(would need"),
     "none": (MODEL, None, InputTypeError, "`X` must be a table.*Got None"),
-    "not a table": (MODEL, "hello", InputError, "Expected 2D array"),
+    "not a table": (MODEL, "rows.csv", InputTypeError, "`X` must be a table. Got 'rows.csv'. Pass an array of shape"),
     "names that are not strings": (NAMED, pd.DataFrame(A), InputTypeError, "Feature names must be strings"),
 }  # fmt: skip
 
@@ -223,3 +231,12 @@ def test_a_background_changed_afterwards_changes_nothing(kind):
     for explainer, values in zip(explainers, before, strict=True):
         np.testing.assert_array_equal(explainer(X).values, values)
         assert explainer.verify(X).passed
+
+
+def test_many_names_are_not_written_out():
+    wide = pd.DataFrame(np.random.default_rng(0).normal(size=(9, 500))).add_prefix("column ")
+    model = SVR().fit(wide, wide["column 0"])
+    for wrong in (wide[wide.columns[::-1]], wide.add_suffix("!"), wide.iloc[:, :100]):
+        with pytest.raises(UnknownNameError, match=r"\.\.\. \d+ more\]") as caught:
+            explain(model, wrong)
+        assert len(str(caught.value)) < 1000

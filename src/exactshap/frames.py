@@ -113,14 +113,16 @@ def _narwhals() -> Any:
     return nw
 
 
+_TABLE = "Pass an array of shape (n_rows, n_features) or a DataFrame"
+_NAMES_SHOWN = 12
+
+
 def as_table(data: Any, *, what: str = "X", allow_empty: bool = False) -> Table:
     """Return ``data`` (array, list of lists, pandas, polars, pyarrow) as a :class:`Table`, or say what is wrong with it."""
     if isinstance(data, Table):
         return data
     if data is None:
-        raise InputTypeError(
-            message(f"`{what}` must be a table", "Got None", "Pass an array of shape (n_rows, n_features) or a DataFrame")
-        )
+        raise InputTypeError(message(f"`{what}` must be a table", "Got None", _TABLE))
     _refuse_sparse(data, what)
     is_frame = hasattr(data, "columns") or hasattr(data, "column_names")
     table = _frame_table(data, what) if is_frame else _array_table(data, what)
@@ -149,8 +151,14 @@ def _refuse_sparse(data: Any, what: str) -> None:
         )
 
 
+def _brief(value: Any) -> str:
+    """Return a word or two for something that is no table."""
+    return f"{value!r}"[:60] if isinstance(value, (str, int, float)) else f"an object of {type(value).__name__}"
+
+
 def _frame_table(data: Any, what: str) -> Table:
     nw = _narwhals()
+    _refuse_repeated(list(data.column_names if hasattr(data, "column_names") else data.columns), what)
     try:
         frame = nw.from_native(data, eager_only=True)
     except TypeError as error:
@@ -159,6 +167,7 @@ def _frame_table(data: Any, what: str) -> Table:
         ) from None
     except Exception as error:  # narwhals' own class for duplicate names; its name differs between versions
         raise InputError(message(f"`{what}` cannot be read", f"{error}", "Feature names must be unique")) from None
+    _refuse_sparse_columns(data, what)
     names = list(frame.columns)
     if any(not isinstance(name, str) for name in names):
         raise InputTypeError(
@@ -168,10 +177,24 @@ def _frame_table(data: Any, what: str) -> Table:
                 "Rename with X.columns = X.columns.astype(str)",
             )
         )
-    for name in names:
-        if names.count(name) > 1:
-            raise InputError(message(f"Feature names of `{what}` must be unique", f"{name!r} occurs {names.count(name)} times"))
     return Table(data, tuple(names), frame.shape[0], len(names))
+
+
+def _refuse_repeated(names: list[Any], what: str) -> None:
+    seen: set[Any] = set()
+    repeated = next((name for name in names if name in seen or seen.add(name)), None)  # type: ignore[func-returns-value]
+    if repeated is not None:
+        got = f"{repeated!r} occurs {names.count(repeated)} times"
+        raise InputError(message(f"Feature names of `{what}` must be unique", got, "Drop or rename the repeated columns"))
+
+
+def _refuse_sparse_columns(data: Any, what: str) -> None:
+    """Refuse pandas' sparse columns: models take such a frame for a sparse matrix."""
+    dtypes = getattr(data, "dtypes", ())
+    sparse = [name for name, dtype in zip(data.columns, dtypes, strict=False) if type(dtype).__name__ == "SparseDtype"]
+    if sparse:
+        got = f"Got {len(sparse)} sparse columns, the first is {sparse[0]!r}"
+        raise InputTypeError(message(f"Sparse input is not supported by `{what}`", got, "Pass X.sparse.to_dense()"))
 
 
 def _array_table(data: Any, what: str) -> Table:
@@ -183,8 +206,13 @@ def _array_table(data: Any, what: str) -> Table:
         raise InputError(message(f"`{what}` must be a rectangular table", f"{error}")) from None
     if array.ndim == 1 and array.dtype == object:
         raise InputError(message(f"`{what}` must be a rectangular table", "Got rows of different lengths"))
+    if array.ndim == 0:
+        raise InputTypeError(message(f"`{what}` must be a table", f"Got {_brief(data)}", _TABLE))
     if array.ndim != 2:
-        hint = "Reshape your data using array.reshape(1, -1) if it is one row" if array.ndim == 1 else "Pass one row per line"
+        hint = "Pass one row per line"
+        if array.ndim == 1:
+            one = "X.iloc[[0]]" if hasattr(data, "iloc") else "array.reshape(1, -1)"
+            hint = f"Reshape your data using {one} if it is one row"
         raise InputError(
             message(f"Expected 2D array for `{what}`, got {array.ndim}D array instead", f"Its shape is {array.shape}", hint)
         )
@@ -197,7 +225,7 @@ def _numeric_array(array: np.ndarray, what: str) -> np.ndarray:
     if array.dtype.kind == "O":
         columns = [_numeric_object(array[:, j], f"column {j}", what) for j in range(array.shape[1])]
         return np.stack(columns, axis=1)
-    raise _not_numeric(array.dtype, "its values", what)
+    raise _not_numeric(array.dtype, "the array", what)
 
 
 def _numeric_column(series: Any, what: str) -> np.ndarray:
@@ -250,7 +278,7 @@ def _not_numeric(dtype: Any, where: str, what: str) -> Exception:
     text = str(dtype)
     if "complex" in text:
         return InputError(message("Complex data not supported", f"Got dtype {text} in `{what}`"))
-    if any(word in text.lower() for word in ("date", "time", "duration")):
+    if any(word in text.lower() for word in ("date", "time", "duration", "period")):
         return InputTypeError(
             message(
                 f"In `{what}`, {where} holds dates or times",
@@ -286,8 +314,28 @@ def check_columns(
 
 
 def _name_message(wanted: list[str], got: list[str], what: str) -> str:
-    missing, extra = [n for n in wanted if n not in got], [n for n in got if n not in wanted]
+    known, here = set(wanted), set(got)
+    missing, extra = [n for n in wanted if n not in here], [n for n in got if n not in known]
     text = f"The feature names of `{what}` should match those that were passed during fit."
-    if missing or extra:
-        return f"{text} Missing: {missing}; unexpected: {extra}. Pass exactly the columns that the model was fitted with."
-    return f"{text} Feature names must be in the same order as they were in fit. Got {got}. Pass X[{wanted}] or align=True."
+    if not missing and not extra:
+        return (
+            f"{text} Feature names must be in the same order as they were in fit. Got {_listed(got)}."
+            f" Pass {_selection(wanted, what)} or align=True."
+        )
+    do = f"Pass {_selection(wanted, what)}" if not missing else "Pass exactly the columns that the model was fitted with"
+    return f"{text} Missing: {_listed(missing)}; unexpected: {_listed(extra)}. {do}."
+
+
+def _listed(names: list[str]) -> str:
+    """Return names as a list, the first of them if they are many.
+
+    >>> _listed(["a", "b"]), _listed(["a"] * 13)[-16:]
+    ("['a', 'b']", "'a', ... 1 more]")
+    """
+    more = len(names) - _NAMES_SHOWN
+    return f"{names}" if more <= 0 else f"{names[:_NAMES_SHOWN]}"[:-1] + f", ... {more} more]"
+
+
+def _selection(wanted: list[str], what: str) -> str:
+    """Return code that takes the wanted columns; few names are written out."""
+    return f"{what}[{wanted}]" if len(wanted) <= _NAMES_SHOWN else f"{what}[names], with the names in the order of the fit,"

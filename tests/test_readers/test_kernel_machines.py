@@ -192,7 +192,7 @@ def test_kernel_parameters_that_scikit_learn_ignores_are_ignored():
     ("changes", "text"),
     [
         ({"X_train": X["bmi"].to_numpy()}, "Expected 2D array for `X_train`"),
-        ({"X_train": X.to_numpy().astype(str)}, "In `X_train`, its values holds text"),
+        ({"X_train": X.to_numpy().astype(str)}, "In `X_train`, the array holds text"),
         ({"dual_coef": 1.0}, "`dual_coef` must have one entry for each row"),
         ({"dual_coef": np.ones((120, 1, 1))}, "`dual_coef` must have one entry for each row"),
         ({"dual_coef": np.ones(120) * 1j}, "Complex data not supported"),
