@@ -45,7 +45,7 @@ def mixed_frame(seed=0, n=200):
 
 
 def own_value(trees, row, S, output=0):
-    """v(S) by the definition: follow x at splits on S, average by cover elsewhere. In fractions."""
+    """v(S) by the definition: follow x at splits on S, average by cover elsewhere, evenly below empty nodes. In fractions."""
     total = Fraction(float(trees.constant[output]))
     stack = [(int(root), Fraction(1)) for root in trees.tree_start[:-1]]
     while stack:
@@ -59,12 +59,18 @@ def own_value(trees, row, S, output=0):
             stack.append((left if goes_left(trees, q, row[j]) else right, weight))
         else:
             whole = Fraction(float(trees.cover[q]))
-            stack += [(child, weight * Fraction(float(trees.cover[child])) / whole) for child in (left, right)]
+            shares = [Fraction(float(trees.cover[child])) / whole if whole else Fraction(1, 2) for child in (left, right)]
+            stack += [(child, weight * share) for child, share in zip((left, right), shares, strict=True)]
     return total
+
+
+def shapley_weights(d):
+    """s! (d - 1 - s)! / d! for coalitions of every size s."""
+    return [Fraction(math.factorial(s) * math.factorial(d - 1 - s), math.factorial(d)) for s in range(d)]
 
 
 def brute_shapley(trees, row, d, output=0):
     """Shapley values of the path-dependent game from all coalitions."""
     v = {S: own_value(trees, row, S, output) for S in subsets(range(d))}
-    weight = [Fraction(math.factorial(s) * math.factorial(d - 1 - s), math.factorial(d)) for s in range(d)]
+    weight = shapley_weights(d)
     return np.array([float(sum(weight[len(S)] * (v[S | {j}] - v[S]) for S in v if j not in S)) for j in range(d)])

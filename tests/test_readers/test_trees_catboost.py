@@ -115,9 +115,18 @@ def test_names_units_and_outputs():
 
 
 def test_refusals():
-    mixed = np.c_[X.astype(object), np.resize(list("ab"), len(X))]
-    model = regressor(cat_features=[5]).fit(mixed, Y)
-    with pytest.raises(UnsupportedStructureError, match=r"categorical features are not supported. They are stored as hashes"):
+    texts = np.c_[X.astype(object), np.resize(["a word", "two words", "three more words"], len(X))]
+    model = classifier(text_features=[5]).fit(texts, Y > 0)
+    with pytest.raises(UnsupportedStructureError, match=r"does not export this model as JSON. .*text features"):
         Explainer(model)
     with pytest.raises(Exception, match="not fitted"):
         Explainer(regressor())
+
+
+def test_trees_without_splits():
+    model = regressor(min_data_in_leaf=200, grow_policy="Depthwise").fit(HOLES, Y)
+    assert_close(convert(model).predict(HOLES[:5]), raw(model, HOLES[:5]), 5.0, 4)
+    symmetric = classifier(iterations=60, depth=6, monotone_constraints=[0, 0, 0, 0, 0], l2_leaf_reg=1e-3).fit(
+        X[:12], Y[:12] > 0
+    )
+    assert_close(convert(symmetric).predict(HOLES[:5]), raw(symmetric, HOLES[:5]), 50.0, 60)

@@ -21,7 +21,12 @@ GOLDEN = sorted(path.name.removesuffix(".expected.json") for path in FOLDER.glob
 
 def expected(name):
     content = json.loads((FOLDER / f"{name}.expected.json").read_text())
-    return np.array(content["X"], float), np.array(content["margin"])
+    rows = [[np.nan if value is None else value for value in row] for row in content["X"]]
+    text = any(isinstance(value, str) for value in rows[0])
+    return np.array(rows, object if text else float), np.array(content["margin"])
+
+
+GROUPS = {"catboost_combined.json": {"together": [0, 1, 2]}}  # columns that target statistics combine
 
 
 def plain(value):
@@ -41,7 +46,7 @@ def loaded(document):
 
 
 def test_there_are_golden_files_of_every_format():
-    assert len(GOLDEN) == 12
+    assert len(GOLDEN) == 14
     assert {name.split("_")[0] + Path(name).suffix for name in GOLDEN} == {
         "xgboost.json", "xgboost.ubj", "lightgbm.txt", "catboost.json"}  # fmt: skip
 
@@ -63,8 +68,8 @@ def test_margins_are_the_librarys_own(name):
 def test_loaded_models_can_be_explained(name):
     X, _ = expected(name)
     model = load(FOLDER / name)
-    check_reader(model, X[:6], X[6:14])
-    check_reader(model, X[:6])
+    check_reader(model, X[:6], X[6:14], groups=GROUPS.get(name))
+    check_reader(model, X[:6], groups=GROUPS.get(name))
     clone = pickle.loads(pickle.dumps(model))
     np.testing.assert_array_equal(clone.predict(X), model.predict(X))
 
@@ -321,14 +326,59 @@ def test_malformed_catboost(change, text):
         loaded(content)
 
 
-def test_catboost_hashes_are_refused_with_the_reason():
+def ctr(*path):
+    """The path of the first target statistic, or of an entry of it."""
+    return ("features_info", "ctrs", 0, *path)
+
+
+def table_edit(change):
+    def apply(content):
+        change(next(iter(content["ctr_data"].values())))
+
+    return apply
+
+
+CATEGORY_FAULTS = [
+    (edit(("features_info", "categorical_features", 0, "flat_feature_index"), 0), "must number the columns from 0 without gaps"),
+    (edit(("features_info", "categorical_features", 1, "values"), ["x"]), "one-hot values must be a flat list of whole numbers"),
+    (edit(("features_info", "categorical_features", 1, "values"), [1]), "compares with a category that its column does not list"),
+    (edit(("features_info", "categorical_features", 1, "values"), [1] * 9), r"tree 0: (compares with|split_index \d+ is none)"),
+    (edit(("features_info", "categorical_features"), {"a": 1}), "categorical_features must be a list of objects"),
+    (edit(ctr("elements", 0, "cat_feature_index"), 3), r"cat_feature_index must be within \[0, 2\]"),
+    (edit(ctr("elements", 0, "combination_element"), "magic"), "Unknown part of a target statistic. Got 'magic'"),
+    (edit(ctr("identifier"), "other"), "ctr_data holds no table of the target statistic 'other'"),
+    (edit(ctr("ctr_type"), "Median"), "Unknown kind of target statistic. Got 'Median'"),
+    (edit(ctr("target_border_idx"), 1), "target_border_idx 1 is out of range. There are 2 classes"),
+    (edit(ctr("borders"), [0.25] * 2), r"split_index \d+ is none of a target statistic with border"),
+    (edit(ctr("prior_denomerator"), -1e308), "A target statistic is not finite"),
+    (edit(ctr("scale"), float("nan")), "A target statistic is not finite"),
+    (edit(("ctr_data",), {}), "ctr_data holds no table of the target statistic"),
+    (table_edit(lambda table: table.update(hash_stride=1)), r"hash_stride must be within \[2, 65536\]"),
+    (table_edit(lambda table: table["hash_map"].pop()), "hash_map must hold rows of 3 entries"),
+    (table_edit(lambda table: table["hash_map"].__setitem__(0, "-1")), r"hash must be within \[0, 18446744073709551615\]"),
+    (table_edit(lambda table: table["hash_map"].extend(table["hash_map"][-3:])), "hash_map holds a hash twice"),
+    (table_edit(lambda table: table["hash_map"].__setitem__(1, "x")), "hash_map must be a flat list of numbers"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("change", "text"), CATEGORY_FAULTS, ids=[text[:45] for _, text in CATEGORY_FAULTS])
+def test_malformed_catboost_categories(change, text):
+    content = document("catboost_categories.json")
+    change(content)
+    with pytest.raises(ModelFormatError, match=text):
+        loaded(content)
+
+
+def test_catboost_text_is_refused_with_the_reason():
     content = document("catboost_oblivious.json")
-    content["features_info"]["categorical_features"] = [{"flat_feature_index": 4}]
-    with pytest.raises(UnsupportedStructureError, match=r"categorical features are not supported. They are stored as hashes"):
+    content["features_info"]["text_features"] = [{"flat_feature_index": 4}]
+    with pytest.raises(
+        UnsupportedStructureError, match=r"text features are not supported. Their splits are functions of words"
+    ):
         loaded(content)
     content = document("catboost_oblivious.json")
-    content["oblivious_trees"][1]["splits"][0] = {"split_type": "OneHotFeature", "cat_feature_index": 0, "value": 7}
-    with pytest.raises(UnsupportedStructureError, match="tree 1: CatBoost splits of kind 'OneHotFeature'"):
+    content["oblivious_trees"][1]["splits"][0] = {"split_type": "EstimatedFeature", "value": 7}
+    with pytest.raises(UnsupportedStructureError, match="tree 1: CatBoost splits of kind 'EstimatedFeature'"):
         loaded(content)
 
 

@@ -16,7 +16,7 @@ from exactshap.readers import Request
 from exactshap.readers._base import names_of, players_of
 from exactshap.trees import TreeModel, apply, convert, margin
 from exactshap.trees._build import largest_sum
-from exactshap.trees._encode import encode
+from exactshap.trees._encode import encode, readable
 
 __all__ = ["Problem", "pose"]
 
@@ -64,10 +64,9 @@ class Problem:
 
     @functools.cached_property
     def layout(self) -> Layout:
-        owner = np.zeros(self.ensemble.n_features, np.int32)
-        owner[[j for columns in self.players for j in columns]] = np.repeat(
-            np.arange(len(self.players)), [len(columns) for columns in self.players]
-        )
+        players = self.ensemble.tree_players(self.players)
+        owner = np.zeros(self.ensemble.trees.n_features, np.int32)
+        owner[[j for columns in players for j in columns]] = np.repeat(np.arange(len(players)), [len(c) for c in players])
         return lay_out(self.ensemble.trees, self.numbers, owner, len(self.players))
 
     def predict(self) -> np.ndarray:
@@ -124,7 +123,7 @@ def pose(model: Any, X: Any, y: Any, sample_weight: Any, groups: Mapping[str, An
     target = _target(model, y, table.n_rows)
     weights = _weights(sample_weight, table.n_rows)
     _require_covers(ensemble)
-    own = None if isinstance(model, TreeModel) else _own_prediction(model, table, ensemble)
+    own = None if isinstance(model, TreeModel) else _own_prediction(model, readable(ensemble, table), ensemble)
     problem = Problem(ensemble, table.native, _numbers(ensemble, table), target, weights, players, player_names, own)
     mean = np.sum(weights * target) / np.sum(weights)
     if not problem.sst > (8.0 * EPS * mean) ** 2 * np.sum(weights):

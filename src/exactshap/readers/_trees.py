@@ -57,6 +57,7 @@ class TreeReader(Reader):
         self.output_names, self.single_output, self.unit = ensemble.output_names, ensemble.single_output, ensemble.unit
         self.value_function = choose_value_function(request, self.value_functions, "path_dependent", owner=ensemble.name)
         self.players, self.player_names = players_of(request, self.feature_names)
+        self._tree_players = ensemble.tree_players(self.players, self.feature_names)
         rows = None
         if self.value_function == "path_dependent":
             _require_covers(ensemble)
@@ -68,7 +69,7 @@ class TreeReader(Reader):
             self.weights = request.weights
             rows = encode(ensemble, self.background)
             self._check_background(self.background, rows)
-        self._prepared = prepare_trees(ensemble.trees, self.players, rows, self.weights)
+        self._prepared = prepare_trees(ensemble.trees, self._tree_players, rows, self.weights)
 
     def predict(self, X: Table) -> np.ndarray:
         values = np.asarray(self._own_margin(X), float)
@@ -79,7 +80,7 @@ class TreeReader(Reader):
 
     def game(self, X: Table) -> ProductGame:
         rows = None if self.background is None else encode(self.ensemble, self.background)
-        return leaf_game(self.ensemble.trees, self.players, encode(self.ensemble, X), rows, self.weights)
+        return leaf_game(self.ensemble.trees, self._tree_players, encode(self.ensemble, X), rows, self.weights)
 
     def _check_background(self, background: Table, rows: np.ndarray) -> None:
         """Hold our routing of the background against the library's own predictions: v(empty) is made of it."""
@@ -98,7 +99,7 @@ class TreeReader(Reader):
 
     def row_bytes(self, order: int) -> float:
         n_sets = len(player_sets(self.n_players, order)) if order > 1 else self.n_players
-        return 8.0 * 4 * (n_sets + 2) * self.n_outputs + 64.0 * self.n_features
+        return 8.0 * 4 * (n_sets + 2) * self.n_outputs + 64.0 * self.ensemble.trees.n_features
 
     def row_operations(self, order: int) -> float:
         return self._prepared.row_operations(order)

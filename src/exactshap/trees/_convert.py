@@ -30,7 +30,7 @@ def convert(model: Any) -> TreeModel:
     """Return a fitted tree model of any known library (or a :class:`TreeModel`) as a :class:`TreeModel`.
 
     Raises UnsupportedModelError for models of other kinds, UnsupportedStructureError for tree models without an exact form
-    (linear leaves, hashed categories, custom initial models).
+    (linear leaves, text columns, custom initial models).
 
     Examples
     --------

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import warnings
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -14,7 +15,7 @@ from exactshap.trees._flat import ZERO
 if TYPE_CHECKING:
     from exactshap.trees._model import TreeModel
 
-__all__ = ["encode"]
+__all__ = ["encode", "readable"]
 
 
 def encode(model: TreeModel, table: Any) -> np.ndarray:
@@ -22,8 +23,10 @@ def encode(model: TreeModel, table: Any) -> np.ndarray:
 
     Arrays hold codes already (scikit-learn's hold categories). In frames, categorical columns hold the categories' names;
     those that the model never saw are missing values, as LightGBM and scikit-learn have it, with an ExplanationWarning.
-    XGBoost 3.2 gives unseen names the code of a neighbour, so that there they are refused.
+    XGBoost 3.2 gives unseen names the code of a neighbour, so that there they are refused. CatBoost hashes what it meets.
     """
+    if model.hashed is not None:
+        return model.hashed.encode(table)
     named = _named_categories(model, table)
     plain = [j for j in range(table.n_columns) if j not in named]
     X = np.empty((table.n_rows, table.n_columns))
@@ -38,6 +41,24 @@ def encode(model: TreeModel, table: Any) -> np.ndarray:
         coded = [j for j, known in enumerate(model.categories) if known is not None]
         X[:, coded] = np.where(X[:, coded] < 0.0, -1.0, X[:, coded])
     return X
+
+
+def readable(model: TreeModel, table: Any) -> Any:
+    """Return the table in a form that the library's own ``predict`` takes, with the same cells.
+
+    CatBoost 1.2.10 crashes the process on polars columns of type Categorical and does not know arrow tables.
+    """
+    if model.library != "catboost" or not table.is_frame:
+        return table
+    import narwhals.stable.v2 as nw
+
+    frame = nw.from_native(table.native, eager_only=True)
+    if frame.implementation.is_pyarrow():
+        return replace(table, native=frame.to_pandas())
+    texts = [name for name, kind in frame.schema.items() if isinstance(kind, nw.Categorical)]
+    if not (frame.implementation.is_polars() and texts):
+        return table
+    return replace(table, native=frame.with_columns(nw.col(*texts).cast(nw.String)).to_native())
 
 
 def _named_categories(model: TreeModel, table: Any) -> dict[int, tuple[Any, ...]]:

@@ -58,7 +58,7 @@ def load(path: str | os.PathLike[str], *, n_stages: int | None = None, missing_v
         If the file is malformed, truncated, too large, newer than this version knows, a pickle, or of an unknown kind; the
         message names tree and node.
     UnsupportedStructureError
-        If the model has no exact form (linear boosters, linear trees, categorical columns of CatBoost).
+        If the model has no exact form (linear boosters, linear trees, text or embedding columns of CatBoost).
 
     Examples
     --------

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -11,6 +11,9 @@ from exactshap.errors import InputError, UnknownNameError, did_you_mean, message
 from exactshap.trees._encode import encode
 from exactshap.trees._flat import FlatTrees
 from exactshap.trees._routing import margin
+
+if TYPE_CHECKING:
+    from exactshap.trees._hashed import HashedColumns
 
 __all__ = ["TreeModel", "take_trees"]
 
@@ -50,6 +53,8 @@ class TreeModel:
         LightGBM's form of the same: the categories of a frame's categorical columns, in the order of the columns.
     missing_value : float
         Numeric value that the library treats as missing besides NaN.
+    hashed : HashedColumns or None
+        What CatBoost makes of categorical columns. Its target statistics are columns of ``trees`` that follow the user's own.
     """
 
     trees: FlatTrees
@@ -68,10 +73,23 @@ class TreeModel:
     categories: tuple[tuple[Any, ...] | None, ...] = ()
     frame_categories: tuple[tuple[Any, ...], ...] = ()
     missing_value: float = float("nan")
+    hashed: HashedColumns | None = None
 
     @property
     def n_features(self) -> int:
-        return self.trees.n_features
+        """The number of columns of the user's table."""
+        return self.trees.n_features - (len(self.hashed.statistics) if self.hashed is not None else 0)
+
+    def tree_players(
+        self, players: tuple[tuple[int, ...], ...], names: tuple[str, ...] | None = None
+    ) -> tuple[tuple[int, ...], ...]:
+        """Return the columns of ``trees`` that each player holds: the user's columns, and what is made of them alone.
+
+        Raises UnsupportedStructureError, naming the groups to pass, where a column is made of those of several players.
+        """
+        if self.hashed is None:
+            return players
+        return self.hashed.extend(players, names or self.feature_names or tuple(f"x{j}" for j in range(self.n_features)))
 
     def predict(self, X: Any) -> np.ndarray:
         """Return the margin by our own routing, in float64, of shape (n_rows,) or (n_rows, n_outputs).

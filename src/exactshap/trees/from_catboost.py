@@ -1,4 +1,7 @@
-"""CatBoost's models (live, JSON) as flat trees: oblivious trees written out as binary ones, and the non-symmetric kind."""
+"""CatBoost's models (live, JSON) as flat trees: oblivious trees written out as binary ones, and the non-symmetric kind.
+
+Live models take the same way as files, through their own JSON export. What the trees split on is read by ``_catboost_features``.
+"""
 
 from __future__ import annotations
 
@@ -11,7 +14,8 @@ import numpy as np
 
 from exactshap.errors import ModelFormatError, UnsupportedStructureError, message
 from exactshap.trees._build import MAX_DEPTH, RawTree, build
-from exactshap.trees._document import MAX_COLUMNS, MAX_OUTPUTS, field, guarded, integer, numbers, read_json
+from exactshap.trees._catboost_features import Features, Split, read_features
+from exactshap.trees._document import MAX_OUTPUTS, bit_set, field, guarded, integer, numbers, read_json, words_budget
 from exactshap.trees._model import TreeModel
 
 __all__ = ["convert", "from_document"]
@@ -28,10 +32,23 @@ def convert(model: Any) -> TreeModel:
         raise NotFittedError(f"This {type(model).__name__} instance is not fitted yet. Call 'fit' before explaining it.")
     with tempfile.TemporaryDirectory() as folder:
         path = os.path.join(folder, "model.json")
-        model.save_model(path, format="json")
+        _export(model, path)
         document = read_json(Path(path).read_bytes(), "CatBoost model")
     classes = list(getattr(model, "classes_", ())) or None
     return from_document(document, name=type(model).__name__, classes=classes)
+
+
+def _export(model: Any, path: str) -> None:
+    try:
+        model.save_model(path, format="json")
+    except Exception as error:  # CatBoostError, of a library that is not imported here
+        raise UnsupportedStructureError(
+            message(
+                "CatBoost does not export this model as JSON",
+                str(error),
+                "Encode text and embedding columns before fitting, or sample with Explainer(model.predict, background)",
+            )
+        ) from None
 
 
 @guarded("CatBoost model")
@@ -39,7 +56,8 @@ def from_document(
     document: Any, *, name: str = "CatBoost model", n_stages: int | None = None, classes: Any = None
 ) -> TreeModel:
     """Return the model that a parsed JSON export describes; ``n_stages`` keeps the first trees only."""
-    columns, missing_left, names = _columns(field(document, "features_info"))
+    features = read_features(document)
+    names, hashed = features.names, features.hashed
     scale_and_bias = field(document, "scale_and_bias", list)
     if len(scale_and_bias) != 2:
         raise ModelFormatError(message("scale_and_bias must be [scale, [bias, ...]]"))
@@ -50,11 +68,10 @@ def from_document(
     n_outputs = _n_outputs(blocks, oblivious, len(bias))
     if len(bias) not in (1, n_outputs):
         raise ModelFormatError(message(f"bias holds {len(bias)} numbers", f"The model has {n_outputs} outputs"))
-    read = _oblivious if oblivious else _nested
-    raw = [read(block, f"tree {k}", columns, missing_left, scale, n_outputs) for k, block in enumerate(blocks)]
-    trees = build(
-        raw, n_features=len(names), constant=np.broadcast_to(bias, (n_outputs,)), less_equal=True, single_precision=True
-    )
+    raw = _raw_trees(blocks, _oblivious if oblivious else _nested, features, scale, n_outputs)
+    n_columns = len(names) + (len(hashed.statistics) if hashed is not None else 0)
+    trees = build(raw, n_features=n_columns, constant=np.broadcast_to(bias, (n_outputs,)), less_equal=True,
+                  single_precision=True)  # fmt: skip
     objective = _objective(document)
     classes = _class_names(document) if classes is None else classes
     return TreeModel(
@@ -68,35 +85,17 @@ def from_document(
         tree_output=np.full(len(raw), -1, np.int32),
         tree_stage=np.arange(len(raw), dtype=np.int32),
         objective=objective,
+        categories=() if hashed is None else tuple(() if j in hashed.values else None for j in range(len(names))),
+        hashed=hashed,
     )
 
 
-def _columns(info: dict) -> tuple[np.ndarray, np.ndarray, tuple[str, ...]]:
-    """Return the table's column of each float feature, whether its NaN goes left, and the columns' names."""
-    for kind in ("categorical_features", "text_features", "embedding_features", "ctrs"):
-        if info.get(kind):
-            raise UnsupportedStructureError(
-                message(
-                    f"CatBoost models with {kind.replace('_', ' ')} are not supported",
-                    "They are stored as hashes and target statistics that combine columns, which is no product of one-column factors",
-                    "Encode the columns before fitting, or sample with Explainer(model.predict, background)",
-                )
-            )
-    features = [entry for entry in info.get("float_features") or [] if isinstance(entry, dict)]
-    flat = np.array(
-        [integer(entry.get("flat_feature_index"), "flat_feature_index", 0, MAX_COLUMNS) for entry in features], np.int64
-    )
-    if len(set(flat.tolist())) < len(flat) or flat.max(initial=-1) >= len(flat):
-        raise ModelFormatError(
-            message("float_features must number the columns from 0 without gaps", f"Got {flat[:9].tolist()}")
-        )
-    treatment = [entry.get("nan_value_treatment", "AsIs") for entry in features]
-    if not set(treatment) <= {"AsIs", "AsFalse", "AsTrue"}:
-        raise ModelFormatError(message("Unknown nan_value_treatment", f"Got {sorted(map(str, set(treatment)))}"))
-    names = [""] * len(flat)
-    for j, entry in zip(flat.tolist(), features, strict=True):
-        names[j] = str(entry.get("feature_id") or "")
-    return flat, np.array([kind != "AsTrue" for kind in treatment], bool), tuple(names)
+def _raw_trees(blocks: list, read: Any, features: Features, scale: float, n_outputs: int) -> list[RawTree]:
+    raw, used = [], 0
+    for k, block in enumerate(blocks):
+        raw.append(read(block, f"tree {k}", features, scale, n_outputs, used))
+        used += sum(len(bits) for bits in raw[-1].categories.values())
+    return raw
 
 
 def _n_outputs(blocks: list, oblivious: bool, n_bias: int) -> int:
@@ -104,7 +103,7 @@ def _n_outputs(blocks: list, oblivious: bool, n_bias: int) -> int:
         return n_bias
     if oblivious:
         leaves = len(field(blocks[0], "leaf_values", list))
-        return integer(max(leaves >> min(len(field(blocks[0], "splits", list)), 64), 1), "outputs", 1, MAX_OUTPUTS)
+        return integer(max(leaves >> min(len(_splits(blocks[0])), 64), 1), "outputs", 1, MAX_OUTPUTS)
     node = blocks[0]
     for _ in range(MAX_DEPTH):
         if "value" in node:
@@ -114,27 +113,18 @@ def _n_outputs(blocks: list, oblivious: bool, n_bias: int) -> int:
     return integer(len(value) if isinstance(value, list) else 1, "outputs", 1, MAX_OUTPUTS)
 
 
-def _split(entry: Any, where: str, n_features: int) -> tuple[int, float]:
-    kind = field(entry, "split_type", str)
-    if kind != "FloatFeature":
-        raise UnsupportedStructureError(message(f"{where}: CatBoost splits of kind {kind[:30]!r} are not supported",
-                                                "They use hashes or target statistics", "Encode the columns before fitting"))  # fmt: skip
-    border = field(entry, "border", (int, float))
-    return integer(entry.get("float_feature_index"), f"{where}: float_feature_index", 0, n_features - 1), _single(border)
+def _splits(block: dict) -> list:
+    """Return the splits of an oblivious tree; CatBoost writes null where there are none."""
+    return field(block, "splits", (list, type(None))) or []
 
 
-def _single(border: float) -> float:
-    with np.errstate(over="ignore"):
-        return float(np.float32(border))
-
-
-def _oblivious(block: dict, where: str, columns: np.ndarray, missing_left: np.ndarray, scale: float, n_outputs: int) -> RawTree:
+def _oblivious(block: dict, where: str, features: Features, scale: float, n_outputs: int, used: int) -> RawTree:
     """Write an oblivious tree out; bit i of a leaf's number is the outcome of ``splits[i]``, the last split is the root.
 
     That is the order in which CatBoost's own attributions take the covers. Splits that the path already decides are left out,
     so that no leaf is an empty box.
     """
-    splits = [_split(entry, where, len(columns)) for entry in field(block, "splits", list)]
+    splits = [features.split(entry, where) for entry in _splits(block)]
     depth = len(splits)
     values = numbers(field(block, "leaf_values", list), f"{where}: leaf_values", np.float64)
     if depth > 30 or len(values) != n_outputs << depth:
@@ -143,8 +133,8 @@ def _oblivious(block: dict, where: str, columns: np.ndarray, missing_left: np.nd
         )
     weights = block.get("leaf_weights") or np.zeros(1 << depth)
     weights = numbers(weights, f"{where}: leaf_weights", np.float64, 1 << depth)
-    builder = _Nodes(n_outputs)
-    stack: list[tuple[int, int, int, dict[int, tuple[float, float]]]] = [(builder.add(), depth, 0, {})]
+    builder = _Nodes(n_outputs, where, used)
+    stack: list[tuple[int, int, int, dict[tuple[int, int], tuple[float, float]]]] = [(builder.add(), depth, 0, {})]
     while stack:
         q, level, leaf, known = stack.pop()
         while level and (outcome := _decided(splits[level - 1], known)) is not None:
@@ -152,35 +142,33 @@ def _oblivious(block: dict, where: str, columns: np.ndarray, missing_left: np.nd
         if level == 0:
             builder.set_leaf(q, scale * values[leaf * n_outputs : (leaf + 1) * n_outputs], weights[leaf])
             continue
-        f, border = splits[level - 1]
-        left, right = builder.split(q, columns[f], border, missing_left[f])
-        low, high = known.get(f, (-np.inf, np.inf))
-        stack.append((left, level - 1, 2 * leaf, {**known, f: (low, border)}))
-        stack.append((right, level - 1, 2 * leaf + 1, {**known, f: (border, high)}))
+        split = splits[level - 1]
+        below, above = builder.split(q, split)
+        low, high = known.get(split.key, (-np.inf, np.inf))
+        stack.append((below, level - 1, 2 * leaf, {**known, split.key: (low, split.border)}))
+        stack.append((above, level - 1, 2 * leaf + 1, {**known, split.key: (split.border, high)}))
     return builder.tree()
 
 
-def _decided(split: tuple[int, float], known: dict[int, tuple[float, float]]) -> int | None:
+def _decided(split: Split, known: dict[tuple[int, int], tuple[float, float]]) -> int | None:
     """Return the outcome of ``x > border`` where x is known to be within (low, high], else None."""
-    f, border = split
-    if f not in known:
+    if split.key not in known:
         return None
-    low, high = known[f]
-    return 1 if border <= low else 0 if border >= high else None
+    low, high = known[split.key]
+    return 1 if split.border <= low else 0 if split.border >= high else None
 
 
-def _nested(block: dict, where: str, columns: np.ndarray, missing_left: np.ndarray, scale: float, n_outputs: int) -> RawTree:
+def _nested(block: dict, where: str, features: Features, scale: float, n_outputs: int, used: int) -> RawTree:
     """Read a non-symmetric tree: nested objects with ``split``, ``left`` and ``right``, or ``value`` and ``weight``."""
-    builder = _Nodes(n_outputs)
+    builder = _Nodes(n_outputs, where, used)
     stack = [(builder.add(), block)]
     while stack:
         q, node = stack.pop()
         if not isinstance(node, dict):
             raise ModelFormatError(message(f"{where} node {q}: must be an object", f"Got {type(node).__name__}"))
         if "split" in node:
-            f, border = _split(node["split"], f"{where} node {q}", len(columns))
-            left, right = builder.split(q, columns[f], border, missing_left[f])
-            stack += [(left, field(node, "left")), (right, field(node, "right"))]
+            below, above = builder.split(q, features.split(node["split"], f"{where} node {q}"))
+            stack += [(below, field(node, "left")), (above, field(node, "right"))]
             continue
         value = field(node, "value", (list, int, float))
         value = numbers(value if isinstance(value, list) else [value], f"{where} node {q}: value", np.float64, n_outputs)
@@ -189,22 +177,29 @@ def _nested(block: dict, where: str, columns: np.ndarray, missing_left: np.ndarr
 
 
 class _Nodes:
-    """A tree under construction."""
+    """A tree under construction; ``used`` words of category sets are spent already."""
 
-    def __init__(self, n_outputs: int) -> None:
-        self.zero = np.zeros(n_outputs)
+    def __init__(self, n_outputs: int, where: str, used: int) -> None:
+        self.zero, self.where, self.used = np.zeros(n_outputs), where, used
         self.rows: list[tuple[int, float, int, int, bool]] = []
         self.leaves: list[tuple[np.ndarray, float]] = []
+        self.categories: dict[int, np.ndarray] = {}
 
     def add(self) -> int:
         self.rows.append((-1, 0.0, -1, -1, False))
         self.leaves.append((self.zero, 0.0))
         return len(self.rows) - 1
 
-    def split(self, q: int, column: int, border: float, missing_left: bool) -> tuple[int, int]:
+    def split(self, q: int, split: Split) -> tuple[int, int]:
+        """Split a node; return its children below and above the border. A set of categories goes left: it is above."""
         left, right = self.add(), self.add()
-        self.rows[q] = (int(column), border, left, right, bool(missing_left))
-        return left, right
+        self.rows[q] = (split.column, split.border, left, right, split.missing_left)
+        if split.category < 0:
+            return left, right
+        where = f"{self.where} node {q}"
+        self.categories[q] = bit_set(np.array([split.category]), where, words_budget(self.used, where))
+        self.used += len(self.categories[q])
+        return right, left
 
     def set_leaf(self, q: int, value: np.ndarray, weight: float) -> None:
         self.leaves[q] = (value, weight)
@@ -212,7 +207,7 @@ class _Nodes:
     def tree(self) -> RawTree:
         feature, threshold, left, right, missing = (np.array(part) for part in zip(*self.rows, strict=True))
         value, cover = (np.array(part) for part in zip(*self.leaves, strict=True))
-        return RawTree(feature, threshold, left, right, value, cover, missing.astype(np.int8))
+        return RawTree(feature, threshold, left, right, value, cover, missing.astype(np.int8), categories=self.categories)
 
 
 def _objective(document: dict) -> str:

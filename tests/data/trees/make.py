@@ -23,7 +23,7 @@ def data(seed=0, n=120):
 
 
 def expect(name, X, margin):
-    rows = [[None if np.isnan(v) else float(v) for v in row] for row in X]
+    rows = [[v if isinstance(v, (str, int)) else None if np.isnan(v) else float(v) for v in row] for row in X]
     content = {"X": rows, "margin": np.asarray(margin, float).tolist()}
     (HERE / f"{name}.expected.json").write_text(json.dumps(content) + "\n")
 
@@ -75,13 +75,35 @@ def make_catboost(X, y):
         "catboost_multiclass.json": catboost.CatBoostClassifier(iterations=2, **quiet).fit(X, np.digitize(y, [-0.5, 0.8])),
     }
     for name, model in models.items():
-        model.save_model(str(HERE / name), format="json")
-        document = json.loads((HERE / name).read_text())
-        document["model_info"] = {k: document["model_info"][k] for k in ("class_params",) if k in document["model_info"]} | {
-            "params": {"loss_function": document["model_info"]["params"]["loss_function"]}
-        }
-        (HERE / name).write_text(json.dumps(document) + "\n")
-        expect(name, X[:20], model.predict(X[:20], prediction_type="RawFormulaVal"))
+        save_catboost(name, model, X[:20])
+
+
+def save_catboost(name, model, rows):
+    model.save_model(str(HERE / name), format="json")
+    document = json.loads((HERE / name).read_text())
+    document["model_info"] = {k: document["model_info"][k] for k in ("class_params",) if k in document["model_info"]} | {
+        "params": {"loss_function": document["model_info"]["params"]["loss_function"]}
+    }
+    (HERE / name).write_text(json.dumps(document) + "\n")
+    expect(name, rows, model.predict(rows, prediction_type="RawFormulaVal"))
+
+
+def make_catboost_categories(X, y):
+    """Text, whole numbers and a two-valued column; rows 15 to 19 hold categories that training did not."""
+    cells = X.astype(object)
+    cells[:, 1] = np.array(["Oslo", "Zürich", ""])[np.digitize(X[:, 2], [-0.4, 0.5])]
+    cells[:, 2] = np.where(X[:, 1] > 0.2, "yes", "no")
+    cells[:, 3] = X[:, 3].astype(int)
+    y = y + (cells[:, 1] == "Oslo") * (X[:, 3] % 2) + 2.0 * (cells[:, 2] == "yes") * np.nan_to_num(X[:, 0])
+    rows = cells[:20].copy()
+    rows[15:, 1], rows[15:, 3] = "Rome", 10**12
+    quiet = {"verbose": 0, "allow_writing_files": False, "cat_features": [1, 2, 3], "random_seed": 0}
+    simple = catboost.CatBoostRegressor(iterations=4, depth=3, max_ctr_complexity=1, **quiet).fit(cells, y)
+    save_catboost("catboost_categories.json", simple, rows)
+    combined = catboost.CatBoostRegressor(iterations=12, depth=4, learning_rate=0.3, max_ctr_complexity=3, **quiet).fit(
+        cells, y
+    )
+    save_catboost("catboost_combined.json", combined, rows)
 
 
 if __name__ == "__main__":
@@ -89,5 +111,6 @@ if __name__ == "__main__":
     make_xgboost(X, y)
     make_lightgbm(X, y)
     make_catboost(X, y)
+    make_catboost_categories(X, y)
     versions = {library.__name__: library.__version__ for library in (xgboost, lightgbm, catboost)}
     (HERE / "versions.json").write_text(json.dumps(versions) + "\n")

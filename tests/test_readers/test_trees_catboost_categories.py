@@ -1,0 +1,255 @@
+"""CatBoost's categorical columns: one-hot splits, target statistics of one column and of several, unknown categories, refusals."""
+
+import json
+import pickle
+from fractions import Fraction
+
+import numpy as np
+import pytest
+
+from exactshap import Explainer, decompose_r2, explain
+from exactshap.errors import InputError, UnsupportedStructureError
+from exactshap.testing import check_reader
+from exactshap.trees import convert
+from exactshap.trees._encode import encode
+from oracles import subsets
+from tolerances import assert_close
+from tree_models import own_value, shapley_weights
+
+catboost = pytest.importorskip("catboost")
+pd = pytest.importorskip("pandas")
+SMALL = {"iterations": 12, "depth": 4, "verbose": 0, "allow_writing_files": False, "thread_count": 1, "random_seed": 0,
+         "max_ctr_complexity": 1, "cat_features": ["city", "k", "side"]}  # fmt: skip
+COMBINED = {"max_ctr_complexity": 3, "iterations": 40, "depth": 6}
+CITIES = [
+    "Rome",
+    "Oslo",
+    "Zürich",
+    "nan",
+    "",
+    "a city whose name is longer than sixty-four bytes, to reach every formula of the hash",
+]
+
+
+def mixed(seed=0, n=400):
+    """Text, whole numbers, two-valued text, numbers with holes; targets that use combinations."""
+    rng = np.random.default_rng(seed)
+    frame = pd.DataFrame({
+        "a": np.where(rng.random(n) < 0.1, np.nan, np.round(rng.normal(size=n), 2)),
+        "city": rng.choice(CITIES, n),
+        "k": rng.integers(-3, 6, n),
+        "side": rng.choice(["left", "right"], n),
+        "b": np.round(rng.normal(size=n), 2),
+    })  # fmt: skip
+    y = np.nan_to_num(frame.a) + 2.0 * (frame.city == "Rome") * (frame.k == 3) + 3.0 * ((frame.k + (frame.city == "Oslo")) % 2)
+    return frame, (y + (frame.side == "left") * frame.b + 0.1 * rng.normal(size=n)).to_numpy()
+
+
+FRAME, Y = mixed()
+UNKNOWN = FRAME.assign(
+    city=np.where(np.arange(len(FRAME)) % 3 == 0, "Atlantis", FRAME.city), k=FRAME.k.where(FRAME.b > 0, 10**12)
+)
+TERNARY = np.digitize(Y, [0.5, 2.5])
+
+
+def fitted(frame=FRAME, y=Y, kind=None, **settings):
+    kind = catboost.CatBoostRegressor if kind is None else kind
+    return kind(**{**SMALL, **settings}).fit(frame, y)
+
+
+MODELS = {
+    "default": fitted(),
+    "one-hot": fitted(one_hot_max_size=20),
+    "depth-wise": fitted(grow_policy="Depthwise"),
+    "leaf-wise, one-hot": fitted(grow_policy="Lossguide", one_hot_max_size=20),
+    "means and counts": fitted(simple_ctr=["BinarizedTargetMeanValue", "Counter"]),
+    "many target borders": fitted(simple_ctr=["Borders:TargetBorderCount=4", "Buckets:TargetBorderCount=3"]),
+    "ternary": fitted(y=TERNARY, kind=catboost.CatBoostClassifier, simple_ctr=["Buckets", "Counter"]),
+    "binary": fitted(y=TERNARY > 0, kind=catboost.CatBoostClassifier),
+    "combined": fitted(**COMBINED),
+    "combined, missing are largest": fitted(nan_mode="Max", **COMBINED),
+    "combined, ternary": fitted(y=TERNARY, kind=catboost.CatBoostClassifier, **COMBINED),
+}
+SIMPLE = [name for name in MODELS if not name.startswith("combined")]
+COMBINATIONS = [name for name in MODELS if name.startswith("combined")]
+
+
+def raw(model, rows):
+    return model.predict(rows, prediction_type="RawFormulaVal")
+
+
+def closed_groups(model):
+    """The groups that the refusal names."""
+    with pytest.raises(UnsupportedStructureError) as caught:
+        Explainer(model)
+    text = str(caught.value)
+    return json.loads(text[text.index("{") : text.index("}") + 1].replace("'", '"'))
+
+
+@pytest.mark.parametrize("rows", [FRAME, UNKNOWN], ids=["known", "unknown"])
+@pytest.mark.parametrize("name", MODELS)
+def test_margins(name, rows):
+    margin = raw(MODELS[name], rows)
+    assert_close(convert(MODELS[name]).predict(rows), margin, np.abs(margin).max(), 4)
+
+
+def test_the_models_use_what_they_are_here_for():
+    def kinds(name):
+        hashed = convert(MODELS[name]).hashed
+        return {len(s.sources) for s in hashed.statistics}, any(s.above for s in hashed.statistics)
+
+    assert kinds("default") == ({1}, False)
+    assert kinds("one-hot") == (set(), False)
+    assert (convert(MODELS["one-hot"]).trees.category_start >= 0).any()
+    assert kinds("combined") == ({1, 2}, True)
+    assert (convert(MODELS["default"]).trees.category_start >= 0).any()
+
+
+@pytest.mark.parametrize("name", SIMPLE)
+def test_games_and_values(name):
+    check_reader(MODELS[name], UNKNOWN[:5], FRAME[20:30])
+    check_reader(MODELS[name], FRAME[:5], n_masks=2)
+
+
+@pytest.mark.parametrize("name", COMBINATIONS)
+def test_games_and_values_of_groups(name):
+    groups = closed_groups(MODELS[name])
+    check_reader(MODELS[name], UNKNOWN[:4], FRAME[20:28], groups=groups)
+    check_reader(MODELS[name], FRAME[:4], n_masks=2, groups=groups)
+
+
+@pytest.mark.parametrize(("name", "groups"), [("default", None), ("one-hot", None), ("combined", "closed")])
+def test_path_dependent_values_by_brute_force(name, groups):
+    """Every coalition of players by the recursive definition on the trees' columns."""
+    ensemble = convert(MODELS[name])
+    groups = closed_groups(MODELS[name]) if groups else None
+    explainer = Explainer(MODELS[name], groups=groups)
+    players = ensemble.tree_players(explainer.reader.players)
+    d = len(players)
+    from exactshap.frames import as_table
+
+    rows = encode(ensemble, as_table(UNKNOWN[:2]))
+    values = explainer(UNKNOWN[:2]).values
+    for i, row in enumerate(rows):
+        v = {S: own_value(ensemble.trees, row, {j for p in S for j in players[p]}) for S in subsets(range(d))}
+        weight = shapley_weights(d)
+        brute = [float(sum(weight[len(S)] * (v[S | {p}] - v[S]) for S in v if p not in S)) for p in range(d)]
+        assert isinstance(v[frozenset()], Fraction)
+        assert_close(values[i], np.array(brute), 10.0, ensemble.trees.n_trees, d)
+
+
+@pytest.mark.peer
+@pytest.mark.parametrize("name", ["default", "one-hot", "means and counts", "binary"])
+def test_agrees_with_its_own_contributions(name):
+    theirs = MODELS[name].get_feature_importance(
+        catboost.Pool(FRAME[:20], cat_features=SMALL["cat_features"]), type="ShapValues", thread_count=1
+    )
+    np.testing.assert_allclose(explain(MODELS[name], FRAME[:20]).values, theirs[:, :-1], atol=1e-13)
+
+
+def test_groups_that_do_not_hold_a_combination_are_refused():
+    model = MODELS["combined"]
+    groups = closed_groups(model)
+    with pytest.raises(
+        UnsupportedStructureError, match=r"combine columns. The first combines .* is no product. Pass groups=\{'"
+    ):
+        explain(model, FRAME[:3], groups={"numbers": ["a", "b"]})
+    with pytest.raises(UnsupportedStructureError, match="refit with max_ctr_complexity=1"):
+        decompose_r2(model, FRAME, Y)
+    assert decompose_r2(model, FRAME, Y, groups=groups).feature_names == ("+".join(next(iter(groups.values()))), *(
+        name for name in FRAME.columns if name not in next(iter(groups.values()))))  # fmt: skip
+
+
+@pytest.mark.parametrize("game", ["residual", "ensemble"])
+@pytest.mark.parametrize("name", ["default", "one-hot", "combined"])
+def test_r2_is_the_sum_over_coalitions(name, game):
+    """Q(S) of every coalition from the recursive definition, for a few rows."""
+    model = MODELS[name]
+    groups = closed_groups(model) if name == "combined" else None
+    rows, target = FRAME[:12], Y[:12]
+    shares = decompose_r2(model, rows, target, game=game, groups=groups)
+    ensemble = convert(model)
+    explainer = Explainer(model, groups=groups)
+    from exactshap.frames import as_table
+    from exactshap.trees import take_trees
+
+    X, players = encode(ensemble, as_table(rows)), ensemble.tree_players(explainer.reader.players)
+    d, n_trees, sst = len(players), ensemble.trees.n_trees, np.sum((target - target.mean()) ** 2)
+    zero = np.zeros(1)
+    from dataclasses import replace
+
+    singles = [replace(take_trees(ensemble.trees, np.array([k])), constant=zero) for k in range(n_trees)]
+
+    def known(S):
+        columns = {j for p in S for j in players[p]}
+        return np.array([[float(own_value(tree, row, columns)) for tree in singles] for row in X])
+
+    f = {S: known(S) for S in subsets(range(d))}
+    start = target - ensemble.trees.constant[0]
+    before = start[:, None] - np.cumsum(f[frozenset(range(d))], axis=1) + f[frozenset(range(d))]
+    Q = {S: np.sum((before - g) ** 2) if game == "residual" else np.sum((start - g.sum(axis=1)) ** 2) for S, g in f.items()}
+    weight = shapley_weights(d)
+    brute = [-sum(float(weight[len(S)]) * (Q[S | {p}] - Q[S]) for S in Q if p not in S) / sst for p in range(d)]
+    np.testing.assert_allclose(shares.values, brute, atol=1e-11)
+
+
+def frames():
+    pl = pytest.importorskip("polars")
+    own = pl.from_pandas(FRAME)
+    k = FRAME.k.astype(str)
+    return {
+        "category": FRAME.assign(city=FRAME.city.astype("category"), k=FRAME.k.astype("category")),
+        "category in another order": FRAME.assign(city=pd.Categorical(FRAME.city, categories=sorted(CITIES)[::-1])),
+        "nullable": FRAME.assign(city=FRAME.city.astype("string"), k=FRAME.k.astype("Int64")),
+        "text of numbers": FRAME.assign(k=k),
+        "polars": own,
+        "polars Categorical": own.with_columns(pl.col("city").cast(pl.Categorical)),
+        "polars Enum": own.with_columns(pl.col("city").cast(pl.Enum(sorted(CITIES)))),
+        "arrow": own.to_arrow(),
+    }
+
+
+@pytest.mark.parametrize("name", frames())
+def test_frames_of_every_kind(name):
+    frame = frames()[name]
+    np.testing.assert_array_equal(convert(MODELS["default"]).predict(frame), convert(MODELS["default"]).predict(FRAME))
+    explanation = explain(MODELS["default"], frame)
+    assert explanation.certificate().passed
+    np.testing.assert_array_equal(explanation.values, explain(MODELS["default"], FRAME).values)
+    assert_close(decompose_r2(MODELS["default"], frame, Y).values, decompose_r2(MODELS["default"], FRAME, Y).values, 1.0, 1)
+
+
+def test_arrays_and_truth_values():
+    cells = FRAME.to_numpy(object)
+    positions = [FRAME.columns.get_loc(name) for name in SMALL["cat_features"]]
+    model = fitted(cells, Y, cat_features=positions)
+    check_reader(model, cells[:4], cells[20:26])
+    frame = FRAME.assign(side=FRAME.side == "left")
+    check_reader(fitted(frame), frame[:4], frame[20:26])
+    check_reader(fitted(frame), frame[:4].assign(side=frame.side.astype(object)), frame[20:26])
+
+
+@pytest.mark.parametrize(
+    ("column", "value", "text"),
+    [
+        ("city", None, r"column 'city' holds a missing value. Got (None|nan). CatBoost refuses it .*: make it text"),
+        ("city", float("nan"), r"column 'city' holds a missing value"),
+        ("k", 1.5, r"column 'k' holds a value that is neither text nor a whole number. Got 1.5"),
+        ("k", 2.0, r"Got 2.0"),
+    ],
+)
+def test_cells_that_are_no_category(column, value, text):
+    frame = FRAME[:5].copy()
+    frame[column] = frame[column].astype(object)
+    frame.loc[2, column] = value
+    with pytest.raises((catboost.CatBoostError, TypeError)):
+        MODELS["default"].predict(frame)
+    with pytest.raises(InputError, match=text):
+        convert(MODELS["default"]).predict(frame)
+
+
+def test_unknown_names_of_unused_columns_and_pickles():
+    ensemble = pickle.loads(pickle.dumps(convert(MODELS["combined"])))
+    np.testing.assert_array_equal(ensemble.predict(UNKNOWN), convert(MODELS["combined"]).predict(UNKNOWN))
+    constant = fitted(FRAME.assign(side="left"))
+    assert_close(convert(constant).predict(UNKNOWN), raw(constant, UNKNOWN), 10.0, 4)
