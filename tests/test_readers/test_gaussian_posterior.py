@@ -152,7 +152,7 @@ def test_offered_only_where_it_exists():
     model = regressor(KERNELS["ard"])
     assert explain(model, ROWS).covariances is None
     assert explain(model, ROWS, BACKGROUND, uncertainty=False).covariances is None
-    assert explain(model, ROWS, BACKGROUND, order=2).covariances is None
+    assert explain(model, ROWS, BACKGROUND, order=3).covariances is None
     assert explain(model, ROWS, BACKGROUND, value_function="interventional-independent").std is not None
 
 
@@ -192,12 +192,14 @@ def test_bad_settings(settings, error, text):
         Explainer(regressor(KERNELS["ard"]), BACKGROUND, **settings)(ROWS)
 
 
-def test_one_output_at_a_time():
+def test_outputs_share_their_covariance_up_to_scale():
     model = GaussianProcessRegressor(k.RBF(1.0), alpha=0.1, optimizer=None, normalize_y=True).fit(X, np.stack([Y, 5 * Y], 1))
     first, second = (explain(model, ROWS, BACKGROUND, output=o).covariances for o in (0, 1))
     np.testing.assert_allclose(second, 25 * first, rtol=1e-9, atol=1e-13)
-    with pytest.raises(InputError, match="needs one output"):
-        explain(model, ROWS, BACKGROUND, uncertainty=True)
+    both = explain(model, ROWS, BACKGROUND)
+    np.testing.assert_array_equal(both.covariances, np.stack([first, second], axis=-1))
+    np.testing.assert_array_equal(both.covariance(1, output="target 1"), second[1])
+    assert both.std.shape == both.values.shape
 
 
 def test_a_constant_kernel_has_values_without_uncertainty():

@@ -58,7 +58,7 @@ def tolerance(eta):
 @pytest.mark.parametrize("eta", [1e-4, 1e-2, 1.0])
 def test_every_coalition_equals_the_direct_formula(eta):
     values = game(machine(), eta=eta).value(MASKS)
-    for column, mask in enumerate(MASKS[1:-1], start=1):
+    for column, mask in enumerate(PROPER, start=1):
         np.testing.assert_allclose(values[:, column], direct(ROWS, mask, eta), rtol=0, atol=tolerance(eta))
 
 
@@ -246,13 +246,18 @@ def test_landmark_error_is_reported():
         @ np.linalg.solve(inner + 1e-12 * np.eye(40), kernel(embedding.landmarks, points))
         @ alpha
     )
-    expected = np.abs(projected - model.predict(rows)).max()
-    assert embedding.error(rows) == pytest.approx(expected, rel=1e-4)
+    expected = np.abs(projected - model.predict(rows))
+    np.testing.assert_allclose(embedding.error(rows), expected, rtol=1e-4, atol=1e-6)
     explanation = explainer(rows)
-    assert f"within {expected:.2g}" in explanation.method
+    assert explanation.kind == "approximate"
+    assert not explanation.exact
+    assert "any v(S) is off by about" in repr(explanation)
+    assert np.all(explanation.approximation_error >= embedding.error(rows))
     assert explanation.certificate().passed
     exact = explain(model, rows, value_function="observational", eta=0.01)
-    assert 0 < np.abs(explanation.values - exact.values).max() < expected
+    assert exact.approximation_error is None
+    assert exact.exact
+    assert 0 < np.abs(explanation.values - exact.values).max() < explanation.approximation_error.max()
 
 
 # -- through the front door -------------------------------------------------------------------------------------------
@@ -349,8 +354,11 @@ def test_singular_kernel_is_named():
 
 def test_too_many_rows_are_refused_with_the_number_and_the_route():
     model = KernelMachine(np.zeros((30_000, 3)), np.zeros(30_000), RBF(1.0), predict=lambda X: np.zeros(len(X)))
-    with pytest.raises(BudgetError, match=r"30000 rows do not fit.*GiB; the limit is 4 GiB.*n_landmarks=100"):
-        Explainer(model, value_function="observational")
+    text = r"30000 rows do not fit in memory_limit.*46.9 GiB; the limit is 1 GiB.*n_landmarks=\d+ for the Nystroem form"
+    with pytest.raises(BudgetError, match=text):
+        Explainer(model, value_function="observational", n_landmarks=None)
+    with pytest.raises(BudgetError, match=r"20000 landmarks of 30000 rows do not fit.*n_landmarks=\d+ for the Nystroem"):
+        Explainer(model, value_function="observational", n_landmarks=20_000)
 
 
 def test_linear_machines_need_a_background():

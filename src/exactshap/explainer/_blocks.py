@@ -31,7 +31,7 @@ def _parallel(
     reader: Reader, table: Table, blocks: list[slice], semivalue: Semivalue, order: int, n_jobs: int | None
 ) -> Iterable[Solved]:
     tasks = ((reader, table.take(rows), semivalue, order) for rows in blocks)
-    if n_jobs in (None, 1) or len(blocks) < 2:
+    if n_jobs in (None, 1) or len(blocks) < 2 or reader.threads_inside:
         return (_solve_block(*task) for task in tasks)
     from joblib import Parallel, delayed
 

@@ -15,6 +15,7 @@ from exactshap.explanation import Explanation, fingerprint
 from exactshap.frames import Table, as_table, check_columns
 from exactshap.games._product import normalised_weights
 from exactshap.readers import Reader, Request, read
+from exactshap.readers._coalition_threads import using_jobs
 from exactshap.semivalues import Semivalue, find
 from exactshap.solvers import player_sets
 
@@ -108,6 +109,7 @@ class Explainer:
             groups=groups,
             feature_names=None if feature_names is None else tuple(str(name) for name in feature_names),
             options=options,
+            memory_limit=self.memory_limit,
         )
         self.reader: Reader = read(model, self._request)
         self._background_hash = None if table is None else fingerprint(table.native)
@@ -149,7 +151,8 @@ class Explainer:
         semivalue = find(index)
         sets = player_sets(self.reader.n_players, order)
         blocks = self._blocks(table, order)
-        solved = list(solve_blocks(self.reader, table, blocks, semivalue, order, self.n_jobs, self.progress))
+        with using_jobs(self.n_jobs):
+            solved = list(solve_blocks(self.reader, table, blocks, semivalue, order, self.n_jobs, self.progress))
         explanation = self._wrap(table, solved, sets, semivalue, order, time.perf_counter() - started)
         self._certify(explanation)
         return explanation
@@ -158,7 +161,10 @@ class Explainer:
 
     def plan(self, X: Any, index: str | Semivalue = "shapley", order: int = 1) -> Forecast:
         """Say which method will run on ``X`` and what it will cost, from one row or what the reader times instead."""
-        table = self._checked(X)
+        with using_jobs(self.n_jobs):
+            return self._forecast(self._checked(X), index, order)
+
+    def _forecast(self, table: Table, index: str | Semivalue, order: int) -> Forecast:
         semivalue = find(index)
         n_sets = len(player_sets(self.reader.n_players, order))
         block = self._block_rows(table.n_rows, order)
@@ -236,7 +242,7 @@ class Explainer:
                 message(
                     f"Explaining one row at order {order} does not fit in memory_limit",
                     f"It would need {needed / 2**30:.3g} GiB; the limit is {self.memory_limit / 2**30:.3g} GiB",
-                    "Raise memory_limit=, lower the order, or group columns with groups=",
+                    self.reader.memory_advice(),
                 )
             )
         return int(min(self.reader.block_rows, max(1, n_rows), free // row))
@@ -263,7 +269,6 @@ class Explainer:
         solutions = [part[0] for part in solved]
         values = _rows([s.values for s in solutions], (0, len(sets), *tail))
         std_error = None if not solutions or solutions[0].std_error is None else _rows([s.std_error for s in solutions], ())
-        covariances = [s.covariance for s in solutions if s.covariance is not None]
         background = reader.background
         return Explanation(
             values=values[:, : reader.n_players],
@@ -290,7 +295,10 @@ class Explainer:
             background_size=None if background is None else background.n_rows,
             background_hash=self._background_hash,
             groups=_groups(reader),
-            covariances=np.concatenate(covariances) if covariances else None,
+            covariances=_optional_rows([s.covariance for s in solutions]),
+            covariance_residual=_optional_rows([s.covariance_residual for s in solutions]),
+            set_std=_optional_rows([s.set_std for s in solutions]),
+            approximation_error=_optional_rows([s.approximation_error for s in solutions]),
             stability_bound=reader.stability() if semivalue.name == "shapley" else None,
         )
 
@@ -376,6 +384,11 @@ def _groups(reader: Reader) -> dict[str, tuple[str, ...]] | None:
 
 def _rows(parts: list[Any], empty_shape: tuple[int, ...]) -> np.ndarray:
     return np.concatenate(parts) if parts else np.zeros(empty_shape)
+
+
+def _optional_rows(parts: list[Any]) -> np.ndarray | None:
+    """Join what every block has, or return None."""
+    return np.concatenate(parts) if parts and all(part is not None for part in parts) else None
 
 
 def _longest(methods: list[str]) -> str:

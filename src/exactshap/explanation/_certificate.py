@@ -22,9 +22,11 @@ class Certificate:
     passed : bool
         Whether every row is within its own tolerance.
     exact : bool
-        Whether the values are exact up to rounding; False if they were sampled (see ``std_error``).
+        Whether the values are exact up to rounding; False if they were sampled (see ``std_error``) or the game was approximated.
     checks : str
         The identity that the residual is the remainder of.
+    kind : str
+        "exact", "sampled" or "approximate".
     """
 
     max_residual: float
@@ -33,8 +35,10 @@ class Certificate:
     passed: bool
     exact: bool
     checks: str
+    kind: str = "exact"
 
     def __str__(self) -> str:
         verdict = "passed" if self.passed else f"FAILED, first at row {self.row}"
-        kind = "exact" if self.exact else "sampled"
-        return f"{kind}; {self.checks}: residual at most {self.max_residual:.2g} (tolerance {self.tolerance:.2g}): {verdict}"
+        return (
+            f"{self.kind}; {self.checks}: residual at most {self.max_residual:.2g} (tolerance {self.tolerance:.2g}): {verdict}"
+        )

@@ -11,7 +11,7 @@ import numpy as np
 from exactshap.errors import InputError, UnknownNameError, did_you_mean, message
 from exactshap.explanation import _validation as validation
 from exactshap.explanation._certificate import Certificate
-from exactshap.explanation._words import index_title, value_function_sentence
+from exactshap.explanation._facts import facts, headline
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -29,9 +29,13 @@ _PER_ROW = (
     "std_error",
     "set_values",
     "set_std_error",
+    "set_std",
     "covariances",
+    "covariance_residual",
+    "approximation_error",
 )
-_PER_OUTPUT = ("values", "baseline", "prediction", "residual", "std_error", "set_values", "set_std_error")
+_PER_OUTPUT = ("values", "baseline", "prediction", "residual", "std_error", "set_values", "set_std_error",
+               "set_std", "covariances", "covariance_residual")  # fmt: skip
 
 
 @dataclass(frozen=True, kw_only=True, eq=False, repr=False, slots=True)
@@ -86,8 +90,14 @@ class Explanation:
         Of the reference rows; see :func:`fingerprint`.
     groups : mapping of player name to a sequence of columns (numbers or names), or None
         The columns of each player that is a group.
-    covariances : array of shape (n_rows, n_players, n_players), or None
-        Covariance of the values under a probabilistic model (a Gaussian process).
+    covariances : array of shape (n_rows, n_players, n_players[, n_outputs]), or None
+        Covariance of the order-1 values under a probabilistic model (a Gaussian process), output by output.
+    covariance_residual : array of shape (n_rows[, n_outputs]), or None
+        The model's own variance of f(x) - baseline less the sum of all entries of the covariance: rounding.
+    set_std : array like ``set_values``, or None
+        Standard deviations of all sets under a probabilistic model, for order 2.
+    approximation_error : array of shape (n_rows,), or None
+        Estimate of how far any v(S) of a row is off, where the game itself was approximated (low-rank embeddings).
     stability_bound : callable, or None
         What :meth:`stability` calls; it is not saved.
 
@@ -134,6 +144,9 @@ class Explanation:
     background_hash: str | None = None
     groups: Mapping[str, Sequence[int | str]] | None = None
     covariances: np.ndarray | None = None
+    covariance_residual: np.ndarray | None = None
+    set_std: np.ndarray | None = None
+    approximation_error: np.ndarray | None = None
     stability_bound: Callable[[Any], Any] | None = None
 
     def __post_init__(self) -> None:
@@ -198,8 +211,15 @@ class Explanation:
 
     @property
     def exact(self) -> bool:
-        """Whether the values are exact up to rounding and ``error_bound``, not sampled."""
-        return self.std_error is None and self.set_std_error is None
+        """Whether the values are exact up to rounding and ``error_bound``, neither sampled nor of an approximated game."""
+        return self.kind == "exact"
+
+    @property
+    def kind(self) -> str:
+        """The word for it: "exact", "sampled" (``std_error``) or "approximate" (``approximation_error``)."""
+        if self.std_error is not None or self.set_std_error is not None:
+            return "sampled"
+        return "exact" if self.approximation_error is None else "approximate"
 
     @property
     def additive(self) -> bool:
@@ -211,13 +231,25 @@ class Explanation:
 
     @property
     def std(self) -> np.ndarray | None:
-        """Standard deviation (n_rows, n_players) of the values under a probabilistic model, or None."""
+        """Standard deviation of the values under a probabilistic model, of the shape of ``values``, or None.
+
+        For order 2, ``set_std`` has those of all sets, in the order of ``sets``.
+        """
         if self.covariances is None:
             return None
-        return np.sqrt(np.maximum(np.diagonal(self.covariances, axis1=1, axis2=2), 0.0))
+        return np.sqrt(np.maximum(np.einsum("ijj...->ij...", self.covariances), 0.0))
 
-    def covariance(self, i: int) -> np.ndarray:
-        """Return the covariance matrix (n_players, n_players) of the values of row ``i``."""
+    def covariance(self, i: int, output: int | str | None = None) -> np.ndarray:
+        """Return the covariance (n_players, n_players) of the order-1 values of row ``i``.
+
+        Parameters
+        ----------
+        i : int
+        output : int or str, default=None
+            One output, by number or name; None with several outputs gives (n_players, n_players, n_outputs).
+        """
+        if output is not None:
+            return self.output(output).covariance(i)
         if self.covariances is None:
             raise InputError(
                 message(
@@ -244,15 +276,17 @@ class Explanation:
 
         Notes
         -----
-        Theorem 6 of RKHS-SHAP (Chau et al. 2022) for interventional Shapley values of kernel machines, with its constant
-        corrected for signed kernels. It holds for all rows and is loose. Loaded explanations do not carry it.
+        Theorem 6 of RKHS-SHAP (Chau et al. 2022) for Shapley values of kernel machines, with its constants corrected: for signed
+        kernels, and for observational values, where they depend on the ridge. It holds for all rows and is loose. Loaded
+        explanations do not carry it.
         """
         if self.stability_bound is None:
             raise InputError(
                 message(
                     "This explanation has no stability bound",
                     f"It is of {self.model_name or 'its model'} with value_function={self.value_function!r}, index {self.index!r}",
-                    "It exists for interventional and baseline Shapley values of kernel machines whose factors are 1 at x = x'",
+                    "It exists for interventional, baseline and enumerated observational Shapley values of kernel machines whose "
+                    "factors are 1 at x = x' (not for random features)",
                 )
             )
         return self.stability_bound(delta)
@@ -285,6 +319,7 @@ class Explanation:
             row=row,
             passed=bool(np.all(size <= self.tolerance)),
             exact=self.exact,
+            kind=self.kind,
             checks=self.residual_meaning,
         )
 
@@ -307,7 +342,7 @@ class Explanation:
     # --- words ---------------------------------------------------------------------------------------------------------
 
     def __repr__(self) -> str:
-        lines = [f"Explanation: {self._headline()}", *(f"  {name:<15} {text}" for name, text in self.facts().items())]
+        lines = [f"Explanation: {headline(self)}", *(f"  {name:<15} {text}" for name, text in self.facts().items())]
         return "\n".join(lines)
 
     def _repr_html_(self) -> str:
@@ -318,38 +353,11 @@ class Explanation:
             f"<td style='text-align:left'>{escape(text)}</td></tr>"
             for name, text in self.facts().items()
         )
-        return f"<div><strong>Explanation: {escape(self._headline())}</strong><table>{rows}</table></div>"
-
-    def _headline(self) -> str:
-        kind = "exact" if self.exact else "sampled"
-        outputs = "" if self.n_outputs == 1 else f", {self.n_outputs} outputs"
-        players = "features" if self.groups is None else "players"
-        return f"{kind} {index_title(self.index, self.order)}, {self.n_rows} rows x {self.n_players} {players}{outputs} ({self.unit})"
+        return f"<div><strong>Explanation: {escape(headline(self))}</strong><table>{rows}</table></div>"
 
     def facts(self) -> dict[str, str]:
         """Return what a reader must know besides the numbers, as short texts by name."""
-        certificate = self.certificate()
-        verdict = "passed" if certificate.passed else f"FAILED, worst at row {certificate.row}"
-        facts = {
-            "model": self.model_name or "not named",
-            "value function": f"{self.value_function}. {value_function_sentence(self.value_function)}",
-            "background": self._background_text(),
-            "baseline": _range_text(self.baseline),
-            "residual": f"at most {certificate.max_residual:.2g} (tolerance {certificate.tolerance:.2g}), "
-            f"of {certificate.checks}: {verdict}",
-            "error bound": f"{np.max(self.error_bound, initial=0.0):.2g}" if np.any(np.asarray(self.error_bound) > 0) else "",
-            "std error": "" if self.std_error is None else f"at most {np.max(self.std_error, initial=0.0):.2g}",
-            "method": self.method,
-            "evaluations": f"{self.n_evaluations:,}" if self.n_evaluations else "",
-            "seconds": "" if self.seconds is None else f"{self.seconds:.3g}",
-        }
-        return {name: text for name, text in facts.items() if text}
-
-    def _background_text(self) -> str:
-        if self.background_size is None:
-            return ""
-        digest = f", SHA-256 {self.background_hash[:12]}" if self.background_hash else ""
-        return f"{self.background_size} {'row' if self.background_size == 1 else 'rows'}{digest}"
+        return facts(self)
 
     # --- conversions, pictures, files ----------------------------------------------------------------------------------
 
@@ -412,12 +420,3 @@ class Explanation:
 
 def _rebuild(arguments: dict[str, Any]) -> Explanation:
     return Explanation(**arguments)
-
-
-def _range_text(array: np.ndarray) -> str:
-    if array.size == 0:
-        return "none"
-    columns = array.reshape(len(array), -1)
-    low, high = columns.min(axis=0), columns.max(axis=0)
-    texts = [f"{a:.6g}" if a == b else f"{a:.6g} to {b:.6g}" for a, b in zip(low, high, strict=True)]
-    return ", ".join(texts[:6]) + (", ..." if len(texts) > 6 else "")

@@ -52,9 +52,20 @@ def _checked_arrays(explanation: Explanation, n_rows: int, n_players: int, outpu
         "std_error": (n_rows, n_players, *outputs),
         "set_values": (n_rows, n_sets, *outputs),
         "set_std_error": (n_rows, n_sets, *outputs),
-        "covariances": (n_rows, n_players, n_players),
+        "set_std": (n_rows, n_sets, *outputs),
+        "covariances": (n_rows, n_players, n_players, *outputs),
+        "covariance_residual": (n_rows, *outputs),
+        "approximation_error": (n_rows,),
     }
-    optional = ("std_error", "set_values", "set_std_error", "covariances")
+    optional = (
+        "std_error",
+        "set_values",
+        "set_std_error",
+        "set_std",
+        "covariances",
+        "covariance_residual",
+        "approximation_error",
+    )
     given = {name: shape for name, shape in wanted.items() if name not in optional or getattr(explanation, name) is not None}
     values_shape = (n_rows, n_players, *outputs)
     return {name: _shaped(name, getattr(explanation, name), shape, values_shape) for name, shape in given.items()}

@@ -182,8 +182,7 @@ def _unit(rows: Explanation) -> str:
 
 
 def _game(rows: Explanation) -> str:
-    kind = "exact" if rows.exact else "sampled"
     certificate = rows.certificate()
     warning = "" if certificate.passed else f"; residual {certificate.max_residual:.2g} is ABOVE its tolerance"
     model = f" of {rows.model_name}" if rows.model_name and len(rows.model_name) <= 40 else ""
-    return f"{kind} {index_title(rows.index)}{model}, value function: {rows.value_function}{warning}"
+    return f"{rows.kind} {index_title(rows.index)}{model}, value function: {rows.value_function}{warning}"

@@ -40,6 +40,8 @@ class Request:
         All players, decided by an outer reader (a pipeline); it overrides ``groups``. A player may have no columns.
     options : mapping
         Further settings of one family (``eta=``, ...); a reader must refuse those that it does not know.
+    memory_limit : float
+        Bytes of working memory, for readers that choose a method by it or allocate much when they are made.
     """
 
     background: Table | None = None
@@ -50,6 +52,7 @@ class Request:
     feature_names: tuple[str, ...] | None = None
     players: tuple[tuple[str, tuple[int, ...]], ...] | None = None
     options: Mapping[str, Any] = field(default_factory=dict)
+    memory_limit: float = 2.0**30
 
     def refuse_options(self, known: tuple[str, ...] = (), *, owner: str) -> None:
         """Raise for settings that the reader does not know."""
@@ -69,6 +72,7 @@ class Reader(ABC):
 
     value_functions: ClassVar[tuple[str, ...]] = ()
     block_rows: int = 256  # rows of one block at most: what a thread solves at a time, and a step of progress
+    threads_inside: bool = False  # whether solve() takes the threads itself, so that blocks follow one another
 
     model: Any
     model_name: str
@@ -122,6 +126,10 @@ class Reader(ABC):
     def fixed_bytes(self) -> float:
         """Return the memory needed besides the rows."""
         return 0.0
+
+    def memory_advice(self) -> str:
+        """Return what to do where one row does not fit in ``memory_limit``."""
+        return "Raise memory_limit=, lower the order, or group columns with groups="
 
     def tolerance(self, X: Table, prediction: np.ndarray, solution: Solution) -> np.ndarray:
         r"""Return the largest residual (n_rows,) that rounding can explain.

@@ -1,36 +1,68 @@
-"""Coalitions on threads: each of them is linear algebra that scales badly when BLAS splits it itself."""
+"""Coalitions on threads: each of them is linear algebra that scales badly when BLAS splits it itself.
+
+BLAS runs on one thread while coalitions are evaluated, so that ``n_jobs`` alone says how many cores are taken, and the bits do
+not depend on it.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from contextvars import ContextVar
 from threading import Lock
+from typing import Any
 
-import numpy as np
+__all__ = ["coalitions_in_threads", "n_threads", "single_threaded_blas", "using_jobs"]
 
-__all__ = ["coalitions_in_threads", "n_threads"]
+WORTH_IT = 2.0**14  # values of a coalition's largest matrix; below, starting threads costs more than it saves
+_JOBS: ContextVar[int | None] = ContextVar("n_jobs", default=None)
+_LOCK = Lock()
+_LIMITS: list[Any] = []  # one entry for each batch that runs; the first one holds what the last one restores
 
-WORTH_IT = 2.0**18  # values of a coalition's largest matrix; below, starting threads costs more than it saves
-_BLAS = Lock()  # the limit on BLAS threads belongs to the whole process: one batch at a time may change it
+
+@contextmanager
+def using_jobs(n_jobs: int | None) -> Iterator[None]:
+    """Let coalitions inside the block run on ``n_jobs`` threads, with joblib's conventions."""
+    token = _JOBS.set(n_jobs)
+    try:
+        yield
+    finally:
+        _JOBS.reset(token)
 
 
 def n_threads(size: float) -> int:
-    """Return on how many threads coalitions of matrices of ``size`` values run: as many as BLAS itself may use."""
-    if size < WORTH_IT:
+    """Return on how many threads coalitions of matrices of ``size`` values run."""
+    if size < WORTH_IT or _JOBS.get() in (None, 1):
         return 1
-    from threadpoolctl import threadpool_info
+    from joblib import effective_n_jobs
 
-    return max([int(pool["num_threads"]) for pool in threadpool_info() if pool["user_api"] == "blas"], default=1)
+    return max(1, int(effective_n_jobs(_JOBS.get())))
 
 
-def coalitions_in_threads(function: Callable[[np.ndarray], np.ndarray], masks: np.ndarray, size: float) -> list[np.ndarray]:
-    """Return ``function(mask)`` for every mask, with BLAS on one thread: the same bits for every number of threads."""
-    if size < WORTH_IT or len(masks) < 2:
-        return [function(mask) for mask in masks]
-    from concurrent.futures import ThreadPoolExecutor
-
+@contextmanager
+def single_threaded_blas() -> Iterator[None]:
+    """Keep BLAS on one thread: the limit belongs to the whole process, so that the last batch to leave restores it."""
     from threadpoolctl import threadpool_limits
 
-    with _BLAS:
-        workers = n_threads(size)
-        with threadpool_limits(1, user_api="blas"), ThreadPoolExecutor(workers) as pool:
-            return list(pool.map(function, masks))
+    with _LOCK:
+        _LIMITS.append(None if _LIMITS else threadpool_limits(1, user_api="blas"))
+    try:
+        yield
+    finally:
+        with _LOCK:
+            if len(_LIMITS) > 1:
+                _LIMITS.pop()
+            else:
+                _LIMITS.pop().restore_original_limits()
+
+
+def coalitions_in_threads(function: Callable[[Any], Any], tasks: Sequence[Any], size: float) -> list[Any]:
+    """Return ``function(task)`` for every task, in order: the same bits for every number of threads."""
+    workers = min(n_threads(size), len(tasks))
+    with single_threaded_blas():
+        if workers < 2:
+            return [function(task) for task in tasks]
+        from concurrent.futures import ThreadPoolExecutor
+
+        with ThreadPoolExecutor(workers) as pool:
+            return list(pool.map(function, tasks))

@@ -3,106 +3,168 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 
-from exactshap.errors import ExactnessError, InputError, UnknownNameError, did_you_mean, message
+from exactshap.errors import BudgetError, ExactnessError, InputError, UnknownNameError, did_you_mean, message
 from exactshap.frames import Table
 from exactshap.kernels import Component, Kernel
 from exactshap.readers._base import Request
 from exactshap.semivalues import Semivalue
-from exactshap.solvers._gp_covariance import BLOCK_VALUES, KernelFactors, MonomialFactors, Uncertainty, shapley_covariance
+from exactshap.solvers._gp_covariance import (
+    BLOCK_VALUES,
+    KernelFactors,
+    MonomialFactors,
+    Uncertainty,
+    interaction_variance,
+    shapley_covariance,
+)
 
-__all__ = ["GaussianPosterior", "attach"]
+__all__ = ["GaussianPosterior", "Process", "attach"]
 
 LINEAR = ("interventional", "interventional-independent", "baseline")  # value functions that are linear in f given the kernel
 AUTOMATIC_OPERATIONS = 3e8  # for each row: about a fifth of a second
+MAX_OPERATIONS = 1e12  # for each row: about ten minutes
 TIMED_ROWS = 9
 
 
-def attach(request: Request, kernel: Kernel, points: Any, cholesky: Any, scale: Any = 1.0) -> tuple[Any, Request]:
+@dataclass(frozen=True, eq=False)
+class Process:
+    """One Gaussian process, and the outputs that share it.
+
+    Attributes
+    ----------
+    components : tuple of Component
+        The kernel as a sum of products.
+    points : array of shape (n_train, n_columns)
+    cholesky : array of shape (n_train, n_train)
+        Lower Cholesky factor of the covariance of the noisy targets at the training rows.
+    scales : array of shape (n_outputs,)
+        Squares of the factors by which the targets were divided before the fit.
+    """
+
+    components: tuple[Component, ...]
+    points: np.ndarray
+    cholesky: np.ndarray
+    scales: np.ndarray
+
+    @classmethod
+    def of(cls, kernel: Kernel, points: Any, cholesky: Any, scales: Any = 1.0) -> Process:
+        points = np.asarray(points, float)
+        components = tuple(kernel.expand(points.shape[1]))
+        return cls(components, points, np.asarray(cholesky, float), np.atleast_1d(np.asarray(scales, float)))
+
+
+def attach(request: Request, processes: Sequence[Process]) -> tuple[GaussianPosterior | None, Request]:
     """Read the setting ``uncertainty`` and return the posterior (or None) and the request without that setting.
 
     Parameters
     ----------
     request : Request
         ``options["uncertainty"]`` is True, False or "auto": computed where a row costs less than a fifth of a second.
-    kernel : Kernel
-    points : array of shape (n_train, n_columns)
-    cholesky : array of shape (n_train, n_train)
-        Lower Cholesky factor of the covariance of the noisy targets at the training rows.
-    scale : float, default=1.0
-        Square of the factor by which the targets were divided before the fit.
+    processes : sequence of Process
+        Independent ones, whose outputs together are the outputs of the reader, in order.
     """
     options = dict(request.options)
     wanted = options.pop("uncertainty", "auto")
-    if wanted is not True and wanted is not False and wanted != "auto":
+    if wanted is not True and wanted is not False and not (isinstance(wanted, str) and wanted == "auto"):
         raise InputError(message("The 'uncertainty' parameter must be True, False or 'auto'", f"Got {wanted!r}"))
     rest = replace(request, options=options)
     if wanted is False:
         return None, rest
-    components = kernel.expand(np.asarray(points).shape[1])
-    posterior = GaussianPosterior(
-        components, np.asarray(points, float), np.asarray(cholesky, float), float(scale), wanted is True
-    )
-    return posterior, rest
+    return GaussianPosterior(tuple(processes), wanted is True, request.memory_limit), rest
 
 
 @dataclass(frozen=True, eq=False)
 class GaussianPosterior:
-    """The parts of a Gaussian process that its Shapley values' covariance is made of."""
+    """The parts of Gaussian processes that the covariance of their Shapley values is made of."""
 
-    components: tuple[Component, ...]
-    points: np.ndarray
-    cholesky: np.ndarray
-    scale: float
+    processes: tuple[Process, ...]
     always: bool
+    memory_limit: float = 2.0**30
 
-    def covariance(self, reader: Any, X: Table, semivalue: Semivalue) -> np.ndarray | None:
-        """Return the covariance (n_rows, n_players, n_players) of the values of some rows, or None where it is not offered."""
-        found = self.uncertainty(reader, X, semivalue)
-        return None if found is None else found.covariance
+    def uncertainty(self, reader: Any, X: Table, semivalue: Semivalue, order: int) -> dict[str, np.ndarray | None]:
+        """Return the fields of a Solution that tell the uncertainty of some rows; none where it is not offered.
 
-    def uncertainty(self, reader: Any, X: Table, semivalue: Semivalue) -> Uncertainty | None:
-        """Return the covariance with its certificate; raise if the certificate fails."""
-        if reader.value_function not in LINEAR or not reader.single_output or not self.components:
+        Raises
+        ------
+        ExactnessError
+            If a covariance does not add up to the process's own variance.
+        """
+        if not self.offered(reader, order):
             if self.always:
-                raise self._refusal(reader)
-            return None
-        if not self.always and self.operations(reader) > AUTOMATIC_OPERATIONS:
-            return None
-        found = shapley_covariance(
-            self.factors(reader, reader.columns(X)), self.cholesky, self._weights(reader), semivalue=semivalue, scale=self.scale
-        )
-        self._certify(found)
-        return found
+                raise self._refusal(reader, order)
+            return {}
+        rows, weights = reader.columns(X), self._weights(reader)
+        found: list[dict[str, np.ndarray | None]] = []
+        for process in self.processes:
+            factors = self.factors(reader, rows, process)
+            single = shapley_covariance(factors, process.cholesky, weights, semivalue=semivalue, order=order)
+            self._certify(single, process)
+            std = single.std
+            if order == 2:
+                pairs = interaction_variance(factors, process.cholesky, weights, semivalue=semivalue)
+                std = np.concatenate([std, np.sqrt(pairs)], axis=1)
+            found += [_scaled(single, std, scale, order) for scale in process.scales]
+        if reader.single_output:
+            return found[0]
+        names = [name for name, array in found[0].items() if array is not None]
+        return {name: np.stack([part[name] for part in found], axis=-1) for name in names}  # type: ignore[misc]
 
-    def operations(self, reader: Any) -> float:
-        """Return about how many multiplications the covariance of one row costs."""
+    def operations(self, reader: Any, order: int = 1) -> float:
+        """Return about how many multiplications the uncertainty of one row costs: priors, functionals, triangular solves."""
         d, nodes = reader.n_players, (reader.n_players + 1) // 2
-        return float(len(self._weights(reader)) * nodes * d) ** 2 / 2.0 * len(self.components)
+        m, total = len(self._weights(reader)), 0.0
+        for process in self.processes:
+            n, parts = float(len(process.points)), len(process.components)
+            total += parts * (float(m * nodes * d) ** 2 / 2.0 + n * m * nodes * d) + n**2 * d
+            if order == 2:
+                total += parts * (float(m * nodes * d) ** 2 / 2.0 + n * m * nodes * d**2) + n**2 * d**2 / 2.0
+        return total
 
-    def offered(self, reader: Any) -> bool:
-        """Return whether the covariance of the reader's values will be computed."""
-        possible = reader.value_function in LINEAR and reader.single_output and bool(self.components)
-        return possible and (self.always or self.operations(reader) <= AUTOMATIC_OPERATIONS)
+    def offered(self, reader: Any, order: int = 1) -> bool:
+        """Return whether the uncertainty of the reader's values will be computed."""
+        if reader.value_function not in LINEAR or order > 2 or not all(process.components for process in self.processes):
+            return False
+        if self.always:
+            return self.operations(reader, order) <= MAX_OPERATIONS
+        return self.operations(reader, order) <= AUTOMATIC_OPERATIONS and self._bytes(reader) <= self.memory_limit / 2.0
+
+    def _bytes(self, reader: Any) -> float:
+        d, m, rows = float(reader.n_players), float(len(reader.weights)), float(reader.block_rows)
+        needed = 0.0
+        for process in self.processes:
+            n = float(len(process.points))
+            shared = m * d * (m + n) + rows * d * (m + n)
+            largest = m * d * max(m, n)  # the factors of groups or of independent columns are merged from a copy
+            block = min(rows * n * d, max(BLOCK_VALUES, n * d))
+            needed = max(needed, 8.0 * (len(process.components) * shared + 2.0 * largest + 4.0 * block))
+        return needed
 
     def fixed_bytes(self, reader: Any) -> float:
         """Return the memory of the factors between the background, the training rows and a block of rows."""
-        if not self.offered(reader):
+        return self._bytes(reader) if self.offered(reader) else 0.0
+
+    def row_bytes(self, reader: Any, order: int) -> float:
+        """Return the memory of what the pairs of one row need beyond a block of functionals, and of the covariances."""
+        if not self.offered(reader, order):
             return 0.0
-        m, n = float(len(reader.weights)), float(len(self.points))
-        block = min(reader.block_rows * n * reader.n_players, BLOCK_VALUES)
-        shared = m * reader.n_players * (m + n) + reader.block_rows * reader.n_players * (m + n)
-        return 8.0 * (len(self.components) * shared + 3.0 * block)
+        d, n = float(reader.n_players), float(max(len(process.points) for process in self.processes))
+        pairs = max(0.0, n * d * (d - 1.0) / 2.0 - BLOCK_VALUES) if order == 2 else 0.0
+        return 8.0 * (4.0 * pairs + 6.0 * reader.n_outputs * d**2)
+
+    def memory_advice(self) -> str:
+        """Say what to do where ``memory_limit`` is too small."""
+        return "Raise memory_limit=, pass fewer rows as background=, or uncertainty=False for the mean only"
 
     def forecast(
         self, reader: Any, X: Table, semivalue: Semivalue, order: int, block_rows: int
     ) -> tuple[str, bool, float] | None:
         """Return method, exactness and seconds: the rows of a block share the factors of background and training rows."""
-        if order > 1 or not self.offered(reader):
+        if not self.offered(reader, order):
             return None
         few = min(TIMED_ROWS, X.n_rows)
         reader.solve(X.take(slice(0, 1)), semivalue, order)  # compiles
@@ -116,20 +178,22 @@ class GaussianPosterior:
         total = blocks * max(0.0, seconds[0] - slope) + X.n_rows * slope
         return f"{solution.method}, with the posterior covariance of each row", True, total
 
-    def factors(self, reader: Any, rows: np.ndarray) -> list[KernelFactors | MonomialFactors]:
-        """Return the factors of every component, with the players and the background of the reader."""
-        weights = reader.weights
-        parts = [self._component(part, reader, rows) for part in self.components]
-        return [part.independent(weights) for part in parts] if reader.value_function == "interventional-independent" else parts
+    def factors(self, reader: Any, rows: np.ndarray, process: Process | None = None) -> list[KernelFactors | MonomialFactors]:
+        """Return the factors of every component of a process (the first), with the players and background of the reader."""
+        process = self.processes[0] if process is None else process
+        parts = [self._component(part, process.points, reader, rows) for part in process.components]
+        if reader.value_function == "interventional-independent":
+            return [part.independent(reader.weights) for part in parts]
+        return parts
 
     def _weights(self, reader: Any) -> np.ndarray:
         return np.ones(1) if reader.value_function == "interventional-independent" else np.array(reader.weights)
 
-    def _component(self, part: Component, reader: Any, rows: np.ndarray) -> KernelFactors | MonomialFactors:
+    def _component(self, part: Component, points: np.ndarray, reader: Any, rows: np.ndarray) -> KernelFactors | MonomialFactors:
         background = reader.columns(reader.background, "background")
         if part.is_monomial:
             one, two = (reader._grouped(part.monomial(values)[:, :, None])[:, :, 0] for values in (rows, background))
-            return MonomialFactors(part.amplitude, one, two, part.monomial(self.points).prod(axis=1))
+            return MonomialFactors(part.amplitude, one, two, part.monomial(points).prod(axis=1))
 
         def between(a: np.ndarray, b: np.ndarray) -> np.ndarray:
             return np.ascontiguousarray(reader._grouped(part.factors(a, np.ascontiguousarray(b.T))))
@@ -144,11 +208,11 @@ class GaussianPosterior:
             own,
             between(rows, background),
             between(background, background),
-            between(rows, self.points),
-            between(background, self.points),
+            between(rows, points),
+            between(background, points),
         )
 
-    def _certify(self, found: Uncertainty) -> None:
+    def _certify(self, found: Uncertainty, process: Process) -> None:
         """Compare the sum of the covariance with the process's own variance of f(x) - mean f(Z).
 
         Two triangular solves of the same right-hand side differ by n eps times the condition of the factor, here estimated
@@ -156,9 +220,9 @@ class GaussianPosterior:
         """
         if found.residual is None:
             return
-        diagonal = np.diag(self.cholesky)
+        diagonal = np.diag(process.cholesky)
         n = len(diagonal) + found.covariance.shape[1]
-        prior = self.scale * sum(abs(component.amplitude) for component in self.components)
+        prior = sum(abs(component.amplitude) for component in process.components)
         tolerance = (
             16.0 * np.finfo(float).eps * n * diagonal.max() / diagonal.min() * (found.scale + prior) + 64.0 * found.error_bound
         )
@@ -167,17 +231,34 @@ class GaussianPosterior:
             raise ExactnessError(
                 message(
                     f"The covariance of row {i} does not add up to the variance of f(x) - mean f(Z)",
-                    f"Residual {found.residual[i]:.3g}, tolerance {tolerance[i]:.3g}",
+                    f"Residual {found.residual[i]:.3g}, tolerance {tolerance[i]:.3g}, of a target of variance 1",
                     "Please report it; uncertainty=False explains the mean only",
                 )
             )
 
-    def _refusal(self, reader: Any) -> Exception:
-        if not reader.single_output:
-            return InputError(message("uncertainty=True needs one output", f"Got {reader.n_outputs}", "Pass output=0"))
+    def _refusal(self, reader: Any, order: int) -> Exception:
+        if order > 2:
+            return InputError(message("uncertainty=True is for values of order 1 and 2", f"Got order={order}"))
+        if reader.value_function in LINEAR and all(process.components for process in self.processes):
+            return BudgetError(
+                message(
+                    f"The uncertainty of the values of order {order} is out of reach",
+                    f"It would take {self.operations(reader, order):.2g} operations a row; the limit is {MAX_OPERATIONS:.0e}",
+                    "Pass fewer rows as background=, group columns with groups=, or uncertainty=False for the mean only",
+                )
+            )
         return UnknownNameError(
             message(
                 f"uncertainty=True needs a value function that is linear in f, which {reader.value_function!r} is not",
                 do=did_you_mean(reader.value_function, LINEAR),
             )
         )
+
+
+def _scaled(found: Uncertainty, std: np.ndarray, scale: float, order: int) -> dict[str, np.ndarray | None]:
+    """Return the fields of a Solution for an output whose target was divided by the root of ``scale``."""
+    return {
+        "covariance": scale * found.covariance,
+        "covariance_residual": None if found.residual is None else scale * found.residual,
+        "set_std": np.sqrt(scale) * std if order == 2 else None,
+    }

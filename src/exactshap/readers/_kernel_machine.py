@@ -14,8 +14,10 @@ from exactshap.games import ProductGame
 from exactshap.games._product import normalised_weights
 from exactshap.readers._base import Reader, Request, choose_value_function, finite_numbers, names_of, players_of
 from exactshap.readers._expansion import Expansion, Monomials, Part, cut_terms
-from exactshap.semivalues import Semivalue
+from exactshap.readers._folded_background import FoldedBackground
+from exactshap.semivalues import Semivalue, find
 from exactshap.solvers import Solution, player_sets
+from exactshap.solvers._choose import folded_method
 from exactshap.solvers._quadrature import Sums, solve_terms
 from exactshap.solvers._stability import machine_stability
 
@@ -84,11 +86,15 @@ class KernelReader(Reader):
 
             self.conditional = _observational.bind(self, request)
             self.block_rows = 4096  # all rows of a block share the factorisations of a coalition
+            self.threads_inside = True
         else:
             request.refuse_options(owner=self.model_name)
         if self.value_function in ("functional", "normalized"):
             self._refuse_unnormalised()
         self._reference = None if self.background is None else self.columns(self.background, "background")
+        self._folded = FoldedBackground(self)
+        if not self._folded.kept and self._folded.pays(find("shapley"), 1):
+            self.block_rows = 1024  # tables that are not kept are made again for each block of rows
 
     def _checked(self, table: Table, what: str) -> Table:
         return check_columns(table, self.fitted_names, self.n_features, owner=self.model_name, what=what)
@@ -169,10 +175,13 @@ class KernelReader(Reader):
     # -- streaming solution ------------------------------------------------------------------------------------------
 
     def solve(self, X: Table, semivalue: Semivalue, order: int) -> Solution:
-        """Solve some rows: blocks of rows x tiles of the background, added up by linearity."""
+        """Solve some rows: blocks of rows x tiles of the background added up by linearity, or the background summed up first."""
         if self.conditional is not None:
             return self.conditional.solve(X, semivalue, order)
         values = self.columns(X)
+        if self._folded.pays(semivalue, order):
+            method = folded_method(self.n_players, self._folded.n_background)
+            return self._solution(self._folded.sums(values, semivalue, order), X, semivalue, order, method)
         sums = None
         for block, coefficients, weights, absent in self._tiles():
             n_terms = absent.shape[2]
@@ -187,14 +196,19 @@ class KernelReader(Reader):
 
     def _tiles(self) -> Iterator[tuple[Part | Monomials, np.ndarray, np.ndarray, np.ndarray]]:
         """Yield (block of terms, coefficients, background weights, absent factors), each small enough for memory."""
-        n_mixture, weights = self._mixture()
         for block in self.expansion.blocks:
             for part in cut_terms(block, max(1, BACKGROUND_VALUES // (8 * self.expansion.n_columns))):
-                width = part.coefficients.shape[1]
-                step = max(1, BACKGROUND_VALUES // max(1, width * self.expansion.n_columns))
-                for start in range(0, n_mixture, step):
-                    rows = slice(start, start + step)
-                    yield part, part.coefficients, weights[rows], np.ascontiguousarray(self._absent(part, rows, width))
+                for weights, absent in self.background_tiles(part):
+                    yield part, part.coefficients, weights, absent
+
+    def background_tiles(self, part: Part | Monomials) -> Iterator[tuple[np.ndarray, np.ndarray]]:
+        """Yield (background weights, absent factors (n_background, n_players, n_terms)) of a block of terms."""
+        n_mixture, weights = self._mixture()
+        width = part.coefficients.shape[1]
+        step = max(1, BACKGROUND_VALUES // max(1, width * self.expansion.n_columns))
+        for start in range(0, n_mixture, step):
+            rows = slice(start, start + step)
+            yield weights[rows], np.ascontiguousarray(self._absent(part, rows, width))
 
     def _nothing(self, n_rows: int, order: int) -> Sums:
         ends = np.zeros((n_rows, self.expansion.n_outputs))
@@ -202,7 +216,7 @@ class KernelReader(Reader):
             np.zeros((n_rows, len(player_sets(self.n_players, order)), ends.shape[1])), ends, ends, ends[:, 0], ends[:, 0], 0
         )
 
-    def _solution(self, sums: Sums, X: Table, semivalue: Semivalue, order: int) -> Solution:
+    def _solution(self, sums: Sums, X: Table, semivalue: Semivalue, order: int, method: str | None = None) -> Solution:
         empty, full = sums.empty + self.expansion.intercept, sums.full + self.expansion.intercept
         values, residual = sums.values, None
         if self.value_function == "normalized":
@@ -212,15 +226,14 @@ class KernelReader(Reader):
         if semivalue.is_efficient(order):
             residual = full - empty - values.sum(axis=1)
         drop = (lambda array: array[..., 0]) if self.single_output else (lambda array: array)
-        covariance = None if self.posterior is None or order > 1 else self.posterior.covariance(self, X, semivalue)
-        extra = {} if covariance is None else {"covariance": covariance}
+        extra = {} if self.posterior is None else self.posterior.uncertainty(self, X, semivalue, order)
         return Solution(
             values=drop(values),
             sets=player_sets(self.n_players, order),
             empty=drop(empty),
             full=drop(full),
             residual=None if residual is None else drop(residual),
-            method=sums.method,
+            method=sums.method if method is None else method,
             error_bound=sums.error_bound,
             scale=np.maximum(sums.scale, self._peak(X)),
             **extra,
@@ -260,28 +273,39 @@ class KernelReader(Reader):
     def row_bytes(self, order: int) -> float:
         if self.conditional is not None:
             return float(self.conditional.row_bytes(order))
-        return 16.0 * self.expansion.n_outputs * (self.n_players**order + 4)
+        posterior = 0.0 if self.posterior is None else self.posterior.row_bytes(self, order)
+        return 16.0 * self.expansion.n_outputs * (self.n_players**order + 4) + self._folded.row_bytes() + posterior
 
     def fixed_bytes(self) -> float:
         if self.conditional is not None:
             return float(self.conditional.fixed_bytes())
         width = max((block.coefficients.shape[1] for block in self.expansion.blocks), default=0)
         posterior = 0.0 if self.posterior is None else self.posterior.fixed_bytes(self)
-        rows = posterior + 6.0 * 8 * max(BLOCK_VALUES, width * self.expansion.n_columns)
+        rows = posterior + self._folded.fixed_bytes() + 6.0 * 8 * max(BLOCK_VALUES, width * self.expansion.n_columns)
         return rows + 3.0 * 8 * min(BACKGROUND_VALUES, self._mixture()[0] * width * self.expansion.n_columns)
 
     def row_operations(self, order: int) -> float:
         if self.conditional is not None:
             return float(self.conditional.row_operations(order))
+        if self._folded.pays(find("shapley"), order):
+            return self._folded.row_operations()
         return 5.0 * 8 * self.n_terms() * max(self.n_players, self.n_players**order / max(1, order))
 
     def forecast(self, X: Table, semivalue: Semivalue, order: int, block_rows: int) -> tuple[str, bool, float] | None:
         if self.conditional is not None:
             return self.conditional.forecast(X, block_rows)  # type: ignore[no-any-return]
-        return None if self.posterior is None else self.posterior.forecast(self, X, semivalue, order, block_rows)
+        if self.posterior is not None:
+            return self.posterior.forecast(self, X, semivalue, order, block_rows)  # type: ignore[no-any-return]
+        return self._folded.forecast(X, semivalue, order, block_rows) if self._folded.pays(semivalue, order) else None
+
+    def memory_advice(self) -> str:
+        owner = self.conditional if self.conditional is not None else self.posterior
+        return super().memory_advice() if owner is None else str(owner.memory_advice())
 
     def stability(self) -> Callable[[Any], Any] | None:
-        """Return the bound of Theorem 6 of RKHS-SHAP for this machine; it holds for interventional games of any background."""
+        """Return the bound of Theorem 6 of RKHS-SHAP for this machine, whatever the background, where its conditions hold."""
+        if self.conditional is not None:
+            return self.conditional.stability if self.conditional.has_stability() else None
         if self.value_function not in ("interventional", "interventional-independent", "baseline") or not self.expansion.parts:
             return None
         parts = [(part.component, part.coefficients, part.points) for part in self.expansion.parts if part.points is not None]

@@ -15,39 +15,34 @@ from typing import Any
 
 import numpy as np
 
+from exactshap.readers._conditioning import conditioning
 from exactshap.solvers._embedding import FeatureRidge, subset_product, whitener
 
 __all__ = ["NystroemEmbedding"]
 
 
 class NystroemEmbedding:
-    """Embeddings on ``n_landmarks`` random rows.
+    """Embeddings on landmarks (n_landmarks, n_columns), which are some of the conditioning rows."""
 
-    The error is reported by :meth:`describe`: how far the landmarks miss f itself at the explained rows.
-    """
+    name = "Nystroem conditional mean embeddings"
+    in_kernel_space = True  # a projection does not lengthen anything
 
-    def __init__(
-        self,
-        reader: Any,
-        rows: np.ndarray,
-        weights: np.ndarray,
-        eta: float,
-        n_landmarks: int,
-        random_state: int,
-        conditioning: Callable[..., np.ndarray],
-    ) -> None:
-        self.reader, self.rows, self.weights, self.eta = reader, rows, weights, eta
-        chosen = np.random.default_rng(random_state).choice(len(rows), n_landmarks, replace=False)
-        self.landmarks, self.conditioning = rows[chosen], conditioning
-        self.parts = [_PartFactors(reader, part, rows, self.landmarks) for part in reader.expansion.parts]
+    def __init__(self, reader: Any, rows: np.ndarray, weights: np.ndarray, eta: float, landmarks: np.ndarray) -> None:
+        self.reader, self.rows, self.weights, self.eta, self.landmarks = reader, rows, weights, eta, landmarks
+        self.parts = [_PartFactors(reader, part, rows, landmarks) for part in reader.expansion.parts]
         self.shared = len(self.parts) == 1 and self.parts[0].rows is self.parts[0].train  # known features are the model's own
-        self.inner = self.parts[0].inner if self.shared else conditioning(reader, self.landmarks, self.landmarks)
-        self.known = self.parts[0].train if self.shared else conditioning(reader, rows, self.landmarks)
+        self.inner = self.parts[0].inner if self.shared else conditioning(reader, landmarks, landmarks)
+        self.known = self.parts[0].train if self.shared else conditioning(reader, rows, landmarks)
         self.ridge = FeatureRidge(weights, eta)
+
+    def halved(self) -> NystroemEmbedding:
+        """Return the embedding on the first half of the landmarks."""
+        half = self.landmarks[: max(1, len(self.landmarks) // 2)]
+        return NystroemEmbedding(self.reader, self.rows, self.weights, self.eta, half)
 
     def bound_to(self, values: np.ndarray) -> Callable[[np.ndarray], np.ndarray]:
         """Return ``v(mask) -> (n_rows, n_outputs)`` without the intercept, for proper coalitions of some rows."""
-        across = self.conditioning(self.reader, values, self.landmarks)
+        across = conditioning(self.reader, values, self.landmarks)
         rows = [part.between(values, self.landmarks) for part in self.parts]
         inside, outside = self._monomials(values), self._monomials(self.rows)
 
@@ -87,12 +82,11 @@ class NystroemEmbedding:
         """Return the memory of one coalition's matrices."""
         return 8.0 * 4.0 * len(self.rows) * len(self.landmarks)
 
-    def describe(self, values: np.ndarray) -> str:
-        kind = f"Nystroem conditional mean embeddings ({len(self.landmarks)} of {len(self.rows)} rows"
-        return f"{kind}, which give f itself to within {self.error(values):.2g}), eta = {self.eta:.3g}"
+    def describe(self) -> str:
+        return f"{self.name} ({len(self.landmarks)} of {len(self.rows)} rows), eta = {self.eta:.3g}"
 
-    def error(self, values: np.ndarray) -> float:
-        """Return the largest error of the projected f(x) over the rows: the coalition of all columns is the hardest one."""
+    def error(self, values: np.ndarray) -> np.ndarray:
+        """Return the error of the projected f(x) of each row: the coalition of all columns is the hardest to project."""
         everything = np.ones(self.reader.n_players, bool)
         error: Any = 0.0
         for part in self.parts:
@@ -104,7 +98,7 @@ class NystroemEmbedding:
                 @ (features.T @ part.part.coefficients.T)
             )
             error = error + approximate - part.part.factors(values).prod(axis=1) @ part.part.coefficients.T
-        return float(np.abs(error).max(initial=0.0))
+        return np.abs(np.broadcast_to(error, (len(values), self.reader.n_outputs))).max(axis=1, initial=0.0)
 
 
 class _PartFactors:

@@ -10,113 +10,91 @@ of f over Z and v(D) is f(x), by definition: the embedding itself would shrink t
 from __future__ import annotations
 
 import time
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 
-from exactshap.errors import BudgetError, InputError, InputTypeError, message
+from exactshap.errors import InputError, InputTypeError, message
 from exactshap.frames import Table
 from exactshap.games import OracleGame
 from exactshap.games._base import check_masks
-from exactshap.kernels import Component
 from exactshap.readers._base import Request
 from exactshap.readers._coalition_threads import coalitions_in_threads, n_threads
+from exactshap.readers._conditioning import conditioning, conditioning_components, conditioning_rows
+from exactshap.readers._embedding_choice import Routes, forms
+from exactshap.readers._exact_embedding import ExactEmbedding
 from exactshap.readers._nystroem import NystroemEmbedding
 from exactshap.readers._random_features import RandomFeatureEmbedding
 from exactshap.semivalues import Semivalue
 from exactshap.solvers import Solution, solve
-from exactshap.solvers._embedding import check_eta, choose_eta, embedding_weights, subset_product
+from exactshap.solvers._embedding import check_eta, choose_eta
+from exactshap.solvers._stability import Stability, conditional_stability
 
 __all__ = ["ConditionalGame", "ConditionalGames", "bind"]
 
 MAX_ENUMERATED = 12
 DEFAULT_BUDGET = 2048
-MEMORY = 4.0 * 2**30
 PREDICTED_ROWS = 128
 OPTIONS = ("eta", "n_landmarks", "n_random_features", "budget", "random_state")
 TIMED_COALITIONS = 4
+COMPARED_COALITIONS = 8
 
 
 def bind(reader: Any, request: Request) -> ConditionalGames:
     """Bind a kernel machine to its conditional mean embeddings.
 
     Settings (keywords of ``Explainer``): ``eta`` (ridge, default 1e-3, or "auto" for leave-one-out cross-validation),
-    ``n_landmarks`` (Nystroem form with so many random rows), ``n_random_features`` (random Fourier features; both None is
-    exact), ``budget`` (coalitions that are sampled beyond 12 players, default 2048), ``random_state`` (landmarks, features
-    and coalitions, default 0).
+    ``n_landmarks`` (Nystroem form with so many random rows; None is exact, "auto", the default, is exact where
+    ``_embedding_choice`` finds it affordable), ``n_random_features`` (random Fourier features), ``budget`` (coalitions that are
+    sampled beyond 12 players, default 2048), ``random_state`` (landmarks, features and coalitions, default 0).
     """
     request.refuse_options(OPTIONS, owner=f"{reader.model_name} with value_function='observational'")
     settings = request.options
-    rows, weights = _conditioning_rows(reader)
-    n_landmarks, n_random_features = _low_rank(settings, len(rows))
-    budget = settings.get("budget")
+    rows, weights = conditioning_rows(reader)
+    budget, random_state = settings.get("budget"), settings.get("random_state", 0)
     if budget is not None and (not isinstance(budget, (int, np.integer)) or budget < 2):
         raise InputError(message("The 'budget' parameter must be an int >= 2", f"Got {budget!r}"))
-    random_state = settings.get("random_state", 0)
     if not isinstance(random_state, (int, np.integer)):
         raise InputTypeError(message("The 'random_state' parameter must be an int", f"Got {random_state!r}"))
-    eta = settings.get("eta", 1e-3)
-    chosen = rows if eta != "auto" else rows[_some(len(rows), int(random_state))]
-    eta = (
-        choose_eta(conditioning(reader, chosen, chosen))
-        if isinstance(eta, str) and eta == "auto"
-        else check_eta(eta, "this game")
-    )
+    budget = None if budget is None else int(budget)
+    routes = _routes(reader, len(rows), budget, request.memory_limit)
+    n_landmarks, n_random_features = forms(settings, routes)
+    eta = _eta(reader, settings.get("eta", 1e-3), rows, int(random_state))
+    rng = np.random.default_rng(int(random_state))
     if n_landmarks is not None:
-        embedding: Any = NystroemEmbedding(reader, rows, weights, eta, n_landmarks, int(random_state), conditioning)
+        landmarks = rows[rng.choice(len(rows), n_landmarks, replace=False)]
+        embedding: Any = NystroemEmbedding(reader, rows, weights, eta, landmarks)
     elif n_random_features is not None:
-        components = _conditioning_components(reader)
+        components = conditioning_components(reader)
         embedding = RandomFeatureEmbedding(reader, rows, weights, eta, n_random_features, int(random_state), components)
     else:
-        _refuse_too_large(reader, len(rows))
         embedding = ExactEmbedding(reader, rows, weights, eta)
-    budget = None if budget is None else int(budget)
-    return ConditionalGames(reader, embedding, _mean_prediction(reader, rows, weights), budget, int(random_state))
+    empty = _mean_prediction(reader, rows, weights)
+    return ConditionalGames(reader, embedding, empty, budget, int(random_state), routes)
 
 
-def _low_rank(settings: Any, n: int) -> tuple[int | None, int | None]:
-    """Return the checked sizes of the Nystroem and of the random-feature form; at most one of them is given."""
-    n_landmarks, n_random_features = settings.get("n_landmarks"), settings.get("n_random_features")
-    if n_landmarks is not None and not (isinstance(n_landmarks, (int, np.integer)) and 2 <= n_landmarks <= n):
-        raise InputError(message(f"The 'n_landmarks' parameter must be an int in [2, {n}] or None", f"Got {n_landmarks!r}"))
-    if n_random_features is None:
-        return None if n_landmarks is None else int(n_landmarks), None
-    even = isinstance(n_random_features, (int, np.integer)) and n_random_features >= 2 and n_random_features % 2 == 0
-    if not even:
-        raise InputError(
-            message("The 'n_random_features' parameter must be an even int >= 2 or None", f"Got {n_random_features!r}")
-        )
-    if n_landmarks is not None:
-        raise InputError(
-            message(
-                "Only one of 'n_landmarks' and 'n_random_features' can be given",
-                f"Got {n_landmarks!r} and {n_random_features!r}",
-            )
-        )
-    return None, int(n_random_features)
+def _routes(reader: Any, n_rows: int, budget: int | None, memory_limit: float) -> Routes:
+    n_terms = sum(block.coefficients.shape[1] for block in reader.expansion.blocks)
+    coalitions = _n_coalitions(reader.n_players, budget)
+    return Routes(n_rows, n_terms, reader.n_players, len(reader.expansion.parts), coalitions, memory_limit)
 
 
-def _some(n: int, random_state: int) -> np.ndarray:
-    return np.sort(np.random.default_rng(random_state).choice(n, min(n, 300), replace=False))
+def _eta(reader: Any, eta: Any, rows: np.ndarray, random_state: int) -> float:
+    """Return the ridge, checked or chosen on at most 300 rows."""
+    if not (isinstance(eta, str) and eta == "auto"):
+        return check_eta(eta, "this game")
+    some = rows[np.sort(np.random.default_rng(random_state).choice(len(rows), min(len(rows), 300), replace=False))]
+    return choose_eta(conditioning(reader, some, some))
 
 
-def _conditioning_rows(reader: Any) -> tuple[np.ndarray, np.ndarray]:
-    """Return the rows that the conditional distribution is learnt from, and their positive weights."""
-    if reader.background is not None:
-        keep = reader.weights > 0
-        return reader.columns(reader.background, "background")[keep], reader.weights[keep]
-    parts = reader.expansion.parts
-    if not parts:
-        raise InputError(
-            message(
-                "value_function='observational' needs rows to learn the conditional distribution from",
-                f"The linear or polynomial kernel of {reader.model_name} keeps no training rows",
-                "Pass background=X_train",
-            )
-        )
-    rows = np.unique(np.concatenate([part.points.T for part in parts]), axis=0) if len(parts) > 1 else parts[0].points.T
-    return rows, np.full(len(rows), 1.0 / len(rows))
+def _enumerates(n_players: int, budget: int | None) -> bool:
+    return n_players <= MAX_ENUMERATED if budget is None else 2**n_players <= budget
+
+
+def _n_coalitions(n_players: int, budget: int | None) -> float:
+    """Return how many coalitions one block of rows evaluates."""
+    return 2.0**n_players if _enumerates(n_players, budget) else float(DEFAULT_BUDGET if budget is None else budget)
 
 
 def _mean_prediction(reader: Any, rows: np.ndarray, weights: np.ndarray) -> np.ndarray:
@@ -136,109 +114,6 @@ def _mean_prediction(reader: Any, rows: np.ndarray, weights: np.ndarray) -> np.n
     return total
 
 
-def _refuse_too_large(reader: Any, n: int) -> None:
-    width = max((part.coefficients.shape[1] for part in reader.expansion.parts), default=1)
-    needed = 8.0 * (reader.n_players * n * (n + len(reader.expansion.parts) * width) + 3.0 * n * max(n, width))
-    if needed > MEMORY:
-        raise BudgetError(
-            message(
-                f"Conditional embeddings of {n} rows do not fit in memory",
-                f"They would need {needed / 2**30:.3g} GiB; the limit is {MEMORY / 2**30:.3g} GiB",
-                "Pass n_landmarks=100 for the Nystroem form, n_random_features=400, or fewer rows as background=",
-            )
-        )
-
-
-def conditioning(reader: Any, first: np.ndarray, second: np.ndarray) -> np.ndarray:
-    """Return the one-player factors (n_players, n, m) of the kernel that measures what is known.
-
-    One component: its own factors, as in the paper. Several: their mean weighted by amplitude, so that every column that any
-    component looks at is conditioned on. Only monomials: Gaussians of median bandwidth.
-    """
-    components = [part.component for part in reader.expansion.parts]
-    columns = np.ascontiguousarray(second.T)
-    if not components:
-        return _players_first(reader, _gaussian(reader, first, columns))
-    total = sum(abs(part.amplitude) for part in components)
-    mean: Any = 0.0
-    for part in components:
-        mean = mean + abs(part.amplitude) / total * reader._grouped(part.factors(first, columns))
-    return np.ascontiguousarray(np.moveaxis(mean, 1, 0))
-
-
-def _gaussian(reader: Any, first: np.ndarray, columns: np.ndarray) -> np.ndarray:
-    return _median_gaussian(reader).factors(first, columns)
-
-
-def _median_gaussian(reader: Any) -> Component:
-    """Return the Gaussian whose bandwidths are the median distances of the conditioning rows."""
-    rows, _ = _conditioning_rows(reader)
-    some = rows[:: max(1, len(rows) // 500)]
-    distances = np.abs(some[:, None, :] - some[None, :, :]).reshape(-1, rows.shape[1])
-    bandwidth = np.array([np.median(d[d > 0]) if np.any(d > 0) else 1.0 for d in distances.T])
-    return Component(squared=0.5 / bandwidth**2)
-
-
-def _conditioning_components(reader: Any) -> list[Component]:
-    """Return the components whose mean :func:`conditioning` evaluates."""
-    return [part.component for part in reader.expansion.parts] or [_median_gaussian(reader)]
-
-
-def _players_first(reader: Any, factors: np.ndarray) -> np.ndarray:
-    """Lay (n, n_columns, m) out as (n_players, n, m)."""
-    return np.ascontiguousarray(np.moveaxis(reader._grouped(factors), 1, 0))
-
-
-class ExactEmbedding:
-    """Embeddings on all rows: one Cholesky factorisation for each coalition."""
-
-    name = "conditional mean embeddings"
-
-    def __init__(self, reader: Any, rows: np.ndarray, weights: np.ndarray, eta: float) -> None:
-        self.reader, self.rows, self.weights, self.eta = reader, rows, weights, eta
-        self.known = conditioning(reader, rows, rows)
-        self.unknown = [self._unknown(block) for block in reader.expansion.blocks]
-
-    def _unknown(self, block: Any) -> np.ndarray:
-        """Return the factors (n_players, n, n_terms) of the rows, shared with ``known`` where they are the same."""
-        only = len(self.reader.expansion.parts) == 1 and getattr(block, "points", None) is not None
-        if only and block.points.shape == self.rows.T.shape and np.array_equal(block.points, self.rows.T):
-            return self.known
-        return _players_first(self.reader, block.factors(self.rows))
-
-    def bound_to(self, values: np.ndarray) -> Any:
-        """Return ``v(mask) -> (n_rows, n_outputs)`` without the intercept, for proper coalitions of some rows."""
-        blocks = self.reader.expansion.blocks
-        inside = [_players_first(self.reader, block.factors(values)) for block in blocks]
-        across = conditioning(self.reader, self.rows, values)
-
-        def value(mask: np.ndarray) -> np.ndarray:
-            within = subset_product(self.known, mask)
-            weights = embedding_weights(within, subset_product(across, mask), self.eta, self.weights)
-            total: Any = 0.0
-            for block, factors, outside in zip(blocks, inside, self.unknown, strict=True):
-                expected = weights.T @ subset_product(outside, ~mask)
-                expected *= subset_product(factors, mask)
-                total = total + expected @ block.coefficients.T
-            return np.asarray(total)
-
-        return value
-
-    def operations(self) -> float:
-        """Return about how many multiplications one coalition of one row costs."""
-        n, terms = float(len(self.rows)), sum(block.coefficients.shape[1] for block in self.reader.expansion.blocks)
-        return n**3 / 3.0 / 256.0 + n**2 + n * terms
-
-    def coalition_bytes(self) -> float:
-        """Return the memory of one coalition's matrices; the factors themselves are allocated when the model is read."""
-        n = float(len(self.rows))
-        width = max([n, *(float(block.coefficients.shape[1]) for block in self.reader.expansion.blocks)])
-        return 8.0 * 4.0 * n * width
-
-    def describe(self, values: np.ndarray) -> str:
-        return f"{self.name}, eta = {self.eta:.3g}"
-
-
 @dataclass(frozen=True, eq=False)
 class ConditionalGame:
     """A batch of observational games, one for each row; v(empty) and v(D) are exact by definition."""
@@ -250,6 +125,7 @@ class ConditionalGame:
     n_players: int
     single_output: bool
     size: float = 0.0  # values of a coalition's largest matrix
+    routes: Routes | None = None  # what each form would cost, for ``choose``
 
     @property
     def n_rows(self) -> int:
@@ -262,8 +138,20 @@ class ConditionalGame:
     def value(self, masks: np.ndarray) -> np.ndarray:
         """Return v(S), of shape (n_rows, n_masks[, n_outputs])."""
         masks = check_masks(masks, self.n_players)
-        values = np.stack(coalitions_in_threads(self._one, masks, self.size), axis=1)
+        groups = _with_complements(masks) if hasattr(self.function, "pair") else [(i,) for i in range(len(masks))]
+        values = np.empty((self.n_rows, len(masks), self.n_outputs))
+        for group, found in zip(
+            groups, coalitions_in_threads(lambda group: self._some(masks, group), groups, self.size), strict=True
+        ):
+            for column, value in zip(group, found, strict=True):
+                values[:, column] = value
         return values[..., 0] if self.single_output else values
+
+    def _some(self, masks: np.ndarray, group: tuple[int, ...]) -> list[np.ndarray]:
+        """Return v of one coalition, or of one and its complement."""
+        if len(group) == 2 and not masks[group[0]].all() and masks[group[0]].any():
+            return [part + self.intercept for part in self.function.pair(masks[group[0]])]
+        return [self._one(masks[column]) for column in group]
 
     def _one(self, mask: np.ndarray) -> np.ndarray:
         if mask.all():
@@ -278,6 +166,19 @@ class ConditionalGame:
         return np.moveaxis(self.value(masks).reshape(self.n_rows, len(masks), -1), 1, 0).reshape(len(masks), -1)
 
 
+def _with_complements(masks: np.ndarray) -> list[tuple[int, ...]]:
+    """Return the numbers of the masks, each with that of its complement where both are there."""
+    waiting: dict[bytes, list[int]] = {}
+    groups: list[tuple[int, ...]] = []
+    for i, mask in enumerate(masks):
+        others = waiting.get(np.packbits(~mask).tobytes())
+        if others:
+            groups.append((others.pop(), i))
+        else:
+            waiting.setdefault(np.packbits(mask).tobytes(), []).append(i)
+    return groups + [(i,) for left in waiting.values() for i in left]
+
+
 @dataclass(frozen=True, eq=False)
 class ConditionalGames:
     """What a :class:`KernelReader` asks for ``value_function="observational"``."""
@@ -287,24 +188,28 @@ class ConditionalGames:
     empty: np.ndarray
     budget: int | None
     random_state: int
+    routes: Routes
 
     def game(self, X: Table) -> ConditionalGame:
+        return self._game(self.embedding, self.reader.columns(X))
+
+    def _game(self, embedding: Any, values: np.ndarray) -> ConditionalGame:
         reader = self.reader
-        values = reader.columns(X)
         return ConditionalGame(
-            function=self.embedding.bound_to(values),
+            function=embedding.bound_to(values),
             empty=self.empty,
             full=reader.expansion(values),
             intercept=reader.expansion.intercept,
             n_players=reader.n_players,
             single_output=reader.single_output,
             size=self._size(),
+            routes=self.routes,
         )
 
     def solve(self, X: Table, semivalue: Semivalue, order: int) -> Solution:
         """Enumerate up to 12 players (or where 2^d fits the budget), sample coalitions above."""
-        game = self.game(X)
         values = self.reader.columns(X)
+        game = self._game(self.embedding, values)
         found = (
             solve(game, semivalue, order, method="enumeration") if self._enumerates() else self._sampled(game, semivalue, order)
         )
@@ -312,12 +217,41 @@ class ConditionalGames:
             np.abs(block.factors(values)).prod(axis=1) @ np.abs(block.coefficients.T) for block in self.reader.expansion.blocks
         )
         scale = np.asarray(found.scale) + np.max(magnitude, axis=1, initial=0.0) + np.abs(self.reader.expansion.intercept).max()
-        return _renamed(found, f"{found.method} of {self.embedding.describe(values)}", scale)
+        return replace(
+            found,
+            method=f"{found.method} of {self.embedding.describe()}",
+            scale=scale,
+            approximation_error=self._approximation_error(game, values),
+        )
 
     def _sampled(self, game: ConditionalGame, semivalue: Semivalue, order: int) -> Solution:
         budget = DEFAULT_BUDGET if self.budget is None else self.budget
         found = solve(game.as_oracle(), semivalue, order, budget=budget, random_state=self.random_state)
         return _unflattened(found, game)
+
+    def _approximation_error(self, game: ConditionalGame, values: np.ndarray) -> np.ndarray | None:
+        """Estimate how far v(S) of a low-rank form is off, (n_rows,); None for the exact form.
+
+        The larger of two: how far it misses f itself (the coalition of all, where the truth is known), and the largest change
+        over a few random coalitions when only half of the landmarks or features are used.
+        """
+        missed = self.embedding.error(values)
+        if missed is None:
+            return None
+        masks = _some_coalitions(self.reader.n_players, np.random.default_rng(self.random_state))
+        half = self._game(self.embedding.halved(), values)
+        change = np.abs(game.value(masks) - half.value(masks)).reshape(len(values), -1)
+        return np.asarray(np.maximum(missed, change.max(axis=1, initial=0.0)))
+
+    def stability(self, delta: Any) -> Stability:
+        """Return the bound on how far values move; see :func:`conditional_stability`."""
+        reader = self.reader
+        parts = [(part.component, part.coefficients, part.points) for part in reader.expansion.parts]
+        return conditional_stability(parts, delta, self.embedding.eta, reader.players)
+
+    def has_stability(self) -> bool:
+        """Whether the bound holds: not for sampled values, nor for features that are not functions of the kernel's space."""
+        return self._enumerates() and self.reader.expansion.monomials is None and self.embedding.in_kernel_space
 
     def row_bytes(self, order: int) -> float:
         reader = self.reader
@@ -328,44 +262,48 @@ class ConditionalGames:
     def fixed_bytes(self) -> float:
         return float(self.embedding.coalition_bytes()) * n_threads(self._size())
 
+    def memory_advice(self) -> str:
+        """Say what to do where ``memory_limit`` is too small."""
+        b = self.routes.landmarks()
+        return f"Raise memory_limit=, pass n_landmarks={max(2, b)} for the Nystroem form, or fewer rows as background="
+
     def _size(self) -> float:
-        return float(self.embedding.coalition_bytes()) / 32.0  # four matrices of eight bytes
+        return float(self.embedding.coalition_bytes()) / 48.0  # six matrices of eight bytes
 
     def row_operations(self, order: int) -> float:
-        return float(self._n_coalitions() * self.embedding.operations())
-
-    def _n_coalitions(self) -> float:
-        """Return how many coalitions one block of rows evaluates."""
-        limit = DEFAULT_BUDGET if self.budget is None else self.budget
-        return float(2**self.reader.n_players) if self._enumerates() else float(limit)
+        return float(self.routes.n_coalitions * self.embedding.operations())
 
     def _enumerates(self) -> bool:
-        d = self.reader.n_players
-        return d <= MAX_ENUMERATED if self.budget is None else 2**d <= self.budget
+        return _enumerates(self.reader.n_players, self.budget)
 
     def forecast(self, X: Table, block_rows: int) -> tuple[str, bool, float]:
         """Return method, exactness and seconds for all rows: a few random coalitions of one block are timed."""
         block = X.take(slice(0, block_rows))
         game, exact = self.game(block), self._enumerates()
-        masks = np.random.default_rng(0).random((TIMED_COALITIONS + 1, self.reader.n_players)) < 0.5
-        masks[:, 0], masks[:, -1] = True, False  # proper ones
+        masks = _some_coalitions(self.reader.n_players, np.random.default_rng(0), TIMED_COALITIONS)
+        masks = np.concatenate([masks, ~masks])
         game.value(masks[:1])  # compiles
         started = time.perf_counter()
-        game.value(masks[1:])
-        seconds = (time.perf_counter() - started) / TIMED_COALITIONS * self._n_coalitions() * X.n_rows / max(1, block.n_rows)
+        game.value(masks)
+        each = (time.perf_counter() - started) / max(1, len(masks))
+        seconds = each * self.routes.n_coalitions * X.n_rows / max(1, block.n_rows)
         kind = "enumeration" if exact else "sampled coalitions"
-        return f"{kind} of {self.embedding.describe(self.reader.columns(block))}", exact, seconds
+        method = f"{kind} of {self.embedding.describe()} [{self.routes}]"
+        return method, exact and self.embedding.name == ExactEmbedding.name, seconds
 
 
-def _renamed(found: Solution, method: str, scale: np.ndarray) -> Solution:
-    from dataclasses import replace
-
-    return replace(found, method=method, scale=scale)
+def _some_coalitions(n_players: int, rng: np.random.Generator, n_masks: int = COMPARED_COALITIONS) -> np.ndarray:
+    """Return random proper coalitions (at most n_masks, n_players), all different, of sizes as in a Shapley value."""
+    found: dict[bytes, np.ndarray] = {}
+    for _ in range(4 * n_masks if n_players > 1 else 0):
+        mask = np.zeros(n_players, bool)
+        mask[rng.choice(n_players, rng.integers(1, n_players), replace=False)] = True
+        found.setdefault(mask.tobytes(), mask)
+    return np.array(list(found.values())[:n_masks], bool).reshape(-1, n_players)
 
 
 def _unflattened(found: Solution, game: ConditionalGame) -> Solution:
     """Turn one solution with n_rows x n_outputs outputs into one solution for each row."""
-    from dataclasses import replace
 
     def rows(array: Any) -> Any:
         if array is None:

@@ -11,6 +11,7 @@ unbiased, with an error that falls as the root of b. Source of the features: Rah
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Callable
 from typing import Any
 
@@ -52,10 +53,10 @@ def fourier_features(rows: np.ndarray, frequencies: np.ndarray, columns: np.ndar
 
 
 class RandomFeatureEmbedding:
-    """Embeddings on ``n_random_features`` cosines and sines.
+    """Embeddings on ``n_random_features`` cosines and sines."""
 
-    The error is reported by :meth:`describe`: how far the features miss f itself at the explained rows.
-    """
+    name = "random Fourier conditional mean embeddings"
+    in_kernel_space = False  # cosines of drawn frequencies are no functions of the kernel's space
 
     def __init__(
         self,
@@ -76,6 +77,14 @@ class RandomFeatureEmbedding:
         draws = [draw_frequencies(part, rows.shape[1], n_random_features // 2, rng) for part in conditioning]
         self.frequencies = draws[: len(self.parts)]
         self.known = draws[0] if len(draws) == 1 else self._mixture(conditioning, rng)
+
+    def halved(self) -> RandomFeatureEmbedding:
+        """Return the embedding on the first half of the frequencies."""
+        half = copy.copy(self)
+        half.n_random_features = 2 * max(1, len(self.known) // 2)
+        half.frequencies = [frequencies[: half.n_random_features // 2] for frequencies in self.frequencies]
+        half.known = self.known[: half.n_random_features // 2]
+        return half
 
     def _mixture(self, conditioning: list[Component], rng: np.random.Generator) -> np.ndarray:
         """Draw from the spectral density of the mean factor of each player: of one component, chosen by amplitude."""
@@ -129,19 +138,18 @@ class RandomFeatureEmbedding:
         """Return the memory of one coalition's features."""
         return 8.0 * 6.0 * len(self.rows) * self.n_random_features
 
-    def describe(self, values: np.ndarray) -> str:
-        kind = f"random Fourier conditional mean embeddings ({self.n_random_features} features"
-        return f"{kind}, which give f itself to within {self.error(values):.2g}), eta = {self.eta:.3g}"
+    def describe(self) -> str:
+        return f"{self.name} ({self.n_random_features} features), eta = {self.eta:.3g}"
 
-    def error(self, values: np.ndarray) -> float:
-        """Return the largest error of the approximate f(x) over the rows: the coalition of all columns is the hardest one."""
+    def error(self, values: np.ndarray) -> np.ndarray:
+        """Return the error of the approximate f(x) of each row: the coalition of all columns is the hardest one."""
         everything = np.ones(self.rows.shape[1], bool)
         error: Any = 0.0
         for part, frequencies in zip(self.parts, self.frequencies, strict=True):
             train = fourier_features(np.ascontiguousarray(part.points.T), frequencies, everything)
             approximate = fourier_features(values, frequencies, everything) @ (train.T @ part.coefficients.T)
             error = error + approximate - part.factors(values).prod(axis=1) @ part.coefficients.T
-        return float(np.abs(error).max(initial=0.0))
+        return np.abs(np.broadcast_to(error, (len(values), self.reader.n_outputs))).max(axis=1, initial=0.0)
 
 
 def _expected(

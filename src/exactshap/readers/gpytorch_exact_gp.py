@@ -14,7 +14,7 @@ from exactshap.kernels import RBF, Component, Constant, Kernel, Linear
 from exactshap.kernels._algebra import Product, Sum
 from exactshap.readers._base import Reader, Request, select_outputs
 from exactshap.readers._expansion import expand
-from exactshap.readers._gaussian_posterior import attach
+from exactshap.readers._gaussian_posterior import Process, attach
 from exactshap.readers._kernel_machine import KernelReader
 
 __all__ = ["read"]
@@ -34,7 +34,7 @@ def read(model: Any, request: Request) -> Reader:
         )
     alpha = _mean_cache(model)
     kernel = _read_kernel(model.covar_module, points.shape[1])
-    posterior, request = attach(request, kernel, points, _cholesky(model, kernel, points))
+    posterior, request = attach(request, [Process.of(kernel, points, _cholesky(model, kernel, points))])
     return KernelReader(
         model,
         request,

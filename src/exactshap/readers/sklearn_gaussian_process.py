@@ -13,7 +13,7 @@ from exactshap.frames import Table
 from exactshap.kernels import from_sklearn
 from exactshap.readers._base import Reader, Request, select_outputs
 from exactshap.readers._expansion import Expansion, expand, merge
-from exactshap.readers._gaussian_posterior import attach
+from exactshap.readers._gaussian_posterior import Process, attach
 from exactshap.readers._kernel_machine import KernelReader
 from exactshap.readers._sklearn import fitted_names, require_fitted
 
@@ -36,7 +36,7 @@ def _regressor(model: Any, request: Request) -> Reader:
     names = tuple(f"target {k}" for k in range(alpha.shape[1])) if multiple else ("target",)
     chosen, single = select_outputs(names, request.output, owner="GaussianProcessRegressor")
     kernel = from_sklearn(model.kernel_, points.shape[1])
-    posterior, request = attach(request, kernel, points, model.L_, scale[chosen[0]] ** 2)
+    posterior, request = attach(request, [Process.of(kernel, points, model.L_, scale[chosen] ** 2)])
     return KernelReader(
         model,
         request,
@@ -67,7 +67,7 @@ def _classifier(model: Any, request: Request) -> Reader:
     expansion = merge([_latent_expansion(part) for part in parts])
     chosen, single = select_outputs(names, request.output, owner="GaussianProcessClassifier")
     single = single or len(names) == 1
-    posterior, request = _latent_posterior(parts[chosen[0]], request)
+    posterior, request = attach(request, [_latent_process(parts[k]) for k in chosen])
     return KernelReader(
         model,
         request,
@@ -95,11 +95,11 @@ def _latent_expansion(part: Any) -> Expansion:
     return expand(from_sklearn(part.kernel_, points.shape[1]), points, (part.y_train_ - part.pi_)[:, None])
 
 
-def _latent_posterior(part: Any, request: Request) -> tuple[Any, Request]:
+def _latent_process(part: Any) -> Process:
     """Read the Laplace approximation: W^-1 is the noise, and its B = I + W^1/2 K W^1/2 = L L' gives K + W^-1 = L' L'^T."""
     points = np.asarray(part.X_train_, float)
     roots = np.maximum(part.W_sr_, 1e-100)  # a saturated probability has W = 0: infinite noise, no information
-    return attach(request, from_sklearn(part.kernel_, points.shape[1]), points, part.L_ / roots[:, None])
+    return Process.of(from_sklearn(part.kernel_, points.shape[1]), points, part.L_ / roots[:, None])
 
 
 def _latent(parts: list[Any], single: bool, X: Table) -> np.ndarray:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import functools
+from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
@@ -55,7 +57,7 @@ class AffineReader(Reader):
             "players", "player_names", "background", "weights",
         ):  # fmt: skip
             setattr(self, name, getattr(inner, name))
-        self.unit = "target"
+        self.unit, self.block_rows, self.threads_inside = "target", inner.block_rows, inner.threads_inside
 
     def predict(self, X: Table) -> np.ndarray:
         values = np.asarray(self.model.predict(X.native), float).reshape(X.n_rows, -1)
@@ -78,9 +80,12 @@ class AffineReader(Reader):
         return replace(
             solution,
             values=values,
-            residual=None if solution.residual is None else solution.residual * self.factor,
-            std_error=None if solution.std_error is None else solution.std_error * abs(self.factor),
-            covariance=None if solution.covariance is None else solution.covariance * self.factor**2,
+            residual=_times(solution.residual, self.factor),
+            std_error=_times(solution.std_error, abs(self.factor)),
+            covariance=_times(solution.covariance, self.factor**2),
+            covariance_residual=_times(solution.covariance_residual, self.factor**2),
+            set_std=_times(solution.set_std, abs(self.factor)),
+            approximation_error=_times(solution.approximation_error, abs(self.factor)),
             empty=solution.empty * self.factor + shift,
             full=solution.full * self.factor + self.shift,
             scale=np.asarray(solution.scale) * abs(self.factor) + abs(self.shift),
@@ -106,9 +111,29 @@ class AffineReader(Reader):
     def fixed_bytes(self) -> float:
         return self.inner.fixed_bytes()
 
+    def forecast(self, X: Table, semivalue: Semivalue, order: int, block_rows: int) -> tuple[str, bool, float] | None:
+        return self.inner.forecast(X, semivalue, order, block_rows)
+
+    def memory_advice(self) -> str:
+        return self.inner.memory_advice()
+
+    def stability(self) -> Callable[[Any], Any] | None:
+        """Return the inner bound in units of the target."""
+        bound = self.inner.stability()
+        return None if bound is None else functools.partial(_scaled_bound, bound, abs(self.factor))
+
     def masked_predictions(self, X: Table, masks: np.ndarray) -> np.ndarray | None:
         values = self.inner.masked_predictions(X, masks)
         return None if values is None else values * self.factor + self.shift
+
+
+def _scaled_bound(bound: Callable[[Any], Any], factor: float, delta: Any) -> Any:
+    found = bound(delta)
+    return replace(found, bound=found.bound * factor, rkhs_norm=found.rkhs_norm * factor)
+
+
+def _times(array: np.ndarray | None, factor: float) -> np.ndarray | None:
+    return None if array is None else array * factor
 
 
 def _affine(game: Game, factor: float, shift: float) -> Game:

@@ -183,6 +183,7 @@ def _facts(explanation: Explanation, data_name: str | None) -> dict[str, str]:
         "Method": explanation.method,
         "Error bound": facts.get("error bound", ""),
         "Standard error": facts.get("std error", ""),
+        "Approximation": facts.get("approximation", ""),
         "Model calls": facts.get("evaluations", ""),
         "Computed in": f"{facts['seconds']} s" if "seconds" in facts else "",
         "Data hash": digest,

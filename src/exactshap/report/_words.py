@@ -20,13 +20,14 @@ def limits(explanation: Explanation) -> list[str]:
         " against the model's own prediction. It cannot see credit given to the wrong feature; 'exactshap check' also compares"
         " the game with the model on rows masked by hand."
     )
-    kind = (
-        "The values are exact up to floating-point rounding for the value function named above; another value function gives"
-        " other numbers, just as exactly."
-        if explanation.exact
-        else "The values were sampled: each has a standard error, shown as whiskers and after the sign ±, and another seed gives"
-        " other numbers within them."
-    )
+    kind = {
+        "exact": "The values are exact up to floating-point rounding for the value function named above; another value function gives"
+        " other numbers, just as exactly.",
+        "approximate": "The game was approximated, by low-rank embeddings: the values are exact for the approximated game only, and"
+        " the approximation error above estimates how far it is off.",
+        "sampled": "The values were sampled: each has a standard error, shown as whiskers and after the sign ±, and another seed gives"
+        " other numbers within them.",
+    }[explanation.kind]
     return [
         "These numbers describe the model, not the world: they are not effects of changing a feature in reality, and a model"
         " that is wrong is explained as it is.",

@@ -23,6 +23,7 @@ __all__ = [
     "choose_eta",
     "embedding_weights",
     "leave_one_out_loss",
+    "ridge_inverse",
     "subset_product",
     "whitener",
 ]
@@ -67,11 +68,30 @@ def embedding_weights(within: np.ndarray, targets: np.ndarray, eta: float, weigh
     weights : array of shape (n,)
         Positive, summing to one.
     """
-    from scipy.linalg import LinAlgError, cho_factor, cho_solve
+    from scipy.linalg import cho_solve
+
+    return cho_solve((_factor(within, eta, weights), True), targets, overwrite_b=True, check_finite=False)
+
+
+def ridge_inverse(within: np.ndarray, eta: float, weights: np.ndarray) -> np.ndarray:
+    """Return (K + eta diag(1 / w))^-1 (n, n), symmetric to the bit; ``within`` is overwritten."""
+    from scipy.linalg.lapack import dpotri
+
+    from exactshap.solvers._embedding_kernels import mirror
+
+    inverse, _ = dpotri(_factor(within, eta, weights), lower=True, overwrite_c=True)
+    upper = np.ascontiguousarray(inverse.T)
+    mirror(upper)
+    return upper
+
+
+def _factor(within: np.ndarray, eta: float, weights: np.ndarray) -> np.ndarray:
+    """Return the lower Cholesky factor in Fortran order; what is above the diagonal is no part of it."""
+    from scipy.linalg import LinAlgError, cho_factor
 
     within[np.diag_indices_from(within)] += eta / weights
     try:  # the transposes are Fortran-ordered views of symmetric matrices: LAPACK works in place
-        factor = cho_factor(within.T, lower=True, overwrite_a=True, check_finite=False)
+        return np.asarray(cho_factor(within.T, lower=True, overwrite_a=True, check_finite=False)[0])
     except LinAlgError:
         raise InputError(
             message(
@@ -80,7 +100,6 @@ def embedding_weights(within: np.ndarray, targets: np.ndarray, eta: float, weigh
                 "Raise eta=, for instance to 1e-3",
             )
         ) from None
-    return cho_solve(factor, targets, overwrite_b=True, check_finite=False)
 
 
 def choose_eta(

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from numba import njit
 
-__all__ = ["fill_product"]
+__all__ = ["fill_product", "mirror"]
 
 TILE = 2048  # 16 KiB of results stay in the first cache while the factors stream by
+SQUARE = 64  # rows and columns of a tile that is read across its grain: 32 KiB
 
 
 @njit(nogil=True, cache=True, error_model="numpy")
@@ -23,3 +24,14 @@ def fill_product(factors, chosen, out):
             row = factors[chosen[k]]
             for i in range(start, stop):
                 out[i] *= row[i]
+
+
+@njit(nogil=True, cache=True, error_model="numpy")
+def mirror(matrix):
+    """Copy what is above the diagonal of ``matrix`` (n, n) below it."""
+    n = matrix.shape[0]
+    for top in range(0, n, SQUARE):
+        for left in range(top, n, SQUARE):
+            for i in range(top, min(top + SQUARE, n)):
+                for j in range(max(i + 1, left), min(left + SQUARE, n)):
+                    matrix[j, i] = matrix[i, j]

@@ -18,7 +18,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from exactshap.errors import InputError, message
-from exactshap.semivalues import Beta, Semivalue, find
+from exactshap.semivalues import Beta, Measure, Semivalue, find
 from exactshap.solvers._nodes import bound, enough_nodes
 
 __all__ = ["KernelFactors", "MonomialFactors", "Uncertainty", "interaction_variance", "shapley_covariance"]
@@ -69,18 +69,18 @@ class KernelFactors:
             np.einsum("z,zji->ji", weights, self.background_train)[None],
         )
 
-    def functionals(self, weights: np.ndarray, semivalue: Semivalue, size: int) -> np.ndarray:
+    def functionals(self, weights: np.ndarray, measure: Measure, size: int) -> np.ndarray:
         """Return Phi (n_rows, n_sets, n_train)."""
-        return self.amplitude * _functionals(self.rows_train, self.background_train, weights, semivalue, size)
+        return self.amplitude * _functionals(self.rows_train, self.background_train, weights, measure, size)
 
-    def prior(self, weights: np.ndarray, semivalue: Semivalue, size: int) -> tuple[np.ndarray, float]:
+    def prior(self, weights: np.ndarray, measure: Measure, size: int) -> tuple[np.ndarray, float]:
         """Return P (n_rows, n_pairs) and the bound on its quadrature error."""
         from exactshap.solvers import _gp_kernels
 
         n_rows, n_players = self.own.shape
         spread = np.empty(n_rows)
         _gp_kernels.fill_spread(self.own, self.rows, self.background, spread)
-        nodes, node_weights, relative = _rule(semivalue, size, n_players - size, float(spread.max(initial=0.0)))
+        nodes, node_weights, relative = _rule(measure, n_players - size, float(spread.max(initial=0.0)))
         pairs = np.zeros((n_rows, n_players * (n_players + 1) // 2))
         _gp_kernels.fill_prior(self.own, self.rows, self.rows, self.background, weights, nodes, node_weights, size == 2, pairs)
         return self.amplitude * pairs, 4.0 * relative * abs(self.amplitude) * self._height() if relative else 0.0
@@ -123,15 +123,15 @@ class MonomialFactors:
     def independent(self, weights: np.ndarray) -> MonomialFactors:
         return MonomialFactors(self.amplitude, self.rows, (weights @ self.background)[None], self.train)
 
-    def _values(self, weights: np.ndarray, semivalue: Semivalue, size: int) -> np.ndarray:
+    def _values(self, weights: np.ndarray, measure: Measure, size: int) -> np.ndarray:
         rows, background = (np.ascontiguousarray(array)[:, :, None] for array in (self.rows, self.background))
-        return _functionals(rows, background, weights, semivalue, size)
+        return _functionals(rows, background, weights, measure, size)
 
-    def functionals(self, weights: np.ndarray, semivalue: Semivalue, size: int) -> np.ndarray:
-        return self.amplitude * self._values(weights, semivalue, size) * self.train
+    def functionals(self, weights: np.ndarray, measure: Measure, size: int) -> np.ndarray:
+        return self.amplitude * self._values(weights, measure, size) * self.train
 
-    def prior(self, weights: np.ndarray, semivalue: Semivalue, size: int) -> tuple[np.ndarray, float]:
-        values = self._values(weights, semivalue, size)[:, :, 0]
+    def prior(self, weights: np.ndarray, measure: Measure, size: int) -> tuple[np.ndarray, float]:
+        values = self._values(weights, measure, size)[:, :, 0]
         first, second = np.triu_indices(self.rows.shape[1])
         if size == 1:
             return self.amplitude * values[:, first] * values[:, second], 0.0
@@ -186,6 +186,7 @@ def shapley_covariance(
     weights: np.ndarray | None = None,
     *,
     semivalue: str | Semivalue = "shapley",
+    order: int = 1,
     scale: float = 1.0,
 ) -> Uncertainty:
     r"""Return the exact posterior covariance of the Shapley values of a Gaussian process.
@@ -202,6 +203,8 @@ def shapley_covariance(
     weights : array of shape (n_background,), default=None
         Background weights that sum to one; equal by default.
     semivalue : str or Semivalue, default="shapley"
+    order : int, default=1
+        Order of the request, which some indices' values of single players depend on.
     scale : float, default=1.0
         Factor of the covariance function, for targets that were standardised: the square of their standard deviation.
 
@@ -227,6 +230,7 @@ def shapley_covariance(
     ((1, 2, 2), True)
     """
     rule = find(semivalue)
+    measure = rule.of_size(1, order)
     weights, n_rows, n_players = _checked(components, cholesky, weights)
     first, second = np.triu_indices(n_players)
     covariance = np.zeros((n_rows, n_players, n_players))
@@ -234,16 +238,17 @@ def shapley_covariance(
     error_bound = 0.0
     for block in _blocks(n_rows, n_players * len(cholesky)):
         parts = [part.take(block) for part in components]
-        priors = [part.prior(weights, rule, 1) for part in parts]
+        priors = [part.prior(weights, measure, 1) for part in parts]
         upper = np.sum([values for values, _ in priors], axis=0)
         error_bound = max(error_bound, sum(error for _, error in priors))
         prior = np.empty((len(upper), n_players, n_players))
         prior[:, first, second] = prior[:, second, first] = upper
-        explained = _whiten(cholesky, np.sum([part.functionals(weights, rule, 1) for part in parts], axis=0))
+        explained = _whiten(cholesky, np.sum([part.functionals(weights, measure, 1) for part in parts], axis=0))
         covariance[block] = prior - explained @ explained.transpose(0, 2, 1)
         total[block] = _total(parts, cholesky, weights)
         scales[block] = np.trace(prior, axis1=1, axis2=2)
-    residual = total - covariance.sum(axis=(1, 2)) if rule.is_efficient(1) else None
+    adds_up = rule.is_efficient(1) if order == 1 else measure == Beta(1, 1)
+    residual = total - covariance.sum(axis=(1, 2)) if adds_up else None
     covariance, clipped = _clip(covariance)
     return Uncertainty(
         covariance=scale * covariance,
@@ -266,16 +271,16 @@ def interaction_variance(
     r"""Return the posterior variance of every interaction of two players, (n_rows, n_pairs), pairs in lexicographic order.
 
     The same formulas with :math:`\partial_t \partial_s F` for both players; the full covariance of all pairs would be
-    O(d^4) and is not computed. Parameters and cost as :func:`shapley_covariance`, but O(n_train d^2) memory for each row.
+    O(d^4) and is not computed. For :math:`v_x` linear in f every interaction index of order 2 is. Parameters and cost as :func:`shapley_covariance`, but O(n_train d^2) memory for each row.
     """
-    rule = find(semivalue)
+    measure = find(semivalue).of_size(2, 2)
     weights, n_rows, n_players = _checked(components, cholesky, weights)
     first, second = np.triu_indices(n_players)
     variance = np.empty((n_rows, n_players * (n_players - 1) // 2))
     for block in _blocks(n_rows, variance.shape[1] * len(cholesky)):
         parts = [part.take(block) for part in components]
-        prior = np.sum([part.prior(weights, rule, 2)[0] for part in parts], axis=0)[:, first != second]
-        explained = _whiten(cholesky, np.sum([part.functionals(weights, rule, 2) for part in parts], axis=0))
+        prior = np.sum([part.prior(weights, measure, 2)[0] for part in parts], axis=0)[:, first != second]
+        explained = _whiten(cholesky, np.sum([part.functionals(weights, measure, 2) for part in parts], axis=0))
         variance[block] = prior - (explained**2).sum(axis=2)
     return scale * np.maximum(variance, 0.0)
 
@@ -300,20 +305,19 @@ def _checked(components: Sequence[Factors], cholesky: np.ndarray, weights: np.nd
     return weights, *components[0].rows.shape[:2]
 
 
-def _functionals(a: np.ndarray, b: np.ndarray, weights: np.ndarray, semivalue: Semivalue, size: int) -> np.ndarray:
+def _functionals(a: np.ndarray, b: np.ndarray, weights: np.ndarray, measure: Measure, size: int) -> np.ndarray:
     from exactshap.solvers import _gp_kernels
 
     n_rows, n_players, n_terms = a.shape
-    nodes, node_weights = (np.array(part) for part in semivalue.rule(size, degree=max(0, n_players - size)))
+    nodes, node_weights = (np.array(part, float) for part in measure.rule(max(0, n_players - size)))
     out = np.zeros((n_rows, n_players if size == 1 else n_players * (n_players - 1) // 2, n_terms))
     fill = _gp_kernels.fill_functionals if size == 1 else _gp_kernels.fill_pair_functionals
     fill(np.ascontiguousarray(a), np.ascontiguousarray(b), weights, nodes, node_weights, out)
     return out
 
 
-def _rule(semivalue: Semivalue, size: int, degree: int, spread: float) -> tuple[np.ndarray, np.ndarray, float]:
+def _rule(measure: Measure, degree: int, spread: float) -> tuple[np.ndarray, np.ndarray, float]:
     """Return nodes, weights and the bound on the relative error of one of the two integrals (0.0 for an exact rule)."""
-    measure = semivalue.of_size(size, size)
     degree = max(0, degree)
     if isinstance(measure, Beta) and np.isfinite(spread):
         n_nodes = enough_nodes(spread, degree)

@@ -39,8 +39,15 @@ class Solution:
         Which method ran, with its parameters.
     n_evaluations : int
         Calls of ``value`` on coalitions (0 for quadrature).
-    covariance : array of shape (n_rows, n_players, n_players), or None
-        Posterior covariance of the values of a Gaussian process; None for models without one.
+    covariance : array of shape (n_rows, n_players, n_players[, n_outputs]), or None
+        Posterior covariance of the order-1 values of a Gaussian process; None for models without one.
+    covariance_residual : array of shape (n_rows[, n_outputs]), or None
+        The process's own variance of v(D) - v(empty) less the sum of all entries of ``covariance``; None where the values do not
+        add up to that difference.
+    set_std : array like ``values``, or None
+        Posterior standard deviation of every set, for order 2.
+    approximation_error : array of shape (n_rows,), or None
+        Estimate of how far any v(S) of an approximated game is off; None for games that are not approximated.
     """
 
     values: np.ndarray
@@ -54,11 +61,14 @@ class Solution:
     scale: np.ndarray | float = 0.0
     n_evaluations: int = 0
     covariance: np.ndarray | None = None
+    covariance_residual: np.ndarray | None = None
+    set_std: np.ndarray | None = None
+    approximation_error: np.ndarray | None = None
 
     @property
     def exact(self) -> bool:
-        """Whether the values are exact up to rounding and the reported bound, not sampled."""
-        return self.std_error is None
+        """Whether the values are exact up to rounding and the reported bound, neither sampled nor approximated."""
+        return self.std_error is None and self.approximation_error is None
 
 
 def set_sizes(order: int) -> range:

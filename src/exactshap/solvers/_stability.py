@@ -17,12 +17,14 @@ from exactshap.errors import InputError, UnsupportedStructureError, message
 from exactshap.kernels import Component, Kernel
 from exactshap.semivalues import find
 
-__all__ = ["Stability", "functional_bound", "functional_distance", "machine_stability", "stability"]
+__all__ = ["Stability", "conditional_stability", "functional_bound", "functional_distance", "machine_stability", "stability"]
+
+NORM_ROWS = 1024
 
 
 @dataclass(frozen=True, eq=False)
 class Stability:
-    """A bound on the change of every interventional Shapley value.
+    """A bound on the change of every Shapley value.
 
     Attributes
     ----------
@@ -112,13 +114,72 @@ def machine_stability(parts: Sequence[tuple[Component, np.ndarray, np.ndarray]],
     change = _checked_change(delta, n_features)
     squared_norm, squared_move = np.zeros(n_outputs), np.zeros(n_outputs)
     for component, coefficients, points in parts:
-        gram = component.matrix(points.T, points.T) / component.amplitude**2
-        squared_norm += np.einsum("ol,lm,om->o", coefficients, gram, coefficients)
+        squared_norm += _squared_norm(component, coefficients, points)
         move = 2.0 * component.amplitude * (1.0 - _falls_to(component, change))
         squared_move += np.where(np.any(coefficients != 0, axis=1), move, 0.0)
     norm = np.sqrt(np.maximum(squared_norm, 0.0))
     functional = np.array([functional_bound(float(move)) for move in squared_move])
     return Stability(norm * functional, norm, float(functional.max(initial=0.0)), change)
+
+
+def conditional_stability(
+    parts: Sequence[tuple[Component, np.ndarray, np.ndarray]], delta: Any, eta: float, players: Sequence[Sequence[int]]
+) -> Stability:
+    r"""Bound the change of the observational values of a kernel machine with conditional mean embeddings of ridge eta.
+
+    .. math:: \|\phi_{x,j} - \phi_{x',j}\| \le \tfrac1d \sqrt{2 (1 - \kappa)}
+              + 2 \bigl(1 - \tfrac1d\bigr) M \sqrt{2 (1 - \kappa\, \bar\kappa)}, \qquad M = \frac{1}{2 \sqrt\eta}
+
+    with :math:`\kappa` and :math:`\bar\kappa` the smallest values, at a distance of delta, of the model's and of the conditioning
+    kernel. A proper coalition's functional is :math:`(I \otimes C_S)(k_S(x) \otimes \bar k_S(x))`, the norm of the ridge estimate
+    :math:`C_S` of the conditional mean operator is at most :math:`\sqrt{\|K_{\bar S}\|} \max_t \sqrt t / (t + \eta) \le M` whatever
+    the rows and their weights, and so is that of its projection on landmarks. v(empty) does not move and v(D) moves as f; of the
+    marginals that a value averages, one in d ends in D and one in d begins at the empty coalition.
+
+    Equation (13) of RKHS-SHAP has :math:`\sqrt{8 M_C (1 - \kappa)}`, with the norm of the population's operator for M, which can be
+    infinite, and without the movement of the embedding itself, which squares :math:`\kappa` here.
+
+    Parameters
+    ----------
+    parts, delta
+        As in :func:`machine_stability`.
+    eta : float
+    players : sequence of sequences of int
+        The columns of each player.
+    """
+    n_outputs, d = parts[0][1].shape[0], len(players)
+    change = _checked_change(delta, parts[0][2].shape[0])
+    known = _conditioning_falls_to([component for component, _, _ in parts], change, players)
+    norm = 1.0 / (2.0 * np.sqrt(eta))
+    squared_norm, squared_move = np.zeros(n_outputs), np.zeros(n_outputs)
+    for component, coefficients, points in parts:
+        own = _falls_to(component, change)
+        move = np.sqrt(2.0 * (1.0 - own)) / d + 2.0 * (1.0 - 1.0 / d) * norm * np.sqrt(2.0 * (1.0 - own * known))
+        squared_norm += _squared_norm(component, coefficients, points)
+        squared_move += np.where(np.any(coefficients != 0, axis=1), component.amplitude * move**2, 0.0)
+    length, functional = np.sqrt(np.maximum(squared_norm, 0.0)), np.sqrt(squared_move)
+    return Stability(length * functional, length, float(functional.max(initial=0.0)), change)
+
+
+def _conditioning_falls_to(components: Sequence[Component], change: np.ndarray, players: Sequence[Sequence[int]]) -> float:
+    """Return the smallest value of the kernel that measures what is known: for each player the components' mean by amplitude."""
+    factors = [part.factors(np.zeros((1, len(change))), change[:, None])[0, :, 0] for part in components]
+    total = sum(abs(part.amplitude) for part in components)
+    means = [
+        sum(abs(part.amplitude) / total * f[list(columns)].prod() for part, f in zip(components, factors, strict=True))
+        for columns in players
+    ]
+    return float(np.prod(means))
+
+
+def _squared_norm(component: Component, coefficients: np.ndarray, points: np.ndarray) -> np.ndarray:
+    """Return c^T K c / s of each output, with K the component at amplitude 1, in blocks of rows."""
+    total = np.zeros(len(coefficients))
+    for start in range(0, points.shape[1], NORM_ROWS):
+        rows = slice(start, start + NORM_ROWS)
+        gram = component.matrix(points.T[rows], points.T) / component.amplitude**2
+        total += np.einsum("ol,lm,om->o", coefficients[:, rows], gram, coefficients, optimize=True)
+    return total
 
 
 def _checked_change(delta: Any, n_features: int) -> np.ndarray:

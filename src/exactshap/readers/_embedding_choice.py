@@ -1,0 +1,174 @@
+r"""Which form of the conditional mean embedding runs: the exact one where it is affordable, else the Nystroem form.
+
+=============== ================================= ===================================== =============================
+form            memory                            operations for each coalition         when
+=============== ================================= ===================================== =============================
+exact           d n (n + terms)                   n^3 / 3 + m n (n + terms)             it fits ``memory_limit``, and all
+                                                                                        coalitions fit 1e13 operations
+Nystroem        1.5 d n b (more where the rows    5 n b^2 + 30 b^3 + 2 d n b            otherwise, with the largest b that
+                are not the training rows)                                              fits both; or ``n_landmarks=b``
+random features 6 n b for each thread             4 n b^2 + 40 n b                      ``n_random_features=b``
+=============== ================================= ===================================== =============================
+
+with n conditioning rows, b landmarks or features, d players and blocks of m = 256 explained rows.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from exactshap.errors import BudgetError, ExplanationWarning, InputError, message
+
+__all__ = ["MAX_OPERATIONS", "Routes", "forms"]
+
+MAX_OPERATIONS = 1e13  # of all coalitions and 256 rows: some minutes on one core
+MIN_LANDMARKS = 16
+ROWS = 256.0
+GIB = 2.0**30
+
+
+@dataclass(frozen=True)
+class Routes:
+    """The sizes that the forecasts of all forms depend on.
+
+    Attributes
+    ----------
+    n_rows : int
+        Conditioning rows.
+    n_terms : int
+        Training rows, over all components of the kernel.
+    n_players, n_parts : int
+    n_coalitions : float
+    memory_limit : float
+    """
+
+    n_rows: int
+    n_terms: int
+    n_players: int
+    n_parts: int
+    n_coalitions: float
+    memory_limit: float
+
+    def exact_bytes(self) -> float:
+        n, d = float(self.n_rows), float(self.n_players)
+        return 8.0 * (d * n * n + d * n * self.n_terms * (self.n_terms != self.n_rows) + 4.0 * n * max(n, self.n_terms))
+
+    def exact_operations(self) -> float:
+        n = float(self.n_rows)
+        return self.n_coalitions * (n**3 / 3.0 + ROWS * n * (n + self.n_terms))
+
+    def landmark_bytes(self, b: float) -> float:
+        n, terms = float(self.n_rows), float(self.n_terms)
+        shared = self.n_parts == 1 and self.n_terms == self.n_rows
+        factors = self.n_players * (n if shared else 2.0 * n + terms)
+        return 8.0 * b * (1.5 * factors + 4.0 * n)  # half as many landmarks again for the estimate of the error
+
+    def landmark_operations(self, b: float) -> float:
+        n = float(max(self.n_rows, self.n_terms))
+        return self.n_coalitions * (5.0 * n * b**2 + 30.0 * b**3 + 2.0 * self.n_players * n * b + 3.0 * ROWS * b**2)
+
+    def affordable(self, memory: float, operations: float) -> bool:
+        return memory <= self.memory_limit and operations <= MAX_OPERATIONS
+
+    def landmarks(self) -> int:
+        """Return the largest number of landmarks that fits, at most half the rows; fewer than two where none does."""
+        low, high = 1, self.n_rows // 2
+        while low < high:
+            b = (low + high + 1) // 2
+            fits = self.affordable(self.landmark_bytes(b), self.landmark_operations(b))
+            low, high = (b, high) if fits else (low, b - 1)
+        return low
+
+    def __str__(self) -> str:
+        b = self.landmarks()
+        exact = f"exact embeddings of {self.n_rows} rows {_cost(self.exact_bytes(), self.exact_operations())}"
+        if b < MIN_LANDMARKS:
+            return exact
+        return f"{exact}, Nystroem with {b} landmarks {_cost(self.landmark_bytes(b), self.landmark_operations(b))}"
+
+    def chosen(self, n_landmarks: Any) -> int | None:
+        """Return the number of landmarks, or None for the exact form.
+
+        Raises
+        ------
+        BudgetError
+            If the exact form was asked for and does not fit ``memory_limit``, or if nothing fits.
+        """
+        everything = f"Conditional embeddings of {self.n_rows} rows do"
+        if n_landmarks is None:
+            self._refuse_too_large(everything, self.exact_bytes())
+            return None
+        if not _is(n_landmarks, "auto"):
+            b = _checked_landmarks(n_landmarks, self.n_rows)
+            self._refuse_too_large(f"{b} landmarks of {self.n_rows} rows do", self.landmark_bytes(b))
+            return b
+        if self.affordable(self.exact_bytes(), self.exact_operations()):
+            return None
+        b = self.landmarks()
+        if b < MIN_LANDMARKS:
+            self._refuse_too_large(everything, self.exact_bytes())
+            return None  # few rows and many coalitions: landmarks would save nothing
+        _warn(
+            f"{str(self)[0].upper()}{str(self)[1:]}; the limits are {self.memory_limit / GIB:.3g} GiB and {MAX_OPERATIONS:.0e} "
+            f"operations. The Nystroem form with {b} landmarks is used, whose error is estimated in the explanation; n_landmarks= "
+            "decides otherwise (None is exact)"
+        )
+        return b
+
+    def _refuse_too_large(self, what: str, needed: float) -> None:
+        if needed <= self.memory_limit:
+            return
+        b = self.landmarks()
+        route = f"n_landmarks={b} for the Nystroem form, n_random_features=400, " if b >= MIN_LANDMARKS else ""
+        raise BudgetError(
+            message(
+                f"{what} not fit in memory_limit",
+                f"They would need {needed / GIB:.3g} GiB; the limit is {self.memory_limit / GIB:.3g} GiB",
+                f"Pass {route}fewer rows as background=, or raise memory_limit=",
+            )
+        )
+
+
+def forms(settings: Any, routes: Routes) -> tuple[int | None, int | None]:
+    """Return the sizes of the Nystroem and of the random-feature form; at most one of them is given."""
+    n_landmarks, n_random_features = settings.get("n_landmarks", "auto"), settings.get("n_random_features")
+    if n_random_features is None:
+        return routes.chosen(n_landmarks), None
+    even = isinstance(n_random_features, (int, np.integer)) and n_random_features >= 2 and n_random_features % 2 == 0
+    if not even:
+        raise InputError(
+            message("The 'n_random_features' parameter must be an even int >= 2 or None", f"Got {n_random_features!r}")
+        )
+    if n_landmarks is not None and not _is(n_landmarks, "auto"):
+        raise InputError(
+            message(
+                "Only one of 'n_landmarks' and 'n_random_features' can be given",
+                f"Got {n_landmarks!r} and {n_random_features!r}",
+            )
+        )
+    return None, int(n_random_features)
+
+
+def _is(value: Any, word: str) -> bool:
+    return isinstance(value, str) and value == word
+
+
+def _checked_landmarks(n_landmarks: Any, n: int) -> int:
+    if not isinstance(n_landmarks, (int, np.integer)) or isinstance(n_landmarks, bool) or not 2 <= n_landmarks <= n:
+        raise InputError(
+            message(f"The 'n_landmarks' parameter must be 'auto', an int in [2, {n}] or None", f"Got {n_landmarks!r}")
+        )
+    return int(n_landmarks)
+
+
+def _cost(memory: float, operations: float) -> str:
+    return f"need {memory / GIB:.2g} GiB and {operations:.2g} operations"
+
+
+def _warn(text: str) -> None:
+    import warnings
+
+    warnings.warn(text, ExplanationWarning, stacklevel=8)
