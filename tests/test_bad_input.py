@@ -5,9 +5,11 @@ import pandas as pd
 import pytest
 from scipy import sparse
 from sklearn.compose import TransformedTargetRegressor
+from sklearn.dummy import DummyClassifier, DummyRegressor
 from sklearn.exceptions import NotFittedError
 from sklearn.gaussian_process import GaussianProcessRegressor
 from sklearn.kernel_ridge import KernelRidge
+from sklearn.model_selection import GridSearchCV
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.svm import SVC, SVR, OneClassSVM
@@ -112,9 +114,15 @@ MODELS = {
     "36 unfitted ridge": (KernelRidge(), NotFittedError, "This KernelRidge instance is not fitted yet"),
     "36 unfitted process": (GaussianProcessRegressor(), NotFittedError, "is not fitted yet"),
     "36 unfitted pipeline": (make_pipeline(StandardScaler(), SVR()), NotFittedError, "is not fitted yet"),
-    "37 class": (SVC, InputTypeError, "Pass a fitted estimator, got the class SVC"),
-    "37 none": (None, InputTypeError, "got None"),
-    "38 unknown": (object(), UnsupportedModelError, "No exact reader for `builtins.object`"),
+    "37 class": (SVC, InputTypeError, r"Got the class SVC. Pass a fitted estimator, such as SVC\(\).fit"),
+    "37 none": (None, InputTypeError, "Got None. Pass a fitted estimator"),
+    "38 no model": (object(), UnsupportedModelError, "fitted model or a function. Got `builtins.object`, which has no predict"),
+    "38 a table": (FRAME, UnsupportedModelError, r"DataFrame`, which has no predict. Pass the model before the rows"),
+    "38 a path": ("model.json", UnsupportedModelError, r"Load the model first: exactshap.trees.load\(path\)"),
+    "38 unknown": (DummyRegressor().fit(A, Y), UnsupportedModelError, r"No exact reader for.*Known: kernel.*model.predict, X"),
+    "38 unknown classifier": (DummyClassifier().fit(A, Y > 0), UnsupportedModelError, r"model.predict_proba, X, background"),
+    "36 unfitted search": (GridSearchCV(SVR(), {}), NotFittedError, "This GridSearchCV instance is not fitted yet"),
+    "search without refit": (GridSearchCV(SVR(), {}, refit=False).fit(A, Y), InputError, "no fitted model. Got refit=False"),
 }
 
 

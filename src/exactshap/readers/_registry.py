@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib
 import inspect
+from os import PathLike
 from typing import Any
 
 from exactshap.errors import InputTypeError, UnsupportedModelError, message
@@ -20,6 +21,9 @@ _REGISTRY: dict[str, str] = {
     "sklearn.gaussian_process._gpc.GaussianProcessClassifier": "exactshap.readers.sklearn_gaussian_process",
     "sklearn.pipeline.Pipeline": "exactshap.readers.sklearn_pipeline",
     "sklearn.compose._target.TransformedTargetRegressor": "exactshap.readers.sklearn_target",
+    "sklearn.model_selection._search.BaseSearchCV": "exactshap.readers.sklearn_wrapper",
+    "sklearn.model_selection._classification_threshold.BaseThresholdClassifier": "exactshap.readers.sklearn_wrapper",
+    "sklearn.frozen._frozen.FrozenEstimator": "exactshap.readers.sklearn_wrapper",
     "sklearn.multiclass.OneVsRestClassifier": "exactshap.readers.sklearn_multiclass",
     "sklearn.multiclass.OneVsOneClassifier": "exactshap.readers.sklearn_multiclass",
     "sklearn.multioutput.MultiOutputRegressor": "exactshap.readers.sklearn_multiclass",
@@ -45,6 +49,12 @@ _REGISTRY: dict[str, str] = {
 }
 
 
+_KNOWN = (
+    "kernel machines, Gaussian processes, linear models, trees, forests and boosting of scikit-learn; pipelines, searches and"
+    " scaled targets of them; XGBoost, LightGBM, CatBoost, EBM, pyGAM, gpytorch"
+)
+
+
 def register(class_name: str, reader_module: str) -> None:
     """Tell that ``reader_module`` (with a function ``read(model, request)``) reads models of a class, given by dotted name."""
     _REGISTRY[class_name] = reader_module
@@ -59,21 +69,31 @@ def read(model: Any, request: Request) -> Reader:
     """Find the reader of a model and bind it to the request."""
     if model is None or inspect.isclass(model):
         got = "None" if model is None else f"the class {model.__name__}"
-        raise InputTypeError(
-            message("`model` must be a fitted model", f"Pass a fitted estimator, got {got}", "Pass the fitted object")
-        )
+        do = f"Pass a fitted estimator, such as {'model' if model is None else model.__name__ + '()'}.fit(X, y)"
+        raise InputTypeError(message("`model` must be a fitted model", f"Got {got}", do))
     for cls in type(model).__mro__:
         module = _find(cls)
         if module is not None:
             return importlib.import_module(module).read(model, request)
     if callable(model):
         return importlib.import_module("exactshap.readers.black_box").read(model, request)
-    raise UnsupportedModelError(
-        message(
-            f"No exact reader for `{type(model).__module__}.{type(model).__qualname__}`",
-            f"Known: {', '.join(sorted({name.rsplit('.', 1)[-1].replace('*', name.split('.')[-2]) for name in _REGISTRY}))}",
-            "Use Explainer(model.predict, background) for sampled values with standard errors, or register a reader (docs/extend.md)",
-        )
+    raise UnsupportedModelError(_unknown(model))
+
+
+def _unknown(model: Any) -> str:
+    """Say that no reader knows a model, and which way is left; things that cannot predict are told from unknown models."""
+    name = f"`{type(model).__module__}.{type(model).__qualname__}`"
+    if not hasattr(model, "predict"):
+        do = "Pass the model before the rows: explain(model, X, background)"
+        if isinstance(model, (str, PathLike)):
+            do = "Load the model first: exactshap.trees.load(path) reads booster files, skops.io.load(path) others"
+        return message("`model` must be a fitted model or a function", f"Got {name}, which has no predict", do)
+    method = next((way for way in ("predict_proba", "decision_function") if hasattr(model, way)), "predict")
+    return message(
+        f"No exact reader for {name}",
+        f"Known: {_KNOWN}",
+        f"Pass its function: explain(model.{method}, X, background) asks it about mixed rows (sampled beyond 12 players,"
+        " with standard errors); or register a reader (docs/extend.md)",
     )
 
 
