@@ -8,6 +8,8 @@ builtin that fits, so that ``except ValueError`` keeps working.
 from __future__ import annotations
 
 import difflib
+import sys
+import warnings
 from collections.abc import Iterable
 
 __all__ = [
@@ -24,6 +26,7 @@ __all__ = [
     "UnsupportedStructureError",
     "did_you_mean",
     "message",
+    "warn",
 ]
 
 
@@ -91,3 +94,11 @@ def did_you_mean(name: str, known: Iterable[str]) -> str:
     close = difflib.get_close_matches(str(name).lower(), names, n=1)
     hint = f"Did you mean {close[0]!r}? " if close else ""
     return f"{hint}Available: {', '.join(repr(item) for item in names)}."
+
+
+def warn(text: str, category: type[Warning] = UserWarning) -> None:
+    """Warn at the line of the caller outside this package, however deep inside it the reason was found."""
+    frame, level = sys._getframe(1), 2
+    while frame.f_back is not None and frame.f_globals.get("__name__", "").split(".")[0] == "exactshap":
+        frame, level = frame.f_back, level + 1
+    warnings.warn(text, category, stacklevel=level)

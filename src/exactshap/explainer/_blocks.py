@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 
 import numpy as np
 
+from exactshap.explainer._progress import Progress, counting
 from exactshap.frames import Table
 from exactshap.readers import Reader
 from exactshap.semivalues import Semivalue
 from exactshap.solvers import Solution
 
-__all__ = ["Progress", "Solved", "physical_memory", "reporter", "solve_blocks"]
+__all__ = ["Solved", "physical_memory", "solve_blocks"]
 
-Progress = bool | Callable[[int, int], None] | None
 Solved = tuple[Solution, np.ndarray, np.ndarray, np.ndarray]
 
 
@@ -21,10 +21,10 @@ def solve_blocks(
     reader: Reader, table: Table, blocks: list[slice], semivalue: Semivalue, order: int, n_jobs: int | None, progress: Progress
 ) -> Iterator[Solved]:
     """Yield solution, prediction, residual and tolerance of each block, in order, whatever the number of threads."""
-    report = reporter(progress, table.n_rows)
-    for rows, part in zip(blocks, _parallel(reader, table, blocks, semivalue, order, n_jobs), strict=True):
-        yield part
-        report(rows.stop)
+    with counting(progress, table.n_rows) as report:
+        for rows, part in zip(blocks, _parallel(reader, table, blocks, semivalue, order, n_jobs), strict=True):
+            yield part
+            report(rows.stop)
 
 
 def _parallel(
@@ -47,22 +47,6 @@ def _solve_block(
     whole = solution.empty + solution.values.sum(axis=1) if semivalue.is_efficient(order) else solution.full
     tolerance = np.broadcast_to(reader.tolerance(table, prediction, solution), (table.n_rows,))
     return solution, prediction, prediction - whole, tolerance
-
-
-def reporter(progress: Progress, total: int) -> Callable[[int], None]:
-    """Return a function of the rows done so far."""
-    if callable(progress):
-        return lambda done: progress(done, total)
-    if not progress:
-        return lambda done: None
-
-    def show(done: int) -> None:
-        import sys
-
-        end = "\n" if done == total else ""
-        print(f"\rexplained {done:,} of {total:,} rows", end=end, file=sys.stderr, flush=True)
-
-    return show
 
 
 def physical_memory() -> float:

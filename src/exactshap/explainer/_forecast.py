@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from exactshap.explainer._progress import duration
+
 __all__ = ["Forecast", "Verification"]
 
 
@@ -22,8 +24,8 @@ class Forecast:
     def __str__(self) -> str:
         kind = "exact" if self.exact else "sampled, with standard errors"
         return (
-            f"{self.method} ({kind}): about {self.seconds:.2g} s on one thread, {self.memory / 2**20:.0f} MiB of working memory, "
-            f"{self.result / 2**20:.1f} MiB of result, blocks of {self.block_rows} rows"
+            f"{self.method} ({kind}): about {duration(self.seconds)} on one thread, {self.memory / 2**20:.0f} MiB of working"
+            f" memory, {self.result / 2**20:.1f} MiB of result, blocks of {self.block_rows} rows"
         )
 
 

@@ -1,0 +1,58 @@
+"""Checks of what an Explainer is made with, before any work."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+import numpy as np
+
+from exactshap.errors import InputError, InputTypeError, message, warn
+from exactshap.readers import Reader, Request
+
+__all__ = ["check_names", "check_settings", "checked_names"]
+
+
+def check_settings(given: Mapping[str, Any]) -> None:
+    """Refuse arguments of Explainer that no reader could use."""
+    if given["on_inexact"] not in ("raise", "warn"):
+        raise InputError(message("The 'on_inexact' parameter must be 'raise' or 'warn'", f"Got {given['on_inexact']!r}"))
+    n_jobs, memory_limit, progress = given["n_jobs"], given["memory_limit"], given["progress"]
+    if n_jobs is not None and (not isinstance(n_jobs, (int, np.integer)) or n_jobs == 0):
+        raise InputError(message("The 'n_jobs' parameter must be an int other than 0, or None", f"Got {n_jobs!r}"))
+    if not isinstance(memory_limit, (int, float, np.number)) or not memory_limit > 0:
+        raise InputError(message("The 'memory_limit' parameter must be a positive number of bytes", f"Got {memory_limit!r}"))
+    if not (progress is None or isinstance(progress, (bool, np.bool_)) or callable(progress)):
+        do = "A function is called with (rows done, rows in all)"
+        raise InputTypeError(message("The 'progress' parameter must be a bool, a function or None", f"Got {progress!r}", do))
+    if given["background"] is None and given["background_weights"] is not None:
+        raise InputError(message("`background_weights` are weights of reference rows", "Got background=None"))
+
+
+def checked_names(names: Any) -> tuple[str, ...] | None:
+    """Return the names asked for as text; refuse repeated ones."""
+    if names is None:
+        return None
+    if isinstance(names, str) or not isinstance(names, Iterable):
+        raise InputTypeError(message("`feature_names` must be a sequence of str", f"Got {names!r}"))
+    texts = tuple(str(name) for name in names)
+    repeated = next((name for name in texts if texts.count(name) > 1), None)
+    if repeated is not None:
+        got = f"{repeated!r} occurs {texts.count(repeated)} times"
+        raise InputError(message("`feature_names` must be unique", got, "Give each column a name of its own"))
+    return texts
+
+
+def check_names(reader: Reader, request: Request) -> None:
+    """Refuse names that differ from those of the fit, and tell where the background's columns are taken by position."""
+    fitted = reader.fitted_names
+    if fitted is None:
+        return
+    if request.feature_names is not None and request.feature_names != tuple(fitted):
+        what, got = (
+            f"{reader.model_name} was fitted with feature names of its own",
+            f"Got other `feature_names` than {fitted[:4]}...",
+        )
+        raise InputError(message(what, got, "Leave feature_names= out, or rename the columns of the explanation's frame"))
+    if request.background is not None and not request.background.is_frame:
+        warn(f"background does not have valid feature names, but {reader.model_name} was fitted with feature names")

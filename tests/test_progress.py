@@ -1,0 +1,145 @@
+"""What a run says while it works, and that nothing is said where nobody watches."""
+
+import io
+import sys
+import time
+import warnings
+
+import numpy as np
+import pytest
+from sklearn.svm import SVR
+
+from exactshap import Explainer, explain
+from exactshap.errors import ExactnessError, InputError, InputTypeError, warn
+from exactshap.explainer import _progress
+
+X = np.random.default_rng(0).normal(size=(600, 4))
+MODEL = SVR().fit(X[:50], X[:50, 0] * X[:50, 1])
+
+
+class Terminal(io.StringIO):
+    def isatty(self):
+        return True
+
+
+def said(monkeypatch, work, *, terminal=True, patience=0.0):
+    stream = Terminal() if terminal else io.StringIO()
+    monkeypatch.setattr(sys, "stderr", stream)
+    monkeypatch.setattr(_progress, "PATIENCE", patience)
+    monkeypatch.setattr(_progress, "RENEWAL", 0.01)
+    work()
+    return stream.getvalue()
+
+
+def slow(rows):
+    time.sleep(0.05)
+    return rows[:, 0]
+
+
+CASES = {  # progress, a terminal, patience -> whether something is said
+    "watched and long": (None, True, 0.0, True),
+    "watched and short": (None, True, 60.0, False),
+    "a file": (None, False, 0.0, False),
+    "never": (False, True, 0.0, False),
+    "always, even to a file": (True, False, 60.0, True),
+    "a function instead": (lambda done, total: None, True, 0.0, False),
+}
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_who_is_told(case, monkeypatch):
+    progress, terminal, patience, told = CASES[case]
+    text = said(monkeypatch, lambda: Explainer(slow, X[:2], progress=progress)(X[:5]), terminal=terminal, patience=patience)
+    assert ("explained 5 of 5 rows in" in text) == told
+    assert text.endswith("\n") == told
+    if told:
+        assert "explained 4 of 5 rows in" not in text.splitlines()[-1]
+
+
+def test_the_time_left_is_told(monkeypatch):
+    text = said(monkeypatch, lambda: Explainer(slow, X[:2], progress=True)(X[:12]))
+    assert "left" in text
+    assert "explained 8 of 12 rows" in text
+
+
+def test_compiling_is_told_with_its_reason(monkeypatch):
+    """A kernel that is compiled on first use: who waits must know that it happens once."""
+    import numba
+
+    def compile_something():
+        fresh = numba.njit(lambda a, b: np.linalg.solve(a, b) @ np.linalg.inv(a) + np.sort(b))
+        with _progress.saying(None, lambda done, seconds: "working") as line:
+            fresh(np.eye(3), np.ones(3))
+            assert line.compilation.seconds > 0
+
+    text = said(monkeypatch, compile_something)
+    assert "working" + _progress.COMPILING in text
+    assert text.rstrip().endswith("working")  # the last line does not claim it any more
+
+
+def test_a_failure_leaves_the_line_alone(monkeypatch):
+    def fail():
+        with pytest.raises(InputError, match="server gone"):
+            Explainer(lambda rows: (_ for _ in ()).throw(RuntimeError("server gone")), X[:2], progress=True)
+
+    assert said(monkeypatch, fail).endswith("\n")
+
+
+def test_forecasts_do_not_count_compiling_and_speak_in_units_of_people():
+    forecast = Explainer(MODEL, X[:20]).plan(X)
+    assert forecast.seconds < 10.0
+    assert "about" in str(forecast)
+    slow_one = Explainer(slow, X[:2], progress=False)
+    assert "min on one thread" in str(slow_one.plan(np.repeat(X, 20, axis=0)))
+
+
+def test_warnings_point_at_the_caller():
+    import pandas as pd
+
+    frame = pd.DataFrame(X, columns=list("abcd"))
+    named = SVR().fit(frame[:50], X[:50, 0])
+    for call in (lambda: explain(named, X[:3]), lambda: Explainer(named)(X[:3]), lambda: Explainer(named, X[:3])):
+        with warnings.catch_warnings(record=True) as seen:
+            warnings.simplefilter("always")
+            call()
+        ours = [item for item in seen if item.filename == __file__]
+        assert len(ours) == 1, [(item.filename, str(item.message)) for item in seen]
+        assert "does not have valid feature names, but SVR was fitted with feature names" in str(ours[0].message)
+
+
+def test_warn_outside_the_package_is_a_plain_warning():
+    with pytest.warns(UserWarning, match="plain") as seen:
+        warn("plain")
+    assert seen[0].filename == __file__
+
+
+def test_a_function_that_does_not_repeat_itself_is_named_as_the_reason():
+    rng = np.random.default_rng(0)
+    with (
+        pytest.raises(ExactnessError, match=r"predicts this row differently each time: fix its seed"),
+        pytest.warns(UserWarning, match="not deterministic"),
+    ):
+        explain(lambda rows: rng.random(len(rows)), X[:3], X[:5])
+
+
+NAMED = {
+    "progress as text": (lambda: Explainer(MODEL, progress="yes"), InputTypeError, r"'progress' parameter must be a bool.*Got 'yes'"),
+    "a name twice": (lambda: Explainer(MODEL, feature_names=list("abca")), InputError, r"must be unique. 'a' occurs 2 times"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("case", NAMED)
+def test_settings_are_refused(case):
+    build, error, text = NAMED[case]
+    with pytest.raises(error, match=text):
+        build()
+
+
+def test_names_of_the_fit_are_not_overruled():
+    import pandas as pd
+
+    frame = pd.DataFrame(X[:50], columns=list("abcd"))
+    model = SVR().fit(frame, X[:50, 0])
+    assert Explainer(model, feature_names=iter("abcd")).reader.feature_names == tuple("abcd")
+    with pytest.raises(InputError, match="fitted with feature names of its own"):
+        Explainer(model, feature_names=list("wxyz"))
