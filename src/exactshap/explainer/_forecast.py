@@ -22,7 +22,8 @@ class Forecast:
     block_rows: int
 
     def __str__(self) -> str:
-        kind = "exact" if self.exact else "sampled, with standard errors"
+        other = "exact for an approximated game" if "enumeration" in self.method else "sampled, with standard errors"
+        kind = "exact" if self.exact else other
         return (
             f"{self.method} ({kind}): about {duration(self.seconds)} on one thread, {self.memory / 2**20:.0f} MiB of working"
             f" memory, {self.result / 2**20:.1f} MiB of result, blocks of {self.block_rows} rows"

@@ -52,8 +52,11 @@ def _largest(words: str, array: np.ndarray | None) -> str:
 
 
 def _approximation(explanation: Explanation) -> str:
-    largest = _largest("any v(S) is off by about", explanation.approximation_error)
-    return largest and f"{largest} at most (estimated: what it misses of f(x), and its change when half as much is used)"
+    largest = _largest("v(S) is off by up to about", explanation.approximation_error)
+    return (
+        largest
+        and f"{largest} (an estimate: how far f(x) itself is missed, and the change when half of the landmarks or features are used)"
+    )
 
 
 def _covariance(explanation: Explanation) -> str:

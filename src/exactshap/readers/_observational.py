@@ -126,6 +126,7 @@ class ConditionalGame:
     single_output: bool
     size: float = 0.0  # values of a coalition's largest matrix
     routes: Routes | None = None  # what each form would cost, for ``choose``
+    approximate: bool = False
 
     @property
     def n_rows(self) -> int:
@@ -204,6 +205,7 @@ class ConditionalGames:
             single_output=reader.single_output,
             size=self._size(),
             routes=self.routes,
+            approximate=embedding.name != ExactEmbedding.name,
         )
 
     def solve(self, X: Table, semivalue: Semivalue, order: int) -> Solution:

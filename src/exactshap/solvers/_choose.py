@@ -43,8 +43,8 @@ class Plan:
     reason: str
 
     def __str__(self) -> str:
-        kind = "exact" if self.exact else "sampled, with standard errors"
-        return f"{self.method} ({kind}): about {self.operations:.2g} operations, {self.memory / 2**20:.1f} MiB; {self.reason}"
+        sampled = "sampled, with standard errors" if self.method == "regression" else "exact for an approximated game"
+        return f"{self.method} ({'exact' if self.exact else sampled}): about {self.operations:.2g} operations, {self.memory / 2**20:.1f} MiB; {self.reason}"
 
 
 def choose(
@@ -62,6 +62,9 @@ def choose(
                    budget is given)
     OracleGame     otherwise                                       regression               no
     ============== =============================================== ======================== =======
+
+    Observational games of kernel machines (``reader.game(X)``) count as oracles. Their embeddings are exact where d n^2 numbers and
+    2^d n^3 operations are affordable, else of the Nystroem form; ``reason`` has the memory and the operations of both.
 
     ``method="enumeration"`` visits all coalitions of any game: the slow, obvious twin. Folded enumeration sums the background up
     once, for all rows; whether it is taken depends on players, background rows, terms, outputs, index and order only.
@@ -89,7 +92,9 @@ def choose(
                     8.0 * 32 * (6 * d + sets), f"a product game with {game.n_terms} terms; at most {nodes} nodes")  # fmt: skip
     if method == "folded enumeration" and isinstance(game, ProductGame) and not game.is_complex:
         if d > MAX_FOLDED_PLAYERS:
-            raise BudgetError(message(f"Folding 2^{d} coalitions is out of reach", f"The limit is {MAX_FOLDED_PLAYERS} players"))
+            raise BudgetError(
+                message(f"Folding 2^{d} coalitions is out of reach", f"The limit is {MAX_FOLDED_PLAYERS} players")
+            )
         tables = 2.0**d * (min(game.n_terms, 2.0**22 / 2.0**d) + rows * outputs)
         operations = 2.0**d * game.n_terms * (game.n_background + 3.0 * rows * outputs)
         reason = f"2^{d} coalitions of {game.n_terms} terms, whose {game.n_background} background rows are summed up once"
@@ -104,11 +109,14 @@ def choose(
             8.0 * rows * outputs * 2**largest,
             f"{len(game.subsets)} terms of at most {largest} players",
         )
+    routes = getattr(game, "routes", None)
+    more = "" if routes is None else f"; {routes}"
     if method == "enumeration":
-        return Plan(method, True, 2.0**d, 8.0 * rows * outputs * 2.0**d + d * 2.0**d, f"all 2^{d} coalitions of {d} players")
+        reason, exact = f"all 2^{d} coalitions of {d} players{more}", not getattr(game, "approximate", False)
+        return Plan(method, exact, 2.0**d, 8.0 * rows * outputs * 2.0**d + d * 2.0**d, reason)
     if method == "regression":
         calls = float(budget or 0)
-        return Plan(method, False, calls, 8.0 * calls * d, f"sampled coalitions for index {semivalue.name!r}")
+        return Plan(method, False, calls, 8.0 * calls * d, f"sampled coalitions for index {semivalue.name!r}{more}")
     raise InputError(message(f"Method {method!r} does not apply to a {type(game).__name__}", do="Use method='auto'"))
 
 
@@ -134,9 +142,10 @@ def folding_pays(n_players: int, n_background: int, n_terms: int, n_outputs: int
     steps = nodes[0] * n_players + sum(n * m for n, m in zip(nodes[1:], sets[1:], strict=True))
     sweep = 1e-9 * n_terms * n_background * (steps + 2.0 * n_players)
     coalitions = 2.0**n_players
-    row = n_terms * n_outputs * (8e-8 + 1.8e-10 * coalitions) + 1e-9 * coalitions * n_outputs * sum(
-        m * 2.0 ** (size - 1) for size, m in enumerate(sets, start=1)
-    ) / 2.0
+    row = (
+        n_terms * n_outputs * (8e-8 + 1.8e-10 * coalitions)
+        + 1e-9 * coalitions * n_outputs * sum(m * 2.0 ** (size - 1) for size, m in enumerate(sets, start=1)) / 2.0
+    )
     once = n_terms * n_background * (5e-8 + 1.2e-10 * coalitions)
     return once + WORTH_ROWS * row < WORTH_ROWS * sweep
 

@@ -1,0 +1,286 @@
+"""Which form of the embeddings runs, under which limits, on how many threads, and what it says about its error."""
+
+import itertools
+import threading
+import tracemalloc
+
+import numpy as np
+import pytest
+from sklearn.compose import TransformedTargetRegressor
+from sklearn.kernel_ridge import KernelRidge
+from sklearn.preprocessing import StandardScaler
+
+from exactshap import Explainer, explain
+from exactshap.errors import BudgetError, ExplanationWarning, InputError
+from exactshap.frames import as_table
+from exactshap.kernels import RBF
+from exactshap.readers import _coalition_threads, _embedding_choice
+from exactshap.readers._embedding_choice import Routes
+from exactshap.readers._exact_embedding import AnyRows, OtherRows, TrainingRows
+from exactshap.readers.kernel_machine import KernelMachine
+from exactshap.solvers import choose
+from tolerances import ridge
+
+RNG = np.random.default_rng(0)
+N, D = 60, 4
+X = RNG.normal(size=(N, D))
+X[:, 1] += X[:, 0]
+ALPHA = RNG.normal(size=N)
+MASKS = np.array(list(itertools.product([False, True], repeat=D)))
+PROPER = MASKS[1:-1]
+GAME = {"value_function": "observational"}
+
+
+def machine(alpha=ALPHA, points=X, **settings):
+    return KernelMachine(points, alpha, RBF(1.5), 0.3, **settings)
+
+
+def direct(rows, mask, eta, weights):
+    """Proposition 3 of the paper with weighted conditioning rows, coalition by coalition."""
+
+    def kernel(first, second, columns):
+        squared = ((first[:, None, columns] - second[None][:, :, columns]) ** 2).sum(axis=2)
+        return np.exp(-0.5 * squared / 1.5**2)
+
+    xi = kernel(X, X, ~mask) @ np.linalg.inv(kernel(X, X, mask) + np.diag(eta / weights))
+    return (kernel(X, rows, mask) * (xi @ kernel(X, rows, mask))).T @ ALPHA + 0.3
+
+
+@pytest.mark.parametrize(
+    ("rows", "form"),
+    [(X, TrainingRows), (X[:20], OtherRows), (RNG.normal(size=(90, D)), OtherRows)],
+    ids=["training", "few", "many"],
+)
+@pytest.mark.parametrize("weighted", [False, True])
+def test_every_form_of_the_exact_embedding_equals_the_formula(rows, form, weighted):
+    weights = (np.linspace(1, 3, N) if weighted else np.ones(N)) / (2.0 * N if weighted else N)
+    explainer = Explainer(machine(), X, background_weights=weights if weighted else None, eta=0.01, **GAME)
+    game = explainer.reader.game(as_table(rows))
+    assert type(game.function) is form
+    found = game.value(MASKS)
+    limit = ridge(0.01 * N * weights.min(), np.abs(ALPHA).sum())
+    for column, mask in enumerate(PROPER, start=1):
+        np.testing.assert_allclose(found[:, column], direct(rows, mask, 0.01, weights), rtol=0, atol=limit)
+        alone = game.value(mask[None])[:, 0]  # without its complement
+        np.testing.assert_allclose(alone, found[:, column], rtol=0, atol=limit)
+
+
+@pytest.mark.parametrize("n_rows", [10, 100])
+def test_either_side_of_the_general_form(n_rows):
+    """Two outputs: the rows are solved for, or the terms."""
+    rows, alpha = RNG.normal(size=(n_rows, D)), np.stack([ALPHA, ALPHA[::-1]], axis=1)
+    game = Explainer(machine(alpha), eta=0.01, **GAME).reader.game(as_table(rows))
+    assert type(game.function) is AnyRows
+    for column, mask in enumerate(PROPER):
+        expected = direct(rows, mask, 0.01, np.full(N, 1 / N))
+        np.testing.assert_allclose(game.value(PROPER)[:, column, 0], expected, rtol=0, atol=ridge(0.01, np.abs(ALPHA).sum()))
+
+
+def test_limits_of_the_ridge_on_training_rows():
+    """eta -> 0 reproduces f at rows far apart; eta -> infinity leaves the intercept."""
+    spread = 9.0 * RNG.permuted(np.arange(N, dtype=float)[:, None].repeat(D, 1), axis=0)
+    model = machine(points=spread)
+    found = Explainer(model, eta=1e-12, **GAME).reader.game(as_table(spread)).value(PROPER)
+    np.testing.assert_allclose(found, model.predict(spread)[:, None].repeat(len(PROPER), 1), rtol=0, atol=1e-9)
+    shrunk = Explainer(model, eta=1e9, **GAME).reader.game(as_table(spread)).value(PROPER)
+    np.testing.assert_allclose(shrunk, 0.3, rtol=0, atol=2e-9 * np.abs(ALPHA).sum())
+
+
+# -- the choice --------------------------------------------------------------------------------------------------------
+
+
+def test_what_is_affordable_is_exact():
+    for settings in ({}, {"n_landmarks": "auto"}, {"n_landmarks": None}):
+        explanation = explain(machine(), X[:3], **GAME, **settings)
+        assert explanation.exact
+        assert explanation.approximation_error is None
+        assert "of conditional mean embeddings" in explanation.method
+
+
+@pytest.fixture
+def few_operations(monkeypatch):
+    """A limit that 60 rows exceed: 16 coalitions of exact embeddings cost 3e7 operations."""
+    monkeypatch.setattr(_embedding_choice, "MAX_OPERATIONS", 2.0e7)
+
+
+@pytest.mark.usefixtures("few_operations")
+def test_beyond_the_limit_the_nystroem_form_is_taken_and_named():
+    with pytest.warns(
+        ExplanationWarning, match=r"Exact embeddings of 60 rows need .* GiB and .* operations.*Nystroem form with"
+    ):
+        explainer = Explainer(machine(), **GAME)
+    b = explainer.reader.conditional.routes.landmarks()
+    assert 16 <= b <= N // 2
+    explanation = explainer(X[:20])
+    assert f"Nystroem conditional mean embeddings ({b} of 60 rows)" in explanation.method
+    assert repr(explanation).startswith("Explanation: approximate Shapley values")
+    assert "v(S) is off by up to about" in repr(explanation)
+    with pytest.warns(ExplanationWarning, match="n_landmarks= decides otherwise"):
+        plan = Explainer(machine(), **GAME).plan(X)
+    assert "exact embeddings of 60 rows need" in plan.method
+    assert "exact for an approximated game" in str(plan)
+    assert explain(machine(), X[:3], n_landmarks=None, **GAME).exact  # the user decides
+    chosen = explain(machine(), X[:3], n_landmarks=20, **GAME)
+    assert "(20 of 60 rows)" in chosen.method
+
+
+def test_memory_chooses_as_well():
+    explainer_limit = 8 * N * N * D  # what the exact form keeps: its own matrices no longer fit
+    with pytest.warns(ExplanationWarning, match="limits are"):
+        explanation = explain(machine(), X[:3], memory_limit=explainer_limit, **GAME)
+    assert explanation.kind == "approximate"
+    with pytest.raises(
+        BudgetError, match=r"60 rows do not fit in memory_limit.*GiB; the limit is.*n_landmarks=\d+ for the Nys"
+    ):
+        Explainer(machine(), memory_limit=explainer_limit, n_landmarks=None, **GAME)
+    with pytest.raises(BudgetError, match=r"60 rows do not fit in memory_limit.*fewer rows as background"):
+        Explainer(machine(), memory_limit=1000, **GAME)
+
+
+def test_rows_that_do_not_fit_are_refused_with_the_number_and_the_route():
+    explainer = Explainer(machine(), n_landmarks=None, **GAME)
+    explainer.memory_limit = 1e5
+    with pytest.raises(
+        BudgetError, match=r"one row .* does not fit in memory_limit.*GiB; the limit.*n_landmarks=\d+ for the Nys"
+    ):
+        explainer(X)
+
+
+@pytest.mark.parametrize("bad", [1, 61, "many", 2.5, True])
+def test_bad_landmarks(bad):
+    with pytest.raises(InputError, match=r"'n_landmarks' parameter must be 'auto', an int in \[2, 60\] or None"):
+        Explainer(machine(), n_landmarks=bad, **GAME)
+
+
+def test_forecasts_grow_with_what_they_count():
+    routes = Routes(20_000, 20_000, 10, 1, 1024.0, 2.0**30)
+    assert routes.exact_bytes() > 8 * 10 * 20_000**2
+    b = routes.landmarks()
+    assert routes.landmark_bytes(b) <= 2.0**30 < routes.landmark_bytes(b + 1) or (
+        routes.landmark_operations(b) <= _embedding_choice.MAX_OPERATIONS < routes.landmark_operations(b + 1)
+    )
+    assert b >= 100
+    assert f"Nystroem with {b} landmarks need" in str(routes)
+    assert Routes(1000, 1000, 10, 1, 1024.0, 2.0**30).chosen("auto") is None  # the target of the issue stays exact
+
+
+@pytest.mark.parametrize("settings", [{"n_landmarks": None}, {"n_landmarks": 60}], ids=["exact", "landmarks"])
+def test_memory_stays_under_the_forecast(settings):
+    points = np.random.default_rng(1).normal(size=(400, 6))
+    model = KernelMachine(points, np.ones(400), RBF(2.0))
+    explain(model, points, **GAME, **settings)
+    tracemalloc.start()
+    explainer = Explainer(model, **GAME, **settings)
+    explainer(points)
+    _, peak = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    routes, conditional = explainer.reader.conditional.routes, explainer.reader.conditional
+    kept = routes.exact_bytes() if settings["n_landmarks"] is None else routes.landmark_bytes(60)
+    forecast = kept + conditional.fixed_bytes() + 400 * conditional.row_bytes(1)
+    assert forecast / 6 < peak < forecast
+
+
+def test_choose_states_the_forecast_of_each_form():
+    game = Explainer(machine(), **GAME).reader.game(as_table(X[:2]))
+    plan = choose(game)
+    assert plan.exact
+    assert plan.method == "enumeration"
+    assert "exact embeddings of 60 rows need" in plan.reason
+    assert "Nystroem with 30 landmarks need" in plan.reason
+    approximate = choose(Explainer(machine(), n_landmarks=20, **GAME).reader.game(as_table(X[:2])))
+    assert not approximate.exact
+    assert "exact for an approximated game" in str(approximate)
+
+
+# -- the error that is reported ----------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("settings", [{"n_landmarks": 40}, {"n_landmarks": 120}, {"n_random_features": 400}])
+def test_the_estimate_is_of_the_size_of_the_error(settings):
+    """The error is the largest of 30 coalitions, the estimate of eight: half of the rows within a factor of two, few values beyond it."""
+    rng = np.random.default_rng(5)
+    points = rng.normal(size=(300, 5))
+    model = KernelMachine(points, rng.normal(size=300), RBF(2.0))
+    rows = rng.normal(size=(50, 5))
+    masks = np.array(list(itertools.product([False, True], repeat=5)))
+    exact = Explainer(model, eta=0.01, **GAME).reader.game(as_table(rows)).value(masks)
+    explainer = Explainer(model, eta=0.01, **GAME, **settings)
+    error = np.abs(explainer.reader.game(as_table(rows)).value(masks) - exact).max(axis=1)
+    ratio = error / explainer(rows).approximation_error
+    assert 0.05 < np.median(ratio) < 2.0, np.median(ratio)
+    values = explain(model, rows, eta=0.01, **GAME).values
+    off = np.abs(explainer(rows).values - values).max(axis=1)
+    assert np.mean(off <= explainer(rows).approximation_error) > 0.8
+
+
+def test_the_estimate_follows_rows_targets_and_files(tmp_path):
+    explainer = Explainer(machine(), n_landmarks=20, **GAME)
+    explanation = explainer(X[:9])
+    np.testing.assert_array_equal(explanation[2:5].approximation_error, explanation.approximation_error[2:5])
+    explanation.save(tmp_path / "e.npz")
+    loaded = type(explanation).load(tmp_path / "e.npz")
+    np.testing.assert_array_equal(loaded.approximation_error, explanation.approximation_error)
+    assert loaded.kind == "approximate"
+    inner = KernelRidge(kernel="rbf", gamma=0.2, alpha=0.1)
+    scaled = TransformedTargetRegressor(inner, transformer=StandardScaler()).fit(X, 7.0 * ALPHA)
+    plain = KernelRidge(kernel="rbf", gamma=0.2, alpha=0.1).fit(X, (ALPHA - ALPHA.mean()) / ALPHA.std())
+    ours = explain(scaled, X[:4], n_landmarks=20, **GAME)
+    expected = 7.0 * ALPHA.std() * explain(plain, X[:4], n_landmarks=20, **GAME).approximation_error
+    np.testing.assert_allclose(ours.approximation_error, expected, rtol=1e-6)
+
+
+# -- threads -----------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "settings", [{}, {"n_landmarks": 30}, {"n_random_features": 50}], ids=["exact", "landmarks", "features"]
+)
+def test_n_jobs_governs_and_the_bits_are_the_same(settings, monkeypatch):
+    from threadpoolctl import threadpool_info, threadpool_limits
+
+    seen = set()
+    monkeypatch.setattr(_coalition_threads, "WORTH_IT", 1.0)
+    explainer = Explainer(machine(), **GAME, **settings)
+    function = explainer.reader.conditional.embedding.bound_to
+
+    def watched(values):
+        inner = function(values)
+
+        def value(mask):
+            blas = [pool["num_threads"] for pool in threadpool_info() if pool["user_api"] == "blas"]
+            seen.add((threading.get_ident(), max(blas)))
+            return inner(mask)
+
+        return value
+
+    explainer.reader.conditional.embedding.bound_to = watched
+    found, threads = [], []
+    with threadpool_limits(2, user_api="blas"):
+        for n_jobs in (None, 1, 2, -1):
+            seen.clear()
+            explainer.n_jobs = n_jobs
+            found.append(explainer(X).values)
+            assert {blas for _, blas in seen} == {1}
+            threads.append(len({thread for thread, _ in seen}))
+        blas = [pool["num_threads"] for pool in threadpool_info() if pool["user_api"] == "blas"]
+    assert max(blas) == 2  # restored
+    assert threads[0] == threads[1] == 1
+    assert 1 <= threads[2] <= 3  # two workers, and the thread that compares halves outside them
+    for values in found[1:]:
+        np.testing.assert_array_equal(values, found[0])
+
+
+def test_blas_is_restored_by_the_last_of_two_batches():
+    from threadpoolctl import threadpool_info, threadpool_limits
+
+    def blas():
+        return max(pool["num_threads"] for pool in threadpool_info() if pool["user_api"] == "blas")
+
+    with threadpool_limits(2, user_api="blas"):
+        first, second = _coalition_threads.single_threaded_blas(), _coalition_threads.single_threaded_blas()
+        first.__enter__()
+        second.__enter__()
+        first.__exit__(None, None, None)
+        assert blas() == 1
+        second.__exit__(None, None, None)
+        assert blas() == 2
