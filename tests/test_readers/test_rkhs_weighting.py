@@ -2,9 +2,11 @@
 
 import itertools
 import math
+from dataclasses import replace
 
 import numpy as np
 import pytest
+from scipy.special import erf
 from sklearn.exceptions import NotFittedError
 
 from additive_oracle import largest, masked_games, values_of
@@ -15,7 +17,8 @@ from exactshap.estimators.instantiations import MonteCarlo, Relu, Sign
 from exactshap.estimators.rkhs_weighting import WeightingTerm
 from exactshap.frames import as_table
 from exactshap.readers import _homogeneous, rkhs_weighting
-from exactshap.readers._homogeneous import interpolate
+from exactshap.readers._homogeneous import Growth, interpolate
+from exactshap.readers.rkhs_weighting import _growth
 from exactshap.testing import check_game, check_reader
 from tolerances import assert_close
 
@@ -123,11 +126,14 @@ def test_interpolated_values_are_the_direct_ones(base, max_theta, monkeypatch):
 def test_interpolants_hold_their_bound_everywhere(base, k):
     rng = np.random.default_rng(k)
     term = WeightingTerm(tuple(range(k)), base.sample(rng, k, 30), rng.normal(size=30), base)
-    interpolant = interpolate(term, k, base.degree)
+    interpolant = interpolate(term, _growth(term))
+    axis = np.eye(k)[rng.integers(k, size=500)] * rng.choice([-1.0, 1.0], size=(500, 1))
     points = np.concatenate(
         [
             rng.normal(size=(20_000, k)),
             1e3 * rng.normal(size=(100, k)),
+            1e-200 * rng.normal(size=(100, k)),
+            axis + 10.0 ** rng.uniform(-16, 0, size=(500, 1)) * rng.normal(size=(500, k)),
             rng.choice([-1.0, 0.0, 1e-9, 1.0, 1.0 + 1e-15], size=(500, k)),  # edges and corners of the cube, and the origin
         ]
     )
@@ -138,8 +144,57 @@ def test_interpolants_hold_their_bound_everywhere(base, k):
 def test_functions_that_no_grid_resolves_are_called():
     narrow = Relu(gamma=1e-3)  # kinks one thousandth wide
     term = WeightingTerm((0, 1), np.array([[1.0, 1.0]]), np.ones(1), narrow)
-    assert interpolate(term, 2, 1) is None
-    assert interpolate(lambda v: np.zeros(len(v)), 2, 1) is not None
+    assert interpolate(term, _growth(term)) is None
+    assert interpolate(lambda v: np.zeros(len(v)), Growth(2, 1, 0.0, lambda radius, tilt: 1.0, 2.0)) is not None
+    wavy = replace(_growth(WeightingTerm((0, 1), np.ones((1, 2)), np.ones(1), Relu())), norm=10.0)
+    assert interpolate(lambda v: np.abs(v[:, 0] - 0.3 * v[:, 1]), wavy) is None  # not what the growth is of
+
+
+def complex_expectation(base, W, x):
+    """E_w[K(u, w) phi(w, x)] of complex x, from the closed form with a complex error function; of shape (n_terms,)."""
+    gamma, N = base.width(W.shape[1]), np.sqrt(np.sum(x * x))
+    zeta = 1.0 / math.sqrt(base.sigma**-2 + gamma**-2)
+    C = (1.0 + base.sigma**2 / gamma**2) ** (-W.shape[1] / 2) * np.exp(-(W**2).sum(axis=1) / 2 / (base.sigma**2 + gamma**2))
+    S = W @ x * base.sigma**2 / (base.sigma**2 + gamma**2) / (math.sqrt(2.0) * zeta * N)
+    if isinstance(base, Sign):
+        return C * erf(S)
+    return C * zeta * N / math.sqrt(2.0 * math.pi) * (np.exp(-S * S) + math.sqrt(math.pi) * S * (1.0 + erf(S)))
+
+
+@pytest.mark.parametrize("k", [2, 3])
+@pytest.mark.parametrize("base", [Relu(0.7, max_theta=0.4), Sign(1.3, max_theta=0.6)], ids=str)
+def test_theta_of_complex_rows_is_the_largest_value_of_a_function_of_norm_one(base, k):
+    """sup |f(x)| over a' G a <= 1 is sqrt(psi^H G^-1 psi), which grows to theta with the number of terms."""
+    rng = np.random.default_rng(0)
+    W, real = base.sample(rng, k, 500), rng.normal(size=k)
+    np.testing.assert_allclose(
+        complex_expectation(base, W, real.astype(complex)), base.expectation(W, real[None])[0], rtol=1e-9, atol=1e-15
+    )
+    inverse = np.linalg.pinv(base.kernel(W, W, k), rcond=1e-8, hermitian=True)
+    for imaginary in (0.0, 0.2, 0.35):
+        x = np.array([1.0, *rng.uniform(-1, 1, size=k - 1)], complex)
+        x[1] += 1j * imaginary
+        squared, tilt = abs(np.sum(x * x)), np.sum(np.abs(x) ** 2) / abs(np.sum(x * x))
+        assert tilt <= base.largest_tilt(k)
+        psi, theta = complex_expectation(base, W, x), base.theta(k, math.sqrt(squared), tilt)
+        found = math.sqrt((psi.conj() @ inverse @ psi).real)
+        assert 0.999 * theta < found < theta * (1.0 + 1e-6)
+
+
+@pytest.mark.parametrize(("n", "half_width"), [(6, 1.0), (12, 1.0), (8, 0.25)])
+def test_the_bound_of_interpolation_holds_and_is_no_guess(n, half_width):
+    """The plain error of polynomial interpolation of kernel functions on cells of one edge, against the formula."""
+    base, rng = Relu(max_theta=0.5), np.random.default_rng(0)
+    nodes, fine = np.polynomial.chebyshev.chebpts1(n), np.linspace(-1.0, 1.0, 2000)
+    ratios = []
+    for _ in range(30):
+        term = WeightingTerm((0, 1), base.sample(rng, 2, 5), rng.normal(size=5), base)
+        bound = _growth(term).interpolation_error(n, half_width)
+        center = rng.uniform(half_width - 1.0, 1.0 - half_width)
+        edge = lambda s, t=term, c=center: t(np.column_stack([np.ones_like(s), c + half_width * s]))  # noqa: E731
+        fit = np.polynomial.chebyshev.Chebyshev.fit(nodes, edge(nodes), n - 1, domain=[-1, 1])
+        ratios.append(np.abs(fit(fine) - edge(fine)).max() / bound)
+    assert 1e-4 < max(ratios) <= 1.0
 
 
 def test_a_wrong_interpolant_is_caught(monkeypatch):
@@ -158,7 +213,7 @@ def test_a_wrong_interpolant_is_caught(monkeypatch):
         smooth.term.interpolant.coefficients[...] *= 1.0 + 1e-6
     assert not explainer.verify(X[:5]).passed
     monkeypatch.setattr(_homogeneous, "_coefficients", broken)
-    assert interpolate(model.terms_[0], 3, 1) is None
+    assert interpolate(model.terms_[0], _growth(model.terms_[0])) is None
 
 
 def test_threads_and_blocks_do_not_change_bits():

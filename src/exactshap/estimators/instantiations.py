@@ -45,9 +45,17 @@ class Instantiation(ABC):
     def predictor(self, W: np.ndarray, X: np.ndarray) -> np.ndarray:
         """Return phi(w, x), of shape (n_rows, n_parameters)."""
 
-    def theta(self, size: int, radius: float) -> float:
-        r"""Return sup over \|x\| <= radius of the norm of x's evaluation: \|f(x)\| <= theta \|alpha\|."""
+    def theta(self, size: int, radius: float, tilt: float = 1.0) -> float:
+        r"""Return sup over \|x\| <= radius of the norm of x's evaluation: \|f(x)\| <= theta \|alpha\|.
+
+        With ``tilt`` > 1, where :meth:`largest_tilt` allows it, the supremum is over complex x with
+        :math:`|x^\top x| \le radius^2` and :math:`|x|^2 \le tilt\, |x^\top x|`, to which f is continued.
+        """
         raise NotImplementedError(f"{type(self).__name__} has no closed form for theta")
+
+    def largest_tilt(self, size: int) -> float:
+        """Return how far theta is known for complex rows; 1 where it is known for real ones only."""
+        return 1.0
 
 
 def _tilted(sigma: float, gamma: float, W: np.ndarray) -> tuple[np.ndarray, float, np.ndarray]:
@@ -95,6 +103,20 @@ class _Gaussian(Instantiation):
         squares = (U**2).sum(axis=1)[:, None] + (W**2).sum(axis=1) - 2.0 * U @ W.T
         return np.exp(-np.maximum(squares, 0.0) / (2.0 * self.width(size) ** 2))
 
+    def correlation(self, size: int) -> float:
+        r"""Return :math:`\rho = \sigma^2 / (\sigma^2 + \gamma^2)` between two parameters under :math:`K(u, w) p(u) p(w)`."""
+        return self.sigma**2 / (self.sigma**2 + self.width(size) ** 2)
+
+    def largest_tilt(self, size: int) -> float:
+        r"""Return :math:`1 / \rho`.
+
+        For real unit rows q, q' the evaluations have the inner product :math:`J(\rho\, q \cdot q')`, J a power series without
+        negative coefficients on [-1, 1] (arcsine for sign, arc-cosine kernel for relu). So :math:`q \mapsto (\sqrt{J_n \rho^n}\,
+        q^{\otimes n})_n` is the evaluation up to an isometry, it is holomorphic in complex q with :math:`q \cdot q = 1`, and its
+        squared norm is :math:`J(\rho |q|^2)` as long as :math:`\rho |q|^2 \le 1`.
+        """
+        return 1.0 / self.correlation(size)
+
     def _standardised(self, W: np.ndarray, X: np.ndarray) -> tuple[np.ndarray, np.ndarray, float, np.ndarray]:
         """Return S = <u', x> / (sqrt(2) zeta |x|) (0 where x = 0), |x|, zeta and the weights C(u)."""
         centres, zeta, weights = _tilted(self.sigma, self.width(W.shape[1]), W)
@@ -137,17 +159,17 @@ class Relu(_Gaussian):
     def predictor(self, W: np.ndarray, X: np.ndarray) -> np.ndarray:
         return np.maximum(X @ W.T, 0.0)
 
-    def theta(self, size: int, radius: float) -> float:
-        r"""Return the exact theta.
+    def theta(self, size: int, radius: float, tilt: float = 1.0) -> float:
+        r"""Return the exact theta; ``tilt`` |q|^2 of complex rows (see :meth:`largest_tilt`) goes into the angle only.
 
         .. math:: \theta^2 = r^2 (1 + 2\sigma^2/\gamma^2)^{-k/2} \frac{A}{A^2 - B^2}
-                  \frac{\sqrt{1 - \rho^2} + \rho (\pi - \arccos \rho)}{2 \pi}, \quad
-                  A = \sigma^{-2} + \gamma^{-2},\; B = \gamma^{-2},\; \rho = B / A
+                  \frac{\sqrt{1 - s^2} + s (\pi - \arccos s)}{2 \pi}, \quad
+                  A = \sigma^{-2} + \gamma^{-2},\; B = \gamma^{-2},\; s = \rho\, |q|^2,\; \rho = B / A
         """
         gamma = self.width(size)
         A, B = self.sigma**-2 + gamma**-2, gamma**-2
-        rho = B / A
-        angle = (math.sqrt(1.0 - rho**2) + rho * (math.pi - math.acos(rho))) / (2.0 * math.pi)
+        s = min(1.0, self.correlation(size) * tilt)
+        angle = (math.sqrt(1.0 - s**2) + s * (math.pi - math.acos(s))) / (2.0 * math.pi)
         return math.sqrt(radius**2 * (1.0 + 2.0 * self.sigma**2 / gamma**2) ** (-size / 2.0) * A / (A**2 - B**2) * angle)
 
 
@@ -186,11 +208,10 @@ class Sign(_Gaussian):
     def predictor(self, W: np.ndarray, X: np.ndarray) -> np.ndarray:
         return np.where(X @ W.T >= 0, 1.0, -1.0)
 
-    def theta(self, size: int, radius: float = math.inf) -> float:
-        r"""Return the exact theta: :math:`\theta^2 = (1 + 2\sigma^2/\gamma^2)^{-k/2}\, \frac{2}{\pi} \arcsin \rho`."""
-        gamma = self.width(size)
-        rho = self.sigma**2 / (self.sigma**2 + gamma**2)
-        return math.sqrt((1.0 + 2.0 * self.sigma**2 / gamma**2) ** (-size / 2.0) * 2.0 / math.pi * math.asin(rho))
+    def theta(self, size: int, radius: float = math.inf, tilt: float = 1.0) -> float:
+        r"""Return the exact theta: :math:`\theta^2 = (1 + 2\sigma^2/\gamma^2)^{-k/2}\, \frac{2}{\pi} \arcsin (\rho\, |q|^2)`."""
+        s = min(1.0, self.correlation(size) * tilt)
+        return math.sqrt((1.0 + 2.0 * self.sigma**2 / self.width(size) ** 2) ** (-size / 2.0) * 2.0 / math.pi * math.asin(s))
 
 
 @dataclass(frozen=True)
@@ -230,7 +251,7 @@ class Stump(Instantiation):
     def predictor(self, W: np.ndarray, X: np.ndarray) -> np.ndarray:
         return np.where(X[:, W[:, 0].astype(int)] >= W[:, 1], 1.0, -1.0)
 
-    def theta(self, size: int, radius: float = math.inf) -> float:
+    def theta(self, size: int, radius: float = math.inf, tilt: float = 1.0) -> float:
         r"""Return the exact theta: :math:`(1 + 2\sigma^2/\gamma^2)^{-1/4} / \sqrt{k}`, reached as every |x_j| grows."""
         return (1.0 + 2.0 * self.sigma**2 / self._width() ** 2) ** -0.25 / math.sqrt(size)
 

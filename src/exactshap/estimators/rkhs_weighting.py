@@ -159,25 +159,36 @@ class RKHSWeightingRegressor(RegressorMixin, BaseEstimator):
         distribution.check(self.n_features_in_)
         groups = self._draw(base, distribution, rng)
         center = float(np.average(y, weights=weights)) if self.fit_intercept else 0.0
-        problem = weighting_solvers.Problem(groups, X, y - center, weights, self.alpha, self.ridge, rng)
-        coefficients = weighting_solvers.SOLVERS[self.solver](problem)
+        problem = weighting_solvers.Problem(groups, X, y - center, weights, self._first_alpha(), self.ridge, rng)
+        coefficients = self._coefficients(problem)
         self.intercept_ = center + (problem.mean_residual(coefficients) if self.fit_intercept else 0.0)
         self._keep(groups, coefficients)
         self.theta_ = self._theta(base, distribution, X)
         self.kappa_ = 1.0
         return self
 
-    def _check_parameters(self) -> None:
-        checks = [
+    def _first_alpha(self) -> float:
+        return self.alpha
+
+    def _coefficients(self, problem: weighting_solvers.Problem) -> np.ndarray:
+        return weighting_solvers.SOLVERS[self.solver](problem)
+
+    def _checks(self) -> list[tuple[str, bool, str]]:
+        """Return what is asked of the parameters: name, whether it holds, and in words."""
+        return [("alpha", bool(np.isfinite(self.alpha) and self.alpha >= 0), "a float >= 0"), *self._common_checks()]
+
+    def _common_checks(self) -> list[tuple[str, bool, str]]:
+        return [
             ("n_terms", isinstance(self.n_terms, (int, np.integer)) and self.n_terms >= 1, "an int >= 1"),
-            ("alpha", np.isfinite(self.alpha) and self.alpha >= 0, "a float >= 0"),
-            ("ridge", np.isfinite(self.ridge) and self.ridge >= 0, "a float >= 0"),
+            ("ridge", bool(np.isfinite(self.ridge) and self.ridge >= 0), "a float >= 0"),
             ("solver", self.solver in weighting_solvers.SOLVERS, f"one of {list(weighting_solvers.SOLVERS)}"),
         ]
-        for name, fine, wanted in checks:
+
+    def _check_parameters(self) -> None:
+        for name, fine, wanted in self._checks():
             if not fine:
                 got = f"Got {getattr(self, name)!r} instead"
-                raise InputError(message(f"The {name!r} parameter of RKHSWeightingRegressor must be {wanted}", got))
+                raise InputError(message(f"The {name!r} parameter of {type(self).__name__} must be {wanted}", got))
 
     def _draw(
         self, base: Instantiation, distribution: SubsetDistribution, rng: np.random.Generator

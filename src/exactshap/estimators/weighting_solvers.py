@@ -6,8 +6,8 @@ import copy
 import functools
 import math
 import warnings
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -18,7 +18,7 @@ from exactshap.estimators.instantiations import ROW_BLOCK, Instantiation
 if TYPE_CHECKING:
     from exactshap.estimators.rkhs_weighting import RKHSWeightingRegressor
 
-__all__ = ["SOLVERS", "Group", "Problem", "prune"]
+__all__ = ["SOLVERS", "Group", "Problem", "moments_of", "prune", "row_kernel"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -79,41 +79,112 @@ class Problem:
 
     @functools.cached_property
     def moments(self) -> tuple[np.ndarray, np.ndarray]:
-        """Phi' W Phi (T, T) and Phi' W y (T,); half of the symmetric product is computed."""
-        from scipy.linalg.blas import dsyrk
+        """Phi' W Phi (T, T) and Phi' W y (T,)."""
+        return moments_of(self)[:2]
 
-        left, right = np.zeros((self.n_terms, self.n_terms), order="F"), np.zeros(self.n_terms)
-        for features, y, weights in self.blocks():
-            right += features.T @ (weights * y)
-            features *= np.sqrt(weights)[:, None]
-            left = dsyrk(1.0, features.T, beta=1.0, c=left, overwrite_c=1, lower=1)
-        return np.ascontiguousarray(left + np.tril(left, -1).T), right
+    def with_alpha(self, alpha: float) -> Problem:
+        """Return the problem with another penalty; what does not depend on it is shared."""
+        other = replace(self, alpha=alpha)
+        if "moments" in self.__dict__:
+            other.__dict__["moments"] = self.moments
+        return other
 
-    def penalised(self) -> np.ndarray:
-        """Return Phi' W Phi + m alpha G + m ridge I; G is block-diagonal over the groups."""
-        system = self.moments[0].copy()
+    def take(self, rows: np.ndarray) -> Problem:
+        """Return the problem of some rows."""
+        return replace(self, X=self.X[rows], y=self.y[rows], weights=self.weights[rows])
+
+    def penalised(self, left: np.ndarray, total: float) -> np.ndarray:
+        """Return left + total (alpha G + ridge I); G is block-diagonal over the groups."""
+        system = left.copy()
+        for rows, penalty in self.penalties():
+            system[rows, rows] += total * penalty
+        return system
+
+    def penalties(self) -> Iterator[tuple[slice, np.ndarray]]:
+        """Yield the block alpha G + ridge I of every group, with its place."""
         start = 0
         for group in self.groups:
             stop = start + len(group.parameters)
-            system[start:stop, start:stop] += self.total * self.alpha * group.gram
+            yield slice(start, stop), self.alpha * group.gram + self.ridge * np.eye(stop - start)
             start = stop
-        system[np.diag_indices_from(system)] += self.total * self.ridge
-        return system
+
+    def solve(self, left: np.ndarray, right: np.ndarray, total: float) -> np.ndarray:
+        """Return the solution a of (left + total (alpha G + ridge I)) a = right."""
+        from scipy.linalg import LinAlgError, lstsq, solve
+
+        system = self.penalised(left, total)
+        try:
+            return np.asarray(solve(system, right, assume_a="pos"))
+        except LinAlgError:  # numerically semi-definite: the solution of least norm
+            return np.asarray(lstsq(system, right)[0])
+
+    def whitened(self) -> Iterator[tuple[slice, np.ndarray, np.ndarray]]:
+        r"""Yield place, Cholesky factor L and :math:`Z = L^{-1} \Phi^\top W^{1/2}` of every group, alpha G + ridge I = L L'."""
+        from scipy.linalg import cholesky, solve_triangular
+
+        root = np.sqrt(self.weights)[:, None]
+        for group, (rows, penalty) in zip(self.groups, self.penalties(), strict=True):
+            factor = cholesky(penalty, lower=True, overwrite_a=True)
+            yield rows, factor, solve_triangular(factor, (root * group.features(self.X)).T, lower=True)
+
+    @property
+    def prefers_rows(self) -> bool:
+        """Whether solving by rows takes fewer operations: small groups, and fewer rows than terms."""
+        n, T, sizes = len(self.X), self.n_terms, [len(group.parameters) for group in self.groups]
+        return sum(b**3 + 3 * n * b**2 for b in sizes) + 3 * T * n**2 + n**3 < 3 * n * T**2 + T**3
 
     def mean_residual(self, a: np.ndarray) -> float:
         sums = sum(float(weights @ (y - features @ a)) for features, y, weights in self.blocks())
         return sums / self.total
 
 
+def moments_of(problem: Problem) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Return Phi' W Phi (T, T), Phi' W y (T,) and Phi' W 1 (T,); half of the symmetric product is computed."""
+    from scipy.linalg.blas import dsyrk
+
+    left, right, sums = np.zeros((problem.n_terms, problem.n_terms), order="F"), *np.zeros((2, problem.n_terms))
+    for features, y, weights in problem.blocks():
+        right += features.T @ (weights * y)
+        sums += features.T @ weights
+        features *= np.sqrt(weights)[:, None]
+        left = dsyrk(1.0, features.T, beta=1.0, c=left, overwrite_c=1, lower=1)
+    return np.ascontiguousarray(left + np.tril(left, -1).T), right, sums
+
+
+def row_kernel(whitened: Iterable[np.ndarray], n_rows: int) -> np.ndarray:
+    r"""Return the sum of Z' Z, :math:`W^{1/2} \Phi (\alpha G + \epsilon I)^{-1} \Phi^\top W^{1/2}`, of shape (n_rows, n_rows)."""
+    from scipy.linalg.blas import dsyrk
+
+    K = np.zeros((n_rows, n_rows), order="F")
+    for Z in whitened:
+        K = dsyrk(1.0, Z.T, beta=1.0, c=K, overwrite_c=1, lower=1)
+    return np.ascontiguousarray(K + np.tril(K, -1).T)
+
+
 def least_squares(problem: Problem) -> np.ndarray:
     r"""Solve :math:`(\Phi^\top W \Phi + m \lambda G + m \epsilon I)\, a = \Phi^\top W y` (Eq. 64)."""
-    from scipy.linalg import LinAlgError, lstsq, solve
+    from scipy.linalg import LinAlgError
 
-    system, right = problem.penalised(), problem.moments[1]
-    try:
-        return solve(system, right, assume_a="pos")
-    except LinAlgError:  # numerically semi-definite: the solution of least norm
-        return lstsq(system, right)[0]
+    if problem.prefers_rows:
+        try:
+            return _by_rows(problem)
+        except LinAlgError:  # the penalty is numerically semi-definite
+            pass
+    return problem.solve(*problem.moments, problem.total)
+
+
+def _by_rows(problem: Problem) -> np.ndarray:
+    r"""Return the same a from kernel values of the rows, :math:`(K + m I)\, c = W^{1/2} y`, :math:`a = L^{-\top} Z c`."""
+    from scipy.linalg import solve, solve_triangular
+
+    parts = list(problem.whitened())
+    K = row_kernel((Z for _, _, Z in parts), len(problem.X))
+    K[np.diag_indices_from(K)] += problem.total
+    c = solve(K, np.sqrt(problem.weights) * problem.y, assume_a="pos", overwrite_a=True)
+    a = np.empty(problem.n_terms)
+    for rows, factor, Z in parts:
+        a[rows] = solve_triangular(factor, Z @ c, lower=True, trans="T")
+    return a
 
 
 def lasso(problem: Problem) -> np.ndarray:

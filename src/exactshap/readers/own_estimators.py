@@ -79,5 +79,6 @@ def _elsewhere(module: str) -> Callable[[Any, Request], Reader]:
 _READERS: dict[str, Callable[[Any, Request], Reader]] = {
     "ShapleyKernelClassifier": _shapley_classifier,
     "ShapleyKernelRidge": _shapley_ridge,
+    "RKHSWeightingCV": _elsewhere("exactshap.readers.rkhs_weighting"),
     "RKHSWeightingRegressor": _elsewhere("exactshap.readers.rkhs_weighting"),
 }

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import math
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -13,7 +14,7 @@ from exactshap.frames import Table
 from exactshap.readers._additive import AdditiveForm, AdditiveReader
 from exactshap.readers._base import Reader, Request, finite_numbers
 from exactshap.readers._function_terms import FunctionTerm, FunctionTerms
-from exactshap.readers._homogeneous import Interpolant, interpolate, n_evaluations
+from exactshap.readers._homogeneous import Growth, Interpolant, interpolate
 from exactshap.readers._sklearn import fitted_names, require_fitted
 from exactshap.readers._terms import Bound, Coalitions, Reference, by_size, coalitions, weighted_mean
 from exactshap.solvers._additive import Stack
@@ -54,10 +55,22 @@ def read(model: Any, request: Request) -> Reader:
 
 def _interpolant(term: Any, n_background: int) -> Interpolant | None:
     """Return the interpolant of a term if its base predictor is homogeneous, it has two or three columns, and it pays."""
-    k, degree = len(term.subset), term.base.degree
-    if degree is None or k not in (2, 3) or n_evaluations(k) > PAID_ROWS * (2**k - 2) * n_background:
+    k = len(term.subset)
+    if term.base.degree is None or k not in (2, 3) or term.base.largest_tilt(k) <= 1.0:
         return None
-    return interpolate(term, k, degree)
+    return interpolate(term, _growth(term), PAID_ROWS * (2**k - 2) * n_background)
+
+
+def _growth(term: Any) -> Growth:
+    k = len(term.subset)
+    return Growth(k, term.base.degree, _norm(term), functools.partial(term.base.theta, k), term.base.largest_tilt(k))
+
+
+def _norm(term: Any) -> float:
+    r"""Return a bound on :math:`\sqrt{c^\top G c}`, the norm of the term's weight function: what rounding can take away is added."""
+    gram, c = term.base.kernel(term.parameters, term.parameters, len(term.subset)), term.coefficients
+    lost = 4.0 * len(c) * np.finfo(float).eps * float(np.abs(c) @ np.abs(gram) @ np.abs(c))
+    return math.sqrt(max(float(c @ gram @ c), 0.0) + lost)
 
 
 def _split_by_column(terms: Sequence[Any]) -> Iterator[Any]:

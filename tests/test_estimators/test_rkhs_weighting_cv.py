@@ -1,0 +1,106 @@
+"""Cross-validated weightings: fold by fold and penalty by penalty against GridSearchCV, by terms and by rows."""
+
+import numpy as np
+import pytest
+from sklearn.model_selection import GridSearchCV, KFold, ShuffleSplit
+from sklearn.utils.estimator_checks import parametrize_with_checks
+
+from exactshap import Explainer
+from exactshap.errors import InputError
+from exactshap.estimators import RKHSWeightingCV, RKHSWeightingRegressor
+from exactshap.estimators.subsets import subset_distribution
+from exactshap.estimators.weighting_solvers import Problem, least_squares
+
+RNG = np.random.default_rng(0)
+X = RNG.normal(size=(120, 4))
+Y = np.maximum(X[:, 0] + X[:, 1], 0.0) - np.abs(X[:, 2]) + 0.3 * RNG.normal(size=120) + 1.0
+WEIGHTS = RNG.integers(0, 4, size=120).astype(float)
+ALPHAS = (1e-6, 1e-4, 1e-2)
+FOLDS = KFold(4, shuffle=True, random_state=0)
+CLOSE = 1e-8
+"""Normal equations of condition up to 1e7 here (a ridge of 1e-10 is not the smallest eigenvalue of G at alpha >= 1e-6), squared."""
+
+
+@parametrize_with_checks([RKHSWeightingCV(random_state=0, n_terms=60)])
+def test_scikit_learn_contract(estimator, check):
+    check(estimator)
+
+
+@pytest.mark.parametrize("n_terms", [40, 300], ids=["by terms", "by rows"])
+@pytest.mark.parametrize("fit_intercept", [False, True])
+@pytest.mark.parametrize(("base", "subsets"), [("relu", 2), ("sign", None), ("stump", None), ("sign", [1, 2])], ids=str)
+def test_grid_search_finds_the_same(base, subsets, fit_intercept, n_terms):
+    settings = {"base": base, "subsets": subsets, "n_terms": n_terms, "fit_intercept": fit_intercept, "random_state": 0}
+    fast = RKHSWeightingCV(alphas=ALPHAS, cv=FOLDS, **settings).fit(X, Y)
+    search = GridSearchCV(RKHSWeightingRegressor(**settings), {"alpha": ALPHAS}, cv=FOLDS).fit(X, Y)
+    scores = np.transpose([search.cv_results_[f"split{f}_test_score"] for f in range(4)])
+    np.testing.assert_allclose(fast.cv_scores_, scores, rtol=0.0, atol=CLOSE)
+    assert fast.alpha_ == search.best_params_["alpha"]
+    assert fast.best_score_ == fast.cv_scores_.mean(axis=1).max()
+    np.testing.assert_array_equal(fast.predict(X), search.predict(X))
+    assert np.ptp(scores.mean(axis=1)) > 1e-3  # a choice was to be made
+
+
+@pytest.mark.parametrize("n_terms", [40, 300], ids=["by terms", "by rows"])
+@pytest.mark.parametrize("fit_intercept", [False, True])
+def test_weights_count_in_fits_and_scores(n_terms, fit_intercept):
+    settings = {"subsets": 2, "n_terms": n_terms, "fit_intercept": fit_intercept, "random_state": 0}
+    fast = RKHSWeightingCV(alphas=ALPHAS, cv=FOLDS, **settings).fit(X, Y, WEIGHTS)
+    for i, alpha in enumerate(ALPHAS):
+        for f, (train, out) in enumerate(FOLDS.split(X)):
+            model = RKHSWeightingRegressor(alpha=alpha, **settings).fit(X[train], Y[train], WEIGHTS[train])
+            assert abs(fast.cv_scores_[i, f] - model.score(X[out], Y[out], WEIGHTS[out])) < CLOSE
+
+
+def problem(subsets, n_terms, weights=None, alpha=1e-4, ridge=1e-10):
+    model = RKHSWeightingRegressor(subsets=subsets, n_terms=n_terms)
+    model.n_features_in_ = X.shape[1]
+    from exactshap.estimators.instantiations import Relu
+
+    groups = model._draw(Relu(), subset_distribution(subsets, False), np.random.default_rng(0))
+    return Problem(groups, X, Y, np.ones(len(X)) if weights is None else weights, alpha, ridge, np.random.default_rng(0))
+
+
+@pytest.mark.parametrize("weights", [None, WEIGHTS], ids=["equal", "weighted"])
+def test_solving_by_rows_gives_the_same_predictions(weights):
+    """(K + m I) c = y against the normal equations: different matrices, one solution."""
+    task = problem(2, 400, weights)
+    assert task.prefers_rows
+    assert not problem(2, 40).prefers_rows
+    assert not problem(None, 400).prefers_rows
+    features = task.features(slice(None))
+    by_terms = task.solve(*task.moments, task.total)
+    np.testing.assert_allclose(features @ least_squares(task), features @ by_terms, rtol=0.0, atol=CLOSE)
+
+
+def test_a_penalty_that_is_singular_is_solved_by_terms():
+    task = problem(1, 400, alpha=0.0, ridge=0.0)
+    a = least_squares(task)
+    assert np.isfinite(a).all()
+    best = np.linalg.lstsq(task.features(slice(None)), Y, rcond=None)[0]
+    residual = [((Y - task.features(slice(None)) @ v) ** 2).sum() for v in (a, best)]
+    assert residual[0] <= residual[1] * (1.0 + 1e-6)
+    fitted = RKHSWeightingCV(subsets=1, n_terms=400, alphas=(0.0, 1e-3), ridge=0.0, cv=FOLDS, random_state=0).fit(X, Y)
+    assert np.isfinite(fitted.cv_scores_).all()
+
+
+def test_another_sigma_of_relu_is_another_penalty():
+    one = RKHSWeightingRegressor(subsets=2, alpha=1e-4, ridge=0.0, random_state=0).fit(X, Y)
+    two = RKHSWeightingRegressor(subsets=2, alpha=4e-4, ridge=0.0, sigma=2.0, random_state=0).fit(X, Y)
+    np.testing.assert_allclose(one.predict(X), two.predict(X), rtol=0.0, atol=CLOSE)
+
+
+def test_it_is_explained_like_any_weighting():
+    model = RKHSWeightingCV(subsets=2, n_terms=60, random_state=0).fit(X, Y)
+    assert Explainer(model, X[:50])(X[:5]).certificate().passed
+
+
+@pytest.mark.parametrize("alphas", [(), (-1.0,), (np.nan,), 1e-3], ids=str)
+def test_bad_penalties_are_named(alphas):
+    with pytest.raises(InputError, match="'alphas' parameter of RKHSWeightingCV must be a sequence of floats >= 0"):
+        RKHSWeightingCV(alphas=alphas).fit(X, Y)
+
+
+def test_folds_must_be_a_partition():
+    with pytest.raises(InputError, match="hold out every row once"):
+        RKHSWeightingCV(cv=ShuffleSplit(3, random_state=0)).fit(X, Y)
