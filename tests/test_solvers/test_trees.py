@@ -9,8 +9,9 @@ import pytest
 from exactshap.errors import InputError
 from exactshap.semivalues import available, beta, find
 from exactshap.solvers import _trees, solve
-from exactshap.solvers._tree_deep import PathEngine, WalkEngine
+from exactshap.solvers._tree_deep import PathEngine
 from exactshap.solvers._tree_layout import Forecast
+from exactshap.solvers._tree_leaves import LeafEngine
 from exactshap.solvers._tree_tables import TableEngine
 from exactshap.solvers._trees import choose_trees, prepare_trees, solve_trees
 from exactshap.trees import RawTree, build, margin
@@ -228,11 +229,11 @@ def test_single_precision_rounds_rows_before_comparing():
 def test_engine_depends_on_trees_only(monkeypatch):
     players = [(j,) for j in range(12)]
     assert [type(e) for e in prepare_trees(many_trees(), players).engines(1)] == [TableEngine]
-    walked = prepare_trees(many_trees(), players, MANY_ROWS[:100], memory_limit=0)
-    assert [type(e) for e in walked.engines(1)] == [WalkEngine]
+    leaf_by_leaf = prepare_trees(many_trees(), players, MANY_ROWS[:100], memory_limit=0)
+    assert [type(e) for e in leaf_by_leaf.engines(1)] == [LeafEngine]
     monkeypatch.setattr(_trees, "ADVANTAGE", 1.0)
     half = prepare_trees(many_trees(), players, MANY_ROWS[:100], memory_limit=2**16)
-    assert [type(e) for e in half.engines(1)] == [TableEngine, WalkEngine]
+    assert [type(e) for e in half.engines(1)] == [TableEngine, LeafEngine]
 
 
 @pytest.mark.parametrize("order", [1, 2])
@@ -248,7 +249,7 @@ def test_shallow_and_deep_trees_in_one_ensemble(background, order):
     trees = build([shallow[0], chain, *shallow[1:]], n_features=40, constant=[1.0], less_equal=True, single_precision=False)
     wide = None if background is None else np.hstack([background, random_rows(8, 60, 28)])
     prepared = prepare(trees, [(j,) for j in range(40)], wide)
-    assert isinstance(prepared.engines(order)[1], PathEngine if background is None else WalkEngine)
+    assert isinstance(prepared.engines(order)[1], PathEngine if background is None else LeafEngine)
     rows = random_rows(9, 20, 40)
     mixed = solve_trees(prepared, rows, find("k-sii"), order)
     alone = solve_trees(dataclasses.replace(prepared, tables=None), rows, find("k-sii"), order)

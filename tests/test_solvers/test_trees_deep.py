@@ -7,7 +7,9 @@ import numpy as np
 import pytest
 
 from exactshap.semivalues import find
-from exactshap.solvers._tree_deep import PathEngine, WalkEngine
+from exactshap.solvers import _trees
+from exactshap.solvers._tree_deep import PathEngine
+from exactshap.solvers._tree_leaves import LeafEngine
 from exactshap.solvers._trees import prepare_trees, solve_trees
 from exactshap.trees import RawTree, build, flatten, margin
 from test_solvers.trees_by_hand import random_rows
@@ -81,7 +83,7 @@ def test_chains_with_a_background_row(depth):
     k = np.arange(depth)
     earlier = np.append(np.cumsum((values[1:depth] / (k[1:] * (k[1:] + 1.0)))[::-1])[::-1], 0.0)
     expected = earlier - values[:depth] / (k + 1) + values[depth] / depth
-    assert isinstance(prepared.engines(1)[0], WalkEngine)
+    assert isinstance(prepared.engines(1)[0], LeafEngine)
     assert np.max(np.abs(solution.values[0] - expected)) <= CHAIN * np.abs(values).max()
     assert abs(solution.residual[0]) <= CHAIN * np.abs(values).max()
 
@@ -120,7 +122,8 @@ def test_fewer_nodes_than_exact_stay_within_the_reported_bound():
     assert "(4" in solution.method  # about 45 nodes, not 100
 
 
-def test_paths_of_sixteen_players_leave_the_tables():
+def test_paths_of_sixteen_players_leave_the_tables(monkeypatch):
+    monkeypatch.setattr(_trees, "choose_trees", lambda tables, *_, **__: tables.fits)
     X = random_rows(5, 6, 40)
     for depth, is_tables in ((15, True), (16, False)):
         trees = chain(depth, np.ones(depth + 1))

@@ -21,7 +21,7 @@ from exactshap.trees import FlatTrees, cover_shares
 from exactshap.trees._kernels import sum_leaf_values
 from exactshap.trees._paths import paths
 
-__all__ = ["PathEngine", "WalkEngine", "make_steps", "path_costs", "path_rule", "walk_costs"]
+__all__ = ["PathEngine", "WalkEngine", "leaf_sums", "make_steps", "path_costs", "path_rule", "visit_shares", "walk_costs"]
 
 WORK_BYTES = 2**21  # products and sums of one sweep: within the second-level cache
 LANES = 128  # rows of one sweep at most
@@ -102,7 +102,7 @@ class PathEngine:
 
 @dataclass(frozen=True, eq=False)
 class WalkEngine:
-    """Walks of each row with each background row: any depth, O(nodes that hybrids of the two reach) per pair."""
+    """Walks of each row with each background row: any depth, any order, O(nodes that hybrids of the two reach) per pair."""
 
     trees: FlatTrees
     shape: Structure
@@ -157,16 +157,21 @@ def path_costs(trees: FlatTrees, shape: Structure) -> np.ndarray:
     return NODE_COST * nodes * (1.0 + sum_by_tree(trees, trees.feature >= 0))
 
 
-def walk_costs(trees: FlatTrees, shape: Structure, n_background: int) -> np.ndarray:
-    r"""Return what a row costs by walks in each tree, in table look-ups.
+def visit_shares(trees: FlatTrees, shape: Structure) -> np.ndarray:
+    r"""Return how likely two rows drawn alike are to reach each node together.
 
-    Two rows drawn alike reach a node together with probability :math:`\prod (1 - (1 - s)^2)` over the shares s of its edges.
+    .. math:: \prod_e (1 - (1 - s_e)^2) \text{ over the shares s of the edges above}
     """
     visited, share = np.ones(trees.n_nodes), cover_shares(trees)
     for depth in range(1, int(shape.depth.max(initial=0)) + 1):
         level = shape.depth == depth
         visited[level] = visited[shape.parent[level]] * (1.0 - (1.0 - share[level]) ** 2)
-    return VISIT_COST * n_background * sum_by_tree(trees, visited)
+    return visited
+
+
+def walk_costs(trees: FlatTrees, shape: Structure, n_background: int) -> np.ndarray:
+    """Return what a row costs by walks in each tree, in table look-ups."""
+    return VISIT_COST * n_background * sum_by_tree(trees, visit_shares(trees, shape))
 
 
 def leaf_sums(trees: FlatTrees, columns: np.ndarray) -> np.ndarray:

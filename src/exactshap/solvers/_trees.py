@@ -11,8 +11,9 @@ from exactshap.errors import InputError, message
 from exactshap.games._product import normalised_weights
 from exactshap.semivalues import Semivalue
 from exactshap.solvers._solution import Solution, player_sets
-from exactshap.solvers._tree_deep import PathEngine, WalkEngine, path_costs, walk_costs
+from exactshap.solvers._tree_deep import PathEngine, path_costs
 from exactshap.solvers._tree_layout import NOMINAL_ROWS, Forecast, Structure, forecast, lay_out, structure
+from exactshap.solvers._tree_leaves import LeafEngine, leaf_costs
 from exactshap.solvers._tree_tables import TableEngine, survive
 from exactshap.trees import FlatTrees, cover_shares, margin, take_trees
 from exactshap.trees import prepared as rounded
@@ -23,7 +24,7 @@ COVER_TABLES = 2.0**28  # bytes of tables beyond which quadrature along the path
 ADVANTAGE = 2.0  # tables must make an ensemble twice as fast: their memory is not free
 REFILLED_ROWS = 200.0  # how many rows of one call are expected to share tables that cannot be kept
 
-Engine = TableEngine | PathEngine | WalkEngine
+Engine = TableEngine | PathEngine | LeafEngine
 
 
 @dataclass(frozen=True, eq=False)
@@ -39,9 +40,9 @@ class PreparedTrees:
         v(empty): the mean prediction over the background or the training rows, in the unit of the margin.
     tables : TableEngine or None
         The trees for which look-ups are the fastest; None if there are none.
-    rest : PathEngine, WalkEngine or None
+    rest : PathEngine, LeafEngine or None
         The other trees; None if there are none.
-    deep : PathEngine or WalkEngine
+    deep : PathEngine or LeafEngine
         All trees, without tables.
     """
 
@@ -50,8 +51,8 @@ class PreparedTrees:
     value_function: str
     empty: np.ndarray
     tables: TableEngine | None
-    rest: PathEngine | WalkEngine | None
-    deep: PathEngine | WalkEngine
+    rest: PathEngine | LeafEngine | None
+    deep: PathEngine | LeafEngine
 
     def engines(self, order: int) -> tuple[Engine, ...]:
         """Return what will answer a request; it does not depend on the rows, so that their blocking changes no bit."""
@@ -97,8 +98,8 @@ def prepare_trees(
     weights : array of shape (n_background,), default=None
         Their weights; None means equal ones.
     memory_limit : float, default=2**30
-        Bytes that the background's tables may take (beyond, each pair of rows is walked), and those of a semivalue (beyond,
-        they are filled again in each call).
+        Bytes that the background's tables may take (beyond, each call counts the background again, leaf by leaf), and those
+        of a semivalue (beyond, they are filled again in each call).
 
     Returns
     -------
@@ -114,7 +115,9 @@ def prepare_trees(
     -----
     The background costs O(n_background n_leaves depth) once. Then a row costs one table look-up for each player of each group
     of leaves, whatever the size of the background. Trees with paths of more than 15 players, and those for which it is forecast
-    to be faster, are answered without tables (see ``_tree_deep``): memory is then linear in the trees at any depth.
+    to be faster, are answered without kept tables (see ``_tree_deep`` and ``_tree_leaves``): memory is then linear in the trees
+    at any depth. With a background, leaves of up to about 15 players then cost O(n_background + n_rows), larger ones only the
+    pairs of rows that a short prefix of their path leaves over.
     """
     player_of_column = _check_players(trees, players)
     shape = structure(trees, player_of_column)
@@ -125,14 +128,14 @@ def prepare_trees(
         background = _check_background(trees, background)
         weights = normalised_weights(weights, len(background))
         empty = weights @ margin(trees, background)
-        walks = walk_costs(trees, shape, len(background))
-        by_tables = choose_trees(forecast(trees, shape), walks, memory_limit, may_refill=True)
+        others = leaf_costs(trees, shape, len(background))
+        by_tables = choose_trees(forecast(trees, shape), others, memory_limit, may_refill=True)
 
-    def make_deep(some: FlatTrees) -> PathEngine | WalkEngine:
+    def make_deep(some: FlatTrees) -> PathEngine | LeafEngine:
         of_some = structure(some, player_of_column)
         if background is None or weights is None:
             return PathEngine(some, of_some, len(players))
-        return WalkEngine(some, of_some, len(players), np.ascontiguousarray(rounded(trees, background).T), weights)
+        return LeafEngine(some, of_some, len(players), np.ascontiguousarray(rounded(trees, background).T), weights)
 
     tables = None
     if by_tables.any():

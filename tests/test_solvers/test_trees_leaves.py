@@ -1,0 +1,118 @@
+"""Deep trees with a background, leaf by leaf, against walks of pairs of rows and against the definition."""
+
+import numpy as np
+import pytest
+
+from exactshap.semivalues import available, beta, find
+from exactshap.solvers import _tree_leaves, solve
+from exactshap.solvers._trees import prepare_trees, solve_trees
+from exactshap.trees import build
+from test_solvers.test_trees_deep import chain
+from test_solvers.trees_by_hand import game_by_hand, random_rows, random_tree, random_trees
+from tolerances import CHAIN, assert_close
+
+SHAPLEY = find("shapley")
+ROWS = random_rows(20, 300, 14)
+BACKGROUND = random_rows(21, 200, 14)
+WEIGHTS = np.random.default_rng(22).random(200) * (np.arange(200) % 5 > 0)
+DENSE = {"dense": 16, "sparse": 0, "both": 6}
+
+
+@pytest.fixture(params=DENSE)
+def most_dense(request, monkeypatch):
+    """Leaves of all sizes by subset sums, by pairs of patterns, and some by each."""
+    monkeypatch.setattr(_tree_leaves, "most_dense", lambda n_background: DENSE[request.param])
+    return DENSE[request.param]
+
+
+def engine(trees, n_players, background, weights=None):
+    """Return the leaf engine of all trees."""
+    return prepare_trees(trees, [(j,) for j in range(n_players)], background, weights).deep
+
+
+def wide_trees(n_outputs=1):
+    return random_trees(31, n_features=14, n_trees=4, depth=9, n_outputs=n_outputs)
+
+
+def assert_same(part, twin, n_terms=4000):
+    """Compare an engine's answer with its twin's, value by value."""
+    scale = np.maximum(part.scale, twin.scale)
+    assert_close(part.values, twin.values, scale, n_terms=n_terms, n_players=14)
+    if part.values.shape[2] == 1:  # of several outputs, walks add up the magnitudes of each
+        assert_close(part.scale, twin.scale, scale, n_terms=n_terms)
+    assert np.all(part.scale >= twin.scale * (1.0 - 1e-12))
+    assert np.array_equal(part.full, twin.full)
+
+
+@pytest.mark.parametrize("weights", [None, WEIGHTS], ids=["equal", "weighted"])
+@pytest.mark.parametrize("n_outputs", [1, 3])
+def test_leaves_agree_with_walks(most_dense, weights, n_outputs):
+    deep = engine(wide_trees(n_outputs), 14, BACKGROUND, weights)
+    columns = np.ascontiguousarray(ROWS[:40].T)
+    assert_same(deep.solve(columns, SHAPLEY, 1), deep.walk.solve(columns, SHAPLEY, 1))
+
+
+@pytest.mark.parametrize("index", [*available(), beta(4, 1)], ids=str)
+def test_every_index_by_hand(most_dense, index):
+    trees = random_trees(1, depth=5)
+    x, background = random_rows(2, 1, 5), random_rows(3, 6, 5)
+    prepared = prepare_trees(trees, [(j,) for j in range(5)], background, memory_limit=0)
+    assert prepared.tables is None
+    solution = solve_trees(prepared, x, find(index), 1)
+    expected = solve(game_by_hand(trees, [(j,) for j in range(5)], x[0], background), index, 1, method="enumeration")
+    assert_close(solution.values[0], expected.values, expected.scale + solution.scale, n_terms=64, n_players=5)
+    assert_close(solution.full[0], expected.full, expected.scale + solution.scale, n_terms=64)
+
+
+def test_a_row_has_the_same_bits_alone_and_in_company(most_dense):
+    deep = engine(wide_trees(), 14, BACKGROUND, WEIGHTS)
+    whole = deep.solve(np.ascontiguousarray(ROWS.T), SHAPLEY, 1)
+    for start, stop in ((0, 1), (1, 3), (7, 20), (100, 140), (40, 300), (299, 300)):
+        part = deep.solve(np.ascontiguousarray(ROWS[start:stop].T), SHAPLEY, 1)
+        assert np.array_equal(part.values, whole.values[start:stop])
+        assert np.array_equal(part.scale, whole.scale[start:stop])
+
+
+def test_row_blocks_change_no_bit(most_dense, monkeypatch):
+    deep = engine(wide_trees(), 14, BACKGROUND)
+    columns = np.ascontiguousarray(ROWS.T)
+    whole = deep.solve(columns, SHAPLEY, 1)
+    monkeypatch.setattr(_tree_leaves, "BLOCK", 77)
+    assert np.array_equal(deep.solve(columns, SHAPLEY, 1).values, whole.values)
+
+
+def test_leaves_of_over_32_players_are_walked(most_dense):
+    """A chain of 45 columns beside other trees: its last leaves have more players than a pattern has bits."""
+    others = [random_tree(np.random.default_rng(seed), 14, 6, 1, False) for seed in range(2)]
+    n = 91
+    feature, left, right = np.full(n, -1), np.full(n, -1), np.full(n, -1)
+    feature[0:90:2], left[0:90:2], right[0:90:2] = np.arange(45), np.arange(1, n, 2), np.arange(2, n, 2)
+    long = type(others[0])(feature=feature, threshold=np.full(n, -0.5), left=left, right=right,
+                           value=np.random.default_rng(9).normal(size=n), cover=np.ones(n))  # fmt: skip
+    trees = build([others[0], long, others[1]], n_features=45, constant=[1.0], less_equal=True, single_precision=False)
+    deep = engine(trees, 45, np.maximum(random_rows(1, 30, 45), -0.6))
+    columns = np.ascontiguousarray(np.maximum(random_rows(2, 20, 45), -0.6).T)
+    assert_same(deep.solve(columns, SHAPLEY, 1), deep.walk.solve(columns, SHAPLEY, 1))
+
+
+@pytest.mark.parametrize("depth", [15, 16, 31, 32, 33, 64])
+def test_chains_at_the_widths_of_patterns(depth):
+    """Leaf k passes 0..k-1 and fails k: with a background row that fails all, W = (k-1)! 1! / (k+1)!; the last is 1 / depth."""
+    values = np.random.default_rng(depth).normal(size=depth + 1)
+    background = np.repeat(-np.ones((1, depth)), 1000, axis=0)
+    solution = solve_trees(prepare_trees(chain(depth, values), [(j,) for j in range(depth)], background, memory_limit=0),
+                           np.ones((2, depth)), SHAPLEY, 1)  # fmt: skip
+    k = np.arange(depth)
+    earlier = np.append(np.cumsum((values[1:depth] / (k[1:] * (k[1:] + 1.0)))[::-1])[::-1], 0.0)
+    expected = earlier - values[:depth] / (k + 1) + values[depth] / depth
+    assert np.max(np.abs(solution.values - expected)) <= CHAIN * np.abs(values).max()
+
+
+def test_more_background_makes_more_leaves_dense():
+    assert _tree_leaves.most_dense(1) <= _tree_leaves.most_dense(1000) <= _tree_leaves.MAX_DENSE
+    deep = engine(wide_trees(), 14, BACKGROUND)
+    few, many = (_tree_leaves.leaf_costs(deep.trees, deep.shape, n).sum() for n in (100, 10_000))
+    assert few <= many < 20 * few
+    for order in (1, 2):
+        assert deep.fixed_bytes(order) > 0
+        assert deep.row_operations(order) > 0
