@@ -1,6 +1,7 @@
 """Credible intervals through the front door: against each library's own predictive covariance."""
 
 import pickle
+import tracemalloc
 
 import numpy as np
 import pytest
@@ -12,7 +13,8 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 from exactshap import Explainer, explain
-from exactshap.errors import ExactnessError, InputError, UnknownNameError
+from exactshap.errors import BudgetError, ExactnessError, InputError, UnknownNameError
+from exactshap.semivalues import find
 from exactshap.solvers._gp_covariance import Uncertainty
 
 RNG = np.random.default_rng(0)
@@ -177,6 +179,159 @@ def test_a_covariance_that_does_not_add_up_is_refused(monkeypatch):
     monkeypatch.setattr(_gaussian_posterior, "shapley_covariance", wrong)
     with pytest.raises(ExactnessError, match="does not add up to the variance"):
         explain(regressor(KERNELS["ard"]), ROWS, BACKGROUND)
+
+
+# -- the certificate -----------------------------------------------------------------------------------------------------
+
+
+def test_the_residual_is_a_field(tmp_path):
+    model = regressor(KERNELS["ard"], normalize_y=True)
+    explanation = explain(model, ROWS, BACKGROUND)
+    assert explanation.covariance_residual.shape == (4,)
+    variance = explanation.covariances.sum(axis=(1, 2)) + explanation.covariance_residual
+    covariance = latent_covariance(model, np.vstack([ROWS, BACKGROUND]))
+    direction = np.hstack([np.eye(4), np.full((4, 7), -1 / 7)])
+    expected = np.einsum("ia,ab,ib->i", direction, covariance, direction)
+    np.testing.assert_allclose(variance, expected, rtol=1e-9)
+    assert 0 < np.abs(explanation.covariance_residual).max() < 1e-9  # computed apart, not copied
+    assert "adds up to the model's own variance of f(x) - baseline to within" in repr(explanation)
+    np.testing.assert_array_equal(explanation[1:3].covariance_residual, explanation.covariance_residual[1:3])
+    explanation.save(tmp_path / "e.npz")
+    loaded = type(explanation).load(tmp_path / "e.npz")
+    np.testing.assert_array_equal(loaded.covariance_residual, explanation.covariance_residual)
+    np.testing.assert_array_equal(pickle.loads(pickle.dumps(explanation)).covariance_residual, loaded.covariance_residual)
+
+
+def test_the_residual_is_of_each_output_and_scales_with_the_target():
+    two = GaussianProcessRegressor(k.RBF(1.0), alpha=0.1, optimizer=None, normalize_y=True).fit(X, np.stack([Y, 5 * Y], 1))
+    both = explain(two, ROWS, BACKGROUND)
+    assert both.covariance_residual.shape == (4, 2)
+    np.testing.assert_allclose(both.covariance_residual[:, 1], 25 * both.covariance_residual[:, 0], rtol=1e-12)
+    np.testing.assert_array_equal(both.output(1).covariance_residual, both.covariance_residual[:, 1])
+    inner = GaussianProcessRegressor(KERNELS["ard"], alpha=0.05, optimizer=None)
+    plain = explain(clone(inner).fit(X, (Y - Y.mean()) / Y.std()), ROWS, BACKGROUND)
+    scaled = explain(TransformedTargetRegressor(inner, transformer=StandardScaler()).fit(X, Y), ROWS, BACKGROUND)
+    np.testing.assert_allclose(scaled.covariance_residual, plain.covariance_residual * Y.std() ** 2, rtol=1e-12, atol=1e-18)
+
+
+def test_no_residual_where_the_values_do_not_add_up():
+    explanation = explain(regressor(KERNELS["ard"]), ROWS, BACKGROUND, index="banzhaf")
+    assert explanation.covariances is not None
+    assert explanation.covariance_residual is None
+
+
+# -- several outputs -------------------------------------------------------------------------------------------------------
+
+
+def test_classes_have_their_own_processes():
+    labels = np.digitize(Y, [-2.0, 2.0])
+    model = GaussianProcessClassifier(k.ConstantKernel(4.0) * k.RBF(1.5), optimizer=None).fit(X, labels)
+    every = explain(model, ROWS, BACKGROUND)
+    assert every.covariances.shape == (4, 3, 3, 3)
+    assert every.std.shape == every.values.shape == (4, 3, 3)
+    for o in range(3):
+        alone = explain(model, ROWS, BACKGROUND, output=o)
+        np.testing.assert_array_equal(every.covariances[..., o], alone.covariances)
+        np.testing.assert_array_equal(every.covariance(2, o), alone.covariance(2))
+    assert np.any(every.covariances[..., 0] != every.covariances[..., 1])
+    with pytest.raises(InputError, match="There is no output 3"):
+        every.covariance(0, output=3)
+    with pytest.raises(InputError, match="single output"):
+        alone.covariance(0, output=1)
+
+
+# -- pairs -----------------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("index", ["shapley", "sii", "banzhaf-interaction", "k-sii", "stii", "fsii", "chaining", "moebius"])
+def test_deviations_of_pairs_equal_enumeration(index):
+    """Every index is a linear map of coalition values, whose covariance the process itself gives at hybrid points."""
+    model = regressor(KERNELS["ard"], normalize_y=True)
+    explanation = explain(model, ROWS[:2], BACKGROUND[:3], index=index, order=2, uncertainty=True)
+    assert explanation.set_std.shape == explanation.set_values.shape == (2, 6)
+    masks = np.array([[code >> j & 1 for j in range(3)] for code in range(8)], bool)
+    semivalue = find(index)
+    operator = np.zeros((6, 8))
+    for row, players in enumerate(explanation.sets):
+        p = semivalue.weights(3, len(players), 2)
+        for column, mask in enumerate(masks):
+            inside = sum(mask[list(players)])
+            operator[row, column] = (-1.0) ** (len(players) - inside) * p[mask.sum() - inside]
+    for i in range(2):
+        points = np.where(masks[:, None, :], ROWS[i], BACKGROUND[None, :3]).reshape(-1, 3)
+        covariance = latent_covariance(model, points).reshape(8, 3, 8, 3).mean(axis=(1, 3))
+        expected = np.sqrt(np.diag(operator @ covariance @ operator.T))
+        np.testing.assert_allclose(explanation.set_std[i], expected, rtol=1e-6)
+        np.testing.assert_array_equal(explanation.std[i], explanation.set_std[i, :3])
+    pieces = explanation[1:]
+    np.testing.assert_array_equal(pieces.set_std, explanation.set_std[1:])
+    assert (explanation.covariance_residual is not None) == (index in ("shapley", "sii", "chaining"))
+
+
+def test_pairs_of_several_outputs_and_scaled_targets(tmp_path):
+    model = GaussianProcessRegressor(k.RBF(1.0), alpha=0.1, optimizer=None, normalize_y=True).fit(X, np.stack([Y, 5 * Y], 1))
+    both = explain(model, ROWS, BACKGROUND, order=2)
+    np.testing.assert_allclose(both.set_std[..., 1], 5 * both.set_std[..., 0], rtol=1e-9)
+    np.testing.assert_array_equal(both.output(0).set_std, both.set_std[..., 0])
+    both.save(tmp_path / "e.npz")
+    np.testing.assert_array_equal(type(both).load(tmp_path / "e.npz").set_std, both.set_std)
+    inner = GaussianProcessRegressor(KERNELS["ard"], alpha=0.05, optimizer=None)
+    plain = explain(clone(inner).fit(X, (Y - Y.mean()) / Y.std()), ROWS, BACKGROUND, order=2)
+    scaled = explain(TransformedTargetRegressor(inner, transformer=StandardScaler()).fit(X, Y), ROWS, BACKGROUND, order=2)
+    np.testing.assert_allclose(scaled.set_std, plain.set_std * Y.std(), rtol=1e-9)
+
+
+def test_pairs_beyond_the_limit(monkeypatch):
+    from exactshap.readers import _gaussian_posterior
+
+    model = regressor(KERNELS["ard"])
+    cost = Explainer(model, BACKGROUND).reader.posterior.operations
+    reader = Explainer(model, BACKGROUND).reader
+    between = (cost(reader, 1) + cost(reader, 2)) / 2.0
+    monkeypatch.setattr(_gaussian_posterior, "AUTOMATIC_OPERATIONS", between)
+    assert explain(model, ROWS, BACKGROUND).std is not None
+    assert explain(model, ROWS, BACKGROUND, order=2).set_std is None
+    assert explain(model, ROWS, BACKGROUND, order=2, uncertainty=True).set_std is not None
+    monkeypatch.setattr(_gaussian_posterior, "MAX_OPERATIONS", between)
+    with pytest.raises(BudgetError, match=r"order 2 is out of reach.*operations a row; the limit is.*uncertainty=False"):
+        explain(model, ROWS, BACKGROUND, order=2, uncertainty=True)
+    with pytest.raises(InputError, match=r"for values of order 1 and 2.*Got order=3"):
+        explain(model, ROWS, BACKGROUND, order=3, uncertainty=True)
+
+
+# -- memory ----------------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(("order", "background", "components"), [(1, 60, 1), (1, 20, 2), (2, 20, 1)])
+def test_memory_stays_under_the_forecast(order, background, components):
+    points = np.random.default_rng(1).normal(size=(300, 8))
+    kernel = k.RBF(4.0) if components == 1 else k.RBF(4.0) + k.ConstantKernel(0.5) * k.RBF(2.0)
+    model = GaussianProcessRegressor(kernel, alpha=0.1, optimizer=None).fit(points, points.sum(axis=1))
+    explainer = Explainer(model, points[:background], uncertainty=True)
+    explainer(points[:2], order=order)
+    tracemalloc.start()
+    explainer(points[:60], order=order)
+    _, peak = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    forecast = explainer.plan(points[:2], order=order)
+    reader = explainer.reader
+    needed = reader.fixed_bytes() + reader.row_bytes(order) * min(60, reader.block_rows)
+    assert forecast.memory <= needed
+    assert needed / 10 < peak < needed + 8 * 60 * 8 * 8 * 6  # and the result itself
+
+
+def test_what_does_not_fit_is_refused_with_the_number():
+    model = regressor(KERNELS["ard"])
+    with pytest.raises(BudgetError, match=r"does not fit in memory_limit.*GiB; the limit is.*uncertainty=False for the mean"):
+        explain(model, ROWS, BACKGROUND, uncertainty=True, memory_limit=2e5)
+
+
+def test_what_does_not_fit_is_left_out_where_nobody_asked():
+    explainer = Explainer(regressor(KERNELS["ard"]), BACKGROUND, memory_limit=2.0**26)
+    needed = explainer.reader.posterior.fixed_bytes(explainer.reader)
+    assert 0 < needed <= 2.0**25
+    small = Explainer(regressor(KERNELS["ard"]), BACKGROUND, memory_limit=needed)
+    assert small.reader.posterior.fixed_bytes(small.reader) == 0
 
 
 @pytest.mark.parametrize(

@@ -20,7 +20,7 @@ from typing import Any
 
 import numpy as np
 
-from exactshap.errors import BudgetError, ExplanationWarning, InputError, message
+from exactshap.errors import BudgetError, ExplanationWarning, InputError, message, warn
 
 __all__ = ["MAX_OPERATIONS", "Routes", "forms"]
 
@@ -111,10 +111,11 @@ class Routes:
         if b < MIN_LANDMARKS:
             self._refuse_too_large(everything, self.exact_bytes())
             return None  # few rows and many coalitions: landmarks would save nothing
-        _warn(
+        warn(
             f"{str(self)[0].upper()}{str(self)[1:]}; the limits are {self.memory_limit / GIB:.3g} GiB and {MAX_OPERATIONS:.0e} "
             f"operations. The Nystroem form with {b} landmarks is used, whose error is estimated in the explanation; n_landmarks= "
-            "decides otherwise (None is exact)"
+            "decides otherwise (None is exact)",
+            ExplanationWarning,
         )
         return b
 
@@ -166,9 +167,3 @@ def _checked_landmarks(n_landmarks: Any, n: int) -> int:
 
 def _cost(memory: float, operations: float) -> str:
     return f"need {memory / GIB:.2g} GiB and {operations:.2g} operations"
-
-
-def _warn(text: str) -> None:
-    import warnings
-
-    warnings.warn(text, ExplanationWarning, stacklevel=8)

@@ -104,11 +104,8 @@ class GaussianPosterior:
             factors = self.factors(reader, rows, process)
             single = shapley_covariance(factors, process.cholesky, weights, semivalue=semivalue, order=order)
             self._certify(single, process)
-            std = single.std
-            if order == 2:
-                pairs = interaction_variance(factors, process.cholesky, weights, semivalue=semivalue)
-                std = np.concatenate([std, np.sqrt(pairs)], axis=1)
-            found += [_scaled(single, std, scale, order) for scale in process.scales]
+            pairs = interaction_variance(factors, process.cholesky, weights, semivalue=semivalue) if order == 2 else None
+            found += [_scaled(single, pairs, scale) for scale in process.scales]
         if reader.single_output:
             return found[0]
         names = [name for name, array in found[0].items() if array is not None]
@@ -255,10 +252,11 @@ class GaussianPosterior:
         )
 
 
-def _scaled(found: Uncertainty, std: np.ndarray, scale: float, order: int) -> dict[str, np.ndarray | None]:
+def _scaled(found: Uncertainty, pairs: np.ndarray | None, scale: float) -> dict[str, np.ndarray | None]:
     """Return the fields of a Solution for an output whose target was divided by the root of ``scale``."""
-    return {
-        "covariance": scale * found.covariance,
-        "covariance_residual": None if found.residual is None else scale * found.residual,
-        "set_std": np.sqrt(scale) * std if order == 2 else None,
-    }
+    covariance, set_std = scale * found.covariance, None
+    if pairs is not None:
+        singles = np.maximum(np.diagonal(covariance, axis1=1, axis2=2), 0.0)
+        set_std = np.sqrt(np.concatenate([singles, scale * pairs], axis=1))
+    residual = None if found.residual is None else scale * found.residual
+    return {"covariance": covariance, "covariance_residual": residual, "set_std": set_std}
