@@ -357,3 +357,24 @@ def test_a_model_that_was_not_fitted_is_no_bug_to_report(files, capsys):
     err = capsys.readouterr().err
     assert "not fitted yet" in err
     assert "report it" not in err
+
+
+def test_messages_name_what_is_typed(files, capsys):
+    """Messages speak of Python's arguments; here one types options."""
+    frame = pandas.read_csv("data.csv")
+    frame[frame.columns[::-1]].to_csv("reversed.csv", index=False)
+    frame.to_csv("semicolons.csv", index=False, sep=";")
+    for arguments, wanted in (
+        (
+            ["data.csv", *COMMON, "--value-function", "interventional"],
+            "--value-function 'interventional' needs reference rows.",
+        ),
+        (["data.csv", *COMMON, "--value-function", "interventional"], "Got no --background. Pass --background FILE."),
+        (["reversed.csv", *COMMON], "or --align."),
+        (
+            ["semicolons.csv", "--allow-pickle"],
+            "is not separated by commas. Its one column is named 'age;[bold]bmi;s1;s2;y;id'.",
+        ),
+    ):
+        assert run("explain", "model.joblib", *arguments) == 2
+        assert wanted in capsys.readouterr().err

@@ -7,11 +7,21 @@ from __future__ import annotations
 
 import importlib
 import importlib.util
+import re
 import sys
 from collections.abc import Callable, Sequence
 from typing import Any, NoReturn
 
 __all__ = ["COMMANDS", "main"]
+
+# what messages call an argument of Python -> what is typed
+_TYPED = (
+    (r"background=None", "no --background"),
+    (r"background=(X_\w+)?(?=[ .])", "--background FILE"),
+    (r"align=True", "--align"),
+    (r"value_function=", "--value-function "),
+    (r"n_jobs=", "--jobs "),
+)
 
 # command -> file in this folder; files that are not there are not offered
 COMMANDS = {
@@ -89,11 +99,22 @@ def _described(error: Exception) -> tuple[str, int]:
     from exactshap.errors import ExactshapError
 
     if isinstance(error, ExactshapError) or type(error).__name__ == "NotFittedError":
-        return str(error), 2
+        return _as_options(str(error)), 2
     if isinstance(error, OSError):
         return f"{error.strerror or error}: {error.filename}" if error.filename else str(error), 2
     hint = "Run again with --debug for the traceback, and report it with the output of: exactshap show-versions"
     return f"{type(error).__name__}: {error}. {hint}.", 1
+
+
+def _as_options(text: str) -> str:
+    """Name what a message asks for as one types it here.
+
+    >>> _as_options("Got background=None. Pass background=X_reference or align=True.")
+    'Got no --background. Pass --background FILE or --align.'
+    """
+    for argument, option in _TYPED:
+        text = re.sub(argument, option, text)
+    return text
 
 
 def _quiet_warnings() -> None:

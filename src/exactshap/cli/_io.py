@@ -25,13 +25,24 @@ def read_table(path: Path) -> Any:
     if not path.exists():
         raise FileNotFoundError(2, "No such file", str(path))
     try:
-        return _read(path, suffix)
+        table = _read(path, suffix)
     except (OSError, MissingDependencyError):
         raise
     except Exception as error:  # each library has its own classes for malformed files
         raise InputError(
             message(f"{path} cannot be read as {suffix[1:].upper()}", f"{type(error).__name__}: {error}")
         ) from None
+    _refuse_other_separators(table, path)
+    return table
+
+
+def _refuse_other_separators(table: Any, path: Path) -> None:
+    names = list(table.column_names if hasattr(table, "column_names") else table.columns)
+    if len(names) == 1 and (found := [mark for mark in (";", "\t", "|") if mark in str(names[0])]):
+        got = f"Its one column is named {str(names[0])[:40]!r}"
+        raise InputError(
+            message(f"{path.name} is not separated by commas", got, f"Write it with commas instead of {found[0]!r}")
+        )
 
 
 def _read(path: Path, suffix: str) -> Any:

@@ -22,7 +22,9 @@ def command(
     order: options.Order = 1,
     value_function: options.ValueFunction = "auto",
     model_output: options.ModelOutput = "auto",
-    output: Annotated[Path | None, typer.Option(help="Write the values: .csv, .parquet, or .npz with everything.")] = None,
+    output: Annotated[
+        Path | None, typer.Option("--output", "--out", "-o", help="Write the values: .csv, .parquet, or .npz with everything.")
+    ] = None,
     report: Annotated[Path | None, typer.Option(help="Write a report: .html.")] = None,
     allow_pickle: options.AllowPickle = False,
     trust: options.Trust = False,
