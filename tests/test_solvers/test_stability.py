@@ -10,7 +10,7 @@ from exactshap.errors import InputError, UnsupportedStructureError
 from exactshap.kernels import RBF, Custom, Laplacian, Linear
 from exactshap.readers.kernel_machine import KernelMachine
 from exactshap.semivalues import find
-from exactshap.solvers._stability import functional_bound, functional_distance, stability
+from exactshap.solvers._stability import conditional_stability, functional_bound, functional_distance, stability
 
 RNG = np.random.default_rng(0)
 
@@ -76,6 +76,107 @@ def test_zero_change_and_several_outputs():
     train, alpha = RNG.normal(size=(5, 2)), RNG.normal(size=(5, 2))
     assert np.all(stability(RBF(1.0), train, alpha, 0.0).bound == 0)
     assert stability(RBF(1.0), train, alpha, [0.1, 0.2]).bound.shape == (2,)
+
+
+# -- observational values ----------------------------------------------------------------------------------------------
+
+
+def gaussian(first, second, mask):
+    return np.exp(-0.5 * ((first[:, None, mask] - second[None][:, :, mask]) ** 2).sum(axis=2))
+
+
+def conditional_functional(x, rows, eta, weights, j):
+    """The functional phi_x,j as kernel sections at points, with coefficients: v(S) puts W_zx on the hybrid (x_S, z)."""
+    d = len(x)
+    p = find("shapley").weights(d)
+    points, coefficients = [], []
+    for mask in itertools.product([False, True], repeat=d):
+        mask = np.array(mask)
+        share = p[mask.sum() - 1] if mask[j] else -p[mask.sum()]
+        if mask.all():
+            points.append(x)
+            coefficients.append(share)
+        elif mask.any():  # the empty coalition is a mean over the rows, whatever x is
+            embedded = np.linalg.solve(gaussian(rows, rows, mask) + np.diag(eta / weights), gaussian(rows, x[None], mask)[:, 0])
+            points += [np.where(mask, x, z) for z in rows]
+            coefficients += list(share * embedded)
+    return np.array(points), np.array(coefficients)
+
+
+def test_observational_functionals_stay_within_the_bound():
+    """Random attempts to break it, with few rows close to x, where embeddings are steepest; the largest ratio seen is 0.55."""
+    rng = np.random.default_rng(0)
+    largest = 0.0
+    for _ in range(600):
+        d, n, j = rng.integers(2, 4), rng.integers(1, 5), 0
+        rows, eta = rng.normal(size=(n, d)) * 10 ** rng.uniform(-1, 1), 10 ** rng.uniform(-4, 0.5)
+        weights = rng.random(n) + 0.1
+        weights /= weights.sum()
+        x = rows[0] + rng.normal(size=d) * 10 ** rng.uniform(-2, 0.3)
+        delta = 10 ** rng.uniform(-3, 0.5)
+        moved = x + delta * rng.choice([-1, 0, 1], d)
+        first, second = (conditional_functional(row, rows, eta, weights, j) for row in (x, moved))
+        points, coefficients = np.concatenate([first[0], second[0]]), np.concatenate([first[1], -second[1]])
+        gram = gaussian(points, points, np.ones(d, bool))
+        distance = np.sqrt(max(0.0, coefficients @ gram @ coefficients))
+        (part,) = RBF(1.0).expand(d)
+        bound = conditional_stability([(part, np.ones((1, 1)), np.zeros((d, 1)))], delta, eta, [(c,) for c in range(d)])
+        assert distance <= bound.functional
+        largest = max(largest, distance / bound.functional)
+    assert largest > 0.3  # the attempts are serious, and the bound is not absurd
+
+
+@pytest.mark.parametrize(
+    "settings", [{}, {"n_landmarks": 10}, {"groups": {"pair": [0, 2]}}], ids=["exact", "landmarks", "groups"]
+)
+@pytest.mark.parametrize("kernel", [RBF(1.0), 2.0 * Laplacian(1.5) + RBF([0.5, 1.0, 3.0])], ids=["one", "sum"])
+@pytest.mark.parametrize("delta", [0.02, [0.3, 0.0, 0.1]])
+def test_observational_values_move_by_less(settings, kernel, delta):
+    train, alpha = RNG.normal(size=(25, 3)), RNG.normal(size=(25, 2))
+    machine = KernelMachine(train, alpha, kernel)
+    rows = np.concatenate([train, RNG.normal(size=(40, 3))])
+    moved = rows + delta * RNG.choice([-1.0, 1.0], rows.shape)
+    given = {"value_function": "observational", "eta": 1e-3, **settings}
+    explanation = explain(machine, rows, **given)
+    change = np.abs(explain(machine, moved, **given).values - explanation.values)
+    found = explanation.stability(delta)
+    assert found.bound.shape == (2,)
+    assert np.all(change.max(axis=(0, 1)) <= found.bound)
+    assert np.all(explanation.stability(0.0).bound == 0.0)
+
+
+def test_a_larger_ridge_holds_values_in_place():
+    machine = KernelMachine(RNG.normal(size=(9, 2)), np.ones(9), RBF(1.0))
+    bounds = [
+        explain(machine, np.zeros((1, 2)), value_function="observational", eta=eta).stability(0.1) for eta in (1e-4, 1e-2)
+    ]
+    assert bounds[0].functional > 5 * bounds[1].functional
+
+
+@pytest.mark.parametrize(
+    ("kernel", "settings"),
+    [(RBF(1.0), {"n_random_features": 20}), (RBF(1.0) + Linear(offset=1.0), {}), (RBF(1.0), {"budget": 6})],
+    ids=["features", "linear", "sampled"],
+)
+def test_no_bound_where_the_theorem_says_nothing(kernel, settings):
+    machine = KernelMachine(RNG.normal(size=(9, 3)), np.ones(9), kernel)
+    explanation = explain(machine, np.zeros((2, 3)), value_function="observational", **settings)
+    with pytest.raises(InputError, match=r"no stability bound.*enumerated observational.*not for random features"):
+        explanation.stability(0.1)
+
+
+def test_bounds_follow_a_scaled_target():
+    from sklearn.compose import TransformedTargetRegressor
+    from sklearn.kernel_ridge import KernelRidge
+    from sklearn.preprocessing import StandardScaler
+
+    X = RNG.normal(size=(30, 3))
+    y = X.sum(axis=1)
+    model = TransformedTargetRegressor(KernelRidge(kernel="rbf", alpha=0.1), transformer=StandardScaler()).fit(X, 9.0 * y)
+    plain = KernelRidge(kernel="rbf", alpha=0.1).fit(X, (y - y.mean()) / y.std())
+    for given in ({"background": X[:5]}, {"value_function": "observational"}):
+        found, inner = explain(model, X[:3], **given).stability(0.1), explain(plain, X[:3], **given).stability(0.1)
+        np.testing.assert_allclose(found.bound, 9.0 * y.std() * inner.bound, rtol=1e-9)
 
 
 def test_bad_input():

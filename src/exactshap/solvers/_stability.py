@@ -136,8 +136,8 @@ def conditional_stability(
     the rows and their weights, and so is that of its projection on landmarks. v(empty) does not move and v(D) moves as f; of the
     marginals that a value averages, one in d ends in D and one in d begins at the empty coalition.
 
-    Equation (13) of RKHS-SHAP has :math:`\sqrt{8 M_C (1 - \kappa)}`, with the norm of the population's operator for M, which can be
-    infinite, and without the movement of the embedding itself, which squares :math:`\kappa` here.
+    Equation (13) of RKHS-SHAP is :math:`\sqrt{8 M_C (1 - \kappa)}` with the squared norm of the population's operator, which can be
+    infinite; this is a bound for the estimate that is computed.
 
     Parameters
     ----------
