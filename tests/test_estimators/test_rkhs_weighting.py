@@ -14,7 +14,7 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from exactshap.errors import InputError
 from exactshap.estimators import RKHSWeightingRegressor
-from exactshap.estimators.instantiations import Instantiation, MonteCarlo, Relu, Sign, Stump, _relu_bracket
+from exactshap.estimators.instantiations import Instantiation, MonteCarlo, Relu, Sign, Stump, _inner, _relu_bracket
 from exactshap.estimators.subsets import Full, GivenSubsets, SubsetDistribution, UniformSubsets
 from exactshap.estimators.weighting_solvers import Group, Problem
 from tolerances import EPS
@@ -128,13 +128,26 @@ def test_width_makes_the_constant_what_was_asked_for():
         assert (1.0 + 2.0 * sigma**2 / gamma**2) ** (-k / 4.0) == pytest.approx(c, rel=1e-12)
 
 
+@pytest.mark.parametrize("n_columns", [4, 17, 83])
 @pytest.mark.parametrize("base", BASES, ids=str)
-def test_rows_have_the_same_bits_alone_and_in_company(base):
-    W = base.sample(np.random.default_rng(1), 4, 37)
-    together = base.expectation(W, X)
-    for i in (0, 59):
-        np.testing.assert_array_equal(base.expectation(W, X[i : i + 1])[0], together[i])
-        np.testing.assert_array_equal((base.expectation(W, X[i : i + 1]) * 0.3).sum(axis=1)[0], (together * 0.3).sum(axis=1)[i])
+def test_rows_have_the_same_bits_alone_and_in_company(base, n_columns):
+    rng = np.random.default_rng(1)
+    W, rows = base.sample(rng, n_columns, 37), rng.normal(size=(60, n_columns))
+    together = base.expectation(W, rows)
+    for part in (slice(0, 1), slice(59, 60), slice(3, 36)):
+        np.testing.assert_array_equal(base.expectation(W, rows[part]), together[part])
+        np.testing.assert_array_equal((base.expectation(W, rows[part]) * 0.3).sum(axis=1), (together * 0.3).sum(axis=1)[part])
+
+
+@pytest.mark.parametrize("shape", [(1, 1, 1), (5, 3, 1500), (7, 4, 1024), (3, 83, 1025)], ids=str)
+def test_inner_products_are_added_up_column_by_column(shape):
+    n, k, T = shape
+    rng = np.random.default_rng(0)
+    rows, W = rng.normal(size=(n, k)), rng.normal(size=(T, k))
+    total = np.zeros((n, T))
+    for j in range(k):
+        total += rows[:, [j]] * W[:, j]
+    np.testing.assert_array_equal(_inner(rows, W), total)
 
 
 # -- subsets -------------------------------------------------------------------------------------------------------------

@@ -20,7 +20,6 @@ from exactshap.errors import InputError, message
 __all__ = ["Instantiation", "MonteCarlo", "Relu", "Sign", "Stump"]
 
 ROW_BLOCK = 2**21  # values of one block of expectations: 16 MiB
-FEW_COLUMNS = 16
 CANCELLING = -4.0  # below, 1 + erf S loses more than 5 bits and the scaled function takes over
 
 
@@ -128,13 +127,12 @@ class _Gaussian(Instantiation):
 
 
 def _inner(X: np.ndarray, W: np.ndarray) -> np.ndarray:
-    """Return X W'; column by column where there are few, so that a row gives the same bits alone and in company."""
-    if X.shape[1] > FEW_COLUMNS:
-        return X @ W.T
-    total = X[:, :1] * W[:, 0]
-    for j in range(1, X.shape[1]):
-        total += X[:, j, None] * W[:, j]
-    return total
+    """Return X W', added up column by column, so that a row gives the same bits alone and in company."""
+    from exactshap.estimators._inner_kernels import fill_inner
+
+    out = np.zeros((len(X), len(W)))
+    fill_inner(np.ascontiguousarray(X), np.ascontiguousarray(W.T), out)
+    return out
 
 
 @dataclass(frozen=True)

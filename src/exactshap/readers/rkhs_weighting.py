@@ -180,9 +180,19 @@ class _BoundSmooth:
         return table
 
     def errors(self, rows: np.ndarray) -> np.ndarray:
-        """Return the bound (n_rows,) on the error of a mixed coalition's value."""
+        r"""Return the bound (n_rows,) on the error of a mixed coalition's value.
+
+        A hybrid of x and z has no entry above max(r_x, r_z), r the largest |entry| in the columns of the term, so that the
+        mean errs by at most :math:`\epsilon \sum_z w_z \max(r_x, r_z)^p`.
+        """
         own = np.abs(rows[:, list(self.term.columns)]).max(axis=1)
-        return self.term.interpolant.errors(np.maximum(own, np.abs(self.reference.rows).max()))
+        others = np.abs(self.reference.rows).max(axis=1)
+        order = np.argsort(others)
+        bounds = self.term.interpolant.errors(others[order]) * self.reference.weights[order]
+        below = np.searchsorted(others[order], own)
+        mass = np.append(0.0, np.cumsum(self.reference.weights[order]))
+        above = np.append(np.cumsum(bounds[::-1])[::-1], 0.0)
+        return self.term.interpolant.errors(own) * mass[below] + above[below]
 
 
 @dataclass(frozen=True, eq=False)
