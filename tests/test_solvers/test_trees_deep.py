@@ -12,7 +12,7 @@ from exactshap.solvers._tree_deep import PathEngine
 from exactshap.solvers._tree_leaves import LeafEngine
 from exactshap.solvers._trees import prepare_trees, solve_trees
 from exactshap.trees import RawTree, build, flatten, margin
-from test_solvers.trees_by_hand import random_rows
+from test_solvers.trees_by_hand import random_rows, random_trees
 from tolerances import CHAIN, FLOAT32_PEER, assert_close
 
 SHAPLEY = find("shapley")
@@ -132,6 +132,17 @@ def test_paths_of_sixteen_players_leave_the_tables(monkeypatch):
         assert (prepared.tables is not None) == is_tables
         solution = solve_trees(prepared, X[:, :depth], SHAPLEY, 1)
         assert_close(solution.residual, np.zeros(6), solution.scale, n_terms=3000, n_players=depth)
+
+
+@pytest.mark.parametrize("n", [1, 3, 16, 17])
+def test_few_rows_have_the_bits_of_many(n):
+    """Up to 16 rows work out only the states that they have."""
+    trees = random_trees(3, n_features=9, depth=8)
+    deep = prepare_trees(trees, [(j,) for j in range(9)]).deep
+    columns = np.ascontiguousarray(random_rows(4, 100, 9).T)
+    many, few = deep.solve(columns, SHAPLEY, 1), deep.solve(np.ascontiguousarray(columns[:, :n]), SHAPLEY, 1)
+    assert np.array_equal(few.values, many.values[:n])
+    assert np.array_equal(few.scale, many.scale[:n])
 
 
 def boosted(depth, **settings):

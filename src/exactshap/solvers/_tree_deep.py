@@ -14,7 +14,7 @@ from exactshap.solvers._solution import set_sizes
 from exactshap.solvers._tree_layout import Structure, binomials_and_offsets, sorted_leaves, sum_by_tree
 from exactshap.solvers._tree_layout_kernels import Leaves
 from exactshap.solvers._tree_parts import Part, Shelf, decisions_of
-from exactshap.solvers._tree_path_kernels import Steps, fill_coefficients, fill_steps, sweep_leaf_sets, sweep_paths
+from exactshap.solvers._tree_path_kernels import Steps, fill_coefficients, fill_steps, mark_states, sweep_leaf_sets, sweep_paths
 from exactshap.solvers._tree_tables import path_weights
 from exactshap.solvers._tree_walk_kernels import walk_sets, walk_singles
 from exactshap.trees import FlatTrees, cover_shares
@@ -25,6 +25,7 @@ __all__ = ["PathEngine", "WalkEngine", "leaf_sums", "make_steps", "path_costs", 
 
 WORK_BYTES = 2**21  # products and sums of one sweep: within the second-level cache
 LANES = 128  # rows of one sweep at most
+FEW_ROWS = 16  # so few rows rarely have all three states at a split: only what they need is worked out
 NODE_COST = 4.0  # a split at one node of the rule, in table look-ups (measured: 1.2 ns, for few rows 3 ns, and 0.5 ns)
 VISIT_COST = 8.0  # a visit of a node in a walk, in table look-ups (measured: 4 ns and 0.5 ns)
 
@@ -70,6 +71,7 @@ class PathEngine:
         trees, player = self.trees, self.shape.player
         steps = self.shelf.get(("steps",), lambda: make_steps(trees, self.shape), keep=1)
         share, magnitude = cover_shares(trees), np.abs(trees.value).max(axis=1)
+        coefficients = np.empty((int(np.diff(steps.tree_start).max(initial=0)), 4, 3, len(rule[0]) + 1))
         for tree in range(trees.n_trees):
             root, first, last = trees.tree_start[tree], steps.tree_start[tree], steps.tree_start[tree + 1]
             if first == last:
@@ -78,11 +80,13 @@ class PathEngine:
             decided = decisions_of(trees, columns, tree)
             n_levels = int(steps.depth[first:last].max()) + 1
             n_lanes = int(np.clip(WORK_BYTES // (16 * n_levels * (len(rule[0]) + 1)), 4, LANES))
-            coefficients = np.empty((last - first, 4, 3, len(rule[0]) + 1))
+            needed = np.ones((last - first, 3), bool)
+            if columns.shape[1] <= FEW_ROWS:
+                mark_states(decided, root, first, steps, needed)
             for o in range(trees.n_outputs):
                 total, again = np.zeros((self.n_players, columns.shape[1])), np.zeros_like(scale)
                 fill_coefficients(first, last - first, steps, trees.left, trees.right, player, share,
-                                  np.ascontiguousarray(trees.value[:, o]), magnitude, *rule, coefficients)  # fmt: skip
+                                  np.ascontiguousarray(trees.value[:, o]), magnitude, *rule, needed, coefficients)  # fmt: skip
                 sweep_paths(decided, root, first, last - first, n_levels, n_lanes, steps, player, coefficients, total, again)
                 out[:, o] += total
             scale += again

@@ -12,7 +12,7 @@ from typing import NamedTuple
 import numpy as np
 from numba import njit
 
-__all__ = ["Steps", "fill_coefficients", "fill_steps", "sweep_leaf_sets", "sweep_paths"]
+__all__ = ["Steps", "fill_coefficients", "fill_steps", "mark_states", "sweep_leaf_sets", "sweep_paths"]
 
 LANES = 128  # rows at a time: four 256-bit registers of float64
 
@@ -77,21 +77,28 @@ def _find_above(i, first, steps, player, left, right, share):
 
 
 @njit(nogil=True, cache=True, error_model="numpy")
-def _edge(state, is_left, outside, share, t):
-    r"""Return the ratio of the player's factor below an edge to that above, and the change of (a - b) / F.
+def _fill_edge(state, is_left, outside, share, nodes, ratios, gains):
+    r"""Write the ratios of the player's factor below an edge to that above, and the changes of (a - b) / F, node by node.
 
     With a row that fails, :math:`(a - b) / F = -1 / (1 - t)` whatever b is.
     """
-    if state == FAILED:
-        return share, 0.0
     b = outside * share
     taken = is_left == (state == LEFT)
-    after = t + (1.0 - t) * b if taken else (1.0 - t) * b
-    slope = (1.0 - b) / after if taken else -1.0 / (1.0 - t)
-    if outside == 1.0:  # the player's first split on the path, as a rule
-        return after, slope
-    before = t + (1.0 - t) * outside
-    return after / before, slope - (1.0 - outside) / before
+    for k in range(nodes.shape[0]):
+        t = nodes[k]
+        if state == FAILED:
+            ratios[k], gains[k] = share, 0.0
+        elif taken:
+            after = t + (1.0 - t) * b
+            ratios[k], gains[k] = after, (1.0 - b) / after
+        else:
+            ratios[k], gains[k] = (1.0 - t) * b, -1.0 / (1.0 - t)
+    if state == FAILED or outside == 1.0:  # the player's first split on the path, as a rule
+        return
+    for k in range(nodes.shape[0]):
+        before = nodes[k] + (1.0 - nodes[k]) * outside
+        ratios[k] /= before
+        gains[k] -= (1.0 - outside) / before
 
 
 @njit(nogil=True, cache=True, error_model="numpy")
@@ -103,32 +110,47 @@ def _magnitude(state, is_left, outside, share):
 
 
 @njit(nogil=True, cache=True, error_model="numpy")
-def fill_coefficients(first, n_steps, steps, left, right, player, share, value, magnitude, nodes, node_weights, out):
+def mark_states(decisions, offset, first, steps, out):
+    """Mark which states some row has at each split in ``out`` (n_steps, 3)."""
+    states = np.empty((out.shape[0], decisions.shape[1]), np.int64)
+    _fill_states(decisions, offset, 0, first, steps, states)
+    out[:] = False
+    for i in range(out.shape[0]):
+        for r in range(states.shape[1]):
+            out[i, states[i, r]] = True
+
+
+@njit(nogil=True, cache=True, error_model="numpy")
+def fill_coefficients(first, n_steps, steps, left, right, player, share, value, magnitude, nodes, node_weights, needed, out):
     """Fill ``out`` (n_steps, 4, 3, n_nodes + 1): what a split does to a row of each of the three states, node by node.
 
     Kinds: 0 ratio of the edge into the split, 1 gain of the parent's player from it, 2 value and 3 gain of its leaf children.
-    States of kinds 0 and 1 are those at the parent. The extra node carries the sum of magnitudes.
+    States of kinds 0 and 1 are those at the parent. The extra node carries the sum of magnitudes. Only the states that are
+    ``needed`` (n_steps, 3) are filled: each on its own, so that the bits do not depend on the others.
     """
-    n_nodes = nodes.shape[0]
-    out[:n_steps] = 0.0
+    n = nodes.shape[0]
+    ratios, gains = np.empty(n), np.empty(n)
     for i in range(n_steps):
         q, p = steps.node[first + i], steps.parent[first + i]
         for state in range(3):
-            for k in range(n_nodes):
-                if p >= 0:
-                    ratio, gain = _edge(state, steps.from_left[first + i], steps.outside[first + p], share[q], nodes[k])
-                    out[i, 0, state, k], out[i, 1, state, k] = ratio, gain * node_weights[k]
-                for child in (left[q], right[q]):
-                    if player[child] < 0:
-                        ratio, gain = _edge(state, child == left[q], steps.outside[first + i], share[child], nodes[k])
-                        out[i, 2, state, k] += ratio * value[child]
-                        out[i, 3, state, k] += ratio * value[child] * gain * node_weights[k]
-            if p >= 0:
-                out[i, 0, state, n_nodes] = _magnitude(state, steps.from_left[first + i], steps.outside[first + p], share[q])
+            if needed[i, state]:
+                for k in range(n + 1):
+                    out[i, 2, state, k] = out[i, 3, state, k] = 0.0
+            if p >= 0 and needed[p, state]:
+                is_left, outside = steps.from_left[first + i], steps.outside[first + p]
+                _fill_edge(state, is_left, outside, share[q], nodes, ratios, gains)
+                for k in range(n):
+                    out[i, 0, state, k], out[i, 1, state, k] = ratios[k], gains[k] * node_weights[k]
+                out[i, 0, state, n], out[i, 1, state, n] = _magnitude(state, is_left, outside, share[q]), 0.0
             for child in (left[q], right[q]):
-                if player[child] < 0:
-                    ratio = _magnitude(state, child == left[q], steps.outside[first + i], share[child])
-                    out[i, 2, state, n_nodes] += ratio * magnitude[child]
+                if player[child] >= 0 or not needed[i, state]:
+                    continue
+                is_left, outside = child == left[q], steps.outside[first + i]
+                _fill_edge(state, is_left, outside, share[child], nodes, ratios, gains)
+                for k in range(n):
+                    out[i, 2, state, k] += ratios[k] * value[child]
+                    out[i, 3, state, k] += ratios[k] * value[child] * gains[k] * node_weights[k]
+                out[i, 2, state, n] += _magnitude(state, is_left, outside, share[child]) * magnitude[child]
 
 
 @njit(nogil=True, cache=True, error_model="numpy")
