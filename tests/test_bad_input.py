@@ -248,3 +248,8 @@ def test_many_names_are_not_written_out():
         with pytest.raises(UnknownNameError, match=r"\.\.\. \d+ more\]") as caught:
             explain(model, wrong)
         assert len(str(caught.value)) < 1000
+
+
+def test_a_report_into_no_folder_names_the_folder(tmp_path):
+    with pytest.raises(FileNotFoundError, match=r"No such folder.*nowhere'"):
+        explain(MODEL, A[:2]).report(tmp_path / "nowhere" / "report.html")

@@ -250,7 +250,7 @@ def test_empty_explanations_work():
 @pytest.mark.parametrize("name", ["interventional", "baseline", "functional", "path_dependent", "observational"])
 def test_repr_says_which_game_was_played_and_what_it_is_not(name):
     text = repr(linear(X, value_function=name))
-    assert f"{name}. {value_function_sentence(name)}" in text
+    assert f"{name}. {value_function_sentence(name)}" in " ".join(text.split())
     assert " not " in value_function_sentence(name)
     for word in (
         "exact Shapley values, 6 rows x 3 features",
@@ -576,3 +576,38 @@ def test_every_value_function_of_every_reader_has_its_sentence():
     names = {name for reader in Reader.__subclasses__() for name in reader.value_functions}
     assert {"functional", "interventional", "path_dependent"} <= names
     assert [name for name in sorted(names) if "see the documentation" in value_function_sentence(name)] == []
+
+
+def test_names_of_shap_lead_to_ours():
+    explanation = linear(X)
+    for holder, name, ours in (
+        (explanation, "base_values", "baseline"),
+        (explanation, "shap_values", "values"),
+        (explanation.plot, "summary", "beeswarm"),
+        (explanation.plot, "force", "waterfall"),
+    ):
+        with pytest.raises(AttributeError, match=f"no attribute '{name}'. It is called '{ours}' here; explanation.to_shap"):
+            getattr(holder, name)
+    with pytest.raises(AttributeError, match="no attribute 'nonsense'"):
+        _ = explanation.nonsense
+    with pytest.raises(InputError, match=r"covariances"):
+        explanation.covariance(0)
+    with pytest.raises(TypeError, match=r"Take an output with .output\(name\), and the values of a feature"):
+        explanation[:, "x1"]
+
+
+def test_long_facts_are_wrapped_beside_their_names():
+    lines = repr(linear(X)).splitlines()
+    assert max(map(len, lines)) <= 116
+    assert any(line.startswith(" " * 18) for line in lines)
+
+
+def test_a_passed_certificate_shows_the_tolerance_of_its_largest_residual():
+    """Rows of which nothing is asked (tolerance 0, residual 0) would give 'at most 1e-15 (tolerance 0): passed'."""
+    explanation = linear(X)
+    size = np.zeros(explanation.n_rows)
+    size[1] = 1e-15
+    shown = linear(X, residual=size, tolerance=np.where(size > 0, 1e-12, 0.0)).certificate()
+    assert (shown.row, shown.max_residual, shown.tolerance, shown.passed) == (1, 1e-15, 1e-12, True)
+    failed = linear(X, residual=size, tolerance=np.where(size > 0, 0.0, 1e-12)).certificate()
+    assert (failed.row, failed.passed) == (1, False)

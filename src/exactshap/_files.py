@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import secrets
 from collections.abc import Iterator
@@ -23,6 +24,8 @@ def replacing(path: str | os.PathLike[str]) -> Iterator[Path]:
     ['a.txt']
     """
     target = Path(path)
+    if not target.absolute().parent.is_dir():
+        raise FileNotFoundError(errno.ENOENT, "No such folder", str(target.parent))
     draft = target.with_name(f".{target.name}.{secrets.token_hex(4)}.part")
     try:
         yield draft

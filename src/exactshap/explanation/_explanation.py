@@ -12,6 +12,7 @@ from exactshap.errors import InputError, UnknownNameError, did_you_mean, message
 from exactshap.explanation import _validation as validation
 from exactshap.explanation._certificate import Certificate
 from exactshap.explanation._facts import facts, headline
+from exactshap.explanation._words import NAMES_ELSEWHERE, called_here, hanging
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -173,6 +174,11 @@ class Explanation:
     def __len__(self) -> int:
         return self.n_rows
 
+    def __getattr__(self, name: str) -> Any:
+        if name in NAMES_ELSEWHERE:
+            raise AttributeError(called_here("Explanation", name))
+        return object.__getattribute__(self, name)  # raises again, whatever it was
+
     def __getitem__(self, rows: Any) -> Explanation:
         """Return an Explanation of some rows: an int, a slice, a boolean mask or an array of row numbers."""
         chosen = validation.row_numbers(rows, self.n_rows)
@@ -311,8 +317,8 @@ class Explanation:
     def certificate(self) -> Certificate:
         """Hold the largest residual against its tolerance."""
         size = np.abs(self.residual).reshape(self.n_rows, self.n_outputs).max(axis=1, initial=0.0)
-        excess = size - self.tolerance
-        row = int(np.argmax(np.where(np.isnan(excess), np.inf, excess))) if self.n_rows else None
+        excess = np.where(np.isnan(size), np.inf, size - self.tolerance)
+        row = int(np.argmax(excess if np.any(excess > 0) else size)) if self.n_rows else None
         return Certificate(
             max_residual=float(np.max(size, initial=0.0)),
             tolerance=float(self.tolerance[row]) if row is not None else 0.0,
@@ -342,8 +348,7 @@ class Explanation:
     # --- words ---------------------------------------------------------------------------------------------------------
 
     def __repr__(self) -> str:
-        lines = [f"Explanation: {headline(self)}", *(f"  {name:<15} {text}" for name, text in self.facts().items())]
-        return "\n".join(lines)
+        return "\n".join([f"Explanation: {headline(self)}", *(hanging(name, text) for name, text in self.facts().items())])
 
     def _repr_html_(self) -> str:
         from html import escape

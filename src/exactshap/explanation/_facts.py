@@ -19,7 +19,8 @@ def headline(explanation: Explanation) -> str:
     title = index_title(explanation.index, explanation.order)
     outputs = "" if explanation.n_outputs == 1 else f", {explanation.n_outputs} outputs"
     players = "features" if explanation.groups is None else "players"
-    size = f"{explanation.n_rows} rows x {explanation.n_players} {players}{outputs}"
+    rows = "row" if explanation.n_rows == 1 else "rows"
+    size = f"{explanation.n_rows} {rows} x {explanation.n_players} {players}{outputs}"
     return f"{explanation.kind} {title}, {size} ({explanation.unit})"
 
 

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-__all__ = ["index_title", "value_function_sentence"]
+import textwrap
+
+__all__ = ["NAMES_ELSEWHERE", "called_here", "hanging", "index_title", "value_function_sentence"]
 
 _VALUE_FUNCTIONS = {
     "interventional": "v(S) is the mean prediction over the background rows with the features in S taken from the explained row."
@@ -34,6 +36,46 @@ _INDICES = {
     "fsii": "faithful Shapley interaction index",
     "k-sii": "k-SII values",
 }
+
+
+NAMES_ELSEWHERE = {  # what shap calls it
+    "base_values": "baseline",
+    "expected_value": "baseline",
+    "shap_values": "values",
+    "error_std": "std_error",
+    "display_data": "data",
+    "plots": "plot",
+    "summary": "beeswarm",
+    "dependence": "scatter",
+    "force": "waterfall",
+}
+
+
+def called_here(owner: str, name: str) -> str:
+    """Say what an attribute of shap's objects is called here.
+
+    >>> called_here("Explanation", "base_values")
+    "Explanation has no attribute 'base_values'. It is called 'baseline' here; explanation.to_shap() gives shap's own object."
+    """
+    text = f"{owner} has no attribute {name!r}. It is called {NAMES_ELSEWHERE[name]!r} here"
+    return f"{text}; explanation.to_shap() gives shap's own object."
+
+
+def hanging(name: str, text: str, width: int = 116) -> str:
+    """Return a name and its text, wrapped beside the name.
+
+    >>> print(hanging("method", "a few words and more", width=30))
+      method          a few words
+                      and more
+    """
+    return textwrap.fill(
+        text,
+        width,
+        initial_indent=f"  {name:<15} ",
+        subsequent_indent=" " * 18,
+        break_long_words=False,
+        break_on_hyphens=False,
+    )
 
 
 def value_function_sentence(name: str) -> str:

@@ -10,7 +10,7 @@ import numpy as np
 from exactshap._optional import require
 from exactshap.errors import InputError, UnknownNameError, did_you_mean, message
 from exactshap.explanation._cells import cells
-from exactshap.explanation._words import index_title
+from exactshap.explanation._words import NAMES_ELSEWHERE, called_here, index_title
 from exactshap.plots._pyplot import current, escape, new_axes, seeded
 from exactshap.plots.interactions import draw_interactions, prepare_interactions
 from exactshap.plots.intervals import draw_intervals, prepare_intervals
@@ -35,6 +35,11 @@ class PlotAccessor:
 
     def __repr__(self) -> str:
         return "plot: waterfall(i), beeswarm(), bar(i=None), scatter(feature), interactions(i=None), intervals(i=None); each takes ax= and output="
+
+    def __getattr__(self, name: str) -> Any:
+        if name in NAMES_ELSEWHERE:
+            raise AttributeError(called_here("plot", name))
+        return object.__getattribute__(self, name)  # raises again, whatever it was
 
     def waterfall(self, i: int = 0, *, max_display: int = 10, output: int | str | None = None, ax: Any = None) -> Any:
         """Draw how the values lead from the baseline to the prediction of row ``i``."""
