@@ -114,7 +114,7 @@ def test_beyond_the_limit_the_nystroem_form_is_taken_and_named():
     explanation = explainer(X[:20])
     assert f"Nystroem conditional mean embeddings ({b} of 60 rows)" in explanation.method
     assert repr(explanation).startswith("Explanation: approximate Shapley values")
-    assert "v(S) is off by up to about" in repr(explanation)
+    assert explanation.facts()["approximation"].startswith("v(S) is off by up to about")
     with pytest.warns(ExplanationWarning, match="n_landmarks= decides otherwise"):
         plan = Explainer(machine(), **GAME).plan(X)
     assert "exact embeddings of 60 rows need" in plan.method

@@ -194,7 +194,7 @@ def test_the_residual_is_a_field(tmp_path):
     expected = np.einsum("ia,ab,ib->i", direction, covariance, direction)
     np.testing.assert_allclose(variance, expected, rtol=1e-9)
     assert 0 < np.abs(explanation.covariance_residual).max() < 1e-9  # computed apart, not copied
-    assert "adds up to the model's own variance of f(x) - baseline to within" in repr(explanation)
+    assert "own variance of f(x) - baseline to within" in explanation.facts()["covariance"]
     np.testing.assert_array_equal(explanation[1:3].covariance_residual, explanation.covariance_residual[1:3])
     explanation.save(tmp_path / "e.npz")
     loaded = type(explanation).load(tmp_path / "e.npz")

@@ -251,7 +251,7 @@ def test_landmark_error_is_reported():
     explanation = explainer(rows)
     assert explanation.kind == "approximate"
     assert not explanation.exact
-    assert "v(S) is off by up to about" in repr(explanation)
+    assert explanation.facts()["approximation"].startswith("v(S) is off by up to about")
     assert np.all(explanation.approximation_error >= embedding.error(rows))
     assert explanation.certificate().passed
     exact = explain(model, rows, value_function="observational", eta=0.01)
