@@ -12,18 +12,9 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 from exactshap import explain
 from exactshap.errors import BudgetError, InputError, UnknownNameError, UnsupportedStructureError
 from exactshap.estimators import ShapleyKernelRidge
-from exactshap.games import ProductGame
 from exactshap.kernels import RBF, Laplacian, Linear
 from exactshap.semivalues import find
-from exactshap.solvers import solve
-from exactshap.solvers._functionals import (
-    by_quadrature,
-    by_splitting,
-    split_terms,
-    split_values,
-    splitting_pays,
-)
-from exactshap.solvers._quadrature import solve_terms
+from exactshap.solvers._functionals import by_quadrature, by_splitting, splitting_pays
 from tolerances import EPS
 
 RNG = np.random.default_rng(0)
@@ -71,29 +62,6 @@ def test_functionals_equal_enumeration(way, d, index):
     for j in range(d):
         expected = brute_force(inside, outside, weights, j, find(index))
         np.testing.assert_allclose(found[j], expected, rtol=0, atol=64 * d * EPS * scale)
-
-
-@pytest.mark.parametrize("d", [1, 2, 3, 6, 7])
-@pytest.mark.parametrize("index", ["shapley", "banzhaf", "leave-one-out"])
-def test_split_values_equal_the_quadrature_of_the_product_game(d, index):
-    rng = np.random.default_rng(d)
-    inside, outside, c = rng.normal(size=(d, 5, 4)), rng.normal(size=(d, 5, 6)), rng.normal(size=(2, 5))
-    weights = np.arange(1, 7) / 21
-    found = split_values(inside, outside, weights, c, index)
-    game = ProductGame(c=c.T, a=inside.transpose(2, 1, 0), b=outside.transpose(2, 1, 0), weights=weights)
-    scale = 5 * np.abs(c).max() * (np.abs(inside).max(axis=(1, 2)) + np.abs(outside).max(axis=(1, 2))).prod()
-    np.testing.assert_allclose(found, solve(game, index).values, rtol=0, atol=64 * d * EPS * scale)
-
-
-def test_split_terms_stand_in_for_the_sweep():
-    rng = np.random.default_rng(0)
-    a, b, c = rng.normal(size=(4, 5, 7)), rng.normal(size=(3, 5, 7)), rng.normal(size=(2, 7))
-    weights, shapley = np.array([0.5, 0.3, 0.2]), find("shapley")
-    sweep, split = solve_terms(a, b, c, weights, shapley, 1), split_terms(a, b, c, weights, shapley)
-    for name in ("values", "empty", "full"):
-        error = np.abs(getattr(split, name) - getattr(sweep, name)).reshape(4, -1).max(axis=1)
-        assert np.all(error <= 64 * 5 * EPS * split.scale)
-    assert np.all(split.scale >= sweep.scale * (1 - 64 * EPS))
 
 
 def test_the_cheaper_way_is_taken():

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from exactshap.frames import Table
-from exactshap.readers._expansion import cut_terms
+from exactshap.readers._expansion import Monomials, Part, cut_terms
 from exactshap.semivalues import Semivalue, find
 from exactshap.solvers._choose import folding_pays
 from exactshap.solvers._quadrature import Sums
@@ -60,11 +60,11 @@ class FoldedBackground:
                 tally.add(rows, reader._grouped(part.factors(values[rows])), part.coefficients, folded)
         return tally.sums(semivalue, order)
 
-    def _folded(self, number: int, n_parts: int, part: object) -> Folded:
+    def _folded(self, number: int, n_parts: int, part: Part | Monomials) -> Folded:
         from exactshap.solvers._folding import fold
 
         def make() -> Folded:
-            return fold(self._reader.background_tiles(part), self._reader.n_players, part.coefficients.shape[1])  # type: ignore[attr-defined]
+            return fold(self._reader.background_tiles(part), self._reader.n_players, part.coefficients.shape[1])
 
         return self._shelf.get(("folded", number), make, keep=n_parts) if self.kept else make()
 

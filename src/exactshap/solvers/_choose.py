@@ -137,15 +137,14 @@ def folding_pays(n_players: int, n_background: int, n_terms: int, n_outputs: int
     """
     if n_players > MAX_FOLDED_PLAYERS or n_background < 2 or order > n_players:
         return False
-    sets = [math.comb(n_players, size) for size in set_sizes(order)]
-    nodes = [len(semivalue.rule(size, order, degree=n_players - size)[0]) for size in set_sizes(order)]
-    steps = nodes[0] * n_players + sum(n * m for n, m in zip(nodes[1:], sets[1:], strict=True))
-    sweep = 1e-9 * n_terms * n_background * (steps + 2.0 * n_players)
     coalitions = 2.0**n_players
-    row = (
-        n_terms * n_outputs * (8e-8 + 1.8e-10 * coalitions)
-        + 1e-9 * coalitions * n_outputs * sum(m * 2.0 ** (size - 1) for size, m in enumerate(sets, start=1)) / 2.0
-    )
+    steps = subtractions = 0.0
+    for size in set_sizes(order):
+        sets, nodes = math.comb(n_players, size), len(semivalue.rule(size, order, degree=n_players - size)[0])
+        steps += nodes * max(n_players, sets)
+        subtractions += coalitions * sets * 2.0 ** (size - 1)
+    sweep = 1e-9 * n_terms * n_background * (0.85 * steps + 1.2 * n_players)
+    row = n_outputs * (n_terms * (9e-8 + 2.8e-10 * coalitions) + 5e-10 * subtractions)
     once = n_terms * n_background * (5e-8 + 1.2e-10 * coalitions)
     return once + WORTH_ROWS * row < WORTH_ROWS * sweep
 

@@ -97,7 +97,7 @@ def fill_coalitions(a, folded, c, out):
     ``a (n_rows, n_terms, n_players)``; ``folded`` as :func:`fill_folded` leaves it, with zeros for further terms up to a
     multiple of LANES. Cost: 3 operations for each row, term, output and coalition.
     """
-    n_rows, n_terms, n_players = a.shape
+    n_rows, n_terms = a.shape[:2]
     n_outputs, n_high, n_low = c.shape[0], out.shape[2], out.shape[3]
     n_first = 0
     while 2**n_first < n_low:

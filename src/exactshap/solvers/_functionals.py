@@ -21,15 +21,12 @@ from collections.abc import Callable, Sequence
 import numpy as np
 
 from exactshap.semivalues import Semivalue, find
-from exactshap.solvers._quadrature import Sums
 
 __all__ = [
     "by_quadrature",
     "by_splitting",
     "coalition_weights",
     "player_functionals",
-    "split_terms",
-    "split_values",
     "splitting_pays",
 ]
 
@@ -92,47 +89,6 @@ def by_splitting(
     for i in range(n_terms):
         result[:, i] = combine(*_halves(inside[:, i], outside[:, i], weights))[chosen]
     return result
-
-
-def split_values(
-    inside: np.ndarray,
-    outside: np.ndarray,
-    weights: np.ndarray,
-    coefficients: np.ndarray,
-    semivalue: str | Semivalue = "shapley",
-) -> np.ndarray:
-    r"""Return the values (n_rows, n_players, n_outputs) of a product game with a joint background, by splitting.
-
-    .. math:: \phi_j(x_q)_o = \sum_i c_{oi}\, \Gamma_j[i, q]
-
-    without holding Gamma. The twin of the quadrature for few players and many rows times background rows.
-
-    Parameters
-    ----------
-    inside, outside, weights
-        As in :func:`player_functionals`.
-    coefficients : array of shape (n_outputs, n_terms)
-    """
-    d, n_terms, n_rows = inside.shape
-    combine = _for_all(d, find(semivalue))
-    total = np.zeros((n_rows, d, len(coefficients)))
-    for i in range(n_terms):
-        total += combine(*_halves(inside[:, i], outside[:, i], weights)).T[:, :, None] * coefficients[:, i]
-    return total
-
-
-def split_terms(a: np.ndarray, b: np.ndarray, c: np.ndarray, weights: np.ndarray, semivalue: Semivalue) -> Sums:
-    """Solve a block of terms for single players, as ``_quadrature.solve_terms`` does for order 1, by splitting.
-
-    Arrays are laid out as there; ``nodes`` of the result is 0. ``scale`` bounds the factors of each term over the background.
-    """
-    inside, outside = (np.ascontiguousarray(array.transpose(1, 2, 0)) for array in (a, b))
-    n_rows = len(a)
-    tops = np.maximum(np.abs(a), np.abs(b).max(axis=0)).prod(axis=1)
-    scale = tops @ np.abs(c).max(axis=0)
-    empty = np.broadcast_to(weights @ b.prod(axis=1) @ c.T, (n_rows, len(c)))
-    values = split_values(inside, outside, weights, c, semivalue)
-    return Sums(values, np.array(empty), a.prod(axis=1) @ c.T, scale * weights.sum(), np.zeros(n_rows), 0)
 
 
 def splitting_pays(n_players: int, n_background: int, n_rows: int) -> bool:

@@ -14,6 +14,8 @@ from numba import njit
 __all__ = ["fill_ends", "fill_interactions", "fill_singles"]
 
 TILE = 32  # terms per sweep: four 512-bit or eight 256-bit registers of float64, and small enough to stay in cache
+STRIP = 128  # terms per sweep that keeps nothing for each player
+TINY = 1e-300  # stands in for a factor that is 0 throughout: half / top is 0 / TINY then
 
 
 @njit(nogil=True, cache=True, error_model="numpy")
@@ -53,8 +55,8 @@ def fill_singles(a, b, c, weights, nodes, node_weights, out):
     total = np.empty((n_players, TILE), a.dtype)
     prefix = np.empty(TILE, a.dtype)
     coefficient = np.empty((n_outputs, TILE), c.dtype)
-    for r in range(n_rows):
-        for start in range(0, n_terms, TILE):
+    for start in range(0, n_terms, TILE):  # all rows of a tile while its background is in cache
+        for r in range(n_rows):
             total[:, :] = 0.0
             for m in range(weights.shape[0]):
                 _load_tile(a[r], b[m], c, start, base, slope, coefficient)
@@ -103,8 +105,8 @@ def fill_interactions(a, b, c, weights, size, nodes, node_weights, out):
     position = np.empty(size + 1, np.int64)
     share = np.empty((n_sets, TILE), a.dtype)
     coefficient = np.empty((n_outputs, TILE), c.dtype)
-    for r in range(n_rows):
-        for start in range(0, n_terms, TILE):
+    for start in range(0, n_terms, TILE):
+        for r in range(n_rows):
             share[:, :] = 0.0
             for m in range(weights.shape[0]):
                 _load_tile(a[r], b[m], c, start, base, slope, coefficient)
@@ -159,38 +161,38 @@ def fill_ends(a, b, c, weights, empty, full, scale, spread):
     """
     n_rows, n_players, n_terms = a.shape
     n_outputs = c.shape[0]
-    inside = np.empty(TILE, a.dtype)
-    outside = np.empty(TILE, a.dtype)
-    height = np.empty(TILE)
-    width_sum = np.empty(TILE)
-    base = np.empty((n_players, TILE), a.dtype)
-    slope = np.empty((n_players, TILE), a.dtype)
-    coefficient = np.empty((n_outputs, TILE), c.dtype)
-    for r in range(n_rows):
-        spread[r] = 0.0
-        scale[r] = 0.0
-        for start in range(0, n_terms, TILE):
+    inside = np.empty(STRIP, a.dtype)
+    outside = np.empty(STRIP, a.dtype)
+    height = np.empty(STRIP)
+    width_sum = np.empty(STRIP)
+    spread[:] = 0.0
+    scale[:] = 0.0
+    for start in range(0, n_terms, STRIP):
+        width = min(STRIP, n_terms - start)
+        for r in range(n_rows):
             for m in range(weights.shape[0]):
-                _load_tile(a[r], b[m], c, start, base, slope, coefficient)
-                for i in range(TILE):
-                    inside[i] = 1.0
-                    outside[i] = 1.0
-                    height[i] = 1.0
-                    width_sum[i] = 0.0
+                inside[:] = 1.0
+                outside[:] = 1.0
+                height[:] = 1.0
+                width_sum[:] = 0.0
                 for k in range(n_players):
-                    for i in range(TILE):
-                        half = 0.5 * abs(slope[k, i])
-                        top = abs(base[k, i] + 0.5 * slope[k, i]) + half
-                        inside[i] *= base[k, i] + slope[k, i]
-                        outside[i] *= base[k, i]
+                    present = a[r, k, start : start + width]
+                    absent = b[m, k, start : start + width]
+                    for i in range(width):
+                        inside[i] *= present[i]
+                        outside[i] *= absent[i]
+                    for i in range(width):
+                        half = 0.5 * abs(present[i] - absent[i])
+                        top = abs(0.5 * (present[i] + absent[i])) + half
                         height[i] *= top
-                        width_sum[i] += half / top if top > 0.0 else 0.0
+                        width_sum[i] += half / (top + TINY)
                 weight = weights[m]
-                for i in range(TILE):
+                for i in range(width):
                     spread[r] = max(spread[r], width_sum[i])
                     largest = 0.0
                     for o in range(n_outputs):
-                        largest = max(largest, abs(coefficient[o, i]))
-                        full[r, o] += weight * (coefficient[o, i] * inside[i]).real
-                        empty[r, o] += weight * (coefficient[o, i] * outside[i]).real
+                        coefficient = c[o, start + i]
+                        largest = max(largest, abs(coefficient))
+                        full[r, o] += weight * (coefficient * inside[i]).real
+                        empty[r, o] += weight * (coefficient * outside[i]).real
                     scale[r] += weight * largest * height[i]

@@ -25,18 +25,23 @@ _RHO = 1.0 + np.geomspace(1e-3, 1e3, 400)
 
 
 def bound(spread: float, n_nodes: int) -> float:
-    """Return the bound on the relative quadrature error for ``spread`` (Delta) and ``n_nodes``, capped at 2."""
+    """Return the bound on the relative quadrature error for ``spread`` (Delta, rounded up to a 16th), capped at 2."""
+    return _bound(int(np.ceil(spread * 16.0)), n_nodes)
+
+
+@functools.lru_cache(maxsize=4096)
+def _bound(quantised: int, n_nodes: int) -> float:
+    spread = quantised / 16.0
     exponent = ((_RHO + 1.0 / _RHO) / 2.0 - 1.0) * spread - (2 * n_nodes - 1) * np.log(_RHO) - np.log(_RHO - 1.0)
     return float(min(2.0, 4.0 * np.exp(exponent.min())))
 
 
 @functools.lru_cache(maxsize=4096)
 def _enough(quantised: int, n_exact: int) -> int:
-    spread = quantised / 16.0
     low, high = 1, n_exact
     while low < high:
         middle = (low + high) // 2
-        low, high = (low, middle) if bound(spread, middle) <= ENOUGH else (middle + 1, high)
+        low, high = (low, middle) if _bound(quantised, middle) <= ENOUGH else (middle + 1, high)
     return low
 
 

@@ -1,0 +1,123 @@
+"""Kernel machines whose background is summed up once: the values of the direct sweep, the same bits in any company."""
+
+import pickle
+
+import numpy as np
+import pytest
+from sklearn.gaussian_process import kernels as k
+from sklearn.kernel_ridge import KernelRidge
+from sklearn.svm import SVC, SVR
+
+from exactshap import Explainer
+from exactshap.readers import _folded_background
+from exactshap.readers._kernel_machine import KernelReader
+from exactshap.readers.kernel_machine import KernelMachine
+from exactshap.semivalues import available
+from exactshap.testing import check_reader
+
+RNG = np.random.default_rng(0)
+X = RNG.normal(size=(160, 6))
+Y = X[:, 0] * X[:, 1] + np.sin(X[:, 2]) + X[:, 3] ** 2
+CLASSES = np.digitize(Y, [0.2, 1.5])
+BACKGROUND = X[:140]
+
+MODELS = {
+    "SVR": SVR(C=5.0),
+    "SVR, polynomial": SVR(kernel="poly", degree=3, coef0=1.0, C=0.1),
+    "SVC, three classes": SVC(C=5.0),
+    "ridge, two targets, Laplacian": KernelRidge(kernel="laplacian", alpha=0.1),
+    "own machine, sum of kernels": KernelMachine(X[:70], Y[:70] - 0.7, k.RBF(2.0) + 0.5 * k.RBF(1.0) * k.DotProduct(1.0)),
+}
+
+
+def fitted(name):
+    target = {"SVC, three classes": CLASSES, "ridge, two targets, Laplacian": np.stack([Y, X[:, 4]], axis=1)}.get(name, Y)
+    return MODELS[name].fit(X, target) if hasattr(MODELS[name], "fit") else MODELS[name]
+
+
+def directly(monkeypatch, explainer, *arguments):
+    with monkeypatch.context() as patch:
+        patch.setattr(_folded_background.FoldedBackground, "pays", lambda *_: False)
+        return explainer(*arguments)
+
+
+@pytest.mark.parametrize("name", MODELS)
+def test_the_values_are_those_of_the_sweep(name, monkeypatch):
+    explainer = Explainer(fitted(name), BACKGROUND, background_weights=np.arange(1.0, 141.0))
+    for index in available():
+        for order in (1, 2):
+            if index == "moebius" and order == 1:
+                continue
+            fast = explainer(X[:3], index, order)
+            slow = directly(monkeypatch, explainer, X[:3], index, order)
+            allowed = 2**order * (fast.tolerance.max() + slow.tolerance.max())
+            values = ("values",) if order == 1 else ("values", "set_values")
+            for field in (*values, "baseline"):
+                assert np.abs(getattr(fast, field) - getattr(slow, field)).max() <= allowed
+            assert fast.tolerance.max() <= 8 * slow.tolerance.max()
+    assert explainer(X[:3]).method == "folded enumeration (2^6 coalitions, 140 background rows)"
+    assert directly(monkeypatch, explainer, X[:3]).method.startswith("quadrature")
+
+
+@pytest.mark.parametrize("name", MODELS)
+def test_the_house_rules_hold(name):
+    check_reader(fitted(name), X[:3], BACKGROUND)
+
+
+@pytest.mark.filterwarnings("ignore:X does not have valid feature names")
+def test_groups_are_players():
+    groups = {"pair": [0, 4], "rest": [2, 3]}
+    explainer = Explainer(fitted("SVR"), BACKGROUND, groups=groups)
+    assert explainer(X[:2]).method.startswith("folded enumeration (2^4")
+    check_reader(fitted("SVR"), X[:2], BACKGROUND, groups=groups)
+
+
+def test_tables_made_again_and_threads_give_the_same_bits(monkeypatch):
+    model = fitted("SVR")
+    kept = Explainer(model, BACKGROUND)
+    values = kept(X[:40]).values
+    np.testing.assert_array_equal(pickle.loads(pickle.dumps(kept))(X[:40]).values, values)
+    monkeypatch.setattr(KernelReader, "block_rows", 7)
+    np.testing.assert_array_equal(Explainer(model, BACKGROUND, n_jobs=2)(X[:40]).values, values)
+    monkeypatch.setattr(_folded_background, "FACTOR_VALUES", 1)
+    np.testing.assert_array_equal(kept(X[:40]).values, values)
+    again = Explainer(model, BACKGROUND)
+    again.reader._folded.kept = False
+    np.testing.assert_array_equal(again(X[:40]).values, values)
+    assert not again.reader._folded._shelf._items
+    assert kept.reader._folded._shelf._items
+
+
+def test_parts_add_up(monkeypatch):
+    model = fitted("SVR")
+    values = Explainer(model, BACKGROUND)(X[:4])
+    monkeypatch.setattr(_folded_background, "TABLE_VALUES", 2**6 * 10)
+    parts = Explainer(model, BACKGROUND)
+    assert not parts.reader._folded.kept
+    assert parts.reader.block_rows == 1024
+    np.testing.assert_allclose(parts(X[:4]).values, values.values, rtol=0, atol=values.tolerance.max())
+    forecast = parts.plan(X)
+    assert forecast.exact
+    assert forecast.seconds > 0
+
+
+def test_the_plan_says_so_and_counts_the_tables():
+    explainer = Explainer(fitted("SVR"), BACKGROUND)
+    forecast = explainer.plan(X)
+    assert forecast.method.startswith("folded enumeration")
+    n_support = explainer.reader.expansion.parts[0].coefficients.shape[1]
+    assert forecast.operations == 3 * 2**6 * n_support * len(X)
+    assert forecast.memory >= 8 * 2**6 * n_support
+    assert Explainer(fitted("SVR")).plan(X).method.startswith("quadrature")
+
+
+def test_a_damaged_table_is_seen(monkeypatch):
+    from exactshap.errors import ExactnessError
+
+    explainer = Explainer(fitted("SVR"), BACKGROUND)
+    explainer(X[:2])
+    (folded,) = explainer.reader._folded._shelf._items.values()
+    folded.table[:, 0, 0] *= 1.0 + 1e-7
+    folded.table[:, -1, -1] *= 1.0 + 1e-7
+    with pytest.raises(ExactnessError, match="do not add up"):
+        explainer(X[:2])
