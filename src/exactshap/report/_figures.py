@@ -221,11 +221,11 @@ def _vertical_axis(scale: svg.Scale, left: float, right: float) -> str:
 
 def _category_axis(scale: svg.Scale, y: float, name: str, categories: Sequence[str]) -> str:
     parts = [svg.line(scale.start, y, scale.stop, y, "axis")]
-    shown = categories if len(categories) <= 6 else ()
+    letters = int(abs(scale.stop - scale.start) / max(len(categories), 1) / svg.text_width("x", 11)) - 1
+    shown = categories if letters >= 3 else ()
     for code, category in enumerate(shown):
-        parts.append(
-            svg.text(float(scale(code)), y + 15, svg.shorten(category, 12), anchor="middle", style="tick", title=category)
-        )
+        word = category if len(category) <= letters else f"{category[: letters - 1]}…"
+        parts.append(svg.text(float(scale(code)), y + 15, word, anchor="middle", style="tick", title=category))
     label = svg.shorten(name, 40) + ("" if shown else f" ({len(categories)} categories, in alphabetical order)")
     parts.append(svg.text((scale.start + scale.stop) / 2, y + 33, label, anchor="middle", style="label"))
     return "".join(parts)

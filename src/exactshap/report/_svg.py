@@ -30,12 +30,13 @@ MINUS = "\N{MINUS SIGN}"
 def number(value: float) -> str:
     """Write a number with four digits and a typographic minus.
 
-    >>> number(-1234.56), number(0.1 + 0.2), number(1e-9)
-    ('−1235', '0.3', '1e−09')
+    >>> number(-1234.56), number(0.1 + 0.2), number(1e-9), number(50000.0)
+    ('−1235', '0.3', '1e−09', '50,000')
     """
     if not math.isfinite(value):
         return "missing" if math.isnan(value) else ("∞" if value > 0 else f"{MINUS}∞")
-    return f"{value:.4g}".replace("-", MINUS)
+    written = f"{value:,.0f}" if 1e4 <= abs(value) < 1e7 else f"{value:.4g}"
+    return written.replace("-", MINUS)
 
 
 def decimals(values: Iterable[float]) -> int:
@@ -51,13 +52,15 @@ def decimals(values: Iterable[float]) -> int:
 def fixed(value: float, places: int, *, sign: bool = False) -> str:
     """Write a number with fixed decimals and a typographic minus; very large and very small columns in powers of ten.
 
-    >>> fixed(-0.698, 2), fixed(12.3456, 2, sign=True)
-    ('−0.70', '+12.35')
+    >>> fixed(-0.698, 2), fixed(12.3456, 2, sign=True), fixed(-1e-9, 2, sign=True)
+    ('−0.70', '+12.35', '0.00')
     """
     if not math.isfinite(value) or places > 8 or abs(value) >= 1e7:
         written = number(value)
     else:
         written = f"{value:,.{places}f}".replace("-", MINUS)
+    if not written.strip(f"{MINUS}0."):  # nothing is left after rounding: no sign
+        return written.removeprefix(MINUS)
     return f"+{written}" if sign and value >= 0 else written
 
 
@@ -100,12 +103,18 @@ class Scale:
         return cls(low - space, high + space, start, stop)
 
     def ticks(self, wanted: int = 5) -> list[float]:
-        """Return round numbers inside the scale, at steps of 1, 2 or 5 times a power of ten."""
-        raw = (self.high - self.low) / max(wanted, 1)
-        power = 10.0 ** math.floor(math.log10(raw))
-        step = next(power * factor for factor in (1, 2, 5, 10) if power * factor >= raw * 0.999)
-        first, last = math.ceil(self.low / step - 1e-9), math.floor(self.high / step + 1e-9)
-        return [round(k * step, 12 - math.floor(math.log10(step))) for k in range(first, last + 1)]
+        """Return round numbers inside the scale, at the widest step of 1, 2 or 5 times a power of ten that gives enough.
+
+        >>> Scale(18.0, 91.0, 0.0, 1.0).ticks(4), Scale(-0.52, 0.31, 0.0, 1.0).ticks(4)
+        ([20.0, 40.0, 60.0, 80.0], [-0.4, -0.2, 0.0, 0.2])
+        """
+        power = 10.0 ** math.floor(math.log10(self.high - self.low))
+        for factor in (5, 2, 1, 0.5, 0.2, 0.1):
+            step = power * factor
+            first, last = math.ceil(self.low / step - 1e-9), math.floor(self.high / step + 1e-9)
+            if last - first + 1 >= max(wanted - 1, 1):
+                break
+        return [round(k * step, 12 - math.floor(math.log10(step))) + 0.0 for k in range(first, last + 1)]
 
 
 def text(x: float, y: float, content: str, *, anchor: str = "start", style: str = "", title: str | None = None) -> str:
