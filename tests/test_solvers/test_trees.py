@@ -143,6 +143,35 @@ def test_blocking_changes_no_bit(background, engine):
         assert np.array_equal(part.full, whole.full[start:stop])
 
 
+@pytest.mark.parametrize("index", [*available(), beta(4, 1)], ids=str)
+@pytest.mark.parametrize("background", [None, MANY_ROWS[:5]], ids=["covers", "background"])
+@pytest.mark.parametrize("n_outputs", [1, 3])
+def test_few_rows_go_without_tables_and_have_the_same_bits(index, background, n_outputs):
+    trees = random_trees(12, n_features=12, n_trees=6, depth=6, n_outputs=n_outputs, zero_covers=background is None)
+    prepared = prepare(trees, [(j,) for j in range(12)], background)
+    engine, columns = prepared.tables, np.ascontiguousarray(MANY_ROWS[:16].T)
+    few = engine.solve(columns, find(index), 1)
+    assert not any(key[0] == "tables" for key in engine.shelf._items)
+    many = engine.solve(columns, find(index), 1)  # more than 16 rows by now
+    assert any(key[0] == "tables" for key in engine.shelf._items)
+    for name in ("values", "full", "scale"):
+        assert np.array_equal(getattr(few, name), getattr(many, name)), name
+
+
+@pytest.mark.parametrize("background", [None, MANY_ROWS[:5]], ids=["covers", "background"])
+def test_few_rows_of_tables_in_runs(background, monkeypatch):
+    from exactshap.solvers import _tree_tables
+
+    monkeypatch.setattr(_tree_tables, "CHUNK", 2**16)
+    prepared = prepare(many_trees(), [(j,) for j in range(12)], background)
+    engine = dataclasses.replace(prepared.tables, limit=0.0)
+    columns = np.ascontiguousarray(MANY_ROWS[:60].T)
+    many = engine.solve(columns, SHAPLEY, 1)
+    few = engine.solve(np.ascontiguousarray(columns[:, :3]), SHAPLEY, 1)
+    assert np.array_equal(few.values, many.values[:3])
+    assert np.array_equal(few.scale, many.scale[:3])
+
+
 @pytest.mark.parametrize("engine", ["tables", "deep"])
 @pytest.mark.parametrize("background", [None, MANY_ROWS[:5]], ids=["covers", "background"])
 def test_pickles_to_the_same_bits(background, engine):

@@ -12,7 +12,16 @@ from numba import njit
 from exactshap.solvers._tree_layout_kernels import next_mask, set_rank
 from exactshap.trees._kernels import Nodes, fill_decisions
 
-__all__ = ["add_failures", "fill_cover_survival", "fill_set_values", "fill_tables", "sum_survival", "sweep"]
+__all__ = [
+    "add_ends",
+    "add_failures",
+    "fill_cover_survival",
+    "fill_leaf_codes",
+    "fill_set_values",
+    "fill_tables",
+    "sum_survival",
+    "sweep",
+]
 
 
 @njit(nogil=True, cache=True, error_model="numpy")
@@ -91,7 +100,7 @@ def fill_set_values(survival, m, T, weights, popcount, out):
 
 
 @njit(nogil=True, cache=True, error_model="numpy")
-def _fill_leaf_codes(g, l, groups, leaves, bit_of_node, codes):
+def fill_leaf_codes(g, l, groups, leaves, bit_of_node, codes):
     """Write which players of leaf ``l`` a row of each code of group ``g`` satisfies, as a mask, to ``codes`` (2^bits,)."""
     codes[:] = (1 << (leaves.start[l + 1] - leaves.start[l])) - 1
     first = leaves.edge_start[l]
@@ -106,7 +115,7 @@ def _fill_leaf_codes(g, l, groups, leaves, bit_of_node, codes):
 
 
 @njit(nogil=True, cache=True, error_model="numpy")
-def _add_ends(codes, survival, m, c_l, first, last, at, out):
+def add_ends(codes, survival, m, c_l, first, last, at, out):
     """Add v(D) of the outputs and the scale of one leaf: the full coalition survives where all its players are satisfied."""
     everyone = (1 << m) - 1
     for o in range(first, last):
@@ -164,10 +173,10 @@ def fill_tables(groups, leaves, value, survival_start, survival, weights, binomi
             else:
                 survival_l = passing[: 1 << m]
                 fill_cover_survival(leaves.ratio, leaves.start[l], m, survival_l)
-            _fill_leaf_codes(g, l, groups, leaves, bit_of_node, codes)
+            fill_leaf_codes(g, l, groups, leaves, bit_of_node, codes)
             _add_sets(codes, survival_l, m, value[leaves.node[l]], first, last, leaves.player, leaves.start[l], weights,
                       binomials, offsets, popcount, position, values, out)  # fmt: skip
-            _add_ends(codes, survival_l, m, value[leaves.node[l]], first, last, base + n_set_rows * codes.shape[0], out)
+            add_ends(codes, survival_l, m, value[leaves.node[l]], first, last, base + n_set_rows * codes.shape[0], out)
 
 
 @njit(nogil=True, cache=True, error_model="numpy")

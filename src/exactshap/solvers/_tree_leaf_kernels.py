@@ -19,7 +19,7 @@ from typing import NamedTuple
 import numpy as np
 from numba import njit
 
-__all__ = ["Order", "Work", "fill_order", "sweep_leaves"]
+__all__ = ["Order", "Work", "fill_order", "sum_subsets", "sweep_leaves"]
 
 U1, U2, U3, U4, U5, U6, U7 = (np.uint64(i) for i in range(1, 8))  # unsigned: no test for negative indices
 WIDTH = 32  # bits of a pattern
@@ -94,7 +94,7 @@ def _add_range(values, to, source, size):
 
 
 @njit(nogil=True, cache=True, error_model="numpy")
-def _sum_subsets(table, m):
+def sum_subsets(table, m):
     """Replace ``table[S]`` (2^m,) by the sum over the subsets of S, one player after another.
 
     A cell meets the same additions in the same order whichever players outside it the table has.
@@ -139,13 +139,13 @@ def _fill_tables(patterns, mass, inside, n_players, weights, popcount, tables):
     for i in range(patterns.shape[0]):
         if patterns[i] & ~inside == 0:
             g[patterns[i] if m == n_players else _compress(patterns[i], inside, n_players)] += mass[i]
-    _sum_subsets(g, m)
+    sum_subsets(g, m)
     for S in range(size):
         s = popcount[S]
         Y[S] = g[S] * weights[s]
         P[S] = g[S] * (weights[s - 1] if s > 0 else 0.0)
-    _sum_subsets(Y, m)
-    _sum_subsets(P, m)
+    sum_subsets(Y, m)
+    sum_subsets(P, m)
     for S in range(size):
         both[S] = P[S] + Y[S]
     return m

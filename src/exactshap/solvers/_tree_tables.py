@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import functools
 from dataclasses import dataclass, field
 
 import numpy as np
 
 from exactshap.semivalues import Semivalue
 from exactshap.solvers._solution import set_sizes
+from exactshap.solvers._tree_cell_kernels import fill_single_tables, sweep_few
 from exactshap.solvers._tree_kernels import add_failures, fill_tables, sum_survival, sweep
 from exactshap.solvers._tree_layout import MAX_BITS, Layout, TableRows, lay_rows, offsets_of
 from exactshap.solvers._tree_parts import Part, Shelf, decisions_of
@@ -19,6 +21,7 @@ __all__ = ["Survival", "TableEngine", "path_weights", "survive"]
 CHUNK = 2**26  # bytes of tables at a time where they are too large to be kept
 BLOCK = 1024  # rows at a time: their codes and decisions stay in cache
 BLOCK_BYTES = 2**21
+FEW_ROWS = 16  # that are answered cell by cell before tables are filled
 BACKGROUND_BLOCK = 2**14  # background rows at a time
 
 
@@ -111,6 +114,8 @@ class TableEngine:
         """Return the sums over all groups, of shape (n_rows, n_columns)."""
         out = np.zeros((columns.shape[1], n_columns))
         block = int(max(16, min(BLOCK, BLOCK_BYTES // (8 * n_columns))))
+        if order == 1 and self._are_few(len(out), is_kept):
+            return self._sweep_few(columns, rows, semivalue, out)
         for first, last in _runs(rows, self.layout.n_groups):
             cells = self._cells(rows, semivalue, order, is_kept, first, last)
             for start in range(0, len(out), block):
@@ -120,6 +125,30 @@ class TableEngine:
                       rows.columns, rows.table_start, cells, total)  # fmt: skip
                 out[start : start + block] += total.T
         return out
+
+    def _are_few(self, n_rows: int, is_kept: bool) -> bool:
+        """Whether tables are not worth filling for so many rows, and for those that were answered without tables before."""
+        answered = self.shelf.get(("answered",), lambda: [0], keep=1)
+        if is_kept:
+            answered[0] += n_rows
+        return (answered[0] if is_kept else n_rows) <= FEW_ROWS
+
+    def _sweep_few(self, columns: np.ndarray, rows: TableRows, semivalue: Semivalue, out: np.ndarray) -> np.ndarray:
+        """Add the sums over all groups to ``out``, cell by cell: the same bits without tables."""
+        for first, last in _runs(rows, self.layout.n_groups):
+            total = np.zeros(out.shape[::-1])
+            sweep_few(columns, self.trees.tree_start, self.trees.nodes, self.layout.groups, self.layout.leaves, self.trees.value,
+                      self.survival.start, self.survival.table, *self._measure(semivalue), _popcount(), first, last,
+                      self.n_players, rows.column_start, rows.columns, total)  # fmt: skip
+            out += total.T
+        return out
+
+    def _measure(self, semivalue: Semivalue) -> tuple[tuple[np.ndarray, np.ndarray], np.ndarray]:
+        """Return the semivalue's rule and weights for single players of all leaves."""
+        largest = int(np.diff(self.layout.leaves.start).max(initial=0))
+        nodes, node_weights = semivalue.rule(1, 1, degree=max(largest - 1, 0))
+        rule = np.array(nodes, float), np.array(node_weights, float)
+        return rule, np.ascontiguousarray(path_weights(semivalue, 1, largest)[1])
 
     def _cells(self, rows: TableRows, semivalue: Semivalue, order: int, is_kept: bool, first: int, last: int) -> np.ndarray:
         if not is_kept:
@@ -131,12 +160,21 @@ class TableEngine:
     def _fill(self, rows: TableRows, semivalue: Semivalue, order: int, first: int, last: int) -> np.ndarray:
         """Return the filled tables of groups ``first:last``."""
         cells = np.zeros(rows.table_start[last] - rows.table_start[first])
+        if order == 1:
+            fill_single_tables(self.layout.groups, self.layout.leaves, self.trees.value, self.survival.start, self.survival.table,
+                               *self._measure(semivalue), _popcount(), first, last, self.n_players, rows.column_start,
+                               rows.columns, rows.table_start, cells)  # fmt: skip
+            return cells
         weights = path_weights(semivalue, order, int(np.diff(self.layout.leaves.start).max(initial=0)))
-        popcount = np.array([code.bit_count() for code in range(1 << MAX_BITS)], np.int64)
         fill_tables(self.layout.groups, self.layout.leaves, self.trees.value, self.survival.start, self.survival.table, weights,
-                    rows.binomials, rows.offsets, popcount, first, last, rows.column_start, rows.columns, rows.table_start,
+                    rows.binomials, rows.offsets, _popcount(), first, last, rows.column_start, rows.columns, rows.table_start,
                     cells)  # fmt: skip
         return cells
+
+
+@functools.cache
+def _popcount() -> np.ndarray:
+    return np.array([code.bit_count() for code in range(1 << MAX_BITS)], np.int64)
 
 
 def _runs(rows: TableRows, n_groups: int) -> list[tuple[int, int]]:
