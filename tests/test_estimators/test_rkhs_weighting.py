@@ -343,6 +343,8 @@ def test_monte_carlo_can_be_fitted():
     fitted = model(base=MonteCarlo(wave, gaussian, draw, n_draws=300), n_terms=60, alpha=1e-6).fit(X, np.cos(X[:, 0] + X[:, 1]))
     assert fitted.score(X, np.cos(X[:, 0] + X[:, 1])) > 0.8
     assert math.isnan(fitted.theta_)
+    with pytest.raises(InputError, match="The bound needs theta"):
+        fitted.generalization_bound(X, Y)
     with pytest.raises(InputError, match="penalty='safe' needs theta"):
         fitted.prune("safe")
 
@@ -398,6 +400,18 @@ def test_pickles_and_skops():
         ({"n_terms": 2.5}, "'n_terms' parameter"),
         ({"alpha": -1.0}, "'alpha' parameter of RKHSWeightingRegressor must be a float >= 0"),
         ({"ridge": np.nan}, "'ridge' parameter"),
+        ({"alpha": "small"}, "'alpha' parameter"),
+        ({"n_terms": True}, "'n_terms' parameter"),
+        ({"subsets": True}, "'subsets' parameter"),
+        ({"sequence": "yes"}, "'sequence' parameter of RKHSWeightingRegressor must be a bool"),
+        ({"fit_intercept": 1}, "'fit_intercept' parameter"),
+        ({"base": MonteCarlo(lambda W, X: np.ones(3), gaussian, draw)}, r"`phi` of MonteCarlo returned shape \(3,\)"),
+        ({"base": MonteCarlo(relu, lambda U, W: np.ones(len(U)), draw)}, "`similarity` of MonteCarlo returned shape"),
+        ({"base": MonteCarlo(relu, gaussian, lambda rng, size, n: np.ones(n))}, "`draw` of MonteCarlo returned shape"),
+        (
+            {"base": MonteCarlo(lambda W, X: np.full((len(X), len(W)), np.nan), gaussian, draw)},
+            "`phi` of MonteCarlo returned NaN or infinity",
+        ),
         ({"solver": "newton"}, "'solver' parameter of RKHSWeightingRegressor must be one of"),
         ({"subsets": 5}, "between 1 and the number of features, 4"),
         ({"subsets": [0, 1]}, "between 1 and the number of features, 4"),

@@ -37,7 +37,10 @@ def penalised_columns(features: Any, n_features: int, names: Sequence[str] | Non
     if features is None:
         return list(range(n_features))
     single = isinstance(features, (str, int, np.integer))
-    return [_column(item, n_features, names) for item in ([features] if single else list(features))]
+    columns = [_column(item, n_features, names) for item in ([features] if single else list(features))]
+    if len(set(columns)) < len(columns):
+        raise InputError(message("`features` must not name a column twice", f"Got {features!r}"))
+    return columns
 
 
 def _column(item: Any, n_features: int, names: Sequence[str] | None) -> int:
@@ -47,7 +50,7 @@ def _column(item: Any, n_features: int, names: Sequence[str] | None) -> int:
             hint = did_you_mean(item, known) if known else "X had no column names: pass column numbers"
             raise UnknownNameError(message(f"`features` names an unknown column {item!r}", do=hint))
         return known.index(item)
-    if not isinstance(item, (int, np.integer)) or not 0 <= item < n_features:
+    if not isinstance(item, (int, np.integer)) or isinstance(item, bool) or not 0 <= item < n_features:
         raise InputError(message(f"`features` must hold column names or numbers in [0, {n_features})", f"Got {item!r}"))
     return int(item)
 

@@ -279,14 +279,15 @@ class MonteCarlo(Instantiation):
     seed: int = 0
 
     def sample(self, rng: np.random.Generator, size: int, n: int) -> np.ndarray:
-        return np.asarray(self.draw(rng, size, n), float)
+        draws = np.asarray(self.draw(rng, size, n), float)
+        return _checked("draw", draws, (n, draws.shape[1] if draws.ndim == 2 else None))
 
     def kernel(self, U: np.ndarray, W: np.ndarray, size: int) -> np.ndarray:
-        return np.asarray(self.similarity(U, W), float)
+        return _checked("similarity", np.asarray(self.similarity(U, W), float), (len(U), len(W)))
 
     def _average(self, W: np.ndarray, X: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         draws = self.sample(np.random.default_rng(self.seed), X.shape[1], self.n_draws)
-        return np.asarray(self.phi(draws, X), float), self.kernel(W, draws, X.shape[1]), draws
+        return self.predictor(draws, X), self.kernel(W, draws, X.shape[1]), draws
 
     def expectation(self, W: np.ndarray, X: np.ndarray) -> np.ndarray:
         phi, kernel, _ = self._average(W, X)
@@ -300,7 +301,17 @@ class MonteCarlo(Instantiation):
         return np.sqrt(np.maximum(squares - mean**2, 0.0) / (self.n_draws - 1))
 
     def predictor(self, W: np.ndarray, X: np.ndarray) -> np.ndarray:
-        return np.asarray(self.phi(W, X), float)
+        return _checked("phi", np.asarray(self.phi(W, X), float), (len(X), len(W)))
+
+
+def _checked(name: str, values: np.ndarray, shape: tuple[int | None, ...]) -> np.ndarray:
+    """Return what a user's function gave, or say what is wrong with it."""
+    if values.shape != shape:
+        wanted = tuple("n_parameters" if n is None else n for n in shape)
+        raise InputError(message(f"`{name}` of MonteCarlo returned shape {values.shape}", f"It must return {wanted}"))
+    if not np.isfinite(values).all():
+        raise InputError(message(f"`{name}` of MonteCarlo returned NaN or infinity", "Its values must be finite"))
+    return values
 
 
 def instantiation(base: Any, **parameters: Any) -> Instantiation:

@@ -19,6 +19,10 @@ from exactshap.estimators.subsets import SubsetDistribution, subset_distribution
 __all__ = ["RKHSWeightingRegressor", "WeightingTerm"]
 
 
+def _is_number(value: Any, least: float = 0.0) -> bool:
+    return isinstance(value, (int, float, np.number)) and not isinstance(value, bool) and bool(least <= value < math.inf)
+
+
 @dataclass(frozen=True, eq=False)
 class WeightingTerm:
     """One function f_J of a fitted weighting: ``subset`` J, its ``parameters`` (n_terms, n_parameters), ``coefficients`` (n_terms,).
@@ -175,12 +179,14 @@ class RKHSWeightingRegressor(RegressorMixin, BaseEstimator):
 
     def _checks(self) -> list[tuple[str, bool, str]]:
         """Return what is asked of the parameters: name, whether it holds, and in words."""
-        return [("alpha", bool(np.isfinite(self.alpha) and self.alpha >= 0), "a float >= 0"), *self._common_checks()]
+        return [("alpha", _is_number(self.alpha), "a float >= 0"), *self._common_checks()]
 
     def _common_checks(self) -> list[tuple[str, bool, str]]:
         return [
-            ("n_terms", isinstance(self.n_terms, (int, np.integer)) and self.n_terms >= 1, "an int >= 1"),
-            ("ridge", bool(np.isfinite(self.ridge) and self.ridge >= 0), "a float >= 0"),
+            ("n_terms", _is_number(self.n_terms, 1) and isinstance(self.n_terms, (int, np.integer)), "an int >= 1"),
+            ("ridge", _is_number(self.ridge), "a float >= 0"),
+            ("sequence", isinstance(self.sequence, (bool, np.bool_)), "a bool"),
+            ("fit_intercept", isinstance(self.fit_intercept, (bool, np.bool_)), "a bool"),
             ("solver", self.solver in weighting_solvers.SOLVERS, f"one of {list(weighting_solvers.SOLVERS)}"),
         ]
 
@@ -256,6 +262,8 @@ class RKHSWeightingRegressor(RegressorMixin, BaseEstimator):
             raise InputError(message("`delta` must be in (0, 1)", f"Got {delta!r}"))
         if loss not in ("absolute", "squared"):
             raise InputError(message("`loss` must be 'absolute' or 'squared'", f"Got {loss!r}"))
+        if math.isnan(self.theta_):
+            raise InputError(message("The bound needs theta", f"{type(self.base).__name__} has no closed form for it"))
         y = np.asarray(y, float)
         residual = np.abs(y - self.predict(X))
         reach = self.rkhs_norm_ * self.theta_ + float(np.abs(y - self.intercept_).max())

@@ -10,7 +10,7 @@ from sklearn.model_selection import check_cv
 
 from exactshap.estimators import weighting_solvers
 from exactshap.estimators._weighting_path import path_scores
-from exactshap.estimators.rkhs_weighting import RKHSWeightingRegressor
+from exactshap.estimators.rkhs_weighting import RKHSWeightingRegressor, _is_number
 
 __all__ = ["RKHSWeightingCV"]
 
@@ -97,8 +97,7 @@ class RKHSWeightingCV(RKHSWeightingRegressor):
         return float(self.alphas[0])
 
     def _checks(self) -> list[tuple[str, bool, str]]:
-        alphas = np.asarray(self.alphas, float)
-        fine = bool(alphas.ndim == 1 and len(alphas) and np.isfinite(alphas).all() and (alphas >= 0).all())
+        fine = np.ndim(self.alphas) == 1 and len(self.alphas) > 0 and all(_is_number(alpha) for alpha in self.alphas)
         return [("alphas", fine, "a sequence of floats >= 0"), *self._common_checks()]
 
     def _coefficients(self, problem: weighting_solvers.Problem) -> np.ndarray:

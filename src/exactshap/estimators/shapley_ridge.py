@@ -170,7 +170,7 @@ class ShapleyKernelRidge(MultiOutputMixin, RegressorMixin, BaseEstimator):
         The penalty and the ridge are diagonalised together once; each further penalty costs one matrix-vector product.
         """
         penalties = np.asarray(shapley_penalties, float)
-        if penalties.ndim != 1 or not np.all(np.isfinite(penalties)) or np.any(penalties < 0):
+        if penalties.ndim != 1 or penalties.size == 0 or not np.all(np.isfinite(penalties)) or np.any(penalties < 0):
             raise InputError(message("`shapley_penalties` must be a list of finite floats >= 0", f"Got {shapley_penalties!r}"))
         from sklearn.base import clone
 

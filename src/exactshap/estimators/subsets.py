@@ -144,10 +144,10 @@ def subset_distribution(subsets: Any, sequence: bool) -> SubsetDistribution:
         return Full()
     if isinstance(subsets, SubsetDistribution):
         return subsets
-    if isinstance(subsets, (int, np.integer)):
+    if isinstance(subsets, (int, np.integer)) and not isinstance(subsets, bool):
         return UniformSubsets((int(subsets),), sequence)
     if isinstance(subsets, Sequence) and not isinstance(subsets, str) and len(subsets) > 0:
-        if all(isinstance(k, (int, np.integer)) for k in subsets):
+        if all(isinstance(k, (int, np.integer)) and not isinstance(k, bool) for k in subsets):
             return UniformSubsets(tuple(dict.fromkeys(int(k) for k in subsets)), sequence)
         if all(isinstance(subset, Sequence) and not isinstance(subset, str) for subset in subsets):
             return GivenSubsets(tuple(tuple(int(j) for j in subset) for subset in subsets))
