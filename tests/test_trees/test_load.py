@@ -10,7 +10,7 @@ import pytest
 from exactshap import Explainer
 from exactshap.errors import InputError, ModelFormatError, UnknownNameError, UnsupportedStructureError
 from exactshap.testing import check_reader
-from exactshap.trees import _document, load, loads
+from exactshap.trees import from_xgboost, load, loads
 from exactshap.trees._ubj import read_ubj
 from exactshap.trees.from_xgboost import from_document
 from tolerances import FLOAT32_MARGIN, assert_close
@@ -264,10 +264,15 @@ def test_category_sets_are_bounded(monkeypatch):
     with pytest.raises(ModelFormatError, match=rf"tree {k} node \d+: category out of range"):
         loaded(content)
     block["categories"][0] = 2**24 - 1
-    monkeypatch.setattr(_document, "MAX_WORDS", 2**18)
-    with pytest.raises(ModelFormatError, match=rf"tree {k} node \d+: category out of range"):
+    monkeypatch.setattr(from_xgboost, "MAX_WORDS", 2**18)
+    with pytest.raises(ModelFormatError, match=r"category sets are too large. The limit is 262144 words"):
         loaded(content)
-    block["categories"][0], block["categories_sizes"][0] = 0, 999
+    sizes, segments = block["categories_sizes"], block["categories_segments"]
+    block["categories"][0], block["categories_sizes"] = 0, [len(block["categories"])] * len(sizes)
+    block["categories_segments"] = [0] * len(sizes)
+    with pytest.raises(ModelFormatError, match=r"category segments overlap" if len(sizes) > 1 else "x"):
+        loaded(content)
+    block["categories_segments"], block["categories_sizes"] = segments, [999, *sizes[1:]]
     with pytest.raises(ModelFormatError, match=rf"tree {k} node \d+: its category segment \d+\+999 is out of range"):
         loaded(content)
     block["categories_nodes"], block["categories_sizes"] = [], []

@@ -7,7 +7,9 @@ import numpy as np
 import pytest
 
 from exactshap.errors import ModelFormatError
-from exactshap.trees._ubj import read_ubj
+from exactshap.trees._ubj import Scanned, read_scanned, read_ubj
+
+READERS = pytest.mark.parametrize("read", [read_ubj, read_scanned])
 
 
 def key(text):
@@ -44,8 +46,9 @@ DOCUMENT = {
 }
 
 
-def test_what_is_written_is_read():
-    got = read_ubj(write(DOCUMENT))
+@READERS
+def test_what_is_written_is_read(read):
+    got = read(write(DOCUMENT))
     assert list(got) == list(DOCUMENT)
     for name, value in DOCUMENT.items():
         if isinstance(value, np.ndarray):
@@ -55,10 +58,15 @@ def test_what_is_written_is_read():
             assert got[name] == value
 
 
-def test_other_lengths_and_open_arrays():
-    assert read_ubj(b"{i\x01a[U\x07I\x01\x00]}") == {"a": [7, 256]}
-    assert read_ubj(b"{U\x01aC\x41}") == {"a": "A"}
-    assert read_ubj(b"{#i\x01i\x01aZ") == {"a": None}
+@READERS
+def test_other_lengths_and_open_arrays(read):
+    assert read(b"{i\x01a[U\x07I\x01\x00]}") == {"a": [7, 256]}
+    assert read(b"{i\x01a[I\x00\x07I\x01\x00i\xff]}") == {"a": [7, 256, -1]}
+    assert read(b"{i\x01a[#i\x02I\xff\xfeI\x01\x00}") == {"a": [-2, 256]}
+    assert read(b"{U\x01aC\x41}") == {"a": "A"}
+    assert read(b"{#i\x01i\x01aZ") == {"a": None}
+    assert read(b"[]") == []
+    assert read(b"Z") is None
 
 
 HOSTILE = [
@@ -82,19 +90,96 @@ HOSTILE = [
 ]
 
 
+@READERS
 @pytest.mark.parametrize(("data", "text"), HOSTILE, ids=[text for _, text in HOSTILE])
-def test_hostile_bytes_are_refused_without_allocating(data, text):
+def test_hostile_bytes_are_refused_without_allocating(data, text, read):
+    read_scanned(b"Z")  # compiled outside of the measurement
+    twice = "key occurs twice" if read is read_scanned and "twice" in text else text
     tracemalloc.start()
     try:
-        with pytest.raises(ModelFormatError, match=text.replace("(", r"\(")):
-            read_ubj(data)
+        with pytest.raises(ModelFormatError, match=twice.replace("(", r"\(")):
+            read(data)
         assert tracemalloc.get_traced_memory()[1] < 2**20
     finally:
         tracemalloc.stop()
 
 
-def test_every_truncation_is_refused():
+@READERS
+def test_every_truncation_is_refused(read):
     data = write(DOCUMENT)
     for n in range(len(data)):
         with pytest.raises(ModelFormatError):
-            read_ubj(data[:n])
+            read(data[:n])
+
+
+def outcome(read, data):
+    try:
+        return repr(read(data))
+    except ModelFormatError:
+        return "refused"
+
+
+def test_the_scan_reads_damaged_bytes_as_its_twin_does():
+    data, rng = write(DOCUMENT), np.random.default_rng(0)
+    seen = []
+    for _ in range(2000):
+        damaged = bytearray(data)
+        for i in rng.integers(0, len(data), rng.integers(1, 4)):
+            damaged[i] = rng.choice(np.frombuffer(b"iUIlLdDTFZSC{}[]$#\x00\x01\x02\xff", np.uint8))
+        seen.append(outcome(read_ubj, bytes(damaged)))
+        assert outcome(read_scanned, bytes(damaged)) == seen[-1]
+    assert 0.01 < np.mean([text != "refused" for text in seen]) < 0.99
+
+
+def test_many_tiny_values_take_little_memory():
+    data = b"[" + b"T" * 300_000 + b"]"
+    read_scanned(b"Z")
+    tracemalloc.start()
+    assert read_scanned(data) == [True] * 300_000
+    assert tracemalloc.get_traced_memory()[1] < 2**23
+    tracemalloc.stop()
+
+
+TREES = [
+    {"a": np.array([1, 2], np.int32), "b": np.array([0.5], np.float32), "p": {"size": "1"}},
+    {"a": np.array([3], np.int32), "p": {"size": "2"}, "b": np.array([1.5, 2.5], np.float32)},
+]
+
+
+def test_columns_of_scanned_objects():
+    """Against the objects themselves; the order of the entries may differ."""
+    found = read_scanned(write({"trees": TREES}))["trees"]
+    assert isinstance(found, Scanned)
+    for name, dtype in [("a", np.int64), ("b", np.float32)]:
+        values, counts = found.column(name, dtype)
+        np.testing.assert_array_equal(values, np.concatenate([tree[name] for tree in TREES]))
+        assert values.dtype == dtype
+        assert counts.tolist() == [len(tree[name]) for tree in TREES]
+    assert found.inner("p").distinct("size") == {"1", "2"}
+    assert found.inner("nothing") is None
+    assert found.has("a")
+    assert not found.has("nothing")
+    assert found[1]["p"] == {"size": "2"}
+    assert found.take(np.array([1])).column("a", np.int64)[0].tolist() == [3]
+    with pytest.raises(ModelFormatError, match=r"tree 1: a must hold 2 numbers. Got 1"):
+        found.column("a", np.int64, np.array([2, 2]))
+    with pytest.raises(ModelFormatError, match="tree 0: has no entry 'nothing'"):
+        found.column("nothing", np.int64)
+    with pytest.raises(ModelFormatError, match="Entry 'a' of the trees must be an object"):
+        found.inner("a")
+
+
+@pytest.mark.parametrize("second", [[3], np.array([3], np.int64), np.array([3], np.uint8)])
+def test_columns_of_several_types(second):
+    found = read_scanned(write({"trees": [{"a": np.array([1, 2], np.int32)}, {"a": second}]}))["trees"]
+    values, counts = found.column("a", np.int64)
+    assert values.tolist() == [1, 2, 3]
+    assert counts.tolist() == [2, 1]
+
+
+def test_an_entry_that_occurs_twice_is_refused():
+    data = write({"trees": [{"a": np.array([1], np.int32)}]}).replace(
+        b"}}", write({"a": np.array([2], np.int32)})[1:-1] + b"}}"
+    )
+    with pytest.raises(ModelFormatError, match="tree 0: key 'a' occurs twice"):
+        read_scanned(data)["trees"].column("a", np.int64)

@@ -11,7 +11,7 @@ from exactshap.errors import InputError, ModelFormatError, message
 from exactshap.trees import from_catboost, from_lightgbm, from_xgboost
 from exactshap.trees._document import read_json
 from exactshap.trees._model import TreeModel
-from exactshap.trees._ubj import read_ubj
+from exactshap.trees._ubj import read_scanned
 
 __all__ = ["load", "loads"]
 
@@ -106,7 +106,7 @@ def loads(
 def _document(data: bytes, name: str) -> Any:
     """Parse JSON or UBJSON: both start with a brace, but only UBJSON goes on with the type of a key's length."""
     if data[:1] == b"{" and data[1:2] in b"iUIlL#$" and len(data) > 1:
-        return read_ubj(data)
+        return read_scanned(data)
     if data.lstrip()[:1] == b"{":
         return read_json(data, repr(name))
     raise ModelFormatError(

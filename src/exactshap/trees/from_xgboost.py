@@ -7,14 +7,17 @@ from typing import Any
 import numpy as np
 
 from exactshap.errors import ModelFormatError, UnsupportedStructureError, message
-from exactshap.trees._build import RawTree, build
-from exactshap.trees._document import MAX_COLUMNS, MAX_OUTPUTS, bit_set, field, guarded, integer, numbers, words_budget
+from exactshap.trees._build import build
+from exactshap.trees._document import MAX_COLUMNS, MAX_OUTPUTS, MAX_WORDS, field, guarded, integer, numbers
+from exactshap.trees._forest import RawForest
 from exactshap.trees._model import TreeModel
-from exactshap.trees._ubj import read_ubj
+from exactshap.trees._records import Records, records
+from exactshap.trees._ubj import read_scanned
 
 __all__ = ["convert", "from_document"]
 
 KNOWN_VERSION = (3, 2)
+MAX_SET_WORDS = 2**19  # of one bit set: categories up to 2^24, as many as float32 can tell apart
 _LOGIT = ("reg:logistic", "binary:logistic")
 _LOG = ("count:poisson", "reg:gamma", "reg:tweedie", "survival:cox", "survival:aft")
 
@@ -26,7 +29,7 @@ def convert(model: Any) -> TreeModel:
     if booster is not model:
         best = booster.attr("best_iteration")
         stages = None if best is None else int(best) + 1
-    document = read_ubj(bytes(booster.save_raw("ubj")))
+    document = read_scanned(bytes(booster.save_raw("ubj")))
     missing = getattr(model, "missing", np.nan)
     classes = getattr(model, "classes_", None)
     return from_document(document, name=type(model).__name__, live=True, n_stages=stages,
@@ -56,12 +59,14 @@ def from_document(
                     integer(parameters.get("num_target", 1), "num_target", 0, MAX_OUTPUTS))  # fmt: skip
     booster, weights = _booster(learner)
     objective = field(learner, "objective.name", str)
-    blocks = field(booster, "trees", list)
+    blocks = records(field(booster, "trees", (list, Records)))
     owners = numbers(field(booster, "tree_info", (list, np.ndarray)), "tree_info", np.int64, len(blocks))
     stage = _stages(booster, len(blocks), n_outputs)
-    keep = range(len(blocks)) if n_stages is None else np.flatnonzero(stage < n_stages)
-    raw = _raw_trees(blocks, keep, owners, weights, n_outputs)
-    trees = build(raw, n_features=n_features, constant=_base_margin(parameters, objective, n_outputs, version),
+    if n_stages is not None:
+        kept = np.flatnonzero(stage < n_stages)
+        blocks, owners, stage, weights = blocks.take(kept), owners[kept], stage[kept], weights[kept]
+    forest = _raw_forest(blocks, owners, weights, n_outputs)
+    trees = build(forest, n_features=n_features, constant=_base_margin(parameters, objective, n_outputs, version),
                   less_equal=False, single_precision=True)  # fmt: skip
     names = tuple(map(str, learner.get("feature_names") or ()))
     return TreeModel(
@@ -72,8 +77,8 @@ def from_document(
         output_names=_output_names(objective, n_outputs, classes),
         single_output=n_outputs == 1,
         feature_names=names if len(names) == n_features and names else None,
-        tree_output=np.array([tree.output for tree in raw], np.int32),
-        tree_stage=stage[np.asarray(keep, np.int64)].astype(np.int32),
+        tree_output=forest.output.astype(np.int32),
+        tree_stage=stage.astype(np.int32),
         objective=objective,
         epsilon=float(np.finfo(np.float32).eps),
         categories=_categories(booster, learner, n_features),
@@ -81,8 +86,8 @@ def from_document(
     )
 
 
-def _booster(learner: dict) -> tuple[dict, np.ndarray | None]:
-    """Return the trees' document and DART's tree weights."""
+def _booster(learner: dict) -> tuple[dict, np.ndarray]:
+    """Return the trees' document and the trees' weights: 1, but for DART."""
     booster = field(learner, "gradient_booster")
     kind = field(booster, "name", str)
     if kind == "gblinear":
@@ -95,13 +100,14 @@ def _booster(learner: dict) -> tuple[dict, np.ndarray | None]:
         )
     if kind == "dart":
         model = field(booster, "gbtree.model")
-        n_trees = len(field(model, "trees", list))
+        n_trees = len(field(model, "trees", (list, Records)))
         return model, numbers(field(booster, "weight_drop", (list, np.ndarray)), "weight_drop", np.float32, n_trees).astype(
             float
         )
     if kind != "gbtree":
         raise ModelFormatError(message("Unknown XGBoost booster", f"Got {kind[:40]!r}", "Known: gbtree, dart"))
-    return field(booster, "model"), None
+    model = field(booster, "model")
+    return model, np.ones(len(field(model, "trees", (list, Records))))
 
 
 def _stages(booster: dict, n_trees: int, n_outputs: int) -> np.ndarray:
@@ -117,87 +123,128 @@ def _stages(booster: dict, n_trees: int, n_outputs: int) -> np.ndarray:
     return np.arange(n_trees) // (max(parallel, 1) * n_outputs)
 
 
-def _raw_trees(blocks: list, keep: Any, owners: np.ndarray, weights: np.ndarray | None, n_outputs: int) -> list[RawTree]:
-    raw, used = [], 0
-    for k in keep:
-        if not isinstance(blocks[k], dict):
-            raise ModelFormatError(message(f"tree {k}: must be an object", f"Got {type(blocks[k]).__name__}"))
-        if n_outputs > 1 and not 0 <= owners[k] < n_outputs:
-            raise ModelFormatError(message(f"tree {k}: output {owners[k]} out of range [0, {n_outputs})"))
-        tree = _raw_tree(blocks[k], int(k), n_outputs, int(owners[k]), 1.0 if weights is None else float(weights[k]), used)
-        used += sum(len(bits) for bits in tree.categories.values())
-        raw.append(tree)
-    return raw
-
-
-def _raw_tree(block: dict, k: int, n_outputs: int, owner: int, weight: float, used: int) -> RawTree:
-    where = f"tree {k}"
-    left = numbers(field(block, "left_children", (list, np.ndarray)), f"{where}: left_children", np.int64)
-    n = len(left)
+def _raw_forest(blocks: Records, owners: np.ndarray, weights: np.ndarray, n_outputs: int) -> RawForest:
+    """Read a column of all trees at a time; a node's number counts within its tree."""
+    left, sizes = blocks.column("left_children", np.int64)
+    owner = np.repeat(np.arange(len(blocks)), sizes)
 
     def column(name: str, dtype: type) -> np.ndarray:
-        return numbers(field(block, name, (list, np.ndarray)), f"{where}: {name}", dtype, n)
+        return blocks.column(name, dtype, sizes)[0]
 
-    right = column("right_children", np.int64)
+    right, missing = column("right_children", np.int64), column("default_left", np.int8) != 0
     threshold = column("split_conditions", np.float32).astype(np.float64)
-    missing = column("default_left", np.int8) != 0
     is_leaf = left == -1
-    value, vector = _leaf_values(block, threshold, right, is_leaf, n_outputs, where)
-    categories = _category_sets(block, n, where, used) if "categories_nodes" in block else {}
-    nodes = np.array(list(categories), np.int64)
-    # XGBoost sends the categories of the set to the right: we store the children the other way round.
-    left[nodes], right[nodes], missing[nodes] = right[nodes].copy(), left[nodes].copy(), ~missing[nodes]
-    split_type = numbers(block.get("split_type", np.zeros(n, np.int64)), f"{where}: split_type", np.int64, n)
-    if (bad := np.flatnonzero((split_type != 0) & ~is_leaf & ~np.isin(np.arange(n), nodes))).size:
-        raise ModelFormatError(message(f"{where} node {bad[0]}: a categorical split without categories"))
-    return RawTree(
+    value, vector = _leaf_values(blocks, threshold, right, is_leaf, owner, n_outputs)
+    sets = _category_sets(blocks, sizes)
+    if sets is not None:  # XGBoost sends the categories of the set to the right: we store the children the other way round
+        nodes = sets[0]
+        left[nodes], right[nodes], missing[nodes] = right[nodes].copy(), left[nodes].copy(), ~missing[nodes]
+    _check_categorical(blocks, sizes, is_leaf, sets)
+    whole = vector or n_outputs == 1
+    if not whole and (bad := np.flatnonzero((owners < 0) | (owners >= n_outputs))).size:
+        raise ModelFormatError(message(f"tree {bad[0]}: output {owners[bad[0]]} out of range [0, {n_outputs})"))
+    scale = weights[owner]
+    return RawForest(
+        sizes=sizes,
         feature=column("split_indices", np.int64),
         threshold=threshold,
         left=np.where(is_leaf, -1, left),
         right=np.where(is_leaf, -1, right),
-        value=weight * value,
+        value=scale[:, None] * value if vector else scale * value,
+        output=np.full(len(blocks), -1) if whole else owners,
+        root=np.zeros(len(blocks), np.int64),
         cover=np.where(is_leaf, column("sum_hessian", np.float32).astype(float), 0.0),
         missing=missing.astype(np.int8),
-        categories=categories,
-        output=-1 if vector or n_outputs == 1 else owner,
+        sets=sets,
     )
 
 
 def _leaf_values(
-    block: dict, threshold: np.ndarray, right: np.ndarray, is_leaf: np.ndarray, n_outputs: int, where: str
+    blocks: Records, threshold: np.ndarray, right: np.ndarray, is_leaf: np.ndarray, owner: np.ndarray, n_outputs: int
 ) -> tuple[np.ndarray, bool]:
-    """Return leaf values (n_nodes,) or, for vector leaves, (n_nodes, n_outputs)."""
-    size = integer(block.get("tree_param", {}).get("size_leaf_vector", 1), f"{where}: size_leaf_vector", 0, MAX_OUTPUTS)
-    if size <= 1:
+    """Return leaf values (n_nodes,) or, for vector leaves, (n_nodes, n_outputs), and which of the two."""
+    parameters = blocks.inner("tree_param")
+    texts = {None} if parameters is None else parameters.distinct("size_leaf_vector")
+    found = {max(integer(1 if text is None else text, "size_leaf_vector", 0, MAX_OUTPUTS), 1) for text in texts}
+    if found <= {1}:
         return np.where(is_leaf, threshold, 0.0), False
-    if size != n_outputs:
-        raise ModelFormatError(message(f"{where}: leaves hold {size} values", f"The model has {n_outputs} outputs"))
-    value = np.zeros((len(threshold), size))
-    if "leaf_weights" not in block:
-        base = numbers(field(block, "base_weights", (list, np.ndarray)), f"{where}: base_weights", np.float32, value.size)
-        return np.where(is_leaf[:, None], base.reshape(value.shape), 0.0), True
-    weights = numbers(block["leaf_weights"], f"{where}: leaf_weights", np.float32)
-    place = right[is_leaf]
-    if len(weights) % size or (place.size and not 0 <= place.min() <= place.max() < len(weights) // size):
+    if found != {n_outputs}:
+        raise ModelFormatError(message(f"The trees' leaves hold {sorted(found)} values", f"The model has {n_outputs} outputs"))
+    counts = np.bincount(owner, minlength=len(blocks))
+    if not blocks.has("leaf_weights"):
+        base = blocks.column("base_weights", np.float32, n_outputs * counts)[0]
+        return np.where(is_leaf[:, None], base.reshape(-1, n_outputs), 0.0), True
+    weights, lengths = blocks.column("leaf_weights", np.float32)
+    rows = lengths // n_outputs
+    place, tree = right[is_leaf], owner[is_leaf]
+    if (bad := (place < 0) | (place >= rows[tree]) | (lengths[tree] % n_outputs != 0)).any():
+        k = int(tree[np.argmax(bad)])
         raise ModelFormatError(
-            message(f"{where}: leaf_weights hold {len(weights)} numbers for leaves up to {place.max(initial=-1)}")
+            message(f"tree {k}: leaf_weights hold {lengths[k]} numbers for leaves up to {place[tree == k].max(initial=-1)}")
         )
-    value[is_leaf] = weights.reshape(-1, size)[place]
+    if (lengths % n_outputs).any():
+        raise ModelFormatError(message(f"tree {int(np.argmax(lengths % n_outputs))}: leaf_weights are no rows of {n_outputs}"))
+    value = np.zeros((len(threshold), n_outputs))
+    value[is_leaf] = weights.reshape(-1, n_outputs)[place + (np.cumsum(rows) - rows)[tree]]
     return value, True
 
 
-def _category_sets(block: dict, n: int, where: str, used: int) -> dict[int, np.ndarray]:
-    nodes, segments, sizes, categories = (
-        numbers(field(block, name, (list, np.ndarray)), f"{where}: {name}", np.int64)
-        for name in ("categories_nodes", "categories_segments", "categories_sizes", "categories")
-    )
-    sets = {}
-    for q, start, size in zip(nodes.tolist(), segments.tolist(), sizes.tolist(), strict=True):
-        if not (0 <= q < n and min(start, size) >= 0 and start + size <= len(categories)):
-            raise ModelFormatError(message(f"{where} node {q}: its category segment {start}+{size} is out of range"))
-        sets[q] = bit_set(categories[start : start + size], f"{where} node {q}", words_budget(used, where))
-        used += len(sets[q])
-    return sets
+def _category_sets(blocks: Records, sizes: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray] | None:
+    """Return nodes (counted over all trees), start and number of the words of their bit sets, and the words."""
+    if not blocks.has("categories_nodes"):
+        return None
+    nodes, counts = blocks.column("categories_nodes", np.int64)
+    if not len(nodes):
+        return None
+    first, length = (blocks.column(name, np.int64, counts)[0] for name in ("categories_segments", "categories_sizes"))
+    categories, n_categories = blocks.column("categories", np.int64)
+    tree = np.repeat(np.arange(len(blocks)), counts)
+    bad = (nodes < 0) | (nodes >= sizes[tree]) | (first < 0) | (length < 0) | (first > n_categories[tree] - length)
+    if bad.any():
+        s = int(np.argmax(bad))
+        raise ModelFormatError(
+            message(f"tree {tree[s]} node {nodes[s]}: its category segment {first[s]}+{length[s]} is out of range")
+        )
+    if length.sum() > len(categories):
+        raise ModelFormatError(
+            message("The category segments overlap", f"They hold {length.sum()} of {len(categories)} categories")
+        )
+    start = first + (np.cumsum(n_categories) - n_categories)[tree]
+    chosen = categories[np.repeat(start - (np.cumsum(length) - length), length) + np.arange(length.sum())]
+    where = nodes + (np.cumsum(sizes) - sizes)[tree]
+    return where, *_bit_sets(chosen, length, tree, nodes)
+
+
+def _bit_sets(
+    categories: np.ndarray, length: np.ndarray, tree: np.ndarray, nodes: np.ndarray
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Return start and number of 32-bit words of each set, and the words; ``length`` categories belong to each set."""
+    owner = np.repeat(np.arange(len(length)), length)
+    bad = (categories < 0) | (categories // 32 >= MAX_SET_WORDS)
+    if bad.any():
+        c = int(np.argmax(bad))
+        s = owner[c]
+        raise ModelFormatError(message(f"tree {tree[s]} node {nodes[s]}: category out of range", f"Got {categories[c]}"))
+    n_words = np.ones(len(length), np.int64)
+    np.maximum.at(n_words, owner, categories // 32 + 1)
+    if n_words.sum() > MAX_WORDS:
+        raise ModelFormatError(message("The category sets are too large", f"The limit is {MAX_WORDS} words"))
+    start = np.cumsum(n_words) - n_words
+    words = np.zeros(int(n_words.sum()), np.uint32)
+    np.bitwise_or.at(words, start[owner] + categories // 32, np.uint32(1) << (categories % 32).astype(np.uint32))
+    return start, n_words, words
+
+
+def _check_categorical(blocks: Records, sizes: np.ndarray, is_leaf: np.ndarray, sets: Any) -> None:
+    if not blocks.has("split_type"):
+        return
+    categorical = (blocks.column("split_type", np.int64, sizes)[0] != 0) & ~is_leaf
+    if sets is not None:
+        categorical[sets[0]] = False
+    if categorical.any():
+        q = int(np.argmax(categorical))
+        k = int(np.searchsorted(np.cumsum(sizes), q, side="right"))
+        raise ModelFormatError(message(f"tree {k} node {q - sizes[:k].sum()}: a categorical split without categories"))
 
 
 def _base_margin(parameters: dict, objective: str, n_outputs: int, version: tuple[int, ...]) -> np.ndarray:
