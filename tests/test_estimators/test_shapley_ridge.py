@@ -265,6 +265,8 @@ def test_bad_weights_and_paths():
         ShapleyKernelRidge().fit(X, Y, sample_weight=np.zeros(40))
     with pytest.raises(InputError, match="`shapley_penalties` must be a list of finite floats >= 0"):
         ShapleyKernelRidge().path(X, Y, [1.0, -1.0])
+    with pytest.raises(InputError, match="`shapley_penalties` must be a list of finite floats >= 0"):
+        ShapleyKernelRidge().path(X, Y, [])
 
 
 def test_too_many_rows_are_refused_with_the_number():

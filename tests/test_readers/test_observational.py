@@ -334,6 +334,8 @@ def test_block_size_does_not_matter():
         ({"eta": 0}, InputError, "'eta' parameter .* must be a float > 0.*Got 0.*eta='auto'"),
         ({"eta": -1.0}, InputError, "'eta' parameter"),
         ({"eta": "best"}, InputError, "'eta' parameter"),
+        ({"eta": True}, InputError, "'eta' parameter"),
+        ({"eta": np.inf}, InputError, "'eta' parameter"),
         ({"n_landmarks": 1}, InputError, r"int in \[2, 30\]"),
         ({"n_landmarks": 31}, InputError, "Got 31"),
         ({"budget": 1}, InputError, "'budget' parameter must be an int >= 2"),
@@ -359,6 +361,26 @@ def test_too_many_rows_are_refused_with_the_number_and_the_route():
         Explainer(model, value_function="observational", n_landmarks=None)
     with pytest.raises(BudgetError, match=r"20000 landmarks of 30000 rows do not fit.*n_landmarks=\d+ for the Nystroem"):
         Explainer(model, value_function="observational", n_landmarks=20_000)
+
+
+def test_no_support_vectors_need_a_background():
+    constant = SVR().fit(X, np.ones(30))
+    with pytest.raises(InputError, match=r"needs rows to learn.*SVR keeps no training rows.*Pass background=X_train"):
+        Explainer(constant, value_function="observational")
+    explanation = explain(constant, ROWS, X, value_function="observational")
+    np.testing.assert_allclose(explanation.values, 0.0, atol=1e-12)
+
+
+def test_uncertainty_is_refused_where_there_is_none():
+    model = GaussianProcessRegressor(k.RBF(1.0), alpha=0.1, optimizer=None).fit(X, ALPHA)
+    with pytest.raises(UnknownNameError, match="linear in f, which 'observational' is not"):
+        Explainer(model, X, value_function="observational", uncertainty=True)
+    assert explain(model, ROWS, X, value_function="observational").std is None
+
+
+def test_no_rows_to_explain():
+    for settings in ({}, {"n_landmarks": 9}):
+        assert explain(machine(), X[:0], value_function="observational", **settings).values.shape == (0, 3)
 
 
 def test_linear_machines_need_a_background():

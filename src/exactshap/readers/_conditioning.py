@@ -18,11 +18,11 @@ def conditioning_rows(reader: Any) -> tuple[np.ndarray, np.ndarray]:
         keep = reader.weights > 0
         return reader.columns(reader.background, "background")[keep], reader.weights[keep]
     parts = reader.expansion.parts
-    if not parts:
+    if not any(part.points.size for part in parts):
         raise InputError(
             message(
                 "value_function='observational' needs rows to learn the conditional distribution from",
-                f"The linear or polynomial kernel of {reader.model_name} keeps no training rows",
+                f"{reader.model_name} keeps no training rows (its kernel is linear or polynomial, or it has no support vectors)",
                 "Pass background=X_train",
             )
         )

@@ -70,15 +70,13 @@ class Routes:
         n = float(max(self.n_rows, self.n_terms))
         return self.n_coalitions * (5.0 * n * b**2 + 30.0 * b**3 + 2.0 * self.n_players * n * b + 3.0 * ROWS * b**2)
 
-    def affordable(self, memory: float, operations: float) -> bool:
-        return memory <= self.memory_limit and operations <= MAX_OPERATIONS
-
     def landmarks(self) -> int:
-        """Return the largest number of landmarks that fits, at most half the rows; fewer than two where none does."""
+        """Return the largest number of landmarks that fits and costs no more than the exact form, at most half the rows."""
         low, high = 1, self.n_rows // 2
+        most = min(MAX_OPERATIONS, self.exact_operations())
         while low < high:
             b = (low + high + 1) // 2
-            fits = self.affordable(self.landmark_bytes(b), self.landmark_operations(b))
+            fits = self.landmark_bytes(b) <= self.memory_limit and self.landmark_operations(b) <= most
             low, high = (b, high) if fits else (low, b - 1)
         return low
 
@@ -105,7 +103,7 @@ class Routes:
             b = _checked_landmarks(n_landmarks, self.n_rows)
             self._refuse_too_large(f"{b} landmarks of {self.n_rows} rows do", self.landmark_bytes(b))
             return b
-        if self.affordable(self.exact_bytes(), self.exact_operations()):
+        if self.exact_bytes() <= self.memory_limit and self.exact_operations() <= MAX_OPERATIONS:
             return None
         b = self.landmarks()
         if b < MIN_LANDMARKS:

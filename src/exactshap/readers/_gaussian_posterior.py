@@ -233,6 +233,11 @@ class GaussianPosterior:
                 )
             )
 
+    def refuse_unless_linear(self, reader: Any) -> None:
+        """Raise where the uncertainty was asked for and the value function is not linear in f."""
+        if self.always and reader.value_function not in LINEAR:
+            raise self._refusal(reader, 1)
+
     def _refusal(self, reader: Any, order: int) -> Exception:
         if order > 2:
             return InputError(message("uncertainty=True is for values of order 1 and 2", f"Got order={order}"))

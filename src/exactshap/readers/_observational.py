@@ -50,6 +50,8 @@ def bind(reader: Any, request: Request) -> ConditionalGames:
     sampled beyond 12 players, default 2048), ``random_state`` (landmarks, features and coalitions, default 0).
     """
     request.refuse_options(OPTIONS, owner=f"{reader.model_name} with value_function='observational'")
+    if reader.posterior is not None:
+        reader.posterior.refuse_unless_linear(reader)
     settings = request.options
     rows, weights = conditioning_rows(reader)
     budget, random_state = settings.get("budget"), settings.get("random_state", 0)

@@ -44,7 +44,8 @@ def subset_product(factors: np.ndarray, mask: np.ndarray) -> np.ndarray:
 
 def check_eta(eta: Any, owner: str) -> float:
     """Return the ridge of an embedding as a positive float, or refuse it."""
-    if not isinstance(eta, (int, float, np.integer, np.floating)) or not np.isfinite(eta) or eta <= 0:
+    number = isinstance(eta, (int, float, np.integer, np.floating)) and not isinstance(eta, bool)
+    if not number or not np.isfinite(eta) or eta <= 0:
         raise InputError(
             message(
                 f"The 'eta' parameter of {owner} must be a float > 0 or 'auto'",
