@@ -9,9 +9,8 @@ import numpy as np
 import pytest
 from sklearn.svm import SVR
 
-from exactshap import Explainer, explain
+from exactshap import Explainer, _progress, explain
 from exactshap.errors import ExactnessError, InputError, InputTypeError, warn
-from exactshap.explainer import _progress
 
 X = np.random.default_rng(0).normal(size=(600, 4))
 MODEL = SVR().fit(X[:50], X[:50, 0] * X[:50, 1])

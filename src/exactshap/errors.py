@@ -99,6 +99,6 @@ def did_you_mean(name: str, known: Iterable[str]) -> str:
 def warn(text: str, category: type[Warning] = UserWarning) -> None:
     """Warn at the line of the caller outside this package, however deep inside it the reason was found."""
     frame, level = sys._getframe(1), 2
-    while frame.f_back is not None and frame.f_globals.get("__name__", "").split(".")[0] == "exactshap":
+    while frame.f_back is not None and frame.f_globals.get("__name__", "").split(".")[0] in ("exactshap", "contextlib"):
         frame, level = frame.f_back, level + 1
     warnings.warn(text, category, stacklevel=level)

@@ -43,10 +43,21 @@ def working(what: str, *, patience: float = _PATIENCE) -> Iterator[Callable[[int
     timer.daemon = True
     timer.start()
     try:
-        yield lambda done, total: bar.update(task, completed=done, total=total)
+        with _telling_of_compilation(lambda text: bar.update(task, description=what + text)):
+            yield lambda done, total: bar.update(task, completed=done, total=total)
     finally:
         timer.cancel()
         bar.stop()
+
+
+@contextmanager
+def _telling_of_compilation(tell: Callable[[str], None]) -> Iterator[None]:
+    """Call ``tell`` when compiling begins, and with an empty text when it ends: the first run of a command is slow by it."""
+    from exactshap._compilation import Compilation, compilation
+    from exactshap._progress import COMPILING
+
+    with compilation(Compilation(lambda running: tell(COMPILING if running else ""))):
+        yield
 
 
 def show_explanation(explanation: Explanation, *, max_display: int = 10) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Literal
@@ -13,7 +12,7 @@ from exactshap.decompose import _r2_games as games
 from exactshap.decompose._r2_forecast import check_memory, forecast_seconds
 from exactshap.decompose._r2_input import Problem, pose
 from exactshap.decompose._result import Decomposition, frame_backend
-from exactshap.errors import BudgetError, ExactnessError, ExplanationWarning, UnknownNameError, did_you_mean, message
+from exactshap.errors import BudgetError, ExactnessError, ExplanationWarning, UnknownNameError, did_you_mean, message, warn
 
 __all__ = ["R2Decomposition", "decompose_r2"]
 
@@ -153,7 +152,7 @@ def _forecast(problem: Problem, game: str, per_row: bool, memory_limit: float | 
     if seconds > REFUSE_SECONDS:
         raise BudgetError(message(what, "More than a day", do))
     if seconds > WARN_SECONDS:
-        warnings.warn(message(what, do=do), ExplanationWarning, stacklevel=3)
+        warn(message(what, do=do), ExplanationWarning)
     return seconds
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from exactshap.explainer._progress import duration
+from exactshap._progress import duration
 
 __all__ = ["Forecast", "Verification"]
 

@@ -34,7 +34,7 @@ def saying(progress: Progress, text: Callable[[int, float], str]) -> Iterator[Li
     if callable(progress) or progress is False or (progress is None and not is_watched()):
         yield line
         return
-    from exactshap.explainer._compilation import compilation
+    from exactshap._compilation import compilation
 
     with compilation() as line.compilation:
         renewing = threading.Thread(target=line.renew, args=(0.0 if progress else PATIENCE,), daemon=True)
