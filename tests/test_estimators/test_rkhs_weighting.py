@@ -16,7 +16,7 @@ from exactshap.errors import InputError
 from exactshap.estimators import RKHSWeightingRegressor
 from exactshap.estimators.instantiations import Instantiation, MonteCarlo, Relu, Sign, Stump, _inner, _relu_bracket
 from exactshap.estimators.subsets import Full, GivenSubsets, SubsetDistribution, UniformSubsets
-from exactshap.estimators.weighting_solvers import Group, Problem
+from exactshap.estimators.weighting_solvers import Group, Problem, gradient, greedy
 from tolerances import EPS
 
 RNG = np.random.default_rng(0)
@@ -165,6 +165,7 @@ def test_subsets_are_drawn_with_the_probability_they_claim(distribution):
     drawn = distribution.sample(np.random.default_rng(0), 5, 4000)
     for subset, p in zip(support, probabilities, strict=True):
         assert abs(drawn.count(subset) - 4000 * p) <= 5.0 * math.sqrt(4000 * p * (1 - p)) + 1e-9
+    assert distribution.masses(5) == pytest.approx(SubsetDistribution.masses(distribution, 5), rel=1e-12)
     masses = SubsetDistribution.squared_masses(distribution, 5)
     assert distribution.squared_masses(5) == pytest.approx(masses, rel=1e-12)
 
@@ -226,10 +227,27 @@ def test_steps_lower_the_regularised_loss(solver):
 def test_a_greedy_step_is_the_best_along_its_direction():
     group = Group((0, 1), np.array([[0.5, -1.0]]), 1.0, Relu())
     problem = Problem([group], X, Y, np.ones(60), 0.0, 0.0, np.random.default_rng(0))
-    from exactshap.estimators.weighting_solvers import greedy
-
     h = group.features(X)[:, 0]
     assert greedy(problem)[0] == pytest.approx((h @ Y) / (h @ h), rel=1e-12)
+
+
+def test_a_gradient_step_by_hand():
+    group = Group((0, 1), np.array([[0.5, -1.0]]), 1.0, Relu())
+    problem = Problem([group], X, Y, np.ones(60), 0.0, 0.0, np.random.default_rng(0))
+    phi, h = np.maximum(X[:, :2] @ [0.5, -1.0], 0.0), group.features(X)[:, 0]
+    theta, kappa = math.sqrt((phi * h).max()), math.sqrt((phi**2).max())
+    eta = math.sqrt(60) / theta / (np.abs(Y).max() * kappa)
+    assert gradient(problem)[0] == pytest.approx(np.clip(eta * np.mean(Y * phi), -math.sqrt(60) / theta, math.sqrt(60) / theta))
+
+
+@pytest.mark.parametrize("base", BASES, ids=str)
+def test_kappa_is_the_second_moment_of_the_predictor(base):
+    x = np.array([[1.0, -2.0, 0.5]])
+    W = base.sample(np.random.default_rng(0), 3, 200_000)
+    assert math.sqrt(np.mean(base.predictor(W, x) ** 2)) == pytest.approx(base.kappa(3, np.linalg.norm(x)), rel=0.01)
+    fitted = model(base=base, subsets=[1, 2]).fit(X, Y)
+    largest = np.sqrt(np.sort(X**2, axis=1)[:, ::-1].cumsum(axis=1).max(axis=0))
+    assert fitted.kappa_**2 == pytest.approx(0.5 * base.kappa(1, largest[0]) ** 2 + 0.5 * base.kappa(2, largest[1]) ** 2)
 
 
 def test_lasso_is_scikit_learns_on_the_features():

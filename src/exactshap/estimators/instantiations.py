@@ -52,6 +52,10 @@ class Instantiation(ABC):
         """
         raise NotImplementedError(f"{type(self).__name__} has no closed form for theta")
 
+    def kappa(self, size: int, radius: float) -> float:
+        r"""Return sup over \|x\| <= radius of :math:`\sqrt{E_w[K(w, w)\, \phi(w, x)^2]}`."""
+        raise NotImplementedError(f"{type(self).__name__} has no closed form for kappa")
+
     def largest_tilt(self, size: int) -> float:
         """Return how far theta is known for complex rows; 1 where it is known for real ones only."""
         return 1.0
@@ -157,6 +161,10 @@ class Relu(_Gaussian):
     def predictor(self, W: np.ndarray, X: np.ndarray) -> np.ndarray:
         return np.maximum(X @ W.T, 0.0)
 
+    def kappa(self, size: int, radius: float) -> float:
+        r"""Return :math:`\sigma r / \sqrt 2`: half of the second moment of <w, x>."""
+        return self.sigma * radius / math.sqrt(2.0)
+
     def theta(self, size: int, radius: float, tilt: float = 1.0) -> float:
         r"""Return the exact theta; ``tilt`` |q|^2 of complex rows (see :meth:`largest_tilt`) goes into the angle only.
 
@@ -206,6 +214,10 @@ class Sign(_Gaussian):
     def predictor(self, W: np.ndarray, X: np.ndarray) -> np.ndarray:
         return np.where(X @ W.T >= 0, 1.0, -1.0)
 
+    def kappa(self, size: int, radius: float = math.inf) -> float:
+        """Return 1: the predictor is 1 or -1."""
+        return 1.0
+
     def theta(self, size: int, radius: float = math.inf, tilt: float = 1.0) -> float:
         r"""Return the exact theta: :math:`\theta^2 = (1 + 2\sigma^2/\gamma^2)^{-k/2}\, \frac{2}{\pi} \arcsin (\rho\, |q|^2)`."""
         s = min(1.0, self.correlation(size) * tilt)
@@ -248,6 +260,10 @@ class Stump(Instantiation):
 
     def predictor(self, W: np.ndarray, X: np.ndarray) -> np.ndarray:
         return np.where(X[:, W[:, 0].astype(int)] >= W[:, 1], 1.0, -1.0)
+
+    def kappa(self, size: int, radius: float = math.inf) -> float:
+        """Return 1: the predictor is 1 or -1."""
+        return 1.0
 
     def theta(self, size: int, radius: float = math.inf, tilt: float = 1.0) -> float:
         r"""Return the exact theta: :math:`(1 + 2\sigma^2/\gamma^2)^{-1/4} / \sqrt{k}`, reached as every |x_j| grows."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -93,7 +94,7 @@ class RKHSWeightingRegressor(RegressorMixin, BaseEstimator):
         Bound of the evaluation: \|f(x) - b\| <= theta_ * rkhs_norm_ for rows whose norms in any k columns are within those of
         the training rows; NaN without closed form.
     kappa_ : float
-        sup_w sqrt(K(w, w)) = 1.
+        Bound on the root of E[K(w, w) phi(w, x)^2] for the same rows (Eq. 59); NaN without closed form.
     n_features_in_, feature_names_in_
         As in scikit-learn.
 
@@ -167,8 +168,8 @@ class RKHSWeightingRegressor(RegressorMixin, BaseEstimator):
         coefficients = self._coefficients(problem)
         self.intercept_ = center + (problem.mean_residual(coefficients) if self.fit_intercept else 0.0)
         self._keep(groups, coefficients)
-        self.theta_ = self._theta(base, distribution, X)
-        self.kappa_ = 1.0
+        self.theta_ = self._constant(base.theta, distribution.squared_masses, X)
+        self.kappa_ = self._constant(base.kappa, distribution.masses, X)
         return self
 
     def _first_alpha(self) -> float:
@@ -224,12 +225,15 @@ class RKHSWeightingRegressor(RegressorMixin, BaseEstimator):
         self.coef_ = np.concatenate(kept) if kept else np.zeros(0)
         self.rkhs_norm_ = math.sqrt(max(squared, 0.0))
 
-    def _theta(self, base: Instantiation, distribution: SubsetDistribution, X: np.ndarray) -> float:
-        r"""Return :math:`\sqrt{\sum_I p(I)^2 \theta_{|I|}(r_{|I|})^2}` (Eq. 60), r_k the largest norm of any k columns of a row."""
+    def _constant(
+        self, of_size: Callable[[int, float], float], masses: Callable[[int], dict[int, float]], X: np.ndarray
+    ) -> float:
+        r"""Return :math:`\sqrt{\sum_k m_k\, c_k(r_k)^2}` (Eq. 59, 60), r_k the largest norm of any k columns of a row; or NaN."""
         largest = np.sqrt(np.cumsum(np.sort(X**2, axis=1)[:, ::-1], axis=1).max(axis=0))
         try:
-            masses = distribution.squared_masses(self.n_features_in_)
-            return math.sqrt(sum(mass * base.theta(k, float(largest[k - 1])) ** 2 for k, mass in masses.items()))
+            return math.sqrt(
+                sum(mass * of_size(k, float(largest[k - 1])) ** 2 for k, mass in masses(self.n_features_in_).items())
+            )
         except NotImplementedError:
             return math.nan
 

@@ -31,6 +31,13 @@ class SubsetDistribution(ABC):
     def support(self, n_features: int) -> Iterator[tuple[int, ...]]:
         """Yield every subset of positive probability."""
 
+    def masses(self, n_features: int) -> dict[int, float]:
+        """Return the probability of each size."""
+        masses: dict[int, float] = {}
+        for subset in self.support(n_features):
+            masses[len(subset)] = masses.get(len(subset), 0.0) + self.probability(subset, n_features)
+        return masses
+
     def squared_masses(self, n_features: int) -> dict[int, float]:
         """Return the sum of squared probabilities of the subsets of each size."""
         masses: dict[int, float] = {}
@@ -98,6 +105,10 @@ class UniformSubsets(SubsetDistribution):
                 yield from (tuple(range(start, start + k)) for start in range(n_features - k + 1))
             else:
                 yield from itertools.combinations(range(n_features), k)
+
+    def masses(self, n_features: int) -> dict[int, float]:
+        """Return 1 / s for each of the s sizes."""
+        return dict.fromkeys(self.sizes, 1.0 / len(self.sizes))
 
     def squared_masses(self, n_features: int) -> dict[int, float]:
         """Return the sums without a visit to every subset: c subsets of equal probability 1 / (s c) give 1 / (s^2 c)."""

@@ -205,7 +205,10 @@ def gradient(problem: Problem) -> np.ndarray:
 
     Step t moves the weight function by :math:`-\eta\, \overline{(h(x) - y)\, \phi(w_t, x)}\, K(w_t, \cdot)`, shrinks it by
     :math:`1 - \eta \lambda`, projects it onto the ball of norm B = sqrt(m) / theta, and the running average is returned. The
-    step is eta = B / (rho sqrt(T)), or 1 / (lambda (t + 1)) where that is smaller.
+    step is eta = B / (rho kappa sqrt(T)), or 1 / (lambda (t + 1)) where that is smaller; rho = max |y| is the slope of the loss at 0.
+    theta and kappa are the averages over the parameters drawn, largest over the rows: they need no closed form.
+
+    .. math:: \theta^2 = \max_x \overline{\phi(w_t, x)\, E_w[K(w_t, w)\, \phi(w, x)]}, \qquad \kappa^2 = \max_x \overline{\phi(w_t, x)^2}
     """
     return _descent(problem, greedy_steps=False)
 
@@ -227,7 +230,7 @@ def _descent(problem: Problem, *, greedy_steps: bool) -> np.ndarray:
     owner = np.repeat(np.arange(len(problem.groups)), np.diff(starts))
     a, average, h = np.zeros(problem.n_terms), np.zeros(problem.n_terms), np.zeros(len(features))
     gram, squared_norm = [group.gram for group in problem.groups], 0.0
-    ball = math.sqrt(problem.total) / max(float(np.abs(features[weights > 0]).max(initial=0.0)), 1e-12)
+    scatter, ball, step = (features, math.inf, 0.0) if greedy_steps else _gradient_constants(problem, features)
     for number, t in enumerate(order):
         g, local = owner[t], t - starts[owner[t]]
         rows = slice(starts[g], starts[g + 1])
@@ -238,14 +241,11 @@ def _descent(problem: Problem, *, greedy_steps: bool) -> np.ndarray:
             push = -(weights @ (residual * column) + shrink * (1.0 - shrink) * alpha_at)
             push /= max(weights @ column**2 + shrink * gram[g][local, local], 1e-300)
         else:
-            eta = _step_size(problem, ball, number)
+            eta = min(step, 1.0 / (problem.alpha * (number + 1))) if problem.alpha > 0 else step
             shrink = min(1.0, eta * problem.alpha)
-            scatter = problem.groups[g].base.predictor(
-                problem.groups[g].parameters[[local]], problem.X[:, list(problem.groups[g].subset)]
-            )
-            push = -eta * float(weights @ ((h - problem.y) * scatter[:, 0]))
+            push = -eta * float(weights @ ((h - problem.y) * scatter[:, t]))
         squared_norm = (1 - shrink) ** 2 * squared_norm + 2 * push * (1 - shrink) * alpha_at + push**2 * gram[g][local, local]
-        onto = 1.0 if greedy_steps else min(1.0, ball / math.sqrt(max(squared_norm, 1e-300)))
+        onto = min(1.0, ball / math.sqrt(max(squared_norm, 1e-300)))
         squared_norm *= onto**2
         a *= onto * (1.0 - shrink)
         a[t] += onto * push
@@ -254,10 +254,16 @@ def _descent(problem: Problem, *, greedy_steps: bool) -> np.ndarray:
     return a if greedy_steps else average
 
 
-def _step_size(problem: Problem, ball: float, number: int) -> float:
-    lipschitz = max(float(np.abs(problem.y[problem.weights > 0]).max(initial=0.0)), 1e-12)
-    step = ball / (lipschitz * math.sqrt(problem.n_terms))
-    return min(step, 1.0 / (problem.alpha * (number + 1))) if problem.alpha > 0 else step
+def _gradient_constants(problem: Problem, features: np.ndarray) -> tuple[np.ndarray, float, float]:
+    """Return phi(w_t, x) (n, T), the radius B of the ball and the step of :func:`gradient`."""
+    scatter = np.concatenate(
+        [group.base.predictor(group.parameters, problem.X[:, list(group.subset)]) for group in problem.groups], axis=1
+    )
+    used = problem.weights > 0
+    theta = math.sqrt(max(float((scatter * features)[used].mean(axis=1).max(initial=0.0)), 1e-24))
+    kappa = math.sqrt(max(float((scatter**2)[used].mean(axis=1).max(initial=0.0)), 1e-24))
+    ball, slope = math.sqrt(problem.total) / theta, max(float(np.abs(problem.y[used]).max(initial=0.0)), 1e-12)
+    return scatter, ball, ball / (slope * kappa * math.sqrt(problem.n_terms))
 
 
 SOLVERS: dict[str, Callable[[Problem], np.ndarray]] = {
