@@ -172,6 +172,7 @@ def _require_covers(ensemble: TreeModel) -> None:
 def _numbers(ensemble: TreeModel, table: Table) -> np.ndarray:
     """Return the rows as the trees compare them; plain arrays are not copied."""
     plain = not any(known is not None for known in ensemble.categories) and np.isnan(ensemble.missing_value)
+    plain &= ensemble.library != "lightgbm"  # its frames have categories of their own, and it reads tiny numbers as zero
     return table.numeric() if plain else encode(ensemble, table)
 
 

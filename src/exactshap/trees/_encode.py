@@ -46,19 +46,20 @@ def encode(model: TreeModel, table: Any) -> np.ndarray:
 def readable(model: TreeModel, table: Any) -> Any:
     """Return the table in a form that the library's own ``predict`` takes, with the same cells.
 
-    CatBoost 1.2.10 crashes the process on polars columns of type Categorical and does not know arrow tables.
+    LightGBM 4.6 and CatBoost 1.2.10 end the process at polars columns of type Categorical (LightGBM: Enum and arrow's
+    dictionaries too), and CatBoost does not know arrow tables.
     """
-    if model.library != "catboost" or not table.is_frame:
+    if model.library not in ("catboost", "lightgbm") or not table.is_frame:
         return table
     import narwhals.stable.v2 as nw
 
     frame = nw.from_native(table.native, eager_only=True)
-    if frame.implementation.is_pyarrow():
-        return replace(table, native=frame.to_pandas())
-    texts = [name for name, kind in frame.schema.items() if isinstance(kind, nw.Categorical)]
-    if not (frame.implementation.is_polars() and texts):
+    coded = [name for name, kind in frame.schema.items() if isinstance(kind, (nw.Categorical, nw.Enum))]
+    if frame.implementation.is_pandas() or not (coded or frame.implementation.is_pyarrow()):
         return table
-    return replace(table, native=frame.with_columns(nw.col(*texts).cast(nw.String)).to_native())
+    if model.library == "catboost" and frame.implementation.is_polars():
+        return replace(table, native=frame.with_columns(nw.col(*coded).cast(nw.String)).to_native())
+    return replace(table, native=frame.to_pandas())
 
 
 def _named_categories(model: TreeModel, table: Any) -> dict[int, tuple[Any, ...]]:
@@ -136,7 +137,7 @@ def _codes(table: Any, j: int, known: tuple[Any, ...], library: str) -> np.ndarr
             message(
                 f"In X, {table.label(j)} holds categories that the model has not seen",
                 f"Got {', '.join(unseen)}",
-                "XGBoost does not define its prediction for them: replace them by a missing value",
+                "XGBoost itself silently gives them the code of a neighbouring category: replace them by a missing value, or refit",
             )
         )
     if unseen:

@@ -1,0 +1,85 @@
+"""Categorical columns of every booster in every kind of frame: matched by name whatever their order, unseen names refused or missing."""
+
+import numpy as np
+import pytest
+from sklearn.ensemble import HistGradientBoostingRegressor
+
+from exactshap import decompose_r2, explain
+from exactshap.errors import InputError
+from exactshap.trees import convert
+from tolerances import FLOAT32_MARGIN
+
+pd = pytest.importorskip("pandas")
+CITIES, SIZES = ["u", "v", "w", "x", "y", "z"], ["large", "medium", "small"]
+
+
+def frames(n=240):
+    """The same rows as pandas and polars frames; the names of the categories in several orders."""
+    rng = np.random.default_rng(0)
+    plain = pd.DataFrame(
+        {"a": rng.normal(size=n), "city": rng.choice(CITIES, n), "b": rng.normal(size=n), "size": rng.choice(SIZES, n)}
+    )
+
+    def categorical(cities, sizes):
+        return plain.assign(city=pd.Categorical(plain.city, cities), size=pd.Categorical(plain["size"], sizes))
+
+    found = {"pandas": categorical(CITIES, SIZES), "pandas, other order": categorical(CITIES[::-1], SIZES[::-1])}
+    pl = pytest.importorskip("polars")
+    polars = pl.DataFrame({name: plain[name].to_list() for name in plain})
+
+    def cast(cities, sizes):
+        return polars.with_columns(pl.col("city").cast(cities), pl.col("size").cast(sizes))
+
+    found["polars Categorical"] = cast(pl.Categorical, pl.Categorical)
+    found["polars Enum"] = cast(pl.Enum(CITIES), pl.Enum(SIZES))
+    found["polars Enum, other order"] = cast(pl.Enum(CITIES[::-1]), pl.Enum(SIZES[::-1]))
+    code = found["pandas"].city.cat.codes % 3 + found["pandas"]["size"].cat.codes * plain.b
+    return found, (plain.a + code).to_numpy()
+
+
+FRAMES, Y = frames()
+
+
+def fitted(library, kind):
+    if library == "scikit-learn":
+        return HistGradientBoostingRegressor(max_iter=6, max_depth=3, categorical_features="from_dtype").fit(FRAMES[kind], Y)
+    if library == "xgboost":
+        model = pytest.importorskip("xgboost").XGBRegressor(
+            n_estimators=6, max_depth=3, enable_categorical=True, max_cat_to_onehot=2, n_jobs=1
+        )
+        return model.fit(FRAMES[kind], Y)
+    model = pytest.importorskip("lightgbm").LGBMRegressor(
+        n_estimators=6, num_leaves=6, min_data_per_group=1, cat_smooth=1, max_cat_to_onehot=2, verbose=-1, n_jobs=1
+    )
+    return model.fit(FRAMES[kind], Y)
+
+
+@pytest.mark.parametrize("rows", FRAMES)
+@pytest.mark.parametrize(
+    ("library", "kind"),
+    [("scikit-learn", "pandas"), ("scikit-learn", "polars Categorical"), ("xgboost", "pandas"), ("xgboost", "polars Categorical"),
+     ("xgboost", "polars Enum"), ("lightgbm", "pandas")],
+)  # fmt: skip
+def test_names_are_matched_whatever_their_order(library, kind, rows):
+    """LightGBM 4.6 ends the process when it is fitted to polars' categories: there the model is one of pandas."""
+    model = fitted(library, kind)
+    own = np.asarray(model.predict(FRAMES[kind]))
+    ensemble = convert(model)
+    assert (ensemble.trees.category_start >= 0).any()
+    assert np.abs(ensemble.predict(FRAMES[rows]) - own).max() <= FLOAT32_MARGIN * np.abs(own).max()
+    explanation = explain(model, FRAMES[rows])
+    assert explanation.certificate().passed
+    np.testing.assert_allclose(explanation.values, explain(model, FRAMES[kind]).values, rtol=0, atol=1e-12)
+    np.testing.assert_allclose(
+        decompose_r2(model, FRAMES[rows], Y).values, decompose_r2(model, FRAMES[kind], Y).values, atol=1e-12
+    )
+
+
+def test_names_that_xgboost_has_not_seen_are_refused_with_its_reason():
+    model = fitted("xgboost", "pandas")
+    unseen = FRAMES["pandas"].assign(city=FRAMES["pandas"].city.cat.rename_categories({"u": "new"}))
+    for refused in (lambda: explain(model, unseen), lambda: decompose_r2(model, unseen, Y)):
+        with pytest.raises(
+            InputError, match=r"'city' holds categories .* Got 'new'. XGBoost itself silently gives them the code of a"
+        ):
+            refused()
