@@ -42,6 +42,8 @@ class NystroemEmbedding:
 
     def bound_to(self, values: np.ndarray) -> Callable[[np.ndarray], np.ndarray]:
         """Return ``v(mask) -> (n_rows, n_outputs)`` without the intercept, for proper coalitions of some rows."""
+        if self.shared and self.reader.expansion.monomials is None:
+            return _SharedRows(self, values)
         across = conditioning(self.reader, values, self.landmarks)
         rows = [part.between(values, self.landmarks) for part in self.parts]
         inside, outside = self._monomials(values), self._monomials(self.rows)
@@ -99,6 +101,42 @@ class NystroemEmbedding:
             )
             error = error + approximate - part.part.factors(values).prod(axis=1) @ part.part.coefficients.T
         return np.abs(np.broadcast_to(error, (len(values), self.reader.n_outputs))).max(axis=1, initial=0.0)
+
+
+class _SharedRows:
+    """Coalitions where one component's training rows are conditioned on: a coalition and its complement share their features.
+
+    Six products of n b^2 operations for the pair instead of ten: both feature matrices, both Gram matrices, and the two products
+    between them, whose transposes are the complement's.
+    """
+
+    def __init__(self, embedding: NystroemEmbedding, values: np.ndarray) -> None:
+        self.embedding, self.part = embedding, embedding.parts[0]
+        self.across = self.part.between(values, embedding.landmarks)
+
+    def __call__(self, mask: np.ndarray) -> np.ndarray:
+        inside, here, outside, _ = (*self._features(mask), *self._features(~mask))
+        return self._value(here, inside, self.embedding.ridge.mean(outside, inside), self._middles(inside, outside))
+
+    def pair(self, mask: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Return v of ``mask`` and of its complement."""
+        inside, here, outside, there = (*self._features(mask), *self._features(~mask))
+        mean, middles = self.embedding.ridge.mean(outside, inside), self._middles(inside, outside)
+        first = self._value(here, inside, mean, middles)
+        return first, self._value(there, outside, mean.T, [middle.T for middle in middles])
+
+    def _features(self, mask: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Return the features of the training rows and of the explained rows."""
+        transform = whitener(subset_product(self.part.inner, mask))
+        return subset_product(self.part.train, mask) @ transform, subset_product(self.across, mask) @ transform
+
+    def _middles(self, inside: np.ndarray, outside: np.ndarray) -> list[np.ndarray]:
+        """Return sum_i c_i z_S(X_i) z_(not S)(X_i)^T of each output."""
+        return [(inside * c[:, None]).T @ outside for c in self.part.part.coefficients]
+
+    def _value(self, here: np.ndarray, inside: np.ndarray, mean: np.ndarray, middles: list[np.ndarray]) -> np.ndarray:
+        right = mean @ self.embedding.ridge.solve(inside, here)
+        return np.stack([np.einsum("xr,rx->x", here @ middle, right) for middle in middles], axis=1)
 
 
 class _PartFactors:
