@@ -20,13 +20,17 @@ T = TypeVar("T")
 
 
 def guarded(what: str) -> Callable[[Callable[..., T]], Callable[..., T]]:
-    """Turn whatever a malformed document makes plain Python or NumPy raise into a ModelFormatError."""
+    """Turn whatever a malformed document makes plain Python or NumPy raise into a ModelFormatError.
+
+    Numbers that overflow on the way are not warned about: what is kept must be finite and is checked.
+    """
 
     def decorate(parse: Callable[..., T]) -> Callable[..., T]:
         @functools.wraps(parse)
         def wrapped(*args: Any, **settings: Any) -> T:
             try:
-                return parse(*args, **settings)
+                with np.errstate(all="ignore"):
+                    return parse(*args, **settings)
             except ExactshapError:
                 raise
             except (
