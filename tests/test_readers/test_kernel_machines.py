@@ -344,7 +344,7 @@ def test_structures_without_an_exact_form_are_refused_with_a_route(build, text):
 def test_unknown_models_are_refused_with_the_black_box_route():
     from sklearn.neighbors import KNeighborsRegressor
 
-    with pytest.raises(UnsupportedModelError, match=r"Explainer\(model.predict, background\)"):
+    with pytest.raises(UnsupportedModelError, match=r"explain\(model.predict, X, background\)"):
         Explainer(KNeighborsRegressor().fit(X, y))
 
 
@@ -421,3 +421,28 @@ def test_shapiq_agrees_on_its_own_ground():
     theirs = peer.ProductKernelExplainer(model=model, index="SV", min_order=1, max_order=1).explain(X.to_numpy()[0])
     ours = explain(model, X.to_numpy()[:1])
     np.testing.assert_allclose([theirs[(j,)] for j in range(5)], ours.values[0], rtol=1e-10)
+
+
+@pytest.mark.parametrize(
+    ("build", "error", "text"),
+    [
+        (lambda: kernels.RBF(-1.0), InputError, "The 'bandwidth' parameter of RBF must be > 0. Got -1.0"),
+        (lambda: kernels.RBF(np.nan), InputError, "'bandwidth' parameter of RBF must be > 0"),
+        (lambda: kernels.RBF("wide"), InputTypeError, "'bandwidth' parameter of RBF must be > 0. Got 'wide'"),
+        (lambda: kernels.RBF([[1.0, 2.0]]), InputError, "a number or one per column"),
+        (lambda: kernels.RBF([]), InputError, "a number or one per column"),
+        (lambda: kernels.Laplacian([1.0, 0.0]), InputError, "'bandwidth' parameter of Laplacian must be > 0"),
+        (lambda: kernels.Cauchy(0), InputError, "'bandwidth' parameter of Cauchy must be > 0"),
+        (lambda: kernels.Chi2(-0.5), InputError, "'gamma' parameter of Chi2 must be > 0"),
+        (lambda: kernels.Constant(-1.0), InputError, "'value' parameter of Constant must be finite and >= 0"),
+        (lambda: kernels.RBF() * np.inf, InputError, "'value' parameter of Constant must be finite"),
+        (lambda: kernels.White(np.nan), InputError, "'noise' parameter of White must be finite"),
+        (lambda: kernels.Linear(offset=None), InputTypeError, "'offset' parameter of Linear must be a number"),
+        (lambda: kernels.Polynomial(1.5), InputError, "'degree' parameter of Polynomial must be a non-negative integer"),
+        (lambda: kernels.Polynomial(-1), InputError, "'degree' parameter of Polynomial must be a non-negative integer"),
+        (lambda: kernels.RBF([1.0, 2.0]).expand(3), InputError, r"one per column \(3\)"),
+    ],
+)
+def test_kernels_refuse_bad_parameters_when_they_are_made(build, error, text):
+    with pytest.raises(error, match=text):
+        build()

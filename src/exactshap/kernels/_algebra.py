@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from exactshap.errors import BudgetError, InputError, message
+from exactshap.errors import BudgetError, InputError, InputTypeError, message
 from exactshap.kernels._component import Component
 
 __all__ = [
@@ -34,7 +34,20 @@ MAX_COMPONENTS = 200_000
 
 
 class Kernel(ABC):
-    """A kernel that is a sum of products of one-column factors."""
+    r"""A kernel that is a sum of products of one-column factors; ``+`` and ``*`` of kernels (or numbers) are kernels.
+
+    .. math:: k(x, x') = \sum_p s_p \prod_j k_{pj}(x_j, x'_j)
+
+    Subclasses define ``expand(n_features)``; calling a kernel gives its matrix.
+
+    Examples
+    --------
+    >>> kernel = 2.0 * RBF(bandwidth=1.0) + Laplacian(bandwidth=3.0)
+    >>> len(kernel.expand(n_features=4))
+    2
+    >>> kernel([[0.0, 0.0]], [[0.0, 0.0], [1.0, 2.0]]).round(2)
+    array([[3.  , 0.53]])
+    """
 
     @abstractmethod
     def expand(self, n_features: int) -> tuple[Component, ...]:
@@ -60,29 +73,68 @@ def _as_kernel(value: Kernel | float) -> Kernel:
     return value if isinstance(value, Kernel) else Constant(float(value))
 
 
+def _check_positive(value: Any, name: str, owner: str) -> None:
+    """Refuse what cannot be a positive number or one for each column; infinity is a column that does not matter."""
+    try:
+        array = np.asarray(value, float)
+    except (TypeError, ValueError):
+        raise InputTypeError(message(f"The {name!r} parameter of {owner} must be > 0", f"Got {value!r}")) from None
+    if array.ndim > 1 or array.size == 0:
+        raise InputError(
+            message(f"The {name!r} parameter of {owner} must be a number or one per column", f"Got shape {array.shape}")
+        )
+    if not np.all(array > 0):
+        raise InputError(message(f"The {name!r} parameter of {owner} must be > 0", f"Got {value!r}"))
+
+
+def _check_finite(value: Any, name: str, owner: str, *, low: float = -math.inf) -> None:
+    if not isinstance(value, (int, float, np.number)):
+        raise InputTypeError(message(f"The {name!r} parameter of {owner} must be a number", f"Got {value!r}"))
+    if not math.isfinite(value) or value < low:
+        limit = "" if low == -math.inf else f" >= {low:g}"
+        raise InputError(
+            message(f"The {name!r} parameter of {owner} must be finite{limit and ' and' + limit}", f"Got {value!r}")
+        )
+
+
 def _per_column(value: Any, n_features: int, name: str, owner: str) -> np.ndarray:
     array = np.asarray(value, float)
-    if array.ndim > 1 or array.size not in (1, n_features):
+    if array.size not in (1, n_features):
         raise InputError(
             message(
                 f"The {name!r} parameter of {owner} must be a number or one per column ({n_features})",
                 f"Got shape {array.shape}",
             )
         )
-    if not np.all(array > 0) or np.any(np.isnan(array)):
-        raise InputError(message(f"The {name!r} parameter of {owner} must be > 0", f"Got {value!r}"))
     return np.broadcast_to(array, (n_features,)).copy()
 
 
 @dataclass(frozen=True, eq=False)
 class RBF(Kernel):
-    r"""The Gaussian kernel :math:`\exp(-\sum_j u_j^2 / (2 \sigma_j^2))`; ``bandwidth`` is sigma, one number or one per column.
+    r"""The Gaussian kernel.
 
+    .. math:: k(x, x') = \exp\Bigl(-\sum_j u_j^2 / (2 \sigma_j^2)\Bigr), \qquad u_j = x_j - x'_j
+
+    Parameters
+    ----------
+    bandwidth : float or array of shape (n_features,), default=1.0
+        sigma, in the unit of the columns; infinity switches a column off.
+
+    Raises
+    ------
+    InputError, InputTypeError
+        If a bandwidth is not > 0; on use, if there is not one for each column.
+
+    Examples
+    --------
     >>> RBF(bandwidth=2.0)([[1.0, 0.0]], [[0.0, 2.0]]).round(4)  # exp(-5/8)
     array([[0.5353]])
     """
 
     bandwidth: Any = 1.0
+
+    def __post_init__(self) -> None:
+        _check_positive(self.bandwidth, "bandwidth", "RBF")
 
     def expand(self, n_features: int) -> tuple[Component, ...]:
         sigma = _per_column(self.bandwidth, n_features, "bandwidth", "RBF")
@@ -91,9 +143,30 @@ class RBF(Kernel):
 
 @dataclass(frozen=True, eq=False)
 class Laplacian(Kernel):
-    r"""The kernel :math:`\exp(-\sum_j |u_j| / \sigma_j)`."""
+    r"""The Laplacian kernel.
+
+    .. math:: k(x, x') = \exp\Bigl(-\sum_j |u_j| / \sigma_j\Bigr), \qquad u_j = x_j - x'_j
+
+    Parameters
+    ----------
+    bandwidth : float or array of shape (n_features,), default=1.0
+        sigma, in the unit of the columns; infinity switches a column off.
+
+    Raises
+    ------
+    InputError, InputTypeError
+        If a bandwidth is not > 0; on use, if there is not one for each column.
+
+    Examples
+    --------
+    >>> Laplacian(bandwidth=[1.0, 4.0])([[1.0, 0.0]], [[0.0, 2.0]]).round(4)  # exp(-3/2)
+    array([[0.2231]])
+    """
 
     bandwidth: Any = 1.0
+
+    def __post_init__(self) -> None:
+        _check_positive(self.bandwidth, "bandwidth", "Laplacian")
 
     def expand(self, n_features: int) -> tuple[Component, ...]:
         return (Component(absolute=1.0 / _per_column(self.bandwidth, n_features, "bandwidth", "Laplacian")),)
@@ -101,9 +174,30 @@ class Laplacian(Kernel):
 
 @dataclass(frozen=True, eq=False)
 class Cauchy(Kernel):
-    r"""The product kernel :math:`\prod_j 1 / (1 + u_j^2 / \sigma_j^2)`."""
+    r"""The Cauchy kernel, a product over columns.
+
+    .. math:: k(x, x') = \prod_j \frac{1}{1 + u_j^2 / \sigma_j^2}, \qquad u_j = x_j - x'_j
+
+    Parameters
+    ----------
+    bandwidth : float or array of shape (n_features,), default=1.0
+        sigma, in the unit of the columns; infinity switches a column off.
+
+    Raises
+    ------
+    InputError, InputTypeError
+        If a bandwidth is not > 0; on use, if there is not one for each column.
+
+    Examples
+    --------
+    >>> Cauchy(bandwidth=1.0)([[1.0, 0.0]], [[0.0, 2.0]])  # 1/2 times 1/5
+    array([[0.1]])
+    """
 
     bandwidth: Any = 1.0
+
+    def __post_init__(self) -> None:
+        _check_positive(self.bandwidth, "bandwidth", "Cauchy")
 
     def expand(self, n_features: int) -> tuple[Component, ...]:
         return (Component(cauchy=(_per_column(self.bandwidth, n_features, "bandwidth", "Cauchy"),)),)
@@ -111,9 +205,29 @@ class Cauchy(Kernel):
 
 @dataclass(frozen=True, eq=False)
 class Chi2(Kernel):
-    r"""The exponential chi-squared kernel :math:`\exp(-\gamma \sum_j u_j^2 / (x_j + x'_j))`, 0/0 read as 0."""
+    r"""The exponential chi-squared kernel, for columns that are not negative.
+
+    .. math:: k(x, x') = \exp\Bigl(-\sum_j \gamma_j \frac{(x_j - x'_j)^2}{x_j + x'_j}\Bigr), \qquad 0 / 0 = 0
+
+    Parameters
+    ----------
+    gamma : float or array of shape (n_features,), default=1.0
+
+    Raises
+    ------
+    InputError, InputTypeError
+        If gamma is not > 0; on use, if there is not one for each column.
+
+    Examples
+    --------
+    >>> Chi2(gamma=0.5)([[1.0, 0.0]], [[3.0, 0.0]]).round(4)  # exp(-1/2)
+    array([[0.6065]])
+    """
 
     gamma: Any = 1.0
+
+    def __post_init__(self) -> None:
+        _check_positive(self.gamma, "gamma", "Chi2")
 
     def expand(self, n_features: int) -> tuple[Component, ...]:
         return (Component(chi2=_per_column(self.gamma, n_features, "gamma", "Chi2")),)
@@ -121,9 +235,27 @@ class Chi2(Kernel):
 
 @dataclass(frozen=True, eq=False)
 class Constant(Kernel):
-    """A constant, not negative."""
+    """A constant kernel k(x, x') = value, not negative; numbers that are added to or multiplied with kernels become one.
+
+    Parameters
+    ----------
+    value : float, default=1.0
+
+    Raises
+    ------
+    InputError, InputTypeError
+        If the value is not a finite number >= 0.
+
+    Examples
+    --------
+    >>> (Constant(2.0) * RBF())([[0.0]], [[0.0]])
+    array([[2.]])
+    """
 
     value: float = 1.0
+
+    def __post_init__(self) -> None:
+        _check_finite(self.value, "value", "Constant", low=0.0)
 
     def expand(self, n_features: int) -> tuple[Component, ...]:
         return (Component(amplitude=float(self.value)),) if self.value != 0 else ()
@@ -131,9 +263,28 @@ class Constant(Kernel):
 
 @dataclass(frozen=True, eq=False)
 class White(Kernel):
-    """Noise on the training rows only: it is zero between different sets of rows, so it expands to nothing."""
+    """Noise on the training rows only: it is zero between different sets of rows, so it expands to nothing.
+
+    Parameters
+    ----------
+    noise : float, default=1.0
+        Variance, in squared units of the output.
+
+    Raises
+    ------
+    InputError, InputTypeError
+        If the variance is not a finite number >= 0.
+
+    Examples
+    --------
+    >>> White(0.1).expand(n_features=3)
+    ()
+    """
 
     noise: float = 1.0
+
+    def __post_init__(self) -> None:
+        _check_finite(self.noise, "noise", "White", low=0.0)
 
     def expand(self, n_features: int) -> tuple[Component, ...]:
         return ()
@@ -141,10 +292,33 @@ class White(Kernel):
 
 @dataclass(frozen=True, eq=False)
 class Linear(Kernel):
-    r"""The dot product :math:`\sigma_0^2 + \gamma \sum_j x_j x'_j`."""
+    r"""The dot product.
+
+    .. math:: k(x, x') = c_0 + \gamma \sum_j x_j x'_j
+
+    Parameters
+    ----------
+    offset : float, default=0.0
+        c_0 (scikit-learn's ``sigma_0 ** 2``).
+    gamma : float, default=1.0
+
+    Raises
+    ------
+    InputError, InputTypeError
+        If a parameter is not a finite number.
+
+    Examples
+    --------
+    >>> Linear(offset=1.0)([[1.0, 2.0]], [[3.0, 4.0]])
+    array([[12.]])
+    """
 
     offset: float = 0.0
     gamma: float = 1.0
+
+    def __post_init__(self) -> None:
+        _check_finite(self.offset, "offset", "Linear")
+        _check_finite(self.gamma, "gamma", "Linear")
 
     def expand(self, n_features: int) -> tuple[Component, ...]:
         return Polynomial(degree=1, gamma=self.gamma, offset=self.offset).expand(n_features)
@@ -152,18 +326,46 @@ class Linear(Kernel):
 
 @dataclass(frozen=True, eq=False)
 class Polynomial(Kernel):
-    r"""The kernel :math:`(\gamma \sum_j x_j x'_j + c_0)^p`, expanded into its C(d + p, p) monomials."""
+    r"""The polynomial kernel, expanded into its C(d + p, p) monomials (C(d + p - 1, p) without offset).
+
+    .. math:: k(x, x') = \Bigl(\gamma \sum_j x_j x'_j + c_0\Bigr)^p
+
+    Parameters
+    ----------
+    degree : int, default=3
+        p.
+    gamma : float, default=1.0
+    offset : float, default=0.0
+        c_0.
+
+    Raises
+    ------
+    InputError, InputTypeError
+        If the degree is no integer >= 0 or another parameter no finite number.
+    BudgetError
+        On use, if there are more than 200,000 monomials.
+
+    Examples
+    --------
+    >>> kernel = Polynomial(degree=2, offset=1.0)
+    >>> kernel([[1.0, 2.0]], [[3.0, 4.0]]), len(kernel.expand(2))
+    (array([[144.]]), 6)
+    """
 
     degree: int = 3
     gamma: float = 1.0
     offset: float = 0.0
 
-    def expand(self, n_features: int) -> tuple[Component, ...]:
-        degree = int(self.degree)
-        if degree != self.degree or degree < 0:
+    def __post_init__(self) -> None:
+        for name in ("gamma", "offset", "degree"):
+            _check_finite(getattr(self, name), name, "Polynomial")
+        if self.degree != int(self.degree) or self.degree < 0:
             raise InputError(
                 message("The 'degree' parameter of Polynomial must be a non-negative integer", f"Got {self.degree!r}")
             )
+
+    def expand(self, n_features: int) -> tuple[Component, ...]:
+        degree = int(self.degree)
         _check_size(math.comb(n_features + degree, degree), f"(x . x' + c)^{degree} in {n_features} columns")
         sizes = range(degree + 1) if self.offset != 0 else (degree,)
         return tuple(
@@ -184,8 +386,21 @@ class Polynomial(Kernel):
 
 @dataclass(frozen=True, eq=False)
 class Custom(Kernel):
-    """A product of user-given one-column kernels, ``functions[j](x (n, 1), y (1, m)) -> (n, m)``; None means 1.
+    """A product of user-given one-column kernels.
 
+    Parameters
+    ----------
+    functions : sequence of callable or None
+        One for each column, ``functions[j](x (n, 1), y (1, m)) -> (n, m)``; None means 1. For models that are pickled,
+        functions of a module, not lambdas.
+
+    Raises
+    ------
+    InputError
+        On use, if there is not one entry for each column.
+
+    Examples
+    --------
     >>> kernel = Custom([lambda x, y: 1.0 + x * y, None])
     >>> kernel([[2.0, 5.0]], [[3.0, 7.0]])
     array([[7.]])

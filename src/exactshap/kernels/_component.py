@@ -31,6 +31,12 @@ class Component:
         Exponents e; None means zero.
     functions : tuple of (column, function)
         Further factors ``h(x (n, 1), y (1, m)) -> (n, m)``.
+
+    Examples
+    --------
+    >>> part = Component(amplitude=2.0, squared=np.array([0.5, 0.5]))
+    >>> part.matrix(np.zeros((1, 2)), np.zeros((1, 2)))
+    array([[2.]])
     """
 
     amplitude: float = 1.0

@@ -19,6 +19,22 @@ ROUTE = "Use Explainer(model.predict, background) for sampled values with standa
 def from_sklearn(kernel: Any, n_features: int) -> Kernel:
     """Read a kernel object of ``sklearn.gaussian_process.kernels``; refuse those that are not products over columns.
 
+    Parameters
+    ----------
+    kernel : sklearn.gaussian_process.kernels.Kernel
+    n_features : int
+
+    Returns
+    -------
+    kernel : Kernel
+
+    Raises
+    ------
+    UnsupportedStructureError
+        If the kernel mixes columns in another way (Matern, RationalQuadratic, ...).
+
+    Examples
+    --------
     >>> from sklearn.gaussian_process import kernels as gp
     >>> from_sklearn(2.0 * gp.RBF(1.0) + gp.WhiteKernel(), 2)([[0.0, 0.0]], [[1.0, 1.0]]).round(4)
     array([[0.7358]])
@@ -79,7 +95,33 @@ _OBJECTS: dict[str, Callable[[Any, int], Kernel]] = {
 
 
 def from_pairwise(name: Any, n_features: int, *, gamma: float | None = None, coef0: float = 1.0, degree: float = 3) -> Kernel:
-    """Read a kernel by its name in ``sklearn.metrics.pairwise`` (``KernelRidge``, ``Nystroem``, ``SVC``) or as a function."""
+    """Read a kernel by its name in ``sklearn.metrics.pairwise`` (``KernelRidge``, ``Nystroem``, ``SVC``) or as a function.
+
+    Parameters
+    ----------
+    name : str, callable or Kernel
+        "rbf", "laplacian", "linear", "poly", "chi2", ..., or scikit-learn's function of that name.
+    n_features : int
+    gamma : float, default=None
+        None means 1 / n_features, as in scikit-learn.
+    coef0 : float, default=1.0
+    degree : float, default=3
+        Both for "poly" only.
+
+    Returns
+    -------
+    kernel : Kernel
+
+    Raises
+    ------
+    UnsupportedStructureError
+        If the kernel mixes columns in another way (sigmoid, cosine, precomputed, functions of one's own).
+
+    Examples
+    --------
+    >>> from_pairwise("rbf", 2, gamma=0.5)
+    RBF(bandwidth=1.0)
+    """
     if hasattr(name, "k1") or type(name).__module__.startswith("sklearn.gaussian_process"):
         return from_sklearn(name, n_features)
     if isinstance(name, Kernel):
