@@ -337,7 +337,7 @@ def test_bad_settings(settings, error, match):
 
 
 def test_objects_that_cannot_be_called_are_refused():
-    with pytest.raises(TypeError, match=r"No exact reader"):
+    with pytest.raises(TypeError, match=r"`model` must be a fitted model or a function\. Got `builtins\.object`"):
         Explainer(object(), BACKGROUND)
 
 

@@ -5,7 +5,8 @@ from __future__ import annotations
 import numpy as np
 
 from exactshap.semivalues import find
-from exactshap.solvers._hypercube import covariance, functionals
+from exactshap.solvers._cube_index import functionals, white_functionals
+from exactshap.solvers._relevance import covariance
 
 __all__ = ["place_pairs"]
 
@@ -25,7 +26,12 @@ def place_pairs(
     n_players, n_known = candidates.shape[1], len(known)
     points = 2.0 * np.concatenate([known, candidates]) - 1.0
     nodes, weights = find("shapley").rule(degree=min(n_players - 1, 31))
-    gain = functionals(points, np.tanh(theta / 2.0), np.arange(n_players)[:, None], nodes, weights)
+    players = np.arange(n_players)[:, None]
+    gain = functionals(points, np.tanh(theta / 2.0), players, nodes, weights)
+    exact = find("shapley").weights(n_players)
+    gain += white * white_functionals(points, players, exact)
+    if sign:
+        gain += white * sign * white_functionals(-points, players, exact)
     variance = np.full(len(points), covariance(points[:1], points[:1], theta, sign)[0, 0] + white)
     n_steps = n_known + min(n_pairs, len(candidates))
     explained, chosen = np.empty((n_steps, len(points))), np.arange(n_steps)

@@ -10,6 +10,7 @@ import numpy as np
 
 from exactshap.errors import InputError, message
 from exactshap.semivalues import Semivalue, find
+from exactshap.solvers._cube_index import white_functionals
 from exactshap.solvers._frontier import (
     Sets,
     additive_frontier,
@@ -18,7 +19,7 @@ from exactshap.solvers._frontier import (
     partial_frontier,
     unanimity_columns,
 )
-from exactshap.solvers._hypercube import MAX_ROWS, CubeProcess, fit_process, needs_even, white_functionals
+from exactshap.solvers._hypercube import MAX_ROWS, CubeProcess, fit_process, needs_even
 from exactshap.solvers._leverage import leverage_scores
 from exactshap.solvers._polynomial import PolynomialFit, fit_polynomial, odd_shares, row_weights, unanimity_shares
 from exactshap.solvers._sampling import Calls, design, draw, draw_independent, strata
@@ -282,9 +283,8 @@ def by_best(problem: Problem) -> Estimate:
     if not (problem.is_shapley() and problem.paired and order > 1 and len(problem.masks) <= COMPARED_ROWS):
         return _of_process(problem, process)
     fit = _fit_characters(problem, additive_frontier(problem.n_players, order, odd=True))
-    left_out, _ = process.left_out()
     weights = row_weights(problem.masks, paired=True)
-    error = float((weights[:, None] * left_out[1:] ** 2).sum() / len(weights))
+    error = float((weights[:, None] * process.left_out()[1:] ** 2).sum() / len(weights))
     if fit.error < error:
         return Estimate(fit.values, fit.std_error, f"PolySHAP, order {order}, by leave-one-out error")
     return _of_process(problem, process)
