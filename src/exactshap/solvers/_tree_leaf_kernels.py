@@ -100,11 +100,21 @@ def sum_subsets(table, m):
     A cell meets the same additions in the same order whichever players outside it the table has.
     """
     size = 1 << m
-    for k in range(min(m, 3)):
-        half = 1 << k
-        for block in range(0, size, 2 * half):
-            for S in range(block, block + half):
-                table[np.uint64(S + half)] += table[np.uint64(S)]
+    if m < 3:
+        for k in range(m):
+            half = 1 << k
+            for block in range(0, size, 2 * half):
+                for S in range(block, block + half):
+                    table[S + half] += table[S]
+        return
+    for start in range(0, size, 8):
+        i = np.uint64(start)
+        a0, a1, a2, a3 = table[i], table[i + U1], table[i + U2], table[i + U3]
+        a4, a5, a6, a7 = table[i + U4], table[i + U5], table[i + U6], table[i + U7]
+        a1, a3, a5, a7 = a1 + a0, a3 + a2, a5 + a4, a7 + a6
+        a2, a3, a6, a7 = a2 + a0, a3 + a1, a6 + a4, a7 + a5
+        table[i], table[i + U1], table[i + U2], table[i + U3] = a0, a1, a2, a3
+        table[i + U4], table[i + U5], table[i + U6], table[i + U7] = a4 + a0, a5 + a1, a6 + a2, a7 + a3
     for k in range(3, m):
         half = 1 << k
         for block in range(0, size, 2 * half):
@@ -287,7 +297,7 @@ def _start(n_rows, work):
 
 
 @njit(nogil=True, cache=True, error_model="numpy")
-def sweep_leaves(first, last, order, parent, left, player, value, decisions, by_background, background_weights, weights,
+def sweep_leaves(first, last, order, parent, left, player, value, magnitude, decisions, by_background, background_weights, weights,
                  n_dense, n_low, popcount, work, out, scale):  # fmt: skip
     """Add the values of single players in the tree at positions ``first:last`` to ``out`` (n_outputs, n_players, n_rows).
 
@@ -317,8 +327,7 @@ def sweep_leaves(first, last, order, parent, left, player, value, decisions, by_
             skip_to = order.end[i]
         if n == 0 or player[q] >= 0:
             continue
-        magnitude = np.abs(value[q]).max()
-        if magnitude == 0.0:
+        if magnitude[q] == 0.0:
             continue
         while p >= 0:
             work.players[order.slot[p]] = player[p]
@@ -327,7 +336,7 @@ def sweep_leaves(first, last, order, parent, left, player, value, decisions, by_
         if m <= n_dense:
             for k in range(n):
                 work.patterns[k], work.mass[k] = codes[k], background_weights[index[k]]
-            _solve_dense(row_codes, missed, m, n, value[q], magnitude, weights[m], popcount, work, out, scale)
+            _solve_dense(row_codes, missed, m, n, value[q], magnitude[q], weights[m], popcount, work, out, scale)
         else:
             _sort_patterns(codes, index, background_weights, n_low, work)
-            _solve_sparse(row_codes, m, n_low, value[q], magnitude, weights, popcount, work, out, scale)
+            _solve_sparse(row_codes, m, n_low, value[q], magnitude[q], weights, popcount, work, out, scale)

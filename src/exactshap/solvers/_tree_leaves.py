@@ -89,11 +89,12 @@ class LeafEngine:
         trees, shape, n_low = self.trees, self.shape, min(LOW_BITS, len(self.weights).bit_length())
         order: Order = self.shelf.get(("order",), lambda: _order(trees, shape), keep=1)
         work = _work(columns.shape[1], len(self.weights), int(shape.depth.max(initial=0)) + 1, self._n_dense)
+        magnitude = np.abs(trees.value).max(axis=1)
         popcount = np.array([code.bit_count() for code in range(1 << 16)], np.uint8)
         for tree in range(trees.n_trees):
             first, last = trees.tree_start[tree], trees.tree_start[tree + 1]
             decided = decisions_of(trees, columns, tree), decisions_of(trees, self.background, tree)
-            sweep_leaves(first, last, order, shape.parent, trees.left, shape.player, trees.value, *decided, self.weights, weights,
+            sweep_leaves(first, last, order, shape.parent, trees.left, shape.player, trees.value, magnitude, *decided, self.weights, weights,
                          self._n_dense, n_low, popcount, work, out, scale)  # fmt: skip
 
 
