@@ -2,6 +2,7 @@
 
 Both sides start from a model that has been read (our ``convert``, qshap's ``gazer``) and end with the shares; ``with_reading``
 and ``peer_with_reading`` start from the fitted XGBRegressor, ours including the comparison with the model's own predictions.
+Of ``with_reading``, ``xgboost_save`` and ``xgboost_predict`` are XGBoost's own: writing its model down (save_raw) and predicting.
 What both do in ``ours`` and ``peer``: take X and y as arrays, check them, route the rows, follow the residuals, and share out;
 ours also rounds X to float32 and checks the sum of the shares. ``ratio_with_reading`` is the ratio of the other two.
 One thread each. Where the whole of qshap would take too long it runs on a few evenly spaced trees of the same model, scaled
@@ -57,7 +58,11 @@ def against_qshap(depth, n_rows, n_trees, n_kept, target):
     read = convert(model)
     repeat = 30 if depth <= 3 else 3
     ours = best(lambda: decompose_r2(read, X, y), repeat)
-    with_reading = best(lambda: decompose_r2(model, X, y), 5 if depth <= 4 else 1)
+    with_reading = best(lambda: decompose_r2(model, X, y), repeat if depth <= 4 else 1)
+    own = {
+        "xgboost_save": best(lambda: model.get_booster().save_raw("ubj"), repeat),
+        "xgboost_predict": best(lambda: model.predict(X), repeat),
+    }
     some = thinned(model, n_trees, n_kept)
     started = time.perf_counter()
     explainer = gazer(some)
@@ -74,9 +79,36 @@ def against_qshap(depth, n_rows, n_trees, n_kept, target):
         with_reading=with_reading,
         peer_with_reading=peer + constructor,
         ratio_with_reading=(peer + constructor) / with_reading,
+        **own,
         difference=difference,
         note=None if whole else f"peer: {n_kept} of {n_trees} trees, scaled",
     )
+
+
+def reading():
+    """Seconds to read fitted models of 100 trees, beside what their libraries take to predict 1000 rows."""
+    import catboost
+    import lightgbm
+    from sklearn.ensemble import GradientBoostingRegressor, HistGradientBoostingRegressor, RandomForestRegressor
+
+    quiet = {"verbose": 0, "allow_writing_files": False, "thread_count": 1}
+    kinds = {
+        "LightGBM, 31 leaves": lightgbm.LGBMRegressor(n_estimators=100, n_jobs=1, verbose=-1),
+        "CatBoost, depth 6": catboost.CatBoostRegressor(iterations=100, depth=6, **quiet),
+        "scikit-learn gradient boosting, depth 3": GradientBoostingRegressor(n_estimators=100),
+        "scikit-learn histogram boosting, 31 leaves": HistGradientBoostingRegressor(max_iter=100, early_stopping=False),
+        "scikit-learn forest, not pruned": RandomForestRegressor(100),
+    }
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(1000, 20))
+    y = X[:, 0] + X[:, 1] * X[:, 2] + rng.normal(size=1000)
+    return [_reading(name, model.fit(X, y), X) for name, model in kinds.items()]
+
+
+def _reading(name, model, X):
+    own = best(lambda: model.predict(X), 3)
+    ours = best(lambda: convert(model), 3)
+    return row(f"reading {name}, T = 100", ours, None, "", own_predict=own, nodes=convert(model).trees.n_nodes)
 
 
 def alone(what, model, X, y, target, repeat=1, **settings):
@@ -124,6 +156,7 @@ def first_call():
 def run() -> list[dict]:
     rows = [against_qshap(*case) for case in CASES]
     rows += [ensemble(1, "< 2 s"), ensemble(3, "< 2 s"), ensemble(6, "< 60 s"), rows_too(), large(), first_call()]
+    rows += reading()
     return rows
 
 
