@@ -32,9 +32,11 @@ def _fill_cells(decisions, bit, out):
 def _number_cells(cells, n_cells):
     """Return the distinct cells in ascending order; replace each row's cell by its number among them."""
     rank = np.zeros(n_cells, np.uint16)
+    n_distinct = 0
     for i in range(cells.shape[0]):
+        n_distinct += 1 - rank[cells[i]]
         rank[cells[i]] = 1
-    distinct = np.empty(np.sum(rank), np.uint16)
+    distinct = np.empty(n_distinct, np.uint16)
     found = 0
     for c in range(n_cells):
         if rank[c]:
@@ -44,6 +46,14 @@ def _number_cells(cells, n_cells):
     for i in range(cells.shape[0]):
         cells[i] = rank[cells[i]]
     return distinct
+
+
+@njit(nogil=True, cache=True, error_model="numpy")
+def _all_cells(n_cells):
+    cells = np.empty(n_cells, np.uint16)
+    for c in range(n_cells):
+        cells[c] = c
+    return cells
 
 
 @njit(nogil=True, cache=True, error_model="numpy")
@@ -61,7 +71,7 @@ def _patterns(decisions, feature):
     pattern = np.empty(n_rows, np.uint16)
     _fill_cells(decisions, bit, pattern)
     dense = n_splits <= DENSE_BITS
-    cells = np.arange(1 << n_splits).astype(np.uint16) if dense else _number_cells(pattern, 1 << n_splits)
+    cells = _all_cells(1 << n_splits) if dense else _number_cells(pattern, 1 << n_splits)
     reduced = np.zeros((n_nodes, cells.shape[0]), np.uint8)
     for q in range(n_nodes):
         if bit[q] >= 0:
@@ -117,7 +127,7 @@ def _advance_patterns(predictions, pattern, weights, residual, averaged, empty, 
         counts[x] = (lane_counts[0, x] + lane_counts[1, x]) + (lane_counts[2, x] + lane_counts[3, x])
 
 
-@njit(nogil=True, cache=True, error_model="numpy")
+@njit(nogil=True, cache=True, error_model="numpy", inline="always")
 def _add_tables(first, last, codes, weights, ones, n_rows, linear, units, player_of_node, half_weights, table, work, out):
     """Add the pairs of one tree's units that go by table; return how many pairs are left for quadrature."""
     left_over = 0
@@ -162,6 +172,14 @@ def add_rows(first, last, losers_of, alphas, weights, linear, units, player_of_n
 
 
 @njit(nogil=True, cache=True, error_model="numpy")
+def _have_codes(first, last, units):
+    have = True
+    for u in range(first, last):
+        have &= units.size[u, 0] < CODE_BITS
+    return have
+
+
+@njit(nogil=True, cache=True, error_model="numpy")
 def add_residual_trees(
     chosen, shape, value, player_of_node, units, decisions, weights, ones, residual, averaged, empty, advance_only,
     half_weights, table, work, met, out,
@@ -185,7 +203,7 @@ def add_residual_trees(
         predictions, linear = np.empty(n), np.empty(n)
         codes = np.empty((last - first, n), np.uint16)
         fill_codes(first, last, units, reduced, start, codes)
-        if np.max(units.size[first:last, 0]) < CODE_BITS:
+        if _have_codes(first, last, units):
             fill_predictions(first, last, units, codes, predictions)
         else:
             walk_predictions(start, feature, left, right, value, reduced, start, predictions)
@@ -196,7 +214,10 @@ def add_residual_trees(
         else:
             _advance_patterns(predictions, pattern, weights, residual, averaged, empty[k], linear, counts)
         if not advance_only:
-            met[k] = -0.5 * np.sum(linear)
+            total = 0.0
+            for x in range(n):
+                total += linear[x]
+            met[k] = -0.5 * total
             left_over += _add_tables(first, last, codes, counts, ones and by_row, residual.shape[0], linear, units, player_of_node, half_weights,
                                      table, work, out)  # fmt: skip
     return left_over
@@ -214,7 +235,10 @@ def add_tree_rows(
     offset = tree_start[chosen[0]]
     n = residual.shape[0]
     predictions, linear = np.empty(n), np.empty(n)
-    alphas = np.empty((np.max(np.diff(units.tree_start)), units.player.shape[1], n))
+    most = 0
+    for k in range(chosen[0], chosen[1]):
+        most = max(most, units.tree_start[k + 1] - units.tree_start[k])
+    alphas = np.empty((most, units.player.shape[1], n))
     for k in range(chosen[0], chosen[1]):
         first, last = units.tree_start[k], units.tree_start[k + 1]
         walk_predictions(tree_start[k], feature, left, right, value, decisions, offset, predictions)

@@ -132,7 +132,8 @@ def join(u, w, apart, size, player, beta, place, axis_player, axis_beta, bottom_
     """Find the joint axes of a pair: return (normal axes, bottom players, prefix bits of the bottoms, constant)."""
     own = _own_player(size[u, 2], player[u], apart), _own_player(size[w, 2], player[w], apart)
     bottom_beta[0] = bottom_beta[1] = 1.0
-    n, c_u, bits_u = _place_slots(size[u, 0], size[u, 1], player[u], beta[u], apart, own, 0, 0, place[0], axis_player, axis_beta,
+    none = np.int64(0)  # for a literal 0 numba compiles what is called with it once more
+    n, c_u, bits_u = _place_slots(size[u, 0], size[u, 1], player[u], beta[u], apart, own, none, none, place[0], axis_player, axis_beta,
                                   bottom_beta)  # fmt: skip
     n, c_w, bits_w = _place_slots(size[w, 0], size[w, 1], player[w], beta[w], apart, own, n, n, place[1], axis_player, axis_beta,
                                   bottom_beta)  # fmt: skip

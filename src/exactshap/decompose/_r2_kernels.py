@@ -207,7 +207,7 @@ def _weigh_any(table, size, bottoms, top, start, half, mix, planes):
     return none, every
 
 
-@njit(nogil=True, cache=True, error_model="numpy")
+@njit(nogil=True, cache=True, error_model="numpy", inline="always")
 def _share_out(n, bottoms, top, apart, table, half, mix, planes, sums, axis_player, out):
     """Turn superset sums into Shapley values of the pair's game and add them to ``out`` (n_players,).
 
@@ -220,15 +220,15 @@ def _share_out(n, bottoms, top, apart, table, half, mix, planes, sums, axis_play
         none, every = _weigh_two(table, size, 1 << m, half, mix, planes)
     else:
         none, every = _weigh_any(table, size, bottoms, top, 1 << m, half, mix, planes)
-    fold = planes[1]
+    fold, origin = planes[1], np.int64(0)  # for a literal 0 numba compiles what is called with it once more
     common = 0.0
     for k in range(n - 1, -1, -1):
         step = 1 << k
         sums[k] = _sum(fold, step, 2 * step)
         common += sums[k]
-        _add_range(fold, 0, step, step)
+        _add_range(fold, origin, step, step)
     for k in range(bottoms):
-        sums[n + k] = _sum(planes[2 + k], 0, size)
+        sums[n + k] = _sum(planes[2 + k], origin, size)
         common += sums[n + k]
     common = common / m + none - (every if apart < 0 else 0.0)
     for k in range(n + bottoms):

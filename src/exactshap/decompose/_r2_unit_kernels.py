@@ -75,7 +75,7 @@ def _fill_path(u, parent, left, player_of_node, share, units):
         units.path_node[u, e] = above
         units.path_left[u, e] = left[above] == q
         q = above
-    used = 0
+    used = np.int64(0)
     for e in range(units.depth[u]):
         child = units.node[u] if e + 1 == units.depth[u] else units.path_node[u, e + 1]
         slot = _slot_of(u, player_of_node[units.path_node[u, e]], used, units.player)
@@ -100,7 +100,7 @@ def _slot_of(u, p, used, player):
 @njit(nogil=True, cache=True, error_model="numpy")
 def fill_units(tree_start, parent, left, right, depths, player_of_node, share, value, units):
     """Fill every array of ``units`` but ``tree_start``; ``share`` is cover(node) / cover(parent), ``value`` (n_nodes,)."""
-    u = 0
+    u = np.int64(0)  # for a literal 0 numba compiles what is called with it once more
     for k in range(tree_start.shape[0] - 1):
         for q in range(tree_start[k], tree_start[k + 1]):
             if not _is_unit(q, parent, left, right):
