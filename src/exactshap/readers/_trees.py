@@ -69,7 +69,9 @@ class TreeReader(Reader):
             self.weights = request.weights
             rows = encode(ensemble, self.background)
             self._check_background(self.background, rows)
-        self._prepared = prepare_trees(ensemble.trees, self._tree_players, rows, self.weights)
+        self._prepared = prepare_trees(
+            ensemble.trees, self._tree_players, rows, self.weights, memory_limit=request.memory_limit
+        )
 
     def predict(self, X: Table) -> np.ndarray:
         values = np.asarray(self._own_margin(X), float)
