@@ -41,7 +41,7 @@ class Work(NamedTuple):
 
     row_codes: np.ndarray  # uint32 (n_levels, n_rows): players failed on the way to the node of each level
     codes: np.ndarray  # uint32 (n_levels, n_background): the same of the background rows that are still there
-    index: np.ndarray  # int32 (n_levels, n_background): which background rows those are
+    index: np.ndarray  # type: ignore[assignment]  # int32 (n_levels, n_background): which background rows those are
     n_codes: np.ndarray  # int64 (n_levels,)
     patterns: np.ndarray  # uint32 (n_background,): at one leaf
     mass: np.ndarray  # float64 (n_background,)
