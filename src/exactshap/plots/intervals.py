@@ -67,11 +67,32 @@ def prepare_intervals(
     level : float, default=0.95
     max_display : int, default=10
         Largest number of lines, at least 1.
+
+    Returns
+    -------
+    intervals : Intervals
+
+    Raises
+    ------
+    InputError
+        If there are several outputs, no uncertainty, or no rows.
+
+    Examples
+    --------
+    >>> from exactshap.explanation import Explanation
+    >>> explanation = Explanation(
+    ...     values=[[1.0, -2.0]], std_error=[[0.1, 0.2]], baseline=[0.0], prediction=[-1.0], residual=[0.0],
+    ...     tolerance=[1e-9], feature_names=["a", "b"], value_function="baseline",
+    ... )
+    >>> prepare_intervals(explanation, 0).labels
+    ('b', 'a')
     """
     if not 0 < level < 1:
         raise InputError(message("The 'level' parameter must be a float in (0, 1)", f"Got {level!r}"))
     if max_display < 1:
         raise InputError(message("The 'max_display' parameter must be an int >= 1", f"Got {max_display!r}"))
+    if explanation.n_rows == 0:
+        raise InputError(message("A plot needs at least one row", "Got an explanation of 0 rows"))
     rows = explanation if i is None else explanation[i]
     if rows.values.ndim == 3:
         raise InputError(message("A plot shows one output", f"Got {rows.n_outputs}", "Use explanation.output(k)"))
@@ -120,9 +141,18 @@ def _quantile(level: float) -> float:
 
 
 def draw_intervals(prepared: Intervals, ax: Any = None) -> Any:
-    """Draw prepared intervals into ``ax`` (a new figure without one) and return the axes; nothing is shown.
+    """Draw prepared intervals: blue where the interval excludes zero, grey where the sign is open.
 
-    Blue where the interval excludes zero, grey where the sign is open.
+    Parameters
+    ----------
+    prepared : Intervals
+        Of :func:`prepare_intervals`.
+    ax : matplotlib Axes, default=None
+        None makes a new figure; nothing is shown.
+
+    Returns
+    -------
+    ax : matplotlib Axes
     """
     n_rows, n_labels = prepared.values.shape
     ax = new_axes(7.0, 0.5 * n_labels + 1.6) if ax is None else ax

@@ -50,7 +50,7 @@ class Plan:
 def choose(
     game: Game, index: str | Semivalue = "shapley", order: int = 1, *, budget: int | None = None, method: str = "auto"
 ) -> Plan:
-    """Say which method :func:`solve` will use.
+    """Say which method :func:`solve` will use, and what it will cost, without running it.
 
     ============== =============================================== ======================== =======
     game           when                                            method                   exact
@@ -63,11 +63,33 @@ def choose(
     OracleGame     otherwise                                       regression               no
     ============== =============================================== ======================== =======
 
-    Observational games of kernel machines (``reader.game(X)``) count as oracles. Their embeddings are exact where d n^2 numbers and
-    2^d n^3 operations are affordable, else of the Nystroem form; ``reason`` has the memory and the operations of both.
-
     ``method="enumeration"`` visits all coalitions of any game: the slow, obvious twin. Folded enumeration sums the background up
     once, for all rows; whether it is taken depends on players, background rows, terms, outputs, index and order only.
+
+    Parameters
+    ----------
+    game, index, order, budget, method
+        As in :func:`solve`.
+
+    Returns
+    -------
+    plan : Plan
+        Method, operations, bytes and the reason; printed, it is a sentence.
+
+    Raises
+    ------
+    InputError, InputTypeError, UnknownNameError
+        If the request makes no sense; what :func:`solve` would raise.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from exactshap.games import ProductGame
+    >>> inside, outside = np.full((50, 8), 0.5), np.full((100, 50, 8), 0.25)
+    >>> choose(ProductGame(np.ones(50), inside)).method
+    'quadrature'
+    >>> choose(ProductGame(np.ones(50), inside, outside)).method  # 100 background rows
+    'folded enumeration'
     """
     if not (hasattr(game, "value") and hasattr(game, "n_players")):
         raise InputTypeError(

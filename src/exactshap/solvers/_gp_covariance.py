@@ -19,7 +19,7 @@ import numpy as np
 
 from exactshap.errors import InputError, message
 from exactshap.semivalues import Beta, Measure, Semivalue, find
-from exactshap.solvers._nodes import bound, enough_nodes
+from exactshap.solvers._nodes import coarse_bound, enough_nodes
 
 __all__ = ["KernelFactors", "MonomialFactors", "Uncertainty", "interaction_variance", "shapley_covariance"]
 
@@ -268,10 +268,25 @@ def interaction_variance(
     semivalue: str | Semivalue = "sii",
     scale: float = 1.0,
 ) -> np.ndarray:
-    r"""Return the posterior variance of every interaction of two players, (n_rows, n_pairs), pairs in lexicographic order.
+    r"""Return the posterior variance of every interaction of two players.
 
-    The same formulas with :math:`\partial_t \partial_s F` for both players; the full covariance of all pairs would be
-    O(d^4) and is not computed. For :math:`v_x` linear in f every interaction index of order 2 is. Parameters and cost as :func:`shapley_covariance`, but O(n_train d^2) memory for each row.
+    The formulas of :func:`shapley_covariance` with :math:`\partial_t \partial_s F` for both players. For :math:`v_x` linear in f
+    every interaction index of order 2 is.
+
+    Parameters
+    ----------
+    components, cholesky, weights, scale
+        As in :func:`shapley_covariance`.
+    semivalue : str or Semivalue, default="sii"
+
+    Returns
+    -------
+    variance : array of shape (n_rows, n_pairs)
+        Pairs in lexicographic order, in squared units of the output.
+
+    Notes
+    -----
+    Cost and memory O(n_train d^2) for each row. The full covariance of all pairs would be O(d^4) and is not computed.
     """
     measure = find(semivalue).of_size(2, 2)
     weights, n_rows, n_players = _checked(components, cholesky, weights)
@@ -323,7 +338,7 @@ def _rule(measure: Measure, degree: int, spread: float) -> tuple[np.ndarray, np.
         n_nodes = enough_nodes(spread, degree)
         if n_nodes < degree // 2 + 1:
             nodes, node_weights = measure.gauss(n_nodes)
-            return np.array(nodes), np.array(node_weights), 2.0 * bound(spread, n_nodes)
+            return np.array(nodes), np.array(node_weights), 2.0 * coarse_bound(spread, n_nodes)
     nodes, node_weights = measure.rule(degree)
     return np.array(nodes, float), np.array(node_weights, float), 0.0
 

@@ -206,11 +206,35 @@ def _falls_to(part: Component, change: np.ndarray) -> float:
 
 
 def functional_distance(kernel: Kernel, X: Any, X_moved: Any, background: Any, weights: Any = None) -> np.ndarray:
-    r"""Return |phi_x,j - phi_x',j| (n_rows, n_features) in the space of the kernel, exactly, for pairs of rows x, x'.
+    r"""Return how far the functionals of two rows are apart, exactly: no row's Shapley value moves by more than this times |f|.
 
     .. math:: \|\phi_{x,j} - \phi_{x',j}\|^2 = P_{jj}(x, x) - 2 P_{jj}(x, x') + P_{jj}(x', x')
 
-    with P the prior covariance of ``_gp_covariance``. Times |f| it bounds the change of the interventional Shapley values.
+    with P the prior covariance of ``_gp_covariance``, for interventional values.
+
+    Parameters
+    ----------
+    kernel : Kernel
+    X, X_moved : arrays of shape (n_rows, n_features)
+        Pairs of rows x, x'.
+    background : array of shape (n_background, n_features)
+    weights : array of shape (n_background,), default=None
+        Summing to one; None means equal weights.
+
+    Returns
+    -------
+    distance : array of shape (n_rows, n_features)
+        In the norm of the kernel's space.
+
+    Notes
+    -----
+    Cost O(n_rows n_background^2 n_nodes^2 n_features).
+
+    Examples
+    --------
+    >>> from exactshap.kernels import RBF
+    >>> functional_distance(RBF(1.0), [[0.0, 0.0]], [[0.1, 0.0]], [[1.0, 1.0], [2.0, 0.0]]).round(3)
+    array([[0.092, 0.022]])
     """
     X, X_moved, background = (np.asarray(array, float) for array in (X, X_moved, background))
     weights = np.full(len(background), 1.0 / len(background)) if weights is None else np.array(weights, float)
