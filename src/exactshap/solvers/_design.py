@@ -20,18 +20,17 @@ def place_pairs(
 
     .. math:: \sum_i \mathrm{cov}(\phi_i, g(x))^2 / \mathrm{var}(g(x)),
 
-    given the pairs (``sign`` -1) or coalitions (0) ``known`` (n_known, n_players) and those placed before; the largest is called
-    next. Cost O((n_known + n_pairs)^2 n_candidates).
+    where g holds the white part of pairs too, given the pairs (``sign`` -1) or coalitions (0) ``known`` (n_known, n_players) and
+    those placed before; the largest is called next. Cost O((n_known + n_pairs)^2 n_candidates).
     """
     n_players, n_known = candidates.shape[1], len(known)
     points = 2.0 * np.concatenate([known, candidates]) - 1.0
     nodes, weights = find("shapley").rule(degree=min(n_players - 1, 31))
     players = np.arange(n_players)[:, None]
     gain = functionals(points, np.tanh(theta / 2.0), players, nodes, weights)
-    exact = find("shapley").weights(n_players)
-    gain += white * white_functionals(points, players, exact)
-    if sign:
-        gain += white * sign * white_functionals(-points, players, exact)
+    if sign:  # single coalitions are too few to learn a white part: it would put all of them on the border
+        exact = find("shapley").weights(n_players)
+        gain += white * (white_functionals(points, players, exact) + sign * white_functionals(-points, players, exact))
     variance = np.full(len(points), covariance(points[:1], points[:1], theta, sign)[0, 0] + white)
     n_steps = n_known + min(n_pairs, len(candidates))
     explained, chosen = np.empty((n_steps, len(points))), np.arange(n_steps)

@@ -16,6 +16,7 @@ from exactshap.solvers._frontier import (
     additive_frontier,
     character_columns,
     check_frontier,
+    known_sets,
     partial_frontier,
     unanimity_columns,
 )
@@ -218,7 +219,7 @@ def _fit_frontier(problem: Problem) -> tuple[PolynomialFit, str]:
     if isinstance(settings.frontier, (int, np.integer)):
         sets = partial_frontier(d, int(settings.frontier), problem.rng)
     else:
-        sets = check_frontier(settings.frontier, d)
+        sets = check_frontier(known_sets(settings.frontier, d, settings.polynomial_order or 3), d)
     return _fit_unanimity(problem, sets), f"{len(sets)} terms"
 
 

@@ -10,13 +10,15 @@ from __future__ import annotations
 
 import itertools
 import math
+from collections import Counter
 from collections.abc import Iterable, Sequence
+from typing import Any
 
 import numpy as np
 
-from exactshap.errors import BudgetError, InputError, message
+from exactshap.errors import BudgetError, InputError, InputTypeError, message
 
-__all__ = ["additive_frontier", "character_columns", "check_frontier", "partial_frontier", "unanimity_columns"]
+__all__ = ["additive_frontier", "character_columns", "check_frontier", "known_sets", "partial_frontier", "unanimity_columns"]
 
 Sets = tuple[tuple[int, ...], ...]
 MAX_COLUMNS = 20_000
@@ -49,6 +51,49 @@ def partial_frontier(n_players: int, n_terms: int, rng: np.random.Generator) -> 
     return tuple(sets)
 
 
+def known_sets(frontier: Any, n_players: int, order: int) -> Iterable[Sequence[int]]:
+    """Return the interactions that a structure names, players being its columns; sets of players are passed on as they are.
+
+    A graph: its edges (an object with ``edges``, or a matrix (n_players, n_players) whose nonzero entries are edges). An EBM: its
+    terms (``term_features_``). A fitted tree model: all sets of at most ``order`` columns that share a path.
+    """
+    if hasattr(frontier, "term_features_"):
+        return [tuple(term) for term in frontier.term_features_ if len(term) > 1]
+    if hasattr(frontier, "edges"):
+        return sorted({tuple(sorted(edge[:2])) for edge in frontier.edges})
+    if hasattr(frontier, "predict"):
+        return _path_sets(frontier, order)
+    if isinstance(frontier, np.ndarray) and frontier.shape == (n_players, n_players):
+        linked = (frontier != 0) | (frontier.T != 0)
+        return [tuple(edge) for edge in np.argwhere(np.triu(linked, 1)).tolist()]
+    if isinstance(frontier, Iterable):
+        return frontier
+    raise InputTypeError(
+        message(
+            "The 'frontier' parameter must be sets of players, their number, a graph, an EBM or a tree model",
+            f"Got {type(frontier).__name__}",
+            "Pass e.g. frontier=[(0, 1), (2, 3)]",
+        )
+    )
+
+
+def _path_sets(model: Any, order: int) -> Sets:
+    """Return the sets of 2..order columns that some root-to-leaf path of the model splits on."""
+    from exactshap.trees import convert
+
+    trees = convert(model).trees
+    above: dict[int, frozenset[int]] = {}
+    found: set[frozenset[int]] = set()
+    for node, (left, right, feature) in enumerate(zip(trees.left, trees.right, trees.feature, strict=True)):
+        path = above.pop(node, frozenset())  # parents come before their children
+        if left < 0:
+            found.add(path)
+        else:
+            above[int(left)] = above[int(right)] = path | {int(feature)}
+    sets = {players for path in found for size in range(2, order + 1) for players in itertools.combinations(sorted(path), size)}
+    return tuple(sorted(sets, key=lambda players: (len(players), players)))
+
+
 def check_frontier(frontier: Iterable[Sequence[int]], n_players: int) -> Sets:
     """Return the user's sets with all singletons in front; refuse unknown or repeated players and repeated sets."""
     sets: list[tuple[int, ...]] = [(j,) for j in range(n_players)]
@@ -60,7 +105,13 @@ def check_frontier(frontier: Iterable[Sequence[int]], n_players: int) -> Sets:
             )
         if len(players) > 1:
             sets.append(players)
-    repeated = [players for players in set(sets) if sets.count(players) > 1]
+    repeated = [players for players, times in Counter(sets).items() if times > 1]
+    if len(sets) > MAX_COLUMNS:
+        raise BudgetError(
+            message(
+                f"A frontier of {len(sets)} terms is out of reach", f"The limit is {MAX_COLUMNS}", "Pass fewer or smaller sets"
+            )
+        )
     if repeated:
         raise InputError(message("Each set of `frontier` may be named once", f"Got {repeated[0]} twice"))
     return tuple(sets)

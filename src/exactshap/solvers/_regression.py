@@ -63,15 +63,18 @@ def solve_regression(
     tol : float, default=None
         Add calls until every standard error is below it; a warning says so when the budget ends first.
     random_state : int, Generator or None
-        Seed; the same seed repeats the same calls. The global generator is never touched.
+        Seed; the same seed repeats the same calls in the same order, so that a function that remembers its answers resumes a run
+        that was cut off. Below 2 x 800 calls the seed only relabels the players of one placed design. The global generator is never
+        touched.
     batch_size : int, default=None
         Coalitions per call of the function; None hands over all at once.
     progress : callable, default=None
         Called with the number of coalitions evaluated so far after every batch.
     **settings
-        ``estimator``, ``polynomial_order`` (default: 3 when there are rows enough, else 1), ``frontier`` (sets of players, "screened",
-        or the number of terms of a random partial frontier), ``pairing`` (default True), ``sampling`` ("leverage", "leverage-1",
-        "kernel"), ``surrogate`` ("process", "boosting", "none"). Unknown names raise.
+        ``estimator``, ``polynomial_order`` (default: 3 when there are rows enough, else 1), ``frontier`` (sets of players; a graph, as
+        an object with ``edges`` or a square matrix; an EBM, for its terms; a tree model, for the sets of at most ``polynomial_order``
+        columns on its paths; "screened"; or the number of terms of a random partial frontier), ``pairing`` (default True),
+        ``sampling`` ("leverage", "leverage-1", "kernel"), ``surrogate`` ("process", "boosting", "none"). Unknown names raise.
 
     Returns
     -------

@@ -79,7 +79,30 @@ def set_sizes(order: int) -> range:
 
 
 def player_sets(n_players: int, order: int) -> tuple[tuple[int, ...], ...]:
-    """Return all sets of 1..order players, by size and then lexicographically."""
+    """Return all sets of 1..order players, by size and then lexicographically: the order of ``Solution.values``.
+
+    Parameters
+    ----------
+    n_players : int
+    order : int
+        At least 1, at most ``n_players``.
+
+    Returns
+    -------
+    sets : tuple of tuples of int
+
+    Raises
+    ------
+    InputError
+        If the order is not one.
+    BudgetError
+        If there are more than 4 million sets.
+
+    Examples
+    --------
+    >>> player_sets(3, 2)
+    ((0,), (1,), (2,), (0, 1), (0, 2), (1, 2))
+    """
     sizes = set_sizes(order)
     if order > n_players:
         raise InputError(message(f"The 'order' parameter must be at most the number of players, {n_players}", f"Got {order}"))

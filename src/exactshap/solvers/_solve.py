@@ -40,11 +40,13 @@ def solve(
     tol : float, default=None
         Sample an oracle until every standard error is below ``tol``.
     random_state : int, Generator or None
-        Seed of sampled methods; the global generator is never touched.
+        Seed of sampled methods, new at every call by default; the global generator is never touched.
     method : str, default="auto"
         As :func:`choose` says, or one of its methods by name.
     **settings
-        Passed to the sampled solver; unknown names raise.
+        Passed to the solver; unknown names raise. Sampled oracles take ``estimator`` ("auto", "process", "polynomial", "unbiased",
+        "kernelshap", "kadd-shap", "unbiased-kernelshap"), ``surrogate``, ``polynomial_order``, ``frontier``, ``pairing``,
+        ``sampling``, ``batch_size`` and ``progress``: :func:`exactshap.solvers._regression.solve_regression` says what each does.
 
     Returns
     -------
