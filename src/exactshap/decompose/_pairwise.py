@@ -85,9 +85,9 @@ def _join(rules: list[Any], limits: list[float], error_bound: float) -> Rules:
 
 @functools.cache
 def _largest_spread(n_nodes: int) -> float:
-    """Return (to three digits, from below) the largest spread for which the bound with ``n_nodes`` is below rounding."""
+    """Return (from below, closely) the largest spread for which the bound with ``n_nodes`` is below rounding."""
     low, high = 0.0, 4.0 * n_nodes * n_nodes
-    while high - low > 1e-3 * high:
+    for _ in range(32):
         middle = 0.5 * (low + high)
         low, high = (middle, high) if bound(middle, n_nodes) <= ENOUGH else (low, middle)
     return low
