@@ -12,8 +12,9 @@ from typing import Any
 
 import numpy as np
 
-from exactshap.errors import BudgetError, InputError, InputTypeError, message
+from exactshap.errors import InputError, message
 from exactshap.kernels._component import Component
+from exactshap.kernels._parameters import check_finite, check_positive, check_size, per_column
 
 __all__ = [
     "RBF",
@@ -29,8 +30,6 @@ __all__ = [
     "Sum",
     "White",
 ]
-
-MAX_COMPONENTS = 200_000
 
 
 class Kernel(ABC):
@@ -73,42 +72,6 @@ def _as_kernel(value: Kernel | float) -> Kernel:
     return value if isinstance(value, Kernel) else Constant(float(value))
 
 
-def _check_positive(value: Any, name: str, owner: str) -> None:
-    """Refuse what cannot be a positive number or one for each column; infinity is a column that does not matter."""
-    try:
-        array = np.asarray(value, float)
-    except (TypeError, ValueError):
-        raise InputTypeError(message(f"The {name!r} parameter of {owner} must be > 0", f"Got {value!r}")) from None
-    if array.ndim > 1 or array.size == 0:
-        raise InputError(
-            message(f"The {name!r} parameter of {owner} must be a number or one per column", f"Got shape {array.shape}")
-        )
-    if not np.all(array > 0):
-        raise InputError(message(f"The {name!r} parameter of {owner} must be > 0", f"Got {value!r}"))
-
-
-def _check_finite(value: Any, name: str, owner: str, *, low: float = -math.inf) -> None:
-    if not isinstance(value, (int, float, np.number)):
-        raise InputTypeError(message(f"The {name!r} parameter of {owner} must be a number", f"Got {value!r}"))
-    if not math.isfinite(value) or value < low:
-        limit = "" if low == -math.inf else f" >= {low:g}"
-        raise InputError(
-            message(f"The {name!r} parameter of {owner} must be finite{limit and ' and' + limit}", f"Got {value!r}")
-        )
-
-
-def _per_column(value: Any, n_features: int, name: str, owner: str) -> np.ndarray:
-    array = np.asarray(value, float)
-    if array.size not in (1, n_features):
-        raise InputError(
-            message(
-                f"The {name!r} parameter of {owner} must be a number or one per column ({n_features})",
-                f"Got shape {array.shape}",
-            )
-        )
-    return np.broadcast_to(array, (n_features,)).copy()
-
-
 @dataclass(frozen=True, eq=False)
 class RBF(Kernel):
     r"""The Gaussian kernel.
@@ -134,10 +97,10 @@ class RBF(Kernel):
     bandwidth: Any = 1.0
 
     def __post_init__(self) -> None:
-        _check_positive(self.bandwidth, "bandwidth", "RBF")
+        check_positive(self.bandwidth, "bandwidth", "RBF")
 
     def expand(self, n_features: int) -> tuple[Component, ...]:
-        sigma = _per_column(self.bandwidth, n_features, "bandwidth", "RBF")
+        sigma = per_column(self.bandwidth, n_features, "bandwidth", "RBF")
         return (Component(squared=0.5 / sigma**2),)
 
 
@@ -166,10 +129,10 @@ class Laplacian(Kernel):
     bandwidth: Any = 1.0
 
     def __post_init__(self) -> None:
-        _check_positive(self.bandwidth, "bandwidth", "Laplacian")
+        check_positive(self.bandwidth, "bandwidth", "Laplacian")
 
     def expand(self, n_features: int) -> tuple[Component, ...]:
-        return (Component(absolute=1.0 / _per_column(self.bandwidth, n_features, "bandwidth", "Laplacian")),)
+        return (Component(absolute=1.0 / per_column(self.bandwidth, n_features, "bandwidth", "Laplacian")),)
 
 
 @dataclass(frozen=True, eq=False)
@@ -197,10 +160,10 @@ class Cauchy(Kernel):
     bandwidth: Any = 1.0
 
     def __post_init__(self) -> None:
-        _check_positive(self.bandwidth, "bandwidth", "Cauchy")
+        check_positive(self.bandwidth, "bandwidth", "Cauchy")
 
     def expand(self, n_features: int) -> tuple[Component, ...]:
-        return (Component(cauchy=(_per_column(self.bandwidth, n_features, "bandwidth", "Cauchy"),)),)
+        return (Component(cauchy=(per_column(self.bandwidth, n_features, "bandwidth", "Cauchy"),)),)
 
 
 @dataclass(frozen=True, eq=False)
@@ -227,10 +190,10 @@ class Chi2(Kernel):
     gamma: Any = 1.0
 
     def __post_init__(self) -> None:
-        _check_positive(self.gamma, "gamma", "Chi2")
+        check_positive(self.gamma, "gamma", "Chi2")
 
     def expand(self, n_features: int) -> tuple[Component, ...]:
-        return (Component(chi2=_per_column(self.gamma, n_features, "gamma", "Chi2")),)
+        return (Component(chi2=per_column(self.gamma, n_features, "gamma", "Chi2")),)
 
 
 @dataclass(frozen=True, eq=False)
@@ -255,7 +218,7 @@ class Constant(Kernel):
     value: float = 1.0
 
     def __post_init__(self) -> None:
-        _check_finite(self.value, "value", "Constant", low=0.0)
+        check_finite(self.value, "value", "Constant", low=0.0)
 
     def expand(self, n_features: int) -> tuple[Component, ...]:
         return (Component(amplitude=float(self.value)),) if self.value != 0 else ()
@@ -284,7 +247,7 @@ class White(Kernel):
     noise: float = 1.0
 
     def __post_init__(self) -> None:
-        _check_finite(self.noise, "noise", "White", low=0.0)
+        check_finite(self.noise, "noise", "White", low=0.0)
 
     def expand(self, n_features: int) -> tuple[Component, ...]:
         return ()
@@ -317,8 +280,8 @@ class Linear(Kernel):
     gamma: float = 1.0
 
     def __post_init__(self) -> None:
-        _check_finite(self.offset, "offset", "Linear")
-        _check_finite(self.gamma, "gamma", "Linear")
+        check_finite(self.offset, "offset", "Linear")
+        check_finite(self.gamma, "gamma", "Linear")
 
     def expand(self, n_features: int) -> tuple[Component, ...]:
         return Polynomial(degree=1, gamma=self.gamma, offset=self.offset).expand(n_features)
@@ -358,7 +321,7 @@ class Polynomial(Kernel):
 
     def __post_init__(self) -> None:
         for name in ("gamma", "offset", "degree"):
-            _check_finite(getattr(self, name), name, "Polynomial")
+            check_finite(getattr(self, name), name, "Polynomial")
         if self.degree != int(self.degree) or self.degree < 0:
             raise InputError(
                 message("The 'degree' parameter of Polynomial must be a non-negative integer", f"Got {self.degree!r}")
@@ -366,7 +329,7 @@ class Polynomial(Kernel):
 
     def expand(self, n_features: int) -> tuple[Component, ...]:
         degree = int(self.degree)
-        _check_size(math.comb(n_features + degree, degree), f"(x . x' + c)^{degree} in {n_features} columns")
+        check_size(math.comb(n_features + degree, degree), f"(x . x' + c)^{degree} in {n_features} columns")
         sizes = range(degree + 1) if self.offset != 0 else (degree,)
         return tuple(
             self._monomial(columns, n_features)
@@ -434,16 +397,5 @@ class Product(Kernel):
 
     def expand(self, n_features: int) -> tuple[Component, ...]:
         expansions = [part.expand(n_features) for part in self.parts]
-        _check_size(math.prod(len(expansion) for expansion in expansions), f"a product of {len(self.parts)} kernels")
+        check_size(math.prod(len(expansion) for expansion in expansions), f"a product of {len(self.parts)} kernels")
         return tuple(functools.reduce(Component.__mul__, factors) for factors in itertools.product(*expansions))
-
-
-def _check_size(n_components: int, what: str) -> None:
-    if n_components > MAX_COMPONENTS:
-        raise BudgetError(
-            message(
-                f"The expansion of {what} is too large",
-                f"It has {n_components:.3g} terms; the limit is {MAX_COMPONENTS:.3g}",
-                "Use Explainer(model.predict, background) for sampled values",
-            )
-        )

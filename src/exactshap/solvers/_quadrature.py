@@ -9,8 +9,9 @@ import numpy as np
 
 from exactshap.games import ProductGame
 from exactshap.games._base import squeeze
-from exactshap.semivalues import Beta, Rule, Semivalue
-from exactshap.solvers._nodes import bound, enough_nodes
+from exactshap.semivalues import Beta, Semivalue
+from exactshap.semivalues._measures import Rule
+from exactshap.solvers._nodes import coarse_bound, enough_nodes
 from exactshap.solvers._solution import Solution, player_sets, set_sizes
 
 __all__ = ["Sums", "solve_product", "solve_terms"]
@@ -123,7 +124,7 @@ def solve_terms(
             values[rows, offset : offset + counts[size - 1]] = block
             most = max(most, len(nodes))
             if n_nodes:
-                relative[rows] = np.maximum(relative[rows], [bound(s, int(n_nodes)) for s in spread[rows]])
+                relative[rows] = np.maximum(relative[rows], [coarse_bound(s, int(n_nodes)) for s in spread[rows]])
     return Sums(values, empty, full, scale, 2.0**order * relative * scale, most)
 
 

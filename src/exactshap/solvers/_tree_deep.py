@@ -8,8 +8,9 @@ from typing import Any
 
 import numpy as np
 
-from exactshap.semivalues import Beta, Rule, Semivalue
-from exactshap.solvers._nodes import bound, enough_nodes
+from exactshap.semivalues import Beta, Semivalue
+from exactshap.semivalues._measures import Rule
+from exactshap.solvers._nodes import coarse_bound, enough_nodes
 from exactshap.solvers._solution import set_sizes
 from exactshap.solvers._tree_layout import Structure, binomials_and_offsets, sorted_leaves, sum_by_tree
 from exactshap.solvers._tree_layout_kernels import Leaves
@@ -206,7 +207,7 @@ def path_rule(semivalue: Semivalue, size: int, order: int, n_path_players: int) 
     spread = n_path_players / 2.0
     if isinstance(measure, Beta) and enough_nodes(spread, degree) < degree // 2 + 1:
         n_nodes = enough_nodes(spread, degree)
-        return _writable(measure.gauss(n_nodes)), bound(spread, n_nodes)
+        return _writable(measure.gauss(n_nodes)), coarse_bound(spread, n_nodes)
     return _writable(measure.rule(degree)), 0.0
 
 

@@ -1,0 +1,64 @@
+"""The parameters of kernels, checked when a kernel is made and when it meets its columns."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+
+from exactshap.errors import BudgetError, InputError, InputTypeError, message
+
+__all__ = ["MAX_COMPONENTS", "check_finite", "check_positive", "check_size", "per_column"]
+
+MAX_COMPONENTS = 200_000
+
+
+def check_positive(value: Any, name: str, owner: str) -> None:
+    """Refuse what cannot be a positive number or one for each column; infinity is a column that does not matter."""
+    try:
+        array = np.asarray(value, float)
+    except (TypeError, ValueError):
+        raise InputTypeError(message(f"The {name!r} parameter of {owner} must be > 0", f"Got {value!r}")) from None
+    if array.ndim > 1 or array.size == 0:
+        raise InputError(
+            message(f"The {name!r} parameter of {owner} must be a number or one per column", f"Got shape {array.shape}")
+        )
+    if not np.all(array > 0):
+        raise InputError(message(f"The {name!r} parameter of {owner} must be > 0", f"Got {value!r}"))
+
+
+def check_finite(value: Any, name: str, owner: str, *, low: float = -math.inf) -> None:
+    """Refuse what is not a finite number of at least ``low``."""
+    if not isinstance(value, (int, float, np.number)):
+        raise InputTypeError(message(f"The {name!r} parameter of {owner} must be a number", f"Got {value!r}"))
+    if not math.isfinite(value) or value < low:
+        limit = "" if low == -math.inf else f" >= {low:g}"
+        raise InputError(
+            message(f"The {name!r} parameter of {owner} must be finite{limit and ' and' + limit}", f"Got {value!r}")
+        )
+
+
+def per_column(value: Any, n_features: int, name: str, owner: str) -> np.ndarray:
+    """Return a parameter as one number for each column, shape (n_features,)."""
+    array = np.asarray(value, float)
+    if array.size not in (1, n_features):
+        raise InputError(
+            message(
+                f"The {name!r} parameter of {owner} must be a number or one per column ({n_features})",
+                f"Got shape {array.shape}",
+            )
+        )
+    return np.broadcast_to(array, (n_features,)).copy()
+
+
+def check_size(n_components: int, what: str) -> None:
+    """Refuse expansions of more components than anyone could sum."""
+    if n_components > MAX_COMPONENTS:
+        raise BudgetError(
+            message(
+                f"The expansion of {what} is too large",
+                f"It has {n_components:.3g} terms; the limit is {MAX_COMPONENTS:.3g}",
+                "Use Explainer(model.predict, background) for sampled values",
+            )
+        )

@@ -1,0 +1,33 @@
+r"""Every question is one measure on [0, 1] per set size: nodes and weights, nothing else.
+
+Let :math:`V(t)` be the multilinear extension of a game on the diagonal: each player joins with probability ``t``. With
+:math:`I_T(t) = \partial_T V(t, \dots, t)`, a polynomial of degree ``d - |T|``, every semivalue and interaction index is
+
+.. math:: \phi_T = \int_0^1 I_T(t)\, \mathrm{d}\mu_{|T|}(t),
+
+so that an index *is* its measure :math:`\mu`. A measure answers one question, :meth:`rule`: nodes and weights that
+integrate every polynomial up to a degree exactly. A new semivalue is one line::
+
+    optimist = Semivalue("optimist", Atom(0.9))
+
+===================== =========================================== ==========================
+index                 measure for sets of size s (of order k)     source
+===================== =========================================== ==========================
+shapley, sii          uniform = Beta(1, 1)                        Owen 1972; Grabisch 1999
+banzhaf               atom at 1/2                                 Banzhaf 1965; Grabisch 1999
+leave-one-out         atom at 1                                   v(D) - v(D minus T)
+moebius               atom at 0                                   Harsanyi dividends
+stii                  Beta(1, k) at s = k, atom 0 below           Sundararajan et al. 2020
+fsii                  Beta(k, k) at s = k, signed moments below   Tsai et al. 2023
+k-sii                 signed moments (Bernoulli numbers)          Bordt & von Luxburg 2023
+chaining              Beta(s, 1)                                  Marichal & Roubens 1999
+===================== =========================================== ==========================
+"""
+
+from __future__ import annotations
+
+from exactshap.semivalues._measures import Atom, Beta, Density, Measure, Moments, Nodes
+from exactshap.semivalues._named import aggregate, available, beta, find
+from exactshap.semivalues._semivalue import Semivalue
+
+__all__ = ["Atom", "Beta", "Density", "Measure", "Moments", "Nodes", "Semivalue", "aggregate", "available", "beta", "find"]

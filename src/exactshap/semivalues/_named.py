@@ -1,0 +1,187 @@
+"""The indices that have a name, and the families that make more of them."""
+
+from __future__ import annotations
+
+import functools
+import math
+from fractions import Fraction
+
+import numpy as np
+
+from exactshap.errors import InputTypeError, UnknownNameError, did_you_mean, message
+from exactshap.semivalues._measures import Atom, Beta, Measure, Moments
+from exactshap.semivalues._semivalue import Semivalue
+
+__all__ = ["aggregate", "available", "beta", "find"]
+
+
+def _taylor(size: int, order: int) -> Measure:
+    return Beta(1, order) if size == order else Atom(0.0)
+
+
+def _faithful(size: int, order: int) -> Measure:
+    return Beta(order, order) if size == order else Moments(functools.partial(_faithful_moment, size, order))
+
+
+def _faithful_moment(s: int, k: int, r: int) -> Fraction:
+    if r <= k - s:
+        return Fraction(int(r == 0))
+    tau = s + r
+    sign = (-1) ** (k - s)
+    return sign * Fraction(s, k + s) * math.comb(k, s) * Fraction(math.comb(tau - 1, k), math.comb(tau + k - 1, k + s))
+
+
+def _aggregated(size: int, order: int) -> Measure:
+    return Beta(1, 1) if size == order else Moments(functools.partial(_aggregated_moment, size, order))
+
+
+def _aggregated_moment(s: int, k: int, r: int) -> Fraction:
+    tau = s + r
+    terms = (math.comb(tau - s, u - s) * bernoulli(u - s) / (tau - u + 1) for u in range(s, min(k, tau) + 1))
+    return sum(terms, Fraction(0))
+
+
+@functools.lru_cache(maxsize=256)
+def bernoulli(n: int) -> Fraction:
+    """Return the Bernoulli number B_n with B_1 = -1/2, exactly."""
+    if n == 0:
+        return Fraction(1)
+    return -sum((math.comb(n + 1, k) * bernoulli(k) for k in range(n)), Fraction(0)) / (n + 1)
+
+
+_TABLE: dict[str, Semivalue] = {
+    value.name: value
+    for value in (
+        Semivalue("shapley", Beta(1, 1), efficient=True),
+        Semivalue("banzhaf", Atom(0.5)),
+        Semivalue("leave-one-out", Atom(1.0)),
+        Semivalue("moebius", Atom(0.0)),
+        Semivalue("sii", Beta(1, 1), efficient=True),
+        Semivalue("banzhaf-interaction", Atom(0.5)),
+        Semivalue("chaining", lambda size, order: Beta(size, 1), efficient=True),
+        Semivalue("stii", _taylor, efficient=True, cumulative=True),
+        Semivalue("fsii", _faithful, efficient=True, cumulative=True),
+        Semivalue("k-sii", _aggregated, efficient=True, cumulative=True),
+    )
+}
+
+
+def beta(alpha: float, beta: float) -> Semivalue:
+    r"""Return the Beta(alpha, beta) semivalue of Kwon & Zou (2022), in the paper's convention.
+
+    .. math:: p(s) = B(s + \beta, d - 1 - s + \alpha) / B(\alpha, \beta)
+
+    A large ``alpha`` stresses small coalitions: Beta(16, 1) puts weight 0.76 on the empty one at d = 6.
+
+    Parameters
+    ----------
+    alpha, beta : float > 0
+
+    Returns
+    -------
+    semivalue : Semivalue
+        Shapley for alpha = beta = 1.
+
+    Raises
+    ------
+    InputError, InputTypeError
+        If a parameter is not a finite number > 0.
+
+    Examples
+    --------
+    >>> beta(16, 1).weights(6)[0].round(2)
+    np.float64(0.76)
+    """
+    for name, value in (("alpha", alpha), ("beta", beta)):
+        if not isinstance(value, (int, float, np.number)):
+            raise InputTypeError(message(f"The '{name}' parameter must be a float > 0", f"Got {value!r}"))
+    return Semivalue(f"beta({alpha:g}, {beta:g})", Beta(p=beta, q=alpha), efficient=alpha == beta == 1)
+
+
+def available() -> tuple[str, ...]:
+    """Return the names that ``index=`` understands.
+
+    Returns
+    -------
+    names : tuple of str
+
+    Examples
+    --------
+    >>> available()[:3]
+    ('shapley', 'banzhaf', 'leave-one-out')
+    """
+    return tuple(_TABLE)
+
+
+def find(index: str | Semivalue) -> Semivalue:
+    """Return the semivalue behind a name, or the object itself.
+
+    Parameters
+    ----------
+    index : str or Semivalue
+        One of :func:`available`; case, spaces around it and ``_`` for ``-`` do not matter.
+
+    Returns
+    -------
+    semivalue : Semivalue
+
+    Raises
+    ------
+    UnknownNameError
+        For unknown names, with the closest known one.
+    InputTypeError
+        For other objects.
+
+    Examples
+    --------
+    >>> find("K_SII").name
+    'k-sii'
+    """
+    if isinstance(index, Semivalue):
+        return index
+    if not isinstance(index, str):
+        raise InputTypeError(message("`index` must be a name or a Semivalue", f"Got {type(index).__name__}"))
+    try:
+        return _TABLE[index.strip().lower().replace("_", "-")]
+    except KeyError:
+        raise UnknownNameError(message(f"Unknown index {index!r}", do=did_you_mean(index, _TABLE))) from None
+
+
+def aggregate(interactions: dict[tuple[int, ...], np.ndarray], order: int) -> dict[tuple[int, ...], np.ndarray]:
+    r"""Aggregate Shapley interaction indices of sizes 1..order into k-SII.
+
+    .. math:: \phi_T = \sum_{U \supseteq T, |U| \le k} B_{|U|-|T|}\, \mathrm{SII}_U
+
+    with Bernoulli numbers, :math:`B_1 = -1/2`. The rule of ``"k-sii"`` needs no supersets; this sum is its independent twin.
+
+    Parameters
+    ----------
+    interactions : dict of tuple of int to array
+        SII of every set of 1..order players; arrays of one shape.
+    order : int
+        k.
+
+    Returns
+    -------
+    aggregated : dict of tuple of int to array
+        The same sets, in the same order.
+
+    References
+    ----------
+    .. [1] Bordt, S. and von Luxburg, U. (2023). From Shapley values to generalized additive models and back. AISTATS, equation 15.
+
+    Examples
+    --------
+    >>> found = aggregate({(0,): np.array(1.0), (1,): np.array(2.0), (0, 1): np.array(4.0)}, order=2)
+    >>> float(found[(0,)]), float(found[(1,)]), float(found[(0, 1)])
+    (-1.0, 0.0, 4.0)
+    """
+    result = {}
+    for players in interactions:
+        chosen = set(players)
+        total = np.zeros_like(np.asarray(interactions[players], float))
+        for other, value in interactions.items():
+            if len(other) <= order and chosen.issubset(other):
+                total = total + float(bernoulli(len(other) - len(players))) * np.asarray(value)
+        result[players] = total
+    return result
