@@ -77,6 +77,17 @@ class ExplanationWarning(UserWarning):
 def message(what: str, got: str = "", do: str = "") -> str:
     """Join what was wrong, what was got and what to do into one message.
 
+    Parameters
+    ----------
+    what, got, do : str
+        Sentences; full stops are added where they are missing.
+
+    Returns
+    -------
+    text : str
+
+    Examples
+    --------
     >>> message("The 'order' parameter must be at least 1", "Got 0", "Pass order=1")
     "The 'order' parameter must be at least 1. Got 0. Pass order=1."
     """
@@ -87,6 +98,17 @@ def message(what: str, got: str = "", do: str = "") -> str:
 def did_you_mean(name: str, known: Iterable[str]) -> str:
     """Return a sentence that names the closest known name and lists them all.
 
+    Parameters
+    ----------
+    name : str
+    known : iterable of str
+
+    Returns
+    -------
+    text : str
+
+    Examples
+    --------
     >>> did_you_mean("shaply", ["shapley", "banzhaf"])
     "Did you mean 'shapley'? Available: 'shapley', 'banzhaf'."
     """
@@ -97,7 +119,22 @@ def did_you_mean(name: str, known: Iterable[str]) -> str:
 
 
 def warn(text: str, category: type[Warning] = UserWarning) -> None:
-    """Warn at the line of the caller outside this package, however deep inside it the reason was found."""
+    """Warn at the line of the caller outside this package, however deep inside it the reason was found.
+
+    Parameters
+    ----------
+    text : str
+    category : type of Warning, default=UserWarning
+
+    Examples
+    --------
+    >>> import warnings
+    >>> with warnings.catch_warnings(record=True) as caught:
+    ...     warnings.simplefilter("always")
+    ...     warn("the background has one row")
+    >>> str(caught[0].message)
+    'the background has one row'
+    """
     frame, level = sys._getframe(1), 2
     while frame.f_back is not None and frame.f_globals.get("__name__", "").split(".")[0] in ("exactshap", "contextlib"):
         frame, level = frame.f_back, level + 1

@@ -15,10 +15,23 @@ __all__ = ["Table", "as_table", "check_columns"]
 
 @dataclass(frozen=True, eq=False)
 class Table:
-    """Rows as the user passed them (``native``: a DataFrame or an ndarray), with what readers need to know about them.
+    """Rows as the user passed them, with what readers need to know about them.
 
-    ``names`` is None for arrays. Use :meth:`numeric` for a float64 array, :meth:`take` for rows, :meth:`hybrid` for
-    hand-masked rows. ``native`` goes to the model's own ``predict`` untouched.
+    Use :meth:`numeric` for a float64 array, :meth:`take` for rows, :meth:`hybrid` for hand-masked rows. Made by :func:`as_table`.
+
+    Attributes
+    ----------
+    native : DataFrame or array
+        It goes to the model's own ``predict`` untouched.
+    names : tuple of str or None
+        Column names; None for arrays.
+    n_rows, n_columns : int
+
+    Examples
+    --------
+    >>> table = as_table([[1.0, 2.0], [3.0, 4.0]])
+    >>> table.take(slice(1, 2)).numeric()
+    array([[3., 4.]])
     """
 
     native: Any
@@ -118,7 +131,31 @@ _NAMES_SHOWN = 12
 
 
 def as_table(data: Any, *, what: str = "X", allow_empty: bool = False) -> Table:
-    """Return ``data`` (array, list of lists, pandas, polars, pyarrow) as a :class:`Table`, or say what is wrong with it."""
+    """Return ``data`` as a :class:`Table`, or say what is wrong with it.
+
+    Parameters
+    ----------
+    data : array, list of lists, pandas, polars or pyarrow table, or Table
+    what : str, default="X"
+        How messages name it.
+    allow_empty : bool, default=False
+        Whether no rows are fine.
+
+    Returns
+    -------
+    table : Table
+
+    Raises
+    ------
+    InputError, InputTypeError
+        If it is no table of two dimensions with at least one column (and row), in scikit-learn's words.
+
+    Examples
+    --------
+    >>> table = as_table([[1.0, 2.0], [3.0, 4.0]])
+    >>> table.n_rows, table.n_columns, table.names
+    (2, 2, None)
+    """
     if isinstance(data, Table):
         return data
     if data is None:
@@ -298,7 +335,37 @@ def _not_numeric(dtype: Any, where: str, what: str) -> Exception:
 def check_columns(
     table: Table, names: Sequence[str] | None, n_features: int, *, owner: str, what: str = "X", align: bool = False
 ) -> Table:
-    """Check a table against the columns a model was fitted with, in scikit-learn's words; reorder only on request."""
+    """Check a table against the columns a model was fitted with, in scikit-learn's words; reorder only on request.
+
+    Parameters
+    ----------
+    table : Table
+    names : sequence of str or None
+        What the model was fitted with.
+    n_features : int
+    owner : str
+        The model's name, for messages.
+    what : str, default="X"
+        The table's.
+    align : bool, default=False
+        Reorder the columns of a frame by name instead of refusing another order.
+
+    Returns
+    -------
+    table : Table
+
+    Raises
+    ------
+    UnknownNameError
+        If names differ.
+    InputError
+        If the number of columns does.
+
+    Examples
+    --------
+    >>> check_columns(as_table([[1.0, 2.0]]), None, 2, owner="SVR").n_columns
+    2
+    """
     if table.is_frame and names is not None:
         wanted, got = list(names), list(table.names or ())
         if wanted != got:

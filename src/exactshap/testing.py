@@ -138,7 +138,25 @@ def _check_rows(explainer: Any, X: Any, values: np.ndarray) -> None:
 
 
 def product_games(max_players: int = 6, max_terms: int = 4) -> Any:
-    """Return a hypothesis strategy of product games with nasty factors (0, 1, -1, equal ones, 1e8)."""
+    """Return a hypothesis strategy of product games with nasty factors (0, 1, -1, equal ones, 1e-8, 1e4).
+
+    Parameters
+    ----------
+    max_players : int, default=6
+    max_terms : int, default=4
+
+    Returns
+    -------
+    strategy : hypothesis.strategies.SearchStrategy
+        Of batches of one or two :class:`exactshap.games.ProductGame` with one or two outputs and background rows.
+
+    Examples
+    --------
+    >>> from hypothesis import given
+    >>> @given(product_games(max_players=3))
+    ... def test_my_solver(game):
+    ...     check_game(game)
+    """
     from hypothesis import strategies as st
 
     nasty = st.one_of(st.sampled_from([0.0, 1.0, -1.0, 0.5, 1e-8, 1e4]), st.floats(-2, 2, allow_subnormal=False))
@@ -157,7 +175,25 @@ def product_games(max_players: int = 6, max_terms: int = 4) -> Any:
 
 
 def additive_games(max_players: int = 6, max_terms: int = 4) -> Any:
-    """Return a hypothesis strategy of additive games with overlapping terms of at most three players."""
+    """Return a hypothesis strategy of additive games with overlapping terms of at most three players.
+
+    Parameters
+    ----------
+    max_players : int, default=6
+    max_terms : int, default=4
+
+    Returns
+    -------
+    strategy : hypothesis.strategies.SearchStrategy
+        Of :class:`exactshap.games.AdditiveGame`.
+
+    Examples
+    --------
+    >>> from hypothesis import given
+    >>> @given(additive_games(max_players=3))
+    ... def test_my_solver(game):
+    ...     check_game(game)
+    """
     from hypothesis import strategies as st
 
     @st.composite

@@ -33,8 +33,15 @@ _OPTIONAL = (
 
 
 def versions() -> dict[str, str | None]:
-    """Return the installed version of each package that exactshap uses or reads, by name; None where it is not installed.
+    """Return the installed version of each package that exactshap uses or reads.
 
+    Returns
+    -------
+    versions : dict of str to str or None
+        None where the package is not installed.
+
+    Examples
+    --------
     >>> list(versions())[:2]
     ['exactshap', 'numpy']
     """

@@ -200,3 +200,20 @@ def test_prepared_interactions_over_all_rows_are_mean_magnitudes_of_the_stronges
     assert "3 players with smaller values are not shown" in texts(draw_interactions(prepared))
     with pytest.raises(InputError, match="Interactions need order=2"):
         prepare_interactions(explanation(), 0)
+
+
+@pytest.mark.parametrize(
+    "draw",
+    [
+        lambda plot: plot.bar(),
+        lambda plot: plot.bar(0),
+        lambda plot: plot.beeswarm(),
+        lambda plot: plot.waterfall(0),
+        lambda plot: plot.scatter(0),
+        lambda plot: plot.intervals(),
+        lambda plot: plot.interactions(),
+    ],
+)
+def test_no_rows_are_refused_in_words(draw):
+    with pytest.raises(InputError, match=r"needs at least one row\. Got an explanation of 0 rows"):
+        draw(linear(np.zeros((0, 2))).plot)

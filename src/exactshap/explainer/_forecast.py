@@ -11,7 +11,22 @@ __all__ = ["Forecast", "Verification"]
 
 @dataclass(frozen=True)
 class Forecast:
-    """What an explanation will cost: seconds extrapolated from one row, bytes of working memory and of the result."""
+    """What an explanation will cost; printed, it is a sentence. Made by :meth:`exactshap.Explainer.plan`.
+
+    Attributes
+    ----------
+    method : str
+        As ``explanation.method`` will say.
+    exact : bool
+    seconds : float
+        On one thread, extrapolated from a few rows.
+    operations : float
+        Multiplications, or calls of a black box.
+    memory, result : float
+        Bytes of working memory and of the result.
+    block_rows : int
+        Rows solved at a time.
+    """
 
     method: str
     exact: bool
@@ -32,7 +47,20 @@ class Forecast:
 
 @dataclass(frozen=True)
 class Verification:
-    """The outcome of :meth:`Explainer.verify`."""
+    """The outcome of :meth:`exactshap.Explainer.verify`; printed, it is a sentence.
+
+    Attributes
+    ----------
+    max_residual : float
+        Largest |prediction - baseline - sum of values|.
+    max_mask_difference : float or None
+        Largest |v(S) - prediction of rows masked by hand|; None where no such twin exists.
+    tolerance : float
+        What rounding explains of either.
+    passed : bool
+    n_rows, n_masks : int
+        What was checked.
+    """
 
     max_residual: float
     max_mask_difference: float | None

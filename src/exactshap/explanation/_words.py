@@ -81,6 +81,17 @@ def hanging(name: str, text: str, width: int = 116) -> str:
 def value_function_sentence(name: str) -> str:
     """Say in words what v(S) is, and what it is not.
 
+    Parameters
+    ----------
+    name : str
+        As in ``explanation.value_function``.
+
+    Returns
+    -------
+    sentence : str
+
+    Examples
+    --------
     >>> value_function_sentence("baseline")[:42]
     'v(S) is the prediction for one reference r'
     """

@@ -14,9 +14,22 @@ MAX_ENUMERATED_PLAYERS = 24
 
 
 class Game(Protocol):
-    """A batch of cooperative games over the same players.
+    """A batch of cooperative games over the same players: what solvers ask of a game.
 
-    ``n_rows`` is None for a single game and ``single_output`` tells whether the output axis is dropped in public results.
+    Attributes
+    ----------
+    n_players, n_outputs : int
+    n_rows : int or None
+        Games of the batch; None for a single game, whose results have no row axis.
+    single_output : bool
+        Whether the output axis is dropped in public results.
+
+    Examples
+    --------
+    >>> from exactshap.games import OracleGame
+    >>> game: Game = OracleGame(lambda masks: masks.sum(axis=1) ** 2.0, 3)
+    >>> game.value([True, True, False])
+    array([4.])
     """
 
     @property
@@ -36,7 +49,27 @@ class Game(Protocol):
 
 
 def check_masks(masks: np.ndarray, n_players: int) -> np.ndarray:
-    """Return ``masks`` as a boolean array of shape (n_masks, n_players)."""
+    """Return ``masks`` as a boolean array.
+
+    Parameters
+    ----------
+    masks : array of shape (n_masks, n_players) or (n_players,)
+    n_players : int
+
+    Returns
+    -------
+    masks : bool array of shape (n_masks, n_players)
+
+    Raises
+    ------
+    InputError
+        If the shape is another one.
+
+    Examples
+    --------
+    >>> check_masks([1, 0], 2)
+    array([[ True, False]])
+    """
     masks = np.asarray(masks)
     if masks.ndim == 1:
         masks = masks[None, :]
@@ -48,8 +81,24 @@ def check_masks(masks: np.ndarray, n_players: int) -> np.ndarray:
 
 
 def all_masks(n_players: int) -> np.ndarray:
-    """Return all 2^d coalitions, of shape (2^d, d); bit j of the row number is player j.
+    """Return all 2^d coalitions; bit j of the row number is player j.
 
+    Parameters
+    ----------
+    n_players : int
+        d.
+
+    Returns
+    -------
+    masks : bool array of shape (2^d, d)
+
+    Raises
+    ------
+    BudgetError
+        If d > 24; nothing is allocated.
+
+    Examples
+    --------
     >>> all_masks(2).astype(int).tolist()
     [[0, 0], [1, 0], [0, 1], [1, 1]]
     """

@@ -7,5 +7,22 @@ from __future__ import annotations
 
 from exactshap.plots._accessor import PlotAccessor
 from exactshap.plots.interactions import draw_interactions, prepare_interactions
+from exactshap.plots.intervals import draw_intervals, prepare_intervals
+from exactshap.plots.shapes import draw_shape, draw_shapes, prepare_shape
+from exactshap.plots.shares import draw_shares, prepare_shares
+from exactshap.plots.two_samples import draw_marginals, prepare_marginals
 
-__all__ = ["PlotAccessor", "draw_interactions", "prepare_interactions"]
+__all__ = [
+    "PlotAccessor",
+    "draw_interactions",
+    "draw_intervals",
+    "draw_marginals",
+    "draw_shape",
+    "draw_shapes",
+    "draw_shares",
+    "prepare_interactions",
+    "prepare_intervals",
+    "prepare_marginals",
+    "prepare_shape",
+    "prepare_shares",
+]

@@ -28,7 +28,27 @@ _SEED = 0
 class PlotAccessor:
     """Draw an explanation; every method takes ``ax`` and returns it, shows nothing and resizes no figure of yours.
 
-    Without ``ax`` a new figure is made. Several outputs need ``output=`` (a number or a name).
+    Parameters
+    ----------
+    explanation : Explanation
+        With at least one row. Several outputs need ``output=`` (a number or a name).
+
+    Raises
+    ------
+    InputError
+        If there are no rows, or several outputs and none is chosen.
+    MissingDependencyError
+        If shap or matplotlib is not installed.
+
+    Examples
+    --------
+    >>> from exactshap.explanation import Explanation
+    >>> explanation = Explanation(
+    ...     values=[[1.0, 2.0]], baseline=[0.5], prediction=[3.5], residual=[0.0], tolerance=1e-12,
+    ...     feature_names=["age", "bmi"], value_function="baseline",
+    ... )
+    >>> explanation.plot
+    plot: waterfall(i), beeswarm(), ...
     """
 
     explanation: Explanation
@@ -122,6 +142,8 @@ class PlotAccessor:
         return draw_interactions(prepare_interactions(self._single(output), i, max_display=max_display), ax=ax)
 
     def _single(self, output: int | str | None) -> Explanation:
+        if self.explanation.n_rows == 0:
+            raise InputError(message("A plot needs at least one row", "Got an explanation of 0 rows"))
         if output is not None:
             return self.explanation.output(output)
         if self.explanation.output_names is not None:

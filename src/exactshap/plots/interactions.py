@@ -52,6 +52,15 @@ def prepare_interactions(explanation: Explanation, i: int | None = None, *, max_
     max_display : int, default=12
         The players with the largest row sums of magnitudes are shown.
 
+    Returns
+    -------
+    prepared : InteractionMatrix
+
+    Raises
+    ------
+    InputError
+        If there are several outputs, no pairs, or no rows.
+
     Examples
     --------
     >>> from exactshap.explanation import Explanation
@@ -71,6 +80,8 @@ def prepare_interactions(explanation: Explanation, i: int | None = None, *, max_
                 "Choose one with explanation.output(name)",
             )
         )
+    if explanation.n_rows == 0:
+        raise InputError(message("A plot needs at least one row", "Got an explanation of 0 rows"))
     pairs = explanation.interactions if i is None else explanation[i].interactions
     matrix = np.abs(pairs).mean(axis=0) if i is None else pairs[0]
     order = np.argsort(-np.abs(matrix).sum(axis=1), kind="stable")[:max_display]
@@ -85,7 +96,19 @@ def prepare_interactions(explanation: Explanation, i: int | None = None, *, max_
 
 
 def draw_interactions(prepared: InteractionMatrix, ax: Any = None) -> Any:
-    """Draw a prepared matrix into ``ax`` (a new figure without one) and return the axes."""
+    """Draw a prepared matrix of pairs.
+
+    Parameters
+    ----------
+    prepared : InteractionMatrix
+        Of :func:`prepare_interactions`.
+    ax : matplotlib Axes, default=None
+        None makes a new figure; nothing is shown.
+
+    Returns
+    -------
+    ax : matplotlib Axes
+    """
     n = len(prepared.names)
     ax = new_axes(3.2 + 0.55 * n, 2.0 + 0.5 * n) if ax is None else ax
     limit = float(np.abs(prepared.matrix).max(initial=0.0)) or 1.0

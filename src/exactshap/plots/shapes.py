@@ -65,6 +65,10 @@ def prepare_shape(explanation: Explanation, main_effects: Explanation, feature: 
     feature : int or str
         A player of one column, by number or name.
 
+    Returns
+    -------
+    shape : Shape
+
     Raises
     ------
     InputError
@@ -162,7 +166,19 @@ def _missing_place(*places: np.ndarray, is_text: bool) -> float:
 
 
 def draw_shape(shape: Shape, ax: Any = None) -> Any:
-    """Draw a prepared shape into ``ax`` (a new figure without one) and return the axes."""
+    """Draw a prepared shape: the values of one feature over its shape function.
+
+    Parameters
+    ----------
+    shape : Shape
+        Of :func:`prepare_shape`.
+    ax : matplotlib Axes, default=None
+        None makes a new figure; nothing is shown.
+
+    Returns
+    -------
+    ax : matplotlib Axes
+    """
     ax = new_axes(5.0, 3.6) if ax is None else ax
     alone = shape.curve_x == shape.missing if shape.categories is None else np.ones(len(shape.curve_x), bool)
     ax.plot(shape.curve_x[~alone], shape.curve[~alone], color=CURVE, zorder=2)
@@ -193,7 +209,23 @@ def _name_places(shape: Shape, ax: Any) -> None:
 
 
 def draw_shapes(shapes: list[Shape], axes: Any) -> Any:
-    """Draw several shapes into an array of axes and return it; axes that are left over are switched off."""
+    """Draw several shapes into an array of axes; axes that are left over are switched off.
+
+    Parameters
+    ----------
+    shapes : list of Shape
+    axes : array of matplotlib Axes
+        At least as many.
+
+    Returns
+    -------
+    axes : array of matplotlib Axes
+
+    Raises
+    ------
+    InputError
+        If there are fewer axes than shapes.
+    """
     flat = list(np.ravel(axes))
     if len(shapes) > len(flat):
         raise InputError(message(f"{len(shapes)} shapes need as many axes", f"Got {len(flat)}"))

@@ -101,7 +101,19 @@ def prepare_shares(
 
 
 def draw_shares(bars: ShareBars, ax: Any = None) -> Any:
-    """Draw prepared shares into ``ax`` (a new figure without one) and return the axes; nothing is shown."""
+    """Draw prepared shares as bars, with the cumulative sum as a line.
+
+    Parameters
+    ----------
+    bars : ShareBars
+        Of :func:`prepare_shares`.
+    ax : matplotlib Axes, default=None
+        None makes a new figure; nothing is shown.
+
+    Returns
+    -------
+    ax : matplotlib Axes
+    """
     ax = _new_axes(len(bars.labels)) if ax is None else ax
     position = np.arange(len(bars.labels))
     ax.barh(position, bars.values, color="#4c72b0", zorder=2, label="share")

@@ -56,17 +56,66 @@ _KNOWN = (
 
 
 def register(class_name: str, reader_module: str) -> None:
-    """Tell that ``reader_module`` (with a function ``read(model, request)``) reads models of a class, given by dotted name."""
+    """Tell which module reads models of a class.
+
+    Parameters
+    ----------
+    class_name : str
+        Dotted name of the class, "package.module.Class"; subclasses are read too. The class is not imported.
+    reader_module : str
+        Dotted name of a module with a function ``read(model, request) -> Reader``, imported when the first such model is seen.
+
+    Examples
+    --------
+    >>> register("mylab.models.Spline", "mylab.spline_reader")
+    >>> registered()["mylab.models.Spline"]
+    'mylab.spline_reader'
+    """
     _REGISTRY[class_name] = reader_module
 
 
 def registered() -> dict[str, str]:
-    """Return a copy of the registry."""
+    """Return a copy of the registry.
+
+    Returns
+    -------
+    registry : dict of class name to module name
+
+    Examples
+    --------
+    >>> registered()["sklearn.kernel_ridge.KernelRidge"]
+    'exactshap.readers.sklearn_kernel_ridge'
+    """
     return dict(_REGISTRY)
 
 
 def read(model: Any, request: Request) -> Reader:
-    """Find the reader of a model and bind it to the request."""
+    """Find the reader of a model and bind it to the request.
+
+    Parameters
+    ----------
+    model : object
+        Fitted, or a function on tables.
+    request : Request
+
+    Returns
+    -------
+    reader : Reader
+
+    Raises
+    ------
+    InputTypeError
+        If the model is None or a class.
+    UnsupportedModelError
+        If nobody reads it; the message names the closest route.
+
+    Examples
+    --------
+    >>> from sklearn.svm import SVR
+    >>> from exactshap.readers import Request
+    >>> read(SVR().fit([[0.0], [1.0]], [0.0, 1.0]), Request()).value_function
+    'functional'
+    """
     if model is None or inspect.isclass(model):
         got = "None" if model is None else f"the class {model.__name__}"
         do = f"Pass a fitted estimator, such as {'model' if model is None else model.__name__ + '()'}.fit(X, y)"

@@ -27,7 +27,7 @@ _MAX_DOTS, _MAX_DRAWN, _MAX_OUTPUTS = 30_000, 1000, 4
 
 
 def write_report(explanation: Explanation, path: str | Path, **settings: Any) -> Path:
-    """Write the report of an explanation, all of it or nothing, and return its path.
+    """Write the report of an explanation, all of it or nothing.
 
     Parameters
     ----------
@@ -37,10 +37,26 @@ def write_report(explanation: Explanation, path: str | Path, **settings: Any) ->
     **settings
         Of :func:`render`.
 
+    Returns
+    -------
+    path : Path
+
     Raises
     ------
     MissingDependencyError
         If jinja2 is not installed.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> import numpy as np
+    >>> from exactshap import explain
+    >>> from sklearn.svm import SVR
+    >>> X = np.random.default_rng(0).normal(size=(30, 2))
+    >>> explanation = explain(SVR().fit(X, X[:, 0]), X[:5])
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     write_report(explanation, folder + "/report.html").name
+    'report.html'
     """
     page = render(explanation, **settings)
     with replacing(path) as draft:
@@ -79,6 +95,17 @@ def render(
         Rows drawn as waterfalls, spread over the predictions.
     seed : int, default=0
         Of the choice of drawn rows.
+
+    Returns
+    -------
+    page : str
+
+    Raises
+    ------
+    InputError
+        If there are no rows.
+    MissingDependencyError
+        If jinja2 is not installed.
 
     Examples
     --------
