@@ -83,14 +83,15 @@ def observational(others=False):
 
 
 def landmarks():
-    """One coalition of 100 rows with 100 landmarks of 20,000 rows."""
+    """One coalition of 100 rows with 100 landmarks of 20,000 rows; all come with their complements, ``alone`` one does not."""
     X, _, rng = data(20_000)
     alpha = rng.normal(size=len(X)) / len(X)
     machine = KernelMachine(X, alpha, RBF(3.0), predict=lambda rows: rbf_kernel(rows, X, gamma=1 / 18) @ alpha)
     game = Explainer(machine, value_function="observational", n_landmarks=100).reader.game(as_table(X[:100]))
     masks = rng.random((4, D)) < 0.5
-    ours = best(lambda: game.value(masks), repeat=3) / 4
-    return row("Nystroem coalition, b = 100, n = 20,000, 100 rows, one thread", ours, None, "under 0.1 s")
+    ours = best(lambda: game.value(np.concatenate([masks, ~masks])), repeat=3) / 8
+    alone = best(lambda: game.value(masks), repeat=3) / 4
+    return row("Nystroem coalition, b = 100, n = 20,000, 100 rows, one thread", ours, None, "under 0.1 s", alone=alone)
 
 
 def pairs():

@@ -17,7 +17,7 @@ from exactshap.frames import as_table
 from exactshap.kernels import RBF, Linear
 from exactshap.readers.kernel_machine import KernelMachine
 from exactshap.solvers import solve
-from exactshap.solvers._embedding import choose_eta, leave_one_out_loss
+from exactshap.solvers._embedding import RANK_CUTOFF, choose_eta, leave_one_out_loss
 from tolerances import ridge
 
 RNG = np.random.default_rng(0)
@@ -232,6 +232,35 @@ def test_landmarks_of_sums_and_another_background(kernel):
     np.testing.assert_allclose(found, exact, rtol=0, atol=1e-6 * np.abs(ALPHA).sum())
 
 
+@pytest.mark.parametrize("weights", [None, np.linspace(1, 2, 150)], ids=["equal", "weighted"])
+def test_landmarks_in_several_blocks_equal_the_direct_formula(weights, monkeypatch):
+    """Alone or with its complement, in blocks of 64 rows: z_S^T [sum c z z'^T] [sum w z' z^T] [sum w z z^T + eta]^-1 z_S."""
+    monkeypatch.setattr("exactshap.readers._nystroem.BLOCK_VALUES", 1)
+    rng = np.random.default_rng(2)
+    points, alpha = rng.normal(size=(150, 3)), rng.normal(size=(150, 2))
+    settings = {} if weights is None else {"background": points, "background_weights": weights}
+    explainer = Explainer(
+        KernelMachine(points, alpha, RBF(1.2)), value_function="observational", n_landmarks=12, eta=0.1, **settings
+    )
+    rows, share = rng.normal(size=(7, 3)), np.full(150, 1 / 150) if weights is None else weights / weights.sum()
+    found = explainer.reader.game(as_table(rows))
+    landmarks = explainer.reader.conditional.embedding.landmarks
+
+    def features(some, mask):
+        values, vectors = np.linalg.eigh(gaussian(landmarks, landmarks, mask))
+        keep = values > RANK_CUTOFF * values[-1]
+        return gaussian(some, landmarks, mask) @ (vectors[:, keep] / np.sqrt(values[keep]))
+
+    for mask in PROPER:
+        inside, outside, here = features(points, mask), features(points, ~mask), features(rows, mask)
+        gram = (inside.T * share) @ inside + 0.1 * np.eye(inside.shape[1])
+        expected = (outside.T * share) @ inside @ np.linalg.solve(gram, here.T)
+        direct = np.stack([np.einsum("xa,ax->x", here @ (inside.T * c) @ outside, expected) for c in alpha.T], axis=1)
+        alone, both = found.value(mask[None]), found.value(np.stack([mask, ~mask]))
+        np.testing.assert_allclose(alone[:, 0], direct, rtol=0, atol=1e-9 * np.abs(alpha).sum())
+        np.testing.assert_allclose(both[:, 0], direct, rtol=0, atol=1e-9 * np.abs(alpha).sum())
+
+
 def test_landmark_error_is_reported():
     rng = np.random.default_rng(1)
     points, alpha = rng.normal(size=(200, 3)), rng.normal(size=200)
@@ -340,6 +369,7 @@ def test_block_size_does_not_matter():
         ({"n_landmarks": 31}, InputError, "Got 31"),
         ({"budget": 1}, InputError, "'budget' parameter must be an int >= 2"),
         ({"random_state": "a"}, InputTypeError, "'random_state'"),
+        ({"random_state": True}, InputTypeError, "'random_state' parameter must be an int. Got True"),
         ({"ridge": 1.0}, UnknownNameError, "no setting 'ridge'"),
     ],
 )

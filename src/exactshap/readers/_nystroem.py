@@ -20,6 +20,8 @@ from exactshap.solvers._embedding import FeatureRidge, subset_product, whitener
 
 __all__ = ["NystroemEmbedding"]
 
+BLOCK_VALUES = 2**15  # features of one side of a coalition that are held at once: 256 KiB
+
 
 class NystroemEmbedding:
     """Embeddings on landmarks (n_landmarks, n_columns), which are some of the conditioning rows."""
@@ -115,27 +117,47 @@ class _SharedRows:
         self.across = self.part.between(values, embedding.landmarks)
 
     def __call__(self, mask: np.ndarray) -> np.ndarray:
-        inside, here, outside, _ = (*self._features(mask), *self._features(~mask))
-        return self._value(here, inside, self.embedding.ridge.mean(outside, inside), self._middles(inside, outside))
+        whiten = self._whiteners(mask)
+        (gram,), mean, middles = self._sums(mask, whiten, whiten[:1])
+        return self._value(mask, whiten[0], gram, mean, middles)
 
     def pair(self, mask: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Return v of ``mask`` and of its complement."""
-        inside, here, outside, there = (*self._features(mask), *self._features(~mask))
-        mean, middles = self.embedding.ridge.mean(outside, inside), self._middles(inside, outside)
-        first = self._value(here, inside, mean, middles)
-        return first, self._value(there, outside, mean.T, [middle.T for middle in middles])
+        whiten = self._whiteners(mask)
+        (first, second), mean, middles = self._sums(mask, whiten, whiten)
+        return (
+            self._value(mask, whiten[0], first, mean, middles),
+            self._value(~mask, whiten[1], second, mean.T, [middle.T for middle in middles]),
+        )
 
-    def _features(self, mask: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Return the features of the training rows and of the explained rows."""
-        transform = whitener(subset_product(self.part.inner, mask))
-        return subset_product(self.part.train, mask) @ transform, subset_product(self.across, mask) @ transform
+    def _whiteners(self, mask: np.ndarray) -> list[np.ndarray]:
+        return [whitener(subset_product(self.part.inner, chosen)) for chosen in (mask, ~mask)]
 
-    def _middles(self, inside: np.ndarray, outside: np.ndarray) -> list[np.ndarray]:
-        """Return sum_i c_i z_S(X_i) z_(not S)(X_i)^T of each output."""
-        return [(inside * c[:, None]).T @ outside for c in self.part.part.coefficients]
+    def _sums(self, mask: np.ndarray, whiten: list[np.ndarray], known: list[np.ndarray]) -> tuple[list, np.ndarray, list]:
+        """Return what is summed over the training rows, in blocks whose features stay in the cache.
 
-    def _value(self, here: np.ndarray, inside: np.ndarray, mean: np.ndarray, middles: list[np.ndarray]) -> np.ndarray:
-        right = mean @ self.embedding.ridge.solve(inside, here)
+        The means of c c^T of the ``known`` sides, the mean of z_(not S) c_S^T, and sum_i c_i z_S(X_i) z_(not S)(X_i)^T of each output.
+        """
+        train, ridge, coefficients = self.part.train, self.embedding.ridge, self.part.part.coefficients
+        inner, outer = (transform.shape[1] for transform in whiten)
+        grams = [np.zeros((transform.shape[1],) * 2) for transform in known]
+        mean, middles = np.zeros((outer, inner)), [np.zeros((inner, outer)) for _ in coefficients]
+        step = max(64, BLOCK_VALUES // train.shape[2])
+        for start in range(0, train.shape[1], step):
+            stop = start + step
+            sides = [subset_product(train, m, start, stop) @ t for m, t in zip((mask, ~mask), whiten, strict=True)]
+            for gram, side in zip(grams, sides, strict=False):
+                gram += ridge.mean(side, side, start)
+            mean += ridge.mean(sides[1], sides[0], start)
+            for middle, c in zip(middles, coefficients, strict=True):
+                middle += (sides[0] * c[start:stop, None]).T @ sides[1]
+        return grams, mean, middles
+
+    def _value(
+        self, mask: np.ndarray, whiten: np.ndarray, gram: np.ndarray, mean: np.ndarray, middles: list[np.ndarray]
+    ) -> np.ndarray:
+        here = subset_product(self.across, mask) @ whiten
+        right = mean @ self.embedding.ridge.solve_mean(gram, here)
         return np.stack([np.einsum("xr,rx->x", here @ middle, right) for middle in middles], axis=1)
 
 

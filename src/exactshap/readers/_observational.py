@@ -57,7 +57,7 @@ def bind(reader: Any, request: Request) -> ConditionalGames:
     budget, random_state = settings.get("budget"), settings.get("random_state", 0)
     if budget is not None and (not isinstance(budget, (int, np.integer)) or budget < 2):
         raise InputError(message("The 'budget' parameter must be an int >= 2", f"Got {budget!r}"))
-    if not isinstance(random_state, (int, np.integer)):
+    if not isinstance(random_state, (int, np.integer)) or isinstance(random_state, bool):
         raise InputTypeError(message("The 'random_state' parameter must be an int", f"Got {random_state!r}"))
     budget = None if budget is None else int(budget)
     routes = _routes(reader, len(rows), budget, request.memory_limit)

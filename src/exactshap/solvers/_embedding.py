@@ -33,12 +33,13 @@ RANK_CUTOFF = 1e-10  # eigenvalues of a landmark kernel below this share of the 
 MAX_ROWS_FOR_ETA = 300
 
 
-def subset_product(factors: np.ndarray, mask: np.ndarray) -> np.ndarray:
-    """Multiply the contiguous factors (n_players, n, m) of the players in ``mask``; ones for the empty set."""
+def subset_product(factors: np.ndarray, mask: np.ndarray, start: int = 0, stop: int | None = None) -> np.ndarray:
+    """Multiply the contiguous factors (n_players, n, m) of the players in ``mask``, rows start to stop; ones for the empty set."""
     from exactshap.solvers._embedding_kernels import fill_product
 
-    out = np.empty(factors.shape[1:])
-    fill_product(factors.reshape(len(factors), -1), np.flatnonzero(mask), out.reshape(-1))
+    n, m = factors.shape[1:]
+    out = np.empty(((n if stop is None else min(stop, n)) - start, m))
+    fill_product(factors.reshape(len(factors), -1), np.flatnonzero(mask), start * m, out.reshape(-1))
     return out
 
 
@@ -164,16 +165,19 @@ class FeatureRidge:
         self.eta = eta
         self.share: Any = weights[0] if np.all(weights == weights[0]) else weights[:, None]
 
-    def mean(self, first: np.ndarray, second: np.ndarray) -> np.ndarray:
-        """Return sum_z w_z first(z) second(z)^T."""
+    def mean(self, first: np.ndarray, second: np.ndarray, start: int = 0) -> np.ndarray:
+        """Return sum_z w_z first(z) second(z)^T over the rows from ``start`` on."""
         if np.ndim(self.share) == 0:
             return np.asarray(self.share * (first.T @ second))
-        return np.asarray(first.T @ (self.share * second))
+        return np.asarray(first.T @ (self.share[start : start + len(first)] * second))
 
     def solve(self, features: np.ndarray, targets: np.ndarray) -> np.ndarray:
         """Return (sum_z w c c^T + eta I)^-1 c(x), of shape (n_features, n_rows)."""
+        return self.solve_mean(self.mean(features, features), targets)
+
+    def solve_mean(self, gram: np.ndarray, targets: np.ndarray) -> np.ndarray:
+        """Return the same of ``gram``, the mean of c c^T, which is overwritten."""
         from scipy.linalg import solve
 
-        gram = self.mean(features, features)
         gram[np.diag_indices_from(gram)] += self.eta
         return np.asarray(solve(gram, targets.T, assume_a="pos", overwrite_a=True, check_finite=False))

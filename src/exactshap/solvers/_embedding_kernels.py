@@ -11,17 +11,20 @@ SQUARE = 64  # rows and columns of a tile that is read across its grain: 32 KiB
 
 
 @njit(nogil=True, cache=True, error_model="numpy")
-def fill_product(factors, chosen, out):
-    """Set ``out`` (n_values,) to the product of the rows ``chosen`` of ``factors`` (n_players, n_values); ones for none."""
+def fill_product(factors, chosen, first, out):
+    """Set ``out`` (n_values,) to the product of the rows ``chosen`` of ``factors`` (n_players, n_all) from column ``first`` on.
+
+    Ones where none is chosen.
+    """
     n_values = out.shape[0]
     for start in range(0, n_values, TILE):
         stop = min(start + TILE, n_values)
         if chosen.shape[0] == 0:
             out[start:stop] = 1.0
         else:
-            out[start:stop] = factors[chosen[0], start:stop]
+            out[start:stop] = factors[chosen[0], first + start : first + stop]
         for k in range(1, chosen.shape[0]):
-            row = factors[chosen[k]]
+            row = factors[chosen[k], first : first + n_values]
             for i in range(start, stop):
                 out[i] *= row[i]
 
