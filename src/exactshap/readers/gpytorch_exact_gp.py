@@ -1,9 +1,10 @@
-"""Exact Gaussian processes of gpytorch: the posterior mean, from the model's own cached coefficients."""
+"""Exact Gaussian processes of gpytorch: the posterior mean, from the model's own cached coefficients where it has them."""
 
 from __future__ import annotations
 
 import functools
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -13,7 +14,7 @@ from exactshap.frames import Table
 from exactshap.kernels import RBF, Component, Constant, Kernel, Linear
 from exactshap.kernels._algebra import Product, Sum
 from exactshap.readers._base import Reader, Request, select_outputs
-from exactshap.readers._expansion import expand
+from exactshap.readers._expansion import Expansion, Monomials, expand
 from exactshap.readers._gaussian_posterior import Process, attach
 from exactshap.readers._kernel_machine import KernelReader
 
@@ -32,13 +33,15 @@ def read(model: Any, request: Request) -> Reader:
         raise UnsupportedStructureError(
             message("Batched or multi-task Gaussian processes cannot be read", f"Got inputs of shape {points.shape}")
         )
-    alpha = _mean_cache(model)
+    slopes, constant = _mean_function(model, points.shape[1])
     kernel = _read_kernel(model.covar_module, points.shape[1])
-    posterior, request = attach(request, [Process.of(kernel, points, _cholesky(model, kernel, points))])
+    factor = _cholesky(model, kernel, points)
+    alpha = _alpha(model, factor, points @ slopes + constant)
+    posterior, request = attach(request, [Process.of(kernel, points, factor)])
     return KernelReader(
         model,
         request,
-        expand(kernel, points, alpha[:, None], _constant_mean(model), cancels=True),
+        _with_mean(expand(kernel, points, alpha[:, None], constant, cancels=True), slopes),
         functools.partial(_predict, model),
         posterior=posterior,
         unit="posterior mean",
@@ -53,10 +56,18 @@ def _cholesky(model: Any, kernel: Kernel, points: np.ndarray) -> np.ndarray:
     return np.linalg.cholesky(kernel(points.astype(float)) + np.diag(noise))
 
 
-def _mean_cache(model: Any) -> np.ndarray:
+def _alpha(model: Any, factor: np.ndarray, mean: np.ndarray) -> np.ndarray:
+    """Return the coefficients of the training rows: the model's own, or those it has no need of.
+
+    For a kernel of low rank (LinearKernel) gpytorch's strategy caches coefficients of columns instead.
+    """
+    from scipy.linalg import cho_solve
+
     model.eval()
     _predict_array(model, model.train_inputs[0][:1])  # fills the cache
-    return model.prediction_strategy.mean_cache.detach().cpu().numpy().astype(float)
+    if type(model.prediction_strategy).__name__ == "DefaultPredictionStrategy":
+        return _numbers(model.prediction_strategy.mean_cache)
+    return np.asarray(cho_solve((factor, True), _numbers(model.train_targets) - mean))
 
 
 def _predict_array(model: Any, inputs: Any) -> np.ndarray:
@@ -75,17 +86,39 @@ def _predict(model: Any, X: Table) -> np.ndarray:
     return _predict_array(model, torch.as_tensor(X.numeric(), dtype=reference.dtype, device=reference.device))
 
 
-def _constant_mean(model: Any) -> float:
-    name = type(model.mean_module).__name__
+def _mean_function(model: Any, n_features: int) -> tuple[np.ndarray, float]:
+    """Return slopes (n_features,) and constant of the prior mean."""
+    name, mean = type(model.mean_module).__name__, model.mean_module
     if name == "ZeroMean":
-        return 0.0
+        return np.zeros(n_features), 0.0
     if name == "ConstantMean":
-        return float(model.mean_module.constant.detach())
+        return np.zeros(n_features), float(mean.constant.detach())
+    if name == "LinearMean":
+        return _numbers(mean.weights), 0.0 if mean.bias is None else float(mean.bias.detach())
     raise UnsupportedStructureError(
         message(
-            f"The mean function {name} cannot be read", "ConstantMean and ZeroMean can", "Use Explainer(predict, background)"
+            f"The mean function {name} cannot be read",
+            "ConstantMean, LinearMean and ZeroMean can",
+            "Use Explainer(predict, background)",
         )
     )
+
+
+def _with_mean(expansion: Expansion, slopes: np.ndarray) -> Expansion:
+    """Add a linear prior mean, whose terms are monomials."""
+    used = np.flatnonzero(slopes)
+    if not used.size:
+        return expansion
+    powers, coefficients = np.eye(len(slopes), dtype=int)[:, used], slopes[None, used]
+    parts = [Monomials(powers, coefficients, np.abs(slopes[used]))]
+    if expansion.monomials is not None:
+        parts.insert(0, expansion.monomials)
+    joined = Monomials(
+        np.concatenate([part.powers for part in parts], axis=1),
+        np.concatenate([part.coefficients for part in parts], axis=1),
+        np.concatenate([part.magnitudes for part in parts]),
+    )
+    return replace(expansion, monomials=joined)
 
 
 def _read_kernel(kernel: Any, n_features: int) -> Kernel:
