@@ -5,6 +5,7 @@ import math
 
 import numpy as np
 import pytest
+from scipy.optimize import minimize
 
 from exactshap.games import OracleGame, all_masks
 from exactshap.semivalues import find
@@ -15,7 +16,19 @@ from exactshap.solvers._frontier import additive_frontier, partial_frontier, una
 from exactshap.solvers._hypercube import HEAVY_TAILS, fit_process
 from exactshap.solvers._leverage import kernel_weights, leverage_scores
 from exactshap.solvers._polynomial import fit_polynomial, unanimity_shares
-from exactshap.solvers._relevance import Half, _evidence, _penalised, covariance
+from exactshap.solvers._relevance import (
+    NEAR,
+    Half,
+    _evidence,
+    _penalised,
+    _sizes,
+    covariance,
+    factorise,
+    find_relevances,
+    invert_triangle,
+    two_sides,
+)
+from exactshap.solvers._relevance_kernels import fill_weighted
 from exactshap.solvers._sampling import Calls, design, draw, draw_independent, quotas, strata, stratum_weights
 from exactshap.solvers._surrogate import SURROGATES, game_values
 from tolerances import assert_regression_close
@@ -127,6 +140,53 @@ def test_gradients_against_differences(sign, function):
         assert gradient[j] == pytest.approx(difference, rel=1e-5, abs=1e-6)
 
 
+@pytest.mark.parametrize("strength", [1.0, 2000.0])
+@pytest.mark.parametrize("sign", [-1, 0, 1])
+def test_two_sides_make_the_covariance_and_its_factor(sign, strength):
+    points, theta, white = 2.0 * (RNG.random((30, 6)) < 0.5) - 1, strength * RNG.exponential(size=6), 0.1
+    points = np.unique(np.where(points[:, :1] > 0, points, -points), axis=0)
+    same, mirrored = two_sides(points, theta, sign)
+    dense = brute_covariance(points, points, theta, sign)
+    np.testing.assert_allclose(same + mirrored * (sign != 0) + (sign >= 0), dense, rtol=1e-12, atol=1e-300)
+    factor, failed = factorise(same, mirrored, sign, white, np.empty_like(same))
+    assert not failed
+    upper = np.triu(factor)
+    np.testing.assert_allclose(upper.T @ upper, dense + white * np.eye(len(points)), rtol=1e-9, atol=1e-12)
+
+
+@pytest.mark.parametrize("n", [1, 2, 63, 64, 65, 200])
+def test_triangles_are_inverted(n):
+    upper = np.triu(RNG.normal(size=(n, n))) / np.sqrt(n) + 2.0 * np.eye(n)
+    found = invert_triangle(np.asfortranarray(upper + np.tril(RNG.normal(size=(n, n)), -1)), np.zeros((n, n), order="F"))
+    np.testing.assert_allclose(found, np.linalg.inv(upper), atol=1e-12)
+
+
+def test_weighted_sums_against_dense_algebra():
+    n, n_outputs = 9, 3
+    inverse, same, mirrored = (m + m.T for m in RNG.normal(size=(3, n, n)))
+    dual, scaled = RNG.normal(size=(2, n, n_outputs))
+    dual, scaled = dual, dual * scaled[:1]  # the same shape of D as in the evidence: symmetric
+    slope = 0.5 * (n_outputs * inverse - dual @ scaled.T)
+    weighted = np.tril(2.0 * slope * (same - mirrored), -1) + np.diag(np.diag(slope * (same - mirrored)))
+    total, trace = (slope * (same + mirrored)).sum(), np.trace(slope)
+    out = same.copy()
+    np.testing.assert_allclose(fill_weighted(np.tril(inverse), dual, scaled, out, mirrored), (total, trace), rtol=1e-12)
+    np.testing.assert_allclose(out, weighted, rtol=1e-12, atol=1e-13)
+
+
+def test_searches_of_ever_more_rows_end_where_one_long_search_ends():
+    """The most probable relevances of 200 rows: three searches against scipy's long one."""
+    d, rng = 6, np.random.default_rng(5)
+    theta = np.array([0.6, 0.3, 0.1, 0.05, 0.02, 0.3])
+    points = 2.0 * (rng.random((200, d)) < 0.5) - 1
+    dense = brute_covariance(points, points, theta, -1) + 0.01 * np.eye(200)
+    halves = [Half.of(np.linalg.cholesky(dense) @ rng.normal(size=(200, 2)), np.zeros((200, 2)), -1)]
+    assert _sizes(200) == [83, 129, 200]
+    found = find_relevances(points, halves, 25)
+    long = minimize(_penalised, found + 0.5, args=(points, halves), jac=True, method="L-BFGS-B", options={"maxiter": 500})
+    assert _penalised(found, points, halves)[0] - long.fun <= 2 * NEAR
+
+
 CASES = [
     ("shapley", 1, 1),
     ("banzhaf", 1, 1),
@@ -214,8 +274,10 @@ def test_the_process_against_the_textbook(paired):
         posterior = full - cross @ np.linalg.solve(gram, cross.T)
         spread = np.einsum("ts,sr,tr->t", linear, posterior, linear)
         variance = variance + spread[:, None] * fitted.variance * fitted.half.scale**2 * surprise(gram, linear @ cross, fitted)
+    values, std_error = process.solve(find("shapley"), 1, sets)
+    assert_regression_close(values, linear @ mean, 1.0)
     assert_regression_close(game_values(process.game(), find("shapley"), 1), linear @ mean, 1.0)
-    np.testing.assert_allclose(process.std_error(find("shapley"), 1, sets) ** 2, variance, rtol=1e-5, atol=1e-10)
+    np.testing.assert_allclose(std_error**2, variance, rtol=1e-5, atol=1e-10)
 
 
 @pytest.mark.parametrize("paired", [True, False])

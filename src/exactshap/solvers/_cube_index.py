@@ -13,8 +13,13 @@ def functionals(points: np.ndarray, rho: np.ndarray, sets: np.ndarray, nodes: np
     .. math:: \phi_T\, k(\cdot, x) = \int \prod_{j \in T} 2 \rho_j x_j \prod_{k \notin T} (1 + u \rho_k x_k)\, \mathrm{d}\mu
               \Big/ \prod_k (1 + \rho_k), \qquad u = 2 t - 1
     """
-    slopes = points * rho
     out = np.zeros((len(points), len(sets)))
+    if sets.shape[1] == 1 and np.array_equal(sets[:, 0], np.arange(points.shape[1])):
+        from exactshap.solvers._relevance_kernels import fill_singles
+
+        fill_singles(points, rho, np.array(nodes), np.array(weights), out)
+        return out
+    slopes = points * rho
     for u, weight in zip(2.0 * nodes - 1.0, weights, strict=True):
         factors = (1.0 + u * slopes) / (1.0 + rho)
         ratio = 2.0 * slopes / (1.0 + rho) / factors  # factors > 0: rho < 1
@@ -44,7 +49,10 @@ def prior_variance(rho: np.ndarray, sets: np.ndarray, nodes: np.ndarray, weights
         factors = np.maximum((1.0 + direction * products[:, None] * rho) / (1.0 + rho), 1e-300)
         whole = factor * pair_weights * np.exp(np.log(factors).sum(axis=1))
         ratio = 4.0 * rho / (1.0 + rho) / factors
-        total += sum(weight * row[sets].prod(axis=1) for weight, row in zip(whole, ratio, strict=True))
+        if sets.shape[1] == 1:
+            total += whole @ ratio[:, sets[:, 0]]
+        else:
+            total += sum(weight * row[sets].prod(axis=1) for weight, row in zip(whole, ratio, strict=True))
     return (0.5 if sign else 1.0) * np.maximum(total, 0.0)
 
 

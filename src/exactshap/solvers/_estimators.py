@@ -25,11 +25,11 @@ from exactshap.solvers._leverage import leverage_scores
 from exactshap.solvers._polynomial import PolynomialFit, fit_polynomial, odd_shares, row_weights, unanimity_shares
 from exactshap.solvers._sampling import Calls, design, draw, draw_independent, strata
 from exactshap.solvers._solution import set_sizes
-from exactshap.solvers._surrogate import SURROGATES, game_values
+from exactshap.solvers._surrogate import SURROGATES
 
 __all__ = ["ESTIMATORS", "NAMED", "SAMPLINGS", "Estimate", "Problem", "Settings"]
 
-RELEVANCE_ROWS = 200  # pairs that decide the relevances; all pairs decide the values
+RELEVANCE_ROWS = (200, 600)  # at least and at most half of the pairs decide the relevances; all pairs decide the values
 MAX_ITERATIONS = 25
 COMPARED_ROWS = 1500  # beyond, auto takes the process without a comparison
 COMPARED_COLUMNS = 600
@@ -46,7 +46,7 @@ class Settings:
     pairing: bool = True
     sampling: str = "leverage"
     surrogate: str = "process"
-    relevance_rows: int = RELEVANCE_ROWS
+    relevance_rows: int | None = None
 
 
 # other people's names for special cases
@@ -109,7 +109,7 @@ class Problem:
 
     @property
     def magnitude(self) -> float:
-        return float(np.abs(list(self.calls.known.values())).max())
+        return float(np.abs(self.calls.table()).max())
 
     def is_shapley(self) -> bool:
         """Say whether the index is the Shapley value of single players: the one that polynomials estimate."""
@@ -174,18 +174,14 @@ def _process(problem: Problem) -> CubeProcess:
         inside,
         outside,
         even=needs_even(problem.semivalue, problem.n_players, problem.order),
-        relevance_rows=problem.settings.relevance_rows,
+        relevance_rows=problem.settings.relevance_rows or int(np.clip(len(masks) // 2, *RELEVANCE_ROWS)),
         max_iterations=MAX_ITERATIONS,
         rng=problem.rng,
     )
 
 
 def _of_process(problem: Problem, process: CubeProcess) -> Estimate:
-    return Estimate(
-        game_values(process.game(), problem.semivalue, problem.order),
-        process.std_error(problem.semivalue, problem.order, problem.sets),
-        "Gaussian process over coalitions",
-    )
+    return Estimate(*process.solve(problem.semivalue, problem.order, problem.sets), "Gaussian process over coalitions")
 
 
 def by_polynomial(problem: Problem) -> Estimate:

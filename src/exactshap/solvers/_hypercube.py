@@ -16,19 +16,21 @@ one-player factors: its values of any index are exact by quadrature on a ``Produ
 
 from __future__ import annotations
 
+import functools
 from dataclasses import dataclass
 
 import numpy as np
 
 from exactshap.games import ProductGame
-from exactshap.semivalues import Semivalue
+from exactshap.semivalues import Beta, Measure, Semivalue
 from exactshap.solvers._cube_index import functionals, prior_variance, white_functionals, white_variance
-from exactshap.solvers._relevance import JITTER, Half, covariance, find_relevances
+from exactshap.solvers._nodes import enough_nodes
+from exactshap.solvers._relevance import Half, covariance, factorise, find_relevances, invert_triangle, two_sides
 from exactshap.solvers._solution import set_sizes
 
 __all__ = ["CubeProcess", "fit_process"]
 
-MAX_CHECKED = 256  # rows that are left out to calibrate the standard errors
+MAX_CHECKED = 512  # rows that are left out to calibrate the standard errors
 # the true squared error over the posterior's, after leaving rows out: 0.5 to 1.6 on seven forest games, 1.2 to 2.6 on image games
 HEAVY_TAILS = 1.5
 MAX_ROWS = 12_000  # pairs in one dense factorisation (1.1 GiB)
@@ -37,9 +39,15 @@ MAX_ROWS = 12_000  # pairs in one dense factorisation (1.1 GiB)
 @dataclass(frozen=True, eq=False)
 class FittedHalf:
     half: Half
-    factor: np.ndarray  # lower Cholesky factor (n_pairs, n_pairs)
+    factor: np.ndarray  # upper Cholesky factor (n_pairs, n_pairs); what stands below its diagonal means nothing
     dual: np.ndarray  # (n_pairs, n_outputs), scaled
     variance: np.ndarray  # (n_outputs,), of the scaled target
+
+    @functools.cached_property
+    def precision(self) -> np.ndarray:
+        """(K^-1)_ii of all rows: K^-1 = U^-1 U^-T."""
+        inverse = invert_triangle(self.factor, np.zeros_like(self.factor))
+        return np.einsum("ij,ij->i", inverse, inverse)
 
 
 @dataclass(frozen=True, eq=False)
@@ -88,21 +96,28 @@ class CubeProcess:
     def left_out(self) -> np.ndarray:
         """Return the leave-one-out residuals (n_pairs, n_outputs) of the odd half: alpha_i / (K^-1)_ii."""
         fitted = self.halves[0]
-        return fitted.dual / precisions(fitted.factor, np.arange(len(fitted.dual)))[:, None] * fitted.half.scale
+        return fitted.dual / fitted.precision[:, None] * fitted.half.scale
 
-    def std_error(self, semivalue: Semivalue, order: int, sets: tuple[tuple[int, ...], ...]) -> np.ndarray:
-        """Return the posterior standard deviation, calibrated, of every set's value, of shape (n_sets, n_outputs)."""
-        return np.sqrt(sum(self._variance(fitted, semivalue, order, sets) for fitted in self.halves))
+    def solve(self, semivalue: Semivalue, order: int, sets: tuple[tuple[int, ...], ...]) -> tuple[np.ndarray, np.ndarray]:
+        r"""Return the exact values of the posterior mean and their posterior standard deviations, calibrated: (n_sets, n_outputs).
 
-    def _variance(self, fitted: FittedHalf, semivalue: Semivalue, order: int, sets: tuple[tuple[int, ...], ...]) -> np.ndarray:
+        Values are linear in the game, so that those of the mean are :math:`\mathrm{cov}(\phi_T, g)\, K^{-1} g`.
+        """
+        by_size = [np.array([players for players in sets if len(players) == size]) for size in set_sizes(order)]
+        values = variance = np.zeros(())
+        for fitted in self.halves:
+            parts = [self._joint(fitted.half.sign, players, semivalue, order) for players in by_size]
+            cross, prior = np.concatenate([c for c, _ in parts], axis=1), np.concatenate([p for _, p in parts])
+            values = values + (cross.T @ fitted.dual) * fitted.half.scale
+            variance = variance + self._variance(fitted, cross, prior)
+        return values, np.sqrt(variance)
+
+    def _variance(self, fitted: FittedHalf, cross: np.ndarray, prior: np.ndarray) -> np.ndarray:
         from scipy.linalg import solve_triangular
 
-        by_size = [np.array([players for players in sets if len(players) == size]) for size in set_sizes(order)]
-        parts = [self._joint(fitted.half.sign, players, semivalue, order) for players in by_size]
-        cross, prior = np.concatenate([c for c, _ in parts], axis=1), np.concatenate([p for _, p in parts])
-        half = solve_triangular(fitted.factor, cross, lower=True, check_finite=False)
+        half = solve_triangular(fitted.factor, cross, trans="T", check_finite=False)
         left = np.maximum(prior - (half**2).sum(axis=0), 0.0)
-        influence = solve_triangular(fitted.factor, half, lower=True, trans="T", check_finite=False)
+        influence = solve_triangular(fitted.factor, half, check_finite=False)
         return left[:, None] * fitted.variance * fitted.half.scale**2 * self._inflation(fitted, influence)
 
     def _inflation(self, fitted: FittedHalf, influence: np.ndarray) -> np.ndarray:
@@ -117,7 +132,7 @@ class CubeProcess:
         """
         m, d = self.points.shape
         rows = np.unique(np.linspace(0, m - 1, min(m, MAX_CHECKED)).round().astype(int))
-        precision = precisions(fitted.factor, rows)
+        precision = fitted.precision if len(rows) == m else precisions(fitted.factor, rows)
         squares = fitted.dual[rows] ** 2 / precision[:, None] / np.maximum(fitted.variance, 1e-300)
         weights = (influence[rows] ** 2).sum(axis=1) / precision
         weighted = weights @ squares / max(float(weights.sum()), 1e-300)
@@ -126,7 +141,7 @@ class CubeProcess:
     def _joint(self, sign: int, sets: np.ndarray, semivalue: Semivalue, order: int) -> tuple[np.ndarray, np.ndarray]:
         """Return the covariances of the values of sets of one size with the rows, (n_pairs, n_sets), and their variances."""
         d, size = self.points.shape[1], sets.shape[1]
-        nodes, weights = semivalue.rule(size, order, degree=min(d - size, 31))
+        nodes, weights = _rule(semivalue.of_size(size, order), d - size, float((self.rho / (1.0 + self.rho)).sum()))
         exact = semivalue.weights(d, size, order)
         share = 0.5 if sign else 1.0
         cross = share * functionals(self.points, self.rho, sets, nodes, weights)
@@ -139,12 +154,20 @@ class CubeProcess:
 
 
 def precisions(factor: np.ndarray, rows: np.ndarray) -> np.ndarray:
-    """Return (K^-1)_ii of the chosen rows, the squared norms of the columns of L^-1, from the Cholesky factor L of K."""
+    """Return (K^-1)_ii of the chosen rows, the squared norms of the columns of U^-T, from the Cholesky factor U of K = U^T U."""
     from scipy.linalg import solve_triangular
 
     units = np.zeros((len(factor), len(rows)))
     units[rows, np.arange(len(rows))] = 1.0
-    return (solve_triangular(factor, units, lower=True, overwrite_b=True, check_finite=False) ** 2).sum(axis=0)
+    return (solve_triangular(factor, units, trans="T", overwrite_b=True, check_finite=False) ** 2).sum(axis=0)
+
+
+def _rule(measure: Measure, degree: int, spread: float) -> tuple[np.ndarray, np.ndarray]:
+    """Return as many nodes as the kernel's relevances need: factors (1 +- rho) / (1 + rho) spread by rho / (1 + rho) (``_nodes``)."""
+    n_nodes = enough_nodes(spread, degree)
+    if isinstance(measure, Beta) and n_nodes < degree // 2 + 1:
+        return measure.gauss(n_nodes)
+    return measure.rule(degree)
 
 
 def needs_even(semivalue: Semivalue, n_players: int, order: int) -> bool:
@@ -186,11 +209,12 @@ def _halves(inside: np.ndarray, outside: np.ndarray | None, *, even: bool) -> li
 
 
 def _condition(points: np.ndarray, half: Half, theta: np.ndarray, white: float) -> FittedHalf:
-    from scipy.linalg import cho_solve, cholesky
+    from scipy.linalg import lapack
 
-    matrix = covariance(points, points, theta, half.sign)
-    matrix[np.diag_indices(len(points))] += white + JITTER
-    factor = cholesky(matrix, lower=True, overwrite_a=True, check_finite=False)
-    dual = cho_solve((factor, True), half.target, check_finite=False)
+    same, mirrored = two_sides(points, theta, half.sign)
+    factor, failed = factorise(same, mirrored, half.sign, white, mirrored)
+    if failed:
+        raise np.linalg.LinAlgError("The covariance of the sampled coalitions is not positive definite")
+    dual = np.ascontiguousarray(lapack.dpotrs(factor, half.target, lower=0)[0])
     variance = (half.target * dual).sum(axis=0) / len(points)
     return FittedHalf(half, factor, dual, variance)

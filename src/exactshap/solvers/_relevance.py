@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import Any
 
 import numpy as np
 
-__all__ = ["JITTER", "Half", "covariance", "find_relevances"]
+from exactshap.solvers._descent import Search, search
+
+__all__ = ["JITTER", "Half", "covariance", "factorise", "find_relevances", "invert_triangle", "two_sides"]
 
 JITTER = 1e-10  # relative to the kernel's variance of 1: far below any white part worth having
 RELEVANCE = (-12.0, 3.0)  # bounds of log theta: from invisible to rho = 1 - 4e-9
@@ -16,9 +16,9 @@ WHITE = (-18.0, 2.0)  # bounds of log tau
 # weak priors, which decide when there are few rows: log theta around its mean, that mean around log(1 / (2 d)), log tau
 SPREAD, LEVEL_SPREAD, WHITE_SPREAD, TYPICAL_WHITE = 1.0, 1.0, 3.0, 3e-3
 COARSE_ROWS = 80  # rows of the first search, which only has to come near
-FINE_ITERATIONS = 6  # of the search on all rows, which starts near
-MAX_SCALED = 128  # players up to which a dense inverse Hessian is cheap
-FLAT = 1e-4  # relative change of the evidence below which a search stops: no value feels the difference
+GROWTH = 1.55  # rows of each search over those of the one before
+SMALL = 64  # rows of a triangle that is inverted at once
+ROUGH, NEAR = 0.5, 0.05  # nats of the posterior that a next step must promise: no value feels the difference
 
 
 @dataclass(frozen=True, eq=False)
@@ -55,59 +55,102 @@ def covariance(points: np.ndarray, others: np.ndarray, theta: np.ndarray, sign: 
     return matrix
 
 
-def _half_evidence(points: np.ndarray, half: Half, theta: np.ndarray, white: float) -> tuple[float, np.ndarray, float]:
+def two_sides(
+    points: np.ndarray, theta: np.ndarray, sign: int, work: np.ndarray | None = None
+) -> tuple[np.ndarray, np.ndarray]:
+    """Return k(x, x') and sign k(x, -x'), halved where both count, in ``work`` (2, n, n) if there is any."""
+    same, mirrored = np.empty((2, len(points), len(points))) if work is None else work
+    total, share = theta.sum(), 0.5 if sign else 1.0
+    np.matmul(points * (0.5 * theta), points.T, out=same)
+    if total < 600.0:  # k(x, -x') = exp(-total) / k(x, x'): nothing underflows
+        same -= 0.5 * total - np.log(share)
+        np.exp(same, out=same)
+        np.divide(sign * share**2 * np.exp(-total), same, out=mirrored)
+    else:
+        np.exp(-same - 0.5 * total, out=mirrored)
+        mirrored *= sign * share
+        np.exp(same - 0.5 * total, out=same)
+        same *= share
+    return same, mirrored
+
+
+def factorise(same: np.ndarray, mirrored: np.ndarray, sign: int, white: float, out: np.ndarray) -> tuple[np.ndarray, bool]:
+    """Return the upper Cholesky factor U, K = U^T U, of a covariance from its two sides, in ``out``; below its diagonal is no zero."""
+    from scipy.linalg import lapack
+
+    from exactshap.solvers._relevance_kernels import fill_lower
+
+    fill_lower(same, mirrored, float(sign >= 0), white + JITTER, out)
+    factor, failed = lapack.dpotrf(out.T, lower=0, clean=0, overwrite_a=1)  # the transpose is in LAPACK's order
+    return factor, bool(failed)
+
+
+def invert_triangle(upper: np.ndarray, out: np.ndarray) -> np.ndarray:
+    """Set the upper triangle of ``out`` to the inverse of ``upper``, halves first, so that most of the work are matrix products."""
+    from scipy.linalg import lapack
+
+    n = len(upper)
+    if n <= SMALL:
+        out[:] = np.triu(lapack.dtrtri(upper)[0])
+        return out
+    first, last = slice(0, n // 2), slice(n // 2, n)
+    invert_triangle(upper[first, first], out[first, first])
+    invert_triangle(upper[last, last], out[last, last])
+    np.matmul(out[first, first], upper[first, last] @ out[last, last], out=out[first, last])
+    out[first, last] *= -1.0
+    return out
+
+
+def _half_evidence(
+    points: np.ndarray, half: Half, theta: np.ndarray, white: float, work: np.ndarray
+) -> tuple[float, np.ndarray, float]:
     r"""Return the negative log marginal likelihood, its gradient in log theta and in log tau; scales profiled out.
 
     .. math:: \tfrac12 \sum_k \bigl(m \log \hat\sigma_k^2 + \log |K|\bigr), \qquad \hat\sigma_k^2 = y_k^\top K^{-1} y_k / m
     """
     from scipy.linalg import lapack
 
-    from exactshap.solvers._relevance_kernels import fill_lower, fill_weighted
+    from exactshap.solvers._relevance_kernels import fill_weighted
 
     m, n_outputs = half.target.shape
-    same, mirrored = _two_sides(points, theta, half.sign)
-    matrix = np.empty((m, m))
-    fill_lower(same, mirrored, float(half.sign >= 0), white + JITTER, matrix)
-    factor, failed = lapack.dpotrf(matrix.T, lower=0, clean=0, overwrite_a=1)  # the transpose is in LAPACK's order
+    same, mirrored = two_sides(points, theta, half.sign, work[:2])
+    factor, failed = factorise(same, mirrored, half.sign, white, work[2])
     if failed:
         return 1e25, np.zeros(points.shape[1]), 0.0
     log_determinant = 2.0 * np.log(np.diag(factor)).sum()
-    dual = lapack.dpotrs(factor, half.target, lower=0)[0]
-    inverse = lapack.dpotri(factor, lower=0, overwrite_c=1)[0].T
+    dual = np.ascontiguousarray(lapack.dpotrs(factor, half.target, lower=0)[0])
+    inverse = lapack.dlauum(invert_triangle(factor, work[3].T), lower=0, overwrite_c=1)[0].T
     variance = np.maximum((half.target * dual).sum(axis=0) / m, 1e-300)
     value = 0.5 * (m * np.log(variance).sum() + n_outputs * log_determinant)
-    weighted = np.zeros((m, m))
-    dual = np.ascontiguousarray(dual)
-    total, trace = fill_weighted(inverse, dual, dual / variance, same, mirrored, weighted)
-    sums = np.einsum("aj,aj->j", points, weighted @ points)
+    total, trace = fill_weighted(inverse, dual, dual / variance, same, mirrored)
+    sums = np.einsum("aj,aj->j", points, same @ points)
     return float(value), 0.5 * theta * (sums - total), trace * white
 
 
-def _two_sides(points: np.ndarray, theta: np.ndarray, sign: int) -> tuple[np.ndarray, np.ndarray]:
-    """Return k(x, x') and sign k(x, -x'), halved where both count."""
-    total, share = theta.sum(), 0.5 if sign else 1.0
-    same = (points * (0.5 * theta)) @ points.T
-    if total < 600.0:  # k(x, -x') = exp(-total) / k(x, x'): nothing underflows
-        same -= 0.5 * total - np.log(share)
-        np.exp(same, out=same)
-        return same, (sign * share**2 * np.exp(-total)) / same
-    return share * np.exp(same - 0.5 * total), sign * share * np.exp(-same - 0.5 * total)
-
-
-def _evidence(logs: np.ndarray, points: np.ndarray, halves: list[Half]) -> tuple[float, np.ndarray]:
+def _evidence(
+    logs: np.ndarray, points: np.ndarray, halves: list[Half], work: np.ndarray | None = None
+) -> tuple[float, np.ndarray]:
     theta, white = np.exp(logs[:-1]), float(np.exp(logs[-1]))
+    work = _workspace(points) if work is None else work
     value, gradient = 0.0, np.zeros(len(logs))
     for half in halves:
-        part, slope, white_slope = _half_evidence(points, half, theta, white)
+        part, slope, white_slope = _half_evidence(points, half, theta, white, work)
         value += part
         gradient[:-1] += slope
         gradient[-1] += white_slope
     return value, gradient
 
 
-def _penalised(logs: np.ndarray, points: np.ndarray, halves: list[Half]) -> tuple[float, np.ndarray]:
+def _workspace(points: np.ndarray) -> np.ndarray:
+    """Return room for one evaluation of the evidence: a search that reuses it spares half of the time of small ones."""
+    return np.zeros((4, len(points), len(points)))
+
+
+def _penalised(
+    logs: np.ndarray, points: np.ndarray, halves: list[Half], work: np.ndarray | None = None
+) -> tuple[float, np.ndarray]:
     """Return the negative log posterior of log theta and log tau, and its gradient."""
-    value, gradient = _evidence(logs, points, halves)
+    value, gradient = _evidence(logs, points, halves, work)
     d = len(logs) - 1
     mean = logs[:-1].mean()
     deviation = (logs[:-1] - mean) / SPREAD
@@ -121,55 +164,47 @@ def _penalised(logs: np.ndarray, points: np.ndarray, halves: list[Half]) -> tupl
 def find_relevances(points: np.ndarray, halves: list[Half], max_iterations: int) -> np.ndarray:
     """Return log theta (d,) and log tau, the posterior's maximum.
 
-    From coarse to fine: few rows start from one relevance for all players, many rows from the relevances that some of them give,
-    whose curvature then makes the search on all rows short.
+    From coarse to fine: few rows start from one relevance for all players, more rows from the relevances and the curvature that some
+    of them give, which makes the search on all rows short.
     """
-    start = np.log(np.append(np.full(points.shape[1], 0.5 / points.shape[1]), TYPICAL_WHITE))
-    if len(points) <= 1.5 * COARSE_ROWS:
-        return _separate(_shared(start, points, halves), points, halves, max_iterations).x
-    coarse = _separate(start, *_some(points, halves, COARSE_ROWS), max_iterations)
-    scale = _widths(coarse)
-    return _separate(coarse.x, points, halves, FINE_ITERATIONS, scale).x * scale
+    here = Search.at(np.log(np.append(np.full(points.shape[1], 0.5 / points.shape[1]), TYPICAL_WHITE)))
+    sizes = _sizes(len(points))
+    if len(sizes) == 1:
+        here = _shared(here, points, halves)
+    for size, next_size in zip(sizes, [*sizes[1:], None], strict=True):
+        here = _separate(here, *_some(points, halves, size), max_iterations, NEAR if next_size is None else ROUGH)
+        if next_size is not None:
+            here = Search(here.point, here.steps, here.turns * (next_size / size))
+    return here.point
 
 
-def _shared(start: np.ndarray, points: np.ndarray, halves: list[Half]) -> np.ndarray:
+def _sizes(n_rows: int) -> list[int]:
+    """Return the numbers of rows of ever finer searches."""
+    sizes = [n_rows]
+    while sizes[0] > GROWTH * COARSE_ROWS:
+        sizes.insert(0, max(COARSE_ROWS, round(sizes[0] / GROWTH)))
+    return sizes
+
+
+def _shared(start: Search, points: np.ndarray, halves: list[Half]) -> Search:
     """Return the maximum with one relevance for all players."""
-    d = len(start) - 1
+    d, work = len(start.point) - 1, _workspace(points)
 
     def function(logs: np.ndarray) -> tuple[float, np.ndarray]:
-        value, gradient = _penalised(np.append(np.full(d, logs[0]), logs[1]), points, halves)
+        value, gradient = _penalised(np.append(np.full(d, logs[0]), logs[1]), points, halves, work)
         return value, np.array([gradient[:-1].sum(), gradient[-1]])
 
-    level, white = _search(function, start[-2:], [RELEVANCE, WHITE], 15).x
-    return np.append(np.full(d, level), white)
+    level, white = search(function, Search.at(start.point[-2:]), np.array([RELEVANCE, WHITE]).T, 15, NEAR).point
+    return Search.at(np.append(np.full(d, level), white))
 
 
-def _separate(start: np.ndarray, points: np.ndarray, halves: list[Half], steps: int, scale: Any = 1.0) -> Any:
-    """Search the maximum with one relevance for each player, in units of ``scale``."""
-    low, high = np.array([RELEVANCE] * (len(start) - 1) + [WHITE]).T
-
-    def function(logs: np.ndarray) -> tuple[float, np.ndarray]:
-        value, gradient = _penalised(logs * scale, points, halves)
-        return value, gradient * scale
-
-    return _search(function, start / scale, np.stack([low / scale, high / scale], axis=1), steps)
-
-
-def _widths(found: Any) -> np.ndarray:
-    """Return the square roots of the diagonal of the inverse Hessian that a search has built up."""
-    if len(found.x) > MAX_SCALED:
-        return np.ones(len(found.x))
-    return np.sqrt(np.maximum(np.diag(found.hess_inv.todense()), 1e-4))
+def _separate(start: Search, points: np.ndarray, halves: list[Half], max_steps: int, enough: float) -> Search:
+    """Search the maximum with one relevance for each player."""
+    bounds, work = np.array([RELEVANCE] * points.shape[1] + [WHITE]).T, _workspace(points)
+    return search(lambda logs: _penalised(logs, points, halves, work), start, bounds, max_steps, enough)
 
 
 def _some(points: np.ndarray, halves: list[Half], n_rows: int) -> tuple[np.ndarray, list[Half]]:
     """Return at most ``n_rows`` rows, evenly spaced, the first (the full coalition) among them."""
     rows = np.unique(np.linspace(0, len(points) - 1, min(n_rows, len(points))).round().astype(int))
     return points[rows], [replace(half, target=half.target[rows]) for half in halves]
-
-
-def _search(function: Callable[..., Any], start: np.ndarray, bounds: Any, steps: int) -> Any:
-    from scipy.optimize import minimize
-
-    options = {"maxiter": steps, "ftol": FLAT, "gtol": 1e-3}
-    return minimize(function, start, jac=True, method="L-BFGS-B", bounds=bounds, options=options)

@@ -28,25 +28,32 @@ class Calls:
     game: Game
     batch_size: int | None = None
     progress: Callable[[int], None] | None = None
-    known: dict[bytes, np.ndarray] = field(default_factory=dict)
+    places: dict[bytes, int] = field(default_factory=dict)  # coalition -> row of the table of values
+    blocks: list[np.ndarray] = field(default_factory=list)  # that table, piece by piece as it was returned
 
     def __call__(self, masks: np.ndarray) -> np.ndarray:
         """Return v(S) (n_masks, n_outputs); only coalitions that were never asked for are called."""
         keys = _keys(masks)
-        fresh = {key: row for row, key in enumerate(keys) if key not in self.known}
-        rows = np.fromiter(fresh.values(), int, len(fresh))
+        fresh = {key: row for row, key in enumerate(keys) if key not in self.places}
+        names, rows = list(fresh), np.fromiter(fresh.values(), int, len(fresh))
         size = self.batch_size or max(len(rows), 1)
         for start in range(0, len(rows), size):
             chosen = rows[start : start + size]
-            values = np.asarray(self.game.value(masks[chosen]), float).reshape(len(chosen), -1)
-            self.known.update(zip((keys[row] for row in chosen.tolist()), values, strict=True))
+            self.blocks.append(np.asarray(self.game.value(masks[chosen]), float).reshape(len(chosen), -1))
+            self.places.update(zip(names[start : start + size], range(self.count, self.count + len(chosen)), strict=True))
             if self.progress is not None:
-                self.progress(len(self.known))
-        return np.array([self.known[key] for key in keys]) if keys else np.empty((0, 1))
+                self.progress(self.count)
+        return self.table()[np.fromiter(map(self.places.__getitem__, keys), int, len(keys))] if keys else np.empty((0, 1))
+
+    def table(self) -> np.ndarray:
+        """Return all values so far, (n_calls, n_outputs)."""
+        if len(self.blocks) > 1:
+            self.blocks = [np.concatenate(self.blocks)]
+        return self.blocks[0]
 
     @property
     def count(self) -> int:
-        return len(self.known)
+        return len(self.places)
 
 
 def _keys(masks: np.ndarray) -> list[bytes]:
