@@ -440,11 +440,104 @@ def test_pickles_and_skops():
         ({"gamma": -1.0}, "`sigma` and `gamma` must be > 0"),
         ({"base": "stump", "sigma": -1.0}, "`sigma` and `gamma` must be > 0"),
         ({"max_theta": 1.0}, r"`max_theta` must be in \(0, 1\)"),
+        ({"max_theta": "half"}, r"`max_theta` must be in \(0, 1\)"),
+        ({"sigma": "wide"}, "`sigma` and `gamma` must be > 0 and finite. Got 'wide'"),
+        ({"gamma": np.inf}, "`sigma` and `gamma` must be > 0 and finite. Got 1.0 and inf"),
     ],
 )
 def test_bad_settings_are_named(settings, text):
     with pytest.raises(InputError, match=text):
         model(**settings).fit(X, Y)
+
+
+@pytest.mark.parametrize("n_draws", [0, 1, 2.5])
+def test_an_average_needs_two_draws(n_draws):
+    with pytest.raises(InputError, match=f"`n_draws` of MonteCarlo must be an int >= 2. Got {n_draws}"):
+        MonteCarlo(relu, gaussian, draw, n_draws)
+
+
+class Drawn(SubsetDistribution):
+    """A user's distribution that draws what it is told to."""
+
+    def __init__(self, drawn, probability=0.5):
+        self.drawn, self.mass = drawn, probability
+
+    def sample(self, rng, n_features, n):
+        return (self.drawn * n)[:n] if self.drawn else []
+
+    def probability(self, subset, n_features):
+        return self.mass
+
+    def support(self, n_features):
+        yield from ((0, 1), (2,))
+
+
+@pytest.mark.parametrize(
+    ("distribution", "text"),
+    [
+        (Drawn([]), "Drawn.sample must return 40 subsets. Got 0"),
+        (Drawn([(0, 7)]), r"Drawn.sample must return distinct columns between 0 and 3. Got \(0, 7\)"),
+        (Drawn([(1, 1)]), r"distinct columns between 0 and 3. Got \(1, 1\)"),
+        (Drawn([(0, 1), ()]), r"distinct columns between 0 and 3. Got \(\)"),
+        (Drawn([(-1,)]), r"distinct columns between 0 and 3. Got \(-1,\)"),
+        (Drawn([(0, 1)], -0.5), r"Drawn.probability of \(0, 1\), which it drew, must be in \(0, 1\]. Got -0.5"),
+        (Drawn([(0, 1)], np.nan), "Got nan"),
+    ],
+)
+def test_distributions_that_misbehave_are_named(distribution, text):
+    with pytest.raises(InputError, match=text):
+        model(subsets=distribution).fit(X, Y)
+
+
+def test_columns_of_a_subset_count_in_any_order():
+    sorted_, turned = (model(subsets=Drawn(drawn)).fit(X, Y) for drawn in ([(0, 1), (2,)], [(1, 0), (2,)]))
+    np.testing.assert_array_equal(turned.predict(X), sorted_.predict(X))
+
+
+class Misshapen(Relu):
+    """A user's instantiation whose method gives one value where many are wanted."""
+
+    def __init__(self, method):
+        super().__init__()
+        object.__setattr__(self, "method", method)
+
+    def __getattribute__(self, name):
+        right = super().__getattribute__(name)
+        if name not in ("expectation", "kernel", "sample") or super().__getattribute__("method") != name:
+            return right
+        return lambda *arguments: right(*arguments)[:, :1] if name != "sample" else right(*arguments)[:1]
+
+
+@pytest.mark.parametrize("method", ["expectation", "kernel", "sample"])
+def test_instantiations_that_misbehave_are_named(method):
+    with pytest.raises(InputError, match=f"`{method}` of Misshapen returned shape"):
+        model(base=Misshapen(method), subsets=None).fit(X, Y)
+
+
+def test_subsets_may_be_arrays():
+    expected = model(subsets=[1, 2]).fit(X, Y).predict(X)
+    np.testing.assert_array_equal(model(subsets=np.array([1, 2])).fit(X, Y).predict(X), expected)
+    pairs = model(subsets=np.array([[0, 1], [2, 3]])).fit(X, Y)
+    assert {term.subset for term in pairs.terms_} == {(0, 1), (2, 3)}
+
+
+def test_negative_weights_are_refused():
+    with pytest.raises(ValueError, match="Negative values in data passed to `sample_weight`"):
+        model().fit(X, Y, np.where(np.arange(60) == 3, -1.0, 1.0))
+
+
+@pytest.mark.parametrize("use", ["generalization_bound", "prune"])
+def test_targets_are_one_column_of_as_many_rows(use):
+    fitted = model().fit(X, Y)
+
+    def result(y):
+        return fitted.generalization_bound(X, y) if use == "generalization_bound" else len(fitted.prune(X=X, y=y).coef_)
+
+    assert result(Y[:, None]) == result(Y)
+    with pytest.raises(ValueError, match="inconsistent numbers of samples"):
+        result(Y[:5])
+    with pytest.raises(ValueError, match="Input y contains NaN"):
+        result(np.where(np.arange(60) == 3, np.nan, Y))
 
 
 def test_bad_bounds_are_named():

@@ -61,6 +61,16 @@ class Instantiation(ABC):
         return 1.0
 
 
+def _is_positive(value: Any) -> bool:
+    number = isinstance(value, (int, float, np.number)) and not isinstance(value, bool)
+    return number and bool(0 < value < math.inf)
+
+
+def _check_widths(sigma: Any, gamma: Any) -> None:
+    if not _is_positive(sigma) or not (gamma is None or _is_positive(gamma)):
+        raise InputError(message("`sigma` and `gamma` must be > 0 and finite", f"Got {sigma!r} and {gamma!r}"))
+
+
 def _tilted(sigma: float, gamma: float, W: np.ndarray) -> tuple[np.ndarray, float, np.ndarray]:
     r"""Return centres u', deviation zeta and weights of the Gaussian K(u, w) p(w).
 
@@ -83,9 +93,8 @@ class _Gaussian(Instantiation):
     max_theta: float = 0.5
 
     def __post_init__(self) -> None:
-        if not (np.isfinite(self.sigma) and self.sigma > 0) or (self.gamma is not None and not self.gamma > 0):
-            raise InputError(message("`sigma` and `gamma` must be > 0", f"Got {self.sigma!r} and {self.gamma!r}"))
-        if not 0 < self.max_theta < 1:
+        _check_widths(self.sigma, self.gamma)
+        if not (_is_positive(self.max_theta) and self.max_theta < 1):
             raise InputError(message("`max_theta` must be in (0, 1)", f"Got {self.max_theta!r}"))
 
     def width(self, size: int) -> float:
@@ -236,8 +245,7 @@ class Stump(Instantiation):
     gamma: float | None = None
 
     def __post_init__(self) -> None:
-        if not (np.isfinite(self.sigma) and self.sigma > 0) or (self.gamma is not None and not self.gamma > 0):
-            raise InputError(message("`sigma` and `gamma` must be > 0", f"Got {self.sigma!r} and {self.gamma!r}"))
+        _check_widths(self.sigma, self.gamma)
 
     def _width(self) -> float:
         return self.sigma if self.gamma is None else self.gamma
@@ -294,12 +302,16 @@ class MonteCarlo(Instantiation):
     n_draws: int = 2000
     seed: int = 0
 
+    def __post_init__(self) -> None:
+        if not isinstance(self.n_draws, (int, np.integer)) or self.n_draws < 2:
+            raise InputError(message("`n_draws` of MonteCarlo must be an int >= 2", f"Got {self.n_draws!r}"))
+
     def sample(self, rng: np.random.Generator, size: int, n: int) -> np.ndarray:
         draws = np.asarray(self.draw(rng, size, n), float)
-        return _checked("draw", draws, (n, draws.shape[1] if draws.ndim == 2 else None))
+        return checked(self, "draw", draws, (n, draws.shape[1] if draws.ndim == 2 else None))
 
     def kernel(self, U: np.ndarray, W: np.ndarray, size: int) -> np.ndarray:
-        return _checked("similarity", np.asarray(self.similarity(U, W), float), (len(U), len(W)))
+        return checked(self, "similarity", np.asarray(self.similarity(U, W), float), (len(U), len(W)))
 
     def _average(self, W: np.ndarray, X: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         draws = self.sample(np.random.default_rng(self.seed), X.shape[1], self.n_draws)
@@ -317,16 +329,17 @@ class MonteCarlo(Instantiation):
         return np.sqrt(np.maximum(squares - mean**2, 0.0) / (self.n_draws - 1))
 
     def predictor(self, W: np.ndarray, X: np.ndarray) -> np.ndarray:
-        return _checked("phi", np.asarray(self.phi(W, X), float), (len(X), len(W)))
+        return checked(self, "phi", np.asarray(self.phi(W, X), float), (len(X), len(W)))
 
 
-def _checked(name: str, values: np.ndarray, shape: tuple[int | None, ...]) -> np.ndarray:
-    """Return what a user's function gave, or say what is wrong with it."""
+def checked(owner: Instantiation, name: str, values: np.ndarray, shape: tuple[int | None, ...]) -> np.ndarray:
+    """Return what a user's function or method gave, or say what is wrong with it: other shapes would broadcast."""
+    what = f"`{name}` of {type(owner).__name__}"
     if values.shape != shape:
         wanted = tuple("n_parameters" if n is None else n for n in shape)
-        raise InputError(message(f"`{name}` of MonteCarlo returned shape {values.shape}", f"It must return {wanted}"))
+        raise InputError(message(f"{what} returned shape {values.shape}", f"It must return {wanted}"))
     if not np.isfinite(values).all():
-        raise InputError(message(f"`{name}` of MonteCarlo returned NaN or infinity", "Its values must be finite"))
+        raise InputError(message(f"{what} returned NaN or infinity", "Its values must be finite"))
     return values
 
 

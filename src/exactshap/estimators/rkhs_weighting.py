@@ -14,7 +14,7 @@ from sklearn.utils.validation import _check_sample_weight, check_is_fitted, vali
 
 from exactshap.errors import InputError, message
 from exactshap.estimators import weighting_solvers
-from exactshap.estimators.instantiations import ROW_BLOCK, Instantiation, instantiation
+from exactshap.estimators.instantiations import ROW_BLOCK, Instantiation, checked, instantiation
 from exactshap.estimators.subsets import SubsetDistribution, subset_distribution
 
 __all__ = ["RKHSWeightingRegressor", "WeightingTerm"]
@@ -153,10 +153,10 @@ class RKHSWeightingRegressor(RegressorMixin, BaseEstimator):
         X : array of shape (n_rows, n_features)
         y : array of shape (n_rows,)
         sample_weight : array of shape (n_rows,), default=None
-            A weight of 2 is the same as repeating the row.
+            None of them negative. A weight of 2 is the same as repeating the row.
         """
         X, y = validate_data(self, X, y, y_numeric=True, dtype=np.float64)
-        weights = _check_sample_weight(sample_weight, X, dtype=np.float64)
+        weights = _check_sample_weight(sample_weight, X, dtype=np.float64, ensure_non_negative=True)
         self._check_parameters()
         rng = np.random.default_rng(check_random_state(self.random_state).randint(2**31 - 1))
         base = instantiation(self.base, sigma=self.sigma, gamma=self.gamma, max_theta=self.max_theta)
@@ -202,12 +202,14 @@ class RKHSWeightingRegressor(RegressorMixin, BaseEstimator):
     ) -> list[weighting_solvers.Group]:
         """Draw n_terms subsets and their parameters; terms with the same subset form one group."""
         drawn: dict[tuple[int, ...], int] = {}
-        for subset in distribution.sample(rng, self.n_features_in_, int(self.n_terms)):
+        for subset in distribution.draw(rng, self.n_features_in_, int(self.n_terms)):
             drawn[subset] = drawn.get(subset, 0) + 1
         groups = []
         for subset, count in drawn.items():
-            probability = distribution.probability(subset, self.n_features_in_)
-            groups.append(weighting_solvers.Group(subset, base.sample(rng, len(subset), count), probability, base))
+            probability = distribution.mass_of(subset, self.n_features_in_)
+            parameters = np.asarray(base.sample(rng, len(subset), count), float)
+            parameters = checked(base, "sample", parameters, (count, parameters.shape[1] if parameters.ndim == 2 else None))
+            groups.append(weighting_solvers.Group(subset, parameters, probability, base))
         return groups
 
     def _keep(self, groups: list[weighting_solvers.Group], coefficients: np.ndarray) -> None:
@@ -268,7 +270,7 @@ class RKHSWeightingRegressor(RegressorMixin, BaseEstimator):
             raise InputError(message("`loss` must be 'absolute' or 'squared'", f"Got {loss!r}"))
         if math.isnan(self.theta_):
             raise InputError(message("The bound needs theta", f"{type(self.base).__name__} has no closed form for it"))
-        y = np.asarray(y, float)
+        y = weighting_solvers.targets_of(X, y)
         residual = np.abs(y - self.predict(X))
         reach = self.rkhs_norm_ * self.theta_ + float(np.abs(y - self.intercept_).max())
         lipschitz, spread = (1.0, reach) if loss == "absolute" else (2.0 * reach, reach**2)

@@ -52,6 +52,25 @@ class SubsetDistribution(ABC):
         if bad:
             raise InputError(message(f"Subsets must name columns between 0 and {n_features - 1}", f"Got {bad[0]}"))
 
+    def draw(self, rng: np.random.Generator, n_features: int, n: int) -> list[tuple[int, ...]]:
+        """Return what :meth:`sample` gives, sorted and checked: ``n`` subsets of distinct columns."""
+        drawn = [tuple(sorted(int(j) for j in subset)) for subset in self.sample(rng, n_features, n)]
+        if len(drawn) != n:
+            raise InputError(message(f"{type(self).__name__}.sample must return {n} subsets", f"Got {len(drawn)}"))
+        for subset in dict.fromkeys(drawn):
+            if not subset or len(set(subset)) != len(subset) or not 0 <= subset[0] <= subset[-1] < n_features:
+                wanted = f"{type(self).__name__}.sample must return distinct columns between 0 and {n_features - 1}"
+                raise InputError(message(wanted, f"Got {subset}"))
+        return drawn
+
+    def mass_of(self, subset: tuple[int, ...], n_features: int) -> float:
+        """Return the :meth:`probability` of a subset that was drawn, checked."""
+        probability = float(self.probability(subset, n_features))
+        if not 0.0 < probability <= 1.0 + 1e-9:
+            wanted = f"{type(self).__name__}.probability of {subset}, which it drew, must be in (0, 1]"
+            raise InputError(message(wanted, f"Got {probability}"))
+        return probability
+
 
 @dataclass(frozen=True)
 class Full(SubsetDistribution):
@@ -155,6 +174,7 @@ def subset_distribution(subsets: Any, sequence: bool) -> SubsetDistribution:
         return Full()
     if isinstance(subsets, SubsetDistribution):
         return subsets
+    subsets = subsets.tolist() if isinstance(subsets, np.ndarray) else subsets
     if isinstance(subsets, (int, np.integer)) and not isinstance(subsets, bool):
         return UniformSubsets((int(subsets),), sequence)
     if isinstance(subsets, Sequence) and not isinstance(subsets, str) and len(subsets) > 0:

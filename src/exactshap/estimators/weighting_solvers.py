@@ -13,12 +13,12 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from exactshap.errors import InputError, message
-from exactshap.estimators.instantiations import ROW_BLOCK, Instantiation
+from exactshap.estimators.instantiations import ROW_BLOCK, Instantiation, checked
 
 if TYPE_CHECKING:
     from exactshap.estimators.rkhs_weighting import RKHSWeightingRegressor
 
-__all__ = ["SOLVERS", "Group", "Problem", "moments_of", "prune", "row_kernel"]
+__all__ = ["SOLVERS", "Group", "Problem", "moments_of", "prune", "row_kernel", "targets_of"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -32,11 +32,13 @@ class Group:
 
     def features(self, X: np.ndarray) -> np.ndarray:
         """Return p(I) E[K(w_t, w) phi(w, x_I)], of shape (n_rows, n_terms)."""
-        return self.probability * self.base.expectation(self.parameters, X[:, list(self.subset)])
+        values = np.asarray(self.base.expectation(self.parameters, X[:, list(self.subset)]), float)
+        return self.probability * checked(self.base, "expectation", values, (len(X), len(self.parameters)))
 
     @functools.cached_property
     def gram(self) -> np.ndarray:
-        return self.base.kernel(self.parameters, self.parameters, len(self.subset))
+        values = np.asarray(self.base.kernel(self.parameters, self.parameters, len(self.subset)), float)
+        return checked(self.base, "kernel", values, (len(self.parameters), len(self.parameters)))
 
 
 @dataclass(frozen=True, eq=False)
@@ -291,6 +293,15 @@ def prune(model: RKHSWeightingRegressor, penalty: float | str, X: Any, y: Any, t
     return _pruned(model, float(penalty))
 
 
+def targets_of(X: Any, y: Any) -> np.ndarray:
+    """Return y (n_rows,), as many finite numbers as X has rows: a column would be compared with every row."""
+    from sklearn.utils import check_array, check_consistent_length, column_or_1d
+
+    y = check_array(column_or_1d(y), ensure_2d=False, dtype=np.float64, input_name="y")
+    check_consistent_length(X, y)
+    return np.asarray(y)
+
+
 def _safe(model: RKHSWeightingRegressor, tolerance: float) -> RKHSWeightingRegressor:
     """Prune as far as the bound |f'(x) - f(x)| <= theta |alpha' - alpha| allows: try penalties from large to small."""
     if math.isnan(model.theta_):
@@ -309,7 +320,7 @@ def _safe(model: RKHSWeightingRegressor, tolerance: float) -> RKHSWeightingRegre
 def _smart(model: RKHSWeightingRegressor, X: Any, y: Any, tolerance: float) -> RKHSWeightingRegressor:
     if X is None or y is None:
         raise InputError(message("penalty='smart' needs the training sample", "Got X=None or y=None", "Pass X= and y="))
-    y = np.asarray(y, float)
+    y = targets_of(X, y)
     reference = float(np.mean((y - model.predict(X)) ** 2))
     best = copy.deepcopy(model)
     for penalty in 10.0 ** np.arange(-10.0, 1.0):
