@@ -17,7 +17,7 @@ from exactshap.frames import as_table
 from exactshap.kernels import RBF, Linear
 from exactshap.readers.kernel_machine import KernelMachine
 from exactshap.solvers import solve
-from exactshap.solvers._embedding import RANK_CUTOFF, choose_eta, leave_one_out_loss
+from exactshap.solvers._embedding import RANK_CUTOFF, choose_eta, leave_one_out_loss, pivoted_rows
 from tolerances import ridge
 
 RNG = np.random.default_rng(0)
@@ -230,6 +230,43 @@ def test_landmarks_of_sums_and_another_background(kernel):
     exact = game(model, **settings).value(PROPER)
     found = game(model, n_landmarks=25, **settings).value(PROPER)
     np.testing.assert_allclose(found, exact, rtol=0, atol=1e-6 * np.abs(ALPHA).sum())
+
+
+def test_landmarks_are_drawn_as_randomly_pivoted_cholesky_says():
+    """Against Schur complements written out, with the same random numbers; k(z, z) is not constant."""
+    weights, scales = np.linspace(1, 3, 30), np.linspace(0.5, 2, 30)
+    matrix = gaussian(X, X, np.ones(3, bool)) * np.outer(scales, scales)
+    found = pivoted_rows(lambda i: matrix[i], np.diag(matrix), weights, 8, np.random.default_rng(3))
+    rng, chosen = np.random.default_rng(3), []
+    for _ in range(8):
+        known = matrix[:, chosen]
+        left = np.diag(matrix) - np.einsum("za,az->z", known, np.linalg.pinv(matrix[np.ix_(chosen, chosen)]) @ known.T)
+        share = np.where(np.isin(np.arange(30), chosen), 0.0, weights * left)
+        chosen.append(int(rng.choice(30, p=share / share.sum())))
+    assert found.tolist() == chosen
+
+
+def test_duplicated_rows_are_landmarks_only_when_nothing_else_is_left():
+    rows = np.repeat(X[:5], 4, axis=0)
+    matrix = gaussian(rows, rows, np.ones(3, bool))
+    found = pivoted_rows(lambda i: matrix[i], np.ones(20), np.ones(20), 12, np.random.default_rng(0))
+    assert sorted(found[:5] // 4) == [0, 1, 2, 3, 4]
+    assert len(set(found.tolist())) == 12
+
+
+def test_landmarks_reach_the_tails():
+    """A banana: 30 of 150 rows leave no row unexplained, where rows drawn at random miss the far ones by the size of f."""
+    rng = np.random.default_rng(0)
+    first = rng.normal(0, np.sqrt(10.0), 150)
+    points = np.stack([first, first**2 - 10.0 + rng.normal(size=150)], axis=1)
+    model = KernelMachine(
+        points, KernelRidge(kernel="rbf", gamma=0.02, alpha=0.1).fit(points, points[:, 1]).dual_coef_, RBF(5.0)
+    )
+    exact = explain(model, points, value_function="observational").values
+    found = explain(model, points, value_function="observational", n_landmarks=30)
+    error = np.abs(found.values - exact).max(axis=1)
+    assert error.max() < 0.1 * np.abs(exact).max()
+    assert np.mean(error <= found.approximation_error) > 0.9
 
 
 @pytest.mark.parametrize("weights", [None, np.linspace(1, 2, 150)], ids=["equal", "weighted"])

@@ -16,10 +16,11 @@ from typing import Any
 import numpy as np
 
 from exactshap.readers._conditioning import conditioning
-from exactshap.solvers._embedding import FeatureRidge, subset_product, whitener
+from exactshap.solvers._embedding import FeatureRidge, pivoted_rows, subset_product, whitener
 
-__all__ = ["NystroemEmbedding"]
+__all__ = ["NystroemEmbedding", "landmarks_of"]
 
+DIAGONAL_ROWS = 64
 BLOCK_VALUES = 2**15  # features of one side of a coalition that are held at once: 256 KiB
 
 
@@ -103,6 +104,17 @@ class NystroemEmbedding:
             )
             error = error + approximate - part.part.factors(values).prod(axis=1) @ part.part.coefficients.T
         return np.abs(np.broadcast_to(error, (len(values), self.reader.n_outputs))).max(axis=1, initial=0.0)
+
+
+def landmarks_of(reader: Any, rows: np.ndarray, weights: np.ndarray, n_landmarks: int, rng: np.random.Generator) -> np.ndarray:
+    """Return landmarks (n_landmarks, n_columns), the rows that the kernel of all columns is spanned by; see :func:`pivoted_rows`."""
+
+    def between(first: np.ndarray, second: np.ndarray) -> np.ndarray:
+        return np.asarray(conditioning(reader, first, second).prod(axis=0))
+
+    blocks = (rows[start : start + DIAGONAL_ROWS] for start in range(0, len(rows), DIAGONAL_ROWS))
+    diagonal = np.concatenate([np.diag(between(block, block)) for block in blocks])
+    return rows[pivoted_rows(lambda i: between(rows[i : i + 1], rows)[0], diagonal, weights, n_landmarks, rng)]
 
 
 class _SharedRows:

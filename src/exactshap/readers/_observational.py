@@ -24,7 +24,7 @@ from exactshap.readers._coalition_threads import coalitions_in_threads, n_thread
 from exactshap.readers._conditioning import conditioning, conditioning_components, conditioning_rows
 from exactshap.readers._embedding_choice import Routes, forms
 from exactshap.readers._exact_embedding import ExactEmbedding
-from exactshap.readers._nystroem import NystroemEmbedding
+from exactshap.readers._nystroem import NystroemEmbedding, landmarks_of
 from exactshap.readers._random_features import RandomFeatureEmbedding
 from exactshap.semivalues import Semivalue
 from exactshap.solvers import Solution, solve
@@ -45,7 +45,7 @@ def bind(reader: Any, request: Request) -> ConditionalGames:
     """Bind a kernel machine to its conditional mean embeddings.
 
     Settings (keywords of ``Explainer``): ``eta`` (ridge, default 1e-3, or "auto" for leave-one-out cross-validation),
-    ``n_landmarks`` (Nystroem form with so many random rows; None is exact, "auto", the default, is exact where
+    ``n_landmarks`` (Nystroem form with so many rows; None is exact, "auto", the default, is exact where
     ``_embedding_choice`` finds it affordable), ``n_random_features`` (random Fourier features), ``budget`` (coalitions that are
     sampled beyond 12 players, default 2048), ``random_state`` (landmarks, features and coalitions, default 0).
     """
@@ -65,7 +65,7 @@ def bind(reader: Any, request: Request) -> ConditionalGames:
     eta = _eta(reader, settings.get("eta", 1e-3), rows, int(random_state))
     rng = np.random.default_rng(int(random_state))
     if n_landmarks is not None:
-        landmarks = rows[rng.choice(len(rows), n_landmarks, replace=False)]
+        landmarks = landmarks_of(reader, rows, weights, n_landmarks, rng)
         embedding: Any = NystroemEmbedding(reader, rows, weights, eta, landmarks)
     elif n_random_features is not None:
         components = conditioning_components(reader)

@@ -10,7 +10,7 @@ for every g in the space of :math:`k_{\bar S}`; with equal weights the ridge is 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -23,6 +23,7 @@ __all__ = [
     "choose_eta",
     "embedding_weights",
     "leave_one_out_loss",
+    "pivoted_rows",
     "ridge_inverse",
     "subset_product",
     "whitener",
@@ -146,6 +147,46 @@ def leave_one_out_loss(known: np.ndarray, unknown: np.ndarray, etas: Sequence[fl
         numerator = np.einsum("ia,ab,ib->i", scaled, rotated, scaled, optimize=True)
         losses.append(np.mean(numerator / (vectors**2 @ inverse) ** 2))
     return np.array(losses)
+
+
+def pivoted_rows(
+    column: Callable[[int], np.ndarray], diagonal: np.ndarray, weights: np.ndarray, n_chosen: int, rng: np.random.Generator
+) -> np.ndarray:
+    r"""Return the numbers of rows that span a kernel matrix well, by randomly pivoted Cholesky: no outlier is left out.
+
+    Each next row z is drawn with a probability proportional to its weight and to what those before, L, leave of it:
+
+    .. math:: P(z) \propto w_z \bigl(k(z, z) - k_L(z)^\top K_{LL}^{-1} k_L(z)\bigr)
+
+    Parameters
+    ----------
+    column : callable
+        ``column(i) -> (n,)``, the kernel between row i and all rows.
+    diagonal, weights : arrays of shape (n,)
+        k(z, z), and weights that are positive.
+    n_chosen : int
+        At most n. Once nothing is left to explain, the rest are drawn from the other rows at random.
+
+    Notes
+    -----
+    O(n n_chosen^2) operations and n n_chosen numbers. Chen, Epperly, Tropp & Webber, *Randomly pivoted Cholesky*, Algorithm 1.
+    """
+    n = len(diagonal)
+    left, factor = np.array(diagonal, float), np.empty((n_chosen, n))
+    chosen: list[int] = []
+    floor = RANK_CUTOFF * left.max(initial=0.0)
+    for i in range(n_chosen):
+        share = np.where(left > floor, weights * left, 0.0)
+        if not share.any():
+            others = np.setdiff1d(np.arange(n), chosen)
+            return np.concatenate([chosen, rng.choice(others, n_chosen - i, replace=False)]).astype(int)
+        pivot = int(rng.choice(n, p=share / share.sum()))
+        row = column(pivot) - factor[:i, pivot] @ factor[:i]
+        factor[i] = row / np.sqrt(left[pivot])
+        left -= factor[i] ** 2
+        left[pivot] = 0.0
+        chosen.append(pivot)
+    return np.array(chosen, int)
 
 
 def whitener(landmarks: np.ndarray) -> np.ndarray:
