@@ -105,8 +105,11 @@ def test_bad_input_is_refused():
     with pytest.raises(InputError, match=r"Input X contains NaN \(first at row 1, column 3\). LinearGAM"):
         Explainer(model, Z)(bad)
     bad[1, 3], bad[1, 2] = 0.0, 7.0
-    with pytest.raises(ValueError, match="out of domain for categorical"):
+    text = r"X holds a category out of the range of those fitted \(first at row 1, column 2\). Got 7; LinearGAM knows 0 to 2"
+    with pytest.raises(InputError, match=text):
         Explainer(model, Z)(bad)
+    with pytest.raises(InputError, match="background holds a category"):
+        Explainer(case_of("tensor of terms"), bad)
     with pytest.raises(InputError, match="X has 3 features, but LinearGAM is expecting 4"):
         Explainer(model, Z)(ROWS[:, :3])
     with pytest.raises(InputError, match=r"LinearGAM needs reference rows\. Got background=None"):

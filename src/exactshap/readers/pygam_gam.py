@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import copy
 import functools
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
-from exactshap.errors import UnsupportedStructureError, message
+from exactshap.errors import InputError, UnsupportedStructureError, message
 from exactshap.frames import Table
 from exactshap.readers._additive import AdditiveForm, AdditiveReader
 from exactshap.readers._base import Request, finite_numbers, select_outputs
@@ -95,16 +95,28 @@ def _column(values: np.ndarray) -> np.ndarray:
 
 
 def _encode(model: Any, X: Table, what: str) -> np.ndarray:
-    """Return the rows as numbers, checked by pyGAM's own rules (categories must be in the fitted range)."""
-    from pygam.utils import check_X
-
+    """Return the rows as numbers; as in pyGAM, categories must be in the fitted range."""
     values = finite_numbers(X, what, type(model).__name__)
-    if len(values) == 0:
-        return values
-    n_columns = model.statistics_["m_features"]
-    return check_X(
-        values, n_feats=n_columns, edge_knots=model.edge_knots_, dtypes=model.dtype, features=model.feature, verbose=False
-    )
+    for column, low, high in _categories(model):
+        unknown = (values[:, column] < low) | (values[:, column] > high)
+        if unknown.any():
+            i = int(np.argmax(unknown))
+            raise InputError(
+                message(
+                    f"Input {what} holds a category out of the range of those fitted (first at row {i}, {X.label(column)})",
+                    f"Got {values[i, column]:g}; {type(model).__name__} knows {np.ceil(low) + 0.0:g} to {np.floor(high):g}",
+                )
+            )
+    return values
+
+
+def _categories(model: Any) -> Iterator[tuple[int, float, float]]:
+    """Yield column and range of every factor term, those inside tensors included."""
+    for term in model.terms:
+        for marginal in term if term.istensor else [term]:
+            if type(marginal).__name__ == "FactorTerm":
+                low, high = marginal.edge_knots_
+                yield int(marginal.feature), float(low), float(high)
 
 
 def _predict(model: Any, X: Table) -> np.ndarray:
