@@ -51,8 +51,8 @@ class Settings:
 
 # other people's names for special cases
 NAMED: dict[str, dict[str, Any]] = {
-    "kernelshap": {"estimator": "polynomial", "polynomial_order": 1},
-    "kadd-shap": {"estimator": "polynomial", "polynomial_order": 2, "pairing": False},
+    "kernelshap": {"estimator": "polynomial", "polynomial_order": 1, "frontier": None},
+    "kadd-shap": {"estimator": "polynomial", "polynomial_order": 2, "pairing": False, "frontier": None},
     "unbiased-kernelshap": {"estimator": "unbiased", "surrogate": "none"},
 }
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from exactshap.errors import BudgetError, InputError, UnknownNameError, did_you_mean, message
+from exactshap.errors import BudgetError, InputError, InputTypeError, UnknownNameError, did_you_mean, message
 from exactshap.games import Game
 from exactshap.semivalues import Semivalue
 from exactshap.solvers._estimators import ESTIMATORS, NAMED, SAMPLINGS, Estimate, Problem, Settings
@@ -18,6 +18,14 @@ from exactshap.solvers._surrogate import SURROGATES
 __all__ = ["solve_regression"]
 
 DEFAULT_CALLS = 2048  # plus 2 d, when neither a budget nor a tolerance is given
+USED_BY = {
+    "polynomial_order": ("polynomial",),
+    "frontier": ("polynomial",),
+    "pairing": ("polynomial",),
+    "sampling": ("polynomial",),
+    "surrogate": ("unbiased",),
+    "relevance_rows": ("auto", "process"),
+}
 TOLERANCE_CALLS = 200_000  # at most, when a tolerance is given without a budget
 
 
@@ -96,6 +104,8 @@ def solve_regression(
     chosen = read_settings(settings)
     _check_single(game)
     limit = _limit(game.n_players, budget, tol)
+    if progress is not None and not callable(progress):
+        raise InputTypeError(message("The 'progress' parameter must be callable", f"Got {type(progress).__name__}"))
     rng = _generator(random_state)
     calls = Calls(game, _positive("batch_size", batch_size), progress)
     problem = Problem(calls, rng, semivalue, order, player_sets(game.n_players, order), chosen)
@@ -104,25 +114,43 @@ def solve_regression(
 
 
 def read_settings(settings: dict[str, Any]) -> Settings:
-    """Return checked settings; unknown names raise with a suggestion."""
+    """Return checked settings; unknown names, and settings that the estimator would not use, raise."""
     for name in settings:
         if name not in Settings.__dataclass_fields__:
             raise UnknownNameError(
                 message(f"The regression solver has no setting {name!r}", do=did_you_mean(name, Settings.__dataclass_fields__))
             )
-    settings = {**settings, **NAMED.get(str(settings.get("estimator")), {})}
-    chosen = Settings(**settings)
+    fixed = NAMED.get(str(settings.get("estimator")), {})
+    chosen = Settings(**{**settings, **fixed})
     for name, known in (("estimator", {**ESTIMATORS, **NAMED}), ("sampling", SAMPLINGS), ("surrogate", SURROGATES)):
         value = getattr(chosen, name)
-        if value not in known:
+        if not isinstance(value, str) or value not in known:
             raise UnknownNameError(message(f"Unknown {name} {value!r}", do=did_you_mean(str(value), known)))
-    if chosen.polynomial_order is not None and not (
-        isinstance(chosen.polynomial_order, (int, np.integer)) and chosen.polynomial_order >= 1
-    ):
-        raise InputError(message("The 'polynomial_order' parameter must be an int >= 1", f"Got {chosen.polynomial_order!r}"))
+    _check_used(settings, chosen.estimator, fixed)
+    if chosen.polynomial_order is not None:
+        _positive("polynomial_order", chosen.polynomial_order)
+    if not isinstance(chosen.pairing, (bool, np.bool_)):
+        raise InputTypeError(message("The 'pairing' parameter must be True or False", f"Got {chosen.pairing!r}"))
+    _positive("relevance_rows", chosen.relevance_rows)
     if isinstance(chosen.frontier, str) and chosen.frontier != "screened":
         raise UnknownNameError(message(f"Unknown frontier {chosen.frontier!r}", do=did_you_mean(chosen.frontier, ["screened"])))
+    if isinstance(chosen.frontier, (bool, int, float, np.number)):
+        _positive("frontier", chosen.frontier)
     return chosen
+
+
+def _check_used(settings: dict[str, Any], estimator: str, fixed: dict[str, Any]) -> None:
+    """Refuse settings that would do nothing: another estimator's, and those that a named special case has made its own."""
+    for name, owners in USED_BY.items():
+        asked = settings.get(name)
+        if asked is None:
+            continue
+        if name in fixed:
+            text = f"estimator={settings['estimator']!r} fixes {name}={fixed[name]!r}"
+            raise InputError(message(text, f"Got {asked!r}", "Leave it out"))
+        if estimator not in owners:
+            use = " or ".join(f"estimator={owner!r}" for owner in owners)
+            raise InputError(message(f"estimator={estimator!r} does not use {name!r}", f"Got {asked!r}", f"Pass {use}"))
 
 
 def _check_single(game: Game) -> None:
@@ -143,7 +171,8 @@ def _positive(name: str, value: Any) -> int | None:
 
 
 def _limit(n_players: int, budget: int | None, tol: float | None) -> int:
-    if tol is not None and not (isinstance(tol, (int, float, np.number)) and np.isfinite(tol) and tol > 0):
+    is_number = isinstance(tol, (int, float, np.number)) and not isinstance(tol, bool)
+    if tol is not None and not (is_number and np.isfinite(tol) and tol > 0):
         raise InputError(message("The 'tol' parameter must be a finite float > 0", f"Got {tol!r}"))
     everything = 2**n_players
     if budget is None:
@@ -161,7 +190,8 @@ def _limit(n_players: int, budget: int | None, tol: float | None) -> int:
 def _generator(random_state: Any) -> np.random.Generator:
     if isinstance(random_state, np.random.Generator):
         return random_state
-    if random_state is None or (isinstance(random_state, (int, np.integer)) and random_state >= 0):
+    is_seed = isinstance(random_state, (int, np.integer)) and not isinstance(random_state, bool)
+    if random_state is None or (is_seed and random_state >= 0):
         return np.random.default_rng(random_state)
     raise InputError(
         message("The 'random_state' parameter must be None, an int >= 0 or a numpy Generator", f"Got {random_state!r}")
