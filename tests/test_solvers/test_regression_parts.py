@@ -251,7 +251,7 @@ def surprise(gram, joint, fitted):
         spread = gram[row, row] - gram[row, rest] @ gain
         z2[row] = (fitted.half.target[row] - gain @ fitted.half.target[rest]) ** 2 / spread / fitted.variance
         weights[row] = ((joint[:, row] - joint[:, rest] @ gain) ** 2).sum() / spread
-    return HEAVY_TAILS * (np.maximum(z2.mean(axis=0), weights @ z2 / weights.sum()) + 0.5 * d / m)
+    return HEAVY_TAILS * (np.maximum(z2.mean(axis=0), weights @ z2 / weights.sum()) + d / m)
 
 
 @pytest.mark.parametrize("paired", [True, False])

@@ -123,11 +123,11 @@ class CubeProcess:
     def _inflation(self, fitted: FittedHalf, influence: np.ndarray) -> np.ndarray:
         r"""Return by how much the posterior's variances (n_outputs,) are too small, judged by leaving out every observation.
 
-        .. math:: c \Bigl(\max\Bigl\{\frac1m \sum_i z_i^2,\; \frac{\sum_i w_i z_i^2}{\sum_i w_i}\Bigr\} + \frac{d}{2m}\Bigr),
+        .. math:: c \Bigl(\max\Bigl\{\frac1m \sum_i z_i^2,\; \frac{\sum_i w_i z_i^2}{\sum_i w_i}\Bigr\} + \frac{d}{m}\Bigr),
                   \qquad w_i = \sum_T (K^{-1} c_T)_i^2 / (K^{-1})_{ii}
 
         ``z`` are standardised residuals, ``w`` the variance by which the values would move without row i, :math:`c_T` the covariance
-        of the value of T with the rows. ``d / 2m`` stands for the d relevances that were fitted to the rows, ``c`` (HEAVY_TAILS) for
+        of the value of T with the rows. ``d / m`` stands for the d relevances that were fitted to the rows, ``c`` (HEAVY_TAILS) for
         games that are rougher between the rows than at them.
         """
         m, d = self.points.shape
@@ -136,7 +136,7 @@ class CubeProcess:
         squares = fitted.dual[rows] ** 2 / precision[:, None] / np.maximum(fitted.variance, 1e-300)
         weights = (influence[rows] ** 2).sum(axis=1) / precision
         weighted = weights @ squares / max(float(weights.sum()), 1e-300)
-        return HEAVY_TAILS * (np.maximum(squares.mean(axis=0), weighted) + 0.5 * d / m)
+        return HEAVY_TAILS * (np.maximum(squares.mean(axis=0), weighted) + d / m)
 
     def _joint(self, sign: int, sets: np.ndarray, semivalue: Semivalue, order: int) -> tuple[np.ndarray, np.ndarray]:
         """Return the covariances of the values of sets of one size with the rows, (n_pairs, n_sets), and their variances."""
