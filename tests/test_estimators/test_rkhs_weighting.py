@@ -357,6 +357,22 @@ def test_monte_carlo_reports_its_error():
     np.testing.assert_array_equal(sampled.expectation(W, X[:, :3]), sampled.expectation(W, X[:, :3]))
 
 
+@pytest.mark.parametrize("subsets", [2, [1, 2]], ids=str)
+def test_monte_carlo_reports_the_error_of_predictions(subsets):
+    """Against the closed form with the same coefficients: one seed is one average, so its errors are one draw for all rows."""
+    exact, squares = Relu(1.0, 1.0), []
+    for seed in range(40):
+        fitted = model(base=MonteCarlo(relu, gaussian, draw, n_draws=300, seed=seed), subsets=subsets, n_terms=20).fit(X, Y)
+        closed = sum(
+            (exact.expectation(t.parameters, X[:3, list(t.subset)]) * t.coefficients).sum(axis=1) for t in fitted.terms_
+        )
+        squares.append(((fitted.predict(X[:3]) - closed) / fitted.monte_carlo_error(X[:3])) ** 2)
+    spread = np.mean(squares, axis=0)  # 1 on average where all terms have one size, else at most 1; sd sqrt(2 / 40) = 0.22
+    assert np.all(spread < 2.2)
+    assert subsets != 2 or np.all(spread > 0.3)
+    assert not model().fit(X, Y).monte_carlo_error(X).any()
+
+
 def test_monte_carlo_can_be_fitted():
     fitted = model(base=MonteCarlo(wave, gaussian, draw, n_draws=300), n_terms=60, alpha=1e-6).fit(X, np.cos(X[:, 0] + X[:, 1]))
     assert fitted.score(X, np.cos(X[:, 0] + X[:, 1])) > 0.8

@@ -328,6 +328,11 @@ class MonteCarlo(Instantiation):
         squares = phi**2 @ (kernel**2).T / self.n_draws
         return np.sqrt(np.maximum(squares - mean**2, 0.0) / (self.n_draws - 1))
 
+    def contributions(self, W: np.ndarray, X: np.ndarray, coefficients: np.ndarray) -> np.ndarray:
+        r"""Return :math:`\phi(w, x) \sum_t c_t K(w_t, w)` for every draw w, of shape (n_rows, n_draws): f is their mean."""
+        phi, kernel, _ = self._average(W, X)
+        return phi * (coefficients @ kernel)
+
     def predictor(self, W: np.ndarray, X: np.ndarray) -> np.ndarray:
         return checked(self, "phi", np.asarray(self.phi(W, X), float), (len(X), len(W)))
 

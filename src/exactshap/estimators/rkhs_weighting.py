@@ -14,7 +14,7 @@ from sklearn.utils.validation import _check_sample_weight, check_is_fitted, vali
 
 from exactshap.errors import InputError, message
 from exactshap.estimators import weighting_solvers
-from exactshap.estimators.instantiations import ROW_BLOCK, Instantiation, checked, instantiation
+from exactshap.estimators.instantiations import ROW_BLOCK, Instantiation, MonteCarlo, checked, instantiation
 from exactshap.estimators.subsets import SubsetDistribution, subset_distribution
 
 __all__ = ["RKHSWeightingRegressor", "WeightingTerm"]
@@ -247,6 +247,27 @@ class RKHSWeightingRegressor(RegressorMixin, BaseEstimator):
         for term in self.terms_:
             total += term(X[:, list(term.subset)])
         return total
+
+    def monte_carlo_error(self, X: Any) -> np.ndarray:
+        r"""Return the standard error (n_rows,) of the predictions where expectations are averages over draws, else zeros.
+
+        .. math:: \sum_k \mathrm{sd}_w\Bigl(\sum_{t: |I_t| = k} a_t\, p(I_t)\, K(w_t, w)\, \phi(w, x_{I_t})\Bigr) / \sqrt{n_\mathrm{draws}}
+
+        Terms of equally many columns share their draws w; what other sizes add is added up, which can only be too much.
+
+        Parameters
+        ----------
+        X : array of shape (n_rows, n_features)
+        """
+        check_is_fitted(self)
+        X = validate_data(self, X, reset=False, dtype=np.float64)
+        by_size: dict[int, Any] = {}
+        for term in self.terms_:
+            if isinstance(term.base, MonteCarlo):
+                part = term.base.contributions(term.parameters, X[:, list(term.subset)], term.coefficients)
+                by_size[len(term.subset)] = by_size.get(len(term.subset), 0.0) + part
+        errors = [values.std(axis=1, ddof=1) / math.sqrt(values.shape[1]) for values in by_size.values()]
+        return np.sum(errors, axis=0) if errors else np.zeros(len(X))
 
     def generalization_bound(self, X: Any, y: Any, *, delta: float = 0.05, loss: str = "absolute") -> float:
         r"""Return a bound on the expected loss that holds with probability at least 1 - delta.
