@@ -2,6 +2,7 @@
 
 import itertools
 import math
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -9,7 +10,7 @@ from scipy.optimize import minimize
 
 from exactshap.games import OracleGame, all_masks
 from exactshap.semivalues import find
-from exactshap.solvers import solve
+from exactshap.solvers import _hypercube, solve
 from exactshap.solvers._cube_index import functionals, prior_variance, white_functionals, white_variance
 from exactshap.solvers._design import place_pairs
 from exactshap.solvers._frontier import additive_frontier, partial_frontier, unanimity_columns
@@ -345,26 +346,68 @@ def test_partial_frontiers():
     assert partial_frontier(3, 99, np.random.default_rng(0))[-1] == (0, 1, 2)
 
 
-def test_placed_pairs_lower_the_variance_most():
-    """Every placed pair is the best of all candidates, by refitting the variance with each of them."""
+@pytest.mark.parametrize("sign", [-1, 0])
+def test_placed_coalitions_lower_the_variance_most(sign):
+    """Every placed pair or coalition is the best of all candidates, by refitting the variance with each of them."""
     d, white = 6, 0.3
-    candidates = draw(d, 24, np.random.default_rng(1), strata(d, paired=True), paired=True)
-    theta, known = np.array([0.2, 1.5, 0.6, 0.1, 0.9, 0.4]), np.ones((1, d), bool)
-    chosen = place_pairs(known, candidates, 10, theta, white)
+    candidates = draw(d, 24, np.random.default_rng(1), strata(d, paired=sign < 0), paired=sign < 0)
+    theta = np.array([0.2, 1.5, 0.6, 0.1, 0.9, 0.4])
+    known = np.array([[True] * d, [False] * d][: 2 + sign])
+    chosen = place_pairs(known, candidates, 10, theta, white, sign)
     assert len(set(chosen)) == 10
     nodes, weights = find("shapley").rule(degree=d - 1)
 
     def explained(rows):
         points = 2.0 * np.concatenate([known, candidates[rows]]) - 1
-        gram = covariance(points, points, theta, -1) + white * np.eye(len(points))
+        gram = covariance(points, points, theta, sign) + white * np.eye(len(points))
         players, exact = np.arange(d)[:, None], find("shapley").weights(d)
         cross = functionals(points, np.tanh(theta / 2), players, nodes, weights)
-        cross += white * (white_functionals(points, players, exact) - white_functionals(-points, players, exact))
+        if sign:
+            cross += white * (white_functionals(points, players, exact) - white_functionals(-points, players, exact))
         return (cross * np.linalg.solve(gram, cross)).sum()
 
     for step in range(10):
         gains = [explained([*chosen[:step], row]) for row in range(24) if row not in chosen[:step]]
         assert explained(chosen[: step + 1]) == pytest.approx(max(gains), rel=1e-10)
+
+
+@pytest.mark.parametrize("index", ["shapley", "banzhaf"])
+def test_few_nodes_are_enough_for_many_players(index):
+    """Values and errors from the nodes that the relevances need, beside the exact rule of all nodes."""
+    d, rng = 44, np.random.default_rng(2)
+    masks = np.concatenate([np.ones((1, d), bool), draw(d, 60, rng, strata(d, paired=True), paired=True)])
+    inside, outside = rng.normal(size=(2, 61, 1))
+    process = fit_process(2.0 * masks - 1, inside, outside, even=False, relevance_rows=200, max_iterations=3, rng=rng)
+    strong = replace(process, theta=np.linspace(0.01, 1.5, d))
+    semivalue, players = find(index), np.arange(d)[:, None]
+    cross, prior = strong._joint(-1, players, semivalue, 1)
+    nodes, weights = semivalue.rule(degree=d - 1)
+    exact = semivalue.weights(d)
+    sides = [functionals(side, strong.rho, players, nodes, weights) for side in (strong.points, -strong.points)]
+    white = [white_functionals(side, players, exact) for side in (strong.points, -strong.points)]
+    np.testing.assert_allclose(cross, (sides[0] - sides[1]) / 2 + strong.white * (white[0] - white[1]), rtol=1e-11, atol=1e-15)
+    expected = prior_variance(strong.rho, players, nodes, weights, -1) + strong.white * white_variance(d, 1, exact, -1)
+    np.testing.assert_allclose(prior, expected, rtol=1e-11)
+
+
+def test_errors_of_many_rows_are_judged_by_some_of_them(monkeypatch):
+    masks, inside, outside = observed(7, 40, True)
+    process = fit_process(2.0 * masks - 1, inside, outside, even=False, relevance_rows=200, max_iterations=3, rng=RNG)
+    sets, fitted = tuple((j,) for j in range(7)), process.halves[0]
+    joint, _ = process._joint(-1, np.arange(7)[:, None], find("shapley"), 1)
+    _, whole = process.solve(find("shapley"), 1, sets)
+    monkeypatch.setattr(_hypercube, "MAX_CHECKED", 11)
+    _, some = process.solve(find("shapley"), 1, sets)
+    gram = covariance(process.points, process.points, process.theta, -1) + process.white * np.eye(41)
+    inverse, rows = np.linalg.inv(gram), np.linspace(0, 40, 11).round().astype(int)
+    z2 = fitted.dual**2 / np.diag(inverse)[:, None] / fitted.variance
+    moved = ((inverse @ joint) ** 2).sum(axis=1) / np.diag(inverse)
+
+    def factor(chosen):
+        weighted = moved[chosen] @ z2[chosen] / moved[chosen].sum()
+        return np.maximum(z2[chosen].mean(axis=0), weighted) + 7 / 41
+
+    np.testing.assert_allclose((some / whole) ** 2, np.tile(factor(rows) / factor(np.arange(41)), (7, 1)), rtol=1e-5)
 
 
 def test_designs_repeat_by_seed_and_differ_by_a_relabelling_of_the_players():
