@@ -7,10 +7,17 @@ import pytest
 
 from exactshap import explain
 from exactshap.errors import InputError, UnsupportedStructureError
-from exactshap.kernels import RBF, Custom, Laplacian, Linear
+from exactshap.kernels import RBF, Component, Custom, Kernel, Laplacian, Linear, Polynomial
 from exactshap.readers.kernel_machine import KernelMachine
 from exactshap.semivalues import find
-from exactshap.solvers._stability import conditional_stability, functional_bound, functional_distance, stability
+from exactshap.solvers._stability import (
+    _component_move,
+    _power_change,
+    conditional_stability,
+    functional_bound,
+    functional_distance,
+    stability,
+)
 
 RNG = np.random.default_rng(0)
 
@@ -70,6 +77,69 @@ def test_the_printed_constant_fails_for_a_signed_kernel():
     assert squared.max() == pytest.approx(2.25)
     assert squared.max() > functional_bound(1.0) ** 2
     assert squared.max() <= functional_bound(1.0, signed=True) ** 2
+
+
+SIGNED = {
+    "linear": Linear(offset=0.5),
+    "cubic": Polynomial(degree=3, gamma=0.7, offset=0.3),
+    "sum": RBF(1.2) + 0.5 * Linear(),
+    "product": RBF(2.0) * Linear(offset=1.0),
+}
+
+
+@pytest.mark.parametrize("kernel", SIGNED.values(), ids=SIGNED)
+@pytest.mark.parametrize(
+    "settings", [{}, {"value_function": "interventional-independent"}, {"groups": {"pair": [0, 2]}}], ids=range(3)
+)
+@pytest.mark.parametrize("delta", [0.02, [0.7, 0.0, 0.2]])
+def test_explained_rows_of_signed_kernels_move_by_less(kernel, settings, delta):
+    """At the corners of what may move, for two outputs; linear values attain half of their bound with one column."""
+    rng = np.random.default_rng(0)
+    machine = KernelMachine(rng.normal(size=(12, 3)), rng.normal(size=(12, 2)), kernel)
+    rows, background = 2.0 * rng.normal(size=(30, 3)), rng.normal(size=(5, 3))
+    explanation = explain(machine, rows, background, **settings)
+    found = explanation.stability(delta)
+    for signs in itertools.product([-1.0, 1.0], repeat=3):
+        change = np.abs(explain(machine, rows + delta * np.array(signs), background, **settings).values - explanation.values)
+        assert np.all(change.max(axis=(0, 1)) <= found.bound)
+    assert np.all(explanation.stability(0.0).bound == 0.0)
+
+
+def test_the_bound_of_one_linear_column_is_twice_its_change():
+    machine = KernelMachine([[1.0], [2.0]], [3.0, -1.0], Linear())  # f = x
+    assert explain(machine, [[5.0]], [[0.0]]).stability(0.1).bound == pytest.approx(0.2)
+
+
+def test_functionals_of_signed_kernels_stay_within_the_bound():
+    """Random attempts to break it: rows that are small or far, backgrounds of one row, products of powers and Gaussians."""
+    rng = np.random.default_rng(0)
+    largest = 0.0
+    for _ in range(300):
+        d = rng.integers(1, 4)
+        part = Component(
+            squared=None if rng.random() < 0.5 else rng.uniform(0.0, 2.0, d), powers=rng.integers(0, 3, d) + (np.arange(d) == 0)
+        )
+        x, background = (rng.normal(size=(n, d)) * 10 ** rng.uniform(-1.5, 1) for n in (1, rng.integers(1, 3)))
+        delta = 10 ** rng.uniform(-2, 0.5, d)
+        moved = x + delta * rng.choice([-1.0, 0.0, 1.0], d)
+        reach = np.stack([np.abs(x[0]), np.abs(background).max(axis=0)])
+        bound = _component_move(part, delta, reach)
+        if part.is_monomial:
+            assert bound >= 2.0 * _power_change(part.powers[:, None], delta, reach)[0].item() * (1 - 1e-12)
+        distance = functional_distance(_Single(part), x, moved, background).max()
+        assert distance <= bound * (1 + 1e-9) + 1e-7
+        largest = max(largest, distance / max(bound, 1e-3))
+    assert largest > 0.45
+
+
+class _Single(Kernel):
+    """The kernel of one component."""
+
+    def __init__(self, part):
+        self.part = part
+
+    def expand(self, n_features):
+        return (self.part,)
 
 
 def test_zero_change_and_several_outputs():

@@ -307,7 +307,7 @@ class Explainer:
             covariance_residual=_optional_rows([s.covariance_residual for s in solutions]),
             set_std=_optional_rows([s.set_std for s in solutions]),
             approximation_error=_optional_rows([s.approximation_error for s in solutions]),
-            stability_bound=reader.stability() if semivalue.name == "shapley" else None,
+            stability_bound=reader.stability(table) if semivalue.name == "shapley" else None,
         )
 
     def _certify(self, explanation: Explanation) -> None:

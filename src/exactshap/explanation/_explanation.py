@@ -283,16 +283,16 @@ class Explanation:
         Notes
         -----
         Theorem 6 of RKHS-SHAP (Chau et al. 2022) for Shapley values of kernel machines, with its constants corrected: for signed
-        kernels, and for observational values, where they depend on the ridge. It holds for all rows and is loose. Loaded
-        explanations do not carry it.
+        kernels, and for observational values, where they depend on the ridge. It is loose, and holds for all rows; where columns
+        are factors themselves (linear and polynomial kernels), for the explained ones. Loaded explanations do not carry it.
         """
         if self.stability_bound is None:
             raise InputError(
                 message(
                     "This explanation has no stability bound",
                     f"It is of {self.model_name or 'its model'} with value_function={self.value_function!r}, index {self.index!r}",
-                    "It exists for interventional, baseline and enumerated observational Shapley values of kernel machines whose "
-                    "factors are 1 at x = x' (not for random features)",
+                    "It exists for interventional, baseline and enumerated observational Shapley values of kernel machines (observational: "
+                    "of factors that are 1 at x = x', not for random features)",
                 )
             )
         return self.stability_bound(delta)

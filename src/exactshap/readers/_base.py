@@ -151,8 +151,8 @@ class Reader(ABC):
         """Return the rounding unit of the model's own predictions: float64 unless it computes in float32."""
         return float(np.finfo(np.float64).eps)
 
-    def stability(self) -> Callable[[Any], Any] | None:
-        """Return a function of delta that bounds how far values move when no column moves by more, where one is known."""
+    def stability(self, X: Table) -> Callable[[Any], Any] | None:
+        """Return a function of delta that bounds how far values of X move when no column moves by more, where one is known."""
         return None
 
     def masked_predictions(self, X: Table, masks: np.ndarray) -> np.ndarray | None:

@@ -302,16 +302,24 @@ class KernelReader(Reader):
         owner = self.conditional if self.conditional is not None else self.posterior
         return super().memory_advice() if owner is None else str(owner.memory_advice())
 
-    def stability(self) -> Callable[[Any], Any] | None:
-        """Return the bound of Theorem 6 of RKHS-SHAP for this machine, whatever the background, where its conditions hold."""
+    def stability(self, X: Table) -> Callable[[Any], Any] | None:
+        """Return the bound of Theorem 6 of RKHS-SHAP for this machine, where its conditions hold."""
         if self.conditional is not None:
             return self.conditional.stability if self.conditional.has_stability() else None
-        if self.value_function not in ("interventional", "interventional-independent", "baseline") or not self.expansion.parts:
+        if self.background is None or self.value_function in ("functional", "normalized"):
             return None
         parts = [(part.component, part.coefficients, part.points) for part in self.expansion.parts if part.points is not None]
-        if self.expansion.monomials is not None and np.any(self.expansion.monomials.powers):
-            return None
-        return functools.partial(machine_stability, parts)
+        rows = (self.columns(X), self.columns(self.background, "background"))
+        reach = np.stack([np.abs(values).max(axis=0, initial=0.0) for values in rows])
+        return functools.partial(machine_stability, parts, self._moving_monomials(), reach)
+
+    def _moving_monomials(self) -> tuple[np.ndarray, np.ndarray]:
+        """Return powers (n_columns, n_monomials) and coefficients (n_outputs, n_monomials) of all but the constants."""
+        monomials = self.expansion.monomials
+        if monomials is None:
+            return np.zeros((self.expansion.n_columns, 0), int), np.zeros((self.expansion.n_outputs, 0))
+        moving = monomials.powers.any(axis=0)
+        return monomials.powers[:, moving], monomials.coefficients[:, moving]
 
     # -- the independent twin ----------------------------------------------------------------------------------------
 

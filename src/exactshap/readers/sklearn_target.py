@@ -117,9 +117,9 @@ class AffineReader(Reader):
     def memory_advice(self) -> str:
         return self.inner.memory_advice()
 
-    def stability(self) -> Callable[[Any], Any] | None:
+    def stability(self, X: Table) -> Callable[[Any], Any] | None:
         """Return the inner bound in units of the target."""
-        bound = self.inner.stability()
+        bound = self.inner.stability(X)
         return None if bound is None else functools.partial(_scaled_bound, bound, abs(self.factor))
 
     def masked_predictions(self, X: Table, masks: np.ndarray) -> np.ndarray | None:

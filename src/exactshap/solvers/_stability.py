@@ -8,7 +8,7 @@ the difference of functionals does not depend on f. :func:`functional_distance` 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -44,14 +44,14 @@ class Stability:
     delta: np.ndarray
 
 
-def functional_bound(change: float, height: float = 1.0, *, signed: bool = False) -> float:
+def functional_bound(change: Any, height: float = 1.0, *, signed: bool = False) -> Any:
     r"""Return Theorem 6's bound on |phi_x - phi_x'|, with the constant that holds.
 
     .. math:: \|\phi_{x,j} - \phi_{x',j}\|^2 \le c\, M_\mu L_\delta
 
     Parameters
     ----------
-    change : float
+    change : float or array
         L_delta: the largest squared distance of the feature maps of x_S and x'_S over all S.
     height : float, default=1.0
         M_mu: the largest squared norm of a feature map of any subset of columns.
@@ -59,7 +59,7 @@ def functional_bound(change: float, height: float = 1.0, *, signed: bool = False
         Whether kernel values can be negative: c is 2 for non-negative kernels, as printed, and 4 otherwise. For the linear
         kernel on [-1, 1]^2 with z = (-1, 1), x = (1, 1), x' = 0 the left side is 2.25 L_delta, so that 2 is too small.
     """
-    return float(np.sqrt((4.0 if signed else 2.0) * height * change))
+    return np.sqrt((4.0 if signed else 2.0) * height * change)
 
 
 def stability(kernel: Kernel, X_train: Any, dual_coef: Any, delta: Any) -> Stability:
@@ -95,31 +95,69 @@ def stability(kernel: Kernel, X_train: Any, dual_coef: Any, delta: Any) -> Stabi
     parts = kernel.expand(n_features)
     squared = sum(2.0 * part.amplitude * (1.0 - _falls_to(part, change)) for part in parts)
     norm = np.sqrt(np.maximum(np.einsum("io,ij,jo->o", dual, kernel(X_train), dual), 0.0))
-    functional = functional_bound(float(squared))
+    functional = float(functional_bound(squared))
     return Stability(norm * functional, norm, functional, change)
 
 
-def machine_stability(parts: Sequence[tuple[Component, np.ndarray, np.ndarray]], delta: Any) -> Stability:
+def machine_stability(
+    parts: Sequence[tuple[Component, np.ndarray, np.ndarray]],
+    monomials: tuple[np.ndarray, np.ndarray],
+    reach: np.ndarray,
+    delta: Any,
+) -> Stability:
     r"""Bound the change of the interventional values of an expanded kernel machine; see :func:`stability`.
 
-    Constant components are left out of ``parts``: they move no value. With :math:`c_p = s_p \alpha` the coefficients of component
-    p, :math:`|f|^2 = \alpha^\top K \alpha = \sum_p c_p^\top K_p c_p / s_p`, where :math:`K_p` has amplitude 1.
+    With :math:`c_p = s_p \alpha` the coefficients of component p, :math:`|f|^2 = \alpha^\top K \alpha = \sum_p c_p^\top K_p c_p / s_p`,
+    where :math:`K_p` has amplitude 1; a monomial is a component of amplitude 1, whose norm is its coefficient. Powers of columns can
+    be negative and are not bounded: for them the constant of the theorem is 4, and the bound holds for the explained rows.
 
     Parameters
     ----------
     parts : sequence of (component, coefficients (n_outputs, n_terms), points (n_features, n_terms))
+    monomials : (powers (n_features, n_monomials), coefficients (n_outputs, n_monomials))
+    reach : array of shape (2, n_features)
+        Largest absolute value of each column, of the explained rows and of the background.
     delta : float or array of shape (n_features,)
     """
-    n_features, n_outputs = parts[0][2].shape[0], parts[0][1].shape[0]
-    change = _checked_change(delta, n_features)
-    squared_norm, squared_move = np.zeros(n_outputs), np.zeros(n_outputs)
+    powers, slopes = monomials
+    change = _checked_change(delta, reach.shape[1])
+    squared_norm = (slopes**2).sum(axis=1)
+    squared_move = (slopes != 0) @ functional_bound(_power_change(powers, change, reach)[0] ** 2, signed=True) ** 2
     for component, coefficients, points in parts:
         squared_norm += _squared_norm(component, coefficients, points)
-        move = 2.0 * component.amplitude * (1.0 - _falls_to(component, change))
+        move = component.amplitude * _component_move(component, change, reach) ** 2
         squared_move += np.where(np.any(coefficients != 0, axis=1), move, 0.0)
-    norm = np.sqrt(np.maximum(squared_norm, 0.0))
-    functional = np.array([functional_bound(float(move)) for move in squared_move])
+    norm, functional = np.sqrt(np.maximum(squared_norm, 0.0)), np.sqrt(squared_move)
     return Stability(norm * functional, norm, float(functional.max(initial=0.0)), change)
+
+
+def _component_move(part: Component, change: np.ndarray, reach: np.ndarray) -> float:
+    r"""Return a bound on |phi_x - phi_x'| in the space of a component of amplitude 1.
+
+    Without powers :math:`L_\delta = 2 (1 - \kappa)` and :math:`M_\mu = 1`. With powers m the feature map is :math:`m_S(x)\, \psi_S(x)`, and
+    :math:`\|m \psi - m' \psi'\| \le |m - m'| + |m'| \sqrt{2 (1 - \kappa)}`.
+    """
+    squared = 2.0 * (1.0 - _falls_to(replace(part, powers=None), change))
+    if part.powers is None:
+        return float(functional_bound(squared))
+    moved, height = (found.item() for found in _power_change(part.powers[:, None], change, reach))
+    return float(functional_bound((moved + height * np.sqrt(squared)) ** 2, signed=True))
+
+
+def _power_change(powers: np.ndarray, change: np.ndarray, reach: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    r"""Return bounds on a monomial's change and height, (n_monomials,), the background standing in for any of its columns.
+
+    .. math:: |m_S(x') - m_S(x)|\, |m_{\bar S}(z)| \le \sum_k (h_k - l_k) \prod_{j \ne k} t_j, \qquad
+              |m_S(x')|\, |m_{\bar S}(z)| \le \prod_j t_j
+
+    with :math:`l = r^e,\; h = (r + \delta)^e,\; t = \max(h, b^e)` for |x| <= r and |z| <= b.
+    """
+    low, high, far = (edge[:, None] ** powers for edge in (reach[0], reach[0] + change, reach[1]))
+    tops = np.maximum(high, far)
+    ones = np.ones((1, powers.shape[1]))
+    before = np.cumprod(np.concatenate([ones, tops]), axis=0)[:-1]
+    behind = np.cumprod(np.concatenate([ones, tops[::-1]]), axis=0)[-2::-1]
+    return ((high - low) * before * behind).sum(axis=0), tops.prod(axis=0)
 
 
 def conditional_stability(
