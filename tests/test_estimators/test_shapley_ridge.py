@@ -241,6 +241,7 @@ def test_automatic_eta():
         ({"value_function": "functional"}, ValueError, "'value_function' parameter of ShapleyKernelRidge must be a str among"),
         ({"n_coalitions": 1}, ValueError, "'n_coalitions' parameter"),
         ({"features": True}, InputError, "column names or numbers"),
+        ({"features": 1.5}, InputError, r"column names or numbers in \[0, 4\).*Got 1.5"),
         ({"features": [1, 1]}, InputError, r"must not name a column twice.*Got \[1, 1\]"),
         ({"eta": True, "value_function": "observational"}, InputError, "'eta' parameter"),
         ({"features": 7}, InputError, r"column names or numbers in \[0, 4\).*Got 7"),

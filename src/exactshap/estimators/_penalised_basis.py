@@ -36,7 +36,7 @@ def penalised_columns(features: Any, n_features: int, names: Sequence[str] | Non
     """Return the column numbers of ``features``: names, numbers, one of either, or None for every column."""
     if features is None:
         return list(range(n_features))
-    single = isinstance(features, (str, int, np.integer))
+    single = isinstance(features, str) or not hasattr(features, "__iter__")
     columns = [_column(item, n_features, names) for item in ([features] if single else list(features))]
     if len(set(columns)) < len(columns):
         raise InputError(message("`features` must not name a column twice", f"Got {features!r}"))
