@@ -16,7 +16,7 @@ PATTERN_BITS = 15  # trees with at most so many splits are reduced to their dist
 DENSE_BITS = 7  # with at most so many, all decision vectors are taken, whether they occur or not
 
 
-@njit(nogil=True, cache=True, error_model="numpy")
+@njit(nogil=True, cache=True, error_model="numpy", inline="always")
 def _fill_cells(decisions, bit, out):
     """Write the decision vector of each row in one tree, as a number, to ``out`` (n_rows,) uint16."""
     out[:] = 0
@@ -28,7 +28,7 @@ def _fill_cells(decisions, bit, out):
                 out[i] |= np.uint16(went_left[i]) << shift
 
 
-@njit(nogil=True, cache=True, error_model="numpy")
+@njit(nogil=True, cache=True, error_model="numpy", inline="always")
 def _number_cells(cells, n_cells):
     """Return the distinct cells in ascending order; replace each row's cell by its number among them."""
     rank = np.zeros(n_cells, np.uint16)
@@ -48,7 +48,7 @@ def _number_cells(cells, n_cells):
     return distinct
 
 
-@njit(nogil=True, cache=True, error_model="numpy")
+@njit(nogil=True, cache=True, error_model="numpy", inline="always")
 def _all_cells(n_cells):
     cells = np.empty(n_cells, np.uint16)
     for c in range(n_cells):
@@ -56,7 +56,7 @@ def _all_cells(n_cells):
     return cells
 
 
-@njit(nogil=True, cache=True, error_model="numpy")
+@njit(nogil=True, cache=True, error_model="numpy", inline="always")
 def _patterns(decisions, feature):
     """Reduce the rows of one tree to patterns: all its decision vectors if they are few, else those that occur.
 
@@ -107,7 +107,7 @@ def _advance_rows(predictions, weights, residual, averaged, empty, linear):
         linear[i] = -2.0 * met * weights[i]
 
 
-@njit(nogil=True, cache=True, error_model="numpy")
+@njit(nogil=True, cache=True, error_model="numpy", inline="always")
 def _advance_patterns(predictions, pattern, weights, residual, averaged, empty, linear, counts):
     """Sum the linear weights and the row weights by pattern; as :func:`_advance_rows`, in four lanes that do not wait."""
     n = linear.shape[0]
@@ -171,7 +171,7 @@ def add_rows(first, last, losers_of, alphas, weights, linear, units, player_of_n
             add_pair_rows(u, w, factor, alphas[u - first], alpha_w, mass, units, nodes, node_weights, sweep, out)
 
 
-@njit(nogil=True, cache=True, error_model="numpy")
+@njit(nogil=True, cache=True, error_model="numpy", inline="always")
 def _have_codes(first, last, units):
     have = True
     for u in range(first, last):

@@ -22,7 +22,7 @@ def parting_player(u, w, units, player_of_node):
     return player_of_node[units.path_node[u, e]]
 
 
-@njit(nogil=True, cache=True, error_model="numpy")
+@njit(nogil=True, cache=True, error_model="numpy", inline="always")
 def _own_player(bottom, players, apart):
     """Return the player of a unit's own split, -1 if it has none or cannot be in any S that matters."""
     if bottom < 0:
@@ -84,7 +84,7 @@ def _fill_lookup(n_prefix, has_side, side, marks, n_bits, place, lookup):
         size *= 2
 
 
-@njit(nogil=True, cache=True, error_model="numpy")
+@njit(nogil=True, cache=True, error_model="numpy", inline="always")
 def _fill_mix(own, value_u, value_w, n_top, marks, sides, bottom_beta, mix):
     """Write, for each top pattern, the factor of the bottom axes with their players out of S and in S."""
     same = own[0] >= 0 and own[0] == own[1]
@@ -107,7 +107,7 @@ def _fill_mix(own, value_u, value_w, n_top, marks, sides, bottom_beta, mix):
             mix[0, t] = 1.0
 
 
-@njit(nogil=True, cache=True, error_model="numpy")
+@njit(nogil=True, cache=True, error_model="numpy", inline="always")
 def fill_layout(n, bits, own, size_u, size_w, value_u, value_w, bottom_beta, place, lookups, mix):
     """Give the top bits of a joint index their numbers, then write the mix of the bottom axes and the lookups of both units."""
     top = 0
@@ -140,7 +140,7 @@ def join(u, w, apart, size, player, beta, place, axis_player, axis_beta, bottom_
     return n, own, bits_u | bits_w, c_u * c_w
 
 
-@njit(nogil=True, cache=True, error_model="numpy")
+@njit(nogil=True, cache=True, error_model="numpy", inline="always")
 def count_axes(own, bits):
     """Return the number of bottom axes and of top bits of a pair."""
     bottoms = (1 if own[0] >= 0 else 0) + (1 if own[1] >= 0 and own[1] != own[0] else 0)

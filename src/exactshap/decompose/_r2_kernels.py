@@ -28,6 +28,7 @@ __all__ = ["MAX_BITS", "Work", "add_pair", "fill_half_weights", "table_wins"]
 
 # Unsigned offsets: numba then leaves out the test for negative indices, which keeps the processor's vector units idle.
 U1, U2, U3, U4, U5, U6, U7 = (np.uint64(i) for i in range(1, 8))
+SMALL_BITS = 6  # 64 cells: what quadrature costs for some ten rows
 MAX_BITS = 16  # largest table: 2^16 cells, 512 KiB: what fits into a second-level cache
 
 
@@ -61,7 +62,7 @@ def fill_half_weights(largest, out):
             out[(1 << m) + y] = h[size[y]]
 
 
-@njit(nogil=True, cache=True, error_model="numpy")
+@njit(nogil=True, cache=True, error_model="numpy", inline="always")
 def _count(code_u, code_w, weights, ones, lookup_u, lookup_w, table):
     """Add up the weights of the rows of each joint index; with ``ones`` they are 1 and are not read."""
     if ones:
@@ -90,7 +91,7 @@ def _add_range(values, to, source, size):
         x += 1
 
 
-@njit(nogil=True, cache=True, error_model="numpy")
+@njit(nogil=True, cache=True, error_model="numpy", inline="always")
 def _superset_sums(table, n_axes, size):
     r"""Replace N[A] by the sum of N[B] over all B that contain A, on the lowest ``n_axes`` bits; in place."""
     done = 0
@@ -133,7 +134,7 @@ def _sum(values, start, stop):
     return total
 
 
-@njit(nogil=True, cache=True, error_model="numpy")
+@njit(nogil=True, cache=True, error_model="numpy", inline="always")
 def _fill_outside(constant, n, axis_beta, outside):
     """Write constant times the product of beta over the normal axes outside S, for all S, by doubling."""
     outside[0] = constant
@@ -146,7 +147,7 @@ def _fill_outside(constant, n, axis_beta, outside):
             outside[x] *= beta
 
 
-@njit(nogil=True, cache=True, error_model="numpy")
+@njit(nogil=True, cache=True, error_model="numpy", inline="always")
 def _weigh_two(table, size, start, half, mix, planes):
     """Weigh the common case, two bottom axes with a bit each: h(|S|) g(S) summed over the bottoms to ``fold``.
 
@@ -175,7 +176,7 @@ def _weigh_two(table, size, start, half, mix, planes):
     return none, every * outside[last] * half[start + fourth + last]
 
 
-@njit(nogil=True, cache=True, error_model="numpy")
+@njit(nogil=True, cache=True, error_model="numpy", inline="always")
 def _weigh_any(table, size, bottoms, top, start, half, mix, planes):
     """Weigh any number of bottom axes and top bits; as :func:`_weigh_two`, one bottom pattern after another."""
     outside, fold, one, other, term = planes[0], planes[1], planes[2], planes[3], planes[4]
@@ -237,13 +238,16 @@ def _share_out(n, bottoms, top, apart, table, half, mix, planes, sums, axis_play
         out[apart] -= common
 
 
-@njit(nogil=True, cache=True, error_model="numpy")
+@njit(nogil=True, cache=True, error_model="numpy", inline="always")
 def _rows_are_cheaper(n, bottoms, top, n_rows):
-    """Whether quadrature row by row costs less than a table (or the table does not fit)."""
+    """Whether quadrature row by row costs less than a table (or the table does not fit).
+
+    Small tables always win: with them alone, shallow models need no quadrature, and it is not compiled.
+    """
     m = n + bottoms + 1
     by_table = n_rows + 0.25 * (n + 6) * (1 << (n + top))
     by_rows = 1.0 * n_rows * m * ((m + 1) // 2)
-    return n + top > MAX_BITS or by_table > by_rows
+    return n + top > MAX_BITS or (n + top > SMALL_BITS and by_table > by_rows)
 
 
 @njit(nogil=True, cache=True, error_model="numpy")

@@ -39,7 +39,7 @@ class Units(NamedTuple):
     path_slot: np.ndarray  # (n_units, n_edges) int32
 
 
-@njit(nogil=True, cache=True, error_model="numpy")
+@njit(nogil=True, cache=True, error_model="numpy", inline="always")
 def _is_unit(q, parent, left, right):
     """Whether node ``q`` is a unit: two leaf children, or a leaf whose sibling is internal, or a lone root."""
     if left[q] >= 0:
@@ -66,7 +66,7 @@ def count_units(tree_start, parent, left, right, depths, start):
     return deepest
 
 
-@njit(nogil=True, cache=True, error_model="numpy")
+@njit(nogil=True, cache=True, error_model="numpy", inline="always")
 def _fill_path(u, parent, left, player_of_node, share, units):
     """Write the edges above unit ``u`` from the root down, its prefix players and their cover ratios; return their number."""
     q = units.node[u]
@@ -88,7 +88,7 @@ def _fill_path(u, parent, left, player_of_node, share, units):
     return used
 
 
-@njit(nogil=True, cache=True, error_model="numpy")
+@njit(nogil=True, cache=True, error_model="numpy", inline="always")
 def _slot_of(u, p, used, player):
     """Return the slot of player ``p`` among the first ``used``, or ``used`` if it has none."""
     for slot in range(used):
@@ -148,7 +148,7 @@ def fill_codes(first, last, units, decisions, node_offset, codes):
                     code[i] |= bit
 
 
-@njit(nogil=True, cache=True, error_model="numpy")
+@njit(nogil=True, cache=True, error_model="numpy", inline="always")
 def fill_predictions(first, last, units, codes, out):
     """Write what units ``first:last`` predict for each pattern, from their codes, to ``out`` (n_patterns,)."""
     out[:] = 0.0
@@ -182,7 +182,7 @@ def fill_alphas(first, last, units, decisions, node_offset, alphas):
                 row[i] *= units.value[u, 0] if went_left[i] else units.value[u, 1]
 
 
-@njit(nogil=True, cache=True, error_model="numpy")
+@njit(nogil=True, cache=True, error_model="numpy", inline="always")
 def split_bits(feature, bit):
     """Write 0, 1, ... for the internal nodes of one tree (-1 for leaves) to ``bit``; return how many there are."""
     used = 0
