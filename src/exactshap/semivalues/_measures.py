@@ -23,6 +23,7 @@ class Measure(Protocol):
 
     Examples
     --------
+    >>> from exactshap.semivalues import Semivalue
     >>> class Ends:  # half of the mass at either end
     ...     def rule(self, degree):
     ...         return np.array([0.0, 1.0]), np.array([0.5, 0.5])
@@ -88,6 +89,7 @@ class Atom:
 
     Examples
     --------
+    >>> from exactshap.semivalues import Semivalue
     >>> Semivalue("optimist", Atom(0.75)).weights(2)
     array([0.25, 0.75])
     """
@@ -119,6 +121,7 @@ class Nodes:
 
     Examples
     --------
+    >>> from exactshap.semivalues import Semivalue
     >>> Semivalue("either", Nodes((0.25, 0.75), (0.5, 0.5))).weights(2)
     array([0.5, 0.5])
     """
@@ -158,6 +161,7 @@ class Density:
 
     Examples
     --------
+    >>> from exactshap.semivalues import Semivalue
     >>> Semivalue("late", Density(lambda t: t**2)).weights(2).round(4)  # Beta(3, 1)
     array([0.25, 0.75])
     """
@@ -190,6 +194,7 @@ class Moments:
 
     Examples
     --------
+    >>> from exactshap.semivalues import Semivalue
     >>> uniform = Moments(lambda r: Fraction(1, r + 1))
     >>> Semivalue("uniform", uniform).weights(3).round(4)
     array([0.3333, 0.1667, 0.3333])

@@ -33,6 +33,7 @@ class Semivalue:
 
     Examples
     --------
+    >>> from exactshap.semivalues import Atom
     >>> nodes, weights = Semivalue("optimist", Atom(0.9)).rule(degree=3)
     >>> nodes, weights
     (array([0.9]), array([1.]))
