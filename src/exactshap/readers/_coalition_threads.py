@@ -9,15 +9,14 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
-from threading import Lock
 from typing import Any
+
+from exactshap.solvers._blas import single_threaded_blas
 
 __all__ = ["coalitions_in_threads", "n_threads", "single_threaded_blas", "using_jobs"]
 
 WORTH_IT = 2.0**14  # values of a coalition's largest matrix; below, starting threads costs more than it saves
 _JOBS: ContextVar[int | None] = ContextVar("n_jobs", default=None)
-_LOCK = Lock()
-_LIMITS: list[Any] = []  # one entry for each batch that runs; the first one holds what the last one restores
 
 
 @contextmanager
@@ -37,23 +36,6 @@ def n_threads(size: float) -> int:
     from joblib import effective_n_jobs
 
     return max(1, int(effective_n_jobs(_JOBS.get())))
-
-
-@contextmanager
-def single_threaded_blas() -> Iterator[None]:
-    """Keep BLAS on one thread: the limit belongs to the whole process, so that the last batch to leave restores it."""
-    from threadpoolctl import threadpool_limits
-
-    with _LOCK:
-        _LIMITS.append(None if _LIMITS else threadpool_limits(1, user_api="blas"))
-    try:
-        yield
-    finally:
-        with _LOCK:
-            if len(_LIMITS) > 1:
-                _LIMITS.pop()
-            else:
-                _LIMITS.pop().restore_original_limits()
 
 
 def coalitions_in_threads(function: Callable[[Any], Any], tasks: Sequence[Any], size: float) -> list[Any]:

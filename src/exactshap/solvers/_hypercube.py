@@ -23,6 +23,7 @@ import numpy as np
 
 from exactshap.games import ProductGame
 from exactshap.semivalues import Beta, Measure, Semivalue
+from exactshap.solvers._blas import single_threaded_blas
 from exactshap.solvers._cube_index import functionals, prior_variance, white_functionals, white_variance
 from exactshap.solvers._nodes import enough_nodes
 from exactshap.solvers._relevance import Half, covariance, factorise, find_relevances, invert_triangle, two_sides
@@ -197,7 +198,8 @@ def fit_process(
         rows = np.append(0, 1 + np.sort(rng.choice(m - 1, relevance_rows - 1, replace=False)))
     both = even or len(rows) <= relevance_rows // 2
     trained = _halves(inside[rows], None if outside is None else outside[rows], even=both)
-    logs = find_relevances(points[rows], trained, max_iterations)
+    with single_threaded_blas():
+        logs = find_relevances(points[rows], trained, max_iterations)
     theta, white = np.exp(logs[:-1]), float(np.exp(logs[-1]))
     halves = _halves(inside, outside, even=even)
     return CubeProcess(points, theta, white, tuple(_condition(points, half, theta, white) for half in halves))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import nullcontext
 from typing import Any
 
 import numpy as np
@@ -10,6 +11,7 @@ import numpy as np
 from exactshap.errors import BudgetError, InputError, InputTypeError, UnknownNameError, did_you_mean, message
 from exactshap.games import Game
 from exactshap.semivalues import Semivalue
+from exactshap.solvers._blas import single_threaded_blas
 from exactshap.solvers._estimators import ESTIMATORS, NAMED, SAMPLINGS, Estimate, Problem, Settings
 from exactshap.solvers._sampling import Calls
 from exactshap.solvers._solution import Solution, player_sets
@@ -18,6 +20,7 @@ from exactshap.solvers._surrogate import SURROGATES
 __all__ = ["solve_regression"]
 
 DEFAULT_CALLS = 2048  # plus 2 d, when neither a budget nor a tolerance is given
+SMALL = 2000  # coalitions or pairs whose factorisations gain nothing from several cores
 USED_BY = {
     "polynomial_order": ("polynomial",),
     "frontier": ("polynomial",),
@@ -204,7 +207,8 @@ def _until(problem: Problem, limit: int, tol: float | None) -> Estimate:
     estimator = ESTIMATORS[problem.settings.estimator]
     while True:
         problem.grow(n_calls)
-        estimate = estimator(problem)
+        with single_threaded_blas() if len(problem.masks) <= SMALL else nullcontext():
+            estimate = estimator(problem)  # all coalitions are known: the function is not called in here
         if tol is None or n_calls >= limit or estimate.std_error.max(initial=0.0) <= tol:
             break
         n_calls = min(limit, 2 * n_calls)

@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from exactshap.games import Game
+from exactshap.solvers._blas import single_threaded_blas
 
 __all__ = ["Calls", "Strata", "design", "draw", "draw_independent", "strata"]
 
@@ -190,7 +191,8 @@ def _designed(n_players: int, n: int, paired: bool) -> np.ndarray:
     candidates = draw(n_players, n_candidates, rng, strata(n_players, paired=paired), paired=paired)
     known = np.array([[True] * n_players] if paired else [[True] * n_players, [False] * n_players])
     theta = np.full(n_players, 2.0 / n_players)
-    chosen = place_pairs(known, candidates, n, theta, DESIGN_WHITE[paired], -1 if paired else 0)
+    with single_threaded_blas():
+        chosen = place_pairs(known, candidates, n, theta, DESIGN_WHITE[paired], -1 if paired else 0)
     result = candidates[chosen]
     result.setflags(write=False)
     return result
