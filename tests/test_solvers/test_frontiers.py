@@ -1,4 +1,4 @@
-"""Frontiers that structures name: graphs, additive models' terms, trees' paths; and runs that are cut off and taken up again."""
+"""Frontiers that structures name: graphs, additive models' terms, trees' paths; runs that are cut off; few players; extreme units."""
 
 import itertools
 from types import SimpleNamespace
@@ -6,7 +6,7 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-from exactshap.errors import BudgetError, InputError
+from exactshap.errors import BudgetError, InputError, UnknownNameError
 from exactshap.games import AdditiveGame, OracleGame
 from exactshap.solvers import solve
 from exactshap.solvers._frontier import MAX_COLUMNS, check_frontier, known_sets
@@ -134,3 +134,46 @@ def test_runs_that_are_cut_off_resume_by_seed(settings, batch_size):
     whole = solve(OracleGame(lambda masks: np.array([value(mask) for mask in masks]), 14), **asked)
     np.testing.assert_array_equal(resumed.values, whole.values)
     assert len(computed) == len(set(computed)) == whole.n_evaluations <= 150
+
+
+def test_an_estimator_that_is_asked_for_runs_even_where_all_coalitions_fit():
+    game = linked_game()
+    sampled = solve(OracleGame(game.value, 8), budget=1000, estimator="kernelshap", random_state=0)
+    assert "PolySHAP, order 1" in sampled.method
+    assert sampled.n_evaluations == 2**8
+    assert_regression_close(sampled.values, solve(game).values, sampled.scale)
+    with pytest.raises(UnknownNameError, match=r"no setting 'estimater'\. Did you mean 'estimator'\?"):
+        solve(OracleGame(game.value, 8), estimater="kernelshap")
+
+
+def test_enumeration_calls_in_batches_and_tells():
+    sizes, seen, game = [], [], linked_game()
+
+    def function(masks):
+        sizes.append(len(masks))
+        return game.value(masks)
+
+    found = solve(OracleGame(function, 8), batch_size=100, progress=seen.append)
+    assert "enumeration" in found.method
+    assert sizes == [100, 100, 56]
+    assert seen == [100, 200, 256]
+    np.testing.assert_array_equal(found.values, solve(OracleGame(game.value, 8)).values)
+    with pytest.raises(InputError, match=r"'batch_size' parameter must be an int >= 1\. Got 0"):
+        solve(OracleGame(function, 8), batch_size=0)
+
+
+@pytest.mark.parametrize("budget", ["300", np.inf, 2.5, 0, True])
+@pytest.mark.parametrize("n_players", [8, 14])
+def test_budgets_that_are_no_numbers_of_calls_are_refused(budget, n_players):
+    with pytest.raises(InputError, match=r"'budget' parameter must be an int >= 1\. Got"):
+        solve(OracleGame(lambda masks: masks.sum(axis=1), n_players), budget=budget)
+
+
+@pytest.mark.parametrize("unit", [1e-200, 1e9, 1e200])
+def test_values_and_errors_carry_the_unit_of_the_game(unit):
+    weights = np.random.default_rng(0).normal(size=14)
+    one, other = (
+        solve(OracleGame(lambda masks, u=u: u * np.tanh(masks @ weights), 14), budget=200, random_state=0) for u in (1.0, unit)
+    )
+    np.testing.assert_allclose(other.values / unit, one.values, rtol=1e-6, atol=1e-9)
+    np.testing.assert_allclose(other.std_error / unit, one.std_error, rtol=1e-4)

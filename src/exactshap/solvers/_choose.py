@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from numbers import Integral
 
 from exactshap.errors import BudgetError, InputError, InputTypeError, message
 from exactshap.games import AdditiveGame, Game, OracleGame, ProductGame
@@ -101,6 +102,8 @@ def choose(
         )
     semivalue = find(index)
     sizes = set_sizes(order)
+    if budget is not None and (isinstance(budget, bool) or not isinstance(budget, Integral) or budget < 1):
+        raise InputError(message("The 'budget' parameter must be an int >= 1", f"Got {budget!r}"))
     d = game.n_players
     rows, outputs = game.n_rows or 1, game.n_outputs if not isinstance(game, OracleGame) else 1
     if method not in ("auto", *METHODS):

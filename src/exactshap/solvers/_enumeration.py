@@ -2,29 +2,39 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import numpy as np
 
 from exactshap.games import Game, all_masks
 from exactshap.games._base import squeeze
 from exactshap.semivalues import Semivalue
+from exactshap.solvers._sampling import checked_calls
 from exactshap.solvers._solution import Solution, player_sets
 
 __all__ = ["set_values", "solve_enumerated"]
 
 
-def solve_enumerated(game: Game, semivalue: Semivalue, order: int) -> Solution:
+def solve_enumerated(
+    game: Game,
+    semivalue: Semivalue,
+    order: int,
+    *,
+    batch_size: int | None = None,
+    progress: Callable[[int], None] | None = None,
+) -> Solution:
     r"""Solve any game of few players by enumeration.
 
     .. math:: \phi_T = \sum_{S \subseteq D \setminus T} p_{|T|}(|S|)\, \Delta_T v(S), \qquad
               \Delta_T v(S) = \sum_{L \subseteq T} (-1)^{|T| - |L|} v(S \cup L)
 
-    Cost: 2^d values of the game and O(2^d) additions for each set.
+    Cost: 2^d values of the game, of which a single game may be asked for ``batch_size`` at a time, with ``progress`` called after each
+    batch, and O(2^d) additions for each set.
     """
     sets = player_sets(game.n_players, order)
     masks = all_masks(game.n_players)
-    table = np.asarray(game.value(masks), float)
+    value = game.value if batch_size is None and progress is None else checked_calls(game, batch_size, progress)
+    table = np.asarray(value(masks), float)
     table = table.reshape((1 if game.n_rows is None else game.n_rows, len(masks), -1))
     values = np.stack([set_values(table, players, semivalue, order, game.n_players) for players in sets], axis=1)
     residual = table[:, -1] - table[:, 0] - values.sum(axis=1) if semivalue.is_efficient(order) else None

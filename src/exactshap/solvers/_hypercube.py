@@ -105,21 +105,22 @@ class CubeProcess:
         Values are linear in the game, so that those of the mean are :math:`\mathrm{cov}(\phi_T, g)\, K^{-1} g`.
         """
         by_size = [np.array([players for players in sets if len(players) == size]) for size in set_sizes(order)]
-        values = variance = np.zeros(())
+        values = error = np.zeros(())
         for fitted in self.halves:
             parts = [self._joint(fitted.half.sign, players, semivalue, order) for players in by_size]
             cross, prior = np.concatenate([c for c, _ in parts], axis=1), np.concatenate([p for _, p in parts])
             values = values + (cross.T @ fitted.dual) * fitted.half.scale
-            variance = variance + self._variance(fitted, cross, prior)
-        return values, np.sqrt(variance)
+            error = np.hypot(error, np.sqrt(self._variance(fitted, cross, prior)) * fitted.half.scale)
+        return values, error
 
     def _variance(self, fitted: FittedHalf, cross: np.ndarray, prior: np.ndarray) -> np.ndarray:
+        """Return the variances (n_sets, n_outputs) of one half's scaled values."""
         from scipy.linalg import solve_triangular
 
         half = solve_triangular(fitted.factor, cross, trans="T", check_finite=False)
         left = np.maximum(prior - (half**2).sum(axis=0), 0.0)
         influence = solve_triangular(fitted.factor, half, check_finite=False)
-        return left[:, None] * fitted.variance * fitted.half.scale**2 * self._inflation(fitted, influence)
+        return left[:, None] * fitted.variance * self._inflation(fitted, influence)
 
     def _inflation(self, fitted: FittedHalf, influence: np.ndarray) -> np.ndarray:
         r"""Return by how much the posterior's variances (n_outputs,) are too small, judged by leaving out every observation.

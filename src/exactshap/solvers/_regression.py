@@ -13,7 +13,7 @@ from exactshap.games import Game
 from exactshap.semivalues import Semivalue
 from exactshap.solvers._blas import single_threaded_blas
 from exactshap.solvers._estimators import ESTIMATORS, NAMED, SAMPLINGS, Estimate, Problem, Settings
-from exactshap.solvers._sampling import Calls
+from exactshap.solvers._sampling import checked_calls, positive
 from exactshap.solvers._solution import Solution, player_sets
 from exactshap.solvers._surrogate import SURROGATES
 
@@ -105,12 +105,9 @@ def solve_regression(
     .. [2] Musco & Witter (2025). Provably accurate Shapley value estimation via leverage score sampling. ICLR.
     """
     chosen = read_settings(settings)
-    _check_single(game)
+    calls = checked_calls(game, batch_size, progress)
     limit = _limit(game.n_players, budget, tol)
-    if progress is not None and not callable(progress):
-        raise InputTypeError(message("The 'progress' parameter must be callable", f"Got {type(progress).__name__}"))
     rng = _generator(random_state)
-    calls = Calls(game, _positive("batch_size", batch_size), progress)
     problem = Problem(calls, rng, semivalue, order, player_sets(game.n_players, order), chosen)
     estimate = _until(problem, limit, tol)
     return _solution(game, problem, estimate)
@@ -131,14 +128,15 @@ def read_settings(settings: dict[str, Any]) -> Settings:
             raise UnknownNameError(message(f"Unknown {name} {value!r}", do=did_you_mean(str(value), known)))
     _check_used(settings, chosen.estimator, fixed)
     if chosen.polynomial_order is not None:
-        _positive("polynomial_order", chosen.polynomial_order)
+        positive("polynomial_order", chosen.polynomial_order)
     if not isinstance(chosen.pairing, (bool, np.bool_)):
         raise InputTypeError(message("The 'pairing' parameter must be True or False", f"Got {chosen.pairing!r}"))
-    _positive("relevance_rows", chosen.relevance_rows)
+    if chosen.relevance_rows is not None:
+        positive("relevance_rows", chosen.relevance_rows)
     if isinstance(chosen.frontier, str) and chosen.frontier != "screened":
         raise UnknownNameError(message(f"Unknown frontier {chosen.frontier!r}", do=did_you_mean(chosen.frontier, ["screened"])))
     if isinstance(chosen.frontier, (bool, int, float, np.number)):
-        _positive("frontier", chosen.frontier)
+        positive("frontier", chosen.frontier)
     return chosen
 
 
@@ -156,23 +154,6 @@ def _check_used(settings: dict[str, Any], estimator: str, fixed: dict[str, Any])
             raise InputError(message(f"estimator={estimator!r} does not use {name!r}", f"Got {asked!r}", f"Pass {use}"))
 
 
-def _check_single(game: Game) -> None:
-    if game.n_rows is not None:
-        raise InputError(
-            message(
-                "Regression takes one game at a time", f"Got a batch of {game.n_rows}", "Solve the rows one by one, or exactly"
-            )
-        )
-
-
-def _positive(name: str, value: Any) -> int | None:
-    if value is None:
-        return None
-    if isinstance(value, bool) or not isinstance(value, (int, np.integer)) or value < 1:
-        raise InputError(message(f"The {name!r} parameter must be an int >= 1", f"Got {value!r}"))
-    return int(value)
-
-
 def _limit(n_players: int, budget: int | None, tol: float | None) -> int:
     is_number = isinstance(tol, (int, float, np.number)) and not isinstance(tol, bool)
     if tol is not None and not (is_number and np.isfinite(tol) and tol > 0):
@@ -180,7 +161,7 @@ def _limit(n_players: int, budget: int | None, tol: float | None) -> int:
     everything = 2**n_players
     if budget is None:
         return min(everything, 2 * n_players + DEFAULT_CALLS if tol is None else TOLERANCE_CALLS)
-    budget = _positive("budget", budget) or 0
+    budget = positive("budget", budget)
     if budget < 2:
         raise BudgetError(
             message(

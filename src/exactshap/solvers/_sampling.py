@@ -11,10 +11,11 @@ from typing import Any
 
 import numpy as np
 
+from exactshap.errors import InputError, InputTypeError, message
 from exactshap.games import Game
 from exactshap.solvers._blas import single_threaded_blas
 
-__all__ = ["Calls", "Strata", "design", "draw", "draw_independent", "strata"]
+__all__ = ["Calls", "Strata", "checked_calls", "design", "draw", "draw_independent", "positive", "strata"]
 
 MAX_LISTED = 200_000  # coalitions of one size that are listed rather than drawn until distinct
 MAX_DESIGNED = 800  # pairs that are placed one by one; the work grows with the cube of their number
@@ -55,6 +56,25 @@ class Calls:
     @property
     def count(self) -> int:
         return len(self.places)
+
+
+def checked_calls(game: Game, batch_size: Any, progress: Any) -> Calls:
+    """Return the calls of a single game; refuse settings that are none."""
+    if game.n_rows is not None:
+        text = "Coalitions are called in batches for one game at a time"
+        raise InputError(message(text, f"Got a batch of {game.n_rows} games", "Solve the rows one by one, or exactly"))
+    if batch_size is not None:
+        batch_size = positive("batch_size", batch_size)
+    if progress is not None and not callable(progress):
+        raise InputTypeError(message("The 'progress' parameter must be callable", f"Got {type(progress).__name__}"))
+    return Calls(game, batch_size, progress)
+
+
+def positive(name: str, value: Any) -> int:
+    """Return an int >= 1, or refuse the value by its parameter's name."""
+    if isinstance(value, bool) or not isinstance(value, (int, np.integer)) or value < 1:
+        raise InputError(message(f"The {name!r} parameter must be an int >= 1", f"Got {value!r}"))
+    return int(value)
 
 
 def _keys(masks: np.ndarray) -> list[bytes]:

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from typing import Any
 
-from exactshap.games import Game
+from exactshap.games import Game, OracleGame
 from exactshap.semivalues import Semivalue, find
 from exactshap.solvers._choose import choose
 from exactshap.solvers._solution import Solution
 
 __all__ = ["solve"]
+
+BATCHES = {"batch_size", "progress"}  # settings of enumeration, too
 
 
 def solve(
@@ -44,9 +46,10 @@ def solve(
     method : str, default="auto"
         As :func:`choose` says, or one of its methods by name.
     **settings
-        Passed to the solver; unknown names raise. Sampled oracles take ``estimator`` ("auto", "process", "polynomial", "unbiased",
-        "kernelshap", "kadd-shap", "unbiased-kernelshap"), ``surrogate``, ``polynomial_order``, ``frontier``, ``pairing``,
-        ``sampling``, ``batch_size`` and ``progress``: :func:`exactshap.solvers._regression.solve_regression` says what each does.
+        Passed to the solver; unknown names raise. Oracles take ``batch_size`` and ``progress``; those that are sampled, because the
+        budget is below 2^d or one of these is given, ``estimator`` ("auto", "process", "polynomial", "unbiased",
+        "kernelshap", "kadd-shap", "unbiased-kernelshap"), ``surrogate``, ``polynomial_order``, ``frontier``, ``pairing`` and
+        ``sampling``: :func:`exactshap.solvers._regression.solve_regression` says what each does.
 
     Returns
     -------
@@ -78,6 +81,8 @@ def solve(
     ((0,), (1,), (0, 1))
     """
     semivalue = find(index)
+    if method == "auto" and isinstance(game, OracleGame) and settings.keys() - BATCHES:
+        method = "regression"  # a setting of the sampled solver asks for it, even where all coalitions could be called
     plan = choose(game, semivalue, order, budget=budget, method=method)
     if plan.method == "quadrature":
         from exactshap.solvers._quadrature import solve_product
