@@ -13,14 +13,14 @@ from __future__ import annotations
 import numpy as np
 from numba import njit
 
-from exactshap.solvers._tree_kernels import add_ends, fill_cover_survival, fill_leaf_codes
+from exactshap.solvers._tree_kernels import add_ends, fill_cover_survival, fill_leaf_codes, largest_size
 from exactshap.solvers._tree_leaf_kernels import sum_subsets
 from exactshap.trees._kernels import Nodes, fill_decisions
 
 __all__ = ["fill_single_tables", "sweep_few"]
 
 
-@njit(nogil=True, cache=True, error_model="numpy")
+@njit(nogil=True, cache=True, error_model="numpy", inline="always")
 def _fill_cover_values(ratio, first, m, nodes, node_weights, below, above, out):
     """Write the values of all players of a leaf in all cells to ``out`` (m, 2^m): products of those below and above each player.
 
@@ -53,7 +53,7 @@ def _fill_cover_values(ratio, first, m, nodes, node_weights, below, above, out):
                 total[x] *= -b
 
 
-@njit(nogil=True, cache=True, error_model="numpy")
+@njit(nogil=True, cache=True, error_model="numpy", inline="always")
 def _cover_values_of(A, ratio, first, m, nodes, node_weights, below, out):
     """Write the values of all players of a leaf in the cell ``A`` to ``out`` (m,)."""
     out[:m] = 0.0
@@ -85,7 +85,7 @@ def _fill_sums(m, weights, popcount, P, both):
         both[S] += P[S]
 
 
-@njit(nogil=True, cache=True, error_model="numpy")
+@njit(nogil=True, cache=True, error_model="numpy", inline="always")
 def _fill_background_values(survival, m, weights, popcount, P, both, out):
     """Write the values of all players of a leaf in all cells to ``out`` (m, 2^m)."""
     for S in range(1 << m):
@@ -98,7 +98,7 @@ def _fill_background_values(survival, m, weights, popcount, P, both, out):
                 total[S], total[S + half] = P[S] - both[S], P[S + half] - both[S]
 
 
-@njit(nogil=True, cache=True, error_model="numpy")
+@njit(nogil=True, cache=True, error_model="numpy", inline="always")
 def _background_values_of(A, survival, m, weights, popcount, P, both, inside, out):
     """Write the values of all players of a leaf in the cell ``A`` to ``out`` (m,): sums over the subsets of A only."""
     size = 1
@@ -170,7 +170,7 @@ def fill_single_tables(groups, leaves, value, survival_start, survival, rule, we
             add_ends(codes, survival_l, m, c_l, first, last, base + n_set_rows * codes.shape[0], out)
 
 
-@njit(nogil=True, cache=True, error_model="numpy")
+@njit(nogil=True, cache=True, error_model="numpy", inline="always")
 def _cell_of(l, r, leaves, decisions, offset, m):
     """Return which players of leaf ``l`` row ``r`` satisfies, as a mask."""
     A = (1 << m) - 1
@@ -180,7 +180,7 @@ def _cell_of(l, r, leaves, decisions, offset, m):
     return A
 
 
-@njit(nogil=True, cache=True, error_model="numpy")
+@njit(nogil=True, cache=True, error_model="numpy", inline="always")
 def _survival_of(A, ratio, first, m):
     """Return the product of the cover ratios of the players outside ``A``."""
     product = 1.0
@@ -231,6 +231,6 @@ def sweep_few(columns_of_X, tree_start, nodes_of_trees, groups, leaves, value, s
                 if (1 << m) - 1 == A:
                     for o in range(first, last):
                         total[n_set_rows + o - first] += c_l[o]
-                total[n_columns - 1] += np.abs(c_l).max() * passing
+                total[n_columns - 1] += largest_size(c_l) * passing
             for c in range(n_columns):
                 out[columns[column_start[g] + c], r] += total[c]

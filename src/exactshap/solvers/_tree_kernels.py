@@ -76,7 +76,7 @@ def sum_subsets(table, m, skip):
                 table[S + half] += table[S]
 
 
-@njit(nogil=True, cache=True, error_model="numpy")
+@njit(nogil=True, cache=True, error_model="numpy", inline="always")
 def fill_set_values(survival, m, T, weights, popcount, out):
     r"""Write the value of the set T in the game :math:`[S \subseteq A] g(S)` for every A of m players to ``out`` (2^m,).
 
@@ -114,6 +114,15 @@ def fill_leaf_codes(g, l, groups, leaves, bit_of_node, codes):
                 codes[code] &= ~lost
 
 
+@njit(nogil=True, cache=True, error_model="numpy", inline="always")
+def largest_size(values):
+    """Return the largest magnitude: a loop, as NumPy's words for it take numba a second to compile."""
+    largest = 0.0
+    for o in range(values.shape[0]):
+        largest = max(largest, abs(values[o]))
+    return largest
+
+
 @njit(nogil=True, cache=True, error_model="numpy")
 def add_ends(codes, survival, m, c_l, first, last, at, out):
     """Add v(D) of the outputs and the scale of one leaf: the full coalition survives where all its players are satisfied."""
@@ -123,7 +132,7 @@ def add_ends(codes, survival, m, c_l, first, last, at, out):
             if codes[code] == everyone:
                 out[at + code] += c_l[o]
         at += codes.shape[0]
-    magnitude = np.abs(c_l).max()
+    magnitude = largest_size(c_l)
     for code in range(codes.shape[0]):
         out[at + code] += magnitude * survival[codes[code]]
 

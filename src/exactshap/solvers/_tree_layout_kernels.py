@@ -65,7 +65,7 @@ def count_below(parent, player, depth, distinct, internal, leaves):
             leaves[parent[q]] += leaves[q]
 
 
-@njit(nogil=True, cache=True, error_model="numpy")
+@njit(nogil=True, cache=True, error_model="numpy", inline="always")
 def _count_players(q, parent, player, left, right, stamp, stack):
     """Count the distinct players above and below a node; ``stamp`` remembers which were seen for ``q``."""
     count = 0
@@ -90,6 +90,17 @@ def _count_players(q, parent, player, left, right, stamp, stack):
 
 
 @njit(nogil=True, cache=True, error_model="numpy")
+def _none_of(player):
+    """Return -1 for each player that nodes split on, and for none (the last one)."""
+    largest = -1
+    for q in range(player.shape[0]):
+        largest = max(largest, player[q])
+    out = np.empty(largest + 2, np.int64)
+    out[:] = -1
+    return out
+
+
+@njit(nogil=True, cache=True, error_model="numpy")
 def mark_groups(parent, player, left, right, distinct, internal, leaves, max_bits, n_rows, cost, n_players, is_root):
     r"""Cut each tree into subtrees of least cost; set ``is_root``, ``n_players`` and ``cost``, infinite where nothing fits.
 
@@ -97,7 +108,7 @@ def mark_groups(parent, player, left, right, distinct, internal, leaves, max_bit
 
     One large table needs fewer look-ups, many small ones are filled faster; ``n_rows`` balances the two.
     """
-    stamp = np.full(player.max() + 2, -1, np.int64)
+    stamp = _none_of(player)
     stack = np.empty(parent.shape[0] + 1, np.int64)
     for q in range(parent.shape[0] - 1, -1, -1):
         apart = np.inf if player[q] < 0 else cost[left[q]] + cost[right[q]]
@@ -105,7 +116,7 @@ def mark_groups(parent, player, left, right, distinct, internal, leaves, max_bit
         bits = distinct[q] + internal[q]
         if bits <= max_bits:
             n_players[q] = _count_players(q, parent, player, left, right, stamp, stack)
-            together = n_rows * (n_players[q] + TOUCH) + 2.0**bits * n_players[q] * leaves[q]
+            together = n_rows * (n_players[q] + TOUCH) + float(1 << bits) * n_players[q] * leaves[q]
         cost[q] = min(together, apart)
         is_root[q] = together <= apart
     for q in range(parent.shape[0]):
@@ -118,7 +129,7 @@ def mark_groups(parent, player, left, right, distinct, internal, leaves, max_bit
 @njit(nogil=True, cache=True, error_model="numpy")
 def fill_groups(groups, parent, player, left, right, leaf_of_node, value):
     """Fill conditions, leaves and outputs of ``groups`` whose roots and offsets are set."""
-    bit_of = np.full(player.max() + 2, -1, np.int64)
+    bit_of = _none_of(player)
     stack = np.empty(parent.shape[0] + 1, np.int64)
     for g in range(groups.root.shape[0]):
         c = groups.condition_start[g] + groups.n_above[g]
@@ -140,7 +151,7 @@ def fill_groups(groups, parent, player, left, right, leaf_of_node, value):
         _fill_subtree(g, groups, bits, player, left, right, leaf_of_node, value, stack)
 
 
-@njit(nogil=True, cache=True, error_model="numpy")
+@njit(nogil=True, cache=True, error_model="numpy", inline="always")
 def _fill_subtree(g, groups, bits, player, left, right, leaf_of_node, value, stack):
     """List the splits below the root of group ``g`` as bits from ``bits`` on, and its leaves; bound its outputs."""
     c = groups.condition_start[g] + groups.n_above[g]
@@ -200,7 +211,8 @@ def fill_columns(groups, leaves, order, binomials, offsets, n_outputs, write, co
     The rows are the sets met on the group's leaves, each with the group's outputs, then v(D) of the outputs, then the scale.
     """
     n_sets = offsets[order + 1]
-    stamp = np.full(n_sets, -1, np.int64)
+    stamp = np.empty(n_sets, np.int64)
+    stamp[:] = -1
     for g in range(groups.root.shape[0]):
         at = column_start[g]
         first, last = groups.first_output[g], groups.last_output[g]

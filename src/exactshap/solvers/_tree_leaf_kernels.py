@@ -138,7 +138,7 @@ def _compress(code, inside, n_players):
     return out
 
 
-@njit(nogil=True, cache=True, error_model="numpy")
+@njit(nogil=True, cache=True, error_model="numpy", inline="always")
 def _fill_tables(patterns, mass, inside, n_players, weights, popcount, tables):
     """Fill g, Y, P and P + Y for the sets of the players of the mask ``inside``; return their number."""
     m = _count(inside, popcount)
@@ -161,7 +161,7 @@ def _fill_tables(patterns, mass, inside, n_players, weights, popcount, tables):
     return m
 
 
-@njit(nogil=True, cache=True, error_model="numpy")
+@njit(nogil=True, cache=True, error_model="numpy", inline="always")
 def _look_up(row_codes, inside, n_players, m, c, magnitude, work, first, out, scale):
     """Add the values of one block of rows of a dense leaf, whose players of the mask ``inside`` have tables, from row ``first`` on."""
     g, P, both = work.tables[0], work.tables[2], work.tables[3]
@@ -188,7 +188,7 @@ def _look_up(row_codes, inside, n_players, m, c, magnitude, work, first, out, sc
                     total[r] += c_o * value[r]
 
 
-@njit(nogil=True, cache=True, error_model="numpy")
+@njit(nogil=True, cache=True, error_model="numpy", inline="always")
 def _solve_dense(row_codes, missed, n_players, n, c, magnitude, weights, popcount, work, out, scale):
     """Solve a dense leaf for all rows: by one table of what some row satisfies, or row by row where that is less."""
     everyone = ~np.uint32(0) >> np.uint32(WIDTH - n_players) if n_players > 0 else np.uint32(0)
@@ -210,7 +210,7 @@ def _solve_dense(row_codes, missed, n_players, n, c, magnitude, weights, popcoun
         _look_up(row_codes[r : min(r + step, n_rows)], inside, n_players, m, c, magnitude, work, r, out, scale)
 
 
-@njit(nogil=True, cache=True, error_model="numpy")
+@njit(nogil=True, cache=True, error_model="numpy", inline="always")
 def _sort_patterns(codes, index, weights, n_low, work):
     """Sort the background's patterns at a leaf by their ``n_low`` lowest bits, stably, into ``work.bucket``."""
     bucket, low = work.bucket, np.uint32((1 << n_low) - 1)
@@ -228,7 +228,7 @@ def _sort_patterns(codes, index, weights, n_low, work):
     bucket[0] = 0
 
 
-@njit(nogil=True, cache=True, error_model="numpy")
+@njit(nogil=True, cache=True, error_model="numpy", inline="always")
 def _solve_sparse(row_codes, n_players, n_low, c, magnitude, weights, popcount, work, out, scale):
     """Solve a sparse leaf for all rows: only buckets whose lowest bits are disjoint from the row's are looked at."""
     gains, found = np.empty(WIDTH), np.empty(work.patterns.shape[0], np.uint32)
@@ -287,7 +287,7 @@ def _descend(i, q, p, order, is_left, decided, decided_by_background, work, n_ro
     return missed
 
 
-@njit(nogil=True, cache=True, error_model="numpy")
+@njit(nogil=True, cache=True, error_model="numpy", inline="always")
 def _start(n_rows, work):
     """Begin at a root: nobody has failed anything."""
     work.row_codes[0, :n_rows] = 0

@@ -60,7 +60,7 @@ def fill_steps(tree_start, left, right, player, share, steps):
             i += 1
 
 
-@njit(nogil=True, cache=True, error_model="numpy")
+@njit(nogil=True, cache=True, error_model="numpy", inline="always")
 def _find_above(i, first, steps, player, left, right, share):
     """Set the nearest split above position ``i`` on the same player, and the cover ratios of all of them."""
     steps.above[i] = -1
@@ -177,7 +177,7 @@ def _descend(ratios, state, above, here):
             here[k, r] = above[k, r] * (failed if state[r] == FAILED else ratio)
 
 
-@njit(nogil=True, cache=True, error_model="numpy")
+@njit(nogil=True, cache=True, error_model="numpy", inline="always")
 def _add_leaves(values, gains, state, here, sums, total):
     """Start the sums of a split with its leaf children, and give their gain to its player."""
     for k in range(here.shape[0]):
@@ -190,7 +190,7 @@ def _add_leaves(values, gains, state, here, sums, total):
             total[r] += here[k, r] * (failed_gain if state[r] == FAILED else gain)
 
 
-@njit(nogil=True, cache=True, error_model="numpy")
+@njit(nogil=True, cache=True, error_model="numpy", inline="always")
 def _ascend(gains, state, below, sums, total):
     """Add the sums of a finished split to its parent's, and give their gain to the parent's player."""
     for k in range(sums.shape[0]):
@@ -201,7 +201,7 @@ def _ascend(gains, state, below, sums, total):
             total[r] += below[k, r] * (failed_gain if state[r] == FAILED else gain)
 
 
-@njit(nogil=True, cache=True, error_model="numpy")
+@njit(nogil=True, cache=True, error_model="numpy", inline="always")
 def _sweep_block(first, steps, player, coefficients, states, products, sums, total):
     """Walk one tree down and up for one block of rows; ``total`` (n_players, n_lanes) gets the values."""
     for i in range(states.shape[0]):
@@ -246,7 +246,7 @@ def sweep_paths(decisions, offset, first, n_steps, n_levels, n_lanes, steps, pla
                 out[j, start + r] += total[j, r]
 
 
-@njit(nogil=True, cache=True, error_model="numpy")
+@njit(nogil=True, cache=True, error_model="numpy", inline="always")
 def _fill_factors(decisions, offset, l, leaves, start, inside, slopes):
     """Write a (as ``inside``) and a - b of the leaf's players for the rows from ``start`` on, both (n_slots, n_lanes)."""
     inside[:] = 1.0
@@ -293,7 +293,7 @@ def _add_sets(size, slopes, factors, suffix, running, position, shares):
             level += 1
 
 
-@njit(nogil=True, cache=True, error_model="numpy")
+@njit(nogil=True, cache=True, error_model="numpy", inline="always")
 def _next_set(chosen, m):
     """Move ``chosen`` (ascending positions below m) to the lexicographically next set."""
     size = chosen.shape[0]

@@ -66,7 +66,7 @@ def walk_singles(of_rows, of_background, background_weights, offset, left, right
                     level -= 1
 
 
-@njit(nogil=True, cache=True, error_model="numpy")
+@njit(nogil=True, cache=True, error_model="numpy", inline="always")
 def _add_leaf_sets(active, is_inside, n_active, n_inside, order, weights, coefficient, binomials, offsets, chosen, out):
     r"""Add the values of all sets of active players at one leaf to ``out`` (n_sets,): p(s) up to the sign.
 
@@ -96,7 +96,7 @@ def _add_leaf_sets(active, is_inside, n_active, n_inside, order, weights, coeffi
                 chosen[k] = chosen[k - 1] + 1
 
 
-@njit(nogil=True, cache=True, error_model="numpy")
+@njit(nogil=True, cache=True, error_model="numpy", inline="always")
 def _insert(active, is_inside, n_active, j, inside):
     """Insert a player into the ascending list of active ones."""
     k = n_active

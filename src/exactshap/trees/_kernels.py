@@ -31,7 +31,7 @@ class Nodes(NamedTuple):
     less_equal: bool
 
 
-@njit(nogil=True, cache=True, error_model="numpy")
+@njit(nogil=True, cache=True, error_model="numpy", inline="always")
 def _in_category_set(x, start, count, words):
     """Whether the bit of category ``int(x)`` is set; outside the set (negative, too large, infinite) it is not."""
     if not (-1.0 < x < 32.0 * count):
@@ -134,7 +134,8 @@ def fill_paths(
 
     ``player`` and ``ratio`` are filled at the offsets of the edges; ``counts[l]`` tells how many of them leaf l uses.
     """
-    slot_of = np.full(n_players, -1, np.int32)
+    slot_of = np.empty(n_players, np.int32)
+    slot_of[:] = -1
     for l in range(leaves.shape[0]):
         first, e, q = edge_start[l], edge_start[l + 1], leaves[l]
         while parent[q] >= 0:

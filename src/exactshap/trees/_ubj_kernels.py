@@ -15,20 +15,8 @@ _OPEN_OBJECT, _CLOSE_OBJECT, _OPEN_ARRAY, _CLOSE_ARRAY = ord("{"), ord("}"), ord
 _TYPE, _COUNT, _TEXT, _CHARACTER = ord("$"), ord("#"), ord("S"), ord("C")
 _TRUE, _FALSE, _NULL = ord("T"), ord("F"), ord("Z")
 _MAX_NESTING = 64
-
-
-@njit(nogil=True, cache=True, error_model="numpy")
-def _width(marker):
-    """Bytes of a number of the type, 0 if it is none: i U 1, I 2, l d 4, L D 8."""
-    if marker == 105 or marker == 85:
-        return 1
-    if marker == 73:
-        return 2
-    if marker == 108 or marker == 100:
-        return 4
-    if marker == 76 or marker == 68:
-        return 8
-    return 0
+_WIDTH = np.zeros(256, np.int64)  # bytes of a number of each type, 0 if it is none
+_WIDTH[np.frombuffer(b"iUIldLD", np.uint8)] = 1, 1, 2, 4, 4, 8, 8
 
 
 @njit(nogil=True, cache=True, error_model="numpy")
@@ -38,7 +26,7 @@ def _length(data, position):
     if position >= size:
         return -1, position
     marker = data[position]
-    width = _width(marker)
+    width = _WIDTH[marker]
     position += 1
     if width == 0 or marker == 100 or marker == 68 or position + width > size:
         return -1, position
@@ -91,20 +79,20 @@ def scan(data, marker, key_start, key_length, start, count, after):
         first, items = position, np.int64(1)
         is_open = kind in (_OPEN_OBJECT, _OPEN_ARRAY)
         if kind == _OPEN_ARRAY and position < size and data[position] == _TYPE:
-            if position + 2 >= size or data[position + 2] != _COUNT or _width(data[position + 1]) == 0:
+            if position + 2 >= size or data[position + 2] != _COUNT or _WIDTH[data[position + 1]] == 0:
                 return n, position
             kind, is_open = TYPED + np.int64(data[position + 1]), False
             items, first = _length(data, position + 3)
-            if items < 0 or items * _width(kind - TYPED) > size - first:
+            if items < 0 or items * _WIDTH[kind - TYPED] > size - first:
                 return n, position
-            position = first + items * _width(kind - TYPED)
+            position = first + items * _WIDTH[kind - TYPED]
         elif kind == _TEXT:
             items, first = _length(data, position)
             if items < 0:
                 return n, position
             position = first + items
-        elif kind == _CHARACTER or _width(kind) > 0:
-            position += 1 if kind == _CHARACTER else _width(kind)
+        elif kind == _CHARACTER or _WIDTH[kind] > 0:
+            position += 1 if kind == _CHARACTER else _WIDTH[kind]
             if position > size:
                 return n, first
         elif not is_open and kind != _TRUE and kind != _FALSE and kind != _NULL:
