@@ -6,9 +6,9 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-from exactshap.errors import BudgetError, InputError, UnknownNameError
+from exactshap.errors import BudgetError, ExplanationWarning, InputError, UnknownNameError
 from exactshap.games import AdditiveGame, OracleGame
-from exactshap.solvers import solve
+from exactshap.solvers import _regression, solve
 from exactshap.solvers._frontier import MAX_COLUMNS, check_frontier, known_sets
 from tolerances import assert_regression_close
 
@@ -177,3 +177,17 @@ def test_values_and_errors_carry_the_unit_of_the_game(unit):
     )
     np.testing.assert_allclose(other.values / unit, one.values, rtol=1e-6, atol=1e-9)
     np.testing.assert_allclose(other.std_error / unit, one.std_error, rtol=1e-4)
+
+
+@pytest.mark.parametrize("estimator", ["auto", "process"])
+def test_the_process_calls_no_more_than_it_can_use(estimator, monkeypatch):
+    monkeypatch.setattr(_regression, "MAX_ROWS", 50)
+    game = OracleGame(lambda masks: np.tanh(masks.sum(axis=1) / 7.0) + masks[:, 0] * masks[:, 1] * masks[:, 2], 14)
+    with pytest.warns(
+        ExplanationWarning, match=rf"'{estimator}' calls at most 100 coalitions\. Got budget=400\. Pass estimator='pol"
+    ):
+        found = solve(game, budget=400, estimator=estimator, random_state=0)
+    assert found.n_evaluations == 100
+    with pytest.warns(ExplanationWarning, match=r"tolerance was not reached within 100 calls"):
+        solve(game, tol=1e-12, estimator=estimator, random_state=0)
+    assert solve(game, budget=400, estimator="kernelshap", random_state=0).n_evaluations == 400

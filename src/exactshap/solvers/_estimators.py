@@ -20,7 +20,7 @@ from exactshap.solvers._frontier import (
     partial_frontier,
     unanimity_columns,
 )
-from exactshap.solvers._hypercube import MAX_ROWS, CubeProcess, fit_process, needs_even
+from exactshap.solvers._hypercube import CubeProcess, fit_process, needs_even
 from exactshap.solvers._leverage import leverage_scores
 from exactshap.solvers._polynomial import PolynomialFit, fit_polynomial, odd_shares, row_weights, unanimity_shares
 from exactshap.solvers._sampling import Calls, design, draw, draw_independent, strata
@@ -158,14 +158,6 @@ def by_process(problem: Problem) -> Estimate:
 
 
 def _process(problem: Problem) -> CubeProcess:
-    if len(problem.masks) >= MAX_ROWS:
-        raise InputError(
-            message(
-                f"The process takes at most {MAX_ROWS} pairs",
-                f"Got {len(problem.masks)}",
-                "Lower budget=, or use estimator='polynomial' or 'unbiased'",
-            )
-        )
     ends = np.array([[True] * problem.n_players, [False] * problem.n_players])
     masks = np.concatenate([ends[: 1 if problem.paired else 2], problem.masks])
     inside, outside = problem.calls(masks), problem.calls(~masks) if problem.paired else None

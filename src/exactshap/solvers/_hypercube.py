@@ -34,7 +34,7 @@ __all__ = ["CubeProcess", "fit_process"]
 MAX_CHECKED = 512  # rows that are left out to calibrate the standard errors
 # the true squared error over the posterior's, after leaving rows out: 0.5 to 1.6 on seven forest games, 1.2 to 2.6 on image games
 HEAVY_TAILS = 1.5
-MAX_ROWS = 12_000  # pairs in one dense factorisation (1.1 GiB)
+MAX_ROWS = 12_000  # pairs in one dense factorisation, of two matrices (2.1 GiB)
 
 
 @dataclass(frozen=True, eq=False)

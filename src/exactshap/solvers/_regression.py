@@ -13,6 +13,7 @@ from exactshap.games import Game
 from exactshap.semivalues import Semivalue
 from exactshap.solvers._blas import single_threaded_blas
 from exactshap.solvers._estimators import ESTIMATORS, NAMED, SAMPLINGS, Estimate, Problem, Settings
+from exactshap.solvers._hypercube import MAX_ROWS
 from exactshap.solvers._sampling import checked_calls, positive
 from exactshap.solvers._solution import Solution, player_sets
 from exactshap.solvers._surrogate import SURROGATES
@@ -70,7 +71,8 @@ def solve_regression(
     order : int
         Sets of 1..order players.
     budget : int, default=None
-        Calls at most, the full and the empty coalition included. None: 2 d + 2048, or 200,000 with ``tol``.
+        Calls at most, the full and the empty coalition included. None: 2 d + 2048, or 200,000 with ``tol``. The process calls at most
+        24,000.
     tol : float, default=None
         Add calls until every standard error is below it; a warning says so when the budget ends first.
     random_state : int, Generator or None
@@ -106,7 +108,7 @@ def solve_regression(
     """
     chosen = read_settings(settings)
     calls = checked_calls(game, batch_size, progress)
-    limit = _limit(game.n_players, budget, tol)
+    limit = _within_reach(_limit(game.n_players, budget, tol), chosen.estimator, budget)
     rng = _generator(random_state)
     problem = Problem(calls, rng, semivalue, order, player_sets(game.n_players, order), chosen)
     estimate = _until(problem, limit, tol)
@@ -169,6 +171,25 @@ def _limit(n_players: int, budget: int | None, tol: float | None) -> int:
             )
         )
     return min(everything, budget)
+
+
+def _within_reach(limit: int, estimator: str, budget: int | None) -> int:
+    """Return the calls that the estimator can use: the process' factorisation grows with their cube."""
+    most = 2 * MAX_ROWS
+    if limit <= most or estimator not in ("auto", "process"):
+        return limit
+    if budget is not None:
+        import warnings
+
+        from exactshap.errors import ExplanationWarning
+
+        text = message(
+            f"estimator={estimator!r} calls at most {most} coalitions",
+            f"Got budget={budget}",
+            "Pass estimator='polynomial' or 'unbiased' to use more",
+        )
+        warnings.warn(text, ExplanationWarning, stacklevel=4)
+    return most
 
 
 def _generator(random_state: Any) -> np.random.Generator:
