@@ -427,15 +427,16 @@ READINGS = {
     "conditionals (Aas et al., the paper's GSHAP-OSV) at every b, as in the paper.",
     "2": "All n rows against all n rows. KernelExplainer enumerates both columns, so its values are ours (`largest_difference_isv`); the paper's "
     "point, that averaging embeddings costs far less than averaging predictions, holds at every n. Landmarks: the banana has heavy tails, "
-    "which randomly pivoted Cholesky reaches; the last but one share is of rows whose difference to the exact embedding is within the reported error.",
+    "which randomly pivoted Cholesky reaches; `landmarks_rows_within_reported_error` is the share of rows whose difference to the exact embedding "
+    "is within the error that their explanation reports.",
     "3": "As in the paper: without a penalty the RMSE rises steeply with the noise on column 5; with one it starts higher and rises less. "
     "Bars in the picture are one standard deviation over ten draws.",
     "4": "As in the paper: the interventional penalty silences the ISV of the sensitive column 5, while its twin 4 takes over and the OSV of both "
     "stay; the observational penalty shrinks the OSV of both. Boxes in the picture: 5, 25, 50, 75 and 95 % of all rows.",
     "recovery": "The paper shows bars without numbers and does not print its targets, so only the order can be compared. Its claim holds for the two "
     "targets of even powers, where the functional values find more of the 17 columns than those with a background, exact or sampled; "
-    "for degree 5 the values with a background find more. The exact interventional values find at least what the sampled ones do, "
-    "apart from the ten rows that those are scored on. GEMFIX and BiSHAP are not published as packages.",
+    "for degree 5 the values with a background find more. The sampled values (scored on ten of the rows) find fewer than the exact "
+    "interventional ones that they estimate. GEMFIX and BiSHAP are not compared.",
 }
 
 if __name__ == "__main__":
