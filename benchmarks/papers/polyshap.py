@@ -560,7 +560,7 @@ def draw_figure(cells):
         ax.set_title(f"{name} (d = {PLAYERS[name]})")
         ax.set_xlabel("calls of the model")
         ax.set_ylabel("mean squared error")
-    axes.flat[-1].legend(*axes.flat[0].get_legend_handles_labels(), fontsize=7, loc="lower left")
+    axes.flat[-2].legend(*axes.flat[0].get_legend_handles_labels(), fontsize=6, loc="lower left")
     figure.tight_layout()
     figure.savefig(RESULTS / "polyshap.png", dpi=110)
 
