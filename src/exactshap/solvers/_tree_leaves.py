@@ -10,6 +10,7 @@ dense leaves pay (subset sums over 2^m), and what sparse leaves avoid (pairs, bu
 from __future__ import annotations
 
 import dataclasses
+import functools
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -90,12 +91,20 @@ class LeafEngine:
         order: Order = self.shelf.get(("order",), lambda: _order(trees, shape), keep=1)
         work = _work(columns.shape[1], len(self.weights), int(shape.depth.max(initial=0)) + 1, self._n_dense)
         magnitude = np.abs(trees.value).max(axis=1)
-        popcount = np.array([code.bit_count() for code in range(1 << 16)], np.uint8)
         for tree in range(trees.n_trees):
             first, last = trees.tree_start[tree], trees.tree_start[tree + 1]
             decided = decisions_of(trees, columns, tree), decisions_of(trees, self.background, tree)
             sweep_leaves(first, last, order, shape.parent, trees.left, shape.player, trees.value, magnitude, *decided, self.weights, weights,
-                         self._n_dense, n_low, popcount, work, out, scale)  # fmt: skip
+                         self._n_dense, n_low, _popcount(), work, out, scale)  # fmt: skip
+
+
+@functools.cache
+def _popcount() -> np.ndarray:
+    """Return the number of set bits of 0, 1, ..., 2^16 - 1."""
+    counts = np.zeros(1 << 16, np.uint8)
+    for bit in range(16):
+        counts[1 << bit : 2 << bit] = counts[: 1 << bit] + 1
+    return counts
 
 
 def most_dense(n_background: int) -> int:
