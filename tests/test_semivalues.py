@@ -97,6 +97,13 @@ def test_signed_moments_stay_accurate_at_high_degree(size):
         assert weights @ nodes**r == pytest.approx(exact, abs=1e-9), r
 
 
+def test_players_of_pairs_keep_all_digits_at_any_degree():
+    """k-SII of order 2: an integral and two ends, against its rational moments; as a signed density it was off by 1e-8 here."""
+    nodes, weights = semivalues.find("k-sii").rule(1, 2, degree=1499)
+    for r in (0, 1, 2, 17, 300, 1499):
+        assert weights @ nodes**r == pytest.approx(float(_aggregated_moment(1, 2, r)), abs=1e-13), r
+
+
 def test_aggregate_is_the_twin_of_the_rule_of_k_sii(game):
     interactions = solved(game, "sii", 3)
     aggregated = semivalues.aggregate(interactions, 3)

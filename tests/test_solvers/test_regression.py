@@ -312,7 +312,7 @@ BAD = [
     ({"frontier": 0, "estimator": "polynomial"}, InputError, r"'frontier' parameter must be an int >= 1\. Got 0"),
     ({"frontier": True, "estimator": "polynomial"}, InputError, r"'frontier' parameter must be an int >= 1\. Got True"),
     ({"frontier": 2.5, "estimator": "polynomial"}, InputError, r"'frontier' parameter must be an int >= 1\. Got 2.5"),
-    ({"frontier": object(), "estimator": "polynomial"}, InputTypeError, r"must be sets of players, their number, a graph, an EBM or"),
+    ({"frontier": print, "estimator": "polynomial"}, InputTypeError, r"must be sets of players, their number, a graph, an EBM or"),
     ({"frontier": [(0, 1)]}, InputError, r"estimator='auto' does not use 'frontier'\. Got \[\(0, 1\)\]\. Pass estimator='polynomial'"),
     ({"surrogate": "boosting"}, InputError, r"estimator='auto' does not use 'surrogate'.*Pass estimator='unbiased'"),
     ({"polynomial_order": 3, "estimator": "kernelshap"}, InputError, r"'kernelshap' fixes polynomial_order=1\. Got 3\. Leave it out"),

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import math
 from typing import Protocol
 
 import numpy as np
 
 from exactshap.errors import BudgetError, InputError, message
 
-__all__ = ["Game", "all_masks", "check_masks", "frozen", "squeeze"]
+__all__ = ["Game", "all_masks", "check_masks", "frozen", "n_coalitions", "squeeze"]
 
 MAX_ENUMERATED_PLAYERS = 24
+MAX_COUNTED_PLAYERS = 1000
 
 
 class Game(Protocol):
@@ -80,6 +82,11 @@ def check_masks(masks: np.ndarray, n_players: int) -> np.ndarray:
     return masks.astype(bool, copy=False)
 
 
+def n_coalitions(n_players: int) -> float:
+    """Return 2^d; beyond 1000 players 2^1000, as a float ends at 2^1024 and such counts are only compared with limits."""
+    return 2.0 ** min(n_players, MAX_COUNTED_PLAYERS)
+
+
 def all_masks(n_players: int) -> np.ndarray:
     """Return all 2^d coalitions; bit j of the row number is player j.
 
@@ -106,7 +113,7 @@ def all_masks(n_players: int) -> np.ndarray:
         raise BudgetError(
             message(
                 f"Enumerating all coalitions of {n_players} players is out of reach",
-                f"2^{n_players} coalitions are {2.0**n_players * n_players / 2**40:.3g} TiB of masks; "
+                f"2^{n_players} coalitions are 10^{math.log10(n_players) + (n_players - 40) * math.log10(2):.0f} TiB of masks; "
                 f"the limit is {MAX_ENUMERATED_PLAYERS} players",
                 "Use a game with structure, or a sampled solver with budget=",
             )

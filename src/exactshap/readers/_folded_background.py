@@ -10,7 +10,7 @@ import numpy as np
 from exactshap.frames import Table
 from exactshap.readers._expansion import Monomials, Part, cut_terms
 from exactshap.semivalues import Semivalue, find
-from exactshap.solvers._choose import folding_pays
+from exactshap.solvers._choose import MAX_FOLDED_PLAYERS, folding_pays
 from exactshap.solvers._quadrature import Sums
 from exactshap.solvers._tree_parts import Shelf
 
@@ -34,7 +34,7 @@ class FoldedBackground:
         self._reader, self._shelf = reader, Shelf()
         self.n_terms = sum(block.coefficients.shape[1] for block in reader.expansion.blocks)
         self.n_background = 0 if reader.weights is None else len(reader.weights)
-        self.kept = 2.0**reader.n_players * self.n_terms <= TABLE_VALUES
+        self.kept = reader.n_players <= MAX_FOLDED_PLAYERS and 2**reader.n_players * self.n_terms <= TABLE_VALUES
 
     def pays(self, semivalue: Semivalue, order: int) -> bool:
         """Say whether this way is taken, whatever the rows are."""

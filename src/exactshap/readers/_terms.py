@@ -16,6 +16,7 @@ FunctionTerms      any vectorised function                        (2^k - 2) n_ba
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Protocol
@@ -91,10 +92,11 @@ def players_of_term(columns: Sequence[int], owner: Sequence[int]) -> tuple[int, 
     """
     players = tuple(dict.fromkeys(owner[j] for j in columns))
     if len(players) > MAX_TERM_PLAYERS:
+        digits, exponent = math.modf(len(players) * math.log10(2.0))  # 2^1024 is no float
         raise BudgetError(
             message(
                 f"A term on {len(players)} players is out of reach",
-                f"It has 2^{len(players)} = {2.0 ** len(players):.3g} coalitions for each row; "
+                f"It has 2^{len(players)} = {10.0**digits:.3g}e+{exponent:02.0f} coalitions for each row; "
                 f"the limit is {MAX_TERM_PLAYERS} players",
                 "Group columns into fewer players with groups=, or explain model.predict as a black box",
             )

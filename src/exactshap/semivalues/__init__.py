@@ -19,15 +19,28 @@ leave-one-out         atom at 1                                   v(D) - v(D min
 moebius               atom at 0                                   Harsanyi dividends
 stii                  Beta(1, k) at s = k, atom 0 below           Sundararajan et al. 2020
 fsii                  Beta(k, k) at s = k, signed moments below   Tsai et al. 2023
-k-sii                 signed moments (Bernoulli numbers)          Bordt & von Luxburg 2023
+k-sii                 signed, ends and Bernoulli numbers          Bordt & von Luxburg 2023
 chaining              Beta(s, 1)                                  Marichal & Roubens 1999
 ===================== =========================================== ==========================
 """
 
 from __future__ import annotations
 
-from exactshap.semivalues._measures import Atom, Beta, Density, Measure, Moments, Nodes
+from exactshap.semivalues._measures import Atom, Beta, Density, Measure, Mixture, Moments, Nodes
 from exactshap.semivalues._named import aggregate, available, beta, find
 from exactshap.semivalues._semivalue import Semivalue
 
-__all__ = ["Atom", "Beta", "Density", "Measure", "Moments", "Nodes", "Semivalue", "aggregate", "available", "beta", "find"]
+__all__ = [
+    "Atom",
+    "Beta",
+    "Density",
+    "Measure",
+    "Mixture",
+    "Moments",
+    "Nodes",
+    "Semivalue",
+    "aggregate",
+    "available",
+    "beta",
+    "find",
+]

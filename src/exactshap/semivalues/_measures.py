@@ -13,7 +13,7 @@ import numpy as np
 
 from exactshap.errors import InputError, message
 
-__all__ = ["Atom", "Beta", "Density", "Measure", "Moments", "Nodes", "Rule"]
+__all__ = ["Atom", "Beta", "Density", "Measure", "Mixture", "Moments", "Nodes", "Rule"]
 
 Rule = tuple[np.ndarray, np.ndarray]
 
@@ -214,6 +214,31 @@ class Moments:
             if k >= 1:
                 previous, current = current, ((2 * k + 1) * x * current - k * previous) / (k + 1)
         return nodes, weights * density
+
+
+@dataclass(frozen=True)
+class Mixture:
+    r"""A weighted sum of measures, exact where they are.
+
+    Parameters
+    ----------
+    parts : tuple of (float, Measure)
+        Weights, which sum to 1 and may be negative, and measures.
+
+    Examples
+    --------
+    >>> nodes, weights = Mixture(((0.5, Atom(0.0)), (0.5, Atom(1.0)))).rule(degree=3)
+    >>> nodes, weights
+    (array([0., 1.]), array([0.5, 0.5]))
+    """
+
+    parts: tuple[tuple[float, Measure], ...]
+
+    def rule(self, degree: int) -> Rule:
+        rules = [(share, *measure.rule(degree)) for share, measure in self.parts]
+        return np.concatenate([nodes for _, nodes, _ in rules]), np.concatenate(
+            [share * weights for share, _, weights in rules]
+        )
 
 
 def _legendre_functional(k: int, moments: list[Fraction]) -> Fraction:

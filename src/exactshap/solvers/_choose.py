@@ -8,6 +8,7 @@ from numbers import Integral
 
 from exactshap.errors import BudgetError, InputError, InputTypeError, message
 from exactshap.games import AdditiveGame, Game, OracleGame, ProductGame
+from exactshap.games._base import n_coalitions
 from exactshap.semivalues import Semivalue, find
 from exactshap.solvers._solution import set_sizes
 
@@ -125,20 +126,23 @@ def choose(
         reason = f"2^{d} coalitions of {game.n_terms} terms, whose {game.n_background} background rows are summed up once"
         return Plan(method, True, operations, 8.0 * tables, reason)
     if method == "per-term enumeration" and isinstance(game, AdditiveGame):
-        work = sum(sum(math.comb(len(term), s) for s in sizes if s <= len(term)) * 2.0 ** len(term) for term in game.subsets)
+        work = sum(
+            sum(math.comb(len(term), s) for s in sizes if s <= len(term)) * n_coalitions(len(term)) for term in game.subsets
+        )
         largest = max((len(term) for term in game.subsets), default=0)
         return Plan(
             method,
             True,
             rows * outputs * work,
-            8.0 * rows * outputs * 2**largest,
+            8.0 * rows * outputs * n_coalitions(largest),
             f"{len(game.subsets)} terms of at most {largest} players",
         )
     routes = getattr(game, "routes", None)
     more = "" if routes is None else f"; {routes}"
     if method == "enumeration":
         reason, exact = f"all 2^{d} coalitions of {d} players{more}", not getattr(game, "approximate", False)
-        return Plan(method, exact, 2.0**d, 8.0 * rows * outputs * 2.0**d + d * 2.0**d, reason)
+        coalitions = n_coalitions(d)
+        return Plan(method, exact, coalitions, (8.0 * rows * outputs + d) * coalitions, reason)
     if method == "regression":
         calls = float(budget or 0)
         return Plan(method, False, calls, 8.0 * calls * d, f"sampled coalitions for index {semivalue.name!r}{more}")

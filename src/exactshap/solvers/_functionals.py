@@ -95,9 +95,11 @@ def by_splitting(
 
 def splitting_pays(n_players: int, n_background: int, n_rows: int) -> bool:
     """Say whether splitting beats the sweep for a block of rows: forecasts in seconds for each term, from measurements."""
+    if n_players > MAX_SPLIT_PLAYERS:
+        return False
     split = 1e-4 + 1e-10 * 2.0**n_players * (n_background + 3.0 * n_rows)
     sweep = 1e-9 * n_rows * n_background * ((n_players + 1) // 2) * n_players
-    return n_players <= MAX_SPLIT_PLAYERS and split < sweep
+    return split < sweep
 
 
 Combine = Callable[[np.ndarray, np.ndarray, np.ndarray], np.ndarray]

@@ -22,6 +22,7 @@ __all__ = ["solve_regression"]
 
 DEFAULT_CALLS = 2048  # plus 2 d, when neither a budget nor a tolerance is given
 SMALL = 2000  # coalitions or pairs whose factorisations gain nothing from several cores
+MAX_PLAYERS = 1020  # C(1020, 510) is 1e305: beyond, numbers of coalitions are no floats
 USED_BY = {
     "polynomial_order": ("polynomial",),
     "frontier": ("polynomial",),
@@ -97,7 +98,7 @@ def solve_regression(
     Raises
     ------
     BudgetError
-        If the budget is below two calls.
+        If the budget is below two calls, or for more than 1020 players.
     UnknownNameError
         If a setting or its value is not known.
 
@@ -108,11 +109,19 @@ def solve_regression(
     """
     chosen = read_settings(settings)
     calls = checked_calls(game, batch_size, progress)
+    _check_players(game.n_players)
     limit = _within_reach(_limit(game.n_players, budget, tol), chosen.estimator, budget)
     rng = _generator(random_state)
     problem = Problem(calls, rng, semivalue, order, player_sets(game.n_players, order), chosen)
     estimate = _until(problem, limit, tol)
     return _solution(game, problem, estimate)
+
+
+def _check_players(n_players: int) -> None:
+    if n_players > MAX_PLAYERS:
+        text = f"Sampling coalitions of {n_players} players is out of reach"
+        what = f"Their numbers leave the range of floats; the limit is {MAX_PLAYERS} players"
+        raise BudgetError(message(text, what, "Put columns together with groups="))
 
 
 def read_settings(settings: dict[str, Any]) -> Settings:
