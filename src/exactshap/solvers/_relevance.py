@@ -18,6 +18,7 @@ SPREAD, LEVEL_SPREAD, WHITE_SPREAD, TYPICAL_WHITE = 1.0, 1.0, 3.0, 3e-3
 COARSE_ROWS = 80  # rows of the first search, which only has to come near
 GROWTH = 1.55  # rows of each search over those of the one before
 SMALL = 64  # rows of a triangle that is inverted at once
+ABOVE = np.tri(SMALL, dtype=bool).T
 ROUGH, NEAR = 0.5, 0.05  # nats of the posterior that a next step must promise: no value feels the difference
 
 
@@ -88,12 +89,12 @@ def factorise(same: np.ndarray, mirrored: np.ndarray, sign: int, white: float, o
 
 
 def invert_triangle(upper: np.ndarray, out: np.ndarray) -> np.ndarray:
-    """Set the upper triangle of ``out`` to the inverse of ``upper``, halves first, so that most of the work are matrix products."""
+    """Set the upper triangle of ``out``, zero below it, to the inverse of ``upper``; halves first, so that most are matrix products."""
     from scipy.linalg import lapack
 
     n = len(upper)
     if n <= SMALL:
-        out[:] = np.triu(lapack.dtrtri(upper)[0])
+        np.copyto(out, lapack.dtrtri(upper)[0], where=ABOVE[:n, :n])
         return out
     first, last = slice(0, n // 2), slice(n // 2, n)
     invert_triangle(upper[first, first], out[first, first])
