@@ -38,9 +38,10 @@ def test_values_of_a_product_of_many_columns_are_those_of_its_few_players_that_m
     assert np.all(found[4:] == 0.0)
 
 
-def test_pairs_of_many_columns_add_up():
-    model = KernelRidge(kernel="rbf", gamma=1e-3).fit(X, X[:, 0])
-    explanation = exactshap.explain(model, X[:1], X[:2], index="k-sii", order=2)
+@pytest.mark.parametrize(("d", "order"), [(300, 2), (50, 3), (12, 5)])
+def test_interactions_of_many_columns_add_up(d, order):
+    model = KernelRidge(kernel="rbf", gamma=1e-3).fit(X[:, :d], X[:, 0])
+    explanation = exactshap.explain(model, X[:1, :d], X[:2, :d], index="k-sii", order=order)
     assert np.all(np.abs(explanation.residual) <= explanation.tolerance)
 
 

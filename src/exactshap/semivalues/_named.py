@@ -9,7 +9,7 @@ from fractions import Fraction
 import numpy as np
 
 from exactshap.errors import InputTypeError, UnknownNameError, did_you_mean, message
-from exactshap.semivalues._measures import Atom, Beta, Measure, Mixture, Moments
+from exactshap.semivalues._measures import Atom, Beta, EndSlopes, Measure, Mixture, Moments
 from exactshap.semivalues._semivalue import Semivalue
 
 __all__ = ["aggregate", "available", "beta", "find"]
@@ -34,11 +34,12 @@ def _faithful_moment(s: int, k: int, r: int) -> Fraction:
 def _aggregated(size: int, order: int) -> Measure:
     r"""Return k-SII's functional :math:`\int f + \sum_{l=1}^{k-s} \frac{B_l}{l!} [f^{(l-1)}(1) - f^{(l-1)}(0)]` (Euler and Maclaurin).
 
-    With l = 1 alone it is a measure with atoms at both ends; derivatives need the moments, which lose digits at high degrees.
+    Integral, ends and slopes at the ends keep their digits; third derivatives (k - s > 3, as B_3 = 0) need the moments.
     """
-    if order - size > 1:
+    if order - size > 3:
         return Moments(functools.partial(_aggregated_moment, size, order))
-    return Beta(1, 1) if size == order else Mixture(((1.0, Beta(1, 1)), (0.5, Atom(0.0)), (-0.5, Atom(1.0))))
+    parts = ((1.0, Beta(1, 1)), (0.5, Atom(0.0)), (-0.5, Atom(1.0)), (1.0 / 12.0, EndSlopes()))
+    return Mixture(parts[: (1, 3, 4, 4)[order - size]])
 
 
 def _aggregated_moment(s: int, k: int, r: int) -> Fraction:
