@@ -1,85 +1,127 @@
-"""The minimiser of the relevances' evidence, beside scipy's and beside the recursion written out."""
+"""The minimiser of the relevances' posterior, beside scipy's and beside its own updates written out."""
 
 import numpy as np
 import pytest
 from scipy.optimize import minimize
 
-from exactshap.solvers._descent import Search, search
-from exactshap.solvers._relevance_kernels import fill_descent
+from exactshap.solvers._descent import CONVEX, LONGEST, search
+from exactshap.solvers._relevance_kernels import correct_curvature
 
 WIDE = np.array([[-9.0] * 4, [9.0] * 4])
-
-
-def rosenbrock(x):
-    """Return scipy's test function of four coordinates and its gradient, with a quadratic part that has no valley."""
-    from scipy.optimize import rosen, rosen_der
-
-    return rosen(x) / 100.0, rosen_der(x) / 100.0
+HESSIAN = np.diag([1.0, 10.0, 100.0, 0.1]) + 0.3
 
 
 def quadratic(x):
-    curvature = np.diag([1.0, 10.0, 100.0, 0.1]) + 0.3
-    return 0.5 * (x - 2.0) @ curvature @ (x - 2.0), curvature @ (x - 2.0)
+    return 0.5 * (x - 2.0) @ HESSIAN @ (x - 2.0), lambda: (HESSIAN @ (x - 2.0), HESSIAN.copy())
 
 
-@pytest.mark.parametrize(("function", "minimum"), [(rosenbrock, 1.0), (quadratic, 2.0)])
-def test_the_minimum_is_found(function, minimum):
-    found = search(function, Search.at(np.array([0.2, 1.0, 0.5, 3.0])), WIDE, 300, 1e-14)
-    np.testing.assert_allclose(found.point, minimum, atol=1e-4)
+def misjudged(factor):
+    """The quadratic with a curvature that is wrong by a factor and knows nothing of the coordinates' ties."""
+
+    def function(x):
+        value, slopes = quadratic(x)
+        return value, lambda: (slopes()[0], factor * np.diag(np.diag(HESSIAN)))
+
+    return function
+
+
+def rosenbrock(x):
+    """Scipy's test function, with the curvature of its valley's floor left out."""
+    from scipy.optimize import rosen, rosen_der, rosen_hess
+
+    return rosen(x) / 100.0, lambda: (rosen_der(x) / 100.0, np.diag(np.maximum(np.diag(rosen_hess(x)) / 100.0, 0.1)))
+
+
+FUNCTIONS = {
+    "quadratic": (quadratic, 2.0),
+    "curvature too large": (misjudged(10.0), 2.0),
+    "curvature too small": (misjudged(0.1), 2.0),
+    "rosenbrock": (rosenbrock, 1.0),
+}
+
+
+@pytest.mark.parametrize("name", FUNCTIONS)
+def test_the_minimum_is_found(name):
+    function, minimum = FUNCTIONS[name]
+    found = search(function, np.array([0.2, 1.0, 0.5, 3.0]), WIDE, 300, 1e-14)
+    np.testing.assert_allclose(found, minimum, atol=1e-4)
 
 
 @pytest.mark.parametrize("upper", [0.5, 1.5, 9.0])
-def test_bounds_are_kept_as_scipy_keeps_them(upper):
+@pytest.mark.parametrize("factor", [0.3, 1.0, 3.0])
+def test_bounds_are_kept_as_scipy_keeps_them(upper, factor):
     bounds = np.array([[-9.0, -9.0, -9.0, 3.0], [9.0, upper, 9.0, 9.0]])
     start = np.array([0.0, 0.0, 0.0, 4.0])
-    found = search(quadratic, Search.at(start), bounds, 300, 1e-14)
-    scipy = minimize(quadratic, start, jac=True, method="L-BFGS-B", bounds=bounds.T, options={"ftol": 1e-15, "gtol": 1e-12})
-    np.testing.assert_allclose(found.point, scipy.x, atol=1e-5)
+    found = search(misjudged(factor), start, bounds, 300, 1e-14)
+    scipy = minimize(
+        lambda x: (quadratic(x)[0], quadratic(x)[1]()[0]),
+        start,
+        jac=True,
+        method="L-BFGS-B",
+        bounds=bounds.T,
+        options={"ftol": 1e-15, "gtol": 1e-12},
+    )
+    np.testing.assert_allclose(found, scipy.x, atol=1e-5)
 
 
-def test_every_accepted_step_lowers_the_function_and_curvature_makes_the_next_search_short():
-    calls = []
+def test_a_known_curvature_needs_one_evaluation_and_slopes_are_asked_for_where_steps_are_taken():
+    values, slopes = [], []
 
     def counted(x):
-        calls.append(x)
+        values.append(x)
+        value, more = quadratic(x)
+        return value, lambda: (slopes.append(x), more())[1]
+
+    found = search(counted, np.full(4, 1.5), WIDE, 300, 1e6)
+    np.testing.assert_allclose(
+        found, 2.0, atol=1e-12
+    )  # the promised gain is below 1e6: the step is the last, and not evaluated
+    assert len(values) == 1
+    values.clear(), slopes.clear()
+    search(lambda x: (counted(x)[0], counted(x)[1]), np.full(4, 1.5), WIDE, 300, 1e-9)
+    assert len(slopes) <= 2
+
+
+def test_steps_that_fail_are_shortened_without_their_slopes():
+    """A covariance that cannot be factorised counts as a very high value, whose slopes mean nothing."""
+
+    def walled(x):
+        if x[0] > 1.0:
+            return 1e25, lambda: pytest.fail("slopes of a rejected step")
         return quadratic(x)
 
-    first = search(counted, Search.at(np.zeros(4)), WIDE, 300, 1e-10)
-    n_first = len(calls)
-    again = search(counted, Search(np.full(4, 1.0), first.steps, first.turns), WIDE, 300, 1e-10)
-    assert len(calls) - n_first < n_first / 2
-    np.testing.assert_allclose(again.point, 2.0, atol=1e-4)
+    found = search(walled, np.zeros(4), WIDE, 30, 1e-12)
+    assert found[0] <= 1.0 + LONGEST
+    assert quadratic(found)[0] < quadratic(np.zeros(4))[0]
 
 
 def test_a_search_stops_where_steps_promise_little():
-    rough = search(quadratic, Search.at(np.zeros(4)), WIDE, 300, 1.0)
-    fine = search(quadratic, Search.at(np.zeros(4)), WIDE, 300, 1e-12)
-    assert quadratic(fine.point)[0] < quadratic(rough.point)[0] < quadratic(np.zeros(4))[0]
+    rough, fine = (search(misjudged(3.0), np.zeros(4), WIDE, 300, enough) for enough in (1.0, 1e-12))
+    assert quadratic(fine)[0] < quadratic(rough)[0] < quadratic(np.zeros(4))[0]
 
 
-def test_failed_evaluations_are_stepped_back_from():
-    """A covariance that cannot be factorised counts as a very high value without slope."""
-    found = search(lambda x: (1e25, np.zeros(4)) if x[0] > 1.0 else quadratic(x), Search.at(np.zeros(4)), WIDE, 300, 1e-12)
-    assert found.point[0] <= 1.0
-    assert quadratic(found.point)[0] < quadratic(np.zeros(4))[0]
+def test_no_step_is_longer_than_allowed():
+    found = search(quadratic, np.full(4, -8.0), WIDE, 1, 1e-9)
+    assert np.abs(found + 8.0).max() == pytest.approx(LONGEST)
 
 
-def inverse_hessian(steps, turns):
-    """The matrix that the BFGS updates make of a scaled identity, one rank-two update after another."""
-    n = steps.shape[1]
-    matrix = np.eye(n) * (steps[-1] @ turns[-1]) / (turns[-1] @ turns[-1])
-    for step, turn in zip(steps, turns, strict=True):
-        left = np.eye(n) - np.outer(step, turn) / (step @ turn)
-        matrix = left @ matrix @ left.T + np.outer(step, step) / (step @ turn)
-    return matrix
-
-
-@pytest.mark.parametrize("n_steps", [1, 2, 7])
-def test_directions_against_the_matrix_of_updates(n_steps):
-    rng = np.random.default_rng(n_steps)
+@pytest.mark.parametrize("bend", [1.0, -1.0])
+def test_corrections_against_the_formula(bend):
+    """Rank-two updates, one after the other; where the gradient turned the wrong way (bend -1), Powell's mixture replaces its turn."""
+    rng = np.random.default_rng(0)
     root = rng.normal(size=(5, 5))
-    steps = rng.normal(size=(n_steps, 5))
-    turns = steps @ (root @ root.T + np.eye(5))
-    gradient, out = rng.normal(size=5), np.empty(5)
-    fill_descent(steps, turns, gradient, out)
-    np.testing.assert_allclose(out, -inverse_hessian(steps, turns) @ gradient, rtol=1e-9, atol=1e-12)
+    start = root @ root.T + np.eye(5)
+    steps = rng.normal(size=(3, 5))
+    turns = bend * steps @ (start + 2.0 * np.eye(5))
+    wanted = start
+    for s, y in zip(steps, turns, strict=True):
+        old = wanted @ s
+        t = 1.0 if s @ y >= CONVEX * s @ old else (1.0 - CONVEX) * (s @ old) / (s @ old - s @ y)
+        r = t * y + (1.0 - t) * old
+        wanted = wanted - np.outer(old, old) / (s @ old) + np.outer(r, r) / (s @ r)
+    found = start.copy()
+    correct_curvature(found, steps, turns, CONVEX)
+    np.testing.assert_allclose(found, wanted, rtol=1e-10)
+    assert np.linalg.eigvalsh(found).min() > 0
+    if bend > 0:
+        np.testing.assert_allclose(found @ steps[-1], turns[-1], rtol=1e-9)  # the last step met what it met

@@ -11,6 +11,7 @@ from scipy.optimize import minimize
 from exactshap.games import OracleGame, all_masks
 from exactshap.semivalues import find
 from exactshap.solvers import _hypercube, solve
+from exactshap.solvers._cube_covariance import covariance, factorise, invert_triangle, sum_and_difference
 from exactshap.solvers._cube_index import functionals, prior_variance, white_functionals, white_variance
 from exactshap.solvers._design import place_pairs
 from exactshap.solvers._frontier import additive_frontier, partial_frontier, unanimity_columns
@@ -18,16 +19,14 @@ from exactshap.solvers._hypercube import HEAVY_TAILS, fit_process
 from exactshap.solvers._leverage import kernel_weights, leverage_scores
 from exactshap.solvers._polynomial import fit_polynomial, unanimity_shares
 from exactshap.solvers._relevance import (
+    COUNTED_OUTPUTS,
+    JITTER,
     NEAR,
     Half,
-    _evidence,
-    _penalised,
+    Posterior,
     _sizes,
-    covariance,
-    factorise,
+    evenly_spaced,
     find_relevances,
-    invert_triangle,
-    two_sides,
 )
 from exactshap.solvers._relevance_kernels import fill_weighted
 from exactshap.solvers._sampling import Calls, design, draw, draw_independent, quotas, strata, stratum_weights
@@ -127,51 +126,112 @@ def test_covariance_against_the_definition(sign):
     )
 
 
-@pytest.mark.parametrize("sign", [-1, 0, 1])
-@pytest.mark.parametrize("function", [_evidence, _penalised])
-def test_gradients_against_differences(sign, function):
+def some_posterior(signs, n_outputs=2):
     points = 2.0 * (RNG.random((12, 5)) < 0.5) - 1
-    inside, outside = RNG.normal(size=(12, 2)), RNG.normal(size=(12, 2))
-    halves = [Half.of(inside, outside if sign else None, sign)]
+    inside, outside = RNG.normal(size=(2, 12, n_outputs))
+    return Posterior(points, [Half.of(inside, outside if sign else None, sign) for sign in signs])
+
+
+@pytest.mark.parametrize("signs", [(-1,), (0,), (1,), (-1, 1)])
+@pytest.mark.parametrize("part", ["evidence", "__call__"])
+def test_gradients_against_differences(signs, part):
+    function = getattr(some_posterior(signs), part)
     logs = np.append(RNG.normal(size=5) - 1, -2.0)
-    _, gradient = function(logs, points, halves)
+    gradient, _ = function(logs)[1]()
     for j in range(6):
         step = 1e-6 * (np.arange(6) == j)
-        difference = (function(logs + step, points, halves)[0] - function(logs - step, points, halves)[0]) / 2e-6
+        difference = (function(logs + step)[0] - function(logs - step)[0]) / 2e-6
         assert gradient[j] == pytest.approx(difference, rel=1e-5, abs=1e-6)
+
+
+def slow_information(posterior, logs, sign, k):
+    """Half of V' K^-1 V / s2 - V' alpha alpha' V / (m s2^2), its V by differences of the covariance written out."""
+    points, half = posterior.points, posterior.halves[0]
+    m = len(points)
+
+    def gram(z):
+        return brute_covariance(points, points, np.exp(z[:-1]), sign) + (np.exp(z[-1]) + JITTER) * np.eye(m)
+
+    y = half.target[:, k]
+    alpha = np.linalg.solve(gram(logs), y)
+    steps = 1e-6 * np.eye(len(logs))
+    moved = np.stack([(gram(logs + step) - gram(logs - step)) @ alpha / 2e-6 for step in steps], axis=1)
+    variance, slope = y @ alpha / m, alpha @ moved
+    return 0.5 * (moved.T @ np.linalg.solve(gram(logs), moved) / variance - np.outer(slope, slope) / (m * variance**2))
+
+
+@pytest.mark.parametrize("sign", [-1, 0, 1])
+def test_curvatures_against_the_average_information_written_out(sign):
+    posterior, logs = some_posterior((sign,)), np.append(RNG.normal(size=5) - 1, -2.0)
+    _, curvature = posterior.evidence(logs)[1]()
+    np.testing.assert_allclose(curvature, sum(slow_information(posterior, logs, sign, k) for k in (0, 1)), rtol=1e-5, atol=1e-7)
+    assert np.linalg.eigvalsh(curvature).min() > -1e-9
+
+
+def test_many_outputs_are_represented_by_some():
+    posterior, logs = some_posterior((-1,), 2 * COUNTED_OUTPUTS + 1), np.full(6, -1.0)
+    _, curvature = posterior.evidence(logs)[1]()
+    counted = range(0, 2 * COUNTED_OUTPUTS + 1, 3)
+    some = sum(slow_information(posterior, logs, -1, k) for k in counted)
+    np.testing.assert_allclose(curvature, some * (2 * COUNTED_OUTPUTS + 1) / len(counted), rtol=1e-5, atol=1e-7)
+
+
+def test_the_average_information_is_nearly_the_curvature_where_the_model_holds():
+    """Games drawn from the prior itself, at their own relevances: second differences of the evidence, averaged over games."""
+    d, rng = 4, np.random.default_rng(2)
+    logs = np.log([0.5, 0.2, 0.4, 0.1, 0.05])
+    points = np.unique(2.0 * (rng.random((400, 8)) < 0.5) - 1, axis=0)[:60, :d]
+    root = np.linalg.cholesky(brute_covariance(points, points, np.exp(logs[:-1]), 0) + np.exp(logs[-1]) * np.eye(len(points)))
+    posterior = Posterior(points, [Half(0, root @ rng.normal(size=(len(points), 400)), np.ones(400), np.zeros(400))])
+    counted = range(0, 400, 50)
+    found = sum(slow_information(posterior, logs, 0, k) for k in counted) / len(counted)
+    steps = 1e-3 * np.eye(d + 1)
+    observed = np.stack(
+        [(posterior.evidence(logs + e)[1]()[0] - posterior.evidence(logs - e)[1]()[0]) / 2e-3 for e in steps]
+    ) / 400  # fmt: skip
+    assert np.linalg.norm(found - observed) < 0.35 * np.linalg.norm(observed)
+
+
+@pytest.mark.parametrize(("n_rows", "wanted"), [(5, 9), (9, 9), (10, 9), (17, 9), (1000, 9), (1, 3)])
+def test_evenly_spaced_rows_are_distinct_and_keep_both_ends(n_rows, wanted):
+    rows = evenly_spaced(n_rows, wanted)
+    assert len(np.unique(rows)) == len(rows) == min(n_rows, wanted)
+    assert (rows[0], rows[-1]) == (0, n_rows - 1)
 
 
 @pytest.mark.parametrize("strength", [1.0, 2000.0])
 @pytest.mark.parametrize("sign", [-1, 0, 1])
-def test_two_sides_make_the_covariance_and_its_factor(sign, strength):
+def test_sums_make_the_covariance_and_its_factor_and_differences_its_slopes(sign, strength):
     points, theta, white = 2.0 * (RNG.random((30, 6)) < 0.5) - 1, strength * RNG.exponential(size=6), 0.1
     points = np.unique(np.where(points[:, :1] > 0, points, -points), axis=0)
-    same, mirrored = two_sides(points, theta, sign)
+    summed, difference = sum_and_difference(points, theta, sign)
     dense = brute_covariance(points, points, theta, sign)
-    np.testing.assert_allclose(same + mirrored * (sign != 0) + (sign >= 0), dense, rtol=1e-12, atol=1e-300)
-    factor, failed = factorise(same, mirrored, sign, white, np.empty_like(same))
+    np.testing.assert_allclose(summed + (sign >= 0), dense, rtol=1e-12, atol=1e-300)
+    mirrored = brute_covariance(points, -points, theta, 0) - 1.0
+    np.testing.assert_allclose(difference, summed - (sign * mirrored if sign else 0.0), rtol=1e-10, atol=1e-300)
+    factor, failed = factorise(summed, sign, white, np.empty_like(summed))
     assert not failed
-    upper = np.triu(factor)
-    np.testing.assert_allclose(upper.T @ upper, dense + white * np.eye(len(points)), rtol=1e-9, atol=1e-12)
+    lower = np.tril(factor)
+    np.testing.assert_allclose(lower @ lower.T, dense + white * np.eye(len(points)), rtol=1e-9, atol=1e-12)
 
 
 @pytest.mark.parametrize("n", [1, 2, 63, 64, 65, 200])
 def test_triangles_are_inverted(n):
-    upper = np.triu(RNG.normal(size=(n, n))) / np.sqrt(n) + 2.0 * np.eye(n)
-    found = invert_triangle(np.asfortranarray(upper + np.tril(RNG.normal(size=(n, n)), -1)), np.zeros((n, n), order="F"))
-    np.testing.assert_allclose(found, np.linalg.inv(upper), atol=1e-12)
+    lower = np.tril(RNG.normal(size=(n, n))) / np.sqrt(n) + 2.0 * np.eye(n)
+    found = invert_triangle(np.asfortranarray(lower + np.triu(RNG.normal(size=(n, n)), 1)), np.zeros((n, n), order="F"))
+    np.testing.assert_allclose(found, np.linalg.inv(lower), atol=1e-12)
 
 
 def test_weighted_sums_against_dense_algebra():
     n, n_outputs = 9, 3
-    inverse, same, mirrored = (m + m.T for m in RNG.normal(size=(3, n, n)))
+    inverse, summed, difference = (m + m.T for m in RNG.normal(size=(3, n, n)))
     dual, scaled = RNG.normal(size=(2, n, n_outputs))
     dual, scaled = dual, dual * scaled[:1]  # the same shape of D as in the evidence: symmetric
     slope = 0.5 * (n_outputs * inverse - dual @ scaled.T)
-    weighted = np.tril(2.0 * slope * (same - mirrored), -1) + np.diag(np.diag(slope * (same - mirrored)))
-    total, trace = (slope * (same + mirrored)).sum(), np.trace(slope)
-    out = same.copy()
-    np.testing.assert_allclose(fill_weighted(np.tril(inverse), dual, scaled, out, mirrored), (total, trace), rtol=1e-12)
+    weighted = np.triu(2.0 * slope * difference, 1) + np.diag(np.diag(slope * difference))
+    out = difference.copy()
+    found = fill_weighted(np.triu(inverse), dual, scaled, summed, out)
+    np.testing.assert_allclose(found, ((slope * summed).sum(), np.trace(slope)), rtol=1e-12)
     np.testing.assert_allclose(out, weighted, rtol=1e-12, atol=1e-13)
 
 
@@ -182,10 +242,15 @@ def test_searches_of_ever_more_rows_end_where_one_long_search_ends():
     points = 2.0 * (rng.random((200, d)) < 0.5) - 1
     dense = brute_covariance(points, points, theta, -1) + 0.01 * np.eye(200)
     halves = [Half.of(np.linalg.cholesky(dense) @ rng.normal(size=(200, 2)), np.zeros((200, 2)), -1)]
-    assert _sizes(200) == [83, 129, 200]
-    found = find_relevances(points, halves, 25)
-    long = minimize(_penalised, found + 0.5, args=(points, halves), jac=True, method="L-BFGS-B", options={"maxiter": 500})
-    assert _penalised(found, points, halves)[0] - long.fun <= 2 * NEAR
+    assert _sizes(200) == [80, 200]
+    found, posterior = find_relevances(points, halves, 25), Posterior(points, halves)
+
+    def function(logs):
+        value, slopes = posterior(logs)
+        return value, slopes()[0]
+
+    long = minimize(function, found + 0.5, jac=True, method="L-BFGS-B", options={"maxiter": 500})
+    assert posterior(found)[0] - long.fun <= NEAR
 
 
 CASES = [
@@ -391,15 +456,23 @@ def test_few_nodes_are_enough_for_many_players(index):
 
 
 def test_errors_of_many_rows_are_judged_by_some_of_them(monkeypatch):
+    """Eleven of 41 rows, evenly spread, stand last in the factor; residuals of all rows still come in the order given."""
     masks, inside, outside = observed(7, 40, True)
-    process = fit_process(2.0 * masks - 1, inside, outside, even=False, relevance_rows=200, max_iterations=3, rng=RNG)
-    sets, fitted = tuple((j,) for j in range(7)), process.halves[0]
-    joint, _ = process._joint(-1, np.arange(7)[:, None], find("shapley"), 1)
-    _, whole = process.solve(find("shapley"), 1, sets)
+    settings = {"even": False, "relevance_rows": 200, "max_iterations": 3, "rng": RNG}
+    whole = fit_process(2.0 * masks - 1, inside, outside, **settings)
     monkeypatch.setattr(_hypercube, "MAX_CHECKED", 11)
+    process = fit_process(2.0 * masks - 1, inside, outside, **settings)
+    sets, fitted = tuple((j,) for j in range(7)), process.halves[0]
+    rows = evenly_spaced(41, 11)
+    np.testing.assert_array_equal(process.order[-11:], rows)
+    np.testing.assert_array_equal(process.points, 2.0 * masks[process.order] - 1)
+    np.testing.assert_allclose(process.left_out(), whole.left_out(), rtol=1e-6, atol=1e-9)
+    joint, _ = process._joint(-1, np.arange(7)[:, None], find("shapley"), 1)
     _, some = process.solve(find("shapley"), 1, sets)
+    monkeypatch.setattr(_hypercube, "MAX_CHECKED", 200)
+    _, every = process.solve(find("shapley"), 1, sets)
     gram = covariance(process.points, process.points, process.theta, -1) + process.white * np.eye(41)
-    inverse, rows = np.linalg.inv(gram), np.linspace(0, 40, 11).round().astype(int)
+    inverse = np.linalg.inv(gram)
     z2 = fitted.dual**2 / np.diag(inverse)[:, None] / fitted.variance
     moved = ((inverse @ joint) ** 2).sum(axis=1) / np.diag(inverse)
 
@@ -407,7 +480,8 @@ def test_errors_of_many_rows_are_judged_by_some_of_them(monkeypatch):
         weighted = moved[chosen] @ z2[chosen] / moved[chosen].sum()
         return np.maximum(z2[chosen].mean(axis=0), weighted) + 7 / 41
 
-    np.testing.assert_allclose((some / whole) ** 2, np.tile(factor(rows) / factor(np.arange(41)), (7, 1)), rtol=1e-5)
+    last, all_rows = np.arange(30, 41), np.arange(41)
+    np.testing.assert_allclose((some / every) ** 2, np.tile(factor(last) / factor(all_rows), (7, 1)), rtol=1e-5)
 
 
 def test_designs_repeat_by_seed_and_differ_by_a_relabelling_of_the_players():

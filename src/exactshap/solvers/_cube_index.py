@@ -30,9 +30,12 @@ def functionals(points: np.ndarray, rho: np.ndarray, sets: np.ndarray, nodes: np
 def white_functionals(points: np.ndarray, sets: np.ndarray, weights: np.ndarray) -> np.ndarray:
     r"""Return the index of the indicator of every row's coalition S: (-1)^(|T| - |T n S|) p(|S - T|)."""
     inside = points > 0
-    among = inside[:, sets].sum(axis=2)
-    sign = np.where((sets.shape[1] - among) % 2 == 0, 1.0, -1.0)
-    return sign * weights[inside.sum(axis=1)[:, None] - among]
+    overlaps = np.arange(sets.shape[1] + 1)  # all that |T n S| can be
+    outside = np.clip(inside.sum(axis=1)[:, None] - overlaps, 0, len(weights) - 1)
+    by_overlap = (-1.0) ** (sets.shape[1] - overlaps) * weights[outside]
+    if sets.shape[1] == 1:
+        return np.where(inside[:, sets[:, 0]], by_overlap[:, 1:], by_overlap[:, :1])
+    return np.take_along_axis(by_overlap, inside[:, sets].sum(axis=2), axis=1)
 
 
 def prior_variance(rho: np.ndarray, sets: np.ndarray, nodes: np.ndarray, weights: np.ndarray, sign: int) -> np.ndarray:

@@ -1,78 +1,78 @@
-"""A minimiser within bounds that hands the curvature it met to the next search."""
+"""A minimiser within bounds for functions that know roughly how they curve."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 
 import numpy as np
 
-__all__ = ["Search", "search"]
+__all__ = ["Slopes", "search"]
 
-MEMORY = 30  # steps that are remembered
+LONGEST = 2.0  # of a step, in any coordinate
 SUFFICIENT = 1e-4  # share of its slope that a step must gain (Armijo)
 MAX_TRIALS = 12
+CONVEX = 0.2  # share of the supposed curvature that a step must at least have met (Powell)
 
-Function = Callable[[np.ndarray], tuple[float, np.ndarray]]
-
-
-@dataclass(frozen=True, eq=False)
-class Search:
-    """Where a search is: its point (n,), its last ``steps`` (n_steps, n), and by how much the gradient turned on each of them."""
-
-    point: np.ndarray
-    steps: np.ndarray
-    turns: np.ndarray
-
-    @classmethod
-    def at(cls, point: np.ndarray) -> Search:
-        return cls(point, np.empty((0, len(point))), np.empty((0, len(point))))
-
-    def moved(self, point: np.ndarray, turn: np.ndarray) -> Search:
-        """Return the search at another point; steps without positive curvature are not remembered."""
-        step = point - self.point
-        if step @ turn <= 1e-10 * (turn @ turn):
-            return Search(point, self.steps, self.turns)
-        return Search(point, np.vstack([self.steps[1 - MEMORY :], step]), np.vstack([self.turns[1 - MEMORY :], turn]))
+Slopes = Callable[[], tuple[np.ndarray, np.ndarray]]
+Function = Callable[[np.ndarray], tuple[float, Slopes]]
 
 
-def search(function: Function, start: Search, bounds: np.ndarray, max_steps: int, enough: float) -> Search:
-    """Minimise ``function(x) -> (value, gradient)`` within ``bounds`` (2, n), until a step promises to gain less than ``enough``.
+def search(function: Function, start: np.ndarray, bounds: np.ndarray, max_steps: int, enough: float) -> np.ndarray:
+    """Minimise ``function(x) -> (value, slopes)`` within ``bounds`` (2, n); return the point (n,).
 
-    Limited-memory BFGS steps with backtracking (Nocedal & Wright 2006, Numerical Optimization, Algorithm 7.4); coordinates at a bound
-    that the gradient pushes against rest. ``start`` may be another search's end, its turns scaled to the new function.
+    ``slopes() -> (gradient, curvature)``, (n,) and (n, n), is asked for at accepted points only, before the next is tried. Newton steps
+    with backtracking, the curvature corrected by what all steps so far met. A step that promises to gain less than ``enough`` is the
+    last one and is not evaluated. Coordinates at a bound that the gradient pushes against rest.
     """
-    from exactshap.solvers._relevance_kernels import fill_descent
+    from exactshap.solvers._relevance_kernels import correct_curvature
 
-    now = Search(np.clip(start.point, *bounds), start.steps, start.turns)
-    value, gradient = function(now.point)
-    direction = np.empty_like(gradient)
-    for _ in range(max_steps):
-        free = np.where((now.point <= bounds[0]) & (gradient > 0) | (now.point >= bounds[1]) & (gradient < 0), 0.0, 1.0)
-        fill_descent(now.steps, now.turns, free * gradient, direction)
-        direction *= free
+    point = _within(start, bounds)
+    value, slopes = function(point)
+    gradient, curvature = slopes()
+    steps, turns = np.empty((2, max_steps, len(point)))
+    for n_steps in range(max_steps):
+        free = ~((point <= bounds[0]) & (gradient > 0) | (point >= bounds[1]) & (gradient < 0))
+        correct_curvature(curvature, steps[:n_steps], turns[:n_steps], CONVEX)
+        direction = _newton_step(curvature, gradient, free)
         if -0.5 * (direction @ gradient) < enough:
-            break
-        found = _walk(function, now.point, value, gradient, direction, bounds)
+            return _within(point + direction, bounds)
+        found = _walk(function, point, value, gradient, direction, bounds)
         if found is None:
-            break
-        point, value, new_gradient = found
-        now = now.moved(point, new_gradient - gradient)
-        gradient = new_gradient
-    return now
+            return point
+        new_point, value, slopes = found
+        new_gradient, curvature = slopes()
+        steps[n_steps], turns[n_steps] = new_point - point, new_gradient - gradient
+        point, gradient = new_point, new_gradient
+    return point
+
+
+def _within(point: np.ndarray, bounds: np.ndarray) -> np.ndarray:
+    return np.minimum(np.maximum(point, bounds[0]), bounds[1])
+
+
+def _newton_step(curvature: np.ndarray, gradient: np.ndarray, free: np.ndarray) -> np.ndarray:
+    """Return the Newton step of the free coordinates, shortened if it is too long for any of them."""
+    from scipy.linalg import lapack
+
+    if not free.all():
+        curvature = np.where(free[:, None] & free, curvature, np.diag(curvature.diagonal()))
+        gradient = np.where(free, gradient, 0.0)
+    _, step, failed = lapack.dposv(curvature, gradient)
+    if failed:  # rounding has made it indefinite
+        step = gradient / curvature.diagonal()
+    return step * -min(1.0, LONGEST / max(np.abs(step).max(), 1e-300))
 
 
 def _walk(
     function: Function, point: np.ndarray, value: float, gradient: np.ndarray, direction: np.ndarray, bounds: np.ndarray
-) -> tuple[np.ndarray, float, np.ndarray] | None:
-    """Return the first of ever shorter steps that gains enough, with its value and gradient, or None."""
+) -> tuple[np.ndarray, float, Slopes] | None:
+    """Return the first of ever shorter steps that gains enough, with its value and slopes, or None."""
     length = 1.0
     for _ in range(MAX_TRIALS):
-        new_point = np.clip(point + length * direction, *bounds)
+        new_point = _within(point + length * direction, bounds)
         slope = float(gradient @ (new_point - point))
-        new_value, new_gradient = function(new_point)
+        new_value, slopes = function(new_point)
         if new_value <= value + SUFFICIENT * slope:
-            return new_point, new_value, new_gradient
-        curvature = 2.0 * (new_value - value - slope)
-        length *= min(max(-slope / curvature, 0.1), 0.5)
+            return new_point, new_value, slopes
+        length *= min(max(-slope / (2.0 * (new_value - value - slope)), 0.1), 0.5)
     return None

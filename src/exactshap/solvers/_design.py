@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 
 from exactshap.semivalues import find
+from exactshap.solvers._cube_covariance import covariance
 from exactshap.solvers._cube_index import functionals, white_functionals
-from exactshap.solvers._relevance import covariance
 
 __all__ = ["place_pairs"]
 

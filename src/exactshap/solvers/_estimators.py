@@ -75,7 +75,7 @@ class Estimate:
 
 @dataclass
 class Problem:
-    """One game, one question, and the coalitions called so far (``masks``; with pairing, their complements too)."""
+    """One game, one question, and the coalitions called so far: ``inside`` are their values, ``outside`` their complements' if paired."""
 
     calls: Calls
     rng: np.random.Generator
@@ -85,6 +85,8 @@ class Problem:
     settings: Settings
     paired: bool = field(init=False, default=True)
     masks: np.ndarray = field(init=False)
+    inside: np.ndarray = field(init=False)  # (n_masks, n_outputs)
+    outside: np.ndarray = field(init=False)  # (n_masks, n_outputs), or (0, n_outputs)
     probabilities: np.ndarray = field(init=False)  # of sizes, for independent draws
     empty: np.ndarray = field(init=False)
     full: np.ndarray = field(init=False)
@@ -93,6 +95,7 @@ class Problem:
         d = self.n_players
         self.empty, self.full = self.calls(np.array([[False] * d, [True] * d]))
         self.masks = np.zeros((0, d), bool)
+        self.inside = self.outside = np.zeros((0, len(self.full)))
         self.probabilities = np.zeros(0)
 
     @property
@@ -130,7 +133,9 @@ class Problem:
         else:
             masks = self._distinct(wanted)
         self.masks = np.concatenate([self.masks, masks])
-        self.calls(np.concatenate([masks, ~masks]) if self.paired else masks)
+        values = self.calls(np.concatenate([masks, ~masks]) if self.paired else masks)
+        self.inside = np.concatenate([self.inside, values[: len(masks)]])
+        self.outside = np.concatenate([self.outside, values[len(masks) :]])
 
     def _pairs(self, n_calls: int) -> bool:
         """Say whether complements are called too: below one pair a player a process learns more from single coalitions."""
@@ -158,13 +163,13 @@ def by_process(problem: Problem) -> Estimate:
 
 
 def _process(problem: Problem) -> CubeProcess:
+    known = 1 if problem.paired else 2  # the full coalition, and the empty one where it is not the full one's complement
     ends = np.array([[True] * problem.n_players, [False] * problem.n_players])
-    masks = np.concatenate([ends[: 1 if problem.paired else 2], problem.masks])
-    inside, outside = problem.calls(masks), problem.calls(~masks) if problem.paired else None
+    masks = np.concatenate([ends[:known], problem.masks])
     return fit_process(
         2.0 * masks - 1.0,
-        inside,
-        outside,
+        np.concatenate([np.stack([problem.full, problem.empty])[:known], problem.inside]),
+        np.concatenate([problem.empty[None], problem.outside]) if problem.paired else None,
         even=needs_even(problem.semivalue, problem.n_players, problem.order),
         relevance_rows=problem.settings.relevance_rows or int(np.clip(len(masks) // 2, *RELEVANCE_ROWS)),
         max_iterations=MAX_ITERATIONS,
@@ -218,16 +223,16 @@ def _affordable_order(problem: Problem) -> int:
 
 
 def _fit_characters(problem: Problem, sets: Sets) -> PolynomialFit:
-    inside, outside = problem.calls(problem.masks), problem.calls(~problem.masks)
     columns = character_columns(problem.masks, sets)
     shares = odd_shares(problem.n_players, sets)
-    return fit_polynomial(columns, (inside - outside) / 2.0, problem.total / 2.0, problem.masks, shares, paired=True)
+    target = (problem.inside - problem.outside) / 2.0
+    return fit_polynomial(columns, target, problem.total / 2.0, problem.masks, shares, paired=True)
 
 
 def _fit_unanimity(problem: Problem, sets: Sets) -> PolynomialFit:
     masks = np.concatenate([problem.masks, ~problem.masks]) if problem.paired else problem.masks
     columns, shares = unanimity_columns(masks, sets), unanimity_shares(problem.n_players, sets)
-    targets = problem.calls(masks) - problem.empty
+    targets = np.concatenate([problem.inside, problem.outside]) - problem.empty
     return fit_polynomial(columns, targets, problem.total, masks, shares, paired=False, mirrored=problem.paired)
 
 
@@ -269,7 +274,7 @@ def by_best(problem: Problem) -> Estimate:
     """Return the process, or the polynomial where its leave-one-out error is smaller on the same coalitions."""
     process = _process(problem)
     order = _affordable_order(problem)
-    if not (problem.is_shapley() and problem.paired and order > 1 and len(problem.masks) <= COMPARED_ROWS):
+    if not (problem.paired and order > 1 and len(problem.masks) <= COMPARED_ROWS and problem.is_shapley()):
         return _of_process(problem, process)
     fit = _fit_characters(problem, additive_frontier(problem.n_players, order, odd=True))
     weights = row_weights(problem.masks, paired=True)

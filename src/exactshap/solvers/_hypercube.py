@@ -16,7 +16,6 @@ one-player factors: its values of any index are exact by quadrature on a ``Produ
 
 from __future__ import annotations
 
-import functools
 from dataclasses import dataclass
 
 import numpy as np
@@ -24,14 +23,15 @@ import numpy as np
 from exactshap.games import ProductGame
 from exactshap.semivalues import Beta, Measure, Semivalue
 from exactshap.solvers._blas import single_threaded_blas
+from exactshap.solvers._cube_covariance import covariance, factorise, invert_triangle, sum_and_difference
 from exactshap.solvers._cube_index import functionals, prior_variance, white_functionals, white_variance
 from exactshap.solvers._nodes import enough_nodes
-from exactshap.solvers._relevance import Half, covariance, factorise, find_relevances, invert_triangle, two_sides
+from exactshap.solvers._relevance import Half, evenly_spaced, find_relevances
 from exactshap.solvers._solution import set_sizes
 
 __all__ = ["CubeProcess", "fit_process"]
 
-MAX_CHECKED = 512  # rows that are left out to calibrate the standard errors
+MAX_CHECKED = 200  # rows that are left out to calibrate the standard errors
 # the true squared error over the posterior's, after leaving rows out: 0.5 to 1.6 on seven forest games, 1.2 to 2.6 on image games
 HEAVY_TAILS = 1.5
 MAX_ROWS = 12_000  # pairs in one dense factorisation, of two matrices (2.1 GiB)
@@ -40,15 +40,15 @@ MAX_ROWS = 12_000  # pairs in one dense factorisation, of two matrices (2.1 GiB)
 @dataclass(frozen=True, eq=False)
 class FittedHalf:
     half: Half
-    factor: np.ndarray  # upper Cholesky factor (n_pairs, n_pairs); what stands below its diagonal means nothing
+    factor: np.ndarray  # lower Cholesky factor (n_pairs, n_pairs); what stands above its diagonal means nothing
     dual: np.ndarray  # (n_pairs, n_outputs), scaled
     variance: np.ndarray  # (n_outputs,), of the scaled target
 
-    @functools.cached_property
-    def precision(self) -> np.ndarray:
-        """(K^-1)_ii of all rows: K^-1 = U^-1 U^-T."""
-        inverse = invert_triangle(self.factor, np.zeros_like(self.factor))
-        return np.einsum("ij,ij->i", inverse, inverse)
+    def precisions(self, n_last: int) -> np.ndarray:
+        """Return (K^-1)_ii of the last rows: as K = L L^T, the last block of K^-1 is V^-T V^-1, V the last block of L."""
+        block = self.factor[-n_last:, -n_last:]
+        inverse = invert_triangle(block, np.zeros((n_last, n_last), order="F"))
+        return (inverse**2).sum(axis=0)
 
 
 @dataclass(frozen=True, eq=False)
@@ -56,6 +56,7 @@ class CubeProcess:
     """The posterior of a game after ``points`` (n_pairs, n_players) of -1 and 1 and, if paired, their mirror images were seen."""
 
     points: np.ndarray
+    order: np.ndarray  # (n_pairs,), where each of them stood among those given
     theta: np.ndarray
     white: float
     halves: tuple[FittedHalf, ...]
@@ -95,9 +96,11 @@ class CubeProcess:
         return total
 
     def left_out(self) -> np.ndarray:
-        """Return the leave-one-out residuals (n_pairs, n_outputs) of the odd half: alpha_i / (K^-1)_ii."""
+        """Return the leave-one-out residuals (n_pairs, n_outputs) of the odd half, in the order given: alpha_i / (K^-1)_ii."""
         fitted = self.halves[0]
-        return fitted.dual / fitted.precision[:, None] * fitted.half.scale
+        residuals = np.empty_like(fitted.dual)
+        residuals[self.order] = fitted.dual / fitted.precisions(len(self.order))[:, None] * fitted.half.scale
+        return residuals
 
     def solve(self, semivalue: Semivalue, order: int, sets: tuple[tuple[int, ...], ...]) -> tuple[np.ndarray, np.ndarray]:
         r"""Return the exact values of the posterior mean and their posterior standard deviations, calibrated: (n_sets, n_outputs).
@@ -115,11 +118,11 @@ class CubeProcess:
 
     def _variance(self, fitted: FittedHalf, cross: np.ndarray, prior: np.ndarray) -> np.ndarray:
         """Return the variances (n_sets, n_outputs) of one half's scaled values."""
-        from scipy.linalg import solve_triangular
+        from scipy.linalg import lapack
 
-        half = solve_triangular(fitted.factor, cross, trans="T", check_finite=False)
+        half = lapack.dtrtrs(fitted.factor, cross, lower=1)[0]
         left = np.maximum(prior - (half**2).sum(axis=0), 0.0)
-        influence = solve_triangular(fitted.factor, half, check_finite=False)
+        influence = lapack.dtrtrs(fitted.factor, half, lower=1, trans=1)[0]
         return left[:, None] * fitted.variance * self._inflation(fitted, influence)
 
     def _inflation(self, fitted: FittedHalf, influence: np.ndarray) -> np.ndarray:
@@ -133,10 +136,10 @@ class CubeProcess:
         games that are rougher between the rows than at them.
         """
         m, d = self.points.shape
-        rows = np.unique(np.linspace(0, m - 1, min(m, MAX_CHECKED)).round().astype(int))
-        precision = fitted.precision if len(rows) == m else precisions(fitted.factor, rows)
-        squares = fitted.dual[rows] ** 2 / precision[:, None] / np.maximum(fitted.variance, 1e-300)
-        weights = (influence[rows] ** 2).sum(axis=1) / precision
+        checked = slice(-min(m, MAX_CHECKED), None)
+        precision = fitted.precisions(min(m, MAX_CHECKED))
+        squares = fitted.dual[checked] ** 2 / precision[:, None] / np.maximum(fitted.variance, 1e-300)
+        weights = (influence[checked] ** 2).sum(axis=1) / precision
         weighted = weights @ squares / max(float(weights.sum()), 1e-300)
         return HEAVY_TAILS * (np.maximum(squares.mean(axis=0), weighted) + d / m)
 
@@ -155,15 +158,6 @@ class CubeProcess:
         return cross, prior + self.white * white_variance(d, size, exact, sign)
 
 
-def precisions(factor: np.ndarray, rows: np.ndarray) -> np.ndarray:
-    """Return (K^-1)_ii of the chosen rows, the squared norms of the columns of U^-T, from the Cholesky factor U of K = U^T U."""
-    from scipy.linalg import solve_triangular
-
-    units = np.zeros((len(factor), len(rows)))
-    units[rows, np.arange(len(rows))] = 1.0
-    return (solve_triangular(factor, units, trans="T", overwrite_b=True, check_finite=False) ** 2).sum(axis=0)
-
-
 def _rule(measure: Measure, degree: int, spread: float) -> tuple[np.ndarray, np.ndarray]:
     """Return as many nodes as the kernel's relevances need: factors (1 +- rho) / (1 + rho) spread by rho / (1 + rho) (``_nodes``)."""
     n_nodes = enough_nodes(spread, degree)
@@ -174,8 +168,10 @@ def _rule(measure: Measure, degree: int, spread: float) -> tuple[np.ndarray, np.
 
 def needs_even(semivalue: Semivalue, n_players: int, order: int) -> bool:
     """Say whether an index sees the even half: sizes above one or measures that are not symmetric about 1/2 do."""
+    if order > 1:
+        return True
     weights = semivalue.weights(n_players, 1, order)
-    return order > 1 or not np.allclose(weights, weights[::-1], rtol=1e-9, atol=1e-14)
+    return bool(np.any(np.abs(weights - weights[::-1]) > 1e-9 * np.abs(weights) + 1e-14))
 
 
 def fit_process(
@@ -202,8 +198,17 @@ def fit_process(
     with single_threaded_blas():
         logs = find_relevances(points[rows], trained, max_iterations)
     theta, white = np.exp(logs[:-1]), float(np.exp(logs[-1]))
-    halves = _halves(inside, outside, even=even)
-    return CubeProcess(points, theta, white, tuple(_condition(points, half, theta, white) for half in halves))
+    order = _checked_last(m)
+    points = points[order]
+    halves = _halves(inside[order], None if outside is None else outside[order], even=even)
+    return CubeProcess(points, order, theta, white, tuple(_condition(points, half, theta, white) for half in halves))
+
+
+def _checked_last(n_rows: int) -> np.ndarray:
+    """Return an order of the rows in which those that calibrate the errors, evenly spread, come last."""
+    checked = np.zeros(n_rows, bool)
+    checked[evenly_spaced(n_rows, MAX_CHECKED)] = True
+    return np.argsort(checked, kind="stable")
 
 
 def _halves(inside: np.ndarray, outside: np.ndarray | None, *, even: bool) -> list[Half]:
@@ -214,10 +219,10 @@ def _halves(inside: np.ndarray, outside: np.ndarray | None, *, even: bool) -> li
 def _condition(points: np.ndarray, half: Half, theta: np.ndarray, white: float) -> FittedHalf:
     from scipy.linalg import lapack
 
-    same, mirrored = two_sides(points, theta, half.sign)
-    factor, failed = factorise(same, mirrored, half.sign, white, mirrored)
+    summed, room = sum_and_difference(points, theta, half.sign)
+    factor, failed = factorise(summed, half.sign, white, room)
     if failed:
         raise np.linalg.LinAlgError("The covariance of the sampled coalitions is not positive definite")
-    dual = np.ascontiguousarray(lapack.dpotrs(factor, half.target, lower=0)[0])
+    dual = np.ascontiguousarray(lapack.dpotrs(factor, half.target, lower=1)[0])
     variance = (half.target * dual).sum(axis=0) / len(points)
     return FittedHalf(half, factor, dual, variance)

@@ -2,24 +2,24 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 
-from exactshap.solvers._descent import Search, search
+from exactshap.solvers._cube_covariance import JITTER, factorise, invert_triangle, sum_and_difference
+from exactshap.solvers._descent import Slopes, search
 
-__all__ = ["JITTER", "Half", "covariance", "factorise", "find_relevances", "invert_triangle", "two_sides"]
+__all__ = ["Half", "evenly_spaced", "find_relevances"]
 
-JITTER = 1e-10  # relative to the kernel's variance of 1: far below any white part worth having
 RELEVANCE = (-12.0, 3.0)  # bounds of log theta: from invisible to rho = 1 - 4e-9
 WHITE = (-18.0, 2.0)  # bounds of log tau
 # weak priors, which decide when there are few rows: log theta around its mean, that mean around log(1 / (2 d)), log tau
 SPREAD, LEVEL_SPREAD, WHITE_SPREAD, TYPICAL_WHITE = 1.0, 1.0, 3.0, 3e-3
 COARSE_ROWS = 80  # rows of the first search, which only has to come near
-GROWTH = 1.55  # rows of each search over those of the one before
-SMALL = 64  # rows of a triangle that is inverted at once
-ABOVE = np.tri(SMALL, dtype=bool).T
-ROUGH, NEAR = 0.5, 0.05  # nats of the posterior that a next step must promise: no value feels the difference
+GROWTH = 2.5  # rows of each search over those of the one before
+COUNTED_OUTPUTS = 8  # at most as many tell of the curvature, of which a rough idea is enough
+IMPOSSIBLE = 1e25  # the value where the covariance cannot be factorised
+ROUGH, NEAR = 2.0, 0.5  # nats of the posterior that a next step must promise to be evaluated: no value feels the difference
 
 
 @dataclass(frozen=True, eq=False)
@@ -43,171 +43,182 @@ class Half:
         return cls(sign, target / scale, scale, offset)
 
 
-def covariance(points: np.ndarray, others: np.ndarray, theta: np.ndarray, sign: int) -> np.ndarray:
-    """Return (k(x, x') + sign k(x, -x')) / 2 for rows of -1 and 1, or k itself; all but the odd half get a free constant."""
-    total = theta.sum()
-    gram = (points * theta) @ others.T
-    matrix = np.exp(0.5 * (gram - total))
-    if sign:
-        mirrored = np.exp(-0.5 * (gram + total), out=gram)
-        mirrored *= sign
-        matrix += mirrored
-        matrix *= 0.5
-    if sign >= 0:
-        matrix += 1.0
-    return matrix
-
-
-def two_sides(
-    points: np.ndarray, theta: np.ndarray, sign: int, work: np.ndarray | None = None
-) -> tuple[np.ndarray, np.ndarray]:
-    """Return k(x, x') and sign k(x, -x'), halved where both count, in ``work`` (2, n, n) if there is any."""
-    same, mirrored = np.empty((2, len(points), len(points))) if work is None else work
-    total, share = theta.sum(), 0.5 if sign else 1.0
-    np.matmul(points * (0.5 * theta), points.T, out=same)
-    if total < 600.0:  # k(x, -x') = exp(-total) / k(x, x'): nothing underflows
-        same -= 0.5 * total - np.log(share)
-        np.exp(same, out=same)
-        np.divide(sign * share**2 * np.exp(-total), same, out=mirrored)
-    else:
-        np.exp(-same - 0.5 * total, out=mirrored)
-        mirrored *= sign * share
-        np.exp(same - 0.5 * total, out=same)
-        same *= share
-    return same, mirrored
-
-
-def factorise(same: np.ndarray, mirrored: np.ndarray, sign: int, white: float, out: np.ndarray) -> tuple[np.ndarray, bool]:
-    """Return the upper Cholesky factor U, K = U^T U, of a covariance from its two sides, in ``out``; below its diagonal is no zero."""
-    from scipy.linalg import lapack
-
-    from exactshap.solvers._relevance_kernels import fill_lower
-
-    fill_lower(same, mirrored, float(sign >= 0), white + JITTER, out)
-    factor, failed = lapack.dpotrf(out.T, lower=0, clean=0, overwrite_a=1)  # the transpose is in LAPACK's order
-    return factor, bool(failed)
-
-
-def invert_triangle(upper: np.ndarray, out: np.ndarray) -> np.ndarray:
-    """Set the upper triangle of ``out``, zero below it, to the inverse of ``upper``; halves first, so that most are matrix products."""
-    from scipy.linalg import lapack
-
-    n = len(upper)
-    if n <= SMALL:
-        np.copyto(out, lapack.dtrtri(upper)[0], where=ABOVE[:n, :n])
-        return out
-    first, last = slice(0, n // 2), slice(n // 2, n)
-    invert_triangle(upper[first, first], out[first, first])
-    invert_triangle(upper[last, last], out[last, last])
-    np.matmul(out[first, first], upper[first, last] @ out[last, last], out=out[first, last])
-    out[first, last] *= -1.0
-    return out
-
-
-def _half_evidence(
-    points: np.ndarray, half: Half, theta: np.ndarray, white: float, work: np.ndarray
-) -> tuple[float, np.ndarray, float]:
-    r"""Return the negative log marginal likelihood, its gradient in log theta and in log tau; scales profiled out.
+@dataclass(frozen=True, eq=False)
+class Evidence:
+    r"""One half's negative log marginal likelihood of log theta and log tau, its scales profiled out.
 
     .. math:: \tfrac12 \sum_k \bigl(m \log \hat\sigma_k^2 + \log |K|\bigr), \qquad \hat\sigma_k^2 = y_k^\top K^{-1} y_k / m
     """
-    from scipy.linalg import lapack
 
-    from exactshap.solvers._relevance_kernels import fill_weighted
+    points: np.ndarray  # (m, d)
+    half: Half
+    work: np.ndarray  # (4, m, m), whose first two are K_s + K_m and K_s - K_m, K_s = k(x, x'), K_m = +- k(x, -x')
+    theta: np.ndarray
+    white: float
+    factor: np.ndarray  # lower Cholesky factor of K
+    dual: np.ndarray  # alpha = K^-1 y, (m, n_outputs)
+    variance: np.ndarray  # (n_outputs,)
 
-    m, n_outputs = half.target.shape
-    same, mirrored = two_sides(points, theta, half.sign, work[:2])
-    factor, failed = factorise(same, mirrored, half.sign, white, work[2])
-    if failed:
-        return 1e25, np.zeros(points.shape[1]), 0.0
-    log_determinant = 2.0 * np.log(np.diag(factor)).sum()
-    dual = np.ascontiguousarray(lapack.dpotrs(factor, half.target, lower=0)[0])
-    inverse = lapack.dlauum(invert_triangle(factor, work[3].T), lower=0, overwrite_c=1)[0].T
-    variance = np.maximum((half.target * dual).sum(axis=0) / m, 1e-300)
-    value = 0.5 * (m * np.log(variance).sum() + n_outputs * log_determinant)
-    total, trace = fill_weighted(inverse, dual, dual / variance, same, mirrored)
-    sums = np.einsum("aj,aj->j", points, same @ points)
-    return float(value), 0.5 * theta * (sums - total), trace * white
+    @classmethod
+    def at(cls, points: np.ndarray, half: Half, work: np.ndarray, theta: np.ndarray, white: float) -> Evidence | None:
+        """Return the evidence, or None where the covariance is not positive definite."""
+        from scipy.linalg import lapack
+
+        factor, failed = factorise(sum_and_difference(points, theta, half.sign, work[:2])[0], half.sign, white, work[2])
+        if failed:
+            return None
+        dual = np.ascontiguousarray(lapack.dpotrs(factor, half.target, lower=1)[0])
+        variance = np.maximum((half.target * dual).sum(axis=0) / len(points), 1e-300)
+        return cls(points, half, work, theta, white, factor, dual, variance)
+
+    def value(self) -> float:
+        log_determinant = 2.0 * np.log(self.factor.diagonal()).sum()
+        return float(0.5 * (len(self.points) * np.log(self.variance).sum() + len(self.variance) * log_determinant))
+
+    def curvature(self) -> np.ndarray:
+        r"""Return the mean of observed and expected curvature, in which all traces cancel but for those of second derivatives, left out.
+
+        .. math:: \sum_k \frac{1}{2 \hat\sigma_k^2} \Bigl(V_k^\top K^{-1} V_k -
+                  \frac{V_k^\top \alpha_k \alpha_k^\top V_k}{m \hat\sigma_k^2}\Bigr), \qquad V_k = (\partial_i K\, \alpha_k)_i
+
+        "Average information" (Gilmour, Thompson & Cullis 1995, Biometrics 51, 1440-1450), less what the profiled scale takes: never
+        negative, and d right-hand sides are its whole price.
+        """
+        from scipy.linalg import lapack
+
+        m, n_outputs = self.dual.shape
+        counted = range(0, n_outputs, -(-n_outputs // COUNTED_OUTPUTS))
+        total = np.zeros((len(self.theta) + 1, len(self.theta) + 1))
+        for k in counted:
+            columns = self._moved(k)
+            slope = self.dual[:, k] @ columns
+            root = lapack.dtrtrs(self.factor, columns, lower=1, overwrite_b=1)[0]
+            total += (root.T @ root - np.outer(slope, slope) / (m * self.variance[k])) * (0.5 / self.variance[k])
+        return total * (n_outputs / len(counted))
+
+    def _moved(self, k: int) -> np.ndarray:
+        r"""Return :math:`\partial_i K\, \alpha_k` for log theta and, last, for log tau: (m, d + 1).
+
+        .. math:: \partial K / \partial \log\theta_j = \tfrac12 \theta_j \bigl(x_j x_j^\top \circ (K_s - K_m) - (K_s + K_m)\bigr)
+        """
+        alpha = self.dual[:, k]
+        plain = self.half.target[:, k] - (self.white + JITTER) * alpha  # (K_s + K_m) alpha, as K alpha = y
+        if self.half.sign >= 0:
+            plain -= alpha.sum()
+        weighted = self.points * alpha[:, None]
+        moved = np.empty((len(self.theta) + 1, len(alpha))).T  # in LAPACK's order
+        moved[:, :-1] = 0.5 * self.theta * (self.points * (self.work[1] @ weighted) - plain[:, None])
+        moved[:, -1] = self.white * alpha
+        return moved
+
+    def take_slopes(self) -> tuple[np.ndarray, np.ndarray]:
+        """Return gradient (d + 1,) and curvature (d + 1, d + 1); the sides of the covariance are used up."""
+        curvature = self.curvature()
+        return self._take_gradient(), curvature
+
+    def _take_gradient(self) -> np.ndarray:
+        from scipy.linalg import lapack
+
+        from exactshap.solvers._relevance_kernels import fill_weighted
+
+        summed, difference, _, room = self.work
+        inverse = lapack.dlauum(invert_triangle(self.factor, room.T), lower=1, overwrite_c=1)[0].T
+        total, trace = fill_weighted(inverse, self.dual, self.dual / self.variance, summed, difference)
+        sums = np.einsum("aj,aj->j", self.points, difference @ self.points)
+        return np.append(0.5 * self.theta * (sums - total), trace * self.white)
 
 
-def _evidence(
-    logs: np.ndarray, points: np.ndarray, halves: list[Half], work: np.ndarray | None = None
-) -> tuple[float, np.ndarray]:
-    theta, white = np.exp(logs[:-1]), float(np.exp(logs[-1]))
-    work = _workspace(points) if work is None else work
-    value, gradient = 0.0, np.zeros(len(logs))
-    for half in halves:
-        part, slope, white_slope = _half_evidence(points, half, theta, white, work)
-        value += part
-        gradient[:-1] += slope
-        gradient[-1] += white_slope
-    return value, gradient
+@dataclass(frozen=True, eq=False)
+class Posterior:
+    """The negative log posterior of log theta (d,) and log tau, given the halves' values at ``points`` (m, d)."""
 
+    points: np.ndarray
+    halves: list[Half]
+    typical: np.ndarray = field(init=False)
+    precision: np.ndarray = field(init=False)  # of the prior (d + 1, d + 1)
+    work: np.ndarray = field(init=False)  # (n_halves, 4, m, m) for all evaluations: fresh room doubles the time of small ones
 
-def _workspace(points: np.ndarray) -> np.ndarray:
-    """Return room for one evaluation of the evidence: a search that reuses it spares half of the time of small ones."""
-    return np.zeros((4, len(points), len(points)))
+    def __post_init__(self) -> None:
+        m, d = self.points.shape
+        precision = np.full((d + 1, d + 1), 1.0 / (d * LEVEL_SPREAD) ** 2 - 1.0 / (d * SPREAD**2))
+        precision[-1] = precision[:, -1] = 0.0
+        np.fill_diagonal(precision, precision.diagonal() + np.append(np.full(d, SPREAD**-2.0), WHITE_SPREAD**-2.0))
+        object.__setattr__(self, "typical", np.log(np.append(np.full(d, 0.5 / d), TYPICAL_WHITE)))
+        object.__setattr__(self, "precision", precision)
+        object.__setattr__(self, "work", np.zeros((len(self.halves), 4, m, m)))
 
+    def __call__(self, logs: np.ndarray) -> tuple[float, Slopes]:
+        """Return its value, and a function for its gradient (d + 1,) and roughly its curvature (d + 1, d + 1)."""
+        value, slopes = self.evidence(logs)
+        pull = self.precision @ (logs - self.typical)
 
-def _penalised(
-    logs: np.ndarray, points: np.ndarray, halves: list[Half], work: np.ndarray | None = None
-) -> tuple[float, np.ndarray]:
-    """Return the negative log posterior of log theta and log tau, and its gradient."""
-    value, gradient = _evidence(logs, points, halves, work)
-    d = len(logs) - 1
-    mean = logs[:-1].mean()
-    deviation = (logs[:-1] - mean) / SPREAD
-    level = (mean - np.log(0.5 / d)) / LEVEL_SPREAD
-    white = (logs[-1] - np.log(TYPICAL_WHITE)) / WHITE_SPREAD
-    gradient[:-1] += deviation / SPREAD + level / LEVEL_SPREAD / d
-    gradient[-1] += white / WHITE_SPREAD
-    return value + 0.5 * float(deviation @ deviation + level**2 + white**2), gradient
+        def more_slopes() -> tuple[np.ndarray, np.ndarray]:
+            gradient, curvature = slopes()
+            return gradient + pull, curvature + self.precision
+
+        return value + 0.5 * float(pull @ (logs - self.typical)), more_slopes
+
+    def evidence(self, logs: np.ndarray) -> tuple[float, Slopes]:
+        """Return what the rows say, without the prior; the slopes before the next evaluation, which uses the same room."""
+        theta, white = np.exp(logs[:-1]), float(np.exp(logs[-1]))
+        found = [Evidence.at(self.points, *each, theta, white) for each in zip(self.halves, self.work, strict=True)]
+        halves = [evidence for evidence in found if evidence is not None]
+        if len(halves) < len(found):
+            return IMPOSSIBLE, lambda: (np.zeros(len(logs)), np.zeros((len(logs), len(logs))))
+
+        def slopes() -> tuple[np.ndarray, np.ndarray]:
+            gradients, curvatures = zip(*(half.take_slopes() for half in halves), strict=True)
+            return np.add.reduce(gradients), np.add.reduce(curvatures)
+
+        return sum(half.value() for half in halves), slopes
 
 
 def find_relevances(points: np.ndarray, halves: list[Half], max_iterations: int) -> np.ndarray:
     """Return log theta (d,) and log tau, the posterior's maximum.
 
-    From coarse to fine: few rows start from one relevance for all players, more rows from the relevances and the curvature that some
-    of them give, which makes the search on all rows short.
+    From coarse to fine: few rows start from one relevance for all players, more rows from the relevances that some of them give, which
+    makes the search on all rows short.
     """
-    here = Search.at(np.log(np.append(np.full(points.shape[1], 0.5 / points.shape[1]), TYPICAL_WHITE)))
+    bounds = np.array([RELEVANCE] * points.shape[1] + [WHITE]).T
     sizes = _sizes(len(points))
-    if len(sizes) == 1:
-        here = _shared(here, points, halves)
-    for size, next_size in zip(sizes, [*sizes[1:], None], strict=True):
-        here = _separate(here, *_some(points, halves, size), max_iterations, NEAR if next_size is None else ROUGH)
-        if next_size is not None:
-            here = Search(here.point, here.steps, here.turns * (next_size / size))
-    return here.point
+    posteriors = [Posterior(*_some(points, halves, size)) for size in sizes]
+    here = posteriors[0].typical if len(sizes) > 1 else _shared(posteriors[0])
+    for posterior in posteriors:
+        here = search(posterior, here, bounds, max_iterations, NEAR if posterior is posteriors[-1] else ROUGH)
+    return here
 
 
 def _sizes(n_rows: int) -> list[int]:
     """Return the numbers of rows of ever finer searches."""
     sizes = [n_rows]
-    while sizes[0] > GROWTH * COARSE_ROWS:
+    while sizes[0] > 1.5 * COARSE_ROWS:
         sizes.insert(0, max(COARSE_ROWS, round(sizes[0] / GROWTH)))
     return sizes
 
 
-def _shared(start: Search, points: np.ndarray, halves: list[Half]) -> Search:
+def _shared(posterior: Posterior) -> np.ndarray:
     """Return the maximum with one relevance for all players."""
-    d, work = len(start.point) - 1, _workspace(points)
+    spread = np.zeros((len(posterior.typical), 2))  # from (level, white) to all logs
+    spread[:-1, 0] = spread[-1, 1] = 1.0
 
-    def function(logs: np.ndarray) -> tuple[float, np.ndarray]:
-        value, gradient = _penalised(np.append(np.full(d, logs[0]), logs[1]), points, halves, work)
-        return value, np.array([gradient[:-1].sum(), gradient[-1]])
+    def function(logs: np.ndarray) -> tuple[float, Slopes]:
+        value, slopes = posterior(spread @ logs)
 
-    level, white = search(function, Search.at(start.point[-2:]), np.array([RELEVANCE, WHITE]).T, 15, NEAR).point
-    return Search.at(np.append(np.full(d, level), white))
+        def few_slopes() -> tuple[np.ndarray, np.ndarray]:
+            gradient, curvature = slopes()
+            return gradient @ spread, spread.T @ curvature @ spread
 
+        return value, few_slopes
 
-def _separate(start: Search, points: np.ndarray, halves: list[Half], max_steps: int, enough: float) -> Search:
-    """Search the maximum with one relevance for each player."""
-    bounds, work = np.array([RELEVANCE] * points.shape[1] + [WHITE]).T, _workspace(points)
-    return search(lambda logs: _penalised(logs, points, halves, work), start, bounds, max_steps, enough)
+    return spread @ search(function, posterior.typical[-2:], np.array([RELEVANCE, WHITE]).T, 15, NEAR)
 
 
 def _some(points: np.ndarray, halves: list[Half], n_rows: int) -> tuple[np.ndarray, list[Half]]:
     """Return at most ``n_rows`` rows, evenly spaced, the first (the full coalition) among them."""
-    rows = np.unique(np.linspace(0, len(points) - 1, min(n_rows, len(points))).round().astype(int))
+    rows = evenly_spaced(len(points), n_rows)
     return points[rows], [replace(half, target=half.target[rows]) for half in halves]
+
+
+def evenly_spaced(n_rows: int, wanted: int) -> np.ndarray:
+    """Return at most ``wanted`` of the rows 0..n_rows - 1, the first and the last among them."""
+    return np.linspace(0, n_rows - 1, min(n_rows, wanted)).round().astype(int)

@@ -37,7 +37,7 @@ class Calls:
         """Return v(S) (n_masks, n_outputs); only coalitions that were never asked for are called."""
         keys = _keys(masks)
         fresh = {key: row for row, key in enumerate(keys) if key not in self.places}
-        names, rows = list(fresh), np.fromiter(fresh.values(), int, len(fresh))
+        names, rows, before = list(fresh), np.fromiter(fresh.values(), int, len(fresh)), self.count
         size = self.batch_size or max(len(rows), 1)
         for start in range(0, len(rows), size):
             chosen = rows[start : start + size]
@@ -45,6 +45,8 @@ class Calls:
             self.places.update(zip(names[start : start + size], range(self.count, self.count + len(chosen)), strict=True))
             if self.progress is not None:
                 self.progress(self.count)
+        if len(fresh) == len(keys) > 0:
+            return self.table()[before:]
         return self.table()[np.fromiter(map(self.places.__getitem__, keys), int, len(keys))] if keys else np.empty((0, 1))
 
     def table(self) -> np.ndarray:
