@@ -38,9 +38,9 @@ def sum_and_difference(
     summed, difference = np.empty((2, len(points), len(points))) if work is None else work
     spread, share = theta.sum(), 0.5 if sign else 1.0
     np.matmul(points * (0.5 * theta), points.T, out=summed)
-    if spread < 600.0:  # k(x, -x') = exp(-spread) / k(x, x'): nothing underflows
-        summed -= 0.5 * spread - np.log(share)
-        fill_sum_and_difference(sign * share**2 * np.exp(-spread), np.exp(summed, out=summed), difference)
+    if spread < 600.0:  # k(x, -x') = exp(-spread) / k(x, x'): nothing over- or underflows
+        scale = share * np.exp(-0.5 * spread)
+        fill_sum_and_difference(scale, sign * scale, np.exp(summed, out=summed), difference)
     else:
         mirrored = sign * share * np.exp(-summed - 0.5 * spread)
         summed[:] = share * np.exp(summed - 0.5 * spread)
@@ -62,15 +62,14 @@ def factorise(summed: np.ndarray, sign: int, white: float, out: np.ndarray) -> t
 
 def invert_triangle(lower: np.ndarray, out: np.ndarray) -> np.ndarray:
     """Set the lower triangle of ``out``, zero above it, to the inverse of ``lower``; halves first, so that most are matrix products."""
-    from scipy.linalg import lapack
+    from scipy.linalg import blas, lapack
 
     n = len(lower)
     if n <= SMALL:
         np.copyto(out, lapack.dtrtri(lower, lower=1)[0], where=BELOW[:n, :n])
         return out
     first, last = slice(0, n // 2), slice(n // 2, n)
-    invert_triangle(lower[first, first], out[first, first])
-    invert_triangle(lower[last, last], out[last, last])
-    np.matmul(out[last, last], lower[last, first] @ out[first, first], out=out[last, first])
-    out[last, first] *= -1.0
+    product = blas.dtrmm(-1.0, invert_triangle(lower[first, first], out[first, first]), lower[last, first], side=1, lower=1)
+    inverse = invert_triangle(lower[last, last], out[last, last])
+    out[last, first] = blas.dtrmm(1.0, inverse, product, lower=1, overwrite_b=1)
     return out

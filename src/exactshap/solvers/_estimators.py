@@ -29,7 +29,7 @@ from exactshap.solvers._surrogate import SURROGATES
 
 __all__ = ["ESTIMATORS", "NAMED", "SAMPLINGS", "Estimate", "Problem", "Settings"]
 
-RELEVANCE_ROWS = (200, 600)  # at least and at most half of the pairs decide the relevances; all pairs decide the values
+RELEVANCE_ROWS = 1000  # at most so many pairs decide the relevances; all pairs decide the values
 MAX_ITERATIONS = 25
 COMPARED_ROWS = 1500  # beyond, auto takes the process without a comparison
 COMPARED_COLUMNS = 600
@@ -171,7 +171,7 @@ def _process(problem: Problem) -> CubeProcess:
         np.concatenate([np.stack([problem.full, problem.empty])[:known], problem.inside]),
         np.concatenate([problem.empty[None], problem.outside]) if problem.paired else None,
         even=needs_even(problem.semivalue, problem.n_players, problem.order),
-        relevance_rows=problem.settings.relevance_rows or int(np.clip(len(masks) // 2, *RELEVANCE_ROWS)),
+        relevance_rows=problem.settings.relevance_rows or RELEVANCE_ROWS,
         max_iterations=MAX_ITERATIONS,
         rng=problem.rng,
     )

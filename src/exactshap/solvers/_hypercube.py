@@ -34,6 +34,7 @@ __all__ = ["CubeProcess", "fit_process"]
 MAX_CHECKED = 200  # rows that are left out to calibrate the standard errors
 # the true squared error over the posterior's, after leaving rows out: 0.5 to 1.6 on seven forest games, 1.2 to 2.6 on image games
 HEAVY_TAILS = 1.5
+BOTH_ROWS = 150  # pairs up to which the even half tells of the relevances, too, where only the odd one is asked for
 MAX_ROWS = 12_000  # pairs in one dense factorisation, of two matrices (2.1 GiB)
 
 
@@ -193,8 +194,7 @@ def fit_process(
     rows = np.arange(m)
     if m > relevance_rows:
         rows = np.append(0, 1 + np.sort(rng.choice(m - 1, relevance_rows - 1, replace=False)))
-    both = even or len(rows) <= relevance_rows // 2
-    trained = _halves(inside[rows], None if outside is None else outside[rows], even=both)
+    trained = _halves(inside[rows], None if outside is None else outside[rows], even=even or m <= BOTH_ROWS)
     with single_threaded_blas():
         logs = find_relevances(points[rows], trained, max_iterations)
     theta, white = np.exp(logs[:-1]), float(np.exp(logs[-1]))

@@ -16,10 +16,14 @@ WHITE = (-18.0, 2.0)  # bounds of log tau
 # weak priors, which decide when there are few rows: log theta around its mean, that mean around log(1 / (2 d)), log tau
 SPREAD, LEVEL_SPREAD, WHITE_SPREAD, TYPICAL_WHITE = 1.0, 1.0, 3.0, 3e-3
 COARSE_ROWS = 80  # rows of the first search, which only has to come near
-GROWTH = 2.5  # rows of each search over those of the one before
+GROWTH = 2.2  # rows of each search over those of the one before
 COUNTED_OUTPUTS = 8  # at most as many tell of the curvature, of which a rough idea is enough
 IMPOSSIBLE = 1e25  # the value where the covariance cannot be factorised
-ROUGH, NEAR = 2.0, 0.5  # nats of the posterior that a next step must promise to be evaluated: no value feels the difference
+FIRST, BETWEEN = (
+    0.5,
+    2.0,
+)  # nats of the posterior that a step must promise to be evaluated, in the first search and those before the last
+LAST, DEAREST = 30.0, 350  # and in the last search, at the number of rows where it is most
 
 
 @dataclass(frozen=True, eq=False)
@@ -50,7 +54,7 @@ class Evidence:
     .. math:: \tfrac12 \sum_k \bigl(m \log \hat\sigma_k^2 + \log |K|\bigr), \qquad \hat\sigma_k^2 = y_k^\top K^{-1} y_k / m
     """
 
-    points: np.ndarray  # (m, d)
+    points: np.ndarray  # (m, d), column by column
     half: Half
     work: np.ndarray  # (4, m, m), whose first two are K_s + K_m and K_s - K_m, K_s = k(x, x'), K_m = +- k(x, -x')
     theta: np.ndarray
@@ -75,16 +79,22 @@ class Evidence:
         log_determinant = 2.0 * np.log(self.factor.diagonal()).sum()
         return float(0.5 * (len(self.points) * np.log(self.variance).sum() + len(self.variance) * log_determinant))
 
-    def curvature(self) -> np.ndarray:
+    def take_slopes(self) -> tuple[np.ndarray, np.ndarray]:
+        """Return gradient (d + 1,) and curvature (d + 1, d + 1); the room that they were worked out in is used up."""
+        inverse_factor = invert_triangle(self.factor, self.work[3].T)
+        curvature = self._curvature(inverse_factor)
+        return self._take_gradient(inverse_factor), curvature
+
+    def _curvature(self, inverse_factor: np.ndarray) -> np.ndarray:
         r"""Return the mean of observed and expected curvature, in which all traces cancel but for those of second derivatives, left out.
 
         .. math:: \sum_k \frac{1}{2 \hat\sigma_k^2} \Bigl(V_k^\top K^{-1} V_k -
                   \frac{V_k^\top \alpha_k \alpha_k^\top V_k}{m \hat\sigma_k^2}\Bigr), \qquad V_k = (\partial_i K\, \alpha_k)_i
 
         "Average information" (Gilmour, Thompson & Cullis 1995, Biometrics 51, 1440-1450), less what the profiled scale takes: never
-        negative, and d right-hand sides are its whole price.
+        negative, and two products with d columns are its whole price.
         """
-        from scipy.linalg import lapack
+        from scipy.linalg import blas
 
         m, n_outputs = self.dual.shape
         counted = range(0, n_outputs, -(-n_outputs // COUNTED_OUTPUTS))
@@ -92,7 +102,7 @@ class Evidence:
         for k in counted:
             columns = self._moved(k)
             slope = self.dual[:, k] @ columns
-            root = lapack.dtrtrs(self.factor, columns, lower=1, overwrite_b=1)[0]
+            root = blas.dtrmm(1.0, inverse_factor, columns, lower=1, overwrite_b=1)
             total += (root.T @ root - np.outer(slope, slope) / (m * self.variance[k])) * (0.5 / self.variance[k])
         return total * (n_outputs / len(counted))
 
@@ -105,26 +115,32 @@ class Evidence:
         plain = self.half.target[:, k] - (self.white + JITTER) * alpha  # (K_s + K_m) alpha, as K alpha = y
         if self.half.sign >= 0:
             plain -= alpha.sum()
-        weighted = self.points * alpha[:, None]
-        moved = np.empty((len(self.theta) + 1, len(alpha))).T  # in LAPACK's order
-        moved[:, :-1] = 0.5 * self.theta * (self.points * (self.work[1] @ weighted) - plain[:, None])
-        moved[:, -1] = self.white * alpha
-        return moved
+        columns = self.points.T
+        moved = np.empty((len(self.theta) + 1, len(alpha)))
+        moved[:-1] = 0.5 * self.theta[:, None] * (columns * ((columns * alpha) @ self.work[1]) - plain)
+        moved[-1] = self.white * alpha
+        return moved.T
 
-    def take_slopes(self) -> tuple[np.ndarray, np.ndarray]:
-        """Return gradient (d + 1,) and curvature (d + 1, d + 1); the sides of the covariance are used up."""
-        curvature = self.curvature()
-        return self._take_gradient(), curvature
+    def _take_gradient(self, inverse_factor: np.ndarray) -> np.ndarray:
+        r"""Return tr(D dK) for every log, of the slope D of the value in the covariance; both inverses are used up.
 
-    def _take_gradient(self) -> np.ndarray:
-        from scipy.linalg import lapack
+        .. math:: D = \tfrac12 \Bigl(n\, K^{-1} - \sum_k \alpha_k \alpha_k^\top / \hat\sigma_k^2\Bigr) \quad (n\ \text{outputs}), \qquad
+                  \mathrm{tr}\, D K = \tfrac12 \Bigl(n m - \sum_k y_k^\top \alpha_k / \hat\sigma_k^2\Bigr)
+        """
+        from scipy.linalg import blas, lapack
 
         from exactshap.solvers._relevance_kernels import fill_weighted
 
-        summed, difference, _, room = self.work
-        inverse = lapack.dlauum(invert_triangle(self.factor, room.T), lower=1, overwrite_c=1)[0].T
-        total, trace = fill_weighted(inverse, self.dual, self.dual / self.variance, summed, difference)
-        sums = np.einsum("aj,aj->j", self.points, difference @ self.points)
+        m, n_outputs = self.dual.shape
+        ones = inverse_factor.sum(axis=1)  # L^-1 1
+        scaled = self.dual / self.variance
+        inverse = lapack.dlauum(inverse_factor, lower=1, overwrite_c=1)[0].T
+        trace = 0.5 * (n_outputs * inverse.trace() - (scaled * self.dual).sum())
+        total = 0.5 * (n_outputs * m - (scaled * self.half.target).sum()) - (self.white + JITTER) * trace  # of D and K_s + K_m
+        if self.half.sign >= 0:
+            total -= 0.5 * (n_outputs * (ones @ ones) - (self.dual.sum(axis=0) * scaled.sum(axis=0)).sum())
+        fill_weighted(inverse, self.dual, scaled, self.work[1])
+        sums = (self.points * blas.dtrmm(1.0, self.work[1].T, self.points, lower=1, trans_a=1)).sum(axis=0)
         return np.append(0.5 * self.theta * (sums - total), trace * self.white)
 
 
@@ -145,6 +161,7 @@ class Posterior:
         np.fill_diagonal(precision, precision.diagonal() + np.append(np.full(d, SPREAD**-2.0), WHITE_SPREAD**-2.0))
         object.__setattr__(self, "typical", np.log(np.append(np.full(d, 0.5 / d), TYPICAL_WHITE)))
         object.__setattr__(self, "precision", precision)
+        object.__setattr__(self, "points", np.asfortranarray(self.points))
         object.__setattr__(self, "work", np.zeros((len(self.halves), 4, m, m)))
 
     def __call__(self, logs: np.ndarray) -> tuple[float, Slopes]:
@@ -183,9 +200,20 @@ def find_relevances(points: np.ndarray, halves: list[Half], max_iterations: int)
     sizes = _sizes(len(points))
     posteriors = [Posterior(*_some(points, halves, size)) for size in sizes]
     here = posteriors[0].typical if len(sizes) > 1 else _shared(posteriors[0])
-    for posterior in posteriors:
-        here = search(posterior, here, bounds, max_iterations, NEAR if posterior is posteriors[-1] else ROUGH)
+    for level, posterior in enumerate(posteriors):
+        here = search(posterior, here, bounds, max_iterations, _enough(level, sizes))
     return here
+
+
+def _enough(level: int, sizes: list[int]) -> float:
+    """Return the nats of the posterior that a step must promise to be evaluated.
+
+    In the last search they follow its price, which grows with the cube of the rows; beyond 350, where errors come to feel what is left
+    undone (by a factor of two at 600), they fall as fast.
+    """
+    if level == 0:
+        return FIRST
+    return BETWEEN if level < len(sizes) - 1 else LAST * min(sizes[-1] / DEAREST, DEAREST / sizes[-1]) ** 3
 
 
 def _sizes(n_rows: int) -> list[int]:
@@ -210,7 +238,7 @@ def _shared(posterior: Posterior) -> np.ndarray:
 
         return value, few_slopes
 
-    return spread @ search(function, posterior.typical[-2:], np.array([RELEVANCE, WHITE]).T, 15, NEAR)
+    return spread @ search(function, posterior.typical[-2:], np.array([RELEVANCE, WHITE]).T, 15, FIRST)
 
 
 def _some(points: np.ndarray, halves: list[Half], n_rows: int) -> tuple[np.ndarray, list[Half]]:

@@ -9,48 +9,49 @@ __all__ = ["correct_curvature", "fill_singles", "fill_sum_and_difference", "fill
 
 
 @njit(nogil=True, cache=True, error_model="numpy")
-def fill_sum_and_difference(scale, same, difference):
-    """Set ``same`` (n, n) to K_s + K_m and ``difference`` to K_s - K_m, where K_s is what ``same`` was and K_m = ``scale`` / K_s."""
-    for i in range(same.shape[0]):
-        for j in range(same.shape[1]):
-            mirrored = scale / same[i, j]
-            difference[i, j] = same[i, j] - mirrored
-            same[i, j] += mirrored
+def fill_sum_and_difference(scale, mirrored_scale, exponential, difference):
+    """Set ``exponential`` (n, n), e, to a e + b / e and ``difference`` to a e - b / e, of ``scale`` a and ``mirrored_scale`` b."""
+    for i in range(exponential.shape[0]):
+        for j in range(exponential.shape[1]):
+            same, mirrored = scale * exponential[i, j], mirrored_scale / exponential[i, j]
+            exponential[i, j] = same + mirrored
+            difference[i, j] = same - mirrored
 
 
 @njit(nogil=True, cache=True, error_model="numpy")
 def fill_upper(summed, constant, diagonal, out):
     """Set the upper triangle of ``out`` (n, n) to summed + constant, plus ``diagonal`` on the diagonal."""
     for i in range(out.shape[0]):
-        for j in range(i, out.shape[0]):
-            out[i, j] = summed[i, j] + constant
-        out[i, i] += diagonal
+        row, given = out[i, i:], summed[i, i:]
+        for j in range(len(row)):
+            row[j] = given[j] + constant
+        row[0] += diagonal
 
 
 @njit(nogil=True, cache=True, error_model="numpy")
-def fill_weighted(inverse, dual, scaled, summed, difference):
-    r"""Set ``difference`` (n, n) to D times it, all of it above its diagonal, doubled; return :math:`\sum D \circ` ``summed`` and tr D.
+def fill_weighted(inverse, dual, scaled, difference):
+    """Set ``difference`` (n, n) to D times it, all of it above its diagonal, doubled.
 
-    ``D = (n_outputs K^-1 - dual scaled^T) / 2`` is the slope of the negative log evidence in the covariance; only the upper triangle
-    of ``inverse`` is read.
+    ``D = (n_outputs K^-1 - dual scaled^T) / 2``; only the upper triangle of ``inverse`` is read.
     """
     n, n_outputs = dual.shape
-    total, trace = 0.0, 0.0
+    room, columns = np.empty(n), dual.T.copy()
     for i in range(n):
-        row_total = 0.0
-        for j in range(i, n):
-            slope = n_outputs * inverse[i, j]
-            for k in range(n_outputs):
-                slope -= scaled[i, k] * dual[j, k]
-            row_total += slope * summed[i, j]
-            if i == j:
-                total -= 0.5 * slope * summed[i, i]
-                trace += 0.5 * slope
-                slope *= 0.5
-            difference[i, j] *= slope
+        slope, above, row = (
+            room[i:],
+            inverse[i, i:],
+            difference[i, i:],
+        )  # from the diagonal on: indices from 0 become vector code
+        for j in range(len(row)):
+            slope[j] = n_outputs * above[j]
+        for k in range(n_outputs):
+            factor, column = scaled[i, k], columns[k, i:]
+            for j in range(len(row)):
+                slope[j] -= factor * column[j]
+        for j in range(len(row)):
+            row[j] *= slope[j]
+        row[0] *= 0.5
         difference[i, :i] = 0.0
-        total += row_total
-    return total, trace
 
 
 @njit(nogil=True, cache=True, error_model="numpy")
