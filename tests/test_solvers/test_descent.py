@@ -100,6 +100,18 @@ def test_a_search_stops_where_steps_promise_little():
     assert quadratic(fine)[0] < quadratic(rough)[0] < quadratic(np.zeros(4))[0]
 
 
+def test_steps_that_bounds_turn_uphill_end_the_search():
+    """The Newton step leaves the box in the coordinate that would gain; what is left of it climbs."""
+    curvature, gradient = np.array([[1.0, -0.9], [-0.9, 1.0]]), np.array([-1.0, 0.5])
+    assert np.linalg.solve(curvature, -gradient)[1] > 0  # uphill in the second coordinate, for the sake of the first
+
+    def function(x):
+        return float(gradient @ x), lambda: (gradient, curvature.copy())
+
+    bounds = np.array([[0.0, 0.0], [1e-3, 9.0]])
+    np.testing.assert_array_equal(search(function, np.array([0.0, 1.0]), bounds, 9, 1e-9), [0.0, 1.0])
+
+
 def test_no_step_is_longer_than_allowed():
     found = search(quadratic, np.full(4, -8.0), WIDE, 1, 1e-9)
     assert np.abs(found + 8.0).max() == pytest.approx(LONGEST)

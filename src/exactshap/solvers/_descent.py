@@ -71,6 +71,8 @@ def _walk(
     for _ in range(MAX_TRIALS):
         new_point = _within(point + length * direction, bounds)
         slope = float(gradient @ (new_point - point))
+        if not slope < 0.0:  # bounds have turned the step uphill
+            return None
         new_value, slopes = function(new_point)
         if new_value <= value + SUFFICIENT * slope:
             return new_point, new_value, slopes
