@@ -59,8 +59,6 @@ def test_forests_of_many_columns():
             r"Enumerating all coalitions of 1500 players is out of reach\. 2\^1500 coalitions are 10\^443 TiB",
         ),
         (lambda: solve(SUM, method="enumeration"), "Enumerating all coalitions of 1500 players is out of reach"),
-        (lambda: solve(SUM), r"Sampling coalitions of 1500 players is out of reach.* the limit is 1020 players"),
-        (lambda: exactshap.explain(lambda rows: rows[:, 0], X[:1], X[:2]), "Sampling coalitions of 1500 players"),
         (
             lambda: exactshap.explain(AdditiveModel([(range(D), lambda a: a.sum(1))]), X[:2], X[:3]),
             r"2\^1500 = 3\.51e\+451 coal",

@@ -11,12 +11,13 @@ from scipy.optimize import minimize
 from exactshap.games import OracleGame, all_masks
 from exactshap.semivalues import find
 from exactshap.solvers import _hypercube, solve
+from exactshap.solvers._counts import kernel_weights
 from exactshap.solvers._cube_covariance import covariance, factorise, invert_triangle, sum_and_difference
 from exactshap.solvers._cube_index import functionals, prior_variance, white_functionals, white_variance
 from exactshap.solvers._design import place_pairs
 from exactshap.solvers._frontier import additive_frontier, partial_frontier, unanimity_columns
 from exactshap.solvers._hypercube import HEAVY_TAILS, fit_process
-from exactshap.solvers._leverage import kernel_weights, leverage_scores
+from exactshap.solvers._leverage import leverage_scores
 from exactshap.solvers._polynomial import fit_polynomial, unanimity_shares
 from exactshap.solvers._relevance import (
     COUNTED_OUTPUTS,

@@ -68,6 +68,7 @@ def white_variance(n_players: int, size: int, weights: np.ndarray, sign: int) ->
 
     rest = n_players - size
     s = np.arange(rest + 1)
-    root = np.exp(0.5 * (gammaln(rest + 1) - gammaln(s + 1) - gammaln(rest - s + 1)))
+    logs = gammaln(rest + 1) - gammaln(s + 1) - gammaln(rest - s + 1)
+    root = np.exp(0.5 * np.minimum(logs, 1400.0))  # where it is cut off, p has long been 0
     p = root * weights
     return float(2.0**size * (p @ p + sign * (-1) ** size * (p @ p[::-1])))

@@ -34,10 +34,11 @@ def place_pairs(
     variance = np.full(len(points), covariance(points[:1], points[:1], theta, sign)[0, 0] + white)
     n_steps = n_known + min(n_pairs, len(candidates))
     explained, chosen = np.empty((n_steps, len(points))), np.arange(n_steps)
+    work = np.empty_like(gain)  # with many players these passes wait for memory, the more so for fresh memory
     is_open = np.arange(len(points)) >= n_known
     for step in range(n_steps):
         if step >= n_known:
-            chosen[step] = np.where(is_open, (gain**2).sum(axis=1) / variance, -1.0).argmax()
+            chosen[step] = np.where(is_open, np.square(gain, out=work).sum(axis=1) / variance, -1.0).argmax()
         row = chosen[step]
         is_open[row] = False
         column = covariance(points, points[row : row + 1], theta, sign)[:, 0]
@@ -45,6 +46,6 @@ def place_pairs(
         column -= explained[:step].T @ explained[:step, row]
         column /= np.sqrt(variance[row])
         explained[step] = column
-        gain = gain - np.outer(column, gain[row] / np.sqrt(variance[row]))
+        gain -= np.outer(column, gain[row] / np.sqrt(variance[row]), out=work)
         variance = np.maximum(variance - column**2, 1e-12)
     return chosen[n_known:] - n_known

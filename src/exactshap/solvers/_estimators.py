@@ -10,6 +10,7 @@ import numpy as np
 
 from exactshap.errors import InputError, message
 from exactshap.semivalues import Semivalue, find
+from exactshap.solvers._counts import scaled_weights, size_counts, size_exponents
 from exactshap.solvers._cube_index import white_functionals
 from exactshap.solvers._frontier import (
     Sets,
@@ -34,6 +35,7 @@ MAX_ITERATIONS = 25
 COMPARED_ROWS = 1500  # beyond, auto takes the process without a comparison
 COMPARED_COLUMNS = 600
 FOLDS = 5
+MAX_UNDERFLOWN = 1020  # players up to which a weight of 0 is asked for: beyond, Shapley's own underflow
 
 
 @dataclass(frozen=True)
@@ -312,7 +314,7 @@ def by_unbiased(problem: Problem) -> Estimate:
 def _check_all_sizes_weigh(problem: Problem) -> None:
     """Refuse atoms at 0 and 1: their few coalitions are hardly ever drawn, so that no standard error would be honest."""
     for size in set_sizes(problem.order):
-        weights = problem.semivalue.weights(problem.n_players, size, problem.order)
+        weights = problem.semivalue.weights(min(problem.n_players, MAX_UNDERFLOWN), size, problem.order)
         if np.any(weights == 0.0):
             raise InputError(
                 message(
@@ -340,19 +342,23 @@ def _one_fold(problem: Problem, held: np.ndarray) -> tuple[np.ndarray, np.ndarra
 
 
 def _chance(problem: Problem, rows: np.ndarray) -> np.ndarray:
-    """Return the probability of each drawn coalition: of its size, over how many there are of that size."""
-    counts = strata(problem.n_players, paired=False).counts
-    return problem.probabilities[rows] / counts[problem.masks[rows].sum(axis=1) - 1]
+    """Return the probability of each drawn coalition, times 2^e_s: of its size, over how many there are of that size."""
+    return problem.probabilities[rows] / size_counts(problem.n_players)[problem.masks[rows].sum(axis=1)]
 
 
 def _coefficients(problem: Problem, masks: np.ndarray) -> np.ndarray:
-    """Return D_T(S), of shape (n_masks, n_sets)."""
+    """Return D_T(S) times 2^e_s, s = |S| (see ``_counts``), of shape (n_masks, n_sets)."""
     points = 2.0 * masks - 1.0
+    exponents = size_exponents(problem.n_players)
     parts = []
     for size in set_sizes(problem.order):
         chosen = np.array([players for players in problem.sets if len(players) == size])
-        weights = problem.semivalue.weights(problem.n_players, size, problem.order)
-        parts.append(white_functionals(points, chosen, weights))
+        weights = scaled_weights(problem.semivalue, problem.n_players, size, problem.order)
+        part = white_functionals(points, chosen, weights)
+        if exponents.any():  # the weight is that of s - |T n S| others
+            inside = masks.sum(axis=1)
+            part = np.ldexp(part, exponents[inside][:, None] - exponents[inside[:, None] - masks[:, chosen].sum(axis=2)])
+        parts.append(part)
     return np.concatenate(parts, axis=1)
 
 

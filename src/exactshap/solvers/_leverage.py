@@ -7,17 +7,10 @@ import math
 
 import numpy as np
 
+from exactshap.solvers._counts import kernel_weights, size_counts
 from exactshap.solvers._frontier import additive_frontier, unanimity_columns
 
-__all__ = ["kernel_weights", "leverage_scores"]
-
-
-def kernel_weights(n_players: int) -> np.ndarray:
-    r"""Return the Shapley kernel of one coalition of each size 1..d-1, of shape (d - 1,), up to a constant.
-
-    .. math:: \mu(s) = \frac{1}{(d - 1)\, C(d - 2, s - 1)}
-    """
-    return np.array([1.0 / ((n_players - 1) * float(math.comb(n_players - 2, s - 1))) for s in range(1, n_players)])
+__all__ = ["leverage_scores"]
 
 
 @functools.lru_cache(maxsize=64)
@@ -45,8 +38,7 @@ def leverage_scores(n_players: int, order: int) -> np.ndarray:
     prefixes = np.tri(d - 1, d, dtype=bool)  # one coalition of each size: symmetry does the rest
     columns = unanimity_columns(prefixes, sets)
     columns = columns - columns.mean(axis=1, keepdims=True)
-    counts = np.array([float(math.comb(d, s)) for s in range(1, d)])
-    scores = counts * mu * np.einsum("sp,pq,sq->s", columns, inverse, columns)
+    scores = size_counts(d)[1:-1] * mu * np.einsum("sp,pq,sq->s", columns, inverse, columns)
     scores = scores / scores.sum()
     scores.setflags(write=False)
     return scores

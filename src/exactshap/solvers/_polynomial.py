@@ -14,8 +14,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from exactshap.solvers._counts import kernel_weights
 from exactshap.solvers._frontier import Sets
-from exactshap.solvers._leverage import kernel_weights
 from exactshap.solvers._sampling import stratum_weights
 
 __all__ = ["PolynomialFit", "fit_polynomial"]

@@ -22,7 +22,8 @@ __all__ = ["solve_regression"]
 
 DEFAULT_CALLS = 2048  # plus 2 d, when neither a budget nor a tolerance is given
 SMALL = 2000  # coalitions or pairs whose factorisations gain nothing from several cores
-MAX_PLAYERS = 1020  # C(1020, 510) is 1e305: beyond, numbers of coalitions are no floats
+MAX_PLAYERS = 5000  # more were never compared with games whose values are known
+MAX_WEIGHTS = 2**31  # of calls and sets: what each call says of each set, 16 GiB
 USED_BY = {
     "polynomial_order": ("polynomial",),
     "frontier": ("polynomial",),
@@ -98,7 +99,7 @@ def solve_regression(
     Raises
     ------
     BudgetError
-        If the budget is below two calls, or for more than 1020 players.
+        If the budget is below two calls, for more than 5000 players, or if calls times sets are more than 2^31.
     UnknownNameError
         If a setting or its value is not known.
 
@@ -112,7 +113,7 @@ def solve_regression(
     _check_players(game.n_players)
     limit = _within_reach(_limit(game.n_players, budget, tol), chosen.estimator, budget)
     rng = _generator(random_state)
-    problem = Problem(calls, rng, semivalue, order, player_sets(game.n_players, order), chosen)
+    problem = Problem(calls, rng, semivalue, order, _sets(game.n_players, order, limit), chosen)
     estimate = _until(problem, limit, tol)
     return _solution(game, problem, estimate)
 
@@ -120,8 +121,17 @@ def solve_regression(
 def _check_players(n_players: int) -> None:
     if n_players > MAX_PLAYERS:
         text = f"Sampling coalitions of {n_players} players is out of reach"
-        what = f"Their numbers leave the range of floats; the limit is {MAX_PLAYERS} players"
-        raise BudgetError(message(text, what, "Put columns together with groups="))
+        raise BudgetError(message(text, f"The limit is {MAX_PLAYERS} players", "Put columns together with groups="))
+
+
+def _sets(n_players: int, order: int, limit: int) -> tuple[tuple[int, ...], ...]:
+    """Return the sets to estimate; refuse more than have room."""
+    sets = player_sets(n_players, order)
+    if order > 1 and len(sets) * limit > MAX_WEIGHTS:
+        text = f"Sampled interactions of order {order} among {n_players} players are out of reach"
+        what = f"{limit} calls for {len(sets)} sets are {len(sets) * limit:.2g} weights; the limit is {MAX_WEIGHTS:.2g}"
+        raise BudgetError(message(text, what, "Ask for order=1, pass a smaller budget=, or put columns together with groups="))
+    return sets
 
 
 def read_settings(settings: dict[str, Any]) -> Settings:

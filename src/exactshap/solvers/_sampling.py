@@ -14,6 +14,7 @@ import numpy as np
 from exactshap.errors import InputError, InputTypeError, message
 from exactshap.games import Game
 from exactshap.solvers._blas import single_threaded_blas
+from exactshap.solvers._counts import size_counts
 
 __all__ = ["Calls", "Strata", "checked_calls", "design", "draw", "draw_independent", "positive", "strata"]
 
@@ -91,7 +92,7 @@ class Strata:
     """Coalitions by size: ``sizes`` (n_strata,), how many there are of each, and their share of the sample."""
 
     sizes: np.ndarray
-    counts: np.ndarray  # float: C(1000, 500) fits
+    counts: np.ndarray  # float; beyond 2^1015 in units of some power of two (``_counts``)
     shares: np.ndarray
 
 
@@ -104,7 +105,7 @@ def strata(n_players: int, *, paired: bool, size_weights: np.ndarray | None = No
     d = n_players
     weights = np.ones(d - 1) if size_weights is None else np.asarray(size_weights, float)
     sizes = np.arange(1, d // 2 + 1) if paired else np.arange(1, d)
-    counts = np.array([float(math.comb(d, int(s))) for s in sizes])
+    counts = size_counts(d)[sizes]
     shares = weights[sizes - 1].copy()
     if paired:
         shares = shares + np.where(2 * sizes == d, 0.0, weights[d - sizes - 1])
@@ -114,7 +115,7 @@ def strata(n_players: int, *, paired: bool, size_weights: np.ndarray | None = No
 
 def quotas(groups: Strata, n: int, rng: np.random.Generator) -> np.ndarray:
     """Return how many to draw of each stratum: proportional to the shares, never more than there are (the border trick)."""
-    n = int(min(n, groups.counts.sum()))
+    n = int(min(n, np.minimum(groups.counts, n).sum()))
     wanted = np.zeros(len(groups.sizes))
     open_ = np.ones(len(wanted), bool)
     while open_.any():

@@ -1,0 +1,160 @@
+"""Sampling where numbers of coalitions are no floats: against rational arithmetic and games whose values are known."""
+
+import math
+from fractions import Fraction
+
+import numpy as np
+import pytest
+
+import exactshap
+from exactshap.errors import BudgetError
+from exactshap.games import OracleGame
+from exactshap.semivalues import find
+from exactshap.solvers import solve
+from exactshap.solvers._counts import kernel_weights, scaled_weights, size_counts, size_exponents
+from exactshap.solvers._estimators import Problem, Settings, _chance, _coefficients
+from exactshap.solvers._polynomial import row_weights
+from exactshap.solvers._sampling import checked_calls, draw, quotas, strata
+from exactshap.solvers._solution import player_sets
+from tolerances import END_WEIGHTS, EPS, PROCESS_Z2, VARIANCE_RATIO
+
+MANY = [1020, 1021, 1100, 2000]
+
+
+def close(actual, expected, tolerance=8 * EPS):
+    """Compare floats with rationals, one by one."""
+    assert len(actual) == len(expected)
+    errors = [abs(Fraction(float(found)) / exact - 1) for found, exact in zip(actual, expected, strict=True)]
+    assert max(errors, default=0) <= tolerance, float(max(errors))
+
+
+@pytest.mark.parametrize("d", MANY)
+def test_scaled_numbers_and_weights_against_rational_arithmetic(d):
+    units = [2 ** int(e) for e in size_exponents(d)]
+    assert (max(units) == 1) == (d <= 1020)
+    close(size_counts(d), [Fraction(math.comb(d, s), unit) for s, unit in enumerate(units)])
+    close(kernel_weights(d), [Fraction(units[s], (d - 1) * math.comb(d - 2, s - 1)) for s in range(1, d)])
+    if d > 1020:
+        exact = [Fraction(unit, d * math.comb(d - 1, s)) for s, unit in enumerate(units[:d])]
+        close(scaled_weights(find("shapley"), d, 1, 1), exact, END_WEIGHTS)
+        middle = np.flatnonzero(size_exponents(d)[:d] > d - 1000)  # elsewhere 2^(1 - d) is no float, and nothing beside 1
+        close(
+            scaled_weights(find("banzhaf"), d, 1, 1)[middle],
+            [Fraction(units[s], 2 ** (d - 1)) for s in middle.tolist()],
+            END_WEIGHTS,
+        )
+
+
+@pytest.mark.parametrize("d", [9, 1020, 1500, 1501])
+@pytest.mark.parametrize("paired", [True, False])
+def test_row_weights_are_the_share_of_the_kernel_over_the_rows_of_a_size(d, paired):
+    masks = draw(d, 60, np.random.default_rng(0), strata(d, paired=paired), paired=paired)
+    sizes = masks.sum(axis=1)
+    alike = np.minimum(sizes, d - sizes) if paired else sizes
+    seen = [int((alike == size).sum()) * (2 if paired and 2 * size == d else 1) for size in alike]
+    expected = [Fraction(d, int(s) * int(d - s) * n) for s, n in zip(sizes, seen, strict=True)]
+    close(row_weights(masks, paired=paired), expected)
+
+
+@pytest.mark.parametrize("index", ["shapley", "chaining"])
+@pytest.mark.parametrize("d", [1020, 1030, 2000])
+def test_unbiased_contributions_against_rational_arithmetic(d, index):
+    """D_T(S) / P(S), term by term."""
+    semivalue = find(index)
+    problem = Problem(
+        checked_calls(OracleGame(lambda masks: masks.sum(axis=1), d), None, None),
+        np.random.default_rng(0),
+        semivalue,
+        2,
+        (*player_sets(d, 1)[:3], (0, 1), (0, d - 1)),
+        Settings(estimator="unbiased"),
+    )
+    problem.grow(26)
+    assert {int(mask[[0, 1]].sum()) for mask in problem.masks} == {0, 1, 2}
+    found = _coefficients(problem, problem.masks) / _chance(problem, np.arange(12))[:, None]
+    for mask, row in zip(problem.masks, found, strict=True):
+        size = int(mask.sum())
+        expected = []
+        for players in problem.sets:
+            s, t = size - int(mask[list(players)].sum()), len(players)
+            p = Fraction(1, (d - t + 1) * math.comb(d - t, s))  # the integral of t^s (1 - t)^(d - |T| - s)
+            if index == "chaining" and t == 2:
+                p = 2 * Fraction(math.factorial(s + 1) * math.factorial(d - 2 - s), math.factorial(d))
+            sign = (-1) ** (t - size + s)
+            expected.append(sign * p * math.comb(d, size) * (d - 1))  # each size has the chance 1 / (d - 1)
+        close(row, expected, END_WEIGHTS)
+
+
+@pytest.mark.parametrize("paired", [True, False])
+def test_quotas_of_many_players_are_even(paired):
+    groups = strata(2000, paired=paired)
+    taken = quotas(groups, 4100, np.random.default_rng(0))
+    assert taken.sum() == 4100
+    wanted = 4100 * groups.shares
+    full = groups.counts <= wanted  # the ends are enumerated, the rest is shared alike
+    left = (4100 - groups.counts[full].sum()) * groups.shares / groups.shares[~full].sum()
+    assert np.all(np.abs(taken - np.where(full, groups.counts, left)) < 1)
+
+
+def additive_with_pairs(d):
+    """A sum with two pairs, and its Shapley values."""
+    rng = np.random.default_rng(d)
+    slopes = rng.normal(size=d)
+    exact = slopes.copy()
+    exact[:2] += 2.5
+    exact[2:4] -= 2.0
+    return lambda masks: masks @ slopes + 5.0 * (masks[:, 0] & masks[:, 1]) - 4.0 * (masks[:, 2] & masks[:, 3]), exact
+
+
+@pytest.mark.parametrize("d", [1500])
+def test_the_polynomial_of_order_1_is_exact_for_pairs(d):
+    game, exact = additive_with_pairs(d)
+    found = solve(OracleGame(game, d), estimator="polynomial", polynomial_order=1, random_state=0)
+    np.testing.assert_allclose(found.values, exact, rtol=0, atol=1e-9)
+
+
+@pytest.mark.parametrize(("estimator", "limits"), [("auto", PROCESS_Z2), ("unbiased", VARIANCE_RATIO)])
+@pytest.mark.parametrize(("d", "budget"), [(2000, 6000), (5000, 150)])
+def test_errors_of_many_players_are_of_the_reported_size(estimator, limits, d, budget):
+    settings = {"surrogate": "none"} if estimator == "unbiased" else {}
+    game, exact = additive_with_pairs(d)
+    found = solve(OracleGame(game, d), budget=budget, estimator=estimator, random_state=0, **settings)
+    assert found.n_evaluations <= budget
+    ratio = np.mean((found.values - exact) ** 2) / np.mean(found.std_error**2)
+    low = limits[0] if estimator == "unbiased" else 0.02  # smoother than the prior of a process, whose errors may be too large
+    assert low <= ratio <= limits[1]
+
+
+def test_products_of_many_players():
+    """A product of four players among 1500 dummies: the values are those of the four, and the process finds them."""
+    factors = np.array([1.5, 0.6, 1.3, 0.8])
+    game = OracleGame(lambda masks: np.where(masks[:, :4], factors, 1.0).prod(axis=1), 1500)
+    exact = np.append(solve(OracleGame(lambda masks: np.where(masks, factors, 1.0).prod(axis=1), 4)).values, np.zeros(1496))
+    found = solve(game, random_state=0)
+    assert np.all(np.abs(found.values - exact) <= 6.0 * found.std_error)
+    assert np.abs(found.values - exact).max() < 0.05 * np.abs(exact).max()
+
+
+def test_functions_of_many_columns_end_to_end():
+    rng = np.random.default_rng(0)
+    X, slopes = rng.normal(size=(9, 1500)), rng.normal(size=1500)
+    explanation = exactshap.Explainer(lambda rows: rows @ slopes + rows[:, 0] * rows[:, 1], X[:5], random_state=0)(X[5:6])
+    row, mean = X[5], X[:5].mean(axis=0)
+    exact = slopes * (row - mean)
+    both, neither = row[0] * row[1], (X[:5, 0] * X[:5, 1]).mean()
+    exact[:2] += (both - neither + np.array([1.0, -1.0]) * (row[0] * mean[1] - row[1] * mean[0])) / 2.0
+    assert np.mean(((explanation.values[0] - exact) / explanation.std_error[0]) ** 2) < PROCESS_Z2[1]
+    assert np.abs(explanation.values[0] - exact).max() < 0.1 * np.abs(exact).max()
+    assert np.all(np.abs(explanation.residual) <= explanation.tolerance)
+
+
+@pytest.mark.parametrize(
+    ("d", "order", "text"),
+    [
+        (5001, 1, r"Sampling coalitions of 5001 players is out of reach\. The limit is 5000 players\. Put columns together"),
+        (1500, 2, r"order 2 among 1500 players .* 5048 calls for 1125750 sets are 5\.7e\+09 weights; the limit is 2\.1e\+09"),
+    ],
+)
+def test_what_is_beyond_is_refused_with_its_number(d, order, text):
+    with pytest.raises(BudgetError, match=text):
+        solve(OracleGame(lambda masks: masks.sum(axis=1), d), order=order)
