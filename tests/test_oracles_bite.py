@@ -16,17 +16,17 @@ X = rng.normal(size=(40, 4))
 MODEL = SVR(C=5).fit(X, X[:, 0] * X[:, 1] + X[:, 2])
 
 
-def one_node_too_few(semivalue, size, order, n_players, n_nodes):
-    return Beta().gauss(max(1, (n_players - size) // 2))
+def one_node_too_few(measure, degree):
+    return Beta().gauss(max(1, degree // 2))
 
 
-def weights_without_half(semivalue, size, order, n_players, n_nodes):
-    nodes, weights = ORIGINAL(semivalue, size, order, n_players, n_nodes)
+def weights_without_half(measure, degree):
+    nodes, weights = ORIGINAL(measure, degree)
     return nodes, weights * (1.0 + 1e-7)
 
 
-def reflected_nodes(semivalue, size, order, n_players, n_nodes):
-    nodes, weights = ORIGINAL(semivalue, size, order, n_players, n_nodes)
+def reflected_nodes(measure, degree):
+    nodes, weights = ORIGINAL(measure, degree)
     return 1.0 - nodes, weights
 
 

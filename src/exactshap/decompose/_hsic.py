@@ -190,13 +190,13 @@ def _estimate(x: Factors, y: Factors, settings: Settings, generator: np.random.G
     sums = _pair_sums(x, rules, target, orders, settings.n_jobs)
     norm = target.norm(x.n_rows)
     values = norm * sums.weighted.sum(axis=1)
-    joint = norm * joint_values(x, target.block, None, settings, len(settings.sets(x.n_players)) - x.n_players)
-    residual = residual_of(direct_hsic(x, y, settings.estimator), values, joint, settings)
+    joint, truncation = joint_values(x, target.block, None, settings, len(settings.sets(x.n_players)) - x.n_players)
+    residual = residual_of(direct_hsic(x, y, settings.estimator), values, norm * joint, settings)
     scale = 4.0 * norm * x.n_rows**2
     tolerance = pair_tolerance(scale, x.n_rows, len(x.columns) + len(y.columns))
     check_residual("HSIC", residual, tolerance)
-    return Estimate(values, _jackknife(sums, target, settings.n_jobs), norm * sums.permuted, joint, residual, tolerance,
-                    scale * rules.error_bound)  # fmt: skip
+    return Estimate(values, _jackknife(sums, target, settings.n_jobs), norm * sums.permuted, norm * joint, residual, tolerance,
+                    scale * max(rules.error_bound, truncation))  # fmt: skip
 
 
 def _pair_sums(x: Factors, rules: Rules, target: CentredKernel, orders: np.ndarray, n_jobs: int | None) -> _PairSums:

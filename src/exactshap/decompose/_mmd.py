@@ -166,13 +166,15 @@ def _estimate(factors: Factors, n: int, settings: Settings, generator: np.random
     sums, within = _pair_sums(factors, rules, n, labels, settings.n_jobs)
     scale = _PairMeans(n, factors.n_rows - n, settings.estimator)
     values = scale.statistic(*_split(sums, n))
-    joint = joint_values(factors, scale.weights, n, settings, len(settings.sets(factors.n_players)) - factors.n_players)
+    joint, truncation = joint_values(
+        factors, scale.weights, n, settings, len(settings.sets(factors.n_players)) - factors.n_players
+    )
     direct = direct_mmd(factors, n, settings.estimator)
     residual = residual_of(direct, values, joint, settings)
     tolerance = pair_tolerance(4.0, factors.n_rows, len(factors.columns))
     check_residual("MMD2", residual, tolerance)
     return Estimate(values, scale.jackknife(sums), _permuted(sums, within, labels, scale), joint, residual, tolerance,
-                    4.0 * rules.error_bound)  # fmt: skip
+                    4.0 * max(rules.error_bound, truncation))  # fmt: skip
 
 
 def _labels(n_rows: int, n: int, count: int, generator: np.random.Generator) -> np.ndarray:

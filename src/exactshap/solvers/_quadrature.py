@@ -9,7 +9,7 @@ import numpy as np
 
 from exactshap.games import ProductGame
 from exactshap.games._base import squeeze
-from exactshap.semivalues import Beta, Semivalue
+from exactshap.semivalues import Measure, Semivalue
 from exactshap.semivalues._measures import Rule
 from exactshap.solvers._nodes import coarse_bound, enough_nodes
 from exactshap.solvers._solution import Solution, player_sets, set_sizes
@@ -24,7 +24,7 @@ def solve_product(game: ProductGame, semivalue: Semivalue, order: int, *, all_no
               \prod_{k \notin T} \bigl(t\, a_{lk} + (1 - t)\, b_{lk}\bigr)\, \mathrm{d}\mu(t)
 
     The integrand has degree d - |T|, so that ceil((d - |T| + 1) / 2) Gauss-Jacobi nodes are exact. Fewer are used when the
-    a-priori bound of ``_nodes`` puts the error below rounding; ``all_nodes=True`` forbids it. Cost
+    a-priori bound of ``_nodes`` puts the error below rounding, for sets of any size; ``all_nodes=True`` forbids it. Cost
     O(n_rows n_background n_terms n_nodes n_players) for order 1, times C(d, order) / d beyond.
     """
     sets = player_sets(game.n_players, order)  # refuses what cannot fit
@@ -111,10 +111,11 @@ def solve_terms(
     values = np.zeros((n_rows, sum(counts), n_outputs))
     relative, most = np.zeros(n_rows), 0
     for size, offset in zip(set_sizes(order), np.cumsum([0, *counts[:-1]]), strict=True):
-        needed = _node_counts(semivalue, size, order, n_players, spread, all_nodes)
+        measure, degree = semivalue.of_size(size, order), n_players - size
+        needed = _node_counts(measure, degree, spread, all_nodes)
         for n_nodes in np.unique(needed):
             rows = np.flatnonzero(needed == n_nodes)
-            nodes, node_weights = _rule(semivalue, size, order, n_players, int(n_nodes))
+            nodes, node_weights = _rule(measure, 2 * int(n_nodes) - 1 if n_nodes else degree)
             block = np.zeros((len(rows), counts[size - 1], n_outputs))
             part = a if len(rows) == n_rows else a[rows]
             if size == 1:
@@ -124,23 +125,20 @@ def solve_terms(
             values[rows, offset : offset + counts[size - 1]] = block
             most = max(most, len(nodes))
             if n_nodes:
-                relative[rows] = np.maximum(relative[rows], [coarse_bound(s, int(n_nodes)) for s in spread[rows]])
+                relative[rows] = np.maximum(relative[rows], [coarse_bound(s, int(n_nodes), measure) for s in spread[rows]])
     return Sums(values, empty, full, scale, 2.0**order * relative * scale, most)
 
 
-def _node_counts(
-    semivalue: Semivalue, size: int, order: int, n_players: int, spread: np.ndarray, all_nodes: bool
-) -> np.ndarray:
-    """Return the number of nodes for each row that keeps the truncation below rounding; 0 stands for the exact rule."""
-    degree = n_players - size
-    if all_nodes or not isinstance(semivalue.of_size(size, order), Beta):
+def _node_counts(measure: Measure, degree: int, spread: np.ndarray, all_nodes: bool) -> np.ndarray:
+    """Return for each row the Q of rules exact to degree 2 Q - 1 that keep the truncation below rounding; 0 stands for exact rules."""
+    exact = degree // 2 + 1
+    if all_nodes:
         return np.zeros(len(spread), int)
-    counts = np.array([enough_nodes(float(s), degree) for s in spread], int)
-    return np.where(counts < degree // 2 + 1, counts, 0)
+    counts = np.array([enough_nodes(float(s), degree, measure) for s in spread], int)
+    return np.where(counts < exact, counts, 0)
 
 
-def _rule(semivalue: Semivalue, size: int, order: int, n_players: int, n_nodes: int) -> Rule:
+def _rule(measure: Measure, degree: int) -> Rule:
     """Return the rule as writable arrays: numba would compile each kernel again for read-only ones."""
-    measure = semivalue.of_size(size, order)
-    nodes, weights = measure.gauss(n_nodes) if n_nodes and isinstance(measure, Beta) else measure.rule(n_players - size)
+    nodes, weights = measure.rule(degree)
     return np.array(nodes, float), np.array(weights, float)

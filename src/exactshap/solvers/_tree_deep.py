@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from exactshap.semivalues import Beta, Semivalue
+from exactshap.semivalues import Semivalue
 from exactshap.semivalues._measures import Rule
 from exactshap.solvers._nodes import coarse_bound, enough_nodes
 from exactshap.solvers._solution import set_sizes
@@ -205,9 +205,9 @@ def path_rule(semivalue: Semivalue, size: int, order: int, n_path_players: int) 
     degree = max(n_path_players - size, 0)
     measure = semivalue.of_size(size, order)
     spread = n_path_players / 2.0
-    if isinstance(measure, Beta) and enough_nodes(spread, degree) < degree // 2 + 1:
-        n_nodes = enough_nodes(spread, degree)
-        return _writable(measure.gauss(n_nodes)), coarse_bound(spread, n_nodes)
+    n_nodes = enough_nodes(spread, degree, measure)
+    if n_nodes < degree // 2 + 1:
+        return _writable(measure.rule(2 * n_nodes - 1)), coarse_bound(spread, n_nodes, measure)
     return _writable(measure.rule(degree)), 0.0
 
 
