@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from exactshap.errors import InputError, UnknownNameError, did_you_mean, message
 from exactshap.games import Game, OracleGame
 from exactshap.semivalues import Semivalue, find
 from exactshap.solvers._choose import choose
@@ -11,7 +12,23 @@ from exactshap.solvers._solution import Solution
 
 __all__ = ["solve"]
 
-BATCHES = {"batch_size", "progress"}  # settings of enumeration, too
+BATCHES = ("batch_size", "progress")
+SETTINGS: dict[str, tuple[str, ...]] = {
+    "quadrature": ("all_nodes",),
+    "folded enumeration": ("all_nodes",),
+    "per-term enumeration": (),
+    "enumeration": BATCHES,
+    "regression": (
+        "estimator",
+        "polynomial_order",
+        "frontier",
+        "pairing",
+        "sampling",
+        "surrogate",
+        "relevance_rows",
+        *BATCHES,
+    ),
+}
 
 
 def solve(
@@ -46,7 +63,8 @@ def solve(
     method : str, default="auto"
         As :func:`choose` says, or one of its methods by name.
     **settings
-        Passed to the solver; unknown names raise. Oracles take ``batch_size`` and ``progress``; those that are sampled, because the
+        Passed to the solver; names that the chosen method does not know raise. Product games take ``all_nodes`` (True: exact rules
+        even where the a-priori bound allows fewer nodes). Oracles take ``batch_size`` and ``progress``; those that are sampled, because the
         budget is below 2^d or one of these is given, ``estimator`` ("auto", "process", "polynomial", "unbiased",
         "kernelshap", "kadd-shap", "unbiased-kernelshap"), ``surrogate``, ``polynomial_order``, ``frontier``, ``pairing`` and
         ``sampling``: :func:`exactshap.solvers._regression.solve_regression` says what each does.
@@ -59,7 +77,9 @@ def solve(
     Raises
     ------
     UnknownNameError
-        If ``index`` is a name that nobody knows.
+        If ``index`` or a setting is a name that nobody knows.
+    InputError
+        If a setting belongs to another method.
     BudgetError
         If the sets or coalitions cannot fit; nothing is allocated.
 
@@ -81,9 +101,10 @@ def solve(
     ((0,), (1,), (0, 1))
     """
     semivalue = find(index)
-    if method == "auto" and isinstance(game, OracleGame) and settings.keys() - BATCHES:
+    if method == "auto" and isinstance(game, OracleGame) and settings.keys() - set(BATCHES):
         method = "regression"  # a setting of the sampled solver asks for it, even where all coalitions could be called
     plan = choose(game, semivalue, order, budget=budget, method=method)
+    _check_settings(settings, plan.method)
     if plan.method == "quadrature":
         from exactshap.solvers._quadrature import solve_product
 
@@ -103,3 +124,16 @@ def solve(
     from exactshap.solvers._regression import solve_regression
 
     return solve_regression(game, semivalue, order, budget=budget, tol=tol, random_state=random_state, **settings)
+
+
+def _check_settings(settings: dict[str, Any], method: str) -> None:
+    """Refuse what the method does not take; name those that do."""
+    for name in (name for name in settings if name not in SETTINGS[method]):
+        owners = [repr(other) for other, names in SETTINGS.items() if name in names]
+        if owners:
+            text = f"The {method} solver does not take {name!r}"
+            do = f"Leave it out, or pass method={' or '.join(owners)}, which {'take' if len(owners) > 1 else 'takes'} it"
+            raise InputError(message(text, f"Got {settings[name]!r}", do))
+        known = SETTINGS[method]
+        do = did_you_mean(name, known) if known else "Remove it"
+        raise UnknownNameError(message(f"The {method} solver has no setting {name!r}", do=do))
