@@ -10,8 +10,9 @@ import numpy as np
 
 from exactshap.errors import InputError, message
 from exactshap.semivalues import Semivalue, find
-from exactshap.solvers._counts import scaled_weights, size_counts, size_exponents
+from exactshap.solvers._counts import scaled_weights, size_exponents
 from exactshap.solvers._cube_index import white_functionals
+from exactshap.solvers._draws import Draws
 from exactshap.solvers._frontier import (
     Sets,
     additive_frontier,
@@ -24,7 +25,7 @@ from exactshap.solvers._frontier import (
 from exactshap.solvers._hypercube import CubeProcess, fit_process, needs_even
 from exactshap.solvers._leverage import leverage_scores
 from exactshap.solvers._polynomial import PolynomialFit, fit_polynomial, odd_shares, row_weights, unanimity_shares
-from exactshap.solvers._sampling import Calls, design, draw, draw_independent, strata
+from exactshap.solvers._sampling import Calls, design, draw, strata
 from exactshap.solvers._solution import set_sizes
 from exactshap.solvers._surrogate import SURROGATES
 
@@ -89,7 +90,7 @@ class Problem:
     masks: np.ndarray = field(init=False)
     inside: np.ndarray = field(init=False)  # (n_masks, n_outputs)
     outside: np.ndarray = field(init=False)  # (n_masks, n_outputs), or (0, n_outputs)
-    probabilities: np.ndarray = field(init=False)  # of sizes, for independent draws
+    draws: Draws = field(init=False)  # of the unbiased estimator
     empty: np.ndarray = field(init=False)
     full: np.ndarray = field(init=False)
 
@@ -98,7 +99,7 @@ class Problem:
         self.empty, self.full = self.calls(np.array([[False] * d, [True] * d]))
         self.masks = np.zeros((0, d), bool)
         self.inside = self.outside = np.zeros((0, len(self.full)))
-        self.probabilities = np.zeros(0)
+        self.draws = Draws(d)
 
     @property
     def n_players(self) -> int:
@@ -125,15 +126,19 @@ class Problem:
         """Draw coalitions until ``n_calls`` of them, the full and the empty one included, have been asked for."""
         if len(self.masks) == 0:
             self.paired = self._pairs(n_calls)
-        wanted = max((n_calls - 2) // (2 if self.paired else 1) - len(self.masks), 0)
-        if self.n_players == 1 or wanted == 0:
+        n_wanted = (n_calls - 2) // (2 if self.paired else 1)
+        if self.n_players == 1:
             return
         if self.independent:
-            weights = SAMPLINGS["leverage-1"](self.n_players, 1)
-            masks, probabilities = draw_independent(self.n_players, wanted, self.rng, weights)
-            self.probabilities = np.append(self.probabilities, probabilities)
-        else:
-            masks = self._distinct(wanted)
+            self.draws.grow(n_wanted, self.rng)
+            self.masks = self.draws.masks
+            asked = np.concatenate([self.draws.listed, self.masks])
+            self.calls(np.concatenate([asked, ~asked]))
+            return
+        wanted = max(n_wanted - len(self.masks), 0)
+        if wanted == 0:
+            return
+        masks = self._distinct(wanted)
         self.masks = np.concatenate([self.masks, masks])
         values = self.calls(np.concatenate([masks, ~masks]) if self.paired else masks)
         self.inside = np.concatenate([self.inside, values[: len(masks)]])
@@ -289,26 +294,40 @@ def by_best(problem: Problem) -> Estimate:
 def by_unbiased(problem: Problem) -> Estimate:
     r"""Return the exact values of cross-fitted surrogates plus an unbiased estimate of what they miss.
 
-    .. math:: \hat\phi_T = \frac1K \sum_k \Bigl[\phi_T(f_{-k}) + D_T(\emptyset) r_k(\emptyset) + D_T(D) r_k(D) +
+    .. math:: \hat\phi_T = \frac1K \sum_k \Bigl[\phi_T(f_{-k}) + \sum_{S \in B} D_T(S) r_k(S) +
               \frac{1}{n_k} \sum_{S \in k} \frac{D_T(S) r_k(S) + D_T(\bar S) r_k(\bar S)}{2 P(S)}\Bigr], \quad r_k = v - f_{-k},
 
-    where :math:`\phi_T(v) = \sum_S D_T(S) v(S)`. Each surrogate is fitted without its fold, whose coalitions are independent of it.
+    where :math:`\phi_T(v) = \sum_S D_T(S) v(S)`. B holds the full and the empty coalition and the pairs that are listed, not drawn;
+    :class:`Draws` says which they are, and why means over draws that go on until the budget is spent are unbiased. Each surrogate is
+    fitted to B and to the draws outside its fold that were certain to be made: independent of those that it is judged by.
     """
-    masks = problem.masks
-    if problem.n_players == 1 or len(masks) < 2:
+    draws = problem.draws
+    if problem.n_players > 1 and draws.complete:
+        return _of_all(problem)
+    if problem.n_players == 1 or draws.n_certain < 2:
         raise InputError(
-            message("The unbiased estimator needs two pairs of coalitions", f"Got {len(masks)}", "Pass a larger budget=")
+            message("The unbiased estimator needs two pairs of coalitions", f"Got {draws.n_certain}", "Pass a larger budget=")
         )
     _check_all_sizes_weigh(problem)
-    folds = np.arange(len(masks)) % min(FOLDS, len(masks) // 2 if len(masks) < 2 * FOLDS else FOLDS)
-    estimates, variances, names = [], [], np.unique(folds)
-    for fold in names:
-        value, variance = _one_fold(problem, folds == fold) if len(names) > 1 else _one_fold(problem, folds >= 0)
-        estimates.append(value)
-        variances.append(variance)
-    values = np.mean(estimates, axis=0)
-    std_error = np.sqrt(np.sum(variances, axis=0)) / len(names)
+    n_folds = FOLDS if draws.n_certain >= 2 * FOLDS else draws.n_certain // 2
+    folds = np.arange(len(problem.masks)) % n_folds
+    found = [_one_fold(problem, folds == fold) for fold in range(n_folds)]
+    values = np.mean([value for value, _ in found], axis=0)
+    std_error = np.sqrt(np.sum([variance for _, variance in found], axis=0)) / n_folds
     return Estimate(values, std_error, f"unbiased, surrogate {problem.settings.surrogate!r}")
+
+
+def _of_all(problem: Problem) -> Estimate:
+    """Return the values of a game whose coalitions are all known."""
+    masks = _known(problem)
+    values = _coefficients(problem, masks).T @ problem.calls(masks)
+    return Estimate(values, np.zeros_like(values), "all coalitions")
+
+
+def _known(problem: Problem) -> np.ndarray:
+    """Return the coalitions that are not left to chance: the ends and the listed pairs."""
+    ends = np.array([[False] * problem.n_players, [True] * problem.n_players])
+    return np.concatenate([ends, problem.draws.listed, ~problem.draws.listed])
 
 
 def _check_all_sizes_weigh(problem: Problem) -> None:
@@ -327,23 +346,20 @@ def _check_all_sizes_weigh(problem: Problem) -> None:
 
 def _one_fold(problem: Problem, held: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     masks = problem.masks
-    rest = np.concatenate([np.ones((1, problem.n_players), bool), masks[~held]])
+    certain = np.arange(len(masks)) < problem.draws.n_certain
+    rest = np.concatenate([np.ones((1, problem.n_players), bool), problem.draws.listed, masks[certain & ~held]])
     fit = SURROGATES[problem.settings.surrogate]
     surrogate = fit(rest, problem.calls(rest), problem.calls(~rest), problem.rng)
-    ends = np.array([[False] * problem.n_players, [True] * problem.n_players])
+    known = _known(problem)
     base = surrogate.values(problem.semivalue, problem.order)
-    base = base + _coefficients(problem, ends).T @ (problem.calls(ends) - surrogate.predict(ends))
+    base = base + _coefficients(problem, known).T @ (problem.calls(known) - surrogate.predict(known))
     terms = np.zeros((1, 1, 1))
+    chance = problem.draws.probability[masks[held].sum(axis=1)]
     for side in (masks[held], ~masks[held]):
-        scaled = _coefficients(problem, side) / (2.0 * _chance(problem, held))[:, None]
+        scaled = _coefficients(problem, side) / (2.0 * chance)[:, None]
         terms = terms + scaled[:, :, None] * (problem.calls(side) - surrogate.predict(side))[:, None, :]
     n = int(held.sum())
     return base + terms.mean(axis=0), terms.var(axis=0, ddof=1) / n if n > 1 else np.full(base.shape, np.inf)
-
-
-def _chance(problem: Problem, rows: np.ndarray) -> np.ndarray:
-    """Return the probability of each drawn coalition, times 2^e_s: of its size, over how many there are of that size."""
-    return problem.probabilities[rows] / size_counts(problem.n_players)[problem.masks[rows].sum(axis=1)]
 
 
 def _coefficients(problem: Problem, masks: np.ndarray) -> np.ndarray:

@@ -16,7 +16,18 @@ from exactshap.games import Game
 from exactshap.solvers._blas import single_threaded_blas
 from exactshap.solvers._counts import size_counts
 
-__all__ = ["Calls", "Strata", "checked_calls", "design", "draw", "draw_independent", "positive", "strata"]
+__all__ = [
+    "Calls",
+    "Strata",
+    "checked_calls",
+    "design",
+    "draw",
+    "draw_independent",
+    "listed",
+    "positive",
+    "shares_of",
+    "strata",
+]
 
 MAX_LISTED = 200_000  # coalitions of one size that are listed rather than drawn until distinct
 MAX_DESIGNED = 800  # pairs that are placed one by one; the work grows with the cube of their number
@@ -115,6 +126,16 @@ def strata(n_players: int, *, paired: bool, size_weights: np.ndarray | None = No
 
 def quotas(groups: Strata, n: int, rng: np.random.Generator) -> np.ndarray:
     """Return how many to draw of each stratum: proportional to the shares, never more than there are (the border trick)."""
+    wanted, n = shares_of(groups, n)[0], int(min(n, np.minimum(groups.counts, n).sum()))
+    whole = np.floor(wanted + 1e-9)
+    # systematic rounding: each stratum gets floor or ceil of its share, with the right expectation
+    steps = np.floor(np.cumsum(wanted - whole) + rng.random() + 1e-12)
+    whole += np.minimum(np.diff(steps, prepend=0.0), groups.counts - whole)
+    return _repair(whole, groups.counts, n).astype(int)
+
+
+def shares_of(groups: Strata, n: int) -> tuple[np.ndarray, np.ndarray]:
+    """Return the share of each stratum in ``n`` draws, at most what there is, and which strata are drawn to the end."""
     n = int(min(n, np.minimum(groups.counts, n).sum()))
     wanted = np.zeros(len(groups.sizes))
     open_ = np.ones(len(wanted), bool)
@@ -126,11 +147,7 @@ def quotas(groups: Strata, n: int, rng: np.random.Generator) -> np.ndarray:
             break
         wanted[full] = groups.counts[full]
         open_ &= ~full
-    whole = np.floor(wanted + 1e-9)
-    # systematic rounding: each stratum gets floor or ceil of its share, with the right expectation
-    steps = np.floor(np.cumsum(wanted - whole) + rng.random() + 1e-12)
-    whole += np.minimum(np.diff(steps, prepend=0.0), groups.counts - whole)
-    return _repair(whole, groups.counts, n).astype(int)
+    return wanted, ~open_
 
 
 def _repair(whole: np.ndarray, counts: np.ndarray, n: int) -> np.ndarray:
@@ -155,8 +172,8 @@ def draw(n_players: int, n: int, rng: np.random.Generator, groups: Strata, *, pa
 def _of_size(n_players: int, size: int, count: int, rng: np.random.Generator, *, halved: bool) -> np.ndarray:
     total = math.comb(n_players, size) // (2 if halved else 1)
     if total <= MAX_LISTED and count * 4 > total:
-        listed = _listed(n_players, size)[:total]  # with halved, the first half holds player 0
-        return listed[np.sort(rng.choice(total, count, replace=False))]
+        masks = listed(n_players, size)[:total]  # with halved, the first half holds player 0
+        return masks[np.sort(rng.choice(total, count, replace=False))]
     found: dict[bytes, np.ndarray] = {}
     while len(found) < count:
         block = _uniform(n_players, np.full(2 * (count - len(found)), size), rng)
@@ -169,7 +186,8 @@ def _of_size(n_players: int, size: int, count: int, rng: np.random.Generator, *,
 
 
 @functools.lru_cache(maxsize=32)
-def _listed(n_players: int, size: int) -> np.ndarray:
+def listed(n_players: int, size: int) -> np.ndarray:
+    """Return all coalitions of a size, lexicographically, read-only."""
     rows = np.array(list(itertools.combinations(range(n_players), size)))
     masks = np.zeros((len(rows), n_players), bool)
     np.put_along_axis(masks, rows, True, axis=1)

@@ -1,0 +1,114 @@
+"""Independent draws that spend the whole budget: unbiased, with errors of the right size, and what would bias them."""
+
+import math
+
+import numpy as np
+import pytest
+
+from exactshap.games import AdditiveGame, OracleGame, ProductGame
+from exactshap.solvers import solve
+from exactshap.solvers._draws import Draws, _first_places
+from tolerances import VARIANCE_RATIO, assert_regression_close
+
+
+def names(masks):
+    """Pairs as sets of one coalition and its complement."""
+    return [frozenset({row.tobytes(), (~row).tobytes()}) for row in masks]
+
+
+@pytest.mark.parametrize(
+    ("d", "n_pairs"), [(2, 1), (3, 2), (4, 6), (5, 14), (6, 12), (8, 100), (9, 30), (13, 349), (30, 200), (2000, 40)]
+)
+def test_listed_and_drawn_pairs_fill_the_budget(d, n_pairs):
+    draws = Draws(d)
+    draws.grow(n_pairs, np.random.default_rng(0))
+    listed, drawn = names(draws.listed), names(draws.masks)
+    assert len(set(listed)) == len(listed)
+    assert not set(listed) & set(drawn)
+    assert len(set(listed) | set(drawn)) == n_pairs
+    assert draws.complete == (n_pairs >= 2 ** (d - 1) - 1)
+    if not draws.complete:
+        assert len(set(drawn)) == draws.n_certain == n_pairs - len(listed)
+        assert names(draws.stream)[len(drawn)] not in set(drawn)  # the draw that had no room
+    sizes = {min(int(row.sum()), d - int(row.sum())) for row in draws.listed}
+    assert len(listed) == sum(math.comb(d, s) // (2 if 2 * s == d else 1) for s in sizes)
+
+
+def test_probabilities_add_up_to_one():
+    for n_pairs in (3, 40, 90):
+        draws = Draws(8)
+        draws.grow(n_pairs, np.random.default_rng(0))
+        total = sum(math.comb(8, s) * draws.probability[s] for s in range(1, 8))
+        assert total == pytest.approx(1.0, abs=1e-14)
+
+
+def test_draws_go_on_where_they_were():
+    draws, rng = Draws(12), np.random.default_rng(3)
+    kept = []
+    for n_pairs in (20, 50, 300):
+        draws.grow(n_pairs, rng)
+        still = [row for row in kept if draws.is_drawn[row.sum()]]
+        np.testing.assert_array_equal(draws.masks[: len(still)], np.array(still).reshape(-1, 12))
+        kept = list(draws.masks)
+
+
+def test_means_are_unbiased_and_those_that_end_with_the_last_call_are_not():
+    """Numbers of pairs of each size, estimated from draws: the rule of the docstring, and the one that it warns of."""
+    d, n_pairs, n_seeds, rng = 4, 5, 9000, np.random.default_rng(0)
+    exact = np.array([4.0, 3.0])
+    right, wrong, variance = (np.empty((n_seeds, 2)) for _ in range(3))
+    for seed in range(n_seeds):
+        draws = Draws(d)
+        draws.grow(n_pairs, rng)
+        assert not len(draws.listed)
+        sizes = draws.masks.sum(axis=1)
+        terms = (np.minimum(sizes, d - sizes)[:, None] == [1, 2]) / (2.0 * draws.probability[sizes])[:, None]
+        right[seed], variance[seed] = terms.mean(axis=0), terms.var(axis=0, ddof=1) / len(terms)
+        wrong[seed] = terms[: _first_places(draws.masks)[-1] + 1].mean(axis=0)
+    z_right, z_wrong = ((found.mean(axis=0) - exact) / found.std(axis=0) * np.sqrt(n_seeds) for found in (right, wrong))
+    assert np.abs(z_right).max() < 4.0
+    assert np.abs(z_wrong).max() > 6.0
+    assert right.var(axis=0) == pytest.approx(variance.mean(axis=0), rel=0.12)
+
+
+def strong_pairs(d):
+    rng = np.random.default_rng(5)
+    pairs = [(i, j) for j in range(d) for i in range(j)]
+    return AdditiveGame(d, pairs, list(rng.normal(size=(len(pairs), 4))))
+
+
+@pytest.mark.parametrize(("surrogate", "n_seeds"), [("none", 200), ("process", 40)])
+@pytest.mark.parametrize(("d", "budget"), [(6, 30), (8, 150)])
+def test_values_are_unbiased_with_listed_sizes_and_repeated_draws(surrogate, n_seeds, d, budget):
+    rng = np.random.default_rng(1)
+    game = ProductGame(rng.normal(size=4), 1.0 + 0.5 * rng.normal(size=(4, d)), np.ones((4, d)))
+    exact = solve(game).values
+    found = [solve(OracleGame(game.value, d), method="regression", budget=budget, estimator="unbiased", surrogate=surrogate,
+                   random_state=seed) for seed in range(n_seeds)]  # fmt: skip
+    assert {one.n_evaluations for one in found} == {budget}
+    error, std_error = np.array([one.values - exact for one in found]), np.array([one.std_error for one in found])
+    assert np.abs(error.mean(axis=0) * np.sqrt(n_seeds) / error.std(axis=0)).max() < 4.5
+    assert VARIANCE_RATIO[0] <= (error**2).mean() / (std_error**2).mean() <= VARIANCE_RATIO[1]
+
+
+@pytest.mark.parametrize(("index", "order"), [("shapley", 1), ("banzhaf", 2), ("moebius", 1)])
+def test_all_coalitions_give_exact_values(index, order):
+    game = strong_pairs(6)
+    found = solve(OracleGame(game.value, 6), index, order, method="regression", budget=64, estimator="unbiased")
+    assert_regression_close(found.values, solve(game, index, order).values, found.scale)
+    assert not found.std_error.any()
+    assert "all coalitions" in found.method
+
+
+def test_a_tolerance_goes_on_with_the_same_draws():
+    game = strong_pairs(11)
+    calls = []
+
+    def function(masks):
+        calls.extend(row.tobytes() for row in masks)
+        return game.value(masks)
+
+    found = solve(OracleGame(function, 11), estimator="unbiased", tol=0.2, random_state=0)
+    assert len(calls) == len(set(calls)) == found.n_evaluations
+    assert found.std_error.max() <= 0.2
+    assert np.abs(found.values - solve(game).values).max() <= 5 * 0.2
