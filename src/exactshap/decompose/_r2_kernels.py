@@ -23,11 +23,10 @@ from numba import njit
 
 from exactshap.decompose._r2_join_kernels import count_axes, fill_layout, join
 from exactshap.decompose._r2_unit_kernels import CODE_BITS
+from exactshap.solvers._lanes import U1, U2, U3, U4, U5, U6, U7, add_range
 
 __all__ = ["MAX_BITS", "Work", "add_pair", "fill_half_weights", "table_wins"]
 
-# Unsigned offsets: numba then leaves out the test for negative indices, which keeps the processor's vector units idle.
-U1, U2, U3, U4, U5, U6, U7 = (np.uint64(i) for i in range(1, 8))
 SMALL_BITS = 6  # 64 cells: what quadrature costs for some ten rows
 MAX_BITS = 16  # largest table: 2^16 cells, 512 KiB: what fits into a second-level cache
 
@@ -73,24 +72,6 @@ def _count(code_u, code_w, weights, ones, lookup_u, lookup_w, table):
             table[lookup_u[code_u[i]] & lookup_w[code_w[i]]] += weights[i]
 
 
-@njit(nogil=True, cache=True, error_model="numpy")
-def _add_range(values, to, source, size):
-    """Add ``values[source:source + size]`` to ``values[to:to + size]``, eight at a time: these ranges are often just eight."""
-    x = 0
-    while x + 8 <= size:
-        i, k = np.uint64(to + x), np.uint64(source + x)
-        a0, a1, a2, a3 = values[i], values[i + U1], values[i + U2], values[i + U3]
-        a4, a5, a6, a7 = values[i + U4], values[i + U5], values[i + U6], values[i + U7]
-        b0, b1, b2, b3 = values[k], values[k + U1], values[k + U2], values[k + U3]
-        b4, b5, b6, b7 = values[k + U4], values[k + U5], values[k + U6], values[k + U7]
-        values[i], values[i + U1], values[i + U2], values[i + U3] = a0 + b0, a1 + b1, a2 + b2, a3 + b3
-        values[i + U4], values[i + U5], values[i + U6], values[i + U7] = a4 + b4, a5 + b5, a6 + b6, a7 + b7
-        x += 8
-    while x < size:
-        values[to + x] += values[source + x]
-        x += 1
-
-
 @njit(nogil=True, cache=True, error_model="numpy", inline="always")
 def _superset_sums(table, n_axes, size):
     r"""Replace N[A] by the sum of N[B] over all B that contain A, on the lowest ``n_axes`` bits; in place."""
@@ -108,7 +89,7 @@ def _superset_sums(table, n_axes, size):
     for k in range(done, n_axes):
         step = 1 << k
         for x in range(0, size, 2 * step):
-            _add_range(table, x, x + step, step)
+            add_range(table, x, x + step, step)
 
 
 @njit(nogil=True, cache=True, error_model="numpy")
@@ -227,7 +208,7 @@ def _share_out(n, bottoms, top, apart, table, half, mix, planes, sums, axis_play
         step = 1 << k
         sums[k] = _sum(fold, step, 2 * step)
         common += sums[k]
-        _add_range(fold, origin, step, step)
+        add_range(fold, origin, step, step)
     for k in range(bottoms):
         sums[n + k] = _sum(planes[2 + k], origin, size)
         common += sums[n + k]

@@ -19,9 +19,10 @@ from typing import NamedTuple
 import numpy as np
 from numba import njit
 
+from exactshap.solvers._lanes import U1, U2, U3, U4, U5, U6, U7, add_range
+
 __all__ = ["Order", "Work", "fill_order", "sum_subsets", "sweep_leaves"]
 
-U1, U2, U3, U4, U5, U6, U7 = (np.uint64(i) for i in range(1, 8))  # unsigned: no test for negative indices
 WIDTH = 32  # bits of a pattern
 LANES = 512  # rows that are looked up together: what belongs to them stays in the first-level cache
 
@@ -81,19 +82,6 @@ def fill_order(tree_start, left, right, parent, player, distinct, order):
 
 
 @njit(nogil=True, cache=True, error_model="numpy")
-def _add_range(values, to, source, size):
-    """Add ``values[source:source + size]`` to ``values[to:to + size]``; ``size`` is a multiple of eight."""
-    for x in range(0, size, 8):
-        i, k = np.uint64(to + x), np.uint64(source + x)
-        a0, a1, a2, a3 = values[i], values[i + U1], values[i + U2], values[i + U3]
-        a4, a5, a6, a7 = values[i + U4], values[i + U5], values[i + U6], values[i + U7]
-        b0, b1, b2, b3 = values[k], values[k + U1], values[k + U2], values[k + U3]
-        b4, b5, b6, b7 = values[k + U4], values[k + U5], values[k + U6], values[k + U7]
-        values[i], values[i + U1], values[i + U2], values[i + U3] = a0 + b0, a1 + b1, a2 + b2, a3 + b3
-        values[i + U4], values[i + U5], values[i + U6], values[i + U7] = a4 + b4, a5 + b5, a6 + b6, a7 + b7
-
-
-@njit(nogil=True, cache=True, error_model="numpy")
 def sum_subsets(table, m):
     """Replace ``table[S]`` (2^m,) by the sum over the subsets of S, one player after another.
 
@@ -118,7 +106,7 @@ def sum_subsets(table, m):
     for k in range(3, m):
         half = 1 << k
         for block in range(0, size, 2 * half):
-            _add_range(table, block + half, block, half)
+            add_range(table, block + half, block, half)
 
 
 @njit(nogil=True, cache=True, error_model="numpy")
