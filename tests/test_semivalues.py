@@ -10,7 +10,8 @@ from exactshap import semivalues
 from exactshap.errors import InputError, InputTypeError, UnknownNameError
 from exactshap.games import OracleGame
 from exactshap.semivalues import Atom, Beta, Density, Moments, Nodes, Semivalue
-from exactshap.semivalues._named import _aggregated_moment, _faithful_moment
+from exactshap.semivalues._measures import SignedDensity
+from exactshap.semivalues._named import _aggregated_moment
 from exactshap.solvers import solve
 
 D = 5
@@ -88,15 +89,42 @@ def test_weights_of_one_player_have_mass_one(name, d):
     assert sum(math.comb(d - 1, s) * w for s, w in enumerate(weights)) == pytest.approx(1.0, abs=1e-12)
 
 
-@pytest.mark.parametrize(("size", "order"), [(1, 2), (1, 3), (2, 3), (3, 6)])
+def faithful_moment(s, k, r):
+    """FSII's functional of t^r below its highest size (Tsai et al. 2023), exactly."""
+    if r <= k - s:
+        return Fraction(int(r == 0))
+    tau = s + r
+    share = (-1) ** (k - s) * Fraction(s, k + s) * math.comb(k, s)
+    return share * Fraction(math.comb(tau - 1, k), math.comb(tau + k - 1, k + s))
+
+
+@pytest.mark.parametrize("k", range(2, 9))
+def test_the_density_of_fsii_has_its_moments(k):
+    for s in range(1, k):
+        density = semivalues.find("fsii").of_size(s, k)
+        for r in range(3 * k):
+            moment = sum(c / (r + i + 1) for i, c in enumerate(density.coefficients))
+            assert moment == faithful_moment(s, k, r), (s, r)
+        weights = density.rule(4 * k)[1]
+        assert np.abs(weights).sum() <= density.size * (1 + 1e-12)
+
+
+def test_densities_of_any_sign():
+    density = SignedDensity((Fraction(4), Fraction(-6)))  # FSII of single players within pairs
+    assert density.size == 2.0
+    nodes, weights = density.rule(3)
+    assert [weights @ nodes**r for r in range(4)] == pytest.approx([4 / (r + 1) - 6 / (r + 2) for r in range(4)], abs=1e-14)
+
+
+@pytest.mark.parametrize(("size", "order"), [(1, 2), (1, 3), (2, 3), (3, 6), (5, 12)])
 @pytest.mark.parametrize("degree", [0, 1, 2, 60, 199])
 def test_signed_moments_keep_all_digits(size, order, degree):
     """The rule of FSII against its rational moments, at degrees where a Vandermonde solve has no digit left."""
     nodes, weights = semivalues.find("fsii").rule(size, order, degree=degree)
-    limit = 16 * np.finfo(float).eps * np.abs(weights).sum()
-    assert np.abs(weights).sum() < 10
+    limit = 64 * np.finfo(float).eps * np.abs(weights).sum()  # scipy's Gauss weights are off by up to 40 eps at these degrees
+    assert np.abs(weights).sum() < (10 if order < 12 else 100)  # the least that any weights of this functional have
     for r in {0, min(1, degree), min(5, degree), degree // 2, degree}:
-        assert weights @ nodes**r == pytest.approx(float(_faithful_moment(size, order, r)), abs=limit), r
+        assert weights @ nodes**r == pytest.approx(float(faithful_moment(size, order, r)), abs=limit), r
 
 
 @pytest.mark.parametrize(("size", "order"), [(1, 2), (1, 3), (2, 3), (1, 4), (2, 4), (3, 4)])

@@ -13,7 +13,17 @@ from exactshap.solvers import _nodes, solve
 from exactshap.solvers._nodes import ENOUGH, bound, coarse_bound, enough_nodes
 from tolerances import EPS, exact
 
-ORDERS = [("shapley", 2), ("k-sii", 2), ("k-sii", 3), ("stii", 2), ("chaining", 2), ("sii", 3), (semivalues.beta(4, 1), 2)]
+ORDERS = [
+    ("shapley", 2),
+    ("k-sii", 2),
+    ("k-sii", 3),
+    ("stii", 2),
+    ("fsii", 2),
+    ("fsii", 3),
+    ("chaining", 2),
+    ("sii", 3),
+    (semivalues.beta(4, 1), 2),
+]
 
 
 @pytest.fixture
@@ -120,7 +130,7 @@ def test_k_sii_of_many_players_against_high_precision(d, order):
 def test_interactions_of_many_players_take_few_nodes():
     rng = np.random.default_rng(0)
     game = ProductGame(rng.normal(size=3), np.exp(-(rng.normal(size=(3, 300)) ** 2) / 300))
-    for index in ("shapley", "k-sii", "stii", "chaining"):
+    for index in ("shapley", "k-sii", "stii", "fsii", "chaining"):
         assert int(solve(game, index, 2).method.split("(")[1].split()[0]) < 16
 
 
@@ -128,7 +138,14 @@ def test_interactions_of_many_players_take_few_nodes():
 @pytest.mark.parametrize("sign", [1.0, -1.0])
 @pytest.mark.parametrize(
     "measure",
-    [EndSlopes(), Beta(2, 1), semivalues.find("k-sii").of_size(1, 3), semivalues.find("k-sii").of_size(2, 3)],
+    [
+        EndSlopes(),
+        Beta(2, 1),
+        semivalues.find("k-sii").of_size(1, 3),
+        semivalues.find("k-sii").of_size(2, 3),
+        semivalues.find("fsii").of_size(1, 2),
+        semivalues.find("fsii").of_size(2, 4),
+    ],
     ids=str,
 )
 def test_the_bound_holds_for_equal_factors(spread, sign, measure):

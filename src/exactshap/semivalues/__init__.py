@@ -18,7 +18,7 @@ banzhaf               atom at 1/2                                 Banzhaf 1965; 
 leave-one-out         atom at 1                                   v(D) - v(D minus T)
 moebius               atom at 0                                   Harsanyi dividends
 stii                  Beta(1, k) at s = k, atom 0 below           Sundararajan et al. 2020
-fsii                  Beta(k, k) at s = k, signed moments below   Tsai et al. 2023
+fsii                  Beta(k, k) at s = k, signed density below   Tsai et al. 2023
 k-sii                 uniform, ends and slopes at the ends        Bordt & von Luxburg 2023
 chaining              Beta(s, 1)                                  Marichal & Roubens 1999
 ===================== =========================================== ==========================

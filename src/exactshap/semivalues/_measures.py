@@ -12,7 +12,7 @@ import numpy as np
 
 from exactshap.errors import InputError, message
 
-__all__ = ["Atom", "Beta", "Density", "EndSlopes", "Measure", "Mixture", "Moments", "Nodes", "Rule"]
+__all__ = ["Atom", "Beta", "Density", "EndSlopes", "Measure", "Mixture", "Moments", "Nodes", "Rule", "SignedDensity"]
 
 Rule = tuple[np.ndarray, np.ndarray]
 
@@ -252,6 +252,34 @@ class EndSlopes:
         slopes[1:] = (-1.0) ** j[1:] / np.sin(np.pi * j[1:] / (2 * n)) ** 2
         slopes[n] /= 2.0
         return chebyshev_points(n), 2.0 * (slopes + slopes[::-1])
+
+
+@dataclass(frozen=True)
+class SignedDensity:
+    r"""The functional :math:`\int f(t)\, q(t)\, \mathrm{d}t` of mass 1 with a polynomial :math:`q(t) = \sum_i q_i t^i` of any sign.
+
+    Gauss-Legendre nodes; q is evaluated in rational arithmetic, as its coefficients alternate. The weights are the smallest that there
+    are: their magnitudes add up to at most :attr:`size`.
+    """
+
+    coefficients: tuple[Fraction, ...]
+
+    def rule(self, degree: int) -> Rule:
+        top = len(self.coefficients) - 1
+        nodes, weights = _gauss_jacobi((max(degree, top) + top) // 2 + 1, 1.0, 1.0)
+        return nodes, weights * np.array([self._at(Fraction(float(t))) for t in nodes])
+
+    def _at(self, t: Fraction) -> float:
+        value = Fraction(0)
+        for coefficient in reversed(self.coefficients):
+            value = value * t + coefficient
+        return float(value)
+
+    @property
+    def size(self) -> float:
+        r"""The root of :math:`\int q^2`, no less than :math:`\int |q|` and, as rules are exact for q^2, than the sum of their \|weights\|."""
+        squares = (a * b / (i + j + 1) for i, a in enumerate(self.coefficients) for j, b in enumerate(self.coefficients))
+        return float(sum(squares, Fraction(0))) ** 0.5
 
 
 def chebyshev_points(n: int) -> np.ndarray:

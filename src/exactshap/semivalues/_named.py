@@ -9,7 +9,7 @@ from fractions import Fraction
 import numpy as np
 
 from exactshap.errors import InputTypeError, UnknownNameError, did_you_mean, message
-from exactshap.semivalues._measures import Atom, Beta, EndSlopes, Measure, Mixture, Moments
+from exactshap.semivalues._measures import Atom, Beta, EndSlopes, Measure, Mixture, Moments, SignedDensity
 from exactshap.semivalues._semivalue import Semivalue
 
 __all__ = ["aggregate", "available", "beta", "find"]
@@ -20,15 +20,24 @@ def _taylor(size: int, order: int) -> Measure:
 
 
 def _faithful(size: int, order: int) -> Measure:
-    return Beta(order, order) if size == order else Moments(functools.partial(_faithful_moment, size, order))
+    return Beta(order, order) if size == order else SignedDensity(_faithful_density(size, order))
 
 
-def _faithful_moment(s: int, k: int, r: int) -> Fraction:
-    if r <= k - s:
-        return Fraction(int(r == 0))
-    tau = s + r
-    sign = (-1) ** (k - s)
-    return sign * Fraction(s, k + s) * math.comb(k, s) * Fraction(math.comb(tau - 1, k), math.comb(tau + k - 1, k + s))
+@functools.lru_cache(maxsize=256)
+def _faithful_density(s: int, k: int) -> tuple[Fraction, ...]:
+    r"""Return the coefficients of the density whose moments are those of FSII below its highest size (Tsai et al. 2023).
+
+    .. math:: \int t^r q(t)\, \mathrm{d}t = (-1)^{k-s} \frac{s}{k + s} \binom{k}{s} \binom{s+r-1}{k} \Big/ \binom{s+r+k-1}{k+s}
+
+    is a constant times :math:`\prod_{i=s+1}^k (\tau - i) / \prod_{j=0}^{k-1} (\tau + j)`, :math:`\tau = s + r`, whose partial fractions
+    :math:`A_j / (\tau + j)` are the moments of :math:`A_j t^{s+j-1}`.
+    """
+    constant = (-1) ** (k - s) * Fraction(s, k + s) * math.comb(k, s) * Fraction(math.factorial(k + s), math.factorial(k))
+    density = [Fraction(0)] * (s - 1)
+    for j in range(k):
+        numerator = math.prod(-j - i for i in range(s + 1, k + 1))
+        density.append(constant * Fraction(numerator, math.prod(other - j for other in range(k) if other != j)))
+    return tuple(density)
 
 
 def _aggregated(size: int, order: int) -> Measure:

@@ -15,8 +15,9 @@ Q grows like the square root of :math:`\Delta`, not like the number of players.
 :math:`2^{|T|} \prod H\, e^{(\gamma - 1) \Delta}` on the ellipse: the same Q serves sets of any size, relative to
 :math:`2^{|T|} \prod H`. Single players are the case of one difference.
 
-**Signed functionals** (k-SII below its highest size) are sums of positive measures, of atoms, which are exact, and of
-:math:`f'(1) - f'(0)`. That one is read off the interpolant at the m + 1 Chebyshev points of a rule exact to degree m: a term
+**Signed functionals.** A density of any sign (FSII below its highest size) is integrated by weights whose magnitudes add up to at most
+:math:`(\int q^2)^{1/2}`, as does its own magnitude: the bound counts that often. k-SII below its highest size is a sum of positive measures,
+of atoms, which are exact, and of :math:`f'(1) - f'(0)`. That one is read off the interpolant at the m + 1 Chebyshev points of a rule exact to degree m: a term
 :math:`a_k T_k` of the Chebyshev series of f, k > m, is taken for one of degree j <= m and of the same parity, which is off by at most
 :math:`4 (k^2 - j^2) |a_k|`; and :math:`|a_k| \le 2 M \rho^{-k}` for :math:`|f| \le M` on the ellipse (ibid., Theorem 8.1):
 
@@ -32,7 +33,7 @@ import math
 import numpy as np
 
 from exactshap.semivalues import Atom, Beta, Measure, Mixture
-from exactshap.semivalues._measures import EndSlopes
+from exactshap.semivalues._measures import EndSlopes, SignedDensity
 
 __all__ = ["ENOUGH", "bound", "coarse_bound", "enough_nodes"]
 
@@ -47,7 +48,7 @@ _LOG_RHO, _LOG_GAP = np.log(_RHO), np.log(_RHO - 1.0)
 def bound(spread: float, n_nodes: int, mass: float = 1.0, slopes: float = 0.0) -> float:
     """Return the bound on the relative error for ``spread`` (Delta) of rules exact to degree ``2 n_nodes - 1``.
 
-    ``mass``: of all positive measures together, each with a rule of its own; at most twice that is the error. ``slopes``: how often
+    ``mass``: of all measures together, each with a rule of its own; at most twice that is the error. ``slopes``: how often
     the difference of the slopes at the ends counts.
     """
     m = 2 * n_nodes - 1
@@ -85,13 +86,15 @@ def enough_nodes(spread: float, degree: int, measure: Measure = UNIFORM) -> int:
 
 
 def _parts(measure: Measure) -> tuple[float, float]:
-    """Return the mass of positive measures in ``measure`` and how often slopes at the ends count; infinite where nothing is known."""
+    """Return the mass of measures and densities in ``measure`` and how often slopes at the ends count; infinite where nothing is known."""
     if isinstance(measure, Beta):
         return 1.0, 0.0
     if isinstance(measure, Atom):
         return 0.0, 0.0  # exact at every degree
     if isinstance(measure, EndSlopes):
         return 0.0, 1.0
+    if isinstance(measure, SignedDensity):
+        return measure.size, 0.0
     if isinstance(measure, Mixture):
         parts = [(abs(share), *_parts(part)) for share, part in measure.parts]
         return sum(share * mass for share, mass, _ in parts), sum(share * slopes for share, _, slopes in parts)
