@@ -76,5 +76,6 @@ def ridge(eta, scale):
     """Rounding of a solve with K / n + eta I, K / n of norm at most 1: 1 / eta bounds its condition (for eta < 1)."""
     return 64.0 * EPS / min(eta, 1.0) * scale
 
+
 END_WEIGHTS = 2e-9
 """Outermost weights of scipy's Gauss rules of 1000 nodes are 7e-10 off, relatively, as is what they alone decide; times three."""
