@@ -1,0 +1,362 @@
+"""Gaussian processes over coalitions beside dense algebra, enumeration and refits."""
+
+import itertools
+import math
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from scipy.optimize import minimize
+
+from exactshap.games import OracleGame, all_masks
+from exactshap.semivalues import find
+from exactshap.solvers import _hypercube, solve
+from exactshap.solvers._cube_covariance import covariance, factorise, invert_triangle, sum_and_difference
+from exactshap.solvers._cube_index import functionals, prior_variance, white_functionals, white_variance
+from exactshap.solvers._hypercube import HEAVY_TAILS, fit_process
+from exactshap.solvers._relevance import (
+    COUNTED_OUTPUTS,
+    FIRST,
+    JITTER,
+    Half,
+    Posterior,
+    _enough,
+    _sizes,
+    evenly_spaced,
+    find_relevances,
+)
+from exactshap.solvers._relevance_kernels import fill_weighted
+from exactshap.solvers._sampling import draw, strata
+from exactshap.solvers._surrogate import SURROGATES, game_values
+from tolerances import assert_regression_close
+
+RNG = np.random.default_rng(0)
+
+
+def brute_covariance(points, others, theta, sign):
+    """Entry by entry from the definition."""
+    out = np.empty((len(points), len(others)))
+    for i, j in itertools.product(range(len(points)), range(len(others))):
+        same = math.exp(-theta[points[i] != others[j]].sum())
+        mirrored = math.exp(-theta[points[i] != -others[j]].sum())
+        out[i, j] = (same if sign == 0 else (same + sign * mirrored) / 2) + (sign >= 0)
+    return out
+
+
+@pytest.mark.parametrize("sign", [-1, 0, 1])
+def test_covariance_against_the_definition(sign):
+    points, theta = 2.0 * (RNG.random((5, 4)) < 0.5) - 1, RNG.exponential(size=4)
+    np.testing.assert_allclose(
+        covariance(points, points[:3], theta, sign), brute_covariance(points, points[:3], theta, sign), rtol=1e-13
+    )
+
+
+def some_posterior(signs, n_outputs=2):
+    points = 2.0 * (RNG.random((12, 5)) < 0.5) - 1
+    inside, outside = RNG.normal(size=(2, 12, n_outputs))
+    return Posterior(points, [Half.of(inside, outside if sign else None, sign) for sign in signs])
+
+
+@pytest.mark.parametrize("signs", [(-1,), (0,), (1,), (-1, 1)])
+@pytest.mark.parametrize("part", ["evidence", "__call__"])
+def test_gradients_against_differences(signs, part):
+    function = getattr(some_posterior(signs), part)
+    logs = np.append(RNG.normal(size=5) - 1, -2.0)
+    gradient, _ = function(logs)[1]()
+    for j in range(6):
+        step = 1e-6 * (np.arange(6) == j)
+        difference = (function(logs + step)[0] - function(logs - step)[0]) / 2e-6
+        assert gradient[j] == pytest.approx(difference, rel=1e-5, abs=1e-6)
+
+
+def slow_information(posterior, logs, sign, k):
+    """Half of V' K^-1 V / s2 - V' alpha alpha' V / (m s2^2), its V by differences of the covariance written out."""
+    points, half = posterior.points, posterior.halves[0]
+    m = len(points)
+
+    def gram(z):
+        return brute_covariance(points, points, np.exp(z[:-1]), sign) + (np.exp(z[-1]) + JITTER) * np.eye(m)
+
+    y = half.target[:, k]
+    alpha = np.linalg.solve(gram(logs), y)
+    steps = 1e-6 * np.eye(len(logs))
+    moved = np.stack([(gram(logs + step) - gram(logs - step)) @ alpha / 2e-6 for step in steps], axis=1)
+    variance, slope = y @ alpha / m, alpha @ moved
+    return 0.5 * (moved.T @ np.linalg.solve(gram(logs), moved) / variance - np.outer(slope, slope) / (m * variance**2))
+
+
+@pytest.mark.parametrize("sign", [-1, 0, 1])
+def test_curvatures_against_the_average_information_written_out(sign):
+    posterior, logs = some_posterior((sign,)), np.append(RNG.normal(size=5) - 1, -2.0)
+    _, curvature = posterior.evidence(logs)[1]()
+    np.testing.assert_allclose(curvature, sum(slow_information(posterior, logs, sign, k) for k in (0, 1)), rtol=1e-5, atol=1e-7)
+    assert np.linalg.eigvalsh(curvature).min() > -1e-9
+
+
+def test_many_outputs_are_represented_by_some():
+    posterior, logs = some_posterior((-1,), 2 * COUNTED_OUTPUTS + 1), np.full(6, -1.0)
+    _, curvature = posterior.evidence(logs)[1]()
+    counted = range(0, 2 * COUNTED_OUTPUTS + 1, 3)
+    some = sum(slow_information(posterior, logs, -1, k) for k in counted)
+    np.testing.assert_allclose(curvature, some * (2 * COUNTED_OUTPUTS + 1) / len(counted), rtol=1e-5, atol=1e-7)
+
+
+def test_the_average_information_is_nearly_the_curvature_where_the_model_holds():
+    """Games drawn from the prior itself, at their own relevances: second differences of the evidence, averaged over games."""
+    d, rng = 4, np.random.default_rng(2)
+    logs = np.log([0.5, 0.2, 0.4, 0.1, 0.05])
+    points = np.unique(2.0 * (rng.random((400, 8)) < 0.5) - 1, axis=0)[:60, :d]
+    root = np.linalg.cholesky(brute_covariance(points, points, np.exp(logs[:-1]), 0) + np.exp(logs[-1]) * np.eye(len(points)))
+    posterior = Posterior(points, [Half(0, root @ rng.normal(size=(len(points), 400)), np.ones(400), np.zeros(400))])
+    counted = range(0, 400, 50)
+    found = sum(slow_information(posterior, logs, 0, k) for k in counted) / len(counted)
+    steps = 1e-3 * np.eye(d + 1)
+    observed = np.stack(
+        [(posterior.evidence(logs + e)[1]()[0] - posterior.evidence(logs - e)[1]()[0]) / 2e-3 for e in steps]
+    ) / 400  # fmt: skip
+    assert np.linalg.norm(found - observed) < 0.35 * np.linalg.norm(observed)
+
+
+@pytest.mark.parametrize(("n_rows", "wanted"), [(5, 9), (9, 9), (10, 9), (17, 9), (1000, 9), (1, 3)])
+def test_evenly_spaced_rows_are_distinct_and_keep_both_ends(n_rows, wanted):
+    rows = evenly_spaced(n_rows, wanted)
+    assert len(np.unique(rows)) == len(rows) == min(n_rows, wanted)
+    assert (rows[0], rows[-1]) == (0, n_rows - 1)
+
+
+@pytest.mark.parametrize("strength", [1.0, 2000.0])
+@pytest.mark.parametrize("sign", [-1, 0, 1])
+def test_sums_make_the_covariance_and_its_factor_and_differences_its_slopes(sign, strength):
+    points, theta, white = 2.0 * (RNG.random((30, 6)) < 0.5) - 1, strength * RNG.exponential(size=6), 0.1
+    points = np.unique(np.where(points[:, :1] > 0, points, -points), axis=0)
+    summed, difference = sum_and_difference(points, theta, sign)
+    dense = brute_covariance(points, points, theta, sign)
+    np.testing.assert_allclose(summed + (sign >= 0), dense, rtol=1e-12, atol=1e-300)
+    mirrored = brute_covariance(points, -points, theta, 0) - 1.0
+    np.testing.assert_allclose(difference, summed - (sign * mirrored if sign else 0.0), rtol=1e-10, atol=1e-300)
+    factor, failed = factorise(summed, sign, white, np.empty_like(summed))
+    assert not failed
+    lower = np.tril(factor)
+    np.testing.assert_allclose(lower @ lower.T, dense + white * np.eye(len(points)), rtol=1e-9, atol=1e-12)
+
+
+@pytest.mark.parametrize("n", [1, 2, 63, 64, 65, 200])
+def test_triangles_are_inverted(n):
+    lower = np.tril(RNG.normal(size=(n, n))) / np.sqrt(n) + 2.0 * np.eye(n)
+    found = invert_triangle(np.asfortranarray(lower + np.triu(RNG.normal(size=(n, n)), 1)), np.zeros((n, n), order="F"))
+    np.testing.assert_allclose(found, np.linalg.inv(lower), atol=1e-12)
+
+
+def test_weighted_sums_against_dense_algebra():
+    n, n_outputs = 9, 3
+    inverse, difference = (m + m.T for m in RNG.normal(size=(2, n, n)))
+    dual, scaled = RNG.normal(size=(2, n, n_outputs))
+    dual, scaled = dual, dual * scaled[:1]  # the same shape of D as in the evidence: symmetric
+    slope = 0.5 * (n_outputs * inverse - dual @ scaled.T)
+    weighted = np.triu(2.0 * slope * difference, 1) + np.diag(np.diag(slope * difference))
+    out = difference.copy()
+    fill_weighted(np.triu(inverse), dual, scaled, out)
+    np.testing.assert_allclose(out, weighted, rtol=1e-12, atol=1e-13)
+
+
+def test_searches_of_ever_more_rows_end_where_one_long_search_ends():
+    """The most probable relevances of 200 rows: three searches against scipy's long one."""
+    d, rng = 6, np.random.default_rng(5)
+    theta = np.array([0.6, 0.3, 0.1, 0.05, 0.02, 0.3])
+    points = 2.0 * (rng.random((200, d)) < 0.5) - 1
+    dense = brute_covariance(points, points, theta, -1) + 0.01 * np.eye(200)
+    halves = [Half.of(np.linalg.cholesky(dense) @ rng.normal(size=(200, 2)), np.zeros((200, 2)), -1)]
+    assert _sizes(200) == [91, 200]
+    found, posterior = find_relevances(points, halves, 25), Posterior(points, halves)
+
+    def function(logs):
+        value, slopes = posterior(logs)
+        return value, slopes()[0]
+
+    long = minimize(function, found + 0.5, jac=True, method="L-BFGS-B", options={"maxiter": 500})
+    assert (
+        posterior(found)[0] - long.fun <= _enough(1, [91, 200]) / 2
+    )  # the last step, not evaluated, gains most of its promise
+
+
+def test_steps_are_dearest_at_350_rows():
+    last = [_enough(2, [80, 150, n_rows]) for n_rows in (125, 250, 350, 500, 1000)]
+    np.testing.assert_allclose(last, [1.3666, 10.933, 30.0, 10.29, 1.28625], rtol=1e-4)
+    assert _enough(0, [100]) == FIRST  # a single search is the first one, too
+    assert _sizes(1000) == [94, 207, 455, 1000]
+    assert _sizes(120) == [120]
+
+
+CASES = [
+    ("shapley", 1, 1),
+    ("banzhaf", 1, 1),
+    ("sii", 2, 2),
+    ("stii", 2, 2),
+    ("moebius", 2, 1),
+    ("fsii", 2, 1),
+    ("leave-one-out", 1, 1),
+]
+
+
+@pytest.mark.parametrize(("index", "order", "size"), CASES)
+def test_functionals_and_variances_against_enumeration(index, order, size):
+    """The index is linear in the table of v: apply it to every unit table, then to the covariance of all coalitions."""
+    d, semivalue = 4, find(index)
+    theta, white = np.array([0.3, 1.5, 0.05, 0.7]), 0.2
+    rho, points = np.tanh(theta / 2), 2.0 * all_masks(d) - 1
+    sets = np.array(list(itertools.combinations(range(d), size)))
+    wanted = [tuple(players) for players in sets.tolist()]
+    units = np.eye(2**d)
+    codes = 1 << np.arange(d)
+    game = OracleGame(lambda masks: units[masks @ codes], d)
+    solution = solve(game, semivalue, order, method="enumeration")
+    linear = solution.values[[solution.sets.index(players) for players in wanted]]  # (n_sets, 2^d): D_T(S)
+    nodes, weights = semivalue.rule(size, order, degree=d - size)
+    exact_weights = semivalue.weights(d, size, order)
+    kernel = brute_covariance(points, points, theta, 0) - 1.0
+    np.testing.assert_allclose(functionals(points, rho, sets, nodes, weights), kernel @ linear.T, atol=1e-13)
+    np.testing.assert_allclose(white_functionals(points, sets, exact_weights), linear.T, atol=1e-13)
+    mirror = np.eye(2**d)[::-1]
+    for sign in (-1, 0, 1):
+        share = 0.5 if sign else 1.0
+        both = share * (kernel + sign * kernel @ mirror)
+        spread = np.einsum("ts,sr,tr->t", linear, both, linear)
+        np.testing.assert_allclose(prior_variance(rho, sets, nodes, weights, sign), spread, rtol=1e-8, atol=1e-12)
+        noise = white * (np.eye(2**d) + sign * mirror)
+        np.testing.assert_allclose(
+            white * white_variance(d, size, exact_weights, sign),
+            np.einsum("ts,sr,tr->t", linear, noise, linear),
+            rtol=1e-8,
+            atol=1e-12,
+        )
+
+
+def observed(n_players, n, paired, seed=0):
+    rng = np.random.default_rng(seed)
+    table = rng.normal(size=(2**n_players, 2))
+    masks = np.concatenate(
+        [np.ones((1, n_players), bool), draw(n_players, n, rng, strata(n_players, paired=paired), paired=paired)]
+    )
+    codes = 1 << np.arange(n_players)
+    return masks, table[masks @ codes], table[~masks @ codes] if paired else None
+
+
+def surprise(gram, joint, fitted):
+    """By how much refits without each row miss it, and move the values, beyond what the posterior expects of them."""
+    m, d = len(gram), joint.shape[0]
+    z2, weights = np.empty((m, fitted.dual.shape[1])), np.empty(m)
+    for row in range(m):
+        rest = np.arange(m) != row
+        gain = np.linalg.solve(gram[np.ix_(rest, rest)], gram[rest, row])
+        spread = gram[row, row] - gram[row, rest] @ gain
+        z2[row] = (fitted.half.target[row] - gain @ fitted.half.target[rest]) ** 2 / spread / fitted.variance
+        weights[row] = ((joint[:, row] - joint[:, rest] @ gain) ** 2).sum() / spread
+    return HEAVY_TAILS * (np.maximum(z2.mean(axis=0), weights @ z2 / weights.sum()) + d / m)
+
+
+@pytest.mark.parametrize("paired", [True, False])
+def test_the_process_against_the_textbook(paired):
+    """Posterior mean and variance of all 2^d values by dense algebra, then the index applied to them."""
+    d = 5
+    masks, inside, outside = observed(d, 9, paired)
+    process = fit_process(2.0 * masks - 1, inside, outside, even=True, relevance_rows=200, max_iterations=5, rng=RNG)
+    every = 2.0 * all_masks(d) - 1
+    sets = tuple((j,) for j in range(d))
+    linear = white_functionals(every, np.arange(d)[:, None], find("shapley").weights(d)).T
+    mean, variance = 0.0, 0.0
+    for fitted in process.halves:
+        sign = fitted.half.sign
+        noise = np.eye(2**d) + sign * np.eye(2**d)[::-1]
+        full = brute_covariance(every, every, process.theta, sign) + process.white * noise
+        rows = masks @ (1 << np.arange(d))
+        cross, gram = full[:, rows], full[np.ix_(rows, rows)]
+        mean = mean + cross @ np.linalg.solve(gram, fitted.half.target) * fitted.half.scale
+        posterior = full - cross @ np.linalg.solve(gram, cross.T)
+        spread = np.einsum("ts,sr,tr->t", linear, posterior, linear)
+        variance = variance + spread[:, None] * fitted.variance * fitted.half.scale**2 * surprise(gram, linear @ cross, fitted)
+    values, std_error = process.solve(find("shapley"), 1, sets)
+    assert_regression_close(values, linear @ mean, 1.0)
+    assert_regression_close(game_values(process.game(), find("shapley"), 1), linear @ mean, 1.0)
+    np.testing.assert_allclose(std_error**2, variance, rtol=1e-5, atol=1e-10)
+
+
+@pytest.mark.parametrize("paired", [True, False])
+def test_predictions_pass_through_the_observations_and_are_the_game(paired):
+    d = 5
+    masks, inside, outside = observed(d, 8, paired)
+    process = fit_process(2.0 * masks - 1, inside, outside, even=True, relevance_rows=200, max_iterations=5, rng=RNG)
+    assert_regression_close(process.predict(masks), inside, 10.0)
+    if paired:
+        assert_regression_close(process.predict(~masks), outside, 10.0)
+    every = all_masks(d)
+    difference = process.predict(every) - process.game().value(every)
+    np.testing.assert_allclose(difference - difference[0], 0.0, atol=1e-11)  # the game is known up to its constant
+
+
+def test_left_out_residuals_against_refits():
+    masks, inside, outside = observed(6, 12, True)
+    points = 2.0 * masks - 1
+    process = fit_process(points, inside, outside, even=False, relevance_rows=200, max_iterations=3, rng=RNG)
+    fitted, residuals = process.halves[0], process.left_out()
+    gram = covariance(points, points, process.theta, -1) + process.white * np.eye(len(points))
+    for row in range(len(points)):
+        rest = np.arange(len(points)) != row
+        mean = gram[row, rest] @ np.linalg.solve(gram[np.ix_(rest, rest)], fitted.half.target[rest]) * fitted.half.scale
+        np.testing.assert_allclose(residuals[row], fitted.half.target[row] * fitted.half.scale - mean, rtol=1e-6, atol=1e-8)
+
+
+@pytest.mark.parametrize("index", ["shapley", "banzhaf"])
+def test_few_nodes_are_enough_for_many_players(index):
+    """Values and errors from the nodes that the relevances need, beside the exact rule of all nodes."""
+    d, rng = 44, np.random.default_rng(2)
+    masks = np.concatenate([np.ones((1, d), bool), draw(d, 60, rng, strata(d, paired=True), paired=True)])
+    inside, outside = rng.normal(size=(2, 61, 1))
+    process = fit_process(2.0 * masks - 1, inside, outside, even=False, relevance_rows=200, max_iterations=3, rng=rng)
+    strong = replace(process, theta=np.linspace(0.01, 1.5, d))
+    semivalue, players = find(index), np.arange(d)[:, None]
+    cross, prior = strong._joint(-1, players, semivalue, 1)
+    nodes, weights = semivalue.rule(degree=d - 1)
+    exact = semivalue.weights(d)
+    sides = [functionals(side, strong.rho, players, nodes, weights) for side in (strong.points, -strong.points)]
+    white = [white_functionals(side, players, exact) for side in (strong.points, -strong.points)]
+    np.testing.assert_allclose(cross, (sides[0] - sides[1]) / 2 + strong.white * (white[0] - white[1]), rtol=1e-11, atol=1e-15)
+    expected = prior_variance(strong.rho, players, nodes, weights, -1) + strong.white * white_variance(d, 1, exact, -1)
+    np.testing.assert_allclose(prior, expected, rtol=1e-11)
+
+
+def test_errors_of_many_rows_are_judged_by_some_of_them(monkeypatch):
+    """Eleven of 41 rows, evenly spread, stand last in the factor; residuals of all rows still come in the order given."""
+    masks, inside, outside = observed(7, 40, True)
+    settings = {"even": False, "relevance_rows": 200, "max_iterations": 3, "rng": RNG}
+    whole = fit_process(2.0 * masks - 1, inside, outside, **settings)
+    monkeypatch.setattr(_hypercube, "MAX_CHECKED", 11)
+    process = fit_process(2.0 * masks - 1, inside, outside, **settings)
+    sets, fitted = tuple((j,) for j in range(7)), process.halves[0]
+    rows = evenly_spaced(41, 11)
+    np.testing.assert_array_equal(process.order[-11:], rows)
+    np.testing.assert_array_equal(process.points, 2.0 * masks[process.order] - 1)
+    np.testing.assert_allclose(process.left_out(), whole.left_out(), rtol=1e-6, atol=1e-9)
+    joint, _ = process._joint(-1, np.arange(7)[:, None], find("shapley"), 1)
+    _, some = process.solve(find("shapley"), 1, sets)
+    monkeypatch.setattr(_hypercube, "MAX_CHECKED", 200)
+    _, every = process.solve(find("shapley"), 1, sets)
+    gram = covariance(process.points, process.points, process.theta, -1) + process.white * np.eye(41)
+    inverse = np.linalg.inv(gram)
+    z2 = fitted.dual**2 / np.diag(inverse)[:, None] / fitted.variance
+    moved = ((inverse @ joint) ** 2).sum(axis=1) / np.diag(inverse)
+
+    def factor(chosen):
+        weighted = moved[chosen] @ z2[chosen] / moved[chosen].sum()
+        return np.maximum(z2[chosen].mean(axis=0), weighted) + 7 / 41
+
+    last, all_rows = np.arange(30, 41), np.arange(41)
+    np.testing.assert_allclose((some / every) ** 2, np.tile(factor(last) / factor(all_rows), (7, 1)), rtol=1e-5)
+
+
+@pytest.mark.parametrize("name", ["process", "boosting"])
+def test_surrogates_value_what_they_predict(name):
+    d = 6
+    masks, inside, outside = observed(d, 20, True)
+    surrogate = SURROGATES[name](masks, inside, outside, np.random.default_rng(0))
+    twin = solve(OracleGame(surrogate.predict, d), "sii", 2, method="enumeration")
+    np.testing.assert_allclose(surrogate.values(find("sii"), 2), twin.values, atol=1e-9)
