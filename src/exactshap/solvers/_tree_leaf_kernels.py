@@ -19,28 +19,24 @@ from typing import NamedTuple
 import numpy as np
 from numba import njit
 
-__all__ = ["Order", "Work", "fill_order", "sum_subsets", "sweep_leaves"]
+from exactshap.solvers._tree_path_kernels import largest
+from exactshap.trees._kernels import decide, goes_left
+
+__all__ = ["Work", "sum_subsets", "sweep_leaves"]
 
 U1, U2, U3, U4, U5, U6, U7 = (np.uint64(i) for i in range(1, 8))  # unsigned: no test for negative indices
 WIDTH = 32  # bits of a pattern
+MANY = 4  # where more than one in so many background rows are left, a split sends all of them on at once
 LANES = 512  # rows that are looked up together: what belongs to them stays in the first-level cache
-
-
-class Order(NamedTuple):
-    """The nodes of all trees, each tree's in depth-first order."""
-
-    node: np.ndarray
-    end: np.ndarray  # position after the node's subtree
-    depth: np.ndarray
-    n_players: np.ndarray  # distinct players above
-    slot: np.ndarray  # by node: bit of the player of its split in the patterns below, -1 at leaves
 
 
 class Work(NamedTuple):
     """Scratch of one thread for blocks of ``n_rows`` rows."""
 
     row_codes: np.ndarray  # uint32 (n_levels, n_rows): players failed on the way to the node of each level
-    codes: np.ndarray  # uint32 (n_levels, n_background): the same of the background rows that are still there
+    went: np.ndarray  # uint8 (n_levels, n_rows): whether the row goes left at the split of each level
+    codes: np.ndarray  # uint32 (n_levels, n_background): players failed by the background rows that are still there
+    background_went: np.ndarray  # uint8 (n_levels, n_background)
     index: np.ndarray  # type: ignore[assignment]  # int32 (n_levels, n_background): which background rows those are
     n_codes: np.ndarray  # int64 (n_levels,)
     patterns: np.ndarray  # uint32 (n_background,): at one leaf
@@ -49,35 +45,9 @@ class Work(NamedTuple):
     tables: np.ndarray  # float64 (4, 2^m): g, Y, P, P + Y
     cells: np.ndarray  # uint32 (LANES,): A of some rows
     ends: np.ndarray  # float64 (2, LANES): P(A), and the values of one player
-    players: np.ndarray  # int64 (WIDTH,): those of the bits at one leaf
-
-
-@njit(nogil=True, cache=True, error_model="numpy")
-def fill_order(tree_start, left, right, parent, player, distinct, order):
-    """Fill ``order``; children come after their parents in ``tree_start[k]:tree_start[k + 1]``."""
-    stack = np.empty(player.shape[0] + 1, np.int64)
-    below = np.ones(player.shape[0], np.int64)
-    for q in range(player.shape[0] - 1, -1, -1):
-        if parent[q] >= 0:
-            below[parent[q]] += below[q]
-    for q in range(player.shape[0]):
-        p = parent[q]
-        while p >= 0 and player[p] != player[q]:
-            p = parent[p]
-        order.slot[q] = -1 if player[q] < 0 else (order.slot[p] if p >= 0 else distinct[q])
-    for k in range(tree_start.shape[0] - 1):
-        i = tree_start[k]
-        stack[0] = i
-        size = 1
-        while size > 0:
-            size -= 1
-            q = stack[size]
-            order.node[i], order.end[i], order.n_players[i] = q, i + below[q], distinct[q]
-            order.depth[q] = order.depth[parent[q]] + 1 if parent[q] >= 0 else 0
-            if player[q] >= 0:
-                stack[size], stack[size + 1] = right[q], left[q]
-                size += 2
-            i += 1
+    players: np.ndarray  # int64 (WIDTH,): those of the bits
+    slots: np.ndarray  # int64 (n_levels,): bit of the player of the split at each level
+    n_players: np.ndarray  # int64 (n_levels,): distinct players above it
 
 
 @njit(nogil=True, cache=True, error_model="numpy")
@@ -262,28 +232,27 @@ def _solve_sparse(row_codes, n_players, n_low, c, magnitude, weights, popcount, 
 
 
 @njit(nogil=True, cache=True, error_model="numpy")
-def _descend(i, q, p, order, is_left, decided, decided_by_background, work, n_rows):
-    """Write the patterns at node ``q`` of all rows and of the background rows that some row can be disjoint from.
+def _descend(level, side, n_rows, work):
+    """Write the patterns below one side of the split at ``level`` to ``level + 1``; return what all rows fail.
 
-    Return what all rows fail.
+    Background rows that no row is disjoint from are left out.
     """
-    level = order.depth[q]
-    bit = np.uint32(1) << np.uint32(order.slot[p])
-    wanted = np.uint8(1 if is_left else 0)
-    above, here = work.row_codes[level - 1], work.row_codes[level]
+    bit, wanted = np.uint32(1) << np.uint32(work.slots[level]), np.uint8(1 - side)
+    above, here, went = work.row_codes[level], work.row_codes[level + 1], work.went[level]
     missed = np.uint32(0xFFFFFFFF)
     for r in range(n_rows):
-        code = above[r] if decided[r] == wanted else above[r] | bit
+        code = above[r] if went[r] == wanted else above[r] | bit
         here[r] = code
         missed &= code
     n = 0
-    for i in range(work.n_codes[level - 1]):
-        z = work.index[level - 1, i]
-        code = work.codes[level - 1, i]
-        code = code if decided_by_background[z] == wanted else code | bit
-        work.codes[level, n], work.index[level, n] = code, z
+    codes, index, background_went = work.codes[level], work.index[level], work.background_went[level]
+    codes_below, index_below = work.codes[level + 1], work.index[level + 1]
+    for i in range(work.n_codes[level]):
+        z, code = index[i], codes[i]
+        code = code if background_went[z] == wanted else code | bit
+        codes_below[n], index_below[n] = code, z
         n += 1 if code & missed == 0 else 0
-    work.n_codes[level] = n
+    work.n_codes[level + 1] = n
     return missed
 
 
@@ -292,51 +261,66 @@ def _start(n_rows, work):
     """Begin at a root: nobody has failed anything."""
     work.row_codes[0, :n_rows] = 0
     work.n_codes[0] = work.patterns.shape[0]
+    work.n_players[0] = 0
     for i in range(work.patterns.shape[0]):
         work.codes[0, i], work.index[0, i] = 0, i
 
 
-@njit(nogil=True, cache=True, error_model="numpy")
-def sweep_leaves(first, last, order, parent, left, player, value, magnitude, decisions, by_background, background_weights, weights,
-                 n_dense, n_low, popcount, work, out, scale):  # fmt: skip
-    """Add the values of single players in the tree at positions ``first:last`` to ``out`` (n_outputs, n_players, n_rows).
+@njit(nogil=True, cache=True, error_model="numpy", inline="always")
+def _decide(step, level, steps, columns, background, work):
+    """Send all rows, and the background rows that are still there, through a split."""
+    column, n = steps.nodes.feature[step], work.n_codes[level]
+    decide(columns[column], step, steps.nodes, work.went[level, : columns.shape[1]])
+    if n * MANY > background.shape[1]:
+        decide(background[column], step, steps.nodes, work.background_went[level])
+    else:
+        for i in range(n):
+            z = work.index[level, i]
+            work.background_went[level, z] = goes_left(background[column, z], step, steps.nodes)
 
-    ``decisions`` (n_nodes, n_rows) and ``by_background`` (n_nodes, n_background) start at the tree's root; ``weights[m, s]`` is p(s)
-    on m players; leaves of at most ``n_dense`` players are dense, those of more than ``WIDTH`` are left out.
-    Cost O(n_nodes (n_rows + n_background)) and, for each dense leaf, O(m 2^m + m n_rows), for each sparse one its disjoint
-    pairs and the others in their buckets.
+
+@njit(nogil=True, cache=True, error_model="numpy", inline="always")
+def _solve_leaf(level, m, missed, c, background_weights, weights, n_rows, n_dense, n_low, popcount, work, out, scale):
+    """Solve a leaf of ``m`` players below ``level - 1``."""
+    n, magnitude = work.n_codes[level], largest(c)
+    row_codes, codes, index = work.row_codes[level, :n_rows], work.codes[level, :n], work.index[level, :n]
+    if m <= n_dense:
+        for k in range(n):
+            work.patterns[k], work.mass[k] = codes[k], background_weights[index[k]]
+        _solve_dense(row_codes, missed, m, n, c, magnitude, weights[m], popcount, work, out, scale)
+    else:
+        _sort_patterns(codes, index, background_weights, n_low, work)
+        _solve_sparse(row_codes, m, n_low, c, magnitude, weights, popcount, work, out, scale)
+
+
+@njit(nogil=True, cache=True, error_model="numpy")
+def sweep_leaves(columns, background, first, last, steps, player_of, background_weights, weights, n_dense, n_low, popcount, work,
+                 out, scale):  # fmt: skip
+    """Add the values of single players in the tree of the splits ``first:last`` to ``out`` (n_outputs, n_players, n_rows).
+
+    ``columns`` (n_features, n_rows), ``background`` (n_features, n_background); ``weights[m, s]`` is p(s) on m players; leaves of at
+    most ``n_dense`` players are dense, those of more than ``WIDTH`` are left out. Only splits that some hybrid of a row and a
+    background row reaches are looked at. Cost O(n_splits (n_rows + n_background)) and, for each dense leaf, O(m 2^m + m n_rows), for
+    each sparse one its disjoint pairs and the others in their buckets.
     """
-    n_rows = decisions.shape[1]
-    skip_to = first
-    for i in range(first, last):
-        if i < skip_to:
-            continue
-        q, m = order.node[i], order.n_players[i]
-        p = parent[q]
-        level = order.depth[q]
-        if m > WIDTH:
-            skip_to = order.end[i]
-            continue
-        missed = np.uint32(0)
-        if p < 0:
+    n_rows, step = columns.shape[1], first
+    while step < last:
+        level, above = np.int64(steps.level[step]), steps.above[step]
+        if level == 0:
             _start(n_rows, work)
         else:
-            missed = _descend(i, q, p, order, left[p] == q, decisions[p - first], by_background[p - first], work, n_rows)
-        n = work.n_codes[level]
-        if n == 0:
-            skip_to = order.end[i]
-        if n == 0 or player[q] >= 0:
+            _descend(level - 1, 1 if steps.is_right[step] else 0, n_rows, work)
+        slot = work.slots[above - 1] if above > 0 else work.n_players[level]
+        if work.n_codes[level] == 0 or slot >= WIDTH:
+            step = steps.end[step]
             continue
-        if magnitude[q] == 0.0:
-            continue
-        while p >= 0:
-            work.players[order.slot[p]] = player[p]
-            p = parent[p]
-        row_codes, codes, index = work.row_codes[level, :n_rows], work.codes[level, :n], work.index[level, :n]
-        if m <= n_dense:
-            for k in range(n):
-                work.patterns[k], work.mass[k] = codes[k], background_weights[index[k]]
-            _solve_dense(row_codes, missed, m, n, value[q], magnitude[q], weights[m], popcount, work, out, scale)
-        else:
-            _sort_patterns(codes, index, background_weights, n_low, work)
-            _solve_sparse(row_codes, m, n_low, value[q], magnitude[q], weights, popcount, work, out, scale)
+        m = work.n_players[level] + (1 if above == 0 else 0)
+        work.slots[level], work.n_players[level + 1], work.players[slot] = slot, m, player_of[steps.nodes.feature[step]]
+        _decide(step, level, steps, columns, background, work)
+        for side in range(2):
+            if steps.is_leaf[step, side] and largest(steps.value[step, side]) > 0.0:
+                missed = _descend(level, side, n_rows, work)
+                if work.n_codes[level + 1] > 0:
+                    _solve_leaf(level + 1, m, missed, steps.value[step, side], background_weights, weights, n_rows, n_dense, n_low,
+                                popcount, work, out, scale)  # fmt: skip
+        step += 1

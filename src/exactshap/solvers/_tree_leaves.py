@@ -11,15 +11,17 @@ from __future__ import annotations
 
 import dataclasses
 import functools
+import itertools
 from dataclasses import dataclass, field
 
 import numpy as np
 
 from exactshap.semivalues import Semivalue
-from exactshap.solvers._tree_deep import VISIT_COST, WalkEngine, leaf_sums, visit_shares
+from exactshap.solvers._tree_deep import VISIT_COST, WalkEngine, leaf_sums, single_leaves, visit_shares
 from exactshap.solvers._tree_layout import NOMINAL_ROWS, Structure, sum_by_tree
-from exactshap.solvers._tree_leaf_kernels import LANES, WIDTH, Order, Work, fill_order, sweep_leaves
-from exactshap.solvers._tree_parts import Part, Shelf, decisions_of
+from exactshap.solvers._tree_leaf_kernels import LANES, WIDTH, Work, sweep_leaves
+from exactshap.solvers._tree_parts import Part, Shelf
+from exactshap.solvers._tree_steps import Steps, make_steps, steps_bytes
 from exactshap.solvers._tree_tables import path_weights
 from exactshap.trees import FlatTrees
 
@@ -70,11 +72,10 @@ class LeafEngine:
         return Part(values, leaf_sums(self.trees, columns), scale, 0.0, method)
 
     def fixed_bytes(self, order: int) -> float:
-        """Return the memory besides the rows: the background, its way through the largest tree, the tables of one leaf."""
+        """Return the memory besides the rows: the background, the splits in depth-first order, kept, the tables of one leaf."""
         levels, n = float(self.shape.depth.max(initial=0)) + 1.0, len(self.weights)
-        largest = float(np.diff(self.trees.tree_start).max(initial=0))
-        patterns = n * (8.0 * levels + 12.0) + BLOCK * 4.0 * levels + 32.0 * 2.0**self._n_dense
-        return 8.0 * self.trees.n_features * n + largest * (n + BLOCK) + 40.0 * self.trees.n_nodes + patterns
+        patterns = n * (9.0 * levels + 12.0) + BLOCK * 5.0 * levels + 32.0 * 2.0**self._n_dense
+        return 8.0 * self.trees.n_features * n + steps_bytes(self.trees) + patterns
 
     def row_operations(self, order: int) -> float:
         """Return about what one row costs, in table look-ups."""
@@ -87,14 +88,12 @@ class LeafEngine:
         return min(most_dense(len(self.weights)), self.shape.n_path_players)
 
     def _sweep(self, columns: np.ndarray, weights: np.ndarray, out: np.ndarray, scale: np.ndarray) -> None:
-        trees, shape, n_low = self.trees, self.shape, min(LOW_BITS, len(self.weights).bit_length())
-        order: Order = self.shelf.get(("order",), lambda: _order(trees, shape), keep=1)
-        work = _work(columns.shape[1], len(self.weights), int(shape.depth.max(initial=0)) + 1, self._n_dense)
-        magnitude = np.abs(trees.value).max(axis=1)
-        for tree in range(trees.n_trees):
-            first, last = trees.tree_start[tree], trees.tree_start[tree + 1]
-            decided = decisions_of(trees, columns, tree), decisions_of(trees, self.background, tree)
-            sweep_leaves(first, last, order, shape.parent, trees.left, shape.player, trees.value, magnitude, *decided, self.weights, weights,
+        trees, n_low = self.trees, min(LOW_BITS, len(self.weights).bit_length())
+        steps: Steps = self.shelf.get(("steps",), lambda: make_steps(trees, self.shape), keep=1)
+        work = _work(columns.shape[1], len(self.weights), int(steps.level.max(initial=0)) + 2, self._n_dense)
+        scale += single_leaves(trees) * self.weights.sum()
+        for first, last in itertools.pairwise(steps.tree_start):
+            sweep_leaves(columns, self.background, first, last, steps, self.shape.player_of_column, self.weights, weights,
                          self._n_dense, n_low, _popcount(), work, out, scale)  # fmt: skip
 
 
@@ -129,16 +128,12 @@ def leaf_costs(trees: FlatTrees, shape: Structure, n_background: int) -> np.ndar
     return sum_by_tree(trees, np.where(trees.feature < 0, np.where(m > WIDTH, walked, costs), 0.0))
 
 
-def _order(trees: FlatTrees, shape: Structure) -> Order:
-    order = Order(*(np.empty(trees.n_nodes, np.int64) for _ in range(5)))
-    fill_order(trees.tree_start, trees.left, trees.right, shape.parent, shape.player, shape.distinct, order)
-    return order
-
-
 def _work(n_rows: int, n_background: int, n_levels: int, n_dense: int) -> Work:
     return Work(
         row_codes=np.empty((n_levels, n_rows), np.uint32),
+        went=np.empty((n_levels, n_rows), np.uint8),
         codes=np.empty((n_levels, n_background), np.uint32),
+        background_went=np.empty((n_levels, n_background), np.uint8),
         index=np.empty((n_levels, n_background), np.int32),
         n_codes=np.empty(n_levels, np.int64),
         patterns=np.empty(n_background, np.uint32),
@@ -148,6 +143,8 @@ def _work(n_rows: int, n_background: int, n_levels: int, n_dense: int) -> Work:
         cells=np.empty(LANES, np.uint32),
         ends=np.empty((2, LANES)),
         players=np.empty(WIDTH, np.int64),
+        slots=np.empty(n_levels, np.int64),
+        n_players=np.empty(n_levels, np.int64),
     )
 
 
