@@ -8,8 +8,13 @@ weights for m players,
 
 .. math:: Y(A) = \sum_{S \subseteq A} p(|S|)\, g(S), \qquad P(A) = \sum_{S \subseteq A} p(|S| - 1)\, g(S):
 
-three subset sums answer all rows and players at once (*dense* leaves). Where 2^m is too large, the pairs of disjoint E and F
-are summed (*sparse* leaves): with f = \|F\| and e = \|E\|, players in F gain N(F) p_{e+f}(f - 1), players in E lose N(F) p_{e+f}(f).
+three subset sums answer all rows and players at once. Exchanging the sums, with f = \|F\| and e = \|E\|,
+
+.. math:: Y(A) = \sum_{F \subseteq A} N(F)\, p_{e + f}(f), \qquad P(A) = \sum_{F \subseteq A} N(F)\, p_{e + f}(f - 1)
+
+(for the empty F the sum of :math:`p_{m - i}(0)` over i below \|A\|), which is less where patterns are few, and is all that one row needs (``_tree_leaf_row_kernels``). Both are *dense* leaves. Where 2^m is
+too large, the pairs of disjoint E and F are summed (*sparse* leaves): players in F gain N(F) p_{e+f}(f - 1), players in E lose
+N(F) p_{e+f}(f). Which way a leaf goes depends on its players and on the size of the background, not on the rows.
 """
 
 from __future__ import annotations
@@ -22,7 +27,7 @@ from numba import njit
 from exactshap.solvers._tree_path_kernels import largest
 from exactshap.trees._kernels import decide, goes_left
 
-__all__ = ["Work", "sum_subsets", "sweep_leaves"]
+__all__ = ["WIDTH", "Work", "count", "ends", "fill_by_sums", "merge", "sum_subsets", "sweep_leaves"]
 
 U1, U2, U3, U4, U5, U6, U7 = (np.uint64(i) for i in range(1, 8))  # unsigned: no test for negative indices
 WIDTH = 32  # bits of a pattern
@@ -42,7 +47,7 @@ class Work(NamedTuple):
     patterns: np.ndarray  # uint32 (n_background,): at one leaf
     mass: np.ndarray  # float64 (n_background,)
     bucket: np.ndarray  # int64 (2^h + 1,): where the patterns with the same h lowest bits start
-    tables: np.ndarray  # float64 (4, 2^m): g, Y, P, P + Y
+    tables: np.ndarray  # float64 (5, 2^m): g, Y, P, P + Y, masses of patterns
     cells: np.ndarray  # uint32 (LANES,): A of some rows
     ends: np.ndarray  # float64 (2, LANES): P(A), and the values of one player
     players: np.ndarray  # int64 (WIDTH,): those of the bits
@@ -92,7 +97,7 @@ def sum_subsets(table, m):
 
 
 @njit(nogil=True, cache=True, error_model="numpy")
-def _count(code, popcount):
+def count(code, popcount):
     """Return the number of set bits of a uint32."""
     return popcount[code & np.uint32(0xFFFF)] + popcount[code >> np.uint32(16)]
 
@@ -109,9 +114,9 @@ def _compress(code, inside, n_players):
 
 
 @njit(nogil=True, cache=True, error_model="numpy", inline="always")
-def _fill_tables(patterns, mass, inside, n_players, weights, popcount, tables):
-    """Fill g, Y, P and P + Y for the sets of the players of the mask ``inside``; return their number."""
-    m = _count(inside, popcount)
+def fill_by_sums(patterns, mass, inside, n_players, weights, popcount, tables):
+    """Fill g, P and P + Y for the sets of the players of the mask ``inside`` by subset sums; return their number."""
+    m = count(inside, popcount)
     size = 1 << m
     g, Y, P, both = tables[0], tables[1], tables[2], tables[3]
     for S in range(size):
@@ -122,12 +127,66 @@ def _fill_tables(patterns, mass, inside, n_players, weights, popcount, tables):
     sum_subsets(g, m)
     for S in range(size):
         s = popcount[S]
-        Y[S] = g[S] * weights[s]
-        P[S] = g[S] * (weights[s - 1] if s > 0 else 0.0)
+        Y[S] = g[S] * weights[n_players, s]
+        P[S] = g[S] * (weights[n_players, s - 1] if s > 0 else 0.0)
     sum_subsets(Y, m)
     sum_subsets(P, m)
     for S in range(size):
         both[S] = P[S] + Y[S]
+    return m
+
+
+@njit(nogil=True, cache=True, error_model="numpy", inline="always")
+def merge(patterns, mass, n, mass_of):
+    """Add up the masses of equal patterns, in order of first appearance; return their number. ``mass_of`` is 0.0 before and after."""
+    k = 0
+    for i in range(n):
+        F = patterns[i]
+        if mass_of[F] == 0.0:
+            patterns[k] = F
+            k += 1 if mass[i] > 0.0 else 0
+        mass_of[F] += mass[i]
+    for i in range(k):
+        mass[i] = mass_of[patterns[i]]
+        mass_of[patterns[i]] = 0.0
+    return k
+
+
+@njit(nogil=True, cache=True, error_model="numpy", inline="always")
+def ends(f, a, m, weights):
+    """Return the weights of a pattern of ``f`` players in P and P + Y of a cell of ``a`` of ``m`` players."""
+    gain = weights[m - a + f, f - 1] if f > 0 else 0.0
+    for i in range(a if f == 0 else 0):  # P leaves out the empty set
+        gain += weights[m - i, 0]
+    return gain, gain + weights[m - a + f, f]
+
+
+@njit(nogil=True, cache=True, error_model="numpy", inline="always")
+def _fill_by_patterns(patterns, mass, n, inside, n_players, weights, popcount, tables):
+    """Fill the same tables pattern by pattern: each adds to the sets that hold it."""
+    m = count(inside, popcount)
+    g, P, both = tables[0], tables[2], tables[3]
+    for S in range(1 << m):
+        g[S] = P[S] = both[S] = 0.0
+    n = merge(patterns, mass, n, tables[4])
+    gains, sums = np.empty(m + 1), np.empty(m + 1)
+    for i in range(n):
+        if patterns[i] & ~inside != 0:
+            continue
+        F = np.int64(patterns[i] if m == n_players else _compress(patterns[i], inside, n_players))
+        f = np.int64(popcount[F])
+        for a in range(f, m + 1):
+            gain, both_ends = ends(f, a, n_players, weights)
+            gains[a], sums[a] = mass[i] * gain, mass[i] * both_ends
+        others = ((1 << m) - 1) & ~F
+        more = others
+        while more >= 0:
+            A = F | more
+            a = np.int64(popcount[A])
+            g[A] += mass[i]
+            P[A] += gains[a]
+            both[A] += sums[a]
+            more = (more - 1) & others if more > 0 else -1
     return m
 
 
@@ -159,25 +218,16 @@ def _look_up(row_codes, inside, n_players, m, c, magnitude, work, first, out, sc
 
 
 @njit(nogil=True, cache=True, error_model="numpy", inline="always")
-def _solve_dense(row_codes, missed, n_players, n, c, magnitude, weights, popcount, work, out, scale):
-    """Solve a dense leaf for all rows: by one table of what some row satisfies, or row by row where that is less."""
+def _solve_dense(row_codes, missed, n_players, n, c, magnitude, n_summed, weights, popcount, work, out, scale):
+    """Solve a dense leaf for all rows by one table of what some row satisfies."""
     everyone = ~np.uint32(0) >> np.uint32(WIDTH - n_players) if n_players > 0 else np.uint32(0)
-    n_rows = row_codes.shape[0]
-    together, apart = np.int64(0), np.int64(1)
-    if n_rows <= WIDTH:
-        union = np.int64(_count(everyone & ~missed, popcount))
-        together, apart = (union + 4) << union, np.int64(0)
-        for r in range(n_rows):
-            m = np.int64(_count(everyone & ~row_codes[r], popcount))
-            apart += (m + 4) << m
-    by_row = apart < together
-    m = np.int64(0)
-    step = 1 if by_row else LANES
-    for r in range(0, n_rows, step):
-        inside = everyone & ~(row_codes[r] if by_row else missed)
-        if by_row or r == 0:
-            m = _fill_tables(work.patterns[:n], work.mass[:n], inside, n_players, weights, popcount, work.tables)
-        _look_up(row_codes[r : min(r + step, n_rows)], inside, n_players, m, c, magnitude, work, r, out, scale)
+    inside, n_rows = everyone & ~missed, row_codes.shape[0]
+    if n_players <= n_summed:
+        m = fill_by_sums(work.patterns[:n], work.mass[:n], inside, n_players, weights, popcount, work.tables)
+    else:
+        m = _fill_by_patterns(work.patterns, work.mass, n, inside, n_players, weights, popcount, work.tables)
+    for r in range(0, n_rows, LANES):
+        _look_up(row_codes[r : min(r + LANES, n_rows)], inside, n_players, m, c, magnitude, work, r, out, scale)
 
 
 @njit(nogil=True, cache=True, error_model="numpy", inline="always")
@@ -215,10 +265,10 @@ def _solve_sparse(row_codes, n_players, n_low, c, magnitude, weights, popcount, 
             low = (low - 1) & free if low > 0 else -1
         gains[:] = 0.0
         loss = total = 0.0
-        e = np.int64(_count(E, popcount))
+        e = np.int64(count(E, popcount))
         for i in range(n):
             F, mass = found[i], masses[i]
-            f = np.int64(_count(F, popcount))
+            f = np.int64(count(F, popcount))
             gain = mass * weights[e + f, f - 1] if f > 0 else 0.0
             loss += mass * weights[e + f, f] if e > 0 else 0.0
             total += mass
@@ -280,26 +330,27 @@ def _decide(step, level, steps, columns, background, work):
 
 
 @njit(nogil=True, cache=True, error_model="numpy", inline="always")
-def _solve_leaf(level, m, missed, c, background_weights, weights, n_rows, n_dense, n_low, popcount, work, out, scale):
+def _solve_leaf(level, m, missed, c, background_weights, weights, n_rows, sizes, popcount, work, out, scale):
     """Solve a leaf of ``m`` players below ``level - 1``."""
     n, magnitude = work.n_codes[level], largest(c)
+    n_summed, n_dense, n_low = sizes
     row_codes, codes, index = work.row_codes[level, :n_rows], work.codes[level, :n], work.index[level, :n]
     if m <= n_dense:
         for k in range(n):
             work.patterns[k], work.mass[k] = codes[k], background_weights[index[k]]
-        _solve_dense(row_codes, missed, m, n, c, magnitude, weights[m], popcount, work, out, scale)
+        _solve_dense(row_codes, missed, m, n, c, magnitude, n_summed, weights, popcount, work, out, scale)
     else:
         _sort_patterns(codes, index, background_weights, n_low, work)
         _solve_sparse(row_codes, m, n_low, c, magnitude, weights, popcount, work, out, scale)
 
 
 @njit(nogil=True, cache=True, error_model="numpy")
-def sweep_leaves(columns, background, first, last, steps, player_of, background_weights, weights, n_dense, n_low, popcount, work,
+def sweep_leaves(columns, background, first, last, steps, player_of, background_weights, weights, sizes, popcount, work,
                  out, scale):  # fmt: skip
     """Add the values of single players in the tree of the splits ``first:last`` to ``out`` (n_outputs, n_players, n_rows).
 
-    ``columns`` (n_features, n_rows), ``background`` (n_features, n_background); ``weights[m, s]`` is p(s) on m players; leaves of at
-    most ``n_dense`` players are dense, those of more than ``WIDTH`` are left out. Only splits that some hybrid of a row and a
+    ``columns`` (n_features, n_rows), ``background`` (n_features, n_background); ``weights[m, s]`` is p(s) on m players; ``sizes`` are the
+    players of leaves by subset sums, of dense leaves, and the bits of buckets; leaves of more than ``WIDTH`` are left out. Only splits that some hybrid of a row and a
     background row reaches are looked at. Cost O(n_splits (n_rows + n_background)) and, for each dense leaf, O(m 2^m + m n_rows), for
     each sparse one its disjoint pairs and the others in their buckets.
     """
@@ -321,6 +372,6 @@ def sweep_leaves(columns, background, first, last, steps, player_of, background_
             if steps.is_leaf[step, side] and largest(steps.value[step, side]) > 0.0:
                 missed = _descend(level, side, n_rows, work)
                 if work.n_codes[level + 1] > 0:
-                    _solve_leaf(level + 1, m, missed, steps.value[step, side], background_weights, weights, n_rows, n_dense, n_low,
+                    _solve_leaf(level + 1, m, missed, steps.value[step, side], background_weights, weights, n_rows, sizes,
                                 popcount, work, out, scale)  # fmt: skip
         step += 1

@@ -20,6 +20,7 @@ from exactshap.semivalues import Semivalue
 from exactshap.solvers._tree_deep import VISIT_COST, WalkEngine, leaf_sums, single_leaves, visit_shares
 from exactshap.solvers._tree_layout import NOMINAL_ROWS, Structure, sum_by_tree
 from exactshap.solvers._tree_leaf_kernels import LANES, WIDTH, Work, sweep_leaves
+from exactshap.solvers._tree_leaf_row_kernels import sweep_leaves_of_row
 from exactshap.solvers._tree_parts import Part, Shelf
 from exactshap.solvers._tree_steps import Steps, make_steps, steps_bytes
 from exactshap.solvers._tree_tables import path_weights
@@ -27,9 +28,11 @@ from exactshap.trees import FlatTrees
 
 __all__ = ["LeafEngine", "leaf_costs", "most_dense"]
 
+FEW_ROWS = 12  # that are answered one at a time
 BLOCK = 8192  # rows at a time: they share the subset sums of the dense leaves
 MAX_DENSE = 16  # players of a dense leaf: four tables of 512 KiB
 TRANSFORM_COST = 1.2  # three subset sums of a cell and player, in table look-ups (0.5 ns)
+PATTERN_COST = 4.0  # a set that holds a pattern
 LOOK_UP_COST = 2.0  # a player of a dense leaf for one row
 SCAN_COST = 0.25  # a background row of a sparse leaf for one row, most of them never looked at
 PAIR_COST = 150.0  # the rest of a sparse leaf for one row
@@ -57,13 +60,13 @@ class LeafEngine:
         if order > 1:
             return self.walk.solve(columns, semivalue, order)
         out = np.zeros((self.trees.n_outputs, self.n_players, columns.shape[1]))
-        scale = np.zeros(columns.shape[1])
+        scale = np.full(columns.shape[1], single_leaves(self.trees) * self.weights.sum())
         weights = np.ascontiguousarray(path_weights(semivalue, 1, min(self.shape.n_path_players, WIDTH))[1])
-        for start in range(0, columns.shape[1], BLOCK):
-            part = np.ascontiguousarray(columns[:, start : start + BLOCK])
-            values, size = np.zeros((*out.shape[:2], part.shape[1])), np.zeros(part.shape[1])
-            self._sweep(part, weights, values, size)
-            out[:, :, start : start + BLOCK], scale[start : start + BLOCK] = values, size
+        steps = self.shelf.get(("steps",), lambda: make_steps(self.trees, self.shape), keep=1)
+        if columns.shape[1] <= FEW_ROWS:
+            self._sweep_rows(columns, steps, weights, out, scale)
+        else:
+            self._sweep_blocks(columns, steps, weights, out, scale)
         values = np.ascontiguousarray(out.transpose(2, 1, 0))
         if self.shape.n_path_players > WIDTH:
             walked = _beyond(self.walk).solve(columns, semivalue, 1)
@@ -74,7 +77,7 @@ class LeafEngine:
     def fixed_bytes(self, order: int) -> float:
         """Return the memory besides the rows: the background, the splits in depth-first order, kept, the tables of one leaf."""
         levels, n = float(self.shape.depth.max(initial=0)) + 1.0, len(self.weights)
-        patterns = n * (9.0 * levels + 12.0) + BLOCK * 5.0 * levels + 32.0 * 2.0**self._n_dense
+        patterns = n * (9.0 * levels + 12.0) + BLOCK * 5.0 * levels + 40.0 * 2.0 ** self._sizes[1]
         return 8.0 * self.trees.n_features * n + steps_bytes(self.trees) + patterns
 
     def row_operations(self, order: int) -> float:
@@ -84,17 +87,31 @@ class LeafEngine:
         return float(leaf_costs(self.trees, self.shape, len(self.weights)).sum())
 
     @property
-    def _n_dense(self) -> int:
-        return min(most_dense(len(self.weights)), self.shape.n_path_players)
+    def _sizes(self) -> tuple[int, int, int]:
+        """Up to how many players a leaf is answered by subset sums, and is dense; the lowest bits that sort patterns."""
+        n = len(self.weights)
+        n_dense = min(most_dense(n), self.shape.n_path_players)
+        return min(most_summed(n), n_dense), n_dense, min(LOW_BITS, n.bit_length())
 
-    def _sweep(self, columns: np.ndarray, weights: np.ndarray, out: np.ndarray, scale: np.ndarray) -> None:
-        trees, n_low = self.trees, min(LOW_BITS, len(self.weights).bit_length())
-        steps: Steps = self.shelf.get(("steps",), lambda: make_steps(trees, self.shape), keep=1)
-        work = _work(columns.shape[1], len(self.weights), int(steps.level.max(initial=0)) + 2, self._n_dense)
-        scale += single_leaves(trees) * self.weights.sum()
-        for first, last in itertools.pairwise(steps.tree_start):
-            sweep_leaves(columns, self.background, first, last, steps, self.shape.player_of_column, self.weights, weights,
-                         self._n_dense, n_low, _popcount(), work, out, scale)  # fmt: skip
+    def _sweep_rows(self, columns: np.ndarray, steps: Steps, weights: np.ndarray, out: np.ndarray, scale: np.ndarray) -> None:
+        rows = np.empty((int(steps.level.max(initial=0)) + 2, 3, len(self.weights)), np.uint32)
+        tables = np.zeros((5, 1 << self._sizes[1]))
+        for i, x in enumerate(np.ascontiguousarray(columns.T)):
+            values = np.zeros(out.shape[:2])
+            scale[i] = sweep_leaves_of_row(x, self.background, steps, self.shape.player_of_column, self.weights, weights,
+                                            self._sizes, _popcount(), rows, tables, values, scale[i])  # fmt: skip
+            out[:, :, i] = values
+
+    def _sweep_blocks(self, columns: np.ndarray, steps: Steps, weights: np.ndarray, out: np.ndarray, scale: np.ndarray) -> None:
+        for start in range(0, columns.shape[1], BLOCK):
+            block = slice(start, start + BLOCK)
+            part = np.ascontiguousarray(columns[:, block])
+            values, size = np.zeros((*out.shape[:2], part.shape[1])), scale[block]
+            work = _work(part.shape[1], len(self.weights), int(steps.level.max(initial=0)) + 2, self._sizes[1])
+            for first, last in itertools.pairwise(steps.tree_start):
+                sweep_leaves(part, self.background, first, last, steps, self.shape.player_of_column, self.weights, weights,
+                             self._sizes, _popcount(), work, values, size)  # fmt: skip
+            out[:, :, block] = values
 
 
 @functools.cache
@@ -109,11 +126,26 @@ def _popcount() -> np.ndarray:
 def most_dense(n_background: int) -> int:
     """Return up to how many players a leaf is dense: where that is forecast to be faster for ``NOMINAL_ROWS`` rows."""
     m = np.arange(MAX_DENSE + 1.0)
-    return int(np.flatnonzero(_dense_cost(m) <= _sparse_cost(n_background)).max(initial=0))
+    return int(np.flatnonzero(_dense_cost(m, n_background) <= _sparse_cost(n_background)).max(initial=0))
 
 
-def _dense_cost(m: np.ndarray) -> np.ndarray:
-    return TRANSFORM_COST * m * 2.0 ** np.minimum(m, 60.0) / NOMINAL_ROWS + LOOK_UP_COST * (m + 2.0)
+def most_summed(n_background: int) -> int:
+    """Return up to how many players a dense leaf is answered by subset sums, not pattern by pattern."""
+    m = np.arange(MAX_DENSE + 1.0)
+    return int(np.flatnonzero(_sums_cost(m) <= _patterns_cost(m, n_background)).max(initial=0))
+
+
+def _sums_cost(m: np.ndarray) -> np.ndarray:
+    return TRANSFORM_COST * m * 2.0 ** np.minimum(m, 60.0)
+
+
+def _patterns_cost(m: np.ndarray, n_background: int) -> np.ndarray:
+    """Count 1.5^m sets for each background row: those that hold its pattern if it fails half of the players."""
+    return PATTERN_COST * n_background * 1.5 ** np.minimum(m, 60.0)
+
+
+def _dense_cost(m: np.ndarray, n_background: int) -> np.ndarray:
+    return np.minimum(_sums_cost(m), _patterns_cost(m, n_background)) / NOMINAL_ROWS + LOOK_UP_COST * (m + 2.0)
 
 
 def _sparse_cost(n_background: int) -> float:
@@ -123,7 +155,7 @@ def _sparse_cost(n_background: int) -> float:
 def leaf_costs(trees: FlatTrees, shape: Structure, n_background: int) -> np.ndarray:
     """Return what a row costs leaf by leaf in each tree, in table look-ups."""
     m = shape.distinct.astype(float)
-    costs = np.where(m <= most_dense(n_background), _dense_cost(m), _sparse_cost(n_background))
+    costs = np.where(m <= most_dense(n_background), _dense_cost(m, n_background), _sparse_cost(n_background))
     walked = VISIT_COST * n_background * visit_shares(trees, shape)
     return sum_by_tree(trees, np.where(trees.feature < 0, np.where(m > WIDTH, walked, costs), 0.0))
 
@@ -139,7 +171,7 @@ def _work(n_rows: int, n_background: int, n_levels: int, n_dense: int) -> Work:
         patterns=np.empty(n_background, np.uint32),
         mass=np.empty(n_background),
         bucket=np.empty((1 << LOW_BITS) + 1, np.int64),
-        tables=np.empty((4, 1 << n_dense)),
+        tables=np.zeros((5, 1 << n_dense)),
         cells=np.empty(LANES, np.uint32),
         ends=np.empty((2, LANES)),
         players=np.empty(WIDTH, np.int64),
