@@ -15,16 +15,14 @@ SHAPLEY = find("shapley")
 ROWS = random_rows(20, 300, 14)
 BACKGROUND = random_rows(21, 200, 14)
 WEIGHTS = np.random.default_rng(22).random(200) * (np.arange(200) % 5 > 0)
-DENSE = {"sums": (16, 16), "patterns": (16, 0), "sparse": (0, 0), "all": (6, 3)}  # most dense, most summed
+DENSE = {"dense": 16, "sparse": 0, "both": 6}
 
 
 @pytest.fixture(params=DENSE)
 def most_dense(request, monkeypatch):
-    """Leaves of all sizes by subset sums, pattern by pattern, by pairs of patterns, and some by each."""
-    dense, summed = DENSE[request.param]
-    monkeypatch.setattr(_tree_leaves, "most_dense", lambda n_background: dense)
-    monkeypatch.setattr(_tree_leaves, "most_summed", lambda n_background: summed)
-    return dense
+    """Leaves of all sizes by tables of patterns, by pairs of patterns, and some by each."""
+    monkeypatch.setattr(_tree_leaves, "most_dense", lambda n_background: DENSE[request.param])
+    return DENSE[request.param]
 
 
 def engine(trees, n_players, background, weights=None):
@@ -112,7 +110,6 @@ def test_chains_at_the_widths_of_patterns(depth):
 
 def test_more_background_makes_more_leaves_dense():
     assert _tree_leaves.most_dense(1000) <= _tree_leaves.most_dense(10_000) <= _tree_leaves.MAX_DENSE
-    assert _tree_leaves.most_summed(1) < _tree_leaves.most_summed(1000)
     deep = engine(wide_trees(), 14, BACKGROUND)
     few, many = (_tree_leaves.leaf_costs(deep.trees, deep.shape, n).sum() for n in (100, 10_000))
     assert few <= many < 20 * few

@@ -1,20 +1,16 @@
 r"""Compiled values leaf by leaf with a background: patterns of failed players instead of pairs of rows.
 
 A row and a background row enter a leaf of m players only through the sets E and F of players whose splits they fail. With N(F) the
-weight of the background rows that fail F, A the complement of E, g(S) the sum of N(F) over F inside S, and p(s) the semivalue's
-weights for m players,
+weight of the background rows that fail F, A the complement of E, e = \|E\|, f = \|F\|, and p_n(s) the semivalue's weights for n players,
 
 .. math:: \phi_j(A) = P(A) - (P + Y)(A \setminus j) \qquad (\text{which is } -Y(A) \text{ for } j \notin A),
 
-.. math:: Y(A) = \sum_{S \subseteq A} p(|S|)\, g(S), \qquad P(A) = \sum_{S \subseteq A} p(|S| - 1)\, g(S):
-
-three subset sums answer all rows and players at once. Exchanging the sums, with f = \|F\| and e = \|E\|,
-
 .. math:: Y(A) = \sum_{F \subseteq A} N(F)\, p_{e + f}(f), \qquad P(A) = \sum_{F \subseteq A} N(F)\, p_{e + f}(f - 1)
 
-(for the empty F the sum of :math:`p_{m - i}(0)` over i below \|A\|), which is less where patterns are few, and is all that one row needs (``_tree_leaf_row_kernels``). Both are *dense* leaves. Where 2^m is
-too large, the pairs of disjoint E and F are summed (*sparse* leaves): players in F gain N(F) p_{e+f}(f - 1), players in E lose
-N(F) p_{e+f}(f). Which way a leaf goes depends on its players and on the size of the background, not on the rows.
+(of the empty F, P holds the sum of :math:`p_{m - i}(0)` over i below \|A\|, which cancels). Tables of all A answer all rows and players at
+once, one row needs one A (``_tree_leaf_row_kernels``): *dense* leaves. Where 2^m is too large, the pairs of disjoint E and F are
+summed (*sparse* leaves): players in F gain N(F) p_{e+f}(f - 1), players in E lose N(F) p_{e+f}(f). Which way a leaf goes depends on its
+players and on the size of the background, not on the rows.
 """
 
 from __future__ import annotations
@@ -27,9 +23,8 @@ from numba import njit
 from exactshap.solvers._tree_path_kernels import largest
 from exactshap.trees._kernels import decide, goes_left
 
-__all__ = ["WIDTH", "Work", "count", "ends", "fill_by_sums", "merge", "sum_subsets", "sweep_leaves"]
+__all__ = ["WIDTH", "Work", "count", "ends", "merge", "sweep_leaves"]
 
-U1, U2, U3, U4, U5, U6, U7 = (np.uint64(i) for i in range(1, 8))  # unsigned: no test for negative indices
 WIDTH = 32  # bits of a pattern
 MANY = 4  # where more than one in so many background rows are left, a split sends all of them on at once
 LANES = 512  # rows that are looked up together: what belongs to them stays in the first-level cache
@@ -47,53 +42,12 @@ class Work(NamedTuple):
     patterns: np.ndarray  # uint32 (n_background,): at one leaf
     mass: np.ndarray  # float64 (n_background,)
     bucket: np.ndarray  # int64 (2^h + 1,): where the patterns with the same h lowest bits start
-    tables: np.ndarray  # float64 (5, 2^m): g, Y, P, P + Y, masses of patterns
+    tables: np.ndarray  # float64 (4, 2^m): g, P, P + Y, masses of patterns
     cells: np.ndarray  # uint32 (LANES,): A of some rows
     ends: np.ndarray  # float64 (2, LANES): P(A), and the values of one player
     players: np.ndarray  # int64 (WIDTH,): those of the bits
     slots: np.ndarray  # int64 (n_levels,): bit of the player of the split at each level
     n_players: np.ndarray  # int64 (n_levels,): distinct players above it
-
-
-@njit(nogil=True, cache=True, error_model="numpy")
-def _add_range(values, to, source, size):
-    """Add ``values[source:source + size]`` to ``values[to:to + size]``; ``size`` is a multiple of eight."""
-    for x in range(0, size, 8):
-        i, k = np.uint64(to + x), np.uint64(source + x)
-        a0, a1, a2, a3 = values[i], values[i + U1], values[i + U2], values[i + U3]
-        a4, a5, a6, a7 = values[i + U4], values[i + U5], values[i + U6], values[i + U7]
-        b0, b1, b2, b3 = values[k], values[k + U1], values[k + U2], values[k + U3]
-        b4, b5, b6, b7 = values[k + U4], values[k + U5], values[k + U6], values[k + U7]
-        values[i], values[i + U1], values[i + U2], values[i + U3] = a0 + b0, a1 + b1, a2 + b2, a3 + b3
-        values[i + U4], values[i + U5], values[i + U6], values[i + U7] = a4 + b4, a5 + b5, a6 + b6, a7 + b7
-
-
-@njit(nogil=True, cache=True, error_model="numpy")
-def sum_subsets(table, m):
-    """Replace ``table[S]`` (2^m,) by the sum over the subsets of S, one player after another.
-
-    A cell meets the same additions in the same order whichever players outside it the table has.
-    """
-    size = 1 << m
-    if m < 3:
-        for k in range(m):
-            half = 1 << k
-            for block in range(0, size, 2 * half):
-                for S in range(block, block + half):
-                    table[S + half] += table[S]
-        return
-    for start in range(0, size, 8):
-        i = np.uint64(start)
-        a0, a1, a2, a3 = table[i], table[i + U1], table[i + U2], table[i + U3]
-        a4, a5, a6, a7 = table[i + U4], table[i + U5], table[i + U6], table[i + U7]
-        a1, a3, a5, a7 = a1 + a0, a3 + a2, a5 + a4, a7 + a6
-        a2, a3, a6, a7 = a2 + a0, a3 + a1, a6 + a4, a7 + a5
-        table[i], table[i + U1], table[i + U2], table[i + U3] = a0, a1, a2, a3
-        table[i + U4], table[i + U5], table[i + U6], table[i + U7] = a4 + a0, a5 + a1, a6 + a2, a7 + a3
-    for k in range(3, m):
-        half = 1 << k
-        for block in range(0, size, 2 * half):
-            _add_range(table, block + half, block, half)
 
 
 @njit(nogil=True, cache=True, error_model="numpy")
@@ -111,29 +65,6 @@ def _compress(code, inside, n_players):
             out |= ((code >> np.uint32(s)) & np.uint32(1)) << k
             k += np.uint32(1)
     return out
-
-
-@njit(nogil=True, cache=True, error_model="numpy", inline="always")
-def fill_by_sums(patterns, mass, inside, n_players, weights, popcount, tables):
-    """Fill g, P and P + Y for the sets of the players of the mask ``inside`` by subset sums; return their number."""
-    m = count(inside, popcount)
-    size = 1 << m
-    g, Y, P, both = tables[0], tables[1], tables[2], tables[3]
-    for S in range(size):
-        g[S] = 0.0
-    for i in range(patterns.shape[0]):
-        if patterns[i] & ~inside == 0:
-            g[patterns[i] if m == n_players else _compress(patterns[i], inside, n_players)] += mass[i]
-    sum_subsets(g, m)
-    for S in range(size):
-        s = popcount[S]
-        Y[S] = g[S] * weights[n_players, s]
-        P[S] = g[S] * (weights[n_players, s - 1] if s > 0 else 0.0)
-    sum_subsets(Y, m)
-    sum_subsets(P, m)
-    for S in range(size):
-        both[S] = P[S] + Y[S]
-    return m
 
 
 @njit(nogil=True, cache=True, error_model="numpy", inline="always")
@@ -162,13 +93,16 @@ def ends(f, a, m, weights):
 
 
 @njit(nogil=True, cache=True, error_model="numpy", inline="always")
-def _fill_by_patterns(patterns, mass, n, inside, n_players, weights, popcount, tables):
-    """Fill the same tables pattern by pattern: each adds to the sets that hold it."""
+def _fill_tables(patterns, mass, n, inside, n_players, weights, popcount, tables):
+    """Fill g(A), the sum of N(F), P and P + Y for the sets A of the players of the mask ``inside``; return their number.
+
+    Each pattern adds to the sets that hold it.
+    """
     m = count(inside, popcount)
-    g, P, both = tables[0], tables[2], tables[3]
+    g, P, both = tables[0], tables[1], tables[2]
     for S in range(1 << m):
         g[S] = P[S] = both[S] = 0.0
-    n = merge(patterns, mass, n, tables[4])
+    n = merge(patterns, mass, n, tables[3])
     gains, sums = np.empty(m + 1), np.empty(m + 1)
     for i in range(n):
         if patterns[i] & ~inside != 0:
@@ -193,7 +127,7 @@ def _fill_by_patterns(patterns, mass, n, inside, n_players, weights, popcount, t
 @njit(nogil=True, cache=True, error_model="numpy", inline="always")
 def _look_up(row_codes, inside, n_players, m, c, magnitude, work, first, out, scale):
     """Add the values of one block of rows of a dense leaf, whose players of the mask ``inside`` have tables, from row ``first`` on."""
-    g, P, both = work.tables[0], work.tables[2], work.tables[3]
+    g, P, both = work.tables[0], work.tables[1], work.tables[2]
     n_rows = row_codes.shape[0]
     cells, gain, value = work.cells[:n_rows], work.ends[0, :n_rows], work.ends[1, :n_rows]
     for r in range(n_rows):
@@ -218,14 +152,11 @@ def _look_up(row_codes, inside, n_players, m, c, magnitude, work, first, out, sc
 
 
 @njit(nogil=True, cache=True, error_model="numpy", inline="always")
-def _solve_dense(row_codes, missed, n_players, n, c, magnitude, n_summed, weights, popcount, work, out, scale):
+def _solve_dense(row_codes, missed, n_players, n, c, magnitude, weights, popcount, work, out, scale):
     """Solve a dense leaf for all rows by one table of what some row satisfies."""
     everyone = ~np.uint32(0) >> np.uint32(WIDTH - n_players) if n_players > 0 else np.uint32(0)
     inside, n_rows = everyone & ~missed, row_codes.shape[0]
-    if n_players <= n_summed:
-        m = fill_by_sums(work.patterns[:n], work.mass[:n], inside, n_players, weights, popcount, work.tables)
-    else:
-        m = _fill_by_patterns(work.patterns, work.mass, n, inside, n_players, weights, popcount, work.tables)
+    m = _fill_tables(work.patterns, work.mass, n, inside, n_players, weights, popcount, work.tables)
     for r in range(0, n_rows, LANES):
         _look_up(row_codes[r : min(r + LANES, n_rows)], inside, n_players, m, c, magnitude, work, r, out, scale)
 
@@ -333,12 +264,12 @@ def _decide(step, level, steps, columns, background, work):
 def _solve_leaf(level, m, missed, c, background_weights, weights, n_rows, sizes, popcount, work, out, scale):
     """Solve a leaf of ``m`` players below ``level - 1``."""
     n, magnitude = work.n_codes[level], largest(c)
-    n_summed, n_dense, n_low = sizes
+    n_dense, n_low = sizes
     row_codes, codes, index = work.row_codes[level, :n_rows], work.codes[level, :n], work.index[level, :n]
     if m <= n_dense:
         for k in range(n):
             work.patterns[k], work.mass[k] = codes[k], background_weights[index[k]]
-        _solve_dense(row_codes, missed, m, n, c, magnitude, n_summed, weights, popcount, work, out, scale)
+        _solve_dense(row_codes, missed, m, n, c, magnitude, weights, popcount, work, out, scale)
     else:
         _sort_patterns(codes, index, background_weights, n_low, work)
         _solve_sparse(row_codes, m, n_low, c, magnitude, weights, popcount, work, out, scale)
@@ -349,10 +280,11 @@ def sweep_leaves(columns, background, first, last, steps, player_of, background_
                  out, scale):  # fmt: skip
     """Add the values of single players in the tree of the splits ``first:last`` to ``out`` (n_outputs, n_players, n_rows).
 
-    ``columns`` (n_features, n_rows), ``background`` (n_features, n_background); ``weights[m, s]`` is p(s) on m players; ``sizes`` are the
-    players of leaves by subset sums, of dense leaves, and the bits of buckets; leaves of more than ``WIDTH`` are left out. Only splits that some hybrid of a row and a
-    background row reaches are looked at. Cost O(n_splits (n_rows + n_background)) and, for each dense leaf, O(m 2^m + m n_rows), for
-    each sparse one its disjoint pairs and the others in their buckets.
+    ``columns`` (n_features, n_rows), ``background`` (n_features, n_background); ``weights[m, s]`` is p(s) on m players. Leaves of at most
+    ``sizes[0]`` players are dense, ``sizes[1]`` bits sort the patterns of the others; those of more than ``WIDTH`` are left out. Only
+    splits that some hybrid of a row and a background row reaches are looked at. Cost O(n_splits (n_rows + n_background)) and, for
+    each dense leaf, O(sum of 2^(m - f) over its patterns + m n_rows), for each sparse one its disjoint pairs and the others in their
+    buckets.
     """
     n_rows, step = columns.shape[1], first
     while step < last:

@@ -1,4 +1,4 @@
-"""Compiled values leaf by leaf for one row at a time: the bits of ``sweep_leaves`` without tables for all rows.
+"""Compiled values leaf by leaf for one row at a time: the bits of ``sweep_leaves`` without mass_of for all rows.
 
 Only splits that some hybrid of the row and a background row reaches are looked at, with the background rows that are still there:
 the pairs of disjoint patterns (see ``_tree_leaf_kernels``) are found on the way down.
@@ -9,7 +9,7 @@ from __future__ import annotations
 import numpy as np
 from numba import njit
 
-from exactshap.solvers._tree_leaf_kernels import WIDTH, count, ends, fill_by_sums, merge
+from exactshap.solvers._tree_leaf_kernels import WIDTH, count, ends, merge
 from exactshap.trees._kernels import goes_left
 
 __all__ = ["sweep_leaves_of_row"]
@@ -28,23 +28,26 @@ def _filter(level, side, bit, E, n, rows):
     return kept
 
 
+@njit(nogil=True, cache=True, error_model="numpy", inline="always")
+def _gather(level, side, bit, E, n, rows, background_weights, patterns, mass):
+    """Do the same where that side is a leaf: write patterns and weights."""
+    kept = 0
+    for i in range(n):
+        code = rows[level, CODE, i] if rows[level, WENT, i] != side else rows[level, CODE, i] | bit
+        patterns[kept], mass[kept] = code, background_weights[rows[level, INDEX, i]]
+        kept += 1 if code & E == 0 else 0
+    return kept
+
+
 @njit(nogil=True, cache=True, error_model="numpy")
-def _fill_dense(E, m, n, n_summed, weights, popcount, patterns, mass, tables, values):
+def _fill_dense(E, m, n, weights, popcount, patterns, mass, mass_of, values):
     """Write the values of a dense leaf's players for value 1 to ``values`` (m,); return the mass of the pairs."""
     everyone = ~np.uint32(0) >> np.uint32(WIDTH - m)
     A = everyone & ~E
     a = np.int64(count(A, popcount))
-    if m <= n_summed:
-        fill_by_sums(patterns[:n], mass[:n], A, m, weights, popcount, tables)
-        cell, k = (1 << a) - 1, 0
-        for s in range(m):
-            inside = np.int64((A >> np.uint32(s)) & np.uint32(1))
-            values[s] = tables[2, cell] - tables[3, cell & ~(inside << k)]
-            k += inside
-        return tables[0, cell]
     gain = lost = total = 0.0
     values[:m] = 0.0
-    n = merge(patterns, mass, n, tables[4])
+    n = merge(patterns, mass, n, mass_of)
     for i in range(n):
         F = patterns[i]
         f = np.int64(count(F, popcount))
@@ -94,32 +97,21 @@ def _fill_sparse(E, m, n, n_low, weights, popcount, patterns, mass, values):
 
 
 @njit(nogil=True, cache=True, error_model="numpy")
-def _solve_leaf(E, m, n, codes, index, background_weights, sizes, weights, popcount, patterns, mass, tables, values):
-    """Write the values of a leaf's players for value 1 to ``values``; return the mass of the pairs."""
-    n_summed, n_dense, n_low = sizes
-    for i in range(n):
-        patterns[i], mass[i] = codes[i], background_weights[index[i]]
-    if m <= n_dense:
-        return _fill_dense(E, m, n, n_summed, weights, popcount, patterns, mass, tables, values)
-    return _fill_sparse(E, m, n, n_low, weights, popcount, patterns, mass, values)
-
-
-@njit(nogil=True, cache=True, error_model="numpy")
 def sweep_leaves_of_row(
-    x, background, steps, player_of, background_weights, weights, sizes, popcount, rows, tables, out, scale
+    x, background, steps, player_of, background_weights, weights, sizes, popcount, rows, mass_of, out, scale
 ):
     """Add the values of single players of all trees to ``out`` (n_outputs, n_players); return ``scale`` with the magnitudes.
 
-    ``sizes`` are the players of leaves by subset sums, of dense leaves, and the bits of buckets; ``rows`` (n_levels, 3, n_background)
-    and ``tables`` (5, 2^m) are scratch, the last row of which is 0.0.
+    ``sizes`` as in ``sweep_leaves``. ``rows`` (n_levels, 3, n_background) and ``mass_of`` (2^m,), which is 0.0, are scratch.
     """
     n_background, n_levels = background_weights.shape[0], rows.shape[0]
-    patterns, mass, values = np.empty(n_background, np.uint32), np.empty(n_background), np.empty(WIDTH)
+    patterns, mass, values = np.empty(n_background, np.uint32), np.empty(n_background), np.zeros(WIDTH)
     failed, left, n_rows = np.zeros(n_levels, np.uint32), np.zeros(n_levels, np.bool_), np.zeros(n_levels, np.int64)
     slots, n_players, players = np.zeros(n_levels, np.int64), np.zeros(n_levels, np.int64), np.zeros(WIDTH, np.int64)
     nodes, level_of, above_of, is_right, end = steps.nodes, steps.level, steps.above, steps.is_right, steps.end
     is_leaf, value, feature = steps.is_leaf, steps.value, steps.nodes.feature
     n_rows[0], step = n_background, 0
+    n_dense, n_low = sizes
     for i in range(n_background):
         rows[0, CODE, i], rows[0, INDEX, i] = 0, i
     while step < end.shape[0]:
@@ -142,11 +134,13 @@ def sweep_leaves_of_row(
                 continue
             bit = np.uint32(1) << np.uint32(slot)
             E = failed[level] | (bit if left[level] == (side == 1) else np.uint32(0))
-            n_leaf = _filter(level, side, bit, E, n, rows)
+            n_leaf = _gather(level, side, bit, E, n, rows, background_weights, patterns, mass)
             if n_leaf == 0:
                 continue
-            total = _solve_leaf(E, m, n_leaf, rows[level + 1, CODE], rows[level + 1, INDEX], background_weights, sizes, weights,
-                                popcount, patterns, mass, tables, values)  # fmt: skip
+            if m <= n_dense:
+                total = _fill_dense(E, m, n_leaf, weights, popcount, patterns, mass, mass_of, values)
+            else:
+                total = _fill_sparse(E, m, n_leaf, n_low, weights, popcount, patterns, mass, values)
             magnitude = 0.0
             for o in range(value.shape[2]):
                 c = value[step, side, o]

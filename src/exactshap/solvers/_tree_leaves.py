@@ -4,7 +4,7 @@ What is possible: a row counts at a leaf against those background rows whose fai
 all rows tell which rows have such a background row, so that a method in O((n_rows + n_background)^(2 - c)) for any number of
 players per leaf would decide the orthogonal vectors problem in that time, which the strong exponential time hypothesis rules
 out. O(n_rows + n_background) per leaf is therefore possible only with a factor exponential in the leaf's players: that is what
-dense leaves pay (subset sums over 2^m), and what sparse leaves avoid (pairs, but only those that a short prefix leaves over).
+dense leaves pay (each pattern adds to all sets that hold it), and what sparse leaves avoid (pairs, but only those that a short prefix leaves over).
 """
 
 from __future__ import annotations
@@ -31,8 +31,7 @@ __all__ = ["LeafEngine", "leaf_costs", "most_dense"]
 FEW_ROWS = 12  # that are answered one at a time
 BLOCK = 8192  # rows at a time: they share the subset sums of the dense leaves
 MAX_DENSE = 16  # players of a dense leaf: four tables of 512 KiB
-TRANSFORM_COST = 1.2  # three subset sums of a cell and player, in table look-ups (0.5 ns)
-PATTERN_COST = 4.0  # a set that holds a pattern
+PATTERN_COST = 4.0  # a set that holds a pattern, in table look-ups (0.5 ns)
 LOOK_UP_COST = 2.0  # a player of a dense leaf for one row
 SCAN_COST = 0.25  # a background row of a sparse leaf for one row, most of them never looked at
 PAIR_COST = 150.0  # the rest of a sparse leaf for one row
@@ -77,7 +76,7 @@ class LeafEngine:
     def fixed_bytes(self, order: int) -> float:
         """Return the memory besides the rows: the background, the splits in depth-first order, kept, the tables of one leaf."""
         levels, n = float(self.shape.depth.max(initial=0)) + 1.0, len(self.weights)
-        patterns = n * (9.0 * levels + 12.0) + BLOCK * 5.0 * levels + 40.0 * 2.0 ** self._sizes[1]
+        patterns = n * (9.0 * levels + 12.0) + BLOCK * 5.0 * levels + 32.0 * 2.0 ** self._sizes[0]
         return 8.0 * self.trees.n_features * n + steps_bytes(self.trees) + patterns
 
     def row_operations(self, order: int) -> float:
@@ -87,19 +86,18 @@ class LeafEngine:
         return float(leaf_costs(self.trees, self.shape, len(self.weights)).sum())
 
     @property
-    def _sizes(self) -> tuple[int, int, int]:
-        """Up to how many players a leaf is answered by subset sums, and is dense; the lowest bits that sort patterns."""
+    def _sizes(self) -> tuple[int, int]:
+        """Up to how many players a leaf is dense, and the lowest bits that sort the patterns of others."""
         n = len(self.weights)
-        n_dense = min(most_dense(n), self.shape.n_path_players)
-        return min(most_summed(n), n_dense), n_dense, min(LOW_BITS, n.bit_length())
+        return min(most_dense(n), self.shape.n_path_players), min(LOW_BITS, n.bit_length())
 
     def _sweep_rows(self, columns: np.ndarray, steps: Steps, weights: np.ndarray, out: np.ndarray, scale: np.ndarray) -> None:
         rows = np.empty((int(steps.level.max(initial=0)) + 2, 3, len(self.weights)), np.uint32)
-        tables = np.zeros((5, 1 << self._sizes[1]))
+        mass_of = np.zeros(1 << self._sizes[0])
         for i, x in enumerate(np.ascontiguousarray(columns.T)):
             values = np.zeros(out.shape[:2])
             scale[i] = sweep_leaves_of_row(x, self.background, steps, self.shape.player_of_column, self.weights, weights,
-                                            self._sizes, _popcount(), rows, tables, values, scale[i])  # fmt: skip
+                                            self._sizes, _popcount(), rows, mass_of, values, scale[i])  # fmt: skip
             out[:, :, i] = values
 
     def _sweep_blocks(self, columns: np.ndarray, steps: Steps, weights: np.ndarray, out: np.ndarray, scale: np.ndarray) -> None:
@@ -107,7 +105,7 @@ class LeafEngine:
             block = slice(start, start + BLOCK)
             part = np.ascontiguousarray(columns[:, block])
             values, size = np.zeros((*out.shape[:2], part.shape[1])), scale[block]
-            work = _work(part.shape[1], len(self.weights), int(steps.level.max(initial=0)) + 2, self._sizes[1])
+            work = _work(part.shape[1], len(self.weights), int(steps.level.max(initial=0)) + 2, self._sizes[0])
             for first, last in itertools.pairwise(steps.tree_start):
                 sweep_leaves(part, self.background, first, last, steps, self.shape.player_of_column, self.weights, weights,
                              self._sizes, _popcount(), work, values, size)  # fmt: skip
@@ -129,23 +127,10 @@ def most_dense(n_background: int) -> int:
     return int(np.flatnonzero(_dense_cost(m, n_background) <= _sparse_cost(n_background)).max(initial=0))
 
 
-def most_summed(n_background: int) -> int:
-    """Return up to how many players a dense leaf is answered by subset sums, not pattern by pattern."""
-    m = np.arange(MAX_DENSE + 1.0)
-    return int(np.flatnonzero(_sums_cost(m) <= _patterns_cost(m, n_background)).max(initial=0))
-
-
-def _sums_cost(m: np.ndarray) -> np.ndarray:
-    return TRANSFORM_COST * m * 2.0 ** np.minimum(m, 60.0)
-
-
-def _patterns_cost(m: np.ndarray, n_background: int) -> np.ndarray:
-    """Count 1.5^m sets for each background row: those that hold its pattern if it fails half of the players."""
-    return PATTERN_COST * n_background * 1.5 ** np.minimum(m, 60.0)
-
-
 def _dense_cost(m: np.ndarray, n_background: int) -> np.ndarray:
-    return np.minimum(_sums_cost(m), _patterns_cost(m, n_background)) / NOMINAL_ROWS + LOOK_UP_COST * (m + 2.0)
+    """Count 1.5^m sets for each background row, which is those that hold its pattern if it fails half of the players; at most 3^m."""
+    m = np.minimum(m, 60.0)
+    return PATTERN_COST * np.minimum(n_background * 1.5**m, 3.0**m) / NOMINAL_ROWS + LOOK_UP_COST * (m + 2.0)
 
 
 def _sparse_cost(n_background: int) -> float:
@@ -171,7 +156,7 @@ def _work(n_rows: int, n_background: int, n_levels: int, n_dense: int) -> Work:
         patterns=np.empty(n_background, np.uint32),
         mass=np.empty(n_background),
         bucket=np.empty((1 << LOW_BITS) + 1, np.int64),
-        tables=np.zeros((5, 1 << n_dense)),
+        tables=np.zeros((4, 1 << n_dense)),
         cells=np.empty(LANES, np.uint32),
         ends=np.empty((2, LANES)),
         players=np.empty(WIDTH, np.int64),
