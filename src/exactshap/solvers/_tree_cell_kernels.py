@@ -9,8 +9,7 @@ with a background, g of which is known for all sets of players,
 .. math:: \phi_j(A) = P(A) - (P + Y)(A \setminus j), \qquad Y(A) = \sum_{S \subseteq A} p(|S|)\, g(S), \qquad
           P(A) = \sum_{S \subseteq A} p(|S| - 1)\, g(S).
 
- A few rows need a few cells only:
-they are not worth whole tables. Every operation of a cell is the same, in the same order, either way.
+A few rows need a few cells only: they are not worth whole tables. Every operation of a cell is the same, in the same order, either way.
 """
 
 from __future__ import annotations

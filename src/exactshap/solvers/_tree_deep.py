@@ -13,7 +13,7 @@ from exactshap.semivalues import Beta, Semivalue
 from exactshap.semivalues._measures import Rule
 from exactshap.solvers._nodes import coarse_bound, enough_nodes
 from exactshap.solvers._solution import set_sizes
-from exactshap.solvers._tree_layout import Structure, binomials_and_offsets, sorted_leaves, sum_by_tree
+from exactshap.solvers._tree_layout import Structure, binomials_and_offsets, products_above, sorted_leaves, sum_by_tree
 from exactshap.solvers._tree_layout_kernels import Leaves
 from exactshap.solvers._tree_parts import Part, Shelf, decisions_of
 from exactshap.solvers._tree_path_kernels import fill_coefficients, sweep_leaf_sets, sweep_paths
@@ -178,11 +178,7 @@ def visit_shares(trees: FlatTrees, shape: Structure) -> np.ndarray:
 
     .. math:: \prod_e (1 - (1 - s_e)^2) \text{ over the shares s of the edges above}
     """
-    visited, share = np.ones(trees.n_nodes), cover_shares(trees)
-    for depth in range(1, int(shape.depth.max(initial=0)) + 1):
-        level = shape.depth == depth
-        visited[level] = visited[shape.parent[level]] * (1.0 - (1.0 - share[level]) ** 2)
-    return visited
+    return products_above(shape, 1.0 - (1.0 - cover_shares(trees)) ** 2)
 
 
 def walk_costs(trees: FlatTrees, shape: Structure, n_background: int) -> np.ndarray:

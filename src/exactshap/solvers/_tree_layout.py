@@ -6,7 +6,16 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from exactshap.solvers._tree_layout_kernels import TOUCH, Groups, Leaves, count_below, fill_columns, fill_groups, mark_groups
+from exactshap.solvers._tree_layout_kernels import (
+    TOUCH,
+    Groups,
+    Leaves,
+    count_below,
+    fill_columns,
+    fill_groups,
+    mark_groups,
+    multiply_down,
+)
 from exactshap.trees import FlatTrees
 from exactshap.trees._paths import Paths, parents, paths
 
@@ -22,6 +31,7 @@ __all__ = [
     "lay_out",
     "lay_rows",
     "offsets_of",
+    "products_above",
     "sorted_leaves",
     "structure",
     "sum_by_tree",
@@ -140,6 +150,13 @@ def forecast(trees: FlatTrees, shape: Structure) -> Forecast:
 def _cells(bits: np.ndarray) -> np.ndarray:
     """Return 2^bits, cut where it is out of reach anyway."""
     return np.ldexp(1.0, np.minimum(bits, 60))
+
+
+def products_above(shape: Structure, factors: np.ndarray) -> np.ndarray:
+    """Return for each node the product of the factors (n_nodes,) of the edges above it; factors at roots do not count."""
+    out = np.ones(len(factors))
+    multiply_down(shape.parent, factors, out)
+    return out
 
 
 def sum_by_tree(trees: FlatTrees, of_nodes: np.ndarray) -> np.ndarray:

@@ -7,7 +7,18 @@ from typing import NamedTuple
 import numpy as np
 from numba import njit
 
-__all__ = ["TOUCH", "Groups", "Leaves", "count_below", "fill_columns", "fill_groups", "mark_groups", "next_mask", "set_rank"]
+__all__ = [
+    "TOUCH",
+    "Groups",
+    "Leaves",
+    "count_below",
+    "fill_columns",
+    "fill_groups",
+    "mark_groups",
+    "multiply_down",
+    "next_mask",
+    "set_rank",
+]
 
 TOUCH = 3.0  # what a group costs a row besides its players, in table look-ups: its code, its full value and its scale
 
@@ -65,6 +76,14 @@ def count_below(parent, player, depth, distinct, internal, leaves):
             leaves[parent[q]] += leaves[q]
 
 
+@njit(nogil=True, cache=True, error_model="numpy")
+def multiply_down(parent, factors, out):
+    """Replace the ones of ``out`` by the products of the factors of all edges above each node; parents come first."""
+    for q in range(parent.shape[0]):
+        if parent[q] >= 0:
+            out[q] = out[parent[q]] * factors[q]
+
+
 @njit(nogil=True, cache=True, error_model="numpy", inline="always")
 def _count_players(q, parent, player, left, right, stamp, stack):
     """Count the distinct players above and below a node; ``stamp`` remembers which were seen for ``q``."""
@@ -100,6 +119,12 @@ def _none_of(player):
     return out
 
 
+@njit(nogil=True, cache=True, error_model="numpy", inline="always")
+def _group_cost(n_players, bits, n_leaves, n_rows):
+    """Return what a group of leaves costs, see ``mark_groups``."""
+    return n_rows * (n_players + TOUCH) + float(1 << bits) * n_players * n_leaves
+
+
 @njit(nogil=True, cache=True, error_model="numpy")
 def mark_groups(parent, player, left, right, distinct, internal, leaves, max_bits, n_rows, cost, n_players, is_root):
     r"""Cut each tree into subtrees of least cost; set ``is_root``, ``n_players`` and ``cost``, infinite where nothing fits.
@@ -114,9 +139,9 @@ def mark_groups(parent, player, left, right, distinct, internal, leaves, max_bit
         apart = np.inf if player[q] < 0 else cost[left[q]] + cost[right[q]]
         together = np.inf
         bits = distinct[q] + internal[q]
-        if bits <= max_bits:
-            n_players[q] = _count_players(q, parent, player, left, right, stamp, stack)
-            together = n_rows * (n_players[q] + TOUCH) + float(1 << bits) * n_players[q] * leaves[q]
+        if bits <= max_bits and _group_cost(distinct[q], bits, leaves[q], n_rows) <= apart:  # it has at least the players above
+            n_players[q] = _count_players(q, parent, player, left, right, stamp, stack) if player[q] >= 0 else distinct[q]
+            together = _group_cost(n_players[q], bits, leaves[q], n_rows)
         cost[q] = min(together, apart)
         is_root[q] = together <= apart
     for q in range(parent.shape[0]):
