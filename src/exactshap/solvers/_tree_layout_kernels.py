@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import NamedTuple
 
 import numpy as np
@@ -149,6 +150,22 @@ def mark_groups(parent, player, left, right, distinct, internal, leaves, max_bit
         if p >= 0 and (is_root[p] or cost[p] < 0.0):
             is_root[q] = False
             cost[q] = -1.0  # below a root
+
+
+@njit(nogil=True, cache=True, error_model="numpy")
+def sum_forecast(tree_start, player, distinct, internal, leaves, is_root, n_players, leaf_cell, out):
+    """Add the look-ups, the filling, the cells of tables and those of leaves of each tree to ``out`` (4, n_trees)."""
+    for k in range(tree_start.shape[0] - 1):
+        for q in range(tree_start[k], tree_start[k + 1]):
+            if player[q] < 0:
+                cells = math.ldexp(1.0, min(distinct[q], 60))  # more are out of reach anyway
+                out[1, k] += leaf_cell * cells * distinct[q] * (distinct[q] + 1.0)
+                out[3, k] += cells
+            if is_root[q]:
+                cells = math.ldexp(1.0, min(distinct[q] + internal[q], 60))
+                out[0, k] += n_players[q] + TOUCH
+                out[1, k] += cells * n_players[q] * leaves[q]
+                out[2, k] += cells * (n_players[q] + 2.0)
 
 
 @njit(nogil=True, cache=True, error_model="numpy")

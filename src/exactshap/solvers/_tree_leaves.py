@@ -139,10 +139,12 @@ def _sparse_cost(n_background: int) -> float:
 
 def leaf_costs(trees: FlatTrees, shape: Structure, n_background: int) -> np.ndarray:
     """Return what a row costs leaf by leaf in each tree, in table look-ups."""
-    m = shape.distinct.astype(float)
-    costs = np.where(m <= most_dense(n_background), _dense_cost(m, n_background), _sparse_cost(n_background))
-    walked = VISIT_COST * n_background * visit_shares(trees, shape)
-    return sum_by_tree(trees, np.where(trees.feature < 0, np.where(m > WIDTH, walked, costs), 0.0))
+    m = np.arange(shape.n_path_players + 1.0)
+    costs = np.where(m <= most_dense(n_background), _dense_cost(m, n_background), _sparse_cost(n_background))[shape.distinct]
+    if shape.n_path_players > WIDTH:
+        walked = VISIT_COST * n_background * visit_shares(trees, shape)
+        costs = np.where(shape.distinct > WIDTH, walked, costs)
+    return sum_by_tree(trees, np.where(trees.feature < 0, costs, 0.0))
 
 
 def _work(n_rows: int, n_background: int, n_levels: int, n_dense: int) -> Work:

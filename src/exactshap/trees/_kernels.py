@@ -13,7 +13,18 @@ from numba import njit
 
 from exactshap.trees._flat import MISSING_LEFT, MISSING_NEVER, ZERO
 
-__all__ = ["Nodes", "decide", "fill_decisions", "fill_inside", "fill_leaves", "fill_paths", "goes_left", "sum_leaf_values"]
+__all__ = [
+    "Nodes",
+    "decide",
+    "fill_decisions",
+    "fill_inside",
+    "fill_leaves",
+    "fill_parents",
+    "fill_paths",
+    "fill_shares",
+    "goes_left",
+    "sum_leaf_values",
+]
 
 
 class Nodes(NamedTuple):
@@ -116,6 +127,25 @@ def sum_leaf_values(X, tree_start, nodes, value, out):
                 q = nodes.left[q] if goes_left(X[i, nodes.feature[q]], q, nodes) else nodes.right[q]
             for o in range(out.shape[1]):
                 out[i, o] += value[q, o]
+
+
+@njit(nogil=True, cache=True, error_model="numpy")
+def fill_parents(left, right, parent, is_left):
+    """Write the parent of each node, and whether it is a left child."""
+    for q in range(left.shape[0]):
+        if left[q] >= 0:
+            parent[left[q]] = parent[right[q]] = q
+            is_left[left[q]] = True
+
+
+@njit(nogil=True, cache=True, error_model="numpy")
+def fill_shares(left, right, cover, out):
+    """Write cover(node) / cover(parent) of all nodes but roots; 1/2 below an empty parent."""
+    for q in range(left.shape[0]):
+        if left[q] >= 0:
+            is_empty = not cover[q] > 0.0
+            out[left[q]] = 0.5 if is_empty else cover[left[q]] / cover[q]
+            out[right[q]] = 0.5 if is_empty else cover[right[q]] / cover[q]
 
 
 @njit(nogil=True, cache=True, error_model="numpy")
