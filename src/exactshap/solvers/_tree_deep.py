@@ -30,7 +30,7 @@ __all__ = ["PathEngine", "WalkEngine", "leaf_sums", "path_costs", "path_rule", "
 WORK_BYTES = 2**21  # products and sums of one sweep: within the second-level cache
 LANES = 128  # rows of one sweep at most
 FEW_ROWS = 12  # coefficients of every split for all three states are not worth filling for so few rows
-NODE_COST = 4.0  # a split at one node of the rule, in table look-ups (measured: 1.2 ns, for few rows 3 ns, and 0.5 ns)
+NODE_COST = 4.0  # a split at one node of the rule, in table look-ups (measured: 1.2 ns, for one row 8 ns, and 0.5 ns)
 VISIT_COST = 8.0  # a visit of a node in a walk, in table look-ups (measured: 4 ns and 0.5 ns)
 
 
