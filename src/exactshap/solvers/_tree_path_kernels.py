@@ -51,13 +51,15 @@ def fill_coefficients(first, n_steps, n_levels, steps, output, rule, out):
     their gains. The extra node carries magnitudes: the ratio of the largest factors, without gains.
     """
     n = rule.shape[1]
-    side_at, outside_at = np.empty(n_levels, np.int64), np.ones((n_levels + 1, 2))
+    side_at, outside_at, before = np.empty(n_levels, np.int64), np.ones((n_levels + 1, 2)), np.empty(n)
     for i in range(n_steps):
         step = first + i
         level, above = steps.level[step], steps.above[step]
         if level > 0:
             side_at[level - 1] = 1 if steps.is_right[step] else 0
         outside = outside_at[above, side_at[above - 1]] if above > 0 else 1.0
+        for k in range(n):
+            before[k] = 1.0 / passed(rule[NODES, k], rule[REST, k], outside)
         for side in range(2):
             share, value, magnitude = steps.share[step, side], 1.0, 1.0
             b = outside * share
@@ -67,13 +69,12 @@ def fill_coefficients(first, n_steps, n_levels, steps, output, rule, out):
             edge, gains = out[i, side], out[i, 2 + side]
             for k in range(n):
                 rest = rule[REST, k]
-                before = 1.0 / passed(rule[NODES, k], rest, outside)
                 below = passed(rule[NODES, k], rest, b)
-                edge[side, k] = below * before * value
-                edge[1 - side, k] = rest * b * before * value
+                edge[side, k] = below * before[k] * value
+                edge[1 - side, k] = rest * b * before[k] * value
                 edge[FAILED, k] = share * value
-                gains[side, k] = gain(b, 1.0 / below, outside, before)
-                gains[1 - side, k] = loss(rule[LOST, k], outside, before)
+                gains[side, k] = gain(b, 1.0 / below, outside, before[k])
+                gains[1 - side, k] = loss(rule[LOST, k], outside, before[k])
             edge[side, n], edge[1 - side, n], edge[FAILED, n] = magnitude, b * magnitude, share * magnitude
             gains[:, n] = 0.0
 
