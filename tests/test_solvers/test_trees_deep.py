@@ -134,9 +134,9 @@ def test_paths_of_sixteen_players_leave_the_tables(monkeypatch):
         assert_close(solution.residual, np.zeros(6), solution.scale, n_terms=3000, n_players=depth)
 
 
-@pytest.mark.parametrize("n", [1, 3, 16, 17])
+@pytest.mark.parametrize("n", [1, 3, 12, 13])
 def test_few_rows_have_the_bits_of_many(n):
-    """Up to 16 rows work out only the states that they have."""
+    """Up to 12 rows go one at a time."""
     trees = random_trees(3, n_features=9, depth=8)
     deep = prepare_trees(trees, [(j,) for j in range(9)]).deep
     columns = np.ascontiguousarray(random_rows(4, 100, 9).T)

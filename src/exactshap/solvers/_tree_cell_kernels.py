@@ -4,8 +4,12 @@ A leaf's cell A are the players whose splits the row satisfies. With cover ratio
 
 .. math:: \phi_j(A) = ([j \in A] - b_j) \sum_q w_q \prod_{k \ne j} (t_q [k \in A] + (1 - t_q) b_k),
 
-with a background :math:`\phi_j(A) = P(A) - (P + Y)(A \setminus j)`, see ``_tree_leaf_kernels``. A few rows need a few cells only:
-they are not worth whole tables. Every operation of a cell is the same, in the same order, either way.
+with a background, g of which is known for all sets of players,
+
+.. math:: \phi_j(A) = P(A) - (P + Y)(A \setminus j), \qquad Y(A) = \sum_{S \subseteq A} p(|S|)\, g(S), \qquad
+          P(A) = \sum_{S \subseteq A} p(|S| - 1)\, g(S).
+
+A few rows need a few cells only: they are not worth whole tables. Every operation of a cell is the same, in the same order, either way.
 """
 
 from __future__ import annotations
@@ -13,11 +17,39 @@ from __future__ import annotations
 import numpy as np
 from numba import njit
 
+from exactshap.solvers._lanes import U1, U2, U3, U4, U5, U6, U7, add_range
 from exactshap.solvers._tree_kernels import add_ends, fill_cover_survival, fill_leaf_codes, largest_size
-from exactshap.solvers._tree_leaf_kernels import sum_subsets
 from exactshap.trees._kernels import Nodes, fill_decisions
 
 __all__ = ["fill_single_tables", "sweep_few"]
+
+
+@njit(nogil=True, cache=True, error_model="numpy")
+def sum_subsets(table, m):
+    """Replace ``table[S]`` (2^m,) by the sum over the subsets of S, one player after another.
+
+    A cell meets the same additions in the same order whichever players outside it the table has.
+    """
+    size = 1 << m
+    if m < 3:
+        for k in range(m):
+            half = 1 << k
+            for block in range(0, size, 2 * half):
+                for S in range(block, block + half):
+                    table[S + half] += table[S]
+        return
+    for start in range(0, size, 8):
+        i = np.uint64(start)
+        a0, a1, a2, a3 = table[i], table[i + U1], table[i + U2], table[i + U3]
+        a4, a5, a6, a7 = table[i + U4], table[i + U5], table[i + U6], table[i + U7]
+        a1, a3, a5, a7 = a1 + a0, a3 + a2, a5 + a4, a7 + a6
+        a2, a3, a6, a7 = a2 + a0, a3 + a1, a6 + a4, a7 + a5
+        table[i], table[i + U1], table[i + U2], table[i + U3] = a0, a1, a2, a3
+        table[i + U4], table[i + U5], table[i + U6], table[i + U7] = a4 + a0, a5 + a1, a6 + a2, a7 + a3
+    for k in range(3, m):
+        half = 1 << k
+        for block in range(0, size, 2 * half):
+            add_range(table, block + half, block, half)
 
 
 @njit(nogil=True, cache=True, error_model="numpy", inline="always")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 from dataclasses import dataclass, field
 from typing import Any
@@ -12,22 +13,24 @@ from exactshap.semivalues import Semivalue
 from exactshap.semivalues._measures import Rule
 from exactshap.solvers._nodes import coarse_bound, enough_nodes
 from exactshap.solvers._solution import set_sizes
-from exactshap.solvers._tree_layout import Structure, binomials_and_offsets, sorted_leaves, sum_by_tree
+from exactshap.solvers._tree_layout import Structure, binomials_and_offsets, products_above, sorted_leaves, sum_by_tree
 from exactshap.solvers._tree_layout_kernels import Leaves
 from exactshap.solvers._tree_parts import Part, Shelf, decisions_of
-from exactshap.solvers._tree_path_kernels import Steps, fill_coefficients, fill_steps, mark_states, sweep_leaf_sets, sweep_paths
+from exactshap.solvers._tree_path_kernels import fill_coefficients, sweep_leaf_sets, sweep_paths
+from exactshap.solvers._tree_row_kernels import sweep_row
+from exactshap.solvers._tree_steps import Steps, make_steps, steps_bytes
 from exactshap.solvers._tree_tables import path_weights
 from exactshap.solvers._tree_walk_kernels import walk_sets, walk_singles
 from exactshap.trees import FlatTrees, cover_shares
 from exactshap.trees._kernels import sum_leaf_values
 from exactshap.trees._paths import paths
 
-__all__ = ["PathEngine", "WalkEngine", "leaf_sums", "make_steps", "path_costs", "path_rule", "visit_shares", "walk_costs"]
+__all__ = ["PathEngine", "WalkEngine", "leaf_sums", "path_costs", "path_rule", "single_leaves", "visit_shares", "walk_costs"]
 
 WORK_BYTES = 2**21  # products and sums of one sweep: within the second-level cache
 LANES = 128  # rows of one sweep at most
-FEW_ROWS = 16  # so few rows rarely have all three states at a split: only what they need is worked out
-NODE_COST = 4.0  # a split at one node of the rule, in table look-ups (measured: 1.2 ns, for few rows 3 ns, and 0.5 ns)
+FEW_ROWS = 12  # coefficients of every split for all three states are not worth filling for so few rows
+NODE_COST = 4.0  # a split at one node of the rule, in table look-ups (measured: 1.2 ns, for one row 8 ns, and 0.5 ns)
 VISIT_COST = 8.0  # a visit of a node in a walk, in table look-ups (measured: 4 ns and 0.5 ns)
 
 
@@ -59,9 +62,9 @@ class PathEngine:
         return Part(out.transpose(2, 0, 1), leaf_sums(self.trees, columns), scale, largest, method)
 
     def fixed_bytes(self, order: int) -> float:
-        """Return the memory besides the rows: the list of splits; beyond order 1 the paths of all leaves."""
+        """Return the memory besides the rows: the splits in depth-first order, kept; beyond order 1 the paths of all leaves."""
         leaves = self.trees.feature < 0
-        return 64.0 * self.trees.n_nodes + (32.0 * float(self.shape.depth[leaves].sum()) if order > 1 else 0.0)
+        return steps_bytes(self.trees) + (32.0 * float(self.shape.depth[leaves].sum()) if order > 1 else 0.0)
 
     def row_operations(self, order: int) -> float:
         """Return about what one row costs, in table look-ups."""
@@ -69,28 +72,36 @@ class PathEngine:
         return float(path_costs(self.trees, self.shape).sum()) * self.trees.n_outputs * (1.0 + sets)
 
     def _sweep_paths(self, columns: np.ndarray, rule: Rule, out: np.ndarray, scale: np.ndarray) -> None:
-        trees, player = self.trees, self.shape.player
-        steps = self.shelf.get(("steps",), lambda: make_steps(trees, self.shape), keep=1)
-        share, magnitude = cover_shares(trees), np.abs(trees.value).max(axis=1)
+        """Add the values of single players to ``out`` (n_players, n_outputs, n_rows): the same bits for few rows and many."""
+        steps = self.shelf.get(("steps",), lambda: make_steps(self.trees, self.shape), keep=1)
+        n_levels = int(steps.level.max(initial=0)) + 1
+        scale += single_leaves(self.trees)
+        sweep = self._sweep_rows if columns.shape[1] <= FEW_ROWS else self._sweep_blocks
+        for o in range(self.trees.n_outputs):
+            sweep(columns, steps, n_levels, o, rule, out[:, o], scale if o == 0 else np.zeros_like(scale))
+
+    def _sweep_rows(
+        self, columns: np.ndarray, steps: Steps, n_levels: int, output: int, rule: Rule, out: np.ndarray, scale: np.ndarray
+    ) -> None:
+        nodes = _constants(rule)
+        for i, x in enumerate(np.ascontiguousarray(columns.T)):
+            values = np.zeros(self.n_players)
+            scale[i] += sweep_row(x, n_levels, steps, self.shape.player_of_column, output, nodes, values)
+            out[:, i] += values
+
+    def _sweep_blocks(
+        self, columns: np.ndarray, steps: Steps, n_levels: int, output: int, rule: Rule, out: np.ndarray, scale: np.ndarray
+    ) -> None:
+        nodes, total, sums = _constants(rule), np.zeros((self.n_players, columns.shape[1])), np.zeros_like(scale)
         coefficients = np.empty((int(np.diff(steps.tree_start).max(initial=0)), 4, 3, len(rule[0]) + 1))
-        for tree in range(trees.n_trees):
-            root, first, last = trees.tree_start[tree], steps.tree_start[tree], steps.tree_start[tree + 1]
-            if first == last:
-                scale += magnitude[root]
-                continue
-            decided = decisions_of(trees, columns, tree)
-            n_levels = int(steps.depth[first:last].max()) + 1
-            n_lanes = int(np.clip(WORK_BYTES // (16 * n_levels * (len(rule[0]) + 1)), 4, LANES))
-            needed = np.ones((last - first, 3), bool)
-            if columns.shape[1] <= FEW_ROWS:
-                mark_states(decided, root, first, steps, needed)
-            for o in range(trees.n_outputs):
-                total, again = np.zeros((self.n_players, columns.shape[1])), np.zeros_like(scale)
-                fill_coefficients(first, last - first, steps, trees.left, trees.right, player, share,
-                                  np.ascontiguousarray(trees.value[:, o]), magnitude, *rule, needed, coefficients)  # fmt: skip
-                sweep_paths(decided, root, first, last - first, n_levels, n_lanes, steps, player, coefficients, total, again)
-                out[:, o] += total
-            scale += again
+        n_lanes = int(np.clip(WORK_BYTES // (24 * n_levels * (len(rule[0]) + 1)), 4, LANES))
+        for first, last in itertools.pairwise(steps.tree_start):
+            if first < last:
+                fill_coefficients(first, last - first, n_levels, steps, output, nodes, coefficients)
+                sweep_paths(columns, first, last, n_levels, n_lanes, steps, self.shape.player_of_column, nodes, coefficients,
+                            total, sums)  # fmt: skip
+        out += total
+        scale += sums
 
     def _sweep_sets(
         self, columns: np.ndarray, rule: Rule, size: int, binomials: np.ndarray, offsets: np.ndarray, out: np.ndarray
@@ -167,11 +178,7 @@ def visit_shares(trees: FlatTrees, shape: Structure) -> np.ndarray:
 
     .. math:: \prod_e (1 - (1 - s_e)^2) \text{ over the shares s of the edges above}
     """
-    visited, share = np.ones(trees.n_nodes), cover_shares(trees)
-    for depth in range(1, int(shape.depth.max(initial=0)) + 1):
-        level = shape.depth == depth
-        visited[level] = visited[shape.parent[level]] * (1.0 - (1.0 - share[level]) ** 2)
-    return visited
+    return products_above(shape, 1.0 - (1.0 - cover_shares(trees)) ** 2)
 
 
 def walk_costs(trees: FlatTrees, shape: Structure, n_background: int) -> np.ndarray:
@@ -186,15 +193,10 @@ def leaf_sums(trees: FlatTrees, columns: np.ndarray) -> np.ndarray:
     return out
 
 
-def make_steps(trees: FlatTrees, shape: Structure) -> Steps:
-    """List the splits of each tree in depth-first order."""
-    is_split = (trees.feature >= 0).astype(np.int64)
-    n, before = int(is_split.sum()), np.concatenate([[0], np.cumsum(is_split)])
-    integers, flags = [np.empty(n, np.int64) for _ in range(5)], [np.empty(n, bool) for _ in range(3)]
-    steps = Steps(before[trees.tree_start], integers[0], integers[1], flags[0], integers[2], integers[3], flags[1], np.empty(n),
-                  integers[4], flags[2])  # fmt: skip
-    fill_steps(trees.tree_start, trees.left, trees.right, shape.player, cover_shares(trees), steps)
-    return steps
+def single_leaves(trees: FlatTrees) -> float:
+    """Return the sum of magnitudes of the trees that are one leaf."""
+    roots = trees.tree_start[:-1]
+    return float(np.abs(trees.value[roots[trees.feature[roots] < 0]]).max(axis=1, initial=0.0).sum())
 
 
 def path_rule(semivalue: Semivalue, size: int, order: int, n_path_players: int) -> tuple[Rule, float]:
@@ -209,6 +211,11 @@ def path_rule(semivalue: Semivalue, size: int, order: int, n_path_players: int) 
     if n_nodes < degree // 2 + 1:
         return _writable(measure.rule(2 * n_nodes - 1)), coarse_bound(spread, n_nodes, measure)
     return _writable(measure.rule(degree)), 0.0
+
+
+def _constants(rule: Rule) -> np.ndarray:
+    """Return t, 1 - t, -1 / (1 - t) and the weights, of shape (4, n_nodes)."""
+    return np.stack([rule[0], 1.0 - rule[0], -1.0 / (1.0 - rule[0]), rule[1]])
 
 
 def _writable(rule: Rule) -> Rule:

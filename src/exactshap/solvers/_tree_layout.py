@@ -6,7 +6,16 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from exactshap.solvers._tree_layout_kernels import TOUCH, Groups, Leaves, count_below, fill_columns, fill_groups, mark_groups
+from exactshap.solvers._tree_layout_kernels import (
+    Groups,
+    Leaves,
+    count_below,
+    fill_columns,
+    fill_groups,
+    mark_groups,
+    multiply_down,
+    sum_forecast,
+)
 from exactshap.trees import FlatTrees
 from exactshap.trees._paths import Paths, parents, paths
 
@@ -22,6 +31,7 @@ __all__ = [
     "lay_out",
     "lay_rows",
     "offsets_of",
+    "products_above",
     "sorted_leaves",
     "structure",
     "sum_by_tree",
@@ -124,28 +134,30 @@ def forecast(trees: FlatTrees, shape: Structure) -> Forecast:
     if trees.n_nodes:
         mark_groups(shape.parent, shape.player, trees.left, trees.right, shape.distinct, shape.internal, shape.leaves,
                     MAX_BITS, NOMINAL_ROWS, cost, n_players, is_root)  # fmt: skip
-    cells = np.where(is_root, _cells(shape.distinct + shape.internal), 0.0)
-    survival = np.where(trees.feature < 0, _cells(shape.distinct), 0.0)
-    transforms = LEAF_CELL * survival * shape.distinct * (shape.distinct + 1.0)
+    sums = np.zeros((4, trees.n_trees))
+    sum_forecast(
+        trees.tree_start, shape.player, shape.distinct, shape.internal, shape.leaves, is_root, n_players, LEAF_CELL, sums
+    )
     return Forecast(
         is_root=is_root,
         fits=np.isfinite(cost[trees.tree_start[:-1]]),
-        look_ups=sum_by_tree(trees, np.where(is_root, n_players + TOUCH, 0.0)),
-        filling=sum_by_tree(trees, transforms + cells * n_players * shape.leaves),
-        table_bytes=8.0 * trees.n_outputs * sum_by_tree(trees, cells * (n_players + 2.0)),
-        survival_bytes=8.0 * sum_by_tree(trees, survival),
+        look_ups=sums[0],
+        filling=sums[1],
+        table_bytes=8.0 * trees.n_outputs * sums[2],
+        survival_bytes=8.0 * sums[3],
     )
 
 
-def _cells(bits: np.ndarray) -> np.ndarray:
-    """Return 2^bits, cut where it is out of reach anyway."""
-    return np.ldexp(1.0, np.minimum(bits, 60))
+def products_above(shape: Structure, factors: np.ndarray) -> np.ndarray:
+    """Return for each node the product of the factors (n_nodes,) of the edges above it; factors at roots do not count."""
+    out = np.ones(len(factors))
+    multiply_down(shape.parent, factors, out)
+    return out
 
 
 def sum_by_tree(trees: FlatTrees, of_nodes: np.ndarray) -> np.ndarray:
     """Return the sums of a quantity over the nodes of each tree."""
-    owner = np.repeat(np.arange(trees.n_trees), np.diff(trees.tree_start))
-    return np.bincount(owner, of_nodes, minlength=trees.n_trees)
+    return np.add.reduceat(of_nodes, trees.tree_start[:-1]) if trees.n_trees else np.zeros(0)
 
 
 def lay_out(trees: FlatTrees, shape: Structure) -> Layout:

@@ -2,12 +2,24 @@
 
 from __future__ import annotations
 
+import math
 from typing import NamedTuple
 
 import numpy as np
 from numba import njit
 
-__all__ = ["TOUCH", "Groups", "Leaves", "count_below", "fill_columns", "fill_groups", "mark_groups", "next_mask", "set_rank"]
+__all__ = [
+    "TOUCH",
+    "Groups",
+    "Leaves",
+    "count_below",
+    "fill_columns",
+    "fill_groups",
+    "mark_groups",
+    "multiply_down",
+    "next_mask",
+    "set_rank",
+]
 
 TOUCH = 3.0  # what a group costs a row besides its players, in table look-ups: its code, its full value and its scale
 
@@ -65,6 +77,14 @@ def count_below(parent, player, depth, distinct, internal, leaves):
             leaves[parent[q]] += leaves[q]
 
 
+@njit(nogil=True, cache=True, error_model="numpy")
+def multiply_down(parent, factors, out):
+    """Replace the ones of ``out`` by the products of the factors of all edges above each node; parents come first."""
+    for q in range(parent.shape[0]):
+        if parent[q] >= 0:
+            out[q] = out[parent[q]] * factors[q]
+
+
 @njit(nogil=True, cache=True, error_model="numpy", inline="always")
 def _count_players(q, parent, player, left, right, stamp, stack):
     """Count the distinct players above and below a node; ``stamp`` remembers which were seen for ``q``."""
@@ -100,6 +120,12 @@ def _none_of(player):
     return out
 
 
+@njit(nogil=True, cache=True, error_model="numpy", inline="always")
+def _group_cost(n_players, bits, n_leaves, n_rows):
+    """Return what a group of leaves costs, see ``mark_groups``."""
+    return n_rows * (n_players + TOUCH) + float(1 << bits) * n_players * n_leaves
+
+
 @njit(nogil=True, cache=True, error_model="numpy")
 def mark_groups(parent, player, left, right, distinct, internal, leaves, max_bits, n_rows, cost, n_players, is_root):
     r"""Cut each tree into subtrees of least cost; set ``is_root``, ``n_players`` and ``cost``, infinite where nothing fits.
@@ -114,9 +140,9 @@ def mark_groups(parent, player, left, right, distinct, internal, leaves, max_bit
         apart = np.inf if player[q] < 0 else cost[left[q]] + cost[right[q]]
         together = np.inf
         bits = distinct[q] + internal[q]
-        if bits <= max_bits:
-            n_players[q] = _count_players(q, parent, player, left, right, stamp, stack)
-            together = n_rows * (n_players[q] + TOUCH) + float(1 << bits) * n_players[q] * leaves[q]
+        if bits <= max_bits and _group_cost(distinct[q], bits, leaves[q], n_rows) <= apart:  # it has at least the players above
+            n_players[q] = _count_players(q, parent, player, left, right, stamp, stack) if player[q] >= 0 else distinct[q]
+            together = _group_cost(n_players[q], bits, leaves[q], n_rows)
         cost[q] = min(together, apart)
         is_root[q] = together <= apart
     for q in range(parent.shape[0]):
@@ -124,6 +150,22 @@ def mark_groups(parent, player, left, right, distinct, internal, leaves, max_bit
         if p >= 0 and (is_root[p] or cost[p] < 0.0):
             is_root[q] = False
             cost[q] = -1.0  # below a root
+
+
+@njit(nogil=True, cache=True, error_model="numpy")
+def sum_forecast(tree_start, player, distinct, internal, leaves, is_root, n_players, leaf_cell, out):
+    """Add the look-ups, the filling, the cells of tables and those of leaves of each tree to ``out`` (4, n_trees)."""
+    for k in range(tree_start.shape[0] - 1):
+        for q in range(tree_start[k], tree_start[k + 1]):
+            if player[q] < 0:
+                cells = math.ldexp(1.0, min(distinct[q], 60))  # more are out of reach anyway
+                out[1, k] += leaf_cell * cells * distinct[q] * (distinct[q] + 1.0)
+                out[3, k] += cells
+            if is_root[q]:
+                cells = math.ldexp(1.0, min(distinct[q] + internal[q], 60))
+                out[0, k] += n_players[q] + TOUCH
+                out[1, k] += cells * n_players[q] * leaves[q]
+                out[2, k] += cells * (n_players[q] + 2.0)
 
 
 @njit(nogil=True, cache=True, error_model="numpy")

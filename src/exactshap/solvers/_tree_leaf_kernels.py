@@ -1,15 +1,16 @@
 r"""Compiled values leaf by leaf with a background: patterns of failed players instead of pairs of rows.
 
 A row and a background row enter a leaf of m players only through the sets E and F of players whose splits they fail. With N(F) the
-weight of the background rows that fail F, A the complement of E, g(S) the sum of N(F) over F inside S, and p(s) the semivalue's
-weights for m players,
+weight of the background rows that fail F, A the complement of E, e = \|E\|, f = \|F\|, and p_n(s) the semivalue's weights for n players,
 
 .. math:: \phi_j(A) = P(A) - (P + Y)(A \setminus j) \qquad (\text{which is } -Y(A) \text{ for } j \notin A),
 
-.. math:: Y(A) = \sum_{S \subseteq A} p(|S|)\, g(S), \qquad P(A) = \sum_{S \subseteq A} p(|S| - 1)\, g(S):
+.. math:: Y(A) = \sum_{F \subseteq A} N(F)\, p_{e + f}(f), \qquad P(A) = \sum_{F \subseteq A} N(F)\, p_{e + f}(f - 1)
 
-three subset sums answer all rows and players at once (*dense* leaves). Where 2^m is too large, the pairs of disjoint E and F
-are summed (*sparse* leaves): with f = \|F\| and e = \|E\|, players in F gain N(F) p_{e+f}(f - 1), players in E lose N(F) p_{e+f}(f).
+(of the empty F, P holds the sum of :math:`p_{m - i}(0)` over i below \|A\|, which cancels). Tables of all A answer all rows and players at
+once, one row needs one A (``_tree_leaf_row_kernels``): *dense* leaves. Where 2^m is too large, the pairs of disjoint E and F are
+summed (*sparse* leaves): players in F gain N(F) p_{e+f}(f - 1), players in E lose N(F) p_{e+f}(f). Which way a leaf goes depends on its
+players and on the size of the background, not on the rows.
 """
 
 from __future__ import annotations
@@ -19,98 +20,38 @@ from typing import NamedTuple
 import numpy as np
 from numba import njit
 
-from exactshap.solvers._lanes import U1, U2, U3, U4, U5, U6, U7, add_range
+from exactshap.solvers._tree_path_kernels import largest
+from exactshap.trees._kernels import decide, goes_left
 
-__all__ = ["Order", "Work", "fill_order", "sum_subsets", "sweep_leaves"]
+__all__ = ["WIDTH", "Work", "count", "ends", "merge", "sweep_leaves"]
 
 WIDTH = 32  # bits of a pattern
+MANY = 4  # where more than one in so many background rows are left, a split sends all of them on at once
 LANES = 512  # rows that are looked up together: what belongs to them stays in the first-level cache
-
-
-class Order(NamedTuple):
-    """The nodes of all trees, each tree's in depth-first order."""
-
-    node: np.ndarray
-    end: np.ndarray  # position after the node's subtree
-    depth: np.ndarray
-    n_players: np.ndarray  # distinct players above
-    slot: np.ndarray  # by node: bit of the player of its split in the patterns below, -1 at leaves
 
 
 class Work(NamedTuple):
     """Scratch of one thread for blocks of ``n_rows`` rows."""
 
     row_codes: np.ndarray  # uint32 (n_levels, n_rows): players failed on the way to the node of each level
-    codes: np.ndarray  # uint32 (n_levels, n_background): the same of the background rows that are still there
+    went: np.ndarray  # uint8 (n_levels, n_rows): whether the row goes left at the split of each level
+    codes: np.ndarray  # uint32 (n_levels, n_background): players failed by the background rows that are still there
+    background_went: np.ndarray  # uint8 (n_levels, n_background)
     index: np.ndarray  # type: ignore[assignment]  # int32 (n_levels, n_background): which background rows those are
     n_codes: np.ndarray  # int64 (n_levels,)
     patterns: np.ndarray  # uint32 (n_background,): at one leaf
     mass: np.ndarray  # float64 (n_background,)
     bucket: np.ndarray  # int64 (2^h + 1,): where the patterns with the same h lowest bits start
-    tables: np.ndarray  # float64 (4, 2^m): g, Y, P, P + Y
+    tables: np.ndarray  # float64 (4, 2^m): g, P, P + Y, masses of patterns
     cells: np.ndarray  # uint32 (LANES,): A of some rows
     ends: np.ndarray  # float64 (2, LANES): P(A), and the values of one player
-    players: np.ndarray  # int64 (WIDTH,): those of the bits at one leaf
+    players: np.ndarray  # int64 (WIDTH,): those of the bits
+    slots: np.ndarray  # int64 (n_levels,): bit of the player of the split at each level
+    n_players: np.ndarray  # int64 (n_levels,): distinct players above it
 
 
 @njit(nogil=True, cache=True, error_model="numpy")
-def fill_order(tree_start, left, right, parent, player, distinct, order):
-    """Fill ``order``; children come after their parents in ``tree_start[k]:tree_start[k + 1]``."""
-    stack = np.empty(player.shape[0] + 1, np.int64)
-    below = np.ones(player.shape[0], np.int64)
-    for q in range(player.shape[0] - 1, -1, -1):
-        if parent[q] >= 0:
-            below[parent[q]] += below[q]
-    for q in range(player.shape[0]):
-        p = parent[q]
-        while p >= 0 and player[p] != player[q]:
-            p = parent[p]
-        order.slot[q] = -1 if player[q] < 0 else (order.slot[p] if p >= 0 else distinct[q])
-    for k in range(tree_start.shape[0] - 1):
-        i = tree_start[k]
-        stack[0] = i
-        size = 1
-        while size > 0:
-            size -= 1
-            q = stack[size]
-            order.node[i], order.end[i], order.n_players[i] = q, i + below[q], distinct[q]
-            order.depth[q] = order.depth[parent[q]] + 1 if parent[q] >= 0 else 0
-            if player[q] >= 0:
-                stack[size], stack[size + 1] = right[q], left[q]
-                size += 2
-            i += 1
-
-
-@njit(nogil=True, cache=True, error_model="numpy")
-def sum_subsets(table, m):
-    """Replace ``table[S]`` (2^m,) by the sum over the subsets of S, one player after another.
-
-    A cell meets the same additions in the same order whichever players outside it the table has.
-    """
-    size = 1 << m
-    if m < 3:
-        for k in range(m):
-            half = 1 << k
-            for block in range(0, size, 2 * half):
-                for S in range(block, block + half):
-                    table[S + half] += table[S]
-        return
-    for start in range(0, size, 8):
-        i = np.uint64(start)
-        a0, a1, a2, a3 = table[i], table[i + U1], table[i + U2], table[i + U3]
-        a4, a5, a6, a7 = table[i + U4], table[i + U5], table[i + U6], table[i + U7]
-        a1, a3, a5, a7 = a1 + a0, a3 + a2, a5 + a4, a7 + a6
-        a2, a3, a6, a7 = a2 + a0, a3 + a1, a6 + a4, a7 + a5
-        table[i], table[i + U1], table[i + U2], table[i + U3] = a0, a1, a2, a3
-        table[i + U4], table[i + U5], table[i + U6], table[i + U7] = a4 + a0, a5 + a1, a6 + a2, a7 + a3
-    for k in range(3, m):
-        half = 1 << k
-        for block in range(0, size, 2 * half):
-            add_range(table, block + half, block, half)
-
-
-@njit(nogil=True, cache=True, error_model="numpy")
-def _count(code, popcount):
+def count(code, popcount):
     """Return the number of set bits of a uint32."""
     return popcount[code & np.uint32(0xFFFF)] + popcount[code >> np.uint32(16)]
 
@@ -127,32 +68,66 @@ def _compress(code, inside, n_players):
 
 
 @njit(nogil=True, cache=True, error_model="numpy", inline="always")
-def _fill_tables(patterns, mass, inside, n_players, weights, popcount, tables):
-    """Fill g, Y, P and P + Y for the sets of the players of the mask ``inside``; return their number."""
-    m = _count(inside, popcount)
-    size = 1 << m
-    g, Y, P, both = tables[0], tables[1], tables[2], tables[3]
-    for S in range(size):
-        g[S] = 0.0
-    for i in range(patterns.shape[0]):
-        if patterns[i] & ~inside == 0:
-            g[patterns[i] if m == n_players else _compress(patterns[i], inside, n_players)] += mass[i]
-    sum_subsets(g, m)
-    for S in range(size):
-        s = popcount[S]
-        Y[S] = g[S] * weights[s]
-        P[S] = g[S] * (weights[s - 1] if s > 0 else 0.0)
-    sum_subsets(Y, m)
-    sum_subsets(P, m)
-    for S in range(size):
-        both[S] = P[S] + Y[S]
+def merge(patterns, mass, n, mass_of):
+    """Add up the masses of equal patterns, in order of first appearance; return their number. ``mass_of`` is 0.0 before and after."""
+    k = 0
+    for i in range(n):
+        F = patterns[i]
+        if mass_of[F] == 0.0:
+            patterns[k] = F
+            k += 1 if mass[i] > 0.0 else 0
+        mass_of[F] += mass[i]
+    for i in range(k):
+        mass[i] = mass_of[patterns[i]]
+        mass_of[patterns[i]] = 0.0
+    return k
+
+
+@njit(nogil=True, cache=True, error_model="numpy", inline="always")
+def ends(f, a, m, weights):
+    """Return the weights of a pattern of ``f`` players in P and P + Y of a cell of ``a`` of ``m`` players."""
+    gain = weights[m - a + f, f - 1] if f > 0 else 0.0
+    for i in range(a if f == 0 else 0):  # P leaves out the empty set
+        gain += weights[m - i, 0]
+    return gain, gain + weights[m - a + f, f]
+
+
+@njit(nogil=True, cache=True, error_model="numpy", inline="always")
+def _fill_tables(patterns, mass, n, inside, n_players, weights, popcount, tables):
+    """Fill g(A), the sum of N(F), P and P + Y for the sets A of the players of the mask ``inside``; return their number.
+
+    Each pattern adds to the sets that hold it.
+    """
+    m = count(inside, popcount)
+    g, P, both = tables[0], tables[1], tables[2]
+    for S in range(1 << m):
+        g[S] = P[S] = both[S] = 0.0
+    n = merge(patterns, mass, n, tables[3])
+    gains, sums = np.empty(m + 1), np.empty(m + 1)
+    for i in range(n):
+        if patterns[i] & ~inside != 0:
+            continue
+        F = np.int64(patterns[i] if m == n_players else _compress(patterns[i], inside, n_players))
+        f = np.int64(popcount[F])
+        for a in range(f, m + 1):
+            gain, both_ends = ends(f, a, n_players, weights)
+            gains[a], sums[a] = mass[i] * gain, mass[i] * both_ends
+        others = ((1 << m) - 1) & ~F
+        more = others
+        while more >= 0:
+            A = F | more
+            a = np.int64(popcount[A])
+            g[A] += mass[i]
+            P[A] += gains[a]
+            both[A] += sums[a]
+            more = (more - 1) & others if more > 0 else -1
     return m
 
 
 @njit(nogil=True, cache=True, error_model="numpy", inline="always")
 def _look_up(row_codes, inside, n_players, m, c, magnitude, work, first, out, scale):
     """Add the values of one block of rows of a dense leaf, whose players of the mask ``inside`` have tables, from row ``first`` on."""
-    g, P, both = work.tables[0], work.tables[2], work.tables[3]
+    g, P, both = work.tables[0], work.tables[1], work.tables[2]
     n_rows = row_codes.shape[0]
     cells, gain, value = work.cells[:n_rows], work.ends[0, :n_rows], work.ends[1, :n_rows]
     for r in range(n_rows):
@@ -178,24 +153,12 @@ def _look_up(row_codes, inside, n_players, m, c, magnitude, work, first, out, sc
 
 @njit(nogil=True, cache=True, error_model="numpy", inline="always")
 def _solve_dense(row_codes, missed, n_players, n, c, magnitude, weights, popcount, work, out, scale):
-    """Solve a dense leaf for all rows: by one table of what some row satisfies, or row by row where that is less."""
+    """Solve a dense leaf for all rows by one table of what some row satisfies."""
     everyone = ~np.uint32(0) >> np.uint32(WIDTH - n_players) if n_players > 0 else np.uint32(0)
-    n_rows = row_codes.shape[0]
-    together, apart = np.int64(0), np.int64(1)
-    if n_rows <= WIDTH:
-        union = np.int64(_count(everyone & ~missed, popcount))
-        together, apart = (union + 4) << union, np.int64(0)
-        for r in range(n_rows):
-            m = np.int64(_count(everyone & ~row_codes[r], popcount))
-            apart += (m + 4) << m
-    by_row = apart < together
-    m = np.int64(0)
-    step = 1 if by_row else LANES
-    for r in range(0, n_rows, step):
-        inside = everyone & ~(row_codes[r] if by_row else missed)
-        if by_row or r == 0:
-            m = _fill_tables(work.patterns[:n], work.mass[:n], inside, n_players, weights, popcount, work.tables)
-        _look_up(row_codes[r : min(r + step, n_rows)], inside, n_players, m, c, magnitude, work, r, out, scale)
+    inside, n_rows = everyone & ~missed, row_codes.shape[0]
+    m = _fill_tables(work.patterns, work.mass, n, inside, n_players, weights, popcount, work.tables)
+    for r in range(0, n_rows, LANES):
+        _look_up(row_codes[r : min(r + LANES, n_rows)], inside, n_players, m, c, magnitude, work, r, out, scale)
 
 
 @njit(nogil=True, cache=True, error_model="numpy", inline="always")
@@ -233,10 +196,10 @@ def _solve_sparse(row_codes, n_players, n_low, c, magnitude, weights, popcount, 
             low = (low - 1) & free if low > 0 else -1
         gains[:] = 0.0
         loss = total = 0.0
-        e = np.int64(_count(E, popcount))
+        e = np.int64(count(E, popcount))
         for i in range(n):
             F, mass = found[i], masses[i]
-            f = np.int64(_count(F, popcount))
+            f = np.int64(count(F, popcount))
             gain = mass * weights[e + f, f - 1] if f > 0 else 0.0
             loss += mass * weights[e + f, f] if e > 0 else 0.0
             total += mass
@@ -250,28 +213,27 @@ def _solve_sparse(row_codes, n_players, n_low, c, magnitude, weights, popcount, 
 
 
 @njit(nogil=True, cache=True, error_model="numpy")
-def _descend(i, q, p, order, is_left, decided, decided_by_background, work, n_rows):
-    """Write the patterns at node ``q`` of all rows and of the background rows that some row can be disjoint from.
+def _descend(level, side, n_rows, work):
+    """Write the patterns below one side of the split at ``level`` to ``level + 1``; return what all rows fail.
 
-    Return what all rows fail.
+    Background rows that no row is disjoint from are left out.
     """
-    level = order.depth[q]
-    bit = np.uint32(1) << np.uint32(order.slot[p])
-    wanted = np.uint8(1 if is_left else 0)
-    above, here = work.row_codes[level - 1], work.row_codes[level]
+    bit, wanted = np.uint32(1) << np.uint32(work.slots[level]), np.uint8(1 - side)
+    above, here, went = work.row_codes[level], work.row_codes[level + 1], work.went[level]
     missed = np.uint32(0xFFFFFFFF)
     for r in range(n_rows):
-        code = above[r] if decided[r] == wanted else above[r] | bit
+        code = above[r] if went[r] == wanted else above[r] | bit
         here[r] = code
         missed &= code
     n = 0
-    for i in range(work.n_codes[level - 1]):
-        z = work.index[level - 1, i]
-        code = work.codes[level - 1, i]
-        code = code if decided_by_background[z] == wanted else code | bit
-        work.codes[level, n], work.index[level, n] = code, z
+    codes, index, background_went = work.codes[level], work.index[level], work.background_went[level]
+    codes_below, index_below = work.codes[level + 1], work.index[level + 1]
+    for i in range(work.n_codes[level]):
+        z, code = index[i], codes[i]
+        code = code if background_went[z] == wanted else code | bit
+        codes_below[n], index_below[n] = code, z
         n += 1 if code & missed == 0 else 0
-    work.n_codes[level] = n
+    work.n_codes[level + 1] = n
     return missed
 
 
@@ -280,51 +242,68 @@ def _start(n_rows, work):
     """Begin at a root: nobody has failed anything."""
     work.row_codes[0, :n_rows] = 0
     work.n_codes[0] = work.patterns.shape[0]
+    work.n_players[0] = 0
     for i in range(work.patterns.shape[0]):
         work.codes[0, i], work.index[0, i] = 0, i
 
 
-@njit(nogil=True, cache=True, error_model="numpy")
-def sweep_leaves(first, last, order, parent, left, player, value, magnitude, decisions, by_background, background_weights, weights,
-                 n_dense, n_low, popcount, work, out, scale):  # fmt: skip
-    """Add the values of single players in the tree at positions ``first:last`` to ``out`` (n_outputs, n_players, n_rows).
+@njit(nogil=True, cache=True, error_model="numpy", inline="always")
+def _decide(step, level, steps, columns, background, work):
+    """Send all rows, and the background rows that are still there, through a split."""
+    column, n = steps.nodes.feature[step], work.n_codes[level]
+    decide(columns[column], step, steps.nodes, work.went[level, : columns.shape[1]])
+    if n * MANY > background.shape[1]:
+        decide(background[column], step, steps.nodes, work.background_went[level])
+    else:
+        for i in range(n):
+            z = work.index[level, i]
+            work.background_went[level, z] = goes_left(background[column, z], step, steps.nodes)
 
-    ``decisions`` (n_nodes, n_rows) and ``by_background`` (n_nodes, n_background) start at the tree's root; ``weights[m, s]`` is p(s)
-    on m players; leaves of at most ``n_dense`` players are dense, those of more than ``WIDTH`` are left out.
-    Cost O(n_nodes (n_rows + n_background)) and, for each dense leaf, O(m 2^m + m n_rows), for each sparse one its disjoint
-    pairs and the others in their buckets.
+
+@njit(nogil=True, cache=True, error_model="numpy", inline="always")
+def _solve_leaf(level, m, missed, c, background_weights, weights, n_rows, sizes, popcount, work, out, scale):
+    """Solve a leaf of ``m`` players below ``level - 1``."""
+    n, magnitude = work.n_codes[level], largest(c)
+    n_dense, n_low = sizes
+    row_codes, codes, index = work.row_codes[level, :n_rows], work.codes[level, :n], work.index[level, :n]
+    if m <= n_dense:
+        for k in range(n):
+            work.patterns[k], work.mass[k] = codes[k], background_weights[index[k]]
+        _solve_dense(row_codes, missed, m, n, c, magnitude, weights, popcount, work, out, scale)
+    else:
+        _sort_patterns(codes, index, background_weights, n_low, work)
+        _solve_sparse(row_codes, m, n_low, c, magnitude, weights, popcount, work, out, scale)
+
+
+@njit(nogil=True, cache=True, error_model="numpy")
+def sweep_leaves(columns, background, first, last, steps, player_of, background_weights, weights, sizes, popcount, work,
+                 out, scale):  # fmt: skip
+    """Add the values of single players in the tree of the splits ``first:last`` to ``out`` (n_outputs, n_players, n_rows).
+
+    ``columns`` (n_features, n_rows), ``background`` (n_features, n_background); ``weights[m, s]`` is p(s) on m players. Leaves of at most
+    ``sizes[0]`` players are dense, ``sizes[1]`` bits sort the patterns of the others; those of more than ``WIDTH`` are left out. Only
+    splits that some hybrid of a row and a background row reaches are looked at. Cost O(n_splits (n_rows + n_background)) and, for
+    each dense leaf, O(sum of 2^(m - f) over its patterns + m n_rows), for each sparse one its disjoint pairs and the others in their
+    buckets.
     """
-    n_rows = decisions.shape[1]
-    skip_to = first
-    for i in range(first, last):
-        if i < skip_to:
-            continue
-        q, m = order.node[i], order.n_players[i]
-        p = parent[q]
-        level = order.depth[q]
-        if m > WIDTH:
-            skip_to = order.end[i]
-            continue
-        missed = np.uint32(0)
-        if p < 0:
+    n_rows, step = columns.shape[1], first
+    while step < last:
+        level, above = np.int64(steps.level[step]), steps.above[step]
+        if level == 0:
             _start(n_rows, work)
         else:
-            missed = _descend(i, q, p, order, left[p] == q, decisions[p - first], by_background[p - first], work, n_rows)
-        n = work.n_codes[level]
-        if n == 0:
-            skip_to = order.end[i]
-        if n == 0 or player[q] >= 0:
+            _descend(level - 1, 1 if steps.is_right[step] else 0, n_rows, work)
+        slot = work.slots[above - 1] if above > 0 else work.n_players[level]
+        if work.n_codes[level] == 0 or slot >= WIDTH:
+            step = steps.end[step]
             continue
-        if magnitude[q] == 0.0:
-            continue
-        while p >= 0:
-            work.players[order.slot[p]] = player[p]
-            p = parent[p]
-        row_codes, codes, index = work.row_codes[level, :n_rows], work.codes[level, :n], work.index[level, :n]
-        if m <= n_dense:
-            for k in range(n):
-                work.patterns[k], work.mass[k] = codes[k], background_weights[index[k]]
-            _solve_dense(row_codes, missed, m, n, value[q], magnitude[q], weights[m], popcount, work, out, scale)
-        else:
-            _sort_patterns(codes, index, background_weights, n_low, work)
-            _solve_sparse(row_codes, m, n_low, value[q], magnitude[q], weights, popcount, work, out, scale)
+        m = work.n_players[level] + (1 if above == 0 else 0)
+        work.slots[level], work.n_players[level + 1], work.players[slot] = slot, m, player_of[steps.nodes.feature[step]]
+        _decide(step, level, steps, columns, background, work)
+        for side in range(2):
+            if steps.is_leaf[step, side] and largest(steps.value[step, side]) > 0.0:
+                missed = _descend(level, side, n_rows, work)
+                if work.n_codes[level + 1] > 0:
+                    _solve_leaf(level + 1, m, missed, steps.value[step, side], background_weights, weights, n_rows, sizes,
+                                popcount, work, out, scale)  # fmt: skip
+        step += 1

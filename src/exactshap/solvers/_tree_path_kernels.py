@@ -1,175 +1,109 @@
-"""Compiled quadrature along the paths of deep trees with cover ratios: memory linear in the depth, any number of players.
+r"""Compiled quadrature along the paths of deep trees with cover ratios: memory linear in the depth, any number of players.
 
 A leaf is the product of the factors :math:`F_j(t) = a_j t + (1 - t) b_j` over the distinct players of its path: ``a`` says whether
 the row satisfies all splits on j, ``b`` is the product of their cover ratios. Nodes lie inside (0, 1), where a factor is zero
 only if ``a = b = 0``, and then nothing is ever divided by it.
+
+Below an edge on player j, in one tree, let S be the sum over leaves of :math:`c_l \prod_k F_{lk}`. Then
+
+.. math:: \phi_j = \sum_q \omega_q \sum_{e \text{ on } j} \Bigl(\frac{a - b}{F_j} \Big|_e - \frac{a - b}{F_j} \Big|_{\text{above } e}\Bigr) S_e(t_q)
+
+Down the tree products are multiplied, up the tree sums are added: O(n_splits n_nodes) per row. Many rows go together here, and one
+at a time in ``_tree_row_kernels``: the same operations in the same order, so the same bits.
 """
 
 from __future__ import annotations
 
-from typing import NamedTuple
-
 import numpy as np
 from numba import njit
 
-__all__ = ["Steps", "fill_coefficients", "fill_steps", "mark_states", "sweep_leaf_sets", "sweep_paths"]
+from exactshap.trees._kernels import decide
 
-LANES = 128  # rows at a time: four 256-bit registers of float64
+__all__ = ["fill_coefficients", "gain", "largest", "loss", "passed", "sweep_leaf_sets", "sweep_paths"]
 
-FAILED, LEFT, RIGHT = 0, 1, 2  # a row at a split: failed an earlier split on the player, else the side that it takes
-
-
-class Steps(NamedTuple):
-    """The splits of all trees, each tree's in depth-first order; positions are relative to the tree's first split."""
-
-    tree_start: np.ndarray
-    node: np.ndarray
-    parent: np.ndarray  # position of the split above, -1 at the root
-    from_left: np.ndarray  # whether this split is the left child of its parent
-    depth: np.ndarray
-    above: np.ndarray  # position of the nearest split above on the same player, -1 without
-    above_left: np.ndarray  # whether the path went left there
-    outside: np.ndarray  # product of the cover ratios of the player's splits above
-    n_children: np.ndarray  # children that are splits
-    is_last: np.ndarray  # whether no other split child of the parent comes later
-
-
-@njit(nogil=True, cache=True, error_model="numpy")
-def fill_steps(tree_start, left, right, player, share, steps):
-    """Fill ``steps``, whose ``tree_start`` is set."""
-    stack = np.empty((player.shape[0] + 1, 2), np.int64)
-    for k in range(tree_start.shape[0] - 1):
-        first = steps.tree_start[k]
-        i = first
-        size = 1 if player[tree_start[k]] >= 0 else 0
-        stack[0, 0], stack[0, 1] = tree_start[k], -1
-        while size > 0:
-            size -= 1
-            q, p = stack[size, 0], stack[size, 1]
-            steps.node[i], steps.parent[i] = q, p
-            steps.from_left[i] = p >= 0 and left[steps.node[first + p]] == q
-            steps.depth[i] = 0 if p < 0 else steps.depth[first + p] + 1
-            _find_above(i, first, steps, player, left, right, share)
-            steps.n_children[i] = 0
-            steps.is_last[i] = p < 0 or not steps.from_left[i] or player[right[steps.node[first + p]]] < 0
-            for child in (right[q], left[q]):
-                if player[child] >= 0:
-                    steps.n_children[i] += 1
-                    stack[size, 0], stack[size, 1] = child, i - first
-                    size += 1
-            i += 1
+LEFT, RIGHT, FAILED = 0, 1, 2  # a row at a split: the side that it takes, or it failed an earlier split on the player
+NODES, REST, LOST, WEIGHTS = 0, 1, 2, 3  # rows of a rule: t, 1 - t, -1 / (1 - t), weights
 
 
 @njit(nogil=True, cache=True, error_model="numpy", inline="always")
-def _find_above(i, first, steps, player, left, right, share):
-    """Set the nearest split above position ``i`` on the same player, and the cover ratios of all of them."""
-    steps.above[i] = -1
-    steps.outside[i] = 1.0
-    below, p = i, steps.parent[i]
-    while p >= 0:
-        if player[steps.node[first + p]] == player[steps.node[i]]:
-            goes_left = steps.from_left[below]
-            child = left[steps.node[first + p]] if goes_left else right[steps.node[first + p]]
-            steps.above[i], steps.above_left[i] = p, goes_left
-            steps.outside[i] = steps.outside[first + p] * share[child]
-            return
-        below, p = first + p, steps.parent[first + p]
+def passed(t, rest, b):
+    """Return the player's factor F where the row passes all splits so far."""
+    return t + rest * b
+
+
+@njit(nogil=True, cache=True, error_model="numpy", inline="always")
+def gain(b, inverse, outside, before):
+    """Return the change of (a - b) / F along the edge that a row takes; ``inverse`` and ``before`` are 1 / F below and above."""
+    return (1.0 - b) * inverse - (1.0 - outside) * before
+
+
+@njit(nogil=True, cache=True, error_model="numpy", inline="always")
+def loss(lost, outside, before):
+    """Return the same along the edge that it does not take: there (a - b) / F = -1 / (1 - t) whatever b is."""
+    return lost - (1.0 - outside) * before
 
 
 @njit(nogil=True, cache=True, error_model="numpy")
-def _fill_edge(state, is_left, outside, share, nodes, ratios, gains):
-    r"""Write the ratios of the player's factor below an edge to that above, and the changes of (a - b) / F, node by node.
-
-    With a row that fails, :math:`(a - b) / F = -1 / (1 - t)` whatever b is.
-    """
-    b = outside * share
-    taken = is_left == (state == LEFT)
-    for k in range(nodes.shape[0]):
-        t = nodes[k]
-        if state == FAILED:
-            ratios[k], gains[k] = share, 0.0
-        elif taken:
-            after = t + (1.0 - t) * b
-            ratios[k], gains[k] = after, (1.0 - b) / after
-        else:
-            ratios[k], gains[k] = (1.0 - t) * b, -1.0 / (1.0 - t)
-    if state == FAILED or outside == 1.0:  # the player's first split on the path, as a rule
-        return
-    for k in range(nodes.shape[0]):
-        before = nodes[k] + (1.0 - nodes[k]) * outside
-        ratios[k] /= before
-        gains[k] -= (1.0 - outside) / before
-
-
-@njit(nogil=True, cache=True, error_model="numpy")
-def _magnitude(state, is_left, outside, share):
-    """Return the ratio of the player's largest factors: 1 where the row passes, else b."""
-    if state == FAILED:
-        return share
-    return 1.0 if is_left == (state == LEFT) else outside * share
-
-
-@njit(nogil=True, cache=True, error_model="numpy")
-def mark_states(decisions, offset, first, steps, out):
-    """Mark which states some row has at each split in ``out`` (n_steps, 3)."""
-    states = np.empty((out.shape[0], decisions.shape[1]), np.int64)
-    _fill_states(decisions, offset, 0, first, steps, states)
-    out[:] = False
-    for i in range(out.shape[0]):
-        for r in range(states.shape[1]):
-            out[i, states[i, r]] = True
-
-
-@njit(nogil=True, cache=True, error_model="numpy")
-def fill_coefficients(first, n_steps, steps, left, right, player, share, value, magnitude, nodes, node_weights, needed, out):
+def fill_coefficients(first, n_steps, n_levels, steps, output, rule, out):
     """Fill ``out`` (n_steps, 4, 3, n_nodes + 1): what a split does to a row of each of the three states, node by node.
 
-    Kinds: 0 ratio of the edge into the split, 1 gain of the parent's player from it, 2 value and 3 gain of its leaf children.
-    States of kinds 0 and 1 are those at the parent. The extra node carries the sum of magnitudes. Only the states that are
-    ``needed`` (n_steps, 3) are filled: each on its own, so that the bits do not depend on the others.
+    Kinds: 0 and 1 the ratio of the player's factor below the left and right edge to that above, times the value of a leaf; 2 and 3
+    their gains. The extra node carries magnitudes: the ratio of the largest factors, without gains.
     """
-    n = nodes.shape[0]
-    ratios, gains = np.empty(n), np.empty(n)
+    n = rule.shape[1]
+    side_at, outside_at, before = np.empty(n_levels, np.int64), np.ones((n_levels + 1, 2)), np.empty(n)
     for i in range(n_steps):
-        q, p = steps.node[first + i], steps.parent[first + i]
-        for state in range(3):
-            if needed[i, state]:
-                for k in range(n + 1):
-                    out[i, 2, state, k] = out[i, 3, state, k] = 0.0
-            if p >= 0 and needed[p, state]:
-                is_left, outside = steps.from_left[first + i], steps.outside[first + p]
-                _fill_edge(state, is_left, outside, share[q], nodes, ratios, gains)
-                for k in range(n):
-                    out[i, 0, state, k], out[i, 1, state, k] = ratios[k], gains[k] * node_weights[k]
-                out[i, 0, state, n], out[i, 1, state, n] = _magnitude(state, is_left, outside, share[q]), 0.0
-            for child in (left[q], right[q]):
-                if player[child] >= 0 or not needed[i, state]:
-                    continue
-                is_left, outside = child == left[q], steps.outside[first + i]
-                _fill_edge(state, is_left, outside, share[child], nodes, ratios, gains)
-                for k in range(n):
-                    out[i, 2, state, k] += ratios[k] * value[child]
-                    out[i, 3, state, k] += ratios[k] * value[child] * gains[k] * node_weights[k]
-                out[i, 2, state, n] += _magnitude(state, is_left, outside, share[child]) * magnitude[child]
+        step = first + i
+        level, above = steps.level[step], steps.above[step]
+        if level > 0:
+            side_at[level - 1] = 1 if steps.is_right[step] else 0
+        outside = outside_at[above, side_at[above - 1]] if above > 0 else 1.0
+        for k in range(n):
+            before[k] = 1.0 / passed(rule[NODES, k], rule[REST, k], outside)
+        for side in range(2):
+            share, value, magnitude = steps.share[step, side], 1.0, 1.0
+            b = outside * share
+            outside_at[level + 1, side] = b
+            if steps.is_leaf[step, side]:
+                value, magnitude = steps.value[step, side, output], largest(steps.value[step, side])
+            edge, gains = out[i, side], out[i, 2 + side]
+            for k in range(n):
+                rest = rule[REST, k]
+                below = passed(rule[NODES, k], rest, b)
+                edge[side, k] = below * before[k] * value
+                edge[1 - side, k] = rest * b * before[k] * value
+                edge[FAILED, k] = share * value
+                gains[side, k] = gain(b, 1.0 / below, outside, before[k])
+                gains[1 - side, k] = loss(rule[LOST, k], outside, before[k])
+            edge[side, n], edge[1 - side, n], edge[FAILED, n] = magnitude, b * magnitude, share * magnitude
+            gains[:, n] = 0.0
+
+
+@njit(nogil=True, cache=True, error_model="numpy", inline="always")
+def largest(values):
+    """Return the largest magnitude of a leaf's values."""
+    out = 0.0
+    for o in range(values.shape[0]):
+        out = max(out, abs(values[o]))
+    return out
+
+
+@njit(nogil=True, cache=True, error_model="numpy", inline="always")
+def _fill_state(values, step, steps, side_at, went, states):
+    """Write the states at a split of the rows with ``values`` on its column to ``states[level + 1]``."""
+    here, above = states[steps.level[step] + 1], steps.above[step]
+    decide(values, step, steps.nodes, went)
+    for r in range(here.shape[0]):
+        here[r] = LEFT if went[r] else RIGHT
+    if above > 0:
+        side = side_at[above - 1]
+        for r in range(here.shape[0]):
+            here[r] = here[r] if states[above, r] == side else FAILED
 
 
 @njit(nogil=True, cache=True, error_model="numpy")
-def _fill_states(decisions, offset, start, first, steps, states):
-    """Write the state of the rows from ``start`` on at each split to ``states`` (n_steps, n_lanes)."""
-    for i in range(states.shape[0]):
-        decided = decisions[steps.node[first + i] - offset]
-        above = steps.above[first + i]
-        for r in range(states.shape[1]):
-            states[i, r] = LEFT if decided[start + r] else RIGHT
-        if above >= 0:
-            passed = LEFT if steps.above_left[first + i] else RIGHT
-            for r in range(states.shape[1]):
-                states[i, r] = states[i, r] if states[above, r] == passed else FAILED
-
-
-@njit(nogil=True, cache=True, error_model="numpy")
-def _descend(ratios, state, above, here):
-    """Multiply the products of the split above by the ratios of the edge."""
+def _multiply(ratios, state, above, here):
+    """Multiply the products of the split above by the ratios of an edge: products below it, or the sum of a leaf."""
     for k in range(here.shape[0]):
         failed, left, right = ratios[FAILED, k], ratios[LEFT, k], ratios[RIGHT, k]
         for r in range(here.shape[1]):
@@ -178,70 +112,62 @@ def _descend(ratios, state, above, here):
 
 
 @njit(nogil=True, cache=True, error_model="numpy", inline="always")
-def _add_leaves(values, gains, state, here, sums, total):
-    """Start the sums of a split with its leaf children, and give their gain to its player."""
-    for k in range(here.shape[0]):
-        failed, left, right = values[FAILED, k], values[LEFT, k], values[RIGHT, k]
-        failed_gain, left_gain, right_gain = gains[FAILED, k], gains[LEFT, k], gains[RIGHT, k]
-        for r in range(here.shape[1]):
-            value = left if state[r] == LEFT else right
-            gain = left_gain if state[r] == LEFT else right_gain
-            sums[k, r] = here[k, r] * (failed if state[r] == FAILED else value)
-            total[r] += here[k, r] * (failed_gain if state[r] == FAILED else gain)
+def _finish(left_gains, right_gains, state, left, right, out, total):
+    """Add the sums of both sides of a split to ``out``, and give their gain to the split's player."""
+    for k in range(left.shape[0]):
+        l_left, l_right, r_left, r_right = (
+            left_gains[LEFT, k],
+            left_gains[RIGHT, k],
+            right_gains[LEFT, k],
+            right_gains[RIGHT, k],
+        )
+        for r in range(left.shape[1]):
+            left_gain = l_left if state[r] == LEFT else l_right
+            right_gain = r_left if state[r] == LEFT else r_right
+            change = left[k, r] * left_gain + right[k, r] * right_gain
+            total[r] += 0.0 if state[r] == FAILED else change
+            out[k, r] = left[k, r] + right[k, r]
 
 
 @njit(nogil=True, cache=True, error_model="numpy", inline="always")
-def _ascend(gains, state, below, sums, total):
-    """Add the sums of a finished split to its parent's, and give their gain to the parent's player."""
-    for k in range(sums.shape[0]):
-        failed_gain, left_gain, right_gain = gains[FAILED, k], gains[LEFT, k], gains[RIGHT, k]
-        for r in range(sums.shape[1]):
-            gain = left_gain if state[r] == LEFT else right_gain
-            sums[k, r] += below[k, r]
-            total[r] += below[k, r] * (failed_gain if state[r] == FAILED else gain)
-
-
-@njit(nogil=True, cache=True, error_model="numpy", inline="always")
-def _sweep_block(first, steps, player, coefficients, states, products, sums, total):
+def _sweep_block(columns, start, first, last, steps, player_of, coefficients, went, states, products, sums, total):
     """Walk one tree down and up for one block of rows; ``total`` (n_players, n_lanes) gets the values."""
-    for i in range(states.shape[0]):
-        step = first + i
-        here, here_sums = products[steps.depth[step]], sums[steps.depth[step]]
-        if steps.parent[step] < 0:
-            here[:] = 1.0
-        else:
-            _descend(coefficients[i, 0], states[steps.parent[step]], products[steps.depth[step] - 1], here)
-        if steps.n_children[step] < 2:
-            _add_leaves(coefficients[i, 2], coefficients[i, 3], states[i], here, here_sums, total[player[steps.node[step]]])
-        else:
-            here_sums[:] = 0.0
-        done, finished = i, steps.n_children[step] == 0
-        while finished and done > 0:
-            p, level = steps.parent[first + done], steps.depth[first + done]
-            _ascend(coefficients[done, 1], states[p], sums[level], sums[level - 1], total[player[steps.node[first + p]]])
-            done, finished = p, steps.is_last[first + done]
+    width = went.shape[0]
+    side_at, position = np.empty(products.shape[0], np.int64), np.empty(products.shape[0], np.int64)
+    for step in range(first, last):
+        i, level = step - first, steps.level[step]
+        position[level] = i
+        if level > 0:
+            side = side_at[level - 1] = 1 if steps.is_right[step] else 0
+            _multiply(coefficients[position[level - 1], side], states[level], products[level - 1], products[level])
+        _fill_state(columns[steps.nodes.feature[step], start : start + width], step, steps, side_at, went, states)
+        for side in range(2):
+            if steps.is_leaf[step, side]:
+                _multiply(coefficients[i, side], states[level + 1], products[level], sums[level + 1, side])
+        for done in range(level, (steps.level[step + 1] if step + 1 < last else 0) - 1, -1):
+            p, at = position[done], done + 1
+            _finish(coefficients[p, 2], coefficients[p, 3], states[at], sums[at, 0], sums[at, 1],
+                    sums[done, side_at[done - 1] if done > 0 else 0], total[player_of[steps.nodes.feature[first + p]]])  # fmt: skip
 
 
 @njit(nogil=True, cache=True, error_model="numpy")
-def sweep_paths(decisions, offset, first, n_steps, n_levels, n_lanes, steps, player, coefficients, out, scale):
-    r"""Add the values of single players in one tree to ``out`` (n_players, n_rows), the sum of magnitudes to ``scale``.
+def sweep_paths(columns, first, last, n_levels, n_lanes, steps, player_of, rule, coefficients, out, scale):
+    """Add the values of single players in one tree to ``out`` (n_players, n_rows), the sum of magnitudes to ``scale``.
 
-    .. math:: \phi_j = \sum_q \omega_q \sum_{e \text{ on } j} \Bigl(\frac{a - b}{F_j} \Big|_e - \frac{a - b}{F_j} \Big|_{\text{above } e}\Bigr)
-              \sum_{l \text{ below } e} c_l \prod_k F_{lk}(t_q)
-
-    Down the tree products are multiplied, up the tree sums over leaves are added: O(n_splits n_nodes) per row. ``n_lanes``
-    rows go together; each keeps its own order of operations, so that the bits do not depend on it.
+    ``columns`` (n_features, n_rows) go ``n_lanes`` rows at a time; each keeps its own order of operations.
     """
-    n_rows, n_nodes = decisions.shape[1], coefficients.shape[3]
+    n_rows, n = columns.shape[1], rule.shape[1]
     for start in range(0, n_rows, n_lanes):
         width = min(n_lanes, n_rows - start)
-        states = np.empty((n_steps, width), np.int64)
-        products, sums = np.empty((n_levels, n_nodes, width)), np.empty((n_levels, n_nodes, width))
+        went, states = np.empty(width, np.uint8), np.empty((n_levels + 1, width), np.int64)
+        products, sums = np.empty((n_levels, n + 1, width)), np.empty((n_levels + 1, 2, n + 1, width))
         total = np.zeros((out.shape[0], width))
-        _fill_states(decisions, offset, start, first, steps, states)
-        _sweep_block(first, steps, player, coefficients, states, products, sums, total)
+        for k in range(n):
+            products[0, k] = rule[WEIGHTS, k]
+        products[0, n] = 1.0
+        _sweep_block(columns, start, first, last, steps, player_of, coefficients, went, states, products, sums, total)
         for r in range(width):
-            scale[start + r] += sums[0, n_nodes - 1, r]
+            scale[start + r] += sums[0, 0, n, r]
             for j in range(out.shape[0]):
                 out[j, start + r] += total[j, r]
 

@@ -12,7 +12,7 @@ from exactshap.games._product import normalised_weights
 from exactshap.semivalues import Semivalue
 from exactshap.solvers._solution import Solution, player_sets
 from exactshap.solvers._tree_deep import PathEngine, path_costs
-from exactshap.solvers._tree_layout import NOMINAL_ROWS, Forecast, Structure, forecast, lay_out, structure
+from exactshap.solvers._tree_layout import NOMINAL_ROWS, Forecast, Structure, forecast, lay_out, products_above, structure
 from exactshap.solvers._tree_leaves import LeafEngine, leaf_costs
 from exactshap.solvers._tree_tables import TableEngine, survive
 from exactshap.trees import FlatTrees, cover_shares, margin, take_trees
@@ -132,7 +132,7 @@ def prepare_trees(
         by_tables = choose_trees(forecast(trees, shape), others, memory_limit, may_refill=True)
 
     def make_deep(some: FlatTrees) -> PathEngine | LeafEngine:
-        of_some = structure(some, player_of_column)
+        of_some = shape if some is trees else structure(some, player_of_column)
         if background is None or weights is None:
             return PathEngine(some, of_some, len(players))
         return LeafEngine(some, of_some, len(players), np.ascontiguousarray(rounded(trees, background).T), weights)
@@ -143,9 +143,12 @@ def prepare_trees(
         layout = lay_out(some, structure(some, player_of_column))
         limit = COVER_TABLES if background is None else memory_limit
         tables = TableEngine(some, layout, survive(some, layout, background, weights), len(players), limit)
-    rest = make_deep(take_trees(trees, np.flatnonzero(~by_tables))) if not by_tables.all() else None
+    deep = make_deep(trees)
+    rest = None
+    if not by_tables.all():
+        rest = make_deep(take_trees(trees, np.flatnonzero(~by_tables))) if by_tables.any() else deep
     value_function = "path_dependent" if background is None else "interventional"
-    return PreparedTrees(trees, len(players), value_function, empty, tables, rest, make_deep(trees))
+    return PreparedTrees(trees, len(players), value_function, empty, tables, rest, deep)
 
 
 def solve_trees(prepared: PreparedTrees, X: np.ndarray, semivalue: Semivalue, order: int) -> Solution:
@@ -232,12 +235,7 @@ def _check_background(trees: FlatTrees, background: np.ndarray) -> np.ndarray:
 
 def _reach(trees: FlatTrees, shape: Structure) -> np.ndarray:
     """Return v(empty) of cover ratios: the constant plus all leaves, weighted by the shares along their paths."""
-    share = cover_shares(trees)
-    reach = np.ones(trees.n_nodes)
-    for depth in range(1, int(shape.depth.max(initial=0)) + 1):
-        level = shape.depth == depth
-        reach[level] = reach[shape.parent[level]] * share[level]
-    return trees.constant + reach @ trees.value
+    return trees.constant + products_above(shape, cover_shares(trees)) @ trees.value
 
 
 def choose_trees(tables: Forecast, other_costs: np.ndarray, limit: float, *, may_refill: bool) -> np.ndarray:

@@ -13,7 +13,18 @@ from numba import njit
 
 from exactshap.trees._flat import MISSING_LEFT, MISSING_NEVER, ZERO
 
-__all__ = ["Nodes", "fill_decisions", "fill_inside", "fill_leaves", "fill_paths", "goes_left", "sum_leaf_values"]
+__all__ = [
+    "Nodes",
+    "decide",
+    "fill_decisions",
+    "fill_inside",
+    "fill_leaves",
+    "fill_parents",
+    "fill_paths",
+    "fill_shares",
+    "goes_left",
+    "sum_leaf_values",
+]
 
 
 class Nodes(NamedTuple):
@@ -60,33 +71,39 @@ def goes_left(x, q, nodes):
 
 
 @njit(nogil=True, cache=True, error_model="numpy")
+def decide(values, q, nodes, out):
+    """Write 1 where a row goes left at node ``q``, 0 where right, to ``out`` (n_rows,) uint8.
+
+    ``values`` (n_rows,) of the node's column are contiguous, so that the four plain comparisons run on many rows at once.
+    """
+    theta = nodes.threshold[q]
+    missing_left = goes_left(np.nan, q, nodes)
+    if nodes.category_start[q] >= 0 or nodes.zero_is_missing[q]:
+        for i in range(out.shape[0]):
+            out[i] = goes_left(values[i], q, nodes)
+    elif nodes.less_equal and missing_left:
+        for i in range(out.shape[0]):
+            out[i] = not (values[i] > theta)
+    elif nodes.less_equal:
+        for i in range(out.shape[0]):
+            out[i] = values[i] <= theta
+    elif missing_left:
+        for i in range(out.shape[0]):
+            out[i] = not (values[i] >= theta)
+    else:
+        for i in range(out.shape[0]):
+            out[i] = values[i] < theta
+
+
+@njit(nogil=True, cache=True, error_model="numpy")
 def fill_decisions(columns, nodes, out):
     """Write 1 where a row goes left, node by node, to ``out`` (n_nodes, n_rows) uint8; leaves are left alone.
 
-    ``columns`` (n_features, n_rows) is contiguous, so that the four plain comparisons run on many rows at once.
+    ``columns`` (n_features, n_rows) is contiguous.
     """
-    n_rows = columns.shape[1]
     for q in range(out.shape[0]):
-        j = nodes.feature[q]
-        if j < 0:
-            continue
-        theta = nodes.threshold[q]
-        missing_left = goes_left(np.nan, q, nodes)
-        if nodes.category_start[q] >= 0 or nodes.zero_is_missing[q]:
-            for i in range(n_rows):
-                out[q, i] = goes_left(columns[j, i], q, nodes)
-        elif nodes.less_equal and missing_left:
-            for i in range(n_rows):
-                out[q, i] = not (columns[j, i] > theta)
-        elif nodes.less_equal:
-            for i in range(n_rows):
-                out[q, i] = columns[j, i] <= theta
-        elif missing_left:
-            for i in range(n_rows):
-                out[q, i] = not (columns[j, i] >= theta)
-        else:
-            for i in range(n_rows):
-                out[q, i] = columns[j, i] < theta
+        if nodes.feature[q] >= 0:
+            decide(columns[nodes.feature[q]], q, nodes, out[q])
 
 
 @njit(nogil=True, cache=True, error_model="numpy")
@@ -110,6 +127,25 @@ def sum_leaf_values(X, tree_start, nodes, value, out):
                 q = nodes.left[q] if goes_left(X[i, nodes.feature[q]], q, nodes) else nodes.right[q]
             for o in range(out.shape[1]):
                 out[i, o] += value[q, o]
+
+
+@njit(nogil=True, cache=True, error_model="numpy")
+def fill_parents(left, right, parent, is_left):
+    """Write the parent of each node, and whether it is a left child."""
+    for q in range(left.shape[0]):
+        if left[q] >= 0:
+            parent[left[q]] = parent[right[q]] = q
+            is_left[left[q]] = True
+
+
+@njit(nogil=True, cache=True, error_model="numpy")
+def fill_shares(left, right, cover, out):
+    """Write cover(node) / cover(parent) of all nodes but roots; 1/2 below an empty parent."""
+    for q in range(left.shape[0]):
+        if left[q] >= 0:
+            is_empty = not cover[q] > 0.0
+            out[left[q]] = 0.5 if is_empty else cover[left[q]] / cover[q]
+            out[right[q]] = 0.5 if is_empty else cover[right[q]] / cover[q]
 
 
 @njit(nogil=True, cache=True, error_model="numpy")

@@ -57,22 +57,19 @@ class Paths:
 
 def parents(trees: FlatTrees) -> tuple[np.ndarray, np.ndarray]:
     """Return the parent of each node (int32, -1 at roots) and whether the node is a left child (bool)."""
-    parent = np.full(trees.n_nodes, -1, np.int32)
-    is_left = np.zeros(trees.n_nodes, bool)
-    internal = np.flatnonzero(trees.feature >= 0).astype(np.int32)
-    parent[trees.left[internal]] = internal
-    parent[trees.right[internal]] = internal
-    is_left[trees.left[internal]] = True
+    from exactshap.trees._kernels import fill_parents
+
+    parent, is_left = np.full(trees.n_nodes, -1, np.int32), np.zeros(trees.n_nodes, bool)
+    fill_parents(trees.left, trees.right, parent, is_left)
     return parent, is_left
 
 
 def cover_shares(trees: FlatTrees) -> np.ndarray:
     """Return cover(node) / cover(parent) of shape (n_nodes,), 1 at roots; both children of an empty parent get 1/2."""
-    parent, _ = parents(trees)
-    child = parent >= 0
-    above = trees.cover[parent[child]]
+    from exactshap.trees._kernels import fill_shares
+
     shares = np.ones(trees.n_nodes)
-    shares[child] = np.divide(trees.cover[child], above, out=np.full(len(above), 0.5), where=above > 0)
+    fill_shares(trees.left, trees.right, trees.cover, shares)
     return shares
 
 

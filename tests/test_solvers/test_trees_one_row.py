@@ -1,0 +1,124 @@
+"""Deep trees, one row at a time: against the definition, and the bits of the same row among many."""
+
+import dataclasses
+
+import numpy as np
+import pytest
+
+from exactshap import Explainer
+from exactshap.semivalues import available, beta, find
+from exactshap.solvers import _tree_deep, _tree_leaves, solve
+from exactshap.solvers._tree_steps import Steps, make_steps, steps_bytes
+from exactshap.solvers._trees import prepare_trees, solve_trees
+from test_solvers.trees_by_hand import game_by_hand, random_rows, random_trees
+from tolerances import assert_close
+
+SHAPLEY = find("shapley")
+ROWS, BACKGROUND = random_rows(41, 60, 9), random_rows(42, 30, 9)
+WEIGHTS = np.random.default_rng(43).random(30) * (np.arange(30) % 4 > 0)
+SETTINGS = {
+    "covers": (None, None),
+    "background": (BACKGROUND, None),
+    "weights": (BACKGROUND, WEIGHTS),
+    "baseline": (BACKGROUND[:1], None),
+}
+
+
+def columns_of(rows):
+    return np.ascontiguousarray(rows.T)
+
+
+@pytest.fixture(params=SETTINGS)
+def engine_of(request):
+    """The engine without tables for each value function."""
+    background, weights = SETTINGS[request.param]
+    return lambda trees: prepare_trees(trees, [(j,) for j in range(9)], background, weights).deep
+
+
+@pytest.mark.parametrize("index", [*available(), beta(4, 1)], ids=str)
+@pytest.mark.parametrize("n_outputs", [1, 3])
+def test_a_row_has_the_bits_that_it_has_among_many(engine_of, index, n_outputs):
+    deep = engine_of(random_trees(5, n_features=9, depth=8, n_outputs=n_outputs, zero_covers=n_outputs == 1))
+    many = deep.solve(columns_of(ROWS), find(index), 1)
+    for n in (1, 5, min(_tree_deep.FEW_ROWS, _tree_leaves.FEW_ROWS)):
+        few = deep.solve(columns_of(ROWS[:n]), find(index), 1)
+        for name in ("values", "full", "scale"):
+            assert np.array_equal(getattr(few, name), getattr(many, name)[:n]), name
+
+
+@pytest.mark.parametrize("n_rows", [1, 3, 40])
+@pytest.mark.parametrize("players", [[(0,), (1,), (2,), (3,), (4,)], [(0, 3), (1,), (2, 4)]], ids=["columns", "groups"])
+@pytest.mark.parametrize("setting", ["covers", "background"])
+def test_values_by_hand(n_rows, players, setting):
+    trees = random_trees(6, depth=7, less_equal=setting == "covers")
+    rows, background = random_rows(7, n_rows, 5), random_rows(8, 6, 5) if setting == "background" else None
+    prepared = dataclasses.replace(prepare_trees(trees, players, background), tables=None)
+    solution = solve_trees(prepared, rows, SHAPLEY, 1)
+    for i in sorted({0, n_rows // 2, n_rows - 1}):
+        expected = solve(game_by_hand(trees, players, rows[i], background), "shapley", 1, method="enumeration")
+        scale = expected.scale + solution.scale[i]
+        assert_close(solution.values[i], expected.values, scale, n_terms=400, n_players=len(players))
+        assert_close(solution.full[i], expected.full, scale, n_terms=400)
+
+
+@pytest.mark.parametrize("n_outputs", [1, 3])
+def test_the_memory_of_steps_is_stated(n_outputs):
+    trees = random_trees(9, n_features=9, depth=9, n_outputs=n_outputs)
+    steps = make_steps(trees, prepare_trees(trees, [(j,) for j in range(9)]).deep.shape)
+    arrays = [steps.tree_start, *steps[2:], *(getattr(steps.nodes, name) for name in steps.nodes._fields[:8])]
+    assert steps._fields[:2] == ("tree_start", "nodes") == Steps._fields[:2]
+    needed = sum(array.nbytes for array in arrays)
+    assert 0.9 * needed <= steps_bytes(trees) <= 1.1 * needed + 100
+
+
+def test_steps_are_the_splits_in_depth_first_order():
+    trees = random_trees(10, n_features=9, depth=6)
+    shape = prepare_trees(trees, [(j,) for j in range(9)]).deep.shape
+    steps = make_steps(trees, shape)
+    found = []
+
+    def walk(q, level, above):
+        if trees.feature[q] < 0:
+            return
+        i, j = len(found), trees.feature[q]
+        found.append((level, j, trees.threshold[q], above.get(j, 0)))
+        for side, child in enumerate((trees.left[q], trees.right[q])):
+            is_leaf = trees.feature[child] < 0
+            assert steps.is_leaf[i, side] == is_leaf
+            assert steps.value[i, side, 0] == (trees.value[child, 0] if is_leaf else 0.0)
+            walk(child, level + 1, {**above, j: level + 1})
+        assert steps.end[i] == len(found)
+
+    for k in range(trees.n_trees):
+        assert steps.tree_start[k] == len(found)
+        walk(trees.tree_start[k], 0, {})
+    made = zip(steps.level, steps.nodes.feature, steps.nodes.threshold, steps.above, strict=True)
+    assert found == [tuple(step) for step in made]
+
+
+@pytest.mark.parametrize("background", [None, 25], ids=["covers", "background"])
+@pytest.mark.parametrize("classes", [False, True], ids=["regressor", "classifier"])
+def test_unpruned_forests_alone_in_company_and_on_threads(background, classes, monkeypatch):
+    from sklearn.ensemble import RandomForestClassifier, RandomForestRegressor
+
+    X = np.random.default_rng(0).normal(size=(300, 6))
+    y = X[:, 0] * X[:, 1] + np.sin(X[:, 2]) + 0.3 * np.random.default_rng(1).normal(size=300)
+    model = RandomForestClassifier(10, random_state=0).fit(X, np.digitize(y, [-0.5, 0.5])) if classes else RandomForestRegressor(
+        10, random_state=0).fit(X, y)  # fmt: skip
+    rows = X[:60] + 0.1
+    explainer = Explainer(model, None if background is None else X[:background])
+    explainer.reader._prepared = dataclasses.replace(explainer.reader._prepared, tables=None)
+    whole = explainer(rows)
+    assert whole.certificate().passed
+    for i in (0, 31, 59):
+        assert np.array_equal(explainer(rows[i : i + 1]).values[0], whole.values[i])
+    monkeypatch.setattr(type(explainer.reader), "block_rows", 7)
+    for n_jobs in (1, 2):
+        explainer.n_jobs = n_jobs
+        assert np.array_equal(explainer(rows).values, whole.values)
+
+
+def test_trees_without_tables_are_prepared_once():
+    prepared = prepare_trees(random_trees(11, n_features=9, depth=9), [(j,) for j in range(9)], BACKGROUND, memory_limit=0.0)
+    assert prepared.tables is None
+    assert prepared.rest is prepared.deep
