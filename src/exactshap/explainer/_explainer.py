@@ -328,10 +328,15 @@ class Explainer:
         certificate = explanation.certificate()
         if not np.isfinite(certificate.max_residual):
             return "Numbers overflow float64 in the model or in its factors: scale the columns"
+        if certificate.max_residual <= 1e-5 * np.abs(explanation.prediction).max(initial=0.0):
+            return (
+                "The model may compute in lower precision than its float64 answers say: let a function return float32 numbers, whose "
+                "rounding is then allowed for. Else this is a bug: please report it with exactshap.show_versions()"
+            )
         again = np.asarray(self.reader.predict(as_table(explanation.data).take([certificate.row])), float)
         if np.abs(again - explanation.prediction[certificate.row]).max() > certificate.tolerance:
             return "The model predicts this row differently each time: fix its seed, or make it deterministic"
-        return "This is a bug in the reader or a model that computes in low precision: please report it with exactshap.show_versions()"
+        return "This is a bug in the reader: please report it with exactshap.show_versions()"
 
 
 def explain(
