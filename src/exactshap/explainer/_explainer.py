@@ -23,6 +23,11 @@ from exactshap.solvers import Solution, player_sets
 
 __all__ = ["Explainer", "explain"]
 
+_ELSEWHERE = {  # what shap calls it
+    "shap_values": "explainer(X).values",
+    "shap_interaction_values": "explainer(X, index='k-sii', order=2).interactions",
+    "expected_value": "explainer(X).baseline",
+}
 REPEATED = 1.0  # seconds of one row below which a forecast solves it twice
 
 
@@ -121,6 +126,11 @@ class Explainer:
         return (
             f"Explainer({reader.model_name}, value_function={reader.value_function!r}, {reader.n_players} players{background})"
         )
+
+    def __getattr__(self, name: str) -> Any:
+        if name in _ELSEWHERE:
+            raise AttributeError(f"Explainer has no attribute {name!r}. It is {_ELSEWHERE[name]} here.")
+        return object.__getattribute__(self, name)  # raises again, whatever it was
 
     def __call__(self, X: Any, index: str | Semivalue = "shapley", order: int = 1) -> Explanation:
         """Explain rows.

@@ -48,6 +48,9 @@ NAMES_ELSEWHERE = {  # what shap calls it
     "summary": "beeswarm",
     "dependence": "scatter",
     "force": "waterfall",
+    "decision": "waterfall",
+    "violin": "beeswarm",
+    "heatmap": "beeswarm",
 }
 
 

@@ -58,9 +58,35 @@ class Request:
         """Raise for settings that the reader does not know."""
         for name in self.options:
             if name not in known:
-                raise UnknownNameError(
-                    message(f"{owner} has no setting {name!r}", do=did_you_mean(name, known) if known else "Remove it")
-                )
+                raise UnknownNameError(message(f"{owner} has no setting {name!r}", do=_route(name, known)))
+
+
+_SETTINGS_ELSEWHERE = {  # what shap and scikit-learn call them
+    "algorithm": "estimator",
+    "data": "background",
+    "feature_perturbation": "value_function",
+    "masker": "background",
+    "max_evals": "budget",
+    "model_output": "output",
+    "npermutations": "budget",
+    "nsamples": "budget",
+    "seed": "random_state",
+}
+_VALUE_FUNCTIONS_ELSEWHERE = {
+    "conditional": "observational",
+    "marginal": "interventional",
+    "tree_path_dependent": "path_dependent",
+}
+
+
+def _route(name: str, known: tuple[str, ...]) -> str:
+    """Return what to do about a setting that a reader does not know."""
+    if name in ("index", "order"):
+        return f"Pass it with the rows: explainer(X, {name}=...)"
+    here = _SETTINGS_ELSEWHERE.get(name, "")
+    if here in ("background", "output", "value_function", *known):
+        return f"It is called {here!r} here"
+    return did_you_mean(name, known) if known else "Remove it"
 
 
 class Reader(ABC):
@@ -201,7 +227,9 @@ def choose_value_function(request: Request, supported: tuple[str, ...], default:
                 )
             )
     if name not in supported:
-        raise UnknownNameError(message(f"{owner} has no value function {name!r}", do=did_you_mean(name, supported)))
+        here = _VALUE_FUNCTIONS_ELSEWHERE.get(name, "")
+        do = f"It is called {here!r} here" if here in supported else did_you_mean(name, supported)
+        raise UnknownNameError(message(f"{owner} has no value function {name!r}", do=do))
     if name in ("interventional", "interventional-independent", "baseline") and request.background is None:
         raise InputError(message(f"value_function={name!r} needs reference rows", "Got background=None", "Pass background="))
     if name == "baseline" and request.background is not None and request.background.n_rows != 1:
