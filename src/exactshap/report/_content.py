@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from exactshap.explanation._cells import Cells, cells
+from exactshap.explanation._cells import Cells, axis_name, cells
+from exactshap.explanation._words import counted
 from exactshap.report._svg import number
 
 if TYPE_CHECKING:
@@ -135,7 +136,7 @@ def _dependence(explanation: Explanation, j: int, shown: Cells, values: np.ndarr
     categories = None
     if not shown.numeric[j]:
         categories = tuple(sorted({text for text in shown.display[:, j] if text}))
-    return Dependence(explanation.feature_names[j], shown.numbers[:, j], values[:, j], categories)
+    return Dependence(axis_name(explanation, j), shown.numbers[:, j], values[:, j], categories)
 
 
 def _row(explanation: Explanation, i: int, place: str, max_display: int) -> Row:
@@ -149,7 +150,7 @@ def _row(explanation: Explanation, i: int, place: str, max_display: int) -> Row:
     lengths = list(values[single])
     spread = None if errors is None else [float(errors[0, j]) for j in single]
     if len(rest):
-        labels.append(f"{len(rest)} other features")
+        labels.append(counted(len(rest), "other feature"))
         lengths.append(float(values[rest].sum()))
         spread = None if spread is None else [*spread, np.nan]
     additive, baseline = explanation.additive, float(row.baseline[0])
