@@ -8,6 +8,7 @@ import pytest
 from scipy import sparse
 from sklearn.compose import TransformedTargetRegressor
 from sklearn.dummy import DummyClassifier, DummyRegressor
+from sklearn.ensemble import GradientBoostingClassifier
 from sklearn.exceptions import NotFittedError
 from sklearn.gaussian_process import GaussianProcessRegressor
 from sklearn.kernel_ridge import KernelRidge
@@ -230,6 +231,19 @@ def test_an_output_that_is_not_there_is_refused(case, wrong):
     with pytest.raises(InputError, match=f"output.*{name}"):
         explain(model, A[:2], output=wrong)
     np.testing.assert_array_equal(explain(model, A[:2], output=name).values, explain(model, A[:2]).values)
+
+
+def test_probabilities_of_what_adds_up_to_log_odds_are_answered_with_their_route():
+    boosted = GradientBoostingClassifier(n_estimators=3).fit(A, LABELS)
+    for model in (boosted, SVC().fit(A, LABELS)):
+        with pytest.raises(
+            UnknownNameError, match=r"no output 'probability'.*sampled: explain\(model.predict_proba, X, background\)"
+        ):
+            explain(model, A[:2], A, output="probability")
+        with pytest.raises(UnknownNameError, match=r"no output 'raw'.*Leave output= out"):
+            explain(model, A[:2], A, output="raw")
+    with pytest.raises(InputError, match=r"has 1 output\. Got output=1\. Available: 'yes' \(numbers start at 0\)"):
+        explain(boosted, A[:2], A, output=1)
 
 
 @pytest.mark.parametrize("kind", ["array", "pandas", "polars"])

@@ -377,7 +377,7 @@ BAD = [
     ({"batch_size": 0}, InputError, r"'batch_size' parameter must be None or an int >= 1\. Got 0"),
     ({"value_function": "observational"}, UnknownNameError, r"no value function 'observational'"),
     ({"value_function": "baseline"}, InputError, r"needs exactly one reference row\. Got 9"),
-    ({"output": 3}, InputError, r"has 1 outputs\. Got output=3"),
+    ({"output": 3}, InputError, r"has 1 output\. Got output=3"),
     ({"budget": 1}, BudgetError, r"budget of one call is too small"),
     ({"method": "magic"}, InputError, r"Unknown `method`\. Got 'magic'"),
     ({"estimator": "magic", "budget": 20}, UnknownNameError, r"Unknown estimator 'magic'"),

@@ -9,7 +9,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from exactshap.errors import InputError, InputTypeError, UnknownNameError, did_you_mean, message
+from exactshap.errors import InputError, InputTypeError, UnknownNameError, did_you_mean, message, no_output
 from exactshap.frames import Table
 from exactshap.games import Game
 from exactshap.semivalues import Semivalue
@@ -321,15 +321,11 @@ def select_outputs(names: tuple[str, ...], output: Any, *, owner: str) -> tuple[
         return list(range(len(names))), False
     if isinstance(output, (int, np.integer)) and not isinstance(output, bool):
         if not -len(names) <= output < len(names):
-            raise InputError(
-                message(
-                    f"{owner} has {len(names)} outputs", f"Got output={output}", f"Available: {', '.join(map(repr, names))}"
-                )
-            )
+            raise InputError(no_output(owner, output, names))
         return [int(output) % len(names)], True
     if str(output) in names:
         return [names.index(str(output))], True
-    raise UnknownNameError(message(f"{owner} has no output {output!r}", do=did_you_mean(str(output), names)))
+    raise UnknownNameError(no_output(owner, output, names))
 
 
 def finite_numbers(
