@@ -98,7 +98,7 @@ def test_data_and_background(case, where):
 BACKGROUND = {
     "29 empty": (lambda: Explainer(MODEL, A[:0]), InputError, r"0 sample\(s\).*while a minimum of 1 is required"),
     "30 needed": (lambda: Explainer(MODEL, value_function="interventional"), InputError, "needs reference rows.*Pass background="),
-    "32 negative": (lambda: Explainer(MODEL, A[:2], background_weights=[-1, 1]), InputError, "non-negative"),
+    "32 negative": (lambda: Explainer(MODEL, A[:2], background_weights=[-1, 3]), InputError, "non-negative.*Got minimum -1 and sum 2"),
     "32 NaN": (lambda: Explainer(MODEL, A[:2], background_weights=[np.nan, 1]), InputError, "finite"),
     "32 zero": (lambda: Explainer(MODEL, A[:2], background_weights=[0, 0]), InputError, "not all zero"),
     "32 length": (lambda: Explainer(MODEL, A[:2], background_weights=[1]), InputError, r"shape \(2,\)"),

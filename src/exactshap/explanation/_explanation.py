@@ -264,7 +264,7 @@ class Explanation:
                     "Only probabilistic models (Gaussian processes) give them",
                 )
             )
-        return self.covariances[i]
+        return self.covariances[validation.row_numbers(i, self.n_rows)[0]]
 
     def stability(self, delta: Any) -> Any:
         r"""Return a bound on how far any value can move when no column moves by more than ``delta``.
