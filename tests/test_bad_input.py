@@ -320,6 +320,16 @@ def test_names_of_shap_are_answered_with_ours():
         exactshap.load
 
 
+def test_files_whose_names_promise_another_format_are_refused(tmp_path):
+    found = explain(MODEL, A[:2])
+    with pytest.raises(InputError, match=r"A saved explanation is a .npz file. Got 'e.csv'.*to_frame\(\)"):
+        found.save(tmp_path / "e.csv")
+    with pytest.raises(InputError, match=r"A report is a .html file. Got 'e.PDF'. Name it .html; browsers print it as PDF"):
+        found.report(tmp_path / "e.PDF")
+    found.save(tmp_path / "e")
+    assert [path.name for path in tmp_path.iterdir()] == ["e"]
+
+
 def test_a_report_into_no_folder_names_the_folder(tmp_path):
     with pytest.raises(FileNotFoundError, match=r"No such folder.*nowhere'"):
         explain(MODEL, A[:2]).report(tmp_path / "nowhere" / "report.html")

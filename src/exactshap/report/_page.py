@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from exactshap._files import replacing
+from exactshap._files import check_suffix, replacing
 from exactshap._optional import require
 from exactshap.errors import InputError, message
 from exactshap.explanation._fingerprint import fingerprint
@@ -58,10 +58,17 @@ def write_report(explanation: Explanation, path: str | Path, **settings: Any) ->
     ...     write_report(explanation, folder + "/report.html").name
     'report.html'
     """
+    check_report_path(path)
     page = render(explanation, **settings)
     with replacing(path) as draft:
         draft.write_text(page, encoding="utf-8")
     return Path(path)
+
+
+def check_report_path(path: str | Path) -> None:
+    """Refuse what is no name of an HTML file, before the work is done."""
+    do = "Name it .html; browsers print it as PDF, and explanation.save(path) keeps the numbers"
+    check_suffix(path, (".html", ".htm"), "A report", do)
 
 
 def render(
