@@ -353,6 +353,7 @@ def test_probabilities_are_named_by_the_classes():
     assert found.unit == "probability"
     one = explain(model.predict_proba, X[:2], BACKGROUND, output="yes")
     np.testing.assert_array_equal(one.values, found.values[..., 1])
+    assert one.unit == "probability of yes"
 
 
 def test_input_and_background_are_not_changed():

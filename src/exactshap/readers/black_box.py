@@ -111,6 +111,8 @@ class BlackBox(Reader):
         if not self.single_output:
             self._outputs, self.single_output = chosen, single
         self.output_names = tuple(names[k] for k in chosen)
+        if single and self.unit == "probability":
+            self.unit += f" of {self.output_names[0]}"
         if self.options["deterministic"] == "skip":
             return
         second = call(self.model, rows, self.model_name)
