@@ -198,6 +198,13 @@ def test_groups_show_their_cells_and_are_coloured_by_their_mean():
     shap = found.to_shap()
     np.testing.assert_allclose(shap.data[:, 0], frame[["a", "b"]][:9].mean(axis=1))
     assert shap.display_data[0, 0] == "15024, 0"
+    labelled = explain(
+        SVR().fit(frame, frame["a"]), frame[:2].set_axis(["client 17", "client 4"]), frame, index="k-sii", order=2
+    )
+    assert "row 1 (client 4) (model output" in texts(labelled.plot.bar(1))
+    assert "row 1 (client 4)" in texts(labelled.plot.interactions(1))
+    assert "row 0 (model output" in texts(found.plot.waterfall(0))
+    assert "row 0 (client 17) (model" in texts(explain(SVR().fit(frame, frame["a"]), labelled.data, frame).plot.waterfall(0))
     assert "over 1 row (" in texts(found[0].plot.bar())
     assert "9 rows x 2 players" in repr(found)
 

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from exactshap.explanation._explanation import Explanation
     from exactshap.frames import Table
 
-__all__ = ["Cells", "axis_name", "cell_text", "cells", "player_columns"]
+__all__ = ["Cells", "axis_name", "cell_text", "cells", "player_columns", "row_name"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -123,6 +123,13 @@ def axis_name(explanation: Explanation, j: int) -> str:
     members = (explanation.groups or {}).get(name, ())
     shown = cells(explanation, np.arange(min(explanation.n_rows, 1))) if len(members) > 1 else None
     return f"{name} (mean of {len(members)} columns)" if shown is not None and shown.numeric[j] else name
+
+
+def row_name(explanation: Explanation, i: int) -> str:
+    """Return the number of a row, and its label where the data have another one: ``row 3 (customer 17)``."""
+    index = getattr(explanation.data, "index", None)
+    label = "" if index is None or callable(index) else str(index[i])
+    return f"row {i} ({label})" if label and label != str(i) else f"row {i}"
 
 
 def cell_text(value: object) -> str:

@@ -9,7 +9,7 @@ import numpy as np
 
 from exactshap._optional import require
 from exactshap.errors import InputError, UnknownNameError, did_you_mean, message
-from exactshap.explanation._cells import axis_name, cells
+from exactshap.explanation._cells import axis_name, cells, row_name
 from exactshap.explanation._words import NAMES_ELSEWHERE, called_here, counted, index_title
 from exactshap.plots._pyplot import current, displayed, escape, new_axes, seeded
 from exactshap.plots.interactions import draw_interactions, prepare_interactions
@@ -81,7 +81,7 @@ class PlotAccessor:
             _shap().waterfall(content, max_display=max_display, show=False)
         _rename_baseline([other for other in ax.figure.axes if other not in axes])
         ax.set_title(escape(_game(row)), fontsize=11, pad=28)
-        ax.set_xlabel(escape(f"row {i} ({_unit(row)})"), fontsize=11, labelpad=26)
+        ax.set_xlabel(escape(f"{row_name(self.explanation, i)} ({_unit(row)})"), fontsize=11, labelpad=26)
         return _restore_names(ax)
 
     def beeswarm(self, *, max_display: int = 10, output: int | str | None = None, ax: Any = None) -> Any:
@@ -101,7 +101,11 @@ class PlotAccessor:
         ax = new_axes(8.0, 0.5 * min(displayed(max_display), rows.n_players) + 1.7) if ax is None else ax
         with current(ax):
             _shap().bar(content.abs.mean(0) if i is None else content[0], max_display=max_display, ax=ax, show=False)
-        what = f"mean magnitude of {index_title(rows.index)} over {counted(rows.n_rows, 'row')}" if i is None else f"row {i}"
+        what = (
+            f"mean magnitude of {index_title(rows.index)} over {counted(rows.n_rows, 'row')}"
+            if i is None
+            else row_name(rows, i)
+        )
         ax.set_xlabel(escape(f"{what} ({_unit(rows)})\n{_game(rows)}"), fontsize=11)
         return _restore_names(ax)
 

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from exactshap.errors import InputError, message
+from exactshap.explanation._cells import row_name
 from exactshap.explanation._words import counted
 from exactshap.plots._pyplot import displayed, escape, new_axes
 
@@ -86,7 +87,7 @@ def prepare_interactions(explanation: Explanation, i: int | None = None, *, max_
     pairs = explanation.interactions if i is None else explanation[i].interactions
     matrix = np.abs(pairs).mean(axis=0) if i is None else pairs[0]
     order = np.argsort(-np.abs(matrix).sum(axis=1), kind="stable")[: displayed(max_display)]
-    rows = f"mean magnitude over {explanation.n_rows} rows" if i is None else f"row {i}"
+    rows = f"mean magnitude over {counted(explanation.n_rows, 'row')}" if i is None else row_name(explanation, i)
     return InteractionMatrix(
         names=tuple(explanation.feature_names[j] for j in order),
         matrix=matrix[np.ix_(order, order)],

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
-from exactshap.explanation._cells import Cells, axis_name, cells
+from exactshap.explanation._cells import Cells, axis_name, cells, row_name
 from exactshap.explanation._words import counted
 from exactshap.report._svg import number
 
@@ -155,9 +155,8 @@ def _row(explanation: Explanation, i: int, place: str, max_display: int) -> Row:
         spread = None if spread is None else [*spread, np.nan]
     additive, baseline = explanation.additive, float(row.baseline[0])
     ends = baseline + np.cumsum(lengths)
-    label = _row_label(explanation.data, i)
     return Row(
-        title=f"row {i}" + (f" ({label})" if label and label != str(i) else ""),
+        title=row_name(explanation, i),
         caption=f"{place} prediction",
         labels=tuple(labels),
         values=np.array(lengths),
@@ -175,11 +174,6 @@ def _labelled(row: Explanation, j: int, shown: Cells | None) -> str:
     cell = shown.display[0, j]
     text = cell if isinstance(cell, str) else number(float(cell))
     return f"{row.feature_names[j]} = {text or 'missing'}"
-
-
-def _row_label(data: Any, i: int) -> str:
-    index = getattr(data, "index", None)
-    return "" if index is None or callable(index) else str(index[i])
 
 
 def _pairs(explanation: Explanation, shown: int = 10) -> Pairs | None:
