@@ -279,6 +279,14 @@ def test_a_lazy_frame_is_to_be_collected():
         explain(NAMED, lazy)
 
 
+def test_tensors_are_tables_whether_they_record_gradients_or_not():
+    torch = pytest.importorskip("torch")
+    np.testing.assert_array_equal(
+        explain(MODEL, torch.tensor(A[:3], requires_grad=True), torch.tensor(A[9:12])).values,
+        explain(MODEL, A[:3], A[9:12]).values,
+    )
+
+
 def test_a_column_too_many_of_many_names_the_selection():
     names = [f"c{j}" for j in range(14)]
     wide = pd.DataFrame(rng.normal(size=(20, 14)), columns=names)

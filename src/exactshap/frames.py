@@ -241,6 +241,8 @@ def _refuse_sparse_columns(data: Any, what: str) -> None:
 def _array_table(data: Any, what: str) -> Table:
     if np.ma.is_masked(data):
         raise InputError(message(f"`{what}` has masked cells", "NumPy drops their mask", "Pass data.filled(np.nan)"))
+    if callable(getattr(data, "detach", None)):  # a tensor that may record gradients, or lie on another device
+        data = data.detach().cpu()
     try:
         array = np.asarray(data)
     except ValueError as error:
