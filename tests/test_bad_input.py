@@ -1,11 +1,14 @@
 """The checklist of bad inputs (data, background, model, numerics), one row each: the class and the words."""
 
+from types import SimpleNamespace
+
 import numpy as np
 import pandas as pd
 import pytest
 from scipy import sparse
 from sklearn.compose import TransformedTargetRegressor
 from sklearn.dummy import DummyClassifier, DummyRegressor
+from sklearn.ensemble import GradientBoostingClassifier
 from sklearn.exceptions import NotFittedError
 from sklearn.gaussian_process import GaussianProcessRegressor
 from sklearn.kernel_ridge import KernelRidge
@@ -43,6 +46,12 @@ DATA = {
     "7 unknown": (NAMED, FRAME.rename(columns={"bmi": "zz"}), UnknownNameError, r"Missing: \['bmi'\]; unexpected: \['zz'\]"),
     "7 extra": (NAMED, FRAME.assign(zz=1.0), UnknownNameError, r"Missing: \[\]; unexpected: \['zz'\]. Pass \w+\[\['age', 'bmi'"),
     "10 a row of a frame": (NAMED, FRAME.iloc[0], InputError, r"got 1D array instead.*X.iloc\[\[0\]\] if it is one row"),
+    "10 a row with text": (NAMED, FRAME.assign(s1="a").iloc[0], InputError, r"got 1D array instead.*X.iloc\[\[0\]\] if it is one row"),
+    "10 a column": (NAMED, FRAME["age"], InputError, r"or series.to_frame\(\) if it is one column"),
+    "10 a dict": (NAMED, {"age": 1.0}, InputTypeError, r"Got an object of dict. Pass a DataFrame: pandas.DataFrame\(\[row\]\)"),
+    "10 what shap.kmeans returns": (
+        NAMED, SimpleNamespace(data=A, weights=Y), InputTypeError, "Pass the rows that it holds: object.data, and background_weights=object.weights",
+    ),
     "18 periods": (NAMED, frame_with("age", pd.period_range("2020", periods=5)), InputTypeError, "column 'age' holds dates or times"),
     "21 sparse columns": (
         NAMED, FRAME.astype(pd.SparseDtype(float)), InputTypeError, "by `X`. Got 4 sparse columns, the first is 'age'. Pass X.sparse",
@@ -89,7 +98,7 @@ def test_data_and_background(case, where):
 BACKGROUND = {
     "29 empty": (lambda: Explainer(MODEL, A[:0]), InputError, r"0 sample\(s\).*while a minimum of 1 is required"),
     "30 needed": (lambda: Explainer(MODEL, value_function="interventional"), InputError, "needs reference rows.*Pass background="),
-    "32 negative": (lambda: Explainer(MODEL, A[:2], background_weights=[-1, 1]), InputError, "non-negative"),
+    "32 negative": (lambda: Explainer(MODEL, A[:2], background_weights=[-1, 3]), InputError, "non-negative.*Got minimum -1 and sum 2"),
     "32 NaN": (lambda: Explainer(MODEL, A[:2], background_weights=[np.nan, 1]), InputError, "finite"),
     "32 zero": (lambda: Explainer(MODEL, A[:2], background_weights=[0, 0]), InputError, "not all zero"),
     "32 length": (lambda: Explainer(MODEL, A[:2], background_weights=[1]), InputError, r"shape \(2,\)"),
@@ -224,6 +233,20 @@ def test_an_output_that_is_not_there_is_refused(case, wrong):
     np.testing.assert_array_equal(explain(model, A[:2], output=name).values, explain(model, A[:2]).values)
 
 
+def test_probabilities_of_what_adds_up_to_log_odds_are_answered_with_their_route():
+    boosted = GradientBoostingClassifier(n_estimators=3).fit(A, LABELS)
+    assert explain(boosted, A[:2]).unit == "log-odds (> 0: yes)"
+    for model in (boosted, SVC().fit(A, LABELS)):
+        with pytest.raises(
+            UnknownNameError, match=r"no output 'probability'.*sampled: explain\(model.predict_proba, X, background\)"
+        ):
+            explain(model, A[:2], A, output="probability")
+        with pytest.raises(UnknownNameError, match=r"no output 'raw'.*Leave output= out"):
+            explain(model, A[:2], A, output="raw")
+    with pytest.raises(InputError, match=r"has 1 output\. Got output=1\. Available: 'yes' \(numbers start at 0\)"):
+        explain(boosted, A[:2], A, output=1)
+
+
 @pytest.mark.parametrize("kind", ["array", "pandas", "polars"])
 def test_a_background_changed_afterwards_changes_nothing(kind):
     background = {"array": A, "pandas": FRAME, "polars": pytest.importorskip("polars").from_pandas(FRAME)}[kind][:20]
@@ -248,6 +271,72 @@ def test_many_names_are_not_written_out():
         with pytest.raises(UnknownNameError, match=r"\.\.\. \d+ more\]") as caught:
             explain(model, wrong)
         assert len(str(caught.value)) < 1000
+
+
+def test_a_lazy_frame_is_to_be_collected():
+    lazy = pytest.importorskip("polars").from_pandas(FRAME).lazy()
+    with pytest.raises(InputTypeError, match=r"`X` is not read yet. Got LazyFrame. Call .collect\(\)"):
+        explain(NAMED, lazy)
+
+
+def test_tensors_are_tables_whether_they_record_gradients_or_not():
+    torch = pytest.importorskip("torch")
+    np.testing.assert_array_equal(
+        explain(MODEL, torch.tensor(A[:3], requires_grad=True), torch.tensor(A[9:12])).values,
+        explain(MODEL, A[:3], A[9:12]).values,
+    )
+
+
+def test_a_column_too_many_of_many_names_the_selection():
+    names = [f"c{j}" for j in range(14)]
+    wide = pd.DataFrame(rng.normal(size=(20, 14)), columns=names)
+    model = SVR().fit(wide, wide["c0"])
+    with pytest.raises(UnknownNameError, match=r"Pass X\[names\], with the names in the order of the fit\.$"):
+        explain(model, wide.assign(extra=1.0))
+    with pytest.raises(UnknownNameError, match=r"with the names in the order of the fit, or align=True\.$"):
+        explain(model, wide[names[::-1]])
+
+
+HABITS = [
+    ({"data": FRAME}, "It is called 'background' here"),
+    ({"model_output": "raw"}, "It is called 'output' here"),
+    ({"feature_perturbation": "interventional"}, "It is called 'value_function' here"),
+    ({"value_function": "marginal"}, "It is called 'interventional' here"),
+    ({"value_function": "conditional"}, "It is called 'observational' here"),
+    ({"order": 2}, r"Pass it with the rows: explainer\(X, order=...\)"),
+]
+
+
+@pytest.mark.parametrize(("settings", "words"), HABITS, ids=str)
+def test_settings_of_shap_are_answered_with_ours(settings, words):
+    with pytest.raises(UnknownNameError, match=words):
+        Explainer(MODEL, **settings)
+
+
+def test_names_of_shap_are_answered_with_ours():
+    import exactshap
+
+    explainer = Explainer(MODEL)
+    with pytest.raises(UnknownNameError, match=r"no setting 'nsamples'\. It is called 'budget' here"):
+        Explainer(MODEL.predict, A, nsamples=100, exact_owner=False)
+    with pytest.raises(AttributeError, match=r"It is explainer\(X\).values here"):
+        explainer.shap_values
+    with pytest.raises(AttributeError, match="'nothing'"):
+        explainer.nothing
+    with pytest.raises(AttributeError, match=r"There is one for all models: exactshap.Explainer\(model, background\)"):
+        exactshap.TreeExplainer
+    with pytest.raises(AttributeError, match=r"exactshap.Explanation.load\(path\)"):
+        exactshap.load
+
+
+def test_files_whose_names_promise_another_format_are_refused(tmp_path):
+    found = explain(MODEL, A[:2])
+    with pytest.raises(InputError, match=r"A saved explanation is a .npz file. Got 'e.csv'.*to_frame\(\)"):
+        found.save(tmp_path / "e.csv")
+    with pytest.raises(InputError, match=r"A report is a .html file. Got 'e.PDF'. Name it .html; browsers print it as PDF"):
+        found.report(tmp_path / "e.PDF")
+    found.save(tmp_path / "e")
+    assert [path.name for path in tmp_path.iterdir()] == ["e"]
 
 
 def test_a_report_into_no_folder_names_the_folder(tmp_path):

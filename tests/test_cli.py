@@ -340,12 +340,29 @@ def test_control_c_leaves_no_file(tmp_path):
         (["--output", "v.xlsx"], "written to .csv"),
         (["--output", "no/v.csv"], "No such folder"),
         (["--report", "no/r.html"], "No such folder"),
+        (["--report", "r.pdf"], "A report is a .html file"),
     ],
 )
 def test_files_that_cannot_be_written_are_refused_before_the_work(files, option, text, capsys, monkeypatch):
     monkeypatch.setattr(Explainer, "__call__", None)
     assert run("explain", "model.joblib", "data.csv", *COMMON, *option) == 2
     assert text in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("name", "text"), [("no/r.html", "No such folder"), ("r.pdf", "A report is a .html file. Got 'r.pdf'")]
+)
+def test_a_report_that_cannot_be_written_is_refused_before_the_work(files, name, text, capsys, monkeypatch):
+    from exactshap.cli import _work
+
+    monkeypatch.setattr(_work.Task, "explain", lambda *arguments: pytest.fail("it was explained"))
+    assert run("report", files / "model.pkl", files / "rows.csv", "--out", files / name) == 2
+    assert text in " ".join(capsys.readouterr().err.split())
+
+
+def test_short_help(capsys):
+    assert run("report", "-h") == 0
+    assert "Write one static HTML file" in capsys.readouterr().out
 
 
 def test_a_model_that_was_not_fitted_is_no_bug_to_report(files, capsys):

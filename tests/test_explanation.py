@@ -232,6 +232,9 @@ def test_standard_deviations_come_from_covariances():
     assert linear(X).std is None
     with pytest.raises(InputError, match="This explanation has no covariances"):
         linear(X).covariance(0)
+    with pytest.raises(IndexError, match=r"Row 99 is out of range\. There are \d+ rows"):
+        explanation.covariance(99)
+    np.testing.assert_array_equal(explanation.covariance(-1), covariances[-1])
 
 
 def test_exact_means_no_standard_error():

@@ -77,6 +77,15 @@ def test_the_page_holds_the_key_facts():
     assert fingerprint(rows().data) in page.text
 
 
+def test_the_page_of_one_row_speaks_of_one_row():
+    page = Page(render(linear(np.random.default_rng(0).normal(size=(1, 3))))).text
+    assert "Shapley values of 1 row, written" in page
+    assert "1 row x 3 features" in page
+    assert "One row in detail" in page
+    for words in ("How the strongest features act", "Chosen to spread", "lowest prediction", "1 rows", "Means over"):
+        assert words not in page
+
+
 def test_the_table_holds_the_numbers_of_all_rows():
     source = rows(n=3000)
     page = Page(render(source))

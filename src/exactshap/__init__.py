@@ -48,7 +48,12 @@ def __getattr__(name: str) -> Any:
 
     if name in _PUBLIC:
         return getattr(importlib.import_module(_PUBLIC[name]), name)
-    raise AttributeError(f"module 'exactshap' has no attribute {name!r}")
+    text = f"module 'exactshap' has no attribute {name!r}"
+    if name.endswith("Explainer"):
+        text += ". There is one for all models: exactshap.Explainer(model, background)."
+    if name == "load":
+        text += ". Explanations are loaded with exactshap.Explanation.load(path), model files with exactshap.trees.load(path)."
+    raise AttributeError(text)
 
 
 def __dir__() -> list[str]:

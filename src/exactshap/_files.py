@@ -9,7 +9,19 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-__all__ = ["replacing"]
+from exactshap.errors import InputError, message
+
+__all__ = ["check_suffix", "replacing"]
+
+
+def check_suffix(path: str | os.PathLike[str], known: tuple[str, ...], what: str, do: str) -> None:
+    """Refuse a file name whose ending promises another format; no ending is fine.
+
+    >>> check_suffix("report.html", (".html",), "A report", "")
+    """
+    suffix = Path(path).suffix.lower()
+    if suffix and suffix not in known:
+        raise InputError(message(f"{what} is a {known[0]} file", f"Got {Path(path).name!r}", do))
 
 
 @contextmanager

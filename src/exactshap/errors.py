@@ -8,6 +8,7 @@ builtin that fits, so that ``except ValueError`` keeps working.
 from __future__ import annotations
 
 import difflib
+import numbers
 import sys
 import warnings
 from collections.abc import Iterable
@@ -26,6 +27,7 @@ __all__ = [
     "UnsupportedStructureError",
     "did_you_mean",
     "message",
+    "no_output",
     "warn",
 ]
 
@@ -116,6 +118,40 @@ def did_you_mean(name: str, known: Iterable[str]) -> str:
     close = difflib.get_close_matches(str(name).lower(), names, n=1)
     hint = f"Did you mean {close[0]!r}? " if close else ""
     return f"{hint}Available: {', '.join(repr(item) for item in names)}."
+
+
+def no_output(owner: str, output: object, names: Iterable[str]) -> str:
+    """Return the message for an output that a model does not have.
+
+    Parameters
+    ----------
+    owner : str
+        The model's name.
+    output : object
+        What was asked for.
+    names : iterable of str
+        What there is.
+
+    Returns
+    -------
+    text : str
+
+    Examples
+    --------
+    >>> no_output("SVC", 1, ["yes"])
+    "SVC has 1 output. Got output=1. Available: 'yes' (numbers start at 0)."
+    """
+    known = list(names)
+    if isinstance(output, numbers.Integral) and not isinstance(output, bool):
+        available = f"Available: {', '.join(repr(name) for name in known)} (numbers start at 0)"
+        outputs = f"{len(known)} output{'' if len(known) == 1 else 's'}"
+        return message(f"{owner} has {outputs}", f"Got output={output}", available)
+    hint = did_you_mean(str(output), known)
+    if "prob" in str(output):
+        hint += " Probabilities that are none of these are sampled: explain(model.predict_proba, X, background)."
+    elif output in ("raw", "margin", "log-odds", "decision_function"):
+        hint += " Leave output= out for what the model adds up; explanation.unit says what that is."
+    return message(f"{owner} has no output {output!r}", do=hint)
 
 
 def warn(text: str, category: type[Warning] = UserWarning) -> None:

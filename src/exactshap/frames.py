@@ -199,6 +199,10 @@ def _frame_table(data: Any, what: str) -> Table:
     try:
         frame = nw.from_native(data, eager_only=True)
     except TypeError as error:
+        if callable(getattr(data, "collect", None)):
+            raise InputTypeError(
+                message(f"`{what}` is not read yet", f"Got {type(data).__name__}", "Call .collect()")
+            ) from None
         raise InputTypeError(
             message(f"`{what}` is not a table that can be read", f"Got {type(data).__name__}: {error}")
         ) from None
@@ -237,23 +241,36 @@ def _refuse_sparse_columns(data: Any, what: str) -> None:
 def _array_table(data: Any, what: str) -> Table:
     if np.ma.is_masked(data):
         raise InputError(message(f"`{what}` has masked cells", "NumPy drops their mask", "Pass data.filled(np.nan)"))
+    if callable(getattr(data, "detach", None)):  # a tensor that may record gradients, or lie on another device
+        data = data.detach().cpu()
     try:
         array = np.asarray(data)
     except ValueError as error:
         raise InputError(message(f"`{what}` must be a rectangular table", f"{error}")) from None
-    if array.ndim == 1 and array.dtype == object:
+    if array.ndim == 1 and array.dtype == object and any(isinstance(row, (list, tuple, np.ndarray)) for row in array):
         raise InputError(message(f"`{what}` must be a rectangular table", "Got rows of different lengths"))
     if array.ndim == 0:
-        raise InputTypeError(message(f"`{what}` must be a table", f"Got {_brief(data)}", _TABLE))
+        raise InputTypeError(message(f"`{what}` must be a table", f"Got {_brief(data)}", _route(data)))
     if array.ndim != 2:
         hint = "Pass one row per line"
         if array.ndim == 1:
-            one = "X.iloc[[0]]" if hasattr(data, "iloc") else "array.reshape(1, -1)"
-            hint = f"Reshape your data using {one} if it is one row"
+            series = hasattr(data, "iloc")
+            row, column = ("X.iloc[[0]]", "series.to_frame()") if series else ("array.reshape(1, -1)", "array.reshape(-1, 1)")
+            hint = f"Reshape your data using {row} if it is one row, or {column} if it is one column"
         raise InputError(
             message(f"Expected 2D array for `{what}`, got {array.ndim}D array instead", f"Its shape is {array.shape}", hint)
         )
     return Table(array, None, *array.shape)
+
+
+def _route(data: Any) -> str:
+    """Return what to pass instead of something that holds rows but is no table."""
+    if isinstance(data, dict):
+        return "Pass a DataFrame: pandas.DataFrame([row]) of one row, pandas.DataFrame(columns) of columns"
+    if isinstance(held := getattr(data, "data", None), np.ndarray) and held.ndim == 2:  # shap.kmeans, shap.maskers.Independent
+        weights = ", and background_weights=object.weights" if hasattr(data, "weights") else ""
+        return f"Pass the rows that it holds: object.data{weights}"
+    return _TABLE
 
 
 def _numeric_array(array: np.ndarray, what: str) -> np.ndarray:
@@ -385,9 +402,10 @@ def _name_message(wanted: list[str], got: list[str], what: str) -> str:
     missing, extra = [n for n in wanted if n not in here], [n for n in got if n not in known]
     text = f"The feature names of `{what}` should match those that were passed during fit."
     if not missing and not extra:
+        comma = "," if len(wanted) > _NAMES_SHOWN else ""
         return (
             f"{text} Feature names must be in the same order as they were in fit. Got {_listed(got)}."
-            f" Pass {_selection(wanted, what)} or align=True."
+            f" Pass {_selection(wanted, what)}{comma} or align=True."
         )
     do = f"Pass {_selection(wanted, what)}" if not missing else "Pass exactly the columns that the model was fitted with"
     return f"{text} Missing: {_listed(missing)}; unexpected: {_listed(extra)}. {do}."
@@ -405,4 +423,4 @@ def _listed(names: list[str]) -> str:
 
 def _selection(wanted: list[str], what: str) -> str:
     """Return code that takes the wanted columns; few names are written out."""
-    return f"{what}[{wanted}]" if len(wanted) <= _NAMES_SHOWN else f"{what}[names], with the names in the order of the fit,"
+    return f"{what}[{wanted}]" if len(wanted) <= _NAMES_SHOWN else f"{what}[names], with the names in the order of the fit"

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from exactshap import decompose_mmd
-from exactshap.errors import BudgetError, ExactnessError, InputError
+from exactshap.errors import BudgetError, ExactnessError, ExplanationWarning, InputError
 from exactshap.games import ProductGame
 from exactshap.solvers import solve
 from pairwise_oracle import KERNELS, matrices, mmd, values
@@ -292,6 +292,22 @@ def test_bad_input_is_refused(X, Z, settings, text):
 def test_bad_bandwidth_type_is_refused():
     with pytest.raises(TypeError, match=r"must be a float > 0, 'median' or 'column-median'\. Got None"):
         decompose_mmd(GOOD, GOOD, bandwidth=None)
+
+
+def test_columns_that_a_common_bandwidth_cannot_see_are_named(recwarn):
+    X, Z = samples(40, 40, 3)
+    unscaled = np.array([1.0, 1e4, 1.0])
+    with pytest.warns(
+        ExplanationWarning, match=r"2 of 3 columns vary so little beside the common bandwidth.*bandwidth='column-median'"
+    ):
+        decompose_mmd(X * unscaled, Z * unscaled)
+    recwarn.clear()
+    constant = np.array([1.0, 1.0, 0.0])
+    for settings in ({"bandwidth": "column-median"}, {"bandwidth": 1.0}, {"kernel": "categorical"}):
+        decompose_mmd(X * unscaled, Z * unscaled, **settings)
+    decompose_mmd(X, Z)
+    decompose_mmd(X * constant, Z * constant)
+    assert not [w for w in recwarn if issubclass(w.category, ExplanationWarning)]
 
 
 def test_different_names_are_refused():

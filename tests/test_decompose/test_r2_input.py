@@ -32,6 +32,21 @@ def with_value(values, i, new):
     return out
 
 
+def test_models_around_trees_and_arguments_in_the_wrong_order_are_answered_with_the_route(model):
+    from sklearn.ensemble import GradientBoostingRegressor
+    from sklearn.pipeline import make_pipeline
+    from sklearn.preprocessing import StandardScaler
+
+    piped = make_pipeline(StandardScaler(), GradientBoostingRegressor(n_estimators=3)).fit(X, Y)
+    with pytest.raises(
+        UnsupportedModelError, match=r"Pass its last step, and rows that went through the others: model\[-1\] and"
+    ):
+        decompose_r2(piped, X, Y)
+    assert decompose_r2(piped[-1], piped[:-1].transform(X), Y).values.shape == (3,)
+    with pytest.raises(UnsupportedModelError, match="Pass the model first, then the rows"):
+        decompose_r2(X, Y, model)
+
+
 @pytest.mark.parametrize(
     ("arguments", "error", "text"),
     [

@@ -160,6 +160,69 @@ def test_several_outputs_need_a_choice():
     source.plot.waterfall(0, output=0)
 
 
+@pytest.mark.parametrize("kind", ["bar", "beeswarm", "waterfall", "intervals"])
+@pytest.mark.parametrize("wrong", [0, -1, 1.5, None, "3", True])
+def test_a_number_of_bars_that_is_none_is_refused(kind, wrong):
+    plt = pytest.importorskip("matplotlib.pyplot")
+    before = plt.get_fignums()
+    with pytest.raises(InputError, match=r"'max_display' parameter must be an int >= 1\. Got"):
+        getattr(explanation().plot, kind)(max_display=wrong)
+    with pytest.raises(InputError, match=r"'max_display' parameter must be an int >= 1\. Got"):
+        prepare_interactions(bilinear(), max_display=wrong)
+    assert plt.get_fignums() == before
+
+
+def test_what_cannot_be_drawn_leaves_no_empty_figure():
+    plt = pytest.importorskip("matplotlib.pyplot")
+    before = plt.get_fignums()
+    with pytest.raises(UnknownNameError):
+        explanation().plot.scatter("nothing")
+    with pytest.raises(IndexError):
+        explanation().plot.bar(300)
+    assert plt.get_fignums() == before
+
+
+def test_groups_show_their_cells_and_are_coloured_by_their_mean():
+    from sklearn.svm import SVR
+
+    from exactshap import explain
+
+    pandas = pytest.importorskip("pandas")
+    frame = pandas.DataFrame(np.random.default_rng(0).normal(size=(30, 6)).round(2), columns=list("abcdef"))
+    frame.loc[0, ["a", "b"]] = [15024.0, 0.0]
+    found = explain(SVR().fit(frame, frame["a"]), frame[:9], frame, groups={"pair": ["a", "b"], "rest": ["c", "d", "e", "f"]})
+    shown = texts(found.plot.waterfall(0))
+    assert "15024, 0" in shown
+    assert f"mean {frame.iloc[0, 2:].mean():.4g} of 4" in shown
+    assert "pair (mean of 2 columns)" in texts(found.plot.scatter("pair"))
+    shap = found.to_shap()
+    np.testing.assert_allclose(shap.data[:, 0], frame[["a", "b"]][:9].mean(axis=1))
+    assert shap.display_data[0, 0] == "15024, 0"
+    labelled = explain(
+        SVR().fit(frame, frame["a"]), frame[:2].set_axis(["client 17", "client 4"]), frame, index="k-sii", order=2
+    )
+    assert "row 1 (client 4) (model output" in texts(labelled.plot.bar(1))
+    assert "row 1 (client 4)" in texts(labelled.plot.interactions(1))
+    assert "row 0 (model output" in texts(found.plot.waterfall(0))
+    assert "row 0 (client 17) (model" in texts(explain(SVR().fit(frame, frame["a"]), labelled.data, frame).plot.waterfall(0))
+    assert "over 1 row (" in texts(found[0].plot.bar())
+    assert "9 rows x 2 players" in repr(found)
+
+
+def test_names_of_many_categories_do_not_lie_on_each_other():
+    from exactshap.explanation import Explanation
+
+    pandas = pytest.importorskip("pandas")
+    frame = pandas.DataFrame({"street": [f"street {i:03d}" for i in range(100)]})
+    ones = np.ones(100)
+    found = Explanation(
+        values=ones[:, None], baseline=0 * ones, prediction=ones, residual=0 * ones, tolerance=1e-9 * ones, data=frame,
+        feature_names=["street"], value_function="baseline",
+    )  # fmt: skip
+    names = [label.get_text() for label in found.plot.scatter("street").get_xticklabels()]
+    assert names == [f"street {i:03d}" for i in range(0, 100, 4)]
+
+
 def test_unknown_features_are_named():
     with pytest.raises(UnknownNameError, match=r"Unknown feature 'aeg'. Did you mean 'age'"):
         explanation().plot.scatter("aeg")
@@ -197,7 +260,7 @@ def test_prepared_interactions_over_all_rows_are_mean_magnitudes_of_the_stronges
     names = [source.feature_names.index(name) for name in prepared.names]
     np.testing.assert_array_equal(prepared.matrix, np.abs(source.interactions).mean(axis=0)[np.ix_(names, names)])
     assert prepared.n_left_out == 3
-    assert "3 players with smaller values are not shown" in texts(draw_interactions(prepared))
+    assert "3 players with smaller values not shown" in texts(draw_interactions(prepared))
     with pytest.raises(InputError, match="Interactions need order=2"):
         prepare_interactions(explanation(), 0)
 

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from exactshap import Explainer, explain
-from exactshap.errors import BudgetError, ExplanationWarning, InputError, InputTypeError, UnknownNameError
+from exactshap.errors import BudgetError, ExactnessError, ExplanationWarning, InputError, InputTypeError, UnknownNameError
 from exactshap.frames import as_table
 from exactshap.games import OracleGame
 from exactshap.readers._hybrid_rows import hybrid_rows
@@ -259,6 +259,8 @@ FAULTS = [
     (infinite, InputError, r"infinite returned NaN or infinity"),
     (labels, InputTypeError, r"must return real numbers\. Got dtype <U3\. Pass predict_proba or decision_function"),
     (objects, InputTypeError, r"must return real numbers\. Got dict such as \{\}"),
+    (lambda rows: None, InputTypeError, r"must return one number a row\. Got None\. Let it return what it computes"),
+    (lambda rows: {"p": curve(rows)}, InputTypeError, r"Got dict such as \{'p': array\(.{45}\.\.\. Pass predict_proba"),
     (cubes, InputError, r"returned shape \(9, 2, 2\) for 9 rows"),
     (ragged, InputError, r"must return one number a row\. Got list"),
     (broken, InputError, r"broken raised KeyError on 9 rows\. 'age'\. Its own error is chained"),
@@ -299,6 +301,61 @@ def test_random_functions_are_noticed():
     Explainer(noisy, BACKGROUND, deterministic="skip")
 
 
+def coarse(rows):
+    return np.asarray(rows, np.float32) @ np.float32([1.7, 0.3, -0.6, 0.9, 2.3])
+
+
+@pytest.mark.parametrize(
+    "wrapped",
+    [
+        lambda rows: coarse(rows).tolist(),
+        lambda rows: coarse(rows).astype(float),
+        lambda rows: pytest.importorskip("pandas").DataFrame({"p": coarse(rows), "q": 1}),
+    ],
+    ids=["list", "float64", "frame"],
+)
+def test_numbers_of_single_precision_are_judged_as_such_whatever_they_are_wrapped_in(wrapped):
+    found = Explainer(wrapped, BACKGROUND)(X[:5])
+    assert 1e-6 < found.tolerance.max() < 1e-2
+    np.testing.assert_allclose(
+        found.values.reshape(5, 5, -1)[:, :, 0], (X[:5] - BACKGROUND.mean(axis=0)) * [1.7, 0.3, -0.6, 0.9, 2.3], atol=1e-5
+    )
+
+
+@pytest.mark.parametrize(
+    "function", [curve, lambda rows: np.rint(curve(rows)), lambda rows: curve(rows) > 0.5], ids=["curve", "whole", "bool"]
+)
+def test_numbers_of_double_precision_keep_their_tolerance(function):
+    assert Explainer(function, BACKGROUND)(X[:5]).tolerance.max() < 1e-10
+
+
+def test_lower_precision_that_cannot_be_seen_is_named_as_the_likely_cause():
+    with pytest.raises(ExactnessError, match=r"let a function return float32 numbers, whose rounding is then allowed for"):
+        explain(lambda rows: np.exp(coarse(rows).astype(float)), X[:5], BACKGROUND, budget=20)
+
+
+def test_tensors_that_record_gradients_are_numbers():
+    torch = pytest.importorskip("torch")
+    net = torch.nn.Linear(5, 1)
+    found = explain(lambda rows: net(torch.tensor(rows.astype(np.float32))), X[:2], BACKGROUND)
+    weights = net.weight.detach().numpy()[0]
+    np.testing.assert_allclose(found.values, (X[:2] - BACKGROUND.mean(axis=0)) * weights, atol=1e-5)
+    with pytest.raises(InputError, match=r"Linear raised TypeError.*Pass a function of tables: lambda rows: net\(torch.tensor"):
+        explain(net, X[:2], BACKGROUND)
+
+
+def test_probabilities_are_named_by_the_classes():
+    from sklearn.neighbors import KNeighborsClassifier
+
+    model = KNeighborsClassifier().fit(X, np.where(X[:, 0] > 0, "yes", "no"))
+    found = explain(model.predict_proba, X[:2], BACKGROUND)
+    assert found.output_names == ("no", "yes")
+    assert found.unit == "probability"
+    one = explain(model.predict_proba, X[:2], BACKGROUND, output="yes")
+    np.testing.assert_array_equal(one.values, found.values[..., 1])
+    assert one.unit == "probability of yes"
+
+
 def test_input_and_background_are_not_changed():
     pandas = pytest.importorskip("pandas")
     frame = pandas.DataFrame(X[:, :2], columns=["a", "b"])
@@ -321,7 +378,7 @@ BAD = [
     ({"batch_size": 0}, InputError, r"'batch_size' parameter must be None or an int >= 1\. Got 0"),
     ({"value_function": "observational"}, UnknownNameError, r"no value function 'observational'"),
     ({"value_function": "baseline"}, InputError, r"needs exactly one reference row\. Got 9"),
-    ({"output": 3}, InputError, r"has 1 outputs\. Got output=3"),
+    ({"output": 3}, InputError, r"has 1 output\. Got output=3"),
     ({"budget": 1}, BudgetError, r"budget of one call is too small"),
     ({"method": "magic"}, InputError, r"Unknown `method`\. Got 'magic'"),
     ({"estimator": "magic", "budget": 20}, UnknownNameError, r"Unknown estimator 'magic'"),

@@ -18,7 +18,7 @@ from sklearn.metrics.pairwise import laplacian_kernel
 from sklearn.multiclass import OneVsOneClassifier, OneVsRestClassifier
 from sklearn.multioutput import MultiOutputRegressor
 from sklearn.pipeline import FeatureUnion, Pipeline, make_pipeline
-from sklearn.preprocessing import FunctionTransformer, MinMaxScaler, Normalizer, OneHotEncoder, StandardScaler
+from sklearn.preprocessing import FunctionTransformer, MinMaxScaler, Normalizer, OneHotEncoder, StandardScaler, TargetEncoder
 from sklearn.svm import SVC, SVR, NuSVC, NuSVR, OneClassSVM
 
 from exactshap import Explainer, explain, kernels
@@ -259,6 +259,17 @@ def test_steps_that_name_their_columns_otherwise_and_pipelines_that_begin_with_n
     check_reader(make_pipeline(encoder, SVR()).fit(frame, y), frame[:3], frame[5:9])
     inner = Pipeline([("nothing", "passthrough"), ("scale", StandardScaler())])
     check_reader(Pipeline([("inner", inner), ("model", Pipeline([("m", SVR())]))]).fit(X, y), X[:3], X[5:9])
+
+
+@pytest.mark.parametrize("kind", ["continuous", "binary", "multiclass"])
+def test_target_encoded_columns_are_players(kind):
+    frame = X[["age"]].assign(city=np.array(["Oslo", "Rome", "Paris"])[np.arange(120) % 3], day=np.arange(120) % 7)
+    target = {"continuous": y, "binary": y > np.median(y), "multiclass": np.digitize(y, np.quantile(y, [0.3, 0.7]))}[kind]
+    encoder = TargetEncoder(target_type=kind, random_state=0)
+    step = ColumnTransformer([("n", StandardScaler(), ["age"]), ("c", encoder, ["city", "day"])])
+    model = make_pipeline(step, SVR(C=10) if kind == "continuous" else SVC(C=10)).fit(frame, target)
+    assert model[0].transform(frame).shape[1] == (7 if kind == "multiclass" else 3)
+    check_reader(model, frame[:3].assign(city=["Oslo", "Rome", "elsewhere"]), frame[5:12])
 
 
 def test_normalized_values_share_the_baseline_equally():

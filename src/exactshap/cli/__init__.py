@@ -63,6 +63,7 @@ def _app(arguments: list[str]) -> Any:
         no_args_is_help=True,
         add_completion=False,
         pretty_exceptions_enable=False,
+        context_settings={"help_option_names": ["-h", "--help"]},
     )
     app.callback()(_general_options(typer))
     available = {name: file for name, file in COMMANDS.items() if importlib.util.find_spec(f"{__name__}.{file}")}

@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from exactshap.explanation._words import counted
+
 if TYPE_CHECKING:
     from exactshap.explanation import Explanation
 
@@ -72,7 +74,7 @@ def show_explanation(explanation: Explanation, *, max_display: int = 10) -> None
             screen.print()
             screen.print(_table(view, name, max_display))
         if view.n_players > max_display:
-            screen.print(f"{view.n_players - max_display} features with smaller values are not shown")
+            screen.print(f"{counted(view.n_players - max_display, 'feature')} with smaller values not shown")
 
 
 def _table(view: Explanation, name: str, max_display: int) -> Any:

@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from exactshap.explanation._words import counted
+
 if TYPE_CHECKING:
     from exactshap.decompose._pairwise_result import PairwiseDecomposition
 
@@ -90,7 +92,7 @@ def show(shares: PairwiseDecomposition, *, max_display: int = 15) -> None:
         table.add_row(*row)
     screen.print(table)
     if len(rows) > max_display:
-        screen.print(f"{len(rows) - max_display} columns with smaller shares are not shown")
+        screen.print(f"{counted(len(rows) - max_display, 'column')} with smaller shares not shown")
 
 
 def draw(shares: PairwiseDecomposition, samples: tuple[Any, Any] | None, labels: tuple[str, str]) -> Any:

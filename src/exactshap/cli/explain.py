@@ -36,6 +36,7 @@ def command(
     from exactshap.cli._io import check_target
     from exactshap.cli._screen import console, show_explanation
     from exactshap.cli._work import Task, command_line
+    from exactshap.report._page import check_report_path
 
     task = Task(
         model=model,
@@ -53,6 +54,8 @@ def command(
     )
     for path, suffixes in ((output, (".csv", ".parquet", ".npz")), (report, None)):
         check_target(path, suffixes)
+    if report is not None:
+        check_report_path(report)
     explanation = task.explain(index, order)
     show_explanation(explanation)
     screen = console()

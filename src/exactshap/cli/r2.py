@@ -9,6 +9,7 @@ import typer
 
 from exactshap.cli import _options as options
 from exactshap.cli import _shares as shares_of
+from exactshap.explanation._words import counted
 
 if TYPE_CHECKING:
     from exactshap.decompose._r2 import R2Decomposition
@@ -74,7 +75,7 @@ def show(shares: R2Decomposition, *, max_display: int = 15) -> None:
         table.add_row(shares.feature_names[j], f"{shares.values[j]:.4g}", f"{100 * shares.fractions[j]:.1f} %")
     screen.print(table)
     if len(order) > max_display:
-        screen.print(f"{len(order) - max_display} features with smaller shares are not shown")
+        screen.print(f"{counted(len(order) - max_display, 'feature')} with smaller shares not shown")
 
 
 def _figure(shares: R2Decomposition) -> object:

@@ -30,11 +30,15 @@ def command(
     seed: options.Seed = 0,
 ) -> None:
     """Write one static HTML file about a model on some rows."""
+    from exactshap.cli._io import check_target
     from exactshap.cli._screen import console
     from exactshap.cli._work import Task, command_line
     from exactshap.errors import InputError, message
     from exactshap.explanation import Explanation
+    from exactshap.report._page import check_report_path
 
+    check_report_path(out)
+    check_target(out, None)
     if model.suffix.lower() == ".npz":
         explanation = Explanation.load(model)
     elif data is None:

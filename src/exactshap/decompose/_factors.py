@@ -11,12 +11,13 @@ from typing import Any
 import numpy as np
 
 from exactshap.decompose._columns import encode_columns
-from exactshap.errors import InputError, InputTypeError, UnknownNameError, did_you_mean, message
+from exactshap.errors import ExplanationWarning, InputError, InputTypeError, UnknownNameError, did_you_mean, message, warn
 from exactshap.frames import Table
 
 __all__ = ["KERNELS", "MEDIAN_ROWS", "Factors", "read_factors"]
 
 KERNELS = {"rbf": 0, "laplacian": 1, "cauchy": 2, "categorical": 3}  # the numbers that the compiled kernels know
+UNSEEN = 0.01  # a column whose rows differ by less than this share of the bandwidth has factors above exp(-UNSEEN^2 / 2)
 MEDIAN_ROWS = 2000  # the median distance is exact up to here, and that of a seeded subsample of this size beyond
 
 
@@ -154,7 +155,26 @@ def _bandwidths(
             sigmas[j] = medians.of_all(metric) if value == "median" else medians.of_column(j, metric)
         else:
             sigmas[j] = _checked(value, names[j], what)
+    _warn_of_unseen(
+        [j for j, value in enumerate(wanted) if value == "median" and kernels[j] != "categorical"], sigmas, names, medians, what
+    )
     return sigmas
+
+
+def _warn_of_unseen(common: list[int], sigmas: np.ndarray, names: tuple[str, ...], medians: _Medians, what: str) -> None:
+    """Warn of columns that a bandwidth of all columns together cannot see: their kernel factor is 1 whatever they hold."""
+    unseen = [j for j in common if medians.varies(j) and medians.own(j) < UNSEEN * sigmas[j]]
+    if not unseen:
+        return
+    first = unseen[0]
+    warn(
+        message(
+            f"{len(unseen)} of {len(names)} columns vary so little beside the common bandwidth that they count for nothing",
+            f"Rows differ by {medians.own(first):.3g} in {names[first]!r} (median); {what}='median' is {sigmas[first]:.3g}",
+            f"Pass {what}='column-median', or standardise the columns",
+        ),
+        ExplanationWarning,
+    )
 
 
 def _checked(value: Any, name: str, what: str) -> float:
@@ -198,6 +218,14 @@ class _Medians:
     def of_column(self, j: int, metric: str) -> float:
         d = len(self._numeric)
         return (d if metric == "cityblock" else math.sqrt(d)) * _median_distance(self._sample[[j]], metric)
+
+    def varies(self, j: int) -> bool:
+        return bool(np.ptp(self._columns[j]) > 0)
+
+    def own(self, j: int) -> float:
+        """Return the median distance of two rows in one column, estimated from at most 200 of them."""
+        step = -(-self._sample.shape[1] // 200)
+        return _median_distance(self._sample[[j], ::step], "euclidean")
 
 
 def _median_distance(columns: np.ndarray, metric: str) -> float:

@@ -23,6 +23,11 @@ from exactshap.solvers import Solution, player_sets
 
 __all__ = ["Explainer", "explain"]
 
+_ELSEWHERE = {  # what shap calls it
+    "shap_values": "explainer(X).values",
+    "shap_interaction_values": "explainer(X, index='k-sii', order=2).interactions",
+    "expected_value": "explainer(X).baseline",
+}
 REPEATED = 1.0  # seconds of one row below which a forecast solves it twice
 
 
@@ -121,6 +126,11 @@ class Explainer:
         return (
             f"Explainer({reader.model_name}, value_function={reader.value_function!r}, {reader.n_players} players{background})"
         )
+
+    def __getattr__(self, name: str) -> Any:
+        if name in _ELSEWHERE:
+            raise AttributeError(f"Explainer has no attribute {name!r}. It is {_ELSEWHERE[name]} here.")
+        return object.__getattribute__(self, name)  # raises again, whatever it was
 
     def __call__(self, X: Any, index: str | Semivalue = "shapley", order: int = 1) -> Explanation:
         """Explain rows.
@@ -328,10 +338,15 @@ class Explainer:
         certificate = explanation.certificate()
         if not np.isfinite(certificate.max_residual):
             return "Numbers overflow float64 in the model or in its factors: scale the columns"
+        if certificate.max_residual <= 1e-5 * np.abs(explanation.prediction).max(initial=0.0):
+            return (
+                "The model may compute in lower precision than its float64 answers say: let a function return float32 numbers, whose "
+                "rounding is then allowed for. Else this is a bug: please report it with exactshap.show_versions()"
+            )
         again = np.asarray(self.reader.predict(as_table(explanation.data).take([certificate.row])), float)
         if np.abs(again - explanation.prediction[certificate.row]).max() > certificate.tolerance:
             return "The model predicts this row differently each time: fix its seed, or make it deterministic"
-        return "This is a bug in the reader or a model that computes in low precision: please report it with exactshap.show_versions()"
+        return "This is a bug in the reader: please report it with exactshap.show_versions()"
 
 
 def explain(

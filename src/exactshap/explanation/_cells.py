@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from exactshap.explanation._explanation import Explanation
     from exactshap.frames import Table
 
-__all__ = ["Cells", "cell_text", "cells", "player_columns"]
+__all__ = ["Cells", "axis_name", "cell_text", "cells", "player_columns", "row_name"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -25,14 +25,17 @@ class Cells:
     numbers : array of shape (n_rows, n_players)
         The column of each player, the mean of a group of numeric columns, or sorted category codes of text (NaN if missing).
     display : object array of shape (n_rows, n_players)
-        Numbers as they are and everything else as text.
+        Numbers as they are and everything else as text: of a group the cells of its columns (of more than three numbers, their mean).
     numeric : bool array of shape (n_players,)
         Whether ``numbers`` are measurements rather than codes.
+    text : bool array of shape (n_players,)
+        Whether ``display`` is text.
     """
 
     numbers: np.ndarray
     display: np.ndarray
     numeric: np.ndarray
+    text: np.ndarray
 
 
 def cells(explanation: Explanation, rows: np.ndarray | None = None) -> Cells | None:
@@ -50,7 +53,9 @@ def cells(explanation: Explanation, rows: np.ndarray | None = None) -> Cells | N
     for j, (_, shown, _) in enumerate(columns):
         display[:, j] = shown
     numbers = np.stack([column for column, _, _ in columns], axis=1) if columns else np.empty((table.n_rows, 0))
-    return Cells(numbers, display, np.array([numeric for _, _, numeric in columns], bool))
+    numeric = np.array([numeric for _, _, numeric in columns], bool)
+    groups = np.array([len(members) > 1 for members in players], bool)
+    return Cells(numbers, display, numeric, ~numeric | groups)
 
 
 def player_columns(explanation: Explanation, table: Table) -> list[tuple[int, ...]]:
@@ -84,8 +89,22 @@ def _player_cells(table: Table, members: tuple[int, ...]) -> tuple[np.ndarray, n
         numbers = table.select(list(members)).numeric()
     except (InputError, InputTypeError):
         return _text_cells(table, members)
-    column = numbers[:, 0] if len(members) == 1 else numbers.mean(axis=1)
-    return column, column.astype(object), True
+    if len(members) == 1:
+        return numbers[:, 0], numbers[:, 0].astype(object), True
+    display = np.empty(len(numbers), object)
+    display[:] = [_group_text(row) for row in numbers.tolist()]
+    return numbers.mean(axis=1), display, True
+
+
+def _group_text(row: list[float]) -> str:
+    """Return the numbers of a group as text.
+
+    >>> _group_text([15024.0, float("nan")]), _group_text([1.0, 2.0, 3.0, 4.5])
+    ('15024, missing', 'mean 2.625 of 4')
+    """
+    if len(row) > 3:
+        return f"mean {np.mean(row):.4g} of {len(row)}"
+    return ", ".join(f"{value:.6g}" if value == value else "missing" for value in row)
 
 
 def _text_cells(table: Table, members: tuple[int, ...]) -> tuple[np.ndarray, np.ndarray, bool]:
@@ -96,6 +115,21 @@ def _text_cells(table: Table, members: tuple[int, ...]) -> tuple[np.ndarray, np.
     display = np.empty(len(texts), object)
     display[:] = texts
     return numbers, display, False
+
+
+def axis_name(explanation: Explanation, j: int) -> str:
+    """Return what the axis of player ``j`` shows: its column, or the mean of a group's columns, or the group's text."""
+    name = explanation.feature_names[j]
+    members = (explanation.groups or {}).get(name, ())
+    shown = cells(explanation, np.arange(min(explanation.n_rows, 1))) if len(members) > 1 else None
+    return f"{name} (mean of {len(members)} columns)" if shown is not None and shown.numeric[j] else name
+
+
+def row_name(explanation: Explanation, i: int) -> str:
+    """Return the number of a row, and its label where the data have another one: ``row 3 (customer 17)``."""
+    index = getattr(explanation.data, "index", None)
+    label = "" if index is None or callable(index) else str(index[i])
+    return f"row {i} ({label})" if label and label != str(i) else f"row {i}"
 
 
 def cell_text(value: object) -> str:

@@ -90,7 +90,7 @@ def to_shap(explanation: Explanation) -> Any:
         values=explanation.values.copy(),
         base_values=explanation.baseline.copy(),
         data=None if content is None else content.numbers,
-        display_data=None if content is None or content.numeric.all() else content.display,
+        display_data=None if content is None or not content.text.any() else content.display,
         feature_names=list(explanation.feature_names),
         output_names=None if explanation.output_names is None else list(explanation.output_names),
         instance_names=[str(label) for label in explanation.data.index] if kind == "pandas" else None,

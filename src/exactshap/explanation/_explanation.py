@@ -264,7 +264,7 @@ class Explanation:
                     "Only probabilistic models (Gaussian processes) give them",
                 )
             )
-        return self.covariances[i]
+        return self.covariances[validation.row_numbers(i, self.n_rows)[0]]
 
     def stability(self, delta: Any) -> Any:
         r"""Return a bound on how far any value can move when no column moves by more than ``delta``.
@@ -291,8 +291,8 @@ class Explanation:
                 message(
                     "This explanation has no stability bound",
                     f"It is of {self.model_name or 'its model'} with value_function={self.value_function!r}, index {self.index!r}",
-                    "It exists for interventional, baseline and enumerated observational Shapley values of kernel machines (observational: "
-                    "of factors that are 1 at x = x', not for random features)",
+                    "It exists for interventional, baseline and enumerated observational Shapley values of kernel machines by themselves, not "
+                    "inside pipelines (explain the last step, on transformed rows), nor for random features",
                 )
             )
         return self.stability_bound(delta)

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from exactshap.explanation._words import index_title, value_function_sentence
+from exactshap.explanation._words import counted, index_title, value_function_sentence
 
 if TYPE_CHECKING:
     from exactshap.explanation._explanation import Explanation
@@ -18,9 +18,8 @@ def headline(explanation: Explanation) -> str:
     """Return what it is, of how many rows and players, in one line."""
     title = index_title(explanation.index, explanation.order)
     outputs = "" if explanation.n_outputs == 1 else f", {explanation.n_outputs} outputs"
-    players = "features" if explanation.groups is None else "players"
-    rows = "row" if explanation.n_rows == 1 else "rows"
-    size = f"{explanation.n_rows} {rows} x {explanation.n_players} {players}{outputs}"
+    player = "feature" if explanation.groups is None else "player"
+    size = f"{counted(explanation.n_rows, 'row')} x {counted(explanation.n_players, player)}{outputs}"
     return f"{explanation.kind} {title}, {size} ({explanation.unit})"
 
 

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from exactshap._files import replacing
+from exactshap._files import check_suffix, replacing
 from exactshap._optional import first_installed, require
 from exactshap.errors import InputError, InputTypeError, ModelFormatError, message
 from exactshap.explanation._conversion import frame_kind
@@ -30,6 +30,9 @@ _METADATA, _PARQUET, _CELLS = "metadata.json", "data.parquet", "data.json"
 
 def save(explanation: Explanation, path: str | Path) -> None:
     """Write an explanation; see :meth:`Explanation.save`."""
+    check_suffix(
+        path, (".npz",), "A saved explanation", "Name it .npz; explanation.to_frame() gives the values for other files"
+    )
     arrays, texts = _parts(explanation)
     with replacing(path) as draft, zipfile.ZipFile(draft, "w", zipfile.ZIP_STORED) as archive:
         for name, array in arrays.items():

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import textwrap
 
-__all__ = ["NAMES_ELSEWHERE", "called_here", "hanging", "index_title", "value_function_sentence"]
+__all__ = ["NAMES_ELSEWHERE", "called_here", "counted", "hanging", "index_title", "value_function_sentence"]
 
 _VALUE_FUNCTIONS = {
     "interventional": "v(S) is the mean prediction over the background rows with the features in S taken from the explained row."
@@ -48,6 +48,9 @@ NAMES_ELSEWHERE = {  # what shap calls it
     "summary": "beeswarm",
     "dependence": "scatter",
     "force": "waterfall",
+    "decision": "waterfall",
+    "violin": "beeswarm",
+    "heatmap": "beeswarm",
 }
 
 
@@ -59,6 +62,15 @@ def called_here(owner: str, name: str) -> str:
     """
     text = f"{owner} has no attribute {name!r}. It is called {NAMES_ELSEWHERE[name]!r} here"
     return f"{text}; explanation.to_shap() gives shap's own object."
+
+
+def counted(number: int, noun: str) -> str:
+    """Return a number with its noun.
+
+    >>> counted(1, "row"), counted(2000, "feature")
+    ('1 row', '2,000 features')
+    """
+    return f"{number:,} {noun}{'' if number == 1 else 's'}"
 
 
 def hanging(name: str, text: str, width: int = 116) -> str:

@@ -135,7 +135,7 @@ def normalised_weights(weights: Any, n: int) -> np.ndarray:
         raise InputError(
             message(
                 "Background weights must be finite, non-negative and not all zero",
-                f"Got minimum {weights.min()!r} and sum {weights.sum()!r}",
+                f"Got minimum {weights.min():.6g} and sum {weights.sum():.6g}",
             )
         )
     return weights / weights.sum()

@@ -9,9 +9,9 @@ import numpy as np
 
 from exactshap._optional import require
 from exactshap.errors import InputError, UnknownNameError, did_you_mean, message
-from exactshap.explanation._cells import cells
-from exactshap.explanation._words import NAMES_ELSEWHERE, called_here, index_title
-from exactshap.plots._pyplot import current, escape, new_axes, seeded
+from exactshap.explanation._cells import axis_name, cells, row_name
+from exactshap.explanation._words import NAMES_ELSEWHERE, called_here, counted, index_title
+from exactshap.plots._pyplot import current, displayed, escape, new_axes, seeded
 from exactshap.plots.interactions import draw_interactions, prepare_interactions
 from exactshap.plots.intervals import draw_intervals, prepare_intervals
 
@@ -22,6 +22,7 @@ __all__ = ["PlotAccessor"]
 
 _EQUALS = "\ue000"  # stands for "=" in names while shap draws: it cuts tick labels at that sign
 _SEED = 0
+_NAMES_SHOWN = 30
 
 
 @dataclass(frozen=True, repr=False)
@@ -72,7 +73,7 @@ class PlotAccessor:
                     "Explain with index='shapley' and order=1, or use plot.bar(i)",
                 )
             )
-        shown = min(max_display, row.n_players)
+        shown = min(displayed(max_display), row.n_players)
         ax = new_axes(8.0, 0.5 * shown + 2.0) if ax is None else ax
         axes = set(ax.figure.axes)
         content = _shap_explanation(row)[0]
@@ -80,13 +81,13 @@ class PlotAccessor:
             _shap().waterfall(content, max_display=max_display, show=False)
         _rename_baseline([other for other in ax.figure.axes if other not in axes])
         ax.set_title(escape(_game(row)), fontsize=11, pad=28)
-        ax.set_xlabel(escape(f"row {i} ({_unit(row)})"), fontsize=11, labelpad=26)
+        ax.set_xlabel(escape(f"{row_name(self.explanation, i)} ({_unit(row)})"), fontsize=11, labelpad=26)
         return _restore_names(ax)
 
     def beeswarm(self, *, max_display: int = 10, output: int | str | None = None, ax: Any = None) -> Any:
         """Draw every row's value of the strongest features, coloured by the feature's own number (text stays grey)."""
         rows = self._single(output)
-        ax = new_axes(8.0, 0.4 * min(max_display, rows.n_players) + 2.0) if ax is None else ax
+        ax = new_axes(8.0, 0.4 * min(displayed(max_display), rows.n_players) + 2.0) if ax is None else ax
         content = _shap_explanation(rows)
         with current(ax), seeded(_SEED):
             _shap().beeswarm(content, max_display=max_display, ax=ax, plot_size=None, show=False)
@@ -96,11 +97,15 @@ class PlotAccessor:
     def bar(self, i: int | None = None, *, max_display: int = 10, output: int | str | None = None, ax: Any = None) -> Any:
         """Draw the mean magnitude of each feature's values, or the values of row ``i``."""
         rows = self._single(output)
-        ax = new_axes(8.0, 0.5 * min(max_display, rows.n_players) + 1.7) if ax is None else ax
         content = _shap_explanation(rows if i is None else rows[i])
+        ax = new_axes(8.0, 0.5 * min(displayed(max_display), rows.n_players) + 1.7) if ax is None else ax
         with current(ax):
             _shap().bar(content.abs.mean(0) if i is None else content[0], max_display=max_display, ax=ax, show=False)
-        what = f"mean magnitude of {index_title(rows.index)} over {rows.n_rows} rows" if i is None else f"row {i}"
+        what = (
+            f"mean magnitude of {index_title(rows.index)} over {counted(rows.n_rows, 'row')}"
+            if i is None
+            else row_name(rows, i)
+        )
         ax.set_xlabel(escape(f"{what} ({_unit(rows)})\n{_game(rows)}"), fontsize=11)
         return _restore_names(ax)
 
@@ -111,13 +116,14 @@ class PlotAccessor:
         rows = self._single(output)
         if rows.data is None:
             raise InputError(message("A scatter plot needs the data", "This explanation has data=None", "Use plot.bar()"))
-        ax = new_axes(6.5, 4.5) if ax is None else ax
         content = _shap_explanation(rows, codes=True)
         j = self._player(feature)
         colour = {} if color is None else {"color": content[:, self._player(color)]}
+        ax = new_axes(6.5, 4.5) if ax is None else ax
         with current(ax), seeded(_SEED):
             _shap().scatter(content[:, j], ax=ax, show=False, **colour)
-        ax.set_xlabel(escape(rows.feature_names[j]), fontsize=12)
+        _thin_ticks(ax)
+        ax.set_xlabel(escape(axis_name(rows, j)), fontsize=12)
         ax.set_ylabel(escape(f"value of {rows.feature_names[j]}\n({_unit(rows)})"), fontsize=11)
         ax.set_title(escape(_game(rows)), fontsize=11)
         return ax
@@ -178,10 +184,11 @@ def _shap_explanation(rows: Explanation, *, codes: bool = False) -> Any:
     drawable = escape if codes else _drawable
     content.feature_names = [drawable(name) for name in content.feature_names]
     shown = cells(rows)
-    if shown is not None and not shown.numeric.all():
-        texts = [[drawable(cell) if isinstance(cell, str) else cell for cell in row] for row in shown.display]
-        content.display_data = np.array(texts, object)
-        content.data = shown.numbers if codes else content.display_data
+    if shown is not None and shown.text.any():
+        texts = np.array([[drawable(cell) if isinstance(cell, str) else cell for cell in row] for row in shown.display], object)
+        coloured = np.where(shown.numeric, shown.numbers.astype(object), texts)
+        content.display_data = coloured if codes else texts
+        content.data = shown.numbers if codes else coloured
     return content
 
 
@@ -194,6 +201,14 @@ def _restore_names(ax: Any) -> Any:
     if any(label.get_text() != text for label, text in zip(ax.get_yticklabels(), labels, strict=True)):
         ax.set_yticklabels(labels)
     return ax
+
+
+def _thin_ticks(ax: Any) -> None:
+    """Name every k-th of many categories, so that names do not lie on each other."""
+    names = sorted(zip(ax.get_xticks(), (label.get_text() for label in ax.get_xticklabels()), strict=True))
+    step = -(-len(names) // _NAMES_SHOWN)
+    if step > 1:
+        ax.set_xticks(*zip(*names[::step], strict=True))
 
 
 def _rename_baseline(axes: list[Any]) -> None:

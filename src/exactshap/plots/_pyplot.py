@@ -9,14 +9,26 @@ from typing import Any
 import numpy as np
 
 from exactshap._optional import require
+from exactshap.errors import InputError, message
 
-__all__ = ["current", "escape", "new_axes", "seeded"]
+__all__ = ["current", "displayed", "escape", "new_axes", "seeded"]
 
 
 def new_axes(width: float, height: float) -> Any:
     """Return the axes of a new figure, in inches."""
     plt = require("matplotlib.pyplot", "plots", purpose="Plotting")
     return plt.subplots(figsize=(width, height), layout="constrained")[1]
+
+
+def displayed(max_display: Any) -> int:
+    """Return how many bars or rows to show at most; refuse what is no number of them.
+
+    >>> displayed(10)
+    10
+    """
+    if isinstance(max_display, bool) or not isinstance(max_display, (int, np.integer)) or max_display < 1:
+        raise InputError(message("The 'max_display' parameter must be an int >= 1", f"Got {max_display!r}"))
+    return int(max_display)
 
 
 @contextmanager

@@ -8,7 +8,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from exactshap.errors import InputError, message
-from exactshap.plots._pyplot import escape, new_axes
+from exactshap.explanation._cells import row_name
+from exactshap.explanation._words import counted
+from exactshap.plots._pyplot import displayed, escape, new_axes
 
 if TYPE_CHECKING:
     from exactshap.explanation import Explanation
@@ -84,8 +86,8 @@ def prepare_interactions(explanation: Explanation, i: int | None = None, *, max_
         raise InputError(message("A plot needs at least one row", "Got an explanation of 0 rows"))
     pairs = explanation.interactions if i is None else explanation[i].interactions
     matrix = np.abs(pairs).mean(axis=0) if i is None else pairs[0]
-    order = np.argsort(-np.abs(matrix).sum(axis=1), kind="stable")[:max_display]
-    rows = f"mean magnitude over {explanation.n_rows} rows" if i is None else f"row {i}"
+    order = np.argsort(-np.abs(matrix).sum(axis=1), kind="stable")[: displayed(max_display)]
+    rows = f"mean magnitude over {counted(explanation.n_rows, 'row')}" if i is None else row_name(explanation, i)
     return InteractionMatrix(
         names=tuple(explanation.feature_names[j] for j in order),
         matrix=matrix[np.ix_(order, order)],
@@ -122,6 +124,6 @@ def draw_interactions(prepared: InteractionMatrix, ax: Any = None) -> Any:
     ax.set_yticks(range(n), names)
     ax.set_title(escape(prepared.what), fontsize=10)
     if prepared.n_left_out:
-        ax.set_xlabel(f"{prepared.n_left_out} players with smaller values are not shown")
+        ax.set_xlabel(f"{counted(prepared.n_left_out, 'player')} with smaller values not shown")
     ax.figure.colorbar(picture, ax=ax, label=escape(f"{prepared.unit} (diagonal: order-1 values)"))
     return ax

@@ -9,7 +9,7 @@ import numpy as np
 
 from exactshap.errors import InputError, message
 from exactshap.explanation._words import index_title
-from exactshap.plots._pyplot import escape, new_axes
+from exactshap.plots._pyplot import displayed, escape, new_axes
 
 if TYPE_CHECKING:
     from exactshap.explanation import Explanation
@@ -89,8 +89,7 @@ def prepare_intervals(
     """
     if not 0 < level < 1:
         raise InputError(message("The 'level' parameter must be a float in (0, 1)", f"Got {level!r}"))
-    if max_display < 1:
-        raise InputError(message("The 'max_display' parameter must be an int >= 1", f"Got {max_display!r}"))
+    max_display = displayed(max_display)
     if explanation.n_rows == 0:
         raise InputError(message("A plot needs at least one row", "Got an explanation of 0 rows"))
     rows = explanation if i is None else explanation[i]

@@ -8,7 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from exactshap.errors import InputError, MissingDependencyError, message
+from exactshap.errors import MissingDependencyError, message
+from exactshap.plots._pyplot import displayed
 
 __all__ = ["ShareBars", "draw_shares", "prepare_shares"]
 
@@ -75,8 +76,7 @@ def prepare_shares(
     >>> bars.labels, bars.values
     (('b', '2 others'), array([0.5, 0.3]))
     """
-    if max_display < 1:
-        raise InputError(message("The 'max_display' parameter must be an int >= 1", f"Got {max_display!r}"))
+    max_display = displayed(max_display)
     values = np.asarray(values, float)
     order = np.argsort(-np.abs(values), kind="stable")
     n_single = len(values) if len(values) <= max_display else max_display - 1

@@ -9,7 +9,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from exactshap.errors import InputError, InputTypeError, UnknownNameError, did_you_mean, message
+from exactshap.errors import InputError, InputTypeError, UnknownNameError, did_you_mean, message, no_output
 from exactshap.frames import Table
 from exactshap.games import Game
 from exactshap.semivalues import Semivalue
@@ -58,9 +58,35 @@ class Request:
         """Raise for settings that the reader does not know."""
         for name in self.options:
             if name not in known:
-                raise UnknownNameError(
-                    message(f"{owner} has no setting {name!r}", do=did_you_mean(name, known) if known else "Remove it")
-                )
+                raise UnknownNameError(message(f"{owner} has no setting {name!r}", do=_route(name, known)))
+
+
+_SETTINGS_ELSEWHERE = {  # what shap and scikit-learn call them
+    "algorithm": "estimator",
+    "data": "background",
+    "feature_perturbation": "value_function",
+    "masker": "background",
+    "max_evals": "budget",
+    "model_output": "output",
+    "npermutations": "budget",
+    "nsamples": "budget",
+    "seed": "random_state",
+}
+_VALUE_FUNCTIONS_ELSEWHERE = {
+    "conditional": "observational",
+    "marginal": "interventional",
+    "tree_path_dependent": "path_dependent",
+}
+
+
+def _route(name: str, known: tuple[str, ...]) -> str:
+    """Return what to do about a setting that a reader does not know."""
+    if name in ("index", "order"):
+        return f"Pass it with the rows: explainer(X, {name}=...)"
+    here = _SETTINGS_ELSEWHERE.get(name, "")
+    if here in ("background", "output", "value_function", *known):
+        return f"It is called {here!r} here"
+    return did_you_mean(name, known) if known else "Remove it"
 
 
 class Reader(ABC):
@@ -201,7 +227,9 @@ def choose_value_function(request: Request, supported: tuple[str, ...], default:
                 )
             )
     if name not in supported:
-        raise UnknownNameError(message(f"{owner} has no value function {name!r}", do=did_you_mean(name, supported)))
+        here = _VALUE_FUNCTIONS_ELSEWHERE.get(name, "")
+        do = f"It is called {here!r} here" if here in supported else did_you_mean(name, supported)
+        raise UnknownNameError(message(f"{owner} has no value function {name!r}", do=do))
     if name in ("interventional", "interventional-independent", "baseline") and request.background is None:
         raise InputError(message(f"value_function={name!r} needs reference rows", "Got background=None", "Pass background="))
     if name == "baseline" and request.background is not None and request.background.n_rows != 1:
@@ -293,15 +321,11 @@ def select_outputs(names: tuple[str, ...], output: Any, *, owner: str) -> tuple[
         return list(range(len(names))), False
     if isinstance(output, (int, np.integer)) and not isinstance(output, bool):
         if not -len(names) <= output < len(names):
-            raise InputError(
-                message(
-                    f"{owner} has {len(names)} outputs", f"Got output={output}", f"Available: {', '.join(map(repr, names))}"
-                )
-            )
+            raise InputError(no_output(owner, output, names))
         return [int(output) % len(names)], True
     if str(output) in names:
         return [names.index(str(output))], True
-    raise UnknownNameError(message(f"{owner} has no output {output!r}", do=did_you_mean(str(output), names)))
+    raise UnknownNameError(no_output(owner, output, names))
 
 
 def finite_numbers(

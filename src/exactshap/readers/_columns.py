@@ -16,6 +16,7 @@ __all__ = ["column_owners", "is_column_wise"]
 _BY_NAME = {  # the token of the input column can be read off get_feature_names_out
     "StandardScaler", "MinMaxScaler", "MaxAbsScaler", "RobustScaler", "PowerTransformer", "QuantileTransformer", "Binarizer",
     "OrdinalEncoder", "OneHotEncoder", "KBinsDiscretizer", "SplineTransformer", "SimpleImputer", "MissingIndicator",
+    "TargetEncoder",
 }  # fmt: skip
 _TOKEN = re.compile(r"xqcol(\d{7})")
 
@@ -39,7 +40,7 @@ def column_owners(step: Any, n_columns: int) -> np.ndarray:
         message(
             f"The step {name} is not known to work column by column",
             "Its output columns may mix input columns, so that input columns cannot be players exactly",
-            "Explain after it: Explainer(pipeline[-1], background=pipeline[:-1].transform(background)), or sample with Explainer(pipeline.predict, background)",
+            "Explain after it: Explainer(pipeline[-1], background=pipeline[:-1].transform(background)), or sample with Explainer(pipeline.predict, background), of a classifier pipeline.predict_proba",
         )
     )
 

@@ -50,11 +50,12 @@ class TreeReader(Reader):
         request.refuse_options(owner=ensemble.name)
         self.model, self.model_name = model, ensemble.name
         self._column = ensemble.output_number(request.output)
+        self.unit = _unit(ensemble, self._column)
         self.ensemble = ensemble = ensemble.pick(request.output)
         self._own_margin = own_margin
         self.fitted_names = _checkable_names(ensemble)
         self.feature_names = names_of(request, ensemble.feature_names, ensemble.n_features, ensemble.name)
-        self.output_names, self.single_output, self.unit = ensemble.output_names, ensemble.single_output, ensemble.unit
+        self.output_names, self.single_output = ensemble.output_names, ensemble.single_output
         self.value_function = choose_value_function(request, self.value_functions, "path_dependent", owner=ensemble.name)
         self.players, self.player_names = players_of(request, self.feature_names)
         self._tree_players = ensemble.tree_players(self.players, self.feature_names)
@@ -111,6 +112,16 @@ class TreeReader(Reader):
 
     def epsilon(self) -> float:
         return self.ensemble.epsilon
+
+
+def _unit(ensemble: TreeModel, column: int | None) -> str:
+    """Return the unit, and of which class it is where only one of them is explained."""
+    names, unit = ensemble.output_names, ensemble.unit
+    if unit not in ("log-odds", "probability") or names == ("output",):
+        return unit
+    if ensemble.single_output:
+        return f"{unit} (> 0: {names[0]})" if unit == "log-odds" else unit
+    return unit if column is None else f"{unit} of {names[column]}"
 
 
 def _checkable_names(ensemble: TreeModel) -> tuple[str, ...] | None:

@@ -95,8 +95,7 @@ class BlackBox(Reader):
         self.fitted_names = None
         self.feature_names = names_of(request, None, self.background.n_columns, self.model_name)
         self.players, self.player_names = players_of(request, self.feature_names)
-        self.unit = "output of the function"
-        self._epsilon = float(np.finfo(np.float64).eps)
+        self.unit = "probability" if self.model_name.endswith(".predict_proba") else "output of the function"
         self._outputs: list[int] | None = None
         self._check_function(request)
 
@@ -105,14 +104,15 @@ class BlackBox(Reader):
         assert self.background is not None
         rows = self.background.take(slice(0, CHECKED_ROWS))
         first = call(self.model, rows, self.model_name)
-        if first.dtype.itemsize < 8 and first.dtype.kind == "f":
-            self._epsilon = float(np.finfo(first.dtype).eps)
+        self._epsilon = precision(first)
         self.single_output = first.ndim == 1
-        names = ("output",) if self.single_output else tuple(f"output {k}" for k in range(first.shape[1]))
+        names = ("output",) if self.single_output else output_names(self.model, first.shape[1])
         chosen, single = select_outputs(names, request.output, owner=self.model_name)
         if not self.single_output:
             self._outputs, self.single_output = chosen, single
         self.output_names = tuple(names[k] for k in chosen)
+        if single and self.unit == "probability":
+            self.unit += f" of {self.output_names[0]}"
         if self.options["deterministic"] == "skip":
             return
         second = call(self.model, rows, self.model_name)
@@ -242,6 +242,36 @@ class RowGames:
         return np.stack([game.value(masks) for game in self.games])
 
 
+def output_names(function: Callable[..., Any], n_outputs: int) -> tuple[str, ...]:
+    """Return the classes of a classifier's own method, else numbered names.
+
+    >>> output_names(lambda rows: rows, 2)
+    ('output 0', 'output 1')
+    """
+    classes = getattr(getattr(function, "__self__", None), "classes_", ())
+    if isinstance(classes, np.ndarray) and classes.shape == (n_outputs,):
+        return tuple(str(name) for name in classes)
+    return tuple(f"output {k}" for k in range(n_outputs))
+
+
+def precision(values: np.ndarray) -> float:
+    """Return the relative rounding of a function's answers: of their dtype, or of float32 where every one of them is such a number.
+
+    A list or frame made from the answers of a float32 network is float64, but its numbers are as coarse as before. Whole numbers and
+    simple fractions (float16 has them too) tell nothing.
+
+    >>> precision(np.array([0.1, 0.2])), precision(np.array([0.1, 0.2], np.float32).astype(float)), precision(np.array([0.5, 2.0]))
+    (2.220446049250313e-16, 1.1920928955078125e-07, 2.220446049250313e-16)
+    """
+    if values.dtype.kind == "f" and values.dtype.itemsize < 8:
+        return float(np.finfo(values.dtype).eps)
+    fractions = values[values != np.rint(values)]
+    with np.errstate(over="ignore"):
+        coarse = np.array_equal(fractions, fractions.astype(np.float32))
+        simple = np.array_equal(fractions, fractions.astype(np.float16))
+    return float(np.finfo(np.float32 if coarse and not simple else np.float64).eps)
+
+
 def stacked(solutions: list[Solution]) -> Solution:
     """Return the solutions of single rows as one solution of a batch."""
     first = solutions[0]
@@ -276,12 +306,18 @@ def call(
         if isinstance(error, ValueError) and "read-only" in str(error):
             raise InputError(message(f"{name} changes its input", f"{error}", "Let it work on a copy: f(X.copy())")) from error
         where = "" if columns is None else f" of {len(columns)} coalitions, the first with {_inside(columns[0], names)} from x"
+        do = _OF_TABLES if _is_network(function) else "Its own error is chained"
         raise InputError(
-            message(
-                f"{name} raised {type(error).__name__} on {rows.n_rows} rows{where}", f"{error}", "Its own error is chained"
-            )
+            message(f"{name} raised {type(error).__name__} on {rows.n_rows} rows{where}", f"{error}", do)
         ) from error
     return _checked_output(returned, rows, name, columns, names)
+
+
+_OF_TABLES = "Pass a function of tables: lambda rows: net(torch.tensor(np.asarray(rows), dtype=torch.float32))"
+
+
+def _is_network(function: Any) -> bool:
+    return any(kind.__module__.startswith("torch.nn") for kind in type(function).__mro__)
 
 
 def _guarded(rows: Table) -> Any:
@@ -295,6 +331,10 @@ def _guarded(rows: Table) -> Any:
 
 
 def _checked_output(returned: Any, rows: Table, name: str, columns: np.ndarray | None, names: tuple[str, ...]) -> np.ndarray:
+    if returned is None:
+        raise InputTypeError(message(f"{name} must return one number a row", "Got None", "Let it return what it computes"))
+    if callable(getattr(returned, "detach", None)):  # a tensor that may record gradients, or lie on another device
+        returned = returned.detach().cpu()
     try:
         values = np.asarray(returned)
     except (ValueError, TypeError) as error:
@@ -337,10 +377,15 @@ def _from_objects(values: np.ndarray, name: str) -> np.ndarray:
         raise InputTypeError(
             message(
                 f"{name} must return real numbers",
-                f"Got {type(values.flat[0]).__name__} such as {values.flat[0]!r}",
+                f"Got {type(values.flat[0]).__name__} such as {_brief(values.flat[0])}",
                 "Pass predict_proba or decision_function instead of a predict that returns labels",
             )
         ) from error
+
+
+def _brief(value: Any) -> str:
+    text = " ".join(repr(value).split())
+    return text if len(text) <= 60 else f"{text[:57]}..."
 
 
 def _inside(columns: np.ndarray, names: tuple[str, ...]) -> list[str]:

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
-from exactshap.explanation._cells import Cells, cells
+from exactshap.explanation._cells import Cells, axis_name, cells, row_name
+from exactshap.explanation._words import counted
 from exactshap.report._svg import number
 
 if TYPE_CHECKING:
@@ -135,7 +136,7 @@ def _dependence(explanation: Explanation, j: int, shown: Cells, values: np.ndarr
     categories = None
     if not shown.numeric[j]:
         categories = tuple(sorted({text for text in shown.display[:, j] if text}))
-    return Dependence(explanation.feature_names[j], shown.numbers[:, j], values[:, j], categories)
+    return Dependence(axis_name(explanation, j), shown.numbers[:, j], values[:, j], categories)
 
 
 def _row(explanation: Explanation, i: int, place: str, max_display: int) -> Row:
@@ -149,14 +150,13 @@ def _row(explanation: Explanation, i: int, place: str, max_display: int) -> Row:
     lengths = list(values[single])
     spread = None if errors is None else [float(errors[0, j]) for j in single]
     if len(rest):
-        labels.append(f"{len(rest)} other features")
+        labels.append(counted(len(rest), "other feature"))
         lengths.append(float(values[rest].sum()))
         spread = None if spread is None else [*spread, np.nan]
     additive, baseline = explanation.additive, float(row.baseline[0])
     ends = baseline + np.cumsum(lengths)
-    label = _row_label(explanation.data, i)
     return Row(
-        title=f"row {i}" + (f" ({label})" if label and label != str(i) else ""),
+        title=row_name(explanation, i),
         caption=f"{place} prediction",
         labels=tuple(labels),
         values=np.array(lengths),
@@ -174,11 +174,6 @@ def _labelled(row: Explanation, j: int, shown: Cells | None) -> str:
     cell = shown.display[0, j]
     text = cell if isinstance(cell, str) else number(float(cell))
     return f"{row.feature_names[j]} = {text or 'missing'}"
-
-
-def _row_label(data: Any, i: int) -> str:
-    index = getattr(data, "index", None)
-    return "" if index is None or callable(index) else str(index[i])
 
 
 def _pairs(explanation: Explanation, shown: int = 10) -> Pairs | None:

@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from exactshap._files import replacing
+from exactshap._files import check_suffix, replacing
 from exactshap._optional import require
 from exactshap.errors import InputError, message
 from exactshap.explanation._fingerprint import fingerprint
-from exactshap.explanation._words import index_title, value_function_sentence
+from exactshap.explanation._words import counted, index_title, value_function_sentence
 from exactshap.report import _figures as figures
 from exactshap.report._content import Content, content
 from exactshap.report._svg import decimals, fixed
@@ -58,10 +58,17 @@ def write_report(explanation: Explanation, path: str | Path, **settings: Any) ->
     ...     write_report(explanation, folder + "/report.html").name
     'report.html'
     """
+    check_report_path(path)
     page = render(explanation, **settings)
     with replacing(path) as draft:
         draft.write_text(page, encoding="utf-8")
     return Path(path)
+
+
+def check_report_path(path: str | Path) -> None:
+    """Refuse what is no name of an HTML file, before the work is done."""
+    do = "Name it .html; browsers print it as PDF, and explanation.save(path) keeps the numbers"
+    check_suffix(path, (".html", ".htm"), "A report", do)
 
 
 def render(
@@ -194,7 +201,7 @@ def _drawn(view: Explanation, item: Content, explanation: Explanation) -> dict[s
 
 
 def _facts(explanation: Explanation, data_name: str | None) -> dict[str, str]:
-    players = "features" if explanation.groups is None else "players"
+    player = "feature" if explanation.groups is None else "player"
     digest = "" if explanation.data is None else f"SHA-256 {fingerprint(explanation.data)}"
     facts = explanation.facts()
     return {
@@ -202,7 +209,7 @@ def _facts(explanation: Explanation, data_name: str | None) -> dict[str, str]:
         "Output": f"{', '.join(explanation.output_names)} ({explanation.unit})"
         if explanation.output_names
         else explanation.unit,
-        "Data": f"{data_name + ', ' if data_name else ''}{explanation.n_rows:,} rows x {explanation.n_players:,} {players}",
+        "Data": f"{data_name + ', ' if data_name else ''}{counted(explanation.n_rows, 'row')} x {counted(explanation.n_players, player)}",
         "Background": facts.get("background", ""),
         "Question": index_title(explanation.index, explanation.order),
         "Value function": explanation.value_function,

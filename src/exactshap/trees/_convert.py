@@ -50,9 +50,18 @@ def convert(model: Any) -> TreeModel:
         message(
             f"No tree converter for `{type(model).__module__}.{type(model).__qualname__}`",
             "Known: scikit-learn, XGBoost, LightGBM and CatBoost tree models",
-            "Pass a fitted model of one of these, or a file through exactshap.trees.load",
+            _route(model),
         )
     )
+
+
+def _route(model: Any) -> str:
+    """Return what to pass instead of a model that is no ensemble of trees."""
+    if type(model).__name__ == "Pipeline":
+        return "Pass its last step, and rows that went through the others: model[-1] and model[:-1].transform(X)"
+    if hasattr(model, "columns") or hasattr(model, "shape"):
+        return "Pass the model first, then the rows"
+    return "Pass a fitted model of one of these, or a file through exactshap.trees.load"
 
 
 def flatten(model: Any, output: Any = "auto") -> FlatTrees:

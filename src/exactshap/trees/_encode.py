@@ -97,7 +97,7 @@ def _lightgbm_categories(model: TreeModel, table: Any) -> dict[int, tuple[Any, .
             message(
                 f"The model was fitted with {len(model.frame_categories)} columns of categorical dtype",
                 f"Got {len(columns)}",
-                "Pass a frame of the same dtypes, or an array of codes",
+                "Pass a frame of the same dtypes (from .parquet, which keeps them; .csv does not), or an array of codes",
             )
         )
     return dict(zip(columns, model.frame_categories, strict=True))

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from exactshap.errors import InputError, UnknownNameError, did_you_mean, message
+from exactshap.errors import InputError, UnknownNameError, no_output
 from exactshap.trees._encode import encode
 from exactshap.trees._flat import FlatTrees
 from exactshap.trees._routing import margin
@@ -131,12 +131,10 @@ class TreeModel:
         if isinstance(output, (int, np.integer)) and not isinstance(output, bool):
             if 0 <= output < len(self.output_names):
                 return int(output)
-            raise InputError(message(f"{self.name} has {len(self.output_names)} outputs", f"Got output={output}"))
+            raise InputError(no_output(self.name, output, self.output_names))
         if output in self.output_names:
             return self.output_names.index(output)
-        raise UnknownNameError(
-            message(f"{self.name} has no output {output!r}", do=did_you_mean(str(output), ("auto", "all", *self.output_names)))
-        )
+        raise UnknownNameError(no_output(self.name, output, ("auto", "all", *self.output_names)))
 
 
 def take_trees(trees: FlatTrees, chosen: np.ndarray) -> FlatTrees:
