@@ -191,17 +191,19 @@ def fit_process(
     coalitions; the first row is the full coalition. ``even`` asks for both halves of pairs.
     """
     m = len(points)
-    rows = np.arange(m)
+    halves = _halves(inside, outside, even=even or m <= BOTH_ROWS)
+    some, trained = points, halves
     if m > relevance_rows:
         rows = np.append(0, 1 + np.sort(rng.choice(m - 1, relevance_rows - 1, replace=False)))
-    trained = _halves(inside[rows], None if outside is None else outside[rows], even=even or m <= BOTH_ROWS)
+        some, trained = points[rows], _halves(inside[rows], None if outside is None else outside[rows], even=even)
     with single_threaded_blas():
-        logs = find_relevances(points[rows], trained, max_iterations)
+        logs = find_relevances(some, trained, max_iterations)
     theta, white = np.exp(logs[:-1]), float(np.exp(logs[-1]))
     order = _checked_last(m)
     points = points[order]
-    halves = _halves(inside[order], None if outside is None else outside[order], even=even)
-    return CubeProcess(points, order, theta, white, tuple(_condition(points, half, theta, white) for half in halves))
+    asked = halves if even else halves[:1]
+    fitted = tuple(_condition(points, half.rows(order), theta, white) for half in asked)
+    return CubeProcess(points, order, theta, white, fitted)
 
 
 def _checked_last(n_rows: int) -> np.ndarray:

@@ -19,11 +19,10 @@ COARSE_ROWS = 80  # rows of the first search, which only has to come near
 GROWTH = 2.2  # rows of each search over those of the one before
 COUNTED_OUTPUTS = 8  # at most as many tell of the curvature, of which a rough idea is enough
 IMPOSSIBLE = 1e25  # the value where the covariance cannot be factorised
-FIRST, BETWEEN = (
-    0.5,
-    2.0,
-)  # nats of the posterior that a step must promise to be evaluated, in the first search and those before the last
-LAST, DEAREST = 30.0, 350  # and in the last search, at the number of rows where it is most
+# nats of the posterior that a step must promise to be evaluated, in the first search, in those between it and the last,
+FIRST, BETWEEN = 0.5, 2.0
+# and in the last one, at the number of rows where it is most
+LAST, DEAREST = 30.0, 350
 
 
 @dataclass(frozen=True, eq=False)
@@ -46,6 +45,9 @@ class Half:
         scale = np.where(scale > 0, scale, 1.0)
         return cls(sign, target / scale, scale, offset)
 
+    def rows(self, chosen: np.ndarray) -> Half:
+        return replace(self, target=self.target[chosen])
+
 
 @dataclass(frozen=True, eq=False)
 class Evidence:
@@ -56,7 +58,7 @@ class Evidence:
 
     points: np.ndarray  # (m, d), column by column
     half: Half
-    work: np.ndarray  # (4, m, m), whose first two are K_s + K_m and K_s - K_m, K_s = k(x, x'), K_m = +- k(x, -x')
+    work: np.ndarray  # (3, m, m): K_s + K_m, K_s - K_m, K_s = k(x, x'), K_m = +- k(x, -x'), and the factor
     theta: np.ndarray
     white: float
     factor: np.ndarray  # lower Cholesky factor of K
@@ -81,7 +83,7 @@ class Evidence:
 
     def take_slopes(self) -> tuple[np.ndarray, np.ndarray]:
         """Return gradient (d + 1,) and curvature (d + 1, d + 1); the room that they were worked out in is used up."""
-        inverse_factor = invert_triangle(self.factor, self.work[3].T)
+        inverse_factor = invert_triangle(self.factor, self.work[0].T)
         curvature = self._curvature(inverse_factor)
         return self._take_gradient(inverse_factor), curvature
 
@@ -132,16 +134,23 @@ class Evidence:
         from exactshap.solvers._relevance_kernels import fill_weighted
 
         m, n_outputs = self.dual.shape
-        ones = inverse_factor.sum(axis=1)  # L^-1 1
         scaled = self.dual / self.variance
+        whole = self._of_ones(inverse_factor, scaled) if self.half.sign >= 0 else 0.0
         inverse = lapack.dlauum(inverse_factor, lower=1, overwrite_c=1)[0].T
         trace = 0.5 * (n_outputs * inverse.trace() - (scaled * self.dual).sum())
-        total = 0.5 * (n_outputs * m - (scaled * self.half.target).sum()) - (self.white + JITTER) * trace  # of D and K_s + K_m
-        if self.half.sign >= 0:
-            total -= 0.5 * (n_outputs * (ones @ ones) - (self.dual.sum(axis=0) * scaled.sum(axis=0)).sum())
+        total = (
+            0.5 * (n_outputs * m - (scaled * self.half.target).sum()) - (self.white + JITTER) * trace - whole
+        )  # D, K_s + K_m
         fill_weighted(inverse, self.dual, scaled, self.work[1])
         sums = (self.points * blas.dtrmm(1.0, self.work[1].T, self.points, lower=1, trans_a=1)).sum(axis=0)
         return np.append(0.5 * self.theta * (sums - total), trace * self.white)
+
+    def _of_ones(self, inverse_factor: np.ndarray, scaled: np.ndarray) -> float:
+        """Return the sum of all entries of D: what the free constant of an even half adds to tr D K."""
+        from scipy.linalg import blas
+
+        ones = blas.dtrmv(inverse_factor, np.ones(len(inverse_factor)), lower=1)  # L^-1 1
+        return 0.5 * float(self.dual.shape[1] * (ones @ ones) - (self.dual.sum(axis=0) * scaled.sum(axis=0)).sum())
 
 
 @dataclass(frozen=True, eq=False)
@@ -152,7 +161,7 @@ class Posterior:
     halves: list[Half]
     typical: np.ndarray = field(init=False)
     precision: np.ndarray = field(init=False)  # of the prior (d + 1, d + 1)
-    work: np.ndarray = field(init=False)  # (n_halves, 4, m, m) for all evaluations: fresh room doubles the time of small ones
+    work: np.ndarray = field(init=False)  # (n_halves, 3, m, m) for all evaluations: fresh room doubles the time of small ones
 
     def __post_init__(self) -> None:
         m, d = self.points.shape
@@ -162,7 +171,7 @@ class Posterior:
         object.__setattr__(self, "typical", np.log(np.append(np.full(d, 0.5 / d), TYPICAL_WHITE)))
         object.__setattr__(self, "precision", precision)
         object.__setattr__(self, "points", np.asfortranarray(self.points))
-        object.__setattr__(self, "work", np.zeros((len(self.halves), 4, m, m)))
+        object.__setattr__(self, "work", np.zeros((len(self.halves), 3, m, m)))
 
     def __call__(self, logs: np.ndarray) -> tuple[float, Slopes]:
         """Return its value, and a function for its gradient (d + 1,) and roughly its curvature (d + 1, d + 1)."""
@@ -244,9 +253,10 @@ def _shared(posterior: Posterior) -> np.ndarray:
 def _some(points: np.ndarray, halves: list[Half], n_rows: int) -> tuple[np.ndarray, list[Half]]:
     """Return at most ``n_rows`` rows, evenly spaced, the first (the full coalition) among them."""
     rows = evenly_spaced(len(points), n_rows)
-    return points[rows], [replace(half, target=half.target[rows]) for half in halves]
+    return points[rows], [half.rows(rows) for half in halves]
 
 
 def evenly_spaced(n_rows: int, wanted: int) -> np.ndarray:
     """Return at most ``wanted`` of the rows 0..n_rows - 1, the first and the last among them."""
-    return np.linspace(0, n_rows - 1, min(n_rows, wanted)).round().astype(int)
+    n = min(n_rows, wanted)
+    return np.rint(np.arange(n) * ((n_rows - 1) / max(n - 1, 1))).astype(int)
