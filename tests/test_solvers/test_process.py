@@ -15,11 +15,14 @@ from exactshap.solvers._cube_covariance import covariance, factorise, invert_tri
 from exactshap.solvers._cube_index import functionals, prior_variance, white_functionals, white_variance
 from exactshap.solvers._hypercube import HEAVY_TAILS, fit_process
 from exactshap.solvers._relevance import (
+    BETWEEN,
     COUNTED_OUTPUTS,
     FIRST,
     JITTER,
+    ONLY,
     Half,
     Posterior,
+    _by_main_effects,
     _enough,
     _sizes,
     evenly_spaced,
@@ -166,7 +169,7 @@ def test_searches_of_ever_more_rows_end_where_one_long_search_ends():
     points = 2.0 * (rng.random((200, d)) < 0.5) - 1
     dense = brute_covariance(points, points, theta, -1) + 0.01 * np.eye(200)
     halves = [Half.of(np.linalg.cholesky(dense) @ rng.normal(size=(200, 2)), np.zeros((200, 2)), -1)]
-    assert _sizes(200) == [91, 200]
+    assert _sizes(200) == [118, 200]
     found, posterior = find_relevances(points, halves, 25), Posterior(points, halves)
 
     def function(logs):
@@ -175,15 +178,26 @@ def test_searches_of_ever_more_rows_end_where_one_long_search_ends():
 
     long = minimize(function, found + 0.5, jac=True, method="L-BFGS-B", options={"maxiter": 500})
     assert (
-        posterior(found)[0] - long.fun <= _enough(1, [91, 200]) / 2
+        posterior(found)[0] - long.fun <= _enough(1, [118, 200]) / 2
     )  # the last step, not evaluated, gains most of its promise
 
 
+def test_searches_start_where_the_main_effects_point():
+    """Shares of squared regression coefficients, one at a time, with a unit of noise; their geometric mean stays."""
+    posterior = some_posterior((-1, 1))
+    found, target = _by_main_effects(posterior), posterior.halves[0].target
+    squares = [np.mean([(posterior.points[:, j] @ target[:, k] / 12) ** 2 for k in (0, 1)]) + 1 / 12 for j in range(5)]
+    ratios = np.exp(found[:-1] - found[0])
+    np.testing.assert_allclose(ratios, np.array(squares) / squares[0], rtol=1e-12)
+    assert found[:-1].mean() == pytest.approx(np.log(0.1))
+    assert found[-1] == posterior.typical[-1]
+
+
 def test_steps_are_dearest_at_350_rows():
-    last = [_enough(2, [80, 150, n_rows]) for n_rows in (125, 250, 350, 500, 1000)]
+    last = [_enough(2, [80, 150, n_rows]) for n_rows in (125, 250, 350, 500, 1000)]  # 30 (n / 350)^3 and 30 (350 / n)^3
     np.testing.assert_allclose(last, [1.3666, 10.933, 30.0, 10.29, 1.28625], rtol=1e-4)
-    assert _enough(0, [100]) == FIRST  # a single search is the first one, too
-    assert _sizes(1000) == [94, 207, 455, 1000]
+    assert [_enough(0, [100]), _enough(0, [100, 200]), _enough(1, [80, 100, 200])] == [ONLY, FIRST, BETWEEN]
+    assert _sizes(1000) == [120, 204, 346, 588, 1000]
     assert _sizes(120) == [120]
 
 

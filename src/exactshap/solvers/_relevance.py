@@ -16,11 +16,11 @@ WHITE = (-18.0, 2.0)  # bounds of log tau
 # weak priors, which decide when there are few rows: log theta around its mean, that mean around log(1 / (2 d)), log tau
 SPREAD, LEVEL_SPREAD, WHITE_SPREAD, TYPICAL_WHITE = 1.0, 1.0, 3.0, 3e-3
 COARSE_ROWS = 80  # rows of the first search, which only has to come near
-GROWTH = 2.2  # rows of each search over those of the one before
+GROWTH = 1.7  # rows of each search over those of the one before
 COUNTED_OUTPUTS = 8  # at most as many tell of the curvature, of which a rough idea is enough
 IMPOSSIBLE = 1e25  # the value where the covariance cannot be factorised
-# nats of the posterior that a step must promise to be evaluated, in the first search, in those between it and the last,
-FIRST, BETWEEN = 0.5, 2.0
+# nats of the posterior that a step must promise to be evaluated: in the only search, in the first of several, in those that follow,
+ONLY, FIRST, BETWEEN = 0.5, 4.0, 12.0
 # and in the last one, at the number of rows where it is most
 LAST, DEAREST = 30.0, 350
 
@@ -202,13 +202,13 @@ class Posterior:
 def find_relevances(points: np.ndarray, halves: list[Half], max_iterations: int) -> np.ndarray:
     """Return log theta (d,) and log tau, the posterior's maximum.
 
-    From coarse to fine: few rows start from one relevance for all players, more rows from the relevances that some of them give, which
-    makes the search on all rows short.
+    From coarse to fine: few rows start from the main effects (from one relevance for all players, if they are all), more rows from the
+    relevances that some of them give, which makes the search on all rows short.
     """
     bounds = np.array([RELEVANCE] * points.shape[1] + [WHITE]).T
     sizes = _sizes(len(points))
     posteriors = [Posterior(*_some(points, halves, size)) for size in sizes]
-    here = posteriors[0].typical if len(sizes) > 1 else _shared(posteriors[0])
+    here = _by_main_effects(posteriors[0]) if len(sizes) > 1 else _shared(posteriors[0])
     for level, posterior in enumerate(posteriors):
         here = search(posterior, here, bounds, max_iterations, _enough(level, sizes))
     return here
@@ -221,7 +221,7 @@ def _enough(level: int, sizes: list[int]) -> float:
     undone (by a factor of two at 600), they fall as fast.
     """
     if level == 0:
-        return FIRST
+        return FIRST if len(sizes) > 1 else ONLY
     return BETWEEN if level < len(sizes) - 1 else LAST * min(sizes[-1] / DEAREST, DEAREST / sizes[-1]) ** 3
 
 
@@ -231,6 +231,13 @@ def _sizes(n_rows: int) -> list[int]:
     while sizes[0] > 1.5 * COARSE_ROWS:
         sizes.insert(0, max(COARSE_ROWS, round(sizes[0] / GROWTH)))
     return sizes
+
+
+def _by_main_effects(posterior: Posterior) -> np.ndarray:
+    r"""Return relevances in proportion to the squares of the main effects :math:`\beta_j = x_j^\top y / m`, whose prior variances they are."""
+    points, target = posterior.points, posterior.halves[0].target
+    logs = np.log(((points.T @ target / len(points)) ** 2).mean(axis=1) + 1.0 / len(points))
+    return posterior.typical + np.append(logs - logs.mean(), 0.0)
 
 
 def _shared(posterior: Posterior) -> np.ndarray:
@@ -247,7 +254,7 @@ def _shared(posterior: Posterior) -> np.ndarray:
 
         return value, few_slopes
 
-    return spread @ search(function, posterior.typical[-2:], np.array([RELEVANCE, WHITE]).T, 15, FIRST)
+    return spread @ search(function, posterior.typical[-2:], np.array([RELEVANCE, WHITE]).T, 15, ONLY)
 
 
 def _some(points: np.ndarray, halves: list[Half], n_rows: int) -> tuple[np.ndarray, list[Half]]:
