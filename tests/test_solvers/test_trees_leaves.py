@@ -18,6 +18,12 @@ WEIGHTS = np.random.default_rng(22).random(200) * (np.arange(200) % 5 > 0)
 DENSE = {"dense": 16, "sparse": 0, "both": 6}
 
 
+@pytest.fixture(autouse=True)
+def few_rows(monkeypatch):
+    """Let thirty rows and more go together, whatever pays on large forests."""
+    monkeypatch.setattr(_tree_leaves, "FEW_ROWS", 30)
+
+
 @pytest.fixture(params=DENSE)
 def most_dense(request, monkeypatch):
     """Leaves of all sizes by tables of patterns, by pairs of patterns, and some by each."""

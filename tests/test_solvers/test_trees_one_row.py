@@ -24,6 +24,12 @@ SETTINGS = {
 }
 
 
+@pytest.fixture(autouse=True)
+def few_rows(monkeypatch):
+    """Let thirty rows and more go together, whatever pays on large forests."""
+    monkeypatch.setattr(_tree_leaves, "FEW_ROWS", 30)
+
+
 def columns_of(rows):
     return np.ascontiguousarray(rows.T)
 
