@@ -15,6 +15,7 @@ from exactshap.trees._flat import MISSING_LEFT, MISSING_NEVER, ZERO
 
 __all__ = [
     "Nodes",
+    "compare",
     "decide",
     "fill_decisions",
     "fill_inside",
@@ -71,20 +72,15 @@ def goes_left(x, q, nodes):
 
 
 @njit(nogil=True, cache=True, error_model="numpy")
-def decide(values, q, nodes, out):
-    """Write 1 where a row goes left at node ``q``, 0 where right, to ``out`` (n_rows,) uint8.
+def compare(values, theta, less_equal, missing_left, out):
+    """Write 1 where a row goes left at a numerical split, 0 where right, to ``out`` (n_rows,) uint8.
 
-    ``values`` (n_rows,) of the node's column are contiguous, so that the four plain comparisons run on many rows at once.
+    ``values`` (n_rows,) of the split's column are contiguous, so that a plain comparison runs on many rows at once.
     """
-    theta = nodes.threshold[q]
-    missing_left = goes_left(np.nan, q, nodes)
-    if nodes.category_start[q] >= 0 or nodes.zero_is_missing[q]:
-        for i in range(out.shape[0]):
-            out[i] = goes_left(values[i], q, nodes)
-    elif nodes.less_equal and missing_left:
+    if less_equal and missing_left:
         for i in range(out.shape[0]):
             out[i] = not (values[i] > theta)
-    elif nodes.less_equal:
+    elif less_equal:
         for i in range(out.shape[0]):
             out[i] = values[i] <= theta
     elif missing_left:
@@ -96,14 +92,30 @@ def decide(values, q, nodes, out):
 
 
 @njit(nogil=True, cache=True, error_model="numpy")
+def decide(values, q, nodes, out):
+    """Write 1 where a row goes left at node ``q``, 0 where right, to ``out`` (n_rows,) uint8; ``values`` as in :func:`compare`."""
+    if nodes.category_start[q] >= 0 or nodes.zero_is_missing[q]:
+        for i in range(out.shape[0]):
+            out[i] = goes_left(values[i], q, nodes)
+    else:
+        compare(values, nodes.threshold[q], nodes.less_equal, goes_left(np.nan, q, nodes), out)
+
+
+@njit(nogil=True, cache=True, error_model="numpy")
 def fill_decisions(columns, nodes, out):
     """Write 1 where a row goes left, node by node, to ``out`` (n_nodes, n_rows) uint8; leaves are left alone.
 
-    ``columns`` (n_features, n_rows) is contiguous.
+    ``columns`` (n_features, n_rows) is contiguous. Handing ``nodes`` over to :func:`decide` would cost as much as 300 comparisons.
     """
     for q in range(out.shape[0]):
-        if nodes.feature[q] >= 0:
-            decide(columns[nodes.feature[q]], q, nodes, out[q])
+        j = nodes.feature[q]
+        if j < 0:
+            continue
+        if nodes.category_start[q] >= 0 or nodes.zero_is_missing[q]:
+            for i in range(out.shape[1]):
+                out[q, i] = goes_left(columns[j, i], q, nodes)
+        else:
+            compare(columns[j], nodes.threshold[q], nodes.less_equal, goes_left(np.nan, q, nodes), out[q])
 
 
 @njit(nogil=True, cache=True, error_model="numpy")
