@@ -231,7 +231,7 @@ def test_a_larger_ridge_holds_values_in_place():
 def test_no_bound_where_the_theorem_says_nothing(kernel, settings):
     machine = KernelMachine(RNG.normal(size=(9, 3)), np.ones(9), kernel)
     explanation = explain(machine, np.zeros((2, 3)), value_function="observational", **settings)
-    with pytest.raises(InputError, match=r"no stability bound.*enumerated observational.*not for random features"):
+    with pytest.raises(InputError, match=r"no stability bound.*enumerated observational.*nor for random features"):
         explanation.stability(0.1)
 
 
