@@ -17,7 +17,7 @@ ROOMS = ["exactshap"] + [
 ]
 
 WITHOUT_EXAMPLE = {
-    "exactshap.plots.draw_": "pictures: tests/test_plots draws them all",
+    "exactshap.results.plots.draw_": "pictures: tests/test_plots draws them all",
     "exactshap.solvers.interaction_variance": "takes the factors of a posterior: explanation.set_std is its front door",
     "exactshap.readers.Reader": "abstract: docs/extend.md writes one, and a test runs that page",
 }

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from exactshap.errors import InputError, InputTypeError, ModelFormatError, UnknownNameError
-from exactshap.explanation import Explanation, fingerprint, value_function_sentence
+from exactshap.results.explanation import Explanation, fingerprint, value_function_sentence
 from explanation_factory import bilinear, linear
 
 X = np.random.default_rng(1).normal(size=(6, 3))

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from exactshap.decompose import _r2_games as games
+from exactshap.decompose.r2 import _games as games
 from exactshap.decompose import decompose_r2
 from exactshap.trees import RawTree, TreeModel, build
 from r2_oracle import r2_rows

@@ -9,8 +9,9 @@ from exactshap.errors import ExactnessError
 from exactshap.games import ProductGame
 from exactshap.semivalues import Atom, Beta, Mixture, Moments
 from exactshap.semivalues._measures import EndSlopes
-from exactshap.solvers import _nodes, solve
-from exactshap.solvers._nodes import ENOUGH, bound, coarse_bound, enough_nodes
+from exactshap.solvers import solve
+from exactshap.solvers.core import _nodes
+from exactshap.solvers.core._nodes import ENOUGH, bound, coarse_bound, enough_nodes
 from tolerances import EPS, exact
 
 ORDERS = [

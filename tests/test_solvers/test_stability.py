@@ -8,9 +8,9 @@ import pytest
 from exactshap import explain
 from exactshap.errors import InputError, UnsupportedStructureError
 from exactshap.kernels import RBF, Component, Custom, Kernel, Laplacian, Linear, Polynomial
-from exactshap.readers.kernel_machine import KernelMachine
+from exactshap.readers.kernel_machines.kernel_machine import KernelMachine
 from exactshap.semivalues import find
-from exactshap.solvers._stability import (
+from exactshap.solvers.rkhs._stability import (
     _component_move,
     _power_change,
     conditional_stability,

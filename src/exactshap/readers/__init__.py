@@ -25,10 +25,10 @@ __all__ = [
 ]
 
 if TYPE_CHECKING:
-    from exactshap.readers.additive_model import AdditiveModel
-    from exactshap.readers.kernel_machine import KernelMachine
+    from exactshap.readers.additive.additive_model import AdditiveModel
+    from exactshap.readers.kernel_machines.kernel_machine import KernelMachine
 
-_MODELS = {"AdditiveModel": "exactshap.readers.additive_model", "KernelMachine": "exactshap.readers.kernel_machine"}
+_MODELS = {"AdditiveModel": "exactshap.readers.additive.additive_model", "KernelMachine": "exactshap.readers.kernel_machines.kernel_machine"}
 
 
 def __getattr__(name: str) -> Any:
