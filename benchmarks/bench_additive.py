@@ -13,7 +13,7 @@ import numpy as np
 from timing import best, row
 
 from exactshap import Explainer
-from exactshap.readers.additive.additive_model import AdditiveModel
+from exactshap.readers.additive import AdditiveModel
 
 
 def once(function):

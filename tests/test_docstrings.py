@@ -10,11 +10,16 @@ import pytest
 
 import exactshap
 
-ROOMS = ["exactshap"] + [
-    f"exactshap.{info.name}"
-    for info in pkgutil.iter_modules(exactshap.__path__)
-    if not info.name.startswith("_") and info.name != "cli"  # the command documents itself with --help
-]
+RESULTS = ["exactshap.results.explanation", "exactshap.results.plots", "exactshap.results.report"]
+ROOMS = [
+    "exactshap",
+    *(
+        f"exactshap.{info.name}"
+        for info in pkgutil.iter_modules(exactshap.__path__)
+        if not info.name.startswith("_") and info.name != "cli"
+    ),
+    *RESULTS,
+]  # the command documents itself with --help
 
 WITHOUT_EXAMPLE = {
     "exactshap.results.plots.draw_": "pictures: tests/test_plots draws them all",

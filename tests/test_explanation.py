@@ -571,7 +571,7 @@ def test_fingerprints_do_not_depend_on_the_library():
 
 def test_every_value_function_of_every_reader_has_its_sentence():
     import exactshap.readers as readers
-    from exactshap.readers._base import Reader
+    from exactshap.readers import Reader
 
     for path in readers.__path__:
         for file in sorted(Path(path).glob("_*.py")):

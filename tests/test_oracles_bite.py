@@ -83,7 +83,7 @@ def swap(points):
 
 
 def test_check_reader_sees_rows_that_depend_on_their_company(monkeypatch):
-    from exactshap.readers.kernel_machines._kernel_machine import KernelReader
+    from exactshap.readers.kernel_machines import KernelReader
 
     original = KernelReader.solve
 

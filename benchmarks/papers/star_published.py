@@ -28,8 +28,8 @@ BLOCK = 4096
 def groups_of(base, subsets, sequence, n_features, theta, seed):
     """Return T random terms, as the estimator draws them."""
     from exactshap.estimators.rkhs_weighting._instantiations import instantiation
-    from exactshap.estimators.rkhs_weighting._subsets import subset_distribution
     from exactshap.estimators.rkhs_weighting._solvers import Group
+    from exactshap.estimators.rkhs_weighting._subsets import subset_distribution
 
     rng = np.random.default_rng(seed)
     predictor = instantiation(base, sigma=sigma(base, theta), gamma=None, max_theta=theta)

@@ -76,7 +76,7 @@ def test_the_cheaper_way_is_taken():
 
 def objective(model, dual, X, y, weights, columns):
     """The objective of the docstring, with Shapley values from an explanation of the machine with these coefficients."""
-    from exactshap.readers.kernel_machines.kernel_machine import KernelMachine
+    from exactshap.readers.kernel_machines import KernelMachine
 
     kernel = model.kernel_(X)
     machine = KernelMachine(X, dual, model.kernel_)

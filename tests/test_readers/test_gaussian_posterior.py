@@ -16,7 +16,7 @@ from sklearn.preprocessing import StandardScaler
 from exactshap import Explainer, explain
 from exactshap.errors import BudgetError, ExactnessError, InputError, UnknownNameError
 from exactshap.semivalues import find
-from exactshap.solvers.rkhs._gp_covariance import Uncertainty
+from exactshap.solvers.rkhs import Uncertainty
 
 RNG = np.random.default_rng(0)
 X = RNG.normal(size=(40, 3))

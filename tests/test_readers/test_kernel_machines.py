@@ -23,7 +23,7 @@ from sklearn.svm import SVC, SVR, NuSVC, NuSVR, OneClassSVM
 
 from exactshap import Explainer, explain, kernels
 from exactshap.errors import InputError, InputTypeError, UnknownNameError, UnsupportedModelError, UnsupportedStructureError
-from exactshap.readers.kernel_machines.kernel_machine import KernelMachine
+from exactshap.readers.kernel_machines import KernelMachine
 from exactshap.testing import check_reader
 
 X, y = load_diabetes(return_X_y=True, as_frame=True)

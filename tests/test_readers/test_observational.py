@@ -15,9 +15,10 @@ from exactshap import Explainer, explain
 from exactshap.errors import BudgetError, InputError, InputTypeError, UnknownNameError
 from exactshap.frames import as_table
 from exactshap.kernels import RBF, Linear
-from exactshap.readers.kernel_machines.kernel_machine import KernelMachine
+from exactshap.readers.kernel_machines import KernelMachine
 from exactshap.solvers import solve
-from exactshap.solvers.rkhs._embedding import RANK_CUTOFF, choose_eta, leave_one_out_loss, pivoted_rows
+from exactshap.solvers.rkhs import choose_eta, pivoted_rows
+from exactshap.solvers.rkhs._embedding import RANK_CUTOFF, leave_one_out_loss
 from tolerances import ridge
 
 RNG = np.random.default_rng(0)

@@ -16,8 +16,7 @@ from exactshap.estimators import RKHSWeightingRegressor
 from exactshap.estimators.rkhs_weighting._instantiations import MonteCarlo, Relu, Sign
 from exactshap.estimators.rkhs_weighting._regressor import WeightingTerm
 from exactshap.frames import as_table
-from exactshap.readers.additive import _homogeneous
-from exactshap.readers.additive import rkhs_weighting
+from exactshap.readers.additive import _homogeneous, rkhs_weighting
 from exactshap.readers.additive._homogeneous import Growth, interpolate
 from exactshap.readers.additive.rkhs_weighting import _growth
 from exactshap.testing import check_game, check_reader

@@ -8,8 +8,8 @@ from exactshap.errors import BudgetError, InputError
 from exactshap.games import ProductGame
 from exactshap.semivalues import available, find
 from exactshap.solvers import choose
+from exactshap.solvers.core import folding_pays
 from exactshap.solvers.product import _folding
-from exactshap.solvers.core._choose import folding_pays
 from exactshap.testing import check_game
 from tolerances import assert_close
 

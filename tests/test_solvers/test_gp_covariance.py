@@ -10,7 +10,7 @@ import pytest
 from exactshap.errors import InputError
 from exactshap.kernels import RBF, Laplacian, Linear
 from exactshap.semivalues import beta, find
-from exactshap.solvers.rkhs._gp_covariance import KernelFactors, MonomialFactors, interaction_variance, shapley_covariance
+from exactshap.solvers.rkhs import KernelFactors, MonomialFactors, interaction_variance, shapley_covariance
 from tolerances import EPS, posterior
 
 NOISE = 0.3

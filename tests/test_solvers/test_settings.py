@@ -9,15 +9,13 @@ import pytest
 
 from exactshap.errors import InputError, UnknownNameError
 from exactshap.games import AdditiveGame, OracleGame, ProductGame
-from exactshap.solvers import solve
-from exactshap.solvers.additive._stacks import solve_additive
+from exactshap.solvers import SETTINGS, solve
+from exactshap.solvers.additive import solve_additive
 from exactshap.solvers.core._choose import METHODS
 from exactshap.solvers.core._enumeration import solve_enumerated
+from exactshap.solvers.product import solve_folded, solve_product
+from exactshap.solvers.sampled import solve_regression
 from exactshap.solvers.sampled._estimators import Settings
-from exactshap.solvers.product._folding import solve_folded
-from exactshap.solvers.product._quadrature import solve_product
-from exactshap.solvers.sampled._regression import solve_regression
-from exactshap.solvers.core._solve import SETTINGS
 
 PRODUCT = ProductGame([1.0], [[2.0, 3.0, 0.5]], [[1.0, 1.0, 1.0]])
 ADDITIVE = AdditiveGame(3, [(0,), (1, 2)], [np.array([0.0, 1.0]), np.arange(4.0)])

@@ -10,11 +10,12 @@ from exactshap.errors import InputError
 from exactshap.semivalues import available, beta, find
 from exactshap.solvers import solve
 from exactshap.solvers.trees import _solve as _trees
-from exactshap.solvers.trees._path_engine import PathEngine
+from exactshap.solvers.trees import prepare_trees, solve_trees
 from exactshap.solvers.trees._layout import Forecast
 from exactshap.solvers.trees._leaf_engine import LeafEngine
+from exactshap.solvers.trees._path_engine import PathEngine
+from exactshap.solvers.trees._solve import choose_trees
 from exactshap.solvers.trees._table_engine import TableEngine
-from exactshap.solvers.trees._solve import choose_trees, prepare_trees, solve_trees
 from exactshap.trees import RawTree, build, margin
 from test_solvers.trees_by_hand import game_by_hand, random_rows, random_tree, random_trees
 from tolerances import assert_close

@@ -6,7 +6,7 @@ import pytest
 from exactshap.semivalues import available, beta, find
 from exactshap.solvers import solve
 from exactshap.solvers.trees import _leaf_engine as _tree_leaves
-from exactshap.solvers.trees._solve import prepare_trees, solve_trees
+from exactshap.solvers.trees import prepare_trees, solve_trees
 from exactshap.trees import build
 from test_solvers.test_trees_deep import chain
 from test_solvers.trees_by_hand import game_by_hand, random_rows, random_tree, random_trees

@@ -8,10 +8,10 @@ import pytest
 from exactshap import Explainer
 from exactshap.semivalues import available, beta, find
 from exactshap.solvers import solve
-from exactshap.solvers.trees import _path_engine as _tree_deep
 from exactshap.solvers.trees import _leaf_engine as _tree_leaves
+from exactshap.solvers.trees import _path_engine as _tree_deep
+from exactshap.solvers.trees import prepare_trees, solve_trees
 from exactshap.solvers.trees._steps import Steps, make_steps, steps_bytes
-from exactshap.solvers.trees._solve import prepare_trees, solve_trees
 from test_solvers.trees_by_hand import game_by_hand, random_rows, random_trees
 from tolerances import assert_close
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from exactshap.results.explanation._words import counted
+from exactshap.results.explanation import counted
 
 if TYPE_CHECKING:
     from exactshap.results.explanation import Explanation

@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from exactshap.results.explanation._words import counted
+from exactshap.results.explanation import counted
 
 if TYPE_CHECKING:
-    from exactshap.results.decomposition._pairwise import PairwiseDecomposition
+    from exactshap.results.decomposition import PairwiseDecomposition
 
 __all__ = [
     "Bandwidth",
@@ -69,7 +69,7 @@ def finish(
         console().print(f"picture written to {picture}")
     if report is not None:
         from exactshap.cli._work import command_line
-        from exactshap.results.report.shares import write_shares_report
+        from exactshap.results.report import write_shares_report
 
         write_shares_report(shares, report, title=title, figure=draw(shares, samples, labels), command=command_line())
         console().print(f"report written to {report}")
@@ -78,7 +78,7 @@ def finish(
 def show(shares: PairwiseDecomposition, *, max_display: int = 15) -> None:
     """Print one line of facts and a table of the columns by decreasing share."""
     from exactshap.cli._screen import console
-    from exactshap.results.decomposition._table import facts_of, rows_of
+    from exactshap.results.decomposition import facts_of, rows_of
 
     screen = console()
     screen.print("; ".join(facts_of(shares)))
@@ -104,7 +104,7 @@ def draw(shares: PairwiseDecomposition, samples: tuple[Any, Any] | None, labels:
     if samples is None:
         shares.plot.bar(ax=figure.subplots())
         return figure
-    from exactshap.results.plots.two_samples import draw_marginals, prepare_marginals
+    from exactshap.results.plots import draw_marginals, prepare_marginals
 
     left, right = figure.subfigures(1, 2, width_ratios=(1.2, 1.0))
     shares.plot.bar(ax=left.subplots())

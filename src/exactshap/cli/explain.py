@@ -36,7 +36,7 @@ def command(
     from exactshap.cli._io import check_target
     from exactshap.cli._screen import console, show_explanation
     from exactshap.cli._work import Task, command_line
-    from exactshap.results.report._page import check_report_path
+    from exactshap.results.report import check_report_path
 
     task = Task(
         model=model,

@@ -9,10 +9,10 @@ import typer
 
 from exactshap.cli import _options as options
 from exactshap.cli import _shares as shares_of
-from exactshap.results.explanation._words import counted
+from exactshap.results.explanation import counted
 
 if TYPE_CHECKING:
-    from exactshap.decompose.r2._decompose import R2Decomposition
+    from exactshap.decompose.r2 import R2Decomposition
 
 __all__ = ["command", "r2"]
 

@@ -35,7 +35,7 @@ def command(
     from exactshap.cli._work import Task, command_line
     from exactshap.errors import InputError, message
     from exactshap.results.explanation import Explanation
-    from exactshap.results.report._page import check_report_path
+    from exactshap.results.report import check_report_path
 
     check_report_path(out)
     check_target(out, None)

@@ -14,7 +14,7 @@ _PUBLIC = {
 __all__ = ["Decomposition", "decompose_hsic", "decompose_mmd", "decompose_r2"]
 
 if TYPE_CHECKING:
-    from exactshap.results.decomposition._decomposition import Decomposition
+    from exactshap.results.decomposition import Decomposition
 
 
 def __getattr__(name: str) -> Any:

@@ -16,10 +16,8 @@ __all__ = ["HSICSelector", "RKHSWeightingCV", "RKHSWeightingRegressor", "Shapley
 
 if TYPE_CHECKING:
     from exactshap.estimators.hsic_selector import HSICSelector
-    from exactshap.estimators.rkhs_weighting._regressor import RKHSWeightingRegressor
-    from exactshap.estimators.rkhs_weighting._cross_validation import RKHSWeightingCV
-    from exactshap.estimators.shapley_ridge._classifier import ShapleyKernelClassifier
-    from exactshap.estimators.shapley_ridge._regressor import ShapleyKernelRidge
+    from exactshap.estimators.rkhs_weighting import RKHSWeightingCV, RKHSWeightingRegressor
+    from exactshap.estimators.shapley_ridge import ShapleyKernelClassifier, ShapleyKernelRidge
 
 
 def __getattr__(name: str) -> Any:

@@ -9,15 +9,15 @@ from typing import Any
 import numpy as np
 
 from exactshap._runtime.progress import Progress, duration, saying
+from exactshap._runtime.threads import using_jobs
 from exactshap.errors import BudgetError, ExactnessError, ExplanationWarning, message, warn
 from exactshap.explainer._blocks import Solved, physical_memory, solve_blocks
 from exactshap.explainer._forecast import Forecast, Verification
 from exactshap.explainer._settings import check_names, check_settings, checked_names
-from exactshap.results.explanation import Explanation, fingerprint
 from exactshap.frames import Table, as_table, check_columns
-from exactshap.games._product import normalised_weights
+from exactshap.games import normalised_weights
 from exactshap.readers import Reader, Request, read
-from exactshap._runtime.threads import using_jobs
+from exactshap.results.explanation import Explanation, fingerprint
 from exactshap.semivalues import Semivalue, find
 from exactshap.solvers import Solution, player_sets
 

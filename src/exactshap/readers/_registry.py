@@ -15,6 +15,8 @@ __all__ = ["read", "register", "registered"]
 # class (found in the model's MRO by module and name; "module.*" takes every class of a package) -> reader module
 _REGISTRY: dict[str, str] = {
     "exactshap.readers.kernel_machines.kernel_machine.KernelMachine": "exactshap.readers.kernel_machines.kernel_machine",
+    "sklearn.svm._classes.LinearSVC": "exactshap.readers.additive.sklearn_linear",
+    "sklearn.svm._classes.LinearSVR": "exactshap.readers.additive.sklearn_linear",
     "sklearn.svm._classes.*": "exactshap.readers.kernel_machines.sklearn_svm",
     "sklearn.kernel_ridge.KernelRidge": "exactshap.readers.kernel_machines.sklearn_kernel_ridge",
     "sklearn.gaussian_process._gpr.GaussianProcessRegressor": "exactshap.readers.kernel_machines.sklearn_gaussian_process",

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from exactshap.solvers.core._choose import Plan, choose
-from exactshap.solvers.core._solution import Solution, player_sets
-from exactshap.solvers.core._solve import solve
+from exactshap.solvers._solve import solve
+from exactshap.solvers.core import Plan, Solution, choose, player_sets
 
 __all__ = [
     "Plan",
@@ -26,8 +25,7 @@ _ON_FIRST_USE = {  # function-level tools, not needed to explain a model
 }
 
 if TYPE_CHECKING:
-    from exactshap.solvers.rkhs._gp_covariance import interaction_variance, shapley_covariance
-    from exactshap.solvers.rkhs._stability import functional_distance
+    from exactshap.solvers.rkhs import functional_distance, interaction_variance, shapley_covariance
 
 
 def __getattr__(name: str) -> Any:

@@ -10,16 +10,23 @@ import numpy as np
 
 from exactshap.decompose.pairwise._columns import pooled_names
 from exactshap.decompose.pairwise._direct import direct_hsic
-from exactshap.decompose.pairwise._estimate import Estimate, Settings, average, choose_method, fields_of, residual_of, rows_of_blocks
+from exactshap.decompose.pairwise._estimate import (
+    Estimate,
+    Settings,
+    average,
+    choose_method,
+    fields_of,
+    residual_of,
+    rows_of_blocks,
+)
 from exactshap.decompose.pairwise._factors import Factors, read_factors
 from exactshap.decompose.pairwise._hsic_weights import CentredKernel, centred_kernel
 from exactshap.decompose.pairwise._inference import jackknife_error, permutations
 from exactshap.decompose.pairwise._interactions import joint_values
 from exactshap.decompose.pairwise._panels import LANES, Rules, Sweep, map_panels, rule_table
-from exactshap.results.decomposition._pairwise import PairwiseDecomposition, check_residual, pair_tolerance
-from exactshap.results.decomposition._decomposition import frame_backend
 from exactshap.errors import InputError, UnsupportedStructureError, message
 from exactshap.frames import Table, as_table
+from exactshap.results.decomposition import PairwiseDecomposition, check_residual, frame_backend, pair_tolerance
 from exactshap.semivalues import Semivalue
 
 __all__ = ["decompose_hsic"]

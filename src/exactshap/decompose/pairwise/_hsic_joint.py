@@ -10,9 +10,9 @@ from exactshap.decompose.pairwise._factors import Factors
 from exactshap.decompose.pairwise._hsic_weights import norm_of, offsets_of
 from exactshap.decompose.pairwise._inference import permutations
 from exactshap.decompose.pairwise._panels import LANES, blocks_of, map_panels, panels_of
-from exactshap.results.decomposition._pairwise import check_residual, pair_tolerance
+from exactshap.results.decomposition import check_residual, pair_tolerance
 from exactshap.semivalues import Beta
-from exactshap.solvers.core._nodes import ENOUGH, enough_nodes
+from exactshap.solvers.core import ENOUGH, enough_nodes
 
 __all__ = ["estimate_joint"]
 

@@ -9,9 +9,8 @@ import numpy as np
 from exactshap.decompose.pairwise._estimate import Settings
 from exactshap.decompose.pairwise._factors import Factors
 from exactshap.decompose.pairwise._panels import Block, blocks_of, map_panels, panels_of
-from exactshap.semivalues import Measure
-from exactshap.semivalues._measures import Rule
-from exactshap.solvers.core._nodes import coarse_bound, enough_nodes
+from exactshap.semivalues import Measure, Rule
+from exactshap.solvers.core import coarse_bound, enough_nodes
 
 __all__ = ["joint_values"]
 
@@ -50,7 +49,7 @@ def _block_values(
     import math
 
     from exactshap.decompose.pairwise._kernels import fill_gaps
-    from exactshap.solvers.product._kernels import fill_interactions
+    from exactshap.solvers.product import fill_interactions
 
     d = factors.n_players
     gaps = np.empty((d, block.height, block.padded))

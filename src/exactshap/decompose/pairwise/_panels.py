@@ -13,7 +13,7 @@ import numpy as np
 
 from exactshap.decompose.pairwise._factors import Factors
 from exactshap.semivalues import Beta, Semivalue
-from exactshap.solvers.core._nodes import ENOUGH, bound
+from exactshap.solvers.core import ENOUGH, bound
 
 __all__ = ["LANES", "PANEL", "Block", "Rules", "Sweep", "blocks_of", "map_panels", "panels_of", "rule_table"]
 

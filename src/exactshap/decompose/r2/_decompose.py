@@ -11,8 +11,8 @@ import numpy as np
 from exactshap.decompose.r2 import _games as games
 from exactshap.decompose.r2._forecast import check_memory, forecast_seconds
 from exactshap.decompose.r2._input import Problem, pose
-from exactshap.results.decomposition._decomposition import Decomposition, frame_backend
 from exactshap.errors import BudgetError, ExactnessError, ExplanationWarning, UnknownNameError, did_you_mean, message, warn
+from exactshap.results.decomposition import Decomposition, frame_backend
 
 __all__ = ["R2Decomposition", "decompose_r2"]
 

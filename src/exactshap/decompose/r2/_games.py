@@ -23,7 +23,7 @@ from exactshap.decompose.r2._shallow_kernels import (
 )
 from exactshap.decompose.r2._unit_kernels import CODE_BITS, Units, count_units, fill_units
 from exactshap.trees import FlatTrees, parents, prepared
-from exactshap.trees.ensemble._kernels import Nodes, fill_decisions
+from exactshap.trees.ensemble import Nodes, fill_decisions
 
 __all__ = ["Layout", "ensemble_rows", "ensemble_shares", "lay_out", "residual_rows", "residual_shares"]
 

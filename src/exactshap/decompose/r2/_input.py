@@ -12,11 +12,9 @@ import numpy as np
 from exactshap.decompose.r2._games import Layout, lay_out
 from exactshap.errors import ExactnessError, InputError, UnsupportedModelError, UnsupportedStructureError, message
 from exactshap.frames import Table, as_table, check_columns
-from exactshap.readers import Request
-from exactshap.readers._base import names_of, players_of
+from exactshap.readers import Request, names_of, players_of
 from exactshap.trees import TreeModel, apply, convert, margin
-from exactshap.trees.ensemble._build import largest_sum
-from exactshap.trees.ensemble._encode import encode, readable
+from exactshap.trees.ensemble import encode, largest_sum, readable
 
 __all__ = ["Problem", "pose"]
 

@@ -21,9 +21,9 @@ from typing import NamedTuple
 import numpy as np
 from numba import njit
 
+from exactshap._runtime.lanes import U1, U2, U3, U4, U5, U6, U7, add_range
 from exactshap.decompose.r2._join_kernels import count_axes, fill_layout, join
 from exactshap.decompose.r2._unit_kernels import CODE_BITS
-from exactshap._runtime.lanes import U1, U2, U3, U4, U5, U6, U7, add_range
 
 __all__ = ["MAX_BITS", "Work", "add_pair", "fill_half_weights", "table_wins"]
 

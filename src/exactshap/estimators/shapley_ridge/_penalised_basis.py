@@ -10,8 +10,14 @@ import numpy as np
 
 from exactshap.errors import BudgetError, InputError, UnknownNameError, did_you_mean, message
 from exactshap.kernels import Component, Kernel, from_pairwise
-from exactshap.solvers.rkhs._embedding import check_eta, choose_eta, embedding_weights, subset_product
-from exactshap.solvers.rkhs._functionals import coalition_weights, player_functionals
+from exactshap.solvers.rkhs import (
+    check_eta,
+    choose_eta,
+    coalition_weights,
+    embedding_weights,
+    player_functionals,
+    subset_product,
+)
 
 __all__ = ["Basis", "Functionals", "cross_kernel", "penalised_basis", "penalised_columns", "read_kernel"]
 

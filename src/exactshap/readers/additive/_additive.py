@@ -13,13 +13,12 @@ import numpy as np
 
 from exactshap.errors import InputError, UnsupportedStructureError, message
 from exactshap.frames import Table, check_columns
-from exactshap.games import AdditiveGame
-from exactshap.games._product import normalised_weights
-from exactshap.readers._base import Reader, Request, choose_value_function, names_of, players_of
+from exactshap.games import AdditiveGame, normalised_weights
+from exactshap.readers import Reader, Request, choose_value_function, names_of, players_of
 from exactshap.readers.additive._terms import CHUNK_VALUES, Block, Reference, players_of_term
 from exactshap.semivalues import Semivalue
 from exactshap.solvers import Solution, player_sets
-from exactshap.solvers.additive._stacks import Stack, solve_stacks
+from exactshap.solvers.additive import Stack, solve_stacks
 
 __all__ = ["AdditiveForm", "AdditiveReader"]
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from exactshap.readers.additive._terms import Bound, Coalitions, Reference, by_size, coalitions
-from exactshap.solvers.additive._stacks import Stack
+from exactshap.solvers.additive import Stack
 
 __all__ = ["BinnedTerms"]
 
@@ -78,7 +78,7 @@ def _fold(
     scores: np.ndarray, shape: np.ndarray, inside: np.ndarray, bins: np.ndarray, weights: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray]:
     """Return the table (n_inside_cells, n_outputs) of one coalition and its strides (n_columns,), 0 outside."""
-    from exactshap.solvers.additive._kernels import fill_fold
+    from exactshap.solvers.additive import fill_fold
 
     full_strides = _c_strides(shape)
     outside, index = np.unique(bins[:, ~inside] @ full_strides[~inside], return_inverse=True)
@@ -103,7 +103,7 @@ class _BoundBins:
     terms: tuple[_FoldedTable, ...]
 
     def stacks(self, rows: np.ndarray) -> Iterator[Stack]:
-        from exactshap.solvers.additive._kernels import fill_lookups
+        from exactshap.solvers.additive import fill_lookups
 
         cells = np.ascontiguousarray(rows.T, np.int64)
         for chosen in by_size(term.players for term in self.terms):

@@ -21,7 +21,7 @@ from exactshap.readers.additive._terms import (
     slices,
     weighted_mean,
 )
-from exactshap.solvers.additive._stacks import Stack
+from exactshap.solvers.additive import Stack
 
 __all__ = ["FunctionTerm", "FunctionTerms", "ProductTerm", "ProductTerms"]
 

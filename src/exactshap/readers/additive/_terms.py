@@ -24,7 +24,7 @@ from typing import Protocol
 import numpy as np
 
 from exactshap.errors import BudgetError, message
-from exactshap.solvers.additive._stacks import Stack
+from exactshap.solvers.additive import Stack
 
 __all__ = [
     "BACKGROUND_CHUNK",

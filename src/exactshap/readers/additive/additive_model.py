@@ -10,8 +10,8 @@ import numpy as np
 
 from exactshap.errors import InputError, InputTypeError, message
 from exactshap.frames import Table, as_table, check_columns
+from exactshap.readers import Request, select_outputs
 from exactshap.readers.additive._additive import AdditiveForm, AdditiveReader
-from exactshap.readers._base import Request, select_outputs
 from exactshap.readers.additive._function_terms import FunctionTerm, FunctionTerms
 
 __all__ = ["AdditiveModel", "read"]

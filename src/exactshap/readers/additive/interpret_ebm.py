@@ -11,10 +11,9 @@ import numpy as np
 
 from exactshap.errors import InputError, UnsupportedStructureError, message
 from exactshap.frames import Table
+from exactshap.readers import Request, require_fitted, select_outputs
 from exactshap.readers.additive._additive import AdditiveForm, AdditiveReader
-from exactshap.readers._base import Request, select_outputs
 from exactshap.readers.additive._binned_terms import BinnedTerms
-from exactshap.readers._sklearn import require_fitted
 from exactshap.readers.additive._terms import slices
 
 __all__ = ["read"]

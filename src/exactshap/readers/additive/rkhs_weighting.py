@@ -11,13 +11,12 @@ from typing import Any
 import numpy as np
 
 from exactshap.frames import Table
+from exactshap.readers import Reader, Request, finite_numbers, fitted_names, require_fitted
 from exactshap.readers.additive._additive import AdditiveForm, AdditiveReader
-from exactshap.readers._base import Reader, Request, finite_numbers
 from exactshap.readers.additive._function_terms import FunctionTerm, FunctionTerms
 from exactshap.readers.additive._homogeneous import Growth, Interpolant, interpolate
-from exactshap.readers._sklearn import fitted_names, require_fitted
 from exactshap.readers.additive._terms import Bound, Coalitions, Reference, by_size, coalitions, weighted_mean
-from exactshap.solvers.additive._stacks import Stack
+from exactshap.solvers.additive import Stack
 
 __all__ = ["read"]
 

@@ -11,9 +11,8 @@ import numpy as np
 
 from exactshap.errors import UnsupportedStructureError, message
 from exactshap.frames import Table
+from exactshap.readers import Request, finite_numbers, fitted_names, require_fitted, select_outputs
 from exactshap.readers.additive._additive import AdditiveForm, AdditiveReader
-from exactshap.readers._base import Request, finite_numbers, select_outputs
-from exactshap.readers._sklearn import fitted_names, require_fitted
 from exactshap.readers.additive._terms import ColumnTerms
 
 __all__ = ["LinearParts", "linear_parts", "read"]

@@ -20,7 +20,7 @@ from exactshap.errors import (
 )
 from exactshap.frames import Table
 from exactshap.games import OracleGame
-from exactshap.readers._base import Reader, Request, choose_value_function, names_of, players_of, select_outputs
+from exactshap.readers import Reader, Request, choose_value_function, names_of, players_of, select_outputs
 from exactshap.readers.black_box._hybrid_rows import hybrid_rows
 from exactshap.semivalues import Semivalue
 from exactshap.solvers import Solution, solve
@@ -57,7 +57,7 @@ def read(model: Any, request: Request) -> Reader:
 
 
 def _owner_reader(model: Any, request: Request) -> Reader | None:
-    from exactshap.readers._registry import read as read_any
+    from exactshap.readers import read as read_any
 
     owner = getattr(model, "__self__", None)
     if owner is None or request.background is None or callable(owner):

@@ -7,16 +7,16 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from exactshap._runtime.cache import BoundedCache
 from exactshap.frames import Table
 from exactshap.readers.kernel_machines._expansion import Monomials, Part, cut_terms
 from exactshap.semivalues import Semivalue, find
-from exactshap.solvers.core._choose import MAX_FOLDED_PLAYERS, folding_pays
-from exactshap.solvers.product._quadrature import Sums
-from exactshap.solvers.trees._parts import Shelf
+from exactshap.solvers.core import MAX_FOLDED_PLAYERS, folding_pays
+from exactshap.solvers.product import Sums
 
 if TYPE_CHECKING:
     from exactshap.readers.kernel_machines._kernel_machine import KernelReader
-    from exactshap.solvers.product._folding import Folded
+    from exactshap.solvers.product import Folded
 
 __all__ = ["FoldedBackground"]
 
@@ -31,7 +31,7 @@ class FoldedBackground:
     """
 
     def __init__(self, reader: KernelReader) -> None:
-        self._reader, self._shelf = reader, Shelf()
+        self._reader, self._cache = reader, BoundedCache()
         self.n_terms = sum(block.coefficients.shape[1] for block in reader.expansion.blocks)
         self.n_background = 0 if reader.weights is None else len(reader.weights)
         self.kept = reader.n_players <= MAX_FOLDED_PLAYERS and 2**reader.n_players * self.n_terms <= TABLE_VALUES
@@ -46,7 +46,7 @@ class FoldedBackground:
 
     def sums(self, values: np.ndarray, semivalue: Semivalue, order: int) -> Sums:
         """Solve rows (n_rows, n_columns)."""
-        from exactshap.solvers.product._folding import Tally
+        from exactshap.solvers.product import Tally
 
         reader = self._reader
         tally = Tally(len(values), reader.n_players, reader.expansion.n_outputs)
@@ -61,12 +61,12 @@ class FoldedBackground:
         return tally.sums(semivalue, order)
 
     def _folded(self, number: int, n_parts: int, part: Part | Monomials) -> Folded:
-        from exactshap.solvers.product._folding import fold
+        from exactshap.solvers.product import fold
 
         def make() -> Folded:
             return fold(self._reader.background_tiles(part), self._reader.n_players, part.coefficients.shape[1])
 
-        return self._shelf.get(("folded", number), make, keep=n_parts) if self.kept else make()
+        return self._cache.get(("folded", number), make, keep=n_parts) if self.kept else make()
 
     # -- forecasts ---------------------------------------------------------------------------------------------------
 

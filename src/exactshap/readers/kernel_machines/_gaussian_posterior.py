@@ -12,9 +12,9 @@ import numpy as np
 from exactshap.errors import BudgetError, ExactnessError, InputError, UnknownNameError, did_you_mean, message
 from exactshap.frames import Table
 from exactshap.kernels import Component, Kernel
-from exactshap.readers._base import Request
+from exactshap.readers import Request
 from exactshap.semivalues import Semivalue
-from exactshap.solvers.rkhs._gp_covariance import (
+from exactshap.solvers.rkhs import (
     BLOCK_VALUES,
     KernelFactors,
     MonomialFactors,

@@ -10,16 +10,15 @@ import numpy as np
 
 from exactshap.errors import UnsupportedStructureError, message
 from exactshap.frames import Table, check_columns
-from exactshap.games import ProductGame
-from exactshap.games._product import normalised_weights
-from exactshap.readers._base import Reader, Request, choose_value_function, finite_numbers, names_of, players_of
+from exactshap.games import ProductGame, normalised_weights
+from exactshap.readers import Reader, Request, choose_value_function, finite_numbers, names_of, players_of
 from exactshap.readers.kernel_machines._expansion import Expansion, Monomials, Part, cut_terms
 from exactshap.readers.kernel_machines._folded_background import FoldedBackground
 from exactshap.semivalues import Semivalue, find
 from exactshap.solvers import Solution, player_sets
-from exactshap.solvers.core._choose import folded_method
-from exactshap.solvers.product._quadrature import Sums, solve_terms
-from exactshap.solvers.rkhs._stability import machine_stability
+from exactshap.solvers.core import folded_method
+from exactshap.solvers.product import Sums, solve_terms
+from exactshap.solvers.rkhs import machine_stability
 
 __all__ = ["KernelReader", "with_equal_shares"]
 

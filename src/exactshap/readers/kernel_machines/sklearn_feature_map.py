@@ -11,10 +11,18 @@ from exactshap.errors import UnsupportedStructureError, message
 from exactshap.frames import Table
 from exactshap.games import ProductGame
 from exactshap.kernels import from_pairwise
-from exactshap.readers._base import Reader, Request, choose_value_function, names_of, players_of, select_outputs
+from exactshap.readers import (
+    Reader,
+    Request,
+    choose_value_function,
+    fitted_names,
+    names_of,
+    players_of,
+    require_fitted,
+    select_outputs,
+)
 from exactshap.readers.kernel_machines._expansion import expand
 from exactshap.readers.kernel_machines._kernel_machine import KernelReader
-from exactshap.readers._sklearn import fitted_names, require_fitted
 
 __all__ = ["read"]
 

@@ -9,10 +9,9 @@ import numpy as np
 
 from exactshap.frames import Table
 from exactshap.kernels import from_pairwise
-from exactshap.readers._base import Reader, Request, select_outputs
+from exactshap.readers import Reader, Request, fitted_names, require_fitted, select_outputs
 from exactshap.readers.kernel_machines._expansion import expand
 from exactshap.readers.kernel_machines._kernel_machine import KernelReader
-from exactshap.readers._sklearn import fitted_names, require_fitted
 
 __all__ = ["read"]
 

@@ -1,4 +1,4 @@
-"""Support vector machines of scikit-learn: SVR, NuSVR, SVC, NuSVC, OneClassSVM; the linear ones go to the linear reader."""
+"""Support vector machines of scikit-learn: SVR, NuSVR, SVC, NuSVC, OneClassSVM."""
 
 from __future__ import annotations
 
@@ -12,10 +12,9 @@ import numpy as np
 
 from exactshap.frames import Table
 from exactshap.kernels import from_pairwise
-from exactshap.readers._base import Reader, Request, select_outputs
+from exactshap.readers import Reader, Request, fitted_names, require_fitted, select_outputs
 from exactshap.readers.kernel_machines._expansion import Expansion, expand
 from exactshap.readers.kernel_machines._kernel_machine import KernelReader
-from exactshap.readers._sklearn import fitted_names, require_fitted
 
 __all__ = ["read"]
 
@@ -23,10 +22,6 @@ __all__ = ["read"]
 def read(model: Any, request: Request) -> Reader:
     """Read a support vector machine: f(x) = b + sum over support vectors of dual coefficient times kernel."""
     name = type(model).__name__
-    if name in ("LinearSVC", "LinearSVR"):
-        from exactshap.readers.additive import sklearn_linear
-
-        return sklearn_linear.read(model, request)
     require_fitted(model, "support_")
     if name in ("SVR", "NuSVR"):
         return _single(model, request, "predict", "target")
@@ -76,7 +71,7 @@ def _classifier(model: Any, request: Request) -> Reader:
 
 def _one_versus_rest(model: Any, request: Request) -> Reader:
     """Explain scikit-learn's one-vs-rest view: votes plus a bounded confidence, not a sum of kernels, so by coalitions."""
-    from exactshap.readers.black_box.function import BlackBox
+    from exactshap.readers.black_box import BlackBox
 
     rest = copy.copy(model)
     rest.decision_function_shape = "ovr"

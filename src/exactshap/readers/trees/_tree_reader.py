@@ -15,14 +15,13 @@ import numpy as np
 from exactshap.errors import ExactnessError, UnsupportedStructureError, message
 from exactshap.frames import Table, check_columns
 from exactshap.games import ProductGame
-from exactshap.readers._base import Reader, Request, choose_value_function, names_of, players_of
+from exactshap.readers import Reader, Request, choose_value_function, names_of, players_of
 from exactshap.readers.trees._leaf_game import leaf_game
 from exactshap.semivalues import Semivalue
 from exactshap.solvers import Solution, player_sets
-from exactshap.solvers.trees._solve import prepare_trees, solve_trees
+from exactshap.solvers.trees import prepare_trees, solve_trees
 from exactshap.trees import TreeModel, margin
-from exactshap.trees.ensemble._build import largest_sum
-from exactshap.trees.ensemble._encode import encode
+from exactshap.trees.ensemble import encode, largest_sum
 
 __all__ = ["TreeReader"]
 

@@ -8,10 +8,10 @@ from typing import Any
 import numpy as np
 
 from exactshap.frames import Table
-from exactshap.readers._base import Request
+from exactshap.readers import Request
 from exactshap.readers.trees._tree_reader import TreeReader
 from exactshap.trees import TreeModel, convert
-from exactshap.trees.ensemble._encode import readable
+from exactshap.trees.ensemble import readable
 
 __all__ = ["read"]
 

@@ -13,10 +13,10 @@ from typing import Any
 import numpy as np
 
 from exactshap.frames import Table
-from exactshap.readers._base import Request
+from exactshap.readers import Request
 from exactshap.readers.trees._tree_reader import TreeReader
 from exactshap.trees import convert
-from exactshap.trees.formats.sklearn import average_path_length
+from exactshap.trees.formats import average_path_length
 
 __all__ = ["read"]
 

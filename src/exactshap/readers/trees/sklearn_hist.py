@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from exactshap.frames import Table
-from exactshap.readers._base import Request
+from exactshap.readers import Request
 from exactshap.readers.trees._tree_reader import TreeReader
 from exactshap.trees import convert
 

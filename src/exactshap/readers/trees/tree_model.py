@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from exactshap.frames import Table
-from exactshap.readers._base import Request
+from exactshap.readers import Request
 from exactshap.readers.trees._tree_reader import TreeReader
 
 __all__ = ["read"]

@@ -11,10 +11,8 @@ import numpy as np
 
 from exactshap.errors import UnsupportedModelError, message
 from exactshap.frames import Table
-from exactshap.readers._base import Reader, Request, select_outputs
-from exactshap.readers.kernel_machines._expansion import expand
-from exactshap.readers.kernel_machines._kernel_machine import KernelReader
-from exactshap.readers._sklearn import fitted_names, require_fitted
+from exactshap.readers import Reader, Request, fitted_names, require_fitted, select_outputs
+from exactshap.readers.kernel_machines import KernelReader, expand
 
 __all__ = ["read"]
 

@@ -11,11 +11,9 @@ import numpy as np
 
 from exactshap.errors import UnsupportedStructureError, message
 from exactshap.frames import Table
-from exactshap.readers._base import Reader, Request, select_outputs
-from exactshap.readers.kernel_machines._expansion import merge
-from exactshap.readers.kernel_machines._kernel_machine import KernelReader
-from exactshap.readers._registry import read as read_any
-from exactshap.readers._sklearn import fitted_names, require_fitted
+from exactshap.readers import Reader, Request, fitted_names, require_fitted, select_outputs
+from exactshap.readers import read as read_any
+from exactshap.readers.kernel_machines import KernelReader, merge
 
 __all__ = ["read"]
 

@@ -10,10 +10,9 @@ import numpy as np
 from exactshap.errors import InputError, UnsupportedStructureError, message
 from exactshap.frames import Table, as_table
 from exactshap.games import Game
-from exactshap.readers._base import Reader, Request, names_of, players_of
+from exactshap.readers import Reader, Request, fitted_names, names_of, players_of, require_fitted
+from exactshap.readers import read as read_any
 from exactshap.readers.wrappers._columns import column_owners
-from exactshap.readers._registry import read as read_any
-from exactshap.readers._sklearn import fitted_names, require_fitted
 from exactshap.semivalues import Semivalue
 from exactshap.solvers import Solution
 

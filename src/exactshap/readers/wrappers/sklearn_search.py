@@ -5,9 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 from exactshap.errors import InputError, message
-from exactshap.readers._base import Reader, Request
-from exactshap.readers._registry import read as read_any
-from exactshap.readers._sklearn import require_fitted
+from exactshap.readers import Reader, Request, require_fitted
+from exactshap.readers import read as read_any
 
 __all__ = ["read"]
 

@@ -12,10 +12,9 @@ import numpy as np
 from exactshap.errors import UnsupportedStructureError, message
 from exactshap.frames import Table
 from exactshap.games import AdditiveGame, Game, OracleGame, ProductGame
-from exactshap.readers._base import Reader, Request
-from exactshap.readers.kernel_machines._kernel_machine import with_equal_shares
-from exactshap.readers._registry import read as read_any
-from exactshap.readers._sklearn import require_fitted
+from exactshap.readers import Reader, Request, require_fitted
+from exactshap.readers import read as read_any
+from exactshap.readers.kernel_machines import with_equal_shares
 from exactshap.semivalues import Semivalue
 from exactshap.solvers import Solution
 

@@ -164,7 +164,7 @@ class Shares:
         -------
         ax : matplotlib Axes
         """
-        from exactshap.results.plots.shares import draw_shares, prepare_shares
+        from exactshap.results.plots import draw_shares, prepare_shares
 
         one = self.decomposition
         error = _half_width(one)

@@ -7,8 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from exactshap.results.decomposition._decomposition import Decomposition
 from exactshap.errors import ExactnessError, InputError, message
+from exactshap.results.decomposition._decomposition import Decomposition
 
 __all__ = ["PairwiseDecomposition", "check_residual", "pair_tolerance"]
 

@@ -10,8 +10,8 @@ import numpy as np
 from exactshap.errors import InputError, InputTypeError, message
 
 if TYPE_CHECKING:
-    from exactshap.results.explanation._explanation import Explanation
     from exactshap.frames import Table
+    from exactshap.results.explanation._explanation import Explanation
 
 __all__ = ["Cells", "axis_name", "cell_text", "cells", "player_columns", "row_name"]
 

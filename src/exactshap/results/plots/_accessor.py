@@ -9,8 +9,7 @@ import numpy as np
 
 from exactshap._runtime.optional import require
 from exactshap.errors import InputError, UnknownNameError, did_you_mean, message
-from exactshap.results.explanation._cells import axis_name, cells, row_name
-from exactshap.results.explanation._words import NAMES_ELSEWHERE, called_here, counted, index_title
+from exactshap.results.explanation import NAMES_ELSEWHERE, axis_name, called_here, cells, counted, index_title, row_name
 from exactshap.results.plots._pyplot import current, displayed, escape, new_axes, seeded
 from exactshap.results.plots.interactions import draw_interactions, prepare_interactions
 from exactshap.results.plots.intervals import draw_intervals, prepare_intervals

@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from exactshap.errors import InputError, UnknownNameError, did_you_mean, message
-from exactshap.results.explanation._cells import cells
-from exactshap.results.explanation._words import index_title
+from exactshap.results.explanation import cells, index_title
 from exactshap.results.plots._pyplot import escape, new_axes
 
 if TYPE_CHECKING:
@@ -78,7 +77,7 @@ def prepare_shape(explanation: Explanation, main_effects: Explanation, feature: 
     --------
     >>> import numpy as np
     >>> from exactshap import Explainer
-    >>> from exactshap.readers.additive.additive_model import AdditiveModel
+    >>> from exactshap.readers.additive import AdditiveModel
     >>> model = AdditiveModel([(0, lambda v: v[:, 0] ** 2), ((0, 1), lambda v: v.prod(axis=1))])
     >>> X = np.array([[2.0, 1.0], [1.0, 3.0]])
     >>> explainer = Explainer(model, np.zeros((1, 2)))

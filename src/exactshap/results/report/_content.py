@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from exactshap.results.explanation._cells import Cells, axis_name, cells, row_name
-from exactshap.results.explanation._words import counted
+from exactshap.results.explanation import Cells, axis_name, cells, counted, row_name
 from exactshap.results.report._svg import number
 
 if TYPE_CHECKING:

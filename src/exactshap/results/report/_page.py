@@ -11,8 +11,7 @@ import numpy as np
 from exactshap._runtime.files import check_suffix, replacing
 from exactshap._runtime.optional import require
 from exactshap.errors import InputError, message
-from exactshap.results.explanation._fingerprint import fingerprint
-from exactshap.results.explanation._words import counted, index_title, value_function_sentence
+from exactshap.results.explanation import counted, fingerprint, index_title, value_function_sentence
 from exactshap.results.report import _figures as figures
 from exactshap.results.report._content import Content, content
 from exactshap.results.report._svg import decimals, fixed

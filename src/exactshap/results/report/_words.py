@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from exactshap.results.explanation._words import index_title
+from exactshap.results.explanation import index_title
 
 if TYPE_CHECKING:
     from exactshap.results.explanation import Explanation

@@ -11,7 +11,7 @@ from exactshap._runtime.files import replacing
 from exactshap._runtime.optional import require
 
 if TYPE_CHECKING:
-    from exactshap.results.decomposition._pairwise import PairwiseDecomposition
+    from exactshap.results.decomposition import PairwiseDecomposition
 
 __all__ = ["render_shares", "write_shares_report"]
 
@@ -63,7 +63,7 @@ def render_shares(shares: PairwiseDecomposition, *, title: str, figure: Any = No
     command : str, optional
         The command that wrote this report.
     """
-    from exactshap.results.decomposition._table import facts_of, rows_of
+    from exactshap.results.decomposition import facts_of, rows_of
 
     jinja2 = require("jinja2", "report", purpose="A report")
     markup = require("markupsafe", "report", purpose="A report").Markup

@@ -9,10 +9,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from exactshap.errors import InputError, message
-from exactshap.games import AdditiveGame
-from exactshap.games._base import squeeze
+from exactshap.games import AdditiveGame, squeeze
 from exactshap.semivalues import Semivalue
-from exactshap.solvers.core._solution import Solution, player_sets, set_sizes
+from exactshap.solvers.core import Solution, player_sets, set_sizes
 
 __all__ = ["Stack", "Sums", "solve_additive", "solve_stacks"]
 

@@ -7,8 +7,7 @@ from dataclasses import dataclass
 from numbers import Integral
 
 from exactshap.errors import BudgetError, InputError, InputTypeError, message
-from exactshap.games import AdditiveGame, Game, OracleGame, ProductGame
-from exactshap.games._base import n_coalitions
+from exactshap.games import AdditiveGame, Game, OracleGame, ProductGame, n_coalitions
 from exactshap.semivalues import Semivalue, find
 from exactshap.solvers.core._solution import set_sizes
 

@@ -6,10 +6,9 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 
-from exactshap.games import Game, all_masks
-from exactshap.games._base import squeeze
+from exactshap.games import Game, all_masks, squeeze
 from exactshap.semivalues import Semivalue
-from exactshap.solvers.sampled._sampling import checked_calls
+from exactshap.solvers.core._calls import checked_calls
 from exactshap.solvers.core._solution import Solution, player_sets
 
 __all__ = ["set_values", "solve_enumerated"]

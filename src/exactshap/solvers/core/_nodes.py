@@ -32,8 +32,7 @@ import math
 
 import numpy as np
 
-from exactshap.semivalues import Atom, Beta, Measure, Mixture
-from exactshap.semivalues._measures import EndSlopes, SignedDensity
+from exactshap.semivalues import Atom, Beta, EndSlopes, Measure, Mixture, SignedDensity
 
 __all__ = ["ENOUGH", "bound", "coarse_bound", "enough_nodes"]
 

@@ -14,13 +14,11 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from exactshap.games import ProductGame
-from exactshap.games._base import squeeze
+from exactshap.games import ProductGame, squeeze
 from exactshap.semivalues import Semivalue
-from exactshap.solvers.core._choose import folded_method
+from exactshap.solvers.core import Solution, folded_method, player_sets, set_sizes
 from exactshap.solvers.product._folding_kernels import LANES, fill_coalitions, fill_folded, fill_set_values
 from exactshap.solvers.product._quadrature import Sums
-from exactshap.solvers.core._solution import Solution, player_sets, set_sizes
 
 __all__ = ["Folded", "Tally", "fold", "solve_folded"]
 

@@ -7,12 +7,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from exactshap.games import ProductGame
-from exactshap.games._base import squeeze
-from exactshap.semivalues import Measure, Semivalue
-from exactshap.semivalues._measures import Rule
-from exactshap.solvers.core._nodes import coarse_bound, enough_nodes
-from exactshap.solvers.core._solution import Solution, player_sets, set_sizes
+from exactshap.games import ProductGame, squeeze
+from exactshap.semivalues import Measure, Rule, Semivalue
+from exactshap.solvers.core import Solution, coarse_bound, enough_nodes, player_sets, set_sizes
 
 __all__ = ["Sums", "solve_product", "solve_terms"]
 

@@ -20,8 +20,8 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 
-from exactshap.semivalues import Semivalue, find
 from exactshap._runtime.blas import single_threaded_blas
+from exactshap.semivalues import Semivalue, find
 
 __all__ = [
     "by_quadrature",

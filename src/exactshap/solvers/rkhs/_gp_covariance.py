@@ -19,7 +19,7 @@ import numpy as np
 
 from exactshap.errors import InputError, message
 from exactshap.semivalues import Beta, Measure, Semivalue, find
-from exactshap.solvers.core._nodes import coarse_bound, enough_nodes
+from exactshap.solvers.core import coarse_bound, enough_nodes
 
 __all__ = ["KernelFactors", "MonomialFactors", "Uncertainty", "interaction_variance", "shapley_covariance"]
 

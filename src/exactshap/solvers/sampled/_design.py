@@ -5,8 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from exactshap.semivalues import find
-from exactshap.solvers.sampled.process._cube_covariance import covariance
-from exactshap.solvers.sampled.process._cube_index import functionals, white_functionals
+from exactshap.solvers.sampled.process import covariance, functionals, white_functionals
 
 __all__ = ["place_pairs"]
 

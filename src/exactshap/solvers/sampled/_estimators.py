@@ -10,8 +10,8 @@ import numpy as np
 
 from exactshap.errors import InputError, message
 from exactshap.semivalues import Semivalue, find
+from exactshap.solvers.core import Calls, set_sizes
 from exactshap.solvers.sampled._counts import scaled_weights, size_exponents
-from exactshap.solvers.sampled.process._cube_index import white_functionals
 from exactshap.solvers.sampled._draws import Draws
 from exactshap.solvers.sampled._frontier import (
     Sets,
@@ -22,12 +22,11 @@ from exactshap.solvers.sampled._frontier import (
     partial_frontier,
     unanimity_columns,
 )
-from exactshap.solvers.sampled.process._hypercube import CubeProcess, fit_process, needs_even
 from exactshap.solvers.sampled._leverage import leverage_scores
 from exactshap.solvers.sampled._polynomial import PolynomialFit, fit_polynomial, odd_shares, row_weights, unanimity_shares
-from exactshap.solvers.sampled._sampling import Calls, design, draw, strata
-from exactshap.solvers.core._solution import set_sizes
+from exactshap.solvers.sampled._sampling import design, draw, strata
 from exactshap.solvers.sampled._surrogate import SURROGATES
+from exactshap.solvers.sampled.process import CubeProcess, fit_process, needs_even, white_functionals
 
 __all__ = ["ESTIMATORS", "NAMED", "SAMPLINGS", "Estimate", "Problem", "Settings"]
 

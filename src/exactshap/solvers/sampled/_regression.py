@@ -8,15 +8,14 @@ from typing import Any
 
 import numpy as np
 
+from exactshap._runtime.blas import single_threaded_blas
 from exactshap.errors import BudgetError, InputError, InputTypeError, UnknownNameError, did_you_mean, message
 from exactshap.games import Game
 from exactshap.semivalues import Semivalue
-from exactshap._runtime.blas import single_threaded_blas
+from exactshap.solvers.core import Solution, checked_calls, player_sets, positive
 from exactshap.solvers.sampled._estimators import ESTIMATORS, NAMED, SAMPLINGS, Estimate, Problem, Settings
-from exactshap.solvers.sampled.process._hypercube import MAX_ROWS
-from exactshap.solvers.sampled._sampling import checked_calls, positive
-from exactshap.solvers.core._solution import Solution, player_sets
 from exactshap.solvers.sampled._surrogate import SURROGATES
+from exactshap.solvers.sampled.process import MAX_ROWS
 
 __all__ = ["solve_regression"]
 

@@ -9,8 +9,8 @@ import numpy as np
 
 from exactshap.games import ProductGame
 from exactshap.semivalues import Semivalue
-from exactshap.solvers.sampled.process._hypercube import CubeProcess, fit_process
-from exactshap.solvers.core._solution import player_sets
+from exactshap.solvers.core import player_sets
+from exactshap.solvers.sampled.process import CubeProcess, fit_process
 
 __all__ = ["SURROGATES", "Surrogate", "game_values"]
 
@@ -27,7 +27,7 @@ class Surrogate(Protocol):
 
 def game_values(game: ProductGame, semivalue: Semivalue, order: int) -> np.ndarray:
     """Return the exact values (n_sets, n_outputs) of a product game."""
-    from exactshap.solvers.product._quadrature import solve_product
+    from exactshap.solvers.product import solve_product
 
     return np.asarray(solve_product(game, semivalue, order).values)
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from exactshap.solvers.trees.kernels._layout import (
+from exactshap.solvers.trees.kernels import (
     Groups,
     Leaves,
     count_below,
@@ -17,7 +17,7 @@ from exactshap.solvers.trees.kernels._layout import (
     sum_forecast,
 )
 from exactshap.trees import FlatTrees
-from exactshap.trees.ensemble._paths import Paths, parents, paths
+from exactshap.trees.ensemble import Paths, parents, paths
 
 __all__ = [
     "MAX_BITS",

@@ -16,14 +16,14 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
+from exactshap._runtime.cache import BoundedCache
 from exactshap.semivalues import Semivalue
-from exactshap.solvers.trees._path_engine import VISIT_COST, WalkEngine, leaf_sums, single_leaves, visit_shares
 from exactshap.solvers.trees._layout import NOMINAL_ROWS, Structure, sum_by_tree
-from exactshap.solvers.trees.kernels._leaves import LANES, WIDTH, Work, sweep_leaves
-from exactshap.solvers.trees.kernels._leaf_rows import sweep_leaves_of_row
-from exactshap.solvers.trees._parts import Part, Shelf
+from exactshap.solvers.trees._parts import Part
+from exactshap.solvers.trees._path_engine import VISIT_COST, WalkEngine, leaf_sums, single_leaves, visit_shares
 from exactshap.solvers.trees._steps import Steps, make_steps, steps_bytes
 from exactshap.solvers.trees._table_engine import path_weights
+from exactshap.solvers.trees.kernels import LANES, WIDTH, Work, sweep_leaves, sweep_leaves_of_row
 from exactshap.trees import FlatTrees
 
 __all__ = ["LeafEngine", "leaf_costs", "most_dense"]
@@ -47,7 +47,7 @@ class LeafEngine:
     n_players: int
     background: np.ndarray  # (n_features, n_background)
     weights: np.ndarray
-    shelf: Shelf = field(default_factory=Shelf)
+    cache: BoundedCache = field(default_factory=BoundedCache)
 
     @property
     def walk(self) -> WalkEngine:
@@ -61,7 +61,7 @@ class LeafEngine:
         out = np.zeros((self.trees.n_outputs, self.n_players, columns.shape[1]))
         scale = np.full(columns.shape[1], single_leaves(self.trees) * self.weights.sum())
         weights = np.ascontiguousarray(path_weights(semivalue, 1, min(self.shape.n_path_players, WIDTH))[1])
-        steps = self.shelf.get(("steps",), lambda: make_steps(self.trees, self.shape), keep=1)
+        steps = self.cache.get(("steps",), lambda: make_steps(self.trees, self.shape), keep=1)
         if columns.shape[1] <= FEW_ROWS:
             self._sweep_rows(columns, steps, weights, out, scale)
         else:

@@ -9,21 +9,24 @@ from typing import Any
 
 import numpy as np
 
-from exactshap.semivalues import Semivalue
-from exactshap.semivalues._measures import Rule
-from exactshap.solvers.core._nodes import coarse_bound, enough_nodes
-from exactshap.solvers.core._solution import set_sizes
+from exactshap._runtime.cache import BoundedCache
+from exactshap.semivalues import Rule, Semivalue
+from exactshap.solvers.core import coarse_bound, enough_nodes, set_sizes
 from exactshap.solvers.trees._layout import Structure, binomials_and_offsets, products_above, sorted_leaves, sum_by_tree
-from exactshap.solvers.trees.kernels._layout import Leaves
-from exactshap.solvers.trees._parts import Part, Shelf, decisions_of
-from exactshap.solvers.trees.kernels._paths import fill_coefficients, sweep_leaf_sets, sweep_paths
-from exactshap.solvers.trees.kernels._rows import sweep_row
+from exactshap.solvers.trees._parts import Part, decisions_of
 from exactshap.solvers.trees._steps import Steps, make_steps, steps_bytes
 from exactshap.solvers.trees._table_engine import path_weights
-from exactshap.solvers.trees.kernels._walks import walk_sets, walk_singles
+from exactshap.solvers.trees.kernels import (
+    Leaves,
+    fill_coefficients,
+    sweep_leaf_sets,
+    sweep_paths,
+    sweep_row,
+    walk_sets,
+    walk_singles,
+)
 from exactshap.trees import FlatTrees, cover_shares
-from exactshap.trees.ensemble._kernels import sum_leaf_values
-from exactshap.trees.ensemble._paths import paths
+from exactshap.trees.ensemble import paths, sum_leaf_values
 
 __all__ = ["PathEngine", "WalkEngine", "leaf_sums", "path_costs", "path_rule", "single_leaves", "visit_shares", "walk_costs"]
 
@@ -41,7 +44,7 @@ class PathEngine:
     trees: FlatTrees
     shape: Structure
     n_players: int
-    shelf: Shelf = field(default_factory=Shelf)
+    cache: BoundedCache = field(default_factory=BoundedCache)
 
     def solve(self, columns: np.ndarray, semivalue: Semivalue, order: int) -> Part:
         """Return the values of the rows in ``columns`` (n_features, n_rows)."""
@@ -73,7 +76,7 @@ class PathEngine:
 
     def _sweep_paths(self, columns: np.ndarray, rule: Rule, out: np.ndarray, scale: np.ndarray) -> None:
         """Add the values of single players to ``out`` (n_players, n_outputs, n_rows): the same bits for few rows and many."""
-        steps = self.shelf.get(("steps",), lambda: make_steps(self.trees, self.shape), keep=1)
+        steps = self.cache.get(("steps",), lambda: make_steps(self.trees, self.shape), keep=1)
         n_levels = int(steps.level.max(initial=0)) + 1
         scale += single_leaves(self.trees)
         sweep = self._sweep_rows if columns.shape[1] <= FEW_ROWS else self._sweep_blocks
@@ -107,7 +110,7 @@ class PathEngine:
         self, columns: np.ndarray, rule: Rule, size: int, binomials: np.ndarray, offsets: np.ndarray, out: np.ndarray
     ) -> None:
         trees = self.trees
-        leaves: Leaves = self.shelf.get(("leaves",), lambda: sorted_leaves(paths(trees, self.shape.player_of_column)), keep=1)
+        leaves: Leaves = self.cache.get(("leaves",), lambda: sorted_leaves(paths(trees, self.shape.player_of_column)), keep=1)
         largest = float(binomials[min(self.shape.n_path_players, self.n_players), size])
         n_lanes = int(np.clip(WORK_BYTES // (8 * max(largest, 1.0)), 1, LANES))
         first_leaf = np.searchsorted(leaves.node, trees.tree_start)

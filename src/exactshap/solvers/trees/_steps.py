@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 
 from exactshap.solvers.trees._layout import Structure
-from exactshap.solvers.trees.kernels._steps import Steps, fill_steps
+from exactshap.solvers.trees.kernels import Steps, fill_steps
 from exactshap.trees import FlatTrees, cover_shares
-from exactshap.trees.ensemble._kernels import Nodes
+from exactshap.trees.ensemble import Nodes
 
 __all__ = ["Steps", "make_steps", "steps_bytes"]
 

@@ -7,12 +7,12 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
+from exactshap._runtime.cache import BoundedCache
 from exactshap.semivalues import Semivalue
-from exactshap.solvers.core._solution import set_sizes
-from exactshap.solvers.trees.kernels._cells import fill_single_tables, sweep_few
-from exactshap.solvers.trees.kernels._tables import add_failures, fill_tables, sum_survival, sweep
+from exactshap.solvers.core import set_sizes
 from exactshap.solvers.trees._layout import MAX_BITS, Layout, TableRows, lay_rows, offsets_of
-from exactshap.solvers.trees._parts import Part, Shelf, decisions_of
+from exactshap.solvers.trees._parts import Part, decisions_of
+from exactshap.solvers.trees.kernels import add_failures, fill_single_tables, fill_tables, sum_survival, sweep, sweep_few
 from exactshap.trees import FlatTrees
 from exactshap.trees import prepared as rounded
 
@@ -80,11 +80,11 @@ class TableEngine:
     survival: Survival
     n_players: int
     limit: float
-    shelf: Shelf = field(default_factory=Shelf)
+    cache: BoundedCache = field(default_factory=BoundedCache)
 
     def rows(self, order: int) -> TableRows:
         """Return the layout of the tables for sets of 1..order players."""
-        return self.shelf.get(
+        return self.cache.get(
             ("rows", order), lambda: lay_rows(self.layout, self.n_players, order, self.trees.n_outputs), keep=1
         )
 
@@ -128,7 +128,7 @@ class TableEngine:
 
     def _are_few(self, n_rows: int, is_kept: bool) -> bool:
         """Whether tables are not worth filling for so many rows, and for those that were answered without tables before."""
-        answered = self.shelf.get(("answered",), lambda: [0], keep=1)
+        answered = self.cache.get(("answered",), lambda: [0], keep=1)
         if is_kept:
             answered[0] += n_rows
         return (answered[0] if is_kept else n_rows) <= FEW_ROWS
@@ -154,7 +154,7 @@ class TableEngine:
         if not is_kept:
             return self._fill(rows, semivalue, order, first, last)
         key = ("tables", semivalue, order)
-        every = self.shelf.get(key, lambda: self._fill(rows, semivalue, order, 0, self.layout.n_groups), keep=1)
+        every = self.cache.get(key, lambda: self._fill(rows, semivalue, order, 0, self.layout.n_groups), keep=1)
         return every[rows.table_start[first] : rows.table_start[last]]
 
     def _fill(self, rows: TableRows, semivalue: Semivalue, order: int, first: int, last: int) -> np.ndarray:

@@ -3,17 +3,29 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import NamedTuple
 
 import numpy as np
 
-if TYPE_CHECKING:
-    from exactshap.trees.ensemble._kernels import Nodes
-
-__all__ = ["MISSING_LEFT", "MISSING_NEVER", "MISSING_RIGHT", "ZERO", "FlatTrees"]
+__all__ = ["MISSING_LEFT", "MISSING_NEVER", "MISSING_RIGHT", "ZERO", "FlatTrees", "Nodes"]
 
 MISSING_RIGHT, MISSING_LEFT, MISSING_NEVER = 0, 1, 2
 ZERO = float(np.float32(1e-35))  # LightGBM's kZeroThreshold: a float literal stored in a double
+
+
+class Nodes(NamedTuple):
+    """The arrays of :class:`~exactshap.trees.FlatTrees` that routing reads, as one argument of a compiled kernel."""
+
+    feature: np.ndarray
+    threshold: np.ndarray
+    left: np.ndarray
+    right: np.ndarray
+    missing: np.ndarray
+    zero_is_missing: np.ndarray
+    category_start: np.ndarray
+    category_count: np.ndarray
+    category_words: np.ndarray
+    less_equal: bool
 
 
 @dataclass(frozen=True, eq=False)
@@ -76,9 +88,7 @@ class FlatTrees:
 
     @property
     def nodes(self) -> Nodes:
-        """What routing reads, as one argument of a compiled kernel (see ``trees/_kernels.py``)."""
-        from exactshap.trees.ensemble._kernels import Nodes
-
+        """What routing reads, as one argument of a compiled kernel ."""
         return Nodes(self.feature, self.threshold, self.left, self.right, self.missing, self.zero_is_missing,
                      self.category_start, self.category_count, self.category_words, self.less_equal)  # fmt: skip
 

@@ -6,15 +6,12 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
-
 import numpy as np
 from numba import njit
 
 from exactshap.trees.ensemble._flat import MISSING_LEFT, MISSING_NEVER, ZERO
 
 __all__ = [
-    "Nodes",
     "compare",
     "decide",
     "fill_decisions",
@@ -26,21 +23,6 @@ __all__ = [
     "goes_left",
     "sum_leaf_values",
 ]
-
-
-class Nodes(NamedTuple):
-    """The arrays of :class:`~exactshap.trees.FlatTrees` that routing reads, as one argument of a compiled kernel."""
-
-    feature: np.ndarray
-    threshold: np.ndarray
-    left: np.ndarray
-    right: np.ndarray
-    missing: np.ndarray
-    zero_is_missing: np.ndarray
-    category_start: np.ndarray
-    category_count: np.ndarray
-    category_words: np.ndarray
-    less_equal: bool
 
 
 @njit(nogil=True, cache=True, error_model="numpy", inline="always")

@@ -8,8 +8,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from exactshap.errors import ModelFormatError, UnsupportedStructureError, message
+from exactshap.trees.ensemble import HashedColumns, TargetStatistic
 from exactshap.trees.formats._document import MAX_COLUMNS, field, integer, numbers
-from exactshap.trees.ensemble._hashed import HashedColumns, TargetStatistic
 
 __all__ = ["Features", "Split", "read_features"]
 

@@ -6,8 +6,7 @@ import importlib
 from typing import Any
 
 from exactshap.errors import UnsupportedModelError, message
-from exactshap.trees.ensemble._flat import FlatTrees
-from exactshap.trees.ensemble._model import TreeModel
+from exactshap.trees.ensemble import FlatTrees, TreeModel
 
 __all__ = ["convert", "flatten"]
 

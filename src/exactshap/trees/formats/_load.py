@@ -8,11 +8,11 @@ from pathlib import Path
 from typing import Any
 
 from exactshap.errors import InputError, ModelFormatError, message
+from exactshap.trees.ensemble import TreeModel
 from exactshap.trees.formats import catboost as from_catboost
 from exactshap.trees.formats import lightgbm as from_lightgbm
 from exactshap.trees.formats import xgboost as from_xgboost
 from exactshap.trees.formats._document import read_json
-from exactshap.trees.ensemble._model import TreeModel
 from exactshap.trees.formats._ubj import read_scanned
 
 __all__ = ["load", "loads"]

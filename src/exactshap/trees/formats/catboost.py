@@ -13,10 +13,9 @@ from typing import Any
 import numpy as np
 
 from exactshap.errors import ModelFormatError, UnsupportedStructureError, message
-from exactshap.trees.ensemble._build import MAX_DEPTH, RawTree, build
+from exactshap.trees.ensemble import MAX_DEPTH, RawTree, TreeModel, build
 from exactshap.trees.formats._catboost_features import Features, Split, read_features
 from exactshap.trees.formats._document import MAX_OUTPUTS, bit_set, field, guarded, integer, numbers, read_json, words_budget
-from exactshap.trees.ensemble._model import TreeModel
 
 __all__ = ["convert", "from_document"]
 

@@ -8,10 +8,8 @@ from typing import Any
 import numpy as np
 
 from exactshap.errors import ModelFormatError, UnsupportedStructureError, message
-from exactshap.trees.ensemble._build import RawTree, build
+from exactshap.trees.ensemble import MISSING_NEVER, RawTree, TreeModel, build
 from exactshap.trees.formats._document import MAX_COLUMNS, MAX_OUTPUTS, guarded, integer
-from exactshap.trees.ensemble._flat import MISSING_NEVER
-from exactshap.trees.ensemble._model import TreeModel
 
 __all__ = ["convert", "from_text"]
 

@@ -7,8 +7,7 @@ from typing import Any
 import numpy as np
 
 from exactshap.errors import UnsupportedStructureError, message
-from exactshap.trees.ensemble._build import RawTree, build
-from exactshap.trees.ensemble._model import TreeModel
+from exactshap.trees.ensemble import RawTree, TreeModel, build
 
 __all__ = ["convert"]
 

@@ -7,10 +7,8 @@ from typing import Any
 import numpy as np
 
 from exactshap.errors import ModelFormatError, UnsupportedStructureError, message
-from exactshap.trees.ensemble._build import build
+from exactshap.trees.ensemble import RawForest, TreeModel, build
 from exactshap.trees.formats._document import MAX_COLUMNS, MAX_OUTPUTS, MAX_WORDS, field, guarded, integer, numbers
-from exactshap.trees.ensemble._forest import RawForest
-from exactshap.trees.ensemble._model import TreeModel
 from exactshap.trees.formats._records import Records, records
 from exactshap.trees.formats._ubj import read_scanned
 

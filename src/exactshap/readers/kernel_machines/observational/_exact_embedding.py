@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from exactshap.readers.kernel_machines.observational._conditioning import conditioning, players_first
-from exactshap.solvers.rkhs._embedding import embedding_weights, ridge_inverse, subset_product
+from exactshap.solvers.rkhs import embedding_weights, ridge_inverse, subset_product
 
 __all__ = ["ExactEmbedding"]
 

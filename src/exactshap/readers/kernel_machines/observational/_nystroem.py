@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 
 from exactshap.readers.kernel_machines.observational._conditioning import conditioning
-from exactshap.solvers.rkhs._embedding import FeatureRidge, pivoted_rows, subset_product, whitener
+from exactshap.solvers.rkhs import FeatureRidge, pivoted_rows, subset_product, whitener
 
 __all__ = ["NystroemEmbedding", "landmarks_of"]
 

@@ -15,21 +15,23 @@ from typing import Any
 
 import numpy as np
 
+from exactshap._runtime.threads import coalitions_in_threads, n_threads
 from exactshap.errors import InputError, InputTypeError, message
 from exactshap.frames import Table
-from exactshap.games import OracleGame
-from exactshap.games._base import check_masks
-from exactshap.readers._base import Request
-from exactshap._runtime.threads import coalitions_in_threads, n_threads
-from exactshap.readers.kernel_machines.observational._conditioning import conditioning, conditioning_components, conditioning_rows
+from exactshap.games import OracleGame, check_masks
+from exactshap.readers import Request
+from exactshap.readers.kernel_machines.observational._conditioning import (
+    conditioning,
+    conditioning_components,
+    conditioning_rows,
+)
 from exactshap.readers.kernel_machines.observational._embedding_choice import Routes, forms
 from exactshap.readers.kernel_machines.observational._exact_embedding import ExactEmbedding
 from exactshap.readers.kernel_machines.observational._nystroem import NystroemEmbedding, landmarks_of
 from exactshap.readers.kernel_machines.observational._random_features import RandomFeatureEmbedding
 from exactshap.semivalues import Semivalue
 from exactshap.solvers import Solution, solve
-from exactshap.solvers.rkhs._embedding import check_eta, choose_eta
-from exactshap.solvers.rkhs._stability import Stability, conditional_stability
+from exactshap.solvers.rkhs import Stability, check_eta, choose_eta, conditional_stability
 
 __all__ = ["ConditionalGame", "ConditionalGames", "bind"]
 

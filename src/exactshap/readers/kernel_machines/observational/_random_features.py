@@ -19,7 +19,7 @@ import numpy as np
 
 from exactshap.errors import UnsupportedStructureError, message
 from exactshap.kernels import Component
-from exactshap.solvers.rkhs._embedding import FeatureRidge, subset_product
+from exactshap.solvers.rkhs import FeatureRidge, subset_product
 
 __all__ = ["RandomFeatureEmbedding", "draw_frequencies", "fourier_features"]
 

@@ -20,14 +20,13 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from exactshap._runtime.blas import single_threaded_blas
 from exactshap.games import ProductGame
 from exactshap.semivalues import Beta, Measure, Semivalue
-from exactshap._runtime.blas import single_threaded_blas
+from exactshap.solvers.core import enough_nodes, set_sizes
 from exactshap.solvers.sampled.process._cube_covariance import covariance, factorise, invert_triangle, sum_and_difference
 from exactshap.solvers.sampled.process._cube_index import functionals, prior_variance, white_functionals, white_variance
-from exactshap.solvers.core._nodes import enough_nodes
 from exactshap.solvers.sampled.process._relevance import Half, evenly_spaced, find_relevances
-from exactshap.solvers.core._solution import set_sizes
 
 __all__ = ["CubeProcess", "fit_process"]
 

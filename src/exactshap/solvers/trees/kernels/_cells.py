@@ -19,7 +19,7 @@ from numba import njit
 
 from exactshap._runtime.lanes import U1, U2, U3, U4, U5, U6, U7, add_range
 from exactshap.solvers.trees.kernels._tables import add_ends, fill_cover_survival, fill_leaf_codes, largest_size
-from exactshap.trees.ensemble._kernels import Nodes, fill_decisions
+from exactshap.trees.ensemble import Nodes, fill_decisions
 
 __all__ = ["fill_single_tables", "sweep_few"]
 

@@ -10,7 +10,7 @@ import numpy as np
 from numba import njit
 
 from exactshap.solvers.trees.kernels._leaves import WIDTH, count, ends, merge
-from exactshap.trees.ensemble._kernels import goes_left
+from exactshap.trees.ensemble import goes_left
 
 __all__ = ["sweep_leaves_of_row"]
 

@@ -21,7 +21,7 @@ import numpy as np
 from numba import njit
 
 from exactshap.solvers.trees.kernels._paths import largest
-from exactshap.trees.ensemble._kernels import decide, goes_left
+from exactshap.trees.ensemble import decide, goes_left
 
 __all__ = ["WIDTH", "Work", "count", "ends", "merge", "sweep_leaves"]
 

@@ -17,7 +17,7 @@ from __future__ import annotations
 import numpy as np
 from numba import njit
 
-from exactshap.trees.ensemble._kernels import decide
+from exactshap.trees.ensemble import decide
 
 __all__ = ["fill_coefficients", "gain", "largest", "loss", "passed", "sweep_leaf_sets", "sweep_paths"]
 

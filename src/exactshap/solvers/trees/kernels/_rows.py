@@ -9,7 +9,7 @@ import numpy as np
 from numba import njit
 
 from exactshap.solvers.trees.kernels._paths import FAILED, LEFT, LOST, NODES, REST, RIGHT, WEIGHTS, gain, loss, passed
-from exactshap.trees.ensemble._kernels import goes_left
+from exactshap.trees.ensemble import goes_left
 
 __all__ = ["sweep_row"]
 

@@ -7,7 +7,7 @@ from typing import NamedTuple
 import numpy as np
 from numba import njit
 
-from exactshap.trees.ensemble._kernels import Nodes
+from exactshap.trees.ensemble import Nodes
 
 __all__ = ["Steps", "fill_steps"]
 

@@ -10,7 +10,7 @@ import numpy as np
 from numba import njit
 
 from exactshap.solvers.trees.kernels._layout import next_mask, set_rank
-from exactshap.trees.ensemble._kernels import Nodes, fill_decisions
+from exactshap.trees.ensemble import Nodes, fill_decisions
 
 __all__ = [
     "add_ends",
