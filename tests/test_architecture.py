@@ -10,7 +10,7 @@ import pytest
 import exactshap
 
 PACKAGE = Path(exactshap.__file__).parent
-FREE = {"errors", "_optional", "_files", "_progress", "_compilation"}  # everyone may raise, ask, write files whole, and say so
+FREE = {"_native", "errors", "_optional", "_files", "_progress", "_compilation"}  # everyone may raise, ask, write files whole, and say so
 ALLOWED = {
     "semivalues": set(),
     "games": set(),

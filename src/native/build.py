@@ -45,6 +45,7 @@ ZIG = ["ziglang>=0.13"]
 
 
 def files() -> list[Path]:
+    """Return all native sources in a fixed order."""
     return sorted(path for path in SOURCE.rglob("*") if path.suffix in {".h", ".cpp"})
 
 
@@ -75,8 +76,11 @@ def _takes(command: list[str]) -> bool:
     with tempfile.TemporaryDirectory() as folder:
         source = Path(folder, "probe.cpp")
         source.write_text(PROBE)
-        levels = LEVELS["v4"] if "" not in _levels() else []
-        done = subprocess.run([*command, *FLAGS, *levels, "-c", str(source), "-o", str(source.with_suffix(".o"))], capture_output=True)
+        levels = _levels(command)
+        done = subprocess.run(
+            [*command, *FLAGS, *levels[max(levels)], "-c", str(source), "-o", str(source.with_suffix(".o"))],
+            capture_output=True,
+        )
         return done.returncode == 0
 
 
@@ -94,11 +98,17 @@ def _machine() -> tuple[str, str]:
     return platform.machine(), platform.system()
 
 
-def _levels() -> dict[str, list[str]]:
-    return LEVELS if _machine()[0].lower() in {"x86_64", "amd64"} else {"base": []}
+def _levels(command: list[str]) -> dict[str, list[str]]:
+    """Return the levels of the architecture with their flags; zig has its own names for them, and keeps to -ffp-contract."""
+    if _machine()[0].lower() not in {"x86_64", "amd64"}:
+        return {"base": []}
+    if "ziglang" in command:
+        return {level: [f"-mcpu=x86_64_{level}", *flags[2:]] for level, flags in LEVELS.items()}
+    return LEVELS
 
 
 def library_name() -> str:
+    """Return the name of the shared library on the target."""
     return "exactshap" + {"Windows": ".dll", "Darwin": ".dylib"}.get(_machine()[1], ".so")
 
 
@@ -158,9 +168,11 @@ def build(out: Path, extra_flags: tuple[str, ...] = ()) -> Path:
         if path.name == "library.cpp":
             jobs.append((path, "base", [f'-DEXACTSHAP_SOURCES="{sources_hash()}"']))
         elif path.suffix == ".cpp":
-            jobs.extend((path, level, flags) for level, flags in _levels().items())
+            jobs.extend((path, level, flags) for level, flags in _levels(command).items())
     with ThreadPoolExecutor(os.cpu_count()) as pool:
-        objects = list(pool.map(lambda job: _object(command, job[0], job[1], [*job[2], *extra_flags], folder, headers + version), jobs))
+        objects = list(
+            pool.map(lambda job: _object(command, job[0], job[1], [*job[2], *extra_flags], folder, headers + version), jobs)
+        )
     linker = ["cc" if part == "c++" and "ziglang" in command else part for part in command]
     out.mkdir(parents=True, exist_ok=True)
     part = out / f".{os.getpid()}.{library_name()}"

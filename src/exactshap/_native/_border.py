@@ -10,7 +10,7 @@ import numpy as np
 from exactshap._native._signature import Parameter
 from exactshap.errors import InputTypeError, message
 
-__all__ = ["misfit", "mismatch", "told"]
+__all__ = ["misfit", "mismatch", "told", "unusable"]
 
 
 def told(argument: Any) -> str:
@@ -32,7 +32,9 @@ def told(argument: Any) -> str:
     return ", ".join([words, *faults])
 
 
-def _flat(parameters: tuple[Parameter, ...], arguments: tuple[Any, ...], prefix: str = "") -> Iterator[tuple[str, Parameter, Any]]:
+def _flat(
+    parameters: tuple[Parameter, ...], arguments: tuple[Any, ...], prefix: str = ""
+) -> Iterator[tuple[str, Parameter, Any]]:
     """Name every argument and every field in the library's order."""
     for parameter, argument in zip(parameters, arguments, strict=True):
         name = prefix + parameter.name
@@ -48,10 +50,22 @@ def misfit(name: str, parameters: tuple[Parameter, ...], arguments: tuple[Any, .
     return InputTypeError(message(f"`{what}` does not fit the compiled kernel `{name}`", told(argument), f"Pass {parameter}"))
 
 
+def unusable(name: str, parameters: tuple[Parameter, ...], arguments: tuple[Any, ...]) -> Exception:
+    """Return the error for what is no array or no number at all, and for too many or too few arguments."""
+    if len(parameters) != len(arguments):
+        return TypeError(f"`{name}` takes {len(parameters)} arguments, not {len(arguments)}")
+    needed = {"in": "__array_struct__", "out": "__array_struct__", "int": "__index__", "real": "__float__"}
+    every = list(_flat(parameters, arguments))
+    bad = (i for i, (_, parameter, argument) in enumerate(every) if not hasattr(argument, needed[parameter.kind]))
+    return misfit(name, parameters, arguments, next(bad, len(every) - 1))
+
+
 def mismatch(name: str, parameters: tuple[Parameter, ...], arguments: tuple[Any, ...]) -> InputTypeError:
     """Return the error for arrays whose sizes do not belong together."""
     shapes = ", ".join(
         f"{what} {argument.shape if isinstance(argument, np.ndarray) else argument}"
         for what, _, argument in _flat(parameters, arguments)
     )
-    return InputTypeError(message(f"The sizes of the arguments of `{name}` do not belong together", shapes, "Pass arrays of matching shapes"))
+    return InputTypeError(
+        message(f"The sizes of the arguments of `{name}` do not belong together", shapes, "Pass arrays of matching shapes")
+    )

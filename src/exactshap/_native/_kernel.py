@@ -10,7 +10,7 @@ import ctypes
 import struct
 from typing import Any, NamedTuple
 
-from exactshap._native._border import misfit, mismatch
+from exactshap._native._border import misfit, mismatch, unusable
 from exactshap._native._interruption import raise_interruption
 from exactshap._native._library import symbol
 from exactshap._native._signature import Parameter, packer, parse
@@ -65,7 +65,10 @@ def _overload(name: str, names: list[str], which: int) -> _Overload | None:
     if len(taken) != len(names):
         raise TypeError(f"`{name}` is declared with {len(names)} arguments in Python and {len(taken)} in C++")
     parameters = tuple(Parameter(p.kind, n, p.dtype, p.ndim, p.fields) for p, n in zip(taken, names, strict=True))
-    given = [(f"_{i}", ctypes.c_int64 if p.dtype == "int" else ctypes.c_double) for i, p in enumerate(p for p in every if p.kind == "gives")]
+    given = [
+        (f"_{i}", ctypes.c_int64 if p.dtype == "int" else ctypes.c_double)
+        for i, p in enumerate(p for p in every if p.kind == "gives")
+    ]
     return _Overload(
         _CALL(address),
         parameters,
@@ -132,14 +135,20 @@ def _pack(name: str, overload: _Overload, arguments: tuple[Any, ...]) -> tuple[b
             slots[i] = handle.address(overload.parameters[i].fields)
         return overload.packer.pack(*slots), kept
     except (AttributeError, IndexError, struct.error) as error:
-        raise _unusable(name, overload.parameters, arguments) from error
+        raise unusable(name, overload.parameters, arguments) from error
 
 
 def _pack_fields(fields: tuple[Parameter, ...], value: tuple) -> tuple[int, Any]:
     """Return the address of a NamedTuple's slots, and what keeps it."""
     names = getattr(value, "_fields", ())
     if names != tuple(field.name for field in fields):
-        raise InputTypeError(message("A structure does not fit a compiled kernel", f"fields {', '.join(names)}", f"Pass {Parameter('fields', fields=fields)}"))
+        raise InputTypeError(
+            message(
+                "A structure does not fit a compiled kernel",
+                f"fields {', '.join(names)}",
+                f"Pass {Parameter('fields', fields=fields)}",
+            )
+        )
     kept: list[Any] = []
     slots = []
     for field, item in zip(fields, value, strict=True):
@@ -156,20 +165,6 @@ def _pack_fields(fields: tuple[Parameter, ...], value: tuple) -> tuple[int, Any]
     return ctypes.addressof(buffer), (buffer, kept)
 
 
-def _unusable(name: str, parameters: tuple[Parameter, ...], arguments: tuple[Any, ...]) -> Exception:
-    """Return the error for arguments that are no arrays or no numbers at all, or too many or too few."""
-    if len(parameters) != len(arguments):
-        return TypeError(f"`{name}` takes {len(parameters)} arguments, not {len(arguments)}")
-    position = 0
-    for parameter, argument in zip(parameters, arguments, strict=True):
-        if (parameter.is_array and not hasattr(argument, "__array_struct__")) or (
-            parameter.kind == "int" and not hasattr(argument, "__index__") or parameter.kind == "real" and not hasattr(argument, "__float__")
-        ):
-            break
-        position += parameter.n_positions
-    return misfit(name, parameters, arguments, min(position, sum(p.n_positions for p in parameters) - 1))
-
-
 def _failure(name: str, overload: _Overload, arguments: tuple[Any, ...], status: int) -> BaseException:
     """Return the exception for a status of the library; raise what a signal's handler raised."""
     if status == _INTERRUPTED:
@@ -177,7 +172,9 @@ def _failure(name: str, overload: _Overload, arguments: tuple[Any, ...], status:
     if status == _MISMATCH:
         return mismatch(name, overload.parameters, arguments)
     if status == _FAULT:
-        return ModelFormatError(message(f"The compiled kernel `{name}` was given what it cannot follow", "indices out of range"))
+        return ModelFormatError(
+            message(f"The compiled kernel `{name}` was given what it cannot follow", "indices out of range")
+        )
     return MemoryError(f"No memory for the scratch of the compiled kernel `{name}`. Pass fewer rows at a time.")
 
 

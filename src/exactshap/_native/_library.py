@@ -8,6 +8,7 @@ import hashlib
 import os
 import sys
 from pathlib import Path
+from typing import Any
 
 from exactshap.errors import InputError, MissingDependencyError, message
 
@@ -65,7 +66,9 @@ def _refuse_stale(built_from: str) -> None:
         digest.update(path.relative_to(folder).as_posix().encode() + b"\0" + path.read_bytes())
     if digest.hexdigest()[:16] != built_from:
         raise MissingDependencyError(
-            message("The compiled kernels do not belong to the sources", f"a library built from others than `{folder}`", _REBUILD)
+            message(
+                "The compiled kernels do not belong to the sources", f"a library built from others than `{folder}`", _REBUILD
+            )
         )
 
 
@@ -84,7 +87,9 @@ def level() -> str:
     best = best_level()
     if not best:
         raise MissingDependencyError(
-            message("The compiled kernels need an x86-64 CPU with SSE 4.2 (2009 or later)", "an older one", "Use another machine")
+            message(
+                "The compiled kernels need an x86-64 CPU with SSE 4.2 (2009 or later)", "an older one", "Use another machine"
+            )
         )
     wanted = os.environ.get("EXACTSHAP_CPU") or best
     possible = _LEVELS[: _LEVELS.index(best) + 1] if best in _LEVELS else (best,)
@@ -92,12 +97,14 @@ def level() -> str:
         names = ", ".join(f"`{name}`" for name in possible)
         raise InputError(
             message(
-                "The environment variable `EXACTSHAP_CPU` names no level of this CPU", f"{wanted!r}", f"Unset it, or use one of {names}"
+                "The environment variable `EXACTSHAP_CPU` names no level of this CPU",
+                f"{wanted!r}",
+                f"Unset it, or use one of {names}",
             )
         )
     return wanted
 
 
-def symbol(name: str) -> ctypes._CFuncPtr:
+def symbol(name: str) -> Any:
     """Return an exported function of the level in use."""
     return getattr(library(), f"exactshap_{level()}_{name}")

@@ -26,14 +26,9 @@ class Parameter:
     def is_array(self) -> bool:
         return self.kind in ("in", "out")
 
-    @property
-    def n_positions(self) -> int:
-        """How many places it takes in the library's count of arguments: each field has its own."""
-        return sum(field.n_positions for field in self.fields) if self.kind == "fields" else 1
-
     def __str__(self) -> str:
         if self.is_array:
-            return f"a C-contiguous{' writable' if self.kind == 'out' else ''} array of {self.dtype} with {self.ndim} dimensions"
+            return f"a C-contiguous{' writable' if self.kind == 'out' else ''} array of {self.dtype} with {self.ndim} dimension{'s' * (self.ndim != 1)}"
         if self.kind == "fields":
             return "a NamedTuple with the fields " + ", ".join(f"`{field.name}`" for field in self.fields)
         return {"int": "a whole number", "real": "a number"}[self.kind]
