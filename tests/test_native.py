@@ -46,11 +46,11 @@ def run(code, **environment):
     return done.returncode, done.stdout.strip(), done.stderr
 
 
-# Every kernel, on whatever: add the module of yours (a function `digest()` of bytes) here.
+# Kernels on arbitrary numbers: add yours.
 DIGEST = """
 import hashlib, math
 import numpy as np
-from exactshap.solvers import _kernels as product
+from exactshap.solvers import _folding_kernels as folding, _gp_kernels as process, _kernels as product
 rng, digest = np.random.default_rng(0), hashlib.sha256()
 for made in (lambda *s: rng.random(s), lambda *s: rng.random(s) + 1j * rng.normal(size=s)):
     for n, d, terms, m, outputs in ((3, 5, 40, 2, 2), (1, 1, 1, 1, 1), (2, 7, 130, 3, 1)):
@@ -62,6 +62,16 @@ for made in (lambda *s: rng.random(s), lambda *s: rng.random(s) + 1j * rng.norma
         for size in range(1, min(d, 3) + 1):
             out.append(np.zeros((n, math.comb(d, size), outputs)))
             product.fill_interactions(a, b, c, w, size, nodes, node_weights, out[-1])
+        if made(1).dtype == float:
+            out += [np.zeros((terms + 3 & ~3, 2 ** (d - d // 2), 2 ** (d // 2))), np.zeros((n, outputs, 2 ** (d - d // 2), 2 ** (d // 2)))]
+            folding.fill_folded(np.ascontiguousarray(b.transpose(2, 0, 1)), w, d // 2, out[-2])
+            folding.fill_coalitions(np.ascontiguousarray(a.transpose(0, 2, 1)), out[-2], c, out[-1])
+            out += [np.zeros((n, outputs, d)), np.zeros((n, d, terms)), np.zeros((n, d * (d + 1) // 2)), np.zeros(n)]
+            folding.fill_set_values(out[-5].reshape(n, outputs, -1), 1 << np.arange(d), rng.random(d + 1), out[-4])
+            process.fill_functionals(a, b, w, nodes, node_weights, out[-3])
+            own, rows, background = rng.random((n, d)), rng.random((n, d, m)), rng.random((m, d, m))
+            process.fill_prior(own, rows, rows, background, w, nodes, node_weights, False, out[-2])
+            process.fill_spread(own, rows, background, out[-1])
         for array in out:
             digest.update(array.tobytes())
 print(digest.hexdigest())
