@@ -50,7 +50,8 @@ def run(code, **environment):
 DIGEST = """
 import hashlib, math
 import numpy as np
-from exactshap.solvers import _folding_kernels as folding, _gp_kernels as process, _kernels as product
+from exactshap.solvers.product import _folding_kernels as folding, _kernels as product
+from exactshap.solvers.rkhs import _gp_kernels as process
 rng, digest = np.random.default_rng(0), hashlib.sha256()
 for made in (lambda *s: rng.random(s), lambda *s: rng.random(s) + 1j * rng.normal(size=s)):
     for n, d, terms, m, outputs in ((3, 5, 40, 2, 2), (1, 1, 1, 1, 1), (2, 7, 130, 3, 1)):
@@ -220,7 +221,7 @@ def test_no_memory():
 
 def long_call():
     """Make a call of minutes."""
-    from exactshap.solvers._kernels import fill_singles
+    from exactshap.solvers.product._kernels import fill_singles
 
     a, b, c = np.ones((200, 30, 320)), np.ones((200, 30, 320)), np.ones((1, 320))
     fill_singles(a, b, c, np.ones(200), np.ones(300), np.ones(300), np.zeros((200, 30, 1)))
