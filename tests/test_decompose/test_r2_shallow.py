@@ -120,7 +120,7 @@ def test_covers_and_empty_values_agree_with_the_slow_ones():
 
     model = random_model(4, seed=2)
     layout = games.lay_out(model.trees, random_rows()[0], np.arange(N_FEATURES, dtype=np.int32), N_FEATURES)
-    assert np.array_equal(layout.share, cover_shares(model.trees))
+    assert np.array_equal(layout.arrays.value.share, cover_shares(model.trees))
     where = paths(model.trees)
     products = np.array([np.prod(where.ratio[a:b]) for a, b in zip(where.start[:-1], where.start[1:], strict=True)])
     empty = np.bincount(where.tree, products * model.trees.value[where.leaf, 0], minlength=model.trees.n_trees)
