@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from exactshap.errors import InputError, UnknownNameError, did_you_mean, message
+from exactshap.errors import InputError, UnknownNameError, did_you_mean, message, printable
 from exactshap.explanation import _validation as validation
 from exactshap.explanation._certificate import Certificate
 from exactshap.explanation._facts import facts, headline
@@ -358,7 +358,7 @@ class Explanation:
             f"<td style='text-align:left'>{escape(text)}</td></tr>"
             for name, text in self.facts().items()
         )
-        return f"<div><strong>Explanation: {escape(headline(self))}</strong><table>{rows}</table></div>"
+        return printable(f"<div><strong>Explanation: {escape(headline(self))}</strong><table>{rows}</table></div>")
 
     def facts(self) -> dict[str, str]:
         """Return what a reader must know besides the numbers, as short texts by name."""
@@ -404,7 +404,23 @@ class Explanation:
 
     @classmethod
     def load(cls, path: str | Path, *, max_bytes: int = 2**33) -> Explanation:
-        """Read a file of :meth:`save`; refuse pickles, damaged files and more than ``max_bytes`` of arrays."""
+        """Read a file of :meth:`save`, as untrusted data.
+
+        Parameters
+        ----------
+        path : str or Path
+        max_bytes : int, default=2**33
+            How much may be unpacked: entries are counted while they are unpacked, and the pages of a Parquet table before.
+
+        Returns
+        -------
+        explanation : Explanation
+
+        Raises
+        ------
+        ModelFormatError
+            If the file is damaged, holds pickles, has fields of another type, unpacks to more, or is of a newer version.
+        """
         from exactshap.explanation._storage import load
 
         return load(path, max_bytes=max_bytes)
