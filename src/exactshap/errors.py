@@ -108,7 +108,7 @@ def message(what: str, got: str = "", do: str = "") -> str:
 
 
 def printable(text: str) -> str:
-    """Replace characters that no file, page or terminal should be given as text: controls, surrogates, overrides of direction.
+    r"""Replace characters that no file, page or terminal should be given as text: controls, surrogates, overrides of direction.
 
     Parameters
     ----------
@@ -121,8 +121,8 @@ def printable(text: str) -> str:
 
     Examples
     --------
-    >>> printable("a\\x00b\\x1b[31m")
-    'a\N{REPLACEMENT CHARACTER}b\N{REPLACEMENT CHARACTER}[31m'
+    >>> printable("a\x00b\x1b[31m") == "a\N{REPLACEMENT CHARACTER}b\N{REPLACEMENT CHARACTER}[31m"
+    True
     """
     return _UNPRINTABLE.sub("\N{REPLACEMENT CHARACTER}", text.replace("\r\n", "\n"))
 

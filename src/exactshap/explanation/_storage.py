@@ -176,7 +176,9 @@ def _check_archive(archive: zipfile.ZipFile, allowance: _Allowance) -> None:
         raise _damaged(allowance.path, "An entry is there twice")
     if any(entry.compress_type not in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED) for entry in entries):
         raise _damaged(allowance.path, "An entry is neither stored nor deflated")  # others unpack without a limit
-    _Allowance(allowance.path, allowance.max_bytes).spend(sum(entry.file_size for entry in entries))  # if they say so themselves
+    _Allowance(allowance.path, allowance.max_bytes).spend(
+        sum(entry.file_size for entry in entries)
+    )  # if they say so themselves
 
 
 def _content(archive: zipfile.ZipFile, name: str, allowance: _Allowance) -> bytes:

@@ -52,14 +52,17 @@ def _check_facts(explanation: Explanation) -> None:
         if not _is_count(value) and not (value is None and name == "background_size"):
             raise InputTypeError(message(f"`{name}` must be an int >= 0", f"Got {value!r}"))
     seconds, digest = explanation.seconds, explanation.background_hash
-    if seconds is not None and (not isinstance(seconds, numbers.Real) or isinstance(seconds, bool) or seconds < 0):
+    timed = isinstance(seconds, numbers.Real) and not isinstance(seconds, bool) and 0 <= seconds < 2**63
+    if not timed and seconds is not None:
         raise InputTypeError(message("`seconds` must be a number >= 0 or None", f"Got {seconds!r}"))
+    if explanation.error_bound is None:
+        raise InputTypeError(message("`error_bound` must be a number or an array", "Got None", "Pass 0.0 where there is none"))
     if digest is not None and not isinstance(digest, str):
         raise InputTypeError(message("`background_hash` must be a str or None", f"Got {digest!r}"))
 
 
 def _is_count(value: Any) -> bool:
-    return isinstance(value, (int, np.integer)) and not isinstance(value, bool) and value >= 0
+    return isinstance(value, (int, np.integer)) and not isinstance(value, bool) and 0 <= int(value) < 2**63
 
 
 def _checked_arrays(explanation: Explanation, n_rows: int, n_players: int, outputs: tuple[int, ...]) -> dict[str, Any]:
@@ -106,7 +109,7 @@ def _shaped(name: str, array: Any, shape: tuple[int | None, ...], values_shape: 
 def _array(name: str, array: Any) -> np.ndarray:
     try:
         result = np.asarray(array, dtype=np.float64).view()
-    except (TypeError, ValueError) as error:
+    except (TypeError, ValueError, OverflowError) as error:
         raise InputTypeError(message(f"`{name}` must be an array of numbers", f"{error}")) from None
     result.flags.writeable = False
     return result
