@@ -117,7 +117,9 @@ def test_no_name_in_a_skops_file_is_called_without_trust(loader, name, tmp_path,
     path, marker = tmp_path / "model.skops", tmp_path / "marker"
     for protocol in (0, 2):
         write_both(path, LOADERS[loader](name, [str(path), True]), marker, protocol)
-        with pytest.raises((InputError, ModelFormatError)):
+        with pytest.raises(
+            (InputError, ModelFormatError), match=r"harmless\. Got .*|is not a skops file"
+        ):  # before any is made
             load_model(path)
         assert not marker.exists()
     assert "exactshapeless" not in sys.modules
