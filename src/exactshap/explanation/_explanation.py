@@ -404,22 +404,9 @@ class Explanation:
 
     @classmethod
     def load(cls, path: str | Path, *, max_bytes: int = 2**33) -> Explanation:
-        """Read a file of :meth:`save`, as untrusted data.
+        """Read a file of :meth:`save` as untrusted data; raise ModelFormatError if it is damaged, or no such file.
 
-        Parameters
-        ----------
-        path : str or Path
-        max_bytes : int, default=2**33
-            How much may be unpacked: entries are counted while they are unpacked, and the pages of a Parquet table before.
-
-        Returns
-        -------
-        explanation : Explanation
-
-        Raises
-        ------
-        ModelFormatError
-            If the file is damaged, holds pickles, has fields of another type, unpacks to more, or is of a newer version.
+        ``max_bytes`` bounds what is unpacked: zip entries while they are, a Parquet table's pages before they are.
         """
         from exactshap.explanation._storage import load
 
