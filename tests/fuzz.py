@@ -19,7 +19,7 @@ from pathlib import Path
 import numpy as np
 
 from exactshap.errors import ExactshapError, ModelFormatError, UnsupportedStructureError
-from exactshap.explanation import Explanation
+from exactshap.results.explanation import Explanation
 from exactshap.trees import loads
 
 SECONDS = 2.0

@@ -16,9 +16,9 @@ import numpy as np
 import pytest
 
 import fuzz
-from exactshap._files import replacing
+from exactshap._runtime.files import replacing
 from exactshap.errors import InputError, ModelFormatError, message, printable
-from exactshap.explanation import Explanation
+from exactshap.results.explanation import Explanation
 from explanation_factory import bilinear, linear
 
 X = np.random.default_rng(0).normal(size=(5, 1))
@@ -80,17 +80,17 @@ NAMES = [
     "exactshap.cli._io.load_model",
     "exactshap.cli._io._read",
     "exactshap.cli.main",
-    "exactshap._optional.require",
-    "exactshap._files.replacing",
+    "exactshap._runtime.optional.require",
+    "exactshap._runtime.files.replacing",
     "exactshap.trees.load",
     "exactshap.trees.loads",
     "exactshap.readers.register",
     "exactshap.explain",
     "exactshap.kernels.Custom",
     "exactshap.kernels._algebra.Custom",
-    "exactshap.estimators.instantiations.MonteCarlo",
-    "exactshap.estimators.shapley_ridge.np",
-    "exactshap.estimators.shapley_ridge.ShapleyKernelRidgeX",
+    "exactshap.estimators.rkhs_weighting._instantiations.MonteCarlo",
+    "exactshap.estimators.shapley_ridge._regressor.np",
+    "exactshap.estimators.shapley_ridge._regressor.ShapleyKernelRidgeX",
     "exactshap.estimators.ShapleyKernelRidge",
     "exactshapeless.Anything",
     "numpy.load",
@@ -140,7 +140,7 @@ def test_methods_of_trusted_estimators_stay_untrusted(tmp_path):
     pytest.importorskip("skops.io")
     from exactshap.cli._io import load_model
 
-    name = "exactshap.estimators.shapley_ridge.ShapleyKernelRidge"
+    name = "exactshap.estimators.shapley_ridge._regressor.ShapleyKernelRidge"
     method = node("MethodNode", name, content={"func": "fit", "obj": node("ObjectNode", name)})
     write_both(tmp_path / "model.skops", method, tmp_path / "marker", 2)
     with pytest.raises(InputError, match=r"ShapleyKernelRidge\.fit"):
@@ -245,7 +245,7 @@ def test_text_that_repeats_its_beginning_is_refused(tmp_path):
 
 def test_the_count_of_a_parquet_file_is_what_its_pages_hold():
     arrow, library = pytest.importorskip("pyarrow"), pytest.importorskip("pyarrow.parquet")
-    from exactshap.explanation._parquet import unpacked_bytes
+    from exactshap.results.explanation._parquet import unpacked_bytes
 
     rng = np.random.default_rng(0)
     columns = {"a": rng.normal(size=50_000), "b": rng.integers(0, 9, 50_000), "c": [f"text {i}" for i in range(50_000)]}
@@ -323,6 +323,10 @@ def test_metadata_of_another_type_are_refused(changes, tmp_path):
         Explanation.load(rewritten(path, linear(X), metadata__json=metadata))
 
 
+def test_files_of_earlier_versions_have_the_same_name_for_their_format():
+    assert facts(linear(X))["format"] == "exactshap.explanation"  # a name in files, not of a module
+
+
 def test_sets_that_name_no_player_are_refused():
     with pytest.raises(InputError, match="a player that is not there"):
         bilinear(d=2, sets=((0,), (1,), (0, 2)))
@@ -373,7 +377,7 @@ def test_no_control_character_reaches_a_page(tmp_path):
 def test_no_control_character_reaches_a_page_of_shares():
     pytest.importorskip("jinja2")
     from exactshap.decompose import decompose_mmd
-    from exactshap.report.shares import render_shares
+    from exactshap.results.report.shares import render_shares
 
     pandas = pytest.importorskip("pandas")
     rows = pandas.DataFrame(np.random.default_rng(0).normal(size=(20, 2)), columns=[NASTY.replace("\ud800", ""), "plain"])
@@ -406,7 +410,7 @@ def test_csv_files_hold_no_formulas(kind, tmp_path):
 
 WRITER = """
 import sys, time
-from exactshap._files import replacing
+from exactshap._runtime.files import replacing
 with replacing(sys.argv[1]) as draft:
     draft.write_text("half")
     print(draft, flush=True)

@@ -7,8 +7,8 @@ from dataclasses import is_dataclass
 from pathlib import Path
 from typing import Any
 
-from exactshap._files import replacing
-from exactshap._optional import first_installed, require
+from exactshap._runtime.files import replacing
+from exactshap._runtime.optional import first_installed, require
 from exactshap.errors import InputError, MissingDependencyError, ModelFormatError, UnknownNameError, did_you_mean, message
 
 __all__ = ["check_target", "load_model", "read_table", "take_columns", "write_table"]
@@ -25,10 +25,10 @@ _OWN_TYPES = {  # room -> estimators, and the classes of plain data that fitted 
         "ShapleyKernelClassifier",
         "ShapleyKernelRidge",
     ),
-    "exactshap.estimators.instantiations": ("Relu", "Sign", "Stump"),
-    "exactshap.estimators.rkhs_weighting": ("WeightingTerm",),
-    "exactshap.estimators.subsets": ("Full", "GivenSubsets", "UniformSubsets"),
-    "exactshap.decompose._pairwise_result": ("PairwiseDecomposition",),
+    "exactshap.estimators.rkhs_weighting._instantiations": ("Relu", "Sign", "Stump"),
+    "exactshap.estimators.rkhs_weighting._regressor": ("WeightingTerm",),
+    "exactshap.estimators.rkhs_weighting._subsets": ("Full", "GivenSubsets", "UniformSubsets"),
+    "exactshap.results.decomposition": ("PairwiseDecomposition",),
     "exactshap.kernels": ("RBF", "Cauchy", "Chi2", "Component", "Constant", "Laplacian", "Linear", "Polynomial", "White"),
     "exactshap.kernels._algebra": ("Product", "Sum"),
 }
@@ -113,7 +113,7 @@ def write_table(frame: Any, path: Path) -> None:
     Spreadsheets take a cell that begins with ``=``, ``+``, ``-`` or ``@`` for a formula. In CSV files such a *text* (a name of
     a column, a cell of a text column) gets an apostrophe in front; numbers stay as they are, and so do Parquet files.
     """
-    from exactshap.explanation._conversion import frame_kind
+    from exactshap.results.explanation import frame_kind
 
     suffix, kind = _suffix(path), frame_kind(frame)
     if suffix not in _TABLES:
