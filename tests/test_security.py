@@ -323,6 +323,13 @@ def test_metadata_of_another_type_are_refused(changes, tmp_path):
         Explanation.load(rewritten(path, linear(X), metadata__json=metadata))
 
 
+def test_cells_that_are_no_table_are_refused(tmp_path):
+    explanation = linear(np.ones((2, 2)), data=np.array([["u", 1], ["v", None]], object))
+    for cells in ([["u", 1], ["v"]], [["u", {}], ["v", 1]]):
+        with pytest.raises(ModelFormatError, match="not a table"):
+            Explanation.load(rewritten(tmp_path / "e.npz", explanation, data__json=json.dumps(cells).encode()))
+
+
 def test_files_of_earlier_versions_have_the_same_name_for_their_format():
     assert facts(linear(X))["format"] == "exactshap.explanation"  # a name in files, not of a module
 

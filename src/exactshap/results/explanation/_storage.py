@@ -239,7 +239,10 @@ def _data(archive: zipfile.ZipFile, kind: Any, arrays: dict[str, np.ndarray], al
         rows = len(arrays.get("values", ()))
         return _read_parquet(_content(archive, _PARQUET, allowance), kind, rows, allowance)
     if kind == "objects" and _CELLS in names:
-        return np.array(_json(archive, _CELLS, allowance), dtype=object)
+        cells = np.array(_json(archive, _CELLS, allowance), dtype=object)
+        if any(isinstance(cell, (list, dict)) for cell in cells.ravel()):
+            raise _damaged(allowance.path, "Its cells are not a table")
+        return cells
     if kind == "array" and "data" in arrays:
         return arrays.pop("data")
     if kind is None:
