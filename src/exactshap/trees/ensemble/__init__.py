@@ -7,8 +7,9 @@ from exactshap.trees.ensemble._encode import encode, readable
 from exactshap.trees.ensemble._flat import MISSING_NEVER, FlatTrees, Nodes
 from exactshap.trees.ensemble._forest import RawForest
 from exactshap.trees.ensemble._hashed import HashedColumns, TargetStatistic
-from exactshap.trees.ensemble._kernels import decide, fill_decisions, goes_left, sum_leaf_values
+from exactshap.trees.ensemble._kernels import fill_decisions, sum_leaf_values
 from exactshap.trees.ensemble._model import TreeModel, take_trees
+from exactshap.trees.ensemble._njit_kernels import decide, fill_decisions_njit, goes_left
 from exactshap.trees.ensemble._paths import Paths, cover_shares, inside, parents, paths
 from exactshap.trees.ensemble._routing import apply, decisions, margin, prepared
 
@@ -30,6 +31,7 @@ __all__ = [
     "decisions",
     "encode",
     "fill_decisions",
+    "fill_decisions_njit",
     "goes_left",
     "inside",
     "largest_sum",

@@ -101,12 +101,12 @@ def _where(q: int, offset: np.ndarray) -> str:
 
 def _breadth_first(forest: RawForest, offset: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Return the reached nodes, tree by tree, level by level, siblings side by side; their left children; their covers."""
-    from exactshap.trees.ensemble._layout_kernels import TOO_DEEP, fill_breadth_first, sum_covers
+    from exactshap.trees.ensemble._layout_kernels import TOO_DEEP, Links, fill_breadth_first, sum_covers
 
     n = len(forest.left)
     order, left, seen = np.empty(n, np.int64), np.empty(n, np.int32), np.zeros(n, bool)
     roots = offset[:-1] + forest.root
-    n_reached, fault, q = fill_breadth_first(forest.left, forest.right, offset, roots, MAX_DEPTH, seen, order, left)
+    n_reached, fault, q = fill_breadth_first(roots, Links(forest.left, forest.right, offset, MAX_DEPTH, seen, order, left))
     if fault == TOO_DEEP:
         raise ModelFormatError(message(f"{_where(q, offset)}: deeper than {MAX_DEPTH} levels"))
     if fault:

@@ -19,7 +19,7 @@ from numba import njit
 
 from exactshap._runtime.lanes import U1, U2, U3, U4, U5, U6, U7, add_range
 from exactshap.solvers.trees.kernels._tables import add_ends, fill_cover_survival, fill_leaf_codes, largest_size
-from exactshap.trees.ensemble import Nodes, fill_decisions
+from exactshap.trees.ensemble import Nodes, fill_decisions_njit
 
 __all__ = ["fill_single_tables", "sweep_few"]
 
@@ -239,7 +239,7 @@ def sweep_few(columns_of_X, tree_start, nodes_of_trees, groups, leaves, value, s
             part = Nodes(nodes_of.feature[a:b], nodes_of.threshold[a:b], nodes_of.left[a:b], nodes_of.right[a:b],
                          nodes_of.missing[a:b], nodes_of.zero_is_missing[a:b], nodes_of.category_start[a:b],
                          nodes_of.category_count[a:b], nodes_of.category_words, nodes_of.less_equal)  # fmt: skip
-            fill_decisions(columns_of_X, part, decisions)
+            fill_decisions_njit(columns_of_X, part, decisions)
         first, last = groups.first_output[g], groups.last_output[g]
         n_set_rows = _fill_positions(g, groups, column_start, columns, value.shape[1], position)
         n_columns = column_start[g + 1] - column_start[g]

@@ -10,7 +10,7 @@ import numpy as np
 from numba import njit
 
 from exactshap.solvers.trees.kernels._layout import next_mask, set_rank
-from exactshap.trees.ensemble import Nodes, fill_decisions
+from exactshap.trees.ensemble import Nodes, fill_decisions_njit
 
 __all__ = [
     "add_ends",
@@ -207,7 +207,7 @@ def sweep(columns_of_X, tree_start, nodes, groups, first_group, last_group, colu
             part = Nodes(nodes.feature[a:b], nodes.threshold[a:b], nodes.left[a:b], nodes.right[a:b], nodes.missing[a:b],
                          nodes.zero_is_missing[a:b], nodes.category_start[a:b], nodes.category_count[a:b],
                          nodes.category_words, nodes.less_equal)  # fmt: skip
-            fill_decisions(columns_of_X, part, decisions[: b - a])
+            fill_decisions_njit(columns_of_X, part, decisions[: b - a])
         code[:] = (1 << groups.n_bits[g]) - 1
         for c in range(groups.condition_start[g], groups.condition_start[g + 1]):
             decided = decisions[groups.condition_node[c] - tree_start[tree]]
