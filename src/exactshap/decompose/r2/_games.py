@@ -11,7 +11,7 @@ from typing import TypeVar
 
 import numpy as np
 
-from exactshap._native import Handle
+from exactshap._native import Cancellation, Handle
 from exactshap.decompose.r2._kernels import (
     DEEPEST,
     MAX_BITS,
@@ -51,7 +51,7 @@ class Layout:
     ----------
     trees : FlatTrees
         Single output.
-    arrays : Handle of Trees
+    arrays : Trees
         The same for the kernels, with players and cover shares.
     nodes : Nodes
         What routing reads; ``feature`` counts only the columns that are split on.
@@ -63,7 +63,7 @@ class Layout:
     """
 
     trees: FlatTrees
-    arrays: Handle
+    arrays: Trees
     nodes: Nodes
     columns: np.ndarray
     depth: int
@@ -75,14 +75,14 @@ class Layout:
         return _units(self.trees, self.arrays)
 
     @functools.cached_property
-    def unit_arrays(self) -> Handle:
-        """The units as the kernels take them."""
-        return Handle(self.units)
+    def handles(self) -> tuple[Handle, Handle]:
+        """``arrays`` and ``units``, prepared for the many calls of a kernel."""
+        return Handle(self.arrays), Handle(self.units)
 
     @property
     def empty(self) -> np.ndarray:
         """Value of each tree when no player is known, of shape (n_trees,)."""
-        return self.arrays.value.empty
+        return self.arrays.empty
 
     @property
     def shallow(self) -> bool:
@@ -106,7 +106,7 @@ def lay_out(trees: FlatTrees, X: np.ndarray, player_of_column: np.ndarray, n_pla
     depth = fill_shares(trees.tree_start, trees.left, trees.right, trees.cover, value, depths, share, empty)
     arrays = Trees(trees.tree_start, trees.feature, trees.left, trees.right, value, player_of_node, share, empty)
     nodes = trees.nodes._replace(feature=place[trees.feature])
-    return Layout(trees, Handle(arrays), nodes, columns, depth, n_players)
+    return Layout(trees, arrays, nodes, columns, depth, n_players)
 
 
 def _columns(trees: FlatTrees, X: np.ndarray, used: np.ndarray) -> np.ndarray:
@@ -118,7 +118,7 @@ def _columns(trees: FlatTrees, X: np.ndarray, used: np.ndarray) -> np.ndarray:
     return out
 
 
-def _units(trees: FlatTrees, arrays: Handle) -> Units:
+def _units(trees: FlatTrees, arrays: Trees) -> Units:
     parent, _ = parents(trees)
     depths, start = np.empty(trees.n_nodes, np.int32), np.empty(trees.n_trees + 1, np.int64)
     deepest = count_units(trees.tree_start, parent, trees.left, trees.right, depths, start)
@@ -200,8 +200,18 @@ def _map(function: Callable[..., T], tasks: Iterable[tuple], n_jobs: int | None)
     if workers == 1:
         yield from (function(*task) for task in tasks)
         return
+    cancellation = Cancellation()
+
+    def run(task: tuple) -> T:
+        with cancellation.watched():
+            return function(*task)
+
     with ThreadPoolExecutor(workers) as pool:
-        yield from pool.map(lambda task: function(*task), tasks)
+        try:
+            yield from pool.map(run, tasks)
+        except BaseException:  # of the main thread: the others are ended, or leaving the pool would wait for them
+            cancellation.set()
+            raise
 
 
 def residual_shares(
@@ -242,13 +252,13 @@ def _shallow_adder(layout: Layout, weights: np.ndarray, averaged: bool) -> Calla
 
 
 def _pair_adder(layout: Layout, weights: np.ndarray, averaged: bool) -> Callable[..., None]:
-    units = layout.unit_arrays
+    arrays, units = layout.handles
     half_weights = _half_weights(_table_bits(layout.units) + 1)
 
     def add_trees(first: int, last: int, met: np.ndarray, advance_only: bool, met_sums: np.ndarray, out: np.ndarray) -> None:
         before = met.copy()
         rows = Rows(_decisions(layout, first, last), weights, averaged)
-        left_over = add_residual_trees(first, last, layout.arrays, units, rows, advance_only, half_weights, met, met_sums, out)
+        left_over = add_residual_trees(first, last, arrays, units, rows, advance_only, half_weights, met, met_sums, out)
         if left_over:
             chosen = (first, last)
             out += _residual_rows(layout, chosen, before, weights, averaged, layout.n_rows).sum(axis=0)
@@ -267,14 +277,15 @@ def _residual_rows(
     n_jobs: int | None = None,
 ) -> np.ndarray:  # fmt: skip
     """Return each row's shares of some trees by quadrature; see :func:`add_tree_rows`."""
-    units, rules = layout.unit_arrays, _rules(layout.units)
+    arrays, units = layout.handles
+    rules = _rules(layout.units)
     out = np.zeros((layout.n_rows, layout.n_players))
 
     def run(start: int) -> None:
         rows = slice(start, min(start + BLOCK_ROWS, layout.n_rows))
         block = np.zeros((layout.n_players, rows.stop - start))
         met = Rows(_decisions(layout, *chosen, rows), weights[rows], averaged)
-        add_tree_rows(*chosen, layout.arrays, units, met, losers_of, rules, residual[rows].copy(), block)
+        add_tree_rows(*chosen, arrays, units, met, losers_of, rules, residual[rows].copy(), block)
         out[rows] = block.T
 
     for _ in _map(run, ((start,) for start in range(0, layout.n_rows, BLOCK_ROWS)), n_jobs):
@@ -284,7 +295,7 @@ def _residual_rows(
 
 def ensemble_shares(layout: Layout, target: np.ndarray, weights: np.ndarray, n_jobs: int | None) -> np.ndarray:
     """Return Shapley(sum_i w_i (target_i - sum_k f_kS(x_i))^2) of shape (n_players,): every pair of units of all trees."""
-    units, player_of_node = layout.unit_arrays, layout.arrays.value.player_of_node
+    units, player_of_node = layout.handles[1], layout.arrays.player_of_node
     codes = _codes(layout)
     linear = -2.0 * target * weights
     half_weights = _half_weights(_table_bits(layout.units) + 1)
@@ -309,8 +320,8 @@ def ensemble_rows(layout: Layout, target: np.ndarray, weights: np.ndarray, n_job
 
 def _ensemble_rows(layout: Layout, target: np.ndarray, weights: np.ndarray, n_jobs: int | None, losers_of: int) -> np.ndarray:
     """Return each row's shares of all pairs by quadrature, or only of those that a table of ``losers_of`` rows does not win."""
-    units, n_units = layout.unit_arrays, len(layout.units.node) - 1
-    rules, player_of_node = _rules(layout.units), layout.arrays.value.player_of_node
+    units, n_units = layout.handles[1], len(layout.units.node) - 1
+    rules, player_of_node = _rules(layout.units), layout.arrays.player_of_node
     out = np.zeros((layout.n_rows, layout.n_players))
 
     def run(start: int) -> None:
@@ -334,5 +345,5 @@ def _codes(layout: Layout) -> np.ndarray:
     for first, last in _chunks(layout):
         begin, end = int(units.tree_start[first]), int(units.tree_start[last])
         offset = layout.trees.tree_start[first]
-        fill_codes(begin, end, layout.unit_arrays, _decisions(layout, first, last), offset, codes[begin:end])
+        fill_codes(begin, end, layout.handles[1], _decisions(layout, first, last), offset, codes[begin:end])
     return codes
