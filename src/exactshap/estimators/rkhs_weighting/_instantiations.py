@@ -15,12 +15,15 @@ from typing import Any
 
 import numpy as np
 
+from exactshap._native import kernel
 from exactshap.errors import InputError, message
 
 __all__ = ["Instantiation", "MonteCarlo", "Relu", "Sign", "Stump"]
 
 ROW_BLOCK = 2**21  # values of one block of expectations: 16 MiB
 CANCELLING = -4.0  # below, 1 + erf S loses more than 5 bits and the scaled function takes over
+
+fill_inner = kernel("rkhs_weighting.fill_inner(X, W, out)")
 
 
 class Instantiation(ABC):
@@ -141,8 +144,6 @@ class _Gaussian(Instantiation):
 
 def _inner(X: np.ndarray, W: np.ndarray) -> np.ndarray:
     """Return X W', added up column by column, so that a row gives the same bits alone and in company."""
-    from exactshap.estimators.rkhs_weighting._inner_kernels import fill_inner
-
     out = np.zeros((len(X), len(W)))
     fill_inner(np.ascontiguousarray(X), np.ascontiguousarray(W.T), out)
     return out

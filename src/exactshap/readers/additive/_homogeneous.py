@@ -30,12 +30,17 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from exactshap._native import kernel
+
 __all__ = ["Growth", "Interpolant", "interpolate", "plan"]
 
 TARGET = 5e-12  # of the largest value on the surface; explanations promise 1e-8 of the largest value, for sums of terms
 N_PROBED = 256  # points that say how large the function is at least
 MAX_NODES = 256
 NARROW = ((8, 40), (10, 48), (12, 64))  # points of a narrow cell in each direction, and how many cells across a face at most
+
+fill_homogeneous = kernel("additive.fill_homogeneous(X, coefficients, degree, out)")
+fill_hybrid_means = kernel("additive.fill_hybrid_means(X, background, weights, inside, coefficients, degree, out)")
 
 
 @dataclass(frozen=True)
@@ -106,19 +111,15 @@ class Interpolant:
 
     def __call__(self, X: np.ndarray) -> np.ndarray:
         """Return f(x), of shape (n_rows,)."""
-        from exactshap.readers.additive import _homogeneous_kernels
-
         out = np.empty(len(X))
-        _homogeneous_kernels.fill_values(np.ascontiguousarray(X), self.coefficients, self.degree, out)
+        fill_homogeneous(np.ascontiguousarray(X), self.coefficients, self.degree, out)
         return out
 
     def hybrid_means(self, X: np.ndarray, background: np.ndarray, weights: np.ndarray, inside: np.ndarray) -> np.ndarray:
         """Return the means over the background for each row and coalition, of shape (n_rows, n_coalitions)."""
-        from exactshap.readers.additive import _homogeneous_kernels
-
         out = np.empty((len(X), len(inside)))
         rows, others = np.ascontiguousarray(X), np.ascontiguousarray(background)
-        _homogeneous_kernels.fill_hybrid_means(rows, others, weights, inside, self.coefficients, self.degree, out)
+        fill_hybrid_means(rows, others, weights, inside, self.coefficients, self.degree, out)
         return out
 
     def errors(self, radius: np.ndarray) -> np.ndarray:
