@@ -19,7 +19,7 @@ from exactshap.games import normalised_weights
 from exactshap.readers import Reader, Request, read
 from exactshap.results.explanation import Explanation, fingerprint
 from exactshap.semivalues import Semivalue, find
-from exactshap.solvers import Solution, join, player_sets, zeros
+from exactshap.solvers import Solution, player_sets
 
 __all__ = ["Explainer", "explain"]
 
@@ -174,7 +174,7 @@ class Explainer:
         blocks = self._blocks(table, order)
         with using_jobs(self.n_jobs):
             solved = list(solve_blocks(self.reader, table, blocks, semivalue, order, self.n_jobs, self.progress))
-        solution = join(solved) if solved else _no_rows(self.reader, len(sets))
+        solution = Solution.join(solved) if solved else _no_rows(self.reader, len(sets))
         explanation = self._wrap(table, solution, sets, semivalue, order, time.perf_counter() - started)
         self._certify(explanation)
         return explanation
@@ -405,5 +405,5 @@ def _groups(reader: Reader) -> dict[str, tuple[str, ...]] | None:
 
 def _no_rows(reader: Reader, n_sets: int) -> Solution:
     """Return the solution of no rows at all."""
-    part = zeros(0, n_sets, *(() if reader.single_output else (reader.n_outputs,)))
+    part = Solution.zeros(0, n_sets, *(() if reader.single_output else (reader.n_outputs,)))
     return part.beside(part.full, np.zeros(0), efficient=False)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from exactshap.solvers._solve import solve
-from exactshap.solvers.core import Plan, Solution, choose, join, player_sets, zeros
+from exactshap.solvers.core import Plan, Solution, choose, player_sets
 
 __all__ = [
     "Plan",
@@ -13,11 +13,9 @@ __all__ = [
     "choose",
     "functional_distance",
     "interaction_variance",
-    "join",
     "player_sets",
     "shapley_covariance",
     "solve",
-    "zeros",
 ]
 
 _ON_FIRST_USE = {  # function-level tools, not needed to explain a model

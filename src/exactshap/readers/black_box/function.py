@@ -23,7 +23,7 @@ from exactshap.games import OracleGame
 from exactshap.readers import Reader, Request, choose_value_function, names_of, players_of, select_outputs
 from exactshap.readers.black_box._hybrid_rows import hybrid_rows
 from exactshap.semivalues import Semivalue
-from exactshap.solvers import Solution, join, solve
+from exactshap.solvers import Solution, solve
 
 __all__ = ["read"]
 
@@ -164,7 +164,7 @@ class BlackBox(Reader):
             key: value for key, value in self.options.items() if key not in ("deterministic", "exact_owner", "batch_size")
         }
         rows = (self.row_game(X.take(slice(i, i + 1))) for i in range(X.n_rows))
-        return join([solve(game, semivalue, order, **settings).as_batch() for game in rows])
+        return Solution.join([solve(game, semivalue, order, **settings).as_batch() for game in rows])
 
     def _check_kind(self, X: Table) -> None:
         """Refuse rows and background of different kinds: the function would be called on a mix of two libraries."""

@@ -6,7 +6,7 @@ from exactshap.solvers.core._calls import Calls, checked_calls, keys_of, positiv
 from exactshap.solvers.core._choose import MAX_FOLDED_PLAYERS, Plan, choose, folded_method, folding_pays
 from exactshap.solvers.core._enumeration import set_values, solve_enumerated
 from exactshap.solvers.core._nodes import ENOUGH, bound, coarse_bound, enough_nodes
-from exactshap.solvers.core._solution import Solution, join, player_sets, set_sizes, zeros
+from exactshap.solvers.core._solution import Solution, player_sets, set_sizes
 
 __all__ = [
     "ENOUGH",
@@ -21,12 +21,10 @@ __all__ = [
     "enough_nodes",
     "folded_method",
     "folding_pays",
-    "join",
     "keys_of",
     "player_sets",
     "positive",
     "set_sizes",
     "set_values",
     "solve_enumerated",
-    "zeros",
 ]

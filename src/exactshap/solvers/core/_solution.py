@@ -13,7 +13,7 @@ import numpy as np
 from exactshap.errors import BudgetError, InputError, message
 from exactshap.semivalues import Semivalue
 
-__all__ = ["Solution", "join", "player_sets", "set_sizes", "zeros"]
+__all__ = ["Solution", "player_sets", "set_sizes"]
 
 MAX_SETS = 4_000_000  # a tile of 32 terms for each set is 1 GiB of work space
 
@@ -83,6 +83,26 @@ class Solution:
     def exact(self) -> bool:
         """Whether the values are exact up to rounding and the reported bound, neither sampled nor approximated."""
         return self.std_error is None and self.approximation_error is None
+
+    @classmethod
+    def zeros(cls, n_rows: int, n_sets: int, *n_outputs: int, method: str = "") -> Solution:
+        """Return the part of no terms at all."""
+        ends, rows = np.zeros((n_rows, *n_outputs)), np.zeros(n_rows)
+        return cls(np.zeros((n_rows, n_sets, *n_outputs)), ends, ends, method, error_bound=rows, scale=rows)
+
+    @staticmethod
+    def join(parts: Sequence[Solution]) -> Solution:
+        """Put the rows of batches that answer one question under each other; the longest name of a method speaks for all."""
+        if len(parts) == 1:
+            return parts[0]
+        joined: dict[str, Any] = {name: _rows(parts, name) for name in _PER_ROW}
+        return replace(
+            parts[0],
+            **joined,
+            method=max((part.method for part in parts), key=lambda text: (len(text), text)),
+            n_evaluations=sum(part.n_evaluations for part in parts),
+            n_nodes=max(part.n_nodes for part in parts),
+        )
 
     def __add__(self, other: Solution) -> Solution:
         """Return the solution of the sum of two games on the same players; their random errors are taken as independent.
@@ -183,37 +203,18 @@ _SQUARED = ("covariance", "covariance_residual")
 _PER_ROW = (*_SIGNED, *_UNSIGNED, *_SQUARED, "prediction", "tolerance")
 
 
+def _rows(parts: Sequence[Solution], name: str) -> np.ndarray | None:
+    """Join what all parts have; bounds and scales may be one number for all rows of a part."""
+    arrays = [getattr(part, name) for part in parts]
+    if name in ("error_bound", "scale"):
+        arrays = [np.broadcast_to(array, (len(part.values),)) for array, part in zip(arrays, parts, strict=True)]
+    return None if any(array is None for array in arrays) else np.concatenate(arrays)
+
+
 def _either(combine: np.ufunc, one: Solution, other: Solution, name: str) -> Any:
     """Combine what is known of two solutions; None stands for 0 exactly."""
     known = [array for array in (getattr(one, name), getattr(other, name)) if array is not None]
     return combine(*known) if len(known) == 2 else known[0] if known else None
-
-
-def zeros(n_rows: int, n_sets: int, *n_outputs: int, method: str = "") -> Solution:
-    """Return the part of no terms at all."""
-    ends, rows = np.zeros((n_rows, *n_outputs)), np.zeros(n_rows)
-    return Solution(np.zeros((n_rows, n_sets, *n_outputs)), ends, ends, method, error_bound=rows, scale=rows)
-
-
-def join(parts: Sequence[Solution]) -> Solution:
-    """Put the rows of batches that answer one question under each other; the longest name of a method speaks for all."""
-    if len(parts) == 1:
-        return parts[0]
-
-    def rows(name: str) -> Any:
-        arrays = [getattr(part, name) for part in parts]
-        if name in ("error_bound", "scale"):
-            arrays = [np.broadcast_to(array, (len(part.values),)) for array, part in zip(arrays, parts, strict=True)]
-        return None if any(array is None for array in arrays) else np.concatenate(arrays)
-
-    joined = {name: rows(name) for name in _PER_ROW}
-    return replace(
-        parts[0],
-        **joined,
-        method=max((part.method for part in parts), key=lambda text: (len(text), text)),
-        n_evaluations=sum(part.n_evaluations for part in parts),
-        n_nodes=max(part.n_nodes for part in parts),
-    )
 
 
 def set_sizes(order: int) -> range:
