@@ -149,6 +149,7 @@ class Solution:
         order: int,
         *,
         constant: np.ndarray | float = 0.0,
+        magnitude: np.ndarray | float = 0.0,
         single_row: bool = False,
         single_output: bool = False,
     ) -> Solution:
@@ -160,6 +161,8 @@ class Solution:
             The question.
         constant : float or array of shape (n_outputs,)
             What v(empty) and v(D) have in common and the parts leave out.
+        magnitude : float or array of shape (n_rows,)
+            What rounding is relative to at least: a lower limit of ``scale``.
         single_row, single_output : bool
             Whether the game has no axis of rows, or of outputs.
         """
@@ -168,7 +171,7 @@ class Solution:
             array = array[..., 0] if single_output else array
             return array[0] if single_row else array
 
-        efficient = semivalue.is_efficient(order)
+        scale = np.maximum(self.scale, magnitude)
         nodes = f" ({self.n_nodes} node{'s' if self.n_nodes > 1 else ''})" if self.n_nodes else ""
         return replace(
             self,
@@ -177,10 +180,10 @@ class Solution:
             full=squeezed(self.full + constant),
             method=self.method + nodes,
             sets=player_sets(n_players, order),
-            residual=squeezed(self.full - self.empty - self.values.sum(axis=-2)) if efficient else None,
+            residual=squeezed(self.full - self.empty - self.values.sum(axis=-2)) if semivalue.is_efficient(order) else None,
             std_error=None if self.std_error is None else squeezed(self.std_error),
             error_bound=np.max(self.error_bound) if single_row else self.error_bound,
-            scale=np.max(self.scale) if single_row else self.scale,
+            scale=np.max(scale) if single_row else scale,
         )
 
     def beside(self, prediction: np.ndarray, tolerance: np.ndarray, *, efficient: bool) -> Solution:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
@@ -155,10 +155,17 @@ class BoundMachine:
 
     def finish(self, part: Solution, values: np.ndarray, semivalue: Semivalue, order: int) -> Solution:
         """Return the solution of some rows from the sum of all their terms."""
-        part = replace(part.shifted(self.expansion.intercept), scale=np.maximum(part.scale, self._peak(values)))
+        constant = self.expansion.intercept
         if self.value_function == "normalized":
-            part = part.with_shared_baseline(self.n_players)
-        return part.finish(self.n_players, semivalue, order, single_output=self.single_output)
+            part, constant = part.shifted(constant).with_shared_baseline(self.n_players), np.zeros(1)
+        return part.finish(
+            self.n_players,
+            semivalue,
+            order,
+            constant=constant,
+            magnitude=self._peak(values),
+            single_output=self.single_output,
+        )
 
     def _peak(self, values: np.ndarray) -> np.ndarray:
         """Return the magnitude (n_rows,) that rounding is relative to in the model's own arithmetic.
