@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from dataclasses import dataclass
 
 import numpy as np
@@ -87,7 +88,7 @@ class Layout:
     leaves: Leaves
     groups: Groups
 
-    @property
+    @functools.cached_property
     def n_groups(self) -> int:
         return len(self.groups.root)
 
@@ -102,7 +103,7 @@ class TableRows:
     binomials: np.ndarray
     offsets: np.ndarray
 
-    @property
+    @functools.cached_property
     def n_bytes(self) -> int:
         return 8 * int(self.table_start[-1])
 

@@ -111,18 +111,18 @@ class TableEngine:
         return float(len(self.rows(order).columns))
 
     def _sweep(
-        self, columns: np.ndarray, rows: TableRows, semivalue: Semivalue, order: int, is_kept: bool, n_columns: int
+        self, columns: np.ndarray, rows: TableRows, semivalue: Semivalue, order: int, is_kept: bool, n_results: int
     ) -> np.ndarray:
-        """Return the sums over all groups, of shape (n_rows, n_columns)."""
-        out = np.zeros((columns.shape[1], n_columns))
-        block = int(max(16, min(BLOCK, BLOCK_BYTES // (8 * n_columns))))
+        """Return the sums over all groups, of shape (n_rows, n_results)."""
+        out = np.zeros((columns.shape[1], n_results))
+        block = int(max(16, min(BLOCK, BLOCK_BYTES // (8 * n_results))))
         if order == 1 and self._are_few(len(out), is_kept):
             return self._sweep_few(columns, rows, semivalue, out)
         for first, last in _runs(rows, self.layout.n_groups):
             cells = self._cells(rows, semivalue, order, is_kept, first, last)
             for start in range(0, len(out), block):
                 part = np.ascontiguousarray(columns[:, start : start + block])
-                total = np.zeros((n_columns, part.shape[1]))
+                total = np.zeros((n_results, part.shape[1]))
                 sweep(part, self.trees.tree_start, self.trees.nodes, self.layout.groups, first, last, rows.column_start,
                       rows.columns, rows.table_start, cells, total)  # fmt: skip
                 out[start : start + block] += total.T
@@ -147,10 +147,15 @@ class TableEngine:
 
     def _measure(self, semivalue: Semivalue) -> tuple[tuple[np.ndarray, np.ndarray], np.ndarray]:
         """Return the semivalue's rule and weights for single players of all leaves."""
-        largest = int(np.diff(self.layout.leaves.start).max(initial=0))
-        nodes, node_weights = semivalue.rule(1, 1, degree=max(largest - 1, 0))
-        rule = np.array(nodes, float), np.array(node_weights, float)
-        return rule, np.ascontiguousarray(path_weights(semivalue, 1, largest)[1])
+
+        def make() -> tuple[tuple[np.ndarray, np.ndarray], np.ndarray]:
+            largest = int(np.diff(self.layout.leaves.start).max(initial=0))
+            nodes, node_weights = semivalue.rule(1, 1, degree=max(largest - 1, 0))
+            rule = np.array(nodes, float), np.array(node_weights, float)
+            return rule, np.ascontiguousarray(path_weights(semivalue, 1, largest)[1])
+
+        measure: tuple[tuple[np.ndarray, np.ndarray], np.ndarray] = self.cache.get(("measure", semivalue), make, keep=1)
+        return measure
 
     def _cells(self, rows: TableRows, semivalue: Semivalue, order: int, is_kept: bool, first: int, last: int) -> np.ndarray:
         if not is_kept:
