@@ -7,6 +7,7 @@ file than that of the call before it is a change of file: rows should cross each
 from __future__ import annotations
 
 import argparse
+import itertools
 import os
 import sys
 import warnings
@@ -77,7 +78,7 @@ def main() -> None:
             explainer(row)
         trail, deepest = walk(lambda: explainer(row))  # noqa: B023
         files = [file for file, _ in trail]
-        changes = sum(one != other for one, other in zip(files, files[1:], strict=False))
+        changes = sum(one != other for one, other in itertools.pairwise(files))
         print(f"{name:32} {len(trail):4} calls {len(set(files)):3} files {changes:4} changes of file {deepest:3} deep")
         if wanted is not None and name.startswith(wanted):
             print("\n".join(f"    {file} {function}" for file, function in trail))
