@@ -26,6 +26,7 @@ __all__ = ["convert", "from_document"]
 
 MAX_SET_WORDS = 2**19  # of one bit set: categories up to 2^24, as many as float32 can tell apart
 _LOGIT = ("reg:logistic", "binary:logistic")
+_EXPECTILES = "reg:expectileerror"
 _LOG = ("count:poisson", "reg:gamma", "reg:tweedie", "survival:cox", "survival:aft")
 
 
@@ -80,7 +81,7 @@ def from_document(
         trees=trees,
         library="xgboost",
         name=name,
-        unit=_unit(objective),
+        unit=_unit(objective, n_outputs),
         output_names=_output_names(objective, n_outputs, classes),
         single_output=n_outputs == 1,
         feature_names=names if len(names) == n_features and names else None,
@@ -222,6 +223,8 @@ def _base_margin(parameters: dict, objective: str, n_outputs: int, version: tupl
     r"""Return base_score in margin space, of shape (n_outputs,): one number or, from 3.1 on, a list, each written as text.
 
     .. math:: m = \operatorname{logit}(b) \text{ for logistic losses}, \quad \ln b \text{ for log links}, \quad b \text{ otherwise}
+
+    Expectiles beyond the first are :math:`b_k = b_{k-1} + \ln(1 + e^{m_k})`, so that they cannot cross.
     """
     text = parameters.get("base_score", "5E-1")
     parts = text.strip("[] ").split(",") if isinstance(text, str) else np.atleast_1d(text).tolist()
@@ -239,12 +242,16 @@ def _base_margin(parameters: dict, objective: str, n_outputs: int, version: tupl
             base = -np.log(1.0 / base - 1.0)
         elif objective in _LOG:
             base = np.log(base)
+        elif objective == _EXPECTILES:
+            base[1:] = np.log(np.expm1(np.diff(base)))
     if len(base) not in (1, n_outputs):
         raise ModelFormatError(message(f"base_score holds {len(base)} numbers", f"The model has {n_outputs} outputs"))
     return np.broadcast_to(base, (n_outputs,))
 
 
-def _unit(objective: str) -> str:
+def _unit(objective: str, n_outputs: int) -> str:
+    if objective == _EXPECTILES and n_outputs > 1:
+        return "target of the lowest expectile, then the inverse softplus of each step to the next"
     if objective in _LOGIT or objective.startswith(("binary:logitraw", "multi:")):
         return "log-odds"
     if objective in _LOG:
