@@ -9,7 +9,7 @@ import numpy as np
 
 from exactshap.errors import ExplanationWarning
 from exactshap.frames import Table
-from exactshap.readers import Reader, Request, is_own_method, known_class, read, replaced
+from exactshap.readers import Reader, Request, is_own_method, known_class, read
 
 __all__ = ["CHECKED_ROWS", "owner_reader"]
 
@@ -24,7 +24,7 @@ def owner_reader(model: Any, request: Request) -> Reader | None:
     """
     owner = getattr(model, "__self__", None)
     known = known_class(owner)
-    if known is None or request.background is None or replaced(owner, known) or not is_own_method(model, known):
+    if known is None or request.background is None or not is_own_method(model, known):
         return None
     try:
         with warnings.catch_warnings():
