@@ -75,7 +75,7 @@ for made in (lambda *s: rng.random(s), lambda *s: rng.random(s) + 1j * rng.norma
             process.fill_spread(own, rows, background, out[-1])
         for array in out:
             digest.update(array.tobytes())
-from exactshap.decompose.r2 import _games as r2
+from exactshap.decompose.r2 import _games as r2, _layout
 from exactshap.trees import RawTree, build
 for depth in (3, 5):
     q = np.arange(2 ** (depth + 1) - 1)
@@ -84,7 +84,7 @@ for depth in (3, 5):
     raw = [RawTree(np.where(leaf, -1, rng.integers(0, 6, len(q))), rng.normal(size=len(q)), *heap, rng.normal(size=len(q)),
                    cover=rng.random(len(q)) + 0.1) for _ in range(4)]
     trees = build(raw, n_features=6, constant=np.zeros(1), less_equal=True, single_precision=False)
-    layout, y, w = r2.lay_out(trees, rng.normal(size=(70, 6)), np.arange(6, dtype=np.int32), 6), rng.random(70), rng.random(70)
+    layout, y, w = _layout.lay_out(trees, rng.normal(size=(70, 6)), np.arange(6, dtype=np.int32), 6), rng.random(70), rng.random(70)
     out = [r2.ensemble_shares(layout, y, w, 1), r2.ensemble_rows(layout, y, w, 1)]
     for averaged in (False, True):
         out += [*r2.residual_shares(layout, y.copy(), w, averaged, 1), r2.residual_rows(layout, y, w, averaged, 1)]
