@@ -140,7 +140,9 @@ def quadratic_rare_and(rng, d):
     def game(run):
         x, z = row_pair(run, d)
         inside = np.isin(np.arange(d), chosen).astype(float)
-        pairs = [local(lambda r, w=quadratic[i, j]: w * r.prod(axis=1), (i, j), x, z) for i, j in itertools.combinations(range(d), 2)]
+        pairs = [
+            local(lambda r, w=quadratic[i, j]: w * r.prod(axis=1), (i, j), x, z) for i, j in itertools.combinations(range(d), 2)
+        ]
         return KnownGame(d, [(np.ones(1), np.ones((1, d)), 1.0 - inside[None])], pairs)
 
     return game
@@ -175,7 +177,9 @@ def additive_smooth(rng, d):
 
     def game(run):
         x, z = row_pair(run, d)
-        return KnownGame(d, [], [local(lambda r, j=j: amplitude[j] * np.sin(frequency[j] * r[:, 0]), (j,), x, z) for j in range(d)])
+        return KnownGame(
+            d, [], [local(lambda r, j=j: amplitude[j] * np.sin(frequency[j] * r[:, 0]), (j,), x, z) for j in range(d)]
+        )
 
     return game
 
@@ -226,6 +230,35 @@ def sparse_products(rng, d):
     return game
 
 
+def series_parallel(rng, d):
+    """Whether some block of two to five columns is above zero as a whole: an or of ands, by inclusion and exclusion."""
+    cuts = np.cumsum(rng.integers(2, 6, size=8) if d > 14 else rng.integers(2, 4, size=4))
+    parts = np.split(rng.permutation(d), cuts[cuts < d])
+    chosen = _subsets(len(parts))[0][1:]
+    member = np.array([[j in set(part) for j in range(d)] for part in parts])
+    covered = (chosen.astype(int) @ member) > 0
+    sign = 1.0 - 2.0 * (chosen.sum(axis=1) % 2 == 0)
+
+    def game(run):
+        x, z = (row > -0.3 for row in row_pair(run, d))
+        return KnownGame(d, [(sign, np.where(covered, x, 1.0), np.where(covered, z, 1.0))])
+
+    return game
+
+
+def decision_list(rng, d):
+    """The answer of the first condition that holds: one column each, in an order of their own."""
+    order, threshold, answer = rng.permutation(d), rng.uniform(0.0, 1.5, size=d), rng.laplace(size=d + 1)
+    low, high = np.full((d + 1, d), -np.inf), np.full((d + 1, d), np.inf)
+    for place, j in enumerate(order):
+        low[place, j], high[place + 1 :, j] = threshold[j], threshold[j]
+
+    def game(run):
+        return KnownGame(d, [boxes(low, high, answer, *row_pair(run, d))])
+
+    return game
+
+
 TUNING = {
     "steps of five": steps,
     "random trees": random_trees,
@@ -237,4 +270,6 @@ TUNING = {
     "tanh units": tanh_units,
     "maximum": largest,
     "sparse products": sparse_products,
+    "series-parallel": series_parallel,
+    "decision list": decision_list,
 }

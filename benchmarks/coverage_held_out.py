@@ -47,7 +47,13 @@ def boosted_trees(rng, d):
     from sklearn.ensemble import GradientBoostingRegressor
 
     X = rng.uniform(-1.0, 1.0, size=(600, d))
-    y = 2 * np.sin(3 * X[:, 0] * X[:, 1]) + 4 * X[:, 2] ** 2 + X[:, 3] * (X[:, 4] > 0) + X @ rng.normal(size=d) + rng.normal(size=600)
+    y = (
+        2 * np.sin(3 * X[:, 0] * X[:, 1])
+        + 4 * X[:, 2] ** 2
+        + X[:, 3] * (X[:, 4] > 0)
+        + X @ rng.normal(size=d)
+        + rng.normal(size=600)
+    )
     model = GradientBoostingRegressor(n_estimators=60, max_depth=4, random_state=0).fit(X, y)
     found = [_leaf_boxes(tree.tree_, d) for tree in model.estimators_[:, 0]]
     low, high, leaf = (np.concatenate(part) for part in zip(*found, strict=True))

@@ -24,7 +24,14 @@ from exactshap.solvers._frontier import (
 )
 from exactshap.solvers._hypercube import CubeProcess, fit_process, needs_even
 from exactshap.solvers._leverage import leverage_scores
-from exactshap.solvers._polynomial import PolynomialFit, fit_polynomial, odd_shares, row_weights, unanimity_shares
+from exactshap.solvers._polynomial import (
+    PolynomialFit,
+    fit_polynomial,
+    odd_shares,
+    row_weights,
+    unanimity_shares,
+    unseen_shares,
+)
 from exactshap.solvers._sampling import Calls, design, draw, strata
 from exactshap.solvers._solution import set_sizes
 from exactshap.solvers._surrogate import SURROGATES
@@ -36,6 +43,11 @@ MAX_ITERATIONS = 25
 COMPARED_ROWS = 1500  # beyond, auto takes the process without a comparison
 COMPARED_COLUMNS = 600
 FOLDS = 5
+# of the errors of a process: what its fitted relevances may claim beside KernelSHAP on the same pairs, tuned on the families of
+# benchmarks/coverage_games.py and held to those of benchmarks/coverage_held_out.py
+CHECKED = 0.8  # of the error of KernelSHAP's view of its left-out residuals
+FITTED = 2.0  # of (players / pairs)^2, added to the mean squared residual
+FEW_ROWS = 4.0  # of KernelSHAP's own error times (players / pairs)^4
 MAX_UNDERFLOWN = 1020  # players up to which a weight of 0 is asked for: beyond, Shapley's own underflow
 
 
@@ -185,7 +197,41 @@ def _process(problem: Problem) -> CubeProcess:
 
 
 def _of_process(problem: Problem, process: CubeProcess) -> Estimate:
-    return Estimate(*process.solve(problem.semivalue, problem.order, problem.sets), "Gaussian process over coalitions")
+    """Return the process' values, with its errors or those below which they are not believed."""
+    fit = _additive_fit(problem)
+    rows_a_player = len(process.points) / problem.n_players
+    doubt = None if fit is None else FITTED * rows_a_player**-2.0
+    values, std_error = process.solve(problem.semivalue, problem.order, problem.sets, doubt)
+    if fit is not None and fit.moves is not None:
+        least = np.maximum(_checked_error(problem, process, fit.moves), FEW_ROWS * rows_a_player**-4.0 * fit.std_error)
+        std_error = np.maximum(std_error, least)
+    return Estimate(values, std_error, "Gaussian process over coalitions")
+
+
+def _additive_fit(problem: Problem) -> PolynomialFit | None:
+    """Return KernelSHAP of the same pairs, if it estimates what is asked for and its values are determined."""
+    asked = problem.paired and problem.n_players <= COMPARED_COLUMNS and problem.is_shapley()
+    if not asked or len(problem.masks) < problem.n_players:
+        return None
+    fit = _fit_characters(problem, additive_frontier(problem.n_players, 1, odd=True))
+    return fit if fit.determined else None
+
+
+def _checked_error(problem: Problem, process: CubeProcess, moves: np.ndarray) -> np.ndarray:
+    r"""Return the errors (n_players, n_outputs) with which the rows can tell whether a process' values are right.
+
+    .. math:: \sqrt{\frac{m}{n} \sum_i (u_i G_{ij} r_i)^2}
+
+    ``r`` are residuals at n of the m rows, each left out, ``u`` the share of each row's size that is not called, and G says by how
+    much KernelSHAP's value of player j moves with row i: what it makes of the residuals would be their bias. No relevance enters, so
+    that a player whom the process believes to matter nowhere has an error, too.
+    """
+    rows, residuals = process.checked()
+    inner = rows > 0  # row 0 is the full coalition, which every estimate meets
+    rows, residuals = rows[inner] - 1, residuals[inner]
+    weighted = moves[rows] * unseen_shares(problem.masks, paired=True)[rows, None]
+    total: np.ndarray = (weighted**2).T @ residuals**2
+    return CHECKED * np.sqrt(total * (len(problem.masks) / len(rows)))
 
 
 def by_polynomial(problem: Problem) -> Estimate:

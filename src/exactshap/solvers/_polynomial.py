@@ -18,7 +18,7 @@ from exactshap.solvers._counts import kernel_weights
 from exactshap.solvers._frontier import Sets
 from exactshap.solvers._sampling import stratum_weights
 
-__all__ = ["PolynomialFit", "fit_polynomial"]
+__all__ = ["PolynomialFit", "fit_polynomial", "unseen_shares"]
 
 SINGULAR = 1e-10  # |R_jj| below this share of the largest: the columns do not determine the coefficients
 
@@ -36,6 +36,9 @@ class PolynomialFit:
     error: float
     rank: int
     n_columns: int
+    moves: np.ndarray | None = (
+        None  # (n_rows, n_players), of the values by one more unit of a row's target; None if not determined
+    )
 
     @property
     def determined(self) -> bool:
@@ -46,6 +49,11 @@ def row_weights(masks: np.ndarray, *, paired: bool) -> np.ndarray:
     """Return mu(S) times the inverse sampling rate of each row."""
     sizes = masks.sum(axis=1)
     return kernel_weights(masks.shape[1])[sizes - 1] * stratum_weights(masks, paired=paired)
+
+
+def unseen_shares(masks: np.ndarray, *, paired: bool) -> np.ndarray:
+    """Return the share 1 - n_s / C(d, s) of each row's stratum that no row shows."""
+    return 1.0 - 1.0 / np.maximum(stratum_weights(masks, paired=paired), 1.0)
 
 
 def _reflected(columns: np.ndarray) -> np.ndarray:
@@ -94,26 +102,27 @@ def fit_polynomial(
             rest = solve_triangular(r, q.T @ right, check_finite=False)
             residual = right - matrix @ rest
             influence = solve_triangular(r, shares_left.T, trans="T", check_finite=False)
-            std_error, error = _jackknife(q, residual, influence, masks, paired=paired, mirrored=mirrored)
-            return PolynomialFit(base + shares_left @ rest, std_error, error, width, p)
+            moves = q @ influence
+            std_error, error = _jackknife(q, residual, moves, masks, paired=paired, mirrored=mirrored)
+            return PolynomialFit(base + shares_left @ rest, std_error, error, width, p, root * moves)
     rest, _, rank, _ = lstsq(matrix, right, check_finite=False)
     return PolynomialFit(base + shares_left @ rest, np.full((len(shares), right.shape[1]), np.inf), np.inf, int(rank), p)
 
 
 def _jackknife(
-    q: np.ndarray, residual: np.ndarray, influence: np.ndarray, masks: np.ndarray, *, paired: bool, mirrored: bool
+    q: np.ndarray, residual: np.ndarray, moves: np.ndarray, masks: np.ndarray, *, paired: bool, mirrored: bool
 ) -> tuple[np.ndarray, float]:
     r"""Return standard errors of the values and the mean squared leave-one-out residual.
 
-    Leaving row i out moves the values by :math:`B^\top q_i\, e_i / (1 - h_i)`, :math:`h_i = |q_i|^2`, so that the delete-one
+    Leaving row i out moves the values by :math:`B^\top q_i\, e_i / (1 - h_i)`, :math:`h_i = |q_i|^2` (``moves`` holds
+    :math:`B^\top q_i`), so that the delete-one
     jackknife needs no refit. Rows of strata that are enumerated almost completely count less: 1 - n_s / C(d, s).
     """
     leverage = np.minimum((q**2).sum(axis=1), 1.0)
     room = 1.0 - leverage
     left_out = np.where(room[:, None] > 1e-8, residual / np.maximum(room, 1e-8)[:, None], 0.0)
     n = len(q)
-    unseen = 1.0 - 1.0 / np.maximum(stratum_weights(masks, paired=paired), 1.0)
-    moved = (q @ influence)[:, :, None] * (np.sqrt(unseen)[:, None] * left_out)[:, None, :]
+    moved = moves[:, :, None] * (np.sqrt(unseen_shares(masks, paired=paired))[:, None] * left_out)[:, None, :]
     if mirrored:
         moved = moved[: n // 2] + moved[n // 2 :]
     return np.sqrt((moved**2).sum(axis=0)), float((left_out**2).sum() / n)
