@@ -13,7 +13,7 @@ import numpy as np
 from timing import best, row
 
 from exactshap import Explainer
-from exactshap.readers.additive_model import AdditiveModel
+from exactshap.readers.additive import AdditiveModel
 
 
 def once(function):
@@ -118,7 +118,8 @@ def scikit_learn():
     from sklearn.preprocessing import PolynomialFeatures, SplineTransformer
 
     from exactshap.frames import as_table
-    from exactshap.readers import Request, sklearn_basis
+    from exactshap.readers import Request
+    from exactshap.readers.additive import sklearn_basis
     from exactshap.semivalues import find
 
     rng = np.random.default_rng(0)

@@ -12,8 +12,8 @@ from timing import best, row
 from exactshap import Explainer
 from exactshap.frames import as_table
 from exactshap.kernels import RBF
-from exactshap.readers.kernel_machine import KernelMachine
-from exactshap.solvers._functionals import player_functionals
+from exactshap.readers.kernel_machines import KernelMachine
+from exactshap.solvers.rkhs import player_functionals
 
 D = 10
 

@@ -17,7 +17,7 @@ from timing import best, row
 
 from exactshap import Explainer
 from exactshap.estimators import RKHSWeightingCV, RKHSWeightingRegressor
-from exactshap.readers.additive_model import AdditiveModel
+from exactshap.readers.additive import AdditiveModel
 
 DATA = Path(os.environ.get("EXACTSHAP_DATA", Path(__file__).parents[2] / "shared" / "data"))
 

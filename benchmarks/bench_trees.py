@@ -51,7 +51,7 @@ def best(call, repeats):
 def ours(fitted, X, n_background=None, index="shapley", order=1, repeats=3):
     """Return seconds per row, seconds of the preparation and of a first call on one row, the method and the values."""
     from exactshap.semivalues import find
-    from exactshap.solvers._trees import prepare_trees, solve_trees
+    from exactshap.solvers.trees import prepare_trees, solve_trees
     from exactshap.trees import flatten
 
     trees = flatten(fitted)
@@ -237,7 +237,7 @@ X = np.random.default_rng(0).normal(size=(200, 5))
 {FIRST_CALLS[kind][0]}
 model.fit(X, X[:, 0] * X[:, 1])
 start, cpu = time.perf_counter(), time.process_time()
-from exactshap.solvers._trees import prepare_trees, solve_trees
+from exactshap.solvers.trees import prepare_trees, solve_trees
 trees, players = flatten(model), [(j,) for j in range(5)]
 solve_trees({FIRST_CALLS[kind][1]}, X, find("shapley"), 1)
 print(time.perf_counter() - start, time.process_time() - cpu)

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from exactshap.explanation import Explanation
+from exactshap.results.explanation import Explanation
 
 
 def linear(X, *, names=None, seed=0, n_outputs=None, **changes):

@@ -18,7 +18,7 @@ from exactshap.cli import COMMANDS, main  # noqa: E402
 from exactshap.cli._screen import working  # noqa: E402
 from exactshap.errors import MissingDependencyError  # noqa: E402
 from exactshap.explainer import Explainer  # noqa: E402
-from exactshap.explanation import Explanation  # noqa: E402
+from exactshap.results.explanation import Explanation  # noqa: E402
 
 
 def run(*arguments):

@@ -33,17 +33,6 @@ def test_readme_is_one_screen_and_its_files_exist():
         assert target.startswith("http") or (ROOT / target).exists(), target
 
 
-def test_the_map_of_rooms_is_the_tree():
-    """docs/idea.md names every room that exists and none that does not."""
-    page = (ROOT / "docs" / "idea.md").read_text(encoding="utf-8")
-    table = page[page.index("| room |") : page.index("Arrows go one way")]
-    named = {name for line in table.splitlines() if line for name in re.findall(r"`(\w+(?:/|\.py))`", line.split("|")[1])}
-    package = ROOT / "src" / "exactshap"
-    folders = {f"{path.name}/" for path in package.iterdir() if path.is_dir() and not path.name.startswith("_")}
-    files = {path.name for path in package.glob("*.py") if not path.name.startswith("_")}
-    assert named == folders | files
-
-
 def test_the_page_shows_the_tested_reader():
     """docs/extend.md shows the file as it is; it stays within its promised length."""
     source = ROOT / "docs" / "examples" / "log_linear_reader.py"

@@ -10,14 +10,19 @@ import pytest
 
 import exactshap
 
-ROOMS = ["exactshap"] + [
-    f"exactshap.{info.name}"
-    for info in pkgutil.iter_modules(exactshap.__path__)
-    if not info.name.startswith("_") and info.name != "cli"  # the command documents itself with --help
-]
+RESULTS = ["exactshap.results.explanation", "exactshap.results.plots", "exactshap.results.report"]
+ROOMS = [
+    "exactshap",
+    *(
+        f"exactshap.{info.name}"
+        for info in pkgutil.iter_modules(exactshap.__path__)
+        if not info.name.startswith("_") and info.name != "cli"
+    ),
+    *RESULTS,
+]  # the command documents itself with --help
 
 WITHOUT_EXAMPLE = {
-    "exactshap.plots.draw_": "pictures: tests/test_plots draws them all",
+    "exactshap.results.plots.draw_": "pictures: tests/test_plots draws them all",
     "exactshap.solvers.interaction_variance": "takes the factors of a posterior: explanation.set_std is its front door",
     "exactshap.readers.Reader": "abstract: docs/extend.md writes one, and a test runs that page",
 }

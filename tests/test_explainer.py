@@ -48,7 +48,7 @@ def test_same_bits_for_every_number_of_threads_and_every_block(background, order
 
 
 def test_threads_really_run_blocks(monkeypatch):
-    from exactshap.readers._kernel_machine import KernelReader
+    from exactshap.readers.kernel_machines import KernelReader
 
     monkeypatch.setattr(KernelReader, "block_rows", 10)
     seen = []

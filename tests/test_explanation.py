@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from exactshap.errors import InputError, InputTypeError, ModelFormatError, UnknownNameError
-from exactshap.explanation import Explanation, fingerprint, value_function_sentence
+from exactshap.results.explanation import Explanation, fingerprint, value_function_sentence
 from explanation_factory import bilinear, linear
 
 X = np.random.default_rng(1).normal(size=(6, 3))
@@ -571,7 +571,7 @@ def test_fingerprints_do_not_depend_on_the_library():
 
 def test_every_value_function_of_every_reader_has_its_sentence():
     import exactshap.readers as readers
-    from exactshap.readers._base import Reader
+    from exactshap.readers import Reader
 
     for path in readers.__path__:
         for file in sorted(Path(path).glob("_*.py")):

@@ -7,7 +7,7 @@ from sklearn.svm import SVR
 from exactshap import Explainer
 from exactshap.games import ProductGame
 from exactshap.semivalues import Beta
-from exactshap.solvers import _quadrature
+from exactshap.solvers.product import _quadrature
 from exactshap.testing import check_game, check_reader
 
 rng = np.random.default_rng(0)
@@ -83,7 +83,7 @@ def swap(points):
 
 
 def test_check_reader_sees_rows_that_depend_on_their_company(monkeypatch):
-    from exactshap.readers._kernel_machine import KernelReader
+    from exactshap.readers.kernel_machines import KernelReader
 
     original = KernelReader.solve
 

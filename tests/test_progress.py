@@ -9,7 +9,8 @@ import numpy as np
 import pytest
 from sklearn.svm import SVR
 
-from exactshap import Explainer, _progress, explain
+from exactshap import Explainer, explain
+from exactshap._runtime import progress as _progress
 from exactshap.errors import ExactnessError, InputError, InputTypeError, warn
 
 X = np.random.default_rng(0).normal(size=(600, 4))

@@ -7,10 +7,10 @@ import numpy as np
 import pytest
 
 from exactshap.errors import InputError
-from exactshap.report import _figures as figures
-from exactshap.report import _svg as svg
-from exactshap.report import render, write_report
-from exactshap.report._content import choose_rows, content
+from exactshap.results.report import _figures as figures
+from exactshap.results.report import _svg as svg
+from exactshap.results.report import render, write_report
+from exactshap.results.report._content import choose_rows, content
 from explanation_factory import bilinear, linear
 
 pytest.importorskip("jinja2")
@@ -72,7 +72,7 @@ def test_the_page_holds_the_key_facts():
         "These numbers describe the model, not the world",
     ):
         assert fact in page.text
-    from exactshap.explanation import fingerprint
+    from exactshap.results.explanation import fingerprint
 
     assert fingerprint(rows().data) in page.text
 

@@ -9,8 +9,7 @@ import oracles
 from exactshap import semivalues
 from exactshap.errors import InputError, InputTypeError, UnknownNameError
 from exactshap.games import OracleGame
-from exactshap.semivalues import Atom, Beta, Density, Moments, Nodes, Semivalue
-from exactshap.semivalues._measures import SignedDensity
+from exactshap.semivalues import Atom, Beta, Density, Moments, Nodes, Semivalue, SignedDensity
 from exactshap.semivalues._named import _aggregated_moment
 from exactshap.solvers import solve
 

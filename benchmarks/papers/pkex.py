@@ -215,7 +215,7 @@ def read_csv(name):
 
 
 def figures7and8():
-    from exactshap.plots.two_samples import draw_marginals, prepare_marginals
+    from exactshap.results.plots import draw_marginals, prepare_marginals
 
     parts = []
     for form in ("scaled", "raw"):

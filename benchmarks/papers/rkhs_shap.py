@@ -24,7 +24,7 @@ from sklearn.svm import SVR
 from exactshap import Explainer, explain
 from exactshap.estimators import ShapleyKernelRidge
 from exactshap.kernels import RBF
-from exactshap.readers.kernel_machine import KernelMachine
+from exactshap.readers.kernel_machines import KernelMachine
 
 RESULTS = Path(__file__).parent / "results"
 VARIANCE = 10.0  # v of the banana

@@ -44,7 +44,7 @@ def by_sampling(kind, function, X, budget, rng):
 
 def ours(terms, X):
     from exactshap import Explainer
-    from exactshap.readers.additive_model import AdditiveModel
+    from exactshap.readers.additive import AdditiveModel
 
     return Explainer(AdditiveModel(terms, n_features=X.shape[1]), X)(X).values
 

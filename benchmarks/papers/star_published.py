@@ -27,9 +27,9 @@ BLOCK = 4096
 
 def groups_of(base, subsets, sequence, n_features, theta, seed):
     """Return T random terms, as the estimator draws them."""
-    from exactshap.estimators.instantiations import instantiation
-    from exactshap.estimators.subsets import subset_distribution
-    from exactshap.estimators.weighting_solvers import Group
+    from exactshap.estimators.rkhs_weighting._instantiations import instantiation
+    from exactshap.estimators.rkhs_weighting._solvers import Group
+    from exactshap.estimators.rkhs_weighting._subsets import subset_distribution
 
     rng = np.random.default_rng(seed)
     predictor = instantiation(base, sigma=sigma(base, theta), gamma=None, max_theta=theta)
@@ -59,7 +59,7 @@ def with_published_gram(problem):
 
 def fitted(problem):
     """Return the coefficients and the RKHS norm of the weight function."""
-    from exactshap.estimators.weighting_solvers import least_squares
+    from exactshap.estimators.rkhs_weighting._solvers import least_squares
 
     a, squared, start = least_squares(problem), 0.0, 0
     for group in problem.groups:
@@ -71,7 +71,7 @@ def fitted(problem):
 
 def r2(groups, A, X, y):
     """Return the R2 of every column of coefficients A (T, n_models)."""
-    from exactshap.estimators.weighting_solvers import Problem
+    from exactshap.estimators.rkhs_weighting._solvers import Problem
 
     blind = Problem(groups, X, y, np.ones(len(X)), 0.0, 0.0, None)
     predicted = np.concatenate([blind.features(slice(i, i + BLOCK)) @ A for i in range(0, len(X), BLOCK)])
@@ -80,7 +80,7 @@ def r2(groups, A, X, y):
 
 def run_cell(data, name, cell, sequence, seed):
     """Return {"published regulariser": [test, train, norm], "ours": ...} of one model."""
-    from exactshap.estimators.weighting_solvers import Problem
+    from exactshap.estimators.rkhs_weighting._solvers import Problem
 
     X, y, X_test, y_test = data
     base, subsets = structure(name)

@@ -8,7 +8,7 @@ __version__ = "0.1.0.dev0"
 
 _PUBLIC = {
     "Explainer": "exactshap.explainer",
-    "Explanation": "exactshap.explanation",
+    "Explanation": "exactshap.results.explanation",
     "HSICSelector": "exactshap.estimators",
     "RKHSWeightingRegressor": "exactshap.estimators",
     "ShapleyKernelRidge": "exactshap.estimators",
@@ -37,7 +37,7 @@ __all__ = [
 
 if TYPE_CHECKING:
     from exactshap.explainer import Explainer, explain
-    from exactshap.explanation import Explanation
+    from exactshap.results.explanation import Explanation
     from exactshap.solvers import solve
     from exactshap.versions import show_versions
 

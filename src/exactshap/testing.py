@@ -89,7 +89,7 @@ def check_reader(
     >>> check_reader(SVR().fit(X, X[:, 0] * X[:, 1]), X[:2], X[5:9])
     """
     from exactshap.explainer import Explainer
-    from exactshap.explanation import fingerprint
+    from exactshap.results.explanation import fingerprint
 
     before = fingerprint(as_table(X).native)
     explainer = Explainer(model, background, **settings)

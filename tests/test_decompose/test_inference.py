@@ -3,7 +3,7 @@ import pytest
 from scipy.stats import kstest
 
 from exactshap import decompose_hsic, decompose_mmd
-from exactshap.decompose._inference import adjust, jackknife_error, permutation_p_values, permutations
+from exactshap.decompose.pairwise._inference import adjust, jackknife_error, permutation_p_values, permutations
 
 
 def uniform(p_values, n_permutations):

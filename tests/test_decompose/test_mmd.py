@@ -220,7 +220,7 @@ def _population_mmd(shift):
 
 
 def test_blocks_are_taken_beyond_fifty_thousand_rows_and_seeded(monkeypatch):
-    monkeypatch.setattr("exactshap.decompose._estimate.MAX_EXACT_ROWS", 100)
+    monkeypatch.setattr("exactshap.decompose.pairwise._estimate.MAX_EXACT_ROWS", 100)
     X, Z = samples(90, 80, 2)
     one, again = (decompose_mmd(X, Z, block_size=20, bandwidth=1.0) for _ in range(2))
     assert one.details["method"] == "blocks"
@@ -232,7 +232,7 @@ def test_blocks_are_taken_beyond_fifty_thousand_rows_and_seeded(monkeypatch):
 
 def test_the_certificate_bites(monkeypatch):
     X, Z = samples()
-    monkeypatch.setattr("exactshap.decompose._mmd.direct_mmd", lambda *_: 0.123)
+    monkeypatch.setattr("exactshap.decompose.pairwise._mmd.direct_mmd", lambda *_: 0.123)
     with pytest.raises(ExactnessError, match="do not add up to its direct computation"):
         decompose_mmd(X, Z)
 

@@ -64,7 +64,7 @@ def test_command_says_what_is_wrong_in_one_line(files, capsys):
 
 
 def test_bars_are_sorted_and_the_rest_is_one_bar():
-    from exactshap.plots.shares import prepare_shares
+    from exactshap.results.plots import prepare_shares
 
     values = np.array([0.1, -0.3, 0.05, 0.5, 0.02])
     bars = prepare_shares(values, list("abcde"), total=0.4, statistic="R2", error=np.full((2, 5), 0.1), max_display=3)

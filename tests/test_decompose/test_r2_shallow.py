@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
-from exactshap.decompose import _r2_games as games
 from exactshap.decompose import decompose_r2
+from exactshap.decompose.r2 import _games as games
 from exactshap.trees import RawTree, TreeModel, build
 from r2_oracle import r2_rows
 from tolerances import assert_close_r2

@@ -14,9 +14,17 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from exactshap.errors import InputError
 from exactshap.estimators import RKHSWeightingRegressor
-from exactshap.estimators.instantiations import Instantiation, MonteCarlo, Relu, Sign, Stump, _inner, _relu_bracket
-from exactshap.estimators.subsets import Full, GivenSubsets, SubsetDistribution, UniformSubsets
-from exactshap.estimators.weighting_solvers import Group, Problem, gradient, greedy
+from exactshap.estimators.rkhs_weighting._instantiations import (
+    Instantiation,
+    MonteCarlo,
+    Relu,
+    Sign,
+    Stump,
+    _inner,
+    _relu_bracket,
+)
+from exactshap.estimators.rkhs_weighting._solvers import Group, Problem, gradient, greedy
+from exactshap.estimators.rkhs_weighting._subsets import Full, GivenSubsets, SubsetDistribution, UniformSubsets
 from tolerances import EPS
 
 RNG = np.random.default_rng(0)

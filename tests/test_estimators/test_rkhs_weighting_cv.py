@@ -8,8 +8,8 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 from exactshap import Explainer
 from exactshap.errors import InputError
 from exactshap.estimators import RKHSWeightingCV, RKHSWeightingRegressor
-from exactshap.estimators.subsets import subset_distribution
-from exactshap.estimators.weighting_solvers import Problem, least_squares
+from exactshap.estimators.rkhs_weighting._solvers import Problem, least_squares
+from exactshap.estimators.rkhs_weighting._subsets import subset_distribution
 
 RNG = np.random.default_rng(0)
 X = RNG.normal(size=(120, 4))
@@ -55,7 +55,7 @@ def test_weights_count_in_fits_and_scores(n_terms, fit_intercept):
 def problem(subsets, n_terms, weights=None, alpha=1e-4, ridge=1e-10):
     model = RKHSWeightingRegressor(subsets=subsets, n_terms=n_terms)
     model.n_features_in_ = X.shape[1]
-    from exactshap.estimators.instantiations import Relu
+    from exactshap.estimators.rkhs_weighting._instantiations import Relu
 
     groups = model._draw(Relu(), subset_distribution(subsets, False), np.random.default_rng(0))
     return Problem(groups, X, Y, np.ones(len(X)) if weights is None else weights, alpha, ridge, np.random.default_rng(0))

@@ -6,7 +6,7 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from exactshap import explain
-from exactshap.estimators.shapley_classifier import ShapleyKernelClassifier
+from exactshap.estimators.shapley_ridge import ShapleyKernelClassifier
 
 RNG = np.random.default_rng(0)
 X = RNG.normal(size=(50, 3))
@@ -21,7 +21,7 @@ def test_scikit_learn_contract(estimator, check):
 
 def objective(model, dual, y):
     """The objective of the docstring by its definition."""
-    from exactshap.readers.kernel_machine import KernelMachine
+    from exactshap.readers.kernel_machines import KernelMachine
 
     kernel = model.kernel_(X)
     scores = (kernel @ dual).reshape(50, -1)

@@ -14,7 +14,7 @@ from exactshap.errors import BudgetError, InputError, UnknownNameError, Unsuppor
 from exactshap.estimators import ShapleyKernelRidge
 from exactshap.kernels import RBF, Laplacian, Linear
 from exactshap.semivalues import find
-from exactshap.solvers._functionals import by_quadrature, by_splitting, splitting_pays
+from exactshap.solvers.rkhs._functionals import by_quadrature, by_splitting, splitting_pays
 from tolerances import EPS
 
 RNG = np.random.default_rng(0)
@@ -76,7 +76,7 @@ def test_the_cheaper_way_is_taken():
 
 def objective(model, dual, X, y, weights, columns):
     """The objective of the docstring, with Shapley values from an explanation of the machine with these coefficients."""
-    from exactshap.readers.kernel_machine import KernelMachine
+    from exactshap.readers.kernel_machines import KernelMachine
 
     kernel = model.kernel_(X)
     machine = KernelMachine(X, dual, model.kernel_)
@@ -205,7 +205,7 @@ def test_features_by_name():
 def test_sampled_functionals_report_an_error_that_is_right():
     """The relative error of Gamma, against the exact one over seeds."""
     settings = {"gamma": 0.3, "features": 3, "value_function": "observational", "eta": 0.01}
-    from exactshap.estimators._penalised_basis import _factors, _observational
+    from exactshap.estimators.shapley_ridge._penalised_basis import _factors, _observational
 
     part = RBF(np.sqrt(0.5 / 0.3)).expand(4)
     shares = np.full(40, 1 / 40)

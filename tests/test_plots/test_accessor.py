@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from exactshap.errors import InputError, UnknownNameError
-from exactshap.plots import draw_interactions, prepare_interactions
+from exactshap.results.plots import draw_interactions, prepare_interactions
 from explanation_factory import bilinear, linear
 
 matplotlib = pytest.importorskip("matplotlib")
@@ -210,7 +210,7 @@ def test_groups_show_their_cells_and_are_coloured_by_their_mean():
 
 
 def test_names_of_many_categories_do_not_lie_on_each_other():
-    from exactshap.explanation import Explanation
+    from exactshap.results.explanation import Explanation
 
     pandas = pytest.importorskip("pandas")
     frame = pandas.DataFrame({"street": [f"street {i:03d}" for i in range(100)]})

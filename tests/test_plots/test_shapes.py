@@ -4,8 +4,8 @@ import pytest
 
 from exactshap.errors import InputError, UnknownNameError
 from exactshap.explainer import Explainer
-from exactshap.plots.shapes import draw_shape, draw_shapes, prepare_shape
-from exactshap.readers.additive_model import AdditiveModel
+from exactshap.readers.additive import AdditiveModel
+from exactshap.results.plots import draw_shape, draw_shapes, prepare_shape
 
 matplotlib = pytest.importorskip("matplotlib")
 matplotlib.use("agg")

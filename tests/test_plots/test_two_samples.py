@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 
 from exactshap.errors import InputError
-from exactshap.plots.two_samples import draw_marginals, prepare_marginals
+from exactshap.results.plots import draw_marginals, prepare_marginals
 
 matplotlib = pytest.importorskip("matplotlib.pyplot")
 

@@ -21,8 +21,9 @@ from exactshap.errors import InputError, UnsupportedStructureError
 from exactshap.explainer import Explainer
 from exactshap.frames import as_table
 from exactshap.games import ProductGame
-from exactshap.readers import Request, sklearn_basis
-from exactshap.readers._terms import MonomialTerms, Reference
+from exactshap.readers import Request
+from exactshap.readers.additive import sklearn_basis
+from exactshap.readers.additive._terms import MonomialTerms, Reference
 from exactshap.solvers import solve
 from exactshap.testing import check_reader
 from tolerances import assert_close
@@ -64,7 +65,7 @@ def through_the_basis(monkeypatch):
     """Read pipelines by this reader alone, whatever else can read them."""
     from exactshap.readers import _registry
 
-    monkeypatch.setitem(_registry._REGISTRY, "sklearn.pipeline.Pipeline", "exactshap.readers.sklearn_basis")
+    monkeypatch.setitem(_registry._REGISTRY, "sklearn.pipeline.Pipeline", "exactshap.readers.additive.sklearn_basis")
 
 
 @pytest.mark.parametrize("case", PIPELINES)

@@ -13,7 +13,8 @@ from additive_oracle import largest, masked_games, values_of
 from exactshap.errors import InputError, UnknownNameError, UnsupportedStructureError
 from exactshap.explainer import Explainer
 from exactshap.frames import as_table
-from exactshap.readers import Request, sklearn_linear
+from exactshap.readers import Request
+from exactshap.readers.additive import sklearn_linear
 from exactshap.testing import check_reader
 from tolerances import assert_close
 

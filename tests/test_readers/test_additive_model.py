@@ -10,7 +10,7 @@ from additive_oracle import largest, masked_games, values_of
 from exactshap.errors import BudgetError, InputError, InputTypeError, UnknownNameError, UnsupportedStructureError
 from exactshap.explainer import Explainer
 from exactshap.frames import as_table
-from exactshap.readers.additive_model import AdditiveModel
+from exactshap.readers.additive import AdditiveModel
 from exactshap.semivalues import available, find
 from exactshap.testing import check_reader
 from tolerances import assert_close

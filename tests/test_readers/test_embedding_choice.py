@@ -11,13 +11,14 @@ from sklearn.kernel_ridge import KernelRidge
 from sklearn.preprocessing import StandardScaler
 
 from exactshap import Explainer, explain
+from exactshap._runtime import threads as _coalition_threads
 from exactshap.errors import BudgetError, ExplanationWarning, InputError
 from exactshap.frames import as_table
 from exactshap.kernels import RBF
-from exactshap.readers import _coalition_threads, _embedding_choice
-from exactshap.readers._embedding_choice import Routes
-from exactshap.readers._exact_embedding import AnyRows, OtherRows, TrainingRows
-from exactshap.readers.kernel_machine import KernelMachine
+from exactshap.readers.kernel_machines import KernelMachine
+from exactshap.readers.kernel_machines.observational import _embedding_choice
+from exactshap.readers.kernel_machines.observational._embedding_choice import Routes
+from exactshap.readers.kernel_machines.observational._exact_embedding import AnyRows, OtherRows, TrainingRows
 from exactshap.solvers import choose
 from tolerances import ridge
 

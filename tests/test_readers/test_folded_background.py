@@ -9,9 +9,7 @@ from sklearn.kernel_ridge import KernelRidge
 from sklearn.svm import SVC, SVR
 
 from exactshap import Explainer
-from exactshap.readers import _folded_background
-from exactshap.readers._kernel_machine import KernelReader
-from exactshap.readers.kernel_machine import KernelMachine
+from exactshap.readers.kernel_machines import KernelMachine, KernelReader, _folded_background
 from exactshap.semivalues import available
 from exactshap.testing import check_reader
 

@@ -16,7 +16,7 @@ from sklearn.preprocessing import StandardScaler
 from exactshap import Explainer, explain
 from exactshap.errors import BudgetError, ExactnessError, InputError, UnknownNameError
 from exactshap.semivalues import find
-from exactshap.solvers._gp_covariance import Uncertainty
+from exactshap.solvers.rkhs import Uncertainty
 
 RNG = np.random.default_rng(0)
 X = RNG.normal(size=(40, 3))
@@ -205,7 +205,7 @@ def test_offered_only_where_it_exists():
 
 
 def test_automatic_skips_what_is_expensive(monkeypatch):
-    from exactshap.readers import _gaussian_posterior
+    from exactshap.readers.kernel_machines import _gaussian_posterior
 
     monkeypatch.setattr(_gaussian_posterior, "AUTOMATIC_OPERATIONS", 1.0)
     model = regressor(KERNELS["ard"])
@@ -214,7 +214,7 @@ def test_automatic_skips_what_is_expensive(monkeypatch):
 
 
 def test_a_covariance_that_does_not_add_up_is_refused(monkeypatch):
-    from exactshap.readers import _gaussian_posterior
+    from exactshap.readers.kernel_machines import _gaussian_posterior
 
     exact = _gaussian_posterior.shapley_covariance
 
@@ -328,7 +328,7 @@ def test_pairs_of_several_outputs_and_scaled_targets(tmp_path):
 
 
 def test_pairs_beyond_the_limit(monkeypatch):
-    from exactshap.readers import _gaussian_posterior
+    from exactshap.readers.kernel_machines import _gaussian_posterior
 
     model = regressor(KERNELS["ard"])
     cost = Explainer(model, BACKGROUND).reader.posterior.operations

@@ -23,7 +23,7 @@ from sklearn.svm import SVC, SVR, NuSVC, NuSVR, OneClassSVM
 
 from exactshap import Explainer, explain, kernels
 from exactshap.errors import InputError, InputTypeError, UnknownNameError, UnsupportedModelError, UnsupportedStructureError
-from exactshap.readers.kernel_machine import KernelMachine
+from exactshap.readers.kernel_machines import KernelMachine
 from exactshap.testing import check_reader
 
 X, y = load_diabetes(return_X_y=True, as_frame=True)
@@ -298,7 +298,7 @@ def test_independent_marginals_are_another_game_and_exact():
 
 
 def test_streaming_in_tiles_changes_nothing(monkeypatch):
-    from exactshap.readers import _kernel_machine
+    from exactshap.readers.kernel_machines import _kernel_machine
 
     model, background = gp(RBF(2.0) + 0.5 * RBF(4.0) + DotProduct(), Y), X[8:40]
     whole = explain(model, X[:9], background)

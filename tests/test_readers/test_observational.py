@@ -15,9 +15,10 @@ from exactshap import Explainer, explain
 from exactshap.errors import BudgetError, InputError, InputTypeError, UnknownNameError
 from exactshap.frames import as_table
 from exactshap.kernels import RBF, Linear
-from exactshap.readers.kernel_machine import KernelMachine
+from exactshap.readers.kernel_machines import KernelMachine
 from exactshap.solvers import solve
-from exactshap.solvers._embedding import RANK_CUTOFF, choose_eta, leave_one_out_loss, pivoted_rows
+from exactshap.solvers.rkhs import choose_eta, pivoted_rows
+from exactshap.solvers.rkhs._embedding import RANK_CUTOFF, leave_one_out_loss
 from tolerances import ridge
 
 RNG = np.random.default_rng(0)
@@ -272,7 +273,7 @@ def test_landmarks_reach_the_tails():
 @pytest.mark.parametrize("weights", [None, np.linspace(1, 2, 150)], ids=["equal", "weighted"])
 def test_landmarks_in_several_blocks_equal_the_direct_formula(weights, monkeypatch):
     """Alone or with its complement, in blocks of 64 rows: z_S^T [sum c z z'^T] [sum w z' z^T] [sum w z z^T + eta]^-1 z_S."""
-    monkeypatch.setattr("exactshap.readers._nystroem.BLOCK_VALUES", 1)
+    monkeypatch.setattr("exactshap.readers.kernel_machines.observational._nystroem.BLOCK_VALUES", 1)
     rng = np.random.default_rng(2)
     points, alpha = rng.normal(size=(150, 3)), rng.normal(size=(150, 2))
     settings = {} if weights is None else {"background": points, "background_weights": weights}
@@ -352,7 +353,7 @@ def test_models_add_up_and_equal_enumeration(model):
 
 
 def test_many_players_are_sampled_with_standard_errors():
-    pytest.importorskip("exactshap.solvers._regression")
+    pytest.importorskip("exactshap.solvers.sampled._regression")
     rng = np.random.default_rng(2)
     points = rng.normal(size=(40, 14))
     points[:, 1] = points[:, 0]
@@ -370,7 +371,7 @@ def test_many_players_are_sampled_with_standard_errors():
 
 @pytest.mark.parametrize("n_landmarks", [None, 12])
 def test_threads_and_pickles_give_the_same_bits(n_landmarks, monkeypatch):
-    monkeypatch.setattr("exactshap.readers._coalition_threads.WORTH_IT", 1.0)  # threads for small matrices too
+    monkeypatch.setattr("exactshap._runtime.threads.WORTH_IT", 1.0)  # threads for small matrices too
     explainer = Explainer(machine(), value_function="observational", n_landmarks=n_landmarks)
     again = pickle.loads(pickle.dumps(explainer))
     explainer.n_jobs = 2

@@ -9,12 +9,12 @@ from sklearn.gaussian_process import GaussianProcessRegressor
 from sklearn.gaussian_process import kernels as k
 
 from exactshap import Explainer, explain
+from exactshap._runtime import threads as _coalition_threads
 from exactshap.errors import BudgetError, InputError, UnsupportedStructureError
 from exactshap.frames import as_table
 from exactshap.kernels import RBF, Cauchy, Chi2, Laplacian, Linear
-from exactshap.readers import _coalition_threads
-from exactshap.readers._random_features import draw_frequencies, fourier_features
-from exactshap.readers.kernel_machine import KernelMachine
+from exactshap.readers.kernel_machines import KernelMachine
+from exactshap.readers.kernel_machines.observational._random_features import draw_frequencies, fourier_features
 
 RNG = np.random.default_rng(0)
 X, ALPHA, ROWS = RNG.normal(size=(40, 3)), RNG.normal(size=40), RNG.normal(size=(5, 3))

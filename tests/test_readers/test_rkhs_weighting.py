@@ -13,12 +13,12 @@ from additive_oracle import largest, masked_games, values_of
 from exactshap import Explainer
 from exactshap.errors import BudgetError, InputError
 from exactshap.estimators import RKHSWeightingRegressor
-from exactshap.estimators.instantiations import MonteCarlo, Relu, Sign
-from exactshap.estimators.rkhs_weighting import WeightingTerm
+from exactshap.estimators.rkhs_weighting._instantiations import MonteCarlo, Relu, Sign
+from exactshap.estimators.rkhs_weighting._regressor import WeightingTerm
 from exactshap.frames import as_table
-from exactshap.readers import _homogeneous, rkhs_weighting
-from exactshap.readers._homogeneous import Growth, interpolate
-from exactshap.readers.rkhs_weighting import _growth
+from exactshap.readers.additive import _homogeneous, rkhs_weighting
+from exactshap.readers.additive._homogeneous import Growth, interpolate
+from exactshap.readers.additive.rkhs_weighting import _growth
 from exactshap.testing import check_game, check_reader
 from tolerances import assert_close
 

@@ -11,7 +11,7 @@ from exactshap import Explainer, decompose_r2, explain
 from exactshap.errors import InputError, UnsupportedStructureError
 from exactshap.testing import check_reader
 from exactshap.trees import convert
-from exactshap.trees._encode import encode
+from exactshap.trees.ensemble import encode
 from oracles import subsets
 from tolerances import assert_close
 from tree_models import own_value, shapley_weights

@@ -246,7 +246,7 @@ def test_a_changed_model_is_noticed():
 
 def test_explicit_games_are_bounded(monkeypatch):
     from exactshap.frames import as_table
-    from exactshap.readers import _leaf_game
+    from exactshap.readers.trees import _leaf_game
 
     reader = Explainer(MODELS["forest"], HOLES[:20]).reader
     monkeypatch.setattr(_leaf_game, "MAX_GAME_BYTES", 1e4)

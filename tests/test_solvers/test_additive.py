@@ -10,8 +10,9 @@ from exactshap import semivalues
 from exactshap.errors import InputError
 from exactshap.games import AdditiveGame
 from exactshap.solvers import choose, player_sets, solve
-from exactshap.solvers._additive import Stack, _position, solve_stacks
-from exactshap.solvers._enumeration import set_values
+from exactshap.solvers.additive import Stack, solve_stacks
+from exactshap.solvers.additive._stacks import _position
+from exactshap.solvers.core._enumeration import set_values
 from exactshap.testing import additive_games, check_game
 from tolerances import assert_close
 

@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 from scipy.optimize import minimize
 
-from exactshap.solvers._descent import CONVEX, LONGEST, search
-from exactshap.solvers._relevance_kernels import correct_curvature
+from exactshap.solvers.sampled.process._descent import CONVEX, LONGEST, search
+from exactshap.solvers.sampled.process._relevance_kernels import correct_curvature
 
 WIDE = np.array([[-9.0] * 4, [9.0] * 4])
 HESSIAN = np.diag([1.0, 10.0, 100.0, 0.1]) + 0.3

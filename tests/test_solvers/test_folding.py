@@ -7,8 +7,9 @@ from exactshap import solve
 from exactshap.errors import BudgetError, InputError
 from exactshap.games import ProductGame
 from exactshap.semivalues import available, find
-from exactshap.solvers import _folding, choose
-from exactshap.solvers._choose import folding_pays
+from exactshap.solvers import choose
+from exactshap.solvers.core import folding_pays
+from exactshap.solvers.product import _folding
 from exactshap.testing import check_game
 from tolerances import assert_close
 

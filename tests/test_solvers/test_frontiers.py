@@ -8,8 +8,9 @@ import pytest
 
 from exactshap.errors import BudgetError, ExplanationWarning, InputError, UnknownNameError
 from exactshap.games import AdditiveGame, OracleGame
-from exactshap.solvers import _regression, solve
-from exactshap.solvers._frontier import MAX_COLUMNS, check_frontier, known_sets
+from exactshap.solvers import solve
+from exactshap.solvers.sampled import _regression
+from exactshap.solvers.sampled._frontier import MAX_COLUMNS, check_frontier, known_sets
 from tolerances import assert_regression_close
 
 EDGES = [(0, 1), (1, 4), (2, 3)]

@@ -10,7 +10,7 @@ import pytest
 from exactshap.errors import InputError
 from exactshap.kernels import RBF, Laplacian, Linear
 from exactshap.semivalues import beta, find
-from exactshap.solvers._gp_covariance import KernelFactors, MonomialFactors, interaction_variance, shapley_covariance
+from exactshap.solvers.rkhs import KernelFactors, MonomialFactors, interaction_variance, shapley_covariance
 from tolerances import EPS, posterior
 
 NOISE = 0.3
@@ -213,7 +213,7 @@ def test_symmetric_and_positive_semi_definite_when_the_kernel_is_singular():
 
 
 def test_scale_and_blocks(monkeypatch):
-    from exactshap.solvers import _gp_covariance
+    from exactshap.solvers.rkhs import _gp_covariance
 
     setting = Setting(RBF(1.0), 3, n_rows=5, seed=7)
     whole = shapley_covariance(setting.components, setting.cholesky)

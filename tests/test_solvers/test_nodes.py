@@ -7,10 +7,9 @@ import pytest
 from exactshap import decompose_hsic, decompose_mmd, semivalues
 from exactshap.errors import ExactnessError
 from exactshap.games import ProductGame
-from exactshap.semivalues import Atom, Beta, Mixture, Moments
-from exactshap.semivalues._measures import EndSlopes
-from exactshap.solvers import _nodes, solve
-from exactshap.solvers._nodes import ENOUGH, bound, coarse_bound, enough_nodes
+from exactshap.semivalues import Atom, Beta, EndSlopes, Mixture, Moments
+from exactshap.solvers import solve
+from exactshap.solvers.core import ENOUGH, _nodes, bound, coarse_bound, enough_nodes
 from tolerances import EPS, exact
 
 ORDERS = [

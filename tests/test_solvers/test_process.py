@@ -10,11 +10,14 @@ from scipy.optimize import minimize
 
 from exactshap.games import OracleGame, all_masks
 from exactshap.semivalues import find
-from exactshap.solvers import _hypercube, solve
-from exactshap.solvers._cube_covariance import covariance, factorise, invert_triangle, sum_and_difference
-from exactshap.solvers._cube_index import functionals, prior_variance, white_functionals, white_variance
-from exactshap.solvers._hypercube import HEAVY_TAILS, fit_process
-from exactshap.solvers._relevance import (
+from exactshap.solvers import solve
+from exactshap.solvers.sampled._sampling import draw, strata
+from exactshap.solvers.sampled._surrogate import SURROGATES, game_values
+from exactshap.solvers.sampled.process import _hypercube, covariance, fit_process, functionals, white_functionals
+from exactshap.solvers.sampled.process._cube_covariance import factorise, invert_triangle, sum_and_difference
+from exactshap.solvers.sampled.process._cube_index import prior_variance, white_variance
+from exactshap.solvers.sampled.process._hypercube import HEAVY_TAILS
+from exactshap.solvers.sampled.process._relevance import (
     BETWEEN,
     COUNTED_OUTPUTS,
     FIRST,
@@ -28,9 +31,7 @@ from exactshap.solvers._relevance import (
     evenly_spaced,
     find_relevances,
 )
-from exactshap.solvers._relevance_kernels import fill_weighted
-from exactshap.solvers._sampling import draw, strata
-from exactshap.solvers._surrogate import SURROGATES, game_values
+from exactshap.solvers.sampled.process._relevance_kernels import fill_weighted
 from tolerances import assert_regression_close
 
 RNG = np.random.default_rng(0)

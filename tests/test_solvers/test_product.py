@@ -8,7 +8,7 @@ from exactshap import semivalues
 from exactshap.errors import BudgetError, InputError, InputTypeError
 from exactshap.games import ProductGame
 from exactshap.solvers import choose, solve
-from exactshap.solvers._nodes import ENOUGH, bound, enough_nodes
+from exactshap.solvers.core import ENOUGH, bound, enough_nodes
 from exactshap.testing import check_game, product_games
 from tolerances import EPS, assert_close, exact
 

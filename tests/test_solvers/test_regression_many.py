@@ -11,11 +11,11 @@ from exactshap.errors import BudgetError
 from exactshap.games import OracleGame
 from exactshap.semivalues import find
 from exactshap.solvers import solve
-from exactshap.solvers._counts import kernel_weights, scaled_weights, size_counts, size_exponents
-from exactshap.solvers._estimators import Problem, Settings, _coefficients
-from exactshap.solvers._polynomial import row_weights
-from exactshap.solvers._sampling import checked_calls, draw, quotas, strata
-from exactshap.solvers._solution import player_sets
+from exactshap.solvers.core import checked_calls, player_sets
+from exactshap.solvers.sampled._counts import kernel_weights, scaled_weights, size_counts, size_exponents
+from exactshap.solvers.sampled._estimators import Problem, Settings, _coefficients
+from exactshap.solvers.sampled._polynomial import row_weights
+from exactshap.solvers.sampled._sampling import draw, quotas, strata
 from tolerances import END_WEIGHTS, EPS, PROCESS_Z2, VARIANCE_RATIO
 
 MANY = [1020, 1021, 1100, 2000]

@@ -9,15 +9,13 @@ import pytest
 
 from exactshap.errors import InputError, UnknownNameError
 from exactshap.games import AdditiveGame, OracleGame, ProductGame
-from exactshap.solvers import solve
-from exactshap.solvers._additive import solve_additive
-from exactshap.solvers._choose import METHODS
-from exactshap.solvers._enumeration import solve_enumerated
-from exactshap.solvers._estimators import Settings
-from exactshap.solvers._folding import solve_folded
-from exactshap.solvers._quadrature import solve_product
-from exactshap.solvers._regression import solve_regression
-from exactshap.solvers._solve import SETTINGS
+from exactshap.solvers import SETTINGS, solve
+from exactshap.solvers.additive import solve_additive
+from exactshap.solvers.core._choose import METHODS
+from exactshap.solvers.core._enumeration import solve_enumerated
+from exactshap.solvers.product import solve_folded, solve_product
+from exactshap.solvers.sampled import solve_regression
+from exactshap.solvers.sampled._estimators import Settings
 
 PRODUCT = ProductGame([1.0], [[2.0, 3.0, 0.5]], [[1.0, 1.0, 1.0]])
 ADDITIVE = AdditiveGame(3, [(0,), (1, 2)], [np.array([0.0, 1.0]), np.arange(4.0)])

@@ -8,16 +8,10 @@ import pytest
 from exactshap import explain
 from exactshap.errors import InputError, UnsupportedStructureError
 from exactshap.kernels import RBF, Component, Custom, Kernel, Laplacian, Linear, Polynomial
-from exactshap.readers.kernel_machine import KernelMachine
+from exactshap.readers.kernel_machines import KernelMachine
 from exactshap.semivalues import find
-from exactshap.solvers._stability import (
-    _component_move,
-    _power_change,
-    conditional_stability,
-    functional_bound,
-    functional_distance,
-    stability,
-)
+from exactshap.solvers.rkhs import conditional_stability, functional_distance
+from exactshap.solvers.rkhs._stability import _component_move, _power_change, functional_bound, stability
 
 RNG = np.random.default_rng(0)
 

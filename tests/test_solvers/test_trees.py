@@ -8,12 +8,14 @@ import pytest
 
 from exactshap.errors import InputError
 from exactshap.semivalues import available, beta, find
-from exactshap.solvers import _trees, solve
-from exactshap.solvers._tree_deep import PathEngine
-from exactshap.solvers._tree_layout import Forecast
-from exactshap.solvers._tree_leaves import LeafEngine
-from exactshap.solvers._tree_tables import TableEngine
-from exactshap.solvers._trees import choose_trees, prepare_trees, solve_trees
+from exactshap.solvers import solve
+from exactshap.solvers.trees import _solve as _trees
+from exactshap.solvers.trees import prepare_trees, solve_trees
+from exactshap.solvers.trees._layout import Forecast
+from exactshap.solvers.trees._leaf_engine import LeafEngine
+from exactshap.solvers.trees._path_engine import PathEngine
+from exactshap.solvers.trees._solve import choose_trees
+from exactshap.solvers.trees._table_engine import TableEngine
 from exactshap.trees import RawTree, build, margin
 from test_solvers.trees_by_hand import game_by_hand, random_rows, random_tree, random_trees
 from tolerances import assert_close
@@ -160,7 +162,7 @@ def test_few_rows_go_without_tables_and_have_the_same_bits(index, background, n_
 
 @pytest.mark.parametrize("background", [None, MANY_ROWS[:5]], ids=["covers", "background"])
 def test_few_rows_of_tables_in_runs(background, monkeypatch):
-    from exactshap.solvers import _tree_tables
+    from exactshap.solvers.trees import _table_engine as _tree_tables
 
     monkeypatch.setattr(_tree_tables, "CHUNK", 2**16)
     prepared = prepare(many_trees(), [(j,) for j in range(12)], background)
@@ -194,7 +196,7 @@ def test_threads_share_prepared_trees():
 
 
 def test_tables_in_runs_agree_with_kept_ones(monkeypatch):
-    from exactshap.solvers import _tree_tables
+    from exactshap.solvers.trees import _table_engine as _tree_tables
 
     prepared = prepare(many_trees(), [(j,) for j in range(12)], MANY_ROWS[:30])
     kept = solve_trees(prepared, MANY_ROWS[:50], SHAPLEY, 2)
@@ -227,7 +229,7 @@ def test_trees_are_chosen_within_the_limit():
 
 
 def test_background_in_blocks_gives_the_same_bits(monkeypatch):
-    from exactshap.solvers import _tree_tables
+    from exactshap.solvers.trees import _table_engine as _tree_tables
 
     players = [(j,) for j in range(12)]
     weights = np.random.default_rng(0).random(300)

@@ -7,10 +7,10 @@ import numpy as np
 import pytest
 
 from exactshap.semivalues import find
-from exactshap.solvers import _trees
-from exactshap.solvers._tree_deep import PathEngine
-from exactshap.solvers._tree_leaves import LeafEngine
-from exactshap.solvers._trees import prepare_trees, solve_trees
+from exactshap.solvers.trees import _solve as _trees
+from exactshap.solvers.trees import prepare_trees, solve_trees
+from exactshap.solvers.trees._leaf_engine import LeafEngine
+from exactshap.solvers.trees._path_engine import PathEngine
 from exactshap.trees import RawTree, build, flatten, margin
 from test_solvers.trees_by_hand import random_rows, random_trees
 from tolerances import CHAIN, FLOAT32_PEER, assert_close

@@ -4,8 +4,9 @@ import numpy as np
 import pytest
 
 from exactshap.semivalues import available, beta, find
-from exactshap.solvers import _tree_leaves, solve
-from exactshap.solvers._trees import prepare_trees, solve_trees
+from exactshap.solvers import solve
+from exactshap.solvers.trees import _leaf_engine as _tree_leaves
+from exactshap.solvers.trees import prepare_trees, solve_trees
 from exactshap.trees import build
 from test_solvers.test_trees_deep import chain
 from test_solvers.trees_by_hand import game_by_hand, random_rows, random_tree, random_trees

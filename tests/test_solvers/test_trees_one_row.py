@@ -7,9 +7,11 @@ import pytest
 
 from exactshap import Explainer
 from exactshap.semivalues import available, beta, find
-from exactshap.solvers import _tree_deep, _tree_leaves, solve
-from exactshap.solvers._tree_steps import Steps, make_steps, steps_bytes
-from exactshap.solvers._trees import prepare_trees, solve_trees
+from exactshap.solvers import solve
+from exactshap.solvers.trees import _leaf_engine as _tree_leaves
+from exactshap.solvers.trees import _path_engine as _tree_deep
+from exactshap.solvers.trees import prepare_trees, solve_trees
+from exactshap.solvers.trees._steps import Steps, make_steps, steps_bytes
 from test_solvers.trees_by_hand import game_by_hand, random_rows, random_trees
 from tolerances import assert_close
 

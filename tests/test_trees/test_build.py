@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 
 from exactshap.errors import ModelFormatError
-from exactshap.trees import _build, build
+from exactshap.trees import build
+from exactshap.trees.ensemble import _build
 from trees_by_rule import chain
 
 

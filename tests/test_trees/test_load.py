@@ -10,9 +10,10 @@ import pytest
 from exactshap import Explainer
 from exactshap.errors import InputError, ModelFormatError, UnknownNameError, UnsupportedStructureError
 from exactshap.testing import check_reader
-from exactshap.trees import from_xgboost, load, loads
-from exactshap.trees._ubj import read_ubj
-from exactshap.trees.from_xgboost import from_document
+from exactshap.trees import load, loads
+from exactshap.trees.formats import xgboost as from_xgboost
+from exactshap.trees.formats._ubj import read_ubj
+from exactshap.trees.formats.xgboost import from_document
 from tolerances import FLOAT32_MARGIN, assert_close
 
 FOLDER = Path(__file__).parents[1] / "data" / "trees"

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from exactshap.errors import ModelFormatError
-from exactshap.trees._ubj import Scanned, read_scanned, read_ubj
+from exactshap.trees.formats._ubj import Scanned, read_scanned, read_ubj
 
 READERS = pytest.mark.parametrize("read", [read_ubj, read_scanned])
 

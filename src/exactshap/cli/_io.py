@@ -5,8 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from exactshap._files import replacing
-from exactshap._optional import first_installed, require
+from exactshap._runtime.files import replacing
+from exactshap._runtime.optional import first_installed, require
 from exactshap.errors import InputError, MissingDependencyError, ModelFormatError, UnknownNameError, did_you_mean, message
 
 __all__ = ["check_target", "load_model", "read_table", "take_columns", "write_table"]
@@ -92,7 +92,7 @@ def check_target(path: Path | None, suffixes: tuple[str, ...] | None) -> None:
 
 def write_table(frame: Any, path: Path) -> None:
     """Write a frame as CSV or Parquet, completely or not at all."""
-    from exactshap.explanation._conversion import frame_kind
+    from exactshap.results.explanation import frame_kind
 
     suffix, kind = _suffix(path), frame_kind(frame)
     if suffix not in _TABLES:

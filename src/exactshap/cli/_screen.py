@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from exactshap.explanation._words import counted
+from exactshap.results.explanation import counted
 
 if TYPE_CHECKING:
-    from exactshap.explanation import Explanation
+    from exactshap.results.explanation import Explanation
 
 __all__ = ["console", "show_explanation", "working"]
 
@@ -55,8 +55,8 @@ def working(what: str, *, patience: float = _PATIENCE) -> Iterator[Callable[[int
 @contextmanager
 def _telling_of_compilation(tell: Callable[[str], None]) -> Iterator[None]:
     """Call ``tell`` when compiling begins, and with an empty text when it ends: the first run of a command is slow by it."""
-    from exactshap._compilation import Compilation, compilation
-    from exactshap._progress import COMPILING
+    from exactshap._runtime.compilation import Compilation, compilation
+    from exactshap._runtime.progress import COMPILING
 
     with compilation(Compilation(lambda running: tell(COMPILING if running else ""))):
         yield

@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from exactshap.explanation._words import counted
+from exactshap.results.explanation import counted
 
 if TYPE_CHECKING:
-    from exactshap.decompose._pairwise_result import PairwiseDecomposition
+    from exactshap.results.decomposition import PairwiseDecomposition
 
 __all__ = [
     "Bandwidth",
@@ -69,7 +69,7 @@ def finish(
         console().print(f"picture written to {picture}")
     if report is not None:
         from exactshap.cli._work import command_line
-        from exactshap.report.shares import write_shares_report
+        from exactshap.results.report import write_shares_report
 
         write_shares_report(shares, report, title=title, figure=draw(shares, samples, labels), command=command_line())
         console().print(f"report written to {report}")
@@ -78,7 +78,7 @@ def finish(
 def show(shares: PairwiseDecomposition, *, max_display: int = 15) -> None:
     """Print one line of facts and a table of the columns by decreasing share."""
     from exactshap.cli._screen import console
-    from exactshap.decompose._table import facts_of, rows_of
+    from exactshap.results.decomposition import facts_of, rows_of
 
     screen = console()
     screen.print("; ".join(facts_of(shares)))
@@ -97,14 +97,14 @@ def show(shares: PairwiseDecomposition, *, max_display: int = 15) -> None:
 
 def draw(shares: PairwiseDecomposition, samples: tuple[Any, Any] | None, labels: tuple[str, str]) -> Any:
     """Return a figure: the shares with their intervals and, for two samples, the marginals of the top columns."""
-    from exactshap._optional import require
+    from exactshap._runtime.optional import require
 
     figures = require("matplotlib.figure", "plots", purpose="Plotting")
     figure = figures.Figure(figsize=(12 if samples else 7, 5), layout="constrained")
     if samples is None:
         shares.plot.bar(ax=figure.subplots())
         return figure
-    from exactshap.plots.two_samples import draw_marginals, prepare_marginals
+    from exactshap.results.plots import draw_marginals, prepare_marginals
 
     left, right = figure.subfigures(1, 2, width_ratios=(1.2, 1.0))
     shares.plot.bar(ax=left.subplots())
@@ -119,7 +119,7 @@ def draw(shares: PairwiseDecomposition, samples: tuple[Any, Any] | None, labels:
 
 
 def write_picture(figure: Any, path: Path) -> None:
-    from exactshap._files import replacing
+    from exactshap._runtime.files import replacing
     from exactshap.errors import InputError, message
 
     kind = path.suffix.lower().removeprefix(".")

@@ -15,7 +15,7 @@ from exactshap.errors import InputError, message
 
 if TYPE_CHECKING:
     from exactshap.explainer import Explainer
-    from exactshap.explanation import Explanation
+    from exactshap.results.explanation import Explanation
 
 __all__ = ["Task", "command_line"]
 

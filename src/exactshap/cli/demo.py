@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 if TYPE_CHECKING:
-    from exactshap.explanation import Explanation
+    from exactshap.results.explanation import Explanation
 
 __all__ = ["command"]
 

@@ -36,7 +36,7 @@ def command(
     from exactshap.cli._io import check_target
     from exactshap.cli._screen import console, show_explanation
     from exactshap.cli._work import Task, command_line
-    from exactshap.report._page import check_report_path
+    from exactshap.results.report import check_report_path
 
     task = Task(
         model=model,
@@ -70,7 +70,7 @@ def command(
 def write_values(explanation: object, path: Path) -> None:
     """Write the values as a table, or the whole explanation as ``.npz``."""
     from exactshap.cli._io import write_table
-    from exactshap.explanation import Explanation
+    from exactshap.results.explanation import Explanation
 
     assert isinstance(explanation, Explanation)
     if path.suffix.lower() == ".npz":

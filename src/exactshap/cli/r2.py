@@ -9,10 +9,10 @@ import typer
 
 from exactshap.cli import _options as options
 from exactshap.cli import _shares as shares_of
-from exactshap.explanation._words import counted
+from exactshap.results.explanation import counted
 
 if TYPE_CHECKING:
-    from exactshap.decompose._r2 import R2Decomposition
+    from exactshap.decompose.r2 import R2Decomposition
 
 __all__ = ["command", "r2"]
 
@@ -79,7 +79,7 @@ def show(shares: R2Decomposition, *, max_display: int = 15) -> None:
 
 
 def _figure(shares: R2Decomposition) -> object:
-    from exactshap._optional import require
+    from exactshap._runtime.optional import require
 
     figures = require("matplotlib.figure", "plots", purpose="Plotting")
     figure = figures.Figure(figsize=(7, 5), layout="constrained")

@@ -34,8 +34,8 @@ def command(
     from exactshap.cli._screen import console
     from exactshap.cli._work import Task, command_line
     from exactshap.errors import InputError, message
-    from exactshap.explanation import Explanation
-    from exactshap.report._page import check_report_path
+    from exactshap.results.explanation import Explanation
+    from exactshap.results.report import check_report_path
 
     check_report_path(out)
     check_target(out, None)

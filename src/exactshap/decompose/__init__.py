@@ -5,16 +5,16 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 _PUBLIC = {
-    "Decomposition": "exactshap.decompose._result",
-    "decompose_hsic": "exactshap.decompose._hsic",
-    "decompose_mmd": "exactshap.decompose._mmd",
-    "decompose_r2": "exactshap.decompose._r2",
+    "Decomposition": "exactshap.results.decomposition._decomposition",
+    "decompose_hsic": "exactshap.decompose.pairwise._hsic",
+    "decompose_mmd": "exactshap.decompose.pairwise._mmd",
+    "decompose_r2": "exactshap.decompose.r2._decompose",
 }
 
 __all__ = ["Decomposition", "decompose_hsic", "decompose_mmd", "decompose_r2"]
 
 if TYPE_CHECKING:
-    from exactshap.decompose._result import Decomposition
+    from exactshap.results.decomposition import Decomposition
 
 
 def __getattr__(name: str) -> Any:

@@ -6,20 +6,18 @@ from typing import TYPE_CHECKING, Any
 
 _PUBLIC = {
     "HSICSelector": "exactshap.estimators.hsic_selector",
-    "RKHSWeightingCV": "exactshap.estimators.rkhs_weighting_cv",
-    "RKHSWeightingRegressor": "exactshap.estimators.rkhs_weighting",
-    "ShapleyKernelClassifier": "exactshap.estimators.shapley_classifier",
-    "ShapleyKernelRidge": "exactshap.estimators.shapley_ridge",
+    "RKHSWeightingCV": "exactshap.estimators.rkhs_weighting._cross_validation",
+    "RKHSWeightingRegressor": "exactshap.estimators.rkhs_weighting._regressor",
+    "ShapleyKernelClassifier": "exactshap.estimators.shapley_ridge._classifier",
+    "ShapleyKernelRidge": "exactshap.estimators.shapley_ridge._regressor",
 }
 
 __all__ = ["HSICSelector", "RKHSWeightingCV", "RKHSWeightingRegressor", "ShapleyKernelClassifier", "ShapleyKernelRidge"]
 
 if TYPE_CHECKING:
     from exactshap.estimators.hsic_selector import HSICSelector
-    from exactshap.estimators.rkhs_weighting import RKHSWeightingRegressor
-    from exactshap.estimators.rkhs_weighting_cv import RKHSWeightingCV
-    from exactshap.estimators.shapley_classifier import ShapleyKernelClassifier
-    from exactshap.estimators.shapley_ridge import ShapleyKernelRidge
+    from exactshap.estimators.rkhs_weighting import RKHSWeightingCV, RKHSWeightingRegressor
+    from exactshap.estimators.shapley_ridge import ShapleyKernelClassifier, ShapleyKernelRidge
 
 
 def __getattr__(name: str) -> Any:

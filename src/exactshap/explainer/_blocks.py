@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator
 
 import numpy as np
 
-from exactshap._progress import Progress, counting
+from exactshap._runtime.progress import Progress, counting
 from exactshap.frames import Table
 from exactshap.readers import Reader
 from exactshap.semivalues import Semivalue

@@ -8,16 +8,16 @@ from typing import Any
 
 import numpy as np
 
-from exactshap._progress import Progress, duration, saying
+from exactshap._runtime.progress import Progress, duration, saying
+from exactshap._runtime.threads import using_jobs
 from exactshap.errors import BudgetError, ExactnessError, ExplanationWarning, message, warn
 from exactshap.explainer._blocks import Solved, physical_memory, solve_blocks
 from exactshap.explainer._forecast import Forecast, Verification
 from exactshap.explainer._settings import check_names, check_settings, checked_names
-from exactshap.explanation import Explanation, fingerprint
 from exactshap.frames import Table, as_table, check_columns
-from exactshap.games._product import normalised_weights
+from exactshap.games import normalised_weights
 from exactshap.readers import Reader, Request, read
-from exactshap.readers._coalition_threads import using_jobs
+from exactshap.results.explanation import Explanation, fingerprint
 from exactshap.semivalues import Semivalue, find
 from exactshap.solvers import Solution, player_sets
 
@@ -194,7 +194,7 @@ class Explainer:
     def _timed(self, table: Table, semivalue: Semivalue, order: int) -> tuple[str, bool, float]:
         """Return method, exactness and seconds, extrapolated from one row; short ones again, as the first has to warm up."""
         row = table.take(slice(0, 1))
-        from exactshap._compilation import compilation
+        from exactshap._runtime.compilation import compilation
 
         with compilation() as compiled:
             solution, seconds = self._clocked(row, semivalue, order)

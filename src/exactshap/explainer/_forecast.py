@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from exactshap._progress import duration
+from exactshap._runtime.progress import duration
 
 __all__ = ["Forecast", "Verification"]
 

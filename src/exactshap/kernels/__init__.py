@@ -8,6 +8,8 @@ are refused by name.
 """
 
 from exactshap.kernels._algebra import RBF, Cauchy, Chi2, Constant, Custom, Kernel, Laplacian, Linear, Polynomial, White
+from exactshap.kernels._algebra import Product as Product
+from exactshap.kernels._algebra import Sum as Sum
 from exactshap.kernels._component import Component
 from exactshap.kernels._sklearn import from_pairwise, from_sklearn
 

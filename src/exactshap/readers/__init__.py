@@ -8,7 +8,10 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from exactshap.readers._base import Reader, Request, choose_value_function, names_of, players_of, select_outputs
+from exactshap.readers._base import finite_numbers as finite_numbers
 from exactshap.readers._registry import read, register, registered
+from exactshap.readers._sklearn import fitted_names as fitted_names
+from exactshap.readers._sklearn import require_fitted as require_fitted
 
 __all__ = [
     "AdditiveModel",
@@ -25,10 +28,13 @@ __all__ = [
 ]
 
 if TYPE_CHECKING:
-    from exactshap.readers.additive_model import AdditiveModel
-    from exactshap.readers.kernel_machine import KernelMachine
+    from exactshap.readers.additive import AdditiveModel
+    from exactshap.readers.kernel_machines import KernelMachine
 
-_MODELS = {"AdditiveModel": "exactshap.readers.additive_model", "KernelMachine": "exactshap.readers.kernel_machine"}
+_MODELS = {
+    "AdditiveModel": "exactshap.readers.additive.additive_model",
+    "KernelMachine": "exactshap.readers.kernel_machines.kernel_machine",
+}
 
 
 def __getattr__(name: str) -> Any:

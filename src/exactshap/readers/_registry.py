@@ -14,38 +14,40 @@ __all__ = ["read", "register", "registered"]
 
 # class (found in the model's MRO by module and name; "module.*" takes every class of a package) -> reader module
 _REGISTRY: dict[str, str] = {
-    "exactshap.readers.kernel_machine.KernelMachine": "exactshap.readers.kernel_machine",
-    "sklearn.svm._classes.*": "exactshap.readers.sklearn_svm",
-    "sklearn.kernel_ridge.KernelRidge": "exactshap.readers.sklearn_kernel_ridge",
-    "sklearn.gaussian_process._gpr.GaussianProcessRegressor": "exactshap.readers.sklearn_gaussian_process",
-    "sklearn.gaussian_process._gpc.GaussianProcessClassifier": "exactshap.readers.sklearn_gaussian_process",
-    "sklearn.pipeline.Pipeline": "exactshap.readers.sklearn_pipeline",
-    "sklearn.compose._target.TransformedTargetRegressor": "exactshap.readers.sklearn_target",
-    "sklearn.model_selection._search.BaseSearchCV": "exactshap.readers.sklearn_wrapper",
-    "sklearn.model_selection._classification_threshold.BaseThresholdClassifier": "exactshap.readers.sklearn_wrapper",
-    "sklearn.frozen._frozen.FrozenEstimator": "exactshap.readers.sklearn_wrapper",
-    "sklearn.multiclass.OneVsRestClassifier": "exactshap.readers.sklearn_multiclass",
-    "sklearn.multiclass.OneVsOneClassifier": "exactshap.readers.sklearn_multiclass",
-    "sklearn.multioutput.MultiOutputRegressor": "exactshap.readers.sklearn_multiclass",
-    "gpytorch.models.exact_gp.ExactGP": "exactshap.readers.gpytorch_exact_gp",
-    "sklearn.tree._classes.*": "exactshap.readers.sklearn_trees",
-    "sklearn.ensemble._forest.*": "exactshap.readers.sklearn_trees",
-    "sklearn.ensemble._gb.*": "exactshap.readers.sklearn_trees",
-    "sklearn.ensemble._iforest.*": "exactshap.readers.sklearn_trees",
-    "sklearn.ensemble._hist_gradient_boosting.gradient_boosting.*": "exactshap.readers.sklearn_hist_boosting",
-    "xgboost.core.Booster": "exactshap.readers.xgboost_trees",
-    "xgboost.sklearn.XGBModel": "exactshap.readers.xgboost_trees",
-    "lightgbm.basic.Booster": "exactshap.readers.lightgbm_trees",
-    "lightgbm.sklearn.LGBMModel": "exactshap.readers.lightgbm_trees",
-    "catboost.core.CatBoost": "exactshap.readers.catboost_trees",
-    "exactshap.trees._model.TreeModel": "exactshap.readers.tree_model",
-    "interpret.glassbox._ebm._ebm.EBMModel": "exactshap.readers.interpret_ebm",
-    "pygam.pygam.GAM": "exactshap.readers.pygam_gam",
-    "sklearn.linear_model.*": "exactshap.readers.sklearn_linear",
-    "sklearn.discriminant_analysis.LinearDiscriminantAnalysis": "exactshap.readers.sklearn_linear",
-    "sklearn.naive_bayes.GaussianNB": "exactshap.readers.sklearn_linear",
-    "exactshap.readers.additive_model.AdditiveModel": "exactshap.readers.additive_model",
-    "exactshap.estimators.*": "exactshap.readers.own_estimators",
+    "exactshap.readers.kernel_machines.kernel_machine.KernelMachine": "exactshap.readers.kernel_machines.kernel_machine",
+    "sklearn.svm._classes.LinearSVC": "exactshap.readers.additive.sklearn_linear",
+    "sklearn.svm._classes.LinearSVR": "exactshap.readers.additive.sklearn_linear",
+    "sklearn.svm._classes.*": "exactshap.readers.kernel_machines.sklearn_svm",
+    "sklearn.kernel_ridge.KernelRidge": "exactshap.readers.kernel_machines.sklearn_kernel_ridge",
+    "sklearn.gaussian_process._gpr.GaussianProcessRegressor": "exactshap.readers.kernel_machines.sklearn_gaussian_process",
+    "sklearn.gaussian_process._gpc.GaussianProcessClassifier": "exactshap.readers.kernel_machines.sklearn_gaussian_process",
+    "sklearn.pipeline.Pipeline": "exactshap.readers.wrappers.sklearn_pipeline",
+    "sklearn.compose._target.TransformedTargetRegressor": "exactshap.readers.wrappers.sklearn_target",
+    "sklearn.model_selection._search.BaseSearchCV": "exactshap.readers.wrappers.sklearn_search",
+    "sklearn.model_selection._classification_threshold.BaseThresholdClassifier": "exactshap.readers.wrappers.sklearn_search",
+    "sklearn.frozen._frozen.FrozenEstimator": "exactshap.readers.wrappers.sklearn_search",
+    "sklearn.multiclass.OneVsRestClassifier": "exactshap.readers.wrappers.sklearn_multiclass",
+    "sklearn.multiclass.OneVsOneClassifier": "exactshap.readers.wrappers.sklearn_multiclass",
+    "sklearn.multioutput.MultiOutputRegressor": "exactshap.readers.wrappers.sklearn_multiclass",
+    "gpytorch.models.exact_gp.ExactGP": "exactshap.readers.kernel_machines.gpytorch_exact_gp",
+    "sklearn.tree._classes.*": "exactshap.readers.trees.sklearn",
+    "sklearn.ensemble._forest.*": "exactshap.readers.trees.sklearn",
+    "sklearn.ensemble._gb.*": "exactshap.readers.trees.sklearn",
+    "sklearn.ensemble._iforest.*": "exactshap.readers.trees.sklearn",
+    "sklearn.ensemble._hist_gradient_boosting.gradient_boosting.*": "exactshap.readers.trees.sklearn_hist",
+    "xgboost.core.Booster": "exactshap.readers.trees.xgboost",
+    "xgboost.sklearn.XGBModel": "exactshap.readers.trees.xgboost",
+    "lightgbm.basic.Booster": "exactshap.readers.trees.lightgbm",
+    "lightgbm.sklearn.LGBMModel": "exactshap.readers.trees.lightgbm",
+    "catboost.core.CatBoost": "exactshap.readers.trees.catboost",
+    "exactshap.trees.ensemble._model.TreeModel": "exactshap.readers.trees.tree_model",
+    "interpret.glassbox._ebm._ebm.EBMModel": "exactshap.readers.additive.interpret_ebm",
+    "pygam.pygam.GAM": "exactshap.readers.additive.pygam_gam",
+    "sklearn.linear_model.*": "exactshap.readers.additive.sklearn_linear",
+    "sklearn.discriminant_analysis.LinearDiscriminantAnalysis": "exactshap.readers.additive.sklearn_linear",
+    "sklearn.naive_bayes.GaussianNB": "exactshap.readers.additive.sklearn_linear",
+    "exactshap.readers.additive.additive_model.AdditiveModel": "exactshap.readers.additive.additive_model",
+    "exactshap.estimators.*": "exactshap.readers.wrappers.own_estimators",
 }
 
 
@@ -84,7 +86,7 @@ def registered() -> dict[str, str]:
     Examples
     --------
     >>> registered()["sklearn.kernel_ridge.KernelRidge"]
-    'exactshap.readers.sklearn_kernel_ridge'
+    'exactshap.readers.kernel_machines.sklearn_kernel_ridge'
     """
     return dict(_REGISTRY)
 
@@ -125,7 +127,7 @@ def read(model: Any, request: Request) -> Reader:
         if module is not None:
             return importlib.import_module(module).read(model, request)
     if callable(model):
-        return importlib.import_module("exactshap.readers.black_box").read(model, request)
+        return importlib.import_module("exactshap.readers.black_box.function").read(model, request)
     raise UnsupportedModelError(_unknown(model))
 
 

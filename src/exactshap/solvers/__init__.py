@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from exactshap.solvers._choose import Plan, choose
-from exactshap.solvers._solution import Solution, player_sets
 from exactshap.solvers._solve import solve
+from exactshap.solvers.core import Plan, Solution, choose, player_sets
 
 __all__ = [
     "Plan",
@@ -20,14 +19,13 @@ __all__ = [
 ]
 
 _ON_FIRST_USE = {  # function-level tools, not needed to explain a model
-    "functional_distance": "exactshap.solvers._stability",
-    "interaction_variance": "exactshap.solvers._gp_covariance",
-    "shapley_covariance": "exactshap.solvers._gp_covariance",
+    "functional_distance": "exactshap.solvers.rkhs._stability",
+    "interaction_variance": "exactshap.solvers.rkhs._gp_covariance",
+    "shapley_covariance": "exactshap.solvers.rkhs._gp_covariance",
 }
 
 if TYPE_CHECKING:
-    from exactshap.solvers._gp_covariance import interaction_variance, shapley_covariance
-    from exactshap.solvers._stability import functional_distance
+    from exactshap.solvers.rkhs import functional_distance, interaction_variance, shapley_covariance
 
 
 def __getattr__(name: str) -> Any:

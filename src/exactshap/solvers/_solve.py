@@ -7,8 +7,7 @@ from typing import Any
 from exactshap.errors import InputError, UnknownNameError, did_you_mean, message
 from exactshap.games import Game, OracleGame
 from exactshap.semivalues import Semivalue, find
-from exactshap.solvers._choose import choose
-from exactshap.solvers._solution import Solution
+from exactshap.solvers.core import Solution, choose
 
 __all__ = ["solve"]
 
@@ -67,7 +66,7 @@ def solve(
         even where the a-priori bound allows fewer nodes). Oracles take ``batch_size`` and ``progress``; those that are sampled, because the
         budget is below 2^d or one of these is given, ``estimator`` ("auto", "process", "polynomial", "unbiased",
         "kernelshap", "kadd-shap", "unbiased-kernelshap"), ``surrogate``, ``polynomial_order``, ``frontier``, ``pairing`` and
-        ``sampling``: :func:`exactshap.solvers._regression.solve_regression` says what each does.
+        ``sampling``: :func:`exactshap.solvers.sampled.solve_regression` says what each does.
 
     Returns
     -------
@@ -106,22 +105,22 @@ def solve(
     plan = choose(game, semivalue, order, budget=budget, method=method)
     _check_settings(settings, plan.method)
     if plan.method == "quadrature":
-        from exactshap.solvers._quadrature import solve_product
+        from exactshap.solvers.product import solve_product
 
         return solve_product(game, semivalue, order, **settings)  # type: ignore[arg-type]
     if plan.method == "folded enumeration":
-        from exactshap.solvers._folding import solve_folded
+        from exactshap.solvers.product import solve_folded
 
         return solve_folded(game, semivalue, order, **settings)  # type: ignore[arg-type]
     if plan.method == "per-term enumeration":
-        from exactshap.solvers._additive import solve_additive
+        from exactshap.solvers.additive import solve_additive
 
         return solve_additive(game, semivalue, order, **settings)  # type: ignore[arg-type]
     if plan.method == "enumeration":
-        from exactshap.solvers._enumeration import solve_enumerated
+        from exactshap.solvers.core import solve_enumerated
 
         return solve_enumerated(game, semivalue, order, **settings)
-    from exactshap.solvers._regression import solve_regression
+    from exactshap.solvers.sampled import solve_regression
 
     return solve_regression(game, semivalue, order, budget=budget, tol=tol, random_state=random_state, **settings)
 

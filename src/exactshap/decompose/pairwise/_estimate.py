@@ -1,0 +1,146 @@
+"""What the two pairwise statistics share: settings, one estimate, its average over blocks of rows, and its inference."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from exactshap.decompose.pairwise import _inference as inference
+from exactshap.errors import BudgetError, InputError, UnknownNameError, did_you_mean, message
+from exactshap.semivalues import Semivalue, find
+from exactshap.solvers import player_sets
+
+__all__ = ["Estimate", "Settings", "average", "choose_method", "fields_of", "residual_of", "rows_of_blocks"]
+
+ESTIMATORS = ("unbiased", "biased")
+METHODS = ("auto", "exact", "blocks")
+MAX_EXACT_ROWS = 50_000
+MAX_SETS = 200_000
+
+
+@dataclass(frozen=True, eq=False)
+class Settings:
+    """What is asked, checked."""
+
+    estimator: str
+    semivalue: Semivalue
+    order: int
+    n_permutations: int
+    correction: str
+    level: float
+    n_jobs: int | None
+
+    @classmethod
+    def checked(cls, estimator: str, index: Any, order: int, n_permutations: int, correction: str, level: float,
+                n_jobs: int | None) -> Settings:  # fmt: skip
+        """Return the settings, or say which makes no sense."""
+        if estimator not in ESTIMATORS:
+            raise UnknownNameError(message(f"Unknown `estimator` {estimator!r}", do=did_you_mean(str(estimator), ESTIMATORS)))
+        inference.check_inference(n_permutations, correction, level)
+        return cls(estimator, find(index), order, n_permutations, correction, level, n_jobs)
+
+    def sets(self, n_players: int) -> tuple[tuple[int, ...], ...]:
+        """Return the sets that get a value, by size; refuse more than fit."""
+        if self.order > n_players:
+            raise InputError(
+                message(f"The 'order' parameter must be at most the number of columns, {n_players}", f"Got {self.order}")
+            )
+        sets = player_sets(n_players, self.order) if self.order < 3 or n_players < 60 else ()
+        if not 0 < len(sets) <= MAX_SETS:
+            raise BudgetError(message(f"order={self.order} over {n_players} columns has too many sets",
+                                      f"The limit is {MAX_SETS}", "Lower the order, or put columns into groups="))  # fmt: skip
+        return sets
+
+
+@dataclass(frozen=True, eq=False)
+class Estimate:
+    """Shares and, last, the statistic itself: ``values``, ``std_error`` (n_players + 1,), ``permuted`` (n_players + 1, B).
+
+    ``joint_values`` (n_sets - n_players,) belong to the sets of more than one player. ``residual`` and ``tolerance`` hold the
+    fast path against the direct one; ``scale`` bounds the sum of magnitudes.
+    """
+
+    values: np.ndarray
+    std_error: np.ndarray | None
+    permuted: np.ndarray
+    joint_values: np.ndarray
+    residual: float
+    tolerance: float
+    error_bound: float
+
+
+def average(estimates: Iterable[Estimate]) -> Estimate:
+    r"""Return the mean over disjoint random blocks, with its standard error from their spread.
+
+    .. math:: \hat\sigma = \sqrt{\tfrac{1}{B (B - 1)} \sum_b (\phi_b - \bar\phi)^2}
+
+    Blocks are independent and each is unbiased, so that the mean is unbiased and the error honest (Zaremba et al. 2013). The
+    b-th permutations of all blocks together are one permutation within blocks: p-values stay valid.
+    """
+    blocks = list(estimates)
+    if len(blocks) == 1:
+        return blocks[0]
+    values = np.stack([block.values for block in blocks])
+    worst = max(blocks, key=lambda block: abs(block.residual) / block.tolerance)
+    return Estimate(
+        values=values.mean(axis=0),
+        std_error=values.std(axis=0, ddof=1) / np.sqrt(len(blocks)),
+        permuted=np.mean([block.permuted for block in blocks], axis=0),
+        joint_values=np.mean([block.joint_values for block in blocks], axis=0),
+        residual=worst.residual,
+        tolerance=worst.tolerance,
+        error_bound=max(block.error_bound for block in blocks),
+    )
+
+
+def rows_of_blocks(n_rows: int, n_blocks: int, generator: np.random.Generator) -> list[np.ndarray]:
+    """Return a random partition of the rows into blocks of (almost) equal size."""
+    return [np.sort(rows) for rows in np.array_split(generator.permutation(n_rows), n_blocks)]
+
+
+def choose_method(method: str, n_rows: int, block_size: int, estimator: str) -> tuple[str, int]:
+    """Return "exact" or "blocks", and the number of blocks."""
+    if method not in METHODS:
+        raise UnknownNameError(message(f"Unknown `method` {method!r}", do=did_you_mean(str(method), METHODS)))
+    if method == "exact" or (method == "auto" and n_rows <= MAX_EXACT_ROWS):
+        return "exact", 1
+    if estimator == "biased":
+        raise InputError(message("Blocks of rows need estimator='unbiased'", f"Got 'biased' with {n_rows} rows: the bias of "
+                                 "each block would stay in the mean", "Pass estimator='unbiased', or method='exact'"))  # fmt: skip
+    if block_size < 8:
+        raise InputError(message("The 'block_size' parameter must be an int >= 8", f"Got {block_size!r}"))
+    n_blocks = int(n_rows // block_size)
+    if n_blocks < 2:
+        raise InputError(message("method='blocks' needs at least two blocks", f"Got {n_rows} rows and block_size={block_size}",
+                                 "Pass a smaller block_size, or method='exact'"))  # fmt: skip
+    return "blocks", n_blocks
+
+
+def fields_of(estimate: Estimate, settings: Settings, sets: tuple[tuple[int, ...], ...]) -> dict[str, Any]:
+    """Return the fields of the result: shares apart from the statistic, intervals, p-values."""
+    values, n = estimate.values, len(estimate.values) - 1
+    fields: dict[str, Any] = {"values": values[:n], "total": values[n], "residual": estimate.residual,
+                              "tolerance": estimate.tolerance, "order": settings.order, "index": settings.semivalue.name}  # fmt: skip
+    if estimate.std_error is not None:
+        fields["std_error"], fields["total_std_error"] = estimate.std_error[:n], float(estimate.std_error[n])
+        fields["intervals"] = inference.normal_intervals(values[:n], estimate.std_error[:n], settings.level)
+    if settings.order > 1:
+        fields["sets"], fields["set_values"] = sets, np.concatenate([values[:n], estimate.joint_values])
+    if settings.n_permutations:
+        p = inference.permutation_p_values(values, estimate.permuted, estimate.tolerance)
+        fields["p_values"], fields["p_value"] = p[:n], float(p[n])
+        fields["p_adjusted"] = inference.adjust(
+            p[:n], settings.correction, values[:n], estimate.permuted[:n], estimate.tolerance
+        )
+        fields["null_values"], fields["null_totals"] = estimate.permuted[:n].T, estimate.permuted[n]
+    return fields
+
+
+def residual_of(direct: float, values: np.ndarray, joint_values: np.ndarray, settings: Settings) -> float:
+    """Return the direct statistic minus the sum of the values where the index is efficient, minus the fast total elsewhere."""
+    if settings.semivalue.is_efficient(settings.order):
+        return direct - float(values[:-1].sum() + joint_values.sum())
+    return direct - float(values[-1])

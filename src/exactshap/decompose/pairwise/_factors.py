@@ -1,0 +1,239 @@
+"""Product kernels over columns of mixed kinds: one kernel and one bandwidth per column, one player per column or group."""
+
+from __future__ import annotations
+
+import functools
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from exactshap.decompose.pairwise._columns import encode_columns
+from exactshap.errors import ExplanationWarning, InputError, InputTypeError, UnknownNameError, did_you_mean, message, warn
+from exactshap.frames import Table
+
+__all__ = ["KERNELS", "MEDIAN_ROWS", "Factors", "read_factors"]
+
+KERNELS = {"rbf": 0, "laplacian": 1, "cauchy": 2, "categorical": 3}  # the numbers that the compiled kernels know
+UNSEEN = 0.01  # a column whose rows differ by less than this share of the bandwidth has factors above exp(-UNSEEN^2 / 2)
+MEDIAN_ROWS = 2000  # the median distance is exact up to here, and that of a seeded subsample of this size beyond
+
+
+@dataclass(frozen=True, eq=False)
+class Factors:
+    """The one-column factors of a product kernel over pooled rows, in the order of the players.
+
+    ``columns (n_columns, n_rows)`` are numbers or category codes, ``kernels`` and ``bandwidths`` one per column, ``starts``
+    (n_players + 1,) the columns of each player, ``names`` one per player.
+    """
+
+    columns: np.ndarray
+    column_names: tuple[str, ...]
+    kernels: tuple[str, ...]
+    bandwidths: np.ndarray
+    starts: np.ndarray
+    names: tuple[str, ...]
+
+    @property
+    def n_rows(self) -> int:
+        return self.columns.shape[1]
+
+    @property
+    def n_players(self) -> int:
+        return len(self.names)
+
+    @property
+    def kinds(self) -> np.ndarray:
+        """Kernel numbers (n_columns,) for the compiled code."""
+        return np.array([KERNELS[name] for name in self.kernels], np.int64)
+
+    @property
+    def scales(self) -> np.ndarray:
+        """What a difference is multiplied with (n_columns,): 1 / sigma, for the Gaussian 1 / (sqrt(2) sigma)."""
+        gaussian = np.array([name == "rbf" for name in self.kernels])
+        return np.where(gaussian, np.sqrt(0.5), 1.0) / self.bandwidths
+
+    def take(self, rows: np.ndarray) -> Factors:
+        """Return some rows, with the same kernels and bandwidths."""
+        return replace(self, columns=np.ascontiguousarray(self.columns[:, rows]))
+
+    def kernel_matrices(self, rows: np.ndarray, others: np.ndarray) -> np.ndarray:
+        """Return the kernel matrix of each player, of shape (n_players, n_rows, n_others): the slow, obvious twin."""
+        out = np.ones((self.n_players, len(rows), len(others)))
+        for j, (start, stop) in enumerate(zip(self.starts[:-1], self.starts[1:], strict=True)):
+            for k in range(start, stop):
+                u = np.abs(self.columns[k, rows][:, None] - self.columns[k, others][None, :])
+                out[j] *= _kernel(self.kernels[k], u, self.bandwidths[k])
+        return out
+
+    def describe(self) -> dict[str, Any]:
+        """Return the kernel and the bandwidth of each column, by name."""
+        kernels = dict(zip(self.column_names, self.kernels, strict=True))
+        sigmas = {n: float(s) for n, s, k in zip(self.column_names, self.bandwidths, self.kernels, strict=True)
+                  if k != "categorical"}  # fmt: skip
+        return {"kernel": kernels, "bandwidth": sigmas}
+
+
+def _kernel(name: str, u: np.ndarray, sigma: float) -> np.ndarray:
+    if name == "rbf":
+        return np.exp(-(u**2) / (2.0 * sigma**2))
+    if name == "laplacian":
+        return np.exp(-u / sigma)
+    return 1.0 / (1.0 + (u / sigma) ** 2) if name == "cauchy" else (u == 0).astype(float)
+
+
+def read_factors(
+    tables: Sequence[Table],
+    owners: Sequence[str],
+    names: tuple[str, ...],
+    *,
+    kernel: Any,
+    bandwidth: Any,
+    groups: Mapping[str, Any] | None,
+    random_state: Any,
+    what: str = "",
+) -> Factors:
+    """Read pooled tables: encode the columns, choose kernels and bandwidths, put the columns in the order of the players."""
+    from exactshap.readers import Request, players_of
+
+    wanted = _per_column(kernel, names, f"kernel{what}", default=None)
+    for name in wanted:
+        if name is not None and name not in KERNELS:
+            raise UnknownNameError(message(f"Unknown kernel {name!r} in `kernel{what}`", do=did_you_mean(str(name), KERNELS)))
+    explicit = isinstance(kernel, (Mapping, list, tuple))
+    categorical = [name == "categorical" if name and (explicit or name == "categorical") else None for name in wanted]
+    columns, is_category = encode_columns(tables, owners, categorical)
+    kernels = tuple("categorical" if text else name or "rbf" for name, text in zip(wanted, is_category, strict=True))
+    sigmas = _bandwidths(bandwidth, names, columns, kernels, random_state, f"bandwidth{what}")
+    players, player_names = players_of(Request(groups=groups), names)
+    order = [j for player in players for j in player]
+    return Factors(
+        columns=np.ascontiguousarray(columns[order]),
+        column_names=tuple(names[j] for j in order),
+        kernels=tuple(kernels[j] for j in order),
+        bandwidths=sigmas[order],
+        starts=np.cumsum([0, *map(len, players)]).astype(np.int64),
+        names=player_names,
+    )
+
+
+def _per_column(setting: Any, names: tuple[str, ...], what: str, default: Any) -> list[Any]:
+    """Return one setting per column from one for all, a sequence, or a mapping by name or number."""
+    if isinstance(setting, Mapping):
+        unknown = [key for key in setting if key not in names and not (isinstance(key, int) and 0 <= key < len(names))]
+        if unknown:
+            raise UnknownNameError(
+                message(f"`{what}` names an unknown column {unknown[0]!r}", do=did_you_mean(unknown[0], names))
+            )
+        return [setting.get(name, setting.get(j, default)) for j, name in enumerate(names)]
+    if isinstance(setting, (list, tuple, np.ndarray)):
+        if len(setting) != len(names):
+            raise InputError(
+                message(f"`{what}` must hold one entry for each of the {len(names)} columns", f"Got {len(setting)}")
+            )
+        return list(setting)
+    return [setting] * len(names)
+
+
+def _bandwidths(
+    bandwidth: Any, names: tuple[str, ...], columns: np.ndarray, kernels: tuple[str, ...], random_state: Any, what: str
+) -> np.ndarray:
+    wanted = _per_column(bandwidth, names, what, default="median")
+    medians = _Medians(columns, [k for k, kernel in enumerate(kernels) if kernel != "categorical"], random_state)
+    sigmas = np.ones(len(names))
+    for j, value in enumerate(wanted):
+        if kernels[j] == "categorical":
+            continue
+        if isinstance(value, str):
+            if value not in ("median", "column-median"):
+                raise UnknownNameError(
+                    message(f"Unknown `{what}` {value!r}", do=did_you_mean(value, ("median", "column-median")))
+                )
+            metric = "cityblock" if kernels[j] == "laplacian" else "euclidean"
+            sigmas[j] = medians.of_all(metric) if value == "median" else medians.of_column(j, metric)
+        else:
+            sigmas[j] = _checked(value, names[j], what)
+    _warn_of_unseen(
+        [j for j, value in enumerate(wanted) if value == "median" and kernels[j] != "categorical"], sigmas, names, medians, what
+    )
+    return sigmas
+
+
+def _warn_of_unseen(common: list[int], sigmas: np.ndarray, names: tuple[str, ...], medians: _Medians, what: str) -> None:
+    """Warn of columns that a bandwidth of all columns together cannot see: their kernel factor is 1 whatever they hold."""
+    unseen = [j for j in common if medians.varies(j) and medians.own(j) < UNSEEN * sigmas[j]]
+    if not unseen:
+        return
+    first = unseen[0]
+    warn(
+        message(
+            f"{len(unseen)} of {len(names)} columns vary so little beside the common bandwidth that they count for nothing",
+            f"Rows differ by {medians.own(first):.3g} in {names[first]!r} (median); {what}='median' is {sigmas[first]:.3g}",
+            f"Pass {what}='column-median', or standardise the columns",
+        ),
+        ExplanationWarning,
+    )
+
+
+def _checked(value: Any, name: str, what: str) -> float:
+    try:
+        sigma = float(value)
+    except (TypeError, ValueError):
+        raise InputTypeError(message(f"The {what!r} parameter must be a float > 0, 'median' or 'column-median'",
+                                     f"Got {value!r} for column {name!r}")) from None  # fmt: skip
+    if not (np.isfinite(sigma) and sigma > 0):
+        raise InputError(message(f"The {what!r} parameter must be a finite float > 0", f"Got {value!r} for column {name!r}",
+                                 "Pass a positive number, 'median' or 'column-median'"))  # fmt: skip
+    return sigma
+
+
+class _Medians:
+    r"""Bandwidths by the median heuristic, from all rows or a seeded subsample of :data:`MEDIAN_ROWS` of them.
+
+    "median": the median distance of two rows over all numeric columns together (Euclidean; city-block for Laplacian
+    columns): one number for all columns, as in the paper. "column-median": the median distance of the column alone, times
+    sqrt(d) (d for Laplacian columns) for d numeric columns, so that the kernel of two typical rows is as large as with
+    "median" but every column counts whatever its unit. Where more than half of the distances are 0, the median of the
+    others; 1 where all are 0 (the kernel is then 1 and the share exactly 0).
+    """
+
+    def __init__(self, columns: np.ndarray, numeric: list[int], random_state: Any) -> None:
+        self._columns, self._numeric, self._random_state = columns, numeric, random_state
+        self._known: dict[str, float] = {}
+
+    @functools.cached_property
+    def _sample(self) -> np.ndarray:
+        if self._columns.shape[1] <= MEDIAN_ROWS:
+            return self._columns
+        rows = np.random.default_rng(self._random_state).choice(self._columns.shape[1], MEDIAN_ROWS, replace=False)
+        return self._columns[:, np.sort(rows)]
+
+    def of_all(self, metric: str) -> float:
+        if metric not in self._known:
+            self._known[metric] = _median_distance(self._sample[self._numeric], metric)
+        return self._known[metric]
+
+    def of_column(self, j: int, metric: str) -> float:
+        d = len(self._numeric)
+        return (d if metric == "cityblock" else math.sqrt(d)) * _median_distance(self._sample[[j]], metric)
+
+    def varies(self, j: int) -> bool:
+        return bool(np.ptp(self._columns[j]) > 0)
+
+    def own(self, j: int) -> float:
+        """Return the median distance of two rows in one column, estimated from at most 200 of them."""
+        step = -(-self._sample.shape[1] // 200)
+        return _median_distance(self._sample[[j], ::step], "euclidean")
+
+
+def _median_distance(columns: np.ndarray, metric: str) -> float:
+    from scipy.spatial.distance import pdist
+
+    distances = pdist(columns.T, metric)
+    median = float(np.median(distances)) if len(distances) else 0.0
+    if median > 0:
+        return median
+    positive = distances[distances > 0]
+    return float(np.median(positive)) if len(positive) else 1.0

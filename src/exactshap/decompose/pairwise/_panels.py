@@ -1,0 +1,155 @@
+"""Statistics that are sums over pairs of rows: blocks of pairs, threads over panels of rows, and the quadrature rules."""
+
+from __future__ import annotations
+
+import functools
+import itertools
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from typing import Any, TypeVar
+
+import numpy as np
+
+from exactshap.decompose.pairwise._factors import Factors
+from exactshap.semivalues import Beta, Semivalue
+from exactshap.solvers.core import ENOUGH, bound
+
+__all__ = ["LANES", "PANEL", "Block", "Rules", "Sweep", "blocks_of", "map_panels", "panels_of", "rule_table"]
+
+LANES = 64  # as in the compiled kernels
+PANEL = 256  # rows of one task: it depends on nothing, so that any number of threads adds up in the same order
+_BLOCK_BYTES = 1 << 20  # a block of contributions stays in the second-level cache
+_NODE_COUNTS = (2, 4, 6, 8, 10, 12, 16, 20, 24, 32, 40, 48, 64, 80, 96, 128, 160, 192, 256, 320, 400, 512)
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True)
+class Block:
+    """Pairs of rows ``start <= i < stop`` with rows ``first <= i' < last``, i' > i; ``padded`` is a multiple of LANES."""
+
+    start: int
+    stop: int
+    first: int
+    last: int
+
+    @property
+    def height(self) -> int:
+        return self.stop - self.start
+
+    @property
+    def padded(self) -> int:
+        return -(-(self.last - self.first) // LANES) * LANES
+
+
+@dataclass(frozen=True, eq=False)
+class Rules:
+    """Quadrature rules of growing size; rule r serves pairs whose spread is at most ``limits[r]``. Sizes are even."""
+
+    limits: np.ndarray
+    offsets: np.ndarray
+    nodes: np.ndarray
+    weights: np.ndarray
+    error_bound: float
+
+    @property
+    def largest(self) -> int:
+        return int(np.diff(self.offsets).max())
+
+
+def rule_table(semivalue: Semivalue, n_players: int, order: int = 1) -> Rules:
+    """Return the rules for single players: graded by the a-priori bound for smooth measures, one exact rule otherwise."""
+    degree = n_players - 1
+    measure = semivalue.of_size(1, order)
+    if not isinstance(measure, Beta):
+        return _join([measure.rule(degree)], [np.inf], 0.0)
+    exact = degree // 2 + 1
+    counts = [count for count in _NODE_COUNTS if count < exact]
+    limits = [_largest_spread(count) for count in counts]
+    rules = [measure.gauss(count) for count in [*counts, exact]]
+    return _join(rules, [*limits, np.inf], 2.0 * ENOUGH if counts else 0.0)
+
+
+def _join(rules: list[Any], limits: list[float], error_bound: float) -> Rules:
+    """Concatenate rules; those of odd size get a node of weight 0, as the compiled sweep takes nodes in pairs."""
+    even = [(np.append(n, 0.5), np.append(w, 0.0)) if len(n) % 2 else (n, w) for n, w in rules]
+    return Rules(
+        limits=np.array(limits, float),
+        offsets=np.cumsum([0, *(len(nodes) for nodes, _ in even)]).astype(np.int64),
+        nodes=np.concatenate([nodes for nodes, _ in even]),
+        weights=np.concatenate([weights for _, weights in even]),
+        error_bound=error_bound,
+    )
+
+
+@functools.cache
+def _largest_spread(n_nodes: int) -> float:
+    """Return (from below, closely) the largest spread for which the bound with ``n_nodes`` is below rounding."""
+    low, high = 0.0, 4.0 * n_nodes * n_nodes
+    for _ in range(32):
+        middle = 0.5 * (low + high)
+        low, high = (middle, high) if bound(middle, n_nodes) <= ENOUGH else (low, middle)
+    return low
+
+
+def panels_of(n_rows: int, boundary: int | None = None) -> list[tuple[int, int]]:
+    """Return the row ranges of the tasks; none crosses ``boundary`` (the first row of the second sample)."""
+    cuts = sorted({*range(0, n_rows, PANEL), n_rows, *([] if boundary is None else [boundary])})
+    return list(itertools.pairwise(cuts))
+
+
+def blocks_of(panel: tuple[int, int], n_rows: int, n_players: int, boundary: int | None = None) -> Iterator[Block]:
+    """Cut the pairs of a panel's rows into blocks that fit the cache; none crosses ``boundary``."""
+    width = 2 * LANES if n_players < 64 else LANES
+    height = min(PANEL, max(4, _BLOCK_BYTES // (8 * width * (n_players + 1))))
+    start, stop = panel
+    for top in range(start, stop, height):
+        cuts = [n_rows] if boundary is None or top >= boundary else [boundary, n_rows]
+        first = top
+        for cut in cuts:
+            for left in range(first, cut, width):
+                yield Block(top, min(top + height, stop), left, min(left + width, cut))
+            first = cut
+
+
+@dataclass(frozen=True, eq=False)
+class Sweep:
+    """The contributions of pairs, block by block."""
+
+    factors: Factors
+    rules: Rules
+    boundary: int | None = None
+
+    def panels(self) -> list[tuple[int, int]]:
+        return panels_of(self.factors.n_rows, self.boundary)
+
+    def blocks(self, panel: tuple[int, int]) -> Iterator[tuple[Block, np.ndarray]]:
+        """Yield the blocks of a panel with their contributions (n_players + 1, height, padded), valid until the next one."""
+        from exactshap.decompose.pairwise._kernels import fill_contributions
+
+        one, rules = self.factors, self.rules
+        kinds, scales = one.kinds, one.scales
+        buffer = np.empty(0)
+        for block in blocks_of(panel, one.n_rows, one.n_players, self.boundary):
+            shape = (one.n_players + 1, block.height, block.padded)
+            size = int(np.prod(shape))
+            buffer = buffer if buffer.size >= size else np.empty(size)
+            out = buffer[:size].reshape(shape)
+            fill_contributions(one.columns, kinds, scales, one.starts, block.start, block.stop, block.first, block.last,
+                               rules.limits, rules.offsets, rules.nodes, rules.weights, out)  # fmt: skip
+            yield block, out
+
+
+def map_panels(function: Callable[[tuple[int, int]], T], panels: list[tuple[int, int]], n_jobs: int | None) -> Iterator[T]:
+    """Yield the function's results in the order of the panels, from ``n_jobs`` threads; each thread has its own BLAS core."""
+    from joblib import effective_n_jobs
+    from threadpoolctl import threadpool_limits
+
+    workers = min(effective_n_jobs(1 if n_jobs is None else n_jobs), len(panels))
+    with threadpool_limits(limits=1, user_api="blas"):
+        if workers == 1:
+            yield from map(function, panels)
+            return
+        with ThreadPoolExecutor(workers) as pool:
+            yield from pool.map(function, panels)

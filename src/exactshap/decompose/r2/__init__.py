@@ -1,0 +1,9 @@
+"""R2 of an ensemble of trees, split exactly over the columns."""
+
+from __future__ import annotations
+
+from exactshap.decompose.r2._decompose import R2Decomposition
+
+__all__ = [
+    "R2Decomposition",
+]

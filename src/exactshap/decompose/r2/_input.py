@@ -1,0 +1,239 @@
+"""What :func:`decompose_r2` is asked: the model as trees, the rows as numbers, checked."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from exactshap.decompose.r2._games import Layout, lay_out
+from exactshap.errors import ExactnessError, InputError, UnsupportedModelError, UnsupportedStructureError, message
+from exactshap.frames import Table, as_table, check_columns
+from exactshap.readers import Request, names_of, players_of
+from exactshap.trees import TreeModel, apply, convert, margin
+from exactshap.trees.ensemble import encode, largest_sum, readable
+
+__all__ = ["Problem", "pose"]
+
+EPS = float(np.finfo(np.float64).eps)
+
+
+@dataclass(frozen=True, eq=False)
+class Problem:
+    """A checked request: single-output trees, numeric rows, target, weights, players.
+
+    Attributes
+    ----------
+    ensemble : TreeModel
+        With one output.
+    native : array or DataFrame
+        X as it came in.
+    numbers : float64 array of shape (n_rows, n_features)
+    y, weights : float64 arrays of shape (n_rows,)
+    players : tuple of tuples of int
+        Columns of each player.
+    player_names : tuple of str
+    own_prediction : float64 array of shape (n_rows,), or None
+        The model's own prediction; None for a ``TreeModel``, which has none of its own.
+    """
+
+    ensemble: TreeModel
+    native: Any
+    numbers: np.ndarray
+    y: np.ndarray
+    weights: np.ndarray
+    players: tuple[tuple[int, ...], ...]
+    player_names: tuple[str, ...]
+    own_prediction: np.ndarray | None
+
+    @property
+    def boosted(self) -> bool:
+        """Whether the trees have an order: trees of one stage are an average, and one tree needs none."""
+        stage = self.ensemble.tree_stage
+        return self.ensemble.boosted and not (len(stage) > 1 and stage[0] == stage[-1])
+
+    @functools.cached_property
+    def sst(self) -> float:
+        centred = self.y - np.sum(self.weights * self.y) / np.sum(self.weights)
+        return float(np.sum(self.weights * centred**2))
+
+    @functools.cached_property
+    def layout(self) -> Layout:
+        players = self.ensemble.tree_players(self.players)
+        owner = np.zeros(self.ensemble.trees.n_features, np.int32)
+        owner[[j for columns in players for j in columns]] = np.repeat(np.arange(len(players)), [len(c) for c in players])
+        return lay_out(self.ensemble.trees, self.numbers, owner, len(self.players))
+
+    def predict(self) -> np.ndarray:
+        """Return the prediction of each row by our own routing."""
+        return margin(self.ensemble.trees, self.numbers)[:, 0]
+
+    def met_sums(self, start: np.ndarray) -> np.ndarray:
+        """Return sum_i w_i r_ki of shape (n_trees,): the residuals that boosted tree k meets, ``start`` (n_rows,) first."""
+        trees = self.ensemble.trees
+        added = self.weights @ trees.value[:, 0][apply(trees, self.numbers)]
+        return np.sum(self.weights * start) - np.concatenate([[0.0], np.cumsum(added)[:-1]])
+
+    def tolerance(self, game: str) -> float:
+        r"""Return how far rounding can take the sum of the shares, in units of R2.
+
+        A game adds up :math:`\sum_i w_i (f_S^2 - 2 r f_S)` with :math:`|f_S| \le V`, the largest leaf, in products of as many
+        factors as the trees have levels.
+        """
+        trees = self.ensemble.trees
+        leaves = np.count_nonzero(trees.feature < 0)
+        largest = np.maximum.reduceat(np.abs(trees.value[:, 0]), trees.tree_start[:-1])
+        met = np.max(np.abs(self.y - trees.constant[0])) + np.sum(largest)
+        size = np.sum(largest) ** 2 if game == "ensemble" else np.sum(largest**2)
+        scale = np.sum(self.weights) * (size + 2.0 * met * np.sum(largest)) / self.sst
+        return float(16.0 * EPS * (np.sqrt(leaves) + 2 * (self.layout.depth + 1)) * scale)
+
+    def check_prediction(self, prediction: np.ndarray) -> None:
+        """Hold our prediction of each row against the model's own."""
+        if self.own_prediction is None:
+            return
+        trees = self.ensemble.trees
+        allowed = 64.0 * self.ensemble.epsilon * (np.sqrt(trees.n_trees) + 1.0) * largest_sum(trees)
+        error = np.abs(prediction - self.own_prediction)
+        i = int(np.argmax(error))
+        if not error[i] <= allowed:
+            raise ExactnessError(
+                message(
+                    f"The trees of {self.ensemble.name} do not add up to its own prediction",
+                    f"Row {i}: {prediction[i]:.17g} against {self.own_prediction[i]:.17g}, tolerance {allowed:.3g}",
+                    "Please report this with exactshap.show_versions()",
+                )
+            )
+
+
+def pose(model: Any, X: Any, y: Any, sample_weight: Any, groups: Mapping[str, Any] | None) -> Problem:
+    """Check everything that the caller passed and return it as a :class:`Problem`."""
+    ensemble = _single_output(convert(model))
+    table = as_table(X)
+    fitted = ensemble.feature_names
+    checkable = None if ensemble.library == "lightgbm" else fitted
+    table = check_columns(table, checkable, ensemble.n_features, owner=ensemble.name)
+    names = names_of(Request(), fitted or table.names, ensemble.n_features, ensemble.name)
+    players, player_names = players_of(Request(groups=groups), names)
+    target = _target(model, y, table.n_rows)
+    weights = _weights(sample_weight, table.n_rows)
+    _require_covers(ensemble)
+    own = None if isinstance(model, TreeModel) else _own_prediction(model, readable(ensemble, table), ensemble)
+    problem = Problem(ensemble, table.native, _numbers(ensemble, table), target, weights, players, player_names, own)
+    mean = np.sum(weights * target) / np.sum(weights)
+    if not problem.sst > (8.0 * EPS * mean) ** 2 * np.sum(weights):
+        raise InputError(message("`y` does not vary, so that R2 is not defined", f"All weighted values are {mean:.6g}"))
+    return problem
+
+
+def _single_output(ensemble: TreeModel) -> TreeModel:
+    """Return the ensemble with one output on the scale of y, or refuse with the reason."""
+    if ensemble.trees.n_trees == 0:
+        raise UnsupportedModelError(message(f"{ensemble.name} has no trees", do="Fit it first"))
+    if ensemble.unit not in ("target", "probability"):
+        raise UnsupportedStructureError(
+            message(
+                f"The trees of {ensemble.name} add up to a {ensemble.unit}, which has no R2 against y",
+                "Only sums of trees that are on the scale of y do: regression with an identity link, forests, single trees",
+                "Decompose a regression model, or a forest or a tree for the Brier score of a binary target",
+            )
+        )
+    one = ensemble.pick("auto")
+    if not one.single_output:
+        raise UnsupportedStructureError(
+            message(
+                f"{ensemble.name} has {len(ensemble.output_names)} outputs, and each has its own R2",
+                f"Got {', '.join(ensemble.output_names[:5])}",
+                "Fit one model for each output (for a class: a binary target)",
+            )
+        )
+    return one
+
+
+def _require_covers(ensemble: TreeModel) -> None:
+    trees = ensemble.trees
+    roots = trees.tree_start[:-1]
+    bad = np.flatnonzero((trees.feature[roots] >= 0) & ~(trees.cover[roots] > 0))
+    if bad.size:
+        raise UnsupportedStructureError(
+            message(
+                f"{ensemble.name} keeps no training weights in its nodes (first in tree {bad[0]})",
+                "The path-dependent game of R2 is made of them",
+                "Save the model with its node statistics",
+            )
+        )
+
+
+def _numbers(ensemble: TreeModel, table: Table) -> np.ndarray:
+    """Return the rows as the trees compare them; plain arrays are not copied."""
+    plain = not any(known is not None for known in ensemble.categories) and np.isnan(ensemble.missing_value)
+    plain &= ensemble.library != "lightgbm"  # its frames have categories of their own, and it reads tiny numbers as zero
+    return table.numeric() if plain else encode(ensemble, table)
+
+
+def _own_prediction(model: Any, table: Table, ensemble: TreeModel) -> np.ndarray:
+    """Return what the model itself predicts, on the scale of y: the certificate is a comparison with it."""
+    if ensemble.unit == "probability" and hasattr(model, "predict_proba"):
+        return np.asarray(model.predict_proba(table.native), float)[:, -1]
+    if ensemble.library == "xgboost" and not hasattr(model, "get_booster"):
+        return np.asarray(model.inplace_predict(table.native, validate_features=False), float)
+    return np.asarray(model.predict(table.native), float).reshape(-1)
+
+
+def _target(model: Any, y: Any, n_rows: int) -> np.ndarray:
+    """Return y as float64; the labels of a binary classifier become 0 and 1."""
+    values = np.asarray(y)
+    if values.ndim == 2 and values.shape[1] == 1:
+        values = values[:, 0]
+    if values.ndim != 1:
+        raise InputError(message("`y` must have shape (n_rows,)", f"Got {np.shape(y)}"))
+    _same_length(values, n_rows, "y")
+    classes = getattr(model, "classes_", None)
+    if classes is not None and len(classes) == 2:
+        unknown = ~np.isin(values, classes)
+        if unknown.any():
+            i = int(np.argmax(unknown))
+            raise InputError(message(f"`y` holds a label that the model was not fitted with, at row {i}",
+                                     f"Got {values[i]!r}; the classes are {list(classes)}"))  # fmt: skip
+        return (values == classes[1]).astype(float)
+    return _finite(values, "y")
+
+
+def _weights(sample_weight: Any, n_rows: int) -> np.ndarray:
+    if sample_weight is None:
+        return np.ones(n_rows)
+    values = np.asarray(sample_weight)
+    if values.ndim != 1:
+        raise InputError(message("`sample_weight` must have shape (n_rows,)", f"Got {values.shape}"))
+    _same_length(values, n_rows, "sample_weight")
+    weights = _finite(values, "sample_weight")
+    if (weights < 0).any() or not weights.sum() > 0:
+        raise InputError(
+            message("`sample_weight` must not be negative and must not all be zero", f"Smallest {weights.min():.6g}")
+        )
+    return weights
+
+
+def _same_length(values: np.ndarray, n_rows: int, what: str) -> None:
+    if len(values) != n_rows:
+        raise InputError(
+            message(f"Found input variables with inconsistent numbers of samples: X has {n_rows}, `{what}` has {len(values)}")
+        )
+
+
+def _finite(values: np.ndarray, what: str) -> np.ndarray:
+    if np.iscomplexobj(values):
+        raise InputError(message("Complex data not supported", f"Got dtype {values.dtype} in `{what}`"))
+    try:
+        numbers = np.ascontiguousarray(values, dtype=np.float64)
+    except (TypeError, ValueError):
+        raise InputError(message(f"`{what}` must be numeric", f"Got dtype {values.dtype}", "Encode it")) from None
+    bad = ~np.isfinite(numbers)
+    if bad.any():
+        i = int(np.argmax(bad))
+        what_is = "NaN" if np.isnan(numbers[i]) else "infinity"
+        raise InputError(message(f"Input `{what}` contains {what_is} (first at row {i})", do="Drop or impute these rows"))
+    return numbers

@@ -1,0 +1,11 @@
+"""Kernel ridge regression and classification with a penalty on Shapley values."""
+
+from __future__ import annotations
+
+from exactshap.estimators.shapley_ridge._classifier import ShapleyKernelClassifier
+from exactshap.estimators.shapley_ridge._regressor import ShapleyKernelRidge
+
+__all__ = [
+    "ShapleyKernelClassifier",
+    "ShapleyKernelRidge",
+]

@@ -1,0 +1,217 @@
+"""Kernel logistic regression that keeps the Shapley values of chosen features small."""
+
+from __future__ import annotations
+
+import warnings
+from dataclasses import dataclass
+from numbers import Integral, Real
+from typing import Any, ClassVar
+
+import numpy as np
+from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.utils import check_random_state
+from sklearn.utils._param_validation import Interval, StrOptions
+from sklearn.utils.multiclass import check_classification_targets
+from sklearn.utils.validation import _check_sample_weight, check_is_fitted, validate_data
+
+from exactshap.errors import InputError, message
+from exactshap.estimators.shapley_ridge._penalised_basis import (
+    VALUE_FUNCTIONS,
+    Basis,
+    cross_kernel,
+    penalised_basis,
+    penalised_columns,
+    read_kernel,
+)
+
+__all__ = ["ShapleyKernelClassifier"]
+
+
+class ShapleyKernelClassifier(ClassifierMixin, BaseEstimator):
+    r"""Kernel logistic regression with a penalty on the Shapley values of some features.
+
+    .. math:: \min_{f \in H_k} \sum_i w_i\, \ell(y_i, f(x_i)) + \alpha \|f\|^2
+              + \frac{\lambda_S}{\sum_i w_i} \sum_{A} \sum_i w_i\, \phi_{x_i, A}(f)^2
+
+    with the logistic loss (two classes: one f, the log-odds) or the softmax loss (one f for each class), by L-BFGS in a basis
+    where the problem is well conditioned. There is no intercept.
+
+    Parameters
+    ----------
+    kernel, gamma, features, value_function, eta, n_coalitions, random_state
+        As in :class:`ShapleyKernelRidge`.
+    alpha : float, default=1.0
+        Ridge > 0.
+    shapley_penalty : float, default=1.0
+        lambda_S >= 0; it acts on the Shapley values of the decision function.
+    max_iter : int, default=1000
+        Iterations of L-BFGS.
+    tol : float, default=1e-8
+        Largest entry of the gradient at which it stops.
+
+    Attributes
+    ----------
+    classes_ : array of shape (n_classes,)
+    dual_coef_ : array of shape (n_train,) for two classes, (n_train, n_classes) for more
+    X_fit_, kernel_, functional_error_, n_features_in_, feature_names_in_ :
+        As in :class:`ShapleyKernelRidge`.
+    mean_squared_values_ : float
+        Mean over training rows of the sum of the squared, penalised Shapley values of all decision functions.
+    n_iter_ : int
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> X = np.random.default_rng(0).normal(size=(60, 2))
+    >>> model = ShapleyKernelClassifier(features=1, shapley_penalty=10.0).fit(X, X.sum(axis=1) > 0)
+    >>> model.predict_proba(X[:3]).shape
+    (3, 2)
+    """
+
+    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
+        "gamma": [Interval(Real, 0, None, closed="neither"), None],
+        "alpha": [Interval(Real, 0, None, closed="neither")],
+        "shapley_penalty": [Interval(Real, 0, None, closed="left")],
+        "value_function": [StrOptions(set(VALUE_FUNCTIONS))],
+        "n_coalitions": [Interval(Integral, 2, None, closed="left")],
+        "random_state": ["random_state"],
+        "max_iter": [Interval(Integral, 1, None, closed="left")],
+        "tol": [Interval(Real, 0, None, closed="neither")],
+    }
+
+    def __init__(
+        self,
+        kernel: Any = "rbf",
+        *,
+        gamma: float | None = None,
+        alpha: float = 1.0,
+        shapley_penalty: float = 1.0,
+        features: Any = None,
+        value_function: str = "interventional",
+        eta: Any = 1e-3,
+        n_coalitions: int = 64,
+        random_state: Any = None,
+        max_iter: int = 1000,
+        tol: float = 1e-8,
+    ) -> None:
+        self.kernel = kernel
+        self.gamma = gamma
+        self.alpha = alpha
+        self.shapley_penalty = shapley_penalty
+        self.features = features
+        self.value_function = value_function
+        self.eta = eta
+        self.n_coalitions = n_coalitions
+        self.random_state = random_state
+        self.max_iter = max_iter
+        self.tol = tol
+
+    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> ShapleyKernelClassifier:
+        """Fit the classifier to rows X (n_samples, n_features) and labels y (n_samples,)."""
+        self._validate_params()
+        X, y = validate_data(self, X, y, dtype=np.float64)
+        check_classification_targets(y)
+        weights = _check_sample_weight(sample_weight, X, ensure_non_negative=True)
+        keep = weights > 0
+        X, y, weights = X[keep], y[keep], weights[keep]
+        self.classes_, labels = np.unique(y, return_inverse=True)
+        if len(self.classes_) < 2:
+            raise InputError(
+                message("ShapleyKernelClassifier needs rows of at least 2 classes", f"Got {len(self.classes_)} class")
+            )
+        self.kernel_ = read_kernel(self.kernel, self.gamma, X.shape[1])
+        self.X_fit_ = X
+        basis = penalised_basis(
+            self.kernel_,
+            X,
+            weights,
+            penalised_columns(self.features, X.shape[1], getattr(self, "feature_names_in_", None)),
+            value_function=self.value_function,
+            eta=self.eta,
+            n_coalitions=self.n_coalitions,
+            random_state=check_random_state(self.random_state),
+        )
+        self._solve(basis, labels, weights)
+        return self
+
+    def _solve(self, basis: Basis, labels: np.ndarray, weights: np.ndarray) -> None:
+        one_hot = labels[:, None] == (np.array([[1]]) if len(self.classes_) == 2 else np.arange(len(self.classes_)))
+        penalty = self.alpha * np.eye(len(basis.gram)) + self.shapley_penalty * basis.gram
+        problem = _Logistic(basis.rows, one_hot.astype(float), weights, penalty)
+        beta, self.n_iter_ = problem.solve(self.max_iter, self.tol)
+        dual = basis.to_dual @ beta
+        self.dual_coef_ = dual[:, 0] if dual.shape[1] == 1 else dual
+        self.mean_squared_values_ = float(np.einsum("ak,ab,bk->", beta, basis.gram, beta))
+        self.functional_error_ = basis.relative_error
+
+    def decision_function(self, X: Any) -> np.ndarray:
+        """Return the log-odds of the second class (n_samples,), or one score for each class (n_samples, n_classes)."""
+        check_is_fitted(self)
+        X = validate_data(self, X, reset=False, dtype=np.float64)
+        return np.asarray(cross_kernel(self.kernel_, X, self.X_fit_) @ self.dual_coef_)
+
+    def predict_proba(self, X: Any) -> np.ndarray:
+        """Return the probability of each class, (n_samples, n_classes)."""
+        from scipy.special import expit, softmax
+
+        scores = self.decision_function(X)
+        if scores.ndim == 2:
+            return np.asarray(softmax(scores, axis=1))
+        return np.stack([expit(-scores), expit(scores)], axis=1)
+
+    def predict(self, X: Any) -> np.ndarray:
+        """Return the most probable class of each row, (n_samples,)."""
+        scores = self.decision_function(X)
+        return self.classes_[scores.argmax(axis=1) if scores.ndim == 2 else (scores > 0).astype(int)]
+
+
+@dataclass(frozen=True, eq=False)
+class _Logistic:
+    """The convex problem in the coordinates of a :class:`Basis`."""
+
+    rows: np.ndarray
+    one_hot: np.ndarray
+    weights: np.ndarray
+    penalty: np.ndarray
+
+    def solve(self, max_iter: int, tol: float) -> tuple[np.ndarray, int]:
+        """Minimise by L-BFGS after the change of variables that makes an upper bound of the Hessian the identity."""
+        from scipy.linalg import cholesky, solve_triangular
+        from scipy.optimize import minimize
+
+        curvature = (self.rows * (self.weights[:, None] / 4.0)).T @ self.rows + 2.0 * self.penalty
+        factor = cholesky(curvature, lower=True)
+        rows = solve_triangular(factor, self.rows.T, lower=True).T
+        half = solve_triangular(factor, self.penalty, lower=True)
+        penalty = solve_triangular(factor, half.T, lower=True)
+        shape = (rows.shape[1], self.one_hot.shape[1])
+
+        def objective(flat: np.ndarray) -> tuple[float, np.ndarray]:
+            u = flat.reshape(shape)
+            loss, slope = self._loss(rows @ u)
+            pull = penalty @ u
+            return loss + float((u * pull).sum()), (rows.T @ slope + 2.0 * pull).ravel()
+
+        options = {"maxiter": max_iter, "maxfun": 4 * max_iter, "gtol": tol, "ftol": 0.0, "maxcor": 30}
+        found = minimize(objective, np.zeros(shape).ravel(), jac=True, method="L-BFGS-B", options=options)
+        if found.nit >= max_iter and np.abs(found.jac).max(initial=0.0) > tol:
+            warnings.warn(
+                f"ShapleyKernelClassifier did not converge in {max_iter} iterations (gradient {np.abs(found.jac).max():.2g}); "
+                "raise max_iter or alpha",
+                ConvergenceWarning,
+                stacklevel=4,
+            )
+        return solve_triangular(factor, found.x.reshape(shape), lower=True, trans="T"), int(found.nit)
+
+    def _loss(self, scores: np.ndarray) -> tuple[float, np.ndarray]:
+        """Return the weighted loss and its derivative in the scores (n, n_functions)."""
+        from scipy.special import expit, log_softmax, softmax
+
+        if scores.shape[1] == 1:
+            losses = np.logaddexp(0.0, scores) - self.one_hot * scores
+            slope = expit(scores) - self.one_hot
+        else:
+            losses = -self.one_hot * log_softmax(scores, axis=1)
+            slope = softmax(scores, axis=1) - self.one_hot
+        return float(self.weights @ losses.sum(axis=1)), self.weights[:, None] * slope

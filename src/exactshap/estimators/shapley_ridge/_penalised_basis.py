@@ -1,0 +1,228 @@
+"""What Shapley-regularised learners share: kernel, penalised functionals, and a basis in which the penalty is a matrix."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from exactshap.errors import BudgetError, InputError, UnknownNameError, did_you_mean, message
+from exactshap.kernels import Component, Kernel, from_pairwise
+from exactshap.solvers.rkhs import (
+    check_eta,
+    choose_eta,
+    coalition_weights,
+    embedding_weights,
+    player_functionals,
+    subset_product,
+)
+
+__all__ = ["Basis", "Functionals", "cross_kernel", "penalised_basis", "penalised_columns", "read_kernel"]
+
+VALUE_FUNCTIONS = ("interventional", "observational")
+PREDICTED_VALUES = 2**23  # kernel factors evaluated at once: 64 MiB
+MEMORY = 8.0 * 2**30
+
+
+def read_kernel(kernel: Any, gamma: float | None, n_features: int) -> Kernel:
+    """Return a kernel that expands into products over columns; scikit-learn's names and objects are understood."""
+    return from_pairwise(kernel, n_features, gamma=gamma)
+
+
+def cross_kernel(kernel: Kernel, X: np.ndarray, Y: np.ndarray) -> np.ndarray:
+    """Return the kernel matrix (n, m) in blocks of rows, so that the factors never fill the memory."""
+    step = max(1, PREDICTED_VALUES // max(1, Y.size))
+    blocks = [kernel(X[start : start + step], Y) for start in range(0, len(X), step)]
+    return np.concatenate(blocks) if blocks else np.zeros((0, len(Y)))
+
+
+def penalised_columns(features: Any, n_features: int, names: Sequence[str] | None) -> list[int]:
+    """Return the column numbers of ``features``: names, numbers, one of either, or None for every column."""
+    if features is None:
+        return list(range(n_features))
+    single = isinstance(features, str) or not hasattr(features, "__iter__")
+    columns = [_column(item, n_features, names) for item in ([features] if single else list(features))]
+    if len(set(columns)) < len(columns):
+        raise InputError(message("`features` must not name a column twice", f"Got {features!r}"))
+    return columns
+
+
+def _column(item: Any, n_features: int, names: Sequence[str] | None) -> int:
+    if isinstance(item, str):
+        known = [] if names is None else list(names)
+        if item not in known:
+            hint = did_you_mean(item, known) if known else "X had no column names: pass column numbers"
+            raise UnknownNameError(message(f"`features` names an unknown column {item!r}", do=hint))
+        return known.index(item)
+    if not isinstance(item, (int, np.integer)) or isinstance(item, bool) or not 0 <= item < n_features:
+        raise InputError(message(f"`features` must hold column names or numbers in [0, {n_features})", f"Got {item!r}"))
+    return int(item)
+
+
+@dataclass(frozen=True, eq=False)
+class Functionals:
+    """Gamma (n_chosen, n, n): Gamma[a, i, q] is the value of column a at x_q for the kernel section of X_i.
+
+    ``relative_error`` is the relative standard error of a sampled Gamma in Frobenius norm; None where it is exact.
+    """
+
+    values: np.ndarray
+    relative_error: float | None
+
+
+@dataclass(frozen=True, eq=False)
+class Basis:
+    r"""Coordinates beta with f = rows beta at the training rows, |f| = |beta|, and phi_q = penalties beta.
+
+    Attributes
+    ----------
+    rows : array of shape (n, rank)
+        U Lambda^(1/2) of K = U Lambda U^T; directions of eigenvalue below n eps of the largest carry rounding and are dropped.
+    to_dual : array of shape (n, rank)
+        U Lambda^(-1/2): alpha = to_dual beta.
+    gram : array of shape (rank, rank)
+        sum_a sum_q w_q / sum(w) of the outer products of the penalised functionals.
+    relative_error : float or None
+    """
+
+    rows: np.ndarray
+    to_dual: np.ndarray
+    gram: np.ndarray
+    relative_error: float | None
+
+
+def penalised_basis(
+    kernel: Kernel,
+    X: np.ndarray,
+    weights: np.ndarray,
+    columns: Sequence[int],
+    *,
+    value_function: str,
+    eta: Any,
+    n_coalitions: int,
+    random_state: np.random.RandomState,
+) -> Basis:
+    """Return the basis of some training rows with positive weights."""
+    n, d = X.shape
+    _refuse_too_large(n, d, len(columns))
+    eigenvalues, vectors = np.linalg.eigh(cross_kernel(kernel, X, X))
+    keep = eigenvalues > n * np.finfo(float).eps * max(eigenvalues[-1], 0.0)
+    roots = np.sqrt(eigenvalues[keep])
+    to_dual = vectors[:, keep] / roots
+    shares = weights / weights.sum()
+    parts = kernel.expand(d)
+    if value_function == "interventional":
+        functionals = Functionals(_interventional(parts, X, shares, columns), None)
+    else:
+        functionals = _observational(parts, X, shares, columns, eta, n_coalitions, random_state)
+    gram = np.zeros((len(roots), len(roots)))
+    for gamma in functionals.values:
+        coordinates = to_dual.T @ gamma
+        gram += (coordinates * shares) @ coordinates.T
+    return Basis(vectors[:, keep] * roots, to_dual, (gram + gram.T) / 2.0, functionals.relative_error)
+
+
+def _refuse_too_large(n: int, d: int, n_columns: int) -> None:
+    needed = 8.0 * n**2 * (d + n_columns + 6.0)
+    if needed > MEMORY:
+        raise BudgetError(
+            message(
+                f"Shapley-regularised learning from {n} rows does not fit in memory",
+                f"It would need {needed / 2**30:.3g} GiB; the limit is {MEMORY / 2**30:.3g} GiB",
+                "Fit on fewer rows, or penalise fewer columns with features=",
+            )
+        )
+
+
+def _factors(part: Component, X: np.ndarray) -> np.ndarray:
+    """Return one-column factors between the rows, (n_columns, n, n)."""
+    return np.ascontiguousarray(part.factors(X, np.ascontiguousarray(X.T)).transpose(1, 0, 2))
+
+
+def _interventional(parts: Sequence[Component], X: np.ndarray, shares: np.ndarray, columns: Sequence[int]) -> np.ndarray:
+    """Return the exact Gamma for the training rows as background."""
+    total = np.zeros((len(columns), len(X), len(X)))
+    for part in parts:
+        if part.is_monomial:
+            psi = np.ascontiguousarray(part.monomial(X).T)[:, None, :]
+            own = player_functionals(psi, psi, shares, columns)
+            total += part.amplitude * psi.prod(axis=0)[0][:, None] * own
+        else:
+            factors = _factors(part, X)
+            total += part.amplitude * player_functionals(factors, factors, shares, columns)
+    return total
+
+
+def _observational(
+    parts: Sequence[Component],
+    X: np.ndarray,
+    shares: np.ndarray,
+    columns: Sequence[int],
+    eta: Any,
+    n_coalitions: int,
+    random_state: np.random.RandomState,
+) -> Functionals:
+    """Return Gamma of conditional mean embeddings: exact where every coalition is affordable, else a mean over random ones."""
+    factors = [_factors(part, X) for part in parts]
+    amplitudes = np.array([part.amplitude for part in parts])
+    known = (
+        np.tensordot(np.abs(amplitudes) / np.abs(amplitudes).sum(), np.stack(factors), axes=1) if len(parts) > 1 else factors[0]
+    )
+    eta = choose_eta(known) if isinstance(eta, str) and eta == "auto" else check_eta(eta, "ShapleyKernelRidge")
+
+    def embedded(mask: np.ndarray) -> np.ndarray:
+        """Return K^O_S[i, q]: the kernel section of X_i integrated over the missing columns given those of x_q."""
+        if mask.all():
+            return np.asarray(sum(s * f.prod(axis=0) for s, f in zip(amplitudes, factors, strict=True)))
+        if not mask.any():
+            mean = sum(s * f.prod(axis=0) @ shares for s, f in zip(amplitudes, factors, strict=True))
+            return np.repeat(np.asarray(mean)[:, None], len(X), axis=1)
+        across = subset_product(known, mask)
+        weights = embedding_weights(across.copy(), across, eta, shares)
+        total = np.zeros((len(X), len(X)))
+        for s, f in zip(amplitudes, factors, strict=True):
+            total += s * subset_product(f, mask) * (subset_product(f, ~mask) @ weights)
+        return total
+
+    if 2 ** (X.shape[1] - 1) <= n_coalitions:
+        return Functionals(_enumerated(embedded, X.shape, columns), None)
+    return _sampled(embedded, X.shape, columns, n_coalitions, random_state)
+
+
+def _enumerated(embedded: Any, shape: tuple[int, int], columns: Sequence[int]) -> np.ndarray:
+    from exactshap.games import all_masks
+    from exactshap.semivalues import find
+
+    n, d = shape
+    coefficients = coalition_weights(d, columns, find("shapley"))
+    total = np.zeros((len(columns), n, n))
+    for column, mask in enumerate(all_masks(d)):
+        matrix = embedded(mask)
+        for row in range(len(columns)):
+            total[row] += coefficients[row, column] * matrix
+    return total
+
+
+def _sampled(
+    embedded: Any, shape: tuple[int, int], columns: Sequence[int], n_coalitions: int, random_state: np.random.RandomState
+) -> Functionals:
+    """Average K^O_(S + A) - K^O_S over S with a uniform size and then a uniform subset of the other columns."""
+    n, d = shape
+    values = np.zeros((len(columns), n, n))
+    variance = 0.0
+    for row, column in enumerate(columns):
+        others = np.delete(np.arange(d), column)
+        squares = np.zeros((n, n))
+        for _ in range(n_coalitions):
+            mask = np.zeros(d, bool)
+            mask[random_state.choice(others, random_state.randint(d), replace=False)] = True
+            without = embedded(mask)
+            mask[column] = True
+            difference = embedded(mask) - without
+            values[row] += difference / n_coalitions
+            squares += difference**2 / n_coalitions
+        variance += float((squares - values[row] ** 2).sum()) / max(1, n_coalitions - 1)
+    norm = float((values**2).sum())
+    return Functionals(values, float(np.sqrt(variance / norm)) if norm > 0 else 0.0)

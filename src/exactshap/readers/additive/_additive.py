@@ -1,0 +1,232 @@
+r"""Additive models as additive games: the reader that every family of sums of small terms shares.
+
+.. math:: f(x) = f_0 + \sum_I f_I(x_I), \qquad v_x(S) = f_0 + \sum_I \sum_z w_z\, f_I(x_{I \cap S}, z_{I \setminus S})
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from exactshap.errors import InputError, UnsupportedStructureError, message
+from exactshap.frames import Table, check_columns
+from exactshap.games import AdditiveGame, normalised_weights
+from exactshap.readers import Reader, Request, choose_value_function, names_of, players_of
+from exactshap.readers.additive._terms import CHUNK_VALUES, Block, Reference, players_of_term
+from exactshap.semivalues import Semivalue
+from exactshap.solvers import Solution, player_sets
+from exactshap.solvers.additive import Stack, solve_stacks
+
+__all__ = ["AdditiveForm", "AdditiveReader"]
+
+VALUE_FUNCTIONS = ("interventional", "baseline")
+CHECKED_ROWS = 8  # background rows on which the terms are compared with the model's own prediction when it is read
+
+
+@dataclass(frozen=True, eq=False)
+class AdditiveForm:
+    """An additive model's formula, with the model's own prediction beside it.
+
+    Attributes
+    ----------
+    blocks : tuple of Block
+        The terms.
+    intercept : array of shape (n_outputs,)
+    encode : callable
+        ``encode(table, what) -> (n_rows, ...)``: the rows as the terms see them, checked.
+    predict : callable
+        ``predict(table) -> (n_rows,) or (n_rows, n_outputs)``: the model's own prediction path.
+    n_columns : int
+    fitted_names : tuple of str or None
+    output_names : tuple of str
+    unit : str
+    single_output : bool
+    magnitude : callable or None
+        ``magnitude(encoded) -> (n_rows,)``: sizes that cancel inside the model's own arithmetic beyond its terms.
+    floor : float
+        Absolute magnitude of rounding in the prediction (1.0 where a logarithm undoes an exponential).
+    precision : dtype
+        What the model computes its predictions in.
+    has_training : bool
+        Whether the blocks know a training background of their own.
+    """
+
+    blocks: tuple[Block, ...]
+    intercept: np.ndarray
+    encode: Callable[..., np.ndarray]
+    predict: Callable[[Table], np.ndarray]
+    n_columns: int
+    fitted_names: tuple[str, ...] | None
+    output_names: tuple[str, ...]
+    unit: str
+    single_output: bool
+    magnitude: Callable[[np.ndarray], np.ndarray] | None = None
+    floor: float = 0.0
+    precision: Any = np.float64
+    has_training: bool = False
+
+    def evaluate(self, rows: np.ndarray) -> np.ndarray:
+        """Return f(x) by the formula, of shape (n_rows, n_outputs)."""
+        total = np.zeros((len(rows), len(self.intercept))) + self.intercept
+        for block in self.blocks:
+            if len(block.columns):
+                total += block.evaluate(rows).sum(axis=1)
+        return total
+
+
+class AdditiveReader(Reader):
+    """A sum of small terms bound to a background, which is folded into the terms once, here."""
+
+    value_functions = VALUE_FUNCTIONS
+    block_rows = 4096  # rows are cheap here: calls would cost more
+
+    def __init__(self, model: Any, request: Request, form: AdditiveForm) -> None:
+        self.model, self.model_name, self.form = model, type(model).__name__, form
+        request.refuse_options(owner=self.model_name)
+        self.fitted_names = form.fitted_names
+        self.feature_names = names_of(request, form.fitted_names, form.n_columns, self.model_name)
+        self.output_names, self.unit, self.single_output = form.output_names, form.unit, form.single_output
+        self.players, self.player_names = players_of(request, self.feature_names)
+        self.value_function = self._choose(request)
+        owner = self._owners()
+        columns = [columns for block in form.blocks for columns in block.columns]
+        self._widest = max(map(len, columns), default=0)
+        self._widths = [len(players_of_term(term, owner)) for term in columns]
+        reference = None
+        if request.background is not None:
+            self.background = check_columns(
+                request.background, form.fitted_names, form.n_columns, owner=self.model_name, what="background"
+            )
+            self.weights = normalised_weights(request.weights, self.background.n_rows)
+            reference = Reference(form.encode(self.background, "background"), self.weights)
+            self._check_terms(reference)
+        self._bound = [block.bind(reference, owner) for block in form.blocks if len(block.columns)]
+
+    def _choose(self, request: Request) -> str:
+        if request.background is None and self.form.has_training and request.value_function in ("auto", "interventional"):
+            if request.weights is not None:
+                raise InputError(message("Weights need a background", "Got background=None", "Pass background="))
+            return "interventional"
+        return choose_value_function(request, VALUE_FUNCTIONS, None, owner=self.model_name)
+
+    def _owners(self) -> list[int]:
+        """Return the player of each column."""
+        owner = {column: p for p, columns in enumerate(self.players) for column in columns}
+        missing = [self.feature_names[j] for j in range(self.n_features) if j not in owner]
+        if missing:
+            raise InputError(message("Every column must belong to a player", f"Column {missing[0]!r} does not"))
+        return [owner[j] for j in range(self.n_features)]
+
+    def _check_terms(self, reference: Reference) -> None:
+        """Compare the terms with the model's own prediction on a few rows: a subclass may predict in another way."""
+        assert self.background is not None
+        rows = self.background.take(np.arange(min(CHECKED_ROWS, self.background.n_rows)))
+        encoded = reference.rows[: rows.n_rows]
+        own = np.asarray(self.predict(rows), float).reshape(rows.n_rows, -1)
+        terms = self.form.evaluate(encoded)
+        scale = np.abs(self.form.intercept).max(initial=0.0) + sum(
+            np.abs(block.evaluate(encoded)).max(axis=2).sum(axis=1) for block in self.form.blocks if len(block.columns)
+        )
+        error, limit = np.abs(own - terms).max(axis=1), self._limit(encoded, own, scale)
+        if np.any(~(error <= limit)):
+            i = int(np.argmax(~(error <= limit)))
+            raise UnsupportedStructureError(
+                message(
+                    f"{self.model_name} does not predict the sum of its terms",
+                    f"For background row {i} it predicts {own[i].tolist()}, its terms give {terms[i].tolist()}",
+                    "Explain its predict method as a black box: Explainer(model.predict, background)",
+                )
+            )
+
+    # -- the contract ------------------------------------------------------------------------------------------------
+
+    def predict(self, X: Table) -> np.ndarray:
+        return self.form.predict(X)
+
+    def _encode(self, X: Table) -> np.ndarray:
+        X = check_columns(X, self.form.fitted_names, self.form.n_columns, owner=self.model_name)
+        return self.form.encode(X, "X")
+
+    def _stacks(self, X: Table) -> Iterator[Stack]:
+        rows = self._encode(X)
+        for bound in self._bound:
+            yield from bound.stacks(rows)
+
+    def game(self, X: Table) -> AdditiveGame:
+        """Return the games of some rows, one table of coalition values for each term."""
+        subsets: list[tuple[int, ...]] = []
+        tables: list[np.ndarray] = []
+        for stack in self._stacks(X):
+            subsets.extend(stack.subsets)
+            tables.extend(stack.tables)
+        if not tables:
+            subsets, tables = [()], [np.zeros((X.n_rows, 1, self.n_outputs))]
+        if self.single_output:
+            tables = [table[:, :, 0] for table in tables]
+        return AdditiveGame(self.n_players, subsets, tables, self.form.intercept)
+
+    def solve(self, X: Table, semivalue: Semivalue, order: int) -> Solution:
+        """Solve some rows, one stack of terms in memory at a time."""
+        sums = solve_stacks(self._stacks(X), self.n_players, X.n_rows, self.n_outputs, semivalue, order)
+        residual = sums.full - sums.empty - sums.values.sum(axis=1) if semivalue.is_efficient(order) else None
+        drop = (lambda array: array[..., 0]) if self.single_output else (lambda array: array)
+        return Solution(
+            values=drop(sums.values),
+            sets=player_sets(self.n_players, order),
+            empty=drop(sums.empty + self.form.intercept),
+            full=drop(sums.full + self.form.intercept),
+            residual=None if residual is None else drop(residual),
+            method=f"per-term enumeration ({sums.n_terms} terms)",
+            error_bound=2.0**order * self._errors(X),
+            scale=sums.scale,
+        )
+
+    def _errors(self, X: Table) -> np.ndarray | float:
+        """Return how far coalition values (n_rows,) can be off besides rounding: 0 unless a block interpolates its terms."""
+        interpolated = [bound for bound in self._bound if hasattr(bound, "errors")]
+        if not interpolated:
+            return 0.0
+        rows = self._encode(X)
+        return np.sum([bound.errors(rows) for bound in interpolated], axis=0)
+
+    def tolerance(self, X: Table, prediction: np.ndarray, solution: Solution) -> np.ndarray:
+        r"""Return the largest residual (n_rows,) that rounding can explain.
+
+        .. math:: 16\, \epsilon\, (\sqrt{n_\mathrm{terms}} + k + 2)\, (\mathrm{scale} + |f_0| + |f(x)| + m(x))
+
+        As for every reader (see :meth:`Reader.tolerance`), with k factors at most in a term instead of all columns; m(x) is
+        what cancels inside the model's own arithmetic. The background cancels: v(empty) is added and taken away again. The
+        solution's error bound is added: ``verify`` compares mixed coalitions, too.
+        """
+        encoded = None if self.form.magnitude is None else self._encode(X)
+        limit = self._limit(encoded, np.asarray(prediction).reshape(X.n_rows, -1), np.asarray(solution.scale))
+        return limit + np.asarray(solution.error_bound)
+
+    def _limit(self, encoded: np.ndarray | None, prediction: np.ndarray, scale: np.ndarray) -> np.ndarray:
+        magnitude = scale + np.abs(self.form.intercept).max(initial=0.0) + np.abs(prediction).max(axis=1, initial=0.0)
+        magnitude = magnitude + self.form.floor
+        if self.form.magnitude is not None and encoded is not None:
+            magnitude = magnitude + self.form.magnitude(encoded)
+        return 16.0 * self.epsilon() * (np.sqrt(self.n_terms()) + self._widest + 2.0) * magnitude
+
+    def n_terms(self) -> float:
+        return 1.0 + len(self._widths)
+
+    def epsilon(self) -> float:
+        return float(np.finfo(self.form.precision).eps)
+
+    def row_bytes(self, order: int) -> float:
+        coalition_values = sum(2.0**width for width in self._widths)
+        return 8.0 * self.n_outputs * (3.0 * coalition_values + 2.0 * self.n_players**order + 4.0) + 16.0 * self.n_features
+
+    def fixed_bytes(self) -> float:
+        """Return the memory of one chunk of hybrid rows, where terms are functions that are called on them."""
+        return 8.0 * 8 * CHUNK_VALUES if any(getattr(bound, "row_calls", 0.0) for bound in self._bound) else 0.0
+
+    def row_operations(self, order: int) -> float:
+        work = sum(max(width, 1) ** order * 2.0**width for width in self._widths)
+        hybrids = sum(getattr(bound, "row_calls", 0.0) for bound in self._bound)
+        return self.n_outputs * (work + 10.0 * hybrids)

@@ -1,0 +1,115 @@
+"""Terms that are tables over bins: the background becomes one small table for each coalition."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from exactshap.readers.additive._terms import Bound, Coalitions, Reference, by_size, coalitions
+from exactshap.solvers.additive import Stack
+
+__all__ = ["BinnedTerms"]
+
+
+@dataclass(frozen=True, eq=False)
+class BinnedTerms:
+    """Tables over bins: ``scores[l]`` of shape (n_bins, ..., n_outputs); a row is the number of its cell in each term (C order).
+
+    ``training[l]``, where given, holds the weight of each cell: it is the background when no rows are.
+    """
+
+    columns: tuple[tuple[int, ...], ...]
+    scores: tuple[np.ndarray, ...]
+    training: tuple[np.ndarray, ...] | None = None
+
+    def evaluate(self, rows: np.ndarray) -> np.ndarray:
+        flat = [scores.reshape(-1, scores.shape[-1]) for scores in self.scores]
+        return np.stack([values[rows[:, l]] for l, values in enumerate(flat)], axis=1)
+
+    def bind(self, reference: Reference | None, owner: Sequence[int]) -> Bound:
+        return _BoundBins(
+            tuple(
+                _bind_table(*term) for term in zip(self.scores, self._support(reference), self._coalitions(owner), strict=True)
+            )
+        )
+
+    def _coalitions(self, owner: Sequence[int]) -> list[Coalitions]:
+        return [coalitions(columns, owner) for columns in self.columns]
+
+    def _support(self, reference: Reference | None) -> Iterator[tuple[np.ndarray, np.ndarray]]:
+        """Yield the cells of each term that the background visits, and their weights."""
+        for l, scores in enumerate(self.scores):
+            if reference is None:
+                assert self.training is not None
+                weights = self.training[l].reshape(-1)
+            else:
+                weights = np.bincount(reference.rows[:, l], reference.weights, minlength=int(np.prod(scores.shape[:-1])))
+            cells = np.flatnonzero(weights)
+            yield cells, weights[cells] / weights.sum()
+
+
+@dataclass(frozen=True, eq=False)
+class _FoldedTable:
+    players: tuple[int, ...]
+    shape: np.ndarray
+    strides: np.ndarray
+    folded: np.ndarray
+
+
+def _bind_table(scores: np.ndarray, support: tuple[np.ndarray, np.ndarray], own: Coalitions) -> _FoldedTable:
+    """Fold the background into one table per coalition: T_A[x_A] = sum_z w_z f_I(x_A, z outside A)."""
+    shape = np.array(scores.shape[:-1], np.int64)
+    cells, weights = support
+    bins = np.stack(np.unravel_index(cells, tuple(shape)), axis=1)
+    flat = np.ascontiguousarray(scores.reshape(-1, scores.shape[-1]), float)
+    strides = np.zeros((len(own.inside), 1 + len(shape)), np.int64)
+    tables, start = [], 0
+    for code, inside in enumerate(own.inside):
+        table, strides[code, 1:] = _fold(flat, shape, inside, bins, weights)
+        strides[code, 0] = start
+        start += len(table)
+        tables.append(table)
+    return _FoldedTable(own.players, shape, strides, np.concatenate(tables))
+
+
+def _fold(
+    scores: np.ndarray, shape: np.ndarray, inside: np.ndarray, bins: np.ndarray, weights: np.ndarray
+) -> tuple[np.ndarray, np.ndarray]:
+    """Return the table (n_inside_cells, n_outputs) of one coalition and its strides (n_columns,), 0 outside."""
+    from exactshap.solvers.additive import fill_fold
+
+    full_strides = _c_strides(shape)
+    outside, index = np.unique(bins[:, ~inside] @ full_strides[~inside], return_inverse=True)
+    single = len(outside) == 1  # a constant background makes no rounding: its weight is exactly 1
+    mass = np.ones(1) if single else np.bincount(index, weights)
+    own = np.zeros(1, np.int64)  # where the cells of the columns inside begin, in C order
+    for size, stride in zip(shape[inside], full_strides[inside], strict=True):
+        own = (own[:, None] + stride * np.arange(size)).reshape(-1)
+    table = np.empty((len(own), scores.shape[1]))
+    fill_fold(scores, own, outside, mass, table)
+    strides = np.zeros(len(shape), np.int64)
+    strides[inside] = _c_strides(shape[inside])
+    return table, strides
+
+
+def _c_strides(shape: np.ndarray) -> np.ndarray:
+    return np.append(np.cumprod(shape[:0:-1])[::-1], 1).astype(np.int64) if len(shape) else np.zeros(0, np.int64)
+
+
+@dataclass(frozen=True, eq=False)
+class _BoundBins:
+    terms: tuple[_FoldedTable, ...]
+
+    def stacks(self, rows: np.ndarray) -> Iterator[Stack]:
+        from exactshap.solvers.additive import fill_lookups
+
+        cells = np.ascontiguousarray(rows.T, np.int64)
+        for chosen in by_size(term.players for term in self.terms):
+            first = self.terms[chosen[0]]
+            tables = np.empty((len(chosen), len(rows), len(first.strides), first.folded.shape[1]))
+            for place, l in enumerate(chosen):
+                term = self.terms[l]
+                fill_lookups(cells[l], term.shape, term.strides, term.folded, tables[place])
+            yield Stack(tuple(self.terms[l].players for l in chosen), tables)

@@ -1,0 +1,245 @@
+"""Terms that are functions: products of one-column bases, contracted, and callables, evaluated on hybrid rows."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from exactshap.errors import InputError, message
+from exactshap.readers.additive._terms import (
+    BACKGROUND_CHUNK,
+    CHUNK_VALUES,
+    Bound,
+    Coalitions,
+    Reference,
+    by_size,
+    coalitions,
+    row_products,
+    slices,
+    weighted_mean,
+)
+from exactshap.solvers.additive import Stack
+
+__all__ = ["FunctionTerm", "FunctionTerms", "ProductTerm", "ProductTerms"]
+
+
+# -- products of one-column bases ----------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, eq=False)
+class ProductTerm:
+    r"""A tensor on products of one-column bases.
+
+    .. math:: f(x) = \sum_{b_1 \dots b_k} C_{b_1 \dots b_k} \prod_p B_p(x_{j_p})_{b_p}
+
+    ``columns[p]`` is j_p (repeats allowed), ``bases[p](values (n,)) -> (n, n_p)``, ``tensor (n_1, ..., n_k, n_outputs)``.
+    """
+
+    columns: tuple[int, ...]
+    bases: tuple[Callable[[np.ndarray], np.ndarray], ...]
+    tensor: np.ndarray
+
+    def values(self, rows: np.ndarray) -> list[np.ndarray]:
+        """Return every factor's basis values, each of shape (n_rows, n_p)."""
+        return [basis(rows[:, column]) for basis, column in zip(self.bases, self.columns, strict=True)]
+
+    def folded(self, inside: np.ndarray, reference: Reference) -> np.ndarray:
+        """Return the tensor (n_inside_products, n_outputs) that is left when the outside factors take their mean product."""
+        axes = np.append(np.flatnonzero(inside), np.flatnonzero(~inside))
+        width = int(np.prod([self.tensor.shape[p] for p in np.flatnonzero(~inside)]))
+        ordered = self.tensor.transpose(*axes, len(axes)).reshape(-1, width, self.tensor.shape[-1])
+        mean = weighted_mean(lambda rows: _products(self.values(rows), ~inside), reference, width)
+        return np.einsum("iwo,w->io", ordered, mean)
+
+
+def _products(bases: list[np.ndarray], chosen: np.ndarray) -> np.ndarray:
+    """Return the products of the chosen factors' bases, of shape (n_rows, product of their sizes), in C order."""
+    products = np.ones((len(bases[0]), 1))
+    for p in np.flatnonzero(chosen):
+        products = (products[:, :, None] * bases[p][:, None, :]).reshape(len(products), -1)
+    return products
+
+
+def _contract(bases: list[np.ndarray], inside: np.ndarray, tensor: np.ndarray) -> np.ndarray:
+    """Return (n_rows, n_outputs): the inside factors of the rows against a tensor (n_inside_products, n_outputs)."""
+    values = np.empty((len(bases[0]), tensor.shape[1]))
+    for part in slices(len(values), CHUNK_VALUES // max(1, tensor.size)):
+        values[part] = row_products(_products([basis[part] for basis in bases], inside), tensor)
+    return values
+
+
+@dataclass(frozen=True, eq=False)
+class ProductTerms:
+    """Terms on products of bases."""
+
+    terms: tuple[ProductTerm, ...]
+
+    @property
+    def columns(self) -> tuple[tuple[int, ...], ...]:
+        return tuple(term.columns for term in self.terms)
+
+    def evaluate(self, rows: np.ndarray) -> np.ndarray:
+        everything = [
+            _contract(term.values(rows), np.ones(len(term.columns), bool), term.tensor.reshape(-1, term.tensor.shape[-1]))
+            for term in self.terms
+        ]
+        return np.stack(everything, axis=1)
+
+    def bind(self, reference: Reference | None, owner: Sequence[int]) -> Bound:
+        assert reference is not None
+        own = [coalitions(term.columns, owner) for term in self.terms]
+        folded = tuple(
+            tuple(term.folded(inside, reference) for inside in each.inside) for term, each in zip(self.terms, own, strict=True)
+        )
+        return _BoundProducts(self.terms, tuple(own), folded)
+
+
+@dataclass(frozen=True, eq=False)
+class _BoundProducts:
+    terms: tuple[ProductTerm, ...]
+    own: tuple[Coalitions, ...]
+    folded: tuple[tuple[np.ndarray, ...], ...]
+
+    def stacks(self, rows: np.ndarray) -> Iterator[Stack]:
+        for chosen in by_size(own.players for own in self.own):
+            tables = [self._table(l, rows) for l in chosen]
+            yield Stack(tuple(self.own[l].players for l in chosen), np.stack(tables))
+
+    def _table(self, l: int, rows: np.ndarray) -> np.ndarray:
+        bases, own = self.terms[l].values(rows), self.own[l]
+        values = [_contract(bases, inside, tensor) for inside, tensor in zip(own.inside, self.folded[l], strict=True)]
+        return np.stack(values, axis=1)
+
+
+# -- any vectorised function ---------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, eq=False)
+class FunctionTerm:
+    """A user's function of some columns, checked at every call: ``function(values (n, k)) -> (n,) or (n, n_outputs)``."""
+
+    columns: tuple[int, ...]
+    function: Callable[[np.ndarray], Any]
+    label: str
+    n_outputs: int | None = None
+
+    def __call__(self, values: np.ndarray) -> np.ndarray:
+        """Return the function's values (n, n_outputs), or say what is wrong with them."""
+        try:
+            result = np.asarray(self.function(values))
+        except Exception as error:
+            raise InputError(
+                message(f"{self.label} raised {type(error).__name__} for {len(values)} rows", f"{error}")
+            ) from error
+        if result.dtype.kind not in "fiub":
+            raise InputError(message(f"{self.label} must return real numbers", f"Got dtype {result.dtype}"))
+        wanted = "(n_rows,)" if self.n_outputs in (None, 1) else f"(n_rows, {self.n_outputs})"
+        shapes = {(len(values), self.n_outputs or 1)} | ({(len(values),)} if self.n_outputs in (None, 1) else set())
+        if result.shape not in shapes and not (self.n_outputs is None and result.ndim == 2 and len(result) == len(values)):
+            raise InputError(
+                message(
+                    f"{self.label} returned shape {result.shape} for {len(values)} rows",
+                    f"It must return {wanted}",
+                    "Vectorise it over the rows of its array of shape (n_rows, n_columns)",
+                )
+            )
+        result = result.astype(float, copy=False).reshape(len(values), -1)
+        self._check_finite(values, result)
+        return result
+
+    def _check_finite(self, values: np.ndarray, result: np.ndarray) -> None:
+        bad = ~np.isfinite(result).all(axis=1)
+        if bad.any():
+            first = int(np.flatnonzero(bad)[0])
+            raise InputError(
+                message(
+                    f"{self.label} returned NaN or infinity",
+                    f"First for the values {values[first].tolist()}",
+                    "Terms must be finite on every mix of a row with the background",
+                )
+            )
+
+
+@dataclass(frozen=True, eq=False)
+class FunctionTerms:
+    """Terms that are only known by calling them."""
+
+    terms: tuple[FunctionTerm, ...]
+
+    @property
+    def columns(self) -> tuple[tuple[int, ...], ...]:
+        return tuple(term.columns for term in self.terms)
+
+    def evaluate(self, rows: np.ndarray) -> np.ndarray:
+        return np.stack([term(rows[:, term.columns]) for term in self.terms], axis=1)
+
+    def bind(self, reference: Reference | None, owner: Sequence[int]) -> Bound:
+        assert reference is not None
+        return _BoundFunctions(tuple(_bind_function(term, reference, owner) for term in self.terms))
+
+
+@dataclass(frozen=True, eq=False)
+class _BoundFunction:
+    term: FunctionTerm
+    own: Coalitions
+    reference: Reference
+    mean: np.ndarray
+
+    def table(self, rows: np.ndarray) -> np.ndarray:
+        """Return all coalition values (n_rows, 2^k, n_outputs); the mixed ones need hybrids of the rows and the background."""
+        values = rows[:, self.term.columns]
+        table = np.empty((len(rows), len(self.own.inside), len(self.mean)))
+        table[:, 0] = self.mean
+        table[:, -1] = self.term(values.copy())
+        for part in slices(len(rows), CHUNK_VALUES // BACKGROUND_CHUNK):
+            table[part, 1:-1] = hybrid_means(self.term, values[part], self.own.inside[1:-1], self.reference)
+        return table
+
+
+def hybrid_means(term: FunctionTerm, values: np.ndarray, inside: np.ndarray, reference: Reference) -> np.ndarray:
+    """Return the mean of f over hybrids of each row with the background, of shape (n_rows, n_coalitions, n_outputs)."""
+    step = CHUNK_VALUES // (len(values) * min(len(reference.rows), BACKGROUND_CHUNK) * values.shape[1])
+    parts = [_mean_over_background(term, values, inside[codes], reference) for codes in slices(len(inside), step)]
+    return np.concatenate(parts, axis=1) if parts else np.zeros((len(values), 0, 1))
+
+
+def _mean_over_background(term: FunctionTerm, values: np.ndarray, inside: np.ndarray, reference: Reference) -> np.ndarray:
+    """Return f at the first background row plus the mean deviation from it, for a few coalitions.
+
+    The order of summation is the same for every coalition: a column that does not vary gets exactly nothing.
+    """
+    origin, deviation = np.zeros(()), np.zeros(())
+    for z in slices(len(reference.rows), BACKGROUND_CHUNK):
+        rows = reference.rows[z]
+        hybrids = np.where(inside[None, :, None, :], values[:, None, None, :], rows[None, None, :, :])
+        results = term(hybrids.reshape(-1, values.shape[1])).reshape(*hybrids.shape[:3], -1)
+        results = np.ascontiguousarray(results.transpose(0, 1, 3, 2))
+        origin = results[..., :1] if z.start == 0 else origin
+        deviation = deviation + ((results - origin) * reference.weights[z]).sum(axis=-1)
+    return origin[..., 0] + deviation
+
+
+def _bind_function(term: FunctionTerm, reference: Reference, owner: Sequence[int]) -> _BoundFunction:
+    """Keep the distinct background rows of the term's columns, with their added weights."""
+    own = coalitions(term.columns, owner)
+    rows, index = np.unique(reference.rows[:, term.columns], axis=0, return_inverse=True)
+    merged = Reference(rows, np.bincount(index.reshape(-1), reference.weights, minlength=len(rows)))
+    return _BoundFunction(term, own, merged, hybrid_means(term, rows[:1], own.inside[:1], merged)[0, 0])
+
+
+@dataclass(frozen=True, eq=False)
+class _BoundFunctions:
+    terms: tuple[_BoundFunction, ...]
+
+    @property
+    def row_calls(self) -> float:
+        """Return how many evaluations one row costs (for the forecast)."""
+        return float(sum((len(term.own.inside) - 2) * len(term.reference.rows) + 1 for term in self.terms))
+
+    def stacks(self, rows: np.ndarray) -> Iterator[Stack]:
+        for chosen in by_size(term.own.players for term in self.terms):
+            tables = [self.terms[l].table(rows) for l in chosen]
+            yield Stack(tuple(self.terms[l].own.players for l in chosen), np.stack(tables))

@@ -1,0 +1,137 @@
+"""Explainable boosting machines of interpret: tables over bins, read through the model's own binning."""
+
+from __future__ import annotations
+
+import copy
+import functools
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from exactshap.errors import InputError, UnsupportedStructureError, message
+from exactshap.frames import Table
+from exactshap.readers import Request, require_fitted, select_outputs
+from exactshap.readers.additive._additive import AdditiveForm, AdditiveReader
+from exactshap.readers.additive._binned_terms import BinnedTerms
+from exactshap.readers.additive._terms import slices
+
+__all__ = ["read"]
+
+CHUNK_ROWS = 2**16  # rows that the model bins at once, as floats: a large background is kept as whole numbers
+
+
+@dataclass(frozen=True, eq=False)
+class _Cells:
+    """The number of each row's cell in each term, by the model's own public ``eval_terms``.
+
+    The twin is the model with the numbers 0, 1, 2, ... as scores: what it evaluates is where each row falls, with missing
+    values, unknown categories and strings treated as the model itself treats them, whatever its version.
+    """
+
+    twin: Any
+
+    def __call__(self, X: Table, what: str) -> np.ndarray:
+        if X.n_rows <= CHUNK_ROWS:
+            return self._cells(X)
+        return np.concatenate([self._cells(X.take(part)) for part in slices(X.n_rows, CHUNK_ROWS)])
+
+    def _cells(self, X: Table) -> np.ndarray:
+        largest = max((scores.size for scores in self.twin.term_scores_), default=0)
+        return self.twin.eval_terms(X.native).astype(np.int32 if largest < 2**31 else np.int64, order="C")
+
+
+def read(model: Any, request: Request) -> AdditiveReader:
+    """Read f(x) = intercept + sum of term_scores_[bins of x], in the unit of the link.
+
+    Without a background, the training rows are one: the model keeps their joint histogram over the bins of each term, and
+    an additive game needs no more, so that the values are exactly those for ``background=`` the training rows. Merged,
+    private and re-loaded models keep estimates of it or none, and are refused without a background.
+    """
+    require_fitted(model, "term_scores_", "bins_", "intercept_")
+    _refuse_unknown(model)
+    names, unit = _outputs(model)
+    chosen, picked = select_outputs(names, request.output, owner=type(model).__name__)
+    intercept = np.atleast_1d(np.asarray(model.intercept_, float))
+    scores = [np.asarray(table, float) for table in model.term_scores_]
+    scores = [table[..., None] if len(names) == 1 else table for table in scores]
+    single = picked or len(names) == 1
+    training = _training(model, request)
+    form = AdditiveForm(
+        blocks=(BinnedTerms(tuple(map(tuple, model.term_features_)), tuple(t[..., chosen] for t in scores), training),),
+        intercept=intercept[chosen],
+        encode=_Cells(_twin(model, [table.shape[:-1] for table in scores])),
+        predict=functools.partial(_predict, model, chosen, single),
+        n_columns=len(model.bins_),
+        fitted_names=_fitted_names(model),
+        output_names=tuple(names[k] for k in chosen),
+        unit=unit,
+        single_output=single,
+        floor=0.0 if hasattr(model, "classes_") or model.link_ == "identity" else 1.0,
+        has_training=training is not None,
+    )
+    return AdditiveReader(model, request, form)
+
+
+def _outputs(model: Any) -> tuple[tuple[str, ...], str]:
+    """Return output names and unit: one margin for two classes, one score per class for more, the link of a regression."""
+    if not hasattr(model, "classes_"):
+        return ("target",), "target" if model.link_ == "identity" else f"{model.link_} of the target"
+    classes = tuple(str(c) for c in model.classes_)
+    if len(classes) == 2:
+        return (classes[1],), f"log-odds (> 0: {classes[1]})"
+    return classes, "log-odds" if model.link_ == "vlogit" else "log-probability up to a constant"
+
+
+def _refuse_unknown(model: Any) -> None:
+    if not np.all(np.isfinite(np.atleast_1d(model.intercept_))) or not all(np.isfinite(t).all() for t in model.term_scores_):
+        raise UnsupportedStructureError(
+            message(
+                f"This {type(model).__name__} has scores that are not finite",
+                "It was fitted on a single class, or edited",
+                "Fit it on at least two classes",
+            )
+        )
+
+
+def _fitted_names(model: Any) -> tuple[str, ...] | None:
+    """Return the names that the model was fitted with; None where interpret made them up (feature_0000, ...)."""
+    names = tuple(str(name) for name in model.feature_names_in_)
+    return None if names == tuple(f"feature_{j:04}" for j in range(len(names))) else names
+
+
+def _twin(model: Any, shapes: list[tuple[int, ...]]) -> Any:
+    twin = copy.copy(model)
+    twin.term_scores_ = [np.arange(np.prod(shape), dtype=float).reshape(shape) for shape in shapes]
+    twin.intercept_ = 0.0
+    return twin
+
+
+def _training(model: Any, request: Request) -> tuple[np.ndarray, ...] | None:
+    """Return the training rows' weight in each cell, where the model has them exactly and no background was given."""
+    if request.background is not None:
+        return None
+    if not hasattr(model, "histogram_weights_") or not hasattr(model, "bin_weights_"):
+        raise InputError(
+            message(
+                f"{type(model).__name__} needs reference rows",
+                "Got background=None, and this model does not hold its exact training histogram (only a directly fitted, "
+                "non-private EBM does; merged and re-loaded ones do not)",
+                "Pass background=X_reference (a frame or array of rows to compare with)",
+            )
+        )
+    return tuple(np.asarray(weights, float) for weights in model.bin_weights_)
+
+
+def _predict(model: Any, chosen: list[int], single: bool, X: Table) -> np.ndarray:
+    """Return the model's own decision function, or its prediction in link space."""
+    if hasattr(model, "classes_"):
+        values = model.decision_function(X.native)
+    else:
+        values = model.predict(X.native)
+        if model.link_ != "identity":
+            from interpret.utils import link_func
+
+            values = link_func(values, model.link_, model.link_param_)
+    values = np.asarray(values, float).reshape(X.n_rows, -1)[:, chosen]
+    return values[:, 0] if single else values

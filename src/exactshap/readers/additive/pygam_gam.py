@@ -1,0 +1,124 @@
+"""Generalised additive models of pyGAM, in link space: spline, linear, factor and tensor terms, with or without ``by``."""
+
+from __future__ import annotations
+
+import copy
+import functools
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from exactshap.errors import InputError, UnsupportedStructureError, message
+from exactshap.frames import Table
+from exactshap.readers import Request, finite_numbers, select_outputs
+from exactshap.readers.additive._additive import AdditiveForm, AdditiveReader
+from exactshap.readers.additive._function_terms import ProductTerm, ProductTerms
+
+__all__ = ["read"]
+
+_UNITS = {"identity": "target", "logit": "log-odds", "log": "log of the target"}
+_KINDS = ("SplineTerm", "LinearTerm", "FactorTerm")
+
+Factor = tuple[int, Callable[[np.ndarray], np.ndarray]]
+
+
+@dataclass(frozen=True, eq=False)
+class _Basis:
+    """The basis of one pyGAM term as a function of its own column, without its ``by``."""
+
+    term: Any
+
+    def __call__(self, values: np.ndarray) -> np.ndarray:
+        return np.asarray(self.term.build_columns(values[:, None]).toarray(), float)
+
+
+def read(model: Any, request: Request) -> AdditiveReader:
+    """Read the linear predictor: intercept + sum over terms of a coefficient tensor on products of one-column bases."""
+    if not hasattr(model, "coef_") or not hasattr(model, "statistics_"):
+        from sklearn.exceptions import NotFittedError
+
+        raise NotFittedError(f"This {type(model).__name__} instance is not fitted yet. Call 'fit' before explaining it.")
+    select_outputs(("target",), request.output, owner=type(model).__name__)
+    terms, intercept, start = [], 0.0, 0
+    for term in model.terms:
+        coefficients = np.asarray(model.coef_[start : start + term.n_coefs], float)
+        start += term.n_coefs
+        if term.isintercept:
+            intercept += float(coefficients.sum())
+        else:
+            terms.append(_product(term, coefficients))
+    form = AdditiveForm(
+        blocks=(ProductTerms(tuple(terms)),),
+        intercept=np.array([intercept]),
+        encode=functools.partial(_encode, model),
+        predict=functools.partial(_predict, model),
+        n_columns=int(model.statistics_["m_features"]),
+        fitted_names=None,
+        output_names=("target",),
+        unit=_UNITS.get(str(model.link), f"{model.link} of the target"),
+        single_output=True,
+    )
+    return AdditiveReader(model, request, form)
+
+
+def _product(term: Any, coefficients: np.ndarray) -> ProductTerm:
+    """Return one term as factors of one column each; ``by`` variables are factors of their own."""
+    marginals = list(term) if term.istensor else [term]
+    factors: list[Factor] = []
+    shape: list[int] = []
+    for marginal in marginals:
+        factors += _factors(marginal)
+        shape += [int(marginal.n_coefs)] + [1] * (getattr(marginal, "by", None) is not None)
+    if term.istensor and term.by is not None:
+        factors.append((int(term.by), _column))
+        shape.append(1)
+    return ProductTerm(
+        tuple(column for column, _ in factors), tuple(basis for _, basis in factors), coefficients.reshape(*shape, 1)
+    )
+
+
+def _factors(term: Any) -> list[Factor]:
+    if type(term).__name__ not in _KINDS:
+        raise UnsupportedStructureError(
+            message(f"A pyGAM term of type {type(term).__name__} is not known", f"Known: {', '.join(_KINDS)} and TensorTerm")
+        )
+    alone = copy.copy(term)
+    alone.feature, alone.by = 0, None
+    by = getattr(term, "by", None)
+    return [(int(term.feature), _Basis(alone))] + ([] if by is None else [(int(by), _column)])
+
+
+def _column(values: np.ndarray) -> np.ndarray:
+    return values[:, None]
+
+
+def _encode(model: Any, X: Table, what: str) -> np.ndarray:
+    """Return the rows as numbers; as in pyGAM, categories must be in the fitted range."""
+    values = finite_numbers(X, what, type(model).__name__)
+    for column, low, high in _categories(model):
+        unknown = (values[:, column] < low) | (values[:, column] > high)
+        if unknown.any():
+            i = int(np.argmax(unknown))
+            raise InputError(
+                message(
+                    f"Input {what} holds a category out of the range of those fitted (first at row {i}, {X.label(column)})",
+                    f"Got {values[i, column]:g}; {type(model).__name__} knows {np.ceil(low) + 0.0:g} to {np.floor(high):g}",
+                )
+            )
+    return values
+
+
+def _categories(model: Any) -> Iterator[tuple[int, float, float]]:
+    """Yield column and range of every factor term, those inside tensors included."""
+    for term in model.terms:
+        for marginal in term if term.istensor else [term]:
+            if type(marginal).__name__ == "FactorTerm":
+                low, high = marginal.edge_knots_
+                yield int(marginal.feature), float(low), float(high)
+
+
+def _predict(model: Any, X: Table) -> np.ndarray:
+    """Return the model's own linear predictor: its mean would lose all digits where a logistic curve is flat."""
+    return np.asarray(model._linear_predictor(finite_numbers(X, "X", type(model).__name__)), float)

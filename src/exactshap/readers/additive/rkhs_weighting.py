@@ -1,0 +1,212 @@
+"""RKHS weightings as additive games: one term for each subset of columns (STAR-SHAP)."""
+
+from __future__ import annotations
+
+import functools
+import math
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from exactshap.frames import Table
+from exactshap.readers import Reader, Request, finite_numbers, fitted_names, require_fitted
+from exactshap.readers.additive._additive import AdditiveForm, AdditiveReader
+from exactshap.readers.additive._function_terms import FunctionTerm, FunctionTerms
+from exactshap.readers.additive._homogeneous import Growth, Interpolant, interpolate
+from exactshap.readers.additive._terms import Bound, Coalitions, Reference, by_size, coalitions, weighted_mean
+from exactshap.solvers.additive import Stack
+
+__all__ = ["read"]
+
+
+PAID_ROWS = 64  # an interpolant is built where its evaluations cost no more than explaining so many rows directly
+
+
+def read(model: Any, request: Request) -> Reader:
+    """Read the functions f_J of a fitted weighting; those of two or three columns are interpolated for mixed coalitions."""
+    require_fitted(model, "terms_")
+    n_background = 0 if request.background is None else request.background.n_rows
+    smooth: list[SmoothTerm] = []
+    direct: list[FunctionTerm] = []
+    for term in _split_by_column(model.terms_):
+        interpolant = _interpolant(term, n_background)
+        if interpolant is None:
+            direct.append(FunctionTerm(term.subset, term, f"The function of columns {term.subset}", 1))
+        else:
+            smooth.append(SmoothTerm(term.subset, term, interpolant))
+    blocks: list[Any] = [HomogeneousTerms(tuple(smooth)), FunctionTerms(tuple(direct))]
+    form = AdditiveForm(
+        blocks=tuple(block for block in blocks if block.terms),
+        intercept=np.array([model.intercept_]),
+        encode=functools.partial(_numbers, type(model).__name__),
+        predict=functools.partial(_predict, model),
+        n_columns=model.n_features_in_,
+        fitted_names=fitted_names(model),
+        output_names=("target",),
+        unit="target",
+        single_output=True,
+        magnitude=functools.partial(_magnitude, model.terms_),
+    )
+    return AdditiveReader(model, request, form)
+
+
+def _interpolant(term: Any, n_background: int) -> Interpolant | None:
+    """Return the interpolant of a term if its base predictor is homogeneous, it has two or three columns, and it pays."""
+    k = len(term.subset)
+    if term.base.degree is None or k not in (2, 3) or term.base.largest_tilt(k) <= 1.0:
+        return None
+    return interpolate(term, _growth(term), PAID_ROWS * (2**k - 2) * n_background)
+
+
+def _growth(term: Any) -> Growth:
+    k = len(term.subset)
+    return Growth(k, term.base.degree, _norm(term), functools.partial(term.base.theta, k), term.base.largest_tilt(k))
+
+
+def _norm(term: Any) -> float:
+    r"""Return a bound on :math:`\sqrt{c^\top G c}`, the norm of the term's weight function: what rounding can take away is added."""
+    gram, c = term.base.kernel(term.parameters, term.parameters, len(term.subset)), term.coefficients
+    lost = 4.0 * len(c) * np.finfo(float).eps * float(np.abs(c) @ np.abs(gram) @ np.abs(c))
+    return math.sqrt(max(float(c @ gram @ c), 0.0) + lost)
+
+
+def _split_by_column(terms: Sequence[Any]) -> Iterator[Any]:
+    """Yield the terms; a term of stumps is a sum of functions of one column each, and yields those."""
+    for term in terms:
+        if type(term.base).__name__ != "Stump" or len(term.subset) == 1:
+            yield term
+            continue
+        for place, column in enumerate(term.subset):
+            chosen = term.parameters[:, 0] == place
+            if chosen.any():
+                yield _OneColumn(
+                    (column,), place, len(term.subset), term.parameters[chosen], term.coefficients[chosen], term.base
+                )
+
+
+@dataclass(frozen=True, eq=False)
+class _OneColumn:
+    """The stumps of one column of a larger subset: the expectation still divides by the size of the subset."""
+
+    subset: tuple[int, ...]
+    place: int
+    size: int
+    parameters: np.ndarray
+    coefficients: np.ndarray
+    base: Any
+
+    def __call__(self, X: np.ndarray) -> np.ndarray:
+        wide = np.zeros((len(X), self.size))
+        wide[:, self.place] = X[:, 0]
+        return (self.base.expectation(self.parameters, wide) * self.coefficients).sum(axis=1)
+
+
+def _numbers(owner: str, X: Table, what: str) -> np.ndarray:
+    return finite_numbers(X, what, owner)
+
+
+def _predict(model: Any, X: Table) -> np.ndarray:
+    return np.asarray(model.predict(X.native), float)
+
+
+def _magnitude(terms: Sequence[Any], rows: np.ndarray) -> np.ndarray:
+    """Return the sum of |a_t p E[...]| (n_rows,): large coefficients of opposite signs cancel inside each function."""
+    total = np.zeros(len(rows))
+    for term in terms:
+        absolute = type(term)(term.subset, term.parameters, np.abs(term.coefficients), term.base)
+        total += np.abs(absolute(rows[:, list(term.subset)]))
+    return total
+
+
+# -- terms with an interpolant -------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, eq=False)
+class SmoothTerm:
+    """A homogeneous function of two or three columns: ``direct``, and its ``interpolant`` for mixed coalitions."""
+
+    columns: tuple[int, ...]
+    direct: Callable[[np.ndarray], np.ndarray]
+    interpolant: Interpolant
+
+
+@dataclass(frozen=True, eq=False)
+class HomogeneousTerms:
+    """Terms whose full coalitions are evaluated directly and whose mixed ones by interpolation."""
+
+    terms: tuple[SmoothTerm, ...]
+
+    @property
+    def columns(self) -> tuple[tuple[int, ...], ...]:
+        return tuple(term.columns for term in self.terms)
+
+    def evaluate(self, rows: np.ndarray) -> np.ndarray:
+        return np.stack([term.direct(rows[:, list(term.columns)]) for term in self.terms], axis=1)[:, :, None]
+
+    def bind(self, reference: Reference | None, owner: Sequence[int]) -> Bound:
+        assert reference is not None
+        return _BoundTerms(tuple(_bind(term, reference, owner) for term in self.terms))
+
+
+def _bind(term: SmoothTerm, reference: Reference, owner: Sequence[int]) -> _BoundSmooth:
+    """Keep the distinct background rows of the term's columns, with their added weights."""
+    rows, index = np.unique(reference.rows[:, term.columns], axis=0, return_inverse=True)
+    merged = Reference(rows, np.bincount(index.reshape(-1), reference.weights, minlength=len(rows)))
+    mean = weighted_mean(lambda values: term.direct(values)[:, None], merged, 1)
+    return _BoundSmooth(term, coalitions(term.columns, owner), merged, float(mean[0]))
+
+
+@dataclass(frozen=True, eq=False)
+class _BoundSmooth:
+    term: SmoothTerm
+    own: Coalitions
+    reference: Reference
+    mean: float
+
+    def table(self, rows: np.ndarray) -> np.ndarray:
+        """Return all coalition values (n_rows, 2^k, 1)."""
+        values = rows[:, list(self.term.columns)]
+        table = np.empty((len(rows), len(self.own.inside), 1))
+        table[:, 0] = self.mean
+        table[:, -1, 0] = self.term.direct(values)
+        if len(self.own.inside) > 2:
+            means = self.term.interpolant.hybrid_means(
+                values, self.reference.rows, self.reference.weights, np.ascontiguousarray(self.own.inside[1:-1])
+            )
+            table[:, 1:-1, 0] = means
+        return table
+
+    def errors(self, rows: np.ndarray) -> np.ndarray:
+        r"""Return the bound (n_rows,) on the error of a mixed coalition's value.
+
+        A hybrid of x and z has no entry above max(r_x, r_z), r the largest |entry| in the columns of the term, so that the
+        mean errs by at most :math:`\epsilon \sum_z w_z \max(r_x, r_z)^p`.
+        """
+        own = np.abs(rows[:, list(self.term.columns)]).max(axis=1)
+        others = np.abs(self.reference.rows).max(axis=1)
+        order = np.argsort(others)
+        bounds = self.term.interpolant.errors(others[order]) * self.reference.weights[order]
+        below = np.searchsorted(others[order], own)
+        mass = np.append(0.0, np.cumsum(self.reference.weights[order]))
+        above = np.append(np.cumsum(bounds[::-1])[::-1], 0.0)
+        return self.term.interpolant.errors(own) * mass[below] + above[below]
+
+
+@dataclass(frozen=True, eq=False)
+class _BoundTerms:
+    terms: tuple[_BoundSmooth, ...]
+
+    @property
+    def row_calls(self) -> float:
+        return float(sum((len(term.own.inside) - 2) * len(term.reference.rows) + 1 for term in self.terms))
+
+    def errors(self, rows: np.ndarray) -> np.ndarray:
+        """Return the bound (n_rows,) on the error of a coalition's value, all terms together."""
+        return np.sum([term.errors(rows) for term in self.terms], axis=0)
+
+    def stacks(self, rows: np.ndarray) -> Iterator[Stack]:
+        for chosen in by_size(term.own.players for term in self.terms):
+            tables = [self.terms[l].table(rows) for l in chosen]
+            yield Stack(tuple(self.terms[l].own.players for l in chosen), np.stack(tables))

@@ -1,0 +1,149 @@
+"""Pipelines that are additive on their own columns: scalers, then PolynomialFeatures or SplineTransformer, then linear."""
+
+from __future__ import annotations
+
+import copy
+import functools
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from exactshap.errors import UnsupportedStructureError, message
+from exactshap.frames import Table
+from exactshap.readers import Request, finite_numbers, fitted_names, require_fitted, select_outputs
+from exactshap.readers.additive._additive import AdditiveForm, AdditiveReader
+from exactshap.readers.additive._terms import Block, ColumnTerms, MonomialTerms
+from exactshap.readers.additive.sklearn_linear import LinearParts, linear_parts
+
+__all__ = ["read", "recognise"]
+
+_BASES = ("sklearn.preprocessing._polynomial.PolynomialFeatures", "sklearn.preprocessing._polynomial.SplineTransformer")
+_SCALERS = tuple(
+    f"sklearn.preprocessing._data.{name}" for name in ("StandardScaler", "MinMaxScaler", "MaxAbsScaler", "RobustScaler")
+)
+_LINEAR = ("sklearn.linear_model.", "sklearn.svm._classes.LinearSV")
+
+
+@dataclass(frozen=True, eq=False)
+class _Steps:
+    """The steps that matter: scalers of single columns, the basis, scalers of basis columns, the linear model."""
+
+    before: tuple[Any, ...]
+    basis: Any
+    after: tuple[Any, ...]
+    linear: Any
+
+
+def recognise(pipeline: Any) -> bool:
+    """Say whether a Pipeline is [scalers] + PolynomialFeatures or SplineTransformer + [scalers] + linear model."""
+    return _steps(pipeline) is not None
+
+
+def _steps(pipeline: Any) -> _Steps | None:
+    """Take the pipeline apart; exact classes only, since a subclass may do anything."""
+    steps = [step for _, step in pipeline.steps if not (step is None or (isinstance(step, str) and step == "passthrough"))]
+    names = [f"{type(step).__module__}.{type(step).__qualname__}" for step in steps]
+    bases = [s for s, name in enumerate(names[:-1]) if name in _BASES]
+    if len(bases) != 1 or not names[-1].startswith(_LINEAR):
+        return None
+    place = bases[0]
+    if any(name not in _SCALERS for s, name in enumerate(names[:-1]) if s != place):
+        return None
+    if any(getattr(step, "clip", False) for step in steps[place + 1 : -1]):  # cuts single basis columns off: not affine
+        return None
+    return _Steps(tuple(map(_nameless, steps[:place])), _nameless(steps[place]), tuple(steps[place + 1 : -1]), steps[-1])
+
+
+def read(pipeline: Any, request: Request) -> AdditiveReader:
+    """Read f as a sum of terms on the pipeline's input columns: monomials on theirs, splines on one each."""
+    steps = _steps(pipeline)
+    if steps is None:
+        raise UnsupportedStructureError(
+            message(
+                "This Pipeline is not a basis of single columns and a linear model",
+                f"Its steps are {[type(step).__name__ for _, step in pipeline.steps]}",
+                "Known: [scalers] + PolynomialFeatures or SplineTransformer + [scalers] + a linear model",
+            )
+        )
+    require_fitted(steps.basis, "n_features_in_")
+    parts = linear_parts(steps.linear)
+    chosen, picked = select_outputs(parts.output_names, request.output, owner="Pipeline")
+    single = picked or len(parts.output_names) == 1
+    coefficients, intercept, size = _unscaled(parts, steps.after)
+    blocks, constant = _blocks(steps.basis, coefficients[:, chosen])
+    form = AdditiveForm(
+        blocks=blocks,
+        intercept=intercept[chosen] + constant,
+        encode=functools.partial(_encode, steps),
+        predict=functools.partial(parts.predict, pipeline, chosen, single),
+        n_columns=steps.basis.n_features_in_,
+        fitted_names=fitted_names(pipeline),
+        output_names=tuple(parts.output_names[k] for k in chosen),
+        unit=parts.unit,
+        single_output=single,
+        floor=parts.floor + size,
+        precision=parts.precision,
+    )
+    return AdditiveReader(pipeline, request, form)
+
+
+def _encode(steps: _Steps, X: Table, what: str) -> np.ndarray:
+    """Return the basis' input (n_rows, n_columns): every scaler works on single columns, by its own transform."""
+    values = finite_numbers(X, what, "Pipeline", allow_nan=getattr(steps.basis, "handle_missing", "error") == "zeros")
+    for scaler in steps.before:
+        values = _positional(scaler, values)
+    return values
+
+
+def _positional(transformer: Any, values: np.ndarray) -> np.ndarray:
+    """Transform an array, by position, whatever the transformer was fitted on and gives back."""
+    result = transformer.transform(values)
+    return np.asarray(result.toarray() if hasattr(result, "toarray") else result, float)
+
+
+def _nameless(transformer: Any) -> Any:
+    """Return a copy that takes arrays without a warning about names."""
+    twin = copy.copy(transformer)
+    twin.__dict__.pop("feature_names_in_", None)
+    return twin
+
+
+def _affine(scaler: Any, width: int) -> tuple[np.ndarray, np.ndarray]:
+    """Return slope and offset (width,) of a fitted scaler: u -> slope u + offset for each column."""
+    name = type(scaler).__name__
+    if name == "MinMaxScaler":
+        return np.asarray(scaler.scale_, float), np.asarray(scaler.min_, float)
+    centre = getattr(scaler, "mean_" if name == "StandardScaler" else "center_", None)
+    with_centre = getattr(scaler, "with_mean", True) and getattr(scaler, "with_centering", True)
+    slope = np.ones(width) if scaler.scale_ is None else 1.0 / np.asarray(scaler.scale_, float)
+    return slope, -slope * centre if centre is not None and with_centre else np.zeros(width)
+
+
+def _unscaled(parts: LinearParts, scalers: tuple[Any, ...]) -> tuple[np.ndarray, np.ndarray, float]:
+    """Fold the scalers between the basis and the linear model into its coefficients; return the size of what they take away."""
+    coefficients, intercept, size = parts.coefficients.astype(float), parts.intercept, 0.0
+    for scaler in reversed(scalers):
+        slope, offset = _affine(scaler, len(coefficients))
+        intercept = intercept + offset @ coefficients
+        size += float((np.abs(offset) @ np.abs(coefficients)).max(initial=0.0))
+        coefficients = slope[:, None] * coefficients
+    return coefficients, intercept, size
+
+
+def _blocks(basis: Any, coefficients: np.ndarray) -> tuple[tuple[Block, ...], np.ndarray]:
+    """Return the terms of the basis, and what its constant columns add."""
+    if type(basis).__name__ == "SplineTransformer":
+        columns = tuple((j,) for j in range(basis.n_features_in_))
+        weights = coefficients.reshape(len(columns), -1, coefficients.shape[1])
+        return (ColumnTerms(columns, functools.partial(_splines, basis, weights)),), np.zeros(coefficients.shape[1])
+    powers = np.asarray(basis.powers_, np.int64)
+    constant = ~powers.any(axis=1)
+    used = ~constant & coefficients.any(axis=1)
+    return (MonomialTerms(powers[used], coefficients[used]),), coefficients[constant].sum(axis=0)
+
+
+def _splines(basis: Any, weights: np.ndarray, rows: np.ndarray) -> np.ndarray:
+    """Return each column's spline (n_rows, n_columns, n_outputs): the transformer lays the columns' bases side by side."""
+    values = _positional(basis, rows).reshape(len(rows), *weights.shape[:2])
+    return np.ascontiguousarray(values[:, :, None, :] * weights.transpose(0, 2, 1)).sum(axis=3)

@@ -1,0 +1,195 @@
+"""Linear models of scikit-learn, generalised ones in link space, linear SVMs, and the margins of GaussianNB."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from exactshap.errors import UnsupportedStructureError, message
+from exactshap.frames import Table
+from exactshap.readers import Request, finite_numbers, fitted_names, require_fitted, select_outputs
+from exactshap.readers.additive._additive import AdditiveForm, AdditiveReader
+from exactshap.readers.additive._terms import ColumnTerms
+
+__all__ = ["LinearParts", "linear_parts", "read"]
+
+
+@dataclass(frozen=True, eq=False)
+class LinearParts:
+    """A linear model taken apart: f(x) = intercept + coefficients . x, and how the model itself says so.
+
+    ``coefficients (n_columns, n_outputs)``; ``method`` of the model gives the prediction, ``link`` takes it to link space.
+    """
+
+    coefficients: np.ndarray
+    intercept: np.ndarray
+    output_names: tuple[str, ...]
+    unit: str
+    method: str = "predict"
+    link: Callable[[np.ndarray], np.ndarray] | None = None
+
+    @property
+    def floor(self) -> float:
+        return 0.0 if self.link is None else 1.0
+
+    @property
+    def precision(self) -> Any:
+        return np.float32 if self.coefficients.dtype == np.float32 else np.float64
+
+    def predict(self, model: Any, chosen: list[int], single: bool, X: Table) -> np.ndarray:
+        """Return the model's own prediction in the unit of the parts, for the chosen outputs."""
+        native = X.native if X.is_frame else X.numeric()  # float32 rows: in float64, as the terms
+        values = np.asarray(getattr(model, self.method)(native), float)
+        values = values if self.link is None else self.link(values)
+        values = values.reshape(X.n_rows, -1)[:, chosen]
+        return values[:, 0] if single else values
+
+
+def read(model: Any, request: Request) -> AdditiveReader:
+    """Read a linear model or GaussianNB: one term for each column."""
+    if type(model).__name__ == "GaussianNB":
+        return _read_naive_bayes(model, request)
+    parts = linear_parts(model)
+    chosen, picked = select_outputs(parts.output_names, request.output, owner=type(model).__name__)
+    single = picked or len(parts.output_names) == 1
+    n_columns = len(parts.coefficients)
+    form = AdditiveForm(
+        blocks=(
+            ColumnTerms(
+                tuple((j,) for j in range(n_columns)), functools.partial(_scaled, parts.coefficients[:, chosen].astype(float))
+            ),
+        ),
+        intercept=parts.intercept[chosen],
+        encode=functools.partial(_numbers, type(model).__name__),
+        predict=functools.partial(parts.predict, model, chosen, single),
+        n_columns=n_columns,
+        fitted_names=fitted_names(model),
+        output_names=tuple(parts.output_names[k] for k in chosen),
+        unit=parts.unit,
+        single_output=single,
+        floor=parts.floor,
+        precision=parts.precision,
+    )
+    return AdditiveReader(model, request, form)
+
+
+def linear_parts(model: Any) -> LinearParts:
+    """Take a fitted linear model apart, or say why it is not linear."""
+    name = type(model).__name__
+    if name == "RANSACRegressor":
+        require_fitted(model, "estimator_")
+        return linear_parts(_linear_inside(model))
+    require_fitted(model, "coef_")
+    coefficients = np.asarray(model.coef_.toarray() if hasattr(model.coef_, "toarray") else model.coef_)
+    flat = coefficients.ndim == 1
+    coefficients = np.atleast_2d(coefficients).T
+    if name == "SGDOneClassSVM":
+        offset = -np.atleast_1d(np.asarray(model.offset_, float))
+        return LinearParts(coefficients, offset, ("decision function",), "decision function", "decision_function")
+    n_outputs = coefficients.shape[1]
+    intercept = np.broadcast_to(np.atleast_1d(np.asarray(model.intercept_, float)), (n_outputs,))
+    if hasattr(model, "classes_"):
+        names, unit = _classifier_words(model, n_outputs)
+        return LinearParts(coefficients, intercept, names, unit, "decision_function")
+    targets = ("target",) if flat or n_outputs == 1 else tuple(f"target {k}" for k in range(n_outputs))
+    if _has_log_link(model):
+        return LinearParts(coefficients, intercept, targets, "log of the target", link=np.log)
+    return LinearParts(coefficients, intercept, targets, "target")
+
+
+def _classifier_words(model: Any, n_outputs: int) -> tuple[tuple[str, ...], str]:
+    """Return output names and unit of a decision function: log-odds where the model is logistic."""
+    classes = tuple(str(c) for c in model.classes_)
+    multinomial = type(model).__name__ in ("LogisticRegression", "LogisticRegressionCV")
+    logistic = multinomial or getattr(model, "loss", "") == "log_loss"
+    if n_outputs == 1:
+        return (classes[1],), f"{'log-odds' if logistic else 'decision function'} (> 0: {classes[1]})"
+    if multinomial:
+        return classes, "log-probability up to a constant"
+    return classes, "one-vs-rest log-odds" if logistic else "decision function"
+
+
+def _linear_inside(model: Any) -> Any:
+    """Return the linear regressor inside RANSAC; its predictions are those of that regressor."""
+    inner = model.estimator_
+    if type(inner).__module__.startswith("sklearn.linear_model") and hasattr(inner, "coef_") and not _has_log_link(inner):
+        return inner
+    raise UnsupportedStructureError(
+        message(
+            f"RANSACRegressor is as linear as the estimator inside it, and {type(inner).__name__} is not known to be",
+            do="Explain model.estimator_ itself, or RANSACRegressor.predict as a black box",
+        )
+    )
+
+
+def _has_log_link(model: Any) -> bool:
+    """Say whether a generalised linear model predicts exp(linear)."""
+    if type(model).__name__ == "TweedieRegressor":
+        return model.link == "log" or (model.link == "auto" and model.power > 0)
+    return type(model).__name__ in ("PoissonRegressor", "GammaRegressor")
+
+
+def _scaled(coefficients: np.ndarray, rows: np.ndarray) -> np.ndarray:
+    return rows[:, :, None] * coefficients
+
+
+def _numbers(owner: str, X: Table, what: str) -> np.ndarray:
+    return finite_numbers(X, what, owner)
+
+
+# -- Gaussian naive Bayes ------------------------------------------------------------------------------------------------
+
+
+def _read_naive_bayes(model: Any, request: Request) -> AdditiveReader:
+    r"""Read the joint log-likelihood of each class, or its difference for two classes (the log-odds).
+
+    .. math:: \log P(y_k) - \tfrac{1}{2} \sum_j \left( \log 2 \pi \sigma_{kj}^2 + (x_j - \theta_{kj})^2 / \sigma_{kj}^2 \right)
+    """
+    require_fitted(model, "theta_", "var_", "class_prior_")
+    classes = tuple(str(c) for c in model.classes_)
+    margin = len(classes) == 2
+    names, unit = ((classes[1],), f"log-odds (> 0: {classes[1]})") if margin else (classes, "joint log-likelihood")
+    chosen, picked = select_outputs(names, request.output, owner="GaussianNB")
+    single = picked or len(names) == 1
+    prior = np.log(model.class_prior_)
+    densities = functools.partial(_log_densities, np.asarray(model.theta_, float), np.asarray(model.var_, float))
+    n_columns = model.theta_.shape[1]
+    form = AdditiveForm(
+        blocks=(ColumnTerms(tuple((j,) for j in range(n_columns)), functools.partial(_margins, densities, margin, chosen)),),
+        intercept=(np.diff(prior) if margin else prior)[chosen],
+        encode=functools.partial(_numbers, "GaussianNB"),
+        predict=functools.partial(_joint, model, margin, chosen, single),
+        n_columns=n_columns,
+        fitted_names=fitted_names(model),
+        output_names=tuple(names[k] for k in chosen),
+        unit=unit,
+        single_output=single,
+        magnitude=functools.partial(_likelihood_size, densities, float(np.abs(prior).max())),
+    )
+    return AdditiveReader(model, request, form)
+
+
+def _log_densities(theta: np.ndarray, variance: np.ndarray, rows: np.ndarray) -> np.ndarray:
+    """Return the log density of each column under each class, of shape (n_rows, n_columns, n_classes)."""
+    square = (rows[:, :, None] - theta.T) ** 2 / variance.T
+    return -0.5 * (np.log(2.0 * np.pi * variance.T) + square)
+
+
+def _margins(densities: Callable[[np.ndarray], np.ndarray], margin: bool, chosen: list[int], rows: np.ndarray) -> np.ndarray:
+    values = densities(rows)
+    return (np.diff(values, axis=2) if margin else values)[:, :, chosen]
+
+
+def _likelihood_size(densities: Callable[[np.ndarray], np.ndarray], prior: float, rows: np.ndarray) -> np.ndarray:
+    """Return the size (n_rows,) of the joint log-likelihoods, which cancel in the log-odds."""
+    return prior + np.abs(densities(rows)).max(axis=2).sum(axis=1)
+
+
+def _joint(model: Any, margin: bool, chosen: list[int], single: bool, X: Table) -> np.ndarray:
+    values = np.asarray(model.predict_joint_log_proba(X.native if X.is_frame else X.numeric()), float)
+    values = (np.diff(values, axis=1) if margin else values)[:, chosen]
+    return values[:, 0] if single else values

@@ -1,0 +1,9 @@
+"""Functions that can only be called: rows mixed with the background, sampled and regressed."""
+
+from __future__ import annotations
+
+from exactshap.readers.black_box.function import BlackBox
+
+__all__ = [
+    "BlackBox",
+]

@@ -1,0 +1,418 @@
+"""Anything that can be called on rows: sampled coalitions, standard errors, and a close watch on what the function returns."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from exactshap.errors import (
+    ExactshapError,
+    ExplanationWarning,
+    InputError,
+    InputTypeError,
+    UnknownNameError,
+    did_you_mean,
+    message,
+)
+from exactshap.frames import Table
+from exactshap.games import OracleGame
+from exactshap.readers import Reader, Request, choose_value_function, names_of, players_of, select_outputs
+from exactshap.readers.black_box._hybrid_rows import hybrid_rows
+from exactshap.semivalues import Semivalue
+from exactshap.solvers import Solution, solve
+
+__all__ = ["read"]
+
+OPTIONS = ("budget", "tol", "random_state", "method", "batch_size", "deterministic", "estimator", "surrogate", "polynomial_order",
+           "frontier", "pairing", "sampling", "exact_owner")  # fmt: skip
+SAMPLING = frozenset(OPTIONS) - {"exact_owner", "deterministic", "batch_size"}
+CHECKED_ROWS = 16  # background rows called twice to see whether the function is deterministic
+CELLS = 2**23  # cells of one batch of rows: 64 MiB
+SAFETY = 8.0  # a function's own arithmetic may depend on the batch that a row is in
+
+logger = logging.getLogger("exactshap")
+
+
+def read(model: Any, request: Request) -> Reader:
+    """Read a function on rows; a bound method of a model that is known exactly is handed to that model's reader.
+
+    The owner is used where its reader reproduces the method's output on the background, and said so at INFO. Any sampling
+    option (``budget=``, ``tol=``, ...) or ``exact_owner=False`` keeps the function a black box.
+    """
+    request.refuse_options(OPTIONS, owner="The black-box reader")
+    if request.options.get("exact_owner", True) and not SAMPLING & set(request.options):
+        reader = _owner_reader(model, request)
+        if reader is not None:
+            logger.info(
+                "%s is a method of %s, which is known exactly: its own reader is used. Pass exact_owner=False to sample the function.",
+                _name(model),
+                reader.model_name,
+            )
+            return reader
+    return BlackBox(model, request)
+
+
+def _owner_reader(model: Any, request: Request) -> Reader | None:
+    from exactshap.readers import read as read_any
+
+    owner = getattr(model, "__self__", None)
+    if owner is None or request.background is None or callable(owner):
+        return None
+    try:
+        options = {k: v for k, v in request.options.items() if k not in OPTIONS}
+        reader = read_any(owner, replace(request, options=options))
+        rows = request.background.take(slice(0, CHECKED_ROWS))
+        expected, got = np.asarray(model(rows.native), float), np.asarray(reader.predict(rows), float)
+    except Exception:  # whatever keeps the owner from being read exactly, the function itself can still be sampled
+        return None
+    if expected.shape != got.shape or not np.allclose(expected, got, rtol=64 * reader.epsilon(), atol=0.0):
+        return None
+    return reader
+
+
+class BlackBox(Reader):
+    """A function on rows, explained by calling it on rows that mix x with the background.
+
+    ``function`` takes tables of the kind that the background is (read-only arrays, or fresh frames) and returns (n_rows,),
+    (n_rows, 1) or (n_rows, n_outputs) real numbers. Options: ``budget`` and ``tol`` count coalitions per row, each of them one call
+    per background row; see :func:`exactshap.solvers.solve` for the rest. The seed defaults to 0 and is the same for every row.
+    """
+
+    value_functions = ("interventional", "baseline")
+    block_rows = 4  # a row costs many calls: small blocks give threads and progress something to do
+
+    def __init__(self, function: Callable[..., Any], request: Request) -> None:
+        self.model, self.model_name = function, _name(function)
+        self.value_function = choose_value_function(request, self.value_functions, None, owner=self.model_name)
+        assert request.background is not None
+        self.background = request.background
+        self.weights = request.weights
+        self.options = _checked_options(dict(request.options))
+        self.fitted_names = None
+        self.feature_names = names_of(request, None, self.background.n_columns, self.model_name)
+        self.players, self.player_names = players_of(request, self.feature_names)
+        self.unit = "probability" if self.model_name.endswith(".predict_proba") else "output of the function"
+        self._outputs: list[int] | None = None
+        self._check_function(request)
+
+    def _check_function(self, request: Request) -> None:
+        """Call a few background rows twice: the number of outputs, the precision, and whether the answers repeat."""
+        assert self.background is not None
+        rows = self.background.take(slice(0, CHECKED_ROWS))
+        first = call(self.model, rows, self.model_name)
+        self._epsilon = precision(first)
+        self.single_output = first.ndim == 1
+        names = ("output",) if self.single_output else output_names(self.model, first.shape[1])
+        chosen, single = select_outputs(names, request.output, owner=self.model_name)
+        if not self.single_output:
+            self._outputs, self.single_output = chosen, single
+        self.output_names = tuple(names[k] for k in chosen)
+        if single and self.unit == "probability":
+            self.unit += f" of {self.output_names[0]}"
+        if self.options["deterministic"] == "skip":
+            return
+        second = call(self.model, rows, self.model_name)
+        if first.shape != second.shape or not np.array_equal(first, second):
+            self._not_deterministic(first, second)
+
+    def _not_deterministic(self, first: np.ndarray, second: np.ndarray) -> None:
+        import warnings
+
+        largest = np.abs(np.asarray(first, float) - np.asarray(second, float)).max() if first.shape == second.shape else np.inf
+        if largest <= 16.0 * self._epsilon * np.abs(first).max(initial=0.0):
+            return
+        text = message(
+            f"{self.model_name} is not deterministic",
+            f"The same {len(first)} rows differ by up to {largest:.3g} between two calls",
+            "Fix its seed; values of a random function are values of its noise as well (deterministic='raise' refuses it)",
+        )
+        if self.options["deterministic"] == "raise":
+            raise InputError(text)
+        warnings.warn(text, ExplanationWarning, stacklevel=7)
+
+    def predict(self, X: Table) -> np.ndarray:
+        if X.n_rows == 0:
+            return np.zeros((0,) if self.single_output else (0, self.n_outputs))
+        return self._select(call(self.model, X, self.model_name))
+
+    def _select(self, values: np.ndarray) -> np.ndarray:
+        values = values.astype(float, copy=False)
+        if self._outputs is None:
+            if values.ndim != 1:
+                raise InputError(message(f"{self.model_name} returned shape {values.shape}", "It returned one output before"))
+            return values
+        if values.ndim != 2 or values.shape[1] <= max(self._outputs):
+            raise InputError(message(f"{self.model_name} returned shape {values.shape}", "It returned several outputs before"))
+        values = values[:, self._outputs]
+        return values[:, 0] if self.single_output else values
+
+    def game(self, X: Table) -> Any:
+        return RowGames(tuple(self.row_game(X.take(slice(i, i + 1))) for i in range(X.n_rows)), self.n_players, self.n_outputs,
+                        self.single_output)  # fmt: skip
+
+    def row_game(self, row: Table) -> OracleGame:
+        """Return the game of one row: the weighted mean prediction over the background, players outside S from there."""
+        return OracleGame(RowFunction(self, row), self.n_players)
+
+    def solve(self, X: Table, semivalue: Semivalue, order: int) -> Solution:
+        self._check_kind(X)
+        settings = {
+            key: value for key, value in self.options.items() if key not in ("deterministic", "exact_owner", "batch_size")
+        }
+        return stacked([solve(self.row_game(X.take(slice(i, i + 1))), semivalue, order, **settings) for i in range(X.n_rows)])
+
+    def _check_kind(self, X: Table) -> None:
+        """Refuse rows and background of different kinds: the function would be called on a mix of two libraries."""
+        assert self.background is not None
+        mine, theirs = (type(table.native).__module__.split(".")[0] for table in (X, self.background))
+        if X.is_frame and self.background.is_frame and mine != theirs:
+            raise InputTypeError(
+                message("X and the background must be tables of one kind", f"Got {mine} and {theirs}", "Convert one of them")
+            )
+
+    def epsilon(self) -> float:
+        return self._epsilon
+
+    def n_terms(self) -> float:
+        assert self.background is not None
+        return float(self.background.n_rows)
+
+    def tolerance(self, X: Table, prediction: np.ndarray, solution: Solution) -> np.ndarray:
+        return SAFETY * super().tolerance(X, prediction, solution)
+
+    def fixed_bytes(self) -> float:
+        """Return the bytes of one batch of mixed rows; rows are solved one after the other."""
+        return 8.0 * min(CELLS, self.row_operations(1) * self.n_features)
+
+    def row_operations(self, order: int) -> float:
+        """Return the rows that the function is called on."""
+        assert self.background is not None
+        budget = self.options.get("budget") or 2.0 ** min(self.n_players, 12)
+        return float(budget) * self.background.n_rows
+
+
+@dataclass(frozen=True, eq=False)
+class RowFunction:
+    """v(S) of one row, in batches of coalitions."""
+
+    reader: BlackBox
+    row: Table
+
+    def __call__(self, masks: np.ndarray) -> np.ndarray:
+        reader, background = self.reader, self.reader.background
+        assert background is not None
+        columns = np.zeros((len(masks), reader.n_features), bool)
+        for player, members in enumerate(reader.players):
+            columns[:, list(members)] = masks[:, player : player + 1]
+        limit = reader.options["batch_size"] or max(CELLS // max(reader.n_features, 1), 1)
+        step = max(limit // background.n_rows, 1)
+        parts = [self._means(columns[start : start + step]) for start in range(0, len(masks), step)]
+        return np.concatenate(parts)
+
+    def _means(self, columns: np.ndarray) -> np.ndarray:
+        reader, background = self.reader, self.reader.background
+        assert background is not None
+        rows = hybrid_rows(self.row, background, columns)
+        predicted = reader._select(call(reader.model, rows, reader.model_name, columns, reader.feature_names))
+        predicted = predicted.reshape(len(columns), background.n_rows, *predicted.shape[1:])
+        if reader.weights is None:
+            return np.asarray(predicted.mean(axis=1))
+        return np.einsum("cm...,m->c...", predicted, reader.weights)
+
+
+@dataclass(frozen=True, eq=False)
+class RowGames:
+    """The games of several rows, for value-by-value checks."""
+
+    games: tuple[OracleGame, ...]
+    n_players: int
+    n_outputs: int
+    single_output: bool
+
+    @property
+    def n_rows(self) -> int:
+        return len(self.games)
+
+    def value(self, masks: np.ndarray) -> np.ndarray:
+        """Return v(S) of shape (n_rows, n_masks[, n_outputs])."""
+        return np.stack([game.value(masks) for game in self.games])
+
+
+def output_names(function: Callable[..., Any], n_outputs: int) -> tuple[str, ...]:
+    """Return the classes of a classifier's own method, else numbered names.
+
+    >>> output_names(lambda rows: rows, 2)
+    ('output 0', 'output 1')
+    """
+    classes = getattr(getattr(function, "__self__", None), "classes_", ())
+    if isinstance(classes, np.ndarray) and classes.shape == (n_outputs,):
+        return tuple(str(name) for name in classes)
+    return tuple(f"output {k}" for k in range(n_outputs))
+
+
+def precision(values: np.ndarray) -> float:
+    """Return the relative rounding of a function's answers: of their dtype, or of float32 where every one of them is such a number.
+
+    A list or frame made from the answers of a float32 network is float64, but its numbers are as coarse as before. Whole numbers and
+    simple fractions (float16 has them too) tell nothing.
+
+    >>> precision(np.array([0.1, 0.2])), precision(np.array([0.1, 0.2], np.float32).astype(float)), precision(np.array([0.5, 2.0]))
+    (2.220446049250313e-16, 1.1920928955078125e-07, 2.220446049250313e-16)
+    """
+    if values.dtype.kind == "f" and values.dtype.itemsize < 8:
+        return float(np.finfo(values.dtype).eps)
+    fractions = values[values != np.rint(values)]
+    with np.errstate(over="ignore"):
+        coarse = np.array_equal(fractions, fractions.astype(np.float32))
+        simple = np.array_equal(fractions, fractions.astype(np.float16))
+    return float(np.finfo(np.float32 if coarse and not simple else np.float64).eps)
+
+
+def stacked(solutions: list[Solution]) -> Solution:
+    """Return the solutions of single rows as one solution of a batch."""
+    first = solutions[0]
+
+    def rows(name: str) -> Any:
+        parts = [getattr(solution, name) for solution in solutions]
+        return None if parts[0] is None else np.stack([np.asarray(part) for part in parts])
+
+    return Solution(
+        values=rows("values"), sets=first.sets, empty=rows("empty"), full=rows("full"), residual=rows("residual"),
+        method=first.method, std_error=rows("std_error"), error_bound=rows("error_bound"), scale=rows("scale"),
+        n_evaluations=sum(solution.n_evaluations for solution in solutions),
+    )  # fmt: skip
+
+
+def call(
+    function: Callable[..., Any],
+    rows: Table,
+    name: str,
+    columns: np.ndarray | None = None,
+    names: tuple[str, ...] = (),
+) -> np.ndarray:
+    """Call the function on a copy that it cannot change, and return (n_rows,) or (n_rows, n_outputs) finite numbers.
+
+    ``columns`` (n_coalitions, n_features) tells which coalition a row belongs to, for messages.
+    """
+    try:
+        returned = function(_guarded(rows))
+    except ExactshapError:
+        raise
+    except Exception as error:
+        if isinstance(error, ValueError) and "read-only" in str(error):
+            raise InputError(message(f"{name} changes its input", f"{error}", "Let it work on a copy: f(X.copy())")) from error
+        where = "" if columns is None else f" of {len(columns)} coalitions, the first with {_inside(columns[0], names)} from x"
+        do = _OF_TABLES if _is_network(function) else "Its own error is chained"
+        raise InputError(
+            message(f"{name} raised {type(error).__name__} on {rows.n_rows} rows{where}", f"{error}", do)
+        ) from error
+    return _checked_output(returned, rows, name, columns, names)
+
+
+_OF_TABLES = "Pass a function of tables: lambda rows: net(torch.tensor(np.asarray(rows), dtype=torch.float32))"
+
+
+def _is_network(function: Any) -> bool:
+    return any(kind.__module__.startswith("torch.nn") for kind in type(function).__mro__)
+
+
+def _guarded(rows: Table) -> Any:
+    if not rows.is_frame:
+        array = np.array(rows.native)
+        array.setflags(write=False)
+        return array
+    import narwhals.stable.v2 as nw
+
+    return nw.from_native(rows.native, eager_only=True).clone().to_native()
+
+
+def _checked_output(returned: Any, rows: Table, name: str, columns: np.ndarray | None, names: tuple[str, ...]) -> np.ndarray:
+    if returned is None:
+        raise InputTypeError(message(f"{name} must return one number a row", "Got None", "Let it return what it computes"))
+    if callable(getattr(returned, "detach", None)):  # a tensor that may record gradients, or lie on another device
+        returned = returned.detach().cpu()
+    try:
+        values = np.asarray(returned)
+    except (ValueError, TypeError) as error:
+        raise InputError(message(f"{name} must return one number a row", f"Got {type(returned).__name__}: {error}")) from error
+    if values.dtype.kind == "O":
+        values = _from_objects(values, name)
+    if values.dtype.kind not in "fiub":
+        raise InputTypeError(
+            message(
+                f"{name} must return real numbers",
+                f"Got dtype {values.dtype}",
+                "Pass predict_proba or decision_function instead of a predict that returns labels",
+            )
+        )
+    if values.ndim == 2 and values.shape[1] == 1:
+        values = values[:, 0]
+    if values.ndim not in (1, 2) or len(values) != rows.n_rows:
+        raise InputError(
+            message(
+                f"{name} returned shape {values.shape} for {rows.n_rows} rows",
+                "Expected one number, or one row of outputs, for each",
+            )
+        )
+    finite = np.isfinite(values.reshape(rows.n_rows, -1)).all(axis=1)
+    if not finite.all():
+        bad = int(np.argmin(finite))
+        where = f"row {bad}"
+        if columns is not None:
+            where += f", coalition with {_inside(columns[bad * len(columns) // rows.n_rows], names)} from x"
+        raise InputError(
+            message(f"{name} returned NaN or infinity", f"First at {where}", "Explain a finite output, or rows it can handle")
+        )
+    return values
+
+
+def _from_objects(values: np.ndarray, name: str) -> np.ndarray:
+    try:
+        return values.astype(float)
+    except (ValueError, TypeError) as error:
+        raise InputTypeError(
+            message(
+                f"{name} must return real numbers",
+                f"Got {type(values.flat[0]).__name__} such as {_brief(values.flat[0])}",
+                "Pass predict_proba or decision_function instead of a predict that returns labels",
+            )
+        ) from error
+
+
+def _brief(value: Any) -> str:
+    text = " ".join(repr(value).split())
+    return text if len(text) <= 60 else f"{text[:57]}..."
+
+
+def _inside(columns: np.ndarray, names: tuple[str, ...]) -> list[str]:
+    return [names[j] for j in np.flatnonzero(columns)[:8]] + (["..."] if columns.sum() > 8 else [])
+
+
+def _checked_options(options: dict[str, Any]) -> dict[str, Any]:
+    options.setdefault("random_state", 0)
+    options.setdefault("batch_size", None)
+    options.setdefault("deterministic", "warn")
+    options.pop("exact_owner", None)
+    known = ("warn", "raise", "skip")
+    if options["deterministic"] not in known:
+        raise UnknownNameError(
+            message(
+                f"Unknown deterministic={options['deterministic']!r}", do=did_you_mean(str(options["deterministic"]), known)
+            )
+        )
+    seed, size = options["random_state"], options["batch_size"]
+    if isinstance(seed, bool) or not (seed is None or (isinstance(seed, (int, np.integer)) and seed >= 0)):
+        raise InputError(message("The 'random_state' parameter must be None or an int >= 0 here", f"Got {seed!r}"))
+    if size is not None and (isinstance(size, bool) or not isinstance(size, (int, np.integer)) or size < 1):
+        raise InputError(message("The 'batch_size' parameter must be None or an int >= 1", f"Got {size!r}"))
+    return options
+
+
+def _name(function: Any) -> str:
+    owner = getattr(function, "__self__", None)
+    name = getattr(function, "__name__", type(function).__name__)
+    return f"{type(owner).__name__}.{name}" if owner is not None else str(name)

@@ -1,0 +1,202 @@
+r"""Conditional mean embeddings through landmarks: O(n b^2) for each coalition instead of O(n^3).
+
+Every kernel is replaced by its projection on b landmark rows, :math:`k(x, y) \approx z(x)^\top z(y)`, so that
+
+.. math:: v_x(S) \approx z_S(x)^\top \Bigl[\sum_i c_i z_S(X_i) z_{\bar S}(X_i)^\top\Bigr] \Bigl[\sum_z w_z z_{\bar S}(z) c_S(z)^\top\Bigr]
+          \Bigl[\sum_z w_z c_S(z) c_S(z)^\top + \eta I\Bigr]^{-1} c_S(x)
+
+with z the features of the model's component and c those of the conditioning kernel: b x b matrices once the rows are summed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from exactshap.readers.kernel_machines.observational._conditioning import conditioning
+from exactshap.solvers.rkhs import FeatureRidge, pivoted_rows, subset_product, whitener
+
+__all__ = ["NystroemEmbedding", "landmarks_of"]
+
+DIAGONAL_ROWS = 64
+BLOCK_VALUES = 2**15  # features of one side of a coalition that are held at once: 256 KiB
+
+
+class NystroemEmbedding:
+    """Embeddings on landmarks (n_landmarks, n_columns), which are some of the conditioning rows."""
+
+    name = "Nystroem conditional mean embeddings"
+    in_kernel_space = True  # a projection does not lengthen anything
+
+    def __init__(self, reader: Any, rows: np.ndarray, weights: np.ndarray, eta: float, landmarks: np.ndarray) -> None:
+        self.reader, self.rows, self.weights, self.eta, self.landmarks = reader, rows, weights, eta, landmarks
+        self.parts = [_PartFactors(reader, part, rows, landmarks) for part in reader.expansion.parts]
+        self.shared = len(self.parts) == 1 and self.parts[0].rows is self.parts[0].train  # known features are the model's own
+        self.inner = self.parts[0].inner if self.shared else conditioning(reader, landmarks, landmarks)
+        self.known = self.parts[0].train if self.shared else conditioning(reader, rows, landmarks)
+        self.ridge = FeatureRidge(weights, eta)
+
+    def halved(self) -> NystroemEmbedding:
+        """Return the embedding on the first half of the landmarks."""
+        half = self.landmarks[: max(1, len(self.landmarks) // 2)]
+        return NystroemEmbedding(self.reader, self.rows, self.weights, self.eta, half)
+
+    def bound_to(self, values: np.ndarray) -> Callable[[np.ndarray], np.ndarray]:
+        """Return ``v(mask) -> (n_rows, n_outputs)`` without the intercept, for proper coalitions of some rows."""
+        if self.shared and self.reader.expansion.monomials is None:
+            return _SharedRows(self, values)
+        across = conditioning(self.reader, values, self.landmarks)
+        rows = [part.between(values, self.landmarks) for part in self.parts]
+        inside, outside = self._monomials(values), self._monomials(self.rows)
+
+        def value(mask: np.ndarray) -> np.ndarray:
+            transform = whitener(subset_product(self.inner, mask))
+            features = subset_product(self.known, mask) @ transform
+            solved = self.ridge.solve(features, subset_product(across, mask) @ transform)
+            total: Any = 0.0
+            known = (transform, features) if self.shared else None
+
+            def expect(unknown: np.ndarray) -> np.ndarray:
+                return np.asarray(self.ridge.mean(unknown, features) @ solved)
+
+            for part, here in zip(self.parts, rows, strict=True):
+                total = total + part.value(mask, here, expect, known)
+            if inside is not None and outside is not None:
+                expected = solved.T @ self.ridge.mean(features, subset_product(outside, ~mask))
+                total = total + (expected * subset_product(inside, mask)) @ self.reader.expansion.monomials.coefficients.T
+            return np.asarray(total)
+
+        return value
+
+    def _monomials(self, values: np.ndarray) -> np.ndarray | None:
+        monomials = self.reader.expansion.monomials
+        return (
+            None
+            if monomials is None
+            else np.ascontiguousarray(np.moveaxis(self.reader._grouped(monomials.factors(values)), 1, 0))
+        )
+
+    def operations(self) -> float:
+        """Return about how many multiplications one coalition of one row costs (with 256 rows in a block)."""
+        n, b = float(len(self.rows)), float(len(self.landmarks))
+        return (5.0 * n * b**2 + 2.0 * self.reader.n_players * n * b) / 256.0 + 3.0 * b**2
+
+    def coalition_bytes(self) -> float:
+        """Return the memory of one coalition's matrices."""
+        return 8.0 * 4.0 * len(self.rows) * len(self.landmarks)
+
+    def describe(self) -> str:
+        return f"{self.name} ({len(self.landmarks)} of {len(self.rows)} rows), eta = {self.eta:.3g}"
+
+    def error(self, values: np.ndarray) -> np.ndarray:
+        """Return the error of the projected f(x) of each row: the coalition of all columns is the hardest to project."""
+        everything = np.ones(self.reader.n_players, bool)
+        error: Any = 0.0
+        for part in self.parts:
+            whiten = whitener(subset_product(part.inner, everything))
+            features = subset_product(part.train, everything) @ whiten
+            approximate = (
+                subset_product(part.between(values, self.landmarks), everything)
+                @ whiten
+                @ (features.T @ part.part.coefficients.T)
+            )
+            error = error + approximate - part.part.factors(values).prod(axis=1) @ part.part.coefficients.T
+        return np.abs(np.broadcast_to(error, (len(values), self.reader.n_outputs))).max(axis=1, initial=0.0)
+
+
+def landmarks_of(reader: Any, rows: np.ndarray, weights: np.ndarray, n_landmarks: int, rng: np.random.Generator) -> np.ndarray:
+    """Return landmarks (n_landmarks, n_columns), the rows that the kernel of all columns is spanned by; see :func:`pivoted_rows`."""
+
+    def between(first: np.ndarray, second: np.ndarray) -> np.ndarray:
+        return np.asarray(conditioning(reader, first, second).prod(axis=0))
+
+    blocks = (rows[start : start + DIAGONAL_ROWS] for start in range(0, len(rows), DIAGONAL_ROWS))
+    diagonal = np.concatenate([np.diag(between(block, block)) for block in blocks])
+    return rows[pivoted_rows(lambda i: between(rows[i : i + 1], rows)[0], diagonal, weights, n_landmarks, rng)]
+
+
+class _SharedRows:
+    """Coalitions where one component's training rows are conditioned on: a coalition and its complement share their features.
+
+    Six products of n b^2 operations for the pair instead of ten: both feature matrices, both Gram matrices, and the two products
+    between them, whose transposes are the complement's.
+    """
+
+    def __init__(self, embedding: NystroemEmbedding, values: np.ndarray) -> None:
+        self.embedding, self.part = embedding, embedding.parts[0]
+        self.across = self.part.between(values, embedding.landmarks)
+
+    def __call__(self, mask: np.ndarray) -> np.ndarray:
+        whiten = self._whiteners(mask)
+        (gram,), mean, middles = self._sums(mask, whiten, whiten[:1])
+        return self._value(mask, whiten[0], gram, mean, middles)
+
+    def pair(self, mask: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Return v of ``mask`` and of its complement."""
+        whiten = self._whiteners(mask)
+        (first, second), mean, middles = self._sums(mask, whiten, whiten)
+        return (
+            self._value(mask, whiten[0], first, mean, middles),
+            self._value(~mask, whiten[1], second, mean.T, [middle.T for middle in middles]),
+        )
+
+    def _whiteners(self, mask: np.ndarray) -> list[np.ndarray]:
+        return [whitener(subset_product(self.part.inner, chosen)) for chosen in (mask, ~mask)]
+
+    def _sums(self, mask: np.ndarray, whiten: list[np.ndarray], known: list[np.ndarray]) -> tuple[list, np.ndarray, list]:
+        """Return what is summed over the training rows, in blocks whose features stay in the cache.
+
+        The means of c c^T of the ``known`` sides, the mean of z_(not S) c_S^T, and sum_i c_i z_S(X_i) z_(not S)(X_i)^T of each output.
+        """
+        train, ridge, coefficients = self.part.train, self.embedding.ridge, self.part.part.coefficients
+        inner, outer = (transform.shape[1] for transform in whiten)
+        grams = [np.zeros((transform.shape[1],) * 2) for transform in known]
+        mean, middles = np.zeros((outer, inner)), [np.zeros((inner, outer)) for _ in coefficients]
+        step = max(64, BLOCK_VALUES // train.shape[2])
+        for start in range(0, train.shape[1], step):
+            stop = start + step
+            sides = [subset_product(train, m, start, stop) @ t for m, t in zip((mask, ~mask), whiten, strict=True)]
+            for gram, side in zip(grams, sides, strict=False):
+                gram += ridge.mean(side, side, start)
+            mean += ridge.mean(sides[1], sides[0], start)
+            for middle, c in zip(middles, coefficients, strict=True):
+                middle += (sides[0] * c[start:stop, None]).T @ sides[1]
+        return grams, mean, middles
+
+    def _value(
+        self, mask: np.ndarray, whiten: np.ndarray, gram: np.ndarray, mean: np.ndarray, middles: list[np.ndarray]
+    ) -> np.ndarray:
+        here = subset_product(self.across, mask) @ whiten
+        right = mean @ self.embedding.ridge.solve_mean(gram, here)
+        return np.stack([np.einsum("xr,rx->x", here @ middle, right) for middle in middles], axis=1)
+
+
+class _PartFactors:
+    """One component of the model between its training rows, the conditioning rows and the landmarks."""
+
+    def __init__(self, reader: Any, part: Any, rows: np.ndarray, landmarks: np.ndarray) -> None:
+        self.reader, self.part = reader, part
+        self.inner = self.between(landmarks, landmarks)
+        self.train = self.between(np.ascontiguousarray(part.points.T), landmarks)
+        same = part.points.shape == rows.T.shape and np.array_equal(part.points, rows.T)
+        self.rows = self.train if same else self.between(rows, landmarks)
+
+    def between(self, first: np.ndarray, second: np.ndarray) -> np.ndarray:
+        """Return factors (n_players, n, m)."""
+        factors = self.reader._grouped(self.part.component.factors(first, np.ascontiguousarray(second.T)))
+        return np.ascontiguousarray(np.moveaxis(factors, 1, 0))
+
+    def value(
+        self, mask: np.ndarray, here: np.ndarray, expect: Callable[[np.ndarray], np.ndarray], shared: tuple | None
+    ) -> np.ndarray:
+        """Return the part's v(S) (n_rows, n_outputs); ``expect`` takes features (n, rank) to their conditional means."""
+        known = whitener(subset_product(self.inner, mask)) if shared is None else shared[0]
+        inside = subset_product(self.train, mask) @ known if shared is None else shared[1]
+        unknown = whitener(subset_product(self.inner, ~mask))
+        outside = subset_product(self.train, ~mask) @ unknown
+        right = expect(outside if self.rows is self.train else subset_product(self.rows, ~mask) @ unknown)
+        left = subset_product(here, mask) @ known
+        columns = [np.einsum("xr,rx->x", left @ ((inside * c[:, None]).T @ outside), right) for c in self.part.coefficients]
+        return np.stack(columns, axis=1)

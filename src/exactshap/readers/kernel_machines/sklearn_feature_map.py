@@ -1,0 +1,127 @@
+"""Approximate kernel maps in front of a linear model: both are kernel expansions again."""
+
+from __future__ import annotations
+
+import functools
+from typing import Any
+
+import numpy as np
+
+from exactshap.errors import UnsupportedStructureError, message
+from exactshap.frames import Table
+from exactshap.games import ProductGame
+from exactshap.kernels import from_pairwise
+from exactshap.readers import (
+    Reader,
+    Request,
+    choose_value_function,
+    fitted_names,
+    names_of,
+    players_of,
+    require_fitted,
+    select_outputs,
+)
+from exactshap.readers.kernel_machines._expansion import expand
+from exactshap.readers.kernel_machines._kernel_machine import KernelReader
+
+__all__ = ["read"]
+
+
+def read(feature_map: Any, linear: Any, request: Request) -> Reader:
+    """Read ``Nystroem + linear`` (a kernel machine on the components) or ``RBFSampler + linear`` (a sum of cosines)."""
+    require_fitted(linear, "coef_", "intercept_")
+    if not type(linear).__module__.startswith("sklearn.") or not hasattr(linear, "coef_"):
+        raise UnsupportedStructureError(message(f"{type(linear).__name__} is not linear in its features"))
+    names, method = _outputs(linear)
+    chosen, single = select_outputs(names, request.output, owner=type(linear).__name__)
+    single = single or len(names) == 1
+    coefficients = np.atleast_2d(np.asarray(linear.coef_, float))[chosen]
+    intercept = np.broadcast_to(np.asarray(linear.intercept_, float), (len(names),))[chosen]
+    predict = functools.partial(_predict, feature_map, linear, method, chosen, single)
+    unit = "target" if method == "predict" else "decision function"
+    common: dict[str, Any] = {"output_names": tuple(names[k] for k in chosen), "unit": unit, "single_output": single}
+    if type(feature_map).__name__ == "Nystroem":
+        kernel = from_pairwise(
+            feature_map.kernel,
+            feature_map.components_.shape[1],
+            **{k: v for k, v in _nystroem_parameters(feature_map).items() if v is not None},
+        )
+        dual = (coefficients @ np.asarray(feature_map.normalization_, float)).T
+        expansion = expand(kernel, feature_map.components_, dual, intercept, cancels=True)
+        return KernelReader(feature_map, request, expansion, predict, feature_names=fitted_names(feature_map), **common)
+    return FourierReader(feature_map, request, coefficients, intercept, predict, **common)
+
+
+def _nystroem_parameters(feature_map: Any) -> dict[str, Any]:
+    named = {"gamma": feature_map.gamma, "coef0": feature_map.coef0, "degree": feature_map.degree}
+    return named | (feature_map.kernel_params or {})
+
+
+def _outputs(linear: Any) -> tuple[tuple[str, ...], str]:
+    if not hasattr(linear, "classes_"):
+        n = np.atleast_2d(linear.coef_).shape[0]
+        return (("target",) if n == 1 else tuple(f"target {k}" for k in range(n))), "predict"
+    classes = tuple(str(c) for c in linear.classes_)
+    return (classes[1:] if len(classes) == 2 else classes), "decision_function"
+
+
+def _predict(feature_map: Any, linear: Any, method: str, chosen: list[int], single: bool, X: Table) -> np.ndarray:
+    values = np.asarray(getattr(linear, method)(feature_map.transform(X.native)), float).reshape(X.n_rows, -1)[:, chosen]
+    return values[:, 0] if single else values
+
+
+class FourierReader(Reader):
+    r"""Random Fourier features: a cosine of a sum is the real part of a product of one-column factors.
+
+    .. math:: \cos\Bigl(\sum_j w_{jl} x_j + \beta_l\Bigr) = \mathrm{Re}\; e^{i \beta_l} \prod_j e^{i w_{jl} x_j}
+    """
+
+    value_functions = ("interventional", "baseline")
+
+    def __init__(
+        self,
+        feature_map: Any,
+        request: Request,
+        coefficients: np.ndarray,
+        intercept: np.ndarray,
+        predict: Any,
+        *,
+        output_names: tuple[str, ...],
+        unit: str,
+        single_output: bool,
+    ) -> None:
+        self.model, self.model_name = feature_map, type(feature_map).__name__
+        request.refuse_options(owner=self.model_name)
+        self.frequencies = np.asarray(feature_map.random_weights_, float)
+        self.fitted_names = fitted_names(feature_map)
+        self.feature_names = names_of(request, self.fitted_names, len(self.frequencies), self.model_name)
+        self.players, self.player_names = players_of(request, self.feature_names)
+        self.value_function = choose_value_function(request, self.value_functions, None, owner=self.model_name)
+        self.background, self.weights = request.background, request.weights
+        self.output_names, self.unit, self.single_output, self.predict = output_names, unit, single_output, predict  # type: ignore[method-assign]
+        amplitude = np.sqrt(2.0 / self.frequencies.shape[1])
+        self.coefficients = amplitude * coefficients * np.exp(1j * np.asarray(feature_map.random_offset_, float))
+        self.intercept = intercept
+        assert self.background is not None
+        self._absent = self._factors(self.background.numeric(what="background"))
+
+    def _factors(self, X: np.ndarray) -> np.ndarray:
+        """Return exp(i sum of the player's columns w_jl x_j), of shape (n_rows, n_terms, n_players)."""
+        phases = np.zeros((len(X), self.frequencies.shape[1], self.n_players))
+        for p, columns in enumerate(self.players):
+            for j in columns:  # a matrix product would give a row other bits alone than in a batch
+                phases[:, :, p] += X[:, j, None] * self.frequencies[j]
+        return np.exp(1j * phases)
+
+    def predict(self, X: Table) -> np.ndarray:  # replaced by the model's own path in __init__
+        raise NotImplementedError
+
+    def game(self, X: Table) -> ProductGame:
+        c = self.coefficients[0] if self.single_output else self.coefficients.T
+        return ProductGame(c, self._factors(X.numeric()), self._absent, weights=self.weights, constant=self.intercept)
+
+    def n_terms(self) -> float:
+        return float(self.frequencies.shape[1])
+
+    def row_bytes(self, order: int) -> float:
+        return 16.0 * 4 * self.frequencies.shape[1] * self.n_players + super().row_bytes(order)

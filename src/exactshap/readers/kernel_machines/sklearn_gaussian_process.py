@@ -1,0 +1,108 @@
+"""Gaussian processes of scikit-learn: the posterior mean of regressors, the latent mean of classifiers."""
+
+from __future__ import annotations
+
+import functools
+import itertools
+from typing import Any
+
+import numpy as np
+
+from exactshap.errors import UnsupportedStructureError, message
+from exactshap.frames import Table
+from exactshap.kernels import from_sklearn
+from exactshap.readers import Reader, Request, fitted_names, require_fitted, select_outputs
+from exactshap.readers.kernel_machines._expansion import Expansion, expand, merge
+from exactshap.readers.kernel_machines._gaussian_posterior import Process, attach
+from exactshap.readers.kernel_machines._kernel_machine import KernelReader
+
+__all__ = ["read"]
+
+
+def read(model: Any, request: Request) -> Reader:
+    """Read a Gaussian process with a kernel made of products over columns."""
+    return _classifier(model, request) if hasattr(model, "predict_proba") else _regressor(model, request)
+
+
+def _regressor(model: Any, request: Request) -> Reader:
+    """Read f(x) = y_mean + y_std sum_i alpha_i k(x, X_i): ``normalize_y=True`` scales the expansion."""
+    require_fitted(model, "alpha_")
+    points = np.asarray(model.X_train_, float)
+    alpha = np.asarray(model.alpha_, float)
+    multiple = alpha.ndim == 2
+    alpha = alpha if multiple else alpha[:, None]
+    scale, shift = np.broadcast_to(model._y_train_std, alpha.shape[1:]), np.broadcast_to(model._y_train_mean, alpha.shape[1:])
+    names = tuple(f"target {k}" for k in range(alpha.shape[1])) if multiple else ("target",)
+    chosen, single = select_outputs(names, request.output, owner="GaussianProcessRegressor")
+    kernel = from_sklearn(model.kernel_, points.shape[1])
+    posterior, request = attach(request, [Process.of(kernel, points, model.L_, scale[chosen] ** 2)])
+    return KernelReader(
+        model,
+        request,
+        expand(kernel, points, (alpha * scale)[:, chosen], shift[chosen]),
+        functools.partial(_predict, model, chosen, single or not multiple),
+        feature_names=fitted_names(model),
+        output_names=tuple(names[k] for k in chosen),
+        unit="target",
+        single_output=single or not multiple,
+        posterior=posterior,
+    )
+
+
+def _predict(model: Any, chosen: list[int], single: bool, X: Table) -> np.ndarray:
+    values = np.asarray(model.predict(X.native), float).reshape(X.n_rows, -1)[:, chosen]
+    return values[:, 0] if single else values
+
+
+def _classifier(model: Any, request: Request) -> Reader:
+    """Read the latent mean f(x) = sum_i (y_i - pi_i) k(x, X_i) of the Laplace approximation, for each binary problem."""
+    require_fitted(model, "base_estimator_")
+    parts = getattr(model.base_estimator_, "estimators_", [model.base_estimator_])
+    names = _latent_names(model)
+    if len(names) != len(parts):
+        raise UnsupportedStructureError(
+            message("This GaussianProcessClassifier has an unknown layout", f"Got {len(parts)} binary problems")
+        )
+    expansion = merge([_latent_expansion(part) for part in parts])
+    chosen, single = select_outputs(names, request.output, owner="GaussianProcessClassifier")
+    single = single or len(names) == 1
+    posterior, request = attach(request, [_latent_process(parts[k]) for k in chosen])
+    return KernelReader(
+        model,
+        request,
+        expansion.outputs(chosen),
+        functools.partial(_latent, [parts[k] for k in chosen], single),
+        feature_names=fitted_names(model),
+        output_names=tuple(names[k] for k in chosen),
+        unit="latent mean (before the link and the averaging over the posterior)",
+        single_output=single,
+        posterior=posterior,
+    )
+
+
+def _latent_names(model: Any) -> tuple[str, ...]:
+    classes = [str(c) for c in model.classes_]
+    if len(classes) == 2:
+        return (classes[1],)
+    if model.multi_class == "one_vs_one":
+        return tuple(f"{first} vs {second}" for first, second in itertools.combinations(classes, 2))
+    return tuple(classes)
+
+
+def _latent_expansion(part: Any) -> Expansion:
+    points = np.asarray(part.X_train_, float)
+    return expand(from_sklearn(part.kernel_, points.shape[1]), points, (part.y_train_ - part.pi_)[:, None])
+
+
+def _latent_process(part: Any) -> Process:
+    """Read the Laplace approximation: W^-1 is the noise, and its B = I + W^1/2 K W^1/2 = L L' gives K + W^-1 = L' L'^T."""
+    points = np.asarray(part.X_train_, float)
+    roots = np.maximum(part.W_sr_, 1e-100)  # a saturated probability has W = 0: infinite noise, no information
+    return Process.of(from_sklearn(part.kernel_, points.shape[1]), points, part.L_ / roots[:, None])
+
+
+def _latent(parts: list[Any], single: bool, X: Table) -> np.ndarray:
+    """Return the latent mean by the model's own kernel object and stored modes."""
+    values = X.numeric()
+    columns = [part.kernel_(values, part.X_train_) @ (part.y_train_ - part.pi_) for part in parts]
+    return columns[0] if single else np.stack(columns, axis=1)

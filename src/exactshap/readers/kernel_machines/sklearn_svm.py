@@ -1,0 +1,123 @@
+"""Support vector machines of scikit-learn: SVR, NuSVR, SVC, NuSVC, OneClassSVM."""
+
+from __future__ import annotations
+
+import copy
+import functools
+import itertools
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from exactshap.frames import Table
+from exactshap.kernels import from_pairwise
+from exactshap.readers import Reader, Request, fitted_names, require_fitted, select_outputs
+from exactshap.readers.kernel_machines._expansion import Expansion, expand
+from exactshap.readers.kernel_machines._kernel_machine import KernelReader
+
+__all__ = ["read"]
+
+
+def read(model: Any, request: Request) -> Reader:
+    """Read a support vector machine: f(x) = b + sum over support vectors of dual coefficient times kernel."""
+    name = type(model).__name__
+    require_fitted(model, "support_")
+    if name in ("SVR", "NuSVR"):
+        return _single(model, request, "predict", "target")
+    if name == "OneClassSVM":
+        return _single(model, request, "decision_function", "decision function")
+    return _classifier(model, request)
+
+
+def _single(model: Any, request: Request, method: str, unit: str) -> Reader:
+    select_outputs((unit,), request.output, owner=type(model).__name__)
+    expansion = _expansion(model, np.asarray(_dense(model.dual_coef_)).T, model.intercept_)
+    predict = functools.partial(_call, model, method)
+    return KernelReader(model, request, expansion, predict, feature_names=fitted_names(model), output_names=(unit,), unit=unit)
+
+
+def _classifier(model: Any, request: Request) -> Reader:
+    """Read the decision function: one margin for two classes, all one-vs-one margins for more."""
+    classes = [str(c) for c in model.classes_]
+    if len(classes) == 2:
+        if request.output != "ovr":  # which is this very margin, for two classes
+            select_outputs(tuple(classes[1:]), request.output, owner=type(model).__name__)
+        expansion = _expansion(model, np.asarray(_dense(model.dual_coef_)).T, model.intercept_)
+        predict = functools.partial(_call, model, "decision_function")
+        unit = f"decision function (> 0: {classes[1]})"
+        return KernelReader(
+            model, request, expansion, predict, feature_names=fitted_names(model), output_names=(classes[1],), unit=unit
+        )
+    if isinstance(request.output, str) and request.output == "ovr":
+        return _one_versus_rest(model, request)
+    names = tuple(f"{first} vs {second}" for first, second in itertools.combinations(classes, 2))
+    chosen, single = select_outputs(names, request.output, owner=type(model).__name__)
+    pairs = copy.copy(model)
+    pairs.decision_function_shape = "ovo"
+    predict = functools.partial(_call, pairs, "decision_function", columns=chosen, single=single)
+    expansion = _expansion(model, _pairwise_coefficients(model), model.intercept_).outputs(chosen)
+    return KernelReader(
+        model,
+        request,
+        expansion,
+        predict,
+        feature_names=fitted_names(model),
+        output_names=tuple(names[k] for k in chosen),
+        unit="one-vs-one decision function",
+        single_output=single,
+    )
+
+
+def _one_versus_rest(model: Any, request: Request) -> Reader:
+    """Explain scikit-learn's one-vs-rest view: votes plus a bounded confidence, not a sum of kernels, so by coalitions."""
+    from exactshap.readers.black_box import BlackBox
+
+    rest = copy.copy(model)
+    rest.decision_function_shape = "ovr"
+    reader = BlackBox(rest.decision_function, replace(request, output="auto"))
+    reader.output_names, reader.unit = tuple(str(c) for c in model.classes_), "one-vs-rest decision function"
+    return reader
+
+
+def _pairwise_coefficients(model: Any) -> np.ndarray:
+    """Return the coefficients (n_support, n_pairs) of all pairs: libsvm stores those of class i against class j in row j - 1."""
+    dual = np.asarray(_dense(model.dual_coef_))
+    ends = np.concatenate([[0], np.cumsum(model.n_support_)])
+    rows = [slice(ends[i], ends[i + 1]) for i in range(len(model.classes_))]
+    pairs = list(itertools.combinations(range(len(model.classes_)), 2))
+    coefficients = np.zeros((dual.shape[1], len(pairs)))
+    for k, (i, j) in enumerate(pairs):
+        coefficients[rows[i], k] = dual[j - 1, rows[i]]
+        coefficients[rows[j], k] = dual[i, rows[j]]
+    return coefficients
+
+
+def _expansion(model: Any, coefficients: np.ndarray, intercept: np.ndarray) -> Expansion:
+    points = _support_vectors(model)
+    kernel = from_pairwise(
+        model.kernel,
+        points.shape[1],
+        gamma=None if callable(model.kernel) else model._gamma,
+        coef0=model.coef0,
+        degree=model.degree,
+    )
+    return expand(kernel, points, coefficients, intercept)
+
+
+def _support_vectors(model: Any) -> np.ndarray:
+    """Return the support vectors; with a callable kernel scikit-learn keeps the training rows and the support's numbers."""
+    if callable(model.kernel):
+        return np.asarray(model._BaseLibSVM__Xfit, float)[model.support_]
+    return np.asarray(_dense(model.support_vectors_), float)
+
+
+def _dense(array: Any) -> Any:
+    return array.toarray() if hasattr(array, "toarray") else array
+
+
+def _call(model: Any, method: str, X: Table, columns: list[int] | None = None, single: bool = True) -> np.ndarray:
+    values = np.asarray(getattr(model, method)(X.native), float)
+    if columns is not None:
+        values = values[:, columns]
+    return values.reshape(len(values)) if single else values

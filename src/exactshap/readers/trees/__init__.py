@@ -1,0 +1,3 @@
+"""Readers of trees and boosted ensembles: one file per library."""
+
+from __future__ import annotations

@@ -1,0 +1,145 @@
+"""Ensembles of trees as games: what the readers of all libraries share.
+
+A reader file makes a :class:`~exactshap.trees.TreeModel` and a function for the library's own margin; :class:`TreeReader`
+does the rest: ``prepare_trees`` of ``exactshap.solvers.trees._solve`` once at construction (the background's tables are its state),
+``solve_trees`` for each block of rows. ``game`` is the slow, obvious twin: one term for each leaf.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from exactshap.errors import ExactnessError, UnsupportedStructureError, message
+from exactshap.frames import Table, check_columns
+from exactshap.games import ProductGame
+from exactshap.readers import Reader, Request, choose_value_function, names_of, players_of
+from exactshap.readers.trees._leaf_game import leaf_game
+from exactshap.semivalues import Semivalue
+from exactshap.solvers import Solution, player_sets
+from exactshap.solvers.trees import prepare_trees, solve_trees
+from exactshap.trees import TreeModel, margin
+from exactshap.trees.ensemble import encode, largest_sum
+
+__all__ = ["TreeReader"]
+
+
+class TreeReader(Reader):
+    r"""A tree ensemble bound to a value function.
+
+    .. math:: v(S) = c + \sum_l v_l \prod_{j \in S} a_{lj}(x) \prod_{j \notin S} b_{lj}
+
+    Parameters
+    ----------
+    model : object
+        The fitted model itself.
+    request : Request
+    ensemble : TreeModel
+        What its library's converter made of it.
+    own_margin : callable
+        The library's own margin prediction, ``own_margin(table) -> (n_rows,) or (n_rows, n_outputs)``.
+    """
+
+    value_functions = ("path_dependent", "interventional", "baseline")
+    block_rows = 4096  # rows are cheap here: calls would cost more
+
+    def __init__(self, model: Any, request: Request, ensemble: TreeModel, own_margin: Callable[[Table], Any]) -> None:
+        request.refuse_options(owner=ensemble.name)
+        self.model, self.model_name = model, ensemble.name
+        self._column = ensemble.output_number(request.output)
+        self.unit = _unit(ensemble, self._column)
+        self.ensemble = ensemble = ensemble.pick(request.output)
+        self._own_margin = own_margin
+        self.fitted_names = _checkable_names(ensemble)
+        self.feature_names = names_of(request, ensemble.feature_names, ensemble.n_features, ensemble.name)
+        self.output_names, self.single_output = ensemble.output_names, ensemble.single_output
+        self.value_function = choose_value_function(request, self.value_functions, "path_dependent", owner=ensemble.name)
+        self.players, self.player_names = players_of(request, self.feature_names)
+        self._tree_players = ensemble.tree_players(self.players, self.feature_names)
+        rows = None
+        if self.value_function == "path_dependent":
+            _require_covers(ensemble)
+        else:
+            assert request.background is not None
+            self.background = check_columns(
+                request.background, self.fitted_names, self.n_features, owner=self.model_name, what="background"
+            )
+            self.weights = request.weights
+            rows = encode(ensemble, self.background)
+            self._check_background(self.background, rows)
+        self._prepared = prepare_trees(
+            ensemble.trees, self._tree_players, rows, self.weights, memory_limit=request.memory_limit
+        )
+
+    def predict(self, X: Table) -> np.ndarray:
+        values = np.asarray(self._own_margin(X), float)
+        return values[:, self._column] if self._column is not None and values.ndim == 2 else values
+
+    def solve(self, X: Table, semivalue: Semivalue, order: int) -> Solution:
+        return solve_trees(self._prepared, encode(self.ensemble, X), semivalue, order)
+
+    def game(self, X: Table) -> ProductGame:
+        rows = None if self.background is None else encode(self.ensemble, self.background)
+        return leaf_game(self.ensemble.trees, self._tree_players, encode(self.ensemble, X), rows, self.weights)
+
+    def _check_background(self, background: Table, rows: np.ndarray) -> None:
+        """Hold our routing of the background against the library's own predictions: v(empty) is made of it."""
+        own = self.predict(background).reshape(len(rows), -1)
+        ours = margin(self.ensemble.trees, rows)
+        allowed = 64.0 * self.epsilon() * (np.sqrt(self.n_terms()) + 1.0) * largest_sum(self.ensemble.trees)
+        worst = np.abs(own - ours).max(axis=1)
+        if (i := int(np.argmax(worst))) >= 0 and not worst[i] <= allowed:
+            raise ExactnessError(
+                message(
+                    f"The trees of {self.model_name} were not read as the library reads them",
+                    f"Background row {i}: {ours[i].tolist()} against its own {own[i].tolist()}",
+                    "Please report this with exactshap.show_versions()",
+                )
+            )
+
+    def row_bytes(self, order: int) -> float:
+        n_sets = len(player_sets(self.n_players, order)) if order > 1 else self.n_players
+        return 8.0 * 4 * (n_sets + 2) * self.n_outputs + 64.0 * self.ensemble.trees.n_features
+
+    def row_operations(self, order: int) -> float:
+        return self._prepared.row_operations(order)
+
+    def n_terms(self) -> float:
+        return float(max(self.ensemble.trees.n_trees, 1))
+
+    def epsilon(self) -> float:
+        return self.ensemble.epsilon
+
+
+def _unit(ensemble: TreeModel, column: int | None) -> str:
+    """Return the unit, and of which class it is where only one of them is explained."""
+    names, unit = ensemble.output_names, ensemble.unit
+    if unit not in ("log-odds", "probability") or names == ("output",):
+        return unit
+    if ensemble.single_output:
+        return f"{unit} (> 0: {names[0]})" if unit == "log-odds" else unit
+    return unit if column is None else f"{unit} of {names[column]}"
+
+
+def _checkable_names(ensemble: TreeModel) -> tuple[str, ...] | None:
+    """Return the names that a frame must have. LightGBM turns white space into underscores: there ``encode`` compares."""
+    names = ensemble.feature_names
+    if names is not None and ensemble.library == "lightgbm" and any("_" in name for name in names):
+        return None
+    return names
+
+
+def _require_covers(ensemble: TreeModel) -> None:
+    trees = ensemble.trees
+    roots = trees.tree_start[:-1]
+    bad = np.flatnonzero((trees.feature[roots] >= 0) & ~(trees.cover[roots] > 0))
+    if bad.size:
+        raise UnsupportedStructureError(
+            message(
+                f"{ensemble.name} keeps no training weights in its nodes (first in tree {bad[0]})",
+                "The path-dependent value function is made of them",
+                "Pass background=X_reference for the interventional one",
+            )
+        )

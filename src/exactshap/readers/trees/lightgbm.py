@@ -1,0 +1,28 @@
+"""LightGBM's boosters and estimators as raw scores: categorical sets, missing types, DART, random forests, best iteration."""
+
+from __future__ import annotations
+
+import functools
+from typing import Any
+
+import numpy as np
+
+from exactshap.frames import Table
+from exactshap.readers import Request
+from exactshap.readers.trees._tree_reader import TreeReader
+from exactshap.trees import TreeModel, convert
+from exactshap.trees.ensemble import readable
+
+__all__ = ["read"]
+
+
+def read(model: Any, request: Request) -> TreeReader:
+    """Read f(x) = sum of trees (their mean in random-forest mode), in the space of the objective's link."""
+    ensemble = convert(model)
+    n_rounds = 1 if ensemble.boosted else ensemble.trees.n_trees // len(ensemble.output_names)
+    return TreeReader(model, request, ensemble, functools.partial(_own_margin, model, ensemble, n_rounds))
+
+
+def _own_margin(model: Any, ensemble: TreeModel, n_rounds: int, X: Table) -> np.ndarray:
+    """Return the raw score; in random-forest mode LightGBM's raw score is the sum, and the prediction the mean."""
+    return np.asarray(model.predict(readable(ensemble, X).native, raw_score=True)) / n_rounds

@@ -1,0 +1,35 @@
+"""Decision trees, forests, gradient boosting and isolation forests of scikit-learn.
+
+Classifier forests are explained as probabilities (binary: of the positive class only, unless ``output=`` says otherwise),
+boosted classifiers as log-odds, isolation forests as the average path length h, which is the part of their score that is a sum
+of trees: score_samples = -2^(-h / c(max_samples)).
+"""
+
+from __future__ import annotations
+
+import functools
+from typing import Any
+
+import numpy as np
+
+from exactshap.frames import Table
+from exactshap.readers import Request
+from exactshap.readers.trees._tree_reader import TreeReader
+from exactshap.trees import convert
+from exactshap.trees.formats import average_path_length
+
+__all__ = ["read"]
+
+
+def read(model: Any, request: Request) -> TreeReader:
+    """Read f(x) as a sum of trees: leaf means or class shares, averaged or added up."""
+    return TreeReader(model, request, convert(model), functools.partial(_own_margin, model))
+
+
+def _own_margin(model: Any, X: Table) -> np.ndarray:
+    if hasattr(model, "score_samples"):
+        # The score is rounded to eps; so is its logarithm, times c: our epsilon covers it, c is at most about 2 ln(n).
+        return -np.log2(-model.score_samples(X.native)) * average_path_length(np.array(model.max_samples_))
+    if hasattr(model, "decision_function"):
+        return model.decision_function(X.native)
+    return model.predict_proba(X.native) if hasattr(model, "predict_proba") else model.predict(X.native)

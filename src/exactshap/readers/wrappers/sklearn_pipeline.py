@@ -1,0 +1,133 @@
+"""Pipelines explained in input space: column-wise steps in front of any model that has an exact reader."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from exactshap.errors import InputError, UnsupportedStructureError, message
+from exactshap.frames import Table, as_table
+from exactshap.games import Game
+from exactshap.readers import Reader, Request, fitted_names, names_of, players_of, require_fitted
+from exactshap.readers import read as read_any
+from exactshap.readers.wrappers._columns import column_owners
+from exactshap.semivalues import Semivalue
+from exactshap.solvers import Solution
+
+__all__ = ["read"]
+
+_FEATURE_MAPS = ("Nystroem", "RBFSampler")
+
+
+def read(model: Any, request: Request) -> Reader:
+    """Read a fitted pipeline: its last step, with the input columns as players of the transformed columns."""
+    steps = _flat(model)
+    if not steps or not hasattr(steps[-1], "predict"):
+        raise UnsupportedStructureError(
+            message("The pipeline has no final model", f"Its last step is {type(steps[-1]).__name__ if steps else None}")
+        )
+    mixing = [place for place, step in enumerate(steps[:-1]) if type(step).__name__ in (*_FEATURE_MAPS, "PolynomialFeatures")]
+    start = mixing[0] if mixing else len(steps) - 1
+    return _read_tail(steps, request) if start == 0 else PipelineReader(model, steps[:start], steps[start:], request)
+
+
+def _flat(model: Any) -> list[Any]:
+    """Return the steps that do something, those of pipelines inside the pipeline included."""
+    steps: list[Any] = []
+    for _, step in model.steps:
+        if type(step).__name__ == "Pipeline":
+            steps += _flat(step)
+        elif step is not None and not isinstance(step, str):
+            steps.append(step)
+    return steps
+
+
+def _read_tail(steps: list[Any], request: Request) -> Reader:
+    """Read the final model, together with a feature map that belongs to it."""
+    if len(steps) == 1:
+        return read_any(steps[0], request)
+    if type(steps[0]).__name__ in _FEATURE_MAPS and len(steps) == 2:
+        from exactshap.readers.kernel_machines import sklearn_feature_map
+
+        return sklearn_feature_map.read(steps[0], steps[1], request)
+    from sklearn.pipeline import make_pipeline
+
+    from exactshap.readers.additive import sklearn_basis
+
+    tail = make_pipeline(*steps)
+    if not sklearn_basis.recognise(tail):
+        raise UnsupportedStructureError(
+            message(
+                f"{type(steps[0]).__name__} mixes columns and what follows is not linear in its features",
+                f"Got {[type(step).__name__ for step in steps[1:]]}",
+                "Explain after it, or sample with Explainer(pipeline.predict, background)",
+            )
+        )
+    return sklearn_basis.read(tail, request)
+
+
+class PipelineReader(Reader):
+    """Transformed columns grouped by the input column they come from; everything else is the inner reader's."""
+
+    def __init__(self, model: Any, front: list[Any], tail: list[Any], request: Request) -> None:
+        self.model, self.front = model, front
+        require_fitted(front[0], "n_features_in_")
+        self.fitted_names = fitted_names(front[0])
+        n_columns = int(front[0].n_features_in_)
+        self.model_name = " + ".join(type(step).__name__ for step in (*front, *tail))
+        self.feature_names = names_of(request, self.fitted_names, n_columns, self.model_name)
+        self.players, self.player_names = players_of(request, self.feature_names)
+        self.background, self.weights = request.background, request.weights
+        owners = np.arange(n_columns)
+        for step in front:
+            owners = owners[column_owners(step, len(owners))]
+        inner = tuple(
+            (name, tuple(int(p) for p in np.flatnonzero(np.isin(owners, columns))))
+            for name, columns in zip(self.player_names, self.players, strict=True)
+        )
+        one_to_one = len(set(owners)) == len(owners)
+        names = tuple(self.feature_names[owner] + ("" if one_to_one else f" [{p}]") for p, owner in enumerate(owners))
+        background = None if request.background is None else self._transform(request.background)
+        self.inner = _read_tail(tail, replace(request, background=background, groups=None, players=inner, feature_names=names))
+        self.output_names, self.single_output = self.inner.output_names, self.inner.single_output
+        self.unit, self.value_function = self.inner.unit, self.inner.value_function
+        self.block_rows = self.inner.block_rows
+
+    def _transform(self, X: Table) -> Table:
+        rows = X.native
+        for step in self.front:
+            try:
+                rows = step.transform(rows)
+            except (ValueError, TypeError) as error:
+                raise InputError(
+                    message(f"The step {type(step).__name__} refuses the rows", f"{error}", "Pass rows like those of the fit")
+                ) from error
+        return as_table(rows.toarray() if hasattr(rows, "toarray") else rows, what="transformed X", allow_empty=True)
+
+    def predict(self, X: Table) -> np.ndarray:
+        return self.inner.predict(self._transform(X))
+
+    def game(self, X: Table) -> Game:
+        return self.inner.game(self._transform(X))
+
+    def solve(self, X: Table, semivalue: Semivalue, order: int) -> Solution:
+        return self.inner.solve(self._transform(X), semivalue, order)
+
+    def tolerance(self, X: Table, prediction: np.ndarray, solution: Solution) -> np.ndarray:
+        return self.inner.tolerance(self._transform(X), prediction, solution)
+
+    def row_bytes(self, order: int) -> float:
+        return self.inner.row_bytes(order) + 8.0 * 4 * self.inner.n_features
+
+    def row_operations(self, order: int) -> float:
+        return self.inner.row_operations(order)
+
+    def fixed_bytes(self) -> float:
+        return self.inner.fixed_bytes()
+
+    def masked_predictions(self, X: Table, masks: np.ndarray) -> np.ndarray | None:
+        """Mask input columns by hand where they are replaced; other value functions are the inner reader's to mask."""
+        by_hand = super().masked_predictions(X, masks)
+        return self.inner.masked_predictions(self._transform(X), masks) if by_hand is None else by_hand

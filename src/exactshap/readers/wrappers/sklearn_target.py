@@ -1,0 +1,147 @@
+"""TransformedTargetRegressor: exact when the way back to the target is a scaling and a shift."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from exactshap.errors import UnsupportedStructureError, message
+from exactshap.frames import Table
+from exactshap.games import AdditiveGame, Game, OracleGame, ProductGame
+from exactshap.readers import Reader, Request, require_fitted
+from exactshap.readers import read as read_any
+from exactshap.readers.kernel_machines import with_equal_shares
+from exactshap.semivalues import Semivalue
+from exactshap.solvers import Solution
+
+__all__ = ["read"]
+
+_AFFINE = ("StandardScaler", "MinMaxScaler", "MaxAbsScaler", "RobustScaler")
+
+
+def read(model: Any, request: Request) -> Reader:
+    """Read the inner regressor and carry its values through the inverse of the target's scaling."""
+    require_fitted(model, "regressor_")
+    back = model.transformer_
+    identity = type(back).__name__ == "FunctionTransformer" and back.func is None and back.inverse_func is None
+    if not identity and type(back).__name__ not in _AFFINE:
+        raise UnsupportedStructureError(
+            message(
+                "The target's inverse transformation is not a scaling and a shift, so that values do not carry over exactly",
+                f"Got {type(back).__name__}",
+                "Explain `model.regressor_` (in units of the transformed target), or sample with Explainer(model.predict, background)",
+            )
+        )
+    inner = read_any(model.regressor_, request)
+    if inner.n_outputs > 1:
+        raise UnsupportedStructureError(
+            message("Several transformed targets cannot be read", f"Got {inner.n_outputs}", "Explain one of them")
+        )
+    zero, one = (0.0, 1.0) if identity else np.ravel(back.inverse_transform(np.array([[0.0], [1.0]])))
+    return AffineReader(model, inner, factor=float(one - zero), shift=float(zero))
+
+
+class AffineReader(Reader):
+    """factor * f(x) + shift of another reader's model."""
+
+    def __init__(self, model: Any, inner: Reader, *, factor: float, shift: float) -> None:
+        self.model, self.inner, self.factor, self.shift = model, inner, factor, shift
+        self.model_name = f"{type(model).__name__}({inner.model_name})"
+        for name in (
+            "feature_names", "fitted_names", "output_names", "single_output", "value_function",
+            "players", "player_names", "background", "weights",
+        ):  # fmt: skip
+            setattr(self, name, getattr(inner, name))
+        self.unit, self.block_rows, self.threads_inside = "target", inner.block_rows, inner.threads_inside
+
+    def predict(self, X: Table) -> np.ndarray:
+        values = np.asarray(self.model.predict(X.native), float).reshape(X.n_rows, -1)
+        return values[:, 0] if self.single_output else values
+
+    def game(self, X: Table) -> Game:
+        """Return factor * v(S) + shift; where v(empty) is 0 by definition, each player brings an equal share of the shift."""
+        if self.value_function != "normalized":
+            return _affine(self.inner.game(X), self.factor, self.shift)
+        game = _affine(self.inner.game(X), self.factor, 0.0)
+        assert isinstance(game, ProductGame)
+        return with_equal_shares(game, np.full(game.n_outputs, self.shift), constant=game.constant)
+
+    def solve(self, X: Table, semivalue: Semivalue, order: int) -> Solution:
+        solution = self.inner.solve(X, semivalue, order)
+        shift, values = self.shift, solution.values * self.factor
+        if self.value_function == "normalized":
+            values[:, : self.n_players] += self.shift / self.n_players  # any semivalue of an additive game
+            shift = 0.0
+        return replace(
+            solution,
+            values=values,
+            residual=_times(solution.residual, self.factor),
+            std_error=_times(solution.std_error, abs(self.factor)),
+            covariance=_times(solution.covariance, self.factor**2),
+            covariance_residual=_times(solution.covariance_residual, self.factor**2),
+            set_std=_times(solution.set_std, abs(self.factor)),
+            approximation_error=_times(solution.approximation_error, abs(self.factor)),
+            empty=solution.empty * self.factor + shift,
+            full=solution.full * self.factor + self.shift,
+            scale=np.asarray(solution.scale) * abs(self.factor) + abs(self.shift),
+            error_bound=np.asarray(solution.error_bound) * abs(self.factor),
+        )
+
+    def tolerance(self, X: Table, prediction: np.ndarray, solution: Solution) -> np.ndarray:
+        inner = replace(
+            solution,
+            scale=np.asarray(solution.scale) / abs(self.factor or 1.0),
+            error_bound=np.asarray(solution.error_bound) / abs(self.factor or 1.0),
+        )
+        return abs(self.factor) * self.inner.tolerance(
+            X, (prediction - self.shift) / (self.factor or 1.0), inner
+        ) + 8e-16 * abs(self.shift)
+
+    def row_bytes(self, order: int) -> float:
+        return self.inner.row_bytes(order)
+
+    def row_operations(self, order: int) -> float:
+        return self.inner.row_operations(order)
+
+    def fixed_bytes(self) -> float:
+        return self.inner.fixed_bytes()
+
+    def forecast(self, X: Table, semivalue: Semivalue, order: int, block_rows: int) -> tuple[str, bool, float] | None:
+        return self.inner.forecast(X, semivalue, order, block_rows)
+
+    def memory_advice(self) -> str:
+        return self.inner.memory_advice()
+
+    def stability(self, X: Table) -> Callable[[Any], Any] | None:
+        """Return the inner bound in units of the target."""
+        bound = self.inner.stability(X)
+        return None if bound is None else functools.partial(_scaled_bound, bound, abs(self.factor))
+
+    def masked_predictions(self, X: Table, masks: np.ndarray) -> np.ndarray | None:
+        values = self.inner.masked_predictions(X, masks)
+        return None if values is None else values * self.factor + self.shift
+
+
+def _scaled_bound(bound: Callable[[Any], Any], factor: float, delta: Any) -> Any:
+    found = bound(delta)
+    return replace(found, bound=found.bound * factor, rkhs_norm=found.rkhs_norm * factor)
+
+
+def _times(array: np.ndarray | None, factor: float) -> np.ndarray | None:
+    return None if array is None else array * factor
+
+
+def _affine(game: Game, factor: float, shift: float) -> Game:
+    if isinstance(game, ProductGame):
+        c = game.c[:, 0] if game.single_output else game.c
+        a = game.a[0] if game.n_rows is None else game.a
+        return ProductGame(c * factor, a, game.b, game.weights, game.constant * factor + shift)
+    if isinstance(game, AdditiveGame):
+        tables = [table * factor for table in game.tables]
+        tables = [table[..., 0] for table in tables] if game.single_output else tables
+        return AdditiveGame(game.n_players, game.subsets, tables, game.constant * factor + shift)
+    return OracleGame(lambda masks: game.value(masks) * factor + shift, game.n_players)

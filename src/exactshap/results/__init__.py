@@ -1,0 +1,3 @@
+"""What people get: explanations and decompositions, their pictures and reports."""
+
+from __future__ import annotations

@@ -1,0 +1,200 @@
+"""What a global decomposition returns: shares of one number, with what is known about them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from types import MappingProxyType
+from typing import Any
+
+import numpy as np
+
+from exactshap.errors import InputError, MissingDependencyError, message
+
+__all__ = ["Decomposition", "frame_backend"]
+
+_ARRAY_SHAPES = {
+    "values": (None,),
+    "std_error": (None,),
+    "p_values": (None,),
+    "intervals": (None, 2),
+}
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class Decomposition:
+    """One number, ``total``, split over the features: ``sum(values) = total + drift``.
+
+    Attributes
+    ----------
+    statistic : str
+        Name of the number that is split, for titles and tables ("R2", "MMD2", "HSIC").
+    values : array of shape (n_features,)
+        Share of each feature, in the unit of ``total``. Read-only.
+    total : float
+        The number itself, computed on its own, not as the sum of the shares.
+    feature_names : tuple of str
+        Names of the features (or groups of columns), in the order of ``values``.
+    drift : float or None
+        ``sum(values) - total`` where the shares do not add up to ``total`` by definition of the game; None where they do.
+    per_row : array of shape (n_rows, n_features), or None
+        Contribution of each row; sums to ``values`` over the rows.
+    std_error, p_values : arrays of shape (n_features,), or None
+        Of sampled or inferred quantities; None (not 0) where the shares are exact and nothing is inferred.
+    intervals : array of shape (n_features, 2), or None
+        Lower and upper end of an interval for each share; ``details["level"]`` says at which level.
+    details : mapping
+        Settings and facts worth keeping (game, method, forecast, kernel, bandwidth ...). Read-only.
+    backend : str or None
+        Kind of frame that :meth:`to_frame` returns ("pandas", "polars", "pyarrow"); None takes what is installed.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> shares = Decomposition(statistic="R2", values=np.array([0.5, 0.25]), total=0.75, feature_names=("age", "bmi"))
+    >>> shares
+    R2 = 0.75 over 2 features
+      age  0.5
+      bmi  0.25
+    """
+
+    statistic: str
+    values: np.ndarray
+    total: float
+    feature_names: tuple[str, ...]
+    drift: float | None = None
+    per_row: np.ndarray | None = None
+    std_error: np.ndarray | None = None
+    p_values: np.ndarray | None = None
+    intervals: np.ndarray | None = None
+    details: Mapping[str, Any] = field(default_factory=dict)
+    backend: str | None = None
+
+    def __post_init__(self) -> None:
+        names = tuple(str(name) for name in self.feature_names)
+        object.__setattr__(self, "feature_names", names)
+        object.__setattr__(self, "details", MappingProxyType(dict(self.details)))
+        object.__setattr__(self, "total", float(self.total))
+        for name, shape in _ARRAY_SHAPES.items():
+            self._freeze(name, (len(names), *shape[1:]))
+        if self.per_row is not None:
+            self._freeze("per_row", (len(self.per_row), len(names)))
+
+    def _freeze(self, name: str, shape: tuple[int | None, ...]) -> None:
+        """Store a read-only float64 copy of one array field after a look at its shape."""
+        value = getattr(self, name)
+        if value is None:
+            return
+        array = np.array(value, float)
+        if array.shape != shape:
+            raise InputError(message(f"`{name}` must have shape {shape}", f"Got {array.shape}"))
+        array.flags.writeable = False
+        object.__setattr__(self, name, array)
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {**self.__dict__, "details": dict(self.details)}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self.__dict__.update(state)
+        self.__post_init__()
+
+    def __len__(self) -> int:
+        return len(self.values)
+
+    @property
+    def fractions(self) -> np.ndarray:
+        """Shares divided by ``total``: what part of the number each feature holds."""
+        return self.values / self.total
+
+    @property
+    def plot(self) -> Shares:
+        """Plots of the shares: ``plot.bar(ax=None)``."""
+        return Shares(self)
+
+    def to_frame(self) -> Any:
+        """Return one row per feature, in feature order, as the kind of frame that came in (pandas where arrays came in).
+
+        Columns: ``feature``, ``value``, ``fraction`` (of the total), and ``std_error``, ``p_value``, ``lower``, ``upper``
+        where they are known.
+        """
+        import narwhals.stable.v2 as nw
+
+        columns: dict[str, Any] = {"feature": list(self.feature_names), "value": self.values, "fraction": self.fractions}
+        optional = {"std_error": self.std_error, "p_value": self.p_values}
+        columns.update({name: values for name, values in optional.items() if values is not None})
+        if self.intervals is not None:
+            columns.update(lower=self.intervals[:, 0], upper=self.intervals[:, 1])
+        backend: Any = self.backend or _installed_backend()
+        return nw.from_dict(columns, backend=backend).to_native()
+
+    def __repr__(self) -> str:
+        lines = [f"{self.statistic} = {self.total:.6g} over {len(self)} features{_drift_note(self.drift, self.values)}"]
+        shown = np.argsort(-np.abs(self.values), kind="stable")[:10]
+        width = max((len(self.feature_names[j]) for j in shown), default=0)
+        errors = self.std_error
+        for j in shown:
+            error = "" if errors is None else f" ± {errors[j]:.2g}"
+            lines.append(f"  {self.feature_names[j]:<{width}}  {self.values[j]:.6g}{error}")
+        if len(self) > len(shown):
+            lines.append(f"  ({len(self) - len(shown)} more)")
+        return "\n".join(lines)
+
+
+def _drift_note(drift: float | None, values: np.ndarray) -> str:
+    return "" if drift is None else f"; shares sum to {np.sum(values):.6g} (drift {drift:.3g})"
+
+
+@dataclass(frozen=True)
+class Shares:
+    """The plots of a :class:`Decomposition`; nothing is shown, the axes are returned."""
+
+    decomposition: Decomposition
+
+    def bar(self, ax: Any = None, *, max_display: int = 10) -> Any:
+        """Draw the largest shares, the rest as one bar, and their cumulative sum.
+
+        Parameters
+        ----------
+        ax : matplotlib Axes, optional
+            Where to draw; a new figure is made without one.
+        max_display : int, default=10
+            Number of bars, that of the rest included.
+
+        Returns
+        -------
+        ax : matplotlib Axes
+        """
+        from exactshap.results.plots import draw_shares, prepare_shares
+
+        one = self.decomposition
+        error = _half_width(one)
+        bars = prepare_shares(
+            one.values, one.feature_names, total=one.total, statistic=one.statistic, error=error, max_display=max_display
+        )
+        return draw_shares(bars, ax)
+
+
+def _half_width(one: Decomposition) -> np.ndarray | None:
+    """Return distances (2, n_features) from each share down and up to its interval, or one standard error."""
+    if one.intervals is not None:
+        return np.stack([one.values - one.intervals[:, 0], one.intervals[:, 1] - one.values])
+    return None if one.std_error is None else np.stack([one.std_error, one.std_error])
+
+
+def frame_backend(native: Any) -> str | None:
+    """Return which kind of frame the user passed ("pandas", "polars", ...), or None for an array."""
+    import narwhals.stable.v2 as nw
+
+    frame = nw.from_native(native, eager_only=True, pass_through=True)
+    return frame.implementation.value if isinstance(frame, nw.DataFrame) else None
+
+
+def _installed_backend() -> str:
+    import importlib.util
+
+    for name in ("pandas", "polars", "pyarrow"):
+        if importlib.util.find_spec(name) is not None:
+            return name
+    raise MissingDependencyError(
+        message("`to_frame` needs a frame library", "None is installed", "pip install 'exactshap[frames]'")
+    )

@@ -1,0 +1,119 @@
+"""What :func:`decompose_mmd` and :func:`decompose_hsic` return: shares with a certificate and inference."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from exactshap.errors import ExactnessError, InputError, message
+from exactshap.results.decomposition._decomposition import Decomposition
+
+__all__ = ["PairwiseDecomposition", "check_residual", "pair_tolerance"]
+
+
+@dataclass(frozen=True, eq=False, kw_only=True, repr=False)
+class PairwiseDecomposition(Decomposition):
+    """A decomposition of a statistic over pairs of rows (MMD, HSIC).
+
+    Attributes
+    ----------
+    index : str
+        Which semivalue or interaction index the values are.
+    order : int
+        Sets of 1..order players have a value.
+    residual : float or None
+        For efficient indices the statistic by its textbook formula minus the sum of all values; for others that statistic
+        minus its value by the fast path. None for sampled (block) estimates of several blocks, whose blocks are all checked.
+    tolerance : float
+        Largest residual that rounding can explain; a larger one raises.
+    total_std_error : float or None
+        Standard error of ``total`` as an estimate of the population's value.
+    p_value : float or None
+        Permutation p-value of ``total``.
+    p_adjusted : array of shape (n_features,), or None
+        ``p_values`` adjusted for looking at all shares; ``details["correction"]`` says how.
+    null_values : array of shape (n_permutations, n_features), or None
+        Shares of the permuted samples.
+    null_totals : array of shape (n_permutations,), or None
+        Statistic of the permuted samples.
+    sets, set_values : tuple of tuples of int, array of shape (n_sets,), or None
+        All sets of 1..order players and their values, for order >= 2.
+    """
+
+    index: str = "shapley"
+    order: int = 1
+    residual: float | None = None
+    tolerance: float = 0.0
+    total_std_error: float | None = None
+    p_value: float | None = None
+    p_adjusted: np.ndarray | None = None
+    null_values: np.ndarray | None = None
+    null_totals: np.ndarray | None = None
+    sets: tuple[tuple[int, ...], ...] | None = None
+    set_values: np.ndarray | None = None
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        n = len(self.feature_names)
+        for name, shape in (("p_adjusted", (n,)), ("set_values", (len(self.sets or ()),))):
+            self._freeze(name, shape)
+        for name, trailing in (("null_values", (n,)), ("null_totals", ())):
+            if getattr(self, name) is not None:
+                self._freeze(name, (len(getattr(self, name)), *trailing))
+
+    @property
+    def fractions(self) -> np.ndarray:
+        """Shares divided by ``total``; NaN where the samples do not differ at all."""
+        return self.values / self.total if self.total else np.full(len(self.values), np.nan)
+
+    @property
+    def interactions(self) -> np.ndarray:
+        """Pairs as a symmetric matrix (n_features, n_features): the index itself, not halved; singles on the diagonal."""
+        if self.sets is None or self.set_values is None:
+            raise InputError(message("Interactions need order=2", f"Got order={self.order}", "Decompose with order=2"))
+        matrix = np.diag(self.values)
+        for players, value in zip(self.sets, self.set_values, strict=True):
+            if len(players) == 2:
+                matrix[players], matrix[players[::-1]] = value, value
+        return matrix
+
+    def to_frame(self) -> Any:
+        """Return one row per feature; besides the base columns ``p_adjusted`` where p-values were asked for."""
+        frame = super().to_frame()
+        if self.p_adjusted is None:
+            return frame
+        import narwhals.stable.v2 as nw
+
+        table = nw.from_native(frame, eager_only=True)
+        series = nw.new_series("p_adjusted", self.p_adjusted, backend=table.implementation)
+        return table.with_columns(series).to_native()
+
+    def __repr__(self) -> str:
+        head, *lines = super().__repr__().split("\n")
+        error = "" if self.total_std_error is None else f" ± {self.total_std_error:.2g}"
+        head = head.replace(" over ", f"{error} over ", 1)
+        facts = [] if self.p_value is None else [f"p = {self.p_value:.4g}"]
+        facts += [] if self.residual is None else [f"residual {self.residual:.1e}"]
+        return "\n".join([head + "".join(f"; {fact}" for fact in facts), *lines])
+
+
+def pair_tolerance(scale: float, n_rows: int, n_columns: int) -> float:
+    r"""Return the largest difference of two exact computations that rounding can explain.
+
+    .. math:: 16\, \epsilon\, (n + d)\, \mathrm{scale}
+
+    Kernel values are products of d rounded factors (Higham 2002, Lemma 3.1); n^2 of them are added up, with a rounding
+    error that grows like the square root of their number (Higham & Mary 2019). ``scale`` bounds the sum of the magnitudes.
+    """
+    return 16.0 * float(np.finfo(float).eps) * (n_rows + n_columns) * scale
+
+
+def check_residual(name: str, residual: float, tolerance: float) -> None:
+    """Raise if two independent computations of a statistic disagree: then no number may be trusted."""
+    if not abs(residual) <= tolerance:
+        raise ExactnessError(
+            message(f"The shares of {name} do not add up to its direct computation", f"They differ by {residual:.3g} "
+                    f"(tolerance {tolerance:.3g})", "This is a bug of exactshap: please report it")
+        )  # fmt: skip

@@ -1,0 +1,206 @@
+"""Hold the arrays of an Explanation against each other, and make them read-only."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from exactshap.errors import InputError, InputTypeError, message
+
+if TYPE_CHECKING:
+    from exactshap.results.explanation._explanation import Explanation
+
+__all__ = ["checked", "row_numbers", "take_rows"]
+
+
+def checked(explanation: Explanation) -> dict[str, Any]:
+    """Return the fields of an Explanation as read-only float arrays and tuples that fit together, or raise."""
+    _check_words(explanation)
+    values = _array("values", explanation.values)
+    if values.ndim not in (2, 3):
+        raise InputError(message("`values` must have shape (n_rows, n_players[, n_outputs])", f"Got {values.shape}"))
+    n_rows, n_players, *outputs = values.shape
+    result = _checked_arrays(explanation, n_rows, n_players, tuple(outputs)) | {"values": values}
+    result["feature_names"] = _names("feature_names", explanation.feature_names, n_players, "values", values.shape)
+    result["output_names"] = _output_names(explanation.output_names, tuple(outputs), values.shape)
+    result["sets"] = _sets(explanation, n_players)
+    result["tolerance"] = _per_row("tolerance", explanation.tolerance, n_rows)
+    if np.ndim(explanation.error_bound):
+        result["error_bound"] = _per_row("error_bound", explanation.error_bound, n_rows)
+    result["groups"] = _groups(explanation.groups, result["feature_names"])
+    _check_set_values(result, values)
+    _check_data(explanation.data, n_rows, n_players if explanation.groups is None else None)
+    return result
+
+
+def _check_words(explanation: Explanation) -> None:
+    for name in ("index", "value_function", "unit", "method", "model_name"):
+        if not isinstance(getattr(explanation, name), str):
+            raise InputTypeError(message(f"`{name}` must be a str", f"Got {getattr(explanation, name)!r}"))
+    if not isinstance(explanation.order, (int, np.integer)) or explanation.order < 1:
+        raise InputError(message("`order` must be an int >= 1", f"Got {explanation.order!r}"))
+
+
+def _checked_arrays(explanation: Explanation, n_rows: int, n_players: int, outputs: tuple[int, ...]) -> dict[str, Any]:
+    n_sets = None if explanation.sets is None else len(explanation.sets)
+    wanted: dict[str, tuple[int | None, ...]] = {
+        "baseline": (n_rows, *outputs),
+        "prediction": (n_rows, *outputs),
+        "residual": (n_rows, *outputs),
+        "std_error": (n_rows, n_players, *outputs),
+        "set_values": (n_rows, n_sets, *outputs),
+        "set_std_error": (n_rows, n_sets, *outputs),
+        "set_std": (n_rows, n_sets, *outputs),
+        "covariances": (n_rows, n_players, n_players, *outputs),
+        "covariance_residual": (n_rows, *outputs),
+        "approximation_error": (n_rows,),
+    }
+    optional = (
+        "std_error",
+        "set_values",
+        "set_std_error",
+        "set_std",
+        "covariances",
+        "covariance_residual",
+        "approximation_error",
+    )
+    given = {name: shape for name, shape in wanted.items() if name not in optional or getattr(explanation, name) is not None}
+    values_shape = (n_rows, n_players, *outputs)
+    return {name: _shaped(name, getattr(explanation, name), shape, values_shape) for name, shape in given.items()}
+
+
+def _shaped(name: str, array: Any, shape: tuple[int | None, ...], values_shape: tuple[int, ...]) -> np.ndarray:
+    array = _array(name, array)
+    if array.shape != shape:
+        raise InputError(
+            message(
+                f"`{name}` does not fit `values`",
+                f"`{name}` has shape {array.shape}, `values` has shape {values_shape}",
+                f"`{name}` must have shape {shape}",
+            )
+        )
+    return array
+
+
+def _array(name: str, array: Any) -> np.ndarray:
+    try:
+        result = np.asarray(array, dtype=np.float64).view()
+    except (TypeError, ValueError) as error:
+        raise InputTypeError(message(f"`{name}` must be an array of numbers", f"{error}")) from None
+    result.flags.writeable = False
+    return result
+
+
+def _per_row(name: str, value: Any, n_rows: int) -> np.ndarray:
+    array = _array(name, value)
+    if array.ndim == 0:
+        array = _array(name, np.full(n_rows, float(array)))
+    if array.shape != (n_rows,):
+        raise InputError(message(f"`{name}` must have shape ({n_rows},), one per row of `values`", f"Got {array.shape}"))
+    return array
+
+
+def _names(name: str, names: Sequence[str], wanted: int, other: str, shape: tuple[int, ...]) -> tuple[str, ...]:
+    result = tuple(names)
+    for item in result:
+        if not isinstance(item, str):
+            raise InputTypeError(message(f"`{name}` must be strings", f"Got {type(item).__name__} {item!r}"))
+    if len(result) != wanted:
+        raise InputError(
+            message(f"`{name}` does not fit `{other}`", f"There are {len(result)} names, `{other}` has shape {shape}")
+        )
+    if len(set(result)) != len(result):
+        twice = next(item for item in result if result.count(item) > 1)
+        raise InputError(message(f"`{name}` must be unique", f"{twice!r} occurs {result.count(twice)} times"))
+    return result
+
+
+def _output_names(names: Sequence[str] | None, outputs: tuple[int, ...], shape: tuple[int, ...]) -> tuple[str, ...] | None:
+    if not outputs:
+        if names is None:
+            return None
+        raise InputError(
+            message("`output_names` is for several outputs", f"Got {list(names)}; `values` has shape {shape}", "Pass None")
+        )
+    if names is None:
+        raise InputError(message("`values` has several outputs and `output_names` is None", f"`values` has shape {shape}"))
+    return _names("output_names", names, outputs[0], "values", shape)
+
+
+def _sets(explanation: Explanation, n_players: int) -> tuple[tuple[int, ...], ...]:
+    singles = tuple((j,) for j in range(n_players))
+    if explanation.sets is None:
+        if explanation.order != 1 or explanation.set_values is not None:
+            raise InputError(message("`sets` is needed with order > 1", f"Got order={explanation.order} and sets=None"))
+        return singles
+    sets = tuple(explanation.sets)
+    if sets[:n_players] != singles:
+        raise InputError(message("`sets` must begin with all single players, in order", f"Got {sets[: n_players + 1]}"))
+    if explanation.order > 1 and explanation.set_values is None:
+        raise InputError(message("`set_values` is needed with order > 1", f"Got order={explanation.order} and set_values=None"))
+    largest = max((len(players) for players in sets), default=1)
+    if largest > explanation.order:
+        raise InputError(message("`sets` has sets above the order", f"Got order={explanation.order}, a set of {largest}"))
+    return sets
+
+
+def _check_set_values(result: dict[str, Any], values: np.ndarray) -> None:
+    set_values = result.get("set_values")
+    if set_values is not None and not np.array_equal(set_values[:, : values.shape[1]], values, equal_nan=True):
+        raise InputError(message("`values` must be the order-1 part of `set_values`", "They differ"))
+
+
+def _groups(groups: Any, names: tuple[str, ...]) -> dict[str, tuple[Any, ...]] | None:
+    if groups is None:
+        return None
+    if not isinstance(groups, Mapping):
+        raise InputTypeError(message("`groups` must map player names to columns", f"Got {type(groups).__name__}"))
+    unknown = [name for name in groups if name not in names]
+    if unknown:
+        raise InputError(message("`groups` names a player that is not in `feature_names`", f"Got {unknown[0]!r}"))
+    return {name: tuple(columns) for name, columns in groups.items()}
+
+
+def _check_data(data: Any, n_rows: int, n_columns: int | None) -> None:
+    if data is None:
+        return
+    shape = tuple(getattr(data, "shape", None) or (len(data),))
+    if shape[0] != n_rows or (n_columns is not None and len(shape) == 2 and shape[1] != n_columns):
+        players = "" if n_columns is None else f" and {n_columns} players"
+        raise InputError(
+            message("`data` does not fit `values`", f"`data` has shape {shape}, `values` has {n_rows} rows{players}")
+        )
+
+
+def row_numbers(rows: Any, n_rows: int) -> np.ndarray:
+    """Return the row numbers (non-negative) that an int, slice, mask or array of ints means."""
+    if isinstance(rows, slice):
+        return np.arange(n_rows)[rows]
+    chosen = np.asarray(rows)
+    if chosen.dtype == bool:
+        if chosen.shape != (n_rows,):
+            raise InputError(
+                message("A row mask must have one entry per row", f"It has shape {chosen.shape}; there are {n_rows}")
+            )
+        return np.flatnonzero(chosen)
+    if chosen.size == 0:
+        return np.empty(0, np.int64)
+    if chosen.dtype.kind not in "iu" or chosen.ndim > 1:
+        do = "Take an output with .output(name), and the values of a feature with .to_frame()[name] or .values[:, j]"
+        raise InputTypeError(
+            message("Rows are selected by an int, a slice, a boolean mask or an array of ints", f"Got {rows!r}", do)
+        )
+    chosen = np.atleast_1d(chosen).astype(np.int64)
+    outside = chosen[(chosen < -n_rows) | (chosen >= n_rows)]
+    if outside.size:
+        raise IndexError(message(f"Row {outside[0]} is out of range", f"There are {n_rows} rows"))
+    return chosen % max(n_rows, 1)
+
+
+def take_rows(data: Any, rows: np.ndarray) -> Any:
+    """Return some rows of a table, in its own kind."""
+    from exactshap.frames import as_table
+
+    return as_table(data, allow_empty=True).take(rows).native

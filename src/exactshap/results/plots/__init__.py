@@ -1,0 +1,28 @@
+"""Pictures of explanations: prepared as plain data first, then drawn into an ``ax`` that comes in and goes out.
+
+Nothing here calls ``plt.show()``, resizes a figure that was passed in, or touches the global random state.
+"""
+
+from __future__ import annotations
+
+from exactshap.results.plots._accessor import PlotAccessor
+from exactshap.results.plots.interactions import draw_interactions, prepare_interactions
+from exactshap.results.plots.intervals import draw_intervals, prepare_intervals
+from exactshap.results.plots.shapes import draw_shape, draw_shapes, prepare_shape
+from exactshap.results.plots.shares import draw_shares, prepare_shares
+from exactshap.results.plots.two_samples import draw_marginals, prepare_marginals
+
+__all__ = [
+    "PlotAccessor",
+    "draw_interactions",
+    "draw_intervals",
+    "draw_marginals",
+    "draw_shape",
+    "draw_shapes",
+    "draw_shares",
+    "prepare_interactions",
+    "prepare_intervals",
+    "prepare_marginals",
+    "prepare_shape",
+    "prepare_shares",
+]

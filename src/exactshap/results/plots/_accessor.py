@@ -1,0 +1,229 @@
+"""The plots that users know from shap, drawn by shap from an explanation, saying which game was played."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from exactshap._runtime.optional import require
+from exactshap.errors import InputError, UnknownNameError, did_you_mean, message
+from exactshap.results.explanation import NAMES_ELSEWHERE, axis_name, called_here, cells, counted, index_title, row_name
+from exactshap.results.plots._pyplot import current, displayed, escape, new_axes, seeded
+from exactshap.results.plots.interactions import draw_interactions, prepare_interactions
+from exactshap.results.plots.intervals import draw_intervals, prepare_intervals
+
+if TYPE_CHECKING:
+    from exactshap.results.explanation import Explanation
+
+__all__ = ["PlotAccessor"]
+
+_EQUALS = "\ue000"  # stands for "=" in names while shap draws: it cuts tick labels at that sign
+_SEED = 0
+_NAMES_SHOWN = 30
+
+
+@dataclass(frozen=True, repr=False)
+class PlotAccessor:
+    """Draw an explanation; every method takes ``ax`` and returns it, shows nothing and resizes no figure of yours.
+
+    Parameters
+    ----------
+    explanation : Explanation
+        With at least one row. Several outputs need ``output=`` (a number or a name).
+
+    Raises
+    ------
+    InputError
+        If there are no rows, or several outputs and none is chosen.
+    MissingDependencyError
+        If shap or matplotlib is not installed.
+
+    Examples
+    --------
+    >>> from exactshap.results.explanation import Explanation
+    >>> explanation = Explanation(
+    ...     values=[[1.0, 2.0]], baseline=[0.5], prediction=[3.5], residual=[0.0], tolerance=1e-12,
+    ...     feature_names=["age", "bmi"], value_function="baseline",
+    ... )
+    >>> explanation.plot
+    plot: waterfall(i), beeswarm(), ...
+    """
+
+    explanation: Explanation
+
+    def __repr__(self) -> str:
+        return "plot: waterfall(i), beeswarm(), bar(i=None), scatter(feature), interactions(i=None), intervals(i=None); each takes ax= and output="
+
+    def __getattr__(self, name: str) -> Any:
+        if name in NAMES_ELSEWHERE:
+            raise AttributeError(called_here("plot", name))
+        return object.__getattribute__(self, name)  # raises again, whatever it was
+
+    def waterfall(self, i: int = 0, *, max_display: int = 10, output: int | str | None = None, ax: Any = None) -> Any:
+        """Draw how the values lead from the baseline to the prediction of row ``i``."""
+        row = self._single(output)[i]
+        if not row.additive:
+            raise InputError(
+                message(
+                    "A waterfall needs values that add up to the prediction",
+                    f"Got index={row.index!r} of order {row.order}",
+                    "Explain with index='shapley' and order=1, or use plot.bar(i)",
+                )
+            )
+        shown = min(displayed(max_display), row.n_players)
+        ax = new_axes(8.0, 0.5 * shown + 2.0) if ax is None else ax
+        axes = set(ax.figure.axes)
+        content = _shap_explanation(row)[0]
+        with current(ax):
+            _shap().waterfall(content, max_display=max_display, show=False)
+        _rename_baseline([other for other in ax.figure.axes if other not in axes])
+        ax.set_title(escape(_game(row)), fontsize=11, pad=28)
+        ax.set_xlabel(escape(f"{row_name(self.explanation, i)} ({_unit(row)})"), fontsize=11, labelpad=26)
+        return _restore_names(ax)
+
+    def beeswarm(self, *, max_display: int = 10, output: int | str | None = None, ax: Any = None) -> Any:
+        """Draw every row's value of the strongest features, coloured by the feature's own number (text stays grey)."""
+        rows = self._single(output)
+        ax = new_axes(8.0, 0.4 * min(displayed(max_display), rows.n_players) + 2.0) if ax is None else ax
+        content = _shap_explanation(rows)
+        with current(ax), seeded(_SEED):
+            _shap().beeswarm(content, max_display=max_display, ax=ax, plot_size=None, show=False)
+        ax.set_xlabel(escape(f"{index_title(rows.index)} ({_unit(rows)})\n{_game(rows)}"), fontsize=11)
+        return _restore_names(ax)
+
+    def bar(self, i: int | None = None, *, max_display: int = 10, output: int | str | None = None, ax: Any = None) -> Any:
+        """Draw the mean magnitude of each feature's values, or the values of row ``i``."""
+        rows = self._single(output)
+        content = _shap_explanation(rows if i is None else rows[i])
+        ax = new_axes(8.0, 0.5 * min(displayed(max_display), rows.n_players) + 1.7) if ax is None else ax
+        with current(ax):
+            _shap().bar(content.abs.mean(0) if i is None else content[0], max_display=max_display, ax=ax, show=False)
+        what = (
+            f"mean magnitude of {index_title(rows.index)} over {counted(rows.n_rows, 'row')}"
+            if i is None
+            else row_name(rows, i)
+        )
+        ax.set_xlabel(escape(f"{what} ({_unit(rows)})\n{_game(rows)}"), fontsize=11)
+        return _restore_names(ax)
+
+    def scatter(
+        self, feature: int | str, *, color: int | str | None = None, output: int | str | None = None, ax: Any = None
+    ) -> Any:
+        """Draw the values of one feature against its own numbers, coloured by another feature if asked."""
+        rows = self._single(output)
+        if rows.data is None:
+            raise InputError(message("A scatter plot needs the data", "This explanation has data=None", "Use plot.bar()"))
+        content = _shap_explanation(rows, codes=True)
+        j = self._player(feature)
+        colour = {} if color is None else {"color": content[:, self._player(color)]}
+        ax = new_axes(6.5, 4.5) if ax is None else ax
+        with current(ax), seeded(_SEED):
+            _shap().scatter(content[:, j], ax=ax, show=False, **colour)
+        _thin_ticks(ax)
+        ax.set_xlabel(escape(axis_name(rows, j)), fontsize=12)
+        ax.set_ylabel(escape(f"value of {rows.feature_names[j]}\n({_unit(rows)})"), fontsize=11)
+        ax.set_title(escape(_game(rows)), fontsize=11)
+        return ax
+
+    def intervals(
+        self,
+        i: int | None = None,
+        *,
+        level: float = 0.95,
+        max_display: int = 10,
+        output: int | str | None = None,
+        ax: Any = None,
+    ) -> Any:
+        """Draw values with credible intervals (Gaussian processes) or confidence intervals (sampled values)."""
+        prepared = prepare_intervals(self._single(output), i, level=level, max_display=max_display)
+        return draw_intervals(prepared, ax)
+
+    def interactions(
+        self, i: int | None = None, *, max_display: int = 12, output: int | str | None = None, ax: Any = None
+    ) -> Any:
+        """Draw the matrix of pairs of row ``i``, or of mean magnitudes over all rows."""
+        return draw_interactions(prepare_interactions(self._single(output), i, max_display=max_display), ax=ax)
+
+    def _single(self, output: int | str | None) -> Explanation:
+        if self.explanation.n_rows == 0:
+            raise InputError(message("A plot needs at least one row", "Got an explanation of 0 rows"))
+        if output is not None:
+            return self.explanation.output(output)
+        if self.explanation.output_names is not None:
+            raise InputError(
+                message(
+                    "A plot shows one output",
+                    f"This explanation has {list(self.explanation.output_names)}",
+                    "Pass output= (a number or a name)",
+                )
+            )
+        return self.explanation
+
+    def _player(self, feature: int | str) -> int:
+        names = self.explanation.feature_names
+        if isinstance(feature, str):
+            if feature not in names:
+                raise UnknownNameError(message(f"Unknown feature {feature!r}", do=did_you_mean(feature, names)))
+            return names.index(feature)
+        if not -len(names) <= feature < len(names):
+            raise InputError(message(f"There is no feature {feature}", f"There are {len(names)}"))
+        return int(feature) % len(names)
+
+
+def _shap() -> Any:
+    require("matplotlib", "plots", purpose="Plotting")
+    return require("shap", "plots", purpose="Plotting").plots
+
+
+def _shap_explanation(rows: Explanation, *, codes: bool = False) -> Any:
+    """Return a shap object with drawable names; text cells are text (which shap draws grey) or ``codes`` with text ticks."""
+    content = rows.to_shap()
+    drawable = escape if codes else _drawable
+    content.feature_names = [drawable(name) for name in content.feature_names]
+    shown = cells(rows)
+    if shown is not None and shown.text.any():
+        texts = np.array([[drawable(cell) if isinstance(cell, str) else cell for cell in row] for row in shown.display], object)
+        coloured = np.where(shown.numeric, shown.numbers.astype(object), texts)
+        content.display_data = coloured if codes else texts
+        content.data = shown.numbers if codes else coloured
+    return content
+
+
+def _drawable(name: str) -> str:
+    return escape(name).replace("=", _EQUALS)
+
+
+def _restore_names(ax: Any) -> Any:
+    labels = [label.get_text().replace(_EQUALS, "=") for label in ax.get_yticklabels()]
+    if any(label.get_text() != text for label, text in zip(ax.get_yticklabels(), labels, strict=True)):
+        ax.set_yticklabels(labels)
+    return ax
+
+
+def _thin_ticks(ax: Any) -> None:
+    """Name every k-th of many categories, so that names do not lie on each other."""
+    names = sorted(zip(ax.get_xticks(), (label.get_text() for label in ax.get_xticklabels()), strict=True))
+    step = -(-len(names) // _NAMES_SHOWN)
+    if step > 1:
+        ax.set_xticks(*zip(*names[::step], strict=True))
+
+
+def _rename_baseline(axes: list[Any]) -> None:
+    """Write v(empty), the baseline, where shap writes E[f(X)]: only for some value functions is it a mean prediction."""
+    for ax in axes:
+        labels = [label.get_text() for label in ax.get_xticklabels()]
+        if any("E[f(X)]" in text for text in labels):
+            ax.set_xticklabels([text.replace("E[f(X)]", r"v(\emptyset)") for text in labels])
+
+
+def _unit(rows: Explanation) -> str:
+    return f"model output: {rows.unit}" if rows.unit else "model output"
+
+
+def _game(rows: Explanation) -> str:
+    certificate = rows.certificate()
+    warning = "" if certificate.passed else f"; residual {certificate.max_residual:.2g} is ABOVE its tolerance"
+    model = f" of {rows.model_name}" if rows.model_name and len(rows.model_name) <= 40 else ""
+    return f"{rows.kind} {index_title(rows.index)}{model}, value function: {rows.value_function}{warning}"

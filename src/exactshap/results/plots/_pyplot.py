@@ -1,0 +1,77 @@
+"""The one place that touches pyplot's global state, and puts it back."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import numpy as np
+
+from exactshap._runtime.optional import require
+from exactshap.errors import InputError, message
+
+__all__ = ["current", "displayed", "escape", "new_axes", "seeded"]
+
+
+def new_axes(width: float, height: float) -> Any:
+    """Return the axes of a new figure, in inches."""
+    plt = require("matplotlib.pyplot", "plots", purpose="Plotting")
+    return plt.subplots(figsize=(width, height), layout="constrained")[1]
+
+
+def displayed(max_display: Any) -> int:
+    """Return how many bars or rows to show at most; refuse what is no number of them.
+
+    >>> displayed(10)
+    10
+    """
+    if isinstance(max_display, bool) or not isinstance(max_display, (int, np.integer)) or max_display < 1:
+        raise InputError(message("The 'max_display' parameter must be an int >= 1", f"Got {max_display!r}"))
+    return int(max_display)
+
+
+@contextmanager
+def current(ax: Any) -> Iterator[None]:
+    """Make ``ax`` current for functions that draw into the current axes and resize its figure; then restore everything.
+
+    The figure's ``set_size_inches`` does nothing in here, the interactive mode and the current axes are put back, and a
+    figure that pyplot did not manage before is not managed by it afterwards.
+    """
+    matplotlib = require("matplotlib", "plots", purpose="Plotting")
+    plt = require("matplotlib.pyplot", "plots", purpose="Plotting")
+    figure = ax.get_figure(root=True) if hasattr(ax.figure, "figure") else ax.figure
+    managed = set(plt.get_fignums())
+    before = plt.gca() if managed and plt.gcf().axes else None
+    interactive = matplotlib.is_interactive()
+    figure.set_size_inches = lambda *args, **kwargs: None
+    try:
+        plt.sca(ax)
+        yield
+    finally:
+        del figure.set_size_inches
+        matplotlib.interactive(interactive)
+        for number in set(plt.get_fignums()) - managed:
+            plt.close(number)
+        if before is not None:
+            plt.sca(before)
+
+
+@contextmanager
+def seeded(seed: int) -> Iterator[None]:
+    """Give functions that draw from NumPy's global generator a fixed seed, and put the generator back."""
+    state = np.random.get_state()  # noqa: NPY002 - shap's plots shuffle with the global generator
+    np.random.seed(seed)  # noqa: NPY002
+    try:
+        yield
+    finally:
+        np.random.set_state(state)  # noqa: NPY002
+
+
+def escape(text: str) -> str:
+    r"""Keep matplotlib from reading dollar signs in names as mathematics.
+
+    >>> escape("price in $")
+    'price in \\$'
+    """
+    return text.replace("$", r"\$")

@@ -1,0 +1,128 @@
+"""A matrix of pairs of players: interactions off the diagonal, order-1 values on it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from exactshap.errors import InputError, message
+from exactshap.results.explanation import counted, row_name
+from exactshap.results.plots._pyplot import displayed, escape, new_axes
+
+if TYPE_CHECKING:
+    from exactshap.results.explanation import Explanation
+
+__all__ = ["InteractionMatrix", "draw_interactions", "prepare_interactions"]
+
+
+@dataclass(frozen=True, eq=False)
+class InteractionMatrix:
+    """What the heatmap shows.
+
+    Attributes
+    ----------
+    names : tuple of str
+        Players, by decreasing total strength.
+    matrix : array of shape (n_shown, n_shown)
+        Symmetric; in the unit of the model output.
+    n_left_out : int
+        Players that are not shown.
+    what : str
+        Title: which rows and which index.
+    unit : str
+        Of the matrix.
+    """
+
+    names: tuple[str, ...]
+    matrix: np.ndarray
+    n_left_out: int
+    what: str
+    unit: str
+
+
+def prepare_interactions(explanation: Explanation, i: int | None = None, *, max_display: int = 12) -> InteractionMatrix:
+    """Return the matrix of row ``i``, or the mean magnitudes over all rows for ``i=None``.
+
+    Parameters
+    ----------
+    explanation : Explanation
+        Of order 2 or more, with one output.
+    i : int or None, default=None
+    max_display : int, default=12
+        The players with the largest row sums of magnitudes are shown.
+
+    Returns
+    -------
+    prepared : InteractionMatrix
+
+    Raises
+    ------
+    InputError
+        If there are several outputs, no pairs, or no rows.
+
+    Examples
+    --------
+    >>> from exactshap.results.explanation import Explanation
+    >>> explanation = Explanation(
+    ...     values=[[1.0, 2.0]], baseline=[0.0], prediction=[7.0], residual=[0.0], tolerance=1e-12, index="stii", order=2,
+    ...     feature_names=["a", "b"], value_function="baseline", sets=((0,), (1,), (0, 1)), set_values=[[1.0, 2.0, 4.0]],
+    ... )
+    >>> prepare_interactions(explanation, 0).matrix
+    array([[2., 4.],
+           [4., 1.]])
+    """
+    if explanation.n_outputs > 1:
+        raise InputError(
+            message(
+                "A matrix shows one output",
+                f"This explanation has {list(explanation.output_names or ())}",
+                "Choose one with explanation.output(name)",
+            )
+        )
+    if explanation.n_rows == 0:
+        raise InputError(message("A plot needs at least one row", "Got an explanation of 0 rows"))
+    pairs = explanation.interactions if i is None else explanation[i].interactions
+    matrix = np.abs(pairs).mean(axis=0) if i is None else pairs[0]
+    order = np.argsort(-np.abs(matrix).sum(axis=1), kind="stable")[: displayed(max_display)]
+    rows = f"mean magnitude over {counted(explanation.n_rows, 'row')}" if i is None else row_name(explanation, i)
+    return InteractionMatrix(
+        names=tuple(explanation.feature_names[j] for j in order),
+        matrix=matrix[np.ix_(order, order)],
+        n_left_out=explanation.n_players - len(order),
+        what=f"{explanation.index} of order {explanation.order}, {rows}\nvalue function: {explanation.value_function}",
+        unit=explanation.unit,
+    )
+
+
+def draw_interactions(prepared: InteractionMatrix, ax: Any = None) -> Any:
+    """Draw a prepared matrix of pairs.
+
+    Parameters
+    ----------
+    prepared : InteractionMatrix
+        Of :func:`prepare_interactions`.
+    ax : matplotlib Axes, default=None
+        None makes a new figure; nothing is shown.
+
+    Returns
+    -------
+    ax : matplotlib Axes
+    """
+    n = len(prepared.names)
+    ax = new_axes(3.2 + 0.55 * n, 2.0 + 0.5 * n) if ax is None else ax
+    limit = float(np.abs(prepared.matrix).max(initial=0.0)) or 1.0
+    picture = ax.imshow(prepared.matrix, cmap="RdBu_r", vmin=-limit, vmax=limit)
+    for row, column in np.ndindex(n, n):
+        value = prepared.matrix[row, column]
+        colour = "white" if abs(value) > 0.6 * limit else "black"
+        ax.text(column, row, f"{value:.2g}", ha="center", va="center", fontsize=8, color=colour)
+    names = [escape(name) for name in prepared.names]
+    ax.set_xticks(range(n), names, rotation=45, ha="right", rotation_mode="anchor")
+    ax.set_yticks(range(n), names)
+    ax.set_title(escape(prepared.what), fontsize=10)
+    if prepared.n_left_out:
+        ax.set_xlabel(f"{counted(prepared.n_left_out, 'player')} with smaller values not shown")
+    ax.figure.colorbar(picture, ax=ax, label=escape(f"{prepared.unit} (diagonal: order-1 values)"))
+    return ax

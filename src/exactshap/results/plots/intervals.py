@@ -1,0 +1,176 @@
+"""Values with the interval that is known about them: credible for Gaussian processes, confidence for sampled values."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from exactshap.errors import InputError, message
+from exactshap.results.explanation import index_title
+from exactshap.results.plots._pyplot import displayed, escape, new_axes
+
+if TYPE_CHECKING:
+    from exactshap.results.explanation import Explanation
+
+__all__ = ["Intervals", "draw_intervals", "prepare_intervals"]
+
+
+@dataclass(frozen=True, eq=False)
+class Intervals:
+    """Everything that the plot shows, features from top to bottom.
+
+    Attributes
+    ----------
+    labels : tuple of str
+        Feature names; the last one reads "12 others" where features were put together.
+    values : array of shape (n_rows, n_labels)
+    half_width : array of shape (n_rows, n_labels)
+        The interval is value +- half_width; NaN where it is not known (the rest of sampled values).
+    level : float
+        Probability of the interval.
+    kind : str
+        "credible" or "confidence".
+    title, unit : str
+    """
+
+    labels: tuple[str, ...]
+    values: np.ndarray
+    half_width: np.ndarray
+    level: float
+    kind: str
+    title: str
+    unit: str
+
+    @property
+    def decided(self) -> np.ndarray:
+        """Whether the interval excludes zero, (n_rows, n_labels)."""
+        return np.abs(self.values) > self.half_width
+
+
+def prepare_intervals(
+    explanation: Explanation, i: int | None = None, *, level: float = 0.95, max_display: int = 10
+) -> Intervals:
+    r"""Sort features by mean magnitude and compute normal intervals of their values.
+
+    .. math:: \phi_j \pm z_{(1 + \mathrm{level}) / 2}\, \mathrm{std}(\phi_j)
+
+    The interval of "others" comes from the covariance, whose entries it adds up.
+
+    Parameters
+    ----------
+    explanation : Explanation
+        Of one output, with ``std`` (a Gaussian process) or ``std_error`` (sampled values).
+    i : int, default=None
+        One row, drawn as bars; None draws every row as a dot.
+    level : float, default=0.95
+    max_display : int, default=10
+        Largest number of lines, at least 1.
+
+    Returns
+    -------
+    intervals : Intervals
+
+    Raises
+    ------
+    InputError
+        If there are several outputs, no uncertainty, or no rows.
+
+    Examples
+    --------
+    >>> from exactshap.results.explanation import Explanation
+    >>> explanation = Explanation(
+    ...     values=[[1.0, -2.0]], std_error=[[0.1, 0.2]], baseline=[0.0], prediction=[-1.0], residual=[0.0],
+    ...     tolerance=[1e-9], feature_names=["a", "b"], value_function="baseline",
+    ... )
+    >>> prepare_intervals(explanation, 0).labels
+    ('b', 'a')
+    """
+    if not 0 < level < 1:
+        raise InputError(message("The 'level' parameter must be a float in (0, 1)", f"Got {level!r}"))
+    max_display = displayed(max_display)
+    if explanation.n_rows == 0:
+        raise InputError(message("A plot needs at least one row", "Got an explanation of 0 rows"))
+    rows = explanation if i is None else explanation[i]
+    if rows.values.ndim == 3:
+        raise InputError(message("A plot shows one output", f"Got {rows.n_outputs}", "Use explanation.output(k)"))
+    covariance, kind = _covariance(rows)
+    order = np.argsort(-np.abs(rows.values).mean(axis=0), kind="stable")
+    n_single = rows.n_players if rows.n_players <= max_display else max_display - 1
+    mixing = np.zeros((n_single + (n_single < rows.n_players), rows.n_players))
+    mixing[np.arange(n_single), order[:n_single]] = 1.0
+    mixing[n_single:, order[n_single:]] = 1.0
+    labels = [rows.feature_names[j] for j in order[:n_single]]
+    rest = rows.n_players - n_single
+    if rest:
+        labels.append(f"{rest} other{'s' if rest > 1 else ''}")
+    variance = np.einsum("lj,rjk,lk->rl", mixing, np.nan_to_num(covariance), mixing)
+    if kind == "confidence" and rest > 1:  # sampled values depend on each other in an unknown way
+        variance[:, -1] = np.nan
+    return Intervals(
+        labels=tuple(labels),
+        values=rows.values @ mixing.T,
+        half_width=_quantile(level) * np.sqrt(np.maximum(variance, 0.0)),
+        level=level,
+        kind=kind,
+        title=f"{index_title(rows.index)} of {rows.model_name or 'the model'}, value function: {rows.value_function}",
+        unit=rows.unit,
+    )
+
+
+def _covariance(rows: Explanation) -> tuple[np.ndarray, str]:
+    if rows.covariances is not None:
+        return rows.covariances, "credible"
+    if rows.std_error is not None:
+        return np.einsum("rj,jk->rjk", rows.std_error**2, np.eye(rows.n_players)), "confidence"
+    raise InputError(
+        message(
+            "Intervals need a standard deviation or a standard error",
+            "These values are exact for a deterministic model",
+            "Explain a Gaussian process with a background, or use explanation.plot.bar()",
+        )
+    )
+
+
+def _quantile(level: float) -> float:
+    from scipy.special import ndtri
+
+    return float(ndtri((1.0 + level) / 2.0))
+
+
+def draw_intervals(prepared: Intervals, ax: Any = None) -> Any:
+    """Draw prepared intervals: blue where the interval excludes zero, grey where the sign is open.
+
+    Parameters
+    ----------
+    prepared : Intervals
+        Of :func:`prepare_intervals`.
+    ax : matplotlib Axes, default=None
+        None makes a new figure; nothing is shown.
+
+    Returns
+    -------
+    ax : matplotlib Axes
+    """
+    n_rows, n_labels = prepared.values.shape
+    ax = new_axes(7.0, 0.5 * n_labels + 1.6) if ax is None else ax
+    ax.axvline(0.0, color="black", linewidth=0.8, zorder=1)
+    for line in range(n_labels):
+        order = np.argsort(prepared.values[:, line], kind="stable")
+        height = line + (np.linspace(0.35, -0.35, n_rows) if n_rows > 1 else np.zeros(1))
+        for decided, colour in ((True, "#4c72b0"), (False, "#9a9a9a")):
+            chosen = prepared.decided[order, line] == decided
+            shown, places = prepared.values[order, line][chosen], height[chosen]
+            widths = np.nan_to_num(prepared.half_width[order, line][chosen])
+            if n_rows == 1:
+                ax.barh(places, shown, height=0.6, color=colour, alpha=0.6, zorder=2)
+            marker = "none" if n_rows == 1 else "."
+            ax.errorbar(
+                shown, places, xerr=widths, fmt=marker, color=colour if n_rows > 1 else "black", elinewidth=1.2, zorder=3
+            )
+    ax.set_yticks(np.arange(n_labels), [escape(label) for label in prepared.labels])
+    ax.set_ylim(n_labels - 0.5, -0.5)
+    ax.set_xlabel(escape(f"value ({prepared.unit}) with {100 * prepared.level:g} % {prepared.kind} interval"))
+    ax.set_title(escape(prepared.title), fontsize=11)
+    return ax

@@ -1,0 +1,235 @@
+"""Shape functions with Shapley values over them: what a column does alone, and what it does in company."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from exactshap.errors import InputError, UnknownNameError, did_you_mean, message
+from exactshap.results.explanation import cells, index_title
+from exactshap.results.plots._pyplot import escape, new_axes
+
+if TYPE_CHECKING:
+    from exactshap.results.explanation import Explanation
+
+__all__ = ["Shape", "draw_shape", "draw_shapes", "prepare_shape"]
+
+POINT, CURVE = "#4c72b0", "#dd8452"
+
+
+@dataclass(frozen=True, eq=False)
+class Shape:
+    """What the picture of one feature shows.
+
+    Attributes
+    ----------
+    name : str
+    x, values : arrays of shape (n_points,)
+        Where each explained row lies, and its value.
+    curve_x, curve : arrays of shape (n_curve,)
+        The shape function v({j}) - v(empty) at the distinct places, ascending.
+    categories : tuple of str, or None
+        What x = 0, 1, 2, ... mean for text.
+    missing : float or None
+        Where rows without a value are drawn.
+    what, unit, value_function : str
+    """
+
+    name: str
+    x: np.ndarray
+    values: np.ndarray
+    curve_x: np.ndarray
+    curve: np.ndarray
+    categories: tuple[str, ...] | None
+    missing: float | None
+    what: str
+    unit: str
+    value_function: str
+
+
+def prepare_shape(explanation: Explanation, main_effects: Explanation, feature: int | str) -> Shape:
+    r"""Put the values of one feature over its shape function.
+
+    .. math:: \text{curve}(x_j) = v_x(\{j\}) - v(\emptyset)
+
+    Parameters
+    ----------
+    explanation : Explanation
+        Order-1 values with data, one output: the points.
+    main_effects : Explanation
+        The same model with ``index="moebius"``, on the same rows or on a grid of them: the curve. For an additive model
+        without interactions the points lie on it; with interactions their distance is the feature's share of those.
+    feature : int or str
+        A player of one column, by number or name.
+
+    Returns
+    -------
+    shape : Shape
+
+    Raises
+    ------
+    InputError
+        If the two do not belong together, hold no data, or the feature is a group of columns.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from exactshap import Explainer
+    >>> from exactshap.readers.additive import AdditiveModel
+    >>> model = AdditiveModel([(0, lambda v: v[:, 0] ** 2), ((0, 1), lambda v: v.prod(axis=1))])
+    >>> X = np.array([[2.0, 1.0], [1.0, 3.0]])
+    >>> explainer = Explainer(model, np.zeros((1, 2)))
+    >>> shape = prepare_shape(explainer(X), explainer(X, index="moebius"), 0)
+    >>> shape.curve_x, shape.curve, shape.values
+    (array([1., 2.]), array([1., 4.]), array([5. , 2.5]))
+    """
+    _check_pair(explanation, main_effects)
+    j = _player(explanation, feature)
+    places, curve_places = _places(explanation, j), _places(main_effects, j)
+    categories = None
+    if places.dtype == object or curve_places.dtype == object:
+        categories = tuple(sorted({str(text) for text in (*places, *curve_places) if text != ""}))
+        places, curve_places = (_codes(texts, categories) for texts in (places, curve_places))
+    missing = _missing_place(places, curve_places, is_text=categories is not None)
+    places, curve_places = (np.where(np.isnan(x), missing, x) for x in (places, curve_places))
+    curve_x, first = np.unique(curve_places, return_index=True)
+    return Shape(
+        name=explanation.feature_names[j],
+        x=places,
+        values=np.asarray(explanation.values[:, j]),
+        curve_x=curve_x,
+        curve=np.asarray(main_effects.values[first, j]),
+        categories=categories,
+        missing=None if np.isnan(missing) else missing,
+        what=index_title(explanation.index),
+        unit=explanation.unit,
+        value_function=explanation.value_function,
+    )
+
+
+def _check_pair(explanation: Explanation, main_effects: Explanation) -> None:
+    for item, name in ((explanation, "explanation"), (main_effects, "main_effects")):
+        if item.n_outputs > 1 or item.output_names is not None:
+            raise InputError(message(f"`{name}` must have one output", do=f"Choose one with {name}.output(name)"))
+        if item.data is None:
+            raise InputError(message(f"`{name}` must hold its data", "Got data=None"))
+    if main_effects.index != "moebius":
+        raise InputError(
+            message(
+                "`main_effects` must hold v({j}) - v(empty)",
+                f"Got index={main_effects.index!r}",
+                'Pass explainer(X, index="moebius")',
+            )
+        )
+    for field in ("feature_names", "value_function", "unit"):
+        ours, theirs = getattr(explanation, field), getattr(main_effects, field)
+        if ours != theirs:
+            raise InputError(
+                message("`explanation` and `main_effects` must be of one model", f"Got {field} {ours!r} and {theirs!r}")
+            )
+
+
+def _player(explanation: Explanation, feature: int | str) -> int:
+    names = explanation.feature_names
+    if isinstance(feature, str) and feature not in names:
+        raise UnknownNameError(message(f"Unknown feature {feature!r}", do=did_you_mean(feature, names)))
+    j = names.index(feature) if isinstance(feature, str) else int(feature)
+    if not -len(names) <= j < len(names):
+        raise InputError(message(f"There is no feature {feature}", f"There are {len(names)}"))
+    if len((explanation.groups or {}).get(names[j], (0,))) != 1:
+        raise InputError(message(f"A shape function needs one column, and {names[j]!r} is a group of several"))
+    return j % len(names)
+
+
+def _places(explanation: Explanation, j: int) -> np.ndarray:
+    """Return the feature's numbers, or its texts as objects ("" where missing)."""
+    content = cells(explanation)
+    assert content is not None
+    return content.numbers[:, j] if content.numeric[j] else content.display[:, j]
+
+
+def _codes(texts: np.ndarray, categories: tuple[str, ...]) -> np.ndarray:
+    return np.array([categories.index(str(text)) if text != "" else np.nan for text in texts], float)
+
+
+def _missing_place(*places: np.ndarray, is_text: bool) -> float:
+    """Return a place left of everything for rows without a value, NaN if there are none."""
+    everything = np.concatenate(places)
+    known = everything[~np.isnan(everything)]
+    if len(known) == len(everything):
+        return float("nan")
+    width = float(np.ptp(known)) if len(known) else 0.0
+    return -1.0 if is_text or not len(known) else float(known.min()) - 0.12 * (width or 10.0)
+
+
+def draw_shape(shape: Shape, ax: Any = None) -> Any:
+    """Draw a prepared shape: the values of one feature over its shape function.
+
+    Parameters
+    ----------
+    shape : Shape
+        Of :func:`prepare_shape`.
+    ax : matplotlib Axes, default=None
+        None makes a new figure; nothing is shown.
+
+    Returns
+    -------
+    ax : matplotlib Axes
+    """
+    ax = new_axes(5.0, 3.6) if ax is None else ax
+    alone = shape.curve_x == shape.missing if shape.categories is None else np.ones(len(shape.curve_x), bool)
+    ax.plot(shape.curve_x[~alone], shape.curve[~alone], color=CURVE, zorder=2)
+    ax.plot(shape.curve_x[alone], shape.curve[alone], color=CURVE, linestyle="", marker="_", markersize=24, zorder=2)
+    ax.scatter(shape.x, shape.values, s=12, color=POINT, alpha=0.6, linewidths=0, zorder=3, label=shape.what)
+    ax.plot([], [], color=CURVE, label=r"alone: v({j}) - v(empty)")
+    ax.axhline(0.0, color="gray", linewidth=0.7, zorder=1)
+    _name_places(shape, ax)
+    ax.set_xlabel(escape(shape.name))
+    ax.set_ylabel(escape(f"{shape.what}\n({shape.unit})"))
+    ax.set_title(escape(f"value function: {shape.value_function}"), fontsize=9)
+    ax.legend(frameon=False, fontsize=8)
+    return ax
+
+
+def _name_places(shape: Shape, ax: Any) -> None:
+    """Write category names, and "missing" where rows without a value are drawn, under the axis."""
+    if shape.categories is None and shape.missing is None:
+        return
+    if shape.categories is not None:
+        names = {float(code): name for code, name in enumerate(shape.categories)}
+    else:
+        apart = shape.missing + 0.1 * np.ptp(shape.curve_x)
+        names = {float(x): f"{x:g}" for x in ax.get_xticks() if apart < x <= ax.get_xlim()[1]}
+    if shape.missing is not None:
+        names[shape.missing] = "missing"
+    ax.set_xticks(list(names), [escape(name) for name in names.values()])
+
+
+def draw_shapes(shapes: list[Shape], axes: Any) -> Any:
+    """Draw several shapes into an array of axes; axes that are left over are switched off.
+
+    Parameters
+    ----------
+    shapes : list of Shape
+    axes : array of matplotlib Axes
+        At least as many.
+
+    Returns
+    -------
+    axes : array of matplotlib Axes
+
+    Raises
+    ------
+    InputError
+        If there are fewer axes than shapes.
+    """
+    flat = list(np.ravel(axes))
+    if len(shapes) > len(flat):
+        raise InputError(message(f"{len(shapes)} shapes need as many axes", f"Got {len(flat)}"))
+    for shape, ax in zip(shapes, flat, strict=False):
+        draw_shape(shape, ax)
+    for ax in flat[len(shapes) :]:
+        ax.set_axis_off()
+    return axes

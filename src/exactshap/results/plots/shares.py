@@ -1,0 +1,139 @@
+"""Bars of the shares of one number: sorted, the rest as one bar, and the cumulative sum as a line."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from exactshap.errors import MissingDependencyError, message
+from exactshap.results.plots._pyplot import displayed
+
+__all__ = ["ShareBars", "draw_shares", "prepare_shares"]
+
+
+@dataclass(frozen=True, eq=False)
+class ShareBars:
+    """Everything that a bar plot of shares shows, from top to bottom.
+
+    Attributes
+    ----------
+    labels : tuple of str
+        Feature names; the last one reads "12 others" where features were put together.
+    values : array of shape (n_bars,)
+    cumulative : array of shape (n_bars,)
+        Running sum of ``values``.
+    error : array of shape (2, n_bars), or None
+        Distances down and up to the ends of the error bars; NaN for the bar of the rest.
+    total : float
+        The number that is split; drawn as a vertical line.
+    statistic : str
+        Its name, for the axis.
+    """
+
+    labels: tuple[str, ...]
+    values: np.ndarray
+    cumulative: np.ndarray
+    error: np.ndarray | None
+    total: float
+    statistic: str
+
+
+def prepare_shares(
+    values: np.ndarray,
+    names: Sequence[str],
+    *,
+    total: float,
+    statistic: str,
+    error: np.ndarray | None = None,
+    max_display: int = 10,
+) -> ShareBars:
+    """Sort shares by magnitude and put those beyond ``max_display - 1`` into one bar.
+
+    Parameters
+    ----------
+    values : array of shape (n_features,)
+    names : sequence of str
+    total : float
+        The number that is split, in the unit of ``values``.
+    statistic : str
+        Its name.
+    error : array of shape (2, n_features), optional
+        Distances down and up to the ends of the error bars.
+    max_display : int, default=10
+        Largest number of bars, at least 1.
+
+    Returns
+    -------
+    bars : ShareBars
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> bars = prepare_shares(np.array([0.1, 0.5, 0.2]), ["a", "b", "c"], total=0.8, statistic="R2", max_display=2)
+    >>> bars.labels, bars.values
+    (('b', '2 others'), array([0.5, 0.3]))
+    """
+    max_display = displayed(max_display)
+    values = np.asarray(values, float)
+    order = np.argsort(-np.abs(values), kind="stable")
+    n_single = len(values) if len(values) <= max_display else max_display - 1
+    single, rest = order[:n_single], order[n_single:]
+    labels = [str(names[j]) for j in single]
+    shown = list(values[single])
+    limits = None if error is None else [np.asarray(error, float)[:, j] for j in single]
+    if len(rest):
+        labels.append(f"{len(rest)} other{'s' if len(rest) > 1 else ''}")
+        shown.append(float(values[rest].sum()))
+        if limits is not None:
+            limits.append(np.full(2, np.nan))
+    heights = np.array(shown)
+    return ShareBars(
+        labels=tuple(labels),
+        values=heights,
+        cumulative=np.cumsum(heights),
+        error=None if limits is None else np.stack(limits, axis=1),
+        total=float(total),
+        statistic=statistic,
+    )
+
+
+def draw_shares(bars: ShareBars, ax: Any = None) -> Any:
+    """Draw prepared shares as bars, with the cumulative sum as a line.
+
+    Parameters
+    ----------
+    bars : ShareBars
+        Of :func:`prepare_shares`.
+    ax : matplotlib Axes, default=None
+        None makes a new figure; nothing is shown.
+
+    Returns
+    -------
+    ax : matplotlib Axes
+    """
+    ax = _new_axes(len(bars.labels)) if ax is None else ax
+    position = np.arange(len(bars.labels))
+    ax.barh(position, bars.values, color="#4c72b0", zorder=2, label="share")
+    if bars.error is not None:
+        ax.errorbar(bars.values, position, xerr=bars.error, fmt="none", ecolor="black", capsize=3, zorder=4)
+    ax.plot(bars.cumulative, position, color="#dd8452", marker="o", markersize=3, zorder=3, label="cumulative")
+    ax.axvline(0.0, color="black", linewidth=0.8)
+    ax.axvline(bars.total, color="gray", linewidth=0.8, linestyle="--", label=f"{bars.statistic} = {bars.total:.4g}")
+    ax.set_yticks(position, bars.labels)
+    ax.set_ylim(len(position) - 0.5, -0.5)
+    ax.set_xlabel(f"share of {bars.statistic}")
+    ax.legend(loc="best", frameon=False)
+    return ax
+
+
+def _new_axes(n_bars: int) -> Any:
+    try:
+        import matplotlib.pyplot as plt
+    except ImportError:
+        raise MissingDependencyError(
+            message("Plots need matplotlib", "It is not installed", "pip install 'exactshap[plots]'")
+        ) from None
+    return plt.subplots(figsize=(6.0, 1.2 + 0.35 * n_bars), layout="constrained")[1]

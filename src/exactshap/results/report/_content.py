@@ -1,0 +1,194 @@
+"""What the report shows, as plain data: which players, which rows, which numbers. Nothing is drawn here."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from exactshap.results.explanation import Cells, axis_name, cells, counted, row_name
+from exactshap.results.report._svg import number
+
+if TYPE_CHECKING:
+    from exactshap.results.explanation import Explanation
+
+__all__ = ["Content", "Dependence", "Pairs", "Row", "choose_rows", "content"]
+
+_PLACES = {0.0: "lowest", 0.25: "lower quartile", 0.5: "median", 0.75: "upper quartile", 1.0: "highest"}
+
+
+@dataclass(frozen=True, eq=False)
+class Row:
+    """One explained row, ready to draw.
+
+    Attributes
+    ----------
+    title, caption : str
+    labels : tuple of str
+        "name = cell" by decreasing magnitude; the last one may stand for the rest.
+    values, starts : arrays of shape (n_bars,)
+        Length and beginning of each bar, in the unit of the model output.
+    errors : array of shape (n_bars,), or None
+        Standard errors of sampled values, or standard deviations under a probabilistic model; NaN for the rest.
+    baseline, total : float
+        v(empty) and the model's prediction.
+    additive : bool
+        Whether baseline + values is the prediction.
+    """
+
+    title: str
+    caption: str
+    labels: tuple[str, ...]
+    values: np.ndarray
+    starts: np.ndarray
+    errors: np.ndarray | None
+    baseline: float
+    total: float
+    additive: bool
+
+
+@dataclass(frozen=True, eq=False)
+class Dependence:
+    """The cells and values of one player on the drawn rows; ``categories`` for text."""
+
+    name: str
+    x: np.ndarray
+    values: np.ndarray
+    categories: tuple[str, ...] | None
+
+
+@dataclass(frozen=True, eq=False)
+class Pairs:
+    """Mean magnitudes over all rows: a matrix of the strongest players, and the strongest pairs of all."""
+
+    names: tuple[str, ...]
+    matrix: np.ndarray
+    strongest: tuple[tuple[str, str, float], ...]
+
+
+@dataclass(frozen=True, eq=False)
+class Content:
+    """Everything that is drawn of one output."""
+
+    output: str | None
+    names: tuple[str, ...]
+    n_left_out: int
+    strength: np.ndarray
+    error: np.ndarray | None
+    mean: np.ndarray
+    lowest: np.ndarray
+    highest: np.ndarray
+    values: np.ndarray
+    numbers: np.ndarray | None
+    dependences: tuple[Dependence, ...]
+    rows: tuple[Row, ...]
+    pairs: Pairs | None
+
+
+def content(
+    explanation: Explanation, *, output: str | None, drawn: np.ndarray, max_display: int, n_dependences: int, n_rows: int
+) -> Content:
+    """Prepare a single-output explanation; ``drawn`` are the rows that beeswarms and dependence plots show."""
+    strength = np.abs(explanation.values).mean(axis=0) if explanation.n_rows else np.zeros(explanation.n_players)
+    order = np.argsort(-strength, kind="stable")[:max_display]
+    shown = cells(explanation, drawn)
+    values = explanation.values[drawn]
+    numbers = None if shown is None else np.where(shown.numeric, shown.numbers, np.nan)[:, order]
+    rows = explanation.values[:, order] if explanation.n_rows else np.zeros((1, len(order)))
+    return Content(
+        output=output,
+        names=tuple(explanation.feature_names[j] for j in order),
+        n_left_out=explanation.n_players - len(order),
+        strength=strength[order],
+        error=None if explanation.std_error is None else explanation.std_error.mean(axis=0)[order],
+        mean=rows.mean(axis=0),
+        lowest=rows.min(axis=0),
+        highest=rows.max(axis=0),
+        values=values[:, order],
+        numbers=numbers,
+        dependences=tuple(_dependence(explanation, int(j), shown, values) for j in order[:n_dependences]) if shown else (),
+        rows=tuple(_row(explanation, i, place, max_display) for i, place in choose_rows(explanation.prediction, n_rows)),
+        pairs=_pairs(explanation),
+    )
+
+
+def choose_rows(prediction: np.ndarray, wanted: int = 5) -> list[tuple[int, str]]:
+    """Return rows spread over the predictions, each with its place: the quantiles 0, 1/4, 1/2, 3/4 and 1.
+
+    >>> import numpy as np
+    >>> choose_rows(np.array([3.0, 1.0, 2.0]), wanted=3)
+    [(1, 'lowest'), (2, 'median'), (0, 'highest')]
+    """
+    order = np.argsort(prediction, kind="stable")
+    if len(order) == 0 or wanted < 1:
+        return []
+    shares = np.linspace(0.0, 1.0, wanted) if wanted > 1 else np.array([0.5])
+    chosen: dict[int, str] = {}
+    for share in shares.tolist():
+        chosen.setdefault(int(order[round(share * (len(order) - 1))]), _PLACES.get(share, f"{share:.0%} quantile"))
+    return list(chosen.items())
+
+
+def _dependence(explanation: Explanation, j: int, shown: Cells, values: np.ndarray) -> Dependence:
+    categories = None
+    if not shown.numeric[j]:
+        categories = tuple(sorted({text for text in shown.display[:, j] if text}))
+    return Dependence(axis_name(explanation, j), shown.numbers[:, j], values[:, j], categories)
+
+
+def _row(explanation: Explanation, i: int, place: str, max_display: int) -> Row:
+    row = explanation[i]
+    values, errors = row.values[0], row.std_error if row.std_error is not None else row.std
+    order = np.argsort(-np.abs(values), kind="stable")
+    n_single = len(order) if len(order) <= max_display else max_display - 1
+    single, rest = order[:n_single], order[n_single:]
+    shown = cells(row)
+    labels = [_labelled(row, int(j), shown) for j in single]
+    lengths = list(values[single])
+    spread = None if errors is None else [float(errors[0, j]) for j in single]
+    if len(rest):
+        labels.append(counted(len(rest), "other feature"))
+        lengths.append(float(values[rest].sum()))
+        spread = None if spread is None else [*spread, np.nan]
+    additive, baseline = explanation.additive, float(row.baseline[0])
+    ends = baseline + np.cumsum(lengths)
+    return Row(
+        title=row_name(explanation, i),
+        caption=f"{place} prediction",
+        labels=tuple(labels),
+        values=np.array(lengths),
+        starts=np.concatenate([[baseline], ends[:-1]]) if additive else np.zeros(len(lengths)),
+        errors=None if spread is None else np.array(spread),
+        baseline=baseline,
+        total=float(row.prediction[0]),
+        additive=additive,
+    )
+
+
+def _labelled(row: Explanation, j: int, shown: Cells | None) -> str:
+    if shown is None:
+        return row.feature_names[j]
+    cell = shown.display[0, j]
+    text = cell if isinstance(cell, str) else number(float(cell))
+    return f"{row.feature_names[j]} = {text or 'missing'}"
+
+
+def _pairs(explanation: Explanation, shown: int = 10) -> Pairs | None:
+    if explanation.set_values is None or explanation.sets is None or explanation.n_rows == 0:
+        return None
+    means = np.abs(explanation.set_values).mean(axis=0)
+    matrix = np.diag(means[: explanation.n_players])
+    sets = zip(explanation.sets, means.tolist(), strict=True)
+    pairs = [(players[0], players[1], mean) for players, mean in sets if len(players) == 2]
+    for j, k, mean in pairs:
+        matrix[j, k] = matrix[k, j] = mean
+    order: Sequence[int] = np.argsort(-matrix.sum(axis=1), kind="stable")[:shown].tolist()
+    names = explanation.feature_names
+    strongest = sorted(pairs, key=lambda pair: -pair[2])[:shown]
+    return Pairs(
+        names=tuple(names[j] for j in order),
+        matrix=matrix[np.ix_(order, order)],
+        strongest=tuple((names[j], names[k], mean) for j, k, mean in strongest),
+    )

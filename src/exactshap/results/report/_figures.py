@@ -1,0 +1,231 @@
+"""The pictures of the report, as SVG text: arrays in, markup out."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from exactshap.results.report import _svg as svg
+from exactshap.results.report._content import Row
+
+__all__ = ["N_SHADES", "bars", "beeswarm", "dependence", "matrix", "row_bars", "shades", "swarm_offsets"]
+
+N_SHADES = 9
+_ROW, _DOT = 34.0, 2.2
+
+
+def shades(numbers: np.ndarray) -> np.ndarray:
+    """Return a class 0..8 for each number by its place between the 5th and 95th percentile; -1 for missing ones.
+
+    >>> import numpy as np
+    >>> shades(np.array([0.0, 5.0, 10.0, np.nan]))
+    array([ 0,  4,  8, -1])
+    """
+    finite = numbers[np.isfinite(numbers)]
+    if finite.size == 0:
+        return np.full(numbers.shape, -1)
+    low, high = np.percentile(finite, [5, 95])
+    if low == high:
+        low, high = finite.min(), finite.max()
+    place = np.full(numbers.shape, 0.5) if low == high else np.clip((numbers - low) / (high - low), 0.0, 1.0)
+    return np.where(np.isfinite(numbers), np.rint(np.nan_to_num(place) * (N_SHADES - 1)), -1).astype(int)
+
+
+def swarm_offsets(x: np.ndarray, width: float, room: float, *, bins: int = 120) -> np.ndarray:
+    """Return vertical offsets that keep dots of the same bin apart: 0, +1, -1, +2, ... steps, squeezed into ``room``."""
+    if x.size == 0:
+        return np.zeros(0)
+    low, high = float(x.min()), float(x.max())
+    place = np.zeros(x.size, int) if low == high else np.rint((x - low) / (high - low) * bins).astype(int)
+    order = np.argsort(place, kind="stable")
+    first = np.searchsorted(place[order], place[order], side="left")
+    layer = np.arange(x.size) - first
+    steps = np.empty(x.size)
+    steps[order] = np.ceil(layer / 2) * np.where(layer % 2, 1.0, -1.0)
+    return steps * min(2 * width, room / max(float(np.abs(steps).max()), 1.0))
+
+
+def beeswarm(values: np.ndarray, numbers: np.ndarray | None, names: Sequence[str], *, label: str) -> str:
+    """Draw one dot per row and feature at its value, coloured by the feature's number (grey without one)."""
+    left, width, top = _label_room(names), 590.0, 8.0
+    height = top + _ROW * len(names)
+    scale = svg.Scale.over(values, left, width - 12, include=0.0)
+    parts = [svg.axis(scale, height, label=label, top=top)]
+    for j, name in enumerate(names):
+        middle = top + _ROW * (j + 0.5)
+        parts += [
+            svg.line(left, middle, width - 12, middle, "row"),
+            svg.text(left - 10, middle + 4, svg.shorten(name), anchor="end", title=name),
+        ]
+        x = scale(values[:, j])
+        y = middle + swarm_offsets(x, _DOT, 0.46 * _ROW)
+        shade = np.full(len(x), -1) if numbers is None else shades(numbers[:, j])
+        parts += [svg.dots(x[shade == k], y[shade == k], f"q{k}" if k >= 0 else "qx") for k in range(-1, N_SHADES)]
+    return svg.figure(width, height + 40, parts, label=f"Beeswarm of {label}")
+
+
+def bars(strength: np.ndarray, names: Sequence[str], error: np.ndarray | None, *, label: str) -> str:
+    """Draw mean magnitudes as bars, with whiskers where there is an error."""
+    left, width, top = _label_room(names), 480.0, 8.0
+    height = top + _ROW * len(names)
+    places = svg.decimals(strength)
+    longest = strength if error is None else strength + error
+    scale = svg.Scale(0.0, 1.18 * float(longest.max(initial=0.0)) or 1.0, left, width - 12)
+    parts = [svg.axis(scale, height, label=label, top=top, wanted=4)]
+    for j, name in enumerate(names):
+        y, end = top + _ROW * j, float(scale(strength[j]))
+        tip = end
+        parts += [
+            svg.text(left - 10, y + _ROW / 2 + 4, svg.shorten(name), anchor="end", title=name),
+            svg.rectangle(left, y + 7, end - left, _ROW - 14, "bar", title=f"{name}: {svg.fixed(strength[j], places)}"),
+        ]
+        if error is not None:
+            low, tip = float(scale(max(strength[j] - error[j], 0.0))), float(scale(strength[j] + error[j]))
+            parts.append(svg.line(low, y + _ROW / 2, tip, y + _ROW / 2, "whisker"))
+        parts.append(svg.text(tip + 6, y + _ROW / 2 + 4, svg.fixed(strength[j], places), style="value"))
+    return svg.figure(width, height + 40, parts, label=f"Bars of {label}")
+
+
+def dependence(x: np.ndarray, values: np.ndarray, name: str, categories: Sequence[str] | None, *, label: str) -> str:
+    """Draw the values of one feature against its own number, or against its categories."""
+    width, height, left, top = 345.0, 215.0, 52.0, 10.0
+    missing = ~np.isfinite(x)
+    start = left + (26 if missing.any() else 0)
+    across = svg.Scale.over(x, start, width - 10)
+    if categories is not None:
+        across = svg.Scale(-0.5, len(categories) - 0.5, start, width - 10)
+    up = svg.Scale.over(values, height, top, include=0.0)
+    parts = [_vertical_axis(up, left, width - 10)]
+    if categories is None:
+        parts.append(svg.axis(across, height, label=svg.shorten(name, 40), top=height - 4, wanted=4))
+        spread = _category_offsets(x, values, 8.0) if len(np.unique(x)) <= 10 else np.zeros(len(x))
+    else:
+        parts.append(_category_axis(across, height, name, categories))
+        spread = _category_offsets(x, values, 0.4 * (across.stop - across.start) / len(categories))
+    seen = ~missing
+    parts.append(svg.dots(across(x[seen]) + spread[seen], up(values[seen]), "point"))
+    if missing.any():
+        parts.append(svg.dots(np.full(missing.sum(), left + 12), up(values[missing]), "qx"))
+        parts.append(svg.text(left + 12, height + 15, "missing", anchor="middle", style="tick"))
+    return svg.figure(width, height + 40, parts, label=f"{label} of {name} against {name}")
+
+
+def _category_offsets(x: np.ndarray, values: np.ndarray, room: float) -> np.ndarray:
+    """Return horizontal offsets that keep the dots of one category apart."""
+    offsets = np.zeros(len(x))
+    for code in np.unique(x[np.isfinite(x)]):
+        chosen = x == code
+        offsets[chosen] = swarm_offsets(values[chosen], _DOT, room, bins=60)
+    return offsets
+
+
+def row_bars(row: Row, *, label: str) -> str:
+    """Draw how values lead from the baseline to the prediction, or bars around zero where they do not add up."""
+    words = _row_words(row)
+    left, step, top, width = max(_label_room(row.labels), 90.0), 23.0, 4.0, 500.0
+    height = top + step * (len(row.labels) + 2 * row.additive) + 4
+    points = np.concatenate([row.starts, row.starts + row.values])
+    scale = svg.Scale.over(points, left, width - max(svg.text_width(words, 11.5), 40.0) - 12, margin=0.04)
+    parts = [svg.axis(scale, height, label=label, top=top, wanted=4)]
+    if row.additive:
+        parts += _end_mark("baseline", row, row.baseline, top, step, scale, width)
+        parts += _end_mark("prediction", row, row.total, height - 4 - step, step, scale, width)
+    for j, word in enumerate(words):
+        parts += _row_bar(row, j, word, top + step * (j + row.additive), step, scale, width)
+    return svg.figure(width, height + 40, parts, label=f"Values of {row.title}")
+
+
+def _places(row: Row) -> int:
+    """Return decimals that suit the baseline, and up to three more where the values are much smaller."""
+    own = svg.decimals(row.values)
+    if not row.additive:
+        return own
+    ends = svg.decimals([row.baseline, row.total])
+    return min(max(own, ends), ends + 3)
+
+
+def _row_words(row: Row) -> list[str]:
+    words = [svg.fixed(value, _places(row), sign=True) for value in row.values]
+    if row.errors is None:
+        return words
+    errors = [f" ± {error:.2g}" if np.isfinite(error) else "" for error in row.errors]
+    return [word + error for word, error in zip(words, errors, strict=True)]
+
+
+def _row_bar(row: Row, j: int, words: str, y: float, step: float, scale: svg.Scale, width: float) -> list[str]:
+    start, end = float(scale(row.starts[j])), float(scale(row.starts[j] + row.values[j]))
+    style = "positive" if row.values[j] >= 0 else "negative"
+    parts = [
+        svg.text(scale.start - 10, y + step / 2 + 4, svg.shorten(row.labels[j]), anchor="end", title=row.labels[j]),
+        svg.rectangle(start, y + 4, end - start, step - 8, style, title=f"{row.labels[j]}: {words}"),
+        svg.text(width - 2, y + step / 2 + 4, words, anchor="end", style="value"),
+    ]
+    if row.additive:
+        parts += [svg.line(start, y - 4, start, y + 4, "link"), svg.line(end, y + step - 4, end, y + step + 4, "link")]
+    return parts
+
+
+def _end_mark(name: str, row: Row, value: float, y: float, step: float, scale: svg.Scale, width: float) -> list[str]:
+    x, middle = float(scale(value)), y + step / 2 + 4
+    return [
+        svg.text(scale.start - 10, middle, name, anchor="end", style="strong"),
+        svg.line(x, y + 4, x, y + step - 4, "mark"),
+        svg.text(width - 2, middle, svg.fixed(value, _places(row)), anchor="end", style="value strong"),
+    ]
+
+
+def matrix(cells: np.ndarray, names: Sequence[str], *, label: str) -> str:
+    """Draw a symmetric matrix of magnitudes, coloured by strength; the diagonal holds the order-1 values, uncoloured."""
+    n, size, left = len(names), 46.0, _label_room(names, length=24)
+    top = left * 0.62 + 10
+    limit = float(np.abs(cells - np.diag(np.diag(cells))).max(initial=0.0)) or 1.0
+    parts = []
+    for row in range(n):
+        parts.append(
+            svg.text(left - 8, top + size * (row + 0.5) + 4, svg.shorten(names[row], 24), anchor="end", title=names[row])
+        )
+        x, y = left + size * (row + 0.5), top - 8
+        turned = svg.text(0, 0, svg.shorten(names[row], 24), title=names[row])
+        parts.append(f'<g transform="translate({x:.1f} {y:.1f}) rotate(-38)">{turned}</g>')
+        for column in range(n):
+            value = float(cells[row, column])
+            parts += _matrix_cell(
+                value, 0.0 if row == column else abs(value) / limit, left + size * column, top + size * row, size, row == column
+            )
+    width, height = left + size * n + left * 0.8, top + size * n
+    return svg.figure(width, height + 8, parts, label=label)
+
+
+def _matrix_cell(value: float, strength: float, x: float, y: float, size: float, diagonal: bool) -> list[str]:
+    style = "value dark" if strength > 0.65 else "value"
+    return [
+        f'<rect x="{x:.1f}" y="{y:.1f}" width="{size - 2:.0f}" height="{size - 2:.0f}" class="{"cell own" if diagonal else "cell"}" '
+        f'fill-opacity="{strength:.2f}"/>',
+        svg.text(x + size / 2 - 1, y + size / 2 + 3, f"{value:.2g}", anchor="middle", style=style),
+    ]
+
+
+def _label_room(names: Sequence[str], *, length: int = 30) -> float:
+    return min(svg.text_width([svg.shorten(name, length) for name in names]) + 16, 260.0)
+
+
+def _vertical_axis(scale: svg.Scale, left: float, right: float) -> str:
+    parts = [svg.line(left, scale.start, left, scale.stop, "axis")]
+    for tick in scale.ticks(4):
+        y = float(scale(tick))
+        parts += [svg.line(left, y, right, y, "zero" if tick == 0 else "grid")]
+        parts += [svg.text(left - 5, y + 4, svg.number(tick), anchor="end", style="tick")]
+    return "".join(parts)
+
+
+def _category_axis(scale: svg.Scale, y: float, name: str, categories: Sequence[str]) -> str:
+    parts = [svg.line(scale.start, y, scale.stop, y, "axis")]
+    letters = int(abs(scale.stop - scale.start) / max(len(categories), 1) / svg.text_width("x", 11)) - 1
+    shown = categories if letters >= 3 else ()
+    for code, category in enumerate(shown):
+        word = category if len(category) <= letters else f"{category[: letters - 1]}…"
+        parts.append(svg.text(float(scale(code)), y + 15, word, anchor="middle", style="tick", title=category))
+    label = svg.shorten(name, 40) + ("" if shown else f" ({len(categories)} categories, in alphabetical order)")
+    parts.append(svg.text((scale.start + scale.stop) / 2, y + 33, label, anchor="middle", style="label"))
+    return "".join(parts)

@@ -1,0 +1,229 @@
+"""Fill the page's template with prepared content, drawn figures and words."""
+
+from __future__ import annotations
+
+import datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from exactshap._runtime.files import check_suffix, replacing
+from exactshap._runtime.optional import require
+from exactshap.errors import InputError, message
+from exactshap.results.explanation import counted, fingerprint, index_title, value_function_sentence
+from exactshap.results.report import _figures as figures
+from exactshap.results.report._content import Content, content
+from exactshap.results.report._svg import decimals, fixed
+from exactshap.results.report._words import limits, reproduce
+
+if TYPE_CHECKING:
+    from exactshap.results.explanation import Explanation
+
+__all__ = ["render", "write_report"]
+
+_MAX_DOTS, _MAX_DRAWN, _MAX_OUTPUTS = 30_000, 1000, 4
+
+
+def write_report(explanation: Explanation, path: str | Path, **settings: Any) -> Path:
+    """Write the report of an explanation, all of it or nothing.
+
+    Parameters
+    ----------
+    explanation : Explanation
+    path : str or Path
+        Of the ``.html`` file.
+    **settings
+        Of :func:`render`.
+
+    Returns
+    -------
+    path : Path
+
+    Raises
+    ------
+    MissingDependencyError
+        If jinja2 is not installed.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> import numpy as np
+    >>> from exactshap import explain
+    >>> from sklearn.svm import SVR
+    >>> X = np.random.default_rng(0).normal(size=(30, 2))
+    >>> explanation = explain(SVR().fit(X, X[:, 0]), X[:5])
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     write_report(explanation, folder + "/report.html").name
+    'report.html'
+    """
+    check_report_path(path)
+    page = render(explanation, **settings)
+    with replacing(path) as draft:
+        draft.write_text(page, encoding="utf-8")
+    return Path(path)
+
+
+def check_report_path(path: str | Path) -> None:
+    """Refuse what is no name of an HTML file, before the work is done."""
+    do = "Name it .html; browsers print it as PDF, and explanation.save(path) keeps the numbers"
+    check_suffix(path, (".html", ".htm"), "A report", do)
+
+
+def render(
+    explanation: Explanation,
+    *,
+    title: str | None = None,
+    data_name: str | None = None,
+    command: str | None = None,
+    max_display: int = 10,
+    n_rows: int = 5,
+    seed: int = 0,
+) -> str:
+    """Return the report as HTML text.
+
+    Everything that is computed uses all rows; only what is *drawn* as dots is a sample where there are many, and the page
+    says so. Text of the user (names, cells) is escaped.
+
+    Parameters
+    ----------
+    explanation : Explanation
+        With rows.
+    title : str or None, default=None
+        Heading; None names the model.
+    data_name : str or None, default=None
+        Of the explained data, such as a file name.
+    command : str or None, default=None
+        The command that wrote this report; None shows the Python calls.
+    max_display : int, default=10
+        Features shown in a picture.
+    n_rows : int, default=5
+        Rows drawn as waterfalls, spread over the predictions.
+    seed : int, default=0
+        Of the choice of drawn rows.
+
+    Returns
+    -------
+    page : str
+
+    Raises
+    ------
+    InputError
+        If there are no rows.
+    MissingDependencyError
+        If jinja2 is not installed.
+
+    Examples
+    --------
+    >>> from exactshap.results.explanation import Explanation
+    >>> explanation = Explanation(
+    ...     values=[[1.0, 2.0]], baseline=[0.5], prediction=[3.5], residual=[0.0], tolerance=1e-12,
+    ...     feature_names=["age", "bmi"], value_function="baseline",
+    ... )
+    >>> render(explanation, title="A tiny report")[:15]
+    '<!DOCTYPE html>'
+    """
+    if explanation.n_rows == 0:
+        raise InputError(message("A report needs at least one row", "Got an explanation of 0 rows"))
+    if max_display < 1 or n_rows < 0:
+        raise InputError(message("`max_display` must be >= 1 and `n_rows` >= 0", f"Got {max_display} and {n_rows}"))
+    outputs = _outputs(explanation)
+    shown = outputs[:_MAX_OUTPUTS]
+    drawn = _drawn_rows(explanation.n_rows, min(_MAX_DRAWN, _MAX_DOTS // (2 * max_display * len(shown))), seed)
+    contents = [
+        content(view, output=name, drawn=drawn, max_display=max_display, n_dependences=6, n_rows=n_rows) for name, view in shown
+    ]
+    return _template().render(
+        title=title or f"Explanation of {explanation.model_name or 'a model'}",
+        facts=_facts(explanation, data_name),
+        certificate=explanation.certificate(),
+        explanation=explanation,
+        index=index_title(explanation.index, explanation.order),
+        sentence=value_function_sentence(explanation.value_function),
+        additive=explanation.additive,
+        views=[_drawn(view, item, explanation) for (_, view), item in zip(shown, contents, strict=True)],
+        outputs_left_out=[name for name, _ in outputs[_MAX_OUTPUTS:]],
+        n_drawn=len(drawn),
+        limits=limits(explanation),
+        reproduce=reproduce(explanation, command=command, seed=seed),
+        versions=_versions(),
+        date=datetime.datetime.now(datetime.UTC).strftime("%Y-%m-%d %H:%M UTC"),
+        seed=seed,
+        fixed=fixed,
+        decimals=decimals,
+    )
+
+
+def _template() -> Any:
+    jinja2 = require("jinja2", "report", purpose="A report")
+    folder = Path(__file__).parent
+    environment = jinja2.Environment(
+        loader=jinja2.FileSystemLoader(folder),
+        autoescape=True,
+        trim_blocks=True,
+        lstrip_blocks=True,
+        undefined=jinja2.StrictUndefined,
+    )
+    return environment.get_template("page.html.jinja")
+
+
+def _outputs(explanation: Explanation) -> list[tuple[str | None, Explanation]]:
+    if explanation.output_names is None:
+        return [(None, explanation)]
+    return [(name, explanation.output(k)) for k, name in enumerate(explanation.output_names)]
+
+
+def _drawn_rows(n_rows: int, limit: int, seed: int) -> np.ndarray:
+    if n_rows <= limit:
+        return np.arange(n_rows)
+    return np.sort(np.random.default_rng(seed).choice(n_rows, size=limit, replace=False))
+
+
+def _drawn(view: Explanation, item: Content, explanation: Explanation) -> dict[str, Any]:
+    """Return one output's content with its pictures, which are markup of our own making with all text escaped."""
+    safe = require("markupsafe", "report", purpose="A report").Markup
+    value = f"value ({view.unit})"
+    return {
+        "content": item,
+        "beeswarm": safe(figures.beeswarm(item.values, item.numbers, item.names, label=value)),
+        "bars": safe(figures.bars(item.strength, item.names, item.error, label=f"mean |value| ({view.unit})")),
+        "dependences": [
+            safe(figures.dependence(plot.x, plot.values, plot.name, plot.categories, label=value)) for plot in item.dependences
+        ],
+        "rows": [(row, safe(figures.row_bars(row, label=view.unit if row.additive else value))) for row in item.rows],
+        "matrix": ""
+        if item.pairs is None
+        else safe(
+            figures.matrix(item.pairs.matrix, item.pairs.names, label=f"{explanation.index}, mean magnitude ({view.unit})")
+        ),
+    }
+
+
+def _facts(explanation: Explanation, data_name: str | None) -> dict[str, str]:
+    player = "feature" if explanation.groups is None else "player"
+    digest = "" if explanation.data is None else f"SHA-256 {fingerprint(explanation.data)}"
+    facts = explanation.facts()
+    return {
+        "Model": facts["model"],
+        "Output": f"{', '.join(explanation.output_names)} ({explanation.unit})"
+        if explanation.output_names
+        else explanation.unit,
+        "Data": f"{data_name + ', ' if data_name else ''}{counted(explanation.n_rows, 'row')} x {counted(explanation.n_players, player)}",
+        "Background": facts.get("background", ""),
+        "Question": index_title(explanation.index, explanation.order),
+        "Value function": explanation.value_function,
+        "Baseline": facts["baseline"],
+        "Method": explanation.method,
+        "Error bound": facts.get("error bound", ""),
+        "Standard error": facts.get("std error", ""),
+        "Approximation": facts.get("approximation", ""),
+        "Model calls": facts.get("evaluations", ""),
+        "Computed in": f"{facts['seconds']} s" if "seconds" in facts else "",
+        "Data hash": digest,
+    }
+
+
+def _versions() -> dict[str, str]:
+    from exactshap.versions import system, versions
+
+    return {name: text for name, text in {"python": system()["python"].split()[0], **versions()}.items() if text}

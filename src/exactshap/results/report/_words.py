@@ -1,0 +1,71 @@
+"""Paragraphs of the report: what the numbers do not say, and how to get them again."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from exactshap.results.explanation import index_title
+
+if TYPE_CHECKING:
+    from exactshap.results.explanation import Explanation
+
+__all__ = ["limits", "reproduce"]
+
+
+def limits(explanation: Explanation) -> list[str]:
+    """Return what a reader of the report must not conclude, for this explanation."""
+    certificate = explanation.certificate()
+    checked = (
+        f"The certificate says that {certificate.checks} is at most {certificate.max_residual:.2g} on the rows in this report,"
+        " against the model's own prediction. It cannot see credit given to the wrong feature; 'exactshap check' also compares"
+        " the game with the model on rows masked by hand."
+    )
+    kind = {
+        "exact": "The values are exact up to floating-point rounding for the value function named above; another value function gives"
+        " other numbers, just as exactly.",
+        "approximate": "The game was approximated, by low-rank embeddings: the values are exact for the approximated game only, and"
+        " the approximation error above estimates how far it is off.",
+        "sampled": "The values were sampled: each has a standard error, shown as whiskers and after the sign ±, and another seed gives"
+        " other numbers within them.",
+    }[explanation.kind]
+    return [
+        "These numbers describe the model, not the world: they are not effects of changing a feature in reality, and a model"
+        " that is wrong is explained as it is.",
+        kind,
+        checked,
+        "Features that carry the same information may share credit in ways that depend on how the model was fitted. Dependence"
+        " plots show the model's behaviour on these rows, not outside their range.",
+        *([] if explanation.additive else [_not_additive(explanation)]),
+        *([] if explanation.order < 2 else [_interactions(explanation)]),
+    ]
+
+
+def _not_additive(explanation: Explanation) -> str:
+    title = index_title(explanation.index, explanation.order)
+    return (
+        f"The {title} shown for single features do not add up to the prediction, so that rows are drawn as bars around zero"
+        " instead of a path from the baseline."
+    )
+
+
+def _interactions(explanation: Explanation) -> str:
+    title = index_title(explanation.index, explanation.order)
+    return (
+        f"Pairs are the {title}, not halved: one number per unordered pair. The diagonal holds the values of single features."
+    )
+
+
+def reproduce(explanation: Explanation, *, command: str | None, seed: int) -> str:
+    """Return the command, or the Python calls, that give this report again."""
+    if command is not None:
+        return command
+    background = "" if explanation.background_size is None else ", background"
+    return "\n".join(
+        [
+            "import exactshap",
+            "",
+            f"explainer = exactshap.Explainer(model{background}, value_function={explanation.value_function!r})",
+            f"explanation = explainer(X, index={explanation.index!r}, order={explanation.order})",
+            f'explanation.report("report.html", seed={seed})',
+        ]
+    )

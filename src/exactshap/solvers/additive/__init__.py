@@ -1,0 +1,14 @@
+"""Additive games: each term is solved on the coalitions of its own few players."""
+
+from __future__ import annotations
+
+from exactshap.solvers.additive._kernels import fill_fold, fill_lookups
+from exactshap.solvers.additive._stacks import Stack, solve_additive, solve_stacks
+
+__all__ = [
+    "Stack",
+    "fill_fold",
+    "fill_lookups",
+    "solve_additive",
+    "solve_stacks",
+]

@@ -1,0 +1,137 @@
+"""Additive games: each term on the coalitions of its own players."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from exactshap.errors import InputError, message
+from exactshap.games import AdditiveGame, squeeze
+from exactshap.semivalues import Semivalue
+from exactshap.solvers.core import Solution, player_sets, set_sizes
+
+__all__ = ["Stack", "Sums", "solve_additive", "solve_stacks"]
+
+
+@dataclass(frozen=True, eq=False)
+class Stack:
+    """Terms of equally many players, with their coalition values side by side.
+
+    Attributes
+    ----------
+    subsets : tuple of tuples of int
+        The players of each term, k of them.
+    tables : array of shape (n_terms, n_rows, 2^k, n_outputs)
+        Values of each term's coalitions; bit p of the code is player ``subsets[l][p]``.
+    """
+
+    subsets: tuple[tuple[int, ...], ...]
+    tables: np.ndarray
+
+
+@dataclass(frozen=True, eq=False)
+class Sums:
+    """What a sweep over stacks adds up: ``values`` (n_rows, n_sets, n_outputs), the ends (n_rows, n_outputs), ``scale`` (n_rows,)."""
+
+    values: np.ndarray
+    empty: np.ndarray
+    full: np.ndarray
+    scale: np.ndarray
+    n_terms: int
+
+
+def solve_additive(game: AdditiveGame, semivalue: Semivalue, order: int) -> Solution:
+    r"""Solve a sum of small terms: players outside a term are dummies of it, so that its own 2^|I| coalitions suffice.
+
+    .. math:: \phi_T = \sum_{I \supseteq T} \sum_{S \subseteq I \setminus T} p(|S|)\, \Delta_T v_I(S)
+
+    Cost O(sum_I |I|^order 2^|I|) per row, whatever the number of players (STAR-SHAP, Theorem 3.1).
+    """
+    n_rows = 1 if game.n_rows is None else game.n_rows
+    sums = solve_stacks(stacks_of(game), game.n_players, n_rows, game.n_outputs, semivalue, order)
+    empty, full = sums.empty + game.constant, sums.full + game.constant
+    residual = sums.full - sums.empty - sums.values.sum(axis=1) if semivalue.is_efficient(order) else None
+    return Solution(
+        values=squeeze(game, sums.values),
+        sets=player_sets(game.n_players, order),
+        empty=squeeze(game, empty),
+        full=squeeze(game, full),
+        residual=None if residual is None else squeeze(game, residual),
+        method=f"per-term enumeration ({sums.n_terms} terms)",
+        scale=sums.scale[0] if game.n_rows is None else sums.scale,
+    )
+
+
+def stacks_of(game: AdditiveGame) -> Iterable[Stack]:
+    """Yield the game's terms, put together by their number of players."""
+    by_size: dict[int, list[int]] = {}
+    for l, subset in enumerate(game.subsets):
+        by_size.setdefault(len(subset), []).append(l)
+    for chosen in by_size.values():
+        yield Stack(tuple(game.subsets[l] for l in chosen), np.stack([game.tables[l] for l in chosen]))
+
+
+def solve_stacks(
+    stacks: Iterable[Stack], n_players: int, n_rows: int, n_outputs: int, semivalue: Semivalue, order: int
+) -> Sums:
+    """Solve terms that come in stacks, one stack in memory at a time; refuse coalition values that are not finite."""
+    from exactshap.solvers.additive._kernels import fill_sets
+
+    n_sets = len(player_sets(n_players, order))
+    values = np.zeros((n_rows, n_sets, n_outputs))
+    empty, full = np.zeros((n_rows, n_outputs)), np.zeros((n_rows, n_outputs))
+    scale, n_terms = np.zeros(n_rows), 0
+    for stack in stacks:
+        n_terms += len(stack.subsets)
+        members, sizes, positions = _local_sets(stack.subsets, n_players, order)
+        weights = _local_weights(len(stack.subsets[0]), semivalue, order)
+        fill_sets(np.ascontiguousarray(stack.tables), members, sizes, positions, weights, values, empty, full, scale)
+        if not (np.isfinite(values).all() and np.isfinite(full).all() and np.isfinite(empty).all()):
+            raise _not_finite(stack)
+    return Sums(values, empty, full, scale, n_terms)
+
+
+def _local_sets(subsets: Sequence[tuple[int, ...]], n_players: int, order: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Return the sets within a term as bits (n_local, order) and sizes (n_local,), and where each term's go (n_terms, n_local)."""
+    k = len(subsets[0])
+    local = player_sets(k, min(order, k)) if k else ()
+    members = np.full((len(local), order), -1, np.int64)
+    for s, players in enumerate(local):
+        members[s, : len(players)] = players
+    positions = np.empty((len(subsets), len(local)), np.int64)
+    positions[:, :k] = np.array(subsets, np.int64).reshape(len(subsets), k)  # sets of one player come first, in order
+    for l, subset in enumerate(subsets if len(local) > k else ()):
+        positions[l, k:] = [_position(tuple(sorted(subset[p] for p in players)), n_players) for players in local[k:]]
+    return members, np.array([len(players) for players in local], np.int64), positions
+
+
+def _position(players: tuple[int, ...], n_players: int) -> int:
+    """Return where a sorted set stands among all sets, by size and then lexicographically (see ``player_sets``)."""
+    size = len(players)
+    smaller = sum(math.comb(n_players, s) for s in range(1, size))
+    after = sum(math.comb(n_players - 1 - player, size - i) for i, player in enumerate(players))
+    return smaller + math.comb(n_players, size) - 1 - after
+
+
+def _local_weights(k: int, semivalue: Semivalue, order: int) -> np.ndarray:
+    """Return p_size(|S|) for the code of each coalition S of the k - size other players, of shape (order + 1, 2^k)."""
+    weights = np.zeros((order + 1, 2**k))
+    for size in set_sizes(min(order, k)) if k else ():
+        codes = np.arange(2 ** (k - size))
+        counts = sum(((codes >> p) & 1 for p in range(k - size)), np.zeros_like(codes))
+        weights[size, : len(codes)] = semivalue.weights(k, size, order)[counts]
+    return weights
+
+
+def _not_finite(stack: Stack) -> InputError:
+    term, row = (int(position) for position in np.argwhere(~np.isfinite(stack.tables).all(axis=(2, 3)))[0])
+    return InputError(
+        message(
+            f"The term on players {stack.subsets[term]} has a coalition value that is NaN or infinite",
+            f"First at row {row}",
+            "Terms must be finite on every mix of a row with the background",
+        )
+    )

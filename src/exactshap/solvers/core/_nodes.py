@@ -1,0 +1,100 @@
+r"""How many quadrature nodes are enough: an a-priori bound.
+
+On the Bernstein ellipse of parameter :math:`\rho` around [0, 1] every factor :math:`F = (a+b)/2 + (2t-1)(a-b)/2` obeys
+:math:`|F| \le H (1 + (\gamma - 1)\delta)` with :math:`H = |a+b|/2 + |a-b|/2`, :math:`\delta = |a-b|/(2H)` and
+:math:`\gamma = (\rho + 1/\rho)/2`, so a product of factors is at most
+:math:`\prod H\, e^{(\gamma-1)\Delta}`, :math:`\Delta = \sum_k \delta_k`. A positive rule of mass 1 that is exact to degree
+``2 Q - 1`` is off by at most twice the best polynomial approximation (Trefethen, Approximation Theory, Theorem 8.2):
+
+.. math:: \mathrm{err} \le 4 \prod H\, \min_{\rho > 1} e^{(\gamma - 1) \Delta} \frac{\rho^{1 - 2Q}}{\rho - 1}
+
+Q grows like the square root of :math:`\Delta`, not like the number of players.
+
+**Sets of more players.** For a set T the integrand is :math:`\prod_{j \in T} (a_j - b_j) \prod_{k \notin T} F_k`. As
+:math:`|a_j - b_j| = 2 \delta_j H_j \le 2 H_j` and the spread of the others is at most :math:`\Delta`, it is at most
+:math:`2^{|T|} \prod H\, e^{(\gamma - 1) \Delta}` on the ellipse: the same Q serves sets of any size, relative to
+:math:`2^{|T|} \prod H`. Single players are the case of one difference.
+
+**Signed functionals.** A density of any sign (FSII below its highest size) is integrated by weights whose magnitudes add up to at most
+:math:`(\int q^2)^{1/2}`, as does its own magnitude: the bound counts that often. k-SII below its highest size is a sum of positive measures,
+of atoms, which are exact, and of :math:`f'(1) - f'(0)`. That one is read off the interpolant at the m + 1 Chebyshev points of a rule exact to degree m: a term
+:math:`a_k T_k` of the Chebyshev series of f, k > m, is taken for one of degree j <= m and of the same parity, which is off by at most
+:math:`4 (k^2 - j^2) |a_k|`; and :math:`|a_k| \le 2 M \rho^{-k}` for :math:`|f| \le M` on the ellipse (ibid., Theorem 8.1):
+
+.. math:: \mathrm{err} \le 8 M \sum_{k > m} k^2 \rho^{-k} = 8 M \rho^{-m}
+          \Bigl[\frac{m^2 x}{1 - x} + \frac{2 m x}{(1 - x)^2} + \frac{x (1 + x)}{(1 - x)^3}\Bigr], \qquad x = 1 / \rho
+"""
+
+from __future__ import annotations
+
+import functools
+import math
+
+import numpy as np
+
+from exactshap.semivalues import Atom, Beta, EndSlopes, Measure, Mixture, SignedDensity
+
+__all__ = ["ENOUGH", "bound", "coarse_bound", "enough_nodes"]
+
+ENOUGH = 2.0**-54  # below half a rounding unit of the result's scale: truncation hides behind rounding
+UNIFORM = Beta()
+
+_RHO = 1.0 + np.geomspace(1e-3, 1e3, 400)
+_LOG_RHO, _LOG_GAP = np.log(_RHO), np.log(_RHO - 1.0)
+
+
+@functools.lru_cache(maxsize=4096)
+def bound(spread: float, n_nodes: int, mass: float = 1.0, slopes: float = 0.0) -> float:
+    """Return the bound on the relative error for ``spread`` (Delta) of rules exact to degree ``2 n_nodes - 1``.
+
+    ``mass``: of all measures together, each with a rule of its own; at most twice that is the error. ``slopes``: how often
+    the difference of the slopes at the ends counts.
+    """
+    m = 2 * n_nodes - 1
+    exponent = ((_RHO + 1.0 / _RHO) / 2.0 - 1.0) * spread - m * _LOG_RHO
+    found = min(2.0, 4.0 * np.exp((exponent - _LOG_GAP).min())) * mass
+    if slopes:
+        x, gap = 1.0 / _RHO, 1.0 - 1.0 / _RHO
+        series = m * m * x / gap + 2.0 * m * x / gap**2 + x * (1.0 + x) / gap**3
+        found += 8.0 * slopes * np.exp((exponent + np.log(series)).min())
+    return float(found)
+
+
+def coarse_bound(spread: float, n_nodes: int, measure: Measure = UNIFORM) -> float:
+    """Return :func:`bound` at ``spread`` rounded up to a 16th, so that many spreads share few evaluations."""
+    return bound(math.ceil(spread * 16.0) / 16.0, n_nodes, *_parts(measure))
+
+
+@functools.lru_cache(maxsize=4096)
+def _enough(quantised: int, n_exact: int, mass: float, slopes: float) -> int:
+    low, high = 1, n_exact
+    while low < high:
+        middle = (low + high) // 2
+        low, high = (low, middle) if bound(quantised / 16.0, middle, mass, slopes) <= ENOUGH else (middle + 1, high)
+    return low
+
+
+def enough_nodes(spread: float, degree: int, measure: Measure = UNIFORM) -> int:
+    """Return the smallest Q for which ``measure.rule(2 Q - 1)`` is below :data:`ENOUGH`, at most ``degree // 2 + 1``: exact rules.
+
+    That many where nothing is known of a measure's rules of lower degree.
+    """
+    mass, slopes = _parts(measure)
+    exact = degree // 2 + 1
+    return _enough(math.ceil(spread * 16.0), exact, mass, slopes) if math.isfinite(mass) else exact
+
+
+def _parts(measure: Measure) -> tuple[float, float]:
+    """Return the mass of measures and densities in ``measure`` and how often slopes at the ends count; infinite where nothing is known."""
+    if isinstance(measure, Beta):
+        return 1.0, 0.0
+    if isinstance(measure, Atom):
+        return 0.0, 0.0  # exact at every degree
+    if isinstance(measure, EndSlopes):
+        return 0.0, 1.0
+    if isinstance(measure, SignedDensity):
+        return measure.size, 0.0
+    if isinstance(measure, Mixture):
+        parts = [(abs(share), *_parts(part)) for share, part in measure.parts]
+        return sum(share * mass for share, mass, _ in parts), sum(share * slopes for share, _, slopes in parts)
+    return math.inf, 0.0

@@ -1,0 +1,132 @@
+r"""Product games with many background rows and few players: the background is summed once, for all rows.
+
+.. math:: v(S) = v_0 + \sum_l c_l M_l(S) \prod_{j \in S} a_{lj}, \qquad M_l(S) = \sum_z w_z \prod_{j \notin S} b_{zlj}
+
+The table M depends on the background alone. With it a row costs O(n_terms 2^d), whatever the number of background rows, and
+gets the values of all its coalitions; every index of every order follows from those by its definition. Quadrature costs
+O(n_terms n_background n_nodes d) a row.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from exactshap.games import ProductGame, squeeze
+from exactshap.semivalues import Semivalue
+from exactshap.solvers.core import Solution, folded_method, player_sets, set_sizes
+from exactshap.solvers.product._folding_kernels import LANES, fill_coalitions, fill_folded, fill_set_values
+from exactshap.solvers.product._quadrature import Sums
+
+__all__ = ["Folded", "Tally", "fold", "solve_folded"]
+
+TABLE_VALUES = 2**22  # values of the tables that ``solve_folded`` holds at once: 32 MiB
+
+
+@dataclass(frozen=True, eq=False)
+class Folded:
+    """The background of a block of terms.
+
+    ``table (n_terms and padding, 2^n_high, 2^n_low)`` holds M, ``top (n_players, n_terms)`` the largest |b| of the background
+    and ``same (n_players, n_terms)`` its b where all rows have the same, else NaN.
+    """
+
+    table: np.ndarray
+    top: np.ndarray
+    same: np.ndarray
+
+
+def fold(tiles: Iterable[tuple[np.ndarray, np.ndarray]], n_players: int, n_terms: int) -> Folded:
+    """Sum up the background of a block of terms.
+
+    Parameters
+    ----------
+    tiles : iterable of (weights (n_background,), b (n_background, n_players, n_terms))
+        The background, tile by tile.
+    n_players, n_terms : int
+    """
+    n_low = low_players(n_players)
+    table = np.zeros((-(-n_terms // LANES) * LANES, 2 ** (n_players - n_low), 2**n_low))
+    top, same = np.zeros((n_players, n_terms)), None
+    for weights, b in tiles:
+        fill_folded(np.ascontiguousarray(b.transpose(2, 0, 1)), np.array(weights), n_low, table)
+        np.maximum(top, np.abs(b).max(axis=0), out=top)
+        same = b[0].copy() if same is None else same
+        same[(b != same).any(axis=0)] = np.nan
+    return Folded(table, top, np.full((n_players, n_terms), np.nan) if same is None else same)
+
+
+def low_players(n_players: int) -> int:
+    """Return how many players form the low half of a coalition's number: 2^6 coalitions or half the players, never all."""
+    return max(min(n_players - 1, 6), n_players // 2)
+
+
+@dataclass(eq=False)
+class Tally:
+    """Values of all coalitions of a block of rows, added up over blocks of terms."""
+
+    n_rows: int
+    n_players: int
+    n_outputs: int
+    table: np.ndarray = field(init=False)  # v (n_rows, n_outputs, 2^n_high, 2^n_low)
+    scale: np.ndarray = field(init=False)
+    null: np.ndarray = field(init=False)  # (n_rows, n_players): players whose factor is b in every term and background row
+
+    def __post_init__(self) -> None:
+        n_low = low_players(self.n_players)
+        self.table = np.zeros((self.n_rows, self.n_outputs, 2 ** (self.n_players - n_low), 2**n_low))
+        self.scale = np.zeros(self.n_rows)
+        self.null = np.ones((self.n_rows, self.n_players), bool)
+
+    def add(self, rows: slice, a: np.ndarray, c: np.ndarray, folded: Folded) -> None:
+        """Add a block of terms for some rows: ``a (n_rows, n_players, n_terms)``, ``c (n_outputs, n_terms)``."""
+        fill_coalitions(np.ascontiguousarray(a.transpose(0, 2, 1)), folded.table, np.ascontiguousarray(c), self.table[rows])
+        heights = np.maximum(np.abs(a), folded.top).prod(axis=1)
+        self.scale[rows] += (heights * np.abs(c).max(axis=0)).sum(axis=1)
+        self.null[rows] &= (a == folded.same).all(axis=2)
+
+    def sums(self, semivalue: Semivalue, order: int) -> Sums:
+        """Return the values of all sets of 1..order players; sets with a null player get exactly 0."""
+        n_rows, d = self.n_rows, self.n_players
+        table = self.table.reshape(n_rows, self.n_outputs, 2**d)
+        sets = player_sets(d, order)
+        values = np.empty((n_rows, len(sets), self.n_outputs))
+        for size in set_sizes(order):
+            chosen = [number for number, players in enumerate(sets) if len(players) == size]
+            masks = np.array([sum(1 << player for player in sets[number]) for number in chosen], np.int64)
+            part = np.empty((n_rows, self.n_outputs, len(chosen)))
+            fill_set_values(table, masks, semivalue.weights(d, size, order), part)
+            values[:, chosen] = part.transpose(0, 2, 1)
+        if self.null.any():
+            values[np.stack([self.null[:, list(players)].any(axis=1) for players in sets], axis=1)] = 0.0
+        return Sums(values, table[:, :, 0], table[:, :, -1], self.scale, np.zeros(n_rows), 0)
+
+
+def solve_folded(game: ProductGame, semivalue: Semivalue, order: int, *, all_nodes: bool = False) -> Solution:
+    """Solve a product game by the values of all its coalitions, with the background summed up first.
+
+    Exact at every degree: ``all_nodes`` of :func:`exactshap.solvers.product._quadrature.solve_product` changes nothing. Cost: about
+    n_terms 2^d (n_background + 3 n_rows n_outputs) operations.
+    """
+    sets = player_sets(game.n_players, order)
+    a, b, c = game.a.transpose(0, 2, 1), game.b.transpose(0, 2, 1), game.c.T
+    tally = Tally(len(a), game.n_players, game.n_outputs)
+    step = max(LANES, TABLE_VALUES // 2**game.n_players)
+    for start in range(0, game.n_terms, step):
+        terms = slice(start, start + step)
+        part = fold([(game.weights, b[:, :, terms])], game.n_players, a[:, :, terms].shape[2])
+        tally.add(slice(None), a[:, :, terms], c[:, terms], part)
+    sums = tally.sums(semivalue, order)
+    residual = sums.full - sums.empty - sums.values.sum(axis=1) if semivalue.is_efficient(order) else None
+    return Solution(
+        values=squeeze(game, sums.values),
+        sets=sets,
+        empty=squeeze(game, sums.empty + game.constant),
+        full=squeeze(game, sums.full + game.constant),
+        residual=None if residual is None else squeeze(game, residual),
+        method=folded_method(game.n_players, game.n_background),
+        error_bound=0.0 if game.n_rows is None else np.zeros(game.n_rows),
+        scale=sums.scale[0] if game.n_rows is None else sums.scale,
+    )

@@ -1,0 +1,224 @@
+r"""Conditional mean embeddings: expectations given some columns, by kernel ridge regression into a feature space.
+
+With rows Z of weights w and kernels :math:`k_S` on the known and :math:`k_{\bar S}` on the unknown players,
+
+.. math:: E[g(Z_{\bar S}) \mid Z_S = x_S] \approx \sum_z W_{zx}\, g(z), \qquad
+          W = (K_S + \eta\, \operatorname{diag}(1 / w))^{-1} k_S(Z, x)
+
+for every g in the space of :math:`k_{\bar S}`; with equal weights the ridge is :math:`n \eta I`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from exactshap.errors import InputError, message
+
+__all__ = [
+    "FeatureRidge",
+    "check_eta",
+    "choose_eta",
+    "embedding_weights",
+    "leave_one_out_loss",
+    "pivoted_rows",
+    "ridge_inverse",
+    "subset_product",
+    "whitener",
+]
+
+ETAS = np.logspace(-7.0, 0.0, 15)
+RANK_CUTOFF = 1e-10  # eigenvalues of a landmark kernel below this share of the largest carry rounding, not information
+MAX_ROWS_FOR_ETA = 300
+
+
+def subset_product(factors: np.ndarray, mask: np.ndarray, start: int = 0, stop: int | None = None) -> np.ndarray:
+    """Multiply the contiguous factors (n_players, n, m) of the players in ``mask``, rows start to stop; ones for the empty set."""
+    from exactshap.solvers.rkhs._embedding_kernels import fill_product
+
+    n, m = factors.shape[1:]
+    out = np.empty(((n if stop is None else min(stop, n)) - start, m))
+    fill_product(factors.reshape(len(factors), -1), np.flatnonzero(mask), start * m, out.reshape(-1))
+    return out
+
+
+def check_eta(eta: Any, owner: str) -> float:
+    """Return the ridge of an embedding as a positive float, or refuse it."""
+    number = isinstance(eta, (int, float, np.integer, np.floating)) and not isinstance(eta, bool)
+    if not number or not np.isfinite(eta) or eta <= 0:
+        raise InputError(
+            message(
+                f"The 'eta' parameter of {owner} must be a float > 0 or 'auto'",
+                f"Got {eta!r}",
+                "Without a ridge the conditional expectations only interpolate: use eta=1e-3, or eta='auto' to cross-validate",
+            )
+        )
+    return float(eta)
+
+
+def embedding_weights(within: np.ndarray, targets: np.ndarray, eta: float, weights: np.ndarray) -> np.ndarray:
+    """Return (K + eta diag(1 / w))^-1 targets by one Cholesky factorisation.
+
+    Parameters
+    ----------
+    within : array of shape (n, n)
+        k_S between the conditioning rows; overwritten.
+    targets : array of shape (n, m)
+        Right-hand sides; overwritten.
+    eta : float
+    weights : array of shape (n,)
+        Positive, summing to one.
+    """
+    from scipy.linalg import cho_solve
+
+    return cho_solve((_factor(within, eta, weights), True), targets, overwrite_b=True, check_finite=False)
+
+
+def ridge_inverse(within: np.ndarray, eta: float, weights: np.ndarray) -> np.ndarray:
+    """Return (K + eta diag(1 / w))^-1 (n, n), symmetric to the bit; ``within`` is overwritten."""
+    from scipy.linalg.lapack import dpotri
+
+    from exactshap.solvers.rkhs._embedding_kernels import mirror
+
+    inverse, _ = dpotri(_factor(within, eta, weights), lower=True, overwrite_c=True)
+    upper = np.ascontiguousarray(inverse.T)
+    mirror(upper)
+    return upper
+
+
+def _factor(within: np.ndarray, eta: float, weights: np.ndarray) -> np.ndarray:
+    """Return the lower Cholesky factor in Fortran order; what is above the diagonal is no part of it."""
+    from scipy.linalg import LinAlgError, cho_factor
+
+    within[np.diag_indices_from(within)] += eta / weights
+    try:  # the transposes are Fortran-ordered views of symmetric matrices: LAPACK works in place
+        return np.asarray(cho_factor(within.T, lower=True, overwrite_a=True, check_finite=False)[0])
+    except LinAlgError:
+        raise InputError(
+            message(
+                "The kernel matrix of the conditioning rows is singular to working precision",
+                f"Its Cholesky factorisation failed at eta={eta:g} (duplicated rows make it singular)",
+                "Raise eta=, for instance to 1e-3",
+            )
+        ) from None
+
+
+def choose_eta(
+    factors: np.ndarray, *, n_coalitions: int = 12, random_state: int = 0, etas: Sequence[float] = tuple(ETAS)
+) -> float:
+    """Return the ridge with the smallest leave-one-out loss over random coalitions.
+
+    Parameters
+    ----------
+    factors : array of shape (n_players, n, n)
+        One-player kernel factors between the conditioning rows; at most 300 of them are used.
+    """
+    rng = np.random.default_rng(random_state)
+    n_players, n = factors.shape[:2]
+    if n_players < 2:
+        return float(etas[len(etas) // 2])  # no proper coalition exists: nothing is ever conditioned
+    rows = np.sort(rng.choice(n, min(n, MAX_ROWS_FOR_ETA), replace=False))
+    factors = factors[:, rows[:, None], rows]
+    losses = np.zeros(len(etas))
+    for _ in range(n_coalitions):
+        mask = np.zeros(n_players, bool)
+        mask[rng.choice(n_players, rng.integers(1, n_players), replace=False)] = True
+        losses += leave_one_out_loss(subset_product(factors, mask), subset_product(factors, ~mask), etas)
+    return float(etas[int(np.argmin(losses))])
+
+
+def leave_one_out_loss(known: np.ndarray, unknown: np.ndarray, etas: Sequence[float]) -> np.ndarray:
+    r"""Return the mean squared leave-one-out error of the embedding of the unknown players, for each ridge.
+
+    .. math:: \frac1n \sum_i \bigl\| k_{\bar S}(z_i, \cdot) - \mu^{(-i)}_{\bar S | z_i} \bigr\|^2
+              = \frac1n \sum_i \frac{(A K_{\bar S} A)_{ii}}{A_{ii}^2}, \qquad A = (K_S + n \eta I)^{-1}
+
+    The left-out embedding is that of all rows with the ridge n eta, as in every linear smoother.
+    """
+    n = len(known)
+    eigenvalues, vectors = np.linalg.eigh(known)
+    rotated = vectors.T @ unknown @ vectors
+    losses = []
+    for eta in etas:
+        inverse = 1.0 / (np.maximum(eigenvalues, 0.0) + n * eta)
+        scaled = vectors * inverse
+        numerator = np.einsum("ia,ab,ib->i", scaled, rotated, scaled, optimize=True)
+        losses.append(np.mean(numerator / (vectors**2 @ inverse) ** 2))
+    return np.array(losses)
+
+
+def pivoted_rows(
+    column: Callable[[int], np.ndarray], diagonal: np.ndarray, weights: np.ndarray, n_chosen: int, rng: np.random.Generator
+) -> np.ndarray:
+    r"""Return the numbers of rows that span a kernel matrix well, by randomly pivoted Cholesky: no outlier is left out.
+
+    Each next row z is drawn with a probability proportional to its weight and to what those before, L, leave of it:
+
+    .. math:: P(z) \propto w_z \bigl(k(z, z) - k_L(z)^\top K_{LL}^{-1} k_L(z)\bigr)
+
+    Parameters
+    ----------
+    column : callable
+        ``column(i) -> (n,)``, the kernel between row i and all rows.
+    diagonal, weights : arrays of shape (n,)
+        k(z, z), and weights that are positive.
+    n_chosen : int
+        At most n. Once nothing is left to explain, the rest are drawn from the other rows at random.
+
+    Notes
+    -----
+    O(n n_chosen^2) operations and n n_chosen numbers. Chen, Epperly, Tropp & Webber, *Randomly pivoted Cholesky*, Algorithm 1.
+    """
+    n = len(diagonal)
+    left, factor = np.array(diagonal, float), np.empty((n_chosen, n))
+    chosen: list[int] = []
+    floor = RANK_CUTOFF * left.max(initial=0.0)
+    for i in range(n_chosen):
+        share = np.where(left > floor, weights * left, 0.0)
+        if not share.any():
+            others = np.setdiff1d(np.arange(n), chosen)
+            return np.concatenate([chosen, rng.choice(others, n_chosen - i, replace=False)]).astype(int)
+        pivot = int(rng.choice(n, p=share / share.sum()))
+        row = column(pivot) - factor[:i, pivot] @ factor[:i]
+        factor[i] = row / np.sqrt(left[pivot])
+        left -= factor[i] ** 2
+        left[pivot] = 0.0
+        chosen.append(pivot)
+    return np.array(chosen, int)
+
+
+def whitener(landmarks: np.ndarray) -> np.ndarray:
+    """Return T (b, rank) with k(x, m) T the Nystroem features of x: eigenvectors over roots of eigenvalues, rounding dropped."""
+    eigenvalues, vectors = np.linalg.eigh(landmarks)
+    keep = eigenvalues > RANK_CUTOFF * max(eigenvalues[-1], 0.0)
+    return vectors[:, keep] / np.sqrt(eigenvalues[keep])
+
+
+class FeatureRidge:
+    r"""Ridge regression on explicit features c(z) of rows z with weights w: what the low-rank embeddings share.
+
+    .. math:: E[g \mid x] \approx \Bigl[\sum_z w_z g(z) c(z)^\top\Bigr] \Bigl[\sum_z w_z c(z) c(z)^\top + \eta I\Bigr]^{-1} c(x)
+    """
+
+    def __init__(self, weights: np.ndarray, eta: float) -> None:
+        self.eta = eta
+        self.share: Any = weights[0] if np.all(weights == weights[0]) else weights[:, None]
+
+    def mean(self, first: np.ndarray, second: np.ndarray, start: int = 0) -> np.ndarray:
+        """Return sum_z w_z first(z) second(z)^T over the rows from ``start`` on."""
+        if np.ndim(self.share) == 0:
+            return np.asarray(self.share * (first.T @ second))
+        return np.asarray(first.T @ (self.share[start : start + len(first)] * second))
+
+    def solve(self, features: np.ndarray, targets: np.ndarray) -> np.ndarray:
+        """Return (sum_z w c c^T + eta I)^-1 c(x), of shape (n_features, n_rows)."""
+        return self.solve_mean(self.mean(features, features), targets)
+
+    def solve_mean(self, gram: np.ndarray, targets: np.ndarray) -> np.ndarray:
+        """Return the same of ``gram``, the mean of c c^T, which is overwritten."""
+        from scipy.linalg import solve
+
+        gram[np.diag_indices_from(gram)] += self.eta
+        return np.asarray(solve(gram, targets.T, assume_a="pos", overwrite_a=True, check_finite=False))

@@ -1,0 +1,173 @@
+r"""Shapley values as linear functionals of a kernel machine, at many rows at once.
+
+For f = sum_i alpha_i k(X_i, .) the value of player A at x_q is :math:`\phi_A(x_q) = \sum_i \alpha_i \Gamma_A[i, q]`, whatever
+alpha is: Gamma depends on the kernel, the rows and the value function only. Two exact ways lead to it.
+
+*Quadrature* (``_gp_kernels.fill_functionals``): O(n_terms n_rows n_background n_nodes d), for any number of players.
+
+*Splitting*: the players fall into two halves, S = (S_1, S_2). With tables of all partial products of a half,
+
+.. math:: v_q(S)_i = A^1_{q S_1} A^2_{q S_2} M_{S_1 S_2}, \qquad M_{S_1 S_2} = \sum_z w_z B^1_{z S_1} B^2_{z S_2},
+
+so the background is summed once for all rows and the rest is three matrix products for each term, whatever the number of
+players, because the weight of v(S) in the value of A is :math:`h(|S|)\, [A \in S] - p(|S|)` with h(s) = p(s - 1) + p(s):
+O(n_terms 2^d (n_background + n_rows)), without the product of rows and background that quadrature pays.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+import numpy as np
+
+from exactshap._runtime.blas import single_threaded_blas
+from exactshap.semivalues import Semivalue, find
+
+__all__ = [
+    "by_quadrature",
+    "by_splitting",
+    "coalition_weights",
+    "player_functionals",
+    "splitting_pays",
+]
+
+MAX_SPLIT_PLAYERS = 24
+BLOCK_VALUES = 2**24  # functionals of all players held at once by the quadrature: 128 MiB
+
+
+def player_functionals(
+    inside: np.ndarray,
+    outside: np.ndarray,
+    weights: np.ndarray,
+    players: Sequence[int],
+    semivalue: str | Semivalue = "shapley",
+) -> np.ndarray:
+    """Return Gamma (n_chosen, n_terms, n_rows), exact up to rounding, by the cheaper of the two ways.
+
+    Parameters
+    ----------
+    inside : array of shape (n_players, n_terms, n_rows)
+        One-player factors k_j(X_ij, x_qj).
+    outside : array of shape (n_players, n_terms, n_background)
+        k_j(X_ij, z_j).
+    weights : array of shape (n_background,)
+        Summing to one.
+    players : sequence of int
+        Which players A.
+    """
+    rule = find(semivalue)
+    way = by_splitting if splitting_pays(len(inside), outside.shape[2], inside.shape[2]) else by_quadrature
+    return way(inside, outside, weights, players, rule)
+
+
+def by_quadrature(
+    inside: np.ndarray, outside: np.ndarray, weights: np.ndarray, players: Sequence[int], semivalue: Semivalue
+) -> np.ndarray:
+    """Sweep over rows and background, for all players at once."""
+    from exactshap.solvers.rkhs._gp_kernels import fill_functionals
+
+    d, n_terms, n_rows = inside.shape
+    nodes, node_weights = (np.array(part) for part in semivalue.rule(degree=max(0, d - 1)))
+    background = np.ascontiguousarray(outside.transpose(2, 0, 1))
+    result = np.empty((len(players), n_terms, n_rows))
+    step = max(1, BLOCK_VALUES // (d * n_terms))
+    for start in range(0, n_rows, step):
+        rows = np.ascontiguousarray(inside[:, :, start : start + step].transpose(2, 0, 1))
+        out = np.zeros(rows.shape)
+        fill_functionals(rows, background, weights, nodes, node_weights, out)
+        result[:, :, start : start + step] = out[:, list(players)].transpose(1, 2, 0)
+    return result
+
+
+def by_splitting(
+    inside: np.ndarray, outside: np.ndarray, weights: np.ndarray, players: Sequence[int], semivalue: Semivalue
+) -> np.ndarray:
+    """Enumerate both halves of the players, term by term; products this narrow lose more to the threads of BLAS than they gain."""
+    d, n_terms, n_rows = inside.shape
+    combine = _for_all(d, semivalue) if len(players) > 3 else _for_some(d, players, semivalue)
+    chosen = list(players) if len(players) > 3 else list(range(len(players)))
+    result = np.empty((len(players), n_terms, n_rows))
+    with single_threaded_blas():
+        for i in range(n_terms):
+            result[:, i] = combine(*_halves(inside[:, i], outside[:, i], weights))[chosen]
+    return result
+
+
+def splitting_pays(n_players: int, n_background: int, n_rows: int) -> bool:
+    """Say whether splitting beats the sweep for a block of rows: forecasts in seconds for each term, from measurements."""
+    if n_players > MAX_SPLIT_PLAYERS:
+        return False
+    split = 1e-4 + 1e-10 * 2.0**n_players * (n_background + 3.0 * n_rows)
+    sweep = 1e-9 * n_rows * n_background * ((n_players + 1) // 2) * n_players
+    return split < sweep
+
+
+Combine = Callable[[np.ndarray, np.ndarray, np.ndarray], np.ndarray]
+
+
+def _halves(inside: np.ndarray, outside: np.ndarray, weights: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Return M (second half, first half) and the tables of both halves, (2^half, n_rows), of one term."""
+    half = len(inside) // 2
+    mean = (_absent(outside[half:]) * weights) @ _absent(outside[:half]).T
+    return mean, _present(inside[:half]), _present(inside[half:])
+
+
+def _for_some(d: int, players: Sequence[int], semivalue: Semivalue) -> Combine:
+    """Return the function that takes one term's halves to its values (n_chosen, n_rows): one product for each player."""
+    coefficients = coalition_weights(d, players, semivalue).reshape(len(players), 2 ** (d - d // 2), 2 ** (d // 2))
+
+    def combine(mean: np.ndarray, first: np.ndarray, second: np.ndarray) -> np.ndarray:
+        return np.stack([(((weight * mean).T @ second) * first).sum(axis=0) for weight in coefficients])
+
+    return combine
+
+
+def _for_all(d: int, semivalue: Semivalue) -> Combine:
+    """Return the function that takes one term's halves to its values (n_players, n_rows): three products for all players."""
+    half = d // 2
+    sizes = _sizes(d - half)[:, None] + _sizes(half)
+    p = np.concatenate([semivalue.weights(d), [0.0]])
+    joining = p[sizes] + np.where(sizes > 0, p[sizes - 1], 0.0)
+    members = [_members(half), _members(d - half)]
+
+    def combine(mean: np.ndarray, first: np.ndarray, second: np.ndarray) -> np.ndarray:
+        joined = joining * mean
+        base = (((p[sizes] * mean).T @ second) * first).sum(axis=0)
+        low = members[0] @ ((joined.T @ second) * first)
+        high = members[1] @ ((joined @ first) * second)
+        return np.concatenate([low, high]) - base
+
+    return combine
+
+
+def _sizes(n_players: int) -> np.ndarray:
+    """Return the number of members of every coalition, (2^n_players,)."""
+    return _members(n_players).sum(axis=0).astype(int)
+
+
+def _members(n_players: int) -> np.ndarray:
+    """Return who is in every coalition, (n_players, 2^n_players), as numbers."""
+    return (np.arange(2**n_players) >> np.arange(n_players)[:, None] & 1).astype(float)
+
+
+def coalition_weights(d: int, players: Sequence[int], semivalue: Semivalue) -> np.ndarray:
+    """Return the weight of v(S) in the value of each player, (n_chosen, 2^d); bit j of the column number is player j."""
+    members, sizes, p = _members(d), _sizes(d), semivalue.weights(d)
+    joining, staying = p[np.maximum(sizes - 1, 0)], -p[np.minimum(sizes, d - 1)]
+    return np.stack([np.where(members[player] > 0, joining, staying) for player in players])
+
+
+def _present(factors: np.ndarray) -> np.ndarray:
+    """Return the products over the members of every coalition of (n_players, n) factors, (2^n_players, n)."""
+    table = np.ones((1, factors.shape[1]))
+    for factor in factors:
+        table = np.concatenate([table, table * factor])
+    return table
+
+
+def _absent(factors: np.ndarray) -> np.ndarray:
+    """Return the products over the players outside every coalition, (2^n_players, n)."""
+    table = np.ones((1, factors.shape[1]))
+    for factor in factors:
+        table = np.concatenate([table * factor, table])
+    return table

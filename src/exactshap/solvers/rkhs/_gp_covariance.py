@@ -1,0 +1,378 @@
+r"""How uncertain are the Shapley values of a Gaussian process: their exact covariance.
+
+The value of a coalition, :math:`v(S) = \sum_z w_z f(x_S, z_{\bar S})`, is linear in f; so is every semivalue, and under a
+Gaussian posterior the values are jointly Gaussian. Averaging k((x_S, z), (x'_{S'}, z')) over independent S (each player with
+probability t) and S' (with probability s) gives a product of bilinear factors F_k(t, s), so that
+
+.. math:: \operatorname{Cov}(\phi_j, \phi_{j'}) = P_{jj'} - \Phi_j^\top (K + \sigma^2 I)^{-1} \Phi_{j'}
+
+with the prior part P a two-dimensional integral of a polynomial of degree d - 1 in each variable (Gauss-Legendre with
+ceil(d/2) nodes a side is exact) and Phi_j the value of the kernel sections of the training rows.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from exactshap.errors import InputError, message
+from exactshap.semivalues import Beta, Measure, Semivalue, find
+from exactshap.solvers.core import coarse_bound, enough_nodes
+
+__all__ = ["KernelFactors", "MonomialFactors", "Uncertainty", "interaction_variance", "shapley_covariance"]
+
+BLOCK_VALUES = 2**22  # functionals (rows x players x training rows) held at once: 32 MiB
+
+
+@dataclass(frozen=True, eq=False)
+class KernelFactors:
+    r"""One product component :math:`s \prod_j k_j` of a covariance function, evaluated between all the rows that matter.
+
+    Attributes
+    ----------
+    amplitude : float
+        s.
+    own : array of shape (n_rows, n_players)
+        k_j(x_j, x_j).
+    rows : array of shape (n_rows, n_players, n_background)
+        k_j(x_j, z_j).
+    background : array of shape (n_background, n_players, n_background)
+        k_j(z_j, z'_j).
+    rows_train : array of shape (n_rows, n_players, n_train)
+        k_j(x_j, X_ij).
+    background_train : array of shape (n_background, n_players, n_train)
+        k_j(z_j, X_ij).
+    """
+
+    amplitude: float
+    own: np.ndarray
+    rows: np.ndarray
+    background: np.ndarray
+    rows_train: np.ndarray
+    background_train: np.ndarray
+
+    def take(self, block: slice) -> KernelFactors:
+        """Return the factors of some explained rows."""
+        own, rows, rows_train = (np.ascontiguousarray(array[block]) for array in (self.own, self.rows, self.rows_train))
+        return KernelFactors(self.amplitude, own, rows, self.background, rows_train, self.background_train)
+
+    def independent(self, weights: np.ndarray) -> KernelFactors:
+        """Return the factors of the background with independent columns: means over it stand for one reference row."""
+        return KernelFactors(
+            self.amplitude,
+            self.own,
+            (self.rows @ weights)[:, :, None],
+            np.einsum("z,zjy,y->j", weights, self.background, weights)[None, :, None],
+            self.rows_train,
+            np.einsum("z,zji->ji", weights, self.background_train)[None],
+        )
+
+    def functionals(self, weights: np.ndarray, measure: Measure, size: int) -> np.ndarray:
+        """Return Phi (n_rows, n_sets, n_train)."""
+        return self.amplitude * _functionals(self.rows_train, self.background_train, weights, measure, size)
+
+    def prior(self, weights: np.ndarray, measure: Measure, size: int) -> tuple[np.ndarray, float]:
+        """Return P (n_rows, n_pairs) and the bound on its quadrature error."""
+        from exactshap.solvers.rkhs import _gp_kernels
+
+        n_rows, n_players = self.own.shape
+        spread = np.empty(n_rows)
+        _gp_kernels.fill_spread(self.own, self.rows, self.background, spread)
+        nodes, node_weights, relative = _rule(measure, n_players - size, float(spread.max(initial=0.0)))
+        pairs = np.zeros((n_rows, n_players * (n_players + 1) // 2))
+        _gp_kernels.fill_prior(self.own, self.rows, self.rows, self.background, weights, nodes, node_weights, size == 2, pairs)
+        return self.amplitude * pairs, 4.0 * relative * abs(self.amplitude) * self._height() if relative else 0.0
+
+    def _height(self) -> float:
+        """Return an upper bound of the product of all |F|; each derivative is at most twice its factor's bound."""
+        tops = [np.abs(array).max(axis=(0, 2), initial=0.0) for array in (self.own[:, :, None], self.rows, self.background)]
+        return float(np.max(tops, axis=0).prod())
+
+    def ends(self, weights: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Return the prior variance (n_rows,) of f(x) - mean f(Z) and its covariance (n_rows, n_train) with the training rows."""
+        between = weights @ self.background.prod(axis=1) @ weights
+        variance = self.own.prod(axis=1) - 2.0 * self.rows.prod(axis=1) @ weights + between
+        sections = self.rows_train.prod(axis=1) - weights @ self.background_train.prod(axis=1)
+        return self.amplitude * variance, self.amplitude * sections
+
+
+@dataclass(frozen=True, eq=False)
+class MonomialFactors:
+    r"""A component :math:`s\, \psi(x)\, \psi(x')` with :math:`\psi = \prod_j \psi_j` (linear and polynomial kernels).
+
+    Attributes
+    ----------
+    amplitude : float
+    rows : array of shape (n_rows, n_players)
+        psi_j(x_j).
+    background : array of shape (n_background, n_players)
+    train : array of shape (n_train,)
+        psi of the training rows.
+    """
+
+    amplitude: float
+    rows: np.ndarray
+    background: np.ndarray
+    train: np.ndarray
+
+    def take(self, block: slice) -> MonomialFactors:
+        return MonomialFactors(self.amplitude, self.rows[block], self.background, self.train)
+
+    def independent(self, weights: np.ndarray) -> MonomialFactors:
+        return MonomialFactors(self.amplitude, self.rows, (weights @ self.background)[None], self.train)
+
+    def _values(self, weights: np.ndarray, measure: Measure, size: int) -> np.ndarray:
+        rows, background = (np.ascontiguousarray(array)[:, :, None] for array in (self.rows, self.background))
+        return _functionals(rows, background, weights, measure, size)
+
+    def functionals(self, weights: np.ndarray, measure: Measure, size: int) -> np.ndarray:
+        return self.amplitude * self._values(weights, measure, size) * self.train
+
+    def prior(self, weights: np.ndarray, measure: Measure, size: int) -> tuple[np.ndarray, float]:
+        values = self._values(weights, measure, size)[:, :, 0]
+        first, second = np.triu_indices(self.rows.shape[1])
+        if size == 1:
+            return self.amplitude * values[:, first] * values[:, second], 0.0
+        pairs = np.zeros((len(values), len(first)))
+        pairs[:, first != second] = values**2
+        return self.amplitude * pairs, 0.0
+
+    def ends(self, weights: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        change = self.rows.prod(axis=1) - weights @ self.background.prod(axis=1)
+        return self.amplitude * change**2, self.amplitude * np.outer(change, self.train)
+
+
+@dataclass(frozen=True, eq=False)
+class Uncertainty:
+    """The posterior covariance of the values of each row, with its certificate.
+
+    Attributes
+    ----------
+    covariance : array of shape (n_rows, n_players, n_players)
+        Symmetric and positive semi-definite, in squared units of the output.
+    total : array of shape (n_rows,)
+        Posterior variance of f(x) - mean f(Z), computed without any Shapley value.
+    residual : array of shape (n_rows,) or None
+        ``total - covariance.sum()`` before clipping, for efficient indices.
+    clipped : float
+        The largest negative eigenvalue that was set to zero, as a positive number: pure rounding.
+    scale : array of shape (n_rows,)
+        Trace of the prior covariance: rounding errors are relative to it.
+    error_bound : float
+        A-priori bound on the quadrature error of an entry; 0.0 where the rule is exact.
+    """
+
+    covariance: np.ndarray
+    total: np.ndarray
+    residual: np.ndarray | None
+    clipped: float
+    scale: np.ndarray
+    error_bound: float
+
+    @property
+    def std(self) -> np.ndarray:
+        """Standard deviation of each value, (n_rows, n_players), in units of the output."""
+        return np.sqrt(np.diagonal(self.covariance, axis1=1, axis2=2))
+
+
+Factors = KernelFactors | MonomialFactors
+
+
+def shapley_covariance(
+    components: Sequence[Factors],
+    cholesky: np.ndarray,
+    weights: np.ndarray | None = None,
+    *,
+    semivalue: str | Semivalue = "shapley",
+    order: int = 1,
+    scale: float = 1.0,
+) -> Uncertainty:
+    r"""Return the exact posterior covariance of the Shapley values of a Gaussian process.
+
+    .. math:: \operatorname{Cov}(\phi_j, \phi_{j'}) = \sum_p P^{(p)}_{jj'} - \Phi_j^\top (K + \sigma^2 I)^{-1} \Phi_{j'},
+              \qquad \Phi = \sum_p \Phi^{(p)}
+
+    Parameters
+    ----------
+    components : sequence of KernelFactors or MonomialFactors
+        The components p of the covariance function, over the same rows, players, background and training rows.
+    cholesky : array of shape (n_train, n_train)
+        Lower Cholesky factor of K + sigma^2 I.
+    weights : array of shape (n_background,), default=None
+        Background weights that sum to one; equal by default.
+    semivalue : str or Semivalue, default="shapley"
+    order : int, default=1
+        Order of the request, which some indices' values of single players depend on.
+    scale : float, default=1.0
+        Factor of the covariance function, for targets that were standardised: the square of their standard deviation.
+
+    Returns
+    -------
+    uncertainty : Uncertainty
+
+    Notes
+    -----
+    Cost O(n_background^2 n_nodes^2 d^2) for each row and component, O(n_train n_background n_nodes d) for Phi and
+    O(n_train^2 d) for the triangular solve. Exact up to rounding, of about eps times ``uncertainty.scale`` and the condition
+    of K + sigma^2 I.
+
+    Examples
+    --------
+    >>> from exactshap.kernels import RBF
+    >>> X, x, z = np.array([[0.0, 1.0], [2.0, 0.5]]), np.array([[1.0, 1.0]]), np.zeros((1, 2))
+    >>> part, = RBF().expand(2)
+    >>> pairs = [part.factors(a, b.T) for a, b in ((x, x), (x, z), (z, z), (x, X), (z, X))]
+    >>> factors = KernelFactors(1.0, pairs[0][:, :, 0], *pairs[1:])
+    >>> found = shapley_covariance([factors], np.linalg.cholesky(part.matrix(X, X) + 0.1 * np.eye(2)))
+    >>> found.covariance.shape, bool(abs(found.residual[0]) < 1e-14)
+    ((1, 2, 2), True)
+    """
+    rule = find(semivalue)
+    measure = rule.of_size(1, order)
+    weights, n_rows, n_players = _checked(components, cholesky, weights)
+    first, second = np.triu_indices(n_players)
+    covariance = np.zeros((n_rows, n_players, n_players))
+    scales, total = np.empty(n_rows), np.empty(n_rows)
+    error_bound = 0.0
+    for block in _blocks(n_rows, n_players * len(cholesky)):
+        parts = [part.take(block) for part in components]
+        priors = [part.prior(weights, measure, 1) for part in parts]
+        upper = np.sum([values for values, _ in priors], axis=0)
+        error_bound = max(error_bound, sum(error for _, error in priors))
+        prior = np.empty((len(upper), n_players, n_players))
+        prior[:, first, second] = prior[:, second, first] = upper
+        explained = _whiten(cholesky, np.sum([part.functionals(weights, measure, 1) for part in parts], axis=0))
+        covariance[block] = prior - explained @ explained.transpose(0, 2, 1)
+        total[block] = _total(parts, cholesky, weights)
+        scales[block] = np.trace(prior, axis1=1, axis2=2)
+    adds_up = rule.is_efficient(1) if order == 1 else measure == Beta(1, 1)
+    residual = total - covariance.sum(axis=(1, 2)) if adds_up else None
+    covariance, clipped = _clip(covariance)
+    return Uncertainty(
+        covariance=scale * covariance,
+        total=scale * total,
+        residual=None if residual is None else scale * residual,
+        clipped=scale * clipped,
+        scale=scale * scales,
+        error_bound=scale * error_bound,
+    )
+
+
+def interaction_variance(
+    components: Sequence[Factors],
+    cholesky: np.ndarray,
+    weights: np.ndarray | None = None,
+    *,
+    semivalue: str | Semivalue = "sii",
+    scale: float = 1.0,
+) -> np.ndarray:
+    r"""Return the posterior variance of every interaction of two players.
+
+    The formulas of :func:`shapley_covariance` with :math:`\partial_t \partial_s F` for both players. For :math:`v_x` linear in f
+    every interaction index of order 2 is.
+
+    Parameters
+    ----------
+    components, cholesky, weights, scale
+        As in :func:`shapley_covariance`.
+    semivalue : str or Semivalue, default="sii"
+
+    Returns
+    -------
+    variance : array of shape (n_rows, n_pairs)
+        Pairs in lexicographic order, in squared units of the output.
+
+    Notes
+    -----
+    Cost and memory O(n_train d^2) for each row. The full covariance of all pairs would be O(d^4) and is not computed.
+    """
+    measure = find(semivalue).of_size(2, 2)
+    weights, n_rows, n_players = _checked(components, cholesky, weights)
+    first, second = np.triu_indices(n_players)
+    variance = np.empty((n_rows, n_players * (n_players - 1) // 2))
+    for block in _blocks(n_rows, variance.shape[1] * len(cholesky)):
+        parts = [part.take(block) for part in components]
+        prior = np.sum([part.prior(weights, measure, 2)[0] for part in parts], axis=0)[:, first != second]
+        explained = _whiten(cholesky, np.sum([part.functionals(weights, measure, 2) for part in parts], axis=0))
+        variance[block] = prior - (explained**2).sum(axis=2)
+    return scale * np.maximum(variance, 0.0)
+
+
+def _checked(components: Sequence[Factors], cholesky: np.ndarray, weights: np.ndarray | None) -> tuple[np.ndarray, int, int]:
+    if not components:
+        raise InputError(message("A Gaussian process needs at least one kernel component", "Got none"))
+    n_background = components[0].background.shape[0]
+    weights = np.full(n_background, 1.0 / n_background) if weights is None else np.array(weights, float)
+    if weights.shape != (n_background,):
+        raise InputError(message(f"Background weights must have shape ({n_background},)", f"Got {weights.shape}"))
+    if cholesky.ndim != 2 or cholesky.shape[0] != cholesky.shape[1]:
+        raise InputError(message("`cholesky` must be a square lower triangular matrix", f"Got shape {cholesky.shape}"))
+    if not np.all(np.diag(cholesky) > 0):
+        raise InputError(
+            message(
+                "`cholesky` must have a positive diagonal: the covariance of the training rows is singular",
+                f"Got a minimum of {np.diag(cholesky).min()!r}",
+                "Add noise to the Gaussian process (alpha= or a WhiteKernel)",
+            )
+        )
+    return weights, *components[0].rows.shape[:2]
+
+
+def _functionals(a: np.ndarray, b: np.ndarray, weights: np.ndarray, measure: Measure, size: int) -> np.ndarray:
+    from exactshap.solvers.rkhs import _gp_kernels
+
+    n_rows, n_players, n_terms = a.shape
+    nodes, node_weights = (np.array(part, float) for part in measure.rule(max(0, n_players - size)))
+    out = np.zeros((n_rows, n_players if size == 1 else n_players * (n_players - 1) // 2, n_terms))
+    fill = _gp_kernels.fill_functionals if size == 1 else _gp_kernels.fill_pair_functionals
+    fill(np.ascontiguousarray(a), np.ascontiguousarray(b), weights, nodes, node_weights, out)
+    return out
+
+
+def _rule(measure: Measure, degree: int, spread: float) -> tuple[np.ndarray, np.ndarray, float]:
+    """Return nodes, weights and the bound on the relative error of one of the two integrals (0.0 for an exact rule)."""
+    degree = max(0, degree)
+    if isinstance(measure, Beta) and np.isfinite(spread):
+        n_nodes = enough_nodes(spread, degree)
+        if n_nodes < degree // 2 + 1:
+            nodes, node_weights = measure.gauss(n_nodes)
+            return np.array(nodes), np.array(node_weights), 2.0 * coarse_bound(spread, n_nodes)
+    nodes, node_weights = measure.rule(degree)
+    return np.array(nodes, float), np.array(node_weights, float), 0.0
+
+
+def _blocks(n_rows: int, values_per_row: int) -> list[slice]:
+    step = max(1, BLOCK_VALUES // max(1, values_per_row))
+    return [slice(start, start + step) for start in range(0, n_rows, step)]
+
+
+def _whiten(cholesky: np.ndarray, functionals: np.ndarray) -> np.ndarray:
+    """Return L^-1 Phi^T, laid out as (n_rows, n_sets, n_train)."""
+    from scipy.linalg import solve_triangular
+
+    n_rows, n_sets, n_train = functionals.shape
+    columns = functionals.reshape(n_rows * n_sets, n_train).T
+    solved = solve_triangular(cholesky, columns, lower=True, check_finite=False)
+    return solved.T.reshape(n_rows, n_sets, n_train)
+
+
+def _total(parts: Sequence[Factors], cholesky: np.ndarray, weights: np.ndarray) -> np.ndarray:
+    """Return the posterior variance (n_rows,) of f(x) - mean f(Z)."""
+    ends = [part.ends(weights) for part in parts]
+    sections = np.sum([section for _, section in ends], axis=0)
+    explained = _whiten(cholesky, sections[:, None, :])[:, 0]
+    return np.sum([variance for variance, _ in ends], axis=0) - (explained**2).sum(axis=1)
+
+
+def _clip(covariance: np.ndarray) -> tuple[np.ndarray, float]:
+    """Symmetrise and set negative eigenvalues, which only rounding can cause, to zero; also return the largest of them."""
+    covariance = (covariance + covariance.transpose(0, 2, 1)) / 2.0
+    eigenvalues, vectors = np.linalg.eigh(covariance)
+    clipped = float(max(0.0, -eigenvalues.min(initial=0.0)))
+    bad = eigenvalues[:, 0] < 0
+    positive = np.maximum(eigenvalues[bad], 0.0)
+    repaired = np.einsum("rjk,rk,rlk->rjl", vectors[bad], positive, vectors[bad])
+    covariance[bad] = (repaired + repaired.transpose(0, 2, 1)) / 2.0
+    return covariance, clipped

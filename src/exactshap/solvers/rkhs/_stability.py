@@ -1,0 +1,298 @@
+r"""How far Shapley values can move when the inputs move a little.
+
+Shapley values are linear in f, so :math:`|\phi_{x,j}(f) - \phi_{x',j}(f)| \le \|f\|\, \|\phi_{x,j} - \phi_{x',j}\|`, and the norm of
+the difference of functionals does not depend on f. :func:`functional_distance` computes it exactly for two rows,
+:func:`stability` bounds it for all rows whose columns differ by at most delta (Theorem 6 of RKHS-SHAP).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from exactshap.errors import InputError, UnsupportedStructureError, message
+from exactshap.kernels import Component, Kernel
+from exactshap.semivalues import find
+
+__all__ = ["Stability", "conditional_stability", "functional_bound", "functional_distance", "machine_stability", "stability"]
+
+NORM_ROWS = 1024
+
+
+@dataclass(frozen=True, eq=False)
+class Stability:
+    """A bound on the change of every Shapley value.
+
+    Attributes
+    ----------
+    bound : array of shape (n_outputs,)
+        No value of any row moves by more, in units of the output.
+    rkhs_norm : array of shape (n_outputs,)
+        |f|, in the space of the kernel.
+    functional : float
+        Bound on |phi_x - phi_x'|.
+    delta : array of shape (n_features,)
+        Largest absolute change of each column.
+    """
+
+    bound: np.ndarray
+    rkhs_norm: np.ndarray
+    functional: float
+    delta: np.ndarray
+
+
+def functional_bound(change: Any, height: float = 1.0, *, signed: bool = False) -> Any:
+    r"""Return Theorem 6's bound on |phi_x - phi_x'|, with the constant that holds.
+
+    .. math:: \|\phi_{x,j} - \phi_{x',j}\|^2 \le c\, M_\mu L_\delta
+
+    Parameters
+    ----------
+    change : float or array
+        L_delta: the largest squared distance of the feature maps of x_S and x'_S over all S.
+    height : float, default=1.0
+        M_mu: the largest squared norm of a feature map of any subset of columns.
+    signed : bool, default=False
+        Whether kernel values can be negative: c is 2 for non-negative kernels, as printed, and 4 otherwise. For the linear
+        kernel on [-1, 1]^2 with z = (-1, 1), x = (1, 1), x' = 0 the left side is 2.25 L_delta, so that 2 is too small.
+    """
+    return np.sqrt((4.0 if signed else 2.0) * height * change)
+
+
+def stability(kernel: Kernel, X_train: Any, dual_coef: Any, delta: Any) -> Stability:
+    r"""Bound the change of the interventional Shapley values of a kernel machine when no column moves by more than ``delta``.
+
+    .. math:: |\phi_{x,j}(f) - \phi_{x',j}(f)| \le \|f\| \sqrt{4 \sum_p s_p \Bigl(1 - \prod_j \kappa_{pj}(\delta_j)\Bigr)}
+
+    Parameters
+    ----------
+    kernel : Kernel
+        Made of factors that are 1 at x = x' and fall with the distance (RBF, Laplacian, Cauchy, chi2 and their sums and products).
+    X_train : array of shape (n_train, n_features)
+    dual_coef : array of shape (n_train,) or (n_train, n_outputs)
+    delta : float or array of shape (n_features,)
+        Largest absolute change of each column (the theorem's delta is its square).
+
+    Notes
+    -----
+    For the RBF kernel this is equation (12) of the paper. It holds for any background. Where it is too loose,
+    :func:`functional_distance` is the exact norm for two given rows.
+
+    Examples
+    --------
+    >>> from exactshap.kernels import RBF
+    >>> found = stability(RBF(1.0), [[0.0, 0.0], [1.0, 2.0]], [1.0, -0.5], delta=0.1)
+    >>> found.bound.round(3)
+    array([0.216])
+    """
+    X_train, dual = np.asarray(X_train, float), np.asarray(dual_coef, float)
+    dual = dual[:, None] if dual.ndim == 1 else dual
+    n_features = X_train.shape[1]
+    change = _checked_change(delta, n_features)
+    parts = kernel.expand(n_features)
+    squared = sum(2.0 * part.amplitude * (1.0 - _falls_to(part, change)) for part in parts)
+    norm = np.sqrt(np.maximum(np.einsum("io,ij,jo->o", dual, kernel(X_train), dual), 0.0))
+    functional = float(functional_bound(squared))
+    return Stability(norm * functional, norm, functional, change)
+
+
+def machine_stability(
+    parts: Sequence[tuple[Component, np.ndarray, np.ndarray]],
+    monomials: tuple[np.ndarray, np.ndarray],
+    reach: np.ndarray,
+    delta: Any,
+) -> Stability:
+    r"""Bound the change of the interventional values of an expanded kernel machine; see :func:`stability`.
+
+    With :math:`c_p = s_p \alpha` the coefficients of component p, :math:`|f|^2 = \alpha^\top K \alpha = \sum_p c_p^\top K_p c_p / s_p`,
+    where :math:`K_p` has amplitude 1; a monomial is a component of amplitude 1, whose norm is its coefficient. Powers of columns can
+    be negative and are not bounded: for them the constant of the theorem is 4, and the bound holds for the explained rows.
+
+    Parameters
+    ----------
+    parts : sequence of (component, coefficients (n_outputs, n_terms), points (n_features, n_terms))
+    monomials : (powers (n_features, n_monomials), coefficients (n_outputs, n_monomials))
+    reach : array of shape (2, n_features)
+        Largest absolute value of each column, of the explained rows and of the background.
+    delta : float or array of shape (n_features,)
+    """
+    powers, slopes = monomials
+    change = _checked_change(delta, reach.shape[1])
+    squared_norm = (slopes**2).sum(axis=1)
+    squared_move = (slopes != 0) @ functional_bound(_power_change(powers, change, reach)[0] ** 2, signed=True) ** 2
+    for component, coefficients, points in parts:
+        squared_norm += _squared_norm(component, coefficients, points)
+        move = component.amplitude * _component_move(component, change, reach) ** 2
+        squared_move += np.where(np.any(coefficients != 0, axis=1), move, 0.0)
+    norm, functional = np.sqrt(np.maximum(squared_norm, 0.0)), np.sqrt(squared_move)
+    return Stability(norm * functional, norm, float(functional.max(initial=0.0)), change)
+
+
+def _component_move(part: Component, change: np.ndarray, reach: np.ndarray) -> float:
+    r"""Return a bound on |phi_x - phi_x'| in the space of a component of amplitude 1.
+
+    Without powers :math:`L_\delta = 2 (1 - \kappa)` and :math:`M_\mu = 1`. With powers m the feature map is :math:`m_S(x)\, \psi_S(x)`, and
+    :math:`\|m \psi - m' \psi'\| \le |m - m'| + |m'| \sqrt{2 (1 - \kappa)}`.
+    """
+    squared = 2.0 * (1.0 - _falls_to(replace(part, powers=None), change))
+    if part.powers is None:
+        return float(functional_bound(squared))
+    moved, height = (found.item() for found in _power_change(part.powers[:, None], change, reach))
+    return float(functional_bound((moved + height * np.sqrt(squared)) ** 2, signed=True))
+
+
+def _power_change(powers: np.ndarray, change: np.ndarray, reach: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    r"""Return bounds on a monomial's change and height, (n_monomials,), the background standing in for any of its columns.
+
+    .. math:: |m_S(x') - m_S(x)|\, |m_{\bar S}(z)| \le \sum_k (h_k - l_k) \prod_{j \ne k} t_j, \qquad
+              |m_S(x')|\, |m_{\bar S}(z)| \le \prod_j t_j
+
+    with :math:`l = r^e,\; h = (r + \delta)^e,\; t = \max(h, b^e)` for |x| <= r and |z| <= b.
+    """
+    low, high, far = (edge[:, None] ** powers for edge in (reach[0], reach[0] + change, reach[1]))
+    tops = np.maximum(high, far)
+    ones = np.ones((1, powers.shape[1]))
+    before = np.cumprod(np.concatenate([ones, tops]), axis=0)[:-1]
+    behind = np.cumprod(np.concatenate([ones, tops[::-1]]), axis=0)[-2::-1]
+    return ((high - low) * before * behind).sum(axis=0), tops.prod(axis=0)
+
+
+def conditional_stability(
+    parts: Sequence[tuple[Component, np.ndarray, np.ndarray]], delta: Any, eta: float, players: Sequence[Sequence[int]]
+) -> Stability:
+    r"""Bound the change of the observational values of a kernel machine with conditional mean embeddings of ridge eta.
+
+    .. math:: \|\phi_{x,j} - \phi_{x',j}\| \le \tfrac1d \sqrt{2 (1 - \kappa)}
+              + 2 \bigl(1 - \tfrac1d\bigr) M \sqrt{2 (1 - \kappa\, \bar\kappa)}, \qquad M = \frac{1}{2 \sqrt\eta}
+
+    with :math:`\kappa` and :math:`\bar\kappa` the smallest values, at a distance of delta, of the model's and of the conditioning
+    kernel. A proper coalition's functional is :math:`(I \otimes C_S)(k_S(x) \otimes \bar k_S(x))`, the norm of the ridge estimate
+    :math:`C_S` of the conditional mean operator is at most :math:`\sqrt{\|K_{\bar S}\|} \max_t \sqrt t / (t + \eta) \le M` whatever
+    the rows and their weights, and so is that of its projection on landmarks. v(empty) does not move and v(D) moves as f; of the
+    marginals that a value averages, one in d ends in D and one in d begins at the empty coalition.
+
+    Equation (13) of RKHS-SHAP is :math:`\sqrt{8 M_C (1 - \kappa)}` with the squared norm of the population's operator, which can be
+    infinite; this is a bound for the estimate that is computed.
+
+    Parameters
+    ----------
+    parts, delta
+        As in :func:`machine_stability`.
+    eta : float
+    players : sequence of sequences of int
+        The columns of each player.
+    """
+    n_outputs, d = parts[0][1].shape[0], len(players)
+    change = _checked_change(delta, parts[0][2].shape[0])
+    known = _conditioning_falls_to([component for component, _, _ in parts], change, players)
+    norm = 1.0 / (2.0 * np.sqrt(eta))
+    squared_norm, squared_move = np.zeros(n_outputs), np.zeros(n_outputs)
+    for component, coefficients, points in parts:
+        own = _falls_to(component, change)
+        move = np.sqrt(2.0 * (1.0 - own)) / d + 2.0 * (1.0 - 1.0 / d) * norm * np.sqrt(2.0 * (1.0 - own * known))
+        squared_norm += _squared_norm(component, coefficients, points)
+        squared_move += np.where(np.any(coefficients != 0, axis=1), component.amplitude * move**2, 0.0)
+    length, functional = np.sqrt(np.maximum(squared_norm, 0.0)), np.sqrt(squared_move)
+    return Stability(length * functional, length, float(functional.max(initial=0.0)), change)
+
+
+def _conditioning_falls_to(components: Sequence[Component], change: np.ndarray, players: Sequence[Sequence[int]]) -> float:
+    """Return the smallest value of the kernel that measures what is known: for each player the components' mean by amplitude."""
+    factors = [part.factors(np.zeros((1, len(change))), change[:, None])[0, :, 0] for part in components]
+    total = sum(abs(part.amplitude) for part in components)
+    means = [
+        sum(abs(part.amplitude) / total * f[list(columns)].prod() for part, f in zip(components, factors, strict=True))
+        for columns in players
+    ]
+    return float(np.prod(means))
+
+
+def _squared_norm(component: Component, coefficients: np.ndarray, points: np.ndarray) -> np.ndarray:
+    """Return c^T K c / s of each output, with K the component at amplitude 1, in blocks of rows."""
+    total = np.zeros(len(coefficients))
+    for start in range(0, points.shape[1], NORM_ROWS):
+        rows = slice(start, start + NORM_ROWS)
+        gram = component.matrix(points.T[rows], points.T) / component.amplitude**2
+        total += np.einsum("ol,lm,om->o", coefficients[:, rows], gram, coefficients, optimize=True)
+    return total
+
+
+def _checked_change(delta: Any, n_features: int) -> np.ndarray:
+    change = np.asarray(delta, float)
+    if change.ndim > 1 or change.size not in (1, n_features):
+        raise InputError(message(f"`delta` must be one number or one per column ({n_features})", f"Got shape {change.shape}"))
+    change = np.broadcast_to(change, (n_features,))
+    if not np.all(np.isfinite(change)) or np.any(change < 0):
+        raise InputError(message("`delta` must be a finite float >= 0, or one per column", f"Got {delta!r}"))
+    return change
+
+
+def _falls_to(part: Component, change: np.ndarray) -> float:
+    """Return the smallest kernel value of two rows whose columns differ by ``change``."""
+    if not part.is_normalised or part.amplitude < 0:
+        raise UnsupportedStructureError(
+            message(
+                "The bound needs kernel factors that are 1 at x = x'",
+                "The kernel has linear, polynomial or user-given factors, which are not bounded",
+                "Use functional_distance(kernel, x, x', background), which is exact for two rows",
+            )
+        )
+    return float(part.factors(np.zeros((1, len(change))), change[:, None]).prod())
+
+
+def functional_distance(kernel: Kernel, X: Any, X_moved: Any, background: Any, weights: Any = None) -> np.ndarray:
+    r"""Return how far the functionals of two rows are apart, exactly: no row's Shapley value moves by more than this times |f|.
+
+    .. math:: \|\phi_{x,j} - \phi_{x',j}\|^2 = P_{jj}(x, x) - 2 P_{jj}(x, x') + P_{jj}(x', x')
+
+    with P the prior covariance of ``_gp_covariance``, for interventional values.
+
+    Parameters
+    ----------
+    kernel : Kernel
+    X, X_moved : arrays of shape (n_rows, n_features)
+        Pairs of rows x, x'.
+    background : array of shape (n_background, n_features)
+    weights : array of shape (n_background,), default=None
+        Summing to one; None means equal weights.
+
+    Returns
+    -------
+    distance : array of shape (n_rows, n_features)
+        In the norm of the kernel's space.
+
+    Notes
+    -----
+    Cost O(n_rows n_background^2 n_nodes^2 n_features).
+
+    Examples
+    --------
+    >>> from exactshap.kernels import RBF
+    >>> functional_distance(RBF(1.0), [[0.0, 0.0]], [[0.1, 0.0]], [[1.0, 1.0], [2.0, 0.0]]).round(3)
+    array([[0.092, 0.022]])
+    """
+    X, X_moved, background = (np.asarray(array, float) for array in (X, X_moved, background))
+    weights = np.full(len(background), 1.0 / len(background)) if weights is None else np.array(weights, float)
+    squared: Any = np.zeros(X.shape)
+    for part in kernel.expand(X.shape[1]):
+        both = _inner(part, X, X, background, weights) + _inner(part, X_moved, X_moved, background, weights)
+        squared = squared + both - 2.0 * _inner(part, X, X_moved, background, weights)
+    return np.sqrt(np.maximum(squared, 0.0))
+
+
+def _inner(part: Component, X: np.ndarray, Y: np.ndarray, background: np.ndarray, weights: np.ndarray) -> np.ndarray:
+    """Return <phi_x,j, phi_y,j> (n_rows, n_features) for aligned rows of X and Y."""
+    from exactshap.solvers.rkhs._gp_kernels import fill_prior
+
+    d = X.shape[1]
+    nodes, node_weights = (np.array(values) for values in find("shapley").rule(degree=d - 1))
+    columns = np.ascontiguousarray(background.T)
+    corner = np.concatenate([part.factors(x[None], y[:, None])[:, :, 0] for x, y in zip(X, Y, strict=True)])
+    left, right, between = (np.ascontiguousarray(part.factors(rows, columns)) for rows in (X, Y, background))
+    pairs = np.zeros((len(X), d * (d + 1) // 2))
+    fill_prior(corner, left, right, between, weights, nodes, node_weights, False, pairs)
+    first, second = np.triu_indices(d)
+    return part.amplitude * pairs[:, first == second]

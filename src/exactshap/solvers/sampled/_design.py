@@ -1,0 +1,50 @@
+"""Small samples placed one by one: each pair where it lowers the variance of the Shapley values most."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from exactshap.semivalues import find
+from exactshap.solvers.sampled.process import covariance, functionals, white_functionals
+
+__all__ = ["place_pairs"]
+
+
+def place_pairs(
+    known: np.ndarray, candidates: np.ndarray, n_pairs: int, theta: np.ndarray, white: float, sign: int = -1
+) -> np.ndarray:
+    r"""Return the rows of ``candidates`` (n_candidates, n_players) to call next, greedily.
+
+    Under the process with relevances ``theta``, calling x lowers the summed variance of the Shapley values by
+
+    .. math:: \sum_i \mathrm{cov}(\phi_i, g(x))^2 / \mathrm{var}(g(x)),
+
+    where g holds the white part of pairs too, given the pairs (``sign`` -1) or coalitions (0) ``known`` (n_known, n_players) and
+    those placed before; the largest is called next. Cost O((n_known + n_pairs)^2 n_candidates).
+    """
+    n_players, n_known = candidates.shape[1], len(known)
+    points = 2.0 * np.concatenate([known, candidates]) - 1.0
+    nodes, weights = find("shapley").rule(degree=min(n_players - 1, 31))
+    players = np.arange(n_players)[:, None]
+    gain = functionals(points, np.tanh(theta / 2.0), players, nodes, weights)
+    if sign:  # single coalitions are too few to learn a white part: it would put all of them on the border
+        exact = find("shapley").weights(n_players)
+        gain += white * (white_functionals(points, players, exact) + sign * white_functionals(-points, players, exact))
+    variance = np.full(len(points), covariance(points[:1], points[:1], theta, sign)[0, 0] + white)
+    n_steps = n_known + min(n_pairs, len(candidates))
+    explained, chosen = np.empty((n_steps, len(points))), np.arange(n_steps)
+    work = np.empty_like(gain)  # with many players these passes wait for memory, the more so for fresh memory
+    is_open = np.arange(len(points)) >= n_known
+    for step in range(n_steps):
+        if step >= n_known:
+            chosen[step] = np.where(is_open, np.square(gain, out=work).sum(axis=1) / variance, -1.0).argmax()
+        row = chosen[step]
+        is_open[row] = False
+        column = covariance(points, points[row : row + 1], theta, sign)[:, 0]
+        column[row] += white
+        column -= explained[:step].T @ explained[:step, row]
+        column /= np.sqrt(variance[row])
+        explained[step] = column
+        gain -= np.outer(column, gain[row] / np.sqrt(variance[row]), out=work)
+        variance = np.maximum(variance - column**2, 1e-12)
+    return chosen[n_known:] - n_known

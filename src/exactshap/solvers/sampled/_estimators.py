@@ -1,0 +1,398 @@
+"""From sampled coalitions to values and standard errors: one function per estimator."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from exactshap.errors import InputError, message
+from exactshap.semivalues import Semivalue, find
+from exactshap.solvers.core import Calls, set_sizes
+from exactshap.solvers.sampled._calibration import held_to
+from exactshap.solvers.sampled._counts import scaled_weights, size_exponents
+from exactshap.solvers.sampled._draws import Draws
+from exactshap.solvers.sampled._frontier import (
+    Sets,
+    additive_frontier,
+    character_columns,
+    check_frontier,
+    known_sets,
+    partial_frontier,
+    unanimity_columns,
+)
+from exactshap.solvers.sampled._leverage import leverage_scores
+from exactshap.solvers.sampled._polynomial import PolynomialFit, fit_polynomial, odd_shares, row_weights, unanimity_shares
+from exactshap.solvers.sampled._sampling import design, draw, strata
+from exactshap.solvers.sampled._surrogate import SURROGATES
+from exactshap.solvers.sampled.process import CubeProcess, fit_process, needs_even, white_functionals
+
+__all__ = ["ESTIMATORS", "NAMED", "SAMPLINGS", "Estimate", "Problem", "Settings"]
+
+RELEVANCE_ROWS = 1000  # at most so many pairs decide the relevances; all pairs decide the values
+MAX_ITERATIONS = 25
+COMPARED_ROWS = 1500  # beyond, auto takes the process without a comparison
+COMPARED_COLUMNS = 600
+FOLDS = 5
+MAX_UNDERFLOWN = 1020  # players up to which a weight of 0 is asked for: beyond, Shapley's own underflow
+
+
+@dataclass(frozen=True)
+class Settings:
+    """How to sample and to regress; see :func:`exactshap.solvers.sampled._regression.solve_regression`."""
+
+    estimator: str = "auto"
+    polynomial_order: int | None = None
+    frontier: Any = None
+    pairing: bool = True
+    sampling: str = "leverage"
+    surrogate: str = "process"
+    relevance_rows: int | None = None
+
+
+# other people's names for special cases
+NAMED: dict[str, dict[str, Any]] = {
+    "kernelshap": {"estimator": "polynomial", "polynomial_order": 1, "frontier": None},
+    "kadd-shap": {"estimator": "polynomial", "polynomial_order": 2, "pairing": False, "frontier": None},
+    "unbiased-kernelshap": {"estimator": "unbiased", "surrogate": "none"},
+}
+
+# probability of each size 1..d-1, up to a constant
+SAMPLINGS: dict[str, Callable[[int, int], np.ndarray]] = {
+    "leverage": leverage_scores,
+    "leverage-1": lambda d, order: np.ones(d - 1),
+    "kernel": lambda d, order: 1.0 / (np.arange(1, d) * np.arange(d - 1, 0, -1.0)),
+}
+
+
+@dataclass(frozen=True, eq=False)
+class Estimate:
+    """Values and standard errors (n_sets, n_outputs)."""
+
+    values: np.ndarray
+    std_error: np.ndarray
+    method: str
+
+
+@dataclass
+class Problem:
+    """One game, one question, and the coalitions called so far: ``inside`` are their values, ``outside`` their complements' if paired."""
+
+    calls: Calls
+    rng: np.random.Generator
+    semivalue: Semivalue
+    order: int
+    sets: tuple[tuple[int, ...], ...]
+    settings: Settings
+    paired: bool = field(init=False, default=True)
+    masks: np.ndarray = field(init=False)
+    inside: np.ndarray = field(init=False)  # (n_masks, n_outputs)
+    outside: np.ndarray = field(init=False)  # (n_masks, n_outputs), or (0, n_outputs)
+    draws: Draws = field(init=False)  # of the unbiased estimator
+    empty: np.ndarray = field(init=False)
+    full: np.ndarray = field(init=False)
+
+    def __post_init__(self) -> None:
+        d = self.n_players
+        self.empty, self.full = self.calls(np.array([[False] * d, [True] * d]))
+        self.masks = np.zeros((0, d), bool)
+        self.inside = self.outside = np.zeros((0, len(self.full)))
+        self.draws = Draws(d)
+
+    @property
+    def n_players(self) -> int:
+        return self.calls.game.n_players
+
+    @property
+    def total(self) -> np.ndarray:
+        return self.full - self.empty
+
+    @property
+    def independent(self) -> bool:
+        return self.settings.estimator == "unbiased"
+
+    @property
+    def magnitude(self) -> float:
+        return float(np.abs(self.calls.table()).max())
+
+    def is_shapley(self) -> bool:
+        """Say whether the index is the Shapley value of single players: the one that polynomials estimate."""
+        shapley = find("shapley").weights(self.n_players)
+        return self.order == 1 and bool(np.allclose(self.semivalue.weights(self.n_players), shapley, rtol=1e-9, atol=1e-300))
+
+    def grow(self, n_calls: int) -> None:
+        """Draw coalitions until ``n_calls`` of them, the full and the empty one included, have been asked for."""
+        if len(self.masks) == 0:
+            self.paired = self._pairs(n_calls)
+        n_wanted = (n_calls - 2) // (2 if self.paired else 1)
+        if self.n_players == 1:
+            return
+        if self.independent:
+            self.draws.grow(n_wanted, self.rng)
+            self.masks = self.draws.masks
+            asked = np.concatenate([self.draws.listed, self.masks])
+            self.calls(np.concatenate([asked, ~asked]))
+            return
+        wanted = max(n_wanted - len(self.masks), 0)
+        if wanted == 0:
+            return
+        masks = self._distinct(wanted)
+        self.masks = np.concatenate([self.masks, masks])
+        values = self.calls(np.concatenate([masks, ~masks]) if self.paired else masks)
+        self.inside = np.concatenate([self.inside, values[: len(masks)]])
+        self.outside = np.concatenate([self.outside, values[len(masks) :]])
+
+    def _pairs(self, n_calls: int) -> bool:
+        """Say whether complements are called too: below one pair a player a process learns more from single coalitions."""
+        if self.settings.estimator == "polynomial":
+            return self.settings.pairing
+        return self.independent or n_calls - 2 >= 2 * self.n_players
+
+    def _distinct(self, wanted: int) -> np.ndarray:
+        d = self.n_players
+        if self.settings.estimator != "polynomial" and len(self.masks) == 0:
+            return design(d, wanted, self.rng, paired=self.paired)
+        groups = strata(d, paired=self.paired, size_weights=self._size_weights())
+        fresh = draw(d, wanted + len(self.masks), self.rng, groups, paired=self.paired)
+        seen = {row.tobytes() for row in self.masks} | ({row.tobytes() for row in ~self.masks} if self.paired else set())
+        return fresh[[row.tobytes() not in seen for row in fresh]][:wanted]
+
+    def _size_weights(self) -> np.ndarray:
+        order = min(self.settings.polynomial_order or 1, self.n_players)
+        return SAMPLINGS[self.settings.sampling](self.n_players, order)
+
+
+def by_process(problem: Problem) -> Estimate:
+    """Return the exact values of the posterior mean, with the posterior's standard deviations."""
+    return _of_process(problem, _process(problem))
+
+
+def _process(problem: Problem) -> CubeProcess:
+    known = 1 if problem.paired else 2  # the full coalition, and the empty one where it is not the full one's complement
+    ends = np.array([[True] * problem.n_players, [False] * problem.n_players])
+    masks = np.concatenate([ends[:known], problem.masks])
+    return fit_process(
+        2.0 * masks - 1.0,
+        np.concatenate([np.stack([problem.full, problem.empty])[:known], problem.inside]),
+        np.concatenate([problem.empty[None], problem.outside]) if problem.paired else None,
+        even=needs_even(problem.semivalue, problem.n_players, problem.order),
+        relevance_rows=problem.settings.relevance_rows or RELEVANCE_ROWS,
+        max_iterations=MAX_ITERATIONS,
+        rng=problem.rng,
+    )
+
+
+def _of_process(problem: Problem, process: CubeProcess) -> Estimate:
+    asked = problem.semivalue, problem.order, problem.sets
+    fit = _kernelshap(problem)
+    found = process.solve(*asked) if fit is None else held_to(fit, problem.masks, process, *asked)
+    return Estimate(*found, "Gaussian process over coalitions")
+
+
+def _kernelshap(problem: Problem) -> PolynomialFit | None:
+    """Return KernelSHAP of the same pairs, if it estimates what is asked for and they determine it."""
+    asked = problem.paired and problem.n_players <= COMPARED_COLUMNS and problem.is_shapley()
+    if not asked or len(problem.masks) < problem.n_players:
+        return None
+    fit = _fit_characters(problem, additive_frontier(problem.n_players, 1, odd=True))
+    return fit if fit.determined else None
+
+
+def by_polynomial(problem: Problem) -> Estimate:
+    """Return PolySHAP values of the requested frontier."""
+    if not problem.is_shapley():
+        raise InputError(
+            message(
+                "Polynomial regression estimates Shapley values of single players only",
+                f"Got index {problem.semivalue.name!r}, order {problem.order}",
+                "Use estimator='process' or 'unbiased'",
+            )
+        )
+    if problem.n_players == 1:
+        return Estimate(problem.total[None], np.zeros_like(problem.total[None]), "one player")
+    fit, name = _fit_frontier(problem)
+    if not fit.determined and len(problem.masks):
+        _warn_rank(fit)
+    note = "" if fit.determined else f", rank {fit.rank} of {fit.n_columns - 1}"
+    return Estimate(fit.values, fit.std_error, f"PolySHAP, {name}{note}")
+
+
+def _fit_frontier(problem: Problem) -> tuple[PolynomialFit, str]:
+    settings, d = problem.settings, problem.n_players
+    if settings.frontier is None:
+        order = min(settings.polynomial_order or _affordable_order(problem), d)
+        if problem.paired:
+            return _fit_characters(problem, additive_frontier(d, order, odd=True)), f"order {order}"
+        return _fit_unanimity(problem, additive_frontier(d, order)), f"order {order}"
+    if isinstance(settings.frontier, str):
+        return _screened(problem)
+    if isinstance(settings.frontier, (int, np.integer)):
+        sets = partial_frontier(d, int(settings.frontier), problem.rng)
+    else:
+        sets = check_frontier(known_sets(settings.frontier, d, settings.polynomial_order or 3), d)
+    return _fit_unanimity(problem, sets), f"{len(sets)} terms"
+
+
+def _affordable_order(problem: Problem) -> int:
+    d = problem.n_players
+    cubic = d + d * (d - 1) * (d - 2) // 6 if problem.paired else d + d * (d - 1) // 2 + d * (d - 1) * (d - 2) // 6
+    return 3 if d >= 3 and len(problem.masks) >= 1.5 * cubic and cubic <= COMPARED_COLUMNS else 1
+
+
+def _fit_characters(problem: Problem, sets: Sets) -> PolynomialFit:
+    columns = character_columns(problem.masks, sets)
+    shares = odd_shares(problem.n_players, sets)
+    target = (problem.inside - problem.outside) / 2.0
+    return fit_polynomial(columns, target, problem.total / 2.0, problem.masks, shares, paired=True)
+
+
+def _fit_unanimity(problem: Problem, sets: Sets) -> PolynomialFit:
+    masks = np.concatenate([problem.masks, ~problem.masks]) if problem.paired else problem.masks
+    columns, shares = unanimity_columns(masks, sets), unanimity_shares(problem.n_players, sets)
+    targets = np.concatenate([problem.inside, problem.outside]) - problem.empty
+    return fit_polynomial(columns, targets, problem.total, masks, shares, paired=False, mirrored=problem.paired)
+
+
+def _screened(problem: Problem) -> tuple[PolynomialFit, str]:
+    """Return the best of growing frontiers of odd characters, by leave-one-out error.
+
+    Triples are ranked by the product of their players' relevances under the process, which all pairs help to estimate.
+    """
+    rho = _process(problem).rho
+    singles = additive_frontier(problem.n_players, 1)
+    strongest = np.argsort(-rho)[: min(problem.n_players, 40)]
+    triples = [
+        tuple(sorted(int(strongest[p]) for p in players))
+        for players in additive_frontier(len(strongest), 3)
+        if len(players) == 3
+    ]
+    triples.sort(key=lambda players: -float(rho[list(players)].prod()))
+    room = len(problem.masks) - len(singles)
+    sizes = sorted({0, *(min(len(triples), int(share * room)) for share in (0.1, 0.2, 0.4, 0.6) if room > 0)})
+    fits = [_fit_characters(problem, singles + tuple(triples[:size])) for size in sizes]
+    best = int(np.argmin([fit.error for fit in fits]))
+    return fits[best], f"{sizes[best]} screened triples"
+
+
+def _warn_rank(fit: PolynomialFit) -> None:
+    import warnings
+
+    from exactshap.errors import ExplanationWarning
+
+    text = message(
+        "The sampled coalitions do not determine the polynomial",
+        f"Rank {fit.rank} of {fit.n_columns - 1}; the shortest solution was taken and its standard errors are infinite",
+        "Pass a larger budget=, a lower polynomial_order=, or estimator='auto'",
+    )
+    warnings.warn(text, ExplanationWarning, stacklevel=7)
+
+
+def by_best(problem: Problem) -> Estimate:
+    """Return the process, or the polynomial where its leave-one-out error is smaller on the same coalitions."""
+    process = _process(problem)
+    order = _affordable_order(problem)
+    if not (problem.paired and order > 1 and len(problem.masks) <= COMPARED_ROWS and problem.is_shapley()):
+        return _of_process(problem, process)
+    fit = _fit_characters(problem, additive_frontier(problem.n_players, order, odd=True))
+    weights = row_weights(problem.masks, paired=True)
+    error = float((weights[:, None] * process.left_out()[1:] ** 2).sum() / len(weights))
+    if fit.error < error:
+        return Estimate(fit.values, fit.std_error, f"PolySHAP, order {order}, by leave-one-out error")
+    return _of_process(problem, process)
+
+
+def by_unbiased(problem: Problem) -> Estimate:
+    r"""Return the exact values of cross-fitted surrogates plus an unbiased estimate of what they miss.
+
+    .. math:: \hat\phi_T = \frac1K \sum_k \Bigl[\phi_T(f_{-k}) + \sum_{S \in B} D_T(S) r_k(S) +
+              \frac{1}{n_k} \sum_{S \in k} \frac{D_T(S) r_k(S) + D_T(\bar S) r_k(\bar S)}{2 P(S)}\Bigr], \quad r_k = v - f_{-k},
+
+    where :math:`\phi_T(v) = \sum_S D_T(S) v(S)`. B holds the full and the empty coalition and the pairs that are listed, not drawn;
+    :class:`Draws` says which they are, and why means over draws that go on until the budget is spent are unbiased. Each surrogate is
+    fitted to B and to the draws outside its fold that were certain to be made: independent of those that it is judged by.
+    """
+    draws = problem.draws
+    if problem.n_players > 1 and draws.complete:
+        return _of_all(problem)
+    if problem.n_players == 1 or draws.n_certain < 2:
+        raise InputError(
+            message("The unbiased estimator needs two pairs of coalitions", f"Got {draws.n_certain}", "Pass a larger budget=")
+        )
+    _check_all_sizes_weigh(problem)
+    n_folds = FOLDS if draws.n_certain >= 2 * FOLDS else draws.n_certain // 2
+    folds = np.arange(len(problem.masks)) % n_folds
+    found = [_one_fold(problem, folds == fold) for fold in range(n_folds)]
+    values = np.mean([value for value, _ in found], axis=0)
+    std_error = np.sqrt(np.sum([variance for _, variance in found], axis=0)) / n_folds
+    return Estimate(values, std_error, f"unbiased, surrogate {problem.settings.surrogate!r}")
+
+
+def _of_all(problem: Problem) -> Estimate:
+    """Return the values of a game whose coalitions are all known."""
+    masks = _known(problem)
+    values = _coefficients(problem, masks).T @ problem.calls(masks)
+    return Estimate(values, np.zeros_like(values), "all coalitions")
+
+
+def _known(problem: Problem) -> np.ndarray:
+    """Return the coalitions that are not left to chance: the ends and the listed pairs."""
+    ends = np.array([[False] * problem.n_players, [True] * problem.n_players])
+    return np.concatenate([ends, problem.draws.listed, ~problem.draws.listed])
+
+
+def _check_all_sizes_weigh(problem: Problem) -> None:
+    """Refuse atoms at 0 and 1: their few coalitions are hardly ever drawn, so that no standard error would be honest."""
+    for size in set_sizes(problem.order):
+        weights = problem.semivalue.weights(min(problem.n_players, MAX_UNDERFLOWN), size, problem.order)
+        if np.any(weights == 0.0):
+            raise InputError(
+                message(
+                    f"The unbiased estimator draws every size, but index {problem.semivalue.name!r} has no weight on coalitions of size "
+                    f"{int(np.argmin(np.abs(weights)))}",
+                    do="Use estimator='process'",
+                )
+            )
+
+
+def _one_fold(problem: Problem, held: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    masks = problem.masks
+    certain = np.arange(len(masks)) < problem.draws.n_certain
+    rest = np.concatenate([np.ones((1, problem.n_players), bool), problem.draws.listed, masks[certain & ~held]])
+    fit = SURROGATES[problem.settings.surrogate]
+    surrogate = fit(rest, problem.calls(rest), problem.calls(~rest), problem.rng)
+    known = _known(problem)
+    base = surrogate.values(problem.semivalue, problem.order)
+    base = base + _coefficients(problem, known).T @ (problem.calls(known) - surrogate.predict(known))
+    terms = np.zeros((1, 1, 1))
+    chance = problem.draws.probability[masks[held].sum(axis=1)]
+    for side in (masks[held], ~masks[held]):
+        scaled = _coefficients(problem, side) / (2.0 * chance)[:, None]
+        terms = terms + scaled[:, :, None] * (problem.calls(side) - surrogate.predict(side))[:, None, :]
+    n = int(held.sum())
+    return base + terms.mean(axis=0), terms.var(axis=0, ddof=1) / n if n > 1 else np.full(base.shape, np.inf)
+
+
+def _coefficients(problem: Problem, masks: np.ndarray) -> np.ndarray:
+    """Return D_T(S) times 2^e_s, s = |S| (see ``_counts``), of shape (n_masks, n_sets)."""
+    points = 2.0 * masks - 1.0
+    exponents = size_exponents(problem.n_players)
+    parts = []
+    for size in set_sizes(problem.order):
+        chosen = np.array([players for players in problem.sets if len(players) == size])
+        weights = scaled_weights(problem.semivalue, problem.n_players, size, problem.order)
+        part = white_functionals(points, chosen, weights)
+        if exponents.any():  # the weight is that of s - |T n S| others
+            inside = masks.sum(axis=1)
+            part = np.ldexp(part, exponents[inside][:, None] - exponents[inside[:, None] - masks[:, chosen].sum(axis=2)])
+        parts.append(part)
+    return np.concatenate(parts, axis=1)
+
+
+ESTIMATORS: dict[str, Callable[[Problem], Estimate]] = {
+    "auto": by_best,
+    "process": by_process,
+    "polynomial": by_polynomial,
+    "unbiased": by_unbiased,
+}

@@ -1,0 +1,142 @@
+r"""PolySHAP: the Shapley values of the polynomial that fits sampled coalitions best.
+
+.. math:: \min_\phi \sum_S w(S)\, \mu(S) \Bigl(v(S) - v(\emptyset) - \sum_{T \in \mathcal F,\, T \subseteq S} \phi_T\Bigr)^2
+          \quad \text{s.t.} \quad \sum_T \phi_T = v(D) - v(\emptyset), \qquad
+          \phi_i^{SV} = \sum_{T \ni i} \phi_T / |T|
+
+with the Shapley kernel :math:`\mu` and inverse sampling rates ``w`` (Fumagalli et al. 2026, Theorem 4.3). Order 1 is KernelSHAP; the
+k-additive frontier is kADD-SHAP.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from exactshap.solvers.sampled._counts import kernel_weights
+from exactshap.solvers.sampled._frontier import Sets
+from exactshap.solvers.sampled._sampling import stratum_weights
+
+__all__ = ["PolynomialFit", "fit_polynomial", "unseen_shares"]
+
+SINGULAR = 1e-10  # |R_jj| below this share of the largest: the columns do not determine the coefficients
+
+
+@dataclass(frozen=True, eq=False)
+class PolynomialFit:
+    """Values and what one more or one less row would have changed.
+
+    ``values`` and ``std_error`` (n_players, n_outputs); ``error`` is the cross-validated mean squared residual, in the metric of the
+    weights, infinite when the rows do not determine the polynomial.
+    """
+
+    values: np.ndarray
+    std_error: np.ndarray
+    error: float
+    rank: int
+    n_columns: int
+    moves: np.ndarray | None = (
+        None  # (n_rows, n_players), of the values by one more unit of a row's target; None if not determined
+    )
+
+    @property
+    def determined(self) -> bool:
+        return self.rank == self.n_columns - 1
+
+
+def row_weights(masks: np.ndarray, *, paired: bool) -> np.ndarray:
+    """Return mu(S) times the inverse sampling rate of each row."""
+    sizes = masks.sum(axis=1)
+    return kernel_weights(masks.shape[1])[sizes - 1] * stratum_weights(masks, paired=paired)
+
+
+def unseen_shares(masks: np.ndarray, *, paired: bool) -> np.ndarray:
+    """Return the share 1 - n_s / C(d, s) of each row's stratum that no row shows."""
+    return 1.0 - 1.0 / np.maximum(stratum_weights(masks, paired=paired), 1.0)
+
+
+def _reflected(columns: np.ndarray) -> np.ndarray:
+    """Return the columns in an orthonormal basis whose first vector is (1, ..., 1) / sqrt(p)."""
+    p = columns.shape[1]
+    reflector = np.full(p, 1.0 / np.sqrt(p))
+    reflector[0] -= 1.0
+    norm = np.linalg.norm(reflector)
+    reflector = reflector / norm if norm > 0 else reflector
+    return columns - 2.0 * np.outer(columns @ reflector, reflector)
+
+
+def fit_polynomial(
+    columns: np.ndarray,
+    targets: np.ndarray,
+    total: np.ndarray,
+    masks: np.ndarray,
+    shares: np.ndarray,
+    *,
+    paired: bool,
+    mirrored: bool = False,
+) -> PolynomialFit:
+    """Fit coefficients that sum to ``total`` (n_outputs,) and return ``shares @ coefficients``, with jackknife errors.
+
+    ``columns`` (n_rows, n_columns), ``targets`` (n_rows, n_outputs), ``shares`` (n_players, n_columns). A reflection turns the
+    constraint into a fixed first coordinate; the rest is one QR factorisation, or the shortest solution when rows are missing.
+    ``paired``: each row stands for two complements (odd characters). ``mirrored``: the second half of the rows are the complements
+    of the first half, so that the two are left out together.
+    """
+    from scipy.linalg import lstsq, qr, solve_triangular
+
+    p = columns.shape[1]
+    root = np.sqrt(row_weights(masks, paired=paired))[:, None]
+    rotated, rotated_shares = _reflected(columns), _reflected(shares)
+    first = total / np.sqrt(p)
+    matrix, shares_left = root * rotated[:, 1:], rotated_shares[:, 1:]
+    right = root * (targets - rotated[:, :1] * first)
+    base = rotated_shares[:, :1] * first
+    n, width = matrix.shape
+    still = np.zeros((n, len(shares)))
+    if width == 0:
+        return PolynomialFit(base, np.zeros_like(base), 0.0, 0, p, still)
+    if n >= width:
+        q, r = qr(matrix, mode="economic", check_finite=False)
+        diagonal = np.abs(np.diag(r))
+        if diagonal.min() > SINGULAR * diagonal.max():
+            rest = solve_triangular(r, q.T @ right, check_finite=False)
+            residual = right - matrix @ rest
+            influence = solve_triangular(r, shares_left.T, trans="T", check_finite=False)
+            moves = q @ influence
+            std_error, error = _jackknife(q, residual, moves, masks, paired=paired, mirrored=mirrored)
+            return PolynomialFit(base + shares_left @ rest, std_error, error, width, p, root * moves)
+    rest, _, rank, _ = lstsq(matrix, right, check_finite=False)
+    return PolynomialFit(base + shares_left @ rest, np.full((len(shares), right.shape[1]), np.inf), np.inf, int(rank), p, still)
+
+
+def _jackknife(
+    q: np.ndarray, residual: np.ndarray, moves: np.ndarray, masks: np.ndarray, *, paired: bool, mirrored: bool
+) -> tuple[np.ndarray, float]:
+    r"""Return standard errors of the values and the mean squared leave-one-out residual.
+
+    Leaving row i out moves the values by :math:`B^\top q_i\, e_i / (1 - h_i)`, :math:`h_i = |q_i|^2` (``moves`` holds
+    :math:`B^\top q_i`), so that the delete-one
+    jackknife needs no refit. Rows of strata that are enumerated almost completely count less: 1 - n_s / C(d, s).
+    """
+    leverage = np.minimum((q**2).sum(axis=1), 1.0)
+    room = 1.0 - leverage
+    left_out = np.where(room[:, None] > 1e-8, residual / np.maximum(room, 1e-8)[:, None], 0.0)
+    n = len(q)
+    moved = moves[:, :, None] * (np.sqrt(unseen_shares(masks, paired=paired))[:, None] * left_out)[:, None, :]
+    if mirrored:
+        moved = moved[: n // 2] + moved[n // 2 :]
+    return np.sqrt((moved**2).sum(axis=0)), float((left_out**2).sum() / n)
+
+
+def odd_shares(n_players: int, sets: Sets) -> np.ndarray:
+    """Return phi_i = sum over T with i of 2 c_T / |T|, for coefficients of odd characters."""
+    return 2.0 * unanimity_shares(n_players, sets)
+
+
+def unanimity_shares(n_players: int, sets: Sets) -> np.ndarray:
+    """Return phi_i = sum over T with i of phi_T / |T|, for coefficients of unanimity games."""
+    shares = np.zeros((n_players, len(sets)))
+    for column, players in enumerate(sets):
+        shares[list(players), column] = 1.0 / len(players)
+    return shares

@@ -1,0 +1,274 @@
+"""Games behind a function: sampled coalitions, a regression of them, and a standard error for every value."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from contextlib import nullcontext
+from typing import Any
+
+import numpy as np
+
+from exactshap._runtime.blas import single_threaded_blas
+from exactshap.errors import BudgetError, InputError, InputTypeError, UnknownNameError, did_you_mean, message
+from exactshap.games import Game
+from exactshap.semivalues import Semivalue
+from exactshap.solvers.core import Solution, checked_calls, player_sets, positive
+from exactshap.solvers.sampled._estimators import ESTIMATORS, NAMED, SAMPLINGS, Estimate, Problem, Settings
+from exactshap.solvers.sampled._surrogate import SURROGATES
+from exactshap.solvers.sampled.process import MAX_ROWS
+
+__all__ = ["solve_regression"]
+
+DEFAULT_CALLS = 2048  # plus 2 d, when neither a budget nor a tolerance is given
+SMALL = 2000  # coalitions or pairs whose factorisations gain nothing from several cores
+MAX_PLAYERS = 5000  # more were never compared with games whose values are known
+MAX_WEIGHTS = 2**31  # of calls and sets: what each call says of each set, 16 GiB
+USED_BY = {
+    "polynomial_order": ("polynomial",),
+    "frontier": ("polynomial",),
+    "pairing": ("polynomial",),
+    "sampling": ("polynomial",),
+    "surrogate": ("unbiased",),
+    "relevance_rows": ("auto", "process"),
+}
+TOLERANCE_CALLS = 200_000  # at most, when a tolerance is given without a budget
+
+
+def solve_regression(
+    game: Game,
+    semivalue: Semivalue,
+    order: int,
+    *,
+    budget: int | None = None,
+    tol: float | None = None,
+    random_state: Any = None,
+    batch_size: int | None = None,
+    progress: Callable[[int], None] | None = None,
+    **settings: Any,
+) -> Solution:
+    r"""Estimate the values of a game from at most ``budget`` calls, or until every standard error is below ``tol``.
+
+    ================ ==================================================================== ============== =========
+    estimator        what                                                                 index          sampling
+    ================ ==================================================================== ============== =========
+    auto             process or polynomial, by leave-one-out error; ``method`` says which any            placed
+    process          Gaussian process over coalitions (all interaction orders, one        any            placed
+                     relevance per player), its exact values; Bayesian standard errors
+    polynomial       PolySHAP of ``polynomial_order`` or ``frontier``; jackknife errors   Shapley        leverage
+    unbiased         exact values of a ``surrogate`` plus an unbiased estimate of the     any            independent
+                     cross-fitted residual; replicate standard errors
+    kernelshap       polynomial of order 1
+    kadd-shap        polynomial of order 2, unpaired
+    unbiased-        unbiased without a surrogate
+    kernelshap
+    ================ ==================================================================== ============== =========
+
+    Parameters
+    ----------
+    game : OracleGame
+        Or any single game.
+    semivalue : Semivalue
+        See :func:`exactshap.semivalues.find`.
+    order : int
+        Sets of 1..order players.
+    budget : int, default=None
+        Calls at most, the full and the empty coalition included. None: 2 d + 2048, or 200,000 with ``tol``. The process calls at most
+        24,000.
+    tol : float, default=None
+        Add calls until every standard error is below it; a warning says so when the budget ends first.
+    random_state : int, Generator or None
+        Seed; the same seed repeats the same calls in the same order, so that a function that remembers its answers resumes a run
+        that was cut off. Below 2 x 800 calls the seed only relabels the players of one placed design. The global generator is never
+        touched.
+    batch_size : int, default=None
+        Coalitions per call of the function; None hands over all at once.
+    progress : callable, default=None
+        Called with the number of coalitions evaluated so far after every batch.
+    **settings
+        ``estimator``, ``polynomial_order`` (default: 3 when there are rows enough, else 1), ``frontier`` (sets of players; a graph, as
+        an object with ``edges`` or a square matrix; an EBM, for its terms; a tree model, for the sets of at most ``polynomial_order``
+        columns on its paths; "screened"; or the number of terms of a random partial frontier), ``pairing`` (default True),
+        ``sampling`` ("leverage", "leverage-1", "kernel"), ``surrogate`` ("process", "boosting", "none"). Unknown names raise.
+
+    Returns
+    -------
+    solution : Solution
+        With ``std_error`` and ``n_evaluations``; ``method`` names the estimator.
+
+    Raises
+    ------
+    BudgetError
+        If the budget is below two calls, for more than 5000 players, or if calls times sets are more than 2^31.
+    UnknownNameError
+        If a setting or its value is not known.
+
+    References
+    ----------
+    .. [1] Fumagalli et al. (2026). PolySHAP: Extending KernelSHAP with interaction-informed polynomial regression. ICLR.
+    .. [2] Musco & Witter (2025). Provably accurate Shapley value estimation via leverage score sampling. ICLR.
+    """
+    chosen = read_settings(settings)
+    calls = checked_calls(game, batch_size, progress)
+    _check_players(game.n_players)
+    limit = _within_reach(_limit(game.n_players, budget, tol), chosen.estimator, budget)
+    rng = _generator(random_state)
+    problem = Problem(calls, rng, semivalue, order, _sets(game.n_players, order, limit), chosen)
+    estimate = _until(problem, limit, tol)
+    return _solution(game, problem, estimate)
+
+
+def _check_players(n_players: int) -> None:
+    if n_players > MAX_PLAYERS:
+        text = f"Sampling coalitions of {n_players} players is out of reach"
+        raise BudgetError(message(text, f"The limit is {MAX_PLAYERS} players", "Put columns together with groups="))
+
+
+def _sets(n_players: int, order: int, limit: int) -> tuple[tuple[int, ...], ...]:
+    """Return the sets to estimate; refuse more than have room."""
+    sets = player_sets(n_players, order)
+    if order > 1 and len(sets) * limit > MAX_WEIGHTS:
+        text = f"Sampled interactions of order {order} among {n_players} players are out of reach"
+        what = f"{limit} calls for {len(sets)} sets are {len(sets) * limit:.2g} weights; the limit is {MAX_WEIGHTS:.2g}"
+        raise BudgetError(message(text, what, "Ask for order=1, pass a smaller budget=, or put columns together with groups="))
+    return sets
+
+
+def read_settings(settings: dict[str, Any]) -> Settings:
+    """Return checked settings; unknown names, and settings that the estimator would not use, raise."""
+    for name in settings:
+        if name not in Settings.__dataclass_fields__:
+            raise UnknownNameError(
+                message(f"The regression solver has no setting {name!r}", do=did_you_mean(name, Settings.__dataclass_fields__))
+            )
+    fixed = NAMED.get(str(settings.get("estimator")), {})
+    chosen = Settings(**{**settings, **fixed})
+    for name, known in (("estimator", {**ESTIMATORS, **NAMED}), ("sampling", SAMPLINGS), ("surrogate", SURROGATES)):
+        value = getattr(chosen, name)
+        if not isinstance(value, str) or value not in known:
+            raise UnknownNameError(message(f"Unknown {name} {value!r}", do=did_you_mean(str(value), known)))
+    _check_used(settings, chosen.estimator, fixed)
+    if chosen.polynomial_order is not None:
+        positive("polynomial_order", chosen.polynomial_order)
+    if not isinstance(chosen.pairing, (bool, np.bool_)):
+        raise InputTypeError(message("The 'pairing' parameter must be True or False", f"Got {chosen.pairing!r}"))
+    if chosen.relevance_rows is not None:
+        positive("relevance_rows", chosen.relevance_rows)
+    if isinstance(chosen.frontier, str) and chosen.frontier != "screened":
+        raise UnknownNameError(message(f"Unknown frontier {chosen.frontier!r}", do=did_you_mean(chosen.frontier, ["screened"])))
+    if isinstance(chosen.frontier, (bool, int, float, np.number)):
+        positive("frontier", chosen.frontier)
+    return chosen
+
+
+def _check_used(settings: dict[str, Any], estimator: str, fixed: dict[str, Any]) -> None:
+    """Refuse settings that would do nothing: another estimator's, and those that a named special case has made its own."""
+    for name, owners in USED_BY.items():
+        asked = settings.get(name)
+        if asked is None:
+            continue
+        if name in fixed:
+            text = f"estimator={settings['estimator']!r} fixes {name}={fixed[name]!r}"
+            raise InputError(message(text, f"Got {asked!r}", "Leave it out"))
+        if estimator not in owners:
+            use = " or ".join(f"estimator={owner!r}" for owner in owners)
+            raise InputError(message(f"estimator={estimator!r} does not use {name!r}", f"Got {asked!r}", f"Pass {use}"))
+
+
+def _limit(n_players: int, budget: int | None, tol: float | None) -> int:
+    is_number = isinstance(tol, (int, float, np.number)) and not isinstance(tol, bool)
+    if tol is not None and not (is_number and np.isfinite(tol) and tol > 0):
+        raise InputError(message("The 'tol' parameter must be a finite float > 0", f"Got {tol!r}"))
+    everything = 2**n_players
+    if budget is None:
+        return min(everything, 2 * n_players + DEFAULT_CALLS if tol is None else TOLERANCE_CALLS)
+    budget = positive("budget", budget)
+    if budget < 2:
+        raise BudgetError(
+            message(
+                "A budget of one call is too small", f"Got budget={budget}", "Pass at least 2: the full and the empty coalition"
+            )
+        )
+    return min(everything, budget)
+
+
+def _within_reach(limit: int, estimator: str, budget: int | None) -> int:
+    """Return the calls that the estimator can use: the process' factorisation grows with their cube."""
+    most = 2 * MAX_ROWS
+    if limit <= most or estimator not in ("auto", "process"):
+        return limit
+    if budget is not None:
+        import warnings
+
+        from exactshap.errors import ExplanationWarning
+
+        text = message(
+            f"estimator={estimator!r} calls at most {most} coalitions",
+            f"Got budget={budget}",
+            "Pass estimator='polynomial' or 'unbiased' to use more",
+        )
+        warnings.warn(text, ExplanationWarning, stacklevel=4)
+    return most
+
+
+def _generator(random_state: Any) -> np.random.Generator:
+    if isinstance(random_state, np.random.Generator):
+        return random_state
+    is_seed = isinstance(random_state, (int, np.integer)) and not isinstance(random_state, bool)
+    if random_state is None or (is_seed and random_state >= 0):
+        return np.random.default_rng(random_state)
+    raise InputError(
+        message("The 'random_state' parameter must be None, an int >= 0 or a numpy Generator", f"Got {random_state!r}")
+    )
+
+
+def _until(problem: Problem, limit: int, tol: float | None) -> Estimate:
+    """Return the estimate of ``limit`` calls, or of as many as the tolerance needs: each round doubles the calls."""
+    n_calls = limit if tol is None else min(limit, max(4 * problem.n_players, 64))
+    estimator = ESTIMATORS[problem.settings.estimator]
+    while True:
+        problem.grow(n_calls)
+        with single_threaded_blas() if len(problem.masks) <= SMALL else nullcontext():
+            estimate = estimator(problem)  # all coalitions are known: the function is not called in here
+        if tol is None or n_calls >= limit or estimate.std_error.max(initial=0.0) <= tol:
+            break
+        n_calls = min(limit, 2 * n_calls)
+    if tol is not None and estimate.std_error.max(initial=0.0) > tol:
+        _warn_tolerance(float(estimate.std_error.max()), tol, limit)
+    return estimate
+
+
+def _warn_tolerance(reached: float, tol: float, limit: int) -> None:
+    import warnings
+
+    from exactshap.errors import ExplanationWarning
+
+    text = message(
+        f"The tolerance was not reached within {limit} calls",
+        f"Largest standard error {reached:.3g}, tol={tol:.3g}",
+        "Pass a larger budget=",
+    )
+    warnings.warn(text, ExplanationWarning, stacklevel=5)
+
+
+def _solution(game: Game, problem: Problem, estimate: Estimate) -> Solution:
+    values = estimate.values
+    residual = None
+    if problem.semivalue.is_efficient(problem.order):
+        missing = problem.total - values.sum(axis=0)  # rounding, or the error of an unconstrained estimate
+        values = values + missing / len(values)
+        residual = problem.total - values.sum(axis=0)
+    return Solution(
+        values=_drop(game, values),
+        sets=problem.sets,
+        empty=_drop(game, problem.empty),
+        full=_drop(game, problem.full),
+        residual=None if residual is None else _drop(game, residual),
+        method=f"regression ({estimate.method}, {problem.calls.count} calls)",
+        std_error=_drop(game, estimate.std_error),
+        scale=problem.magnitude,
+        n_evaluations=problem.calls.count,
+    )
+
+
+def _drop(game: Game, values: np.ndarray) -> np.ndarray:
+    return values[..., 0] if game.single_output else values

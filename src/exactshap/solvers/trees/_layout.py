@@ -1,0 +1,217 @@
+"""Conductor of the tree layout: everything about tables that depends on the trees and the players only."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from exactshap.solvers.trees.kernels import (
+    Groups,
+    Leaves,
+    count_below,
+    fill_columns,
+    fill_groups,
+    mark_groups,
+    multiply_down,
+    sum_forecast,
+)
+from exactshap.trees import FlatTrees
+from exactshap.trees.ensemble import Paths, parents, paths
+
+__all__ = [
+    "MAX_BITS",
+    "NOMINAL_ROWS",
+    "Forecast",
+    "Layout",
+    "Structure",
+    "TableRows",
+    "binomials_and_offsets",
+    "forecast",
+    "lay_out",
+    "lay_rows",
+    "offsets_of",
+    "products_above",
+    "sorted_leaves",
+    "structure",
+    "sum_by_tree",
+]
+
+MAX_BITS = 15  # codes are uint16, and a table of more than 32768 codes is not filled often enough to pay
+NOMINAL_ROWS = 2000.0  # how many rows a kept table is expected to serve
+LEAF_CELL = 0.6  # a step of the transform of a leaf's cell, in look-ups
+
+
+@dataclass(frozen=True, eq=False)
+class Structure:
+    """Per node: parent, player of its split (-1 at leaves), edges and distinct players above, splits and leaves below."""
+
+    player_of_column: np.ndarray
+    parent: np.ndarray
+    player: np.ndarray
+    depth: np.ndarray
+    distinct: np.ndarray
+    internal: np.ndarray
+    leaves: np.ndarray
+
+    @property
+    def n_path_players(self) -> int:
+        """The largest number of distinct players on one path."""
+        return int(self.distinct.max(initial=0))
+
+
+@dataclass(frozen=True, eq=False)
+class Forecast:
+    """What tables would cost in each tree, in look-ups (half a nanosecond) and bytes, for order 1.
+
+    ``is_root`` (n_nodes,) marks the groups; ``fits`` (n_trees,) is False where some path has more than ``MAX_BITS`` players.
+    """
+
+    is_root: np.ndarray
+    fits: np.ndarray
+    look_ups: np.ndarray  # of one row
+    filling: np.ndarray  # once, for all rows
+    table_bytes: np.ndarray
+    survival_bytes: np.ndarray
+
+    def cost(self, n_rows: float) -> np.ndarray:
+        """Return the cost of one row of ``n_rows`` that share a filling; infinite where no table fits."""
+        return np.where(self.fits, self.look_ups + self.filling / n_rows, np.inf)
+
+
+@dataclass(frozen=True, eq=False)
+class Layout:
+    """Leaves and groups of an ensemble."""
+
+    leaves: Leaves
+    groups: Groups
+
+    @property
+    def n_groups(self) -> int:
+        return len(self.groups.root)
+
+
+@dataclass(frozen=True, eq=False)
+class TableRows:
+    """Which column of the result each table row adds to (``columns``), and where each group's cells start."""
+
+    column_start: np.ndarray
+    columns: np.ndarray
+    table_start: np.ndarray
+    binomials: np.ndarray
+    offsets: np.ndarray
+
+    @property
+    def n_bytes(self) -> int:
+        return 8 * int(self.table_start[-1])
+
+
+def structure(trees: FlatTrees, player_of_column: np.ndarray) -> Structure:
+    """Count what is above and below each node."""
+    parent, _ = parents(trees)
+    player = np.where(trees.feature >= 0, player_of_column[trees.feature], -1).astype(np.int32)
+    counts = tuple(np.empty(trees.n_nodes, np.int32) for _ in range(4))
+    count_below(parent, player, *counts)
+    return Structure(player_of_column, parent, player, *counts)
+
+
+def sorted_leaves(where: Paths) -> Leaves:
+    """Return the leaves with each one's players in ascending order, as ranks of sets need them."""
+    leaf_of_slot = np.repeat(np.arange(where.n_leaves), np.diff(where.start))
+    order = np.lexsort((where.player, leaf_of_slot))
+    new_place = np.empty(len(order), np.int64)
+    new_place[order] = np.arange(len(order))
+    first = np.repeat(where.start[:-1], np.diff(where.edge_start))
+    slot = (new_place[first + where.edge_slot] - first).astype(np.int32)
+    return Leaves(where.leaf, where.start, where.player[order], where.ratio[order],
+                  where.edge_start, where.edge_node, where.edge_left, slot)  # fmt: skip
+
+
+def forecast(trees: FlatTrees, shape: Structure) -> Forecast:
+    """Forecast what tables would cost in each tree."""
+    cost, is_root = np.zeros(trees.n_nodes), np.zeros(trees.n_nodes, bool)
+    n_players = np.zeros(trees.n_nodes, np.int32)
+    if trees.n_nodes:
+        mark_groups(shape.parent, shape.player, trees.left, trees.right, shape.distinct, shape.internal, shape.leaves,
+                    MAX_BITS, NOMINAL_ROWS, cost, n_players, is_root)  # fmt: skip
+    sums = np.zeros((4, trees.n_trees))
+    sum_forecast(
+        trees.tree_start, shape.player, shape.distinct, shape.internal, shape.leaves, is_root, n_players, LEAF_CELL, sums
+    )
+    return Forecast(
+        is_root=is_root,
+        fits=np.isfinite(cost[trees.tree_start[:-1]]),
+        look_ups=sums[0],
+        filling=sums[1],
+        table_bytes=8.0 * trees.n_outputs * sums[2],
+        survival_bytes=8.0 * sums[3],
+    )
+
+
+def products_above(shape: Structure, factors: np.ndarray) -> np.ndarray:
+    """Return for each node the product of the factors (n_nodes,) of the edges above it; factors at roots do not count."""
+    out = np.ones(len(factors))
+    multiply_down(shape.parent, factors, out)
+    return out
+
+
+def sum_by_tree(trees: FlatTrees, of_nodes: np.ndarray) -> np.ndarray:
+    """Return the sums of a quantity over the nodes of each tree."""
+    return np.add.reduceat(of_nodes, trees.tree_start[:-1]) if trees.n_trees else np.zeros(0)
+
+
+def lay_out(trees: FlatTrees, shape: Structure) -> Layout:
+    """Cut the trees, all of finite cost, into groups of leaves that share a table."""
+    leaves = sorted_leaves(paths(trees, shape.player_of_column))
+    groups = _empty_groups(trees, shape, np.flatnonzero(forecast(trees, shape).is_root))
+    leaf_of_node = np.full(trees.n_nodes, -1, np.int64)
+    leaf_of_node[leaves.node] = np.arange(len(leaves.node))
+    fill_groups(groups, shape.parent, shape.player, trees.left, trees.right, leaf_of_node, trees.value)
+    return Layout(leaves, groups)
+
+
+def _empty_groups(trees: FlatTrees, shape: Structure, root: np.ndarray) -> Groups:
+    n_leaves, n_conditions = shape.leaves[root], shape.depth[root] + shape.internal[root]
+    leaf_start, condition_start = offsets_of(n_leaves), offsets_of(n_conditions)
+    return Groups(
+        root=root.astype(np.int64),
+        tree=(np.searchsorted(trees.tree_start, root, side="right") - 1).astype(np.int64),
+        n_above=shape.depth[root].astype(np.int64),
+        n_bits=np.zeros(len(root), np.int64),
+        leaf_start=leaf_start,
+        leaf=np.empty(leaf_start[-1], np.int64),
+        condition_start=condition_start,
+        condition_node=np.empty(condition_start[-1], np.int64),
+        condition_left=np.empty(condition_start[-1], bool),
+        condition_bit=np.empty(condition_start[-1], np.int16),
+        first_output=np.empty(len(root), np.int64),
+        last_output=np.empty(len(root), np.int64),
+    )
+
+
+def offsets_of(counts: np.ndarray) -> np.ndarray:
+    """Return where the items of each owner start in a compressed array."""
+    return np.concatenate([[0], np.cumsum(counts)]).astype(np.int64)
+
+
+def lay_rows(layout: Layout, n_players: int, order: int, n_outputs: int) -> TableRows:
+    """Lay the table rows of all groups for sets of 1..order players."""
+    binomials, offsets = binomials_and_offsets(n_players, order)
+    groups = layout.groups
+    column_start = np.zeros(len(groups.root) + 1, np.int64)
+    common = (groups, layout.leaves, order, binomials, offsets, n_outputs)
+    fill_columns(*common, False, column_start, np.empty(0, np.int64))
+    column_start = np.cumsum(column_start)
+    columns = np.empty(column_start[-1], np.int64)
+    fill_columns(*common, True, column_start, columns)
+    table_start = offsets_of(np.diff(column_start) << groups.n_bits)
+    return TableRows(column_start, columns, table_start, binomials, offsets)
+
+
+def binomials_and_offsets(n_players: int, order: int) -> tuple[np.ndarray, np.ndarray]:
+    """Return C(i, k) for i <= n_players, k <= order, and where the sets of each size start among all sets."""
+    table = np.zeros((n_players + 1, order + 1), np.int64)
+    table[:, 0] = 1
+    for i in range(1, n_players + 1):
+        table[i, 1:] = table[i - 1, 1:] + table[i - 1, :-1]
+    return table, np.concatenate([[0, 0], np.cumsum(table[n_players, 1:])]).astype(np.int64)

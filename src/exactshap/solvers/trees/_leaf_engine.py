@@ -1,0 +1,181 @@
+r"""Trees too deep for kept tables with a background: leaf by leaf, patterns of failed players instead of pairs of rows.
+
+What is possible: a row counts at a leaf against those background rows whose failed players are disjoint from its own. Values of
+all rows tell which rows have such a background row, so that a method in O((n_rows + n_background)^(2 - c)) for any number of
+players per leaf would decide the orthogonal vectors problem in that time, which the strong exponential time hypothesis rules
+out. O(n_rows + n_background) per leaf is therefore possible only with a factor exponential in the leaf's players: that is what
+dense leaves pay (each pattern adds to all sets that hold it), and what sparse leaves avoid (pairs, but only those that a short prefix leaves over).
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+import itertools
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from exactshap._runtime.cache import BoundedCache
+from exactshap.semivalues import Semivalue
+from exactshap.solvers.trees._layout import NOMINAL_ROWS, Structure, sum_by_tree
+from exactshap.solvers.trees._parts import Part
+from exactshap.solvers.trees._path_engine import VISIT_COST, WalkEngine, leaf_sums, single_leaves, visit_shares
+from exactshap.solvers.trees._steps import Steps, make_steps, steps_bytes
+from exactshap.solvers.trees._table_engine import path_weights
+from exactshap.solvers.trees.kernels import LANES, WIDTH, Work, sweep_leaves, sweep_leaves_of_row
+from exactshap.trees import FlatTrees
+
+__all__ = ["LeafEngine", "leaf_costs", "most_dense"]
+
+FEW_ROWS = 100  # that are answered one at a time: six forests break even at 46 to over 180 rows
+BLOCK = 8192  # rows at a time: they share the subset sums of the dense leaves
+MAX_DENSE = 16  # players of a dense leaf: four tables of 512 KiB
+PATTERN_COST = 4.0  # a set that holds a pattern, in table look-ups (0.5 ns)
+LOOK_UP_COST = 2.0  # a player of a dense leaf for one row
+SCAN_COST = 0.25  # a background row of a sparse leaf for one row, most of them never looked at
+PAIR_COST = 150.0  # the rest of a sparse leaf for one row
+LOW_BITS = 8
+
+
+@dataclass(frozen=True, eq=False)
+class LeafEngine:
+    """Patterns leaf by leaf: any background, linear memory; orders above 1 and paths of over 32 players are walked."""
+
+    trees: FlatTrees
+    shape: Structure
+    n_players: int
+    background: np.ndarray  # (n_features, n_background)
+    weights: np.ndarray
+    cache: BoundedCache = field(default_factory=BoundedCache)
+
+    @property
+    def walk(self) -> WalkEngine:
+        """The same trees, pair by pair."""
+        return WalkEngine(self.trees, self.shape, self.n_players, self.background, self.weights)
+
+    def solve(self, columns: np.ndarray, semivalue: Semivalue, order: int) -> Part:
+        """Return the values of the rows in ``columns`` (n_features, n_rows)."""
+        if order > 1:
+            return self.walk.solve(columns, semivalue, order)
+        out = np.zeros((self.trees.n_outputs, self.n_players, columns.shape[1]))
+        scale = np.full(columns.shape[1], single_leaves(self.trees) * self.weights.sum())
+        weights = np.ascontiguousarray(path_weights(semivalue, 1, min(self.shape.n_path_players, WIDTH))[1])
+        steps = self.cache.get(("steps",), lambda: make_steps(self.trees, self.shape), keep=1)
+        if columns.shape[1] <= FEW_ROWS:
+            self._sweep_rows(columns, steps, weights, out, scale)
+        else:
+            self._sweep_blocks(columns, steps, weights, out, scale)
+        values = np.ascontiguousarray(out.transpose(2, 1, 0))
+        if self.shape.n_path_players > WIDTH:
+            walked = _beyond(self.walk).solve(columns, semivalue, 1)
+            values, scale = values + walked.values, scale + walked.scale
+        method = f"patterns of {len(self.weights)} background rows, leaf by leaf"
+        return Part(values, leaf_sums(self.trees, columns), scale, 0.0, method)
+
+    def fixed_bytes(self, order: int) -> float:
+        """Return the memory besides the rows: the background, the splits in depth-first order, kept, the tables of one leaf."""
+        levels, n = float(self.shape.depth.max(initial=0)) + 1.0, len(self.weights)
+        patterns = n * (9.0 * levels + 12.0) + BLOCK * 5.0 * levels + 32.0 * 2.0 ** self._sizes[0]
+        return 8.0 * self.trees.n_features * n + steps_bytes(self.trees) + patterns
+
+    def row_operations(self, order: int) -> float:
+        """Return about what one row costs, in table look-ups."""
+        if order > 1:
+            return self.walk.row_operations(order)
+        return float(leaf_costs(self.trees, self.shape, len(self.weights)).sum())
+
+    @property
+    def _sizes(self) -> tuple[int, int]:
+        """Up to how many players a leaf is dense, and the lowest bits that sort the patterns of others."""
+        n = len(self.weights)
+        return min(most_dense(n), self.shape.n_path_players), min(LOW_BITS, n.bit_length())
+
+    def _sweep_rows(self, columns: np.ndarray, steps: Steps, weights: np.ndarray, out: np.ndarray, scale: np.ndarray) -> None:
+        rows = np.empty((int(steps.level.max(initial=0)) + 2, 3, len(self.weights)), np.uint32)
+        mass_of = np.zeros(1 << self._sizes[0])
+        for i, x in enumerate(np.ascontiguousarray(columns.T)):
+            values = np.zeros(out.shape[:2])
+            scale[i] = sweep_leaves_of_row(x, self.background, steps, self.shape.player_of_column, self.weights, weights,
+                                            self._sizes, _popcount(), rows, mass_of, values, scale[i])  # fmt: skip
+            out[:, :, i] = values
+
+    def _sweep_blocks(self, columns: np.ndarray, steps: Steps, weights: np.ndarray, out: np.ndarray, scale: np.ndarray) -> None:
+        for start in range(0, columns.shape[1], BLOCK):
+            block = slice(start, start + BLOCK)
+            part = np.ascontiguousarray(columns[:, block])
+            values, size = np.zeros((*out.shape[:2], part.shape[1])), scale[block]
+            work = _work(part.shape[1], len(self.weights), int(steps.level.max(initial=0)) + 2, self._sizes[0])
+            for first, last in itertools.pairwise(steps.tree_start):
+                sweep_leaves(part, self.background, first, last, steps, self.shape.player_of_column, self.weights, weights,
+                             self._sizes, _popcount(), work, values, size)  # fmt: skip
+            out[:, :, block] = values
+
+
+@functools.cache
+def _popcount() -> np.ndarray:
+    """Return the number of set bits of 0, 1, ..., 2^16 - 1."""
+    counts = np.zeros(1 << 16, np.uint8)
+    for bit in range(16):
+        counts[1 << bit : 2 << bit] = counts[: 1 << bit] + 1
+    return counts
+
+
+def most_dense(n_background: int) -> int:
+    """Return up to how many players a leaf is dense: where that is forecast to be faster for ``NOMINAL_ROWS`` rows."""
+    m = np.arange(MAX_DENSE + 1.0)
+    return int(np.flatnonzero(_dense_cost(m, n_background) <= _sparse_cost(n_background)).max(initial=0))
+
+
+def _dense_cost(m: np.ndarray, n_background: int) -> np.ndarray:
+    """Count 1.5^m sets for each background row, which is those that hold its pattern if it fails half of the players; at most 3^m."""
+    m = np.minimum(m, 60.0)
+    return PATTERN_COST * np.minimum(n_background * 1.5**m, 3.0**m) / NOMINAL_ROWS + LOOK_UP_COST * (m + 2.0)
+
+
+def _sparse_cost(n_background: int) -> float:
+    return PAIR_COST + SCAN_COST * n_background
+
+
+def leaf_costs(trees: FlatTrees, shape: Structure, n_background: int) -> np.ndarray:
+    """Return what a row costs leaf by leaf in each tree, in table look-ups."""
+    m = np.arange(shape.n_path_players + 1.0)
+    costs = np.where(m <= most_dense(n_background), _dense_cost(m, n_background), _sparse_cost(n_background))[shape.distinct]
+    if shape.n_path_players > WIDTH:
+        walked = VISIT_COST * n_background * visit_shares(trees, shape)
+        costs = np.where(shape.distinct > WIDTH, walked, costs)
+    return sum_by_tree(trees, np.where(trees.feature < 0, costs, 0.0))
+
+
+def _work(n_rows: int, n_background: int, n_levels: int, n_dense: int) -> Work:
+    return Work(
+        row_codes=np.empty((n_levels, n_rows), np.uint32),
+        went=np.empty((n_levels, n_rows), np.uint8),
+        codes=np.empty((n_levels, n_background), np.uint32),
+        background_went=np.empty((n_levels, n_background), np.uint8),
+        index=np.empty((n_levels, n_background), np.int32),
+        n_codes=np.empty(n_levels, np.int64),
+        patterns=np.empty(n_background, np.uint32),
+        mass=np.empty(n_background),
+        bucket=np.empty((1 << LOW_BITS) + 1, np.int64),
+        tables=np.zeros((4, 1 << n_dense)),
+        cells=np.empty(LANES, np.uint32),
+        ends=np.empty((2, LANES)),
+        players=np.empty(WIDTH, np.int64),
+        slots=np.empty(n_levels, np.int64),
+        n_players=np.empty(n_levels, np.int64),
+    )
+
+
+def _beyond(walk: WalkEngine) -> WalkEngine:
+    """Return walks that meet only the leaves of more than ``WIDTH`` players: the rest is cut off, with value 0."""
+    trees, shape = walk.trees, walk.shape
+    needed = (trees.feature < 0) & (shape.distinct > WIDTH)
+    value = np.where(needed[:, None], trees.value, 0.0)
+    for depth in range(int(shape.depth.max(initial=0)), 0, -1):
+        level = np.flatnonzero((shape.depth == depth) & needed)
+        needed[shape.parent[level]] = True
+    player = np.where(needed, shape.player, -1).astype(shape.player.dtype)
+    return dataclasses.replace(
+        walk, trees=dataclasses.replace(trees, value=value), shape=dataclasses.replace(shape, player=player)
+    )

@@ -1,0 +1,226 @@
+"""Trees too deep for tables: quadrature along the paths (cover ratios), walks of pairs of rows (background). Linear memory."""
+
+from __future__ import annotations
+
+import itertools
+import math
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from exactshap._runtime.cache import BoundedCache
+from exactshap.semivalues import Rule, Semivalue
+from exactshap.solvers.core import coarse_bound, enough_nodes, set_sizes
+from exactshap.solvers.trees._layout import Structure, binomials_and_offsets, products_above, sorted_leaves, sum_by_tree
+from exactshap.solvers.trees._parts import Part, decisions_of
+from exactshap.solvers.trees._steps import Steps, make_steps, steps_bytes
+from exactshap.solvers.trees._table_engine import path_weights
+from exactshap.solvers.trees.kernels import (
+    Leaves,
+    fill_coefficients,
+    sweep_leaf_sets,
+    sweep_paths,
+    sweep_row,
+    walk_sets,
+    walk_singles,
+)
+from exactshap.trees import FlatTrees, cover_shares
+from exactshap.trees.ensemble import paths, sum_leaf_values
+
+__all__ = ["PathEngine", "WalkEngine", "leaf_sums", "path_costs", "path_rule", "single_leaves", "visit_shares", "walk_costs"]
+
+WORK_BYTES = 2**21  # products and sums of one sweep: within the second-level cache
+LANES = 128  # rows of one sweep at most
+FEW_ROWS = 12  # coefficients of every split for all three states are not worth filling for so few rows
+NODE_COST = 4.0  # a split at one node of the rule, in table look-ups (measured: 1.2 ns, for one row 8 ns, and 0.5 ns)
+VISIT_COST = 8.0  # a visit of a node in a walk, in table look-ups (measured: 4 ns and 0.5 ns)
+
+
+@dataclass(frozen=True, eq=False)
+class PathEngine:
+    """Quadrature along the paths: cover ratios, any depth, O(n_splits n_nodes) per row."""
+
+    trees: FlatTrees
+    shape: Structure
+    n_players: int
+    cache: BoundedCache = field(default_factory=BoundedCache)
+
+    def solve(self, columns: np.ndarray, semivalue: Semivalue, order: int) -> Part:
+        """Return the values of the rows in ``columns`` (n_features, n_rows)."""
+        binomials, offsets = binomials_and_offsets(self.n_players, order)
+        out = np.zeros((offsets[order + 1], self.trees.n_outputs, columns.shape[1]))
+        scale = np.zeros(columns.shape[1])
+        largest = 0.0
+        used: list[int] = []
+        for size in set_sizes(order):
+            rule, relative = path_rule(semivalue, size, order, self.shape.n_path_players)
+            largest, used = max(largest, relative), [*used, len(rule[0])]
+            inside = rule[0].min() > 0.0 and rule[0].max() < 1.0
+            if size == 1:  # with no nodes only the scale
+                self._sweep_paths(columns, rule if inside else (np.empty(0), np.empty(0)), out[: self.n_players], scale)
+            if size > 1 or not inside:
+                self._sweep_sets(columns, rule, size, binomials, offsets, out)
+        method = f"quadrature along the paths ({max(used)} nodes, {self.shape.n_path_players} players on the longest)"
+        return Part(out.transpose(2, 0, 1), leaf_sums(self.trees, columns), scale, largest, method)
+
+    def fixed_bytes(self, order: int) -> float:
+        """Return the memory besides the rows: the splits in depth-first order, kept; beyond order 1 the paths of all leaves."""
+        leaves = self.trees.feature < 0
+        return steps_bytes(self.trees) + (32.0 * float(self.shape.depth[leaves].sum()) if order > 1 else 0.0)
+
+    def row_operations(self, order: int) -> float:
+        """Return about what one row costs, in table look-ups."""
+        sets = sum(math.comb(self.shape.n_path_players, size) for size in range(2, order + 1))
+        return float(path_costs(self.trees, self.shape).sum()) * self.trees.n_outputs * (1.0 + sets)
+
+    def _sweep_paths(self, columns: np.ndarray, rule: Rule, out: np.ndarray, scale: np.ndarray) -> None:
+        """Add the values of single players to ``out`` (n_players, n_outputs, n_rows): the same bits for few rows and many."""
+        steps = self.cache.get(("steps",), lambda: make_steps(self.trees, self.shape), keep=1)
+        n_levels = int(steps.level.max(initial=0)) + 1
+        scale += single_leaves(self.trees)
+        sweep = self._sweep_rows if columns.shape[1] <= FEW_ROWS else self._sweep_blocks
+        for o in range(self.trees.n_outputs):
+            sweep(columns, steps, n_levels, o, rule, out[:, o], scale if o == 0 else np.zeros_like(scale))
+
+    def _sweep_rows(
+        self, columns: np.ndarray, steps: Steps, n_levels: int, output: int, rule: Rule, out: np.ndarray, scale: np.ndarray
+    ) -> None:
+        nodes = _constants(rule)
+        for i, x in enumerate(np.ascontiguousarray(columns.T)):
+            values = np.zeros(self.n_players)
+            scale[i] += sweep_row(x, n_levels, steps, self.shape.player_of_column, output, nodes, values)
+            out[:, i] += values
+
+    def _sweep_blocks(
+        self, columns: np.ndarray, steps: Steps, n_levels: int, output: int, rule: Rule, out: np.ndarray, scale: np.ndarray
+    ) -> None:
+        nodes, total, sums = _constants(rule), np.zeros((self.n_players, columns.shape[1])), np.zeros_like(scale)
+        coefficients = np.empty((int(np.diff(steps.tree_start).max(initial=0)), 4, 3, len(rule[0]) + 1))
+        n_lanes = int(np.clip(WORK_BYTES // (24 * n_levels * (len(rule[0]) + 1)), 4, LANES))
+        for first, last in itertools.pairwise(steps.tree_start):
+            if first < last:
+                fill_coefficients(first, last - first, n_levels, steps, output, nodes, coefficients)
+                sweep_paths(columns, first, last, n_levels, n_lanes, steps, self.shape.player_of_column, nodes, coefficients,
+                            total, sums)  # fmt: skip
+        out += total
+        scale += sums
+
+    def _sweep_sets(
+        self, columns: np.ndarray, rule: Rule, size: int, binomials: np.ndarray, offsets: np.ndarray, out: np.ndarray
+    ) -> None:
+        trees = self.trees
+        leaves: Leaves = self.cache.get(("leaves",), lambda: sorted_leaves(paths(trees, self.shape.player_of_column)), keep=1)
+        largest = float(binomials[min(self.shape.n_path_players, self.n_players), size])
+        n_lanes = int(np.clip(WORK_BYTES // (8 * max(largest, 1.0)), 1, LANES))
+        first_leaf = np.searchsorted(leaves.node, trees.tree_start)
+        for tree in range(trees.n_trees):
+            sweep_leaf_sets(decisions_of(trees, columns, tree), trees.tree_start[tree], first_leaf[tree], first_leaf[tree + 1],
+                            n_lanes, leaves, trees.value, size, *rule, binomials, offsets, out)  # fmt: skip
+
+
+@dataclass(frozen=True, eq=False)
+class WalkEngine:
+    """Walks of each row with each background row: any depth, any order, O(nodes that hybrids of the two reach) per pair."""
+
+    trees: FlatTrees
+    shape: Structure
+    n_players: int
+    background: np.ndarray  # (n_features, n_background)
+    weights: np.ndarray
+
+    def solve(self, columns: np.ndarray, semivalue: Semivalue, order: int) -> Part:
+        """Return the values of the rows in ``columns`` (n_features, n_rows)."""
+        trees, n_rows = self.trees, columns.shape[1]
+        binomials, offsets = binomials_and_offsets(self.n_players, order)
+        weights = path_weights(semivalue, order, self.shape.n_path_players)
+        out = np.zeros((n_rows, offsets[order + 1], trees.n_outputs))
+        scale = np.zeros((n_rows, trees.n_outputs))
+        for tree in range(trees.n_trees):
+            pair = [decisions_of(trees, rows, tree).T.copy() for rows in (columns, self.background)]
+            n_levels = self.shape.n_path_players + 1
+            for o in range(trees.n_outputs):
+                value, total, size = np.ascontiguousarray(trees.value[:, o]), np.zeros(out.shape[:2]), np.zeros(n_rows)
+                common: tuple[Any, ...] = (
+                    *pair,
+                    self.weights,
+                    trees.tree_start[tree],
+                    trees.left,
+                    trees.right,
+                    self.shape.player,
+                    value,
+                )
+                if order == 1:
+                    walk_singles(*common, weights[1], n_levels, total, size)  # type: ignore[call-arg]  # a compiled function
+                else:
+                    walk_sets(*common, weights, n_levels, binomials, offsets, total, size)  # type: ignore[call-arg]
+                out[:, :, o] += total
+                scale[:, o] += size
+        method = f"walks with {len(self.weights)} background rows"
+        return Part(out, leaf_sums(trees, columns), scale.max(axis=1), 0.0, method)
+
+    def fixed_bytes(self, order: int) -> float:
+        """Return the memory besides the rows: the background and its way through the largest tree."""
+        largest = float(np.diff(self.trees.tree_start).max(initial=0))
+        return (8.0 * self.trees.n_features + largest) * len(self.weights)
+
+    def row_operations(self, order: int) -> float:
+        """Return about what one row costs, in table look-ups."""
+        sets = sum(math.comb(self.shape.n_path_players, size) for size in range(2, order + 1))
+        return float(walk_costs(self.trees, self.shape, len(self.weights)).sum()) * self.trees.n_outputs * (1.0 + sets)
+
+
+def path_costs(trees: FlatTrees, shape: Structure) -> np.ndarray:
+    """Return what a row costs by quadrature in each tree, in table look-ups: one visit per split and node of the rule."""
+    nodes = shape.n_path_players // 2 + 2.0
+    return NODE_COST * nodes * (1.0 + sum_by_tree(trees, trees.feature >= 0))
+
+
+def visit_shares(trees: FlatTrees, shape: Structure) -> np.ndarray:
+    r"""Return how likely two rows drawn alike are to reach each node together.
+
+    .. math:: \prod_e (1 - (1 - s_e)^2) \text{ over the shares s of the edges above}
+    """
+    return products_above(shape, 1.0 - (1.0 - cover_shares(trees)) ** 2)
+
+
+def walk_costs(trees: FlatTrees, shape: Structure, n_background: int) -> np.ndarray:
+    """Return what a row costs by walks in each tree, in table look-ups."""
+    return VISIT_COST * n_background * sum_by_tree(trees, visit_shares(trees, shape))
+
+
+def leaf_sums(trees: FlatTrees, columns: np.ndarray) -> np.ndarray:
+    """Return the sums of the reached leaves (n_rows, n_outputs) for the rows in ``columns`` (n_features, n_rows)."""
+    out = np.zeros((columns.shape[1], trees.n_outputs))
+    sum_leaf_values(np.ascontiguousarray(columns.T), trees.tree_start, trees.nodes, trees.value, out)
+    return out
+
+
+def single_leaves(trees: FlatTrees) -> float:
+    """Return the sum of magnitudes of the trees that are one leaf."""
+    roots = trees.tree_start[:-1]
+    return float(np.abs(trees.value[roots[trees.feature[roots] < 0]]).max(axis=1, initial=0.0).sum())
+
+
+def path_rule(semivalue: Semivalue, size: int, order: int, n_path_players: int) -> tuple[Rule, float]:
+    """Return the rule for paths of at most ``n_path_players``, and the bound on its relative error (0.0 where exact).
+
+    A factor is 1 or b at t = 0 and b or 0 at t = 1, so that each player adds at most 1/2 to the spread (see ``_nodes``).
+    """
+    degree = max(n_path_players - size, 0)
+    measure = semivalue.of_size(size, order)
+    spread = n_path_players / 2.0
+    n_nodes = enough_nodes(spread, degree, measure)
+    if n_nodes < degree // 2 + 1:
+        return _writable(measure.rule(2 * n_nodes - 1)), coarse_bound(spread, n_nodes, measure)
+    return _writable(measure.rule(degree)), 0.0
+
+
+def _constants(rule: Rule) -> np.ndarray:
+    """Return t, 1 - t, -1 / (1 - t) and the weights, of shape (4, n_nodes)."""
+    return np.stack([rule[0], 1.0 - rule[0], -1.0 / (1.0 - rule[0]), rule[1]])
+
+
+def _writable(rule: Rule) -> Rule:
+    """Return copies: numba compiles a second version of each kernel for read-only arrays."""
+    return np.array(rule[0], float), np.array(rule[1], float)

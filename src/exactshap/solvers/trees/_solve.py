@@ -1,0 +1,264 @@
+"""Ensembles of trees: exact local values of every semivalue and interaction index, at any depth."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from exactshap.errors import InputError, message
+from exactshap.games import normalised_weights
+from exactshap.semivalues import Semivalue
+from exactshap.solvers.core import Solution, player_sets
+from exactshap.solvers.trees._layout import NOMINAL_ROWS, Forecast, Structure, forecast, lay_out, products_above, structure
+from exactshap.solvers.trees._leaf_engine import LeafEngine, leaf_costs
+from exactshap.solvers.trees._path_engine import PathEngine, path_costs
+from exactshap.solvers.trees._table_engine import TableEngine, survive
+from exactshap.trees import FlatTrees, cover_shares, margin, take_trees
+from exactshap.trees import prepared as rounded
+
+__all__ = ["PreparedTrees", "prepare_trees", "solve_trees"]
+
+COVER_TABLES = 2.0**28  # bytes of tables beyond which quadrature along the paths is preferred for cover ratios
+ADVANTAGE = 2.0  # tables must make an ensemble twice as fast: their memory is not free
+REFILLED_ROWS = 200.0  # how many rows of one call are expected to share tables that cannot be kept
+
+Engine = TableEngine | PathEngine | LeafEngine
+
+
+@dataclass(frozen=True, eq=False)
+class PreparedTrees:
+    """An ensemble bound to its players and its background: everything that does not depend on the rows.
+
+    Attributes
+    ----------
+    trees : FlatTrees
+    n_players : int
+    value_function : "path_dependent" or "interventional"
+    empty : array of shape (n_outputs,)
+        v(empty): the mean prediction over the background or the training rows, in the unit of the margin.
+    tables : TableEngine or None
+        The trees for which look-ups are the fastest; None if there are none.
+    rest : PathEngine, LeafEngine or None
+        The other trees; None if there are none.
+    deep : PathEngine or LeafEngine
+        All trees, without tables.
+    """
+
+    trees: FlatTrees
+    n_players: int
+    value_function: str
+    empty: np.ndarray
+    tables: TableEngine | None
+    rest: PathEngine | LeafEngine | None
+    deep: PathEngine | LeafEngine
+
+    def engines(self, order: int) -> tuple[Engine, ...]:
+        """Return what will answer a request; it does not depend on the rows, so that their blocking changes no bit."""
+        if self.tables is None:
+            return (self.deep,)
+        if self.value_function == "path_dependent" and self.tables.rows(order).n_bytes > self.tables.limit:
+            return (self.deep,)
+        return (self.tables,) if self.rest is None else (self.tables, self.rest)
+
+    def fixed_bytes(self, order: int) -> float:
+        """Return the memory besides the rows: the background's tables, and those of a semivalue while they are in use."""
+        return sum(engine.fixed_bytes(order) for engine in self.engines(order))
+
+    def row_operations(self, order: int) -> float:
+        """Return about what one row costs, in table look-ups (half a nanosecond)."""
+        return sum(engine.row_operations(order) for engine in self.engines(order))
+
+
+def prepare_trees(
+    trees: FlatTrees,
+    players: Sequence[Sequence[int]],
+    background: np.ndarray | None = None,
+    weights: np.ndarray | None = None,
+    *,
+    memory_limit: float = 2.0**30,
+) -> PreparedTrees:
+    r"""Work out everything about an ensemble that depends only on its trees, its players and the background.
+
+    .. math:: v(S) = v_0 + \sum_l c_l \prod_{j \in S} a_{lj} \cdot g_l(S), \qquad
+              g_l(S) = \prod_{j \notin S} b_{lj} \quad\text{or}\quad \sum_m w_m \prod_{j \notin S} z_{mlj}
+
+    with a and z 1 where the row and the background row satisfy all splits on player j on the path to leaf l, b the product of
+    their cover ratios.
+
+    Parameters
+    ----------
+    trees : FlatTrees
+        The ensemble.
+    players : sequence of sequences of int
+        Columns of each player; every column belongs to exactly one.
+    background : array of shape (n_background, n_features), default=None
+        Reference rows of the interventional value function (one row: baseline); None means path-dependent.
+    weights : array of shape (n_background,), default=None
+        Their weights; None means equal ones.
+    memory_limit : float, default=2**30
+        Bytes that the background's tables may take (beyond, each call counts the background again, leaf by leaf), and those
+        of a semivalue (beyond, they are filled again in each call).
+
+    Returns
+    -------
+    prepared : PreparedTrees
+        Immutable and picklable.
+
+    Raises
+    ------
+    InputError
+        If the players do not cover each column once, or the background has other columns or bad weights.
+
+    Notes
+    -----
+    The background costs O(n_background n_leaves depth) once. Then a row costs one table look-up for each player of each group
+    of leaves, whatever the size of the background. Trees with paths of more than 15 players, and those for which it is forecast
+    to be faster, are answered without kept tables (see ``_tree_deep`` and ``_tree_leaves``): memory is then linear in the trees
+    at any depth. With a background, leaves of up to about 15 players then cost O(n_background + n_rows), larger ones only the
+    pairs of rows that a short prefix of their path leaves over.
+    """
+    player_of_column = _check_players(trees, players)
+    shape = structure(trees, player_of_column)
+    if background is None:
+        empty = _reach(trees, shape)
+        by_tables = choose_trees(forecast(trees, shape), path_costs(trees, shape), COVER_TABLES, may_refill=False)
+    else:
+        background = _check_background(trees, background)
+        weights = normalised_weights(weights, len(background))
+        empty = weights @ margin(trees, background)
+        others = leaf_costs(trees, shape, len(background))
+        by_tables = choose_trees(forecast(trees, shape), others, memory_limit, may_refill=True)
+
+    def make_deep(some: FlatTrees) -> PathEngine | LeafEngine:
+        of_some = shape if some is trees else structure(some, player_of_column)
+        if background is None or weights is None:
+            return PathEngine(some, of_some, len(players))
+        return LeafEngine(some, of_some, len(players), np.ascontiguousarray(rounded(trees, background).T), weights)
+
+    tables = None
+    if by_tables.any():
+        some = take_trees(trees, np.flatnonzero(by_tables))
+        layout = lay_out(some, structure(some, player_of_column))
+        limit = COVER_TABLES if background is None else memory_limit
+        tables = TableEngine(some, layout, survive(some, layout, background, weights), len(players), limit)
+    deep = make_deep(trees)
+    rest = None
+    if not by_tables.all():
+        rest = make_deep(take_trees(trees, np.flatnonzero(~by_tables))) if by_tables.any() else deep
+    value_function = "path_dependent" if background is None else "interventional"
+    return PreparedTrees(trees, len(players), value_function, empty, tables, rest, deep)
+
+
+def solve_trees(prepared: PreparedTrees, X: np.ndarray, semivalue: Semivalue, order: int) -> Solution:
+    r"""Solve the games of all rows for every set of 1..order players.
+
+    .. math:: \phi_T(x) = \sum_l c_l\, (-1)^{|T \setminus A_l|} \sum_{S \subseteq A_l \setminus T} p_{|T|}(|S|)\,
+              \Delta_{T \cap A_l}\, g_l(S), \qquad A_l = \{j : x \text{ satisfies all splits on } j \text{ on the path to } l\}
+
+    Parameters
+    ----------
+    prepared : PreparedTrees
+        From :func:`prepare_trees`.
+    X : array of shape (n_rows, n_features)
+        Rows to explain, float64 with NaN for missing values.
+    semivalue : Semivalue
+        Which value.
+    order : int
+        Sets of 1..order players get a value.
+
+    Returns
+    -------
+    solution : Solution
+        ``values`` (n_rows, n_sets[, n_outputs]) in the unit of the margin; ``method`` says what ran and its memory.
+
+    Raises
+    ------
+    InputError
+        If ``X`` has other columns than the trees.
+
+    Notes
+    -----
+    Exact up to rounding, a small multiple of ``eps * scale``, plus ``error_bound`` where fewer nodes than the exact number are
+    used (paths of some 30 players and more). The same bits however the rows are cut into blocks.
+    """
+    trees = prepared.trees
+    sets = player_sets(prepared.n_players, order)
+    columns = np.ascontiguousarray(rounded(trees, _check_rows(trees, X, "X")).T)
+    parts = [engine.solve(columns, semivalue, order) for engine in prepared.engines(order)]
+    values, full, scale = (sum(getattr(part, name) for part in parts) for name in ("values", "full", "scale"))
+    full, empty = trees.constant + full, np.tile(prepared.empty, (columns.shape[1], 1))
+    residual = full - empty - values.sum(axis=1) if semivalue.is_efficient(order) else None
+    single = trees.n_outputs == 1
+    return Solution(
+        values=values[..., 0] if single else values,
+        sets=sets,
+        empty=empty[:, 0] if single else empty,
+        full=full[:, 0] if single else full,
+        residual=residual[:, 0] if single and residual is not None else residual,
+        method="; ".join(part.method for part in parts),
+        error_bound=2.0 * sum(part.relative_bound * part.scale for part in parts),
+        scale=scale,
+    )
+
+
+def _check_players(trees: FlatTrees, players: Sequence[Sequence[int]]) -> np.ndarray:
+    player_of_column = np.full(trees.n_features, -1, np.int32)
+    members = [int(j) for columns in players for j in columns]
+    if sorted(members) != list(range(trees.n_features)):
+        raise InputError(
+            message(
+                f"`players` must hold each of the {trees.n_features} columns exactly once",
+                f"Got {list(map(list, players))!r:.200}",
+                "Give each remaining column a player of its own",
+            )
+        )
+    for player, columns in enumerate(players):
+        player_of_column[list(columns)] = player
+    return player_of_column
+
+
+def _check_rows(trees: FlatTrees, X: np.ndarray, what: str) -> np.ndarray:
+    X = np.asarray(X, float)
+    if X.ndim != 2 or X.shape[1] != trees.n_features:
+        raise InputError(message(f"`{what}` must have shape (n_rows, {trees.n_features})", f"Got {X.shape}"))
+    return X
+
+
+def _check_background(trees: FlatTrees, background: np.ndarray) -> np.ndarray:
+    background = _check_rows(trees, background, "background")
+    if not len(background):
+        raise InputError(message("`background` must have at least one row", "Got 0", "Pass background=None for cover ratios"))
+    return background
+
+
+def _reach(trees: FlatTrees, shape: Structure) -> np.ndarray:
+    """Return v(empty) of cover ratios: the constant plus all leaves, weighted by the shares along their paths."""
+    return trees.constant + products_above(shape, cover_shares(trees)) @ trees.value
+
+
+def choose_trees(tables: Forecast, other_costs: np.ndarray, limit: float, *, may_refill: bool) -> np.ndarray:
+    """Return which trees to answer by tables: those that are cheaper so and fit ``limit`` bytes together, the smallest first.
+
+    Where not all of them fit, tables that are filled again for each call may be cheaper in total. There are no tables at all
+    unless the ensemble becomes ``ADVANTAGE`` times as fast.
+    """
+    survival = tables.survival_bytes if may_refill else np.zeros(len(other_costs))
+    choices = [np.zeros(len(other_costs), bool)]
+    totals = [other_costs.sum() / ADVANTAGE]
+    options = [(NOMINAL_ROWS, tables.table_bytes + survival)] + [(REFILLED_ROWS, survival)] * may_refill
+    for n_rows, needed in options:
+        costs = tables.cost(n_rows)
+        chosen = _fits(needed, costs < other_costs, limit)
+        choices.append(chosen)
+        totals.append(np.where(chosen, costs, other_costs).sum())
+    return choices[int(np.argmin(totals))]
+
+
+def _fits(needed: np.ndarray, wanted: np.ndarray, limit: float) -> np.ndarray:
+    """Return which of the wanted trees fit into ``limit`` bytes together, the smallest first."""
+    order = np.argsort(np.where(wanted, needed, np.inf), kind="stable")
+    fits = np.zeros(len(needed), bool)
+    fits[order] = np.cumsum(np.where(wanted, needed, 0.0)[order]) <= limit
+    return fits & wanted

@@ -1,0 +1,184 @@
+"""Trees by tables: a row enters a leaf only through which of its players it satisfies, so all cases are worked out once."""
+
+from __future__ import annotations
+
+import functools
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from exactshap._runtime.cache import BoundedCache
+from exactshap.semivalues import Semivalue
+from exactshap.solvers.core import set_sizes
+from exactshap.solvers.trees._layout import MAX_BITS, Layout, TableRows, lay_rows, offsets_of
+from exactshap.solvers.trees._parts import Part, decisions_of
+from exactshap.solvers.trees.kernels import add_failures, fill_single_tables, fill_tables, sum_survival, sweep, sweep_few
+from exactshap.trees import FlatTrees
+from exactshap.trees import prepared as rounded
+
+__all__ = ["Survival", "TableEngine", "path_weights", "survive"]
+
+CHUNK = 2**26  # bytes of tables at a time where they are too large to be kept
+BLOCK = 1024  # rows at a time: their codes and decisions stay in cache
+BLOCK_BYTES = 2**21
+FEW_ROWS = 16  # that are answered cell by cell before tables are filled
+BACKGROUND_BLOCK = 2**14  # background rows at a time
+
+
+@dataclass(frozen=True, eq=False)
+class Survival:
+    """For each leaf and each set S of its players: how much of the background passes the splits of all players outside S.
+
+    Both arrays are empty without a background: cover ratios are multiplied when a table is filled.
+    """
+
+    start: np.ndarray
+    table: np.ndarray
+
+
+def survive(trees: FlatTrees, layout: Layout, background: np.ndarray | None, weights: np.ndarray | None) -> Survival:
+    """Count the background once per leaf: from then on its size does not matter."""
+    if background is None or weights is None:
+        return Survival(np.zeros(1, np.int64), np.empty(0))
+    start = offsets_of(1 << np.diff(layout.leaves.start))
+    table = np.zeros(start[-1])
+    columns = rounded(trees, background).T
+    first_leaf = np.searchsorted(layout.leaves.node, trees.tree_start)
+    for block in range(0, len(background), BACKGROUND_BLOCK):
+        part = np.ascontiguousarray(columns[:, block : block + BACKGROUND_BLOCK])
+        for tree in range(trees.n_trees):
+            add_failures(decisions_of(trees, part, tree), trees.tree_start[tree], first_leaf[tree], first_leaf[tree + 1],
+                         layout.leaves, weights[block : block + BACKGROUND_BLOCK], start, table)  # fmt: skip
+    sum_survival(layout.leaves, start, table)
+    return Survival(start, table)
+
+
+def path_weights(semivalue: Semivalue, order: int, largest: int) -> np.ndarray:
+    r"""Return p(s) of shape (order + 1, largest + 1, largest + 1): for sets of a size on a leaf with m players.
+
+    .. math:: p_{|T|}(s) = \int t^s (1 - t)^{m - |T| - s}\, \mathrm{d}\mu_{|T|}(t)
+
+    Players off the path are dummies, so that the path's own number of players decides.
+    """
+    weights = np.zeros((order + 1, largest + 1, largest + 1))
+    powers = np.arange(largest + 1)
+    for size in set_sizes(order):
+        nodes, node_weights = semivalue.rule(size, order, degree=max(largest - size, 0))
+        moments = (node_weights * nodes ** powers[:, None]) @ ((1.0 - nodes) ** powers[:, None]).T  # of t^a (1 - t)^b
+        for m in range(size, largest + 1):
+            s = powers[: m - size + 1]
+            weights[size, m, s] = moments[s, m - size - s]
+    return weights
+
+
+@dataclass(frozen=True, eq=False)
+class TableEngine:
+    """Look-ups: one table per group of leaves, filled once for a semivalue, kept while it fits ``limit`` bytes."""
+
+    trees: FlatTrees
+    layout: Layout
+    survival: Survival
+    n_players: int
+    limit: float
+    cache: BoundedCache = field(default_factory=BoundedCache)
+
+    def rows(self, order: int) -> TableRows:
+        """Return the layout of the tables for sets of 1..order players."""
+        return self.cache.get(
+            ("rows", order), lambda: lay_rows(self.layout, self.n_players, order, self.trees.n_outputs), keep=1
+        )
+
+    def solve(self, columns: np.ndarray, semivalue: Semivalue, order: int) -> Part:
+        """Return the values of the rows in ``columns`` (n_features, n_rows)."""
+        rows = self.rows(order)
+        is_kept = rows.n_bytes <= self.limit
+        n_sets, n_outputs = int(rows.offsets[order + 1]), self.trees.n_outputs
+        total = self._sweep(columns, rows, semivalue, order, is_kept, (n_sets + 1) * n_outputs + 1)
+        sums = total[:, :-1].reshape(len(total), n_sets + 1, n_outputs)
+        kept = "kept" if is_kept else f"in runs of {CHUNK / 2**20:.0f} MiB"
+        method = f"tables ({rows.n_bytes / 2**20:.1f} MiB in {self.layout.n_groups} groups, {kept})"
+        return Part(sums[:, :-1], sums[:, -1], total[:, -1], 0.0, method)
+
+    def fixed_bytes(self, order: int) -> float:
+        """Return the memory besides the rows: the background's tables and those of one semivalue."""
+        needed = float(self.rows(order).n_bytes)
+        return 8.0 * len(self.survival.table) + (needed if needed <= self.limit else min(needed, 2.0 * CHUNK))
+
+    def row_operations(self, order: int) -> float:
+        """Return how many look-ups one row costs."""
+        return float(len(self.rows(order).columns))
+
+    def _sweep(
+        self, columns: np.ndarray, rows: TableRows, semivalue: Semivalue, order: int, is_kept: bool, n_columns: int
+    ) -> np.ndarray:
+        """Return the sums over all groups, of shape (n_rows, n_columns)."""
+        out = np.zeros((columns.shape[1], n_columns))
+        block = int(max(16, min(BLOCK, BLOCK_BYTES // (8 * n_columns))))
+        if order == 1 and self._are_few(len(out), is_kept):
+            return self._sweep_few(columns, rows, semivalue, out)
+        for first, last in _runs(rows, self.layout.n_groups):
+            cells = self._cells(rows, semivalue, order, is_kept, first, last)
+            for start in range(0, len(out), block):
+                part = np.ascontiguousarray(columns[:, start : start + block])
+                total = np.zeros((n_columns, part.shape[1]))
+                sweep(part, self.trees.tree_start, self.trees.nodes, self.layout.groups, first, last, rows.column_start,
+                      rows.columns, rows.table_start, cells, total)  # fmt: skip
+                out[start : start + block] += total.T
+        return out
+
+    def _are_few(self, n_rows: int, is_kept: bool) -> bool:
+        """Whether tables are not worth filling for so many rows, and for those that were answered without tables before."""
+        answered = self.cache.get(("answered",), lambda: [0], keep=1)
+        if is_kept:
+            answered[0] += n_rows
+        return (answered[0] if is_kept else n_rows) <= FEW_ROWS
+
+    def _sweep_few(self, columns: np.ndarray, rows: TableRows, semivalue: Semivalue, out: np.ndarray) -> np.ndarray:
+        """Add the sums over all groups to ``out``, cell by cell: the same bits without tables."""
+        for first, last in _runs(rows, self.layout.n_groups):
+            total = np.zeros(out.shape[::-1])
+            sweep_few(columns, self.trees.tree_start, self.trees.nodes, self.layout.groups, self.layout.leaves, self.trees.value,
+                      self.survival.start, self.survival.table, *self._measure(semivalue), _popcount(), first, last,
+                      self.n_players, rows.column_start, rows.columns, total)  # fmt: skip
+            out += total.T
+        return out
+
+    def _measure(self, semivalue: Semivalue) -> tuple[tuple[np.ndarray, np.ndarray], np.ndarray]:
+        """Return the semivalue's rule and weights for single players of all leaves."""
+        largest = int(np.diff(self.layout.leaves.start).max(initial=0))
+        nodes, node_weights = semivalue.rule(1, 1, degree=max(largest - 1, 0))
+        rule = np.array(nodes, float), np.array(node_weights, float)
+        return rule, np.ascontiguousarray(path_weights(semivalue, 1, largest)[1])
+
+    def _cells(self, rows: TableRows, semivalue: Semivalue, order: int, is_kept: bool, first: int, last: int) -> np.ndarray:
+        if not is_kept:
+            return self._fill(rows, semivalue, order, first, last)
+        key = ("tables", semivalue, order)
+        every = self.cache.get(key, lambda: self._fill(rows, semivalue, order, 0, self.layout.n_groups), keep=1)
+        return every[rows.table_start[first] : rows.table_start[last]]
+
+    def _fill(self, rows: TableRows, semivalue: Semivalue, order: int, first: int, last: int) -> np.ndarray:
+        """Return the filled tables of groups ``first:last``."""
+        cells = np.zeros(rows.table_start[last] - rows.table_start[first])
+        if order == 1:
+            fill_single_tables(self.layout.groups, self.layout.leaves, self.trees.value, self.survival.start, self.survival.table,
+                               *self._measure(semivalue), _popcount(), first, last, self.n_players, rows.column_start,
+                               rows.columns, rows.table_start, cells)  # fmt: skip
+            return cells
+        weights = path_weights(semivalue, order, int(np.diff(self.layout.leaves.start).max(initial=0)))
+        fill_tables(self.layout.groups, self.layout.leaves, self.trees.value, self.survival.start, self.survival.table, weights,
+                    rows.binomials, rows.offsets, _popcount(), first, last, rows.column_start, rows.columns, rows.table_start,
+                    cells)  # fmt: skip
+        return cells
+
+
+@functools.cache
+def _popcount() -> np.ndarray:
+    return np.array([code.bit_count() for code in range(1 << MAX_BITS)], np.int64)
+
+
+def _runs(rows: TableRows, n_groups: int) -> list[tuple[int, int]]:
+    """Cut the groups into runs of about ``CHUNK`` bytes; the cut, and so the bits, do not depend on the rows explained."""
+    number = rows.table_start[:-1] * 8 // CHUNK
+    firsts = [0, *(np.flatnonzero(np.diff(number)) + 1).tolist()]
+    return list(zip(firsts, [*firsts[1:], n_groups], strict=True)) if n_groups else []

@@ -1,0 +1,153 @@
+"""From a table to the numbers that trees compare: categories become codes, the library's missing value becomes NaN."""
+
+from __future__ import annotations
+
+import re
+import warnings
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from exactshap.errors import ExplanationWarning, InputError, UnknownNameError, message
+from exactshap.trees.ensemble._flat import ZERO
+
+if TYPE_CHECKING:
+    from exactshap.trees.ensemble._model import TreeModel
+
+__all__ = ["encode", "readable"]
+
+
+def encode(model: TreeModel, table: Any) -> np.ndarray:
+    """Return float64 (n_rows, n_features) for a :class:`~exactshap.frames.Table`: codes in categorical columns, NaN if missing.
+
+    Arrays hold codes already (scikit-learn's hold categories). In frames, categorical columns hold the categories' names;
+    those that the model never saw are missing values, as LightGBM and scikit-learn have it, with an ExplanationWarning.
+    XGBoost 3.2 gives unseen names the code of a neighbour, so that there they are refused. CatBoost hashes what it meets.
+    """
+    if model.hashed is not None:
+        return model.hashed.encode(table)
+    named = _named_categories(model, table)
+    plain = [j for j in range(table.n_columns) if j not in named]
+    X = np.empty((table.n_rows, table.n_columns))
+    X[:, plain] = (table.select(plain) if named else table).numeric() if plain else 0.0
+    if not np.isnan(model.missing_value):
+        X[:, plain] = np.where(_same(X[:, plain], model.missing_value, model.library), np.nan, X[:, plain])
+    for j, known in named.items():
+        X[:, j] = _codes(table, j, known, model.library)
+    if model.library == "lightgbm":  # it drops what it takes for zero before any tree sees it
+        X[np.abs(X) <= ZERO] = 0.0
+    if model.library == "xgboost" and model.categories:  # negative codes, fractions included, are invalid there
+        coded = [j for j, known in enumerate(model.categories) if known is not None]
+        X[:, coded] = np.where(X[:, coded] < 0.0, -1.0, X[:, coded])
+    return X
+
+
+def readable(model: TreeModel, table: Any) -> Any:
+    """Return the table in a form that the library's own ``predict`` takes, with the same cells.
+
+    LightGBM 4.6 and CatBoost 1.2.10 end the process at polars columns of type Categorical (LightGBM: Enum and arrow's
+    dictionaries too), and CatBoost does not know arrow tables.
+    """
+    if model.library not in ("catboost", "lightgbm") or not table.is_frame:
+        return table
+    import narwhals.stable.v2 as nw
+
+    frame = nw.from_native(table.native, eager_only=True)
+    coded = [name for name, kind in frame.schema.items() if isinstance(kind, (nw.Categorical, nw.Enum))]
+    if frame.implementation.is_pandas() or not (coded or frame.implementation.is_pyarrow()):
+        return table
+    if model.library == "catboost" and frame.implementation.is_polars():
+        return replace(table, native=frame.with_columns(nw.col(*coded).cast(nw.String)).to_native())
+    return replace(table, native=frame.to_pandas())
+
+
+def _named_categories(model: TreeModel, table: Any) -> dict[int, tuple[Any, ...]]:
+    """Return the categories, in the order of their codes, of the columns that hold names."""
+    coded = [j for j, known in enumerate(model.categories) if known is not None]
+    if model.library == "scikit-learn":  # it has an encoder of its own, for arrays too
+        return {j: model.categories[j] or () for j in coded}
+    if not table.is_frame:
+        return {}
+    if model.library == "lightgbm":
+        return _lightgbm_categories(model, table)
+    categorical = set(_categorical_columns(table)) if coded else set()
+    return {
+        j: model.categories[j] or _own_categories(table, j)
+        for j in coded
+        if j in categorical or table.column(j).dtype.kind not in "fiu"
+    }
+
+
+def _lightgbm_categories(model: TreeModel, table: Any) -> dict[int, tuple[Any, ...]]:
+    """Match columns by position as LightGBM does, and names by its own rule: white space has become an underscore."""
+    if model.feature_names is not None:
+        wanted, got = list(model.feature_names), [re.sub(r"\s", "_", name) for name in table.names]
+        if wanted != got:
+            raise UnknownNameError(
+                message(
+                    "The feature names should match those that were passed during fit, in the same order",
+                    f"Expected {wanted}, got {list(table.names)}",
+                    "Pass exactly the columns that the model was fitted with",
+                )
+            )
+    columns = _categorical_columns(table)
+    if len(columns) != len(model.frame_categories):
+        raise InputError(
+            message(
+                f"The model was fitted with {len(model.frame_categories)} columns of categorical dtype",
+                f"Got {len(columns)}",
+                "Pass a frame of the same dtypes (from .parquet, which keeps them; .csv does not), or an array of codes",
+            )
+        )
+    return dict(zip(columns, model.frame_categories, strict=True))
+
+
+def _same(X: np.ndarray, missing: float, library: str) -> np.ndarray:
+    with np.errstate(over="ignore"):
+        return np.equal(X.astype(np.float32), np.float32(missing)) if library == "xgboost" else np.equal(X, missing)
+
+
+def _categorical_columns(table: Any) -> list[int]:
+    """Return the columns of a frame that have a categorical dtype (ordered ones are narwhals' Enum)."""
+    import narwhals.stable.v2 as nw
+
+    schema = nw.from_native(table.native, eager_only=True).schema
+    return [j for j, name in enumerate(table.names) if str(schema[name]).startswith(("Categorical", "Enum"))]
+
+
+def _own_categories(table: Any, j: int) -> tuple[Any, ...]:
+    import narwhals.stable.v2 as nw
+
+    series = nw.from_native(table.native, eager_only=True)[table.names[j]]
+    if not str(series.dtype).startswith(("Categorical", "Enum")):
+        raise InputError(
+            message(f"In X, {table.label(j)} holds text", "The model knows codes only", "Pass a categorical column or codes")
+        )
+    return tuple(series.cat.get_categories().to_list())
+
+
+def _codes(table: Any, j: int, known: tuple[Any, ...], library: str) -> np.ndarray:
+    code = {value: float(c) for c, value in enumerate(known)}
+    values = table.column(j).tolist()
+    missing = [value is None or value != value or type(value).__name__ == "NAType" for value in values]
+    unseen = sorted({repr(v) for v, gone in zip(values, missing, strict=True) if not gone and v not in code})[:5]
+    if unseen and library == "xgboost":
+        raise InputError(
+            message(
+                f"In X, {table.label(j)} holds categories that the model has not seen",
+                f"Got {', '.join(unseen)}",
+                "XGBoost itself silently gives them the code of a neighbouring category: replace them by a missing value, or refit",
+            )
+        )
+    if unseen:
+        warnings.warn(
+            message(
+                f"In X, {table.label(j)} holds categories that the model has not seen",
+                f"Got {', '.join(unseen)}",
+                "They are read as missing, as the model itself does",
+            ),
+            ExplanationWarning,
+            stacklevel=6,
+        )
+    return np.array([np.nan if gone else code.get(v, np.nan) for v, gone in zip(values, missing, strict=True)], float)

@@ -1,0 +1,105 @@
+"""One set of arrays for all trees of an ensemble."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+
+__all__ = ["MISSING_LEFT", "MISSING_NEVER", "MISSING_RIGHT", "ZERO", "FlatTrees", "Nodes"]
+
+MISSING_RIGHT, MISSING_LEFT, MISSING_NEVER = 0, 1, 2
+ZERO = float(np.float32(1e-35))  # LightGBM's kZeroThreshold: a float literal stored in a double
+
+
+class Nodes(NamedTuple):
+    """The arrays of :class:`~exactshap.trees.FlatTrees` that routing reads, as one argument of a compiled kernel."""
+
+    feature: np.ndarray
+    threshold: np.ndarray
+    left: np.ndarray
+    right: np.ndarray
+    missing: np.ndarray
+    zero_is_missing: np.ndarray
+    category_start: np.ndarray
+    category_count: np.ndarray
+    category_words: np.ndarray
+    less_equal: bool
+
+
+@dataclass(frozen=True, eq=False)
+class FlatTrees:
+    """An ensemble of binary trees; node numbers are global, a tree's nodes are contiguous and start with its root.
+
+    Made by :func:`exactshap.trees.build`, which also gives: parents come before their children, ``right == left + 1``.
+
+    Attributes
+    ----------
+    tree_start : int64 array of shape (n_trees + 1,)
+        Tree k owns nodes ``tree_start[k]:tree_start[k + 1]``.
+    feature : int32 array of shape (n_nodes,)
+        Column that the node splits on; -1 at leaves.
+    threshold : float64 array of shape (n_nodes,)
+        Numeric splits send x to the left if ``x <= threshold`` (``less_equal``) or ``x < threshold``.
+    left, right : int32 arrays of shape (n_nodes,)
+        Global numbers of the children; -1 at leaves.
+    missing : int8 array of shape (n_nodes,)
+        Where NaN goes: 1 left, 0 right, 2 the split never sees NaN as missing (NaN is read as 0.0).
+    zero_is_missing : bool array of shape (n_nodes,)
+        Whether |x| <= 1e-35 is treated as missing too (LightGBM's "Zero" missing type).
+    category_start : int64 array of shape (n_nodes,)
+        -1 for numeric splits; else the offset of the node's bit set in ``category_words``.
+    category_count : int32 array of shape (n_nodes,)
+        Number of 32-bit words of the bit set. A category goes left if its bit is set; categories outside the set, negative,
+        go right; NaN goes as ``missing`` says.
+    category_words : uint32 array
+        Bit sets of all categorical splits.
+    cover : float64 array of shape (n_nodes,)
+        Weight of the training rows that reached the node, as the library defines it, summed upwards from the leaves (so that children
+        sum to their parent); all zeros if the library kept none.
+    value : float64 array of shape (n_nodes, n_outputs)
+        Contribution of a leaf to the outputs, learning rate and averaging folded in; 0 at internal nodes.
+    constant : float64 array of shape (n_outputs,)
+        Added to every prediction.
+    n_features : int
+    less_equal : bool
+        Whether equality goes left.
+    single_precision : bool
+        Whether the library rounds x to float32 before it compares. Thresholds are stored exactly as the library holds them.
+    """
+
+    tree_start: np.ndarray
+    feature: np.ndarray
+    threshold: np.ndarray
+    left: np.ndarray
+    right: np.ndarray
+    missing: np.ndarray
+    zero_is_missing: np.ndarray
+    category_start: np.ndarray
+    category_count: np.ndarray
+    category_words: np.ndarray
+    cover: np.ndarray
+    value: np.ndarray
+    constant: np.ndarray
+    n_features: int
+    less_equal: bool
+    single_precision: bool
+
+    @property
+    def nodes(self) -> Nodes:
+        """What routing reads, as one argument of a compiled kernel ."""
+        return Nodes(self.feature, self.threshold, self.left, self.right, self.missing, self.zero_is_missing,
+                     self.category_start, self.category_count, self.category_words, self.less_equal)  # fmt: skip
+
+    @property
+    def n_trees(self) -> int:
+        return len(self.tree_start) - 1
+
+    @property
+    def n_nodes(self) -> int:
+        return len(self.feature)
+
+    @property
+    def n_outputs(self) -> int:
+        return self.value.shape[1]

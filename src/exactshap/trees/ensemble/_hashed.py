@@ -1,0 +1,175 @@
+"""Columns that CatBoost makes of categories: codes for one-hot splits, and target statistics looked up by a hash.
+
+A target statistic is a number that a table keeps for each category, or for each combination of categories and conditions, seen
+in training; trees split on it as on any number. It is a function of its source columns alone, so in a game it belongs to the
+player that holds them: a column of its own for the trees, none for the user.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from exactshap.errors import InputError, UnsupportedStructureError, message
+from exactshap.trees.ensemble._city_hash import city_hash_64
+
+__all__ = ["HashedColumns", "TargetStatistic", "category_hash"]
+
+_MULTIPLIER = np.uint64(0x4906BA494954CB65)
+
+
+@dataclass(frozen=True, eq=False)
+class TargetStatistic:
+    """A number looked up by the hash of categories and conditions.
+
+    Attributes
+    ----------
+    categories : tuple of int
+        The columns whose categories are hashed, in the order of the hash.
+    above : tuple of (column, border, whether missing values are above)
+        Conditions x > border that are hashed after them.
+    equal : tuple of (column, category's hash)
+        Conditions of equality that are hashed last.
+    keys : uint64 array of shape (n_keys,)
+        Hashes of the combinations seen in training, ascending.
+    values : float64 array of shape (n_keys,)
+        The statistic of each of them, float32 numbers.
+    unknown : float
+        The statistic of all other combinations.
+    """
+
+    categories: tuple[int, ...]
+    above: tuple[tuple[int, float, bool], ...]
+    equal: tuple[tuple[int, int], ...]
+    keys: np.ndarray
+    values: np.ndarray
+    unknown: float
+
+    @property
+    def sources(self) -> tuple[int, ...]:
+        """The columns that it is a function of, ascending."""
+        return tuple(sorted({*self.categories, *(j for j, _, _ in self.above), *(j for j, _ in self.equal)}))
+
+    def column(self, hashes: dict[int, np.ndarray], X: np.ndarray) -> np.ndarray:
+        """Return the statistic of each row (n_rows,) for the hashes of the categories and the numbers of the other columns."""
+        key = np.zeros(len(X), np.uint64)
+        for j in self.categories:
+            key = _chained(key, hashes[j])
+        for j, border, missing_above in self.above:
+            key = _chained(key, np.where(np.isnan(X[:, j]), missing_above, X[:, j].astype(np.float32) > border))
+        for j, category in self.equal:
+            key = _chained(key, hashes[j] == category)
+        if not len(self.keys):
+            return np.full(len(X), self.unknown)
+        place = np.minimum(np.searchsorted(self.keys, key), len(self.keys) - 1)
+        return np.where(self.keys[place] == key, self.values[place], self.unknown)
+
+
+def _chained(key: np.ndarray, part: np.ndarray) -> np.ndarray:
+    """Append a part to a hash: m (key + m part) modulo 2^64; negative parts are sign-extended."""
+    return _MULTIPLIER * (key + _MULTIPLIER * part.astype(np.int64).view(np.uint64))
+
+
+@dataclass(frozen=True, eq=False)
+class HashedColumns:
+    """What CatBoost's trees see besides numbers.
+
+    Attributes
+    ----------
+    values : dict of column to int64 array
+        For each categorical column the hashes that one-hot splits compare it with: its code is the position there, -1 for all others.
+    statistics : tuple of TargetStatistic
+        The columns that follow the user's own.
+    """
+
+    values: dict[int, np.ndarray]
+    statistics: tuple[TargetStatistic, ...]
+
+    def encode(self, table: Any) -> np.ndarray:
+        """Return float64 (n_rows, n_columns + n_statistics): numbers, codes of categories, target statistics."""
+        n = table.n_columns
+        plain = [j for j in range(n) if j not in self.values]
+        X = np.empty((table.n_rows, n + len(self.statistics)))
+        X[:, plain] = table.select(plain).numeric() if plain else 0.0
+        hashes = {j: _hashes(table, j) for j in self.values}
+        for j, known in self.values.items():
+            X[:, j] = _codes(hashes[j], known)
+        with np.errstate(over="ignore"):
+            for s, statistic in enumerate(self.statistics):
+                X[:, n + s] = statistic.column(hashes, X)
+        return X
+
+    def extend(self, players: tuple[tuple[int, ...], ...], names: tuple[str, ...]) -> tuple[tuple[int, ...], ...]:
+        """Return the players with each statistic in the one that holds all its sources, or say which columns must go together."""
+        owner = {j: player for player, columns in enumerate(players) for j in columns}
+        extended = [list(columns) for columns in players]
+        n = len(owner)
+        for s, statistic in enumerate(self.statistics):
+            owners = {owner[j] for j in statistic.sources}
+            if len(owners) > 1:
+                raise _together(self.statistics, [set(columns) for columns in players], statistic, names)
+            extended[owners.pop()].append(n + s)
+        return tuple(map(tuple, extended))
+
+
+def _together(
+    statistics: tuple[TargetStatistic, ...], blocks: list[set[int]], first: TargetStatistic, names: tuple[str, ...]
+) -> UnsupportedStructureError:
+    """Say which columns must become one player: the finest groups that keep every statistic's sources together."""
+    for statistic in statistics:
+        touched = [block for block in blocks if block & set(statistic.sources)]
+        blocks = [block for block in blocks if not block & set(statistic.sources)] + [set().union(*touched)]
+    together = sorted(sorted(block) for block in blocks if len(block) > 1)
+    groups = {"+".join(names[j] for j in block): [names[j] for j in block] for block in together}
+    listed = ", ".join(repr(names[j]) for j in first.sources)
+    return UnsupportedStructureError(
+        message(
+            "CatBoost's trees split on target statistics that combine columns",
+            f"The first combines {listed}: it is no function of one player, so that the game is no product",
+            f"Pass groups={groups}, refit with max_ctr_complexity=1, or sample with Explainer(model.predict, background)",
+        )
+    )
+
+
+def category_hash(value: Any, where: str) -> int:
+    """Return CatBoost's signed 32-bit hash of a category: text as UTF-8, whole numbers in decimals."""
+    if isinstance(value, (bool, int, np.integer, np.bool_)):
+        value = str(int(value))
+    if isinstance(value, str):
+        value = value.encode()
+    if not isinstance(value, bytes):
+        gone = value is None or value != value or type(value).__name__ == "NAType"
+        raise InputError(
+            message(
+                f"In X, {where} holds {'a missing value' if gone else 'a value that is neither text nor a whole number'}",
+                f"Got {value!r}",
+                "CatBoost refuses it in a categorical column: make it text, such as 'missing'",
+            )
+        )
+    low = city_hash_64(value) & 0xFFFFFFFF
+    return low - (low >> 31 << 32)
+
+
+def _hashes(table: Any, j: int) -> np.ndarray:
+    """Return the hash of each cell of a column, int64 (n_rows,); equal cells of one type are hashed once."""
+    found: dict[tuple[type, Any], int] = {}
+    where = table.label(j)
+    out = np.empty(table.n_rows, np.int64)
+    for i, value in enumerate(table.column(j).tolist()):
+        key = (type(value), value)
+        if key not in found:
+            found[key] = category_hash(value, where)
+        out[i] = found[key]
+    return out
+
+
+def _codes(hashes: np.ndarray, known: np.ndarray) -> np.ndarray:
+    """Return the position of each hash among the known ones (n_rows,), -1 if it is not there."""
+    if not len(known):
+        return np.full(len(hashes), -1.0)
+    order = np.argsort(known, kind="stable")
+    place = np.minimum(np.searchsorted(known, hashes, sorter=order), len(known) - 1)
+    code = order[place]
+    return np.where(known[code] == hashes, code, -1).astype(float)

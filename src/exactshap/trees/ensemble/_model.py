@@ -1,0 +1,155 @@
+"""A tree ensemble with everything that its arrays do not say: names, outputs, stages, categories, link."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from exactshap.errors import InputError, UnknownNameError, no_output
+from exactshap.trees.ensemble._encode import encode
+from exactshap.trees.ensemble._flat import FlatTrees
+from exactshap.trees.ensemble._routing import margin
+
+if TYPE_CHECKING:
+    from exactshap.trees.ensemble._hashed import HashedColumns
+
+__all__ = ["TreeModel", "take_trees"]
+
+
+@dataclass(frozen=True, eq=False)
+class TreeModel:
+    """A tree ensemble as data, independent of the library that fitted it.
+
+    Attributes
+    ----------
+    trees : FlatTrees
+        Learning rate, DART weights and averaging are folded into the leaf values; ``trees.constant`` is the initial margin.
+    library, name : str
+        Where it comes from.
+    unit : str
+        Unit of the outputs: "target", "log-odds", "probability", ...
+    output_names : tuple of str
+    single_output : bool
+        Whether predictions are (n_rows,).
+    feature_names : tuple of str or None
+    tree_output : int32 array of shape (n_trees,)
+        The output that each tree adds to; -1 if it adds to all.
+    tree_stage : int32 array of shape (n_trees,)
+        Boosting round of each tree, ascending; zeros for averages.
+    boosted : bool
+        Whether stage s was fitted to the residual of the stages before it.
+    objective : str
+        The library's word for the loss.
+    default_output : int or None
+        The output that "auto" means: the positive class of a binary probability forest.
+    epsilon : float
+        Rounding unit of the library's own predictions.
+    categories : tuple
+        For each column None (numeric), or the tuple of its categories in the order of their codes, empty if the model knows
+        codes only; () if no column is categorical.
+    frame_categories : tuple
+        LightGBM's form of the same: the categories of a frame's categorical columns, in the order of the columns.
+    missing_value : float
+        Numeric value that the library treats as missing besides NaN.
+    hashed : HashedColumns or None
+        What CatBoost makes of categorical columns. Its target statistics are columns of ``trees`` that follow the user's own.
+    """
+
+    trees: FlatTrees
+    library: str
+    name: str
+    unit: str
+    output_names: tuple[str, ...]
+    single_output: bool
+    tree_output: np.ndarray
+    tree_stage: np.ndarray
+    feature_names: tuple[str, ...] | None = None
+    boosted: bool = True
+    objective: str = ""
+    default_output: int | None = None
+    epsilon: float = float(np.finfo(np.float64).eps)
+    categories: tuple[tuple[Any, ...] | None, ...] = ()
+    frame_categories: tuple[tuple[Any, ...], ...] = ()
+    missing_value: float = float("nan")
+    hashed: HashedColumns | None = None
+
+    @property
+    def n_features(self) -> int:
+        """The number of columns of the user's table."""
+        return self.trees.n_features - (len(self.hashed.statistics) if self.hashed is not None else 0)
+
+    def tree_players(
+        self, players: tuple[tuple[int, ...], ...], names: tuple[str, ...] | None = None
+    ) -> tuple[tuple[int, ...], ...]:
+        """Return the columns of ``trees`` that each player holds: the user's columns, and what is made of them alone.
+
+        Raises UnsupportedStructureError, naming the groups to pass, where a column is made of those of several players.
+        """
+        if self.hashed is None:
+            return players
+        return self.hashed.extend(players, names or self.feature_names or tuple(f"x{j}" for j in range(self.n_features)))
+
+    def predict(self, X: Any) -> np.ndarray:
+        """Return the margin by our own routing, in float64, of shape (n_rows,) or (n_rows, n_outputs).
+
+        ``X`` is an array of shape (n_rows, n_features), with codes in categorical columns, or a DataFrame with the columns
+        that the model was fitted with.
+        """
+        from exactshap.frames import as_table, check_columns
+
+        names = None if self.library == "lightgbm" else self.feature_names  # its names are compared by ``encode``
+        table = check_columns(as_table(X, allow_empty=True), names, self.n_features, owner=self.name)
+        values = margin(self.trees, encode(self, table))
+        return values[:, 0] if self.single_output else values
+
+    def output_number(self, output: Any = "auto") -> int | None:
+        """Return the number of the one output meant by "auto", "all", an int or a name; None for all of them."""
+        if output == "all" or (output == "auto" and self.default_output is None):
+            return None
+        return self.default_output if output == "auto" else self._number(output)
+
+    def pick(self, output: Any = "auto") -> TreeModel:
+        """Return the model with one output ("auto" where there is a default, an int or a name), or with all of them."""
+        o = self.output_number(output)
+        if o is None or self.single_output:
+            return self
+        trees = replace(self.trees, value=np.ascontiguousarray(self.trees.value[:, [o]]), constant=self.trees.constant[[o]])
+        keep = np.flatnonzero((self.tree_output == o) | (self.tree_output < 0))
+        return replace(
+            self,
+            trees=take_trees(trees, keep),
+            output_names=(self.output_names[o],),
+            single_output=True,
+            tree_output=np.full(len(keep), -1, np.int32),
+            tree_stage=self.tree_stage[keep],
+            default_output=None,
+        )
+
+    def _number(self, output: Any) -> int:
+        if isinstance(output, (int, np.integer)) and not isinstance(output, bool):
+            if 0 <= output < len(self.output_names):
+                return int(output)
+            raise InputError(no_output(self.name, output, self.output_names))
+        if output in self.output_names:
+            return self.output_names.index(output)
+        raise UnknownNameError(no_output(self.name, output, ("auto", "all", *self.output_names)))
+
+
+def take_trees(trees: FlatTrees, chosen: np.ndarray) -> FlatTrees:
+    """Return an ensemble of some of the trees, in the given order, with the same constant."""
+    chosen = np.asarray(chosen, np.int64)
+    if len(chosen) == trees.n_trees and np.array_equal(chosen, np.arange(trees.n_trees)):
+        return trees
+    sizes = np.diff(trees.tree_start)[chosen]
+    tree_start = np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64)
+    shift = np.repeat(trees.tree_start[chosen] - tree_start[:-1], sizes)
+    nodes = np.arange(tree_start[-1]) + shift
+    fields: dict[str, Any] = {name: getattr(trees, name)[nodes] for name in
+              ("feature", "threshold", "missing", "zero_is_missing", "category_start", "category_count", "cover", "value")}  # fmt: skip
+    children: dict[str, Any] = {
+        name: np.where(getattr(trees, name)[nodes] >= 0, getattr(trees, name)[nodes] - shift, -1).astype(np.int32)
+        for name in ("left", "right")
+    }
+    return replace(trees, tree_start=tree_start, **fields, **children)

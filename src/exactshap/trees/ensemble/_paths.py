@@ -1,0 +1,135 @@
+"""From trees to terms: each leaf's path as a product over its distinct players."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from exactshap.trees.ensemble._flat import FlatTrees
+from exactshap.trees.ensemble._routing import decisions
+
+__all__ = ["Paths", "cover_shares", "inside", "parents", "paths"]
+
+
+@dataclass(frozen=True, eq=False)
+class Paths:
+    """The paths from the roots to all leaves, in compressed rows: leaf l owns slots ``start[l]:start[l + 1]``.
+
+    Attributes
+    ----------
+    leaf : int32 array of shape (n_leaves,)
+        Global node number of each leaf, ascending.
+    tree : int32 array of shape (n_leaves,)
+        Its tree.
+    start : int64 array of shape (n_leaves + 1,)
+        Slots of the leaves.
+    player : int32 array of shape (n_slots,)
+        The distinct players (columns, or groups of columns) that the path splits on, in order of first appearance.
+    ratio : float64 array of shape (n_slots,)
+        b_lj, the product of cover(child) / cover(parent) over the splits on that player on the path.
+    edge_start : int64 array of shape (n_leaves + 1,)
+        Edges of the leaves, from the root down.
+    edge_node : int32 array of shape (n_edges,)
+        The internal node that the edge leaves.
+    edge_left : bool array of shape (n_edges,)
+        Whether the path goes left there.
+    edge_slot : int32 array of shape (n_edges,)
+        Which of the leaf's own slots (0-based within the leaf) the split's player has.
+    n_players : int
+    """
+
+    leaf: np.ndarray
+    tree: np.ndarray
+    start: np.ndarray
+    player: np.ndarray
+    ratio: np.ndarray
+    edge_start: np.ndarray
+    edge_node: np.ndarray
+    edge_left: np.ndarray
+    edge_slot: np.ndarray
+    n_players: int
+
+    @property
+    def n_leaves(self) -> int:
+        return len(self.leaf)
+
+
+def parents(trees: FlatTrees) -> tuple[np.ndarray, np.ndarray]:
+    """Return the parent of each node (int32, -1 at roots) and whether the node is a left child (bool)."""
+    from exactshap.trees.ensemble._kernels import fill_parents
+
+    parent, is_left = np.full(trees.n_nodes, -1, np.int32), np.zeros(trees.n_nodes, bool)
+    fill_parents(trees.left, trees.right, parent, is_left)
+    return parent, is_left
+
+
+def cover_shares(trees: FlatTrees) -> np.ndarray:
+    """Return cover(node) / cover(parent) of shape (n_nodes,), 1 at roots; both children of an empty parent get 1/2."""
+    from exactshap.trees.ensemble._kernels import fill_shares
+
+    shares = np.ones(trees.n_nodes)
+    fill_shares(trees.left, trees.right, trees.cover, shares)
+    return shares
+
+
+def paths(trees: FlatTrees, player_of_column: np.ndarray | None = None) -> Paths:
+    r"""Return the distinct players of every leaf's path with their cover ratios.
+
+    .. math:: b_{lj} = \prod_{q \to c \text{ on the path},\, j_q = j} \mathrm{cover}(c) / \mathrm{cover}(q)
+
+    ``player_of_column`` (n_features,) maps columns to players; None makes each column its own player. The memory is the sum
+    of the depths of all leaves: linear in the depth, never exponential.
+
+    Examples
+    --------
+    >>> from sklearn.tree import DecisionTreeRegressor
+    >>> from exactshap.trees import flatten
+    >>> tree = DecisionTreeRegressor().fit([[0.0, 0.0], [0.0, 1.0], [1.0, 0.0], [1.0, 0.0]], [0.0, 1.0, 5.0, 5.0])
+    >>> where = paths(flatten(tree))
+    >>> [where.player[where.start[l] : where.start[l + 1]].tolist() for l in range(where.n_leaves)]
+    [[0], [0, 1], [0, 1]]
+    >>> where.ratio.tolist()
+    [0.5, 0.5, 0.5, 0.5, 0.5]
+    """
+    from exactshap.trees.ensemble._kernels import fill_paths
+
+    columns = np.arange(trees.n_features) if player_of_column is None else np.asarray(player_of_column)
+    columns = columns.astype(np.int32)
+    parent, is_left = parents(trees)
+    depth = _depths(trees, parent)
+    leaf = np.flatnonzero(trees.feature < 0).astype(np.int32)
+    edge_start = np.concatenate([[0], np.cumsum(depth[leaf])]).astype(np.int64)
+    n_edges = int(edge_start[-1])
+    counts = np.empty(len(leaf), np.int64)
+    edge_node, edge_slot, player = (np.empty(n_edges, np.int32) for _ in range(3))
+    edge_left, ratio = np.empty(n_edges, bool), np.empty(n_edges)
+    n_players = int(columns.max(initial=-1)) + 1
+    player_of_node = np.append(columns, np.int32(-1))[trees.feature]  # leaves have feature -1
+    fill_paths(leaf, edge_start, parent, is_left, player_of_node, n_players, cover_shares(trees),
+               counts, edge_node, edge_left, edge_slot, player, ratio)  # fmt: skip
+    keep = np.arange(n_edges) - np.repeat(edge_start[:-1], np.diff(edge_start)) < np.repeat(counts, np.diff(edge_start))
+    start = np.concatenate([[0], np.cumsum(counts)]).astype(np.int64)
+    tree = (np.searchsorted(trees.tree_start, leaf, side="right") - 1).astype(np.int32)
+    return Paths(leaf, tree, start, player[keep], ratio[keep], edge_start, edge_node, edge_left, edge_slot, n_players)
+
+
+def _depths(trees: FlatTrees, parent: np.ndarray) -> np.ndarray:
+    """Return how many edges are above each node; one pass per level."""
+    depth = np.zeros(trees.n_nodes, np.int64)
+    level = trees.tree_start[:-1]
+    while len(level := level[trees.feature[level] >= 0]):
+        below = np.concatenate([trees.left[level], trees.right[level]])
+        depth[below] = depth[parent[below]] + 1
+        level = below
+    return depth
+
+
+def inside(trees: FlatTrees, where: Paths, X: np.ndarray) -> np.ndarray:
+    """Return a_lj of shape (n_rows, n_leaves, n_players): 1.0 where the row satisfies every split on j on the path to l."""
+    from exactshap.trees.ensemble._kernels import fill_inside
+
+    out = np.ones((len(X), where.n_leaves, where.n_players))
+    fill_inside(decisions(trees, X), where.start, where.edge_start, where.edge_node, where.edge_left, where.edge_slot,
+                where.player, out)  # fmt: skip
+    return out

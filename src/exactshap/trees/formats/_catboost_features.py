@@ -1,0 +1,225 @@
+"""What CatBoost's trees split on: float features, one-hot categories, and target statistics with their tables."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from exactshap.errors import ModelFormatError, UnsupportedStructureError, message
+from exactshap.trees.ensemble import HashedColumns, TargetStatistic
+from exactshap.trees.formats._document import MAX_COLUMNS, field, integer, numbers
+
+__all__ = ["Features", "Split", "read_features"]
+
+_COUNTS = ("Counter", "FeatureFreq")
+_NOT_A_HASH = 2**64 - 1  # marks an empty place of a table
+
+
+class Split(NamedTuple):
+    """A split: ``border`` of the numeric ``column``, or ``category`` (a code) of it.
+
+    ``key`` is the number that the split compares with ``border``; for categories the outcome of the equality, 0 or 1.
+    """
+
+    key: tuple[int, int]
+    border: float
+    column: int
+    missing_left: bool
+    category: int = -1
+
+
+@dataclass(frozen=True, eq=False)
+class Features:
+    """The columns of a model: names, float features, hashed columns, and how splits refer to them.
+
+    Attributes
+    ----------
+    names : tuple of str
+    floats, categorical : int64 arrays
+        The user's column of each float and of each categorical feature.
+    missing_left : bool array
+        Whether NaN of a float feature is below every border.
+    hashed : HashedColumns or None
+    first_split : int64 array of shape (n_statistics + 1,)
+        Numbers of the splits of each target statistic: they come after those of the float features and categories.
+    borders : tuple of float32 arrays
+        Borders of each target statistic.
+    target_borders : tuple of int
+    """
+
+    names: tuple[str, ...]
+    floats: np.ndarray
+    missing_left: np.ndarray
+    categorical: np.ndarray
+    hashed: HashedColumns | None
+    first_split: np.ndarray
+    borders: tuple[np.ndarray, ...]
+    target_borders: tuple[int, ...]
+
+    def split(self, entry: Any, where: str) -> Split:
+        """Return the split that a tree's entry describes."""
+        kind = field(entry, "split_type", str)
+        if kind == "FloatFeature":
+            f = integer(entry.get("float_feature_index"), f"{where}: float_feature_index", 0, len(self.floats) - 1)
+            column = int(self.floats[f])
+            return Split((column, -1), single(field(entry, "border", (int, float))), column, bool(self.missing_left[f]))
+        if kind == "OneHotFeature":
+            return self._one_hot(entry, where)
+        if kind == "OnlineCtr":
+            return self._statistic(entry, where)
+        raise UnsupportedStructureError(
+            message(
+                f"{where}: CatBoost splits of kind {kind[:30]!r} are not supported",
+                "They use text, embeddings or estimated features",
+                "Encode the columns before fitting",
+            )
+        )
+
+    def _one_hot(self, entry: dict, where: str) -> Split:
+        c = integer(entry.get("cat_feature_index"), f"{where}: cat_feature_index", 0, len(self.categorical) - 1)
+        column = int(self.categorical[c])
+        assert self.hashed is not None
+        known = self.hashed.values[column]
+        code = np.flatnonzero(known == integer(entry.get("value"), f"{where}: value", -(2**31), 2**31 - 1))
+        if not len(code):
+            raise ModelFormatError(message(f"{where}: compares with a category that its column does not list"))
+        return Split((column, int(code[0])), 0.5, column, True, int(code[0]))
+
+    def _statistic(self, entry: dict, where: str) -> Split:
+        number = integer(entry.get("split_index"), f"{where}: split_index", 0, 2**62)
+        s = int(np.searchsorted(self.first_split, number, side="right")) - 1
+        border = single(field(entry, "border", (int, float)))
+        if not 0 <= s < len(self.borders) or self.borders[s][number - self.first_split[s]] != border:
+            raise ModelFormatError(message(f"{where}: split_index {number} is none of a target statistic with border {border}"))
+        if entry.get("ctr_target_border_idx", self.target_borders[s]) != self.target_borders[s]:
+            raise ModelFormatError(message(f"{where}: split_index {number} has another ctr_target_border_idx"))
+        column = len(self.names) + s
+        return Split((column, -1), border, column, True)
+
+
+def single(border: float) -> float:
+    """Round to float32: CatBoost's borders are such numbers, written in decimals."""
+    with np.errstate(over="ignore"):
+        return float(np.float32(border))
+
+
+def read_features(document: dict) -> Features:
+    """Return what the trees of a parsed JSON export split on."""
+    info = field(document, "features_info")
+    for kind in ("text_features", "embedding_features"):
+        if info.get(kind):
+            raise UnsupportedStructureError(
+                message(
+                    f"CatBoost models with {kind.replace('_', ' ')} are not supported",
+                    "Their splits are functions of words or vectors that the export does not hold",
+                    "Encode the columns before fitting, or sample with Explainer(model.predict, background)",
+                )
+            )
+    floats, categories, ctrs = (_entries(info, kind) for kind in ("float_features", "categorical_features", "ctrs"))
+    flat, names = _flat_columns([*floats, *categories])
+    treatment = [entry.get("nan_value_treatment", "AsIs") for entry in floats]
+    if not set(treatment) <= {"AsIs", "AsFalse", "AsTrue"}:
+        raise ModelFormatError(message("Unknown nan_value_treatment", f"Got {sorted(map(str, set(treatment)))}"))
+    values = [numbers(entry.get("values") or [], "one-hot values", np.int64) for entry in categories]
+    n_before = sum(len(entry.get("borders") or ()) for entry in floats) + sum(map(len, values))
+    borders = tuple(numbers(entry.get("borders") or [], "borders of a target statistic", np.float32) for entry in ctrs)
+    missing_left = np.array([kind != "AsTrue" for kind in treatment], bool)
+    columns = flat[: len(floats)], flat[len(floats) :]
+    statistics = tuple(_statistic(entry, document.get("ctr_data") or {}, columns, missing_left) for entry in ctrs)
+    return Features(
+        names=names,
+        floats=columns[0],
+        missing_left=missing_left,
+        categorical=columns[1],
+        hashed=HashedColumns(dict(zip(columns[1].tolist(), values, strict=True)), statistics) if categories else None,
+        first_split=n_before + np.concatenate([[0], np.cumsum([len(b) for b in borders])]).astype(np.int64),
+        borders=borders,
+        target_borders=tuple(integer(entry.get("target_border_idx", 0), "target_border_idx", 0, 2**31) for entry in ctrs),
+    )
+
+
+def _entries(info: dict, kind: str) -> list[dict]:
+    entries = info.get(kind) or []
+    if not isinstance(entries, list) or not all(isinstance(entry, dict) for entry in entries):
+        raise ModelFormatError(message(f"features_info.{kind} must be a list of objects"))
+    return entries
+
+
+def _flat_columns(entries: list[dict]) -> tuple[np.ndarray, tuple[str, ...]]:
+    """Return the user's column of each feature, and the columns' names."""
+    flat = [integer(entry.get("flat_feature_index"), "flat_feature_index", 0, MAX_COLUMNS) for entry in entries]
+    if sorted(flat) != list(range(len(flat))):
+        raise ModelFormatError(message("The features must number the columns from 0 without gaps", f"Got {flat[:9]}"))
+    names = [""] * len(flat)
+    for j, entry in zip(flat, entries, strict=True):
+        names[j] = str(entry.get("feature_id") or "")
+    return np.array(flat, np.int64), tuple(names)
+
+
+def _statistic(entry: dict, tables: dict, columns: tuple[np.ndarray, np.ndarray], missing_left: np.ndarray) -> TargetStatistic:
+    floats, categorical = columns
+    parts: dict[str, list] = {"cat_feature_value": [], "float_feature": [], "cat_feature_exact_value": []}
+    for element in field(entry, "elements", list):
+        kind = field(element, "combination_element", str)
+        if kind == "float_feature":
+            f = integer(element.get("float_feature_index"), "float_feature_index", 0, len(floats) - 1)
+            parts[kind].append((int(floats[f]), single(field(element, "border", (int, float))), not missing_left[f]))
+        elif kind in parts:
+            column = int(categorical[integer(element.get("cat_feature_index"), "cat_feature_index", 0, len(categorical) - 1)])
+            exact = kind == "cat_feature_exact_value"
+            parts[kind].append((column, integer(element.get("value"), "value", -(2**31), 2**31)) if exact else column)
+        else:
+            raise ModelFormatError(message("Unknown part of a target statistic", f"Got {kind[:40]!r}"))
+    name = field(entry, "identifier", str)
+    if name not in tables:
+        raise ModelFormatError(message(f"ctr_data holds no table of the target statistic {name[:80]!r}"))
+    keys, values, unknown = _table(entry, field(tables[name], "hash_map", list), tables[name])
+    categories, above, equal = map(tuple, parts.values())
+    return TargetStatistic(categories, above, equal, keys, values, unknown)
+
+
+def _table(entry: dict, cells: list, table: dict) -> tuple[np.ndarray, np.ndarray, float]:
+    r"""Return the sorted hashes, their statistics and that of unknown hashes, all in float32 as CatBoost has it.
+
+    .. math:: \left(\frac{\mathrm{count} + \mathrm{prior}}{\mathrm{total} + \mathrm{denominator}} + \mathrm{shift}\right) \mathrm{scale}
+    """
+    stride = integer(table.get("hash_stride"), "hash_stride", 2, 2**16)
+    if len(cells) % stride:
+        raise ModelFormatError(message(f"hash_map must hold rows of {stride} entries", f"Got {len(cells)} entries"))
+    hashes = np.array([integer(text, "hash", 0, _NOT_A_HASH) for text in cells[::stride]], np.uint64)
+    counts = np.stack([numbers(cells[c::stride], "hash_map", np.float64) for c in range(1, stride)], axis=1)
+    kept = hashes != np.uint64(_NOT_A_HASH)
+    order = np.argsort(hashes[kept], kind="stable")
+    keys = hashes[kept][order]
+    if (keys[1:] == keys[:-1]).any():
+        raise ModelFormatError(message("hash_map holds a hash twice"))
+    count, total, count_unknown, total_unknown = _shares(entry, counts[kept][order], table)
+    settings = [field(entry, key, (int, float)) for key in ("prior_numerator", "prior_denomerator", "shift", "scale")]
+    prior, denominator, shift, scale = (np.float32(single(value)) for value in settings)
+    with np.errstate(all="ignore"):
+        values = ((count + prior) / (total + denominator) + shift) * scale
+        unknown = ((count_unknown + prior) / (total_unknown + denominator) + shift) * scale
+    if not (np.isfinite(values).all() and np.isfinite([unknown, prior, denominator, shift, scale]).all()):
+        raise ModelFormatError(message("A target statistic is not finite"))
+    return keys, values.astype(float), float(unknown)
+
+
+def _shares(entry: dict, counts: np.ndarray, table: dict) -> tuple[np.ndarray, np.ndarray, np.float32, np.float32]:
+    """Return count and total of each row of a table, and those of an unknown hash, in float32."""
+    kind, border = field(entry, "ctr_type", str), integer(entry.get("target_border_idx", 0), "target_border_idx", 0, 2**31)
+    nothing = np.float32(0)
+    if kind in _COUNTS:
+        total = np.float32(integer(table.get("counter_denominator"), "counter_denominator", 0, 2**31))
+        return counts[:, 0].astype(np.float32), np.full(len(counts), total), nothing, total
+    if kind == "BinarizedTargetMeanValue":
+        if counts.shape[1] != 2:
+            raise ModelFormatError(message("A mean needs a sum and a count", f"Got {counts.shape[1]} numbers"))
+        return counts[:, 0].astype(np.float32), counts[:, 1].astype(np.float32), nothing, nothing
+    if kind not in ("Borders", "Buckets"):
+        raise ModelFormatError(message("Unknown kind of target statistic", f"Got {kind[:40]!r}"))
+    if border >= counts.shape[1] - (kind == "Borders"):
+        raise ModelFormatError(message(f"target_border_idx {border} is out of range", f"There are {counts.shape[1]} classes"))
+    chosen = counts[:, border + 1 :].sum(axis=1) if kind == "Borders" else counts[:, border]
+    return chosen.astype(np.float32), counts.sum(axis=1).astype(np.float32), nothing, nothing

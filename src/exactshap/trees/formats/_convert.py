@@ -1,0 +1,78 @@
+"""Find the converter of a model by dotted name, so that no optional library is imported before its model is seen."""
+
+from __future__ import annotations
+
+import importlib
+from typing import Any
+
+from exactshap.errors import UnsupportedModelError, message
+from exactshap.trees.ensemble import FlatTrees, TreeModel
+
+__all__ = ["convert", "flatten"]
+
+# module of any class in the model's MRO -> module with a function ``convert(model) -> TreeModel``
+_CONVERTERS = {
+    "sklearn.tree._classes": "exactshap.trees.formats.sklearn",
+    "sklearn.ensemble._forest": "exactshap.trees.formats.sklearn",
+    "sklearn.ensemble._gb": "exactshap.trees.formats.sklearn",
+    "sklearn.ensemble._iforest": "exactshap.trees.formats.sklearn",
+    "sklearn.ensemble._hist_gradient_boosting.gradient_boosting": "exactshap.trees.formats.sklearn_hist",
+    "xgboost.core": "exactshap.trees.formats.xgboost",
+    "xgboost.sklearn": "exactshap.trees.formats.xgboost",
+    "lightgbm.basic": "exactshap.trees.formats.lightgbm",
+    "lightgbm.sklearn": "exactshap.trees.formats.lightgbm",
+    "catboost.core": "exactshap.trees.formats.catboost",
+}
+
+
+def convert(model: Any) -> TreeModel:
+    """Return a fitted tree model of any known library (or a :class:`TreeModel`) as a :class:`TreeModel`.
+
+    Raises UnsupportedModelError for models of other kinds, UnsupportedStructureError for tree models without an exact form
+    (linear leaves, text columns, custom initial models).
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_diabetes
+    >>> from sklearn.ensemble import GradientBoostingRegressor
+    >>> X, y = load_diabetes(return_X_y=True)
+    >>> ensemble = convert(GradientBoostingRegressor(n_estimators=3).fit(X, y))
+    >>> ensemble.trees.n_trees, ensemble.unit, ensemble.boosted, ensemble.tree_stage.tolist()
+    (3, 'target', True, [0, 1, 2])
+    """
+    if isinstance(model, TreeModel):
+        return model
+    for cls in type(model).__mro__:
+        if cls.__module__ in _CONVERTERS:
+            return importlib.import_module(_CONVERTERS[cls.__module__]).convert(model)
+    raise UnsupportedModelError(
+        message(
+            f"No tree converter for `{type(model).__module__}.{type(model).__qualname__}`",
+            "Known: scikit-learn, XGBoost, LightGBM and CatBoost tree models",
+            _route(model),
+        )
+    )
+
+
+def _route(model: Any) -> str:
+    """Return what to pass instead of a model that is no ensemble of trees."""
+    if type(model).__name__ == "Pipeline":
+        return "Pass its last step, and rows that went through the others: model[-1] and model[:-1].transform(X)"
+    if hasattr(model, "columns") or hasattr(model, "shape"):
+        return "Pass the model first, then the rows"
+    return "Pass a fitted model of one of these, or a file through exactshap.trees.load"
+
+
+def flatten(model: Any, output: Any = "auto") -> FlatTrees:
+    """Return the flat trees of a fitted model; of a binary probability forest, those of the positive class.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_diabetes
+    >>> from sklearn.tree import DecisionTreeRegressor
+    >>> X, y = load_diabetes(return_X_y=True)
+    >>> trees = flatten(DecisionTreeRegressor(max_depth=1).fit(X, y))
+    >>> trees.n_nodes, trees.feature.tolist(), trees.cover.tolist()
+    (3, [8, -1, -1], [442.0, 218.0, 224.0])
+    """
+    return convert(model).pick(output).trees

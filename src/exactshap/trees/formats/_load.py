@@ -1,0 +1,116 @@
+"""Read tree models from files: XGBoost (JSON, UBJSON), LightGBM (text) and CatBoost (JSON), without those libraries."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from exactshap.errors import InputError, ModelFormatError, message
+from exactshap.trees.ensemble import TreeModel
+from exactshap.trees.formats import catboost as from_catboost
+from exactshap.trees.formats import lightgbm as from_lightgbm
+from exactshap.trees.formats import xgboost as from_xgboost
+from exactshap.trees.formats._document import read_json
+from exactshap.trees.formats._ubj import read_scanned
+
+__all__ = ["load", "loads"]
+
+MAX_BYTES = 2**30
+_REFUSED = {  # first bytes of files that are not read, and why
+    b"\x80": ("a pickle", "Pickles run code when they are read"),
+    b"\x1f\x8b": ("compressed (a joblib file is a pickle)", "Pickles run code when they are read"),
+    b"BZ": ("compressed (a joblib file is a pickle)", "Pickles run code when they are read"),
+    b"\xfd7zXZ": ("compressed (a joblib file is a pickle)", "Pickles run code when they are read"),
+    b"\x78": ("compressed (a joblib file is a pickle)", "Pickles run code when they are read"),
+    b"PK": ("a zip archive", "Archives are not unpacked"),
+    b"binf": ("XGBoost's old binary format", "It has no published description"),
+    b"CBM1": ("CatBoost's binary format", "It has no published description"),
+}
+_SAVE_AS = (
+    "Save the model as XGBoost .json or .ubj (save_model), LightGBM .txt (booster_.save_model) "
+    "or CatBoost .json (save_model(path, format='json'))"
+)
+
+
+def load(path: str | os.PathLike[str], *, n_stages: int | None = None, missing_value: float = float("nan"),
+         max_bytes: int = MAX_BYTES) -> TreeModel:  # fmt: skip
+    """Read a tree model from a file, as untrusted data.
+
+    Parameters
+    ----------
+    path : path-like
+        XGBoost JSON or UBJSON, LightGBM text or CatBoost JSON, told apart by their contents.
+    n_stages : int, default=None
+        Keep the first boosting rounds only (a file does not say where early stopping stopped); None keeps all.
+    missing_value : float, default=nan
+        Numeric value that means missing besides NaN (XGBoost's ``missing=``, which its files do not hold).
+    max_bytes : int, default=2**30
+        Larger files are refused before they are read.
+
+    Returns
+    -------
+    model : TreeModel
+        An object with its own ``predict`` (the margin, by our routing), which ``Explainer`` explains.
+
+    Raises
+    ------
+    ModelFormatError
+        If the file is malformed, truncated, too large, newer than this version knows, a pickle, or of an unknown kind; the
+        message names tree and node.
+    UnsupportedStructureError
+        If the model has no exact form (linear boosters, linear trees, text or embedding columns of CatBoost).
+
+    Examples
+    --------
+    >>> import pickle, tempfile
+    >>> with tempfile.NamedTemporaryFile(suffix=".pkl") as file:
+    ...     _ = file.write(pickle.dumps({"a": 1})), file.flush()
+    ...     load(file.name)  # doctest: +IGNORE_EXCEPTION_DETAIL
+    Traceback (most recent call last):
+    exactshap.errors.ModelFormatError: 'model.pkl' is a pickle. Pickles run code when they are read. Save the model as ...
+    """
+    size = os.path.getsize(path)
+    if size > max_bytes:
+        raise ModelFormatError(
+            message(
+                f"{os.path.basename(path)!r} is too large", f"It has {size} bytes; the limit is {max_bytes}", "Raise max_bytes="
+            )
+        )
+    return loads(Path(path).read_bytes(), name=os.path.basename(path), n_stages=n_stages, missing_value=missing_value)
+
+
+def loads(
+    data: bytes, *, name: str = "model file", n_stages: int | None = None, missing_value: float = float("nan")
+) -> TreeModel:
+    """Read a tree model from the bytes of a file; see :func:`load`."""
+    if n_stages is not None and n_stages < 0:
+        raise InputError(message("`n_stages` must not be negative", f"Got {n_stages}"))
+    for start, (what, why) in _REFUSED.items():
+        if data.startswith(start):
+            raise ModelFormatError(message(f"{name!r} is {what}", why, _SAVE_AS))
+    if data.startswith(b"tree\n") or data.startswith(b"tree\r\n"):
+        try:
+            text = data.decode("utf-8").replace("\r\n", "\n")
+        except UnicodeDecodeError as error:
+            raise ModelFormatError(message(f"{name!r} is not UTF-8 text", str(error))) from None
+        return from_lightgbm.from_text(text, name=name, n_stages=n_stages)
+    document = _document(data, name)
+    if isinstance(document, dict) and "learner" in document:
+        model = from_xgboost.from_document(document, name=name, n_stages=n_stages)
+        return replace(model, missing_value=float(missing_value))
+    if isinstance(document, dict) and ("oblivious_trees" in document or "trees" in document) and "features_info" in document:
+        return from_catboost.from_document(document, name=name, n_stages=n_stages)
+    raise ModelFormatError(message(f"{name!r} is no XGBoost, LightGBM or CatBoost model", do=_SAVE_AS))
+
+
+def _document(data: bytes, name: str) -> Any:
+    """Parse JSON or UBJSON: both start with a brace, but only UBJSON goes on with the type of a key's length."""
+    if data[:1] == b"{" and data[1:2] in b"iUIlL#$" and len(data) > 1:
+        return read_scanned(data)
+    if data.lstrip()[:1] == b"{":
+        return read_json(data, repr(name))
+    raise ModelFormatError(
+        message(f"{name!r} is no XGBoost, LightGBM or CatBoost model", f"It starts with {data[:12]!r}", _SAVE_AS)
+    )

@@ -1,0 +1,68 @@
+"""Lists of alike objects (the trees of a model), read column by column: from parsed JSON, or straight from the bytes of UBJSON."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from exactshap.errors import ModelFormatError, message
+from exactshap.trees.formats._document import numbers
+
+__all__ = ["Records", "records"]
+
+
+class Records(Sequence[Any]):
+    """Objects of a parsed document, and their entries as columns. ``_ubj.Scanned`` does the same without making the objects."""
+
+    def __init__(self, objects: list[Any]) -> None:
+        for k, block in enumerate(objects):
+            if not isinstance(block, dict):
+                raise ModelFormatError(message(f"tree {k}: must be an object", f"Got {type(block).__name__}"))
+        self.objects = objects
+
+    def __len__(self) -> int:
+        return len(self.objects)
+
+    def __getitem__(self, k: Any) -> Any:
+        return self.objects[k]
+
+    def take(self, kept: np.ndarray) -> Records:
+        return Records([self.objects[k] for k in kept])
+
+    def entries(self, name: str) -> list[Any]:
+        """Return one entry of each object, None where it is missing."""
+        return [block.get(name) for block in self.objects]
+
+    def has(self, name: str) -> bool:
+        """Return whether every object has an entry."""
+        return all(entry is not None for entry in self.entries(name))
+
+    def distinct(self, name: str) -> set[Any]:
+        """Return the different values, texts or numbers, of an entry."""
+        return set(self.entries(name))
+
+    def inner(self, name: str) -> Records | None:
+        """Return the objects that an entry of each object holds; None where one has no such entry."""
+        found = self.entries(name)
+        return None if any(entry is None for entry in found) else Records(found)
+
+    def column(self, name: str, dtype: type, counts: np.ndarray | None = None) -> tuple[np.ndarray, np.ndarray]:
+        """Return the numbers of an entry behind one another, and how many each object has; ``counts`` checks them."""
+        return chained(self.entries(name), name, dtype, counts)
+
+
+def records(objects: Any) -> Records:
+    """Return a list of objects as records."""
+    return objects if isinstance(objects, Records) else Records(objects)
+
+
+def chained(entries: list[Any], name: str, dtype: type, counts: np.ndarray | None) -> tuple[np.ndarray, np.ndarray]:
+    arrays = []
+    for k, entry in enumerate(entries):
+        if entry is None:
+            raise ModelFormatError(message(f"tree {k}: has no entry {name!r}"))
+        arrays.append(numbers(entry, f"tree {k}: {name}", dtype, None if counts is None else int(counts[k])))
+    sizes = np.array([len(array) for array in arrays], np.int64)
+    return np.concatenate(arrays) if arrays else np.empty(0, dtype), sizes

@@ -1,0 +1,236 @@
+"""CatBoost's models (live, JSON) as flat trees: oblivious trees written out as binary ones, and the non-symmetric kind.
+
+Live models take the same way as files, through their own JSON export. What the trees split on is read by ``_catboost_features``.
+"""
+
+from __future__ import annotations
+
+import os
+import tempfile
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from exactshap.errors import ModelFormatError, UnsupportedStructureError, message
+from exactshap.trees.ensemble import MAX_DEPTH, RawTree, TreeModel, build
+from exactshap.trees.formats._catboost_features import Features, Split, read_features
+from exactshap.trees.formats._document import MAX_OUTPUTS, bit_set, field, guarded, integer, numbers, read_json, words_budget
+
+__all__ = ["convert", "from_document"]
+
+_LOG = ("Poisson", "Tweedie")
+_LOG_ODDS = ("Logloss", "CrossEntropy", "MultiClass", "MultiClassOneVsAll", "MultiLogloss", "MultiCrossEntropy")
+
+
+def convert(model: Any) -> TreeModel:
+    """Return a live CatBoost model as a :class:`TreeModel`, through its own JSON export."""
+    if not model.is_fitted():
+        from sklearn.exceptions import NotFittedError
+
+        raise NotFittedError(f"This {type(model).__name__} instance is not fitted yet. Call 'fit' before explaining it.")
+    with tempfile.TemporaryDirectory() as folder:
+        path = os.path.join(folder, "model.json")
+        _export(model, path)
+        document = read_json(Path(path).read_bytes(), "CatBoost model")
+    classes = list(getattr(model, "classes_", ())) or None
+    return from_document(document, name=type(model).__name__, classes=classes)
+
+
+def _export(model: Any, path: str) -> None:
+    try:
+        model.save_model(path, format="json")
+    except Exception as error:  # CatBoostError, of a library that is not imported here
+        raise UnsupportedStructureError(
+            message(
+                "CatBoost does not export this model as JSON",
+                str(error),
+                "Encode text and embedding columns before fitting, or sample with Explainer(model.predict, background)",
+            )
+        ) from None
+
+
+@guarded("CatBoost model")
+def from_document(
+    document: Any, *, name: str = "CatBoost model", n_stages: int | None = None, classes: Any = None
+) -> TreeModel:
+    """Return the model that a parsed JSON export describes; ``n_stages`` keeps the first trees only."""
+    features = read_features(document)
+    names, hashed = features.names, features.hashed
+    scale_and_bias = field(document, "scale_and_bias", list)
+    if len(scale_and_bias) != 2:
+        raise ModelFormatError(message("scale_and_bias must be [scale, [bias, ...]]"))
+    scale = float(scale_and_bias[0])
+    bias = numbers(scale_and_bias[1] if isinstance(scale_and_bias[1], list) else [scale_and_bias[1]], "bias", np.float64)
+    oblivious = "oblivious_trees" in document
+    blocks = field(document, "oblivious_trees" if oblivious else "trees", list)[:n_stages]
+    n_outputs = _n_outputs(blocks, oblivious, len(bias))
+    if len(bias) not in (1, n_outputs):
+        raise ModelFormatError(message(f"bias holds {len(bias)} numbers", f"The model has {n_outputs} outputs"))
+    raw = _raw_trees(blocks, _oblivious if oblivious else _nested, features, scale, n_outputs)
+    n_columns = len(names) + (len(hashed.statistics) if hashed is not None else 0)
+    trees = build(raw, n_features=n_columns, constant=np.broadcast_to(bias, (n_outputs,)), less_equal=True,
+                  single_precision=True)  # fmt: skip
+    objective = _objective(document)
+    classes = _class_names(document) if classes is None else classes
+    return TreeModel(
+        trees=trees,
+        library="catboost",
+        name=name,
+        unit="log-odds" if objective in _LOG_ODDS else "log of the target" if objective in _LOG else "target",
+        output_names=_output_names(n_outputs, classes),
+        single_output=n_outputs == 1,
+        feature_names=names if all(names) and names != tuple(map(str, range(len(names)))) else None,
+        tree_output=np.full(len(raw), -1, np.int32),
+        tree_stage=np.arange(len(raw), dtype=np.int32),
+        objective=objective,
+        categories=() if hashed is None else tuple(() if j in hashed.values else None for j in range(len(names))),
+        hashed=hashed,
+    )
+
+
+def _raw_trees(blocks: list, read: Any, features: Features, scale: float, n_outputs: int) -> list[RawTree]:
+    raw, used = [], 0
+    for k, block in enumerate(blocks):
+        raw.append(read(block, f"tree {k}", features, scale, n_outputs, used))
+        used += sum(len(bits) for bits in raw[-1].categories.values())
+    return raw
+
+
+def _n_outputs(blocks: list, oblivious: bool, n_bias: int) -> int:
+    if not blocks:
+        return n_bias
+    if oblivious:
+        leaves = len(field(blocks[0], "leaf_values", list))
+        return integer(max(leaves >> min(len(_splits(blocks[0])), 64), 1), "outputs", 1, MAX_OUTPUTS)
+    node = blocks[0]
+    for _ in range(MAX_DEPTH):
+        if "value" in node:
+            break
+        node = field(node, "left")
+    value = field(node, "value", (list, int, float))
+    return integer(len(value) if isinstance(value, list) else 1, "outputs", 1, MAX_OUTPUTS)
+
+
+def _splits(block: dict) -> list:
+    """Return the splits of an oblivious tree; CatBoost writes null where there are none."""
+    return field(block, "splits", (list, type(None))) or []
+
+
+def _oblivious(block: dict, where: str, features: Features, scale: float, n_outputs: int, used: int) -> RawTree:
+    """Write an oblivious tree out; bit i of a leaf's number is the outcome of ``splits[i]``, the last split is the root.
+
+    That is the order in which CatBoost's own attributions take the covers. Splits that the path already decides are left out,
+    so that no leaf is an empty box.
+    """
+    splits = [features.split(entry, where) for entry in _splits(block)]
+    depth = len(splits)
+    values = numbers(field(block, "leaf_values", list), f"{where}: leaf_values", np.float64)
+    if depth > 30 or len(values) != n_outputs << depth:
+        raise ModelFormatError(
+            message(f"{where}: {depth} splits need {n_outputs} x 2^{depth} leaf values", f"Got {len(values)}")
+        )
+    weights = block.get("leaf_weights") or np.zeros(1 << depth)
+    weights = numbers(weights, f"{where}: leaf_weights", np.float64, 1 << depth)
+    builder = _Nodes(n_outputs, where, used)
+    stack: list[tuple[int, int, int, dict[tuple[int, int], tuple[float, float]]]] = [(builder.add(), depth, 0, {})]
+    while stack:
+        q, level, leaf, known = stack.pop()
+        while level and (outcome := _decided(splits[level - 1], known)) is not None:
+            level, leaf = level - 1, 2 * leaf + outcome
+        if level == 0:
+            builder.set_leaf(q, scale * values[leaf * n_outputs : (leaf + 1) * n_outputs], weights[leaf])
+            continue
+        split = splits[level - 1]
+        below, above = builder.split(q, split)
+        low, high = known.get(split.key, (-np.inf, np.inf))
+        stack.append((below, level - 1, 2 * leaf, {**known, split.key: (low, split.border)}))
+        stack.append((above, level - 1, 2 * leaf + 1, {**known, split.key: (split.border, high)}))
+    return builder.tree()
+
+
+def _decided(split: Split, known: dict[tuple[int, int], tuple[float, float]]) -> int | None:
+    """Return the outcome of ``x > border`` where x is known to be within (low, high], else None."""
+    if split.key not in known:
+        return None
+    low, high = known[split.key]
+    return 1 if split.border <= low else 0 if split.border >= high else None
+
+
+def _nested(block: dict, where: str, features: Features, scale: float, n_outputs: int, used: int) -> RawTree:
+    """Read a non-symmetric tree: nested objects with ``split``, ``left`` and ``right``, or ``value`` and ``weight``."""
+    builder = _Nodes(n_outputs, where, used)
+    stack = [(builder.add(), block)]
+    while stack:
+        q, node = stack.pop()
+        if not isinstance(node, dict):
+            raise ModelFormatError(message(f"{where} node {q}: must be an object", f"Got {type(node).__name__}"))
+        if "split" in node:
+            below, above = builder.split(q, features.split(node["split"], f"{where} node {q}"))
+            stack += [(below, field(node, "left")), (above, field(node, "right"))]
+            continue
+        value = field(node, "value", (list, int, float))
+        value = numbers(value if isinstance(value, list) else [value], f"{where} node {q}: value", np.float64, n_outputs)
+        builder.set_leaf(q, scale * value, float(field(node, "weight", (int, float)) if "weight" in node else 0.0))
+    return builder.tree()
+
+
+class _Nodes:
+    """A tree under construction; ``used`` words of category sets are spent already."""
+
+    def __init__(self, n_outputs: int, where: str, used: int) -> None:
+        self.zero, self.where, self.used = np.zeros(n_outputs), where, used
+        self.rows: list[tuple[int, float, int, int, bool]] = []
+        self.leaves: list[tuple[np.ndarray, float]] = []
+        self.categories: dict[int, np.ndarray] = {}
+
+    def add(self) -> int:
+        self.rows.append((-1, 0.0, -1, -1, False))
+        self.leaves.append((self.zero, 0.0))
+        return len(self.rows) - 1
+
+    def split(self, q: int, split: Split) -> tuple[int, int]:
+        """Split a node; return its children below and above the border. A set of categories goes left: it is above."""
+        left, right = self.add(), self.add()
+        self.rows[q] = (split.column, split.border, left, right, split.missing_left)
+        if split.category < 0:
+            return left, right
+        where = f"{self.where} node {q}"
+        self.categories[q] = bit_set(np.array([split.category]), where, words_budget(self.used, where))
+        self.used += len(self.categories[q])
+        return right, left
+
+    def set_leaf(self, q: int, value: np.ndarray, weight: float) -> None:
+        self.leaves[q] = (value, weight)
+
+    def tree(self) -> RawTree:
+        feature, threshold, left, right, missing = (np.array(part) for part in zip(*self.rows, strict=True))
+        value, cover = (np.array(part) for part in zip(*self.leaves, strict=True))
+        return RawTree(feature, threshold, left, right, value, cover, missing.astype(np.int8), categories=self.categories)
+
+
+def _objective(document: dict) -> str:
+    try:
+        return str(_parsed(document["model_info"]["params"])["loss_function"]["type"])
+    except (KeyError, TypeError):
+        return ""
+
+
+def _class_names(document: dict) -> Any:
+    try:
+        return _parsed(document["model_info"]["class_params"])["class_names"]
+    except (KeyError, TypeError):
+        return None
+
+
+def _parsed(value: Any) -> Any:
+    """Return an entry that some versions write as an object and others as JSON text."""
+    return read_json(value.encode(), "model_info") if isinstance(value, str) else value
+
+
+def _output_names(n_outputs: int, classes: Any) -> tuple[str, ...]:
+    if n_outputs == 1:
+        return (str(classes[-1]),) if isinstance(classes, list) and len(classes) == 2 else ("output",)
+    if isinstance(classes, list) and len(classes) == n_outputs:
+        return tuple(map(str, classes))
+    return tuple(f"output {o}" for o in range(n_outputs))

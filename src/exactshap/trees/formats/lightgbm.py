@@ -1,0 +1,188 @@
+"""LightGBM's text models, of files and of live boosters alike, as flat trees."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import numpy as np
+
+from exactshap.errors import ModelFormatError, UnsupportedStructureError, message
+from exactshap.trees.ensemble import MISSING_NEVER, RawTree, TreeModel, build
+from exactshap.trees.formats._document import MAX_COLUMNS, MAX_OUTPUTS, guarded, integer
+
+__all__ = ["convert", "from_text"]
+
+KNOWN_VERSIONS = ("v2", "v3", "v4")
+_CATEGORICAL, _DEFAULT_LEFT = 1, 2  # bits of decision_type; the next two are the missing type: 0 none, 1 zero, 2 NaN
+_LOG = ("poisson", "gamma", "tweedie")
+_LOG_ODDS = ("binary", "multiclass", "multiclassova", "cross_entropy")
+
+
+def convert(model: Any) -> TreeModel:
+    """Return a live ``Booster`` or ``LGBMModel`` as a :class:`TreeModel`, up to its best iteration as ``predict`` does."""
+    if hasattr(model, "model_to_string"):
+        return from_text(model.model_to_string(), name=type(model).__name__)
+    from sklearn.utils.validation import check_is_fitted
+
+    check_is_fitted(model)
+    return from_text(model.booster_.model_to_string(), name=type(model).__name__, classes=getattr(model, "classes_", None))
+
+
+@guarded("LightGBM model")
+def from_text(text: str, *, name: str = "LightGBM model", n_stages: int | None = None, classes: Any = None) -> TreeModel:
+    """Return the model that a LightGBM text describes; ``n_stages`` keeps the first boosting rounds only."""
+    body, ended, tail = text.partition("\nend of trees")
+    if not body.startswith("tree\n") or not ended:
+        raise ModelFormatError(
+            message("Not a complete LightGBM text model", "It must start with 'tree' and have 'end of trees'")
+        )
+    head, *blocks = body.split("\nTree=")
+    header = _entries(head, "header")
+    if header.get("version") not in KNOWN_VERSIONS:
+        raise ModelFormatError(message(f"LightGBM format {header.get('version', 'unknown')[:20]!r} is not known",
+                                       f"This version of exactshap knows {', '.join(KNOWN_VERSIONS)}"))  # fmt: skip
+    n_outputs = integer(header.get("num_tree_per_iteration", 1), "num_tree_per_iteration", 1, MAX_OUTPUTS)
+    n_features = integer(header.get("max_feature_idx"), "max_feature_idx", -1, MAX_COLUMNS) + 1
+    sizes = header.get("tree_sizes", "").split()
+    if ("tree_sizes" in header and len(sizes) != len(blocks)) or len(blocks) % n_outputs:
+        raise ModelFormatError(message(f"The file announces {len(sizes)} trees for {n_outputs} outputs", f"Got {len(blocks)}"))
+    keep = len(blocks) if n_stages is None else min(len(blocks), n_stages * n_outputs)
+    share = n_outputs / keep if "average_output" in header and keep else 1.0
+    raw = [_raw_tree(block, k, share, k % n_outputs if n_outputs > 1 else -1) for k, block in enumerate(blocks[:keep])]
+    trees = build(raw, n_features=n_features, constant=np.zeros(n_outputs), less_equal=True, single_precision=False)
+    names = tuple(header.get("feature_names", "").split(" "))
+    if len(names) != n_features:
+        raise ModelFormatError(message(f"feature_names must hold {n_features} names", f"Got {len(names)}"))
+    objective = header.get("objective", "").split(" ")
+    return TreeModel(
+        trees=trees,
+        library="lightgbm",
+        name=name,
+        unit=_unit(objective),
+        output_names=_output_names(n_outputs, classes),
+        single_output=n_outputs == 1,
+        feature_names=None if names == tuple(f"Column_{j}" for j in range(n_features)) else names,
+        tree_output=np.array([tree.output for tree in raw], np.int32),
+        tree_stage=(np.arange(keep) // n_outputs).astype(np.int32),
+        boosted="average_output" not in header,
+        objective=objective[0],
+        frame_categories=_frame_categories(tail),
+    )
+
+
+def _entries(block: str, where: str) -> dict[str, str]:
+    """Return the ``key=value`` lines of a block; a bare word is a key without value."""
+    entries: dict[str, str] = {}
+    for line in block.split("\n"):
+        key, _, value = line.partition("=")
+        if key in entries and key:
+            raise ModelFormatError(message(f"{where}: key {key[:40]!r} occurs twice"))
+        entries[key] = value.strip()
+    return entries
+
+
+def _raw_tree(block: str, k: int, share: float, output: int) -> RawTree:
+    where = f"tree {k}"
+    number, _, block = block.partition("\n")
+    if integer(number, f"{where}: number", 0, 2**31) != k:
+        raise ModelFormatError(message(f"{where}: numbered {number.strip()[:20]}", "Trees must be numbered from 0 in order"))
+    entries = _entries(block, where)
+    if entries.get("is_linear", "0") != "0":
+        raise UnsupportedStructureError(
+            message(
+                "LightGBM's linear_tree models are not supported",
+                f"{where} has linear functions in its leaves",
+                "They are not sums of products of one-column factors; refit with linear_tree=False, or sample with Explainer(model.predict, background)",
+            )
+        )
+    n_leaves = integer(entries.get("num_leaves"), f"{where}: num_leaves", 1, 2**31)
+    value = share * _numbers(entries, "leaf_value", where, float, n_leaves)
+    if n_leaves == 1:
+        none = np.full(1, -1)
+        return RawTree(none, np.zeros(1), none, none, value, np.ones(1), output=output)
+    n = n_leaves - 1
+
+    def column(name: str, kind: type) -> np.ndarray:
+        return _numbers(entries, name, where, kind, n)
+
+    kinds, feature, threshold = column("decision_type", int), column("split_feature", int), column("threshold", float)
+    left, right = (np.where(side < 0, n + ~side, side) for side in (column("left_child", int), column("right_child", int)))
+    for side in (left, right):
+        if (bad := (side < 0) | (side >= n + n_leaves)).any():
+            q = int(np.argmax(bad))
+            raise ModelFormatError(message(f"{where} node {q}: child {side[q]} out of range [0, {n + n_leaves})"))
+    cover = _numbers(entries, "leaf_count", where, float, n_leaves) if "leaf_count" in entries else np.zeros(n_leaves)
+    missing_type = (kinds >> 2) & 3
+    categorical = (kinds & _CATEGORICAL) != 0
+    default = np.where((kinds & _DEFAULT_LEFT) != 0, 1, 0)
+    missing = np.where(categorical, 0, np.where(missing_type == 0, MISSING_NEVER, default))
+    leaves = np.full(n_leaves, -1)
+    return RawTree(
+        feature=np.concatenate([feature, leaves]),
+        threshold=np.concatenate([threshold, np.zeros(n_leaves)]),
+        left=np.concatenate([left, leaves]),
+        right=np.concatenate([right, leaves]),
+        value=np.concatenate([np.zeros(n), value]),
+        cover=np.concatenate([np.zeros(n), cover]),
+        missing=np.concatenate([missing, np.zeros(n_leaves, int)]),
+        zero_is_missing=np.concatenate([(missing_type == 1) & ~categorical, np.zeros(n_leaves, bool)]),
+        categories=_category_sets(entries, np.flatnonzero(categorical), threshold, where),
+        output=output,
+    )
+
+
+def _numbers(entries: dict[str, str], name: str, where: str, kind: type, length: int | None = None) -> np.ndarray:
+    if name not in entries:
+        raise ModelFormatError(message(f"{where}: {name} is missing"))
+    try:
+        values = np.array([kind(v) for v in entries[name].split()], np.int64 if kind is int else np.float64)
+    except (ValueError, OverflowError):
+        raise ModelFormatError(message(f"{where}: {name} must hold numbers", f"Got {entries[name][:40]!r}")) from None
+    if length is not None and len(values) != length:
+        raise ModelFormatError(message(f"{where}: {name} must hold {length} numbers", f"Got {len(values)}"))
+    return values
+
+
+def _category_sets(entries: dict[str, str], nodes: np.ndarray, threshold: np.ndarray, where: str) -> dict[int, np.ndarray]:
+    """Return the bit sets of the categorical nodes: ``threshold`` holds the number of the set."""
+    if not len(nodes):
+        return {}
+    bounds = _numbers(entries, "cat_boundaries", where, int)
+    words = _numbers(entries, "cat_threshold", where, int, int(bounds[-1]) if len(bounds) else 0)
+    sets = {}
+    for q in nodes.tolist():
+        s = int(threshold[q]) if 0 <= threshold[q] < len(bounds) - 1 else -1
+        if s < 0 or not 0 <= bounds[s] <= bounds[s + 1] <= len(words):
+            raise ModelFormatError(message(f"{where} node {q}: category set {threshold[q]} is out of range"))
+        sets[q] = words[bounds[s] : bounds[s + 1]].astype(np.uint32)
+    return sets
+
+
+def _frame_categories(tail: str) -> tuple[tuple[Any, ...], ...]:
+    """Return the categories of the frame's categorical columns, in the order of the columns."""
+    line = next((line for line in tail.split("\n") if line.startswith("pandas_categorical:")), "pandas_categorical:null")
+    known = json.loads(line.partition(":")[2])
+    if known is not None and not (isinstance(known, list) and all(isinstance(c, list) for c in known)):
+        raise ModelFormatError(message("pandas_categorical must be a list of lists"))
+    return tuple(tuple(v if not isinstance(v, (list, dict)) else str(v) for v in values) for values in known or ())
+
+
+def _unit(objective: list[str]) -> str:
+    if objective[0] in _LOG_ODDS:
+        return "log-odds"
+    if objective[0] in _LOG:
+        return "log of the target"
+    if objective[0] in ("lambdarank", "rank_xendcg"):
+        return "score"
+    return "signed square root of the target" if "sqrt" in objective else "target"
+
+
+def _output_names(n_outputs: int, classes: Any) -> tuple[str, ...]:
+    if n_outputs == 1:
+        return (str(classes[-1]),) if classes is not None and len(classes) == 2 else ("output",)
+    return (
+        tuple(map(str, classes))
+        if classes is not None and len(classes) == n_outputs
+        else tuple(f"class {o}" for o in range(n_outputs))
+    )

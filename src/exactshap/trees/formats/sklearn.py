@@ -1,0 +1,182 @@
+"""scikit-learn's trees, forests, gradient boosting and isolation forests as flat trees."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from exactshap.errors import UnsupportedStructureError, message
+from exactshap.trees.ensemble import RawTree, TreeModel, build
+
+__all__ = ["convert"]
+
+
+def convert(model: Any) -> TreeModel:
+    """Return a fitted model of ``sklearn.tree`` or ``sklearn.ensemble`` as a :class:`TreeModel`."""
+    from sklearn.utils.validation import check_is_fitted
+
+    check_is_fitted(model)
+    kind = {cls.__name__ for cls in type(model).__mro__}
+    if "RandomTreesEmbedding" in kind:
+        raise UnsupportedStructureError(
+            message("RandomTreesEmbedding has no prediction", do="Explain a forest fitted to a target instead")
+        )
+    if "IsolationForest" in kind:
+        return _isolation_forest(model)
+    if "BaseGradientBoosting" in kind:
+        return _gradient_boosting(model)
+    return _average(model, list(getattr(model, "estimators_", [model])))
+
+
+def _raw(tree: Any, value: np.ndarray, columns: np.ndarray | None = None, output: int = -1) -> RawTree:
+    feature = tree.feature if columns is None else np.where(tree.feature >= 0, np.asarray(columns)[tree.feature], -1)
+    missing = getattr(tree, "missing_go_to_left", np.zeros(len(feature)))
+    return RawTree(
+        feature=feature,
+        threshold=tree.threshold,
+        left=tree.children_left,
+        right=tree.children_right,
+        value=value,
+        cover=tree.weighted_n_node_samples,
+        missing=np.asarray(missing, np.int8),
+        output=output,
+    )
+
+
+def _model(model: Any, raw: list[RawTree], constant: Any, **facts: Any) -> TreeModel:
+    trees = build(raw, n_features=model.n_features_in_, constant=constant, less_equal=True, single_precision=True)
+    names = getattr(model, "feature_names_in_", None)
+    return TreeModel(
+        trees=trees,
+        library="scikit-learn",
+        name=type(model).__name__,
+        feature_names=None if names is None else tuple(map(str, names)),
+        tree_output=np.array([tree.output for tree in raw], np.int32),
+        **facts,
+    )
+
+
+def _average(model: Any, estimators: list[Any]) -> TreeModel:
+    """Decision trees and forests: the mean of the trees' leaf values or class probabilities."""
+    share = 1.0 / len(estimators)
+    classes = getattr(model, "classes_", None)
+    if model.n_outputs_ > 1 and classes is not None:
+        raise UnsupportedStructureError(
+            message(
+                f"{type(model).__name__} with {model.n_outputs_} outputs predicts a list of probability tables",
+                do="Fit one classifier for each output",
+            )
+        )
+    raw = []
+    for estimator in estimators:
+        value = estimator.tree_.value
+        value = value[:, 0, :] / value[:, 0, :].sum(axis=1, keepdims=True) if classes is not None else value[:, :, 0]
+        raw.append(_raw(estimator.tree_, share * value))
+    n_outputs = raw[0].value.shape[1]
+    names = tuple(map(str, classes)) if classes is not None else _output_names(n_outputs)
+    return _model(
+        model,
+        raw,
+        np.zeros(n_outputs),
+        unit="probability" if classes is not None else "target",
+        output_names=names,
+        single_output=n_outputs == 1,
+        tree_stage=np.zeros(len(raw), np.int32),
+        boosted=False,
+        objective=str(model.criterion),
+        default_output=1 if classes is not None and n_outputs == 2 else None,
+    )
+
+
+def _output_names(n_outputs: int) -> tuple[str, ...]:
+    return ("output",) if n_outputs == 1 else tuple(f"output {o}" for o in range(n_outputs))
+
+
+def _gradient_boosting(model: Any) -> TreeModel:
+    """Gradient boosting: the constant initial margin plus learning_rate times the trees, stage by stage, class by class."""
+    classes = getattr(model, "classes_", None)
+    n_stages, n_outputs = model.estimators_.shape
+    raw = [
+        _raw(stage[o].tree_, model.learning_rate * stage[o].tree_.value[:, 0, 0], output=o if n_outputs > 1 else -1)
+        for stage in model.estimators_
+        for o in range(n_outputs)
+    ]
+    names: tuple[str, ...] = ("output",)
+    if classes is not None:
+        names = (str(classes[-1]),) if n_outputs == 1 else tuple(map(str, classes))
+    return _model(
+        model,
+        raw,
+        _initial_margin(model, n_outputs),
+        unit="target" if classes is None else "log-odds",
+        output_names=names,
+        single_output=n_outputs == 1,
+        tree_stage=np.repeat(np.arange(n_stages, dtype=np.int32), n_outputs),
+        objective=str(model.loss),
+    )
+
+
+def _initial_margin(model: Any, n_outputs: int) -> np.ndarray:
+    init = model.init_
+    if isinstance(init, str) and init == "zero":
+        return np.zeros(n_outputs)
+    if not type(init).__module__.startswith("sklearn.dummy"):
+        raise UnsupportedStructureError(
+            message(
+                f"{type(model).__name__} starts from another model, init={type(init).__name__}",
+                "Its prediction is not a sum of trees",
+                "Fit with init=None or init='zero'",
+            )
+        )
+    return np.asarray(model._raw_predict_init(np.zeros((1, model.n_features_in_), np.float32)), float).reshape(-1)
+
+
+def _isolation_forest(model: Any) -> TreeModel:
+    r"""Isolation forest: the average path length, the only part of the score that is a sum of trees.
+
+    .. math:: h(x) = \frac1T \sum_k \mathrm{depth}_k(x) + c(n_{\mathrm{leaf}}), \quad \mathrm{score} = -2^{-h(x) / c(\psi)}
+    """
+    if model.max_samples_ <= 1:
+        raise UnsupportedStructureError(
+            message(
+                "An IsolationForest of single points has no path length",
+                f"Got max_samples_={model.max_samples_}",
+                "Fit with a larger max_samples",
+            )
+        )
+    raw = []
+    for estimator, columns in zip(model.estimators_, model.estimators_features_, strict=True):
+        tree = estimator.tree_
+        length = _node_depths(tree) + average_path_length(tree.n_node_samples)
+        raw.append(_raw(tree, length / len(model.estimators_), columns))
+    return _model(
+        model,
+        raw,
+        np.zeros(1),
+        unit="average path length",
+        output_names=("path length",),
+        single_output=True,
+        tree_stage=np.zeros(len(raw), np.int32),
+        boosted=False,
+        objective="isolation",
+    )
+
+
+def _node_depths(tree: Any) -> np.ndarray:
+    """Return the number of edges above each node; scikit-learn numbers parents before children."""
+    depth = np.zeros(tree.node_count)
+    for q in np.flatnonzero(tree.children_left >= 0):
+        depth[[tree.children_left[q], tree.children_right[q]]] = depth[q] + 1
+    return depth
+
+
+def average_path_length(n: np.ndarray) -> np.ndarray:
+    r"""Return the mean depth of an unsuccessful search in a binary tree of n points (Liu, Ting & Zhou 2008, eq. 1).
+
+    .. math:: c(n) = 2 (\ln(n - 1) + \gamma) - 2 (n - 1) / n, \quad c(2) = 1, \quad c(1) = 0
+    """
+    n = np.asarray(n, float)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        c = 2.0 * (np.log(n - 1.0) + np.euler_gamma) - 2.0 * (n - 1.0) / n
+    return np.where(n <= 1, 0.0, np.where(n == 2, 1.0, c))

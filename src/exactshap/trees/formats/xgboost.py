@@ -1,0 +1,309 @@
+"""XGBoost's models (live, JSON, UBJSON) as flat trees; live models take the same way as files, through their own dump."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from exactshap.errors import ModelFormatError, UnsupportedStructureError, message
+from exactshap.trees.ensemble import RawForest, TreeModel, build
+from exactshap.trees.formats._document import MAX_COLUMNS, MAX_OUTPUTS, MAX_WORDS, field, guarded, integer, numbers
+from exactshap.trees.formats._records import Records, records
+from exactshap.trees.formats._ubj import read_scanned
+
+__all__ = ["convert", "from_document"]
+
+KNOWN_VERSION = (3, 2)
+MAX_SET_WORDS = 2**19  # of one bit set: categories up to 2^24, as many as float32 can tell apart
+_LOGIT = ("reg:logistic", "binary:logistic")
+_LOG = ("count:poisson", "reg:gamma", "reg:tweedie", "survival:cox", "survival:aft")
+
+
+def convert(model: Any) -> TreeModel:
+    """Return a live ``Booster`` or ``XGBModel`` as a :class:`TreeModel`; estimators stop at their best iteration."""
+    booster = model.get_booster() if hasattr(model, "get_booster") else model
+    stages = None
+    if booster is not model:
+        best = booster.attr("best_iteration")
+        stages = None if best is None else int(best) + 1
+    document = read_scanned(bytes(booster.save_raw("ubj")))
+    missing = getattr(model, "missing", np.nan)
+    classes = getattr(model, "classes_", None)
+    return from_document(document, name=type(model).__name__, live=True, n_stages=stages,
+                         missing_value=np.nan if missing is None else float(missing), classes=classes)  # fmt: skip
+
+
+@guarded("XGBoost model")
+def from_document(
+    document: Any,
+    *,
+    name: str = "XGBoost model",
+    live: bool = False,
+    n_stages: int | None = None,
+    missing_value: float = float("nan"),
+    classes: Any = None,
+) -> TreeModel:
+    """Return the model that a parsed dump describes; ``n_stages`` keeps the first boosting rounds only."""
+    version = tuple(int(v) for v in numbers(field(document, "version", (list, np.ndarray)), "version", np.int64)[:2])
+    if version > KNOWN_VERSION and not live:
+        got, known = (".".join(map(str, v)) for v in (version, KNOWN_VERSION))
+        raise ModelFormatError(message(f"XGBoost format {got} is newer than {known}, which this version of exactshap knows",
+                                       do="Explain the live Booster, or upgrade exactshap"))  # fmt: skip
+    learner = field(document, "learner")
+    parameters = field(learner, "learner_model_param")
+    n_features = integer(field(parameters, "num_feature", (str, int)), "num_feature", 0, MAX_COLUMNS)
+    n_outputs = max(1, integer(parameters.get("num_class", 0), "num_class", 0, MAX_OUTPUTS),
+                    integer(parameters.get("num_target", 1), "num_target", 0, MAX_OUTPUTS))  # fmt: skip
+    booster, weights = _booster(learner)
+    objective = field(learner, "objective.name", str)
+    blocks = records(field(booster, "trees", (list, Records)))
+    owners = numbers(field(booster, "tree_info", (list, np.ndarray)), "tree_info", np.int64, len(blocks))
+    stage = _stages(booster, len(blocks), n_outputs)
+    if n_stages is not None:
+        kept = np.flatnonzero(stage < n_stages)
+        blocks, owners, stage, weights = blocks.take(kept), owners[kept], stage[kept], weights[kept]
+    forest = _raw_forest(blocks, owners, weights, n_outputs)
+    trees = build(forest, n_features=n_features, constant=_base_margin(parameters, objective, n_outputs, version),
+                  less_equal=False, single_precision=True)  # fmt: skip
+    names = tuple(map(str, learner.get("feature_names") or ()))
+    return TreeModel(
+        trees=trees,
+        library="xgboost",
+        name=name,
+        unit=_unit(objective),
+        output_names=_output_names(objective, n_outputs, classes),
+        single_output=n_outputs == 1,
+        feature_names=names if len(names) == n_features and names else None,
+        tree_output=forest.output.astype(np.int32),
+        tree_stage=stage.astype(np.int32),
+        objective=objective,
+        epsilon=float(np.finfo(np.float32).eps),
+        categories=_categories(booster, learner, n_features),
+        missing_value=missing_value,
+    )
+
+
+def _booster(learner: dict) -> tuple[dict, np.ndarray]:
+    """Return the trees' document and the trees' weights: 1, but for DART."""
+    booster = field(learner, "gradient_booster")
+    kind = field(booster, "name", str)
+    if kind == "gblinear":
+        raise UnsupportedStructureError(
+            message(
+                "XGBoost's gblinear booster has no trees",
+                "It is a linear model",
+                "Explain an equivalent linear model: intercept and weights are in booster.get_dump()",
+            )
+        )
+    if kind == "dart":
+        model = field(booster, "gbtree.model")
+        n_trees = len(field(model, "trees", (list, Records)))
+        return model, numbers(field(booster, "weight_drop", (list, np.ndarray)), "weight_drop", np.float32, n_trees).astype(
+            float
+        )
+    if kind != "gbtree":
+        raise ModelFormatError(message("Unknown XGBoost booster", f"Got {kind[:40]!r}", "Known: gbtree, dart"))
+    model = field(booster, "model")
+    return model, np.ones(len(field(model, "trees", (list, Records))))
+
+
+def _stages(booster: dict, n_trees: int, n_outputs: int) -> np.ndarray:
+    """Return the boosting round of each tree: from ``iteration_indptr``, which older files lack."""
+    if "iteration_indptr" in booster:
+        bounds = numbers(booster["iteration_indptr"], "iteration_indptr", np.int64)
+        if len(bounds) and (bounds[0] != 0 or bounds[-1] != n_trees or (np.diff(bounds) < 0).any()):
+            raise ModelFormatError(
+                message(f"iteration_indptr must ascend from 0 to {n_trees}", f"Got {bounds[:5].tolist()}...")
+            )
+        return np.repeat(np.arange(max(len(bounds) - 1, 0)), np.diff(bounds)) if len(bounds) else np.zeros(n_trees, np.int64)
+    parallel = integer(booster.get("gbtree_model_param", {}).get("num_parallel_tree", 1), "num_parallel_tree", 0, 2**31)
+    return np.arange(n_trees) // (max(parallel, 1) * n_outputs)
+
+
+def _raw_forest(blocks: Records, owners: np.ndarray, weights: np.ndarray, n_outputs: int) -> RawForest:
+    """Read a column of all trees at a time; a node's number counts within its tree."""
+    left, sizes = blocks.column("left_children", np.int64)
+    owner = np.repeat(np.arange(len(blocks)), sizes)
+
+    def column(name: str, dtype: type) -> np.ndarray:
+        return blocks.column(name, dtype, sizes)[0]
+
+    right, missing = column("right_children", np.int64), column("default_left", np.int8) != 0
+    threshold = column("split_conditions", np.float32).astype(np.float64)
+    is_leaf = left == -1
+    value, vector = _leaf_values(blocks, threshold, right, is_leaf, owner, n_outputs)
+    sets = _category_sets(blocks, sizes)
+    if sets is not None:  # XGBoost sends the categories of the set to the right: we store the children the other way round
+        nodes = sets[0]
+        left[nodes], right[nodes], missing[nodes] = right[nodes].copy(), left[nodes].copy(), ~missing[nodes]
+    _check_categorical(blocks, sizes, is_leaf, sets)
+    whole = vector or n_outputs == 1
+    if not whole and (bad := np.flatnonzero((owners < 0) | (owners >= n_outputs))).size:
+        raise ModelFormatError(message(f"tree {bad[0]}: output {owners[bad[0]]} out of range [0, {n_outputs})"))
+    scale = weights[owner]
+    return RawForest(
+        sizes=sizes,
+        feature=column("split_indices", np.int64),
+        threshold=threshold,
+        left=np.where(is_leaf, -1, left),
+        right=np.where(is_leaf, -1, right),
+        value=scale[:, None] * value if vector else scale * value,
+        output=np.full(len(blocks), -1) if whole else owners,
+        root=np.zeros(len(blocks), np.int64),
+        cover=np.where(is_leaf, column("sum_hessian", np.float32).astype(float), 0.0),
+        missing=missing.astype(np.int8),
+        sets=sets,
+    )
+
+
+def _leaf_values(
+    blocks: Records, threshold: np.ndarray, right: np.ndarray, is_leaf: np.ndarray, owner: np.ndarray, n_outputs: int
+) -> tuple[np.ndarray, bool]:
+    """Return leaf values (n_nodes,) or, for vector leaves, (n_nodes, n_outputs), and which of the two."""
+    parameters = blocks.inner("tree_param")
+    texts = {None} if parameters is None else parameters.distinct("size_leaf_vector")
+    found = {max(integer(1 if text is None else text, "size_leaf_vector", 0, MAX_OUTPUTS), 1) for text in texts}
+    if found <= {1}:
+        return np.where(is_leaf, threshold, 0.0), False
+    if found != {n_outputs}:
+        raise ModelFormatError(message(f"The trees' leaves hold {sorted(found)} values", f"The model has {n_outputs} outputs"))
+    counts = np.bincount(owner, minlength=len(blocks))
+    if not blocks.has("leaf_weights"):
+        base = blocks.column("base_weights", np.float32, n_outputs * counts)[0]
+        return np.where(is_leaf[:, None], base.reshape(-1, n_outputs), 0.0), True
+    weights, lengths = blocks.column("leaf_weights", np.float32)
+    rows = lengths // n_outputs
+    place, tree = right[is_leaf], owner[is_leaf]
+    if (bad := (place < 0) | (place >= rows[tree]) | (lengths[tree] % n_outputs != 0)).any():
+        k = int(tree[np.argmax(bad)])
+        raise ModelFormatError(
+            message(f"tree {k}: leaf_weights hold {lengths[k]} numbers for leaves up to {place[tree == k].max(initial=-1)}")
+        )
+    if (lengths % n_outputs).any():
+        raise ModelFormatError(message(f"tree {int(np.argmax(lengths % n_outputs))}: leaf_weights are no rows of {n_outputs}"))
+    value = np.zeros((len(threshold), n_outputs))
+    value[is_leaf] = weights.reshape(-1, n_outputs)[place + (np.cumsum(rows) - rows)[tree]]
+    return value, True
+
+
+def _category_sets(blocks: Records, sizes: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray] | None:
+    """Return nodes (counted over all trees), start and number of the words of their bit sets, and the words."""
+    if not blocks.has("categories_nodes"):
+        return None
+    nodes, counts = blocks.column("categories_nodes", np.int64)
+    if not len(nodes):
+        return None
+    first, length = (blocks.column(name, np.int64, counts)[0] for name in ("categories_segments", "categories_sizes"))
+    categories, n_categories = blocks.column("categories", np.int64)
+    tree = np.repeat(np.arange(len(blocks)), counts)
+    bad = (nodes < 0) | (nodes >= sizes[tree]) | (first < 0) | (length < 0) | (first > n_categories[tree] - length)
+    if bad.any():
+        s = int(np.argmax(bad))
+        raise ModelFormatError(
+            message(f"tree {tree[s]} node {nodes[s]}: its category segment {first[s]}+{length[s]} is out of range")
+        )
+    if length.sum() > len(categories):
+        raise ModelFormatError(
+            message("The category segments overlap", f"They hold {length.sum()} of {len(categories)} categories")
+        )
+    start = first + (np.cumsum(n_categories) - n_categories)[tree]
+    chosen = categories[np.repeat(start - (np.cumsum(length) - length), length) + np.arange(length.sum())]
+    where = nodes + (np.cumsum(sizes) - sizes)[tree]
+    return where, *_bit_sets(chosen, length, tree, nodes)
+
+
+def _bit_sets(
+    categories: np.ndarray, length: np.ndarray, tree: np.ndarray, nodes: np.ndarray
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Return start and number of 32-bit words of each set, and the words; ``length`` categories belong to each set."""
+    owner = np.repeat(np.arange(len(length)), length)
+    bad = (categories < 0) | (categories // 32 >= MAX_SET_WORDS)
+    if bad.any():
+        c = int(np.argmax(bad))
+        s = owner[c]
+        raise ModelFormatError(message(f"tree {tree[s]} node {nodes[s]}: category out of range", f"Got {categories[c]}"))
+    n_words = np.ones(len(length), np.int64)
+    np.maximum.at(n_words, owner, categories // 32 + 1)
+    if n_words.sum() > MAX_WORDS:
+        raise ModelFormatError(message("The category sets are too large", f"The limit is {MAX_WORDS} words"))
+    start = np.cumsum(n_words) - n_words
+    words = np.zeros(int(n_words.sum()), np.uint32)
+    np.bitwise_or.at(words, start[owner] + categories // 32, np.uint32(1) << (categories % 32).astype(np.uint32))
+    return start, n_words, words
+
+
+def _check_categorical(blocks: Records, sizes: np.ndarray, is_leaf: np.ndarray, sets: Any) -> None:
+    if not blocks.has("split_type"):
+        return
+    categorical = (blocks.column("split_type", np.int64, sizes)[0] != 0) & ~is_leaf
+    if sets is not None:
+        categorical[sets[0]] = False
+    if categorical.any():
+        q = int(np.argmax(categorical))
+        k = int(np.searchsorted(np.cumsum(sizes), q, side="right"))
+        raise ModelFormatError(message(f"tree {k} node {q - sizes[:k].sum()}: a categorical split without categories"))
+
+
+def _base_margin(parameters: dict, objective: str, n_outputs: int, version: tuple[int, ...]) -> np.ndarray:
+    r"""Return base_score in margin space, of shape (n_outputs,): one number or, from 3.1 on, a list, each written as text.
+
+    .. math:: m = \operatorname{logit}(b) \text{ for logistic losses}, \quad \ln b \text{ for log links}, \quad b \text{ otherwise}
+    """
+    text = parameters.get("base_score", "5E-1")
+    parts = text.strip("[] ").split(",") if isinstance(text, str) else np.atleast_1d(text).tolist()
+    if objective == "binary:logitraw" and version < (3, 1):
+        raise UnsupportedStructureError(
+            message(
+                "The meaning of base_score under binary:logitraw differs between XGBoost's versions",
+                f"Got a model of version {'.'.join(map(str, version))}",
+                "Refit with binary:logistic, or save it again with XGBoost 3.1 or later",
+            )
+        )
+    with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
+        base = np.array([float(part) for part in parts]).astype(np.float32).astype(float)
+        if objective in _LOGIT:
+            base = -np.log(1.0 / base - 1.0)
+        elif objective in _LOG:
+            base = np.log(base)
+    if len(base) not in (1, n_outputs):
+        raise ModelFormatError(message(f"base_score holds {len(base)} numbers", f"The model has {n_outputs} outputs"))
+    return np.broadcast_to(base, (n_outputs,))
+
+
+def _unit(objective: str) -> str:
+    if objective in _LOGIT or objective.startswith(("binary:logitraw", "multi:")):
+        return "log-odds"
+    if objective in _LOG:
+        return "log of the target"
+    return "score" if objective.startswith(("rank:", "binary:")) else "target"
+
+
+def _output_names(objective: str, n_outputs: int, classes: Any) -> tuple[str, ...]:
+    if n_outputs == 1:
+        return (str(classes[-1]),) if classes is not None and len(classes) == 2 else ("output",)
+    word = "class" if objective.startswith("multi:") else "target"
+    if classes is not None and len(classes) == n_outputs:
+        return tuple(map(str, classes))
+    return tuple(f"{word} {o}" for o in range(n_outputs))
+
+
+def _categories(booster: dict, learner: dict, n_features: int) -> tuple[tuple[Any, ...] | None, ...]:
+    """Return the categories of each column by code: () for a column whose categories the model does not name (codes)."""
+    kinds = [str(kind) for kind in learner.get("feature_types") or ()]
+    if "c" not in kinds or len(kinds) != n_features:
+        return ()
+    encoded = (booster.get("cats") or {}).get("enc") or []
+    known = [_category_values(encoded[j]) if j < len(encoded) else () for j in range(n_features)]
+    return tuple(known[j] if kind == "c" else None for j, kind in enumerate(kinds))
+
+
+def _category_values(entry: Any) -> tuple[Any, ...]:
+    values = np.asarray(field(entry, "values", (list, np.ndarray)))
+    if "offsets" not in entry:
+        return tuple(values.tolist())
+    offsets = numbers(entry["offsets"], "category offsets", np.int64)
+    text = numbers(values, "category text", np.int64).astype(np.uint8).tobytes()
+    if len(offsets) and (offsets[0] != 0 or offsets[-1] > len(text) or (np.diff(offsets) < 0).any()):
+        raise ModelFormatError(message("Category names are out of range"))
+    return tuple(text[a:b].decode("utf-8") for a, b in zip(offsets[:-1].tolist(), offsets[1:].tolist(), strict=True))
