@@ -187,7 +187,7 @@ def _process(problem: Problem) -> CubeProcess:
 def _of_process(problem: Problem, process: CubeProcess) -> Estimate:
     asked = problem.semivalue, problem.order, problem.sets
     fit = _kernelshap(problem)
-    found = process.solve(*asked) if fit is None else held_to(fit, problem.masks, process, *asked)
+    found = process.solve(*asked) if fit is None else held_to(fit, process, *asked)
     return Estimate(*found, "Gaussian process over coalitions")
 
 

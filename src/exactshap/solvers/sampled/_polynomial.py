@@ -18,7 +18,7 @@ from exactshap.solvers.sampled._counts import kernel_weights
 from exactshap.solvers.sampled._frontier import Sets
 from exactshap.solvers.sampled._sampling import stratum_weights
 
-__all__ = ["PolynomialFit", "fit_polynomial", "unseen_shares"]
+__all__ = ["PolynomialFit", "fit_polynomial"]
 
 SINGULAR = 1e-10  # |R_jj| below this share of the largest: the columns do not determine the coefficients
 
@@ -28,7 +28,8 @@ class PolynomialFit:
     """Values and what one more or one less row would have changed.
 
     ``values`` and ``std_error`` (n_players, n_outputs); ``error`` is the cross-validated mean squared residual, in the metric of the
-    weights, infinite when the rows do not determine the polynomial.
+    weights, infinite when the rows do not determine the polynomial. ``moves`` (n_rows, n_players) is by how much one more unit of a
+    row's target moves the values, times the squared share of the row's stratum that no row shows.
     """
 
     values: np.ndarray
@@ -36,9 +37,7 @@ class PolynomialFit:
     error: float
     rank: int
     n_columns: int
-    moves: np.ndarray | None = (
-        None  # (n_rows, n_players), of the values by one more unit of a row's target; None if not determined
-    )
+    moves: np.ndarray
 
     @property
     def determined(self) -> bool:
@@ -51,7 +50,7 @@ def row_weights(masks: np.ndarray, *, paired: bool) -> np.ndarray:
     return kernel_weights(masks.shape[1])[sizes - 1] * stratum_weights(masks, paired=paired)
 
 
-def unseen_shares(masks: np.ndarray, *, paired: bool) -> np.ndarray:
+def _unseen_shares(masks: np.ndarray, *, paired: bool) -> np.ndarray:
     """Return the share 1 - n_s / C(d, s) of each row's stratum that no row shows."""
     return 1.0 - 1.0 / np.maximum(stratum_weights(masks, paired=paired), 1.0)
 
@@ -103,16 +102,14 @@ def fit_polynomial(
             rest = solve_triangular(r, q.T @ right, check_finite=False)
             residual = right - matrix @ rest
             influence = solve_triangular(r, shares_left.T, trans="T", check_finite=False)
-            moves = q @ influence
-            std_error, error = _jackknife(q, residual, moves, masks, paired=paired, mirrored=mirrored)
-            return PolynomialFit(base + shares_left @ rest, std_error, error, width, p, root * moves)
+            moves, unseen = q @ influence, _unseen_shares(masks, paired=paired)[:, None]
+            std_error, error = _jackknife(q, residual, np.sqrt(unseen) * moves, mirrored=mirrored)
+            return PolynomialFit(base + shares_left @ rest, std_error, error, width, p, unseen**2 * root * moves)
     rest, _, rank, _ = lstsq(matrix, right, check_finite=False)
     return PolynomialFit(base + shares_left @ rest, np.full((len(shares), right.shape[1]), np.inf), np.inf, int(rank), p, still)
 
 
-def _jackknife(
-    q: np.ndarray, residual: np.ndarray, moves: np.ndarray, masks: np.ndarray, *, paired: bool, mirrored: bool
-) -> tuple[np.ndarray, float]:
+def _jackknife(q: np.ndarray, residual: np.ndarray, moves: np.ndarray, *, mirrored: bool) -> tuple[np.ndarray, float]:
     r"""Return standard errors of the values and the mean squared leave-one-out residual.
 
     Leaving row i out moves the values by :math:`B^\top q_i\, e_i / (1 - h_i)`, :math:`h_i = |q_i|^2` (``moves`` holds
@@ -123,7 +120,7 @@ def _jackknife(
     room = 1.0 - leverage
     left_out = np.where(room[:, None] > 1e-8, residual / np.maximum(room, 1e-8)[:, None], 0.0)
     n = len(q)
-    moved = moves[:, :, None] * (np.sqrt(unseen_shares(masks, paired=paired))[:, None] * left_out)[:, None, :]
+    moved = moves[:, :, None] * left_out[:, None, :]
     if mirrored:
         moved = moved[: n // 2] + moved[n // 2 :]
     return np.sqrt((moved**2).sum(axis=0)), float((left_out**2).sum() / n)

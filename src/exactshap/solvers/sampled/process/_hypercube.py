@@ -16,7 +16,7 @@ one-player factors: its values of any index are exact by quadrature on a ``Produ
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 
@@ -43,12 +43,15 @@ class FittedHalf:
     factor: np.ndarray  # lower Cholesky factor (n_pairs, n_pairs); what stands above its diagonal means nothing
     dual: np.ndarray  # (n_pairs, n_outputs), scaled
     variance: np.ndarray  # (n_outputs,), of the scaled target
+    known: dict[int, np.ndarray] = field(default_factory=dict)  # precisions of so many last rows
 
     def precisions(self, n_last: int) -> np.ndarray:
         """Return (K^-1)_ii of the last rows: as K = L L^T, the last block of K^-1 is V^-T V^-1, V the last block of L."""
-        block = self.factor[-n_last:, -n_last:]
-        inverse = invert_triangle(block, np.zeros((n_last, n_last), order="F"))
-        return (inverse**2).sum(axis=0)
+        if n_last not in self.known:
+            block = self.factor[-n_last:, -n_last:]
+            inverse = invert_triangle(block, np.zeros((n_last, n_last), order="F"))
+            self.known[n_last] = (inverse**2).sum(axis=0)
+        return self.known[n_last]
 
 
 @dataclass(frozen=True, eq=False)

@@ -1,9 +1,9 @@
-"""Families of games that no constant of the standard errors was tuned on; see ``coverage_games`` for what a family is."""
+"""Families of games that no constant of the standard errors was tuned on; see ``error_games`` for what a family is."""
 
 from __future__ import annotations
 
 import numpy as np
-from coverage_games import KnownGame, blocks, boxes, local, row_pair
+from error_games import KnownGame, blocks, boxes, local, row_pair
 
 
 def uniform_pair(rng, d):
