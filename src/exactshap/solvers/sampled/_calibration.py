@@ -40,7 +40,7 @@ def held_to(
     order: int,
     sets: tuple[tuple[int, ...], ...],
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Return the process' Shapley values and their errors (n_players, n_outputs); ``kernelshap`` is of its pairs."""
+    """Return the process' Shapley values and their errors (n_players, n_outputs); ``kernelshap`` is of its pairs, in its ``unit``."""
     players_per_pair = process.points.shape[1] / len(process.points)
     values, std_error = process.solve(semivalue, order, sets, doubt=FITTED * players_per_pair**2)
     rows, residuals = process.checked()
@@ -48,7 +48,7 @@ def held_to(
     moves, squares = kernelshap.moves[rows[inner] - 1], residuals[inner] ** 2
     bias_error = np.sqrt((moves**2).T @ squares * (len(kernelshap.moves) / len(moves)))
     few = FEW_ROWS * players_per_pair**4 * kernelshap.std_error
-    return values, _heaviness(squares) * np.maximum(std_error, np.maximum(CHECKED * bias_error, few))
+    return values, _heaviness(squares) * np.maximum(std_error, process.unit * np.maximum(CHECKED * bias_error, few))
 
 
 def _heaviness(squares: np.ndarray) -> np.ndarray:

@@ -186,17 +186,17 @@ def _process(problem: Problem) -> CubeProcess:
 
 def _of_process(problem: Problem, process: CubeProcess) -> Estimate:
     asked = problem.semivalue, problem.order, problem.sets
-    fit = _kernelshap(problem)
+    fit = _kernelshap(problem, process.unit)
     found = process.solve(*asked) if fit is None else held_to(fit, process, *asked)
     return Estimate(*found, "Gaussian process over coalitions")
 
 
-def _kernelshap(problem: Problem) -> PolynomialFit | None:
-    """Return KernelSHAP of the same pairs, if it estimates what is asked for and they determine it."""
+def _kernelshap(problem: Problem, unit: np.ndarray) -> PolynomialFit | None:
+    """Return KernelSHAP of the same pairs in units of ``unit``, if it estimates what is asked for and they determine it."""
     asked = problem.paired and problem.n_players <= COMPARED_COLUMNS and problem.is_shapley()
     if not asked or len(problem.masks) < problem.n_players:
         return None
-    fit = _fit_characters(problem, additive_frontier(problem.n_players, 1, odd=True))
+    fit = _fit_characters(problem, additive_frontier(problem.n_players, 1, odd=True), unit)
     return fit if fit.determined else None
 
 
@@ -241,11 +241,11 @@ def _affordable_order(problem: Problem) -> int:
     return 3 if d >= 3 and len(problem.masks) >= 1.5 * cubic and cubic <= COMPARED_COLUMNS else 1
 
 
-def _fit_characters(problem: Problem, sets: Sets) -> PolynomialFit:
+def _fit_characters(problem: Problem, sets: Sets, unit: float | np.ndarray = 1.0) -> PolynomialFit:
     columns = character_columns(problem.masks, sets)
     shares = odd_shares(problem.n_players, sets)
-    target = (problem.inside - problem.outside) / 2.0
-    return fit_polynomial(columns, target, problem.total / 2.0, problem.masks, shares, paired=True)
+    target = (problem.inside - problem.outside) / unit / 2.0
+    return fit_polynomial(columns, target, problem.total / unit / 2.0, problem.masks, shares, paired=True)
 
 
 def _fit_unanimity(problem: Problem, sets: Sets) -> PolynomialFit:

@@ -72,6 +72,11 @@ class CubeProcess:
     def paired(self) -> bool:
         return self.halves[0].half.sign != 0
 
+    @property
+    def unit(self) -> np.ndarray:
+        """Root mean square (n_outputs,) of the odd half's values: squares of the values themselves might overflow."""
+        return self.halves[0].half.scale
+
     def game(self) -> ProductGame:
         """Return the posterior mean, up to its constant, as a product game of four terms per pair."""
         kept = np.exp(-self.theta)
@@ -101,17 +106,17 @@ class CubeProcess:
     def left_out(self) -> np.ndarray:
         """Return the leave-one-out residuals (n_pairs, n_outputs) of the odd half, in the order given: alpha_i / (K^-1)_ii."""
         residuals = np.empty_like(self.halves[0].dual)
-        residuals[self.order] = self._left_out(len(self.order))
+        residuals[self.order] = self._left_out(len(self.order)) * self.unit
         return residuals
 
     def checked(self) -> tuple[np.ndarray, np.ndarray]:
-        """Return which of the rows given calibrate the errors, and the odd half's leave-one-out residuals at them."""
+        """Return which of the rows given calibrate the errors, and the odd half's leave-one-out residuals at them, in its ``unit``."""
         n = min(len(self.order), MAX_CHECKED)
         return self.order[-n:], self._left_out(n)
 
     def _left_out(self, n_last: int) -> np.ndarray:
         fitted = self.halves[0]
-        return fitted.dual[-n_last:] / fitted.precisions(n_last)[:, None] * fitted.half.scale
+        return fitted.dual[-n_last:] / fitted.precisions(n_last)[:, None]
 
     def solve(
         self, semivalue: Semivalue, order: int, sets: tuple[tuple[int, ...], ...], doubt: float | None = None
