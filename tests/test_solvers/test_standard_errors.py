@@ -1,5 +1,7 @@
 """Standard errors of sampled values: held to KernelSHAP written out, and their coverage on games unlike any that tuned them."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -78,9 +80,12 @@ def test_two_standard_errors_cover_games_like_the_prior_and_are_no_wider_than_th
 
 
 @pytest.mark.parametrize("max_checked", [11, 200])
-@pytest.mark.parametrize("tail", [0.0, 30.0])
-def test_errors_are_held_to_kernelshap_written_out(monkeypatch, max_checked, tail):
-    """Every factor from its definition: KernelSHAP's map by refits of unit targets, residuals as the process has them."""
+@pytest.mark.parametrize(("tail", "largest"), [(0.0, "posterior"), (30.0, "posterior"), (30.0, "bias"), (0.0, "few")])
+def test_errors_are_held_to_kernelshap_written_out(monkeypatch, max_checked, tail, largest):
+    """Every factor from its definition: KernelSHAP's map by refits of unit targets, residuals as the process has them.
+
+    Relevances of next to nothing leave the posterior no error, residuals of next to nothing leave only KernelSHAP's own.
+    """
     monkeypatch.setattr(_hypercube, "MAX_CHECKED", max_checked)
     d, n, rng = 7, 40, np.random.default_rng(5)
     masks = draw(d, n, rng, strata(d, paired=True), paired=True)
@@ -88,6 +93,10 @@ def test_errors_are_held_to_kernelshap_written_out(monkeypatch, max_checked, tai
     inside[8] += tail
     points = 2.0 * np.concatenate([np.ones((1, d), bool), masks]) - 1.0
     process = fit_process(points, inside, outside, even=False, relevance_rows=200, max_iterations=3, rng=rng)
+    if largest != "posterior":
+        process = replace(process, theta=np.full(d, 1e-12), white=1e-14)
+    if largest == "few":
+        process = replace(process, halves=(replace(process.halves[0], dual=1e-6 * process.halves[0].dual),))
     sets = additive_frontier(d, 1, odd=True)
     columns, shares = character_columns(masks, sets), odd_shares(d, sets)
 
@@ -105,10 +114,12 @@ def test_errors_are_held_to_kernelshap_written_out(monkeypatch, max_checked, tai
     kurtosis = (residuals**4).mean(axis=0) / (residuals**2).mean(axis=0) ** 2
     asked = find("shapley"), 1, tuple((j,) for j in range(d))
     values, posterior = process.solve(*asked, doubt=2.0 * (d / (n + 1)) ** 2)
-    least = np.maximum(0.8 * bias, 4.0 * (d / (n + 1)) ** 4 * fit.std_error * process.unit)
+    few = 4.0 * (d / (n + 1)) ** 4 * fit.std_error * process.unit
+    parts = {"posterior": posterior, "bias": 0.8 * bias, "few": few}
+    assert all(np.all(parts[largest] >= part) for part in parts.values()), "each part must be seen"
     found, std_error = held_to(fit, process, *asked)
     np.testing.assert_array_equal(found, values)
-    np.testing.assert_allclose(std_error, np.clip(np.sqrt(kurtosis / 5.0), 1.0, 2.0) * np.maximum(posterior, least), rtol=1e-9)
+    np.testing.assert_allclose(std_error, np.clip(np.sqrt(kurtosis / 5.0), 1.0, 2.0) * parts[largest], rtol=1e-9)
     assert (kurtosis > 5.0).any() == (tail > 0.0), "one of the two cases must have heavy tails"
 
 
