@@ -114,9 +114,11 @@ def cells():
 def misses(cell):
     """Say which targets a cell misses."""
     low, high, worst, width = TARGETS
-    _, coverage, least, before, least_before, _, relative = cell
-    right = before >= low and least_before >= worst
-    told = [(coverage < low, "low"), (coverage > high, "high"), (least < worst, "player"), (right and relative > width, "wide")]
+    runs, coverage, least, before, least_before, _, relative = cell
+    enough = runs >= BATCH
+    right = before >= low and (least_before >= worst or not enough)
+    told = [(coverage < low, "low"), (coverage > high, "high"), (enough and least < worst, "player")]
+    told += [(right and relative > width, "wide")]
     return ", ".join(word for missed, word in told if missed)
 
 
@@ -136,7 +138,7 @@ def table():
     text += [
         f"Targets: coverage {low} to {high} on average (`low`, `high`), no player below {worst} (`player`), and a median width at most {width}",
         "times that of before where coverage was right (`wide`). z2 is the mean squared z-score, which a single run may decide: it is",
-        "astronomic where all calls of a run agreed. With 20 runs the worst of 40 players is near 0.85 by chance; cells with few runs are rough.",
+        f"astronomic where all calls of a run agreed. With {BATCH} runs the worst of 40 players is near 0.8 by chance; with fewer it is not judged.",
     ]
     found = cells()
     for families, mode in sorted({key[:2] for key in found}):
