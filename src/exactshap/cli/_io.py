@@ -92,7 +92,7 @@ def check_target(path: Path | None, suffixes: tuple[str, ...] | None) -> None:
 
 def write_table(frame: Any, path: Path) -> None:
     """Write a frame as CSV or Parquet, completely or not at all."""
-    from exactshap.results.explanation import frame_kind
+    from exactshap.results.data import frame_kind
 
     suffix, kind = _suffix(path), frame_kind(frame)
     if suffix not in _TABLES:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from exactshap.results.explanation import counted
+from exactshap.results.data import counted
 
 if TYPE_CHECKING:
     from exactshap.results.explanation import Explanation

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from exactshap.results.explanation import counted
+from exactshap.results.data import counted
 
 if TYPE_CHECKING:
     from exactshap.results.decomposition import PairwiseDecomposition

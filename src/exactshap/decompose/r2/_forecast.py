@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from exactshap.decompose.r2._games import BLOCK_ROWS, CHUNK_BYTES, Layout
+from exactshap.decompose.r2._games import BLOCK_ROWS, CHUNK_BYTES
 from exactshap.decompose.r2._input import Problem
+from exactshap.decompose.r2._layout import Layout
 from exactshap.errors import BudgetError, message
 
 __all__ = ["check_memory", "forecast_seconds"]

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from exactshap.decompose.r2._games import Layout, lay_out
+from exactshap.decompose.r2._layout import Layout, lay_out
 from exactshap.errors import ExactnessError, InputError, UnsupportedModelError, UnsupportedStructureError, message
 from exactshap.frames import Table, as_table, check_columns
 from exactshap.readers import Request, names_of, players_of

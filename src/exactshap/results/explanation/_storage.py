@@ -9,26 +9,25 @@ import zipfile
 import zlib
 from dataclasses import fields
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any, TypeVar
 
 import numpy as np
 
 from exactshap._runtime.files import check_suffix, replacing
 from exactshap._runtime.optional import first_installed, require
 from exactshap.errors import InputError, InputTypeError, ModelFormatError, message
-from exactshap.results.explanation._conversion import frame_kind
-
-if TYPE_CHECKING:
-    from exactshap.results.explanation._explanation import Explanation
+from exactshap.results.data import ExplanationData, frame_kind
 
 __all__ = ["load", "save"]
 
-FORMAT, VERSION = "exactshap.results.explanation", 1
+Kind = TypeVar("Kind", bound=ExplanationData)
+
+FORMAT, VERSION = "exactshap.explanation", 1  # written into files: it stays, wherever this module moves
 _MAX_JSON = 2**26
 _METADATA, _PARQUET, _CELLS = "metadata.json", "data.parquet", "data.json"
 
 
-def save(explanation: Explanation, path: str | Path) -> None:
+def save(explanation: ExplanationData, path: str | Path) -> None:
     """Write an explanation; see :meth:`Explanation.save`."""
     check_suffix(
         path, (".npz",), "A saved explanation", "Name it .npz; explanation.to_frame() gives the values for other files"
@@ -42,7 +41,7 @@ def save(explanation: Explanation, path: str | Path) -> None:
             archive.writestr(name, content)
 
 
-def _parts(explanation: Explanation) -> tuple[dict[str, np.ndarray], dict[str, bytes]]:
+def _parts(explanation: ExplanationData) -> tuple[dict[str, np.ndarray], dict[str, bytes]]:
     from exactshap import __version__
 
     arrays: dict[str, np.ndarray] = {}
@@ -104,10 +103,8 @@ def _parquet_bytes(data: Any, kind: str) -> bytes:
     return buffer.getvalue()
 
 
-def load(path: str | Path, *, max_bytes: int) -> Explanation:
-    """Read an explanation; see :meth:`Explanation.load`."""
-    from exactshap.results.explanation._explanation import Explanation
-
+def load(path: str | Path, kind: type[Kind], *, max_bytes: int) -> Kind:
+    """Read an explanation of this class; see :meth:`Explanation.load`."""
     try:
         with zipfile.ZipFile(path) as archive:
             _check_archive(archive, path, max_bytes)
@@ -118,20 +115,18 @@ def load(path: str | Path, *, max_bytes: int) -> Explanation:
             data = _data(archive, metadata.pop("data", None), arrays, path)
     except (zipfile.BadZipFile, zlib.error, EOFError, NotImplementedError, RuntimeError) as error:
         raise _damaged(path, f"{error}. Pickles are never loaded") from None
-    return _assembled(Explanation, metadata, arrays, data, path)
+    return _assembled(kind, metadata, arrays, data, path)
 
 
-def _assembled(
-    cls: type[Explanation], metadata: dict[str, Any], arrays: dict[str, np.ndarray], data: Any, path: Any
-) -> Explanation:
+def _assembled(kind: type[Kind], metadata: dict[str, Any], arrays: dict[str, np.ndarray], data: Any, path: Any) -> Kind:
     content: dict[str, Any] = {**metadata, **arrays, "data": data}
-    unknown = set(content) - {field.name for field in fields(cls)}
+    unknown = set(content) - {field.name for field in fields(kind)}
     if unknown:
         raise _damaged(path, f"Unknown entry {min(unknown)!r}")
     try:
         if "sets" in content:
             content["sets"] = tuple(tuple(int(j) for j in row if j >= 0) for row in content["sets"])
-        return cls(**content)
+        return kind(**content)
     except (TypeError, ValueError) as error:
         raise _damaged(path, f"{error}") from None
 

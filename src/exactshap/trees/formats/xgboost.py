@@ -10,7 +10,7 @@ from exactshap.errors import ModelFormatError, UnsupportedStructureError, messag
 from exactshap.trees.ensemble import RawForest, TreeModel, build
 from exactshap.trees.formats._document import MAX_COLUMNS, MAX_OUTPUTS, MAX_WORDS, field, guarded, integer, numbers
 from exactshap.trees.formats._records import Records, records
-from exactshap.trees.formats._ubj import read_scanned
+from exactshap.trees.formats._ubj import read_ubj
 
 __all__ = ["convert", "from_document"]
 
@@ -27,7 +27,7 @@ def convert(model: Any) -> TreeModel:
     if booster is not model:
         best = booster.attr("best_iteration")
         stages = None if best is None else int(best) + 1
-    document = read_scanned(bytes(booster.save_raw("ubj")))
+    document = read_ubj(bytes(booster.save_raw("ubj")))
     missing = getattr(model, "missing", np.nan)
     classes = getattr(model, "classes_", None)
     return from_document(document, name=type(model).__name__, live=True, n_stages=stages,

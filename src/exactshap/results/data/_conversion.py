@@ -8,10 +8,10 @@ import numpy as np
 
 from exactshap._runtime.optional import first_installed, require
 from exactshap.errors import InputError, MissingDependencyError, UnknownNameError, did_you_mean, message
-from exactshap.results.explanation._cells import cells
+from exactshap.results.data._cells import cells
 
 if TYPE_CHECKING:
-    from exactshap.results.explanation._explanation import Explanation
+    from exactshap.results.data._explanation_data import ExplanationData
 
 __all__ = ["frame_kind", "to_frame", "to_shap", "to_shapiq"]
 
@@ -47,7 +47,7 @@ def frame_kind(data: Any) -> str | None:
     return root if root in _KINDS else None
 
 
-def to_frame(explanation: Explanation, kind: str | None) -> Any:
+def to_frame(explanation: ExplanationData, kind: str | None) -> Any:
     """Return the values as a frame; see :meth:`Explanation.to_frame`."""
     if kind is not None and kind not in _KINDS:
         raise UnknownNameError(message(f"Unknown kind of frame {kind!r}", do=did_you_mean(kind, _KINDS)))
@@ -64,7 +64,7 @@ def to_frame(explanation: Explanation, kind: str | None) -> Any:
     return library.DataFrame(columns) if kind == "polars" else library.table(columns)
 
 
-def _columns(explanation: Explanation) -> dict[str, np.ndarray]:
+def _columns(explanation: ExplanationData) -> dict[str, np.ndarray]:
     values = explanation.values if explanation.set_values is None else explanation.set_values
     players = [" & ".join(explanation.feature_names[j] for j in players) for players in explanation.sets or ()]
     if explanation.output_names is None:
@@ -81,7 +81,7 @@ def _columns(explanation: Explanation) -> dict[str, np.ndarray]:
     return columns
 
 
-def to_shap(explanation: Explanation) -> Any:
+def to_shap(explanation: ExplanationData) -> Any:
     """Return the order-1 values as a real ``shap.Explanation``; see :meth:`Explanation.to_shap`."""
     shap = require("shap", "plots", purpose="Converting to shap")
     content = cells(explanation)
@@ -99,7 +99,7 @@ def to_shap(explanation: Explanation) -> Any:
     )
 
 
-def to_shapiq(explanation: Explanation, i: int, output: int | str) -> Any:
+def to_shapiq(explanation: ExplanationData, i: int, output: int | str) -> Any:
     """Return one row and one output as ``shapiq.InteractionValues``; see :meth:`Explanation.to_shapiq`."""
     row = explanation.output(output)[i]
     index = _SHAPIQ_NAMES.get((row.index, row.order == 1))

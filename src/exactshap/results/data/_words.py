@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import textwrap
 
-__all__ = ["NAMES_ELSEWHERE", "called_here", "counted", "hanging", "index_title", "value_function_sentence"]
+__all__ = ["NAMES_ELSEWHERE", "called_here", "counted", "index_title", "value_function_sentence", "wrap_field"]
 
 _VALUE_FUNCTIONS = {
     "interventional": "v(S) is the mean prediction over the background rows with the features in S taken from the explained row."
@@ -73,10 +73,10 @@ def counted(number: int, noun: str) -> str:
     return f"{number:,} {noun}{'' if number == 1 else 's'}"
 
 
-def hanging(name: str, text: str, width: int = 116) -> str:
+def wrap_field(name: str, text: str, width: int = 116) -> str:
     """Return a name and its text, wrapped beside the name.
 
-    >>> print(hanging("method", "a few words and more", width=30))
+    >>> print(wrap_field("method", "a few words and more", width=30))
       method          a few words
                       and more
     """
