@@ -63,9 +63,9 @@ def _checked_arrays(given: Mapping[str, Any], n_rows: int, n_players: int, outpu
         "covariance_residual",
         "approximation_error",
     )
-    given = {name: shape for name, shape in wanted.items() if name not in optional or given[name] is not None}
+    shapes = {name: shape for name, shape in wanted.items() if name not in optional or given[name] is not None}
     values_shape = (n_rows, n_players, *outputs)
-    return {name: _shaped(name, given[name], shape, values_shape) for name, shape in given.items()}
+    return {name: _shaped(name, given[name], shape, values_shape) for name, shape in shapes.items()}
 
 
 def _shaped(name: str, array: Any, shape: tuple[int | None, ...], values_shape: tuple[int, ...]) -> np.ndarray:
