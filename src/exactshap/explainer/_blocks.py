@@ -12,7 +12,7 @@ from exactshap.readers import Reader
 from exactshap.semivalues import Semivalue
 from exactshap.solvers import Solution
 
-__all__ = ["Solved", "physical_memory", "solve_blocks"]
+__all__ = ["Solved", "solve_blocks"]
 
 Solved = tuple[Solution, np.ndarray, np.ndarray, np.ndarray]
 
@@ -47,13 +47,3 @@ def _solve_block(
     whole = solution.empty + solution.values.sum(axis=1) if semivalue.is_efficient(order) else solution.full
     tolerance = np.broadcast_to(reader.tolerance(table, prediction, solution), (table.n_rows,))
     return solution, prediction, prediction - whole, tolerance
-
-
-def physical_memory() -> float:
-    """Return the bytes of memory of this machine."""
-    import os
-
-    try:
-        return float(os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES"))
-    except (AttributeError, OSError, ValueError):  # Windows has no sysconf
-        return 2.0**36

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable, Iterable
-from concurrent.futures import ThreadPoolExecutor
 from itertools import pairwise
-from typing import TypeVar
 
 import numpy as np
 
+from exactshap._runtime.threads import map_in_threads
 from exactshap.decompose.r2._kernels import MAX_BITS, Work, fill_half_weights
 from exactshap.decompose.r2._layout import Layout
 from exactshap.decompose.r2._quadrature_kernels import Sweep
@@ -19,13 +18,13 @@ from exactshap.decompose.r2._shallow_kernels import (
     add_shallow_trees,
 )
 from exactshap.decompose.r2._unit_kernels import CODE_BITS, Units
+from exactshap.semivalues import gauss_jacobi
 from exactshap.trees.ensemble import fill_decisions
 
 __all__ = ["ensemble_rows", "ensemble_shares", "residual_rows", "residual_shares"]
 
 CHUNK_BYTES = 2**25  # decisions of the trees of one chunk
 BLOCK_ROWS = 64  # rows that quadrature sweeps at once: eight 512-bit registers, and a pair's arrays stay in cache
-T = TypeVar("T")
 
 
 @functools.lru_cache(maxsize=2)
@@ -41,8 +40,7 @@ def _legendre(most: int) -> tuple[np.ndarray, np.ndarray]:
     """Return Gauss-Legendre rules on [0, 1] of 1..most nodes, rule q in row q."""
     nodes, weights = np.zeros((most + 1, most)), np.zeros((most + 1, most))
     for q in range(1, most + 1):
-        x, w = np.polynomial.legendre.leggauss(q)
-        nodes[q, :q], weights[q, :q] = (x + 1.0) / 2.0, w / 2.0
+        nodes[q, :q], weights[q, :q] = gauss_jacobi(q, 1.0, 1.0)
     return nodes, weights
 
 
@@ -99,18 +97,6 @@ def _chunks(layout: Layout) -> list[tuple[int, int]]:
     return list(pairwise(bounds))
 
 
-def _map(function: Callable[..., T], tasks: Iterable[tuple], n_jobs: int | None) -> Iterable[T]:
-    """Yield ``function(*task)`` in the order of the tasks, from ``n_jobs`` threads."""
-    from joblib import effective_n_jobs
-
-    workers = 1 if n_jobs is None else effective_n_jobs(n_jobs)
-    if workers == 1:
-        yield from (function(*task) for task in tasks)
-        return
-    with ThreadPoolExecutor(workers) as pool:
-        yield from pool.map(lambda task: function(*task), tasks)
-
-
 def residual_shares(
     layout: Layout, residual: np.ndarray, weights: np.ndarray, averaged: bool, n_jobs: int | None
 ) -> tuple[np.ndarray, np.ndarray]:
@@ -134,7 +120,7 @@ def residual_shares(
         for first, last in chunks:
             tasks.append((first, last, residual.copy(), False))
             run(first, last, residual, True)
-        parts = _map(run, tasks, n_jobs)
+        parts = map_in_threads(lambda task: run(*task), tasks, n_jobs)
     return sum(parts, np.zeros(layout.n_players)), met_sums
 
 
@@ -189,7 +175,7 @@ def _residual_rows(
                       _work(units), block)  # fmt: skip
         out[rows] = block.T
 
-    for _ in _map(run, ((start,) for start in range(0, layout.n_rows, BLOCK_ROWS)), n_jobs):
+    for _ in map_in_threads(run, range(0, layout.n_rows, BLOCK_ROWS), n_jobs):
         pass
     return out
 
@@ -204,14 +190,14 @@ def ensemble_shares(layout: Layout, target: np.ndarray, weights: np.ndarray, n_j
     ones = bool(np.all(weights == 1.0))
     half_weights = _half_weights(_table_bits(units) + 1)
 
-    def run(first: int, last: int) -> tuple[np.ndarray, int]:
+    def run(k: int) -> tuple[np.ndarray, int]:
         out = np.zeros(layout.n_players)
-        left_over = add_ensemble_trees((first, last), codes, weights, ones, linear, units, layout.player_of_node, half_weights,
+        left_over = add_ensemble_trees((k, k + 1), codes, weights, ones, linear, units, layout.player_of_node, half_weights,
                                        np.zeros(1 << _table_bits(units)), _work(units), out)  # fmt: skip
         return out, left_over
 
     total, left_over = np.zeros(layout.n_players), 0
-    for part, missed in _map(run, ((k, k + 1) for k in range(layout.trees.n_trees)), n_jobs):
+    for part, missed in map_in_threads(run, range(layout.trees.n_trees), n_jobs):
         total += part
         left_over += missed
     if left_over:
@@ -242,7 +228,7 @@ def _ensemble_rows(layout: Layout, target: np.ndarray, weights: np.ndarray, n_jo
                  _rules(units), _sweep(units), _work(units), block)  # fmt: skip
         out[rows] = block.T
 
-    for _ in _map(run, ((start,) for start in range(0, layout.n_rows, BLOCK_ROWS)), n_jobs):
+    for _ in map_in_threads(run, range(0, layout.n_rows, BLOCK_ROWS), n_jobs):
         pass
     return out
 

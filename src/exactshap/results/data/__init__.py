@@ -11,9 +11,8 @@ from exactshap.results.data._conversion import frame_kind, to_frame, to_shap, to
 from exactshap.results.data._explanation_data import ExplanationData
 from exactshap.results.data._facts import facts, headline
 from exactshap.results.data._fingerprint import fingerprint
+from exactshap.results.data._names_elsewhere import called_here
 from exactshap.results.data._words import (
-    NAMES_ELSEWHERE,
-    called_here,
     counted,
     index_title,
     value_function_sentence,
@@ -21,7 +20,6 @@ from exactshap.results.data._words import (
 )
 
 __all__ = [
-    "NAMES_ELSEWHERE",
     "Cells",
     "Certificate",
     "ExplanationData",

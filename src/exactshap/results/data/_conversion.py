@@ -6,35 +6,15 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from exactshap._runtime.optional import first_installed, require
+from exactshap._runtime.optional import FRAME_LIBRARIES, INSTALL_FRAMES, first_installed, require
 from exactshap.errors import InputError, MissingDependencyError, UnknownNameError, did_you_mean, message
 from exactshap.results.data._cells import cells
+from exactshap.results.data._names_elsewhere import SHAPIQ_NAMES
 
 if TYPE_CHECKING:
     from exactshap.results.data._explanation_data import ExplanationData
 
 __all__ = ["frame_kind", "to_frame", "to_shap", "to_shapiq"]
-
-_KINDS = ("pandas", "polars", "pyarrow")
-_SHAPIQ_NAMES = {  # (index, whether the order is 1) -> shapiq's acronym
-    ("shapley", True): "SV",
-    ("shapley", False): "SII",
-    ("banzhaf", True): "BV",
-    ("banzhaf", False): "BII",
-    ("banzhaf-interaction", True): "BV",
-    ("banzhaf-interaction", False): "BII",
-    ("sii", True): "SV",
-    ("sii", False): "SII",
-    ("k-sii", True): "SV",
-    ("k-sii", False): "k-SII",
-    ("stii", True): "SV",
-    ("stii", False): "STII",
-    ("fsii", True): "SV",
-    ("fsii", False): "FSII",
-    ("chaining", True): "SV",
-    ("chaining", False): "CHII",
-    ("moebius", False): "Moebius",
-}
 
 
 def frame_kind(data: Any) -> str | None:
@@ -44,18 +24,16 @@ def frame_kind(data: Any) -> str | None:
     True
     """
     root = type(data).__module__.partition(".")[0]
-    return root if root in _KINDS else None
+    return root if root in FRAME_LIBRARIES else None
 
 
 def to_frame(explanation: ExplanationData, kind: str | None) -> Any:
     """Return the values as a frame; see :meth:`Explanation.to_frame`."""
-    if kind is not None and kind not in _KINDS:
-        raise UnknownNameError(message(f"Unknown kind of frame {kind!r}", do=did_you_mean(kind, _KINDS)))
-    kind = kind or frame_kind(explanation.data) or first_installed(_KINDS)
+    if kind is not None and kind not in FRAME_LIBRARIES:
+        raise UnknownNameError(message(f"Unknown kind of frame {kind!r}", do=did_you_mean(kind, FRAME_LIBRARIES)))
+    kind = kind or frame_kind(explanation.data) or first_installed(FRAME_LIBRARIES)
     if kind is None:
-        raise MissingDependencyError(
-            message("A frame needs pandas, polars or pyarrow", do='Install one with: pip install "exactshap[frames]"')
-        )
+        raise MissingDependencyError(message("A frame needs pandas, polars or pyarrow", do=INSTALL_FRAMES))
     columns = _columns(explanation)
     library = require(kind, "frames", purpose=f"A {kind} frame")
     if kind == "pandas":
@@ -102,9 +80,9 @@ def to_shap(explanation: ExplanationData) -> Any:
 def to_shapiq(explanation: ExplanationData, i: int, output: int | str) -> Any:
     """Return one row and one output as ``shapiq.InteractionValues``; see :meth:`Explanation.to_shapiq`."""
     row = explanation.output(output)[i]
-    index = _SHAPIQ_NAMES.get((row.index, row.order == 1))
+    index = SHAPIQ_NAMES.get((row.index, row.order == 1))
     if index is None:
-        known = sorted({name for name, first in _SHAPIQ_NAMES if first == (row.order == 1)})
+        known = sorted({name for name, first in SHAPIQ_NAMES if first == (row.order == 1)})
         raise UnknownNameError(
             message(f"shapiq has no name for index {row.index!r} of order {row.order}", do=f"It knows {', '.join(known)}")
         )

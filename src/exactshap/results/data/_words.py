@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import textwrap
 
-__all__ = ["NAMES_ELSEWHERE", "called_here", "counted", "index_title", "value_function_sentence", "wrap_field"]
+__all__ = ["counted", "index_title", "value_function_sentence", "wrap_field"]
 
 _VALUE_FUNCTIONS = {
     "interventional": "v(S) is the mean prediction over the background rows with the features in S taken from the explained row."
@@ -36,32 +36,6 @@ _INDICES = {
     "fsii": "faithful Shapley interaction index",
     "k-sii": "k-SII values",
 }
-
-
-NAMES_ELSEWHERE = {  # what shap calls it
-    "base_values": "baseline",
-    "expected_value": "baseline",
-    "shap_values": "values",
-    "error_std": "std_error",
-    "display_data": "data",
-    "plots": "plot",
-    "summary": "beeswarm",
-    "dependence": "scatter",
-    "force": "waterfall",
-    "decision": "waterfall",
-    "violin": "beeswarm",
-    "heatmap": "beeswarm",
-}
-
-
-def called_here(owner: str, name: str) -> str:
-    """Say what an attribute of shap's objects is called here.
-
-    >>> called_here("Explanation", "base_values")
-    "Explanation has no attribute 'base_values'. It is called 'baseline' here; explanation.to_shap() gives shap's own object."
-    """
-    text = f"{owner} has no attribute {name!r}. It is called {NAMES_ELSEWHERE[name]!r} here"
-    return f"{text}; explanation.to_shap() gives shap's own object."
 
 
 def counted(number: int, noun: str) -> str:

@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Any
 
 from exactshap.errors import InputError, message
 from exactshap.results.data import (
-    NAMES_ELSEWHERE,
     ExplanationData,
     called_here,
     facts,
@@ -112,8 +111,8 @@ class Explanation(ExplanationData):
         return _rebuild, ({field.name: getattr(self, field.name) for field in fields(self)},)
 
     def __getattr__(self, name: str) -> Any:
-        if name in NAMES_ELSEWHERE:
-            raise AttributeError(called_here("Explanation", name))
+        if text := called_here("Explanation", name):
+            raise AttributeError(text)
         return object.__getattribute__(self, name)  # raises again, whatever it was
 
     def stability(self, delta: Any) -> Any:

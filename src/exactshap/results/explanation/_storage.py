@@ -14,7 +14,7 @@ from typing import Any, TypeVar
 import numpy as np
 
 from exactshap._runtime.files import check_suffix, replacing
-from exactshap._runtime.optional import first_installed, require
+from exactshap._runtime.optional import FRAME_LIBRARIES, first_installed, require
 from exactshap.errors import InputError, InputTypeError, ModelFormatError, message
 from exactshap.results.data import ExplanationData, frame_kind
 
@@ -186,7 +186,7 @@ def _array(archive: zipfile.ZipFile, name: str, path: Any) -> np.ndarray:
 
 def _data(archive: zipfile.ZipFile, kind: Any, arrays: dict[str, np.ndarray], path: Any) -> Any:
     names = archive.namelist()
-    if kind in ("pandas", "polars", "pyarrow") and _PARQUET in names:
+    if kind in FRAME_LIBRARIES and _PARQUET in names:
         rows = len(arrays.get("values", ()))
         return _read_parquet(archive.read(_PARQUET), kind, rows, path)
     if kind == "objects" and _CELLS in names:

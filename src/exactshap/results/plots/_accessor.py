@@ -9,7 +9,7 @@ import numpy as np
 
 from exactshap._runtime.optional import require
 from exactshap.errors import InputError, UnknownNameError, did_you_mean, message
-from exactshap.results.data import NAMES_ELSEWHERE, axis_name, called_here, cells, counted, index_title, row_name, to_shap
+from exactshap.results.data import axis_name, called_here, cells, counted, index_title, row_name, to_shap
 from exactshap.results.plots._pyplot import current, displayed, escape, new_axes, seeded
 from exactshap.results.plots.interactions import draw_interactions, prepare_interactions
 from exactshap.results.plots.intervals import draw_intervals, prepare_intervals
@@ -57,8 +57,8 @@ class PlotAccessor:
         return "plot: waterfall(i), beeswarm(), bar(i=None), scatter(feature), interactions(i=None), intervals(i=None); each takes ax= and output="
 
     def __getattr__(self, name: str) -> Any:
-        if name in NAMES_ELSEWHERE:
-            raise AttributeError(called_here("plot", name))
+        if text := called_here("plot", name):
+            raise AttributeError(text)
         return object.__getattribute__(self, name)  # raises again, whatever it was
 
     def waterfall(self, i: int = 0, *, max_display: int = 10, output: int | str | None = None, ax: Any = None) -> Any:
