@@ -1,8 +1,6 @@
-import contextlib
 import importlib
 import json
 import pickle
-import pkgutil
 import zipfile
 
 import numpy as np
@@ -570,19 +568,18 @@ def test_fingerprints_do_not_depend_on_the_library():
     assert fingerprint(np.array([[0.0]])) == fingerprint(np.array([[-0.0]]))
 
 
-def _subclasses(kind):
-    """Return all classes below a class."""
-    return {kind, *(one for below in kind.__subclasses__() for one in _subclasses(below))}
-
-
 def test_every_value_function_of_every_reader_has_its_sentence():
+    import pkgutil
+
     import exactshap.readers as readers
-    from exactshap.readers import Reader
 
     for module in pkgutil.walk_packages(readers.__path__, "exactshap.readers."):
-        with contextlib.suppress(ImportError):  # optional libraries
-            importlib.import_module(module.name)
-    names = {name for reader in _subclasses(Reader) for name in reader.value_functions}
+        importlib.import_module(module.name)
+    waiting, found = [readers.Reader], set()
+    while waiting:
+        found |= set(below := waiting.pop().__subclasses__())
+        waiting += below
+    names = {name for reader in found for name in reader.value_functions}
     assert {"functional", "interventional", "path_dependent"} <= names
     assert [name for name in sorted(names) if "see the documentation" in value_function_sentence(name)] == []
 

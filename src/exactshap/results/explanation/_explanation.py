@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, fields
 from typing import TYPE_CHECKING, Any
 
-from exactshap.errors import InputError, message
+from exactshap.errors import InputError, message, printable
 from exactshap.results.data import (
     ExplanationData,
     called_here,
@@ -159,7 +159,7 @@ class Explanation(ExplanationData):
             f"<td style='text-align:left'>{escape(text)}</td></tr>"
             for name, text in self.facts().items()
         )
-        return f"<div><strong>Explanation: {escape(headline(self))}</strong><table>{rows}</table></div>"
+        return printable(f"<div><strong>Explanation: {escape(headline(self))}</strong><table>{rows}</table></div>")
 
     def facts(self) -> dict[str, str]:
         """Return what a reader must know besides the numbers, as short texts by name."""
@@ -197,7 +197,10 @@ class Explanation(ExplanationData):
 
     @classmethod
     def load(cls, path: str | Path, *, max_bytes: int = 2**33) -> Explanation:
-        """Read a file of :meth:`save`; refuse pickles, damaged files and more than ``max_bytes`` of arrays."""
+        """Read a file of :meth:`save` as untrusted data; raise ModelFormatError if it is damaged, or no such file.
+
+        ``max_bytes`` bounds what is unpacked: zip entries while they are, a Parquet table's pages before they are.
+        """
         return load(path, cls, max_bytes=max_bytes)
 
     @property

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from exactshap._runtime.files import replacing
 from exactshap._runtime.optional import require
+from exactshap.errors import printable
 from exactshap.results.decomposition import facts_of, rows_of, strongest_marginals
 from exactshap.results.report._share_figures import marginal_panel, share_bars
 
@@ -60,7 +61,7 @@ def render_shares(
     labels: tuple[str, str] = ("X", "Z"),
     command: str | None = None,
 ) -> str:
-    """Return the report as HTML text; names of columns are escaped.
+    """Return the report as HTML text; names of columns are escaped, and their control characters replaced.
 
     Parameters
     ----------
@@ -78,7 +79,7 @@ def render_shares(
     environment = jinja2.Environment(loader=jinja2.FileSystemLoader(Path(__file__).parent), autoescape=True,
                                      trim_blocks=True, lstrip_blocks=True, undefined=jinja2.StrictUndefined)  # fmt: skip
     headings, rows = rows_of(shares)
-    return environment.get_template("shares.html.jinja").render(
+    page = environment.get_template("shares.html.jinja").render(
         title=title,
         facts=facts_of(shares),
         details=_settings(shares),
@@ -95,6 +96,7 @@ def render_shares(
         date=datetime.datetime.now(datetime.UTC).strftime("%Y-%m-%d %H:%M UTC"),
         version=_version(),
     )
+    return printable(page)
 
 
 def _settings(shares: PairwiseDecomposition) -> dict[str, str]:
