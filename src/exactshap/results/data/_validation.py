@@ -49,7 +49,7 @@ def _check_facts(given: Mapping[str, Any]) -> None:
         if not _is_count(value) and not (value is None and name == "background_size"):
             raise InputTypeError(message(f"`{name}` must be an int >= 0", f"Got {value!r}"))
     seconds, digest = given["seconds"], given["background_hash"]
-    timed = isinstance(seconds, numbers.Real) and not isinstance(seconds, bool) and 0 <= seconds < 2**63
+    timed = isinstance(seconds, numbers.Real) and not isinstance(seconds, bool) and 0 <= float(seconds) < 2**63
     if not timed and seconds is not None:
         raise InputTypeError(message("`seconds` must be a number >= 0 or None", f"Got {seconds!r}"))
     if given["error_bound"] is None:

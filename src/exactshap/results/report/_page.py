@@ -11,7 +11,7 @@ import numpy as np
 from exactshap._runtime.files import check_suffix, replacing
 from exactshap._runtime.optional import require
 from exactshap.errors import InputError, message, printable
-from exactshap.results.data import counted, fingerprint, index_title, value_function_sentence
+from exactshap.results.data import counted, facts, fingerprint, index_title, value_function_sentence
 from exactshap.results.report import _figures as figures
 from exactshap.results.report._content import Content, content
 from exactshap.results.report._svg import decimals, fixed
@@ -203,23 +203,23 @@ def _drawn(view: ExplanationData, item: Content, explanation: ExplanationData) -
 def _facts(explanation: ExplanationData, data_name: str | None) -> dict[str, str]:
     player = "feature" if explanation.groups is None else "player"
     digest = "" if explanation.data is None else f"SHA-256 {fingerprint(explanation.data)}"
-    facts = explanation.facts()
+    known = facts(explanation)
     return {
-        "Model": facts["model"],
+        "Model": known["model"],
         "Output": f"{', '.join(explanation.output_names)} ({explanation.unit})"
         if explanation.output_names
         else explanation.unit,
         "Data": f"{data_name + ', ' if data_name else ''}{counted(explanation.n_rows, 'row')} x {counted(explanation.n_players, player)}",
-        "Background": facts.get("background", ""),
+        "Background": known.get("background", ""),
         "Question": index_title(explanation.index, explanation.order),
         "Value function": explanation.value_function,
-        "Baseline": facts["baseline"],
+        "Baseline": known["baseline"],
         "Method": explanation.method,
-        "Error bound": facts.get("error bound", ""),
-        "Standard error": facts.get("std error", ""),
-        "Approximation": facts.get("approximation", ""),
-        "Model calls": facts.get("evaluations", ""),
-        "Computed in": f"{facts['seconds']} s" if "seconds" in facts else "",
+        "Error bound": known.get("error bound", ""),
+        "Standard error": known.get("std error", ""),
+        "Approximation": known.get("approximation", ""),
+        "Model calls": known.get("evaluations", ""),
+        "Computed in": f"{known['seconds']} s" if "seconds" in known else "",
         "Data hash": digest,
     }
 
