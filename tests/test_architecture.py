@@ -12,7 +12,20 @@ import exactshap
 
 PACKAGE = Path(exactshap.__file__).parent
 PAGE = Path(__file__).resolve().parents[1] / "docs" / "idea.md"
-MAX_LINES, MAX_FILES = 430, 14
+MAX_LINES, MAX_FILES = 300, 14
+LONG_FILES = {  # to be cut; none may grow
+    "decompose/pairwise/_kernels.py": 310,
+    "decompose/r2/_shallow_kernels.py": 310,
+    "explainer/_explainer.py": 420,
+    "readers/_base.py": 350,
+    "readers/black_box/function.py": 420,
+    "readers/kernel_machines/_kernel_machine.py": 365,
+    "readers/kernel_machines/observational/_observational.py": 330,
+    "solvers/rkhs/_gp_covariance.py": 380,
+    "solvers/sampled/_estimators.py": 385,
+    "solvers/trees/kernels/_leaves.py": 310,
+    "trees/formats/xgboost.py": 310,
+}
 KNOWN_FILES = {
     "readers.kernel_machines._folded_background",
     "readers.kernel_machines._kernel_machine",
@@ -131,8 +144,9 @@ def test_rooms_stay_small(room):
 
 @pytest.mark.parametrize("file", sorted(PACKAGE.rglob("*.py")), ids=lambda p: str(p.relative_to(PACKAGE)))
 def test_files_stay_readable(file):
-    lines = file.read_text(encoding="utf-8").splitlines()
-    assert len(lines) <= MAX_LINES, f"{file.name} has {len(lines)} lines: give it a better room"
+    n_lines = len(file.read_text(encoding="utf-8").splitlines())
+    limit = LONG_FILES.get(file.relative_to(PACKAGE).as_posix(), MAX_LINES)
+    assert n_lines <= limit, f"{file.name} has {n_lines} lines: give it a better room"
 
 
 def test_the_check_for_circles_bites():

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -12,6 +11,7 @@ from sklearn.utils import check_random_state
 from sklearn.utils.validation import _check_sample_weight, check_is_fitted, validate_data
 
 from exactshap.errors import InputError, message
+from exactshap.estimators.rkhs_weighting._bounds import evaluation_constant
 from exactshap.estimators.rkhs_weighting._instantiations import Instantiation, MonteCarlo, checked, instantiation
 from exactshap.estimators.rkhs_weighting._problem import Group, Problem
 from exactshap.estimators.rkhs_weighting._pruning import prune, targets_of
@@ -148,8 +148,8 @@ class RKHSWeightingRegressor(RegressorMixin, BaseEstimator):
         coefficients = self._coefficients(problem)
         self.intercept_ = center + (problem.mean_residual(coefficients) if self.fit_intercept else 0.0)
         self._keep(groups, coefficients)
-        self.theta_ = self._constant(base.theta, distribution.squared_masses, X)
-        self.kappa_ = self._constant(base.kappa, distribution.masses, X)
+        self.theta_ = evaluation_constant(base.theta, distribution.squared_masses(self.n_features_in_), X)
+        self.kappa_ = evaluation_constant(base.kappa, distribution.masses(self.n_features_in_), X)
         return self
 
     def _first_alpha(self) -> float:
@@ -204,18 +204,6 @@ class RKHSWeightingRegressor(RegressorMixin, BaseEstimator):
                 squared += float(a[used] @ group.base.kernel(parameters, parameters, len(group.subset)) @ a[used])
         self.coef_ = np.concatenate(kept) if kept else np.zeros(0)
         self.rkhs_norm_ = math.sqrt(max(squared, 0.0))
-
-    def _constant(
-        self, of_size: Callable[[int, float], float], masses: Callable[[int], dict[int, float]], X: np.ndarray
-    ) -> float:
-        r"""Return :math:`\sqrt{\sum_k m_k\, c_k(r_k)^2}` (Eq. 59, 60), r_k the largest norm of any k columns of a row; or NaN."""
-        largest = np.sqrt(np.cumsum(np.sort(X**2, axis=1)[:, ::-1], axis=1).max(axis=0))
-        try:
-            return math.sqrt(
-                sum(mass * of_size(k, float(largest[k - 1])) ** 2 for k, mass in masses(self.n_features_in_).items())
-            )
-        except NotImplementedError:
-            return math.nan
 
     def predict(self, X: Any) -> np.ndarray:
         """Return f(x), of shape (n_rows,)."""
