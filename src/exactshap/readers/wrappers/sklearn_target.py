@@ -71,25 +71,10 @@ class AffineReader(Reader):
         return with_equal_shares(game, np.full(game.n_outputs, self.shift), constant=game.constant)
 
     def solve(self, X: Table, semivalue: Semivalue, order: int) -> Solution:
-        solution = self.inner.solve(X, semivalue, order)
-        shift, values = self.shift, solution.values * self.factor
+        solution = (self.inner.solve(X, semivalue, order) * self.factor).shifted(self.shift)
         if self.value_function == "normalized":
-            values[:, : self.n_players] += self.shift / self.n_players  # any semivalue of an additive game
-            shift = 0.0
-        return replace(
-            solution,
-            values=values,
-            residual=_times(solution.residual, self.factor),
-            std_error=_times(solution.std_error, abs(self.factor)),
-            covariance=_times(solution.covariance, self.factor**2),
-            covariance_residual=_times(solution.covariance_residual, self.factor**2),
-            set_std=_times(solution.set_std, abs(self.factor)),
-            approximation_error=_times(solution.approximation_error, abs(self.factor)),
-            empty=solution.empty * self.factor + shift,
-            full=solution.full * self.factor + self.shift,
-            scale=np.asarray(solution.scale) * abs(self.factor) + abs(self.shift),
-            error_bound=np.asarray(solution.error_bound) * abs(self.factor),
-        )
+            solution = solution.with_shared_baseline(self.n_players)
+        return replace(solution, scale=solution.scale + abs(self.shift))
 
     def tolerance(self, X: Table, prediction: np.ndarray, solution: Solution) -> np.ndarray:
         inner = replace(
@@ -129,10 +114,6 @@ class AffineReader(Reader):
 def _scaled_bound(bound: Callable[[Any], Any], factor: float, delta: Any) -> Any:
     found = bound(delta)
     return replace(found, bound=found.bound * factor, rkhs_norm=found.rkhs_norm * factor)
-
-
-def _times(array: np.ndarray | None, factor: float) -> np.ndarray | None:
-    return None if array is None else array * factor
 
 
 def _affine(game: Game, factor: float, shift: float) -> Game:
