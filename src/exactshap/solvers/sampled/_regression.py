@@ -14,7 +14,8 @@ from exactshap.errors import BudgetError, InputError, InputTypeError, UnknownNam
 from exactshap.games import Game
 from exactshap.semivalues import Semivalue
 from exactshap.solvers.core import Solution, checked_calls, player_sets, positive
-from exactshap.solvers.sampled._estimators import ESTIMATORS, NAMED, SAMPLINGS, Problem, Settings
+from exactshap.solvers.sampled._estimators import ESTIMATORS
+from exactshap.solvers.sampled._problem import NAMED, SAMPLINGS, Problem, Settings
 from exactshap.solvers.sampled._surrogate import SURROGATES
 from exactshap.solvers.sampled.process import MAX_ROWS
 
