@@ -12,7 +12,7 @@ from exactshap.readers import Reader
 from exactshap.semivalues import Semivalue
 from exactshap.solvers import Solution
 
-__all__ = ["physical_memory", "solve_blocks"]
+__all__ = ["solve_blocks"]
 
 
 def solve_blocks(
@@ -42,13 +42,3 @@ def _solve_block(reader: Reader, table: Table, semivalue: Semivalue, order: int)
     prediction = np.array(reader.predict(table), float)  # a copy: some models return one array again and again
     tolerance = reader.tolerance(table, prediction, solution)
     return solution.beside(prediction, tolerance, efficient=semivalue.is_efficient(order))
-
-
-def physical_memory() -> float:
-    """Return the bytes of memory of this machine."""
-    import os
-
-    try:
-        return float(os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES"))
-    except (AttributeError, OSError, ValueError):  # Windows has no sysconf
-        return 2.0**36

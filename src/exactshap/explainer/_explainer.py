@@ -8,26 +8,23 @@ from typing import Any
 
 import numpy as np
 
+from exactshap._runtime.memory import physical_memory
 from exactshap._runtime.progress import Progress, duration, saying
 from exactshap._runtime.threads import using_jobs
 from exactshap.errors import BudgetError, ExactnessError, ExplanationWarning, message, warn
-from exactshap.explainer._blocks import physical_memory, solve_blocks
+from exactshap.explainer._blocks import solve_blocks
 from exactshap.explainer._forecast import Forecast, Verification
 from exactshap.explainer._settings import check_names, check_settings, checked_names
 from exactshap.frames import Table, as_table, check_columns
 from exactshap.games import normalised_weights
 from exactshap.readers import Reader, Request, read
+from exactshap.results.data import called_here
 from exactshap.results.explanation import Explanation, fingerprint
 from exactshap.semivalues import Semivalue, find
 from exactshap.solvers import Solution, player_sets
 
 __all__ = ["Explainer", "explain"]
 
-_ELSEWHERE = {  # what shap calls it
-    "shap_values": "explainer(X).values",
-    "shap_interaction_values": "explainer(X, index='k-sii', order=2).interactions",
-    "expected_value": "explainer(X).baseline",
-}
 _SAME_NAMES = (
     "approximation_error",
     "covariance_residual",
@@ -138,8 +135,8 @@ class Explainer:
         )
 
     def __getattr__(self, name: str) -> Any:
-        if name in _ELSEWHERE:
-            raise AttributeError(f"Explainer has no attribute {name!r}. It is {_ELSEWHERE[name]} here.")
+        if text := called_here("Explainer", name):
+            raise AttributeError(text)
         return object.__getattribute__(self, name)  # raises again, whatever it was
 
     def __call__(self, X: Any, index: str | Semivalue = "shapley", order: int = 1) -> Explanation:

@@ -27,6 +27,7 @@ from exactshap.decompose.r2._kernels import (
     fill_half_weights,
 )
 from exactshap.decompose.r2._layout import Layout
+from exactshap.semivalues import gauss_jacobi
 from exactshap.trees.ensemble import fill_decisions
 
 __all__ = ["ensemble_rows", "ensemble_shares", "residual_rows", "residual_shares"]
@@ -49,8 +50,7 @@ def _legendre(most: int) -> Rules:
     """Return Gauss-Legendre rules on [0, 1] of 1..most nodes, rule q in row q."""
     nodes, weights = np.zeros((most + 1, most)), np.zeros((most + 1, most))
     for q in range(1, most + 1):
-        x, w = np.polynomial.legendre.leggauss(q)
-        nodes[q, :q], weights[q, :q] = (x + 1.0) / 2.0, w / 2.0
+        nodes[q, :q], weights[q, :q] = gauss_jacobi(q, 1.0, 1.0)
     return Rules(nodes, weights)
 
 
