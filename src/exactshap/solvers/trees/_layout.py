@@ -6,9 +6,11 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from exactshap.solvers.trees.kernels import (
+from exactshap.solvers.trees._kernels import (
     Groups,
     Leaves,
+    Structure,
+    TableRows,
     count_below,
     fill_columns,
     fill_groups,
@@ -43,24 +45,6 @@ LEAF_CELL = 0.6  # a step of the transform of a leaf's cell, in look-ups
 
 
 @dataclass(frozen=True, eq=False)
-class Structure:
-    """Per node: parent, player of its split (-1 at leaves), edges and distinct players above, splits and leaves below."""
-
-    player_of_column: np.ndarray
-    parent: np.ndarray
-    player: np.ndarray
-    depth: np.ndarray
-    distinct: np.ndarray
-    internal: np.ndarray
-    leaves: np.ndarray
-
-    @property
-    def n_path_players(self) -> int:
-        """The largest number of distinct players on one path."""
-        return int(self.distinct.max(initial=0))
-
-
-@dataclass(frozen=True, eq=False)
 class Forecast:
     """What tables would cost in each tree, in look-ups (half a nanosecond) and bytes, for order 1.
 
@@ -91,21 +75,6 @@ class Layout:
         return len(self.groups.root)
 
 
-@dataclass(frozen=True, eq=False)
-class TableRows:
-    """Which column of the result each table row adds to (``columns``), and where each group's cells start."""
-
-    column_start: np.ndarray
-    columns: np.ndarray
-    table_start: np.ndarray
-    binomials: np.ndarray
-    offsets: np.ndarray
-
-    @property
-    def n_bytes(self) -> int:
-        return 8 * int(self.table_start[-1])
-
-
 def structure(trees: FlatTrees, player_of_column: np.ndarray) -> Structure:
     """Count what is above and below each node."""
     parent, _ = parents(trees)
@@ -132,12 +101,9 @@ def forecast(trees: FlatTrees, shape: Structure) -> Forecast:
     cost, is_root = np.zeros(trees.n_nodes), np.zeros(trees.n_nodes, bool)
     n_players = np.zeros(trees.n_nodes, np.int32)
     if trees.n_nodes:
-        mark_groups(shape.parent, shape.player, trees.left, trees.right, shape.distinct, shape.internal, shape.leaves,
-                    MAX_BITS, NOMINAL_ROWS, cost, n_players, is_root)  # fmt: skip
+        mark_groups(shape, trees.left, trees.right, MAX_BITS, NOMINAL_ROWS, cost, n_players, is_root)
     sums = np.zeros((4, trees.n_trees))
-    sum_forecast(
-        trees.tree_start, shape.player, shape.distinct, shape.internal, shape.leaves, is_root, n_players, LEAF_CELL, sums
-    )
+    sum_forecast(trees.tree_start, shape, is_root, n_players, LEAF_CELL, sums)
     return Forecast(
         is_root=is_root,
         fits=np.isfinite(cost[trees.tree_start[:-1]]),
@@ -166,7 +132,7 @@ def lay_out(trees: FlatTrees, shape: Structure) -> Layout:
     groups = _empty_groups(trees, shape, np.flatnonzero(forecast(trees, shape).is_root))
     leaf_of_node = np.full(trees.n_nodes, -1, np.int64)
     leaf_of_node[leaves.node] = np.arange(len(leaves.node))
-    fill_groups(groups, shape.parent, shape.player, trees.left, trees.right, leaf_of_node, trees.value)
+    fill_groups(groups, shape, trees.left, trees.right, leaf_of_node, trees.value)
     return Layout(leaves, groups)
 
 

@@ -1,4 +1,4 @@
-"""What the engines for trees share: the form of their answer, routing tree by tree."""
+"""What the engines for trees share: the form of their answer."""
 
 from __future__ import annotations
 
@@ -6,10 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from exactshap.trees import FlatTrees
-from exactshap.trees.ensemble import fill_decisions
-
-__all__ = ["Part", "decisions_of"]
+__all__ = ["Part"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -25,13 +22,3 @@ class Part:
     scale: np.ndarray
     relative_bound: float
     method: str
-
-
-def decisions_of(trees: FlatTrees, columns: np.ndarray, tree: int) -> np.ndarray:
-    """Return where rows go at the nodes of one tree: uint8 of shape (n_nodes of the tree, n_rows)."""
-    part = slice(trees.tree_start[tree], trees.tree_start[tree + 1])
-    nodes = trees.nodes
-    nodes = nodes._replace(**{name: getattr(nodes, name)[part] for name in nodes._fields[:8]})
-    out = np.zeros((part.stop - part.start, columns.shape[1]), np.uint8)
-    fill_decisions(columns, nodes, out)
-    return out
