@@ -1,4 +1,4 @@
-// Leaves and groups of an ensemble as its solvers see them (exactshap.solvers.trees.kernels has the same structures).
+// Leaves and groups of an ensemble as its solvers see them (exactshap.solvers.trees._kernels has the same structures).
 #pragma once
 
 #include "../trees/routing.h"
