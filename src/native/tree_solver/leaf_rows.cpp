@@ -29,10 +29,10 @@ struct Work {
 };
 
 /// Copy the background rows that are disjoint from the row on one side of a split to the next level; return their number.
-EXACTSHAP_INLINE int64_t filter(const Level& above, uint32_t side, uint32_t bit, uint32_t E, int64_t n, const Level& below) {
+EXACTSHAP_APART int64_t filter(Level above, uint32_t side, uint32_t bit, uint32_t E, int64_t n, Level below) {
   int64_t kept = 0;
   for (int64_t i = 0; i < n; i++) {
-    const uint32_t code = above.went[i] != side ? above.code[i] : above.code[i] | bit;
+    const uint32_t code = above.code[i] | (above.went[i] != side ? 0u : bit);
     below.code[kept] = code, below.index[kept] = above.index[i];
     kept += (code & E) == 0 ? 1 : 0;
   }
@@ -40,23 +40,32 @@ EXACTSHAP_INLINE int64_t filter(const Level& above, uint32_t side, uint32_t bit,
 }
 
 /// Do the same where that side is a leaf: write patterns and weights.
-EXACTSHAP_INLINE int64_t gather(const Level& above, uint32_t side, uint32_t bit, uint32_t E, int64_t n, In<double, 1> weights_of,
-                                const Work& work) {
+EXACTSHAP_APART int64_t gather(Level above, uint32_t side, uint32_t bit, uint32_t E, int64_t n, const double* weights_of, uint32_t* patterns,
+                               double* mass) {
   int64_t kept = 0;
   for (int64_t i = 0; i < n; i++) {
-    const uint32_t code = above.went[i] != side ? above.code[i] : above.code[i] | bit;
-    work.patterns[kept] = code, work.mass[kept] = weights_of[above.index[i]];
+    const uint32_t code = above.code[i] | (above.went[i] != side ? 0u : bit);
+    patterns[kept] = code, mass[kept] = weights_of[above.index[i]];
     kept += (code & E) == 0 ? 1 : 0;
   }
   return kept;
 }
 
+/// Add `value` to those of all players outside F, of the first `padded`, a multiple of eight.
+EXACTSHAP_APART void add_outside(uint32_t F, double value, int64_t padded, double* values) {
+  for (int64_t s = 0; s < padded; s += 8) {
+    double lane[8];
+    for (int i = 0; i < 8; i++) lane[i] = (F >> (s + i)) & 1u ? 0.0 : value;
+    for (int i = 0; i < 8; i++) values[s + i] += lane[i];
+  }
+}
+
 /// Write the values of a dense leaf's players for value 1 to `work.values`; return the mass of the pairs.
-double fill_dense(uint32_t E, int64_t m, int64_t n, In<double, 2> weights, Work& work) {
+EXACTSHAP_APART double fill_dense(uint32_t E, int64_t m, int64_t n, In<double, 2> weights, Work& work) {
   const uint32_t A = all_of(m) & ~E;
   const int64_t a = count(A);
   double *const values = work.values, gain = 0.0, lost = 0.0, total = 0.0;
-  for (int64_t s = 0; s < m; s++) values[s] = 0.0;
+  for (int64_t s = 0; s < WIDTH; s++) values[s] = 0.0;
   n = merge(work.patterns, work.mass, n, work.mass_of);
   for (int64_t i = 0; i < n; i++) {
     const uint32_t F = work.patterns[i];
@@ -67,7 +76,7 @@ double fill_dense(uint32_t E, int64_t m, int64_t n, In<double, 2> weights, Work&
     double both = 0.0;
     if (f < a) both = ends(f, a - 1, m, weights).both;
     both *= mass;
-    for (int64_t s = 0; s < m; s++) values[s] += (F >> s) & 1u ? 0.0 : both;
+    add_outside(F, both, (m + 7) / 8 * 8, values);
   }
   for (int64_t s = 0; s < m; s++) values[s] = gain - ((A >> s) & 1u ? values[s] : lost);
   return total;
@@ -86,7 +95,7 @@ void sort(uint32_t* patterns, double* mass, int64_t n, int64_t n_low) {
 }
 
 /// Write the values of a sparse leaf's players for value 1 to `work.values`; return the mass of the pairs.
-double fill_sparse(uint32_t E, int64_t m, int64_t n, int64_t n_low, In<double, 2> weights, Work& work) {
+EXACTSHAP_APART double fill_sparse(uint32_t E, int64_t m, int64_t n, int64_t n_low, In<double, 2> weights, Work& work) {
   sort(work.patterns, work.mass, n, n_low);
   const int64_t e = count(E);
   double *const values = work.values, loss = 0.0, total = 0.0;
@@ -104,13 +113,26 @@ double fill_sparse(uint32_t E, int64_t m, int64_t n, int64_t n_low, In<double, 2
   return total;
 }
 
+/// Write which of the background rows that are still there go left, by their `values` of the split's column.
+EXACTSHAP_APART void decide_left(const double* values, Split split, int64_t n, Level here) {
+  const bool is_plain = split.category_start < 0 && !split.zero_is_missing;
+  const bool missing_left = goes_left(double(NAN), split);
+  for (int64_t i = 0; i < n && !is_plain; i++) here.went[i] = goes_left(values[here.index[i]], split);
+  if (!is_plain) return;
+  for (int64_t i = 0; i < n; i++) {
+    const double x = values[here.index[i]];
+    here.went[i] = (x < split.threshold) | (split.less_equal & (x == split.threshold)) | (missing_left & (x != x));
+  }
+}
+
 /// Add the values of the leaves below a split to `out (n_outputs, n_players)`; return `scale` with their magnitudes.
 double add_leaves(int64_t step, int64_t level, int64_t m, const Steps& steps, const Background& background, Work& work, Array<double, 2> out,
                   double scale) {
   for (int64_t side = 0; side < 2; side++) {
     if (!steps.is_leaf[step][side]) continue;
     const uint32_t bit = bit_of(work.slots[level]), E = work.failed[level] | (work.left[level] == (side == 1) ? bit : 0u);
-    const int64_t n = gather(work.level(level), uint32_t(side), bit, E, work.n_rows[level], background.weights_of, work);
+    const int64_t n = gather(work.level(level), uint32_t(side), bit, E, work.n_rows[level], background.weights_of.data,
+                             work.patterns, work.mass);
     if (n == 0) continue;
     const double total = m <= background.n_dense ? fill_dense(E, m, n, background.weights, work)
                                                  : fill_sparse(E, m, n, background.n_low, background.weights, work);
@@ -143,9 +165,7 @@ double sweep_row(const double* x, const Steps& steps, const Background& backgrou
     work.slots[level] = slot, work.n_players[level + 1] = m, work.players[slot] = background.player_of[column];
     const Split split = split_of(step, steps.nodes);
     work.left[level] = goes_left(x[column], split);
-    const Level here = work.level(level);
-    const double* const values = background.columns[column].data;
-    for (int64_t i = 0; i < n; i++) here.went[i] = goes_left(values[here.index[i]], split);
+    decide_left(background.columns[column].data, split, n, work.level(level));
     scale = add_leaves(step, level, m, steps, background, work, out, scale);
   }
   return scale;
