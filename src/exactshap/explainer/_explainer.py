@@ -8,26 +8,33 @@ from typing import Any
 
 import numpy as np
 
+from exactshap._runtime.memory import physical_memory
 from exactshap._runtime.progress import Progress, duration, saying
 from exactshap._runtime.threads import using_jobs
 from exactshap.errors import BudgetError, ExactnessError, ExplanationWarning, message, warn
-from exactshap.explainer._blocks import Solved, physical_memory, solve_blocks
+from exactshap.explainer._blocks import solve_blocks
 from exactshap.explainer._forecast import Forecast, Verification
 from exactshap.explainer._settings import check_names, check_settings, checked_names
 from exactshap.frames import Table, as_table, check_columns
 from exactshap.games import normalised_weights
 from exactshap.readers import Reader, Request, read
+from exactshap.results.data import called_here
 from exactshap.results.explanation import Explanation, fingerprint
 from exactshap.semivalues import Semivalue, find
 from exactshap.solvers import Solution, player_sets
 
 __all__ = ["Explainer", "explain"]
 
-_ELSEWHERE = {  # what shap calls it
-    "shap_values": "explainer(X).values",
-    "shap_interaction_values": "explainer(X, index='k-sii', order=2).interactions",
-    "expected_value": "explainer(X).baseline",
-}
+_SAME_NAMES = (
+    "approximation_error",
+    "covariance_residual",
+    "method",
+    "n_evaluations",
+    "prediction",
+    "residual",
+    "set_std",
+    "tolerance",
+)
 REPEATED = 1.0  # seconds of one row below which a forecast solves it twice
 
 
@@ -128,8 +135,8 @@ class Explainer:
         )
 
     def __getattr__(self, name: str) -> Any:
-        if name in _ELSEWHERE:
-            raise AttributeError(f"Explainer has no attribute {name!r}. It is {_ELSEWHERE[name]} here.")
+        if text := called_here("Explainer", name):
+            raise AttributeError(text)
         return object.__getattribute__(self, name)  # raises again, whatever it was
 
     def __call__(self, X: Any, index: str | Semivalue = "shapley", order: int = 1) -> Explanation:
@@ -164,7 +171,8 @@ class Explainer:
         blocks = self._blocks(table, order)
         with using_jobs(self.n_jobs):
             solved = list(solve_blocks(self.reader, table, blocks, semivalue, order, self.n_jobs, self.progress))
-        explanation = self._wrap(table, solved, sets, semivalue, order, time.perf_counter() - started)
+        solution = Solution.join(solved) if solved else _no_rows(self.reader, len(sets))
+        explanation = self._wrap(table, solution, sets, semivalue, order, time.perf_counter() - started)
         self._certify(explanation)
         return explanation
 
@@ -280,20 +288,14 @@ class Explainer:
         return [slice(start, min(start + step, table.n_rows)) for start in range(0, table.n_rows, step)]
 
     def _wrap(
-        self, table: Table, solved: list[Solved], sets: tuple, semivalue: Semivalue, order: int, seconds: float
+        self, table: Table, solution: Solution, sets: tuple, semivalue: Semivalue, order: int, seconds: float
     ) -> Explanation:
-        reader = self.reader
-        tail = () if reader.single_output else (reader.n_outputs,)
-        solutions = [part[0] for part in solved]
-        values = _rows([s.values for s in solutions], (0, len(sets), *tail))
-        std_error = None if not solutions or solutions[0].std_error is None else _rows([s.std_error for s in solutions], ())
-        background = reader.background
+        reader, background = self.reader, self.reader.background
+        std_error = solution.std_error
         return Explanation(
-            values=values[:, : reader.n_players],
-            baseline=_rows([s.empty for s in solutions], (0, *tail)),
-            prediction=_rows([part[1] for part in solved], (0, *tail)),
-            residual=_rows([part[2] for part in solved], (0, *tail)),
-            tolerance=_rows([part[3] for part in solved], (0,)),
+            **{name: getattr(solution, name) for name in _SAME_NAMES},
+            values=solution.values[:, : reader.n_players],
+            baseline=solution.empty,
             std_error=None if std_error is None else std_error[:, : reader.n_players],
             data=table.native,
             feature_names=reader.player_names,
@@ -301,22 +303,17 @@ class Explainer:
             index=semivalue.name,
             order=order,
             sets=sets if order > 1 else None,
-            set_values=values if order > 1 else None,
+            set_values=solution.values if order > 1 else None,
             set_std_error=std_error if order > 1 else None,
             value_function=reader.value_function,
             unit=reader.unit,
-            method=_longest([s.method for s in solutions]),
             model_name=reader.model_name,
-            error_bound=_rows([np.broadcast_to(s.error_bound, (len(s.values),)) for s in solutions], (0,)),
-            n_evaluations=sum(s.n_evaluations for s in solutions),
+            error_bound=np.broadcast_to(solution.error_bound, (table.n_rows,)),
             seconds=seconds,
             background_size=None if background is None else background.n_rows,
             background_hash=self._background_hash,
             groups=_groups(reader),
-            covariances=_optional_rows([s.covariance for s in solutions]),
-            covariance_residual=_optional_rows([s.covariance_residual for s in solutions]),
-            set_std=_optional_rows([s.set_std for s in solutions]),
-            approximation_error=_optional_rows([s.approximation_error for s in solutions]),
+            covariances=solution.covariance,
             stability_bound=reader.stability(table) if semivalue.name == "shapley" else None,
         )
 
@@ -403,14 +400,7 @@ def _groups(reader: Reader) -> dict[str, tuple[str, ...]] | None:
     }
 
 
-def _rows(parts: list[Any], empty_shape: tuple[int, ...]) -> np.ndarray:
-    return np.concatenate(parts) if parts else np.zeros(empty_shape)
-
-
-def _optional_rows(parts: list[Any]) -> np.ndarray | None:
-    """Join what every block has, or return None."""
-    return np.concatenate(parts) if parts and all(part is not None for part in parts) else None
-
-
-def _longest(methods: list[str]) -> str:
-    return max(methods, key=lambda text: (len(text), text), default="")
+def _no_rows(reader: Reader, n_sets: int) -> Solution:
+    """Return the solution of no rows at all."""
+    part = Solution.zeros(0, n_sets, *(() if reader.single_output else (reader.n_outputs,)))
+    return part.beside(part.full, np.zeros(0), efficient=False)

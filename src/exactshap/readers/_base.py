@@ -134,7 +134,7 @@ class Reader(ABC):
         """Return the batch of games of the rows: the definition, in one of the three kinds."""
 
     def solve(self, X: Table, semivalue: Semivalue, order: int) -> Solution:
-        """Solve the games of some rows. Override where structure or streaming makes it faster; ``game`` stays the twin."""
+        """Solve the games of some rows. Override where structure or streaming makes it faster; ``game`` stays the reference implementation."""
         return solve(self.game(X), semivalue, order)
 
     def row_bytes(self, order: int) -> float:
@@ -184,7 +184,7 @@ class Reader(ABC):
     def masked_predictions(self, X: Table, masks: np.ndarray) -> np.ndarray | None:
         """Return v(S) (n_rows, n_masks[, n_outputs]) by masking columns by hand and calling the model, or None.
 
-        It is the independent twin that ``verify`` compares ``game(X).value(masks)`` with. The default handles the value
+        It is the independent reference that ``verify`` compares ``game(X).value(masks)`` with. The default handles the value
         functions that are defined by replacing columns: "interventional" and "baseline".
         """
         if self.background is None or self.value_function not in ("interventional", "baseline"):

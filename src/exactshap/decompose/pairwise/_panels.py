@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import functools
 import itertools
-from collections.abc import Callable, Iterator
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
@@ -13,9 +12,9 @@ import numpy as np
 
 from exactshap.decompose.pairwise._factors import Factors
 from exactshap.semivalues import Beta, Semivalue
-from exactshap.solvers.core import ENOUGH, bound
+from exactshap.solvers.core import RELATIVE_TRUNCATION, bound
 
-__all__ = ["LANES", "PANEL", "Block", "Rules", "Sweep", "blocks_of", "map_panels", "panels_of", "rule_table"]
+__all__ = ["LANES", "PANEL", "Block", "Rules", "Sweep", "blocks_of", "panels_of", "rule_table"]
 
 LANES = 64  # as in the compiled kernels
 PANEL = 256  # rows of one task: it depends on nothing, so that any number of threads adds up in the same order
@@ -68,7 +67,7 @@ def rule_table(semivalue: Semivalue, n_players: int, order: int = 1) -> Rules:
     counts = [count for count in _NODE_COUNTS if count < exact]
     limits = [_largest_spread(count) for count in counts]
     rules = [measure.gauss(count) for count in [*counts, exact]]
-    return _join(rules, [*limits, np.inf], 2.0 * ENOUGH if counts else 0.0)
+    return _join(rules, [*limits, np.inf], 2.0 * RELATIVE_TRUNCATION if counts else 0.0)
 
 
 def _join(rules: list[Any], limits: list[float], error_bound: float) -> Rules:
@@ -89,7 +88,7 @@ def _largest_spread(n_nodes: int) -> float:
     low, high = 0.0, 4.0 * n_nodes * n_nodes
     for _ in range(32):
         middle = 0.5 * (low + high)
-        low, high = (middle, high) if bound(middle, n_nodes) <= ENOUGH else (low, middle)
+        low, high = (middle, high) if bound(middle, n_nodes) <= RELATIVE_TRUNCATION else (low, middle)
     return low
 
 
@@ -139,17 +138,3 @@ class Sweep:
             fill_contributions(one.columns, kinds, scales, one.starts, block.start, block.stop, block.first, block.last,
                                rules.limits, rules.offsets, rules.nodes, rules.weights, out)  # fmt: skip
             yield block, out
-
-
-def map_panels(function: Callable[[tuple[int, int]], T], panels: list[tuple[int, int]], n_jobs: int | None) -> Iterator[T]:
-    """Yield the function's results in the order of the panels, from ``n_jobs`` threads; each thread has its own BLAS core."""
-    from joblib import effective_n_jobs
-    from threadpoolctl import threadpool_limits
-
-    workers = min(effective_n_jobs(1 if n_jobs is None else n_jobs), len(panels))
-    with threadpool_limits(limits=1, user_api="blas"):
-        if workers == 1:
-            yield from map(function, panels)
-            return
-        with ThreadPoolExecutor(workers) as pool:
-            yield from pool.map(function, panels)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import warnings
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any
@@ -22,6 +23,7 @@ from exactshap.frames import Table
 from exactshap.games import OracleGame
 from exactshap.readers import Reader, Request, choose_value_function, names_of, players_of, select_outputs
 from exactshap.readers.black_box._hybrid_rows import hybrid_rows
+from exactshap.readers.black_box._owner import CHECKED_ROWS, owner_reader
 from exactshap.semivalues import Semivalue
 from exactshap.solvers import Solution, solve
 
@@ -30,7 +32,6 @@ __all__ = ["read"]
 OPTIONS = ("budget", "tol", "random_state", "method", "batch_size", "deterministic", "estimator", "surrogate", "polynomial_order",
            "frontier", "pairing", "sampling", "exact_owner")  # fmt: skip
 SAMPLING = frozenset(OPTIONS) - {"exact_owner", "deterministic", "batch_size"}
-CHECKED_ROWS = 16  # background rows called twice to see whether the function is deterministic
 CELLS = 2**23  # cells of one batch of rows: 64 MiB
 SAFETY = 8.0  # a function's own arithmetic may depend on the batch that a row is in
 
@@ -40,12 +41,14 @@ logger = logging.getLogger("exactshap")
 def read(model: Any, request: Request) -> Reader:
     """Read a function on rows; a bound method of a model that is known exactly is handed to that model's reader.
 
-    The owner is used where its reader reproduces the method's output on the background, and said so at INFO. Any sampling
-    option (``budget=``, ``tol=``, ...) or ``exact_owner=False`` keeps the function a black box.
+    The owner is used where the method is its library's own and the one that its reader reproduces, and said so at INFO; methods
+    that give labels never are. Any sampling option (``budget=``, ``tol=``, ...) or ``exact_owner=False`` keeps the function a
+    black box.
     """
     request.refuse_options(OPTIONS, owner="The black-box reader")
     if request.options.get("exact_owner", True) and not SAMPLING & set(request.options):
-        reader = _owner_reader(model, request)
+        kept = {name: value for name, value in request.options.items() if name not in OPTIONS}
+        reader = owner_reader(model, replace(request, options=kept))
         if reader is not None:
             logger.info(
                 "%s is a method of %s, which is known exactly: its own reader is used. Pass exact_owner=False to sample the function.",
@@ -54,24 +57,6 @@ def read(model: Any, request: Request) -> Reader:
             )
             return reader
     return BlackBox(model, request)
-
-
-def _owner_reader(model: Any, request: Request) -> Reader | None:
-    from exactshap.readers import read as read_any
-
-    owner = getattr(model, "__self__", None)
-    if owner is None or request.background is None or callable(owner):
-        return None
-    try:
-        options = {k: v for k, v in request.options.items() if k not in OPTIONS}
-        reader = read_any(owner, replace(request, options=options))
-        rows = request.background.take(slice(0, CHECKED_ROWS))
-        expected, got = np.asarray(model(rows.native), float), np.asarray(reader.predict(rows), float)
-    except Exception:  # whatever keeps the owner from being read exactly, the function itself can still be sampled
-        return None
-    if expected.shape != got.shape or not np.allclose(expected, got, rtol=64 * reader.epsilon(), atol=0.0):
-        return None
-    return reader
 
 
 class BlackBox(Reader):
@@ -120,8 +105,6 @@ class BlackBox(Reader):
             self._not_deterministic(first, second)
 
     def _not_deterministic(self, first: np.ndarray, second: np.ndarray) -> None:
-        import warnings
-
         largest = np.abs(np.asarray(first, float) - np.asarray(second, float)).max() if first.shape == second.shape else np.inf
         if largest <= 16.0 * self._epsilon * np.abs(first).max(initial=0.0):
             return
@@ -163,7 +146,8 @@ class BlackBox(Reader):
         settings = {
             key: value for key, value in self.options.items() if key not in ("deterministic", "exact_owner", "batch_size")
         }
-        return stacked([solve(self.row_game(X.take(slice(i, i + 1))), semivalue, order, **settings) for i in range(X.n_rows)])
+        rows = (self.row_game(X.take(slice(i, i + 1))) for i in range(X.n_rows))
+        return Solution.join([solve(game, semivalue, order, **settings).as_batch() for game in rows])
 
     def _check_kind(self, X: Table) -> None:
         """Refuse rows and background of different kinds: the function would be called on a mix of two libraries."""
@@ -270,21 +254,6 @@ def precision(values: np.ndarray) -> float:
         coarse = np.array_equal(fractions, fractions.astype(np.float32))
         simple = np.array_equal(fractions, fractions.astype(np.float16))
     return float(np.finfo(np.float32 if coarse and not simple else np.float64).eps)
-
-
-def stacked(solutions: list[Solution]) -> Solution:
-    """Return the solutions of single rows as one solution of a batch."""
-    first = solutions[0]
-
-    def rows(name: str) -> Any:
-        parts = [getattr(solution, name) for solution in solutions]
-        return None if parts[0] is None else np.stack([np.asarray(part) for part in parts])
-
-    return Solution(
-        values=rows("values"), sets=first.sets, empty=rows("empty"), full=rows("full"), residual=rows("residual"),
-        method=first.method, std_error=rows("std_error"), error_bound=rows("error_bound"), scale=rows("scale"),
-        n_evaluations=sum(solution.n_evaluations for solution in solutions),
-    )  # fmt: skip
 
 
 def call(

@@ -3,20 +3,16 @@
 from __future__ import annotations
 
 import time
-from typing import TYPE_CHECKING
 
 import numpy as np
 
 from exactshap._runtime.cache import BoundedCache
-from exactshap.frames import Table
-from exactshap.readers.kernel_machines._expansion import Monomials, Part, cut_terms
+from exactshap.readers.kernel_machines._streamed import Streamed
+from exactshap.readers.kernel_machines.machine import BoundMachine, Monomials, Part, Strategy, cut_terms
 from exactshap.semivalues import Semivalue, find
-from exactshap.solvers.core import MAX_FOLDED_PLAYERS, folding_pays
-from exactshap.solvers.product import Sums
-
-if TYPE_CHECKING:
-    from exactshap.readers.kernel_machines._kernel_machine import KernelReader
-    from exactshap.solvers.product import Folded
+from exactshap.solvers import Solution
+from exactshap.solvers.core import MAX_FOLDED_PLAYERS, folded_method, folding_pays
+from exactshap.solvers.product import CoalitionTable, Folded, fold
 
 __all__ = ["FoldedBackground"]
 
@@ -24,80 +20,85 @@ TABLE_VALUES = 2**24  # values of the tables that are kept between calls, and of
 FACTOR_VALUES = 2**18  # factors of one sub-block of rows: 2 MiB
 
 
-class FoldedBackground:
-    """Sum up the background of a machine's terms, and keep the tables where all of them fit in 128 MiB.
+class FoldedBackground(Strategy):
+    """Sum up the background of a machine's terms where that pays, and keep the tables where all of them fit in 128 MiB.
 
-    Nothing depends on what is kept: tables are the same bits when they are made again for each block of rows, or after a pickle.
+    Questions for which it does not pay are streamed. Nothing depends on what is kept: tables are the same bits when they are
+    made again for each block of rows, or after a pickle.
     """
 
-    def __init__(self, reader: KernelReader) -> None:
-        self._reader, self._cache = reader, BoundedCache()
-        self.n_terms = sum(block.coefficients.shape[1] for block in reader.expansion.blocks)
-        self.n_background = 0 if reader.weights is None else len(reader.weights)
-        self.kept = reader.n_players <= MAX_FOLDED_PLAYERS and 2**reader.n_players * self.n_terms <= TABLE_VALUES
+    def __init__(self, machine: BoundMachine) -> None:
+        self.machine, self.streamed, self._cache = machine, Streamed(machine), BoundedCache()
+        d = machine.n_players
+        self.kept = d <= MAX_FOLDED_PLAYERS and 2**d * machine.n_terms <= TABLE_VALUES
+        self._shapley = find("shapley")
+        self._usual = self._forecast_pays(self._shapley, 1)
+        self.block_rows = 1024 if self._usual and not self.kept else None  # tables are made again for each block of rows
 
     def pays(self, semivalue: Semivalue, order: int) -> bool:
         """Say whether this way is taken, whatever the rows are."""
-        reader = self._reader
-        outputs = reader.expansion.n_outputs
-        return reader.value_function == "interventional" and folding_pays(
-            reader.n_players, self.n_background, self.n_terms, outputs, semivalue, order
-        )
+        usual = order == 1 and semivalue is self._shapley
+        return self._usual if usual else self._forecast_pays(semivalue, order)
 
-    def sums(self, values: np.ndarray, semivalue: Semivalue, order: int) -> Sums:
-        """Solve rows (n_rows, n_columns)."""
-        from exactshap.solvers.product import Tally
+    def _forecast_pays(self, semivalue: Semivalue, order: int) -> bool:
+        machine = self.machine
+        n_background = len(machine.mixture)
+        return folding_pays(machine.n_players, n_background, machine.n_terms, machine.n_outputs, semivalue, order)
 
-        reader = self._reader
-        tally = Tally(len(values), reader.n_players, reader.expansion.n_outputs)
-        width = max(1, TABLE_VALUES // 2**reader.n_players)
-        parts = [part for block in reader.expansion.blocks for part in cut_terms(block, width)]
-        for number, part in enumerate(parts):
-            folded = self._folded(number, len(parts), part)
-            step = max(1, FACTOR_VALUES // max(1, part.coefficients.shape[1] * reader.expansion.n_columns))
+    def solve(self, values: np.ndarray, semivalue: Semivalue, order: int) -> Solution:
+        if not self.pays(semivalue, order):
+            return self.streamed.solve(values, semivalue, order)
+        machine = self.machine
+        coalitions = CoalitionTable(len(values), machine.n_players, machine.n_outputs)
+        width = max(1, TABLE_VALUES // 2**machine.n_players)
+        blocks = [block for whole in machine.blocks for block in cut_terms(whole, width)]
+        for number, block in enumerate(blocks):
+            folded = self._folded(number, len(blocks), block)
+            step = max(1, FACTOR_VALUES // max(1, block.coefficients.shape[1] * machine.n_columns))
             for start in range(0, len(values), step):
                 rows = slice(start, min(start + step, len(values)))
-                tally.add(rows, reader._grouped(part.factors(values[rows])), part.coefficients, folded)
-        return tally.sums(semivalue, order)
+                coalitions.add(rows, machine.grouped(block.factors(values[rows])), block.coefficients, folded)
+        method = folded_method(machine.n_players, len(machine.mixture))
+        return machine.finish(coalitions.solution(semivalue, order, method), values, semivalue, order)
 
-    def _folded(self, number: int, n_parts: int, part: Part | Monomials) -> Folded:
-        from exactshap.solvers.product import fold
+    def _folded(self, number: int, n_blocks: int, block: Part | Monomials) -> Folded:
+        machine = self.machine
 
         def make() -> Folded:
-            return fold(self._reader.background_tiles(part), self._reader.n_players, part.coefficients.shape[1])
+            return fold(machine.background_tiles(block), machine.n_players, block.coefficients.shape[1])
 
-        return self._cache.get(("folded", number), make, keep=n_parts) if self.kept else make()
+        return self._cache.get(("folded", number), make, keep=n_blocks) if self.kept else make()
 
     # -- forecasts ---------------------------------------------------------------------------------------------------
 
     def fixed_bytes(self) -> float:
         """Return the bytes of the tables and of what makes them, for single players."""
-        if not self.pays(find("shapley"), 1):
-            return 0.0
-        return 8.0 * min(2.0**self._reader.n_players * self.n_terms, TABLE_VALUES)
+        tables = 8.0 * min(2.0**self.machine.n_players * self.machine.n_terms, TABLE_VALUES)
+        return self.streamed.fixed_bytes() + (tables if self._usual else 0.0)
 
-    def row_bytes(self) -> float:
-        """Return the bytes of all coalitions of a row."""
-        if not self.pays(find("shapley"), 1):
-            return 0.0
-        return 8.0 * 2**self._reader.n_players * self._reader.expansion.n_outputs
+    def row_bytes(self, order: int) -> float:
+        """Return the bytes of a row's result and, where the tables are used, of all its coalitions."""
+        coalitions = 8.0 * 2.0**self.machine.n_players * self.machine.n_outputs
+        return self.streamed.row_bytes(order) + (coalitions if self._usual else 0.0)
 
-    def row_operations(self) -> float:
-        return 3.0 * 2**self._reader.n_players * self.n_terms * self._reader.expansion.n_outputs
+    def row_operations(self, order: int) -> float:
+        if not self.pays(self._shapley, order):
+            return self.streamed.row_operations(order)
+        return 3.0 * 2**self.machine.n_players * self.machine.n_terms * self.machine.n_outputs
 
-    def forecast(self, X: Table, semivalue: Semivalue, order: int, block_rows: int) -> tuple[str, bool, float]:
+    def forecast(self, values: np.ndarray, semivalue: Semivalue, order: int, block_rows: int) -> tuple[str, bool, float] | None:
         """Return method, exactness and seconds: tables once, or once for each block of rows, and every row by one row."""
-        reader, row = self._reader, X.take(slice(0, 1))
+        if not self.pays(semivalue, order):
+            return None
+        n_rows, row, few = len(values), values[:1], values[:9]
+        _, first = self._timed(row, semivalue, order)  # which may compile, and makes the tables that are kept
+        solution, alone = self._timed(row, semivalue, order)
+        if self.kept or len(few) == 1:
+            return solution.method, True, first + alone * (n_rows - 1)
+        _, several = self._timed(few, semivalue, order)
+        each = max(0.0, several - alone) / (len(few) - 1)
+        return solution.method, True, alone * np.ceil(n_rows / block_rows) + each * n_rows
+
+    def _timed(self, values: np.ndarray, semivalue: Semivalue, order: int) -> tuple[Solution, float]:
         started = time.perf_counter()
-        reader.solve(row, semivalue, order)  # which may compile, and makes the tables that are kept
-        first = time.perf_counter() - started
-        few = X.take(slice(0, min(9, X.n_rows)))
-        started = time.perf_counter()
-        solution = reader.solve(row, semivalue, order)
-        alone = time.perf_counter() - started
-        if self.kept or few.n_rows == 1:
-            return solution.method, True, first + alone * (X.n_rows - 1)
-        started = time.perf_counter()
-        reader.solve(few, semivalue, order)
-        each = max(0.0, time.perf_counter() - started - alone) / (few.n_rows - 1)
-        return solution.method, True, alone * np.ceil(X.n_rows / block_rows) + each * X.n_rows
+        return self.solve(values, semivalue, order), time.perf_counter() - started

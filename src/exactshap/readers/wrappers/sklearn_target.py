@@ -12,7 +12,7 @@ import numpy as np
 from exactshap.errors import UnsupportedStructureError, message
 from exactshap.frames import Table
 from exactshap.games import AdditiveGame, Game, OracleGame, ProductGame
-from exactshap.readers import Reader, Request, require_fitted
+from exactshap.readers import Reader, Request, require_fitted, sklearn_name
 from exactshap.readers import read as read_any
 from exactshap.readers.kernel_machines import with_equal_shares
 from exactshap.semivalues import Semivalue
@@ -27,8 +27,9 @@ def read(model: Any, request: Request) -> Reader:
     """Read the inner regressor and carry its values through the inverse of the target's scaling."""
     require_fitted(model, "regressor_")
     back = model.transformer_
-    identity = type(back).__name__ == "FunctionTransformer" and back.func is None and back.inverse_func is None
-    if not identity and type(back).__name__ not in _AFFINE:
+    name = sklearn_name(back)
+    identity = name == "FunctionTransformer" and back.func is None and back.inverse_func is None
+    if not identity and name not in _AFFINE:
         raise UnsupportedStructureError(
             message(
                 "The target's inverse transformation is not a scaling and a shift, so that values do not carry over exactly",
@@ -71,25 +72,10 @@ class AffineReader(Reader):
         return with_equal_shares(game, np.full(game.n_outputs, self.shift), constant=game.constant)
 
     def solve(self, X: Table, semivalue: Semivalue, order: int) -> Solution:
-        solution = self.inner.solve(X, semivalue, order)
-        shift, values = self.shift, solution.values * self.factor
+        solution = (self.inner.solve(X, semivalue, order) * self.factor).shifted(self.shift)
         if self.value_function == "normalized":
-            values[:, : self.n_players] += self.shift / self.n_players  # any semivalue of an additive game
-            shift = 0.0
-        return replace(
-            solution,
-            values=values,
-            residual=_times(solution.residual, self.factor),
-            std_error=_times(solution.std_error, abs(self.factor)),
-            covariance=_times(solution.covariance, self.factor**2),
-            covariance_residual=_times(solution.covariance_residual, self.factor**2),
-            set_std=_times(solution.set_std, abs(self.factor)),
-            approximation_error=_times(solution.approximation_error, abs(self.factor)),
-            empty=solution.empty * self.factor + shift,
-            full=solution.full * self.factor + self.shift,
-            scale=np.asarray(solution.scale) * abs(self.factor) + abs(self.shift),
-            error_bound=np.asarray(solution.error_bound) * abs(self.factor),
-        )
+            solution = solution.with_shared_baseline(self.n_players)
+        return replace(solution, scale=solution.scale + abs(self.shift))
 
     def tolerance(self, X: Table, prediction: np.ndarray, solution: Solution) -> np.ndarray:
         inner = replace(
@@ -129,10 +115,6 @@ class AffineReader(Reader):
 def _scaled_bound(bound: Callable[[Any], Any], factor: float, delta: Any) -> Any:
     found = bound(delta)
     return replace(found, bound=found.bound * factor, rkhs_norm=found.rkhs_norm * factor)
-
-
-def _times(array: np.ndarray | None, factor: float) -> np.ndarray | None:
-    return None if array is None else array * factor
 
 
 def _affine(game: Game, factor: float, shift: float) -> Game:

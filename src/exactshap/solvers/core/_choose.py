@@ -64,7 +64,7 @@ def choose(
     OracleGame     otherwise                                       regression               no
     ============== =============================================== ======================== =======
 
-    ``method="enumeration"`` visits all coalitions of any game: the slow, obvious twin. Folded enumeration sums the background up
+    ``method="enumeration"`` visits all coalitions of any game: the reference implementation. Folded enumeration sums the background up
     once, for all rows; whether it is taken depends on players, background rows, terms, outputs, index and order only.
 
     Parameters
@@ -113,8 +113,13 @@ def choose(
     if method == "quadrature" and isinstance(game, ProductGame):
         nodes = (d + 1) // 2
         sets = sum(math.comb(d, size) for size in sizes)
-        return Plan(method, True, 5.0 * rows * game.n_background * game.n_terms * nodes * max(d, sets),
-                    8.0 * 32 * (6 * d + sets), f"a product game with {game.n_terms} terms; at most {nodes} nodes")  # fmt: skip
+        return Plan(
+            method,
+            True,
+            5.0 * rows * game.n_background * game.n_terms * nodes * max(d, sets),
+            8.0 * 32 * (6 * d + sets),
+            f"a product game with {game.n_terms} terms; at most {nodes} nodes",
+        )
     if method == "folded enumeration" and isinstance(game, ProductGame) and not game.is_complex:
         if d > MAX_FOLDED_PLAYERS:
             raise BudgetError(
@@ -161,7 +166,7 @@ def _automatic(game: Game, budget: int | None, semivalue: Semivalue, order: int)
 def folding_pays(n_players: int, n_background: int, n_terms: int, n_outputs: int, semivalue: Semivalue, order: int) -> bool:
     """Say whether to sum up the background first: forecasts of both ways in seconds, from measurements of one core.
 
-    The number of rows has no say: values of a row must not depend on its company.
+    The number of rows has no say: values of a row are independent of the batch that it comes in.
     """
     if n_players > MAX_FOLDED_PLAYERS or n_background < 2 or order > n_players:
         return False

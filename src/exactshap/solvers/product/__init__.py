@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from exactshap.solvers.product._folding import Folded, Tally, fold, solve_folded
+from exactshap.solvers.product._folding import CoalitionTable, Folded, fold, solve_folded
 from exactshap.solvers.product._kernels import fill_interactions
-from exactshap.solvers.product._quadrature import Sums, solve_product, solve_terms
+from exactshap.solvers.product._quadrature import solve_product, solve_terms
 
 __all__ = [
+    "CoalitionTable",
     "Folded",
-    "Sums",
-    "Tally",
     "fill_interactions",
     "fold",
     "solve_folded",

@@ -1,7 +1,8 @@
-"""Conductor of the tree layout: everything about tables that depends on the trees and the players only."""
+"""The layout of trees: everything about tables that depends on the trees and the players only."""
 
 from __future__ import annotations
 
+import functools
 from dataclasses import dataclass
 
 import numpy as np
@@ -56,7 +57,7 @@ class Forecast:
     look_ups: np.ndarray  # of one row
     filling: np.ndarray  # once, for all rows
     table_bytes: np.ndarray
-    survival_bytes: np.ndarray
+    background_bytes: np.ndarray
 
     def cost(self, n_rows: float) -> np.ndarray:
         """Return the cost of one row of ``n_rows`` that share a filling; infinite where no table fits."""
@@ -70,7 +71,7 @@ class Layout:
     leaves: Leaves
     groups: Groups
 
-    @property
+    @functools.cached_property
     def n_groups(self) -> int:
         return len(self.groups.root)
 
@@ -110,7 +111,7 @@ def forecast(trees: FlatTrees, shape: Structure) -> Forecast:
         look_ups=sums[0],
         filling=sums[1],
         table_bytes=8.0 * trees.n_outputs * sums[2],
-        survival_bytes=8.0 * sums[3],
+        background_bytes=8.0 * sums[3],
     )
 
 

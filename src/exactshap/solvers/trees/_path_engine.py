@@ -10,7 +10,7 @@ import numpy as np
 from exactshap._native import Handle
 from exactshap._runtime.cache import BoundedCache
 from exactshap.semivalues import Rule, Semivalue
-from exactshap.solvers.core import coarse_bound, enough_nodes, set_sizes
+from exactshap.solvers.core import Solution, coarse_bound, enough_nodes, set_sizes
 from exactshap.solvers.trees._kernels import (
     Leaves,
     SetRule,
@@ -24,7 +24,6 @@ from exactshap.solvers.trees._kernels import (
     walk_singles,
 )
 from exactshap.solvers.trees._layout import binomials_and_offsets, products_above, sorted_leaves, sum_by_tree
-from exactshap.solvers.trees._parts import Part
 from exactshap.solvers.trees._steps import make_steps, steps_bytes
 from exactshap.solvers.trees._table_engine import path_weights
 from exactshap.trees import FlatTrees, cover_shares
@@ -48,7 +47,7 @@ class PathEngine:
     n_players: int
     cache: BoundedCache = field(default_factory=BoundedCache)
 
-    def solve(self, columns: np.ndarray, semivalue: Semivalue, order: int) -> Part:
+    def solve(self, columns: np.ndarray, semivalue: Semivalue, order: int) -> Solution:
         """Return the values of the rows in ``columns`` (n_features, n_rows)."""
         binomials, offsets = binomials_and_offsets(self.n_players, order)
         out = np.zeros((offsets[order + 1], self.trees.n_outputs, columns.shape[1]))
@@ -64,7 +63,8 @@ class PathEngine:
             if size > 1 or not inside:
                 self._sweep_sets(columns, rule, size, binomials, offsets, out)
         method = f"quadrature along the paths ({max(used)} nodes, {self.shape.n_path_players} players on the longest)"
-        return Part(out.transpose(2, 0, 1), leaf_sums(self.trees, columns), scale, largest, method)
+        full, error_bound = leaf_sums(self.trees, columns), 2.0 * largest * scale
+        return Solution(out.transpose(2, 0, 1), np.zeros_like(full), full, method, error_bound=error_bound, scale=scale)
 
     def fixed_bytes(self, order: int) -> float:
         """Return the memory besides the rows: the splits in depth-first order, kept; beyond order 1 the paths of all leaves."""
@@ -108,7 +108,7 @@ class WalkEngine:
     background: np.ndarray  # (n_features, n_background)
     weights: np.ndarray
 
-    def solve(self, columns: np.ndarray, semivalue: Semivalue, order: int) -> Part:
+    def solve(self, columns: np.ndarray, semivalue: Semivalue, order: int) -> Solution:
         """Return the values of the rows in ``columns`` (n_features, n_rows)."""
         trees, n_rows = self.trees, columns.shape[1]
         binomials, offsets = binomials_and_offsets(self.n_players, order)
@@ -121,7 +121,8 @@ class WalkEngine:
         else:
             walk_sets(*common, SetWeights(weights, binomials, offsets), out, scale)
         method = f"walks with {len(self.weights)} background rows"
-        return Part(out, leaf_sums(trees, columns), scale.max(axis=1), 0.0, method)
+        full = leaf_sums(trees, columns)
+        return Solution(out, np.zeros_like(full), full, method, scale=scale.max(axis=1))
 
     def fixed_bytes(self, order: int) -> float:
         """Return the memory besides the rows: the background and its way through the largest tree."""

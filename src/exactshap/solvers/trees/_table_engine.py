@@ -10,7 +10,7 @@ import numpy as np
 from exactshap._native import Handle
 from exactshap._runtime.cache import BoundedCache
 from exactshap.semivalues import Semivalue
-from exactshap.solvers.core import set_sizes
+from exactshap.solvers.core import Solution, set_sizes
 from exactshap.solvers.trees._kernels import (
     Measure,
     TableRows,
@@ -24,11 +24,10 @@ from exactshap.solvers.trees._kernels import (
     sweep_few,
 )
 from exactshap.solvers.trees._layout import Layout, lay_rows, offsets_of
-from exactshap.solvers.trees._parts import Part
 from exactshap.trees import FlatTrees
 from exactshap.trees import prepared as rounded
 
-__all__ = ["Survival", "TableEngine", "path_weights", "survive"]
+__all__ = ["BackgroundTable", "TableEngine", "path_weights", "tabulate_background"]
 
 CHUNK = 2**26  # bytes of tables at a time where they are too large to be kept
 BLOCK = 1024  # rows at a time: their codes and decisions stay in cache
@@ -38,7 +37,7 @@ BACKGROUND_BLOCK = 2**14  # background rows at a time
 
 
 @dataclass(frozen=True, eq=False)
-class Survival:
+class BackgroundTable:
     """For each leaf and each set S of its players: how much of the background passes the splits of all players outside S.
 
     Both arrays are empty without a background: cover ratios are multiplied when a table is filled.
@@ -48,10 +47,12 @@ class Survival:
     table: np.ndarray
 
 
-def survive(trees: FlatTrees, layout: Layout, background: np.ndarray | None, weights: np.ndarray | None) -> Survival:
+def tabulate_background(
+    trees: FlatTrees, layout: Layout, background: np.ndarray | None, weights: np.ndarray | None
+) -> BackgroundTable:
     """Count the background once per leaf: from then on its size does not matter."""
     if background is None or weights is None:
-        return Survival(np.zeros(1, np.int64), np.empty(0))
+        return BackgroundTable(np.zeros(1, np.int64), np.empty(0))
     start = offsets_of(1 << np.diff(layout.leaves.start))
     table = np.zeros(start[-1])
     columns, forest = rounded(trees, background).T, forest_of(trees)
@@ -59,7 +60,7 @@ def survive(trees: FlatTrees, layout: Layout, background: np.ndarray | None, wei
         part = np.ascontiguousarray(columns[:, block : block + BACKGROUND_BLOCK])
         add_failures(part, forest, layout.leaves, weights[block : block + BACKGROUND_BLOCK], start, table)
     sum_survival(layout.leaves, start, table)
-    return Survival(start, table)
+    return BackgroundTable(start, table)
 
 
 def path_weights(semivalue: Semivalue, order: int, largest: int) -> np.ndarray:
@@ -86,16 +87,17 @@ class TableEngine:
 
     trees: FlatTrees
     layout: Layout
-    survival: Survival
+    background: BackgroundTable
     n_players: int
     limit: float
     cache: BoundedCache = field(default_factory=BoundedCache)
+    measures: BoundedCache = field(default_factory=BoundedCache)  # apart: tables are made under the lock of the other one
 
     @functools.cached_property
     def tables(self) -> Handle:
         """What the compiled kernels read of the trees, as one argument."""
-        layout, survival = self.layout, self.survival
-        return Handle(Tables(forest_of(self.trees), layout.groups, layout.leaves, survival.start, survival.table))
+        layout, background = self.layout, self.background
+        return Handle(Tables(forest_of(self.trees), layout.groups, layout.leaves, background.start, background.table))
 
     def rows(self, order: int) -> TableRows:
         """Return the layout of the tables for sets of 1..order players."""
@@ -103,7 +105,7 @@ class TableEngine:
             ("rows", order), lambda: lay_rows(self.layout, self.n_players, order, self.trees.n_outputs), keep=1
         )
 
-    def solve(self, columns: np.ndarray, semivalue: Semivalue, order: int) -> Part:
+    def solve(self, columns: np.ndarray, semivalue: Semivalue, order: int) -> Solution:
         """Return the values of the rows in ``columns`` (n_features, n_rows)."""
         rows = self.rows(order)
         is_kept = rows.n_bytes <= self.limit
@@ -112,30 +114,31 @@ class TableEngine:
         sums = total[:, :-1].reshape(len(total), n_sets + 1, n_outputs)
         kept = "kept" if is_kept else f"in runs of {CHUNK / 2**20:.0f} MiB"
         method = f"tables ({rows.n_bytes / 2**20:.1f} MiB in {self.layout.n_groups} groups, {kept})"
-        return Part(sums[:, :-1], sums[:, -1], total[:, -1], 0.0, method)
+        full = sums[:, -1]
+        return Solution(sums[:, :-1], np.zeros_like(full), full, method, scale=total[:, -1])
 
     def fixed_bytes(self, order: int) -> float:
         """Return the memory besides the rows: the background's tables and those of one semivalue."""
         needed = float(self.rows(order).n_bytes)
-        return 8.0 * len(self.survival.table) + (needed if needed <= self.limit else min(needed, 2.0 * CHUNK))
+        return 8.0 * len(self.background.table) + (needed if needed <= self.limit else min(needed, 2.0 * CHUNK))
 
     def row_operations(self, order: int) -> float:
         """Return how many look-ups one row costs."""
         return float(len(self.rows(order).columns))
 
     def _sweep(
-        self, columns: np.ndarray, rows: TableRows, semivalue: Semivalue, order: int, is_kept: bool, n_columns: int
+        self, columns: np.ndarray, rows: TableRows, semivalue: Semivalue, order: int, is_kept: bool, n_results: int
     ) -> np.ndarray:
-        """Return the sums over all groups, of shape (n_rows, n_columns)."""
-        out = np.zeros((columns.shape[1], n_columns))
-        block = int(max(16, min(BLOCK, BLOCK_BYTES // (8 * n_columns))))
+        """Return the sums over all groups, of shape (n_rows, n_results)."""
+        out = np.zeros((columns.shape[1], n_results))
+        block = int(max(16, min(BLOCK, BLOCK_BYTES // (8 * n_results))))
         if order == 1 and self._are_few(len(out), is_kept):
             return self._sweep_few(columns, rows, semivalue, out)
         for first, last in _runs(rows, self.layout.n_groups):
             cells = self._cells(rows, semivalue, order, is_kept, first, last)
             for start in range(0, len(out), block):
                 part = np.ascontiguousarray(columns[:, start : start + block])
-                total = np.zeros((n_columns, part.shape[1]))
+                total = np.zeros((n_results, part.shape[1]))
                 sweep(part, self.tables, rows, first, last, cells, total)
                 out[start : start + block] += total.T
         return out
@@ -157,9 +160,14 @@ class TableEngine:
 
     def _measure(self, semivalue: Semivalue) -> Measure:
         """Return the semivalue's rule and weights for single players of all leaves."""
-        largest = int(np.diff(self.layout.leaves.start).max(initial=0))
-        nodes, node_weights = semivalue.rule(1, 1, degree=max(largest - 1, 0))
-        return Measure(nodes, node_weights, path_weights(semivalue, 1, largest)[1])
+
+        def make() -> Measure:
+            largest = int(np.diff(self.layout.leaves.start).max(initial=0))
+            nodes, node_weights = semivalue.rule(1, 1, degree=max(largest - 1, 0))
+            return Measure(nodes, node_weights, path_weights(semivalue, 1, largest)[1])
+
+        measure: Measure = self.measures.get(("measure", semivalue), make, keep=1)
+        return measure
 
     def _cells(self, rows: TableRows, semivalue: Semivalue, order: int, is_kept: bool, first: int, last: int) -> np.ndarray:
         if not is_kept:
