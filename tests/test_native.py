@@ -75,6 +75,18 @@ for made in (lambda *s: rng.random(s), lambda *s: rng.random(s) + 1j * rng.norma
             process.fill_spread(own, rows, background, out[-1])
         for array in out:
             digest.update(array.tobytes())
+from sklearn.ensemble import RandomForestRegressor
+from exactshap.semivalues import Beta, Semivalue
+from exactshap.solvers.trees import prepare_trees
+from exactshap.trees import flatten
+X, shapley = rng.normal(size=(200, 6)), Semivalue("shapley", Beta(1, 1))
+forest = flatten(RandomForestRegressor(4, max_depth=6, random_state=0).fit(X, X[:, 0] * X[:, 1] + X[:, 2]))
+for background in (None, X[:40]):
+    prepared = prepare_trees(forest, [[0], [1], [2, 3], [4], [5]], background)
+    for engine in (prepared.deep, prepared.tables):
+        for n, order in ((3, 1), (150, 1), (20, 2)):
+            part = engine.solve(np.ascontiguousarray(X[:n].T), shapley, order)
+            digest.update(np.ascontiguousarray(part.values).tobytes() + part.scale.tobytes() + part.full.tobytes())
 print(digest.hexdigest())
 """
 
