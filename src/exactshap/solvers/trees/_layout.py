@@ -7,9 +7,11 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from exactshap.solvers.trees.kernels import (
+from exactshap.solvers.trees._kernels import (
     Groups,
     Leaves,
+    Structure,
+    TableRows,
     count_below,
     fill_columns,
     fill_groups,
@@ -18,7 +20,7 @@ from exactshap.solvers.trees.kernels import (
     sum_forecast,
 )
 from exactshap.trees import FlatTrees
-from exactshap.trees.ensemble import Paths, fill_decisions, parents, paths
+from exactshap.trees.ensemble import Paths, parents, paths
 
 __all__ = [
     "MAX_BITS",
@@ -28,7 +30,6 @@ __all__ = [
     "Structure",
     "TableRows",
     "binomials_and_offsets",
-    "decisions_of",
     "forecast",
     "lay_out",
     "lay_rows",
@@ -42,24 +43,6 @@ __all__ = [
 MAX_BITS = 15  # codes are uint16, and a table of more than 32768 codes is not filled often enough to pay
 NOMINAL_ROWS = 2000.0  # how many rows a kept table is expected to serve
 LEAF_CELL = 0.6  # a step of the transform of a leaf's cell, in look-ups
-
-
-@dataclass(frozen=True, eq=False)
-class Structure:
-    """Per node: parent, player of its split (-1 at leaves), edges and distinct players above, splits and leaves below."""
-
-    player_of_column: np.ndarray
-    parent: np.ndarray
-    player: np.ndarray
-    depth: np.ndarray
-    distinct: np.ndarray
-    internal: np.ndarray
-    leaves: np.ndarray
-
-    @property
-    def n_path_players(self) -> int:
-        """The largest number of distinct players on one path."""
-        return int(self.distinct.max(initial=0))
 
 
 @dataclass(frozen=True, eq=False)
@@ -93,21 +76,6 @@ class Layout:
         return len(self.groups.root)
 
 
-@dataclass(frozen=True, eq=False)
-class TableRows:
-    """Which column of the result each table row adds to (``columns``), and where each group's cells start."""
-
-    column_start: np.ndarray
-    columns: np.ndarray
-    table_start: np.ndarray
-    binomials: np.ndarray
-    offsets: np.ndarray
-
-    @functools.cached_property
-    def n_bytes(self) -> int:
-        return 8 * int(self.table_start[-1])
-
-
 def structure(trees: FlatTrees, player_of_column: np.ndarray) -> Structure:
     """Count what is above and below each node."""
     parent, _ = parents(trees)
@@ -134,12 +102,9 @@ def forecast(trees: FlatTrees, shape: Structure) -> Forecast:
     cost, is_root = np.zeros(trees.n_nodes), np.zeros(trees.n_nodes, bool)
     n_players = np.zeros(trees.n_nodes, np.int32)
     if trees.n_nodes:
-        mark_groups(shape.parent, shape.player, trees.left, trees.right, shape.distinct, shape.internal, shape.leaves,
-                    MAX_BITS, NOMINAL_ROWS, cost, n_players, is_root)  # fmt: skip
+        mark_groups(shape, trees.left, trees.right, MAX_BITS, NOMINAL_ROWS, cost, n_players, is_root)
     sums = np.zeros((4, trees.n_trees))
-    sum_forecast(
-        trees.tree_start, shape.player, shape.distinct, shape.internal, shape.leaves, is_root, n_players, LEAF_CELL, sums
-    )
+    sum_forecast(trees.tree_start, shape, is_root, n_players, LEAF_CELL, sums)
     return Forecast(
         is_root=is_root,
         fits=np.isfinite(cost[trees.tree_start[:-1]]),
@@ -168,7 +133,7 @@ def lay_out(trees: FlatTrees, shape: Structure) -> Layout:
     groups = _empty_groups(trees, shape, np.flatnonzero(forecast(trees, shape).is_root))
     leaf_of_node = np.full(trees.n_nodes, -1, np.int64)
     leaf_of_node[leaves.node] = np.arange(len(leaves.node))
-    fill_groups(groups, shape.parent, shape.player, trees.left, trees.right, leaf_of_node, trees.value)
+    fill_groups(groups, shape, trees.left, trees.right, leaf_of_node, trees.value)
     return Layout(leaves, groups)
 
 
@@ -217,13 +182,3 @@ def binomials_and_offsets(n_players: int, order: int) -> tuple[np.ndarray, np.nd
     for i in range(1, n_players + 1):
         table[i, 1:] = table[i - 1, 1:] + table[i - 1, :-1]
     return table, np.concatenate([[0, 0], np.cumsum(table[n_players, 1:])]).astype(np.int64)
-
-
-def decisions_of(trees: FlatTrees, columns: np.ndarray, tree: int) -> np.ndarray:
-    """Return where rows go at the nodes of one tree: uint8 of shape (n_nodes of the tree, n_rows)."""
-    part = slice(trees.tree_start[tree], trees.tree_start[tree + 1])
-    nodes = trees.nodes
-    nodes = nodes._replace(**{name: getattr(nodes, name)[part] for name in nodes._fields[:8]})
-    out = np.zeros((part.stop - part.start, columns.shape[1]), np.uint8)
-    fill_decisions(columns, nodes, out)
-    return out

@@ -11,7 +11,8 @@ from exactshap.errors import InputError, message
 from exactshap.games import normalised_weights
 from exactshap.semivalues import Semivalue
 from exactshap.solvers.core import Solution, player_sets
-from exactshap.solvers.trees._layout import NOMINAL_ROWS, Forecast, Structure, forecast, lay_out, products_above, structure
+from exactshap.solvers.trees._kernels import Structure
+from exactshap.solvers.trees._layout import NOMINAL_ROWS, Forecast, forecast, lay_out, products_above, structure
 from exactshap.solvers.trees._leaf_engine import LeafEngine, leaf_costs
 from exactshap.solvers.trees._path_engine import PathEngine, path_costs
 from exactshap.solvers.trees._table_engine import TableEngine, tabulate_background

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
+from exactshap.solvers.trees._kernels import EmptySteps, Steps, fill_steps, forest_of
 from exactshap.solvers.trees._layout import Structure
-from exactshap.solvers.trees.kernels import Steps, fill_steps
 from exactshap.trees import FlatTrees, cover_shares
 from exactshap.trees.ensemble import Nodes
 
@@ -25,8 +25,8 @@ def make_steps(trees: FlatTrees, shape: Structure) -> Steps:
     is_right, is_leaf = np.empty(n, bool), np.empty((n, 2), bool)
     tree_start = before[trees.tree_start]
     share, value = np.empty((n, 2)), np.empty((n, 2, trees.n_outputs))
-    fill_steps(trees.tree_start, trees.left, trees.right, shape.player, cover_shares(trees), trees.value, shape.internal,
-               int(shape.depth.max(initial=0)) + 1, node, level, is_right, above, end, is_leaf, share, value)  # fmt: skip
+    out = EmptySteps(node, level, is_right, above, end, is_leaf, share, value)
+    fill_steps(forest_of(trees), shape, cover_shares(trees), out)
     return Steps(tree_start, _nodes_of(trees, node), level, is_right, above, end, is_leaf, share, value)
 
 

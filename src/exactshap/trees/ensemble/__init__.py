@@ -9,7 +9,6 @@ from exactshap.trees.ensemble._forest import RawForest
 from exactshap.trees.ensemble._hashed import HashedColumns, TargetStatistic
 from exactshap.trees.ensemble._kernels import fill_decisions, sum_leaf_values
 from exactshap.trees.ensemble._model import TreeModel, take_trees
-from exactshap.trees.ensemble._njit_kernels import decide, fill_decisions_njit, goes_left
 from exactshap.trees.ensemble._paths import Paths, cover_shares, inside, parents, paths
 from exactshap.trees.ensemble._routing import apply, decisions, margin, prepared
 
@@ -27,12 +26,9 @@ __all__ = [
     "apply",
     "build",
     "cover_shares",
-    "decide",
     "decisions",
     "encode",
     "fill_decisions",
-    "fill_decisions_njit",
-    "goes_left",
     "inside",
     "largest_sum",
     "margin",
