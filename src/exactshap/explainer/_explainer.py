@@ -11,12 +11,12 @@ import numpy as np
 from exactshap._runtime.progress import Progress, duration, saying
 from exactshap._runtime.threads import using_jobs
 from exactshap.errors import BudgetError, ExactnessError, ExplanationWarning, message, warn
-from exactshap.explainer._blocks import Solved, physical_memory, solve_blocks
+from exactshap.explainer._blocks import physical_memory, solve_blocks
 from exactshap.explainer._forecast import Forecast, Verification
 from exactshap.explainer._settings import check_names, check_settings, checked_names
 from exactshap.frames import Table, as_table, check_columns
 from exactshap.games import normalised_weights
-from exactshap.readers import Reader, Request, read
+from exactshap.readers import Answer, Reader, Request, read
 from exactshap.results.explanation import Explanation, fingerprint
 from exactshap.semivalues import Semivalue, find
 from exactshap.solvers import Solution, player_sets
@@ -163,8 +163,8 @@ class Explainer:
         sets = player_sets(self.reader.n_players, order)
         blocks = self._blocks(table, order)
         with using_jobs(self.n_jobs):
-            solved = list(solve_blocks(self.reader, table, blocks, semivalue, order, self.n_jobs, self.progress))
-        explanation = self._wrap(table, solved, sets, semivalue, order, time.perf_counter() - started)
+            answers = list(solve_blocks(self.reader, table, blocks, semivalue, order, self.n_jobs, self.progress))
+        explanation = self._wrap(table, answers, sets, semivalue, order, time.perf_counter() - started)
         self._certify(explanation)
         return explanation
 
@@ -215,10 +215,9 @@ class Explainer:
         table = self._checked(X)
         rng = np.random.default_rng(random_state)
         masks = rng.random((n_masks, self.reader.n_players)) < rng.random((n_masks, 1))
-        solution = self.reader.solve(table, find("shapley"), 1)
-        prediction = np.asarray(self.reader.predict(table), float)
-        tolerance = self.reader.tolerance(table, prediction, solution)
-        residual = prediction - solution.empty - solution.values.sum(axis=1)
+        shapley = find("shapley")
+        answer = self.reader.answer(table, shapley, 1)
+        residual, tolerance = answer.residual(shapley, 1), answer.tolerance
         by_hand = self.reader.masked_predictions(table, masks)
         difference = None
         if by_hand is not None:
@@ -280,20 +279,20 @@ class Explainer:
         return [slice(start, min(start + step, table.n_rows)) for start in range(0, table.n_rows, step)]
 
     def _wrap(
-        self, table: Table, solved: list[Solved], sets: tuple, semivalue: Semivalue, order: int, seconds: float
+        self, table: Table, answers: list[Answer], sets: tuple, semivalue: Semivalue, order: int, seconds: float
     ) -> Explanation:
         reader = self.reader
         tail = () if reader.single_output else (reader.n_outputs,)
-        solutions = [part[0] for part in solved]
+        solutions = [part.solution for part in answers]
         values = _rows([s.values for s in solutions], (0, len(sets), *tail))
         std_error = None if not solutions or solutions[0].std_error is None else _rows([s.std_error for s in solutions], ())
         background = reader.background
         return Explanation(
             values=values[:, : reader.n_players],
             baseline=_rows([s.empty for s in solutions], (0, *tail)),
-            prediction=_rows([part[1] for part in solved], (0, *tail)),
-            residual=_rows([part[2] for part in solved], (0, *tail)),
-            tolerance=_rows([part[3] for part in solved], (0,)),
+            prediction=_rows([part.prediction for part in answers], (0, *tail)),
+            residual=_rows([part.residual(semivalue, order) for part in answers], (0, *tail)),
+            tolerance=_rows([part.tolerance for part in answers], (0,)),
             std_error=None if std_error is None else std_error[:, : reader.n_players],
             data=table.native,
             feature_names=reader.player_names,
