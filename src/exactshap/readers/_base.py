@@ -4,15 +4,16 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
 import numpy as np
 
+from exactshap._runtime.calibration import clocked
 from exactshap.frames import Table
 from exactshap.games import Game
 from exactshap.semivalues import Semivalue
-from exactshap.solvers import Solution, solve
+from exactshap.solvers import Cost, Solution, choose, player_sets, solve
 
 __all__ = ["Answer", "Reader", "hand_masked"]
 
@@ -95,21 +96,20 @@ class Reader(ABC):
         prediction = np.asarray(self.predict(X), float)
         return Answer(solution, prediction, np.broadcast_to(self.tolerance(X, prediction, solution), (X.n_rows,)))
 
-    def row_bytes(self, order: int) -> float:
-        """Return the memory that one row needs while it is solved: it decides how many rows make a block."""
-        return 8.0 * 4 * self.n_players**order * self.n_outputs
+    def memory(self, n_rows: int, order: int) -> float:
+        """Return the bytes of working memory for a block of rows: it decides how many rows make a block."""
+        return 8.0 * 4 * n_rows * len(player_sets(self.n_players, order)) * self.n_outputs
 
-    def row_operations(self, order: int) -> float:
-        """Return about how many multiplications one row costs: it is the forecast of ``Explainer.plan``."""
-        return float(self.n_players**order)
+    def cost(self, few: Table, n_rows: int, semivalue: Semivalue, order: int, block_rows: int) -> Cost:
+        """Return what solving ``n_rows`` rows in blocks costs, on one thread and in memory beyond what is held already.
 
-    def forecast(self, X: Table, semivalue: Semivalue, order: int, block_rows: int) -> tuple[str, bool, float] | None:
-        """Return method, exactness and seconds where rows share work, so that one row says too little; None elsewhere."""
-        return None
-
-    def fixed_bytes(self) -> float:
-        """Return the memory needed besides the rows."""
-        return 0.0
+        ``few`` of the rows are there to time pieces of the work on, which are then multiplied; no row is solved that takes long.
+        """
+        row = few.take(slice(0, 1))
+        found = choose(self.game(row), semivalue, order).cost
+        if np.isnan(found.seconds):
+            found = replace(found, seconds=clocked(lambda: self.solve(row, semivalue, order)))
+        return replace(n_rows * found, bytes=self.memory(block_rows, order))
 
     def memory_advice(self) -> str:
         """Return what to do where one row does not fit in ``memory_limit``."""

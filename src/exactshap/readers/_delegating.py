@@ -11,7 +11,7 @@ from exactshap.frames import Table
 from exactshap.games import Game
 from exactshap.readers._base import Answer, Reader
 from exactshap.semivalues import Semivalue
-from exactshap.solvers import Solution
+from exactshap.solvers import Cost, Solution
 
 __all__ = ["DelegatingReader"]
 
@@ -63,17 +63,11 @@ class DelegatingReader(Reader):
     def masked_predictions(self, X: Table, masks: np.ndarray) -> np.ndarray | None:
         return self.inner.masked_predictions(self.rows(X), masks)
 
-    def row_bytes(self, order: int) -> float:
-        return self.inner.row_bytes(order)
+    def memory(self, n_rows: int, order: int) -> float:
+        return self.inner.memory(n_rows, order)
 
-    def row_operations(self, order: int) -> float:
-        return self.inner.row_operations(order)
-
-    def fixed_bytes(self) -> float:
-        return self.inner.fixed_bytes()
-
-    def forecast(self, X: Table, semivalue: Semivalue, order: int, block_rows: int) -> tuple[str, bool, float] | None:
-        return self.inner.forecast(self.rows(X), semivalue, order, block_rows)
+    def cost(self, few: Table, n_rows: int, semivalue: Semivalue, order: int, block_rows: int) -> Cost:
+        return self.inner.cost(self.rows(few), n_rows, semivalue, order, block_rows)
 
     def memory_advice(self) -> str:
         return self.inner.memory_advice()

@@ -110,6 +110,9 @@ class PipelineReader(DelegatingReader):
                 ) from error
         return as_table(rows.toarray() if hasattr(rows, "toarray") else rows, what="transformed X", allow_empty=True)
 
+    def memory(self, n_rows: int, order: int) -> float:
+        return super().memory(n_rows, order) + 8.0 * 4 * n_rows * self.inner.n_features
+
     def stability(self, X: Table) -> None:
         """Return None: the inner bound is for moves of transformed columns."""
 
