@@ -53,9 +53,11 @@ def clocked(run: Callable[[], object]) -> float:
 
 @functools.cache
 def _machine() -> str:
+    """Name the machine and the kernels that the rates are of."""
     from exactshap import __version__
 
-    return " ".join((__version__, platform.node(), platform.machine(), str(os.cpu_count())))
+    kernels = [str(path.stat().st_mtime_ns) for path in Path(__file__).parents[1].glob("_native/exactshap.*")]
+    return " ".join((__version__, platform.node(), platform.machine(), str(os.cpu_count()), *kernels))
 
 
 def _file() -> Path:

@@ -226,8 +226,8 @@ class AdditiveReader(Reader):
         """Return the bytes of all coalition values, copied once, of the result, and of one chunk of hybrid rows and its values."""
         coalition_values = sum(2.0**width for width in self._widths)
         sets = len(player_sets(self.n_players, order))
-        calls = sum(map(_calls, self._bound))
-        chunk = min(4.0 * CHUNK_VALUES, 4.0 * self._widest * n_rows * calls)
+        calls = max((_calls(bound) / len(getattr(bound, "terms", "-")) for bound in self._bound), default=0.0)
+        chunk = 3.0 * min(float(CHUNK_VALUES), self._widest * n_rows * calls)
         return 8.0 * (n_rows * (self.n_outputs * (2.0 * coalition_values + 3.0 * sets) + 2.0 * self.n_features) + chunk)
 
     def cost(self, few: Table, n_rows: int, semivalue: Semivalue, order: int, block_rows: int) -> Cost:

@@ -24,7 +24,7 @@ from exactshap.trees import FlatTrees, RawTree, build
 
 __all__ = ["Engine", "engine_cost", "sample_forest"]
 
-DEPTH, N_TREES, N_FEATURES, N_BACKGROUND = 7, 8, 20, 100
+DEPTH, N_TREES, N_FEATURES, N_BACKGROUND = 8, 8, 12, 100
 _INDEX = {1: find("shapley"), 2: find("k-sii")}
 
 
