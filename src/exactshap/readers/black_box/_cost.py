@@ -8,7 +8,7 @@ import numpy as np
 
 from exactshap._runtime.calibration import clocked
 from exactshap.games import OracleGame
-from exactshap.solvers import Cost, choose, n_calls
+from exactshap.solvers import Cost, choose, n_calls, seconds_besides_calls
 
 if TYPE_CHECKING:
     from exactshap.readers import Reader
@@ -29,7 +29,8 @@ def calls_cost(reader: Reader, row: OracleGame) -> Cost:
     if one < QUICK:
         one, some = (min(clocked(lambda k=k: row.value(masks[:k])) for _ in range(2)) for k in (1, TIMED_COALITIONS))  # type: ignore[misc]
         each = max(0.0, some - one) / (TIMED_COALITIONS - 1)
-    return Cost(one + (coalitions - 1) * each, exact=method == "enumeration", method=method)
+    seconds = one + (coalitions - 1) * each + seconds_besides_calls(coalitions, method)
+    return Cost(seconds, exact=method == "enumeration", method=method)
 
 
 def calls_memory(reader: Reader, cells: int) -> float:

@@ -63,7 +63,7 @@ def machine_memory(reader: Any, n_rows: int, order: int) -> float:
     rows = min(max(BLOCK_VALUES, width * columns), n_rows * width * columns)
     sets = len(player_sets(reader.n_players, order))
     sums = n_rows * (3.0 * reader.expansion.n_outputs * sets + 2.0 * columns) + 32.0 * (6 * reader.n_players + sets)
-    return 8.0 * (_copies(reader) * (tiles * tile + rows) + float(columns > MANY_COLUMNS) * rows + sums)
+    return 8.0 * (_copies(reader) * (tiles * tile + rows) + 0.3 * float(columns > MANY_COLUMNS) * rows + sums)
 
 
 def _copies(reader: Any) -> float:

@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-import dataclasses
 import functools
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
-from exactshap._runtime.cache import BoundedCache
-from exactshap._runtime.calibration import seconds_per_unit
+from exactshap._runtime.calibration import Sample, seconds_per_unit
 from exactshap.semivalues import find
 from exactshap.solvers.core import Cost
 from exactshap.solvers.trees._layout import lay_out, structure
@@ -38,39 +35,36 @@ def engine_cost(engine: Engine, n_rows: int, n_blocks: int, order: int) -> Cost:
     few = n_rows <= n_blocks * (PATH_FEW if isinstance(engine, PathEngine) else LEAF_FEW)
     seconds = n_rows * engine.work(order) * _seconds(type(engine), "row" if few else "rows", min(order, 2))
     method = "quadrature along the paths" if isinstance(engine, PathEngine) else "leaf by leaf"
-    return Cost(seconds, engine.memory(order), True, method)
+    return Cost(seconds, engine.memory(n_rows // n_blocks, order), True, method)
 
 
 def _table_cost(engine: TableEngine, n_rows: int, n_blocks: int, order: int) -> Cost:
     filled, look_ups, one_row = engine.work(order)
-    if order == 1 and n_rows <= n_blocks * TABLE_FEW:
+    few = order == 1 and n_rows <= n_blocks * TABLE_FEW
+    if few:
         seconds = n_rows * one_row * _seconds(TableEngine, "row", 1)
     else:
         fillings = 1 if engine.is_kept(order) else n_blocks
         seconds = fillings * filled * _seconds(TableEngine, "filling", min(order, 2))
         seconds += n_rows * look_ups * _seconds(TableEngine, "rows", min(order, 2))
-    return Cost(seconds, engine.memory(order), True, "tables")
+    return Cost(seconds, 0.0 if few else engine.memory(n_rows, order), True, "tables")
 
 
 def _seconds(kind: type, what: str, order: int) -> float:
     """Return the seconds of one unit of work."""
-    n_rows = {"row": 1, "filling": TABLE_FEW + 1, "rows": 2000 if kind is TableEngine else 256}[what]
+    n_rows = {"row": 1, "filling": 0, "rows": 2000 if kind is TableEngine else 256}[what]
 
-    def sample() -> tuple[float, Callable[[], object]]:
-        engine, columns = _engine(kind), _columns(n_rows)
-        work = engine.work(order)
-        if isinstance(engine, TableEngine):
-            work = {"filling": work[0], "rows": n_rows * work[1], "row": work[2]}[what]
-            if what == "rows":
-                engine.solve(columns, _INDEX[order], order)  # fills the tables
-        else:
-            work *= n_rows
-
-        def run() -> None:
-            mine = engine if what == "rows" else dataclasses.replace(engine, cache=BoundedCache())
-            mine.solve(columns, _INDEX[order], order)
-
-        return work, run
+    def sample() -> Sample:
+        engine, columns, semivalue = _engine(kind), _columns(n_rows), _INDEX[order]
+        if not isinstance(engine, TableEngine):
+            return n_rows * engine.work(order), lambda: engine.solve(columns, semivalue, order)
+        filled, look_ups, one_row = engine.work(order)
+        if what == "filling":
+            rows = engine.rows(order)
+            return filled, lambda: engine.fill(rows, semivalue, order, 0, engine.layout.n_groups)
+        if what == "rows":
+            engine.solve(columns, semivalue, order)  # fills the tables
+        return (look_ups * n_rows if what == "rows" else one_row), lambda: engine.solve(columns, semivalue, order)
 
     return seconds_per_unit(f"trees: {kind.__name__}, {what}, order {order}", sample)
 

@@ -73,11 +73,12 @@ class LeafEngine:
         method = f"patterns of {len(self.weights)} background rows, leaf by leaf"
         return Part(values, leaf_sums(self.trees, columns), scale, 0.0, method)
 
-    def memory(self, order: int) -> float:
+    def memory(self, n_rows: int, order: int) -> float:
         """Return the bytes besides the rows: the background, the splits in depth-first order, kept, the tables of one leaf."""
         levels, n = float(self.shape.depth.max(initial=0)) + 1.0, len(self.weights)
-        patterns = n * (9.0 * levels + 12.0) + BLOCK * 5.0 * levels + 32.0 * 2.0 ** self._sizes[0]
-        return 8.0 * self.trees.n_features * n + steps_bytes(self.trees) + patterns
+        patterns = n * 12.0 * levels if n_rows <= FEW_ROWS else n * (9.0 * levels + 12.0) + min(n_rows, BLOCK) * 5.0 * levels
+        patterns += 32.0 * 2.0 ** self._sizes[0]
+        return steps_bytes(self.trees) + patterns
 
     def work(self, order: int) -> float:
         """Return about what one row costs, in table look-ups."""

@@ -64,10 +64,10 @@ class PathEngine:
         method = f"quadrature along the paths ({max(used)} nodes, {self.shape.n_path_players} players on the longest)"
         return Part(out.transpose(2, 0, 1), leaf_sums(self.trees, columns), scale, largest, method)
 
-    def memory(self, order: int) -> float:
+    def memory(self, n_rows: int, order: int) -> float:
         """Return the bytes besides the rows: the splits in depth-first order, kept; beyond order 1 the paths of all leaves."""
         leaves = self.trees.feature < 0
-        return steps_bytes(self.trees) + (32.0 * float(self.shape.depth[leaves].sum()) if order > 1 else 0.0)
+        return 1.4 * steps_bytes(self.trees) + (32.0 * float(self.shape.depth[leaves].sum()) if order > 1 else 0.0)
 
     def work(self, order: int) -> float:
         """Return about what one row costs, in table look-ups."""
@@ -159,7 +159,7 @@ class WalkEngine:
         method = f"walks with {len(self.weights)} background rows"
         return Part(out, leaf_sums(trees, columns), scale.max(axis=1), 0.0, method)
 
-    def memory(self, order: int) -> float:
+    def memory(self, n_rows: int, order: int) -> float:
         """Return the bytes besides the rows: the background and its way through the largest tree."""
         largest = float(np.diff(self.trees.tree_start).max(initial=0))
         return (8.0 * self.trees.n_features + largest) * len(self.weights)

@@ -65,9 +65,9 @@ class PreparedTrees:
         """Return the cost of some rows, beyond what is held already."""
         return sum((engine_cost(engine, n_rows, n_blocks, order) for engine in self.engines(order)), Cost())
 
-    def memory(self, order: int) -> float:
+    def memory(self, n_rows: int, order: int) -> float:
         """Return the bytes besides the rows: the background's tables, and those of a semivalue while they are in use."""
-        return self.held + sum(engine.memory(order) for engine in self.engines(order))
+        return self.held + sum(engine.memory(n_rows, order) for engine in self.engines(order))
 
     @property
     def held(self) -> float:
