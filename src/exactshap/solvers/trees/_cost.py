@@ -17,9 +17,9 @@ from exactshap.solvers.trees._path_engine import FEW_ROWS as PATH_FEW
 from exactshap.solvers.trees._path_engine import PathEngine
 from exactshap.solvers.trees._table_engine import FEW_ROWS as TABLE_FEW
 from exactshap.solvers.trees._table_engine import TableEngine, survive
-from exactshap.trees import FlatTrees, RawTree, build
+from exactshap.trees.ensemble import complete_forest
 
-__all__ = ["Engine", "engine_cost", "sample_forest"]
+__all__ = ["Engine", "engine_cost"]
 
 DEPTH, N_TREES, N_FEATURES, N_BACKGROUND = 8, 8, 12, 100
 _INDEX = {1: find("shapley"), 2: find("k-sii")}
@@ -69,28 +69,6 @@ def _seconds(kind: type, what: str, order: int) -> float:
     return seconds_per_unit(f"trees: {kind.__name__}, {what}, order {order}", sample)
 
 
-@functools.cache
-def sample_forest() -> FlatTrees:
-    """Return a small forest of complete trees with random splits."""
-    rng = np.random.default_rng(0)
-    n_splits = 2**DEPTH - 1
-    n_nodes = 2 * n_splits + 1
-    place = np.arange(n_nodes)
-    is_split = place < n_splits
-    raw = [
-        RawTree(
-            feature=np.where(is_split, rng.integers(0, N_FEATURES, n_nodes), -1),
-            threshold=rng.normal(size=n_nodes) / 2.0,
-            left=np.where(is_split, 2 * place + 1, -1),
-            right=np.where(is_split, 2 * place + 2, -1),
-            value=rng.normal(size=n_nodes),
-            cover=np.ones(n_nodes),
-        )
-        for _ in range(N_TREES)
-    ]
-    return build(raw, n_features=N_FEATURES, constant=np.zeros(1), less_equal=True, single_precision=False)
-
-
 def _columns(n_rows: int) -> np.ndarray:
     return np.ascontiguousarray(np.random.default_rng(1).normal(size=(N_FEATURES, n_rows)))
 
@@ -98,7 +76,7 @@ def _columns(n_rows: int) -> np.ndarray:
 @functools.cache
 def _engine(kind: type) -> Any:
     """Return an engine that answers the small forest."""
-    trees = sample_forest()
+    trees = complete_forest(DEPTH, N_TREES, N_FEATURES)
     shape = structure(trees, np.arange(N_FEATURES, dtype=np.int32))
     background, weights = _columns(N_BACKGROUND), np.full(N_BACKGROUND, 1.0 / N_BACKGROUND)
     if kind is PathEngine:

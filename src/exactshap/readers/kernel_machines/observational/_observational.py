@@ -264,7 +264,8 @@ class ConditionalGames:
         width = sum(block.coefficients.shape[1] for block in reader.expansion.blocks) + len(self.embedding.rows)
         table = 2.0 ** min(reader.n_players, MAX_ENUMERATED) * reader.n_outputs * 3.0
         coalitions = float(self.embedding.coalition_bytes()) * n_threads(self._size())
-        return coalitions + 8.0 * n_rows * (width * (reader.n_players + 2.0) / 2.0 + table)
+        held = 0.5 if self.embedding.name == ExactEmbedding.name else 1.0  # low-rank forms keep features of the rows as well
+        return coalitions + 8.0 * n_rows * (held * width * (reader.n_players + 4.0) + table)
 
     def memory_advice(self) -> str:
         """Say what to do where ``memory_limit`` is too small."""
