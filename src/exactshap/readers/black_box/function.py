@@ -164,7 +164,8 @@ class BlackBox(Reader):
         settings = {
             key: value for key, value in self.options.items() if key not in ("deterministic", "exact_owner", "batch_size")
         }
-        return stacked([solve(self.row_game(X.take(slice(i, i + 1))), semivalue, order, **settings) for i in range(X.n_rows)])
+        rows = (self.row_game(X.take(slice(i, i + 1))) for i in range(X.n_rows))
+        return Solution.join([solve(game, semivalue, order, **settings).as_batch() for game in rows])
 
     def _check_kind(self, X: Table) -> None:
         """Refuse rows and background of different kinds: the function would be called on a mix of two libraries."""
@@ -268,21 +269,6 @@ def precision(values: np.ndarray) -> float:
         coarse = np.array_equal(fractions, fractions.astype(np.float32))
         simple = np.array_equal(fractions, fractions.astype(np.float16))
     return float(np.finfo(np.float32 if coarse and not simple else np.float64).eps)
-
-
-def stacked(solutions: list[Solution]) -> Solution:
-    """Return the solutions of single rows as one solution of a batch."""
-    first = solutions[0]
-
-    def rows(name: str) -> Any:
-        parts = [getattr(solution, name) for solution in solutions]
-        return None if parts[0] is None else np.stack([np.asarray(part) for part in parts])
-
-    return Solution(
-        values=rows("values"), sets=first.sets, empty=rows("empty"), full=rows("full"), residual=rows("residual"),
-        method=first.method, std_error=rows("std_error"), error_bound=rows("error_bound"), scale=rows("scale"),
-        n_evaluations=sum(solution.n_evaluations for solution in solutions),
-    )  # fmt: skip
 
 
 def call(
