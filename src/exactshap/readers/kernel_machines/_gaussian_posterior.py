@@ -207,7 +207,7 @@ class WithPosterior(Strategy):
             shared = m * d * (m + n) + rows * d * (m + n)
             largest = m * d * max(m, n) * float(merged)  # factors that are merged from a copy
             block = min(rows * n * d, max(BLOCK_VALUES, n * d))
-            needed = max(needed, 8.0 * (len(process.components) * shared + 2.0 * largest + 3.0 * block))
+            needed = max(needed, 8.0 * (len(process.components) * shared + 2.0 * largest + 4.0 * block))
         return needed
 
     def memory(self, n_rows: int, order: int) -> float:

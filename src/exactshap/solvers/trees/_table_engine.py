@@ -21,6 +21,7 @@ __all__ = ["BackgroundTable", "TableEngine", "path_weights", "tabulate_backgroun
 CHUNK = 2**26  # bytes of tables at a time where they are too large to be kept
 BLOCK = 1024  # rows at a time: their codes and decisions stay in cache
 BLOCK_BYTES = 2**21
+WORK_BYTES = 3.5 * 2**20  # numbers of players of all codes while they are made, sums of one block
 FEW_ROWS = 16  # that are answered cell by cell before tables are filled
 BACKGROUND_BLOCK = 2**14  # background rows at a time
 
@@ -110,7 +111,7 @@ class TableEngine:
     def memory(self, n_rows: int, order: int) -> float:
         """Return the bytes besides the rows: the tables of one semivalue (see ``background`` for the background's)."""
         needed = float(self.rows(order).n_bytes)
-        return needed if self.is_kept(order) else min(needed, 2.0 * CHUNK)
+        return WORK_BYTES + (needed if self.is_kept(order) else min(needed, 2.0 * CHUNK))
 
     def work(self, order: int) -> tuple[float, float, float]:
         """Return the steps that fill all tables, the look-ups of one row, and the steps of one row without tables."""
