@@ -37,7 +37,7 @@ FAMILIES = {
     "SVR with a background": (lambda: SVR().fit(X, Y), 60, {"groups": {"pair": [0, 1]}}),
     "SVR with a folded background": (lambda: SVR().fit(X, Y), 300, {}),
     "pipeline": (lambda: make_pipeline(StandardScaler(), SVR()).fit(X, Y), 1, {}),
-    "Gaussian process": (lambda: GaussianProcessRegressor(optimizer=None).fit(X[:100], Y[:100]), 10, {}),
+    "Gaussian process": (lambda: GaussianProcessRegressor(optimizer=None).fit(X[:100], Y[:100]), 10, {"uncertainty": True}),
     "observational": (lambda: SVR().fit(X[:150], Y[:150]), None, {"value_function": "observational"}),
     "random features": (lambda: make_pipeline(RBFSampler(n_components=30), Ridge()).fit(X, Y), 10, {}),
     "forest": (lambda: RandomForestRegressor(30, max_depth=8, random_state=0).fit(X, Y), None, {}),
