@@ -12,8 +12,8 @@ from exactshap.errors import InputError, ModelFormatError, UnknownNameError, Uns
 from exactshap.testing import check_reader
 from exactshap.trees import load, loads
 from exactshap.trees.formats import xgboost as from_xgboost
-from exactshap.trees.formats._ubj import read_ubj
 from exactshap.trees.formats.xgboost import from_document
+from reference_ubj import read_ubj
 from tolerances import FLOAT32_MARGIN, assert_close
 
 FOLDER = Path(__file__).parents[1] / "data" / "trees"

@@ -13,7 +13,7 @@ from exactshap.trees.formats import catboost as from_catboost
 from exactshap.trees.formats import lightgbm as from_lightgbm
 from exactshap.trees.formats import xgboost as from_xgboost
 from exactshap.trees.formats._document import read_json
-from exactshap.trees.formats._ubj import read_scanned
+from exactshap.trees.formats._ubj import read_ubj
 
 __all__ = ["load", "loads"]
 
@@ -111,7 +111,7 @@ def loads(
 def _document(data: bytes, name: str) -> Any:
     """Parse JSON or UBJSON: both start with a brace, but only UBJSON goes on with the type of a key's length."""
     if data[:1] == b"{" and data[1:2] in b"iUIlL#$" and len(data) > 1:
-        return read_scanned(data)
+        return read_ubj(data)
     if data.lstrip()[:1] == b"{":
         return read_json(data, repr(name))
     raise ModelFormatError(

@@ -19,7 +19,7 @@ from exactshap.trees.formats._document import (
     rounds_read,
 )
 from exactshap.trees.formats._records import Records, records
-from exactshap.trees.formats._ubj import read_scanned
+from exactshap.trees.formats._ubj import read_ubj
 from exactshap.trees.formats._xgboost_layout import best_stages, booster_of, check_objective, checked_version, stages_of
 
 __all__ = ["convert", "from_document"]
@@ -33,7 +33,7 @@ _LOG = ("count:poisson", "reg:gamma", "reg:tweedie", "survival:cox", "survival:a
 def convert(model: Any) -> TreeModel:
     """Return a live ``Booster`` (all rounds) or ``XGBModel`` (up to the best) as a :class:`TreeModel`, as each predicts itself."""
     booster = model.get_booster() if hasattr(model, "get_booster") else model
-    document = read_scanned(bytes(booster.save_raw("ubj")))
+    document = read_ubj(bytes(booster.save_raw("ubj")))
     missing = getattr(model, "missing", np.nan)
     classes = getattr(model, "classes_", None)
     return from_document(document, name=type(model).__name__, live=True, follow_best=booster is not model,
