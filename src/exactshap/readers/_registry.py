@@ -9,8 +9,9 @@ from os import PathLike
 from typing import Any
 
 from exactshap.errors import ExplanationWarning, InputTypeError, UnsupportedModelError, message, warn
-from exactshap.readers._base import Reader, Request
+from exactshap.readers._base import Reader
 from exactshap.readers._identity import answering_method, library_class, replaced
+from exactshap.readers._request import Request
 
 __all__ = ["known_class", "read", "register", "registered", "require_own_prediction"]
 

@@ -6,6 +6,7 @@ import functools
 from dataclasses import dataclass, field
 
 import numpy as np
+from scipy.special import binom
 
 from exactshap._native import Handle
 from exactshap._runtime.cache import BoundedCache
@@ -32,6 +33,7 @@ __all__ = ["BackgroundTable", "TableEngine", "path_weights", "tabulate_backgroun
 CHUNK = 2**26  # bytes of tables at a time where they are too large to be kept
 BLOCK = 1024  # rows at a time: their codes and decisions stay in cache
 BLOCK_BYTES = 2**21
+WORK_BYTES = 3.5 * 2**20  # numbers of players of all codes while they are made, sums of one block
 FEW_ROWS = 16  # that are answered cell by cell before tables are filled
 BACKGROUND_BLOCK = 2**14  # background rows at a time
 
@@ -108,7 +110,7 @@ class TableEngine:
     def solve(self, columns: np.ndarray, semivalue: Semivalue, order: int) -> Solution:
         """Return the values of the rows in ``columns`` (n_features, n_rows)."""
         rows = self.rows(order)
-        is_kept = rows.n_bytes <= self.limit
+        is_kept = self.is_kept(order)
         n_sets, n_outputs = int(rows.offsets[order + 1]), self.trees.n_outputs
         total = self._sweep(columns, rows, semivalue, order, is_kept, (n_sets + 1) * n_outputs + 1)
         sums = total[:, :-1].reshape(len(total), n_sets + 1, n_outputs)
@@ -117,14 +119,21 @@ class TableEngine:
         full = sums[:, -1]
         return Solution(sums[:, :-1], np.zeros_like(full), full, method, scale=total[:, -1])
 
-    def fixed_bytes(self, order: int) -> float:
-        """Return the memory besides the rows: the background's tables and those of one semivalue."""
-        needed = float(self.rows(order).n_bytes)
-        return 8.0 * len(self.background.table) + (needed if needed <= self.limit else min(needed, 2.0 * CHUNK))
+    def is_kept(self, order: int) -> bool:
+        """Whether the tables of a semivalue stay between calls."""
+        return self.rows(order).n_bytes <= self.limit
 
-    def row_operations(self, order: int) -> float:
-        """Return how many look-ups one row costs."""
-        return float(len(self.rows(order).columns))
+    def memory(self, n_rows: int, order: int) -> float:
+        """Return the bytes besides the rows: the tables of one semivalue (see ``background`` for the background's)."""
+        needed = float(self.rows(order).n_bytes)
+        return WORK_BYTES + (needed if self.is_kept(order) else min(needed, 2.0 * CHUNK))
+
+    def work(self, order: int) -> tuple[float, float, float]:
+        """Return the steps that fill all tables, the look-ups of one row, and the steps of one row without tables."""
+        groups, players = self.layout.groups, np.diff(self.layout.leaves.start)[self.layout.groups.leaf]
+        n_sets = np.sum([binom(players, size) for size in set_sizes(order)], axis=0)
+        codes = np.exp2(np.repeat(groups.n_bits, np.diff(groups.leaf_start))) + players * np.exp2(players)
+        return float(np.sum(n_sets * codes)), float(len(self.rows(order).columns)), float(np.sum(n_sets * (1.0 + players)))
 
     def _sweep(
         self, columns: np.ndarray, rows: TableRows, semivalue: Semivalue, order: int, is_kept: bool, n_results: int
@@ -171,12 +180,12 @@ class TableEngine:
 
     def _cells(self, rows: TableRows, semivalue: Semivalue, order: int, is_kept: bool, first: int, last: int) -> np.ndarray:
         if not is_kept:
-            return self._fill(rows, semivalue, order, first, last)
+            return self.fill(rows, semivalue, order, first, last)
         key = ("tables", semivalue, order)
-        every = self.cache.get(key, lambda: self._fill(rows, semivalue, order, 0, self.layout.n_groups), keep=1)
+        every = self.cache.get(key, lambda: self.fill(rows, semivalue, order, 0, self.layout.n_groups), keep=1)
         return every[rows.table_start[first] : rows.table_start[last]]
 
-    def _fill(self, rows: TableRows, semivalue: Semivalue, order: int, first: int, last: int) -> np.ndarray:
+    def fill(self, rows: TableRows, semivalue: Semivalue, order: int, first: int, last: int) -> np.ndarray:
         """Return the filled tables of groups ``first:last``."""
         cells = np.zeros(rows.table_start[last] - rows.table_start[first])
         if order == 1:
