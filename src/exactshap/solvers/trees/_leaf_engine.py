@@ -19,7 +19,7 @@ import numpy as np
 from exactshap._runtime.cache import BoundedCache
 from exactshap.semivalues import Semivalue
 from exactshap.solvers.trees._layout import NOMINAL_ROWS, Structure, sum_by_tree
-from exactshap.solvers.trees._parts import Part
+from exactshap.solvers.trees._parts import ROWS_IN_TURN, Part, pairwise_sum, row_blocks
 from exactshap.solvers.trees._path_engine import VISIT_COST, WalkEngine, leaf_sums, single_leaves, visit_shares
 from exactshap.solvers.trees._steps import Steps, make_steps, steps_bytes
 from exactshap.solvers.trees._table_engine import path_weights
@@ -46,18 +46,21 @@ class LeafEngine:
     shape: Structure
     n_players: int
     background: np.ndarray  # (n_features, n_background)
-    weights: np.ndarray
+    weights: np.ndarray  # in units of ``unit``: 1.0 each where they are equal
+    unit: float
     cache: BoundedCache = field(default_factory=BoundedCache)
 
     @property
     def walk(self) -> WalkEngine:
         """The same trees, pair by pair."""
-        return WalkEngine(self.trees, self.shape, self.n_players, self.background, self.weights)
+        return WalkEngine(self.trees, self.shape, self.n_players, self.background, self.weights, self.unit)
 
     def solve(self, columns: np.ndarray, semivalue: Semivalue, order: int) -> Part:
         """Return the values of the rows in ``columns`` (n_features, n_rows)."""
         if order > 1:
             return self.walk.solve(columns, semivalue, order)
+        if len(self.weights) > ROWS_IN_TURN:
+            return self._in_blocks(columns, semivalue)
         out = np.zeros((self.trees.n_outputs, self.n_players, columns.shape[1]))
         scale = np.full(columns.shape[1], single_leaves(self.trees) * self.weights.sum())
         weights = np.ascontiguousarray(path_weights(semivalue, 1, min(self.shape.n_path_players, WIDTH))[1])
@@ -66,12 +69,26 @@ class LeafEngine:
             self._sweep_rows(columns, steps, weights, out, scale)
         else:
             self._sweep_blocks(columns, steps, weights, out, scale)
-        values = np.ascontiguousarray(out.transpose(2, 1, 0))
+        values, scale = np.ascontiguousarray(out.transpose(2, 1, 0)) * self.unit, scale * self.unit
         if self.shape.n_path_players > WIDTH:
             walked = _beyond(self.walk).solve(columns, semivalue, 1)
             values, scale = values + walked.values, scale + walked.scale
-        method = f"patterns of {len(self.weights)} background rows, leaf by leaf"
-        return Part(values, leaf_sums(self.trees, columns), scale, 0.0, method)
+        return Part(values, leaf_sums(self.trees, columns), scale, 0.0, self._method)
+
+    @property
+    def _method(self) -> str:
+        return f"patterns of {len(self.weights)} background rows, leaf by leaf"
+
+    def _in_blocks(self, columns: np.ndarray, semivalue: Semivalue) -> Part:
+        """Add the answers of blocks of background rows, so that rounding does not grow with their number."""
+        blocks = row_blocks(len(self.weights), ROWS_IN_TURN)
+        engines = [
+            dataclasses.replace(self, background=np.ascontiguousarray(self.background[:, rows]), weights=self.weights[rows])
+            for rows in blocks
+        ]
+        parts = [engine.solve(columns, semivalue, 1) for engine in engines]
+        values, scale = (pairwise_sum(getattr(part, name) for part in parts) for name in ("values", "scale"))
+        return Part(values, parts[0].full, scale, 0.0, self._method)
 
     def fixed_bytes(self, order: int) -> float:
         """Return the memory besides the rows: the background, the splits in depth-first order, kept, the tables of one leaf."""

@@ -13,7 +13,7 @@ from exactshap._runtime.cache import BoundedCache
 from exactshap.semivalues import Rule, Semivalue
 from exactshap.solvers.core import coarse_bound, enough_nodes, set_sizes
 from exactshap.solvers.trees._layout import Structure, binomials_and_offsets, products_above, sorted_leaves, sum_by_tree
-from exactshap.solvers.trees._parts import Part, decisions_of
+from exactshap.solvers.trees._parts import ROWS_IN_TURN, Part, decisions_of, pairwise_sum, row_blocks
 from exactshap.solvers.trees._steps import Steps, make_steps, steps_bytes
 from exactshap.solvers.trees._table_engine import path_weights
 from exactshap.solvers.trees.kernels import (
@@ -127,37 +127,55 @@ class WalkEngine:
     shape: Structure
     n_players: int
     background: np.ndarray  # (n_features, n_background)
-    weights: np.ndarray
+    weights: np.ndarray  # in units of ``unit``: 1.0 each where they are equal
+    unit: float
 
     def solve(self, columns: np.ndarray, semivalue: Semivalue, order: int) -> Part:
         """Return the values of the rows in ``columns`` (n_features, n_rows)."""
         trees, n_rows = self.trees, columns.shape[1]
-        binomials, offsets = binomials_and_offsets(self.n_players, order)
+        _, offsets = binomials_and_offsets(self.n_players, order)
         weights = path_weights(semivalue, order, self.shape.n_path_players)
         out = np.zeros((n_rows, offsets[order + 1], trees.n_outputs))
         scale = np.zeros((n_rows, trees.n_outputs))
+        blocks = row_blocks(len(self.weights), ROWS_IN_TURN)
         for tree in range(trees.n_trees):
-            pair = [decisions_of(trees, rows, tree).T.copy() for rows in (columns, self.background)]
-            n_levels = self.shape.n_path_players + 1
+            of_rows, of_background = (decisions_of(trees, rows, tree).T.copy() for rows in (columns, self.background))
             for o in range(trees.n_outputs):
-                value, total, size = np.ascontiguousarray(trees.value[:, o]), np.zeros(out.shape[:2]), np.zeros(n_rows)
-                common: tuple[Any, ...] = (
-                    *pair,
-                    self.weights,
-                    trees.tree_start[tree],
-                    trees.left,
-                    trees.right,
-                    self.shape.player,
-                    value,
-                )
-                if order == 1:
-                    walk_singles(*common, weights[1], n_levels, total, size)  # type: ignore[call-arg]  # a compiled function
-                else:
-                    walk_sets(*common, weights, n_levels, binomials, offsets, total, size)  # type: ignore[call-arg]
-                out[:, :, o] += total
-                scale[:, o] += size
+                sums = pairwise_sum(self._walk(tree, o, of_rows, of_background, rows, weights, order) for rows in blocks)
+                out[:, :, o] += sums[:, :-1]
+                scale[:, o] += sums[:, -1]
         method = f"walks with {len(self.weights)} background rows"
-        return Part(out, leaf_sums(trees, columns), scale.max(axis=1), 0.0, method)
+        return Part(self.unit * out, leaf_sums(trees, columns), self.unit * scale.max(axis=1), 0.0, method)
+
+    def _walk(
+        self,
+        tree: int,
+        output: int,
+        of_rows: np.ndarray,
+        of_background: np.ndarray,
+        block: slice,
+        weights: np.ndarray,
+        order: int,
+    ) -> np.ndarray:
+        """Return the values of all sets and the scale, (n_rows, n_sets + 1), of one tree and a block of background rows."""
+        trees, n_levels = self.trees, self.shape.n_path_players + 1
+        binomials, offsets = binomials_and_offsets(self.n_players, order)
+        total, size = np.zeros((len(of_rows), offsets[order + 1])), np.zeros(len(of_rows))
+        common: tuple[Any, ...] = (
+            of_rows,
+            of_background[block],
+            self.weights[block],
+            trees.tree_start[tree],
+            trees.left,
+            trees.right,
+            self.shape.player,
+            np.ascontiguousarray(trees.value[:, output]),
+        )
+        if order == 1:
+            walk_singles(*common, weights[1], n_levels, total, size)  # type: ignore[call-arg]  # a compiled function
+        else:
+            walk_sets(*common, weights, n_levels, binomials, offsets, total, size)  # type: ignore[call-arg]
+        return np.column_stack([total, size])
 
     def fixed_bytes(self, order: int) -> float:
         """Return the memory besides the rows: the background and its way through the largest tree."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import itertools
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -11,7 +12,7 @@ from exactshap._runtime.cache import BoundedCache
 from exactshap.semivalues import Semivalue
 from exactshap.solvers.core import set_sizes
 from exactshap.solvers.trees._layout import MAX_BITS, Layout, TableRows, lay_rows, offsets_of
-from exactshap.solvers.trees._parts import Part, decisions_of
+from exactshap.solvers.trees._parts import ROWS_IN_TURN, Part, decisions_of, pairwise_sum, row_blocks, whole_weights
 from exactshap.solvers.trees.kernels import add_failures, fill_single_tables, fill_tables, sum_survival, sweep, sweep_few
 from exactshap.trees import FlatTrees
 from exactshap.trees import prepared as rounded
@@ -42,15 +43,34 @@ def survive(trees: FlatTrees, layout: Layout, background: np.ndarray | None, wei
         return Survival(np.zeros(1, np.int64), np.empty(0))
     start = offsets_of(1 << np.diff(layout.leaves.start))
     table = np.zeros(start[-1])
+    whole, unit = whole_weights(weights)
     columns = rounded(trees, background).T
+    blocks = row_blocks(len(background), BACKGROUND_BLOCK if unit < 1.0 else ROWS_IN_TURN)
+    parts = [(np.ascontiguousarray(columns[:, rows]), whole[rows]) for rows in blocks]
     first_leaf = np.searchsorted(layout.leaves.node, trees.tree_start)
-    for block in range(0, len(background), BACKGROUND_BLOCK):
-        part = np.ascontiguousarray(columns[:, block : block + BACKGROUND_BLOCK])
-        for tree in range(trees.n_trees):
-            add_failures(decisions_of(trees, part, tree), trees.tree_start[tree], first_leaf[tree], first_leaf[tree + 1],
-                         layout.leaves, weights[block : block + BACKGROUND_BLOCK], start, table)  # fmt: skip
+    for tree, (first, last) in enumerate(itertools.pairwise(first_leaf)):
+        cells = slice(start[first], start[last])
+        table[cells] = pairwise_sum(_failures(trees, layout, tree, (first, last), start, *part) for part in parts)
     sum_survival(layout.leaves, start, table)
+    table *= unit
     return Survival(start, table)
+
+
+def _failures(
+    trees: FlatTrees,
+    layout: Layout,
+    tree: int,
+    leaves: tuple[int, int],
+    start: np.ndarray,
+    columns: np.ndarray,
+    weights: np.ndarray,
+) -> np.ndarray:
+    """Return the weight of some background rows in each cell of one tree: of the players that they fail, leaf by leaf."""
+    first, last = leaves
+    cells = np.zeros(start[last] - start[first])
+    decisions, offset = decisions_of(trees, columns, tree), trees.tree_start[tree]
+    add_failures(decisions, offset, first, last, layout.leaves, weights, start - start[first], cells)
+    return cells
 
 
 def path_weights(semivalue: Semivalue, order: int, largest: int) -> np.ndarray:
