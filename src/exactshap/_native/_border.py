@@ -1,0 +1,71 @@
+"""What is said when an argument does not fit a kernel. The library found it; here it gets its name."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+
+from exactshap._native._signature import Parameter
+from exactshap.errors import InputTypeError, message
+
+__all__ = ["misfit", "mismatch", "told", "unusable"]
+
+
+def told(argument: Any) -> str:
+    """Describe what was passed.
+
+    >>> told(np.zeros((3, 2), np.float32).T)
+    'an array of f4 of shape (2, 3), not C-contiguous'
+    """
+    if not isinstance(argument, np.ndarray):
+        return f"{type(argument).__name__}"
+    words = f"an array of {argument.dtype.str[1:]} of shape {argument.shape}"
+    flags = argument.flags
+    faults = [
+        *([] if flags.c_contiguous else ["not C-contiguous"]),
+        *([] if flags.writeable else ["read-only"]),
+        *([] if flags.aligned else ["not aligned"]),
+        *([] if argument.dtype.isnative else ["bytes in the other order"]),
+    ]
+    return ", ".join([words, *faults])
+
+
+def _flat(
+    parameters: tuple[Parameter, ...], arguments: tuple[Any, ...], prefix: str = ""
+) -> Iterator[tuple[str, Parameter, Any]]:
+    """Name every argument and every field in the library's order."""
+    for parameter, argument in zip(parameters, arguments, strict=True):
+        name = prefix + parameter.name
+        if parameter.kind == "fields":
+            yield from _flat(parameter.fields, tuple(getattr(argument, "value", argument)), f"{name}.")
+        else:
+            yield name, parameter, argument
+
+
+def misfit(name: str, parameters: tuple[Parameter, ...], arguments: tuple[Any, ...], position: int) -> InputTypeError:
+    """Return the error for the argument (or field) at a position."""
+    what, parameter, argument = list(_flat(parameters, arguments))[position]
+    return InputTypeError(message(f"`{what}` does not fit the compiled kernel `{name}`", told(argument), f"Pass {parameter}"))
+
+
+def unusable(name: str, parameters: tuple[Parameter, ...], arguments: tuple[Any, ...]) -> Exception:
+    """Return the error for what is no array or no number at all, and for too many or too few arguments."""
+    if len(parameters) != len(arguments):
+        return TypeError(f"`{name}` takes {len(parameters)} arguments, not {len(arguments)}")
+    needed = {"in": "__array_struct__", "out": "__array_struct__", "int": "__index__", "real": "__float__"}
+    every = list(_flat(parameters, arguments))
+    bad = (i for i, (_, parameter, argument) in enumerate(every) if not hasattr(argument, needed[parameter.kind]))
+    return misfit(name, parameters, arguments, next(bad, len(every) - 1))
+
+
+def mismatch(name: str, parameters: tuple[Parameter, ...], arguments: tuple[Any, ...]) -> InputTypeError:
+    """Return the error for arrays whose sizes do not belong together."""
+    shapes = ", ".join(
+        f"{what} {argument.shape if isinstance(argument, np.ndarray) else argument}"
+        for what, _, argument in _flat(parameters, arguments)
+    )
+    return InputTypeError(
+        message(f"The sizes of the arguments of `{name}` do not belong together", shapes, "Pass arrays of matching shapes")
+    )

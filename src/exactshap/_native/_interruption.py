@@ -1,0 +1,50 @@
+"""Ctrl-C while a kernel runs.
+
+On the main thread a kernel asks the interpreter for pending signals every 20 ms, so a handler written in Python runs as usual
+and what it raises comes out of the call. Threads of a pool receive no signals: they look at a :class:`Cancellation`, which the
+waiting main thread sets before it lets its own exception go on.
+"""
+
+from __future__ import annotations
+
+import ctypes
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from exactshap._native._library import library
+
+__all__ = ["Cancellation", "raise_interruption"]
+
+_raise = None
+
+
+class Cancellation:
+    """A flag that ends kernels of other threads; kernels that it ends raise ``KeyboardInterrupt`` there.
+
+    >>> cancellation = Cancellation()
+    >>> with cancellation.watched():  # in each thread of the pool
+    ...     pass
+    """
+
+    def __init__(self) -> None:
+        self._flag = ctypes.c_int32(0)
+
+    def set(self) -> None:
+        """End the kernels of all threads that watch."""
+        self._flag.value = 1
+
+    @contextmanager
+    def watched(self) -> Iterator[None]:
+        """Let kernels of this thread look at the flag (instead of asking for signals)."""
+        watch = library().exactshap_watch
+        watch(ctypes.byref(self._flag))
+        try:
+            yield
+        finally:
+            watch(None)
+
+
+def raise_interruption() -> None:
+    """Raise what ended a kernel: the exception of a signal's handler, or ``KeyboardInterrupt`` for a cancelled thread."""
+    ctypes.PyDLL(None, handle=library()._handle).exactshap_raise()  # keeps the lock, and raises what it finds set
+    raise KeyboardInterrupt

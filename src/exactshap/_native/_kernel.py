@@ -1,0 +1,188 @@
+"""Call a compiled kernel: arguments become slots of eight bytes, and the library reads them.
+
+An array's slot is the address of its ``__array_struct__``, NumPy's array interface for C: with some 0.3 us the cheapest way to
+hand over the pointer, and it tells dtype, shape and flags, which the library checks.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import struct
+from typing import Any, NamedTuple
+
+from exactshap._native._border import misfit, mismatch, unusable
+from exactshap._native._interruption import raise_interruption
+from exactshap._native._library import symbol
+from exactshap._native._signature import Parameter, packer, parse
+from exactshap.errors import InputTypeError, ModelFormatError, message
+
+__all__ = ["Handle", "Kernel", "kernel"]
+
+_CALL = ctypes.CFUNCTYPE(ctypes.c_int64, ctypes.c_char_p, ctypes.c_void_p)
+_address = ctypes.pythonapi["PyCapsule_GetPointer"]  # of our own: argument types set here reach nobody else
+_address.argtypes, _address.restype = [ctypes.py_object, ctypes.c_char_p], ctypes.c_void_p
+_NO_MEMORY, _INTERRUPTED, _MISMATCH, _FAULT = 1, 2, 3, 4
+
+
+class Handle:
+    """A NamedTuple of arrays and numbers that many calls are given: its addresses are taken once.
+
+    ``Handle(nodes)`` goes wherever the NamedTuple itself may go. The arrays must not be replaced inside.
+    """
+
+    def __init__(self, value: tuple) -> None:
+        self.value = value
+        self._packed: dict[tuple[Parameter, ...], tuple[int, Any]] = {}
+
+    def address(self, fields: tuple[Parameter, ...]) -> int:
+        """Return where the slots of the fields lie, packed on first use."""
+        packed = self._packed.get(fields)
+        if packed is None:
+            packed = self._packed[fields] = _pack_fields(fields, self.value)
+        return packed[0]
+
+
+class _Overload(NamedTuple):
+    """One function of the library."""
+
+    call: Any
+    parameters: tuple[Parameter, ...]  # that Python passes
+    arrays: tuple[int, ...]  # their positions
+    structures: tuple[int, ...]
+    packer: struct.Struct
+    results: Any  # the type of the returned numbers, or None
+
+
+def _overload(name: str, names: list[str], which: int) -> _Overload | None:
+    """Read the ``which``-th function of a name from the library, or return None behind the last."""
+    entry, text = symbol(name.replace(".", "_")), ctypes.create_string_buffer(4096)
+    entry.restype, entry.argtypes = ctypes.c_void_p, [ctypes.c_int64, ctypes.c_char_p, ctypes.c_int64]
+    address = entry(which, text, len(text))
+    if not address:
+        return None
+    every = parse(text.value.decode())
+    taken = tuple(parameter for parameter in every if parameter.kind != "gives")
+    if len(taken) != len(names):
+        raise TypeError(f"`{name}` is declared with {len(names)} arguments in Python and {len(taken)} in C++")
+    parameters = tuple(Parameter(p.kind, n, p.dtype, p.ndim, p.fields) for p, n in zip(taken, names, strict=True))
+    given = [
+        (f"_{i}", ctypes.c_int64 if p.dtype == "int" else ctypes.c_double)
+        for i, p in enumerate(p for p in every if p.kind == "gives")
+    ]
+    return _Overload(
+        _CALL(address),
+        parameters,
+        tuple(i for i, p in enumerate(parameters) if p.is_array),
+        tuple(i for i, p in enumerate(parameters) if p.kind == "fields"),
+        packer(parameters),
+        type("Results", (ctypes.Structure,), {"_fields_": given}) if given else None,
+    )
+
+
+class Kernel:
+    """A compiled function; made by :func:`kernel`, looked up in the library when it is first called."""
+
+    def __init__(self, declaration: str) -> None:
+        self.name, _, names = declaration.removesuffix(")").partition("(")
+        self._names = [name.strip() for name in names.split(",") if name.strip()]
+        self._overloads: list[_Overload] = []
+
+    def __repr__(self) -> str:
+        return f"Kernel('{self.name}({', '.join(self._names)})')"
+
+    def __call__(self, *arguments: Any) -> Any:
+        """Run the function; return nothing, the number that it gives, or a tuple of several."""
+        first = 0
+        for overload in self._overloads or self._look_up():
+            status, results = _run(self.name, overload, arguments)
+            if status == 0:
+                return results
+            if status > 0:
+                raise _failure(self.name, overload, arguments, status)
+            first = first or status
+        raise misfit(self.name, self._overloads[0].parameters, arguments, -1 - first)
+
+    def _look_up(self) -> list[_Overload]:
+        found: list[_Overload] = []
+        while (overload := _overload(self.name, self._names, len(found))) is not None:
+            found.append(overload)
+        self._overloads = found
+        return found
+
+
+def _run(name: str, overload: _Overload, arguments: tuple[Any, ...]) -> tuple[int, Any]:
+    """Pack, call, and return the status with the numbers that are given."""
+    slots, kept = _pack(name, overload, arguments)
+    if overload.results is None:
+        return overload.call(slots, None), None
+    results = overload.results()
+    status = overload.call(slots, ctypes.byref(results))
+    numbers = tuple(getattr(results, field) for field, _ in results._fields_)
+    del kept  # the capsules live until here
+    return status, numbers[0] if len(numbers) == 1 else numbers
+
+
+def _pack(name: str, overload: _Overload, arguments: tuple[Any, ...]) -> tuple[bytes, list[Any]]:
+    """Return the slots, and what must stay alive during the call."""
+    slots = list(arguments)
+    try:
+        kept = [arguments[i].__array_struct__ for i in overload.arrays]
+        for i, capsule in zip(overload.arrays, kept, strict=True):
+            slots[i] = _address(capsule, None)
+        for i in overload.structures:
+            handle = arguments[i] if isinstance(arguments[i], Handle) else Handle(arguments[i])
+            kept.append(handle)
+            slots[i] = handle.address(overload.parameters[i].fields)
+        return overload.packer.pack(*slots), kept
+    except (AttributeError, IndexError, struct.error) as error:
+        raise unusable(name, overload.parameters, arguments) from error
+
+
+def _pack_fields(fields: tuple[Parameter, ...], value: tuple) -> tuple[int, Any]:
+    """Return the address of a NamedTuple's slots, and what keeps it."""
+    names = getattr(value, "_fields", ())
+    if names != tuple(field.name for field in fields):
+        raise InputTypeError(
+            message(
+                "A structure does not fit a compiled kernel",
+                f"fields {', '.join(names)}",
+                f"Pass {Parameter('fields', fields=fields)}",
+            )
+        )
+    kept: list[Any] = []
+    slots = []
+    for field, item in zip(fields, value, strict=True):
+        if field.is_array:
+            kept.append(item.__array_struct__)
+            slots.append(_address(kept[-1], None))
+        elif field.kind == "fields":
+            address, inner = _pack_fields(field.fields, item)
+            kept.append(inner)
+            slots.append(address)
+        else:
+            slots.append(item)
+    buffer = ctypes.create_string_buffer(packer(fields).pack(*slots))
+    return ctypes.addressof(buffer), (buffer, kept)
+
+
+def _failure(name: str, overload: _Overload, arguments: tuple[Any, ...], status: int) -> BaseException:
+    """Return the exception for a status of the library; raise what a signal's handler raised."""
+    if status == _INTERRUPTED:
+        raise_interruption()
+    if status == _MISMATCH:
+        return mismatch(name, overload.parameters, arguments)
+    if status == _FAULT:
+        return ModelFormatError(
+            message(f"The compiled kernel `{name}` was given what it cannot follow", "indices out of range")
+        )
+    return MemoryError(f"No memory for the scratch of the compiled kernel `{name}`. Pass fewer rows at a time.")
+
+
+def kernel(declaration: str) -> Kernel:
+    """Return a compiled kernel by its room, its name and the names of its arguments.
+
+    >>> fill_singles = kernel("product.fill_singles(a, b, c, weights, nodes, node_weights, out)")
+    >>> fill_singles.name
+    'product.fill_singles'
+    """
+    return Kernel(declaration)

@@ -1,0 +1,325 @@
+"""The compiled library: levels, the border of arrays, interruption, and what is said when it cannot work."""
+
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import threading
+import time
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+import pytest
+
+import exactshap
+from exactshap._native import Cancellation, Handle, kernel, level
+from exactshap.errors import InputTypeError, ModelFormatError
+
+PACKAGE = Path(exactshap.__file__).parent
+LEVELS = {"v2": ["v2"], "v3": ["v2", "v3"], "v4": ["v2", "v3", "v4"], "base": ["base"]}[level()]
+add_sums = kernel("common.add_sums(X, weights, first, out)")
+follow = kernel("common.follow(chain, start)")
+exhaust = kernel("common.exhaust(size)")
+
+
+class Range(NamedTuple):
+    values: np.ndarray
+    scale: float
+
+
+class Chain(NamedTuple):
+    next: np.ndarray
+    range: Range
+    reversed: bool
+
+
+def chain(next=(2, -1, 1), scale=2.0, reversed=False):
+    return Chain(np.array(next, np.int32), Range(np.array([1.0, 10.0, 100.0]), scale), reversed)
+
+
+def run(code, **environment):
+    done = subprocess.run(
+        [sys.executable, "-c", code], env={**os.environ, **environment}, capture_output=True, text=True, timeout=120
+    )
+    return done.returncode, done.stdout.strip(), done.stderr
+
+
+# Kernels on arbitrary numbers: add yours.
+DIGEST = """
+import hashlib, math
+import numpy as np
+from exactshap.solvers.product import _folding_kernels as folding, _kernels as product
+from exactshap.solvers.rkhs import _gp_kernels as process
+rng, digest = np.random.default_rng(0), hashlib.sha256()
+for made in (lambda *s: rng.random(s), lambda *s: rng.random(s) + 1j * rng.normal(size=s)):
+    for n, d, terms, m, outputs in ((3, 5, 40, 2, 2), (1, 1, 1, 1, 1), (2, 7, 130, 3, 1)):
+        a, b, c = made(n, d, terms), made(m, d, terms), made(outputs, terms)
+        w, nodes, node_weights = rng.random(m), rng.random(4), rng.random(4)
+        out = [np.zeros((n, d, outputs)), np.zeros((n, outputs)), np.zeros((n, outputs)), np.zeros(n), np.zeros(n)]
+        product.fill_singles(a, b, c, w, nodes, node_weights, out[0])
+        product.fill_ends(a, b, c, w, *out[1:])
+        for size in range(1, min(d, 3) + 1):
+            out.append(np.zeros((n, math.comb(d, size), outputs)))
+            product.fill_interactions(a, b, c, w, size, nodes, node_weights, out[-1])
+        if made(1).dtype == float:
+            out += [np.zeros((terms + 3 & ~3, 2 ** (d - d // 2), 2 ** (d // 2))), np.zeros((n, outputs, 2 ** (d - d // 2), 2 ** (d // 2)))]
+            folding.fill_folded(np.ascontiguousarray(b.transpose(2, 0, 1)), w, d // 2, out[-2])
+            folding.fill_coalitions(np.ascontiguousarray(a.transpose(0, 2, 1)), out[-2], c, out[-1])
+            out += [np.zeros((n, outputs, d)), np.zeros((n, d, terms)), np.zeros((n, d * (d + 1) // 2)), np.zeros(n)]
+            folding.fill_set_values(out[-5].reshape(n, outputs, -1), 1 << np.arange(d), rng.random(d + 1), out[-4])
+            process.fill_functionals(a, b, w, nodes, node_weights, out[-3])
+            own, rows, background = rng.random((n, d)), rng.random((n, d, m)), rng.random((m, d, m))
+            process.fill_prior(own, rows, rows, background, w, nodes, node_weights, False, out[-2])
+            process.fill_spread(own, rows, background, out[-1])
+        for array in out:
+            digest.update(array.tobytes())
+print(digest.hexdigest())
+"""
+
+
+def test_all_levels_give_the_same_bits():
+    digests = {name: run(DIGEST, EXACTSHAP_CPU=name) for name in LEVELS}
+    assert all(code == 0 for code, _, _ in digests.values()), digests
+    assert len({out for _, out, _ in digests.values()}) == 1, digests
+
+
+def test_no_fused_multiply_add():
+    """An instruction that rounds once where others round twice gives other bits on other CPUs."""
+    if shutil.which("objdump") is None or level() == "base":
+        pytest.skip("needs objdump on x86-64")
+    library = PACKAGE / "_native" / "exactshap.so"
+    text = subprocess.run(
+        ["objdump", "-d", "--no-show-raw-insn", str(library)], capture_output=True, text=True, check=True
+    ).stdout
+    fused = {line.split("\t")[-1].split()[0] for line in text.splitlines() if "\tvfm" in line or "\tvfnm" in line}
+    assert not fused
+
+
+def test_code_of_levels_stays_apart():
+    """Between EXACTSHAP_BEGIN and EXACTSHAP_END, or the linker merges what is compiled three times."""
+    sources = PACKAGE.parent / "native"
+    if not sources.is_dir():
+        pytest.skip("an installed package has no sources")
+    for path in sorted(sources.rglob("*.h")) + sorted(sources.rglob("*.cpp")):
+        if path.name == "library.cpp":
+            continue
+        inside, outside = False, []
+        for line in path.read_text(encoding="utf-8").splitlines():
+            if line in ("EXACTSHAP_BEGIN", "EXACTSHAP_END"):
+                inside = line == "EXACTSHAP_BEGIN"
+            elif not inside:
+                outside.append(line)
+        wrong = [
+            line for line in outside if line.startswith(("inline", "template", "struct", "static", "EXACTSHAP_INLINE", "class"))
+        ]
+        assert not wrong, f"{path}: {wrong}"
+
+
+def test_a_level_that_the_cpu_lacks_is_refused():
+    code, _, error = run("from exactshap._native import level; level()", EXACTSHAP_CPU="v9")
+    assert code == 1
+    assert "`EXACTSHAP_CPU` names no level of this CPU. 'v9'. Unset it, or use one of `" in error
+
+
+@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+def test_templates_by_dtype(dtype):
+    X, weights, out = np.arange(12, dtype=dtype).reshape(3, 4), np.array([1.0, 2.0, 3.0, 4.0]), np.ones(3)
+    add_sums(X, weights, 1, out)
+    np.testing.assert_array_equal(out, 1.0 + X[:, 1:].astype(float) @ weights[1:])
+
+
+def test_structures_and_returned_numbers():
+    assert follow(chain(), 0) == (3, 222.0)
+    assert follow(chain(reversed=True), 2) == (2, 2.0 * (1.0 + 10.0))
+    prepared = Handle(chain())
+    assert [follow(prepared, start) for start in (0, 1, -1)] == [(3, 222.0), (1, 20.0), (0, 0.0)]
+
+
+@pytest.mark.parametrize(
+    ("position", "bad", "words"),
+    [
+        (
+            0,
+            np.zeros((3, 4), np.int64),
+            "`X` does not fit the compiled kernel `common.add_sums`. an array of i8 of shape (3, 4)",
+        ),
+        (0, np.zeros((4, 3)).T, "an array of f8 of shape (3, 4), not C-contiguous"),
+        (0, np.zeros((3, 8))[:, ::2], "not C-contiguous"),
+        (0, np.zeros((3, 4, 1)), "of shape (3, 4, 1)"),
+        (0, np.zeros((3, 4), ">f8"), "bytes in the other order"),
+        (0, np.frombuffer(bytearray(97), np.uint8)[1:].view(float).reshape(3, 4), "not aligned"),
+        (0, [[1.0] * 4] * 3, "`X` does not fit the compiled kernel `common.add_sums`. list"),
+        (0, None, "NoneType"),
+        (1, np.zeros(4, np.float32), "`weights` does not fit"),
+        (2, 0.5, "`first` does not fit the compiled kernel `common.add_sums`. float. Pass a whole number"),
+        (2, "0", "str"),
+        (2, 5, "sizes of the arguments of `common.add_sums` do not belong together. X (3, 4), weights (4,), first 5, out (3,)"),
+        (2, -1, "do not belong together"),
+        (3, np.zeros(2), "do not belong together"),
+        (3, np.zeros((3, 1)), "Pass a C-contiguous writable array of f8 with 1 dimension"),
+    ],
+)
+def test_what_does_not_fit_reaches_no_kernel(position, bad, words):
+    arguments = [np.zeros((3, 4)), np.zeros(4), 0, np.zeros(3)]
+    arguments[position] = bad
+    with pytest.raises(InputTypeError) as caught:
+        add_sums(*arguments)
+    assert words in str(caught.value)
+
+
+def test_what_is_written_must_be_writable():
+    out = np.zeros(3)
+    out.flags.writeable = False
+    with pytest.raises(InputTypeError, match=r"`out` does not fit .* read-only"):
+        add_sums(np.ones((3, 4)), np.ones(4), 0, out)
+    X = np.ones((3, 4))
+    X.flags.writeable = False
+    add_sums(X, np.ones(4), 0, np.zeros(3))
+
+
+def test_empty_arrays():
+    for rows, terms in ((0, 4), (3, 0), (0, 0)):
+        out = np.ones(rows)
+        add_sums(np.zeros((rows, terms)), np.zeros(terms), 0, out)
+        assert (out == 1.0).all()
+
+
+def test_the_number_of_arguments():
+    with pytest.raises(TypeError, match=r"`common.add_sums` takes 4 arguments, not 1"):
+        add_sums(np.zeros((3, 4)))
+    with pytest.raises(TypeError, match="declared with 1 arguments in Python and 4 in C"):
+        kernel("common.add_sums(X)")(1)
+
+
+def test_structures_that_do_not_fit():
+    with pytest.raises(InputTypeError, match="fields values, scale"):
+        follow(Range(np.zeros(3), 1.0), 0)
+    with pytest.raises(InputTypeError, match=r"`chain.range.values` does not fit .* array of f4"):
+        follow(chain()._replace(range=Range(np.zeros(3, np.float32), 1.0)), 0)
+    with pytest.raises(InputTypeError, match="do not belong together"):
+        follow(chain()._replace(range=Range(np.zeros(2), 1.0)), 0)
+    with pytest.raises(InputTypeError, match=r"`chain.next` does not fit .* list"):
+        follow(chain()._replace(next=[1]), 0)
+
+
+def test_indices_that_lead_outside_are_a_fault():
+    for wrong in ((2, -1, 7), (2, -1, 0)):
+        with pytest.raises(ModelFormatError, match=r"common.follow"):
+            follow(chain(wrong), 0)
+
+
+def test_no_memory():
+    with pytest.raises(MemoryError, match=r"`common.exhaust`"):
+        exhaust(1 << 20)
+    with pytest.raises(MemoryError):
+        exhaust(1 << 40)  # the product of the sizes overflows
+    with pytest.raises(MemoryError):
+        exhaust(-1)
+
+
+def long_call():
+    """Make a call of minutes."""
+    from exactshap.solvers.product._kernels import fill_singles
+
+    a, b, c = np.ones((200, 30, 320)), np.ones((200, 30, 320)), np.ones((1, 320))
+    fill_singles(a, b, c, np.ones(200), np.ones(300), np.ones(300), np.zeros((200, 30, 1)))
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="signals of another kind")
+@pytest.mark.parametrize(
+    "handler", [signal.default_int_handler, lambda number, frame: (_ for _ in ()).throw(LookupError("mine"))]
+)
+def test_signals_end_a_long_kernel(handler):
+    before, sent = signal.signal(signal.SIGINT, handler), []
+
+    def send():
+        time.sleep(0.3)
+        sent.append(time.perf_counter())
+        os.kill(os.getpid(), signal.SIGINT)
+
+    try:
+        threading.Thread(target=send).start()
+        with pytest.raises((KeyboardInterrupt, LookupError)):
+            long_call()
+        assert time.perf_counter() - sent[0] < 3.0  # 0.02 s on a quiet machine, of minutes
+    finally:
+        signal.signal(signal.SIGINT, before)
+    add_sums(np.ones((3, 4)), np.ones(4), 0, np.zeros(3))
+
+
+def test_threads_of_a_pool_are_cancelled():
+    cancellation, ended = Cancellation(), []
+
+    def work():
+        with cancellation.watched():
+            try:
+                long_call()
+            except KeyboardInterrupt:
+                ended.append(time.perf_counter())
+
+    threads = [threading.Thread(target=work) for _ in range(2)]
+    for thread in threads:
+        thread.start()
+    time.sleep(0.3)
+    start = time.perf_counter()
+    cancellation.set()
+    for thread in threads:
+        thread.join()
+    assert len(ended) == 2
+    assert max(ended) - start < 3.0
+
+
+def copy_of_package(folder):
+    """Return a copy of the package without sources beside it, as a wheel installs it."""
+    shutil.copytree(PACKAGE, folder / "exactshap", ignore=shutil.ignore_patterns("__pycache__"))
+    return folder / "exactshap" / "_native"
+
+
+CALL = "from exactshap._native import kernel; import numpy as np; out = np.zeros(1); " + (
+    "kernel('common.add_sums(X, weights, first, out)')(np.ones((1, 2)), np.ones(2), 0, out); print(out[0])"
+)
+
+
+def test_a_missing_or_foreign_library_says_what_to_do(tmp_path):
+    folder = copy_of_package(tmp_path)
+    (library,) = folder.glob("exactshap.*")
+    assert run(CALL, PYTHONPATH=str(tmp_path))[1] == "2.0"
+    library.write_bytes(b"not a library")
+    error = run(CALL, PYTHONPATH=str(tmp_path))[2]
+    assert "MissingDependencyError: The compiled kernels cannot be loaded" in error
+    assert "install from source with `pip install --no-binary exactshap exactshap`" in error
+    library.unlink()
+    assert "The compiled kernels are missing. no file" in run(CALL, PYTHONPATH=str(tmp_path))[2]
+
+
+def test_a_stale_library_is_refused_beside_sources(tmp_path):
+    copy_of_package(tmp_path)
+    (tmp_path / "native").mkdir()
+    (tmp_path / "native" / "new.cpp").write_text("// newer")
+    tmp_path.rename(tmp_path.with_name("src"))
+    error = run(CALL, PYTHONPATH=str(tmp_path.with_name("src")))[2]
+    assert "The compiled kernels do not belong to the sources" in error
+    assert "python src/native/build.py" in error
+
+
+def test_nothing_is_written(tmp_path):
+    """A read-only installation and an unwritable home: the installation holds the same files after a call."""
+    folder = copy_of_package(tmp_path)
+    before = sorted(folder.rglob("*"))
+    assert run(CALL, PYTHONPATH=str(tmp_path), HOME="/nonexistent", PYTHONDONTWRITEBYTECODE="1")[1] == "2.0"
+    assert sorted(folder.rglob("*")) == before
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork here")
+def test_fork_after_use_and_two_processes_at_once():
+    code = (
+        CALL.replace("print(out[0])", "print(out[0], flush=True)")
+        + "; import os; child = os.fork(); "
+        + CALL.partition("; ")[2]
+        + "; child and os.waitpid(child, 0)"
+    )
+    both = [subprocess.Popen([sys.executable, "-W", "ignore", "-c", code], stdout=subprocess.PIPE, text=True) for _ in range(2)]
+    assert [process.communicate(timeout=120)[0].count("2.0") for process in both] == [3, 3]
+    assert all(process.returncode == 0 for process in both)
