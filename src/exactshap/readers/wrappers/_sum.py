@@ -83,7 +83,7 @@ def _of_columns(request: Request, columns: tuple[int, ...]) -> Request:
 
 def _array(X: Table, columns: tuple[int, ...]) -> Table:
     values = X.numeric() if X.is_frame else np.asarray(X.native)
-    return Table(values[:, list(columns)], None, X.n_rows, len(columns))
+    return Table(np.ascontiguousarray(values[:, list(columns)]), None, X.n_rows, len(columns))
 
 
 @dataclass(frozen=True, eq=False)

@@ -25,7 +25,10 @@ def read(model: Any, request: Request) -> Reader:
     names = _names(model)
     chosen, single = select_outputs(names, request.output, owner=type(model).__name__)
     single = single or len(names) == 1
-    parts = [read_any(model.estimators_[k], replace(request, output="auto")) for k in chosen]
+    inner = replace(request, output="auto")
+    if request.background is not None:
+        inner = replace(inner, background=_bare(model, request.background), feature_names=request.feature_names or request.background.names)
+    parts = [read_any(model.estimators_[k], inner) for k in chosen]
     for k, part in zip(chosen, parts, strict=True):
         if not part.single_output or not _adds_up_to_output(model.estimators_[k], part):
             raise UnsupportedStructureError(
@@ -81,8 +84,13 @@ def _names(model: Any) -> tuple[str, ...]:
 
 def _predict(model: Any, parts: list[Any], single: bool, X: Table) -> np.ndarray:
     """Return what the parts predict: for one-vs-rest that is the model's own decision function, column by column."""
-    bare = X
-    if X.is_frame and not hasattr(model, "feature_names_in_"):
-        bare = Table(X.numeric(), None, X.n_rows, X.n_columns)
+    bare = _bare(model, X)
     columns = [np.asarray(part(bare), float) for part in parts]
     return columns[0] if single else np.stack(columns, axis=1)
+
+
+def _bare(model: Any, X: Table) -> Table:
+    """Return the rows as the parts were fitted on them: without names where they know none."""
+    if not X.is_frame or hasattr(model.estimators_[0], "feature_names_in_"):
+        return X
+    return Table(X.numeric(), None, X.n_rows, X.n_columns)
