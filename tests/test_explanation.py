@@ -2,7 +2,6 @@ import importlib
 import json
 import pickle
 import zipfile
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -570,13 +569,17 @@ def test_fingerprints_do_not_depend_on_the_library():
 
 
 def test_every_value_function_of_every_reader_has_its_sentence():
-    import exactshap.readers as readers
-    from exactshap.readers import Reader
+    import pkgutil
 
-    for path in readers.__path__:
-        for file in sorted(Path(path).glob("_*.py")):
-            importlib.import_module(f"exactshap.readers.{file.stem}")
-    names = {name for reader in Reader.__subclasses__() for name in reader.value_functions}
+    import exactshap.readers as readers
+
+    for module in pkgutil.walk_packages(readers.__path__, "exactshap.readers."):
+        importlib.import_module(module.name)
+    waiting, found = [readers.Reader], set()
+    while waiting:
+        found |= set(below := waiting.pop().__subclasses__())
+        waiting += below
+    names = {name for reader in found for name in reader.value_functions}
     assert {"functional", "interventional", "path_dependent"} <= names
     assert [name for name in sorted(names) if "see the documentation" in value_function_sentence(name)] == []
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import difflib
 import numbers
+import re
 import sys
 import warnings
 from collections.abc import Iterable
@@ -28,8 +29,13 @@ __all__ = [
     "did_you_mean",
     "message",
     "no_output",
+    "printable",
     "warn",
 ]
+
+MAX_CHARACTERS = 300  # of each sentence of a message, and of all of a message about a file: both may echo what a stranger wrote
+# C0 and C1 controls but tab and newline, overrides of the writing direction, halves of a surrogate pair, non-characters
+_UNPRINTABLE = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069\ud800-\udfff\ufffe\uffff]")
 
 
 class ExactshapError(Exception):
@@ -57,7 +63,10 @@ class UnsupportedStructureError(ExactshapError, NotImplementedError):
 
 
 class ModelFormatError(ExactshapError, ValueError):
-    """A model file or dump is malformed, truncated or newer than this version knows."""
+    """A file (of a model or an explanation) is malformed, truncated or newer than this version knows."""
+
+    def __init__(self, text: str = "") -> None:
+        super().__init__(_shortened(text))
 
 
 class ExactnessError(ExactshapError, ArithmeticError):
@@ -82,7 +91,8 @@ def message(what: str, got: str = "", do: str = "") -> str:
     Parameters
     ----------
     what, got, do : str
-        Sentences; full stops are added where they are missing.
+        Sentences; full stops are added where they are missing. Each is cut in the middle beyond 300 characters, and
+        control characters are replaced, since names and values may come from a file of a stranger.
 
     Returns
     -------
@@ -93,8 +103,40 @@ def message(what: str, got: str = "", do: str = "") -> str:
     >>> message("The 'order' parameter must be at least 1", "Got 0", "Pass order=1")
     "The 'order' parameter must be at least 1. Got 0. Pass order=1."
     """
-    sentences = (part.strip() for part in (what, got, do))
+    sentences = (_shortened(printable(part.strip())) for part in (what, got, do))
     return " ".join(part if part.endswith((".", "?", "!")) else f"{part}." for part in sentences if part)
+
+
+def printable(text: str) -> str:
+    r"""Replace characters that no file, page or terminal should be given as text: controls, surrogates, overrides of direction.
+
+    Parameters
+    ----------
+    text : str
+        Tabs and newlines stay; a carriage return before a newline goes.
+
+    Returns
+    -------
+    text : str
+
+    Examples
+    --------
+    >>> printable("a\x00b\x1b[31m") == "a\N{REPLACEMENT CHARACTER}b\N{REPLACEMENT CHARACTER}[31m"
+    True
+    """
+    return _UNPRINTABLE.sub("\N{REPLACEMENT CHARACTER}", text.replace("\r\n", "\n"))
+
+
+def _shortened(text: str) -> str:
+    """Cut a long text in the middle: it says at its beginning what is wrong, and at its end what to do.
+
+    >>> len(_shortened("x" * 1000)), _shortened("short")
+    (300, 'short')
+    """
+    if len(text) <= MAX_CHARACTERS:
+        return text
+    end = MAX_CHARACTERS // 3
+    return f"{text[: MAX_CHARACTERS - end - 3]}...{text[-end:]}"
 
 
 def did_you_mean(name: str, known: Iterable[str]) -> str:

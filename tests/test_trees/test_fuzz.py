@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from exactshap.errors import ModelFormatError, UnsupportedStructureError
 from exactshap.trees import loads
 from exactshap.trees.formats._ubj import read_ubj
+from fuzz import WORDS, mutant
 
 FOLDER = Path(__file__).parents[1] / "data" / "trees"
 FILES = sorted(path.name.removesuffix(".expected.json") for path in FOLDER.glob("*.expected.json"))
@@ -20,8 +21,6 @@ DOCUMENTS = [name for name in FILES if name.endswith("json")]
 N_MUTANTS = 150
 MEMORY = 64 * 2**20
 SECONDS = 2.0
-WORDS = [b"-1", b"0", b"1", b"91", b"2147483647", b"-2147483648", b"99999999999999999999", b"1e400", b"-1e400", b"nan", b"NaN",
-         b"Infinity", b"null", b"true", b"[]", b"{}", b'""', b"0.5", b"=", b"\n", b"\x00", b"\xff", b""]  # fmt: skip
 
 
 def survives(data):
@@ -53,43 +52,6 @@ def compiled():
     for name in FILES:
         model = loads((FOLDER / name).read_bytes())
         model.predict(np.zeros((1, model.n_features), int))
-
-
-def mutant(data, rng):
-    """One to three edits: a byte, a cut, a repeated or swapped piece, or a number or token replaced by a nasty one."""
-    for _ in range(rng.integers(1, 4)):
-        n = len(data)
-        if n < 4:
-            break
-        i, j = sorted(int(v) for v in rng.integers(0, n, 2))
-        kind = rng.integers(6)
-        if kind == 0:
-            data = data[:i] + bytes([rng.integers(256)]) + data[i + 1 :]
-        elif kind == 1:
-            data = data[:i]
-        elif kind == 2:
-            data = data[:i] + data[i : i + 40] + data[i:]
-        elif kind == 3:
-            data = data[:i] + data[j : j + 8] + data[i + 8 :]
-        elif kind == 4:
-            data = data[:i] + data[i + int(rng.integers(1, 30)) :]
-        else:
-            data = replace_token(data, i, WORDS[rng.integers(len(WORDS))])
-    return data
-
-
-def replace_token(data, i, word):
-    """Replace the number around or after byte i."""
-    digits = b"0123456789.-+eE"
-    while i < len(data) and data[i] not in digits:
-        i += 1
-    start = i
-    while start > 0 and data[start - 1] in digits:
-        start -= 1
-    end = i
-    while end < len(data) and data[end] in digits:
-        end += 1
-    return data[:start] + word + data[end:]
 
 
 @pytest.mark.parametrize("name", FILES)

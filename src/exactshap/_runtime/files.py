@@ -4,14 +4,24 @@ from __future__ import annotations
 
 import errno
 import os
+import re
 import secrets
+import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
+
+try:
+    import fcntl
+except ImportError:  # Windows, where a file that is being written cannot be removed anyway
+    fcntl = None  # type: ignore[assignment]
 
 from exactshap.errors import InputError, message
 
 __all__ = ["check_suffix", "replacing"]
+
+_DRAFT = re.compile(r"\..+\.[0-9a-f]{8}\.exactshap\.part")
+_SECONDS_UNTIL_STALE = 86_400.0  # where files cannot be locked, only their age tells
 
 
 def check_suffix(path: str | os.PathLike[str], known: tuple[str, ...], what: str, do: str) -> None:
@@ -28,6 +38,8 @@ def check_suffix(path: str | os.PathLike[str], known: tuple[str, ...], what: str
 def replacing(path: str | os.PathLike[str]) -> Iterator[Path]:
     """Give a temporary path in the same folder; move it over ``path`` on success, remove it on any failure or interrupt.
 
+    What a killed process left behind in that folder is removed first; a draft that another process is writing stays.
+
     >>> import tempfile
     >>> folder = tempfile.TemporaryDirectory()
     >>> with replacing(Path(folder.name) / "a.txt") as draft:
@@ -38,9 +50,49 @@ def replacing(path: str | os.PathLike[str]) -> Iterator[Path]:
     target = Path(path)
     if not target.absolute().parent.is_dir():
         raise FileNotFoundError(errno.ENOENT, "No such folder", str(target.parent))
-    draft = target.with_name(f".{target.name}.{secrets.token_hex(4)}.part")
+    _remove_stale_drafts(target.absolute().parent)
+    draft, lock = _locked_draft(target)
     try:
         yield draft
         os.replace(draft, target)
     finally:
+        os.close(lock)
         draft.unlink(missing_ok=True)
+
+
+def _locked_draft(target: Path) -> tuple[Path, int]:
+    """Make an empty draft next to ``target``, locked for as long as this process lives and the descriptor is open."""
+    while True:
+        draft = target.with_name(f".{target.name}.{secrets.token_hex(4)}.exactshap.part")
+        descriptor = os.open(draft, os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o666)
+        if fcntl is None:  # an open descriptor would keep Windows from replacing the target
+            os.close(descriptor)
+            return draft, os.open(os.devnull, os.O_RDONLY)
+        with suppress(OSError):  # a file system without locks
+            fcntl.flock(descriptor, fcntl.LOCK_EX)
+        if os.fstat(descriptor).st_nlink:  # else another save took it for stale before it was locked
+            return draft, descriptor
+        os.close(descriptor)
+
+
+def _remove_stale_drafts(folder: Path) -> None:
+    """Remove drafts whose writer was killed: the lock of a dead process is gone, that of a living one is not."""
+    with suppress(OSError), os.scandir(folder) as entries:
+        for entry in entries:
+            if _DRAFT.fullmatch(entry.name) and entry.is_file(follow_symlinks=False):
+                with suppress(OSError):
+                    _remove_if_stale(Path(entry.path))
+
+
+def _remove_if_stale(draft: Path) -> None:
+    if fcntl is None:
+        if time.time() - draft.stat().st_mtime > _SECONDS_UNTIL_STALE:
+            draft.unlink(missing_ok=True)
+        return
+    descriptor = os.open(draft, os.O_RDWR | os.O_NOFOLLOW)
+    try:
+        with suppress(OSError):
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            draft.unlink(missing_ok=True)
+    finally:
+        os.close(descriptor)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import importlib
+from dataclasses import is_dataclass
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +17,21 @@ _TABLES = (".csv", ".parquet")
 _BOOSTERS = (".json", ".ubj", ".txt")
 _BINARY_BOOSTERS = (".cbm", ".bst", ".model")  # their reader says how to save them as text
 _PICKLES = (".pkl", ".pickle", ".joblib")
+_OWN_TYPES = {  # room -> estimators, and the classes of plain data that fitted estimators hold
+    "exactshap.estimators": (
+        "HSICSelector",
+        "RKHSWeightingCV",
+        "RKHSWeightingRegressor",
+        "ShapleyKernelClassifier",
+        "ShapleyKernelRidge",
+    ),
+    "exactshap.estimators.rkhs_weighting._instantiations": ("Relu", "Sign", "Stump"),
+    "exactshap.estimators.rkhs_weighting._regressor": ("WeightingTerm",),
+    "exactshap.estimators.rkhs_weighting._subsets": ("Full", "GivenSubsets", "UniformSubsets"),
+    "exactshap.results.decomposition": ("PairwiseDecomposition",),
+    "exactshap.kernels": ("RBF", "Cauchy", "Chi2", "Component", "Constant", "Laplacian", "Linear", "Polynomial", "White"),
+    "exactshap.kernels._algebra": ("Product", "Sum"),
+}
 
 
 def read_table(path: Path) -> Any:
@@ -91,12 +108,18 @@ def check_target(path: Path | None, suffixes: tuple[str, ...] | None) -> None:
 
 
 def write_table(frame: Any, path: Path) -> None:
-    """Write a frame as CSV or Parquet, completely or not at all."""
+    """Write a frame as CSV or Parquet, completely or not at all.
+
+    Spreadsheets take a cell that begins with ``=``, ``+``, ``-`` or ``@`` for a formula. In CSV files such a *text* (a name of
+    a column, a cell of a text column) gets an apostrophe in front; numbers stay as they are, and so do Parquet files.
+    """
     from exactshap.results.explanation import frame_kind
 
     suffix, kind = _suffix(path), frame_kind(frame)
     if suffix not in _TABLES:
         raise InputError(message(f"Values are written to .csv, .parquet or .npz, not to {path.name}", do="Choose one of these"))
+    if suffix == ".csv":
+        frame = _without_formulas(frame)
     with replacing(path) as draft:
         if kind == "pyarrow":
             writer = require("pyarrow.csv" if suffix == ".csv" else "pyarrow.parquet", "frames", purpose="Writing values")
@@ -107,6 +130,30 @@ def write_table(frame: Any, path: Path) -> None:
             frame.to_csv(draft, index=False)
         else:
             frame.to_parquet(draft)
+
+
+def _without_formulas(frame: Any) -> Any:
+    """Return a frame whose texts no spreadsheet takes for formulas."""
+    import narwhals as nw
+
+    wide = nw.from_native(frame, eager_only=True)
+    texts = [name for name in wide.columns if not wide[name].dtype.is_numeric() and wide[name].dtype != nw.Boolean]
+    guarded = {name: [_no_formula(cell) for cell in wide[name].to_list()] for name in texts}
+    changed = [
+        nw.new_series(name, cells, backend=wide.implementation)
+        for name, cells in guarded.items()
+        if cells != wide[name].to_list()
+    ]
+    return wide.with_columns(*changed).rename({name: _no_formula(name) for name in wide.columns}).to_native()
+
+
+def _no_formula(cell: Any) -> Any:
+    """Put an apostrophe before a text that a spreadsheet would calculate.
+
+    >>> _no_formula("=1+1"), _no_formula("age"), _no_formula(-1.5)
+    ("'=1+1", 'age', -1.5)
+    """
+    return f"'{cell}" if isinstance(cell, str) and cell.lstrip()[:1] in tuple("=+-@") else cell
 
 
 def load_model(path: Path, *, allow_pickle: bool = False, trust: bool = False) -> Any:
@@ -162,10 +209,12 @@ def _load_pickle(path: Path, allowed: bool) -> Any:
 def _load_skops(path: Path, trust: bool) -> Any:
     skops = require("skops.io", "cli", purpose="Reading a skops file")
     try:
-        unknown = list(skops.get_untrusted_types(file=path))
+        content = path.read_bytes()  # once: what is checked is what is loaded
+        unknown = list(skops.get_untrusted_types(data=content))
     except Exception as error:  # skops reads a zip of JSON and passes on whatever is wrong with it
         raise ModelFormatError(message(f"{path.name} is not a skops file", f"{type(error).__name__}: {error}")) from None
-    untrusted = [name for name in unknown if not name.startswith("exactshap.")]
+    own = _own_types()
+    untrusted = [name for name in unknown if name not in own]
     if untrusted and not trust:
         raise InputError(
             message(
@@ -174,4 +223,20 @@ def _load_skops(path: Path, trust: bool) -> Any:
                 "Pass --trust if you know where the file comes from",
             )
         )
-    return skops.load(path, trusted=unknown)
+    try:
+        return skops.loads(content, trusted=unknown)
+    except Exception as error:  # types that are trusted, with contents that do not make one
+        raise ModelFormatError(message(f"{path.name} cannot be loaded", f"{type(error).__name__}: {error}")) from None
+
+
+def _own_types() -> frozenset[str]:
+    """Return the full names of this package's classes that a skops file may hold without being trusted.
+
+    skops calls whatever a trusted name leads to, so that names are listed, never matched; and what they lead to is looked up
+    here, not in the file, and must be an estimator or a class of plain data that a fitted estimator holds.
+    """
+    from sklearn.base import BaseEstimator
+
+    classes = [getattr(importlib.import_module(room), name) for room, names in _OWN_TYPES.items() for name in names]
+    kept = [cls for cls in classes if isinstance(cls, type) and (issubclass(cls, BaseEstimator) or is_dataclass(cls))]
+    return frozenset(f"{cls.__module__}.{cls.__qualname__}" for cls in kept)

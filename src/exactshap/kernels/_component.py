@@ -84,8 +84,9 @@ class Component:
         Returns
         -------
         factors : array of shape (n, n_features, m)
-            Without the amplitude. NumPy's vectorised exponential does the heavy part.
+            C-contiguous, without the amplitude. NumPy's vectorised exponential does the heavy part.
         """
+        X, Y = np.ascontiguousarray(X), np.ascontiguousarray(Y)  # rows of frames come by columns, and NumPy keeps their order
         exponent = self._exponent(X, Y)
         result = np.ones((X.shape[0], *Y.shape)) if exponent is None else np.exp(exponent, out=exponent)
         for scales in self.cauchy:

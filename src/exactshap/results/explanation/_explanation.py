@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from exactshap.errors import InputError, UnknownNameError, did_you_mean, message
+from exactshap.errors import InputError, UnknownNameError, did_you_mean, message, printable
 from exactshap.results.explanation import _validation as validation
 from exactshap.results.explanation._certificate import Certificate
 from exactshap.results.explanation._facts import facts, headline
@@ -358,7 +358,7 @@ class Explanation:
             f"<td style='text-align:left'>{escape(text)}</td></tr>"
             for name, text in self.facts().items()
         )
-        return f"<div><strong>Explanation: {escape(headline(self))}</strong><table>{rows}</table></div>"
+        return printable(f"<div><strong>Explanation: {escape(headline(self))}</strong><table>{rows}</table></div>")
 
     def facts(self) -> dict[str, str]:
         """Return what a reader must know besides the numbers, as short texts by name."""
@@ -404,7 +404,10 @@ class Explanation:
 
     @classmethod
     def load(cls, path: str | Path, *, max_bytes: int = 2**33) -> Explanation:
-        """Read a file of :meth:`save`; refuse pickles, damaged files and more than ``max_bytes`` of arrays."""
+        """Read a file of :meth:`save` as untrusted data; raise ModelFormatError if it is damaged, or no such file.
+
+        ``max_bytes`` bounds what is unpacked: zip entries while they are, a Parquet table's pages before they are.
+        """
         from exactshap.results.explanation._storage import load
 
         return load(path, max_bytes=max_bytes)

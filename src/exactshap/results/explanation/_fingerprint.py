@@ -41,7 +41,9 @@ def fingerprint(data: Any) -> str:
     table = as_table(data, allow_empty=True)
     digest = hashlib.sha256(f"{table.n_rows} x {table.n_columns}".encode())
     for j in range(table.n_columns):
-        digest.update(b"\x1e" + (table.names[j] if table.names is not None else str(j)).encode() + b"\x1f")
+        digest.update(
+            b"\x1e" + (table.names[j] if table.names is not None else str(j)).encode(errors="surrogatepass") + b"\x1f"
+        )
         digest.update(_column_bytes(table, j))
     return digest.hexdigest()
 
@@ -50,5 +52,5 @@ def _column_bytes(table: Table, j: int) -> bytes:
     try:
         numbers = table.select([j]).numeric()[:, 0]
     except (InputError, InputTypeError):
-        return "\x1f".join(cell_text(value) for value in table.column(j).tolist()).encode()
+        return "\x1f".join(cell_text(value) for value in table.column(j).tolist()).encode(errors="surrogatepass")
     return np.where(np.isnan(numbers), np.nan, numbers + 0.0).tobytes()  # one NaN; minus zero and zero are one number

@@ -6,25 +6,26 @@ import io
 import json
 import math
 import zipfile
-import zlib
-from dataclasses import fields
+from dataclasses import dataclass, fields
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, BinaryIO
 
 import numpy as np
 
 from exactshap._runtime.files import check_suffix, replacing
 from exactshap._runtime.optional import first_installed, require
-from exactshap.errors import InputError, InputTypeError, ModelFormatError, message
+from exactshap.errors import InputError, InputTypeError, MissingDependencyError, ModelFormatError, message
 from exactshap.results.explanation._conversion import frame_kind
+from exactshap.results.explanation._parquet import unpacked_bytes
 
 if TYPE_CHECKING:
     from exactshap.results.explanation._explanation import Explanation
 
 __all__ = ["load", "save"]
 
-FORMAT, VERSION = "exactshap.results.explanation", 1
-_MAX_JSON = 2**26
+FORMAT, VERSION = "exactshap.explanation", 1
+_MAX_JSON, _CHUNK = 2**26, 2**20
+_NOT_SAVED = ("sets", "data", "stability_bound")  # among the metadata: two are arrays or frames, the third is a function
 _METADATA, _PARQUET, _CELLS = "metadata.json", "data.parquet", "data.json"
 
 
@@ -47,7 +48,7 @@ def _parts(explanation: Explanation) -> tuple[dict[str, np.ndarray], dict[str, b
 
     arrays: dict[str, np.ndarray] = {}
     metadata: dict[str, Any] = {"format": FORMAT, "version": VERSION, "exactshap": __version__, "data": None}
-    for name in (field.name for field in fields(explanation) if field.name not in ("data", "sets", "stability_bound")):
+    for name in (field.name for field in fields(explanation) if field.name not in _NOT_SAVED):
         value = getattr(explanation, name)
         if isinstance(value, np.ndarray):
             arrays[name] = value
@@ -106,122 +107,185 @@ def _parquet_bytes(data: Any, kind: str) -> bytes:
 
 def load(path: str | Path, *, max_bytes: int) -> Explanation:
     """Read an explanation; see :meth:`Explanation.load`."""
+    with open(path, "rb") as file:  # whatever is wrong from here on is wrong with the content
+        try:
+            return _read(file, _Allowance(path, max_bytes))
+        except (ModelFormatError, MissingDependencyError):
+            raise
+        except zipfile.BadZipFile as error:
+            raise _damaged(path, f"{error}. Pickles are never loaded") from None
+        except Exception as error:  # zipfile, zlib, json, numpy and the frame libraries have a class for every kind of damage
+            raise _damaged(path, f"{type(error).__name__}: {error}") from None
+
+
+@dataclass
+class _Allowance:
+    """How many bytes of a file may still be unpacked."""
+
+    path: str | Path
+    max_bytes: int
+    spent: int = 0
+
+    def spend(self, n_bytes: int) -> None:
+        self.spent += n_bytes
+        if self.spent > self.max_bytes:
+            raise ModelFormatError(
+                message(
+                    f"{self.path} is larger than allowed",
+                    f"It holds at least {self.spent:,} bytes",
+                    f"Pass max_bytes={self.spent} or more if you trust it",
+                )
+            )
+
+
+def _read(file: BinaryIO, allowance: _Allowance) -> Explanation:
     from exactshap.results.explanation._explanation import Explanation
 
-    try:
-        with zipfile.ZipFile(path) as archive:
-            _check_archive(archive, path, max_bytes)
-            metadata = _metadata(archive, path)
-            arrays = {
-                name.removesuffix(".npy"): _array(archive, name, path) for name in archive.namelist() if name.endswith(".npy")
-            }
-            data = _data(archive, metadata.pop("data", None), arrays, path)
-    except (zipfile.BadZipFile, zlib.error, EOFError, NotImplementedError, RuntimeError) as error:
-        raise _damaged(path, f"{error}. Pickles are never loaded") from None
+    path = allowance.path
+    with zipfile.ZipFile(file) as archive:
+        _check_archive(archive, allowance)
+        metadata = _metadata(archive, allowance)
+        names = [name for name in archive.namelist() if name.endswith(".npy")]
+        arrays = {name.removesuffix(".npy"): _array(_content(archive, name, allowance), name, path) for name in names}
+        data = _data(archive, metadata.pop("data", None), arrays, allowance)
     return _assembled(Explanation, metadata, arrays, data, path)
 
 
 def _assembled(
     cls: type[Explanation], metadata: dict[str, Any], arrays: dict[str, np.ndarray], data: Any, path: Any
 ) -> Explanation:
-    content: dict[str, Any] = {**metadata, **arrays, "data": data}
-    unknown = set(content) - {field.name for field in fields(cls)}
+    known = {field.name for field in fields(cls)}
+    unknown = (set(metadata) - known.difference(_NOT_SAVED)) | (set(arrays) - known.difference(("data", "stability_bound")))
     if unknown:
         raise _damaged(path, f"Unknown entry {min(unknown)!r}")
+    content: dict[str, Any] = {**metadata, **arrays, "data": data}
+    if "sets" in content:
+        content["sets"] = tuple(tuple(int(j) for j in row if j >= 0) for row in content["sets"])
     try:
-        if "sets" in content:
-            content["sets"] = tuple(tuple(int(j) for j in row if j >= 0) for row in content["sets"])
         return cls(**content)
     except (TypeError, ValueError) as error:
         raise _damaged(path, f"{error}") from None
 
 
-def _check_archive(archive: zipfile.ZipFile, path: Any, max_bytes: int) -> None:
-    total = sum(entry.file_size for entry in archive.infolist())
-    if total > max_bytes:
-        raise ModelFormatError(
-            message(f"{path} is larger than allowed", f"It holds {total:,} bytes", f"Pass max_bytes={total} if you trust it")
-        )
-    if _METADATA not in archive.namelist():
-        raise ModelFormatError(message(f"{path} is not a saved Explanation", f"It has no {_METADATA}"))
+def _check_archive(archive: zipfile.ZipFile, allowance: _Allowance) -> None:
+    entries = archive.infolist()
+    names = {entry.filename for entry in entries}
+    if _METADATA not in names:
+        raise ModelFormatError(message(f"{allowance.path} is not a saved Explanation", f"It has no {_METADATA}"))
+    if len(names) < len(entries):
+        raise _damaged(allowance.path, "An entry is there twice")
+    if any(entry.compress_type not in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED) for entry in entries):
+        raise _damaged(allowance.path, "An entry is neither stored nor deflated")  # others unpack without a limit
+    _Allowance(allowance.path, allowance.max_bytes).spend(
+        sum(entry.file_size for entry in entries)
+    )  # if they say so themselves
 
 
-def _metadata(archive: zipfile.ZipFile, path: Any) -> dict[str, Any]:
-    metadata = _json(archive, _METADATA, path)
+def _content(archive: zipfile.ZipFile, name: str, allowance: _Allowance) -> bytes:
+    """Unpack an entry in pieces and count them: what the directory says about sizes may be wrong."""
+    pieces = []
+    with archive.open(name) as entry:
+        while piece := entry.read(_CHUNK):
+            allowance.spend(len(piece))
+            pieces.append(piece)
+    return b"".join(pieces)
+
+
+def _metadata(archive: zipfile.ZipFile, allowance: _Allowance) -> dict[str, Any]:
+    path, size = allowance.path, archive.getinfo(_METADATA).file_size
+    if size > _MAX_JSON:
+        raise _damaged(path, f"{_METADATA} has {size:,} bytes")
+    metadata = _json(archive, _METADATA, allowance)
     if not isinstance(metadata, dict) or metadata.pop("format", None) != FORMAT:
         raise ModelFormatError(message(f"{path} is not a saved Explanation", "Its metadata names another format"))
     version = metadata.pop("version", None)
     metadata.pop("exactshap", None)
     if not isinstance(version, int) or version > VERSION:
         raise ModelFormatError(
-            message(f"{path} has a newer format", f"format {version} is newer than {VERSION}", "Update exactshap")
+            message(f"{path} has a newer format", f"format {version!r} is newer than {VERSION}", "Update exactshap")
         )
     return metadata
 
 
-def _json(archive: zipfile.ZipFile, name: str, path: Any) -> Any:
-    if archive.getinfo(name).file_size > _MAX_JSON and name == _METADATA:
-        raise _damaged(path, f"{name} has {archive.getinfo(name).file_size:,} bytes")
+def _json(archive: zipfile.ZipFile, name: str, allowance: _Allowance) -> Any:
+    content = _content(archive, name, allowance)
     try:
-        return json.loads(archive.read(name))
+        return json.loads(content)
     except (ValueError, RecursionError) as error:
-        raise _damaged(path, f"{name}: {error}") from None
+        raise _damaged(allowance.path, f"{name}: {error}") from None
 
 
-def _array(archive: zipfile.ZipFile, name: str, path: Any) -> np.ndarray:
+def _array(content: bytes, name: str, path: Any) -> np.ndarray:
     """Read one array, after its header was found to announce exactly the bytes that are there."""
-    content = archive.read(name)
     stream = io.BytesIO(content)
     try:
         major, _ = np.lib.format.read_magic(stream)
         read_header = np.lib.format.read_array_header_1_0 if major == 1 else np.lib.format.read_array_header_2_0
         shape, _, dtype = read_header(stream)
-        there = len(content) - stream.tell()
-        if dtype.hasobject:
-            raise _damaged(path, f"{name} holds Python objects (a pickle), which are never loaded")
-        if math.prod(shape) * dtype.itemsize != there:
-            raise _damaged(path, f"{name} announces shape {shape} but holds {there} bytes")
-        stream.seek(0)
-        return np.lib.format.read_array(stream, allow_pickle=False)
-    except ModelFormatError:
-        raise
     except Exception as error:  # numpy parses the header with tokenize and ast, and passes on whatever they raise
         raise _damaged(path, f"{name}: {error}") from None
+    there = len(content) - stream.tell()
+    if dtype.hasobject:
+        raise _damaged(path, f"{name} holds Python objects (a pickle), which are never loaded")
+    if min(shape, default=0) < 0 or math.prod(shape) * dtype.itemsize != there:
+        raise _damaged(path, f"{name} announces shape {shape} but holds {there} bytes")
+    stream.seek(0)
+    return np.lib.format.read_array(stream, allow_pickle=False)
 
 
-def _data(archive: zipfile.ZipFile, kind: Any, arrays: dict[str, np.ndarray], path: Any) -> Any:
+def _data(archive: zipfile.ZipFile, kind: Any, arrays: dict[str, np.ndarray], allowance: _Allowance) -> Any:
     names = archive.namelist()
     if kind in ("pandas", "polars", "pyarrow") and _PARQUET in names:
         rows = len(arrays.get("values", ()))
-        return _read_parquet(archive.read(_PARQUET), kind, rows, path)
+        return _read_parquet(_content(archive, _PARQUET, allowance), kind, rows, allowance)
     if kind == "objects" and _CELLS in names:
-        return np.array(_json(archive, _CELLS, path), dtype=object)
+        cells = np.array(_json(archive, _CELLS, allowance), dtype=object)
+        if any(isinstance(cell, (list, dict)) for cell in cells.ravel()):
+            raise _damaged(allowance.path, "Its cells are not a table")
+        return cells
     if kind == "array" and "data" in arrays:
         return arrays.pop("data")
     if kind is None:
         return None
-    raise _damaged(path, f"Its data are announced as {kind!r} and not there")
+    raise _damaged(allowance.path, f"Its data are announced as {kind!r} and not there")
 
 
-def _read_parquet(content: bytes, kind: str, n_rows: int, path: Any) -> Any:
+def _read_parquet(content: bytes, kind: str, n_rows: int, allowance: _Allowance) -> Any:
     reader = "polars" if kind == "polars" and first_installed(("polars",)) else "pyarrow"
+    library = require(reader, "frames", purpose=f"Loading a {kind} frame")
     try:
-        if reader == "polars":
-            return require("polars", "frames", purpose="Loading a polars frame").read_parquet(
-                io.BytesIO(content), n_rows=n_rows + 1
-            )
-        parquet = require("pyarrow.parquet", "frames", purpose="Loading a frame")
-        file = parquet.ParquetFile(io.BytesIO(content))
-        if file.metadata.num_rows != n_rows:
-            raise _damaged(path, f"Its data have {file.metadata.num_rows} rows for {n_rows} rows of values")
-        table = file.read()
+        if reader == "pyarrow":
+            table = _read_arrow(content, n_rows, allowance)
+            return table.to_pandas() if kind == "pandas" else table
+        allowance.spend(unpacked_bytes(content, shared=None))  # text is views there: a cell that is repeated is kept once
+        return library.read_parquet(io.BytesIO(content), n_rows=n_rows + 1)
     except ModelFormatError:
         raise
-    except Exception as error:  # the Parquet readers have a class of error for every kind of damage
-        if isinstance(error, ImportError):
+    except BaseException as error:  # the Parquet readers have a class of error for every kind of damage
+        if not isinstance(error, Exception) and type(error).__name__ != "PanicException":  # what polars' Rust raises
             raise
-        raise _damaged(path, f"{_PARQUET}: {error}") from None
-    return table.to_pandas() if kind == "pandas" else table
+        raise _damaged(allowance.path, f"{_PARQUET}: {error}") from None
+
+
+def _read_arrow(content: bytes, n_rows: int, allowance: _Allowance) -> Any:
+    """Read a table; text that repeats is read as references to it, and counted before it is copied to every cell."""
+    arrow = require("pyarrow", "frames", purpose="Loading a frame")
+    compute = require("pyarrow.compute", "frames", purpose="Loading a frame")
+    parquet = require("pyarrow.parquet", "frames", purpose="Loading a frame")
+    schema = parquet.read_schema(io.BytesIO(content))
+    kinds = (arrow.string(), arrow.large_string(), arrow.binary(), arrow.large_binary())
+    text = [field.name for field in schema if field.type in kinds]
+    allowance.spend(unpacked_bytes(content, shared=text))
+    file = parquet.ParquetFile(io.BytesIO(content), read_dictionary=text)
+    if file.metadata.num_rows != n_rows:
+        raise _damaged(allowance.path, f"Its data have {file.metadata.num_rows} rows for {n_rows} rows of values")
+    table = file.read()
+    for column in table.columns:
+        if arrow.types.is_dictionary(column.type) and column.type.value_type in kinds:
+            for chunk in column.chunks:
+                lengths = compute.binary_length(chunk.dictionary).cast(arrow.int64()).take(chunk.indices)
+                allowance.spend(compute.sum(lengths).as_py() or 0)
+    return table.cast(schema)
 
 
 def _damaged(path: Any, got: str) -> ModelFormatError:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import numbers
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -18,6 +19,7 @@ __all__ = ["checked", "row_numbers", "take_rows"]
 def checked(explanation: Explanation) -> dict[str, Any]:
     """Return the fields of an Explanation as read-only float arrays and tuples that fit together, or raise."""
     _check_words(explanation)
+    _check_facts(explanation)
     values = _array("values", explanation.values)
     if values.ndim not in (2, 3):
         raise InputError(message("`values` must have shape (n_rows, n_players[, n_outputs])", f"Got {values.shape}"))
@@ -27,8 +29,8 @@ def checked(explanation: Explanation) -> dict[str, Any]:
     result["output_names"] = _output_names(explanation.output_names, tuple(outputs), values.shape)
     result["sets"] = _sets(explanation, n_players)
     result["tolerance"] = _per_row("tolerance", explanation.tolerance, n_rows)
-    if np.ndim(explanation.error_bound):
-        result["error_bound"] = _per_row("error_bound", explanation.error_bound, n_rows)
+    bound = _array("error_bound", explanation.error_bound)
+    result["error_bound"] = _per_row("error_bound", bound, n_rows) if bound.ndim else float(bound)
     result["groups"] = _groups(explanation.groups, result["feature_names"])
     _check_set_values(result, values)
     _check_data(explanation.data, n_rows, n_players if explanation.groups is None else None)
@@ -39,8 +41,28 @@ def _check_words(explanation: Explanation) -> None:
     for name in ("index", "value_function", "unit", "method", "model_name"):
         if not isinstance(getattr(explanation, name), str):
             raise InputTypeError(message(f"`{name}` must be a str", f"Got {getattr(explanation, name)!r}"))
-    if not isinstance(explanation.order, (int, np.integer)) or explanation.order < 1:
+    if not _is_count(explanation.order) or explanation.order < 1:
         raise InputError(message("`order` must be an int >= 1", f"Got {explanation.order!r}"))
+
+
+def _check_facts(explanation: Explanation) -> None:
+    """Hold what only words are made of against its type, so that no repr or report breaks later."""
+    for name in ("n_evaluations", "background_size"):
+        value = getattr(explanation, name)
+        if not _is_count(value) and not (value is None and name == "background_size"):
+            raise InputTypeError(message(f"`{name}` must be an int >= 0", f"Got {value!r}"))
+    seconds, digest = explanation.seconds, explanation.background_hash
+    timed = isinstance(seconds, numbers.Real) and not isinstance(seconds, bool) and 0 <= seconds < 2**63
+    if not timed and seconds is not None:
+        raise InputTypeError(message("`seconds` must be a number >= 0 or None", f"Got {seconds!r}"))
+    if explanation.error_bound is None:
+        raise InputTypeError(message("`error_bound` must be a number or an array", "Got None", "Pass 0.0 where there is none"))
+    if digest is not None and not isinstance(digest, str):
+        raise InputTypeError(message("`background_hash` must be a str or None", f"Got {digest!r}"))
+
+
+def _is_count(value: Any) -> bool:
+    return isinstance(value, (int, np.integer)) and not isinstance(value, bool) and 0 <= int(value) < 2**63
 
 
 def _checked_arrays(explanation: Explanation, n_rows: int, n_players: int, outputs: tuple[int, ...]) -> dict[str, Any]:
@@ -87,7 +109,7 @@ def _shaped(name: str, array: Any, shape: tuple[int | None, ...], values_shape: 
 def _array(name: str, array: Any) -> np.ndarray:
     try:
         result = np.asarray(array, dtype=np.float64).view()
-    except (TypeError, ValueError) as error:
+    except (TypeError, ValueError, OverflowError) as error:
         raise InputTypeError(message(f"`{name}` must be an array of numbers", f"{error}")) from None
     result.flags.writeable = False
     return result
@@ -103,6 +125,8 @@ def _per_row(name: str, value: Any, n_rows: int) -> np.ndarray:
 
 
 def _names(name: str, names: Sequence[str], wanted: int, other: str, shape: tuple[int, ...]) -> tuple[str, ...]:
+    if isinstance(names, (str, Mapping)):
+        raise InputTypeError(message(f"`{name}` must be a sequence of strings", f"Got {names!r}"))
     result = tuple(names)
     for item in result:
         if not isinstance(item, str):
@@ -138,6 +162,8 @@ def _sets(explanation: Explanation, n_players: int) -> tuple[tuple[int, ...], ..
     sets = tuple(explanation.sets)
     if sets[:n_players] != singles:
         raise InputError(message("`sets` must begin with all single players, in order", f"Got {sets[: n_players + 1]}"))
+    if not all(_is_count(j) and j < n_players for players in sets for j in players):
+        raise InputError(message("`sets` has a player that is not there", f"There are {n_players} players, numbered from 0"))
     if explanation.order > 1 and explanation.set_values is None:
         raise InputError(message("`set_values` is needed with order > 1", f"Got order={explanation.order} and set_values=None"))
     largest = max((len(players) for players in sets), default=1)
@@ -160,6 +186,9 @@ def _groups(groups: Any, names: tuple[str, ...]) -> dict[str, tuple[Any, ...]] |
     unknown = [name for name in groups if name not in names]
     if unknown:
         raise InputError(message("`groups` names a player that is not in `feature_names`", f"Got {unknown[0]!r}"))
+    for name, columns in groups.items():
+        if isinstance(columns, (str, Mapping)) or not all(_is_count(j) or isinstance(j, str) for j in columns):
+            raise InputTypeError(message(f"Group {name!r} must be a sequence of column numbers or names", f"Got {columns!r}"))
     return {name: tuple(columns) for name, columns in groups.items()}
 
 

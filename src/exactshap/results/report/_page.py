@@ -10,7 +10,7 @@ import numpy as np
 
 from exactshap._runtime.files import check_suffix, replacing
 from exactshap._runtime.optional import require
-from exactshap.errors import InputError, message
+from exactshap.errors import InputError, message, printable
 from exactshap.results.explanation import counted, fingerprint, index_title, value_function_sentence
 from exactshap.results.report import _figures as figures
 from exactshap.results.report._content import Content, content
@@ -83,7 +83,7 @@ def render(
     """Return the report as HTML text.
 
     Everything that is computed uses all rows; only what is *drawn* as dots is a sample where there are many, and the page
-    says so. Text of the user (names, cells) is escaped.
+    says so. Text of the user (names, cells) is escaped, and its control characters are replaced.
 
     Parameters
     ----------
@@ -133,7 +133,7 @@ def render(
     contents = [
         content(view, output=name, drawn=drawn, max_display=max_display, n_dependences=6, n_rows=n_rows) for name, view in shown
     ]
-    return _template().render(
+    page = _template().render(
         title=title or f"Explanation of {explanation.model_name or 'a model'}",
         facts=_facts(explanation, data_name),
         certificate=explanation.certificate(),
@@ -152,6 +152,7 @@ def render(
         fixed=fixed,
         decimals=decimals,
     )
+    return printable(page)
 
 
 def _template() -> Any:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from exactshap._runtime.files import replacing
 from exactshap._runtime.optional import require
+from exactshap.errors import printable
 
 if TYPE_CHECKING:
     from exactshap.results.decomposition import PairwiseDecomposition
@@ -52,7 +53,7 @@ def write_shares_report(shares: PairwiseDecomposition, path: str | Path, **setti
 
 
 def render_shares(shares: PairwiseDecomposition, *, title: str, figure: Any = None, command: str | None = None) -> str:
-    """Return the report as HTML text; names of columns are escaped.
+    """Return the report as HTML text; names of columns are escaped, and their control characters replaced.
 
     Parameters
     ----------
@@ -70,7 +71,7 @@ def render_shares(shares: PairwiseDecomposition, *, title: str, figure: Any = No
     environment = jinja2.Environment(loader=jinja2.FileSystemLoader(Path(__file__).parent), autoescape=True,
                                      trim_blocks=True, lstrip_blocks=True, undefined=jinja2.StrictUndefined)  # fmt: skip
     headings, rows = rows_of(shares)
-    return environment.get_template("shares.html.jinja").render(
+    page = environment.get_template("shares.html.jinja").render(
         title=title,
         facts=facts_of(shares),
         details=_settings(shares),
@@ -82,6 +83,7 @@ def render_shares(shares: PairwiseDecomposition, *, title: str, figure: Any = No
         date=datetime.datetime.now(datetime.UTC).strftime("%Y-%m-%d %H:%M UTC"),
         version=_version(),
     )
+    return printable(page)
 
 
 def _settings(shares: PairwiseDecomposition) -> dict[str, str]:

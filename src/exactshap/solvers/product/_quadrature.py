@@ -136,6 +136,6 @@ def _node_counts(measure: Measure, degree: int, spread: np.ndarray, all_nodes: b
 
 
 def _rule(measure: Measure, degree: int) -> Rule:
-    """Return the rule as writable arrays: numba would compile each kernel again for read-only ones."""
+    """Return the rule as arrays."""
     nodes, weights = measure.rule(degree)
-    return np.array(nodes, float), np.array(weights, float)
+    return np.asarray(nodes, float), np.asarray(weights, float)

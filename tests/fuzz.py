@@ -1,0 +1,205 @@
+"""Damage files in every way and see that the answer is one class of error, or an object that works. Never a crash or a hang.
+
+Run a campaign with: python -m tests.fuzz --format npz --count 100000 --seed 0
+"""
+
+import argparse
+import collections
+import dataclasses
+import io
+import json
+import resource
+import tempfile
+import time
+import traceback
+import warnings
+import zipfile
+from pathlib import Path
+
+import numpy as np
+
+from exactshap.errors import ExactshapError, ModelFormatError, UnsupportedStructureError
+from exactshap.results.explanation import Explanation
+from exactshap.trees import loads
+
+SECONDS = 2.0
+MAX_BYTES = 2**26
+FOLDER = Path(__file__).parent / "data" / "trees"
+WORDS = [b"-1", b"0", b"1", b"91", b"2147483647", b"-2147483648", b"99999999999999999999", b"1e400", b"-1e400", b"nan", b"NaN",
+         b"Infinity", b"null", b"true", b"[]", b"{}", b'""', b"0.5", b"=", b"\n", b"\x00", b"\xff", b""]  # fmt: skip
+ODD = [None, True, False, -1, 0, 1, 3, 2**63, 10**400, 0.5, -1e308, float("nan"), float("inf"), "", "x", "1", "\x00\ud800", [], [[]],
+       [1], [1.0, 2.0, 3.0, 4.0], ["x", "y", "z"], [[0], [1], [2]], [[0, 1]], [["x"]], {}, {"a": 1}, {"a": [0, 9]}, {"a": "xyz"},
+       {"a": [0.5]}, "x" * 10_000, "pandas", "polars", "array", "objects"]  # fmt: skip
+
+
+def mutant(data, rng):
+    """One to three edits: a byte, a cut, a repeated or swapped piece, or a number or token replaced by a nasty one."""
+    for _ in range(rng.integers(1, 4)):
+        n = len(data)
+        if n < 4:
+            break
+        i, j = sorted(int(v) for v in rng.integers(0, n, 2))
+        kind = rng.integers(6)
+        if kind == 0:
+            data = data[:i] + bytes([rng.integers(256)]) + data[i + 1 :]
+        elif kind == 1:
+            data = data[:i]
+        elif kind == 2:
+            data = data[:i] + data[i : i + 40] + data[i:]
+        elif kind == 3:
+            data = data[:i] + data[j : j + 8] + data[i + 8 :]
+        elif kind == 4:
+            data = data[:i] + data[i + int(rng.integers(1, 30)) :]
+        else:
+            data = replace_token(data, i, WORDS[rng.integers(len(WORDS))])
+    return data
+
+
+def replace_token(data, i, word):
+    """Replace the number around or after byte i."""
+    digits = b"0123456789.-+eE"
+    while i < len(data) and data[i] not in digits:
+        i += 1
+    start = i
+    while start > 0 and data[start - 1] in digits:
+        start -= 1
+    end = i
+    while end < len(data) and data[end] in digits:
+        end += 1
+    return data[:start] + word + data[end:]
+
+
+# --- saved explanations -----------------------------------------------------------------------------------------------
+
+
+def explanations():
+    """Yield explanations that use every kind of entry: arrays, frames of three libraries, objects, sets, groups, outputs."""
+    X = np.random.default_rng(0).normal(size=(4, 3))
+    columns = {"a": X[:, 0], "b": ["u", "v", "u", "w"], "c": [True, False, True, True]}
+    plain = {"values": X, "baseline": np.ones(4), "prediction": X.sum(axis=1) + 1, "residual": np.zeros(4), "tolerance": 1e-12,
+             "feature_names": ["a", "b", "c"], "value_function": "baseline", "n_evaluations": 17, "seconds": 0.25,
+             "background_size": 3, "background_hash": "0123456789abcdef", "model_name": "Model"}  # fmt: skip
+    yield Explanation(**plain, data=X, std_error=np.abs(X), error_bound=[0.0, 0.1, 0.2, 0.3])
+    yield Explanation(**plain, data=np.array([[1, "u", None]] * 4, dtype=object))
+    pairs = {"order": 2, "index": "stii", "sets": ((0,), (1,), (2,), (0, 1), (0, 2), (1, 2)), "set_values": np.tile(X, 2)}
+    yield Explanation(**plain, **pairs, groups={"a": [0, "x"]})
+    outputs = {name: np.stack([plain[name]] * 2, axis=-1) for name in ("values", "baseline", "prediction", "residual")}
+    yield Explanation(**(plain | outputs), output_names=["no", "yes"], data=X)
+    for library in ("pandas", "polars", "pyarrow"):
+        try:
+            module = __import__(library)
+        except ImportError:
+            continue
+        yield Explanation(**plain, data=(module.table if library == "pyarrow" else module.DataFrame)(columns))
+
+
+def npz_files():
+    with tempfile.TemporaryDirectory() as folder:
+        for explanation in explanations():
+            explanation.save(Path(folder) / "e.npz")
+            yield (Path(folder) / "e.npz").read_bytes()
+
+
+def npz_mutant(data, rng):
+    """Damage the file, or one entry of it with a check sum that fits: else the sum is all that is tested."""
+    how = rng.integers(4)
+    if how == 0:
+        return mutant(data, rng)
+    with zipfile.ZipFile(io.BytesIO(data)) as archive:
+        entries = {name: archive.read(name) for name in archive.namelist()}
+    name = "metadata.json" if how == 1 else list(entries)[rng.integers(len(entries))]
+    entries[name] = (other_fact, mutant, other_bytes)[how - 1](entries[name], rng)
+    buffer = io.BytesIO()
+    with zipfile.ZipFile(buffer, "w", zipfile.ZIP_DEFLATED if rng.integers(2) else zipfile.ZIP_STORED) as archive:
+        for name, content in entries.items():
+            archive.writestr(name, content)
+    return buffer.getvalue()
+
+
+def other_fact(content, rng):
+    """Replace one entry of the metadata, or add one, by a value of any kind."""
+    metadata = json.loads(content)
+    names = [*(field.name for field in dataclasses.fields(Explanation)), "format", "version", "data"]
+    return json.dumps(metadata | {names[rng.integers(len(names))]: ODD[rng.integers(len(ODD))]}).encode()
+
+
+def other_bytes(content, rng):
+    """Replace one to three bytes: lengths stay, so that what comes after the first check is reached."""
+    changed = bytearray(content)
+    for place in rng.integers(0, len(changed), rng.integers(1, 4)):
+        changed[place] = rng.integers(256)
+    return bytes(changed)
+
+
+def load_npz(data):
+    """Load and, if it is an explanation, say everything that is said of one."""
+    with tempfile.TemporaryDirectory() as folder:
+        (Path(folder) / "e.npz").write_bytes(data)
+        try:
+            explanation = Explanation.load(Path(folder) / "e.npz", max_bytes=MAX_BYTES)
+        except ModelFormatError as error:
+            return "refused" if len(str(error)) <= 300 else "refused in too many words"
+    repr(explanation), explanation._repr_html_(), explanation.certificate(), explanation[:1]
+    return "loaded"
+
+
+# --- tree models ------------------------------------------------------------------------------------------------------
+
+
+def tree_files():
+    return [(FOLDER / path.name.removesuffix(".expected.json")).read_bytes() for path in sorted(FOLDER.glob("*.expected.json"))]
+
+
+def load_trees(data):
+    """Load and, if it is a model that is not absurdly wide, predict."""
+    try:
+        model = loads(data)
+    except (ModelFormatError, UnsupportedStructureError) as error:
+        return "refused" if isinstance(error, ModelFormatError) else "unsupported"
+    if model.n_features <= 1000:
+        assert np.isfinite(model.predict(np.zeros((2, model.n_features), int))).all()  # 0 is a category too
+    return "loaded"
+
+
+FORMATS = {"npz": (npz_files, npz_mutant, load_npz), "trees": (tree_files, mutant, load_trees)}
+
+
+def campaign(kind, count, seed, report=None):
+    """Return how often each verdict came up; foreign exceptions and long loads are verdicts, with the mutant's number."""
+    files, damaged, load = FORMATS[kind]
+    whole = list(files())
+    assert all(load(data) == "loaded" for data in whole)
+    verdicts = collections.Counter()
+    for number in range(count):
+        data = damaged(whole[number % len(whole)], np.random.default_rng([seed, number]))
+        started = time.process_time()
+        try:
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore")
+                verdict = load(data)
+        except BaseException as error:  # a crash of Rust is no Exception
+            if isinstance(error, (KeyboardInterrupt, SystemExit)):
+                raise
+            kind_of_error = "an own error of another class" if isinstance(error, ExactshapError) else "a foreign exception"
+            verdict = f"{kind_of_error}: mutant {number}: {type(error).__name__}"
+            if report is not None:
+                report(verdict, traceback.format_exc())
+        if time.process_time() - started > SECONDS:
+            verdict = f"slow: mutant {number}"
+        verdicts[verdict] += 1
+    return verdicts
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--format", choices=sorted(FORMATS), required=True)
+    parser.add_argument("--count", type=int, default=1000)
+    parser.add_argument("--seed", type=int, default=0)
+    options = parser.parse_args()
+    verdicts = campaign(options.format, options.count, options.seed, report=lambda *lines: print(*lines, sep="\n", flush=True))
+    print(dict(verdicts.most_common(20)), f"peak {resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024:.0f} MiB")
+    raise SystemExit(len(verdicts.keys() - {"loaded", "refused", "unsupported"}) > 0)
+
+
+if __name__ == "__main__":
+    main()

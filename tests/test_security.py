@@ -1,0 +1,452 @@
+"""What a file, a name or a cell of a stranger must not do: run code, take memory, break what is shown."""
+
+import io
+import json
+import os
+import pickle
+import signal
+import struct
+import subprocess
+import sys
+import tracemalloc
+import zipfile
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import fuzz
+from exactshap._runtime.files import replacing
+from exactshap.errors import InputError, ModelFormatError, message, printable
+from exactshap.results.explanation import Explanation
+from explanation_factory import bilinear, linear
+
+X = np.random.default_rng(0).normal(size=(5, 1))
+
+# --- skops files ------------------------------------------------------------------------------------------------------
+
+
+def node(loader, name, **content):
+    module, _, short = name.rpartition(".")
+    return {"__class__": short, "__module__": module, "__loader__": loader, **content}
+
+
+def plain(value):
+    return node("JsonNode", "builtins.str", content=json.dumps(value), is_json=True)
+
+
+def sequence(values):
+    return node("TupleNode", "builtins.tuple", content=[plain(value) for value in values])
+
+
+class Payload:
+    def __init__(self, *call):
+        self.call = call
+
+    def __reduce__(self):
+        return self.call[0], self.call[1:]
+
+
+def write_both(path, schema, marker, protocol):
+    """Write a file that is a pickle from its beginning and a zip from its end."""
+    buffer = io.BytesIO()
+    buffer.write(pickle.dumps(Payload(os.mkdir, str(marker))))
+    with zipfile.ZipFile(buffer, "a") as archive:
+        archive.writestr("schema.json", json.dumps(schema | {"protocol": protocol, "_skops_version": "0.16"}))
+        content = io.BytesIO()
+        np.save(content, np.zeros(2))
+        archive.writestr("array.npy", content.getvalue())
+    path.write_bytes(buffer.getvalue())
+
+
+LOADERS = {
+    "constructor": lambda name, values: node("ConstructorFromReduceNode", name, content=sequence(values)),
+    "function": lambda name, _: node("FunctionNode", name),
+    "old function": lambda name, _: node(
+        "FunctionNode", name, content=dict(zip(("module_path", "_", "function"), name.rpartition("."), strict=True))
+    ),
+    "object": lambda name, _: node("ObjectNode", name),
+    "type": lambda name, _: node("TypeNode", name),
+    "loss": lambda name, values: node("LossNode", name, __reduce__={"args": sequence(values)}, content=sequence([])),
+    "array": lambda name, _: node("NdArrayNode", name, type="numpy", file="array.npy"),
+    "list": lambda name, values: node("ListNode", name, content=[plain(value) for value in values]),
+    "partial": lambda name, values: node(
+        "PartialNode", "functools.partial",
+        content={"func": node("TypeNode", name), "args": sequence(values), "kwds": plain(None), "namespace": plain(None)},
+    ),
+}  # fmt: skip
+NAMES = [
+    "exactshap.cli._io._load_pickle",
+    "exactshap.cli._io.load_model",
+    "exactshap.cli._io._read",
+    "exactshap.cli.main",
+    "exactshap._runtime.optional.require",
+    "exactshap._runtime.files.replacing",
+    "exactshap.trees.load",
+    "exactshap.trees.loads",
+    "exactshap.readers.register",
+    "exactshap.explain",
+    "exactshap.kernels.Custom",
+    "exactshap.kernels._algebra.Custom",
+    "exactshap.estimators.rkhs_weighting._instantiations.MonteCarlo",
+    "exactshap.estimators.shapley_ridge._regressor.np",
+    "exactshap.estimators.shapley_ridge._regressor.ShapleyKernelRidgeX",
+    "exactshap.estimators.ShapleyKernelRidge",
+    "exactshapeless.Anything",
+    "numpy.load",
+    "numpy.fromfile",
+    "numpy.memmap",
+    "sklearn.datasets.load_svmlight_file",
+    "sklearn.utils._joblib.load",
+    "joblib.load",
+    "os.system",
+    "builtins.eval",
+    "builtins.getattr",
+]
+
+
+@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("loader", LOADERS)
+def test_no_name_in_a_skops_file_is_called_without_trust(loader, name, tmp_path, monkeypatch):
+    pytest.importorskip("skops.io")
+    import joblib
+
+    from exactshap.cli._io import load_model
+
+    monkeypatch.setattr(joblib, "load", lambda *_: pytest.fail("a pickle was read"))
+    path, marker = tmp_path / "model.skops", tmp_path / "marker"
+    for protocol in (0, 2):
+        write_both(path, LOADERS[loader](name, [str(path), True]), marker, protocol)
+        with pytest.raises(
+            (InputError, ModelFormatError), match=r"harmless\. Got .*|is not a skops file"
+        ):  # before any is made
+            load_model(path)
+        assert not marker.exists()
+    assert "exactshapeless" not in sys.modules
+
+
+def test_the_same_file_with_trust_does_run(tmp_path):
+    """The exploit works where it is allowed to: else its absence above would say nothing."""
+    pytest.importorskip("skops.io")
+    from exactshap.cli._io import load_model
+
+    path, marker = tmp_path / "model.skops", tmp_path / "marker"
+    write_both(path, LOADERS["constructor"]("exactshap.cli._io._load_pickle", [str(path), True]), marker, 2)
+    load_model(path, trust=True)
+    assert marker.exists()
+
+
+def test_methods_of_trusted_estimators_stay_untrusted(tmp_path):
+    pytest.importorskip("skops.io")
+    from exactshap.cli._io import load_model
+
+    name = "exactshap.estimators.shapley_ridge._regressor.ShapleyKernelRidge"
+    method = node("MethodNode", name, content={"func": "fit", "obj": node("ObjectNode", name)})
+    write_both(tmp_path / "model.skops", method, tmp_path / "marker", 2)
+    with pytest.raises(InputError, match=r"ShapleyKernelRidge\.fit"):
+        load_model(tmp_path / "model.skops")
+
+
+def test_fitted_estimators_of_ours_load_without_trust(tmp_path):
+    skops = pytest.importorskip("skops.io")
+    from exactshap import estimators
+    from exactshap.cli._io import load_model
+
+    rows = np.random.default_rng(0).normal(size=(40, 3))
+    y = rows[:, 0] + rows[:, 1] ** 2
+    for name in estimators.__all__:
+        target = (y > 1).astype(int) if name.endswith("Classifier") else y
+        model = getattr(estimators, name)().fit(rows, target)
+        skops.dump(model, tmp_path / "model.skops")
+        loaded = load_model(tmp_path / "model.skops")
+        assert type(loaded) is type(model)
+        if hasattr(model, "predict"):
+            np.testing.assert_array_equal(loaded.predict(rows), model.predict(rows))
+
+
+def test_what_is_trusted_is_listed_and_is_what_it_is_listed_as():
+    from sklearn.base import BaseEstimator
+
+    from exactshap import estimators
+    from exactshap.cli._io import _OWN_TYPES, _own_types
+
+    assert len(_own_types()) == sum(len(names) for names in _OWN_TYPES.values())  # none is no class of its kind
+    assert set(_OWN_TYPES["exactshap.estimators"]) == set(estimators.__all__)
+    assert all(issubclass(getattr(estimators, name), BaseEstimator) for name in _OWN_TYPES["exactshap.estimators"])
+    assert not any(name.rpartition(".")[2] in ("Custom", "MonteCarlo") for name in _own_types())  # they hold functions
+
+
+# --- files that unpack to more than they say --------------------------------------------------------------------------
+
+
+def rewritten(path, explanation, *, method=zipfile.ZIP_DEFLATED, **entries):
+    """Save an explanation, then replace entries of the file; keys have "__" for the full stop."""
+    explanation.save(path)
+    with zipfile.ZipFile(path) as archive:
+        contents = {name: archive.read(name) for name in archive.namelist()}
+    contents |= {name.replace("__", "."): content for name, content in entries.items()}
+    with zipfile.ZipFile(path, "w", method) as archive:
+        for name, content in contents.items():
+            archive.writestr(name, content)
+    return path
+
+
+def parquet(n_rows, length, **settings):
+    arrow, library = pytest.importorskip("pyarrow"), pytest.importorskip("pyarrow.parquet")
+    buffer = io.BytesIO()
+    library.write_table(arrow.table({"x": ["a" * length] * n_rows}), buffer, compression="zstd", **settings)
+    return buffer.getvalue()
+
+
+def with_parquet(path, kind, content, n_rows):
+    rows = np.zeros((n_rows, 1))
+    metadata = json.dumps(facts(linear(rows, names=["x"], data=None)) | {"data": kind}).encode()
+    return rewritten(path, linear(rows, names=["x"], data=None), data__parquet=content, metadata__json=metadata)
+
+
+def facts(explanation):
+    with zipfile.ZipFile(_saved(explanation)) as archive:
+        return json.loads(archive.read("metadata.json"))
+
+
+def _saved(explanation):
+    import tempfile
+
+    with tempfile.TemporaryDirectory() as folder:
+        explanation.save(Path(folder) / "e.npz")
+        return io.BytesIO((Path(folder) / "e.npz").read_bytes())
+
+
+@pytest.mark.parametrize("kind", ["pandas", "polars", "pyarrow"])
+def test_one_long_text_is_refused_before_it_is_decompressed(kind, tmp_path, monkeypatch):
+    pytest.importorskip(kind)
+    path = with_parquet(tmp_path / "e.npz", kind, parquet(5, 2**25), 5)
+    assert path.stat().st_size < 20_000
+    for library, name in (("pyarrow.parquet", "ParquetFile"), ("polars", "read_parquet")):
+        monkeypatch.setattr(pytest.importorskip(library), name, lambda *_, **__: pytest.fail("it was read"))
+    with pytest.raises(ModelFormatError, match="is larger than allowed"):
+        Explanation.load(path, max_bytes=10_000_000)
+
+
+@pytest.mark.parametrize("kind", ["pandas", "pyarrow"])
+def test_one_text_in_many_cells_is_counted_for_each(kind, tmp_path):
+    path = with_parquet(tmp_path / "e.npz", kind, parquet(100, 2**20), 100)
+    with pytest.raises(ModelFormatError, match="is larger than allowed"):
+        Explanation.load(path, max_bytes=20_000_000)
+    assert len(Explanation.load(path, max_bytes=200_000_000).data) == 100
+
+
+def test_text_that_repeats_its_beginning_is_refused(tmp_path):
+    content = parquet(100, 2**20, use_dictionary=False, column_encoding={"x": "DELTA_BYTE_ARRAY"})
+    path = with_parquet(tmp_path / "e.npz", "pandas", content, 100)
+    with pytest.raises(ModelFormatError, match="encoded by shared beginnings"):
+        Explanation.load(path, max_bytes=20_000_000)
+
+
+def test_the_count_of_a_parquet_file_is_what_its_pages_hold():
+    arrow, library = pytest.importorskip("pyarrow"), pytest.importorskip("pyarrow.parquet")
+    from exactshap.results.explanation._parquet import unpacked_bytes
+
+    rng = np.random.default_rng(0)
+    columns = {"a": rng.normal(size=50_000), "b": rng.integers(0, 9, 50_000), "c": [f"text {i}" for i in range(50_000)]}
+    for settings in ({}, {"use_dictionary": False}, {"data_page_version": "2.0"}, {"row_group_size": 7000}):
+        buffer = io.BytesIO()
+        library.write_table(arrow.table(columns), buffer, compression="snappy", **settings)
+        groups = library.read_metadata(io.BytesIO(buffer.getvalue()))
+        chunks = [groups.row_group(i).column(j) for i in range(groups.num_row_groups) for j in range(3)]
+        announced = sum(chunk.total_uncompressed_size for chunk in chunks)  # with the headers of pages
+        counted = unpacked_bytes(buffer.getvalue(), shared=["c"])
+        assert 0.9 * announced < counted < announced + 3 * 16 * 100_000  # at most 16 bytes for a cell and for a dictionary's
+
+
+def test_a_directory_that_understates_an_entry_is_found_while_unpacking(tmp_path):
+    size = 2**28 + 12_345
+    path = rewritten(tmp_path / "e.npz", linear(X), data__npy=bytes(size))
+    content = path.read_bytes()
+    assert content.count(struct.pack("<I", size)) == 2  # in the entry and in the directory
+    path.write_bytes(content.replace(struct.pack("<I", size), struct.pack("<I", 1000)))
+    tracemalloc.start()
+    with pytest.raises(ModelFormatError):
+        Explanation.load(path, max_bytes=10_000_000)
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert peak < 20_000_000
+
+
+def test_honest_directories_are_believed_and_other_methods_are_not(tmp_path):
+    path = rewritten(tmp_path / "e.npz", linear(X), data__npy=bytes(2**25))
+    with pytest.raises(ModelFormatError, match="is larger than allowed"):
+        Explanation.load(path, max_bytes=10_000_000)
+    path = rewritten(tmp_path / "e.npz", linear(X), method=zipfile.ZIP_LZMA)
+    with pytest.raises(ModelFormatError, match="neither stored nor deflated"):
+        Explanation.load(path)
+    linear(X).save(path)
+    with zipfile.ZipFile(path, "a") as archive, pytest.warns(UserWarning, match="Duplicate"):
+        archive.writestr("values.npy", b"")
+    with pytest.raises(ModelFormatError, match="there twice"):
+        Explanation.load(path)
+
+
+# --- damaged files ----------------------------------------------------------------------------------------------------
+
+
+def test_a_thousand_damaged_files_are_refused_or_work():
+    pytest.importorskip("pyarrow")
+    verdicts = fuzz.campaign("npz", 1000, seed=0)
+    assert verdicts.keys() == {"refused", "loaded"}, verdicts
+    assert verdicts["loaded"] > 50  # what is damaged is also read
+
+
+WRONG = [
+    *({"n_evaluations": value} for value in ("x", 1.5, -1, None, [1], True, 10**400)),
+    *({"seconds": value} for value in ("x", [1], True, -1.0, {}, 10**400)),
+    *({"background_size": value} for value in ("x", 0.5, [3])),
+    *({"background_hash": value} for value in (5, ["a"])),
+    *({"error_bound": value} for value in ("x", [[1.0]], {}, None)),
+    *({"order": value} for value in ("1", 1.0, True, 0, -1)),
+    *({"groups": value} for value in ("x", {"x0": "xyz"}, {"x0": [0.5]}, {"x0": [-1]}, {"x0": 3}, [1])),
+    *({"feature_names": value} for value in ("x", {"x": 1}, [1], None)),
+    *({name: 1} for name in ("index", "unit", "method", "model_name", "value_function")),
+    {"stability_bound": "x"},
+    {"sets": [["x"]]},
+    {"sets": [[0], [7]], "order": 2},
+    {"version": "new"},
+    {"data": ["array"]},
+]
+
+
+@pytest.mark.parametrize("changes", WRONG, ids=str)
+def test_metadata_of_another_type_are_refused(changes, tmp_path):
+    path = tmp_path / "e.npz"
+    metadata = json.dumps(facts(linear(X)) | changes).encode()
+    with pytest.raises(ModelFormatError):
+        Explanation.load(rewritten(path, linear(X), metadata__json=metadata))
+
+
+def test_cells_that_are_no_table_are_refused(tmp_path):
+    explanation = linear(np.ones((2, 2)), data=np.array([["u", 1], ["v", None]], object))
+    for cells in ([["u", 1], ["v"]], [["u", {}], ["v", 1]]):
+        with pytest.raises(ModelFormatError, match="not a table"):
+            Explanation.load(rewritten(tmp_path / "e.npz", explanation, data__json=json.dumps(cells).encode()))
+
+
+def test_files_of_earlier_versions_have_the_same_name_for_their_format():
+    assert facts(linear(X))["format"] == "exactshap.explanation"  # a name in files, not of a module
+
+
+def test_sets_that_name_no_player_are_refused():
+    with pytest.raises(InputError, match="a player that is not there"):
+        bilinear(d=2, sets=((0,), (1,), (0, 2)))
+
+
+def test_what_is_wrong_with_the_path_stays_an_error_of_the_system(tmp_path):
+    with pytest.raises(FileNotFoundError):
+        Explanation.load(tmp_path / "nothing.npz")
+    with pytest.raises(IsADirectoryError):
+        Explanation.load(tmp_path)
+
+
+# --- what is shown ----------------------------------------------------------------------------------------------------
+
+NASTY = "a\x00b\x1b[31mc\x07\x9b\u202ed\ud800<script>"
+
+
+def test_messages_are_cut_and_hold_no_controls():
+    assert len(str(ModelFormatError("x" * 100_000))) == 300
+    text = message("x" * 100_000, "y" * 100_000, "Pass order=1")
+    assert len(text) < 700
+    assert text.endswith("Pass order=1.")
+    assert message(NASTY).isprintable()
+    assert printable("a\tb\nc") == "a\tb\nc"
+
+
+def test_messages_about_files_do_not_repeat_them(tmp_path):
+    metadata = json.dumps(facts(linear(X)) | {"x" * 100_000: 1}).encode()
+    with pytest.raises(ModelFormatError) as caught:
+        Explanation.load(rewritten(tmp_path / "e.npz", linear(X), metadata__json=metadata))
+    assert len(str(caught.value)) <= 300
+
+
+def controls_of(page):
+    return [sign for sign in page if sign not in "\t\n" and printable(sign) != sign]
+
+
+def test_no_control_character_reaches_a_page(tmp_path):
+    pytest.importorskip("jinja2")
+    explanation = linear(np.ones((3, 2)), names=[NASTY, "plain"], data=np.array([[NASTY, "u"]] * 3, object), model_name=NASTY)
+    assert controls_of(explanation._repr_html_()) == []
+    explanation.report(tmp_path / "report.html", title=NASTY, data_name=NASTY)
+    page = (tmp_path / "report.html").read_text(encoding="utf-8")
+    assert controls_of(page) == []
+    assert "<script>" not in page
+
+
+def test_no_control_character_reaches_a_page_of_shares():
+    pytest.importorskip("jinja2")
+    from exactshap.decompose import decompose_mmd
+    from exactshap.results.report.shares import render_shares
+
+    pandas = pytest.importorskip("pandas")
+    rows = pandas.DataFrame(np.random.default_rng(0).normal(size=(20, 2)), columns=[NASTY.replace("\ud800", ""), "plain"])
+    page = render_shares(decompose_mmd(rows, rows + 1.0), title=NASTY)
+    assert controls_of(page) == []
+
+
+@pytest.mark.parametrize("kind", ["pandas", "polars", "pyarrow"])
+def test_csv_files_hold_no_formulas(kind, tmp_path):
+    import csv
+
+    from exactshap.cli._io import write_table
+
+    library = pytest.importorskip(kind)
+    columns = {"=A1": [-1.5, 2.0], "text": ["=1+1", "fine"], "more": ["+1", "-1"], "last": ["@x", None], "odd": ["\t=1", "a=b"]}
+    frame = library.table(columns) if kind == "pyarrow" else library.DataFrame(columns)
+    if kind == "pandas":
+        frame.index = [7, 3]
+    write_table(frame, tmp_path / "t.csv")
+    with open(tmp_path / "t.csv", newline="") as file:
+        header, first, second = csv.reader(file)
+    assert header == ["'=A1", "text", "more", "last", "odd"]
+    assert first == ["-1.5", "'=1+1", "'+1", "'@x", "'\t=1"]
+    assert [float(second[0]), *second[1:]] == [2.0, "fine", "'-1", "", "a=b"]
+    if kind != "pyarrow":
+        assert list(frame.columns) == list(columns)  # the caller's frame is untouched
+
+
+# --- drafts of saves that were killed ---------------------------------------------------------------------------------
+
+WRITER = """
+import sys, time
+from exactshap._runtime.files import replacing
+with replacing(sys.argv[1]) as draft:
+    draft.write_text("half")
+    print(draft, flush=True)
+    time.sleep(60)
+"""
+
+
+def test_the_draft_of_a_killed_save_is_removed_and_that_of_a_living_one_is_not(tmp_path):
+    path, others = tmp_path / "e.npz", [tmp_path / ".e.npz.0123abcd.part", tmp_path / ".x.part", tmp_path / "e.part"]
+    for other in others:
+        other.write_text("of somebody else")
+    with subprocess.Popen([sys.executable, "-c", WRITER, str(path)], stdout=subprocess.PIPE, text=True) as writer:
+        try:
+            draft = Path(writer.stdout.readline().strip())
+            linear(X).save(path)
+            assert draft.read_text() == "half"  # it is being written
+        finally:
+            writer.send_signal(signal.SIGKILL)
+        writer.wait()
+        assert draft.exists()
+        with replacing(tmp_path / "another.txt") as other_draft:
+            assert not draft.exists()
+            other_draft.write_text("whole")
+    assert sorted(tmp_path.iterdir()) == sorted([*others, path, tmp_path / "another.txt"])
+
+
+def test_two_saves_of_one_process_leave_each_other_alone(tmp_path):
+    with replacing(tmp_path / "a.txt") as first, replacing(tmp_path / "a.txt") as second:
+        first.write_text("first")
+        second.write_text("second")
+    assert (tmp_path / "a.txt").read_text() == "first"
+    assert [file.name for file in tmp_path.iterdir()] == ["a.txt"]
