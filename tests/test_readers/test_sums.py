@@ -50,7 +50,11 @@ OF_SEVERAL_OUTPUTS = {
     "one forest for each target": (MultiOutputRegressor(RandomForestRegressor(3, random_state=0)), BOTH, "predict"),
     "bag of two targets": (BaggingRegressor(DecisionTreeRegressor(max_depth=3), 3, random_state=0), BOTH, "predict"),
     "linear SVMs against the rest": (OneVsRestClassifier(LinearSVC()), CLASSES, "decision_function"),
-    "boosting against the rest": (OneVsRestClassifier(GradientBoostingClassifier(n_estimators=4)), CLASSES, "decision_function"),
+    "boosting against the rest": (
+        OneVsRestClassifier(GradientBoostingClassifier(n_estimators=4)),
+        CLASSES,
+        "decision_function",
+    ),
 }
 
 
@@ -139,9 +143,17 @@ def test_costs_are_those_of_all_members():
 @pytest.mark.parametrize(
     ("model", "error", "text"),
     [
-        (VotingRegressor([("n", KNeighborsRegressor())]), UnsupportedModelError, "VotingRegressor is read as the sum.*KNeighbors"),
+        (
+            VotingRegressor([("n", KNeighborsRegressor())]),
+            UnsupportedModelError,
+            "VotingRegressor is read as the sum.*KNeighbors",
+        ),
         (VotingRegressor([("p", PoissonRegressor())]), UnsupportedStructureError, "exact only as log of the target"),
-        (StackingRegressor(MIXED[:1], RandomForestRegressor(2)), UnsupportedStructureError, "last step is linear.*RandomForest"),
+        (
+            StackingRegressor(MIXED[:1], RandomForestRegressor(2)),
+            UnsupportedStructureError,
+            "last step is linear.*RandomForest",
+        ),
         (StackingRegressor(MIXED[:1], PoissonRegressor()), UnsupportedStructureError, "last step is linear.*Poisson"),
         (MultiOutputRegressor(PoissonRegressor()), UnsupportedStructureError, "exact in the unit that it predicts"),
     ],

@@ -42,7 +42,9 @@ def test_engines_without_tables_agree_with_tables(order, weights):
     trees = convert(DecisionTreeRegressor(max_depth=4, random_state=0).fit(X, Y)).trees
     tables = prepare_trees(trees, [(j,) for j in range(5)], LARGE[:20_000], None if weights is None else weights[:20_000])
     deep = dataclasses.replace(tables, tables=None)
-    of_tables, of_deep = (solve_trees(prepared, X[:8], find("shapley" if order == 1 else "k-sii"), order) for prepared in (tables, deep))
+    of_tables, of_deep = (
+        solve_trees(prepared, X[:8], find("shapley" if order == 1 else "k-sii"), order) for prepared in (tables, deep)
+    )
     assert "tables" in of_tables.method and "20000 background rows" in of_deep.method
     np.testing.assert_allclose(of_deep.values, of_tables.values, rtol=0, atol=32 * np.finfo(float).eps * of_tables.scale.max())
 

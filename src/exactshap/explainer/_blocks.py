@@ -42,6 +42,13 @@ def _solve_block(
     reader: Reader, table: Table, semivalue: Semivalue, order: int
 ) -> tuple[Solution, np.ndarray, np.ndarray, np.ndarray]:
     """Return solution, prediction, residual and tolerance of one block of rows."""
+    with np.errstate(all="ignore"):  # overflow is told by the certificate
+        return _solved(reader, table, semivalue, order)
+
+
+def _solved(
+    reader: Reader, table: Table, semivalue: Semivalue, order: int
+) -> tuple[Solution, np.ndarray, np.ndarray, np.ndarray]:
     solution = reader.solve(table, semivalue, order)
     prediction = np.asarray(reader.predict(table), float)
     whole = solution.empty + solution.values.sum(axis=1) if semivalue.is_efficient(order) else solution.full

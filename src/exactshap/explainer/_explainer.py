@@ -10,10 +10,10 @@ import numpy as np
 
 from exactshap._runtime.progress import Progress, duration, saying
 from exactshap._runtime.threads import using_jobs
-from exactshap.errors import BudgetError, ExactnessError, ExplanationWarning, message, warn
+from exactshap.errors import BudgetError, ExactnessError, ExplanationWarning, memory_needed, message, warn
 from exactshap.explainer._blocks import Solved, physical_memory, solve_blocks
 from exactshap.explainer._forecast import Forecast, Verification
-from exactshap.explainer._settings import check_names, check_settings, checked_names
+from exactshap.explainer._settings import aligned, check_names, check_settings, checked_names
 from exactshap.frames import Table, as_table, check_columns
 from exactshap.games import normalised_weights
 from exactshap.readers import Reader, Request, read
@@ -115,7 +115,8 @@ class Explainer:
             options=options,
             memory_limit=self.memory_limit,
         )
-        with saying(progress, lambda _, seconds: f"reading {type(model).__name__} for {duration(seconds)}"):
+        reading = saying(progress, lambda _, seconds: f"reading {type(model).__name__} for {duration(seconds)}")
+        with reading, np.errstate(all="ignore"):  # overflow is told by the certificate
             self.reader: Reader = read(model, self._request)
         check_names(self.reader, self._request)
         self._background_hash = None if table is None else fingerprint(table.native)
@@ -240,6 +241,8 @@ class Explainer:
     def _checked(self, X: Any) -> Table:
         reader = self.reader
         table = as_table(X, allow_empty=True)
+        if self.align:
+            table = aligned(table, reader.model)
         names = reader.fitted_names
         if names is None and reader.background is not None and reader.background.names is not None:
             names = reader.background.names
@@ -259,7 +262,7 @@ class Explainer:
             raise BudgetError(
                 message(
                     f"Explaining one row at order {order} does not fit in memory_limit",
-                    f"It would need {needed / 2**30:.3g} GiB; the limit is {self.memory_limit / 2**30:.3g} GiB",
+                    f"It would need {memory_needed(needed, self.memory_limit)}",
                     self.reader.memory_advice(),
                 )
             )
@@ -386,6 +389,8 @@ def _background(background: Any, model: Any, align: bool) -> Table:
     table = as_table(background, what="background").copy()
     if not table.is_frame:
         return table
+    if align:
+        table = aligned(table, model)
     names = getattr(model, "feature_names_in_", None)
     if names is None or type(model).__module__.startswith("lightgbm"):  # which puts underscores for spaces; its reader checks
         return table

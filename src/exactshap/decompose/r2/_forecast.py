@@ -6,7 +6,7 @@ import numpy as np
 
 from exactshap.decompose.r2._games import BLOCK_ROWS, CHUNK_BYTES, Layout
 from exactshap.decompose.r2._input import Problem
-from exactshap.errors import BudgetError, message
+from exactshap.errors import BudgetError, memory_needed, message
 
 __all__ = ["check_memory", "forecast_seconds"]
 
@@ -65,7 +65,7 @@ def _require_bytes(needed: float, what: str, n_rows: int, limit: float | None) -
         raise BudgetError(
             message(
                 f"{what} and {n_rows} rows does not fit",
-                f"It would need {needed / 2**30:.3g} GiB; the limit is {allowed / 2**30:.3g} GiB",
+                f"It would need {memory_needed(needed, allowed)}",
                 "Pass fewer rows, a larger memory_limit=, or per_row=False",
             )
         )

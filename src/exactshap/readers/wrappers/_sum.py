@@ -71,7 +71,8 @@ def _of_member(owner: str, error: Exception) -> str:
 
 def _of_columns(request: Request, columns: tuple[int, ...]) -> Request:
     """Return the request of a model that was fitted on some columns, which may be repeated; players keep their number."""
-    assert request.players is not None and request.feature_names is not None
+    assert request.players is not None
+    assert request.feature_names is not None
     players = tuple(
         (name, tuple(place for place, column in enumerate(columns) if column in members)) for name, members in request.players
     )
@@ -210,7 +211,9 @@ class SumReader(Reader):
 
     def _largest(self, errors: Iterable[np.ndarray | float]) -> np.ndarray | float:
         """Return a bound on an error of the sum, given bounds (n_rows,) on the members'."""
-        return sum((member.magnitude * np.asarray(error) for member, error in zip(self.members, errors, strict=True)), start=0.0)
+        return sum(
+            (member.magnitude * np.asarray(error) for member, error in zip(self.members, errors, strict=True)), start=0.0
+        )
 
     def _scale(self, parts: list[Solution]) -> np.ndarray | float:
         """Return the magnitudes that are added up: the members' own, and their predictions, which are terms here."""
@@ -220,7 +223,8 @@ class SumReader(Reader):
     def _std_error(self, parts: list[Solution]) -> np.ndarray | None:
         """Add standard errors in squares: members are sampled on their own."""
         squares = [
-            (np.square(part.std_error)[..., None] if member.reader.single_output else np.square(part.std_error)) @ member.weights**2
+            (np.square(part.std_error)[..., None] if member.reader.single_output else np.square(part.std_error))
+            @ member.weights**2
             for member, part in zip(self.members, parts, strict=True)
             if part.std_error is not None
         ]
@@ -232,7 +236,9 @@ class SumReader(Reader):
     def _approximation_error(self, parts: list[Solution]) -> np.ndarray | None:
         if all(part.approximation_error is None for part in parts):
             return None
-        return np.asarray(self._largest(0.0 if part.approximation_error is None else part.approximation_error for part in parts))
+        return np.asarray(
+            self._largest(0.0 if part.approximation_error is None else part.approximation_error for part in parts)
+        )
 
     def tolerance(self, X: Table, prediction: np.ndarray, solution: Solution) -> np.ndarray:
         r"""Return the largest residual (n_rows,) that rounding can explain.

@@ -27,7 +27,9 @@ def read(model: Any, request: Request) -> Reader:
     single = single or len(names) == 1
     inner = replace(request, output="auto")
     if request.background is not None:
-        inner = replace(inner, background=_bare(model, request.background), feature_names=request.feature_names or request.background.names)
+        inner = replace(
+            inner, background=_bare(model, request.background), feature_names=request.feature_names or request.background.names
+        )
     parts = [read_any(model.estimators_[k], inner) for k in chosen]
     for k, part in zip(chosen, parts, strict=True):
         if not part.single_output or not _adds_up_to_output(model.estimators_[k], part):

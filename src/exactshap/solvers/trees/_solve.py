@@ -13,7 +13,7 @@ from exactshap.semivalues import Semivalue
 from exactshap.solvers.core import Solution, player_sets
 from exactshap.solvers.trees._layout import NOMINAL_ROWS, Forecast, Structure, forecast, lay_out, products_above, structure
 from exactshap.solvers.trees._leaf_engine import LeafEngine, leaf_costs
-from exactshap.solvers.trees._parts import ROWS_IN_TURN, weighted_mean, whole_weights
+from exactshap.solvers.trees._parts import weighted_mean, whole_weights
 from exactshap.solvers.trees._path_engine import PathEngine, path_costs
 from exactshap.solvers.trees._table_engine import TableEngine, survive
 from exactshap.trees import FlatTrees, cover_shares, margin, take_trees

@@ -46,20 +46,48 @@ def encode(model: TreeModel, table: Any) -> np.ndarray:
 def readable(model: TreeModel, table: Any) -> Any:
     """Return the table in a form that the library's own ``predict`` takes, with the same cells.
 
-    LightGBM 4.6 and CatBoost 1.2.10 end the process at polars columns of type Categorical (LightGBM: Enum and arrow's
+    Numbers in pandas columns of objects (and, for LightGBM, of Arrow's dtypes) become float64. LightGBM 4.6 and CatBoost 1.2.10 end the process at polars columns of type Categorical (LightGBM: Enum and arrow's
     dictionaries too), and CatBoost does not know arrow tables.
     """
-    if model.library not in ("catboost", "lightgbm") or not table.is_frame:
+    if model.library not in ("catboost", "lightgbm", "xgboost") or not table.is_frame:
         return table
     import narwhals.stable.v2 as nw
 
     frame = nw.from_native(table.native, eager_only=True)
+    if model.library != "catboost":
+        table = _with_plain_numbers(model, table, frame)
+    if model.library == "xgboost":
+        return table
     coded = [name for name, kind in frame.schema.items() if isinstance(kind, (nw.Categorical, nw.Enum))]
     if frame.implementation.is_pandas() or not (coded or frame.implementation.is_pyarrow()):
         return table
     if model.library == "catboost" and frame.implementation.is_polars():
         return replace(table, native=frame.with_columns(nw.col(*coded).cast(nw.String)).to_native())
     return replace(table, native=frame.to_pandas())
+
+
+def _with_plain_numbers(model: TreeModel, table: Any, frame: Any) -> Any:
+    """Return the table with numbers in float64 columns where the library refuses the dtype that holds them."""
+    named = {table.names[j] for j in _named_categories(model, table)}
+    gaps = {name for name, kind in frame.schema.items() if str(kind) == "Unknown" and name not in named}
+    if not frame.implementation.is_pandas():
+        foreign = gaps
+    else:
+        dtypes = table.native.dtypes
+        kinds = ("object", "ArrowDtype") if model.library == "lightgbm" else ("object",)
+        foreign = {n for n in table.names if n not in named and (str(dtypes[n]) in kinds or type(dtypes[n]).__name__ in kinds)}
+    if not foreign:
+        return table
+    import narwhals.stable.v2 as nw
+
+    columns = [j for j, name in enumerate(table.names) if name in foreign]
+    numbers = table.select(columns).numeric()
+    series = [nw.new_series(table.names[j], numbers[:, k], backend=frame.implementation) for k, j in enumerate(columns)]
+    if frame.implementation.is_pandas():
+        native = table.native.assign(**{s.name: s.to_native().to_numpy() for s in series})
+    else:
+        native = frame.with_columns(*series).to_native()
+    return replace(table, native=native)
 
 
 def _named_categories(model: TreeModel, table: Any) -> dict[int, tuple[Any, ...]]:
