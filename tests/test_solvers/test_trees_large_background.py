@@ -10,10 +10,10 @@ from sklearn.ensemble import GradientBoostingRegressor, RandomForestRegressor
 from sklearn.tree import DecisionTreeRegressor
 
 from exactshap import Explainer
+from exactshap.semivalues import find
 from exactshap.solvers.trees import prepare_trees, solve_trees
 from exactshap.solvers.trees._parts import pairwise_sum, weighted_mean, whole_weights
 from exactshap.trees import convert
-from exactshap.semivalues import find
 
 RNG = np.random.default_rng(0)
 X = RNG.normal(size=(300, 5))
