@@ -126,7 +126,7 @@ def test_misspelt_settings_are_recognised(name):
 
 def test_refusals_tell_need_and_limit_apart():
     explainer = Explainer(SVR().fit(FRAME, Y), FRAME[:5])
-    needed = explainer.reader.fixed_bytes() + explainer.reader.row_bytes(1)
+    needed = explainer.reader.memory(1, 1)
     explainer.memory_limit = needed - 1.0
     with pytest.raises(BudgetError) as caught:
         explainer(FRAME[:2])

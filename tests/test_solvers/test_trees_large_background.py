@@ -45,7 +45,8 @@ def test_engines_without_tables_agree_with_tables(order, weights):
     of_tables, of_deep = (
         solve_trees(prepared, X[:8], find("shapley" if order == 1 else "k-sii"), order) for prepared in (tables, deep)
     )
-    assert "tables" in of_tables.method and "20000 background rows" in of_deep.method
+    assert "tables" in of_tables.method
+    assert "20000 background rows" in of_deep.method
     np.testing.assert_allclose(of_deep.values, of_tables.values, rtol=0, atol=32 * np.finfo(float).eps * of_tables.scale.max())
 
 
@@ -58,9 +59,11 @@ def test_the_mean_over_the_background_is_exact_to_a_few_roundings():
 
 def test_equal_weights_are_counted():
     whole, unit = whole_weights(np.full(10, 0.1))
-    assert whole.tolist() == [1.0] * 10 and unit == 0.1
+    assert whole.tolist() == [1.0] * 10
+    assert unit == 0.1
     whole, unit = whole_weights(np.array([0.25, 0.75]))
-    assert whole.tolist() == [0.25, 0.75] and unit == 1.0
+    assert whole.tolist() == [0.25, 0.75]
+    assert unit == 1.0
 
 
 @pytest.mark.parametrize("n", [1, 2, 3, 7, 64, 65])

@@ -8,7 +8,8 @@ from os import PathLike
 from typing import Any
 
 from exactshap.errors import InputTypeError, UnsupportedModelError, message
-from exactshap.readers._base import Reader, Request
+from exactshap.readers._base import Reader
+from exactshap.readers._request import Request
 
 __all__ = ["read", "register", "registered"]
 

@@ -4,15 +4,18 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from exactshap.solvers._choose import Plan, choose, n_calls
 from exactshap.solvers._solve import solve
-from exactshap.solvers.core import Plan, Solution, choose, player_sets
+from exactshap.solvers.core import Cost, Solution, player_sets
 
 __all__ = [
+    "Cost",
     "Plan",
     "Solution",
     "choose",
     "functional_distance",
     "interaction_variance",
+    "n_calls",
     "player_sets",
     "shapley_covariance",
     "solve",

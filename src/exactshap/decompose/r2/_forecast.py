@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from exactshap._runtime.memory import physical_memory
 from exactshap.decompose.r2._games import BLOCK_ROWS, CHUNK_BYTES, Layout
 from exactshap.decompose.r2._input import Problem
 from exactshap.errors import BudgetError, memory_needed, message
@@ -60,7 +61,7 @@ def _goes_shallow(layout: Layout, game: str, per_row: bool) -> bool:
 
 
 def _require_bytes(needed: float, what: str, n_rows: int, limit: float | None) -> None:
-    allowed = 0.8 * _physical_memory() if limit is None else float(limit)
+    allowed = 0.8 * physical_memory() if limit is None else float(limit)
     if needed > allowed:
         raise BudgetError(
             message(
@@ -69,12 +70,3 @@ def _require_bytes(needed: float, what: str, n_rows: int, limit: float | None) -
                 "Pass fewer rows, a larger memory_limit=, or per_row=False",
             )
         )
-
-
-def _physical_memory() -> float:
-    import os
-
-    try:
-        return float(os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES"))
-    except (AttributeError, OSError, ValueError):  # Windows has no sysconf
-        return 2.0**36

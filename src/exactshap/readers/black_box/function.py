@@ -21,9 +21,10 @@ from exactshap.errors import (
 from exactshap.frames import Table
 from exactshap.games import OracleGame
 from exactshap.readers import Reader, Request, choose_value_function, names_of, players_of, select_outputs
+from exactshap.readers.black_box._cost import calls_cost, calls_memory
 from exactshap.readers.black_box._hybrid_rows import hybrid_rows
 from exactshap.semivalues import Semivalue
-from exactshap.solvers import Solution, solve
+from exactshap.solvers import Cost, Solution, solve
 
 __all__ = ["read"]
 
@@ -184,15 +185,12 @@ class BlackBox(Reader):
     def tolerance(self, X: Table, prediction: np.ndarray, solution: Solution) -> np.ndarray:
         return SAFETY * super().tolerance(X, prediction, solution)
 
-    def fixed_bytes(self) -> float:
-        """Return the bytes of one batch of mixed rows; rows are solved one after the other."""
-        return 8.0 * min(CELLS, self.row_operations(1) * self.n_features)
+    def memory(self, n_rows: int, order: int) -> float:
+        return calls_memory(self, CELLS) + super().memory(n_rows, order)
 
-    def row_operations(self, order: int) -> float:
-        """Return the rows that the function is called on."""
-        assert self.background is not None
-        budget = self.options.get("budget") or 2.0 ** min(self.n_players, 12)
-        return float(budget) * self.background.n_rows
+    def cost(self, few: Table, n_rows: int, semivalue: Semivalue, order: int, block_rows: int) -> Cost:
+        row = self.row_game(few.take(slice(0, 1)))
+        return replace(n_rows * calls_cost(self, row), bytes=self.memory(block_rows, order))
 
 
 @dataclass(frozen=True, eq=False)

@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-import time
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from exactshap._runtime.cache import BoundedCache
-from exactshap.frames import Table
 from exactshap.readers.kernel_machines._expansion import Monomials, Part, cut_terms
 from exactshap.semivalues import Semivalue, find
-from exactshap.solvers.core import MAX_FOLDED_PLAYERS, folding_pays
-from exactshap.solvers.product import Sums
+from exactshap.solvers import Cost
+from exactshap.solvers.product import MAX_FOLDED_PLAYERS, Sums, folded_cost, folding_pays
 
 if TYPE_CHECKING:
     from exactshap.readers.kernel_machines._kernel_machine import KernelReader
@@ -68,36 +67,15 @@ class FoldedBackground:
 
         return self._cache.get(("folded", number), make, keep=n_parts) if self.kept else make()
 
-    # -- forecasts ---------------------------------------------------------------------------------------------------
-
-    def fixed_bytes(self) -> float:
-        """Return the bytes of the tables and of what makes them, for single players."""
+    def memory(self, n_rows: int) -> float:
+        """Return the bytes of the tables and of all coalitions of the rows, for single players."""
         if not self.pays(find("shapley"), 1):
             return 0.0
-        return 8.0 * min(2.0**self._reader.n_players * self.n_terms, TABLE_VALUES)
+        coalitions, outputs = 2.0**self._reader.n_players, self._reader.expansion.n_outputs
+        return 8.0 * (min(coalitions * self.n_terms, max(TABLE_VALUES, coalitions)) + n_rows * outputs * coalitions)
 
-    def row_bytes(self) -> float:
-        """Return the bytes of all coalitions of a row."""
-        if not self.pays(find("shapley"), 1):
-            return 0.0
-        return 8.0 * 2**self._reader.n_players * self._reader.expansion.n_outputs
-
-    def row_operations(self) -> float:
-        return 3.0 * 2**self._reader.n_players * self.n_terms * self._reader.expansion.n_outputs
-
-    def forecast(self, X: Table, semivalue: Semivalue, order: int, block_rows: int) -> tuple[str, bool, float]:
-        """Return method, exactness and seconds: tables once, or once for each block of rows, and every row by one row."""
-        reader, row = self._reader, X.take(slice(0, 1))
-        started = time.perf_counter()
-        reader.solve(row, semivalue, order)  # which may compile, and makes the tables that are kept
-        first = time.perf_counter() - started
-        few = X.take(slice(0, min(9, X.n_rows)))
-        started = time.perf_counter()
-        solution = reader.solve(row, semivalue, order)
-        alone = time.perf_counter() - started
-        if self.kept or few.n_rows == 1:
-            return solution.method, True, first + alone * (X.n_rows - 1)
-        started = time.perf_counter()
-        reader.solve(few, semivalue, order)
-        each = max(0.0, time.perf_counter() - started - alone) / (few.n_rows - 1)
-        return solution.method, True, alone * np.ceil(X.n_rows / block_rows) + each * X.n_rows
+    def cost(self, n_rows: int, order: int, n_blocks: int) -> Cost:
+        """Return the cost of tables once, or once for each block of rows, and of the rows; without the factors."""
+        sizes = self.n_background, self.n_terms, self._reader.n_players, self._reader.expansion.n_outputs, order
+        none, all_rows = folded_cost(0, *sizes), folded_cost(n_rows, *sizes)
+        return all_rows if self.kept else all_rows + (n_blocks - 1) * replace(none, bytes=0.0, method="")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
@@ -14,11 +13,13 @@ from exactshap.frames import Table
 from exactshap.kernels import Component, Kernel
 from exactshap.readers import Request
 from exactshap.semivalues import Semivalue
+from exactshap.solvers import Cost
 from exactshap.solvers.rkhs import (
     BLOCK_VALUES,
     KernelFactors,
     MonomialFactors,
     Uncertainty,
+    covariance_seconds,
     interaction_variance,
     shapley_covariance,
 )
@@ -28,7 +29,6 @@ __all__ = ["GaussianPosterior", "Process", "attach"]
 LINEAR = ("interventional", "interventional-independent", "baseline")  # value functions that are linear in f given the kernel
 AUTOMATIC_OPERATIONS = 3e8  # for each row: about a fifth of a second
 MAX_OPERATIONS = 1e12  # for each row: about ten minutes
-TIMED_ROWS = 9
 
 
 @dataclass(frozen=True, eq=False)
@@ -128,10 +128,13 @@ class GaussianPosterior:
             return False
         if self.always:
             return self.operations(reader, order) <= MAX_OPERATIONS
-        return self.operations(reader, order) <= AUTOMATIC_OPERATIONS and self._bytes(reader) <= self.memory_limit / 2.0
+        return (
+            self.operations(reader, order) <= AUTOMATIC_OPERATIONS
+            and self._bytes(reader, reader.block_rows) <= self.memory_limit / 2.0
+        )
 
-    def _bytes(self, reader: Any) -> float:
-        d, m, rows = float(reader.n_players), float(len(reader.weights)), float(reader.block_rows)
+    def _bytes(self, reader: Any, n_rows: int) -> float:
+        d, m, rows = float(reader.n_players), float(len(reader.weights)), float(n_rows)
         needed = 0.0
         for process in self.processes:
             n = float(len(process.points))
@@ -141,39 +144,26 @@ class GaussianPosterior:
             needed = max(needed, 8.0 * (len(process.components) * shared + 2.0 * largest + 4.0 * block))
         return needed
 
-    def fixed_bytes(self, reader: Any) -> float:
-        """Return the memory of the factors between the background, the training rows and a block of rows."""
-        return self._bytes(reader) if self.offered(reader) else 0.0
-
-    def row_bytes(self, reader: Any, order: int) -> float:
-        """Return the memory of what the pairs of one row need beyond a block of functionals, and of the covariances."""
+    def memory(self, reader: Any, n_rows: int, order: int) -> float:
+        """Return the bytes of the factors between background, training rows and a block of rows, and of what its pairs need."""
         if not self.offered(reader, order):
             return 0.0
         d, n = float(reader.n_players), float(max(len(process.points) for process in self.processes))
         pairs = max(0.0, n * d * (d - 1.0) / 2.0 - BLOCK_VALUES) if order == 2 else 0.0
-        return 8.0 * (4.0 * pairs + 6.0 * reader.n_outputs * d**2)
+        return self._bytes(reader, n_rows) + 8.0 * n_rows * (4.0 * pairs + 6.0 * reader.n_outputs * d**2)
 
     def memory_advice(self) -> str:
         """Say what to do where ``memory_limit`` is too small."""
         return "Raise memory_limit=, pass fewer rows as background=, or uncertainty=False for the mean only"
 
-    def forecast(
-        self, reader: Any, X: Table, semivalue: Semivalue, order: int, block_rows: int
-    ) -> tuple[str, bool, float] | None:
-        """Return method, exactness and seconds: the rows of a block share the factors of background and training rows."""
+    def cost(self, reader: Any, n_rows: int, n_blocks: int, order: int) -> Cost:
+        """Return the cost of the covariances: the rows of a block share the factors of background and training rows."""
         if not self.offered(reader, order):
-            return None
-        few = min(TIMED_ROWS, X.n_rows)
-        reader.solve(X.take(slice(0, 1)), semivalue, order)  # compiles
-        seconds = []
-        for n_rows in (1, few):
-            started = time.perf_counter()
-            solution = reader.solve(X.take(slice(0, n_rows)), semivalue, order)
-            seconds.append(time.perf_counter() - started)
-        slope = max(0.0, seconds[1] - seconds[0]) / max(1, few - 1)
-        blocks = -(-X.n_rows // block_rows)
-        total = blocks * max(0.0, seconds[0] - slope) + X.n_rows * slope
-        return f"{solution.method}, with the posterior covariance of each row", True, total
+            return Cost()
+        rate = covariance_seconds(min(order, 2))
+        shared = sum(float(len(self._weights(reader))) * len(process.points) * reader.n_players for process in self.processes)
+        seconds = rate * (n_rows * self.operations(reader, order) + n_blocks * 10.0 * shared)
+        return Cost(seconds, method="with the posterior covariance of each row")
 
     def factors(self, reader: Any, rows: np.ndarray, process: Process | None = None) -> list[KernelFactors | MonomialFactors]:
         """Return the factors of every component of a process (the first), with the players and background of the reader."""

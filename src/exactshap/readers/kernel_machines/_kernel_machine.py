@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -12,12 +13,12 @@ from exactshap.errors import UnsupportedStructureError, message
 from exactshap.frames import Table, check_columns
 from exactshap.games import ProductGame, normalised_weights
 from exactshap.readers import Reader, Request, choose_value_function, finite_numbers, names_of, players_of
+from exactshap.readers.kernel_machines._cost import factor_seconds, plain_cost
 from exactshap.readers.kernel_machines._expansion import Expansion, Monomials, Part, cut_terms
 from exactshap.readers.kernel_machines._folded_background import FoldedBackground
 from exactshap.semivalues import Semivalue, find
-from exactshap.solvers import Solution, player_sets
-from exactshap.solvers.core import folded_method
-from exactshap.solvers.product import Sums, solve_terms
+from exactshap.solvers import Cost, Solution, player_sets
+from exactshap.solvers.product import Sums, folded_method, solve_terms
 from exactshap.solvers.rkhs import machine_stability
 
 __all__ = ["KernelReader", "with_equal_shares"]
@@ -269,33 +270,32 @@ class KernelReader(Reader):
     def n_terms(self) -> float:
         return float(sum(block.coefficients.shape[1] for block in self.expansion.blocks)) * self._mixture()[0]
 
-    def row_bytes(self, order: int) -> float:
+    def memory(self, n_rows: int, order: int) -> float:
+        """Return the bytes of one tile of the background, of one block of factors of rows, and of the sums of all rows."""
         if self.conditional is not None:
-            return float(self.conditional.row_bytes(order))
-        posterior = 0.0 if self.posterior is None else self.posterior.row_bytes(self, order)
-        return 16.0 * self.expansion.n_outputs * (self.n_players**order + 4) + self._folded.row_bytes() + posterior
-
-    def fixed_bytes(self) -> float:
-        if self.conditional is not None:
-            return float(self.conditional.fixed_bytes())
+            return float(self.conditional.memory(n_rows, order))
+        columns = self.expansion.n_columns
         width = max((block.coefficients.shape[1] for block in self.expansion.blocks), default=0)
-        posterior = 0.0 if self.posterior is None else self.posterior.fixed_bytes(self)
-        rows = posterior + self._folded.fixed_bytes() + 6.0 * 8 * max(BLOCK_VALUES, width * self.expansion.n_columns)
-        return rows + 3.0 * 8 * min(BACKGROUND_VALUES, self._mixture()[0] * width * self.expansion.n_columns)
+        width = min(width, max(1, BACKGROUND_VALUES // (8 * columns)))
+        tile = min(max(BACKGROUND_VALUES, width * columns), self._mixture()[0] * width * columns)
+        rows = min(max(BLOCK_VALUES, width * columns), n_rows * width * columns)
+        sums = n_rows * (3.0 * self.expansion.n_outputs * len(player_sets(self.n_players, order)) + 2.0 * columns)
+        plain = 8.0 * (3.0 * (tile + rows) + sums) + self._folded.memory(n_rows)
+        return plain if self.posterior is None else plain + float(self.posterior.memory(self, n_rows, order))
 
-    def row_operations(self, order: int) -> float:
+    def cost(self, few: Table, n_rows: int, semivalue: Semivalue, order: int, block_rows: int) -> Cost:
+        n_blocks = -(-n_rows // block_rows)
         if self.conditional is not None:
-            return float(self.conditional.row_operations(order))
-        if self._folded.pays(find("shapley"), order):
-            return self._folded.row_operations()
-        return 5.0 * 8 * self.n_terms() * max(self.n_players, self.n_players**order / max(1, order))
-
-    def forecast(self, X: Table, semivalue: Semivalue, order: int, block_rows: int) -> tuple[str, bool, float] | None:
-        if self.conditional is not None:
-            return self.conditional.forecast(X, block_rows)  # type: ignore[no-any-return]
+            found = self.conditional.cost(few, n_rows, n_blocks)
+        elif self._folded.pays(semivalue, order):
+            factors = sum(factor_seconds(self, part, self.columns(few)) for part in self.expansion.blocks)
+            tables = 1 if self._folded.kept else n_blocks
+            found = self._folded.cost(n_rows, order, n_blocks) + Cost(factors * (n_rows + tables * self._folded.n_background))
+        else:
+            found = plain_cost(self, self.columns(few), n_rows, n_blocks, semivalue, order)
         if self.posterior is not None:
-            return self.posterior.forecast(self, X, semivalue, order, block_rows)  # type: ignore[no-any-return]
-        return self._folded.forecast(X, semivalue, order, block_rows) if self._folded.pays(semivalue, order) else None
+            found = found + self.posterior.cost(self, n_rows, n_blocks, order)
+        return replace(found, bytes=self.memory(block_rows, order))
 
     def memory_advice(self) -> str:
         owner = self.conditional if self.conditional is not None else self.posterior

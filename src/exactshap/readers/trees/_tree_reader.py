@@ -8,6 +8,7 @@ does the rest: ``prepare_trees`` of ``exactshap.solvers.trees._solve`` once at c
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -18,7 +19,7 @@ from exactshap.games import ProductGame
 from exactshap.readers import Reader, Request, choose_value_function, names_of, players_of
 from exactshap.readers.trees._leaf_game import leaf_game
 from exactshap.semivalues import Semivalue
-from exactshap.solvers import Solution, player_sets
+from exactshap.solvers import Cost, Solution, player_sets
 from exactshap.solvers.trees import prepare_trees, solve_trees
 from exactshap.trees import TreeModel, margin
 from exactshap.trees.ensemble import encode, largest_sum
@@ -99,12 +100,13 @@ class TreeReader(Reader):
                 )
             )
 
-    def row_bytes(self, order: int) -> float:
-        n_sets = len(player_sets(self.n_players, order)) if order > 1 else self.n_players
-        return 8.0 * 4 * (n_sets + 2) * self.n_outputs + 64.0 * self.ensemble.trees.n_features
+    def memory(self, n_rows: int, order: int) -> float:
+        sets = len(player_sets(self.n_players, order)) * self.n_outputs
+        return self._prepared.memory(order) + 8.0 * n_rows * (3.0 * sets + 4.0 * self.ensemble.trees.n_features)
 
-    def row_operations(self, order: int) -> float:
-        return self._prepared.row_operations(order)
+    def cost(self, few: Table, n_rows: int, semivalue: Semivalue, order: int, block_rows: int) -> Cost:
+        found = self._prepared.cost(n_rows, -(-n_rows // block_rows), order)
+        return replace(found, bytes=self.memory(block_rows, order) - self._prepared.held)
 
     def n_terms(self) -> float:
         return float(max(self.ensemble.trees.n_trees, 1))

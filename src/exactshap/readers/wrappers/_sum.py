@@ -14,7 +14,7 @@ from exactshap.games import Game
 from exactshap.readers import Reader, Request, names_of, players_of
 from exactshap.readers import read as read_any
 from exactshap.semivalues import Semivalue
-from exactshap.solvers import Solution
+from exactshap.solvers import Cost, Solution
 
 __all__ = ["Member", "SumGame", "SumReader", "read_member"]
 
@@ -258,14 +258,14 @@ class SumReader(Reader):
     def n_terms(self) -> float:
         return sum(member.reader.n_terms() for member in self.members)
 
-    def row_bytes(self, order: int) -> float:
-        return super().row_bytes(order) + sum(member.reader.row_bytes(order) for member in self.members)
+    def memory(self, n_rows: int, order: int) -> float:
+        return super().memory(n_rows, order) + max(member.reader.memory(n_rows, order) for member in self.members)
 
-    def row_operations(self, order: int) -> float:
-        return sum(member.reader.row_operations(order) for member in self.members)
-
-    def fixed_bytes(self) -> float:
-        return sum(member.reader.fixed_bytes() for member in self.members)
+    def cost(self, few: Table, n_rows: int, semivalue: Semivalue, order: int, block_rows: int) -> Cost:
+        """Return the costs of all members, one after the other."""
+        costs = [member.reader.cost(member.rows(few), n_rows, semivalue, order, block_rows) for member in self.members]
+        method = f"sum of {len(costs)} models: " + "; ".join(dict.fromkeys(cost.method for cost in costs))
+        return replace(sum(costs, start=Cost()), bytes=self.memory(block_rows, order), method=method)
 
     def masked_predictions(self, X: Table, masks: np.ndarray) -> np.ndarray | None:
         """Mask columns by hand and call the model where they are replaced; else add up what the members' readers find."""

@@ -16,11 +16,11 @@ import numpy as np
 
 from exactshap.games import ProductGame, squeeze
 from exactshap.semivalues import Semivalue
-from exactshap.solvers.core import Solution, folded_method, player_sets, set_sizes
+from exactshap.solvers.core import Solution, player_sets, set_sizes
 from exactshap.solvers.product._folding_kernels import LANES, fill_coalitions, fill_folded, fill_set_values
 from exactshap.solvers.product._quadrature import Sums
 
-__all__ = ["Folded", "Tally", "fold", "solve_folded"]
+__all__ = ["Folded", "Tally", "fold", "folded_method", "low_players", "solve_folded"]
 
 TABLE_VALUES = 2**22  # values of the tables that ``solve_folded`` holds at once: 32 MiB
 
@@ -130,3 +130,8 @@ def solve_folded(game: ProductGame, semivalue: Semivalue, order: int, *, all_nod
         error_bound=0.0 if game.n_rows is None else np.zeros(game.n_rows),
         scale=sums.scale[0] if game.n_rows is None else sums.scale,
     )
+
+
+def folded_method(n_players: int, n_background: int) -> str:
+    """Return the words of ``Solution.method``."""
+    return f"folded enumeration (2^{n_players} coalitions, {n_background} background rows)"

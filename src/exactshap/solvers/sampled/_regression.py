@@ -17,7 +17,7 @@ from exactshap.solvers.sampled._estimators import ESTIMATORS, NAMED, SAMPLINGS, 
 from exactshap.solvers.sampled._surrogate import SURROGATES
 from exactshap.solvers.sampled.process import MAX_ROWS
 
-__all__ = ["solve_regression"]
+__all__ = ["most_calls", "solve_regression"]
 
 DEFAULT_CALLS = 2048  # plus 2 d, when neither a budget nor a tolerance is given
 SMALL = 2000  # coalitions or pairs whose factorisations gain nothing from several cores
@@ -110,7 +110,7 @@ def solve_regression(
     chosen = read_settings(settings)
     calls = checked_calls(game, batch_size, progress)
     _check_players(game.n_players)
-    limit = _within_reach(_limit(game.n_players, budget, tol), chosen.estimator, budget)
+    limit = _within_reach(most_calls(game.n_players, budget, tol), chosen.estimator, budget)
     rng = _generator(random_state)
     problem = Problem(calls, rng, semivalue, order, _sets(game.n_players, order, limit), chosen)
     estimate = _until(problem, limit, tol)
@@ -174,7 +174,8 @@ def _check_used(settings: dict[str, Any], estimator: str, fixed: dict[str, Any])
             raise InputError(message(f"estimator={estimator!r} does not use {name!r}", f"Got {asked!r}", f"Pass {use}"))
 
 
-def _limit(n_players: int, budget: int | None, tol: float | None) -> int:
+def most_calls(n_players: int, budget: int | None, tol: float | None) -> int:
+    """Return how many calls are made at most; refuse budgets and tolerances that are none."""
     is_number = isinstance(tol, (int, float, np.number)) and not isinstance(tol, bool)
     if tol is not None and not (is_number and np.isfinite(tol) and tol > 0):
         raise InputError(message("The 'tol' parameter must be a finite float > 0", f"Got {tol!r}"))

@@ -90,16 +90,16 @@ class LeafEngine:
         values, scale = (pairwise_sum(getattr(part, name) for part in parts) for name in ("values", "scale"))
         return Part(values, parts[0].full, scale, 0.0, self._method)
 
-    def fixed_bytes(self, order: int) -> float:
-        """Return the memory besides the rows: the background, the splits in depth-first order, kept, the tables of one leaf."""
+    def memory(self, order: int) -> float:
+        """Return the bytes besides the rows: the background, the splits in depth-first order, kept, the tables of one leaf."""
         levels, n = float(self.shape.depth.max(initial=0)) + 1.0, len(self.weights)
         patterns = n * (9.0 * levels + 12.0) + BLOCK * 5.0 * levels + 32.0 * 2.0 ** self._sizes[0]
         return 8.0 * self.trees.n_features * n + steps_bytes(self.trees) + patterns
 
-    def row_operations(self, order: int) -> float:
+    def work(self, order: int) -> float:
         """Return about what one row costs, in table look-ups."""
         if order > 1:
-            return self.walk.row_operations(order)
+            return self.walk.work(order)
         return float(leaf_costs(self.trees, self.shape, len(self.weights)).sum())
 
     @property

@@ -64,12 +64,12 @@ class PathEngine:
         method = f"quadrature along the paths ({max(used)} nodes, {self.shape.n_path_players} players on the longest)"
         return Part(out.transpose(2, 0, 1), leaf_sums(self.trees, columns), scale, largest, method)
 
-    def fixed_bytes(self, order: int) -> float:
-        """Return the memory besides the rows: the splits in depth-first order, kept; beyond order 1 the paths of all leaves."""
+    def memory(self, order: int) -> float:
+        """Return the bytes besides the rows: the splits in depth-first order, kept; beyond order 1 the paths of all leaves."""
         leaves = self.trees.feature < 0
         return steps_bytes(self.trees) + (32.0 * float(self.shape.depth[leaves].sum()) if order > 1 else 0.0)
 
-    def row_operations(self, order: int) -> float:
+    def work(self, order: int) -> float:
         """Return about what one row costs, in table look-ups."""
         sets = sum(math.comb(self.shape.n_path_players, size) for size in range(2, order + 1))
         return float(path_costs(self.trees, self.shape).sum()) * self.trees.n_outputs * (1.0 + sets)
@@ -177,12 +177,12 @@ class WalkEngine:
             walk_sets(*common, weights, n_levels, binomials, offsets, total, size)  # type: ignore[call-arg]
         return np.column_stack([total, size])
 
-    def fixed_bytes(self, order: int) -> float:
-        """Return the memory besides the rows: the background and its way through the largest tree."""
+    def memory(self, order: int) -> float:
+        """Return the bytes besides the rows: the background and its way through the largest tree."""
         largest = float(np.diff(self.trees.tree_start).max(initial=0))
         return (8.0 * self.trees.n_features + largest) * len(self.weights)
 
-    def row_operations(self, order: int) -> float:
+    def work(self, order: int) -> float:
         """Return about what one row costs, in table look-ups."""
         sets = sum(math.comb(self.shape.n_path_players, size) for size in range(2, order + 1))
         return float(walk_costs(self.trees, self.shape, len(self.weights)).sum()) * self.trees.n_outputs * (1.0 + sets)

@@ -10,7 +10,8 @@ import numpy as np
 from exactshap.errors import InputError, message
 from exactshap.games import normalised_weights
 from exactshap.semivalues import Semivalue
-from exactshap.solvers.core import Solution, player_sets
+from exactshap.solvers.core import Cost, Solution, player_sets
+from exactshap.solvers.trees._cost import Engine, engine_cost
 from exactshap.solvers.trees._layout import NOMINAL_ROWS, Forecast, Structure, forecast, lay_out, products_above, structure
 from exactshap.solvers.trees._leaf_engine import LeafEngine, leaf_costs
 from exactshap.solvers.trees._parts import weighted_mean, whole_weights
@@ -24,8 +25,6 @@ __all__ = ["PreparedTrees", "prepare_trees", "solve_trees"]
 COVER_TABLES = 2.0**28  # bytes of tables beyond which quadrature along the paths is preferred for cover ratios
 ADVANTAGE = 2.0  # tables must make an ensemble twice as fast: their memory is not free
 REFILLED_ROWS = 200.0  # how many rows of one call are expected to share tables that cannot be kept
-
-Engine = TableEngine | PathEngine | LeafEngine
 
 
 @dataclass(frozen=True, eq=False)
@@ -63,13 +62,18 @@ class PreparedTrees:
             return (self.deep,)
         return (self.tables,) if self.rest is None else (self.tables, self.rest)
 
-    def fixed_bytes(self, order: int) -> float:
-        """Return the memory besides the rows: the background's tables, and those of a semivalue while they are in use."""
-        return sum(engine.fixed_bytes(order) for engine in self.engines(order))
+    def cost(self, n_rows: int, n_blocks: int, order: int) -> Cost:
+        """Return the cost of some rows, beyond what is held already."""
+        return sum((engine_cost(engine, n_rows, n_blocks, order) for engine in self.engines(order)), Cost())
 
-    def row_operations(self, order: int) -> float:
-        """Return about what one row costs, in table look-ups (half a nanosecond)."""
-        return sum(engine.row_operations(order) for engine in self.engines(order))
+    def memory(self, order: int) -> float:
+        """Return the bytes besides the rows: the background's tables, and those of a semivalue while they are in use."""
+        return self.held + sum(engine.memory(order) for engine in self.engines(order))
+
+    @property
+    def held(self) -> float:
+        """The bytes that are held before any row comes: the background's tables."""
+        return 0.0 if self.tables is None else 8.0 * len(self.tables.survival.table)
 
 
 def prepare_trees(

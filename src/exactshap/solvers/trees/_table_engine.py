@@ -111,7 +111,7 @@ class TableEngine:
     def solve(self, columns: np.ndarray, semivalue: Semivalue, order: int) -> Part:
         """Return the values of the rows in ``columns`` (n_features, n_rows)."""
         rows = self.rows(order)
-        is_kept = rows.n_bytes <= self.limit
+        is_kept = self.is_kept(order)
         n_sets, n_outputs = int(rows.offsets[order + 1]), self.trees.n_outputs
         total = self._sweep(columns, rows, semivalue, order, is_kept, (n_sets + 1) * n_outputs + 1)
         sums = total[:, :-1].reshape(len(total), n_sets + 1, n_outputs)
@@ -119,14 +119,21 @@ class TableEngine:
         method = f"tables ({rows.n_bytes / 2**20:.1f} MiB in {self.layout.n_groups} groups, {kept})"
         return Part(sums[:, :-1], sums[:, -1], total[:, -1], 0.0, method)
 
-    def fixed_bytes(self, order: int) -> float:
-        """Return the memory besides the rows: the background's tables and those of one semivalue."""
-        needed = float(self.rows(order).n_bytes)
-        return 8.0 * len(self.survival.table) + (needed if needed <= self.limit else min(needed, 2.0 * CHUNK))
+    def is_kept(self, order: int) -> bool:
+        """Whether the tables of a semivalue stay between calls."""
+        return self.rows(order).n_bytes <= self.limit
 
-    def row_operations(self, order: int) -> float:
-        """Return how many look-ups one row costs."""
-        return float(len(self.rows(order).columns))
+    def memory(self, order: int) -> float:
+        """Return the bytes besides the rows: the tables of one semivalue (see ``survival`` for the background's)."""
+        needed = float(self.rows(order).n_bytes)
+        return needed if self.is_kept(order) else min(needed, 2.0 * CHUNK)
+
+    def work(self, order: int) -> tuple[float, float, float]:
+        """Return the steps that fill all tables, the look-ups of one row, and the steps of one row without tables."""
+        rows, groups = self.rows(order), self.layout.groups
+        n_leaves, n_sets = np.diff(groups.leaf_start), np.diff(rows.column_start)
+        filled = float(np.sum(np.diff(rows.table_start) * n_leaves))
+        return filled, float(len(rows.columns)), float(np.sum(n_sets * n_leaves))
 
     def _sweep(
         self, columns: np.ndarray, rows: TableRows, semivalue: Semivalue, order: int, is_kept: bool, n_columns: int

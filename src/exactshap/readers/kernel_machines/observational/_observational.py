@@ -9,12 +9,12 @@ of f over Z and v(D) is f(x), by definition: the embedding itself would shrink t
 
 from __future__ import annotations
 
-import time
 from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 
+from exactshap._runtime.calibration import clocked
 from exactshap._runtime.threads import coalitions_in_threads, n_threads
 from exactshap.errors import InputError, InputTypeError, message
 from exactshap.frames import Table
@@ -30,7 +30,7 @@ from exactshap.readers.kernel_machines.observational._exact_embedding import Exa
 from exactshap.readers.kernel_machines.observational._nystroem import NystroemEmbedding, landmarks_of
 from exactshap.readers.kernel_machines.observational._random_features import RandomFeatureEmbedding
 from exactshap.semivalues import Semivalue
-from exactshap.solvers import Solution, solve
+from exactshap.solvers import Cost, Solution, solve
 from exactshap.solvers.rkhs import Stability, check_eta, choose_eta, conditional_stability
 
 __all__ = ["ConditionalGame", "ConditionalGames", "bind"]
@@ -259,14 +259,12 @@ class ConditionalGames:
         """Whether the bound holds: not for sampled values, nor for features that are not functions of the kernel's space."""
         return self._enumerates() and self.reader.expansion.monomials is None and self.embedding.in_kernel_space
 
-    def row_bytes(self, order: int) -> float:
+    def memory(self, n_rows: int, order: int) -> float:
         reader = self.reader
         width = sum(block.coefficients.shape[1] for block in reader.expansion.blocks) + len(self.embedding.rows)
         table = 2.0 ** min(reader.n_players, MAX_ENUMERATED) * reader.n_outputs * 3.0
-        return 8.0 * (width * (reader.n_players + 4.0) + table)
-
-    def fixed_bytes(self) -> float:
-        return float(self.embedding.coalition_bytes()) * n_threads(self._size())
+        coalitions = float(self.embedding.coalition_bytes()) * n_threads(self._size())
+        return coalitions + 8.0 * n_rows * (width * (reader.n_players + 4.0) + table)
 
     def memory_advice(self) -> str:
         """Say what to do where ``memory_limit`` is too small."""
@@ -276,26 +274,22 @@ class ConditionalGames:
     def _size(self) -> float:
         return float(self.embedding.coalition_bytes()) / 48.0  # six matrices of eight bytes
 
-    def row_operations(self, order: int) -> float:
-        return float(self.routes.n_coalitions * self.embedding.operations())
-
     def _enumerates(self) -> bool:
         return _enumerates(self.reader.n_players, self.budget)
 
-    def forecast(self, X: Table, block_rows: int) -> tuple[str, bool, float]:
-        """Return method, exactness and seconds for all rows: a few random coalitions of one block are timed."""
-        block = X.take(slice(0, block_rows))
-        game, exact = self.game(block), self._enumerates()
+    def cost(self, few: Table, n_rows: int, n_blocks: int) -> Cost:
+        """Time a few random coalitions for one row and for a few: the rows of a block share the factorisations."""
         masks = _some_coalitions(self.reader.n_players, np.random.default_rng(0), TIMED_COALITIONS)
-        masks = np.concatenate([masks, ~masks])
-        game.value(masks[:1])  # compiles
-        started = time.perf_counter()
-        game.value(masks)
-        each = (time.perf_counter() - started) / max(1, len(masks))
-        seconds = each * self.routes.n_coalitions * X.n_rows / max(1, block.n_rows)
-        kind = "enumeration" if exact else "sampled coalitions"
+        one, some = (self.game(few.take(slice(0, k))) for k in (1, few.n_rows))
+        one.value(masks[:1])  # loads the kernels
+        seconds = [clocked(lambda game=game: game.value(masks)) / max(1, len(masks)) for game in (one, some)]  # type: ignore[misc]
+        each = max(0.0, seconds[1] - seconds[0]) / max(1, few.n_rows - 1)
+        block = seconds[0] * self.routes.n_coalitions / 2.0  # a coalition and its complement share a factorisation
+        total = n_blocks * block + n_rows * each * self.routes.n_coalitions
+        enumerates = self._enumerates()
+        kind = "enumeration" if enumerates else "sampled coalitions"
         method = f"{kind} of {self.embedding.describe()} [{self.routes}]"
-        return method, exact and self.embedding.name == ExactEmbedding.name, seconds
+        return Cost(total, exact=enumerates and self.embedding.name == ExactEmbedding.name, method=method)
 
 
 def _some_coalitions(n_players: int, rng: np.random.Generator, n_masks: int = COMPARED_COALITIONS) -> np.ndarray:

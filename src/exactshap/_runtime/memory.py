@@ -1,0 +1,19 @@
+"""How much memory this machine has."""
+
+from __future__ import annotations
+
+import os
+
+__all__ = ["physical_memory"]
+
+
+def physical_memory() -> float:
+    """Return the bytes of memory of this machine.
+
+    >>> physical_memory() > 2.0**20
+    True
+    """
+    try:
+        return float(os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES"))
+    except (AttributeError, OSError, ValueError):  # Windows has no sysconf
+        return 2.0**36
