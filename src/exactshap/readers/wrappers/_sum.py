@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
@@ -13,6 +14,7 @@ from exactshap.frames import Table
 from exactshap.games import Game
 from exactshap.readers import Reader, Request, names_of, players_of
 from exactshap.readers import read as read_any
+from exactshap.readers.wrappers._live_players import read_live
 from exactshap.semivalues import Semivalue
 from exactshap.solvers import Cost, Solution
 
@@ -58,7 +60,7 @@ def read_member(model: Any, request: Request, owner: str, columns: Sequence[int]
     if columns is not None:
         request = _of_columns(request, tuple(columns))
     try:
-        return read_any(model, request)
+        return read_live(functools.partial(read_any, model), request) if request.players else read_any(model, request)
     except UnsupportedStructureError as error:
         raise UnsupportedStructureError(_of_member(owner, error)) from error
     except ExactshapError as error:

@@ -1,0 +1,98 @@
+"""Players without columns: they cost nothing and get exactly zero."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from exactshap.frames import Table
+from exactshap.games import Game
+from exactshap.readers import Answer, DelegatingReader, Reader, Request
+from exactshap.semivalues import Semivalue
+from exactshap.solvers import Solution, player_sets
+
+__all__ = ["LiveGame", "LivePlayers", "read_live"]
+
+FEWEST = 4  # players that are kept where there are as many: interactions of higher orders are refused for fewer
+
+
+def read_live(read: Callable[[Request], Reader], request: Request) -> Reader:
+    """Read a model with the players that have columns: a semivalue gives nothing to the others, whatever their number.
+
+    Only "normalized" games know them, as their baseline is shared by all players.
+    """
+    assert request.players is not None
+    empty = [place for place, (_, columns) in enumerate(request.players) if not columns]
+    kept = max(len(request.players) - len(empty), min(FEWEST, len(request.players)))
+    dead = set(empty[len(empty) - (len(request.players) - kept) :])
+    if not dead or request.value_function == "normalized":
+        return read(request)
+    live = tuple(place for place in range(len(request.players)) if place not in dead)
+    return LivePlayers(read(replace(request, players=tuple(request.players[place] for place in live))), request.players, live)
+
+
+@dataclass(frozen=True, eq=False)
+class LiveGame:
+    """A game that looks at some of its players only."""
+
+    inner: Game
+    n_players: int
+    live: tuple[int, ...]
+
+    @property
+    def n_rows(self) -> int | None:
+        return self.inner.n_rows
+
+    @property
+    def n_outputs(self) -> int:
+        return self.inner.n_outputs
+
+    @property
+    def single_output(self) -> bool:
+        return self.inner.single_output
+
+    def value(self, masks: np.ndarray) -> np.ndarray:
+        """Return v(S), of the players in S that are live."""
+        return self.inner.value(np.asarray(masks)[:, list(self.live)])
+
+
+class LivePlayers(DelegatingReader):
+    """What ``inner`` says of the ``live`` players, among ``players`` of which the others have no columns."""
+
+    def __init__(self, inner: Reader, players: tuple[tuple[str, tuple[int, ...]], ...], live: tuple[int, ...]) -> None:
+        columns, names = tuple(columns for _, columns in players), tuple(name for name, _ in players)
+        super().__init__(inner, players=columns, player_names=names)
+        self.live = live
+
+    def game(self, X: Table) -> Game:
+        return LiveGame(super().game(X), self.n_players, self.live)
+
+    def solve(self, X: Table, semivalue: Semivalue, order: int) -> Solution:
+        return self._among_all(super().solve(X, semivalue, order), order)
+
+    def answer(self, X: Table, semivalue: Semivalue, order: int) -> Answer:
+        answer = super().answer(X, semivalue, order)
+        return replace(answer, solution=self._among_all(answer.solution, order))
+
+    def _among_all(self, solution: Solution, order: int) -> Solution:
+        """Return the solution with the sets of all players, 0 where a member has no columns."""
+        sets = player_sets(self.n_players, order)
+        number = {members: place for place, members in enumerate(sets)}
+        places = [number[tuple(self.live[j] for j in members)] for members in solution.sets]
+
+        def spread(values: np.ndarray | None, axes: tuple[int, ...], size: int, at: list[int]) -> np.ndarray | None:
+            if values is None:
+                return None
+            shape = [size if axis in axes else length for axis, length in enumerate(values.shape)]
+            out = np.zeros(shape, values.dtype)
+            out[(slice(None), *np.ix_(*[at] * len(axes)))] = values
+            return out
+
+        by_set = {name: spread(getattr(solution, name), (1,), len(sets), places) for name in ("values", "std_error", "set_std")}
+        covariance = spread(solution.covariance, (1, 2), self.n_players, list(self.live))
+        return replace(solution, sets=sets, covariance=covariance, **by_set)
+
+    def masked_predictions(self, X: Table, masks: np.ndarray) -> np.ndarray | None:
+        return super().masked_predictions(X, np.asarray(masks)[:, list(self.live)])
