@@ -58,7 +58,9 @@ def wrap(
     tail = () if reader.single_output else (reader.n_outputs,)
     solutions = [part.solution for part in answers]
     values = _rows([s.values for s in solutions], (0, len(sets), *tail))
-    std_error = None if not solutions or solutions[0].std_error is None else _rows([s.std_error for s in solutions], ())
+    std_error = None
+    if any(s.std_error is not None for s in solutions):  # rows that happen to be exact among sampled ones
+        std_error = np.concatenate([np.zeros_like(s.values) if s.std_error is None else s.std_error for s in solutions])
     background = reader.background
     return Explanation(
         values=values[:, : reader.n_players],

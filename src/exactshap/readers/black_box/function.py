@@ -23,8 +23,9 @@ from exactshap.games import OracleGame
 from exactshap.readers import Reader, Request, choose_value_function, names_of, players_of, select_outputs
 from exactshap.readers.black_box._cost import calls_cost, calls_memory
 from exactshap.readers.black_box._hybrid_rows import hybrid_rows
+from exactshap.readers.black_box._idle_players import moving_players, single_values, solve_moving
 from exactshap.semivalues import Semivalue
-from exactshap.solvers import Cost, Solution, solve
+from exactshap.solvers import Cost, Solution
 
 __all__ = ["read"]
 
@@ -98,6 +99,7 @@ class BlackBox(Reader):
         self.players, self.player_names = players_of(request, self.feature_names)
         self.unit = "probability" if self.model_name.endswith(".predict_proba") else "output of the function"
         self._outputs: list[int] | None = None
+        self._fixed = single_values(self.background)
         self._check_function(request)
 
     def _check_function(self, request: Request) -> None:
@@ -164,7 +166,11 @@ class BlackBox(Reader):
         settings = {
             key: value for key, value in self.options.items() if key not in ("deterministic", "exact_owner", "batch_size")
         }
-        return stacked([solve(self.row_game(X.take(slice(i, i + 1))), semivalue, order, **settings) for i in range(X.n_rows)])
+        return stacked([self._solve_row(X.take(slice(i, i + 1)), semivalue, order, settings) for i in range(X.n_rows)])
+
+    def _solve_row(self, row: Table, semivalue: Semivalue, order: int, settings: dict[str, Any]) -> Solution:
+        moving = moving_players(self.players, self._fixed, row)
+        return solve_moving(self.row_game(row), moving, semivalue, order, **settings)
 
     def _check_kind(self, X: Table) -> None:
         """Refuse rows and background of different kinds: the function would be called on a mix of two libraries."""
@@ -271,8 +277,11 @@ def precision(values: np.ndarray) -> float:
 
 
 def stacked(solutions: list[Solution]) -> Solution:
-    """Return the solutions of single rows as one solution of a batch."""
+    """Return the solutions of single rows as one solution of a batch; exact ones among sampled ones have standard errors of 0."""
     first = solutions[0]
+    if any(solution.std_error is not None for solution in solutions):
+        exact = np.zeros_like(first.values)
+        solutions = [replace(s, std_error=exact if s.std_error is None else s.std_error) for s in solutions]
 
     def rows(name: str) -> Any:
         parts = [getattr(solution, name) for solution in solutions]
@@ -280,7 +289,7 @@ def stacked(solutions: list[Solution]) -> Solution:
 
     return Solution(
         values=rows("values"), sets=first.sets, empty=rows("empty"), full=rows("full"), residual=rows("residual"),
-        method=first.method, std_error=rows("std_error"), error_bound=rows("error_bound"), scale=rows("scale"),
+        method=max((s.method for s in solutions), key=len), std_error=rows("std_error"), error_bound=rows("error_bound"), scale=rows("scale"),
         n_evaluations=sum(solution.n_evaluations for solution in solutions),
     )  # fmt: skip
 
