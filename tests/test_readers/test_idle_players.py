@@ -24,7 +24,7 @@ from sklearn.svm import SVR
 from exactshap import Explainer, explain
 from exactshap.errors import UnsupportedStructureError
 from exactshap.testing import check_reader
-from tests.tolerances import assert_close
+from tolerances import assert_close
 
 RNG = np.random.default_rng(0)
 WIDE = RNG.normal(size=(40, 11))

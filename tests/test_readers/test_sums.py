@@ -20,7 +20,6 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.svm import SVR, LinearSVC
 from sklearn.tree import DecisionTreeRegressor
-from tests.tolerances import FLOAT32_MARGIN, assert_close
 from xgboost import XGBRegressor
 
 from exactshap import Explainer, explain
@@ -28,6 +27,7 @@ from exactshap.errors import UnsupportedModelError, UnsupportedStructureError
 from exactshap.games import OracleGame
 from exactshap.solvers import solve
 from exactshap.testing import check_reader
+from tolerances import FLOAT32_MARGIN, assert_close
 
 X, Y = load_diabetes(return_X_y=True, as_frame=True)
 X, Y = X.iloc[:120, :5], Y.to_numpy()[:120]

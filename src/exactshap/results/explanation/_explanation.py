@@ -381,8 +381,9 @@ class Explanation:
         return to_frame(self, kind)
 
     def to_shap(self) -> Any:
-        """Return a real ``shap.Explanation`` of the order-1 values, for every plot of shap.
+        """Return a real ``shap.Explanation``, for every plot of shap.
 
+        Of order 2 its values are shap's matrices (n_rows, d, d): a pair's value is halved on either side of the diagonal.
         Numbers go to its ``data``; text goes to ``display_data`` and its sorted category codes to ``data``. A group of columns
         shows the mean of its columns if they are numeric, else their text.
         """
@@ -390,8 +391,8 @@ class Explanation:
 
         return to_shap(self)
 
-    def to_shapiq(self, i: int, output: int | str = 0) -> Any:
-        """Return a ``shapiq.InteractionValues`` of one row and one output."""
+    def to_shapiq(self, i: int | None = None, output: int | str = 0) -> Any:
+        """Return a ``shapiq.InteractionValues`` of row ``i`` and one output, with the baseline as the empty set's value."""
         from exactshap.results.explanation._conversion import to_shapiq
 
         return to_shapiq(self, i, output)
