@@ -82,17 +82,27 @@ class LivePlayers(DelegatingReader):
         number = {members: place for place, members in enumerate(sets)}
         places = [number[tuple(self.live[j] for j in members)] for members in solution.sets]
 
-        def spread(values: np.ndarray | None, axes: tuple[int, ...], size: int, at: list[int]) -> np.ndarray | None:
-            if values is None:
-                return None
-            shape = [size if axis in axes else length for axis, length in enumerate(values.shape)]
-            out = np.zeros(shape, values.dtype)
-            out[(slice(None), *np.ix_(*[at] * len(axes)))] = values
-            return out
+        def by_set(values: np.ndarray | None) -> np.ndarray | None:
+            return None if values is None else _spread(values, 1, len(sets), places)
 
-        by_set = {name: spread(getattr(solution, name), (1,), len(sets), places) for name in ("values", "std_error", "set_std")}
-        covariance = spread(solution.covariance, (1, 2), self.n_players, list(self.live))
-        return replace(solution, sets=sets, covariance=covariance, **by_set)
+        covariance, live = solution.covariance, list(self.live)
+        if covariance is not None:
+            covariance = _spread(_spread(covariance, 1, self.n_players, live), 2, self.n_players, live)
+        return replace(
+            solution,
+            sets=sets,
+            values=_spread(solution.values, 1, len(sets), places),
+            std_error=by_set(solution.std_error),
+            set_std=by_set(solution.set_std),
+            covariance=covariance,
+        )
 
     def masked_predictions(self, X: Table, masks: np.ndarray) -> np.ndarray | None:
         return super().masked_predictions(X, np.asarray(masks)[:, list(self.live)])
+
+
+def _spread(values: np.ndarray, axis: int, size: int, places: list[int]) -> np.ndarray:
+    """Return zeros of ``size`` along an axis, with the values at their places."""
+    out = np.zeros((*values.shape[:axis], size, *values.shape[axis + 1 :]))
+    out[(slice(None),) * axis + (places,)] = values
+    return out

@@ -381,9 +381,8 @@ class Explanation:
         return to_frame(self, kind)
 
     def to_shap(self) -> Any:
-        """Return a real ``shap.Explanation``, for every plot of shap.
+        """Return a real ``shap.Explanation``; of order 2 with shap's matrices, pairs halved on either side of the diagonal.
 
-        Of order 2 its values are shap's matrices (n_rows, d, d): a pair's value is halved on either side of the diagonal.
         Numbers go to its ``data``; text goes to ``display_data`` and its sorted category codes to ``data``. A group of columns
         shows the mean of its columns if they are numeric, else their text.
         """

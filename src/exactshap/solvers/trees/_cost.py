@@ -16,6 +16,7 @@ from exactshap.solvers.core import Cost
 from exactshap.solvers.trees._layout import lay_out, structure
 from exactshap.solvers.trees._leaf_engine import FEW_ROWS as LEAF_FEW
 from exactshap.solvers.trees._leaf_engine import LeafEngine
+from exactshap.solvers.trees._parts import whole_weights
 from exactshap.solvers.trees._path_engine import FEW_ROWS as PATH_FEW
 from exactshap.solvers.trees._path_engine import PathEngine
 from exactshap.solvers.trees._table_engine import FEW_ROWS as TABLE_FEW
@@ -110,6 +111,6 @@ def _engine(kind: type) -> Any:
     if kind is PathEngine:
         return PathEngine(trees, shape, N_FEATURES)
     if kind is LeafEngine:
-        return LeafEngine(trees, shape, N_FEATURES, background, weights)
+        return LeafEngine(trees, shape, N_FEATURES, background, *whole_weights(weights))
     layout = lay_out(trees, shape)
     return TableEngine(trees, layout, survive(trees, layout, background.T, weights), N_FEATURES, 2.0**30)
