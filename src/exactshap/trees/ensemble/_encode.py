@@ -51,43 +51,41 @@ def readable(model: TreeModel, table: Any) -> Any:
     """
     if model.library not in ("catboost", "lightgbm", "xgboost") or not table.is_frame:
         return table
+    if type(table.native).__module__.startswith("pandas"):  # without narwhals: every row of a call comes by here
+        refused = {"lightgbm": ("object", "ArrowDtype"), "xgboost": ("object",)}.get(model.library, ())
+        dtypes = [(str(dtype), type(dtype).__name__) for dtype in table.native.dtypes] if refused else []
+        return _with_plain_numbers(model, table, [j for j, names in enumerate(dtypes) if not set(refused).isdisjoint(names)])
     import narwhals.stable.v2 as nw
 
     frame = nw.from_native(table.native, eager_only=True)
     if model.library != "catboost":
-        table = _with_plain_numbers(model, table, frame)
+        gaps = [j for j, kind in enumerate(frame.schema.values()) if str(kind) == "Unknown"]
+        table = _with_plain_numbers(model, table, gaps)
+        frame = nw.from_native(table.native, eager_only=True)
     if model.library == "xgboost":
         return table
     coded = [name for name, kind in frame.schema.items() if isinstance(kind, (nw.Categorical, nw.Enum))]
-    if frame.implementation.is_pandas() or not (coded or frame.implementation.is_pyarrow()):
+    if not (coded or frame.implementation.is_pyarrow()):
         return table
     if model.library == "catboost" and frame.implementation.is_polars():
         return replace(table, native=frame.with_columns(nw.col(*coded).cast(nw.String)).to_native())
     return replace(table, native=frame.to_pandas())
 
 
-def _with_plain_numbers(model: TreeModel, table: Any, frame: Any) -> Any:
-    """Return the table with numbers in float64 columns where the library refuses the dtype that holds them."""
-    named = {table.names[j] for j in _named_categories(model, table)}
-    gaps = {name for name, kind in frame.schema.items() if str(kind) == "Unknown" and name not in named}
-    if not frame.implementation.is_pandas():
-        foreign = gaps
-    else:
-        dtypes = table.native.dtypes
-        kinds = ("object", "ArrowDtype") if model.library == "lightgbm" else ("object",)
-        foreign = {n for n in table.names if n not in named and (str(dtypes[n]) in kinds or type(dtypes[n]).__name__ in kinds)}
-    if not foreign:
+def _with_plain_numbers(model: TreeModel, table: Any, columns: list[int]) -> Any:
+    """Return the table with float64 columns in place of those whose dtype the library refuses, where they hold numbers."""
+    if columns:
+        named = _named_categories(model, table)
+        columns = [j for j in columns if j not in named]
+    if not columns:
         return table
     import narwhals.stable.v2 as nw
 
-    columns = [j for j, name in enumerate(table.names) if name in foreign]
-    numbers = table.select(columns).numeric()
+    frame, numbers = nw.from_native(table.native, eager_only=True), table.select(columns).numeric()
     series = [nw.new_series(table.names[j], numbers[:, k], backend=frame.implementation) for k, j in enumerate(columns)]
-    if frame.implementation.is_pandas():
-        native = table.native.assign(**{s.name: s.to_native().to_numpy() for s in series})
-    else:
-        native = frame.with_columns(*series).to_native()
-    return replace(table, native=native)
+    if frame.implementation.is_pandas():  # by position: a frame's own index stays
+        return replace(table, native=table.native.assign(**{s.name: s.to_numpy() for s in series}))
+    return replace(table, native=frame.with_columns(*series).to_native())
 
 
 def _named_categories(model: TreeModel, table: Any) -> dict[int, tuple[Any, ...]]:
