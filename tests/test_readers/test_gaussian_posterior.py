@@ -361,7 +361,7 @@ def test_memory_stays_under_the_forecast(order, background, components):
     tracemalloc.stop()
     forecast = explainer.plan(points[:2], order=order)
     reader = explainer.reader
-    needed = reader.fixed_bytes() + reader.row_bytes(order) * min(60, reader.block_rows)
+    needed = reader.memory(min(60, reader.block_rows), order)
     assert forecast.memory <= needed
     assert needed / 10 < peak < needed + 8 * 60 * 8 * 8 * 6  # and the result itself
 
@@ -374,10 +374,11 @@ def test_what_does_not_fit_is_refused_with_the_number():
 
 def test_what_does_not_fit_is_left_out_where_nobody_asked():
     explainer = Explainer(regressor(KERNELS["ard"]), BACKGROUND, memory_limit=2.0**26)
-    needed = explainer.reader.posterior.fixed_bytes(explainer.reader)
+    reader = explainer.reader
+    needed = reader.posterior.memory(reader, reader.block_rows, 1)
     assert 0 < needed <= 2.0**25
     small = Explainer(regressor(KERNELS["ard"]), BACKGROUND, memory_limit=needed)
-    assert small.reader.posterior.fixed_bytes(small.reader) == 0
+    assert small.reader.posterior.memory(small.reader, 1, 1) == 0
 
 
 @pytest.mark.parametrize(

@@ -12,7 +12,7 @@ from sklearn.tree import DecisionTreeRegressor
 from exactshap import Explainer
 from exactshap.semivalues import find
 from exactshap.solvers.trees import prepare_trees, solve_trees
-from exactshap.solvers.trees._parts import pairwise_sum, weighted_mean, whole_weights
+from exactshap.solvers.trees._sums import pairwise_sum, weighted_mean, whole_weights
 from exactshap.trees import convert
 
 RNG = np.random.default_rng(0)

@@ -121,5 +121,5 @@ def test_more_background_makes_more_leaves_dense():
     few, many = (_tree_leaves.leaf_costs(deep.trees, deep.shape, n).sum() for n in (100, 10_000))
     assert few <= many < 20 * few
     for order in (1, 2):
-        assert deep.fixed_bytes(order) > 0
-        assert deep.row_operations(order) > 0
+        assert deep.memory(100, order) > 0
+        assert deep.work(order) > 0

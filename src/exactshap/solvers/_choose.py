@@ -7,12 +7,15 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from numbers import Integral
 
+import numpy as np
+
+from exactshap._runtime.calibration import Sample, seconds_per_unit
 from exactshap.errors import BudgetError, InputError, InputTypeError, message
 from exactshap.games import AdditiveGame, Game, OracleGame, ProductGame, n_coalitions
 from exactshap.semivalues import Semivalue, find
 from exactshap.solvers.core import Cost, set_sizes
 
-__all__ = ["METHODS", "Plan", "choose", "method_of", "n_calls"]
+__all__ = ["METHODS", "Plan", "choose", "method_of", "n_calls", "seconds_besides_calls"]
 
 METHODS = ("quadrature", "folded enumeration", "per-term enumeration", "enumeration", "regression")
 MAX_ENUMERATED_ORACLE = 12
@@ -193,6 +196,20 @@ def n_calls(n_players: int, budget: int | None, method: str, tol: float | None =
     from exactshap.solvers.sampled import most_calls
 
     return float(most_calls(n_players, budget, tol))
+
+
+def seconds_besides_calls(calls: float, method: str) -> float:
+    """Return what the solver of an oracle takes itself: the regressions on sampled coalitions."""
+    if method == "enumeration":
+        return 0.0
+    return calls * seconds_per_unit("sampled calls", _sampled_game)
+
+
+def _sampled_game() -> Sample:
+    from exactshap.solvers.sampled import most_calls, solve_regression
+
+    game = OracleGame(lambda masks: np.tanh(masks @ np.linspace(-1.0, 2.0, 16)), 16)
+    return float(most_calls(16, None, None)), lambda: solve_regression(game, find("shapley"), 1, random_state=0)
 
 
 _COSTS: dict[str, Callable[..., tuple[Cost, str]]] = {

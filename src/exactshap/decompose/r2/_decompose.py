@@ -9,7 +9,7 @@ from typing import Any, Literal
 import numpy as np
 
 from exactshap.decompose.r2 import _games as games
-from exactshap.decompose.r2._forecast import check_memory, forecast_seconds
+from exactshap.decompose.r2._forecast import check_memory, cost_of
 from exactshap.decompose.r2._input import Problem, pose
 from exactshap.errors import BudgetError, ExactnessError, ExplanationWarning, UnknownNameError, did_you_mean, message, warn
 from exactshap.results.decomposition import Decomposition, frame_backend
@@ -145,8 +145,9 @@ def decompose_r2(
 
 
 def _forecast(problem: Problem, game: str, per_row: bool, memory_limit: float | None) -> float:
-    check_memory(problem, game, per_row, memory_limit)
-    seconds = forecast_seconds(problem, game, per_row)
+    cost = cost_of(problem.layout, game, per_row)
+    check_memory(cost, problem.layout, game, memory_limit)
+    seconds = cost.seconds
     what = f"The {game!r} game of {problem.ensemble.name} is forecast to take {seconds:.2g} s on one core"
     do = "Pass n_jobs=, fewer rows, or game='residual'" if game == "ensemble" else "Pass n_jobs= or fewer rows"
     if seconds > REFUSE_SECONDS:

@@ -24,7 +24,8 @@ from exactshap.solvers.additive import Stack, solve_stacks, stacks_cost
 __all__ = ["AdditiveForm", "AdditiveReader"]
 
 VALUE_FUNCTIONS = ("interventional", "baseline")
-TIMED_ROWS, TIMED_CALLS = 512, 2e4  # of a forecast: rows of one evaluation, evaluations up to which whole rows are solved
+TIMED_ROWS, TIMED_CALLS = 256, 5e4  # of a forecast: rows of one evaluation, evaluations up to which rows are solved
+QUICK, LARGER = 0.002, 16  # seconds of an evaluation that is repeated, on so many times as many rows
 CHECKED_ROWS = 8  # background rows on which the terms are compared with the model's own prediction when it is read
 
 
@@ -226,20 +227,21 @@ class AdditiveReader(Reader):
         """Return the bytes of all coalition values, copied once, of the result, and of one chunk of hybrid rows and its values."""
         coalition_values = sum(2.0**width for width in self._widths)
         sets = len(player_sets(self.n_players, order))
-        calls = sum(map(_calls, self._bound))
-        chunk = min(4.0 * CHUNK_VALUES, 4.0 * self._widest * n_rows * calls)
+        calls = max((_calls(bound) / len(getattr(bound, "terms", "-")) for bound in self._bound), default=0.0)
+        chunk = 3.0 * min(float(CHUNK_VALUES), self._widest * n_rows * calls)
         return 8.0 * (n_rows * (self.n_outputs * (2.0 * coalition_values + 3.0 * sets) + 2.0 * self.n_features) + chunk)
 
     def cost(self, few: Table, n_rows: int, semivalue: Semivalue, order: int, block_rows: int) -> Cost:
         """Time a few rows; where functions are called on the whole background for each of them, time a few such calls."""
         rows, n_blocks = self._encode(few), -(-n_rows // block_rows)
-        if len(rows) * sum(map(_calls, self._bound)) > TIMED_CALLS:
+        many = rows[np.arange(TIMED_ROWS) % len(rows)]
+        if len(many) * sum(map(_calls, self._bound)) > TIMED_CALLS:
             blocks = [block for block in self.form.blocks if len(block.columns)]
-            seconds = n_rows * sum(_seconds_of_row(*pair, rows) for pair in zip(blocks, self._bound, strict=True))
+            seconds = n_rows * sum(_seconds_of_row(*pair, many) for pair in zip(blocks, self._bound, strict=True))
         else:
             one = min(clocked(lambda: list(self._tables(rows[:1]))) for _ in range(2))
-            some = min(clocked(lambda: list(self._tables(rows))) for _ in range(2))
-            seconds = n_blocks * one + (n_rows - n_blocks) * max(some - one, 0.0) / max(1, len(rows) - 1)
+            some = min(clocked(lambda: list(self._tables(many))) for _ in range(2))
+            seconds = n_blocks * one + (n_rows - n_blocks) * max(some - one, 0.0) / (TIMED_ROWS - 1)
         found = stacks_cost(self._widths, n_rows, self.n_outputs, order) + Cost(seconds)
         return replace(found, bytes=self.memory(block_rows, order))
 
@@ -250,6 +252,9 @@ def _calls(bound: Any) -> float:
 
 
 def _seconds_of_row(block: Block, bound: Any, rows: np.ndarray) -> float:
-    """Return the seconds of one row, from one evaluation of all terms of a block on many rows."""
-    many = rows[np.arange(TIMED_ROWS) % len(rows)]
-    return clocked(lambda: block.evaluate(many)) / TIMED_ROWS / len(block.columns) * max(_calls(bound), len(block.columns))
+    """Return the seconds of one row, from one evaluation of all terms of a block: on many rows where that is quick."""
+    seconds = clocked(lambda: block.evaluate(rows))
+    if seconds < QUICK:
+        rows = np.tile(rows, (LARGER, 1))
+        seconds = clocked(lambda: block.evaluate(rows))
+    return seconds / len(rows) / len(block.columns) * max(_calls(bound), len(block.columns))

@@ -8,7 +8,7 @@ import numpy as np
 
 from exactshap._runtime.calibration import clocked
 from exactshap.games import OracleGame
-from exactshap.solvers import Cost, choose, n_calls
+from exactshap.solvers import Cost, choose, n_calls, seconds_besides_calls
 
 if TYPE_CHECKING:
     from exactshap.readers import Reader
@@ -16,20 +16,20 @@ if TYPE_CHECKING:
 __all__ = ["calls_cost", "calls_memory"]
 
 SAMPLED = ("estimator", "surrogate", "polynomial_order", "frontier", "pairing", "sampling")
-TIMED_COALITIONS, QUICK = 16, 0.005  # timed together where one coalition takes no more seconds than this
+TIMED_COALITIONS, QUICK, MANY_ROWS = 16, 0.005, 100  # timed together where one takes few seconds, or of many rows
 
 
-def calls_cost(reader: Reader, row: OracleGame) -> Cost:
-    """Return the cost of one row: the function is timed on one coalition, and on several where that is quick."""
+def calls_cost(reader: Reader, row: OracleGame, n_rows: int) -> Cost:
+    """Return the cost of ``n_rows`` rows: the function is timed on one coalition, and on several if that is a small share."""
     coalitions, method = _coalitions(reader)
     masks = np.zeros((TIMED_COALITIONS, reader.n_players), bool)
     masks[:, ::2] = True
-    one = clocked(lambda: row.value(masks[:1]))
-    each = one
-    if one < QUICK:
+    one = each = clocked(lambda: row.value(masks[:1]))
+    if one < QUICK or n_rows >= MANY_ROWS:
         one, some = (min(clocked(lambda k=k: row.value(masks[:k])) for _ in range(2)) for k in (1, TIMED_COALITIONS))  # type: ignore[misc]
         each = max(0.0, some - one) / (TIMED_COALITIONS - 1)
-    return Cost(one + (coalitions - 1) * each, exact=method == "enumeration", method=method)
+    seconds = one + (coalitions - 1) * each + seconds_besides_calls(coalitions, method)
+    return Cost(n_rows * seconds, exact=method == "enumeration", method=method)
 
 
 def calls_memory(reader: Reader, cells: int) -> float:

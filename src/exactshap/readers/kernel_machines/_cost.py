@@ -10,11 +10,14 @@ import numpy as np
 from exactshap._runtime.calibration import clocked
 from exactshap.readers.kernel_machines._expansion import cut_terms
 from exactshap.semivalues import Semivalue
-from exactshap.solvers import Cost
+from exactshap.solvers import Cost, player_sets
 from exactshap.solvers.product import quadrature_units, solve_terms
 
-__all__ = ["factor_seconds", "plain_cost"]
+__all__ = ["BACKGROUND_VALUES", "BLOCK_VALUES", "factor_seconds", "machine_memory", "plain_cost"]
 
+BLOCK_VALUES = 2**18  # factors of one sub-block of rows: 2 MiB, what stays in the second cache of a core
+BACKGROUND_VALUES = 2**22  # factors of one tile of background rows x training rows: 32 MiB
+MANY_COLUMNS = 24  # beyond, rows differ in their numbers of nodes, and are copied by it
 SAMPLE_ROWS, SAMPLE_UNITS = 4, 2e6  # explained rows of a sample, and its work: some milliseconds
 SAMPLE_TERMS, SAMPLE_BACKGROUND = (32, 512), 16
 
@@ -48,3 +51,23 @@ def factor_seconds(reader: Any, part: Any, rows: np.ndarray) -> float:
 def _moving(reader: Any, n_background: int) -> float:
     """Return how many background rows have factors of their own."""
     return 0.0 if reader.value_function in ("functional", "normalized") else float(n_background)
+
+
+def machine_memory(reader: Any, n_rows: int, order: int) -> float:
+    """Return the bytes of tiles of the background, of a block of factors of rows, and of the sums of all rows."""
+    columns, n_background = reader.expansion.n_columns, reader._mixture()[0]
+    width = max((block.coefficients.shape[1] for block in reader.expansion.blocks), default=0)
+    width = min(width, max(1, BACKGROUND_VALUES // (8 * columns)))
+    tile = min(max(BACKGROUND_VALUES, width * columns), n_background * width * columns)
+    tiles = 1.0 if tile < BACKGROUND_VALUES // 2 else 2.0  # the next one is made while the last is held
+    rows = min(max(BLOCK_VALUES, width * columns), n_rows * width * columns)
+    sets = len(player_sets(reader.n_players, order))
+    sums = n_rows * (3.0 * reader.expansion.n_outputs * sets + 2.0 * columns) + 32.0 * (6 * reader.n_players + sets)
+    return 8.0 * (_copies(reader) * (tiles * tile + rows) + 0.3 * float(columns > MANY_COLUMNS) * rows + sums)
+
+
+def _copies(reader: Any) -> float:
+    """Return how many arrays of factors there are at once: products of columns and sums of exponents need a second."""
+    parts = [part.component for part in reader.expansion.parts]
+    summed = any(part.absolute is not None or part.chi2 is not None or part.cauchy for part in parts)
+    return 1.1 + float(summed) + float(any(len(columns) != 1 for columns in reader.players))

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from exactshap._runtime.cache import BoundedCache
+from exactshap.readers.kernel_machines._cost import BACKGROUND_VALUES
 from exactshap.readers.kernel_machines._expansion import Monomials, Part, cut_terms
 from exactshap.semivalues import Semivalue, find
 from exactshap.solvers import Cost
@@ -67,12 +68,15 @@ class FoldedBackground:
 
         return self._cache.get(("folded", number), make, keep=n_parts) if self.kept else make()
 
-    def memory(self, n_rows: int) -> float:
-        """Return the bytes of the tables and of all coalitions of the rows, for single players."""
-        if not self.pays(find("shapley"), 1):
+    def memory(self, n_rows: int, order: int) -> float:
+        """Return the bytes of the tables, of a second copy of a tile of the background, and of all coalitions of the rows."""
+        reader = self._reader
+        if not self.pays(find("shapley"), order):
             return 0.0
-        coalitions, outputs = 2.0**self._reader.n_players, self._reader.expansion.n_outputs
-        return 8.0 * (min(coalitions * self.n_terms, max(TABLE_VALUES, coalitions)) + n_rows * outputs * coalitions)
+        coalitions, outputs = 2.0**reader.n_players, reader.expansion.n_outputs
+        tables = min(coalitions * self.n_terms, max(TABLE_VALUES, coalitions))
+        tile = min(float(BACKGROUND_VALUES), self.n_background * self.n_terms * float(reader.n_players))
+        return 8.0 * (tables + 0.6 * tile + n_rows * outputs * coalitions)
 
     def cost(self, n_rows: int, order: int, n_blocks: int) -> Cost:
         """Return the cost of tables once, or once for each block of rows, and of the rows; without the factors."""

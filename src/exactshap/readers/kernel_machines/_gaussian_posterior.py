@@ -139,9 +139,10 @@ class GaussianPosterior:
         for process in self.processes:
             n = float(len(process.points))
             shared = m * d * (m + n) + rows * d * (m + n)
-            largest = m * d * max(m, n)  # the factors of groups or of independent columns are merged from a copy
+            merged = reader.value_function == "interventional-independent" or reader.n_players < reader.n_features
+            largest = m * d * max(m, n) * float(merged)  # the factors of groups or of independent columns, merged from a copy
             block = min(rows * n * d, max(BLOCK_VALUES, n * d))
-            needed = max(needed, 8.0 * (len(process.components) * shared + 2.0 * largest + 4.0 * block))
+            needed = max(needed, 8.0 * (len(process.components) * shared + 2.0 * largest + 3.0 * block))
         return needed
 
     def memory(self, reader: Any, n_rows: int, order: int) -> float:

@@ -13,7 +13,7 @@ from exactshap.errors import UnsupportedStructureError, message
 from exactshap.frames import Table, check_columns
 from exactshap.games import ProductGame, normalised_weights
 from exactshap.readers import Reader, Request, choose_value_function, finite_numbers, names_of, players_of
-from exactshap.readers.kernel_machines._cost import factor_seconds, plain_cost
+from exactshap.readers.kernel_machines._cost import BACKGROUND_VALUES, BLOCK_VALUES, factor_seconds, machine_memory, plain_cost
 from exactshap.readers.kernel_machines._expansion import Expansion, Monomials, Part, cut_terms
 from exactshap.readers.kernel_machines._folded_background import FoldedBackground
 from exactshap.semivalues import Semivalue, find
@@ -24,10 +24,6 @@ from exactshap.solvers.rkhs import machine_stability
 __all__ = ["KernelReader", "with_equal_shares"]
 
 VALUE_FUNCTIONS = ("functional", "normalized", "baseline", "interventional", "interventional-independent", "observational")
-BLOCK_VALUES = 2**18  # factors of one sub-block of rows: 2 MiB, what stays in the second cache of a core
-BACKGROUND_VALUES = 2**22  # factors of one tile of background rows x training rows: 32 MiB
-
-
 _ROW_FIELDS = ("values", "empty", "full", "scale", "error_bound")
 
 
@@ -274,13 +270,7 @@ class KernelReader(Reader):
         """Return the bytes of one tile of the background, of one block of factors of rows, and of the sums of all rows."""
         if self.conditional is not None:
             return float(self.conditional.memory(n_rows, order))
-        columns = self.expansion.n_columns
-        width = max((block.coefficients.shape[1] for block in self.expansion.blocks), default=0)
-        width = min(width, max(1, BACKGROUND_VALUES // (8 * columns)))
-        tile = min(max(BACKGROUND_VALUES, width * columns), self._mixture()[0] * width * columns)
-        rows = min(max(BLOCK_VALUES, width * columns), n_rows * width * columns)
-        sums = n_rows * (3.0 * self.expansion.n_outputs * len(player_sets(self.n_players, order)) + 2.0 * columns)
-        plain = 8.0 * (3.0 * (tile + rows) + sums) + self._folded.memory(n_rows)
+        plain = machine_memory(self, n_rows, order) + self._folded.memory(n_rows, order)
         return plain if self.posterior is None else plain + float(self.posterior.memory(self, n_rows, order))
 
     def cost(self, few: Table, n_rows: int, semivalue: Semivalue, order: int, block_rows: int) -> Cost:

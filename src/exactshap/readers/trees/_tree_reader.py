@@ -8,7 +8,6 @@ does the rest: ``prepare_trees`` of ``exactshap.solvers.trees._solve`` once at c
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -101,12 +100,15 @@ class TreeReader(Reader):
             )
 
     def memory(self, n_rows: int, order: int) -> float:
-        sets = len(player_sets(self.n_players, order)) * self.n_outputs
-        return self._prepared.memory(order) + 8.0 * n_rows * (3.0 * sets + 4.0 * self.ensemble.trees.n_features)
+        return self._prepared.memory(n_rows, order) + n_rows * self._row_bytes(order)
 
     def cost(self, few: Table, n_rows: int, semivalue: Semivalue, order: int, block_rows: int) -> Cost:
         found = self._prepared.cost(n_rows, -(-n_rows // block_rows), order)
-        return replace(found, bytes=self.memory(block_rows, order) - self._prepared.held)
+        return found + Cost(bytes=block_rows * self._row_bytes(order))
+
+    def _row_bytes(self, order: int) -> float:
+        sets = len(player_sets(self.n_players, order)) * self.n_outputs
+        return 8.0 * (3.0 * sets + 4.0 * self.ensemble.trees.n_features)
 
     def n_terms(self) -> float:
         return float(max(self.ensemble.trees.n_trees, 1))

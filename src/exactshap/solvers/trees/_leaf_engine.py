@@ -19,9 +19,10 @@ import numpy as np
 from exactshap._runtime.cache import BoundedCache
 from exactshap.semivalues import Semivalue
 from exactshap.solvers.trees._layout import NOMINAL_ROWS, Structure, sum_by_tree
-from exactshap.solvers.trees._parts import ROWS_IN_TURN, Part, pairwise_sum, row_blocks
+from exactshap.solvers.trees._parts import Part
 from exactshap.solvers.trees._path_engine import VISIT_COST, WalkEngine, leaf_sums, single_leaves, visit_shares
 from exactshap.solvers.trees._steps import Steps, make_steps, steps_bytes
+from exactshap.solvers.trees._sums import ROWS_IN_TURN, pairwise_sum, row_blocks
 from exactshap.solvers.trees._table_engine import path_weights
 from exactshap.solvers.trees.kernels import LANES, WIDTH, Work, sweep_leaves, sweep_leaves_of_row
 from exactshap.trees import FlatTrees
@@ -90,11 +91,12 @@ class LeafEngine:
         values, scale = (pairwise_sum(getattr(part, name) for part in parts) for name in ("values", "scale"))
         return Part(values, parts[0].full, scale, 0.0, self._method)
 
-    def memory(self, order: int) -> float:
+    def memory(self, n_rows: int, order: int) -> float:
         """Return the bytes besides the rows: the background, the splits in depth-first order, kept, the tables of one leaf."""
         levels, n = float(self.shape.depth.max(initial=0)) + 1.0, len(self.weights)
-        patterns = n * (9.0 * levels + 12.0) + BLOCK * 5.0 * levels + 32.0 * 2.0 ** self._sizes[0]
-        return 8.0 * self.trees.n_features * n + steps_bytes(self.trees) + patterns
+        patterns = n * 12.0 * levels if n_rows <= FEW_ROWS else n * (9.0 * levels + 12.0) + min(n_rows, BLOCK) * 5.0 * levels
+        patterns += 32.0 * 2.0 ** self._sizes[0]
+        return steps_bytes(self.trees) + patterns
 
     def work(self, order: int) -> float:
         """Return about what one row costs, in table look-ups."""

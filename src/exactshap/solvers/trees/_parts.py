@@ -1,8 +1,7 @@
-"""What the engines for trees share: the form of their answer, routing tree by tree, sums over the background."""
+"""What the engines for trees share: the form of their answer, routing tree by tree."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from dataclasses import dataclass
 
 import numpy as np
@@ -10,9 +9,7 @@ import numpy as np
 from exactshap.trees import FlatTrees
 from exactshap.trees.ensemble import fill_decisions
 
-__all__ = ["ROWS_IN_TURN", "Part", "decisions_of", "pairwise_sum", "row_blocks", "weighted_mean", "whole_weights"]
-
-ROWS_IN_TURN = 4096  # background rows whose rounded contributions are added one after the other: what rounding grows with
+__all__ = ["Part", "decisions_of"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -38,40 +35,3 @@ def decisions_of(trees: FlatTrees, columns: np.ndarray, tree: int) -> np.ndarray
     out = np.zeros((part.stop - part.start, columns.shape[1]), np.uint8)
     fill_decisions(columns, nodes, out)
     return out
-
-
-def whole_weights(weights: np.ndarray) -> tuple[np.ndarray, float]:
-    """Return w' and a unit with w = unit * w': ones and 1/n for equal weights, whose sums are then counts, free of rounding.
-
-    >>> whole_weights(np.array([0.25, 0.25, 0.25, 0.25]))
-    (array([1., 1., 1., 1.]), 0.25)
-    """
-    return (np.ones(len(weights)), float(weights[0])) if np.all(weights == weights[0]) else (weights, 1.0)
-
-
-def row_blocks(n_rows: int, size: int) -> list[slice]:
-    """Cut the rows into blocks of ``size``."""
-    return [slice(start, min(start + size, n_rows)) for start in range(0, n_rows, size)]
-
-
-def pairwise_sum(parts: Iterable[np.ndarray]) -> np.ndarray:
-    """Add arrays two by two: rounding grows with the logarithm of their number (Higham 2002, section 4.2).
-
-    >>> pairwise_sum(np.array([value]) for value in (1.0, 2.0, 3.0))
-    array([6.])
-    """
-    waiting: list[np.ndarray] = []
-    for number, part in enumerate(parts, 1):
-        while number % 2 == 0:
-            part, number = waiting.pop() + part, number // 2
-        waiting.append(part)
-    total = waiting.pop()
-    while waiting:
-        total = waiting.pop() + total
-    return total
-
-
-def weighted_mean(values: np.ndarray, weights: np.ndarray) -> np.ndarray:
-    """Return the weighted mean (n_outputs,) of ``values`` (n_rows, n_outputs); NumPy adds contiguous numbers pairwise."""
-    whole, unit = whole_weights(weights)
-    return unit * np.ascontiguousarray((whole[:, None] * values).T).sum(axis=1)

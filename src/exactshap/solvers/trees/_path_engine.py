@@ -13,8 +13,9 @@ from exactshap._runtime.cache import BoundedCache
 from exactshap.semivalues import Rule, Semivalue
 from exactshap.solvers.core import coarse_bound, enough_nodes, set_sizes
 from exactshap.solvers.trees._layout import Structure, binomials_and_offsets, products_above, sorted_leaves, sum_by_tree
-from exactshap.solvers.trees._parts import ROWS_IN_TURN, Part, decisions_of, pairwise_sum, row_blocks
+from exactshap.solvers.trees._parts import Part, decisions_of
 from exactshap.solvers.trees._steps import Steps, make_steps, steps_bytes
+from exactshap.solvers.trees._sums import ROWS_IN_TURN, pairwise_sum, row_blocks
 from exactshap.solvers.trees._table_engine import path_weights
 from exactshap.solvers.trees.kernels import (
     Leaves,
@@ -64,10 +65,10 @@ class PathEngine:
         method = f"quadrature along the paths ({max(used)} nodes, {self.shape.n_path_players} players on the longest)"
         return Part(out.transpose(2, 0, 1), leaf_sums(self.trees, columns), scale, largest, method)
 
-    def memory(self, order: int) -> float:
+    def memory(self, n_rows: int, order: int) -> float:
         """Return the bytes besides the rows: the splits in depth-first order, kept; beyond order 1 the paths of all leaves."""
         leaves = self.trees.feature < 0
-        return steps_bytes(self.trees) + (32.0 * float(self.shape.depth[leaves].sum()) if order > 1 else 0.0)
+        return 1.4 * steps_bytes(self.trees) + (32.0 * float(self.shape.depth[leaves].sum()) if order > 1 else 0.0)
 
     def work(self, order: int) -> float:
         """Return about what one row costs, in table look-ups."""
@@ -177,7 +178,7 @@ class WalkEngine:
             walk_sets(*common, weights, n_levels, binomials, offsets, total, size)  # type: ignore[call-arg]
         return np.column_stack([total, size])
 
-    def memory(self, order: int) -> float:
+    def memory(self, n_rows: int, order: int) -> float:
         """Return the bytes besides the rows: the background and its way through the largest tree."""
         largest = float(np.diff(self.trees.tree_start).max(initial=0))
         return (8.0 * self.trees.n_features + largest) * len(self.weights)

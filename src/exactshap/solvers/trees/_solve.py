@@ -14,8 +14,8 @@ from exactshap.solvers.core import Cost, Solution, player_sets
 from exactshap.solvers.trees._cost import Engine, engine_cost
 from exactshap.solvers.trees._layout import NOMINAL_ROWS, Forecast, Structure, forecast, lay_out, products_above, structure
 from exactshap.solvers.trees._leaf_engine import LeafEngine, leaf_costs
-from exactshap.solvers.trees._parts import weighted_mean, whole_weights
 from exactshap.solvers.trees._path_engine import PathEngine, path_costs
+from exactshap.solvers.trees._sums import weighted_mean, whole_weights
 from exactshap.solvers.trees._table_engine import TableEngine, survive
 from exactshap.trees import FlatTrees, cover_shares, margin, take_trees
 from exactshap.trees import prepared as rounded
@@ -66,9 +66,9 @@ class PreparedTrees:
         """Return the cost of some rows, beyond what is held already."""
         return sum((engine_cost(engine, n_rows, n_blocks, order) for engine in self.engines(order)), Cost())
 
-    def memory(self, order: int) -> float:
+    def memory(self, n_rows: int, order: int) -> float:
         """Return the bytes besides the rows: the background's tables, and those of a semivalue while they are in use."""
-        return self.held + sum(engine.memory(order) for engine in self.engines(order))
+        return self.held + sum(engine.memory(n_rows, order) for engine in self.engines(order))
 
     @property
     def held(self) -> float:

@@ -7,12 +7,14 @@ import itertools
 from dataclasses import dataclass, field
 
 import numpy as np
+from scipy.special import binom
 
 from exactshap._runtime.cache import BoundedCache
 from exactshap.semivalues import Semivalue
 from exactshap.solvers.core import set_sizes
 from exactshap.solvers.trees._layout import MAX_BITS, Layout, TableRows, lay_rows, offsets_of
-from exactshap.solvers.trees._parts import ROWS_IN_TURN, Part, decisions_of, pairwise_sum, row_blocks, whole_weights
+from exactshap.solvers.trees._parts import Part, decisions_of
+from exactshap.solvers.trees._sums import ROWS_IN_TURN, pairwise_sum, row_blocks, whole_weights
 from exactshap.solvers.trees.kernels import add_failures, fill_single_tables, fill_tables, sum_survival, sweep, sweep_few
 from exactshap.trees import FlatTrees
 from exactshap.trees import prepared as rounded
@@ -123,17 +125,17 @@ class TableEngine:
         """Whether the tables of a semivalue stay between calls."""
         return self.rows(order).n_bytes <= self.limit
 
-    def memory(self, order: int) -> float:
+    def memory(self, n_rows: int, order: int) -> float:
         """Return the bytes besides the rows: the tables of one semivalue (see ``survival`` for the background's)."""
         needed = float(self.rows(order).n_bytes)
         return needed if self.is_kept(order) else min(needed, 2.0 * CHUNK)
 
     def work(self, order: int) -> tuple[float, float, float]:
         """Return the steps that fill all tables, the look-ups of one row, and the steps of one row without tables."""
-        rows, groups = self.rows(order), self.layout.groups
-        n_leaves, n_sets = np.diff(groups.leaf_start), np.diff(rows.column_start)
-        filled = float(np.sum(np.diff(rows.table_start) * n_leaves))
-        return filled, float(len(rows.columns)), float(np.sum(n_sets * n_leaves))
+        groups, players = self.layout.groups, np.diff(self.layout.leaves.start)[self.layout.groups.leaf]
+        n_sets = np.sum([binom(players, size) for size in set_sizes(order)], axis=0)
+        codes = np.exp2(np.repeat(groups.n_bits, np.diff(groups.leaf_start))) + players * np.exp2(players)
+        return float(np.sum(n_sets * codes)), float(len(self.rows(order).columns)), float(np.sum(n_sets * (1.0 + players)))
 
     def _sweep(
         self, columns: np.ndarray, rows: TableRows, semivalue: Semivalue, order: int, is_kept: bool, n_columns: int
@@ -179,12 +181,12 @@ class TableEngine:
 
     def _cells(self, rows: TableRows, semivalue: Semivalue, order: int, is_kept: bool, first: int, last: int) -> np.ndarray:
         if not is_kept:
-            return self._fill(rows, semivalue, order, first, last)
+            return self.fill(rows, semivalue, order, first, last)
         key = ("tables", semivalue, order)
-        every = self.cache.get(key, lambda: self._fill(rows, semivalue, order, 0, self.layout.n_groups), keep=1)
+        every = self.cache.get(key, lambda: self.fill(rows, semivalue, order, 0, self.layout.n_groups), keep=1)
         return every[rows.table_start[first] : rows.table_start[last]]
 
-    def _fill(self, rows: TableRows, semivalue: Semivalue, order: int, first: int, last: int) -> np.ndarray:
+    def fill(self, rows: TableRows, semivalue: Semivalue, order: int, first: int, last: int) -> np.ndarray:
         """Return the filled tables of groups ``first:last``."""
         cells = np.zeros(rows.table_start[last] - rows.table_start[first])
         if order == 1:

@@ -11,6 +11,7 @@ from exactshap.trees.ensemble._kernels import decide, fill_decisions, goes_left,
 from exactshap.trees.ensemble._model import TreeModel, take_trees
 from exactshap.trees.ensemble._paths import Paths, cover_shares, inside, parents, paths
 from exactshap.trees.ensemble._routing import apply, decisions, margin, prepared
+from exactshap.trees.ensemble._sample import complete_forest
 
 __all__ = [
     "MAX_DEPTH",
@@ -25,6 +26,7 @@ __all__ = [
     "TreeModel",
     "apply",
     "build",
+    "complete_forest",
     "cover_shares",
     "decide",
     "decisions",
