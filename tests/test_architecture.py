@@ -17,8 +17,6 @@ KNOWN_CIRCLES = {"results.decomposition", "results.explanation", "results.plots"
 KNOWN_FILES = {
     "estimators.rkhs_weighting._regressor",
     "estimators.rkhs_weighting._solvers",
-    "readers.kernel_machines._folded_background",
-    "readers.kernel_machines._kernel_machine",
     "results.explanation._cells",
     "results.explanation._conversion",
     "results.explanation._explanation",
@@ -29,7 +27,6 @@ KNOWN_FILES = {
     "trees.ensemble._model",
 }
 KNOWN_SIDE_DOORS = {
-    ("readers.kernel_machines._kernel_machine", "readers.kernel_machines.observational._observational"),
     ("readers.wrappers.sklearn_pipeline", "readers.additive.sklearn_basis"),
     ("readers.wrappers.sklearn_pipeline", "readers.kernel_machines.sklearn_feature_map"),
 }

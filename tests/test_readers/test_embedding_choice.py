@@ -110,7 +110,7 @@ def test_beyond_the_limit_the_nystroem_form_is_taken_and_named():
         ExplanationWarning, match=r"Exact embeddings of 60 rows need .* GiB and .* operations.*Nystroem form with"
     ):
         explainer = Explainer(machine(), **GAME)
-    b = explainer.reader.conditional.routes.landmarks()
+    b = explainer.reader.strategy.routes.landmarks()
     assert 16 <= b <= N // 2
     explanation = explainer(X[:20])
     assert f"Nystroem conditional mean embeddings ({b} of 60 rows)" in explanation.method
@@ -175,7 +175,7 @@ def test_memory_stays_under_the_forecast(settings):
     explainer(points)
     _, peak = tracemalloc.get_traced_memory()
     tracemalloc.stop()
-    routes, conditional = explainer.reader.conditional.routes, explainer.reader.conditional
+    routes, conditional = explainer.reader.strategy.routes, explainer.reader.strategy
     kept = routes.exact_bytes() if settings["n_landmarks"] is None else routes.landmark_bytes(60)
     forecast = kept + conditional.memory(400, 1)
     assert forecast / 6 < peak < forecast
@@ -242,7 +242,7 @@ def test_n_jobs_governs_and_the_bits_are_the_same(settings, monkeypatch):
     seen = set()
     monkeypatch.setattr(_coalition_threads, "WORTH_IT", 1.0)
     explainer = Explainer(machine(), **GAME, **settings)
-    function = explainer.reader.conditional.embedding.bound_to
+    function = explainer.reader.strategy.embedding.bound_to
 
     def watched(values):
         inner = function(values)
@@ -254,7 +254,7 @@ def test_n_jobs_governs_and_the_bits_are_the_same(settings, monkeypatch):
 
         return value
 
-    explainer.reader.conditional.embedding.bound_to = watched
+    explainer.reader.strategy.embedding.bound_to = watched
     found, threads = [], []
     with threadpool_limits(2, user_api="blas"):
         for n_jobs in (None, 1, 2, -1):

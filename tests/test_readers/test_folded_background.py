@@ -80,10 +80,10 @@ def test_tables_made_again_and_threads_give_the_same_bits(monkeypatch):
     monkeypatch.setattr(_folded_background, "FACTOR_VALUES", 1)
     np.testing.assert_array_equal(kept(X[:40]).values, values)
     again = Explainer(model, BACKGROUND)
-    again.reader._folded.kept = False
+    again.reader.strategy.kept = False
     np.testing.assert_array_equal(again(X[:40]).values, values)
-    assert not again.reader._folded._cache._items
-    assert kept.reader._folded._cache._items
+    assert not again.reader.strategy._cache._items
+    assert kept.reader.strategy._cache._items
 
 
 def test_parts_add_up(monkeypatch):
@@ -91,7 +91,7 @@ def test_parts_add_up(monkeypatch):
     values = Explainer(model, BACKGROUND)(X[:4])
     monkeypatch.setattr(_folded_background, "TABLE_VALUES", 2**6 * 10)
     parts = Explainer(model, BACKGROUND)
-    assert not parts.reader._folded.kept
+    assert not parts.reader.strategy.kept
     assert parts.reader.block_rows == 1024
     np.testing.assert_allclose(parts(X[:4]).values, values.values, rtol=0, atol=values.tolerance.max())
     forecast = parts.plan(X)
@@ -114,7 +114,7 @@ def test_a_damaged_table_is_seen(monkeypatch):
 
     explainer = Explainer(fitted("SVR"), BACKGROUND)
     explainer(X[:2])
-    (folded,) = explainer.reader._folded._cache._items.values()
+    (folded,) = explainer.reader.strategy._cache._items.values()
     folded.table[:, 0, 0] *= 1.0 + 1e-7
     folded.table[:, -1, -1] *= 1.0 + 1e-7
     with pytest.raises(ExactnessError, match="do not add up"):

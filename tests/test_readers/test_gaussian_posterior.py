@@ -331,9 +331,8 @@ def test_pairs_beyond_the_limit(monkeypatch):
     from exactshap.readers.kernel_machines import _gaussian_posterior
 
     model = regressor(KERNELS["ard"])
-    cost = Explainer(model, BACKGROUND).reader.posterior.operations
-    reader = Explainer(model, BACKGROUND).reader
-    between = (cost(reader, 1) + cost(reader, 2)) / 2.0
+    strategy = Explainer(model, BACKGROUND).reader.strategy
+    between = (strategy.operations(1) + strategy.operations(2)) / 2.0
     monkeypatch.setattr(_gaussian_posterior, "AUTOMATIC_OPERATIONS", between)
     assert explain(model, ROWS, BACKGROUND).std is not None
     assert explain(model, ROWS, BACKGROUND, order=2).set_std is None
@@ -361,7 +360,7 @@ def test_memory_stays_under_the_forecast(order, background, components):
     tracemalloc.stop()
     forecast = explainer.plan(points[:2], order=order)
     reader = explainer.reader
-    needed = reader.memory(min(60, reader.block_rows), order)
+    needed = reader.fixed_bytes() + reader.row_bytes(order) * min(60, reader.block_rows)
     assert forecast.memory <= needed
     assert needed / 10 < peak < needed + 8 * 60 * 8 * 8 * 6  # and the result itself
 
@@ -373,12 +372,13 @@ def test_what_does_not_fit_is_refused_with_the_number():
 
 
 def test_what_does_not_fit_is_left_out_where_nobody_asked():
-    explainer = Explainer(regressor(KERNELS["ard"]), BACKGROUND, memory_limit=2.0**26)
-    reader = explainer.reader
-    needed = reader.posterior.memory(reader, reader.block_rows, 1)
+    def bytes_of_the_posterior(memory_limit):
+        strategy = Explainer(regressor(KERNELS["ard"]), BACKGROUND, memory_limit=memory_limit).reader.strategy
+        return strategy.fixed_bytes() - strategy.mean.fixed_bytes()
+
+    needed = bytes_of_the_posterior(2.0**26)
     assert 0 < needed <= 2.0**25
-    small = Explainer(regressor(KERNELS["ard"]), BACKGROUND, memory_limit=needed)
-    assert small.reader.posterior.memory(small.reader, 1, 1) == 0
+    assert bytes_of_the_posterior(needed) == 0
 
 
 @pytest.mark.parametrize(

@@ -298,12 +298,13 @@ def test_independent_marginals_are_another_game_and_exact():
 
 
 def test_streaming_in_tiles_changes_nothing(monkeypatch):
-    from exactshap.readers.kernel_machines import _kernel_machine
+    from exactshap.readers.kernel_machines import _streamed
+    from exactshap.readers.kernel_machines.machine import _bound
 
     model, background = gp(RBF(2.0) + 0.5 * RBF(4.0) + DotProduct(), Y), X[8:40]
     whole = explain(model, X[:9], background)
-    monkeypatch.setattr(_kernel_machine, "BACKGROUND_VALUES", 2000)
-    monkeypatch.setattr(_kernel_machine, "BLOCK_VALUES", 100)
+    monkeypatch.setattr(_bound, "BACKGROUND_VALUES", 2000)
+    monkeypatch.setattr(_streamed, "BLOCK_VALUES", 100)
     tiled = explain(model, X[:9], background)
     np.testing.assert_allclose(tiled.values, whole.values, atol=1e-11 * np.abs(whole.values).max())
 

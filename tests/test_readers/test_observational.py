@@ -282,7 +282,7 @@ def test_landmarks_in_several_blocks_equal_the_direct_formula(weights, monkeypat
     )
     rows, share = rng.normal(size=(7, 3)), np.full(150, 1 / 150) if weights is None else weights / weights.sum()
     found = explainer.reader.game(as_table(rows))
-    landmarks = explainer.reader.conditional.embedding.landmarks
+    landmarks = explainer.reader.strategy.embedding.landmarks
 
     def features(some, mask):
         values, vectors = np.linalg.eigh(gaussian(landmarks, landmarks, mask))
@@ -305,7 +305,7 @@ def test_landmark_error_is_reported():
     model = KernelMachine(points, alpha, RBF(1.0))
     rows = rng.normal(size=(40, 3))
     explainer = Explainer(model, value_function="observational", n_landmarks=40, eta=0.01)
-    embedding = explainer.reader.conditional.embedding
+    embedding = explainer.reader.strategy.embedding
     kernel = RBF(1.0)
     inner = kernel(embedding.landmarks)
     projected = (

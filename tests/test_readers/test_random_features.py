@@ -75,13 +75,13 @@ def test_groups_weights_and_another_background():
 def test_error_and_method_are_reported_and_the_seed_decides():
     model = KernelMachine(X, ALPHA, RBF(1.0))
     explainer = Explainer(model, value_function="observational", n_random_features=200)
-    frequencies = explainer.reader.conditional.embedding.frequencies[0]
+    frequencies = explainer.reader.strategy.embedding.frequencies[0]
     phases = (ROWS[:, None] - X[None]) @ frequencies.T
     missed = np.abs(np.cos(phases).mean(axis=2) @ ALPHA - model.predict(ROWS))
     explanation = explainer(ROWS)
     assert "(200 features)" in explanation.method
     half = Explainer(model, value_function="observational", n_random_features=200)
-    embedding = half.reader.conditional.embedding
+    embedding = half.reader.strategy.embedding
     embedding.frequencies, embedding.known = [embedding.frequencies[0][:50]], embedding.known[:50]
     change = np.abs(explainer.reader.game(as_table(ROWS)).value(PROPER) - half.reader.game(as_table(ROWS)).value(PROPER))
     np.testing.assert_allclose(explanation.approximation_error, np.maximum(missed, change.max(axis=1)), rtol=1e-9)

@@ -9,7 +9,7 @@ from exactshap.errors import ExactnessError
 from exactshap.games import ProductGame
 from exactshap.semivalues import Atom, Beta, EndSlopes, Mixture, Moments
 from exactshap.solvers import solve
-from exactshap.solvers.core import ENOUGH, _nodes, bound, coarse_bound, enough_nodes
+from exactshap.solvers.core import RELATIVE_TRUNCATION, _nodes, bound, coarse_bound, enough_nodes
 from tolerances import EPS, exact
 
 ORDERS = [
@@ -30,7 +30,7 @@ def careless(monkeypatch):
     """Aim at 1e-3 instead of rounding, so that truncation can be seen."""
 
     def aim(target):
-        monkeypatch.setattr(_nodes, "ENOUGH", target)
+        monkeypatch.setattr(_nodes, "RELATIVE_TRUNCATION", target)
         _nodes._enough.cache_clear()
 
     yield aim
@@ -65,7 +65,7 @@ def test_interactions_with_fewer_nodes_against_exact_rules(name, index, order, d
     slopes = 2.0 * d * d if (index, order) == ("k-sii", 3) else 1.0  # rounding of exact end slopes (Markov)
     limit = few.error_bound + 2.0**order * slopes * exact(few.scale, 2, d)
     assert np.abs(few.values - full.values).max() <= limit
-    assert few.error_bound <= 2.0**order * ENOUGH * few.scale
+    assert few.error_bound <= 2.0**order * RELATIVE_TRUNCATION * few.scale
     assert full.error_bound == 0.0
 
 
@@ -119,7 +119,7 @@ def test_k_sii_of_many_players_against_high_precision(d, order):
     c, b = rng.normal(size=2), np.ones((2, d))
     a = np.exp(-(rng.normal(size=(2, d)) ** 2) / d)
     found = solve(ProductGame(c, a, b), "k-sii", order)
-    assert 0 < found.error_bound <= 2.0**order * ENOUGH * np.abs(c).sum()
+    assert 0 < found.error_bound <= 2.0**order * RELATIVE_TRUNCATION * np.abs(c).sum()
     chosen = [found.sets.index(players) for players in ((0,), (d - 1,), (0, 1), (3, d - 1))]
     for s in chosen + ([found.sets.index((1, 5, d - 1))] if order == 3 else []):
         expected = reference(c, a, b, found.sets[s], order, digits=60 + d // 3)

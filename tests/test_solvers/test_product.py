@@ -8,7 +8,7 @@ from exactshap import semivalues
 from exactshap.errors import BudgetError, InputError, InputTypeError
 from exactshap.games import ProductGame
 from exactshap.solvers import choose, solve
-from exactshap.solvers.core import ENOUGH, bound, enough_nodes
+from exactshap.solvers.core import RELATIVE_TRUNCATION, bound, enough_nodes
 from exactshap.testing import check_game, product_games
 from tolerances import EPS, assert_close, exact
 
@@ -195,13 +195,13 @@ def test_enough_nodes_never_exceeds_the_exact_count_and_meets_the_target():
         for spread in (0.0, 1.0, 10.0, 1e4):
             n = enough_nodes(spread, degree)
             assert 1 <= n <= degree // 2 + 1
-            assert n == degree // 2 + 1 or bound(np.ceil(spread * 16) / 16, n) <= ENOUGH
+            assert n == degree // 2 + 1 or bound(np.ceil(spread * 16) / 16, n) <= RELATIVE_TRUNCATION
 
 
 def test_the_error_bound_is_zero_for_exact_rules_and_reported_for_truncated_ones():
     small, large = random_game(4), ProductGame(np.ones(3), np.full((3, 300), 0.99))
     assert not np.any(solve(small).error_bound)
-    assert 0 < solve(large).error_bound <= 4 * ENOUGH * 3
+    assert 0 < solve(large).error_bound <= 4 * RELATIVE_TRUNCATION * 3
 
 
 def test_choose_answers_without_computing():

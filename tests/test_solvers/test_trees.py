@@ -215,7 +215,7 @@ def test_trees_are_chosen_within_the_limit():
         look_ups=np.array([10.0, 300.0, 10.0, 0.0]),
         filling=np.array([0.0, 0.0, 180_000.0, 0.0]),
         table_bytes=np.array([100.0, 200.0, 300.0, 1.0]),
-        survival_bytes=np.array([10.0, 10.0, 10.0, 10.0]),
+        background_bytes=np.array([10.0, 10.0, 10.0, 10.0]),
     )
     other = np.array([200.0, 200.0, 200.0, 10.0])  # kept tables cost 10, 300, 100; refilled ones 10, 300, 910; the last none
     chosen = {limit: choose_trees(tables, other, limit, may_refill=False).tolist() for limit in (50, 350, 450)}
@@ -236,7 +236,7 @@ def test_background_in_blocks_gives_the_same_bits(monkeypatch):
     whole = prepare(many_trees(), players, MANY_ROWS[:300], weights)
     monkeypatch.setattr(_tree_tables, "BACKGROUND_BLOCK", 7)
     blocks = prepare(many_trees(), players, MANY_ROWS[:300], weights)
-    assert np.array_equal(whole.tables.survival.table, blocks.tables.survival.table)
+    assert np.array_equal(whole.tables.background.table, blocks.tables.background.table)
 
 
 def test_dummies_get_exactly_nothing():
@@ -338,4 +338,4 @@ def test_forecasts_are_those_of_the_engine():
             assert engine.cost(100, 1, order).seconds > 0
     solve_trees(prepared, MANY_ROWS[:2], SHAPLEY, 2)
     kept = prepared.tables._cells(prepared.tables.rows(2), SHAPLEY, 2, True, 0, prepared.tables.layout.n_groups)
-    assert prepared.memory(100, 2) == kept.nbytes + prepared.tables.survival.table.nbytes
+    assert prepared.memory(100, 2) == kept.nbytes + prepared.tables.background.table.nbytes

@@ -84,11 +84,11 @@ def verify(reader: Reader, table: Table, n_masks: int, random_state: int) -> Ver
     """Compare v(S) on random coalitions with the model on rows masked by hand, and the values with its predictions."""
     rng = np.random.default_rng(random_state)
     masks = rng.random((n_masks, reader.n_players)) < rng.random((n_masks, 1))
-    shapley = find("shapley")
-    answer = reader.answer(table, shapley, 1)
+    answer = reader.answer(table, find("shapley"), 1)
     by_hand = reader.masked_predictions(table, masks)
     difference = None if by_hand is None else _largest(reader.game(table).value(masks) - by_hand)
-    worst = _largest(answer.residual(shapley, 1))
+    assert answer.tolerance is not None
+    worst = _largest(answer.residual)
     return Verification(
         max_residual=float(worst.max(initial=0.0)),
         max_mask_difference=None if difference is None else float(difference.max(initial=0.0)),
@@ -99,6 +99,7 @@ def verify(reader: Reader, table: Table, n_masks: int, random_state: int) -> Ver
     )
 
 
-def _largest(difference: np.ndarray) -> np.ndarray:
+def _largest(difference: np.ndarray | None) -> np.ndarray:
     """Return the largest magnitude of each row."""
+    assert difference is not None
     return np.abs(difference).reshape(len(difference), -1).max(axis=1, initial=0.0)

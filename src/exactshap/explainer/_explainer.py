@@ -14,7 +14,7 @@ from exactshap.errors import warn
 from exactshap.explainer._certify import Verification, certify, verify
 from exactshap.explainer._plan import Forecast, block_size, check_result, forecast, n_workers
 from exactshap.explainer._settings import aligned, check_names, check_settings, checked_names
-from exactshap.explainer._solve import solve_blocks, wrap
+from exactshap.explainer._solve import joined, solve_blocks, wrap
 from exactshap.frames import Table, as_table, check_columns
 from exactshap.games import normalised_weights
 from exactshap.readers import Reader, Request, read
@@ -164,9 +164,9 @@ class Explainer:
             step = block_size(reader, table.n_rows, order, self.memory_limit)
             workers = n_workers(reader, step, order, self.memory_limit, self.n_jobs)
             blocks = [slice(start, min(start + step, table.n_rows)) for start in range(0, table.n_rows, step)]
-            answers = list(solve_blocks(reader, table, blocks, semivalue, order, workers, self.progress))
-        seconds = time.perf_counter() - started
-        explanation = wrap(reader, table, answers, semivalue, order, seconds=seconds, background_hash=self._background_hash)
+            parts = list(solve_blocks(reader, table, blocks, semivalue, order, workers, self.progress))
+        solution, seconds = joined(reader, parts, order), time.perf_counter() - started
+        explanation = wrap(reader, table, solution, semivalue, order, seconds=seconds, background_hash=self._background_hash)
         certify(reader, explanation, self.on_inexact)
         return explanation
 

@@ -3,24 +3,34 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from typing import Any
 
 import numpy as np
 
 from exactshap._runtime.progress import Progress, counting
 from exactshap.frames import Table
-from exactshap.readers import Answer, Reader
+from exactshap.readers import Reader
 from exactshap.results.explanation import Explanation
 from exactshap.semivalues import Semivalue
-from exactshap.solvers import player_sets
+from exactshap.solvers import Solution, player_sets
 
-__all__ = ["solve_blocks", "wrap"]
+__all__ = ["joined", "solve_blocks", "wrap"]
+
+_SAME_NAMES = (
+    "approximation_error",
+    "covariance_residual",
+    "method",
+    "n_evaluations",
+    "prediction",
+    "residual",
+    "set_std",
+    "tolerance",
+)
 
 
 def solve_blocks(
     reader: Reader, table: Table, blocks: list[slice], semivalue: Semivalue, order: int, n_jobs: int | None, progress: Progress
-) -> Iterator[Answer]:
-    """Yield the answer for each block, in order, whatever the number of threads."""
+) -> Iterator[Solution]:
+    """Yield the solution of each block beside its predictions, in order, whatever the number of threads."""
     with counting(progress, table.n_rows) as report:
         for rows, part in zip(blocks, _parallel(reader, table, blocks, semivalue, order, n_jobs), strict=True):
             yield part
@@ -29,7 +39,7 @@ def solve_blocks(
 
 def _parallel(
     reader: Reader, table: Table, blocks: list[slice], semivalue: Semivalue, order: int, n_jobs: int | None
-) -> Iterable[Answer]:
+) -> Iterable[Solution]:
     tasks = ((reader, table.take(rows), semivalue, order) for rows in blocks)
     if n_jobs in (None, 1) or len(blocks) < 2 or reader.threads_inside:
         return (_answer(*task) for task in tasks)
@@ -38,7 +48,7 @@ def _parallel(
     return Parallel(n_jobs=n_jobs, prefer="threads", return_as="generator")(delayed(_answer)(*task) for task in tasks)
 
 
-def _answer(reader: Reader, table: Table, semivalue: Semivalue, order: int) -> Answer:
+def _answer(reader: Reader, table: Table, semivalue: Semivalue, order: int) -> Solution:
     with np.errstate(all="ignore"):  # overflow is told by the certificate
         return reader.answer(table, semivalue, order)
 
@@ -46,53 +56,48 @@ def _answer(reader: Reader, table: Table, semivalue: Semivalue, order: int) -> A
 def wrap(
     reader: Reader,
     table: Table,
-    answers: list[Answer],
+    solution: Solution,
     semivalue: Semivalue,
     order: int,
     *,
     seconds: float,
     background_hash: str | None,
 ) -> Explanation:
-    """Put the answers of all blocks under each other, with what is known about them."""
-    sets = player_sets(reader.n_players, order)
-    tail = () if reader.single_output else (reader.n_outputs,)
-    solutions = [part.solution for part in answers]
-    values = _rows([s.values for s in solutions], (0, len(sets), *tail))
-    std_error = None
-    if any(s.std_error is not None for s in solutions):  # rows that happen to be exact among sampled ones
-        std_error = np.concatenate([np.zeros_like(s.values) if s.std_error is None else s.std_error for s in solutions])
-    background = reader.background
+    """Return a solution beside its predictions as an explanation, with what is known about the model."""
+    background, std_error = reader.background, solution.std_error
     return Explanation(
-        values=values[:, : reader.n_players],
-        baseline=_rows([s.empty for s in solutions], (0, *tail)),
-        prediction=_rows([part.prediction for part in answers], (0, *tail)),
-        residual=_rows([part.residual(semivalue, order) for part in answers], (0, *tail)),
-        tolerance=_rows([part.tolerance for part in answers], (0,)),
+        **{name: getattr(solution, name) for name in _SAME_NAMES},
+        values=solution.values[:, : reader.n_players],
+        baseline=solution.empty,
         std_error=None if std_error is None else std_error[:, : reader.n_players],
         data=table.native,
         feature_names=reader.player_names,
         output_names=None if reader.single_output else reader.output_names,
         index=semivalue.name,
         order=order,
-        sets=sets if order > 1 else None,
-        set_values=values if order > 1 else None,
+        sets=player_sets(reader.n_players, order) if order > 1 else None,
+        set_values=solution.values if order > 1 else None,
         set_std_error=std_error if order > 1 else None,
         value_function=reader.value_function,
         unit=reader.unit,
-        method=_longest([s.method for s in solutions]),
         model_name=reader.model_name,
-        error_bound=_rows([np.broadcast_to(s.error_bound, (len(s.values),)) for s in solutions], (0,)),
-        n_evaluations=sum(s.n_evaluations for s in solutions),
+        error_bound=np.broadcast_to(solution.error_bound, (table.n_rows,)),
         seconds=seconds,
         background_size=None if background is None else background.n_rows,
         background_hash=background_hash,
         groups=_groups(reader),
-        covariances=_optional_rows([s.covariance for s in solutions]),
-        covariance_residual=_optional_rows([s.covariance_residual for s in solutions]),
-        set_std=_optional_rows([s.set_std for s in solutions]),
-        approximation_error=_optional_rows([s.approximation_error for s in solutions]),
+        covariances=solution.covariance,
         stability_bound=reader.stability(table) if semivalue.name == "shapley" else None,
     )
+
+
+def joined(reader: Reader, parts: list[Solution], order: int) -> Solution:
+    """Put the solutions of all blocks under each other; there may be none."""
+    if parts:
+        return Solution.join(parts)
+    tail = () if reader.single_output else (reader.n_outputs,)
+    part = Solution.zeros(0, len(player_sets(reader.n_players, order)), *tail)
+    return part.beside(part.full, np.zeros(0), efficient=False)
 
 
 def _groups(reader: Reader) -> dict[str, tuple[str, ...]] | None:
@@ -103,16 +108,3 @@ def _groups(reader: Reader) -> dict[str, tuple[str, ...]] | None:
         for name, columns in zip(reader.player_names, reader.players, strict=True)
         if len(columns) != 1
     }
-
-
-def _rows(parts: list[Any], empty_shape: tuple[int, ...]) -> np.ndarray:
-    return np.concatenate(parts) if parts else np.zeros(empty_shape)
-
-
-def _optional_rows(parts: list[Any]) -> np.ndarray | None:
-    """Join what every block has, or return None."""
-    return np.concatenate(parts) if parts and all(part is not None for part in parts) else None
-
-
-def _longest(methods: list[str]) -> str:
-    return max(methods, key=lambda text: (len(text), text), default="")

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from exactshap.readers._base import Answer, Reader
+from exactshap.readers._base import Reader
 from exactshap.readers._delegating import DelegatingReader
 from exactshap.readers._registry import read, register, registered
 from exactshap.readers._request import Request, choose_value_function, names_of, players_of, select_outputs
@@ -17,7 +17,6 @@ from exactshap.readers._sklearn import require_fitted as require_fitted
 
 __all__ = [
     "AdditiveModel",
-    "Answer",
     "DelegatingReader",
     "KernelMachine",
     "Reader",

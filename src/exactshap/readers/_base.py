@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any, ClassVar
 
 import numpy as np
@@ -15,31 +15,7 @@ from exactshap.games import Game
 from exactshap.semivalues import Semivalue
 from exactshap.solvers import Cost, Solution, choose, player_sets, solve
 
-__all__ = ["Answer", "Reader", "hand_masked"]
-
-
-@dataclass(frozen=True, eq=False)
-class Answer:
-    """What a reader says of a block of rows.
-
-    Attributes
-    ----------
-    solution : Solution
-    prediction : array of shape (n_rows[, n_outputs])
-        The model's own.
-    tolerance : array of shape (n_rows,)
-        The largest residual that rounding can explain.
-    """
-
-    solution: Solution
-    prediction: np.ndarray
-    tolerance: np.ndarray
-
-    def residual(self, semivalue: Semivalue, order: int) -> np.ndarray:
-        """Return the prediction minus what the values add up to; minus v(D) where values of the index do not add up."""
-        solution = self.solution
-        whole = solution.empty + solution.values.sum(axis=1) if semivalue.is_efficient(order) else solution.full
-        return np.asarray(self.prediction - whole)
+__all__ = ["Reader", "hand_masked"]
 
 
 class Reader(ABC):
@@ -87,14 +63,15 @@ class Reader(ABC):
         """Return the batch of games of the rows: the definition, in one of the three kinds."""
 
     def solve(self, X: Table, semivalue: Semivalue, order: int) -> Solution:
-        """Solve the games of some rows. Override where structure or streaming makes it faster; ``game`` stays the twin."""
+        """Solve the games of some rows. Override where structure or streaming makes it faster; ``game`` stays the reference implementation."""
         return solve(self.game(X), semivalue, order)
 
-    def answer(self, X: Table, semivalue: Semivalue, order: int) -> Answer:
-        """Return solution, prediction and tolerance of a block of rows, which wrappers transform once for all three."""
+    def answer(self, X: Table, semivalue: Semivalue, order: int) -> Solution:
+        """Return the solution of a block of rows beside its predictions; wrappers transform the rows once for all of it."""
         solution = self.solve(X, semivalue, order)
-        prediction = np.asarray(self.predict(X), float)
-        return Answer(solution, prediction, np.broadcast_to(self.tolerance(X, prediction, solution), (X.n_rows,)))
+        prediction = np.array(self.predict(X), float)  # a copy: some models return one array again and again
+        tolerance = self.tolerance(X, prediction, solution)
+        return solution.beside(prediction, tolerance, efficient=semivalue.is_efficient(order))
 
     def memory(self, n_rows: int, order: int) -> float:
         """Return the bytes of working memory for a block of rows: it decides how many rows make a block."""
@@ -142,7 +119,7 @@ class Reader(ABC):
     def masked_predictions(self, X: Table, masks: np.ndarray) -> np.ndarray | None:
         """Return v(S) (n_rows, n_masks[, n_outputs]) by masking columns by hand and calling the model, or None.
 
-        It is the independent twin that ``verify`` compares ``game(X).value(masks)`` with. The default handles the value
+        It is the independent reference that ``verify`` compares ``game(X).value(masks)`` with. The default handles the value
         functions that are defined by replacing columns: "interventional" and "baseline".
         """
         if self.background is None or self.value_function not in ("interventional", "baseline"):

@@ -9,7 +9,7 @@ import numpy as np
 
 from exactshap.frames import Table
 from exactshap.games import Game
-from exactshap.readers._base import Answer, Reader
+from exactshap.readers._base import Reader
 from exactshap.semivalues import Semivalue
 from exactshap.solvers import Cost, Solution
 
@@ -36,7 +36,7 @@ class DelegatingReader(Reader):
         """Return the rows as the inner reader takes them."""
         return X
 
-    def answer(self, X: Table, semivalue: Semivalue, order: int) -> Answer:
+    def answer(self, X: Table, semivalue: Semivalue, order: int) -> Solution:
         return self.inner.answer(self.rows(X), semivalue, order)
 
     def predict(self, X: Table) -> np.ndarray:

@@ -77,7 +77,7 @@ def solve(
     Raises
     ------
     UnknownNameError
-        If ``index`` or a setting is a name that nobody knows.
+        If ``index`` or a setting is an unknown name.
     InputError
         If a setting belongs to another method.
     BudgetError

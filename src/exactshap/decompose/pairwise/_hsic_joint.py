@@ -12,7 +12,7 @@ from exactshap.decompose.pairwise._inference import permutations
 from exactshap.decompose.pairwise._panels import LANES, blocks_of, map_panels, panels_of
 from exactshap.results.decomposition import check_residual, pair_tolerance
 from exactshap.semivalues import Beta
-from exactshap.solvers.core import ENOUGH, enough_nodes
+from exactshap.solvers.core import RELATIVE_TRUNCATION, enough_nodes
 
 __all__ = ["estimate_joint"]
 
@@ -46,7 +46,7 @@ def _rule(x: Factors, y: Factors, settings: Settings) -> tuple[np.ndarray, np.nd
     count = enough_nodes(_range_spread(x) + _range_spread(y), degree)
     graded = isinstance(measure, Beta) and count < degree // 2 + 1
     nodes, weights = measure.gauss(count) if isinstance(measure, Beta) and graded else measure.rule(degree)
-    return np.append(nodes, 1.0), np.append(weights, 0.0), 2.0 * ENOUGH if graded else 0.0
+    return np.append(nodes, 1.0), np.append(weights, 0.0), 2.0 * RELATIVE_TRUNCATION if graded else 0.0
 
 
 def _range_spread(one: Factors) -> float:

@@ -13,7 +13,7 @@ import numpy as np
 
 from exactshap.decompose.pairwise._factors import Factors
 from exactshap.semivalues import Beta, Semivalue
-from exactshap.solvers.core import ENOUGH, bound
+from exactshap.solvers.core import RELATIVE_TRUNCATION, bound
 
 __all__ = ["LANES", "PANEL", "Block", "Rules", "Sweep", "blocks_of", "map_panels", "panels_of", "rule_table"]
 
@@ -68,7 +68,7 @@ def rule_table(semivalue: Semivalue, n_players: int, order: int = 1) -> Rules:
     counts = [count for count in _NODE_COUNTS if count < exact]
     limits = [_largest_spread(count) for count in counts]
     rules = [measure.gauss(count) for count in [*counts, exact]]
-    return _join(rules, [*limits, np.inf], 2.0 * ENOUGH if counts else 0.0)
+    return _join(rules, [*limits, np.inf], 2.0 * RELATIVE_TRUNCATION if counts else 0.0)
 
 
 def _join(rules: list[Any], limits: list[float], error_bound: float) -> Rules:
@@ -89,7 +89,7 @@ def _largest_spread(n_nodes: int) -> float:
     low, high = 0.0, 4.0 * n_nodes * n_nodes
     for _ in range(32):
         middle = 0.5 * (low + high)
-        low, high = (middle, high) if bound(middle, n_nodes) <= ENOUGH else (low, middle)
+        low, high = (middle, high) if bound(middle, n_nodes) <= RELATIVE_TRUNCATION else (low, middle)
     return low
 
 

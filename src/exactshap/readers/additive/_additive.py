@@ -175,19 +175,9 @@ class AdditiveReader(Reader):
 
     def solve(self, X: Table, semivalue: Semivalue, order: int) -> Solution:
         """Solve some rows, one stack of terms in memory at a time."""
-        sums = solve_stacks(self._stacks(X), self.n_players, X.n_rows, self.n_outputs, semivalue, order)
-        residual = sums.full - sums.empty - sums.values.sum(axis=1) if semivalue.is_efficient(order) else None
-        drop = (lambda array: array[..., 0]) if self.single_output else (lambda array: array)
-        return Solution(
-            values=drop(sums.values),
-            sets=player_sets(self.n_players, order),
-            empty=drop(sums.empty + self.form.intercept),
-            full=drop(sums.full + self.form.intercept),
-            residual=None if residual is None else drop(residual),
-            method=f"per-term enumeration ({sums.n_terms} terms)",
-            error_bound=2.0**order * self._errors(X),
-            scale=sums.scale,
-        )
+        part = solve_stacks(self._stacks(X), self.n_players, X.n_rows, self.n_outputs, semivalue, order)
+        part = replace(part, error_bound=2.0**order * self._errors(X))
+        return part.finish(self.n_players, semivalue, order, constant=self.form.intercept, single_output=self.single_output)
 
     def _errors(self, X: Table) -> np.ndarray | float:
         """Return how far coalition values (n_rows,) can be off besides rounding: 0 unless a block interpolates its terms."""

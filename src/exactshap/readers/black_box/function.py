@@ -166,7 +166,8 @@ class BlackBox(Reader):
         settings = {
             key: value for key, value in self.options.items() if key not in ("deterministic", "exact_owner", "batch_size")
         }
-        return stacked([self._solve_row(X.take(slice(i, i + 1)), semivalue, order, settings) for i in range(X.n_rows)])
+        rows = (X.take(slice(i, i + 1)) for i in range(X.n_rows))
+        return Solution.join([self._solve_row(row, semivalue, order, settings).as_batch() for row in rows])
 
     def _solve_row(self, row: Table, semivalue: Semivalue, order: int, settings: dict[str, Any]) -> Solution:
         moving = moving_players(self.players, self._fixed, row)
@@ -274,24 +275,6 @@ def precision(values: np.ndarray) -> float:
         coarse = np.array_equal(fractions, fractions.astype(np.float32))
         simple = np.array_equal(fractions, fractions.astype(np.float16))
     return float(np.finfo(np.float32 if coarse and not simple else np.float64).eps)
-
-
-def stacked(solutions: list[Solution]) -> Solution:
-    """Return the solutions of single rows as one solution of a batch; exact ones among sampled ones have standard errors of 0."""
-    first = solutions[0]
-    if any(solution.std_error is not None for solution in solutions):
-        exact = np.zeros_like(first.values)
-        solutions = [replace(s, std_error=exact if s.std_error is None else s.std_error) for s in solutions]
-
-    def rows(name: str) -> Any:
-        parts = [getattr(solution, name) for solution in solutions]
-        return None if parts[0] is None else np.stack([np.asarray(part) for part in parts])
-
-    return Solution(
-        values=rows("values"), sets=first.sets, empty=rows("empty"), full=rows("full"), residual=rows("residual"),
-        method=max((s.method for s in solutions), key=len), std_error=rows("std_error"), error_bound=rows("error_bound"), scale=rows("scale"),
-        n_evaluations=sum(solution.n_evaluations for solution in solutions),
-    )  # fmt: skip
 
 
 def call(

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from exactshap.readers.kernel_machines._expansion import expand, merge
-from exactshap.readers.kernel_machines._kernel_machine import KernelReader, with_equal_shares
+from exactshap.readers.kernel_machines._kernel_machine import KernelReader
 from exactshap.readers.kernel_machines.kernel_machine import KernelMachine
+from exactshap.readers.kernel_machines.machine import expand, merge, with_equal_shares
 
 __all__ = [
     "KernelMachine",

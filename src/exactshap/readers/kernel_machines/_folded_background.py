@@ -2,21 +2,22 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-from typing import TYPE_CHECKING
-
 import numpy as np
 
 from exactshap._runtime.cache import BoundedCache
-from exactshap.readers.kernel_machines._cost import BACKGROUND_VALUES
-from exactshap.readers.kernel_machines._expansion import Monomials, Part, cut_terms
+from exactshap.readers.kernel_machines._streamed import Streamed, factor_seconds
+from exactshap.readers.kernel_machines.machine import BACKGROUND_VALUES, BoundMachine, Monomials, Part, Strategy, cut_terms
 from exactshap.semivalues import Semivalue, find
-from exactshap.solvers import Cost
-from exactshap.solvers.product import MAX_FOLDED_PLAYERS, Sums, folded_cost, folding_pays
-
-if TYPE_CHECKING:
-    from exactshap.readers.kernel_machines._kernel_machine import KernelReader
-    from exactshap.solvers.product import Folded
+from exactshap.solvers import Cost, Solution
+from exactshap.solvers.product import (
+    MAX_FOLDED_PLAYERS,
+    CoalitionTable,
+    Folded,
+    fold,
+    folded_cost,
+    folded_method,
+    folding_pays,
+)
 
 __all__ = ["FoldedBackground"]
 
@@ -24,62 +25,73 @@ TABLE_VALUES = 2**24  # values of the tables that are kept between calls, and of
 FACTOR_VALUES = 2**18  # factors of one sub-block of rows: 2 MiB
 
 
-class FoldedBackground:
-    """Sum up the background of a machine's terms, and keep the tables where all of them fit in 128 MiB.
+class FoldedBackground(Strategy):
+    """Sum up the background of a machine's terms where that pays, and keep the tables where all of them fit in 128 MiB.
 
-    Nothing depends on what is kept: tables are the same bits when they are made again for each block of rows, or after a pickle.
+    Questions for which it does not pay are streamed. Nothing depends on what is kept: tables are the same bits when they are
+    made again for each block of rows, or after a pickle.
     """
 
-    def __init__(self, reader: KernelReader) -> None:
-        self._reader, self._cache = reader, BoundedCache()
-        self.n_terms = sum(block.coefficients.shape[1] for block in reader.expansion.blocks)
-        self.n_background = 0 if reader.weights is None else len(reader.weights)
-        self.kept = reader.n_players <= MAX_FOLDED_PLAYERS and 2**reader.n_players * self.n_terms <= TABLE_VALUES
+    def __init__(self, machine: BoundMachine) -> None:
+        self.machine, self.streamed, self._cache = machine, Streamed(machine), BoundedCache()
+        d = machine.n_players
+        self.kept = d <= MAX_FOLDED_PLAYERS and 2**d * machine.n_terms <= TABLE_VALUES
+        self._shapley = find("shapley")
+        self._usual = self._forecast_pays(self._shapley, 1)
+        self.block_rows = 1024 if self._usual and not self.kept else None  # tables are made again for each block of rows
 
     def pays(self, semivalue: Semivalue, order: int) -> bool:
         """Say whether this way is taken, whatever the rows are."""
-        reader = self._reader
-        outputs = reader.expansion.n_outputs
-        return reader.value_function == "interventional" and folding_pays(
-            reader.n_players, self.n_background, self.n_terms, outputs, semivalue, order
-        )
+        usual = order == 1 and semivalue is self._shapley
+        return self._usual if usual else self._forecast_pays(semivalue, order)
 
-    def sums(self, values: np.ndarray, semivalue: Semivalue, order: int) -> Sums:
-        """Solve rows (n_rows, n_columns)."""
-        from exactshap.solvers.product import Tally
+    def _forecast_pays(self, semivalue: Semivalue, order: int) -> bool:
+        machine = self.machine
+        n_background = len(machine.mixture)
+        return folding_pays(machine.n_players, n_background, machine.n_terms, machine.n_outputs, semivalue, order)
 
-        reader = self._reader
-        tally = Tally(len(values), reader.n_players, reader.expansion.n_outputs)
-        width = max(1, TABLE_VALUES // 2**reader.n_players)
-        parts = [part for block in reader.expansion.blocks for part in cut_terms(block, width)]
-        for number, part in enumerate(parts):
-            folded = self._folded(number, len(parts), part)
-            step = max(1, FACTOR_VALUES // max(1, part.coefficients.shape[1] * reader.expansion.n_columns))
+    def solve(self, values: np.ndarray, semivalue: Semivalue, order: int) -> Solution:
+        if not self.pays(semivalue, order):
+            return self.streamed.solve(values, semivalue, order)
+        machine = self.machine
+        coalitions = CoalitionTable(len(values), machine.n_players, machine.n_outputs)
+        width = max(1, TABLE_VALUES // 2**machine.n_players)
+        blocks = [block for whole in machine.blocks for block in cut_terms(whole, width)]
+        for number, block in enumerate(blocks):
+            folded = self._folded(number, len(blocks), block)
+            step = max(1, FACTOR_VALUES // max(1, block.coefficients.shape[1] * machine.n_columns))
             for start in range(0, len(values), step):
                 rows = slice(start, min(start + step, len(values)))
-                tally.add(rows, reader._grouped(part.factors(values[rows])), part.coefficients, folded)
-        return tally.sums(semivalue, order)
+                coalitions.add(rows, machine.grouped(block.factors(values[rows])), block.coefficients, folded)
+        method = folded_method(machine.n_players, len(machine.mixture))
+        return machine.finish(coalitions.solution(semivalue, order, method), values, semivalue, order)
 
-    def _folded(self, number: int, n_parts: int, part: Part | Monomials) -> Folded:
-        from exactshap.solvers.product import fold
+    def _folded(self, number: int, n_blocks: int, block: Part | Monomials) -> Folded:
+        machine = self.machine
 
         def make() -> Folded:
-            return fold(self._reader.background_tiles(part), self._reader.n_players, part.coefficients.shape[1])
+            return fold(machine.background_tiles(block), machine.n_players, block.coefficients.shape[1])
 
-        return self._cache.get(("folded", number), make, keep=n_parts) if self.kept else make()
+        return self._cache.get(("folded", number), make, keep=n_blocks) if self.kept else make()
 
     def memory(self, n_rows: int, order: int) -> float:
         """Return the bytes of the tables, of a second copy of a tile of the background, and of all coalitions of the rows."""
-        reader = self._reader
-        if not self.pays(find("shapley"), order):
-            return 0.0
-        coalitions, outputs = 2.0**reader.n_players, reader.expansion.n_outputs
-        tables = min(coalitions * self.n_terms, max(TABLE_VALUES, coalitions))
-        tile = min(float(BACKGROUND_VALUES), self.n_background * self.n_terms * float(reader.n_players))
-        return 8.0 * (tables + 0.6 * tile + n_rows * outputs * coalitions)
+        machine = self.machine
+        streamed = self.streamed.memory(n_rows, order)
+        if not self.pays(self._shapley, order):
+            return streamed
+        coalitions = 2.0**machine.n_players
+        tables = min(coalitions * machine.n_terms, max(TABLE_VALUES, coalitions))
+        tile = min(float(BACKGROUND_VALUES), len(machine.mixture) * machine.n_terms * float(machine.n_players))
+        return streamed + 8.0 * (tables + 0.6 * tile + n_rows * machine.n_outputs * coalitions)
 
-    def cost(self, n_rows: int, order: int, n_blocks: int) -> Cost:
-        """Return the cost of tables once, or once for each block of rows, and of the rows; without the factors."""
-        sizes = self.n_background, self.n_terms, self._reader.n_players, self._reader.expansion.n_outputs, order
-        none, all_rows = folded_cost(0, *sizes), folded_cost(n_rows, *sizes)
-        return all_rows if self.kept else all_rows + (n_blocks - 1) * replace(none, bytes=0.0, method="")
+    def cost(self, few: np.ndarray, n_rows: int, semivalue: Semivalue, order: int, n_blocks: int) -> Cost:
+        """Return the cost of tables once, or once for each block of rows, and of the rows."""
+        if not self.pays(semivalue, order):
+            return self.streamed.cost(few, n_rows, semivalue, order, n_blocks)
+        machine = self.machine
+        n_background, tables = len(machine.mixture), 1 if self.kept else n_blocks
+        factors = sum(factor_seconds(machine, block, few) for block in machine.blocks) * (n_rows + tables * n_background)
+        sizes = n_background, machine.n_terms, machine.n_players, machine.n_outputs, order
+        again = (tables - 1) * folded_cost(0, *sizes).seconds
+        return folded_cost(n_rows, *sizes) + Cost(factors + again)

@@ -9,11 +9,11 @@ from typing import Any
 import numpy as np
 
 from exactshap.errors import BudgetError, ExactnessError, InputError, UnknownNameError, did_you_mean, message
-from exactshap.frames import Table
 from exactshap.kernels import Component, Kernel
-from exactshap.readers import Request
+from exactshap.readers import Reader, Request
+from exactshap.readers.kernel_machines.machine import Strategy
 from exactshap.semivalues import Semivalue
-from exactshap.solvers import Cost
+from exactshap.solvers import Cost, Solution
 from exactshap.solvers.rkhs import (
     BLOCK_VALUES,
     KernelFactors,
@@ -24,11 +24,12 @@ from exactshap.solvers.rkhs import (
     shapley_covariance,
 )
 
-__all__ = ["GaussianPosterior", "Process", "attach"]
+__all__ = ["GaussianPosterior", "Process", "WithPosterior", "attach"]
 
 LINEAR = ("interventional", "interventional-independent", "baseline")  # value functions that are linear in f given the kernel
 AUTOMATIC_OPERATIONS = 3e8  # for each row: about a fifth of a second
 MAX_OPERATIONS = 1e12  # for each row: about ten minutes
+FACTOR_OPERATIONS = 10.0  # an exponential, in multiplications
 
 
 @dataclass(frozen=True, eq=False)
@@ -80,41 +81,101 @@ def attach(request: Request, processes: Sequence[Process]) -> tuple[GaussianPost
 
 @dataclass(frozen=True, eq=False)
 class GaussianPosterior:
-    """The parts of Gaussian processes that the covariance of their Shapley values is made of."""
+    """The processes whose uncertainty is wanted: always, or where it is cheap enough."""
 
     processes: tuple[Process, ...]
     always: bool
     memory_limit: float = 2.0**30
 
-    def uncertainty(self, reader: Any, X: Table, semivalue: Semivalue, order: int) -> dict[str, np.ndarray | None]:
-        """Return the fields of a Solution that tell the uncertainty of some rows; none where it is not offered.
+    def refuse_unless_linear(self, value_function: str) -> None:
+        """Raise where the uncertainty was asked for and the value function is not linear in f."""
+        if self.always and value_function not in LINEAR:
+            raise UnknownNameError(
+                message(
+                    f"uncertainty=True needs a value function that is linear in f, which {value_function!r} is not",
+                    do=did_you_mean(value_function, LINEAR),
+                )
+            )
+
+
+class WithPosterior(Strategy):
+    """Values as another strategy solves them, with the covariance that the posterior of a Gaussian process gives them."""
+
+    def __init__(self, mean: Strategy, posterior: GaussianPosterior) -> None:
+        self.machine, self.mean, self.posterior = mean.machine, mean, posterior
+        self.block_rows = mean.block_rows
+
+    @property
+    def processes(self) -> tuple[Process, ...]:
+        return self.posterior.processes
+
+    def solve(self, values: np.ndarray, semivalue: Semivalue, order: int) -> Solution:
+        """Solve some rows.
 
         Raises
         ------
         ExactnessError
             If a covariance does not add up to the process's own variance.
         """
-        if not self.offered(reader, order):
-            if self.always:
-                raise self._refusal(reader, order)
-            return {}
-        rows, weights = reader.columns(X), self._weights(reader)
-        found: list[dict[str, np.ndarray | None]] = []
+        if not self.offered(order):
+            if self.posterior.always:
+                raise self._refusal(order)
+            return self.mean.solve(values, semivalue, order)
+        return replace(self.mean.solve(values, semivalue, order), **self._uncertainty(values, semivalue, order))
+
+    def _uncertainty(self, values: np.ndarray, semivalue: Semivalue, order: int) -> dict[str, Any]:
+        """Return the fields of a Solution that tell the uncertainty of some rows."""
+        weights = self._mixture()
+        found: list[dict[str, Any]] = []
         for process in self.processes:
-            factors = self.factors(reader, rows, process)
+            factors = self.factors(values, process)
             single = shapley_covariance(factors, process.cholesky, weights, semivalue=semivalue, order=order)
-            self._certify(single, process)
+            _certify(single, process)
             pairs = interaction_variance(factors, process.cholesky, weights, semivalue=semivalue) if order == 2 else None
             found += [_scaled(single, pairs, scale) for scale in process.scales]
-        if reader.single_output:
+        if self.machine.single_output:
             return found[0]
         names = [name for name, array in found[0].items() if array is not None]
-        return {name: np.stack([part[name] for part in found], axis=-1) for name in names}  # type: ignore[misc]
+        return {name: np.stack([part[name] for part in found], axis=-1) for name in names}
 
-    def operations(self, reader: Any, order: int = 1) -> float:
+    def _mixture(self) -> np.ndarray:
+        independent = self.machine.value_function == "interventional-independent"
+        return np.ones(1) if independent else np.array(self.machine.weights)
+
+    def factors(self, values: np.ndarray, process: Process) -> list[KernelFactors | MonomialFactors]:
+        """Return the factors of every component of a process, with the players and the background of the machine."""
+        parts = [self._component(part, process.points, values) for part in process.components]
+        if self.machine.value_function == "interventional-independent":
+            _, weights = self.machine.rows_and_weights()
+            return [part.independent(weights) for part in parts]
+        return parts
+
+    def _component(self, part: Component, points: np.ndarray, values: np.ndarray) -> KernelFactors | MonomialFactors:
+        machine = self.machine
+        background, _ = machine.rows_and_weights()
+        if part.is_monomial:
+            one, two = (machine.grouped(part.monomial(rows)[:, :, None])[:, :, 0] for rows in (values, background))
+            return MonomialFactors(part.amplitude, one, two, part.monomial(points).prod(axis=1))
+
+        def between(a: np.ndarray, b: np.ndarray) -> np.ndarray:
+            return np.ascontiguousarray(machine.grouped(part.factors(a, np.ascontiguousarray(b.T))))
+
+        own = [between(row[None], row[None])[:, :, 0] for row in values] or [np.ones((0, machine.n_players))]
+        return KernelFactors(
+            part.amplitude,
+            np.concatenate(own),
+            between(values, background),
+            between(background, background),
+            between(values, points),
+            between(background, points),
+        )
+
+    # -- what it costs, and whether it is offered --------------------------------------------------------------------
+
+    def operations(self, order: int = 1) -> float:
         """Return about how many multiplications the uncertainty of one row costs: priors, functionals, triangular solves."""
-        d, nodes = reader.n_players, (reader.n_players + 1) // 2
-        m, total = len(self._weights(reader)), 0.0
+        d = self.machine.n_players
+        nodes, m, total = (d + 1) // 2, len(self._mixture()), 0.0
         for process in self.processes:
             n, parts = float(len(process.points)), len(process.components)
             total += parts * (float(m * nodes * d) ** 2 / 2.0 + n * m * nodes * d) + n**2 * d
@@ -122,133 +183,94 @@ class GaussianPosterior:
                 total += parts * (float(m * nodes * d) ** 2 / 2.0 + n * m * nodes * d**2) + n**2 * d**2 / 2.0
         return total
 
-    def offered(self, reader: Any, order: int = 1) -> bool:
-        """Return whether the uncertainty of the reader's values will be computed."""
-        if reader.value_function not in LINEAR or order > 2 or not all(process.components for process in self.processes):
+    def offered(self, order: int = 1) -> bool:
+        """Return whether the uncertainty of values of this order will be computed."""
+        is_linear = self.machine.value_function in LINEAR
+        if not is_linear or order > 2 or not all(process.components for process in self.processes):
             return False
-        if self.always:
-            return self.operations(reader, order) <= MAX_OPERATIONS
+        if self.posterior.always:
+            return self.operations(order) <= MAX_OPERATIONS
         return (
-            self.operations(reader, order) <= AUTOMATIC_OPERATIONS
-            and self._bytes(reader, reader.block_rows) <= self.memory_limit / 2.0
+            self.operations(order) <= AUTOMATIC_OPERATIONS
+            and self._bytes(self.block_rows or Reader.block_rows) <= self.posterior.memory_limit / 2.0
         )
 
-    def _bytes(self, reader: Any, n_rows: int) -> float:
-        d, m, rows = float(reader.n_players), float(len(reader.weights)), float(n_rows)
+    def _bytes(self, n_rows: int) -> float:
+        """Return the memory of the factors between the background, the training rows and a block of rows."""
+        machine = self.machine
+        weights = machine.rows_and_weights()[1]
+        d, m, rows = float(machine.n_players), float(len(weights)), float(n_rows)
+        merged = machine.has_groups or machine.value_function == "interventional-independent"
         needed = 0.0
         for process in self.processes:
             n = float(len(process.points))
             shared = m * d * (m + n) + rows * d * (m + n)
-            merged = reader.value_function == "interventional-independent" or reader.n_players < reader.n_features
-            largest = m * d * max(m, n) * float(merged)  # the factors of groups or of independent columns, merged from a copy
+            largest = m * d * max(m, n) * float(merged)  # factors that are merged from a copy
             block = min(rows * n * d, max(BLOCK_VALUES, n * d))
             needed = max(needed, 8.0 * (len(process.components) * shared + 2.0 * largest + 3.0 * block))
         return needed
 
-    def memory(self, reader: Any, n_rows: int, order: int) -> float:
-        """Return the bytes of the factors between background, training rows and a block of rows, and of what its pairs need."""
-        if not self.offered(reader, order):
-            return 0.0
-        d, n = float(reader.n_players), float(max(len(process.points) for process in self.processes))
-        pairs = max(0.0, n * d * (d - 1.0) / 2.0 - BLOCK_VALUES) if order == 2 else 0.0
-        return self._bytes(reader, n_rows) + 8.0 * n_rows * (4.0 * pairs + 6.0 * reader.n_outputs * d**2)
+    def memory(self, n_rows: int, order: int) -> float:
+        """Return the bytes of the factors, of the covariances of the rows and of what their pairs need."""
+        mean = self.mean.memory(n_rows, order)
+        if not self.offered(order):
+            return mean
+        d, n = float(self.machine.n_players), float(max(len(process.points) for process in self.processes))
+        pairs = 4.0 * n * d * (d - 1.0) / 2.0 if order == 2 else 0.0
+        return mean + self._bytes(n_rows) + 8.0 * n_rows * (pairs + 6.0 * self.machine.n_outputs * d**2)
+
+    def cost(self, few: np.ndarray, n_rows: int, semivalue: Semivalue, order: int, n_blocks: int) -> Cost:
+        """Return the cost of the means and of the covariances: rows of a block share the factors of background and training rows."""
+        mean = self.mean.cost(few, n_rows, semivalue, order, n_blocks)
+        if not self.offered(order):
+            return mean
+        machine = self.machine
+        shared = sum(float(len(self._mixture())) * len(process.points) * machine.n_players for process in self.processes)
+        work = n_rows * self.operations(order) + n_blocks * FACTOR_OPERATIONS * shared
+        return mean + Cost(covariance_seconds(order) * work, method="with the posterior covariance of each row")
 
     def memory_advice(self) -> str:
-        """Say what to do where ``memory_limit`` is too small."""
         return "Raise memory_limit=, pass fewer rows as background=, or uncertainty=False for the mean only"
 
-    def cost(self, reader: Any, n_rows: int, n_blocks: int, order: int) -> Cost:
-        """Return the cost of the covariances: the rows of a block share the factors of background and training rows."""
-        if not self.offered(reader, order):
-            return Cost()
-        rate = covariance_seconds(min(order, 2))
-        shared = sum(float(len(self._weights(reader))) * len(process.points) * reader.n_players for process in self.processes)
-        seconds = rate * (n_rows * self.operations(reader, order) + n_blocks * 10.0 * shared)
-        return Cost(seconds, method="with the posterior covariance of each row")
-
-    def factors(self, reader: Any, rows: np.ndarray, process: Process | None = None) -> list[KernelFactors | MonomialFactors]:
-        """Return the factors of every component of a process (the first), with the players and background of the reader."""
-        process = self.processes[0] if process is None else process
-        parts = [self._component(part, process.points, reader, rows) for part in process.components]
-        if reader.value_function == "interventional-independent":
-            return [part.independent(reader.weights) for part in parts]
-        return parts
-
-    def _weights(self, reader: Any) -> np.ndarray:
-        return np.ones(1) if reader.value_function == "interventional-independent" else np.array(reader.weights)
-
-    def _component(self, part: Component, points: np.ndarray, reader: Any, rows: np.ndarray) -> KernelFactors | MonomialFactors:
-        background = reader.columns(reader.background, "background")
-        if part.is_monomial:
-            one, two = (reader._grouped(part.monomial(values)[:, :, None])[:, :, 0] for values in (rows, background))
-            return MonomialFactors(part.amplitude, one, two, part.monomial(points).prod(axis=1))
-
-        def between(a: np.ndarray, b: np.ndarray) -> np.ndarray:
-            return np.ascontiguousarray(reader._grouped(part.factors(a, np.ascontiguousarray(b.T))))
-
-        own = (
-            np.concatenate([between(row[None], row[None])[:, :, 0] for row in rows])
-            if len(rows)
-            else np.ones((0, reader.n_players))
-        )
-        return KernelFactors(
-            part.amplitude,
-            own,
-            between(rows, background),
-            between(background, background),
-            between(rows, points),
-            between(background, points),
-        )
-
-    def _certify(self, found: Uncertainty, process: Process) -> None:
-        """Compare the sum of the covariance with the process's own variance of f(x) - mean f(Z).
-
-        Two triangular solves of the same right-hand side differ by n eps times the condition of the factor, here estimated
-        by its diagonal. The prior variance is the floor: where f is constant, everything that is compared is rounding of it.
-        """
-        if found.residual is None:
-            return
-        diagonal = np.diag(process.cholesky)
-        n = len(diagonal) + found.covariance.shape[1]
-        prior = sum(abs(component.amplitude) for component in process.components)
-        tolerance = (
-            16.0 * np.finfo(float).eps * n * diagonal.max() / diagonal.min() * (found.scale + prior) + 64.0 * found.error_bound
-        )
-        if np.any(np.abs(found.residual) > tolerance):
-            i = int(np.argmax(np.abs(found.residual) - tolerance))
-            raise ExactnessError(
-                message(
-                    f"The covariance of row {i} does not add up to the variance of f(x) - mean f(Z)",
-                    f"Residual {found.residual[i]:.3g}, tolerance {tolerance[i]:.3g}, of a target of variance 1",
-                    "Please report it; uncertainty=False explains the mean only",
-                )
-            )
-
-    def refuse_unless_linear(self, reader: Any) -> None:
-        """Raise where the uncertainty was asked for and the value function is not linear in f."""
-        if self.always and reader.value_function not in LINEAR:
-            raise self._refusal(reader, 1)
-
-    def _refusal(self, reader: Any, order: int) -> Exception:
+    def _refusal(self, order: int) -> Exception:
         if order > 2:
             return InputError(message("uncertainty=True is for values of order 1 and 2", f"Got order={order}"))
-        if reader.value_function in LINEAR and all(process.components for process in self.processes):
-            return BudgetError(
-                message(
-                    f"The uncertainty of the values of order {order} is out of reach",
-                    f"It would take {self.operations(reader, order):.2g} operations a row; the limit is {MAX_OPERATIONS:.0e}",
-                    "Pass fewer rows as background=, group columns with groups=, or uncertainty=False for the mean only",
-                )
-            )
-        return UnknownNameError(
+        self.posterior.refuse_unless_linear(self.machine.value_function)
+        return BudgetError(
             message(
-                f"uncertainty=True needs a value function that is linear in f, which {reader.value_function!r} is not",
-                do=did_you_mean(reader.value_function, LINEAR),
+                f"The uncertainty of the values of order {order} is out of reach",
+                f"It would take {self.operations(order):.2g} operations a row; the limit is {MAX_OPERATIONS:.0e}",
+                "Pass fewer rows as background=, group columns with groups=, or uncertainty=False for the mean only",
             )
         )
 
 
-def _scaled(found: Uncertainty, pairs: np.ndarray | None, scale: float) -> dict[str, np.ndarray | None]:
+def _certify(found: Uncertainty, process: Process) -> None:
+    """Compare the sum of the covariance with the process's own variance of f(x) - mean f(Z).
+
+    Two triangular solves of the same right-hand side differ by n eps times the condition of the factor, here estimated
+    by its diagonal. The prior variance is the floor: where f is constant, everything that is compared is rounding of it.
+    """
+    if found.residual is None:
+        return
+    diagonal = np.diag(process.cholesky)
+    n = len(diagonal) + found.covariance.shape[1]
+    prior = sum(abs(component.amplitude) for component in process.components)
+    tolerance = (
+        16.0 * np.finfo(float).eps * n * diagonal.max() / diagonal.min() * (found.scale + prior) + 64.0 * found.error_bound
+    )
+    if np.any(np.abs(found.residual) > tolerance):
+        i = int(np.argmax(np.abs(found.residual) - tolerance))
+        raise ExactnessError(
+            message(
+                f"The covariance of row {i} does not add up to the variance of f(x) - mean f(Z)",
+                f"Residual {found.residual[i]:.3g}, tolerance {tolerance[i]:.3g}, of a target of variance 1",
+                "Please report it; uncertainty=False explains the mean only",
+            )
+        )
+
+
+def _scaled(found: Uncertainty, pairs: np.ndarray | None, scale: float) -> dict[str, Any]:
     """Return the fields of a Solution for an output whose target was divided by the root of ``scale``."""
     covariance, set_std = scale * found.covariance, None
     if pairs is not None:

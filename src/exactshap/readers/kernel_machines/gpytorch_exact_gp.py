@@ -13,9 +13,9 @@ from exactshap.errors import UnsupportedStructureError, message
 from exactshap.frames import Table
 from exactshap.kernels import RBF, Component, Constant, Kernel, Linear, Product, Sum
 from exactshap.readers import Reader, Request, select_outputs
-from exactshap.readers.kernel_machines._expansion import Expansion, Monomials, expand
 from exactshap.readers.kernel_machines._gaussian_posterior import Process, attach
 from exactshap.readers.kernel_machines._kernel_machine import KernelReader
+from exactshap.readers.kernel_machines.machine import Expansion, Monomials, expand
 
 __all__ = ["read"]
 

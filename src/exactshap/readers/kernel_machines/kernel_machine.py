@@ -11,8 +11,8 @@ from exactshap.errors import InputError, InputTypeError, message
 from exactshap.frames import Table, as_table
 from exactshap.kernels import Kernel, from_sklearn
 from exactshap.readers import Reader, Request, select_outputs
-from exactshap.readers.kernel_machines._expansion import expand
 from exactshap.readers.kernel_machines._kernel_machine import KernelReader
+from exactshap.readers.kernel_machines.machine import expand
 
 __all__ = ["KernelMachine", "read"]
 

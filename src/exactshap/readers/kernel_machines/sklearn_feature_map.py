@@ -21,8 +21,8 @@ from exactshap.readers import (
     require_fitted,
     select_outputs,
 )
-from exactshap.readers.kernel_machines._expansion import expand
 from exactshap.readers.kernel_machines._kernel_machine import KernelReader
+from exactshap.readers.kernel_machines.machine import expand
 
 __all__ = ["read"]
 

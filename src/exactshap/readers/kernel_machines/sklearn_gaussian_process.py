@@ -12,9 +12,9 @@ from exactshap.errors import UnsupportedStructureError, message
 from exactshap.frames import Table
 from exactshap.kernels import from_sklearn
 from exactshap.readers import Reader, Request, fitted_names, require_fitted, select_outputs
-from exactshap.readers.kernel_machines._expansion import Expansion, expand, merge
 from exactshap.readers.kernel_machines._gaussian_posterior import Process, attach
 from exactshap.readers.kernel_machines._kernel_machine import KernelReader
+from exactshap.readers.kernel_machines.machine import Expansion, expand, merge
 
 __all__ = ["read"]
 

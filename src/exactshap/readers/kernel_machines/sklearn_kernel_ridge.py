@@ -10,8 +10,8 @@ import numpy as np
 from exactshap.frames import Table
 from exactshap.kernels import from_pairwise
 from exactshap.readers import Reader, Request, fitted_names, require_fitted, select_outputs
-from exactshap.readers.kernel_machines._expansion import expand
 from exactshap.readers.kernel_machines._kernel_machine import KernelReader
+from exactshap.readers.kernel_machines.machine import expand
 
 __all__ = ["read"]
 

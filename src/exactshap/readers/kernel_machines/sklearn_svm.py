@@ -13,8 +13,8 @@ import numpy as np
 from exactshap.frames import Table
 from exactshap.kernels import from_pairwise
 from exactshap.readers import Reader, Request, fitted_names, require_fitted, select_outputs
-from exactshap.readers.kernel_machines._expansion import Expansion, expand
 from exactshap.readers.kernel_machines._kernel_machine import KernelReader
+from exactshap.readers.kernel_machines.machine import Expansion, expand
 
 __all__ = ["read"]
 

@@ -1,4 +1,4 @@
-"""The game of a tree ensemble written out, one term for each leaf: the slow, obvious twin of the tree solvers."""
+"""The game of a tree ensemble written out, one term for each leaf: the reference implementation of the tree solvers."""
 
 from __future__ import annotations
 

@@ -2,7 +2,7 @@
 
 A reader file makes a :class:`~exactshap.trees.TreeModel` and a function for the library's own margin; :class:`TreeReader`
 does the rest: ``prepare_trees`` of ``exactshap.solvers.trees._solve`` once at construction (the background's tables are its state),
-``solve_trees`` for each block of rows. ``game`` is the slow, obvious twin: one term for each leaf.
+``solve_trees`` for each block of rows. ``game`` is the reference implementation: one term for each leaf.
 """
 
 from __future__ import annotations

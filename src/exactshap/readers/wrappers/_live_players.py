@@ -9,7 +9,7 @@ import numpy as np
 
 from exactshap.frames import Table
 from exactshap.games import Game
-from exactshap.readers import Answer, DelegatingReader, Reader, Request
+from exactshap.readers import DelegatingReader, Reader, Request
 from exactshap.semivalues import Semivalue
 from exactshap.solvers import Solution, player_sets
 
@@ -72,9 +72,8 @@ class LivePlayers(DelegatingReader):
     def solve(self, X: Table, semivalue: Semivalue, order: int) -> Solution:
         return self._among_all(super().solve(X, semivalue, order), order)
 
-    def answer(self, X: Table, semivalue: Semivalue, order: int) -> Answer:
-        answer = super().answer(X, semivalue, order)
-        return replace(answer, solution=self._among_all(answer.solution, order))
+    def answer(self, X: Table, semivalue: Semivalue, order: int) -> Solution:
+        return self._among_all(super().answer(X, semivalue, order), order)
 
     def _among_all(self, solution: Solution, order: int) -> Solution:
         """Return the solution with the sets of all players, 0 where a member has no columns."""

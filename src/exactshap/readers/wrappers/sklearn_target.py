@@ -12,7 +12,7 @@ import numpy as np
 from exactshap.errors import UnsupportedStructureError, message
 from exactshap.frames import Table
 from exactshap.games import AdditiveGame, Game, OracleGame, ProductGame
-from exactshap.readers import Answer, DelegatingReader, Reader, Request, require_fitted
+from exactshap.readers import DelegatingReader, Reader, Request, require_fitted
 from exactshap.readers import read as read_any
 from exactshap.readers.kernel_machines import with_equal_shares
 from exactshap.semivalues import Semivalue
@@ -52,12 +52,16 @@ class AffineReader(DelegatingReader):
         self.factor, self.shift = factor, shift
         super().__init__(inner, model=model, model_name=f"{type(model).__name__}({inner.model_name})", unit="target")
 
-    def answer(self, X: Table, semivalue: Semivalue, order: int) -> Answer:
+    def answer(self, X: Table, semivalue: Semivalue, order: int) -> Solution:
         """Return the inner answer in units of the target; the model's own way back is the transformer's."""
         inner = self.inner.answer(X, semivalue, order)
+        assert inner.prediction is not None
+        assert inner.tolerance is not None
         own = np.asarray(self.model.transformer_.inverse_transform(inner.prediction.reshape(-1, 1)), float)
         tolerance = abs(self.factor) * inner.tolerance + self._shift_rounding()
-        return Answer(self._carried(inner.solution), own.reshape(inner.prediction.shape), tolerance)
+        return self._carried(inner).beside(
+            own.reshape(inner.prediction.shape), tolerance, efficient=semivalue.is_efficient(order)
+        )
 
     def predict(self, X: Table) -> np.ndarray:
         values = np.asarray(self.model.predict(X.native), float).reshape(X.n_rows, -1)
@@ -76,24 +80,10 @@ class AffineReader(DelegatingReader):
 
     def _carried(self, solution: Solution) -> Solution:
         """Return the inner solution in units of the target."""
-        shift, values = self.shift, solution.values * self.factor
+        solution = (solution * self.factor).shifted(self.shift)
         if self.value_function == "normalized":
-            values[:, : self.n_players] += self.shift / self.n_players  # any semivalue of an additive game
-            shift = 0.0
-        return replace(
-            solution,
-            values=values,
-            residual=_times(solution.residual, self.factor),
-            std_error=_times(solution.std_error, abs(self.factor)),
-            covariance=_times(solution.covariance, self.factor**2),
-            covariance_residual=_times(solution.covariance_residual, self.factor**2),
-            set_std=_times(solution.set_std, abs(self.factor)),
-            approximation_error=_times(solution.approximation_error, abs(self.factor)),
-            empty=solution.empty * self.factor + shift,
-            full=solution.full * self.factor + self.shift,
-            scale=np.asarray(solution.scale) * abs(self.factor) + abs(self.shift),
-            error_bound=np.asarray(solution.error_bound) * abs(self.factor),
-        )
+            solution = solution.with_shared_baseline(self.n_players)
+        return replace(solution, scale=solution.scale + abs(self.shift))
 
     def tolerance(self, X: Table, prediction: np.ndarray, solution: Solution) -> np.ndarray:
         inner = replace(
@@ -123,10 +113,6 @@ class AffineReader(DelegatingReader):
 def _scaled_bound(bound: Callable[[Any], Any], factor: float, delta: Any) -> Any:
     found = bound(delta)
     return replace(found, bound=found.bound * factor, rkhs_norm=found.rkhs_norm * factor)
-
-
-def _times(array: np.ndarray | None, factor: float) -> np.ndarray | None:
-    return None if array is None else array * factor
 
 
 def _affine(game: Game, factor: float, shift: float) -> Game:

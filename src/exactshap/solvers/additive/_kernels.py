@@ -1,6 +1,6 @@
 """Compiled sweeps over sums of small terms.
 
-Conductors validate, allocate and cut; these kernels fill ``out``. A coalition of a term's own players is a code: bit p says
+Drivers validate, allocate and cut; these kernels fill ``out``. A coalition of a term's own players is a code: bit p says
 whether its p-th player is inside. Only sums and differences of table entries: a player that a term does not react to gets
 exactly zero.
 """

@@ -10,11 +10,11 @@ import numpy as np
 
 from exactshap._runtime.calibration import Sample, seconds_per_unit
 from exactshap.errors import InputError, message
-from exactshap.games import AdditiveGame, squeeze
+from exactshap.games import AdditiveGame
 from exactshap.semivalues import Semivalue, find
 from exactshap.solvers.core import Cost, Solution, player_sets, set_sizes
 
-__all__ = ["Stack", "Sums", "solve_additive", "solve_stacks", "stacks_cost"]
+__all__ = ["Stack", "solve_additive", "solve_stacks", "stacks_cost"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -33,17 +33,6 @@ class Stack:
     tables: np.ndarray
 
 
-@dataclass(frozen=True, eq=False)
-class Sums:
-    """What a sweep over stacks adds up: ``values`` (n_rows, n_sets, n_outputs), the ends (n_rows, n_outputs), ``scale`` (n_rows,)."""
-
-    values: np.ndarray
-    empty: np.ndarray
-    full: np.ndarray
-    scale: np.ndarray
-    n_terms: int
-
-
 def solve_additive(game: AdditiveGame, semivalue: Semivalue, order: int) -> Solution:
     r"""Solve a sum of small terms: players outside a term are dummies of it, so that its own 2^|I| coalitions suffice.
 
@@ -52,17 +41,14 @@ def solve_additive(game: AdditiveGame, semivalue: Semivalue, order: int) -> Solu
     Cost O(sum_I |I|^order 2^|I|) per row, whatever the number of players (STAR-SHAP, Theorem 3.1).
     """
     n_rows = 1 if game.n_rows is None else game.n_rows
-    sums = solve_stacks(stacks_of(game), game.n_players, n_rows, game.n_outputs, semivalue, order)
-    empty, full = sums.empty + game.constant, sums.full + game.constant
-    residual = sums.full - sums.empty - sums.values.sum(axis=1) if semivalue.is_efficient(order) else None
-    return Solution(
-        values=squeeze(game, sums.values),
-        sets=player_sets(game.n_players, order),
-        empty=squeeze(game, empty),
-        full=squeeze(game, full),
-        residual=None if residual is None else squeeze(game, residual),
-        method=f"per-term enumeration ({sums.n_terms} terms)",
-        scale=sums.scale[0] if game.n_rows is None else sums.scale,
+    part = solve_stacks(stacks_of(game), game.n_players, n_rows, game.n_outputs, semivalue, order)
+    return part.finish(
+        game.n_players,
+        semivalue,
+        order,
+        constant=game.constant,
+        single_row=game.n_rows is None,
+        single_output=game.single_output,
     )
 
 
@@ -77,8 +63,8 @@ def stacks_of(game: AdditiveGame) -> Iterable[Stack]:
 
 def solve_stacks(
     stacks: Iterable[Stack], n_players: int, n_rows: int, n_outputs: int, semivalue: Semivalue, order: int
-) -> Sums:
-    """Solve terms that come in stacks, one stack in memory at a time; refuse coalition values that are not finite."""
+) -> Solution:
+    """Return the part of terms that come in stacks, one stack in memory at a time; refuse coalition values that are not finite."""
     from exactshap.solvers.additive._kernels import fill_sets
 
     n_sets = len(player_sets(n_players, order))
@@ -92,7 +78,7 @@ def solve_stacks(
         fill_sets(np.ascontiguousarray(stack.tables), members, sizes, positions, weights, values, empty, full, scale)
         if not (np.isfinite(values).all() and np.isfinite(full).all() and np.isfinite(empty).all()):
             raise _not_finite(stack)
-    return Sums(values, empty, full, scale, n_terms)
+    return Solution(values, empty, full, f"per-term enumeration ({n_terms} terms)", scale=scale)
 
 
 def stacks_cost(widths: Sequence[int], n_rows: int, n_outputs: int, order: int) -> Cost:

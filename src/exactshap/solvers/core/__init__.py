@@ -5,11 +5,11 @@ from __future__ import annotations
 from exactshap.solvers.core._calls import Calls, checked_calls, keys_of, positive
 from exactshap.solvers.core._cost import Cost
 from exactshap.solvers.core._enumeration import set_values, solve_enumerated
-from exactshap.solvers.core._nodes import ENOUGH, bound, coarse_bound, enough_nodes
+from exactshap.solvers.core._nodes import RELATIVE_TRUNCATION, bound, coarse_bound, enough_nodes
 from exactshap.solvers.core._solution import Solution, player_sets, set_sizes
 
 __all__ = [
-    "ENOUGH",
+    "RELATIVE_TRUNCATION",
     "Calls",
     "Cost",
     "Solution",

@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 
-from exactshap.games import Game, all_masks, squeeze
+from exactshap.games import Game, all_masks
 from exactshap.semivalues import Semivalue
 from exactshap.solvers.core._calls import checked_calls
 from exactshap.solvers.core._solution import Solution, player_sets
@@ -36,17 +36,20 @@ def solve_enumerated(
     table = np.asarray(value(masks), float)
     table = table.reshape((1 if game.n_rows is None else game.n_rows, len(masks), -1))
     values = np.stack([set_values(table, players, semivalue, order, game.n_players) for players in sets], axis=1)
-    residual = table[:, -1] - table[:, 0] - values.sum(axis=1) if semivalue.is_efficient(order) else None
-    scale = np.abs(table).max(axis=(1, 2), initial=0)
-    return Solution(
-        values=squeeze(game, values),
-        sets=sets,
-        empty=squeeze(game, table[:, 0]),
-        full=squeeze(game, table[:, -1]),
-        residual=None if residual is None else squeeze(game, residual),
+    part = Solution(
+        values=values,
+        empty=table[:, 0],
+        full=table[:, -1],
         method=f"enumeration (2^{game.n_players} coalitions)",
-        scale=scale[0] if game.n_rows is None else scale,
+        scale=np.abs(table).max(axis=(1, 2), initial=0),
         n_evaluations=len(masks),
+    )
+    return part.finish(
+        game.n_players,
+        semivalue,
+        order,
+        single_row=game.n_rows is None,
+        single_output=game.single_output,
     )
 
 

@@ -34,9 +34,9 @@ import numpy as np
 
 from exactshap.semivalues import Atom, Beta, EndSlopes, Measure, Mixture, SignedDensity
 
-__all__ = ["ENOUGH", "bound", "coarse_bound", "enough_nodes"]
+__all__ = ["RELATIVE_TRUNCATION", "bound", "coarse_bound", "enough_nodes"]
 
-ENOUGH = 2.0**-54  # below half a rounding unit of the result's scale: truncation hides behind rounding
+RELATIVE_TRUNCATION = 2.0**-54  # below half a rounding unit of the result's scale: truncation hides behind rounding
 UNIFORM = Beta()
 
 _RHO = 1.0 + np.geomspace(1e-3, 1e3, 400)
@@ -70,12 +70,14 @@ def _enough(quantised: int, n_exact: int, mass: float, slopes: float) -> int:
     low, high = 1, n_exact
     while low < high:
         middle = (low + high) // 2
-        low, high = (low, middle) if bound(quantised / 16.0, middle, mass, slopes) <= ENOUGH else (middle + 1, high)
+        low, high = (
+            (low, middle) if bound(quantised / 16.0, middle, mass, slopes) <= RELATIVE_TRUNCATION else (middle + 1, high)
+        )
     return low
 
 
 def enough_nodes(spread: float, degree: int, measure: Measure = UNIFORM) -> int:
-    """Return the smallest Q for which ``measure.rule(2 Q - 1)`` is below :data:`ENOUGH`, at most ``degree // 2 + 1``: exact rules.
+    """Return the smallest Q for which ``measure.rule(2 Q - 1)`` is below :data:`RELATIVE_TRUNCATION`, at most ``degree // 2 + 1``: exact rules.
 
     That many where nothing is known of a measure's rules of lower degree.
     """

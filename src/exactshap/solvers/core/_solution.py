@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import itertools
 import math
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 
 from exactshap.errors import BudgetError, InputError, message
+from exactshap.semivalues import Semivalue
 
 __all__ = ["Solution", "player_sets", "set_sizes"]
 
@@ -19,26 +22,32 @@ MAX_SETS = 4_000_000  # a tile of 32 terms for each set is 1 GiB of work space
 class Solution:
     """Values of sets of players, with what is known of their error.
 
+    It is also what is added up on the way, one block of terms, some trees or one tile of the background at a time: such a part
+    has all axes (n_rows, n_sets, n_outputs), and no constant, ``sets`` or ``residual`` before :meth:`finish`.
+
     Attributes
     ----------
     values : array of shape ([n_rows,] n_sets[, n_outputs])
         In the unit of the game. For order 1 the sets are the players, in order.
-    sets : tuple of tuples of int
-        The sets, by size and then lexicographically.
     empty, full : arrays of shape ([n_rows,][n_outputs])
         v(empty) and v(D).
+    method : str
+        Which method ran, with its parameters.
+    sets : tuple of tuples of int
+        The sets, by size and then lexicographically.
     residual : array or None
-        v(D) - v(empty) - sum(values), where the index is efficient; None elsewhere.
+        v(D) - v(empty) - sum(values), where the index is efficient; None elsewhere. :meth:`beside` puts the model's own
+        prediction in place of v(D).
     std_error : array like ``values``, or None
         Standard error of sampled values; None (not 0) for exact ones.
     error_bound : array of shape ([n_rows]) or float
         A-priori bound on the quadrature error of each value; 0.0 where the rule is exact.
-    scale : array of shape ([n_rows])
+    scale : array of shape ([n_rows]) or float
         Sum of the magnitudes that were added up: rounding errors are a small multiple of eps times this.
-    method : str
-        Which method ran, with its parameters.
     n_evaluations : int
         Calls of ``value`` on coalitions (0 for quadrature).
+    n_nodes : int
+        Largest number of quadrature nodes (0: none were needed).
     covariance : array of shape (n_rows, n_players, n_players[, n_outputs]), or None
         Posterior covariance of the order-1 values of a Gaussian process; None for models without one.
     covariance_residual : array of shape (n_rows[, n_outputs]), or None
@@ -48,27 +57,172 @@ class Solution:
         Posterior standard deviation of every set, for order 2.
     approximation_error : array of shape (n_rows,), or None
         Estimate of how far any v(S) of an approximated game is off; None for games that are not approximated.
+    prediction, tolerance : arrays of shape (n_rows[, n_outputs]) and (n_rows,), or None
+        The model's own prediction, and the largest residual that rounding can explain.
     """
 
     values: np.ndarray
-    sets: tuple[tuple[int, ...], ...]
     empty: np.ndarray
     full: np.ndarray
-    residual: np.ndarray | None
     method: str
+    sets: tuple[tuple[int, ...], ...] = ()
+    residual: np.ndarray | None = None
     std_error: np.ndarray | None = None
     error_bound: np.ndarray | float = 0.0
     scale: np.ndarray | float = 0.0
     n_evaluations: int = 0
+    n_nodes: int = 0
     covariance: np.ndarray | None = None
     covariance_residual: np.ndarray | None = None
     set_std: np.ndarray | None = None
     approximation_error: np.ndarray | None = None
+    prediction: np.ndarray | None = None
+    tolerance: np.ndarray | None = None
 
     @property
     def exact(self) -> bool:
         """Whether the values are exact up to rounding and the reported bound, neither sampled nor approximated."""
         return self.std_error is None and self.approximation_error is None
+
+    @classmethod
+    def zeros(cls, n_rows: int, n_sets: int, *n_outputs: int, method: str = "") -> Solution:
+        """Return the part of no terms at all."""
+        ends, rows = np.zeros((n_rows, *n_outputs)), np.zeros(n_rows)
+        return cls(np.zeros((n_rows, n_sets, *n_outputs)), ends, ends, method, error_bound=rows, scale=rows)
+
+    @staticmethod
+    def join(parts: Sequence[Solution]) -> Solution:
+        """Put the rows of batches that answer one question under each other; the longest name of a method speaks for all."""
+        if len(parts) == 1:
+            return parts[0]
+        joined: dict[str, Any] = {name: _rows(parts, name) for name in _PER_ROW}
+        return replace(
+            parts[0],
+            **joined,
+            method=max((part.method for part in parts), key=lambda text: (len(text), text)),
+            n_evaluations=sum(part.n_evaluations for part in parts),
+            n_nodes=max(part.n_nodes for part in parts),
+        )
+
+    def __add__(self, other: Solution) -> Solution:
+        """Return the solution of the sum of two games on the same players; their random errors are taken as independent.
+
+        Values, ends, scales, bounds and covariances add; standard errors and deviations add in squares. Predictions are left out.
+        """
+        added = {name: getattr(self, name) + getattr(other, name) for name in _ADDED}
+        some = {
+            name: _either(np.add, self, other, name) for name in ("covariance", "covariance_residual", "approximation_error")
+        }
+        spread = {name: _either(np.hypot, self, other, name) for name in ("std_error", "set_std")}
+        return Solution(
+            **added,
+            **some,
+            **spread,
+            method=self.method if self.method == other.method else f"{self.method}; {other.method}",
+            sets=self.sets,
+            residual=None if self.residual is None or other.residual is None else self.residual + other.residual,
+            n_nodes=max(self.n_nodes, other.n_nodes),
+        )
+
+    def __mul__(self, factor: float) -> Solution:
+        """Return the solution of the game factor * v; predictions are left out."""
+        scaled: dict[str, Any] = {"prediction": None, "tolerance": None}
+        for names, by in ((_SIGNED, factor), (_UNSIGNED, abs(factor)), (_SQUARED, factor**2)):
+            known = {name: getattr(self, name) for name in names}
+            scaled |= {name: array * by for name, array in known.items() if array is not None}
+        return replace(self, **scaled)
+
+    def shifted(self, constant: np.ndarray | float) -> Solution:
+        """Return the solution of the game v + constant."""
+        return replace(self, empty=self.empty + constant, full=self.full + constant)
+
+    def with_shared_baseline(self, n_players: int) -> Solution:
+        """Return the solution of v(S) - v(empty) + v(empty) |S| / d: any semivalue of the last, additive game is 1 / d of it."""
+        values = self.values.copy()
+        values[:, :n_players] += self.empty[:, None] / n_players
+        return replace(self, values=values, empty=np.zeros_like(self.empty))
+
+    def finish(
+        self,
+        n_players: int,
+        semivalue: Semivalue,
+        order: int,
+        *,
+        constant: np.ndarray | float = 0.0,
+        magnitude: np.ndarray | float = 0.0,
+        single_row: bool = False,
+        single_output: bool = False,
+    ) -> Solution:
+        """Return the sum of all parts as users get it: with the constant, the sets and the residual, without axes of one.
+
+        Parameters
+        ----------
+        n_players, semivalue, order
+            The question.
+        constant : float or array of shape (n_outputs,)
+            What v(empty) and v(D) have in common and the parts leave out.
+        magnitude : float or array of shape (n_rows,)
+            What rounding is relative to at least: a lower limit of ``scale``.
+        single_row, single_output : bool
+            Whether the game has no axis of rows, or of outputs.
+        """
+
+        def squeezed(array: np.ndarray) -> np.ndarray:
+            array = array[..., 0] if single_output else array
+            return array[0] if single_row else array
+
+        scale = np.maximum(self.scale, magnitude)
+        nodes = f" ({self.n_nodes} node{'s' if self.n_nodes > 1 else ''})" if self.n_nodes else ""
+        return replace(
+            self,
+            values=squeezed(self.values),
+            empty=squeezed(self.empty + constant),
+            full=squeezed(self.full + constant),
+            method=self.method + nodes,
+            sets=player_sets(n_players, order),
+            residual=squeezed(self.full - self.empty - self.values.sum(axis=-2)) if semivalue.is_efficient(order) else None,
+            std_error=None if self.std_error is None else squeezed(self.std_error),
+            error_bound=np.max(self.error_bound) if single_row else self.error_bound,
+            scale=np.max(scale) if single_row else scale,
+        )
+
+    def beside(self, prediction: np.ndarray, tolerance: np.ndarray, *, efficient: bool) -> Solution:
+        """Return a batch with the model's own predictions and how far it is from them."""
+        whole = self.empty + self.values.sum(axis=1) if efficient else self.full
+        tolerance = np.broadcast_to(tolerance, (len(self.values),))
+        return replace(self, prediction=prediction, residual=prediction - whole, tolerance=tolerance)
+
+    def as_batch(self) -> Solution:
+        """Return the solution of a single game as that of a batch of one."""
+        known = {name: getattr(self, name) for name in _PER_ROW if getattr(self, name) is not None}
+        batch: dict[str, Any] = {name: np.asarray(array)[None] for name, array in known.items()}
+        return replace(self, **batch)
+
+
+_ADDED = ("values", "empty", "full", "error_bound", "scale", "n_evaluations")
+_SIGNED = ("values", "empty", "full", "residual")
+_UNSIGNED = ("std_error", "error_bound", "scale", "set_std", "approximation_error")
+_SQUARED = ("covariance", "covariance_residual")
+_PER_ROW = (*_SIGNED, *_UNSIGNED, *_SQUARED, "prediction", "tolerance")
+
+
+def _rows(parts: Sequence[Solution], name: str) -> np.ndarray | None:
+    """Join what all parts have; bounds and scales may be one number for all rows of a part.
+
+    Rows that happen to be exact among sampled ones have standard errors of 0: None would say so of all rows.
+    """
+    arrays = [getattr(part, name) for part in parts]
+    if name == "std_error" and any(array is not None for array in arrays):
+        arrays = [np.zeros_like(part.values) if array is None else array for array, part in zip(arrays, parts, strict=True)]
+    if name in ("error_bound", "scale"):
+        arrays = [np.broadcast_to(array, (len(part.values),)) for array, part in zip(arrays, parts, strict=True)]
+    return None if any(array is None for array in arrays) else np.concatenate(arrays)
+
+
+def _either(combine: np.ufunc, one: Solution, other: Solution, name: str) -> Any:
+    """Combine what is known of two solutions; None stands for 0 exactly."""
+    known = [array for array in (getattr(one, name), getattr(other, name)) if array is not None]
+    return combine(*known) if len(known) == 2 else known[0] if known else None
 
 
 def set_sizes(order: int) -> range:

@@ -9,15 +9,14 @@ from exactshap.solvers.product._cost import (
     quadrature_cost,
     quadrature_units,
 )
-from exactshap.solvers.product._folding import Folded, Tally, fold, folded_method, solve_folded
+from exactshap.solvers.product._folding import CoalitionTable, Folded, fold, folded_method, solve_folded
 from exactshap.solvers.product._kernels import fill_interactions
-from exactshap.solvers.product._quadrature import Sums, solve_product, solve_terms
+from exactshap.solvers.product._quadrature import solve_product, solve_terms
 
 __all__ = [
     "MAX_FOLDED_PLAYERS",
+    "CoalitionTable",
     "Folded",
-    "Sums",
-    "Tally",
     "fill_interactions",
     "fold",
     "folded_cost",

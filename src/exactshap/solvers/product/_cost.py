@@ -12,7 +12,7 @@ import numpy as np
 from exactshap._runtime.calibration import Sample, seconds_per_unit
 from exactshap.semivalues import Semivalue, find
 from exactshap.solvers.core import Cost, set_sizes
-from exactshap.solvers.product._folding import Folded, Tally, fold, folded_method, low_players
+from exactshap.solvers.product._folding import CoalitionTable, Folded, fold, folded_method, low_players
 from exactshap.solvers.product._quadrature import solve_terms
 
 __all__ = ["MAX_FOLDED_PLAYERS", "folded_cost", "folding_pays", "quadrature_cost", "quadrature_units"]
@@ -108,9 +108,9 @@ def _tally_sample() -> Sample:
     def run() -> None:
         n_low = low_players(_PLAYERS)
         table = np.ones((_TERMS, 2 ** (_PLAYERS - n_low), 2**n_low))
-        tally = Tally(_ROWS, _PLAYERS, 1)
+        coalitions = CoalitionTable(_ROWS, _PLAYERS, 1)
         nothing = np.ones((_PLAYERS, _TERMS))
-        tally.add(slice(None), _factors(_ROWS), np.ones((1, _TERMS)), Folded(table, nothing, nothing))
-        tally.sums(find("shapley"), 1)
+        coalitions.add(slice(None), _factors(_ROWS), np.ones((1, _TERMS)), Folded(table, nothing, nothing))
+        coalitions.solution(find("shapley"), 1, "")
 
     return _ROWS * _folded_row_units(_PLAYERS, _TERMS, 1, 1), run

@@ -14,13 +14,12 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from exactshap.games import ProductGame, squeeze
+from exactshap.games import ProductGame
 from exactshap.semivalues import Semivalue
 from exactshap.solvers.core import Solution, player_sets, set_sizes
 from exactshap.solvers.product._folding_kernels import LANES, fill_coalitions, fill_folded, fill_set_values
-from exactshap.solvers.product._quadrature import Sums
 
-__all__ = ["Folded", "Tally", "fold", "folded_method", "low_players", "solve_folded"]
+__all__ = ["CoalitionTable", "Folded", "fold", "folded_method", "low_players", "solve_folded"]
 
 TABLE_VALUES = 2**22  # values of the tables that ``solve_folded`` holds at once: 32 MiB
 
@@ -64,7 +63,7 @@ def low_players(n_players: int) -> int:
 
 
 @dataclass(eq=False)
-class Tally:
+class CoalitionTable:
     """Values of all coalitions of a block of rows, added up over blocks of terms."""
 
     n_rows: int
@@ -87,7 +86,7 @@ class Tally:
         self.scale[rows] += (heights * np.abs(c).max(axis=0)).sum(axis=1)
         self.null[rows] &= (a == folded.same).all(axis=2)
 
-    def sums(self, semivalue: Semivalue, order: int) -> Sums:
+    def solution(self, semivalue: Semivalue, order: int, method: str) -> Solution:
         """Return the values of all sets of 1..order players; sets with a null player get exactly 0."""
         n_rows, d = self.n_rows, self.n_players
         table = self.table.reshape(n_rows, self.n_outputs, 2**d)
@@ -101,7 +100,7 @@ class Tally:
             values[:, chosen] = part.transpose(0, 2, 1)
         if self.null.any():
             values[np.stack([self.null[:, list(players)].any(axis=1) for players in sets], axis=1)] = 0.0
-        return Sums(values, table[:, :, 0], table[:, :, -1], self.scale, np.zeros(n_rows), 0)
+        return Solution(values, table[:, :, 0], table[:, :, -1], method, error_bound=np.zeros(n_rows), scale=self.scale)
 
 
 def solve_folded(game: ProductGame, semivalue: Semivalue, order: int, *, all_nodes: bool = False) -> Solution:
@@ -110,25 +109,22 @@ def solve_folded(game: ProductGame, semivalue: Semivalue, order: int, *, all_nod
     Exact at every degree: ``all_nodes`` of :func:`exactshap.solvers.product._quadrature.solve_product` changes nothing. Cost: about
     n_terms 2^d (n_background + 3 n_rows n_outputs) operations.
     """
-    sets = player_sets(game.n_players, order)
+    player_sets(game.n_players, order)  # refuses what cannot fit
     a, b, c = game.a.transpose(0, 2, 1), game.b.transpose(0, 2, 1), game.c.T
-    tally = Tally(len(a), game.n_players, game.n_outputs)
+    coalitions = CoalitionTable(len(a), game.n_players, game.n_outputs)
     step = max(LANES, TABLE_VALUES // 2**game.n_players)
     for start in range(0, game.n_terms, step):
         terms = slice(start, start + step)
-        part = fold([(game.weights, b[:, :, terms])], game.n_players, a[:, :, terms].shape[2])
-        tally.add(slice(None), a[:, :, terms], c[:, terms], part)
-    sums = tally.sums(semivalue, order)
-    residual = sums.full - sums.empty - sums.values.sum(axis=1) if semivalue.is_efficient(order) else None
-    return Solution(
-        values=squeeze(game, sums.values),
-        sets=sets,
-        empty=squeeze(game, sums.empty + game.constant),
-        full=squeeze(game, sums.full + game.constant),
-        residual=None if residual is None else squeeze(game, residual),
-        method=folded_method(game.n_players, game.n_background),
-        error_bound=0.0 if game.n_rows is None else np.zeros(game.n_rows),
-        scale=sums.scale[0] if game.n_rows is None else sums.scale,
+        folded = fold([(game.weights, b[:, :, terms])], game.n_players, a[:, :, terms].shape[2])
+        coalitions.add(slice(None), a[:, :, terms], c[:, terms], folded)
+    part = coalitions.solution(semivalue, order, folded_method(game.n_players, game.n_background))
+    return part.finish(
+        game.n_players,
+        semivalue,
+        order,
+        constant=game.constant,
+        single_row=game.n_rows is None,
+        single_output=game.single_output,
     )
 
 

@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
 
 import numpy as np
 
-from exactshap.games import ProductGame, squeeze
+from exactshap.games import ProductGame
 from exactshap.semivalues import Measure, Rule, Semivalue
 from exactshap.solvers.core import Solution, coarse_bound, enough_nodes, player_sets, set_sizes
 
-__all__ = ["Sums", "solve_product", "solve_terms"]
+__all__ = ["solve_product", "solve_terms"]
 
 
 def solve_product(game: ProductGame, semivalue: Semivalue, order: int, *, all_nodes: bool = False) -> Solution:
@@ -24,53 +23,19 @@ def solve_product(game: ProductGame, semivalue: Semivalue, order: int, *, all_no
     a-priori bound of ``_nodes`` puts the error below rounding, for sets of any size; ``all_nodes=True`` forbids it. Cost
     O(n_rows n_background n_terms n_nodes n_players) for order 1, times C(d, order) / d beyond.
     """
-    sets = player_sets(game.n_players, order)  # refuses what cannot fit
+    player_sets(game.n_players, order)  # refuses what cannot fit
     dtype = np.complex128 if game.is_complex else np.float64
     a, b = (np.ascontiguousarray(array.transpose(0, 2, 1), dtype) for array in (game.a, game.b))
     c = np.ascontiguousarray(game.c.T, dtype)
-    sums = solve_terms(a, b, c, np.array(game.weights), semivalue, order, all_nodes=all_nodes)
-    residual = sums.full - sums.empty - sums.values.sum(axis=1) if semivalue.is_efficient(order) else None
-    single = game.n_rows is None
-    return Solution(
-        values=squeeze(game, sums.values),
-        sets=sets,
-        empty=squeeze(game, sums.empty + game.constant),
-        full=squeeze(game, sums.full + game.constant),
-        residual=None if residual is None else squeeze(game, residual),
-        method=sums.method,
-        error_bound=sums.error_bound[0] if single else sums.error_bound,
-        scale=sums.scale[0] if single else sums.scale,
+    part = solve_terms(a, b, c, np.array(game.weights), semivalue, order, all_nodes=all_nodes)
+    return part.finish(
+        game.n_players,
+        semivalue,
+        order,
+        constant=game.constant,
+        single_row=game.n_rows is None,
+        single_output=game.single_output,
     )
-
-
-@dataclass(frozen=True, eq=False)
-class Sums:
-    """Values of (part of) the terms of a batch of product games; parts add up by linearity.
-
-    ``values (n_rows, n_sets, n_outputs)``; ``empty``, ``full`` ``(n_rows, n_outputs)`` without constants; ``scale`` and
-    ``error_bound`` ``(n_rows,)``; ``nodes``, the largest number of nodes used (0: none were needed).
-    """
-
-    values: np.ndarray
-    empty: np.ndarray
-    full: np.ndarray
-    scale: np.ndarray
-    error_bound: np.ndarray
-    nodes: int
-
-    def __add__(self, other: Sums) -> Sums:
-        return Sums(
-            self.values + other.values,
-            self.empty + other.empty,
-            self.full + other.full,
-            self.scale + other.scale,
-            self.error_bound + other.error_bound,
-            max(self.nodes, other.nodes),
-        )
-
-    @property
-    def method(self) -> str:
-        return f"quadrature ({self.nodes} node{'s' if self.nodes != 1 else ''})"
 
 
 def solve_terms(
@@ -82,8 +47,8 @@ def solve_terms(
     order: int,
     *,
     all_nodes: bool = False,
-) -> Sums:
-    """Solve terms laid out for the kernels; readers that stream call this on one block of terms after another.
+) -> Solution:
+    """Return the part of terms laid out for the kernels; readers that stream call this on one block of terms after another.
 
     Parameters
     ----------
@@ -123,7 +88,8 @@ def solve_terms(
             most = max(most, len(nodes))
             if n_nodes:
                 relative[rows] = np.maximum(relative[rows], [coarse_bound(s, int(n_nodes), measure) for s in spread[rows]])
-    return Sums(values, empty, full, scale, 2.0**order * relative * scale, most)
+    error_bound = 2.0**order * relative * scale
+    return Solution(values, empty, full, "quadrature", error_bound=error_bound, scale=scale, n_nodes=most)
 
 
 def _node_counts(measure: Measure, degree: int, spread: np.ndarray, all_nodes: bool) -> np.ndarray:

@@ -10,7 +10,7 @@ import numpy as np
 
 from exactshap.errors import InputError, message
 from exactshap.semivalues import Semivalue, find
-from exactshap.solvers.core import Calls, set_sizes
+from exactshap.solvers.core import Calls, Solution, set_sizes
 from exactshap.solvers.sampled._counts import scaled_weights, size_exponents
 from exactshap.solvers.sampled._draws import Draws
 from exactshap.solvers.sampled._frontier import (
@@ -28,7 +28,7 @@ from exactshap.solvers.sampled._sampling import design, draw, strata
 from exactshap.solvers.sampled._surrogate import SURROGATES
 from exactshap.solvers.sampled.process import CubeProcess, fit_process, needs_even, white_functionals
 
-__all__ = ["ESTIMATORS", "NAMED", "SAMPLINGS", "Estimate", "Problem", "Settings"]
+__all__ = ["ESTIMATORS", "NAMED", "SAMPLINGS", "Problem", "Settings"]
 
 RELEVANCE_ROWS = 1000  # at most so many pairs decide the relevances; all pairs decide the values
 MAX_ITERATIONS = 25
@@ -64,15 +64,6 @@ SAMPLINGS: dict[str, Callable[[int, int], np.ndarray]] = {
     "leverage-1": lambda d, order: np.ones(d - 1),
     "kernel": lambda d, order: 1.0 / (np.arange(1, d) * np.arange(d - 1, 0, -1.0)),
 }
-
-
-@dataclass(frozen=True, eq=False)
-class Estimate:
-    """Values and standard errors (n_sets, n_outputs)."""
-
-    values: np.ndarray
-    std_error: np.ndarray
-    method: str
 
 
 @dataclass
@@ -115,6 +106,10 @@ class Problem:
     @property
     def magnitude(self) -> float:
         return float(np.abs(self.calls.table()).max())
+
+    def solution(self, values: np.ndarray, std_error: np.ndarray, method: str) -> Solution:
+        """Return values and standard errors (n_sets, n_outputs) of this game."""
+        return Solution(values, self.empty, self.full, method, std_error=std_error)
 
     def is_shapley(self) -> bool:
         """Say whether the index is the Shapley value of single players: the one that polynomials estimate."""
@@ -163,7 +158,7 @@ class Problem:
         return SAMPLINGS[self.settings.sampling](self.n_players, order)
 
 
-def by_process(problem: Problem) -> Estimate:
+def by_process(problem: Problem) -> Solution:
     """Return the exact values of the posterior mean, with the posterior's standard deviations."""
     return _of_process(problem, _process(problem))
 
@@ -183,11 +178,11 @@ def _process(problem: Problem) -> CubeProcess:
     )
 
 
-def _of_process(problem: Problem, process: CubeProcess) -> Estimate:
-    return Estimate(*process.solve(problem.semivalue, problem.order, problem.sets), "Gaussian process over coalitions")
+def _of_process(problem: Problem, process: CubeProcess) -> Solution:
+    return problem.solution(*process.solve(problem.semivalue, problem.order, problem.sets), "Gaussian process over coalitions")
 
 
-def by_polynomial(problem: Problem) -> Estimate:
+def by_polynomial(problem: Problem) -> Solution:
     """Return PolySHAP values of the requested frontier."""
     if not problem.is_shapley():
         raise InputError(
@@ -198,12 +193,12 @@ def by_polynomial(problem: Problem) -> Estimate:
             )
         )
     if problem.n_players == 1:
-        return Estimate(problem.total[None], np.zeros_like(problem.total[None]), "one player")
+        return problem.solution(problem.total[None], np.zeros_like(problem.total[None]), "one player")
     fit, name = _fit_frontier(problem)
     if not fit.determined and len(problem.masks):
         _warn_rank(fit)
     note = "" if fit.determined else f", rank {fit.rank} of {fit.n_columns - 1}"
-    return Estimate(fit.values, fit.std_error, f"PolySHAP, {name}{note}")
+    return problem.solution(fit.values, fit.std_error, f"PolySHAP, {name}{note}")
 
 
 def _fit_frontier(problem: Problem) -> tuple[PolynomialFit, str]:
@@ -276,7 +271,7 @@ def _warn_rank(fit: PolynomialFit) -> None:
     warnings.warn(text, ExplanationWarning, stacklevel=7)
 
 
-def by_best(problem: Problem) -> Estimate:
+def by_best(problem: Problem) -> Solution:
     """Return the process, or the polynomial where its leave-one-out error is smaller on the same coalitions."""
     process = _process(problem)
     order = _affordable_order(problem)
@@ -286,11 +281,11 @@ def by_best(problem: Problem) -> Estimate:
     weights = row_weights(problem.masks, paired=True)
     error = float((weights[:, None] * process.left_out()[1:] ** 2).sum() / len(weights))
     if fit.error < error:
-        return Estimate(fit.values, fit.std_error, f"PolySHAP, order {order}, by leave-one-out error")
+        return problem.solution(fit.values, fit.std_error, f"PolySHAP, order {order}, by leave-one-out error")
     return _of_process(problem, process)
 
 
-def by_unbiased(problem: Problem) -> Estimate:
+def by_unbiased(problem: Problem) -> Solution:
     r"""Return the exact values of cross-fitted surrogates plus an unbiased estimate of what they miss.
 
     .. math:: \hat\phi_T = \frac1K \sum_k \Bigl[\phi_T(f_{-k}) + \sum_{S \in B} D_T(S) r_k(S) +
@@ -313,14 +308,14 @@ def by_unbiased(problem: Problem) -> Estimate:
     found = [_one_fold(problem, folds == fold) for fold in range(n_folds)]
     values = np.mean([value for value, _ in found], axis=0)
     std_error = np.sqrt(np.sum([variance for _, variance in found], axis=0)) / n_folds
-    return Estimate(values, std_error, f"unbiased, surrogate {problem.settings.surrogate!r}")
+    return problem.solution(values, std_error, f"unbiased, surrogate {problem.settings.surrogate!r}")
 
 
-def _of_all(problem: Problem) -> Estimate:
+def _of_all(problem: Problem) -> Solution:
     """Return the values of a game whose coalitions are all known."""
     masks = _known(problem)
     values = _coefficients(problem, masks).T @ problem.calls(masks)
-    return Estimate(values, np.zeros_like(values), "all coalitions")
+    return problem.solution(values, np.zeros_like(values), "all coalitions")
 
 
 def _known(problem: Problem) -> np.ndarray:
@@ -377,7 +372,7 @@ def _coefficients(problem: Problem, masks: np.ndarray) -> np.ndarray:
     return np.concatenate(parts, axis=1)
 
 
-ESTIMATORS: dict[str, Callable[[Problem], Estimate]] = {
+ESTIMATORS: dict[str, Callable[[Problem], Solution]] = {
     "auto": by_best,
     "process": by_process,
     "polynomial": by_polynomial,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from contextlib import nullcontext
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -13,7 +14,7 @@ from exactshap.errors import BudgetError, InputError, InputTypeError, UnknownNam
 from exactshap.games import Game
 from exactshap.semivalues import Semivalue
 from exactshap.solvers.core import Solution, checked_calls, player_sets, positive
-from exactshap.solvers.sampled._estimators import ESTIMATORS, NAMED, SAMPLINGS, Estimate, Problem, Settings
+from exactshap.solvers.sampled._estimators import ESTIMATORS, NAMED, SAMPLINGS, Problem, Settings
 from exactshap.solvers.sampled._surrogate import SURROGATES
 from exactshap.solvers.sampled.process import MAX_ROWS
 
@@ -114,7 +115,7 @@ def solve_regression(
     rng = _generator(random_state)
     problem = Problem(calls, rng, semivalue, order, _sets(game.n_players, order, limit), chosen)
     estimate = _until(problem, limit, tol)
-    return _solution(game, problem, estimate)
+    return _finish(estimate, game, problem)
 
 
 def _check_players(n_players: int) -> None:
@@ -222,7 +223,7 @@ def _generator(random_state: Any) -> np.random.Generator:
     )
 
 
-def _until(problem: Problem, limit: int, tol: float | None) -> Estimate:
+def _until(problem: Problem, limit: int, tol: float | None) -> Solution:
     """Return the estimate of ``limit`` calls, or of as many as the tolerance needs: each round doubles the calls."""
     n_calls = limit if tol is None else min(limit, max(4 * problem.n_players, 64))
     estimator = ESTIMATORS[problem.settings.estimator]
@@ -230,11 +231,12 @@ def _until(problem: Problem, limit: int, tol: float | None) -> Estimate:
         problem.grow(n_calls)
         with single_threaded_blas() if len(problem.masks) <= SMALL else nullcontext():
             estimate = estimator(problem)  # all coalitions are known: the function is not called in here
-        if tol is None or n_calls >= limit or estimate.std_error.max(initial=0.0) <= tol:
+        largest = float(np.max(np.asarray(estimate.std_error), initial=0.0))
+        if tol is None or n_calls >= limit or largest <= tol:
             break
         n_calls = min(limit, 2 * n_calls)
-    if tol is not None and estimate.std_error.max(initial=0.0) > tol:
-        _warn_tolerance(float(estimate.std_error.max()), tol, limit)
+    if tol is not None and largest > tol:
+        _warn_tolerance(largest, tol, limit)
     return estimate
 
 
@@ -251,25 +253,10 @@ def _warn_tolerance(reached: float, tol: float, limit: int) -> None:
     warnings.warn(text, ExplanationWarning, stacklevel=5)
 
 
-def _solution(game: Game, problem: Problem, estimate: Estimate) -> Solution:
-    values = estimate.values
-    residual = None
-    if problem.semivalue.is_efficient(problem.order):
-        missing = problem.total - values.sum(axis=0)  # rounding, or the error of an unconstrained estimate
-        values = values + missing / len(values)
-        residual = problem.total - values.sum(axis=0)
-    return Solution(
-        values=_drop(game, values),
-        sets=problem.sets,
-        empty=_drop(game, problem.empty),
-        full=_drop(game, problem.full),
-        residual=None if residual is None else _drop(game, residual),
-        method=f"regression ({estimate.method}, {problem.calls.count} calls)",
-        std_error=_drop(game, estimate.std_error),
-        scale=problem.magnitude,
-        n_evaluations=problem.calls.count,
-    )
-
-
-def _drop(game: Game, values: np.ndarray) -> np.ndarray:
-    return values[..., 0] if game.single_output else values
+def _finish(estimate: Solution, game: Game, problem: Problem) -> Solution:
+    values, calls = estimate.values, problem.calls.count
+    if problem.semivalue.is_efficient(problem.order):  # rounding, or the error of an unconstrained estimate
+        values = values + (problem.total - values.sum(axis=0)) / len(values)
+    method = f"regression ({estimate.method}, {calls} calls)"
+    whole = replace(estimate, values=values, method=method, scale=problem.magnitude, n_evaluations=calls)
+    return whole.finish(game.n_players, problem.semivalue, problem.order, single_output=game.single_output)

@@ -1,7 +1,8 @@
-"""Conductor of the tree layout: everything about tables that depends on the trees and the players only."""
+"""The layout of trees: everything about tables that depends on the trees and the players only."""
 
 from __future__ import annotations
 
+import functools
 from dataclasses import dataclass
 
 import numpy as np
@@ -17,7 +18,7 @@ from exactshap.solvers.trees.kernels import (
     sum_forecast,
 )
 from exactshap.trees import FlatTrees
-from exactshap.trees.ensemble import Paths, parents, paths
+from exactshap.trees.ensemble import Paths, fill_decisions, parents, paths
 
 __all__ = [
     "MAX_BITS",
@@ -27,6 +28,7 @@ __all__ = [
     "Structure",
     "TableRows",
     "binomials_and_offsets",
+    "decisions_of",
     "forecast",
     "lay_out",
     "lay_rows",
@@ -72,7 +74,7 @@ class Forecast:
     look_ups: np.ndarray  # of one row
     filling: np.ndarray  # once, for all rows
     table_bytes: np.ndarray
-    survival_bytes: np.ndarray
+    background_bytes: np.ndarray
 
     def cost(self, n_rows: float) -> np.ndarray:
         """Return the cost of one row of ``n_rows`` that share a filling; infinite where no table fits."""
@@ -86,7 +88,7 @@ class Layout:
     leaves: Leaves
     groups: Groups
 
-    @property
+    @functools.cached_property
     def n_groups(self) -> int:
         return len(self.groups.root)
 
@@ -101,7 +103,7 @@ class TableRows:
     binomials: np.ndarray
     offsets: np.ndarray
 
-    @property
+    @functools.cached_property
     def n_bytes(self) -> int:
         return 8 * int(self.table_start[-1])
 
@@ -144,7 +146,7 @@ def forecast(trees: FlatTrees, shape: Structure) -> Forecast:
         look_ups=sums[0],
         filling=sums[1],
         table_bytes=8.0 * trees.n_outputs * sums[2],
-        survival_bytes=8.0 * sums[3],
+        background_bytes=8.0 * sums[3],
     )
 
 
@@ -215,3 +217,13 @@ def binomials_and_offsets(n_players: int, order: int) -> tuple[np.ndarray, np.nd
     for i in range(1, n_players + 1):
         table[i, 1:] = table[i - 1, 1:] + table[i - 1, :-1]
     return table, np.concatenate([[0, 0], np.cumsum(table[n_players, 1:])]).astype(np.int64)
+
+
+def decisions_of(trees: FlatTrees, columns: np.ndarray, tree: int) -> np.ndarray:
+    """Return where rows go at the nodes of one tree: uint8 of shape (n_nodes of the tree, n_rows)."""
+    part = slice(trees.tree_start[tree], trees.tree_start[tree + 1])
+    nodes = trees.nodes
+    nodes = nodes._replace(**{name: getattr(nodes, name)[part] for name in nodes._fields[:8]})
+    out = np.zeros((part.stop - part.start, columns.shape[1]), np.uint8)
+    fill_decisions(columns, nodes, out)
+    return out

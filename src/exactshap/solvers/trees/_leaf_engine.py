@@ -18,8 +18,8 @@ import numpy as np
 
 from exactshap._runtime.cache import BoundedCache
 from exactshap.semivalues import Semivalue
+from exactshap.solvers.core import Solution
 from exactshap.solvers.trees._layout import NOMINAL_ROWS, Structure, sum_by_tree
-from exactshap.solvers.trees._parts import Part
 from exactshap.solvers.trees._path_engine import VISIT_COST, WalkEngine, leaf_sums, single_leaves, visit_shares
 from exactshap.solvers.trees._steps import Steps, make_steps, steps_bytes
 from exactshap.solvers.trees._sums import ROWS_IN_TURN, pairwise_sum, row_blocks
@@ -56,7 +56,7 @@ class LeafEngine:
         """The same trees, pair by pair."""
         return WalkEngine(self.trees, self.shape, self.n_players, self.background, self.weights, self.unit)
 
-    def solve(self, columns: np.ndarray, semivalue: Semivalue, order: int) -> Part:
+    def solve(self, columns: np.ndarray, semivalue: Semivalue, order: int) -> Solution:
         """Return the values of the rows in ``columns`` (n_features, n_rows)."""
         if order > 1:
             return self.walk.solve(columns, semivalue, order)
@@ -72,15 +72,16 @@ class LeafEngine:
             self._sweep_blocks(columns, steps, weights, out, scale)
         values, scale = np.ascontiguousarray(out.transpose(2, 1, 0)) * self.unit, scale * self.unit
         if self.shape.n_path_players > WIDTH:
-            walked = _beyond(self.walk).solve(columns, semivalue, 1)
+            walked = _wide_leaves_only(self.walk).solve(columns, semivalue, 1)
             values, scale = values + walked.values, scale + walked.scale
-        return Part(values, leaf_sums(self.trees, columns), scale, 0.0, self._method)
+        full = leaf_sums(self.trees, columns)
+        return Solution(values, np.zeros_like(full), full, self._method, scale=scale)
 
     @property
     def _method(self) -> str:
         return f"patterns of {len(self.weights)} background rows, leaf by leaf"
 
-    def _in_blocks(self, columns: np.ndarray, semivalue: Semivalue) -> Part:
+    def _in_blocks(self, columns: np.ndarray, semivalue: Semivalue) -> Solution:
         """Add the answers of blocks of background rows, so that rounding does not grow with their number."""
         blocks = row_blocks(len(self.weights), ROWS_IN_TURN)
         engines = [
@@ -88,8 +89,8 @@ class LeafEngine:
             for rows in blocks
         ]
         parts = [engine.solve(columns, semivalue, 1) for engine in engines]
-        values, scale = (pairwise_sum(getattr(part, name) for part in parts) for name in ("values", "scale"))
-        return Part(values, parts[0].full, scale, 0.0, self._method)
+        values, scale = pairwise_sum(part.values for part in parts), pairwise_sum(np.asarray(part.scale) for part in parts)
+        return dataclasses.replace(parts[0], values=values, scale=scale, method=self._method)
 
     def memory(self, n_rows: int, order: int) -> float:
         """Return the bytes besides the rows: the background, the splits in depth-first order, kept, the tables of one leaf."""
@@ -186,7 +187,7 @@ def _work(n_rows: int, n_background: int, n_levels: int, n_dense: int) -> Work:
     )
 
 
-def _beyond(walk: WalkEngine) -> WalkEngine:
+def _wide_leaves_only(walk: WalkEngine) -> WalkEngine:
     """Return walks that meet only the leaves of more than ``WIDTH`` players: the rest is cut off, with value 0."""
     trees, shape = walk.trees, walk.shape
     needed = (trees.feature < 0) & (shape.distinct > WIDTH)

@@ -11,9 +11,15 @@ import numpy as np
 
 from exactshap._runtime.cache import BoundedCache
 from exactshap.semivalues import Rule, Semivalue
-from exactshap.solvers.core import coarse_bound, enough_nodes, set_sizes
-from exactshap.solvers.trees._layout import Structure, binomials_and_offsets, products_above, sorted_leaves, sum_by_tree
-from exactshap.solvers.trees._parts import Part, decisions_of
+from exactshap.solvers.core import Solution, coarse_bound, enough_nodes, set_sizes
+from exactshap.solvers.trees._layout import (
+    Structure,
+    binomials_and_offsets,
+    decisions_of,
+    products_above,
+    sorted_leaves,
+    sum_by_tree,
+)
 from exactshap.solvers.trees._steps import Steps, make_steps, steps_bytes
 from exactshap.solvers.trees._sums import ROWS_IN_TURN, pairwise_sum, row_blocks
 from exactshap.solvers.trees._table_engine import path_weights
@@ -47,7 +53,7 @@ class PathEngine:
     n_players: int
     cache: BoundedCache = field(default_factory=BoundedCache)
 
-    def solve(self, columns: np.ndarray, semivalue: Semivalue, order: int) -> Part:
+    def solve(self, columns: np.ndarray, semivalue: Semivalue, order: int) -> Solution:
         """Return the values of the rows in ``columns`` (n_features, n_rows)."""
         binomials, offsets = binomials_and_offsets(self.n_players, order)
         out = np.zeros((offsets[order + 1], self.trees.n_outputs, columns.shape[1]))
@@ -63,7 +69,8 @@ class PathEngine:
             if size > 1 or not inside:
                 self._sweep_sets(columns, rule, size, binomials, offsets, out)
         method = f"quadrature along the paths ({max(used)} nodes, {self.shape.n_path_players} players on the longest)"
-        return Part(out.transpose(2, 0, 1), leaf_sums(self.trees, columns), scale, largest, method)
+        full, error_bound = leaf_sums(self.trees, columns), 2.0 * largest * scale
+        return Solution(out.transpose(2, 0, 1), np.zeros_like(full), full, method, error_bound=error_bound, scale=scale)
 
     def memory(self, n_rows: int, order: int) -> float:
         """Return the bytes besides the rows: the splits in depth-first order, kept; beyond order 1 the paths of all leaves."""
@@ -131,7 +138,7 @@ class WalkEngine:
     weights: np.ndarray  # in units of ``unit``: 1.0 each where they are equal
     unit: float
 
-    def solve(self, columns: np.ndarray, semivalue: Semivalue, order: int) -> Part:
+    def solve(self, columns: np.ndarray, semivalue: Semivalue, order: int) -> Solution:
         """Return the values of the rows in ``columns`` (n_features, n_rows)."""
         trees, n_rows = self.trees, columns.shape[1]
         _, offsets = binomials_and_offsets(self.n_players, order)
@@ -146,7 +153,8 @@ class WalkEngine:
                 out[:, :, o] += sums[:, :-1]
                 scale[:, o] += sums[:, -1]
         method = f"walks with {len(self.weights)} background rows"
-        return Part(self.unit * out, leaf_sums(trees, columns), self.unit * scale.max(axis=1), 0.0, method)
+        full = leaf_sums(trees, columns)
+        return Solution(self.unit * out, np.zeros_like(full), full, method, scale=self.unit * scale.max(axis=1))
 
     def _walk(
         self,

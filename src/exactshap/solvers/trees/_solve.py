@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -16,7 +16,7 @@ from exactshap.solvers.trees._layout import NOMINAL_ROWS, Forecast, Structure, f
 from exactshap.solvers.trees._leaf_engine import LeafEngine, leaf_costs
 from exactshap.solvers.trees._path_engine import PathEngine, path_costs
 from exactshap.solvers.trees._sums import weighted_mean, whole_weights
-from exactshap.solvers.trees._table_engine import TableEngine, survive
+from exactshap.solvers.trees._table_engine import TableEngine, tabulate_background
 from exactshap.trees import FlatTrees, cover_shares, margin, take_trees
 from exactshap.trees import prepared as rounded
 
@@ -73,7 +73,7 @@ class PreparedTrees:
     @property
     def held(self) -> float:
         """The bytes that are held before any row comes: the background's tables."""
-        return 0.0 if self.tables is None else 8.0 * len(self.tables.survival.table)
+        return 0.0 if self.tables is None else 8.0 * len(self.tables.background.table)
 
 
 def prepare_trees(
@@ -148,7 +148,7 @@ def prepare_trees(
         some = take_trees(trees, np.flatnonzero(by_tables))
         layout = lay_out(some, structure(some, player_of_column))
         limit = COVER_TABLES if background is None else memory_limit
-        tables = TableEngine(some, layout, survive(some, layout, background, weights), len(players), limit)
+        tables = TableEngine(some, layout, tabulate_background(some, layout, background, weights), len(players), limit)
     deep = make_deep(trees)
     rest = None
     if not by_tables.all():
@@ -190,23 +190,12 @@ def solve_trees(prepared: PreparedTrees, X: np.ndarray, semivalue: Semivalue, or
     used (paths of some 30 players and more). The same bits however the rows are cut into blocks.
     """
     trees = prepared.trees
-    sets = player_sets(prepared.n_players, order)
+    player_sets(prepared.n_players, order)  # refuses what cannot fit
     columns = np.ascontiguousarray(rounded(trees, _check_rows(trees, X, "X")).T)
-    parts = [engine.solve(columns, semivalue, order) for engine in prepared.engines(order)]
-    values, full, scale = (sum(getattr(part, name) for part in parts) for name in ("values", "full", "scale"))
-    full, empty = trees.constant + full, np.tile(prepared.empty, (columns.shape[1], 1))
-    residual = full - empty - values.sum(axis=1) if semivalue.is_efficient(order) else None
-    single = trees.n_outputs == 1
-    return Solution(
-        values=values[..., 0] if single else values,
-        sets=sets,
-        empty=empty[:, 0] if single else empty,
-        full=full[:, 0] if single else full,
-        residual=residual[:, 0] if single and residual is not None else residual,
-        method="; ".join(part.method for part in parts),
-        error_bound=2.0 * sum(part.relative_bound * part.scale for part in parts),
-        scale=scale,
-    )
+    first, *rest = (engine.solve(columns, semivalue, order) for engine in prepared.engines(order))
+    part = sum(rest, start=first)
+    part = replace(part, empty=np.tile(prepared.empty, (len(X), 1)), full=trees.constant + part.full)
+    return part.finish(prepared.n_players, semivalue, order, single_output=trees.n_outputs == 1)
 
 
 def _check_players(trees: FlatTrees, players: Sequence[Sequence[int]]) -> np.ndarray:
@@ -250,10 +239,10 @@ def choose_trees(tables: Forecast, other_costs: np.ndarray, limit: float, *, may
     Where not all of them fit, tables that are filled again for each call may be cheaper in total. There are no tables at all
     unless the ensemble becomes ``ADVANTAGE`` times as fast.
     """
-    survival = tables.survival_bytes if may_refill else np.zeros(len(other_costs))
+    background = tables.background_bytes if may_refill else np.zeros(len(other_costs))
     choices = [np.zeros(len(other_costs), bool)]
     totals = [other_costs.sum() / ADVANTAGE]
-    options = [(NOMINAL_ROWS, tables.table_bytes + survival)] + [(REFILLED_ROWS, survival)] * may_refill
+    options = [(NOMINAL_ROWS, tables.table_bytes + background)] + [(REFILLED_ROWS, background)] * may_refill
     for n_rows, needed in options:
         costs = tables.cost(n_rows)
         chosen = _fits(needed, costs < other_costs, limit)

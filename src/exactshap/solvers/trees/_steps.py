@@ -32,6 +32,6 @@ def make_steps(trees: FlatTrees, shape: Structure) -> Steps:
 
 def _nodes_of(trees: FlatTrees, node: np.ndarray) -> Nodes:
     nodes, none = trees.nodes, np.empty(0, np.int32)
-    taken = {name: getattr(nodes, name)[node] for name in ("feature", "threshold", "missing", "zero_is_missing",
-                                                          "category_start", "category_count")}  # fmt: skip
+    names = ("feature", "threshold", "missing", "zero_is_missing", "category_start", "category_count")
+    taken = {name: getattr(nodes, name)[node] for name in names}
     return nodes._replace(left=none, right=none, **taken)

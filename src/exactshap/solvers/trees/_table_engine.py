@@ -11,15 +11,14 @@ from scipy.special import binom
 
 from exactshap._runtime.cache import BoundedCache
 from exactshap.semivalues import Semivalue
-from exactshap.solvers.core import set_sizes
-from exactshap.solvers.trees._layout import MAX_BITS, Layout, TableRows, lay_rows, offsets_of
-from exactshap.solvers.trees._parts import Part, decisions_of
+from exactshap.solvers.core import Solution, set_sizes
+from exactshap.solvers.trees._layout import MAX_BITS, Layout, TableRows, decisions_of, lay_rows, offsets_of
 from exactshap.solvers.trees._sums import ROWS_IN_TURN, pairwise_sum, row_blocks, whole_weights
 from exactshap.solvers.trees.kernels import add_failures, fill_single_tables, fill_tables, sum_survival, sweep, sweep_few
 from exactshap.trees import FlatTrees
 from exactshap.trees import prepared as rounded
 
-__all__ = ["Survival", "TableEngine", "path_weights", "survive"]
+__all__ = ["BackgroundTable", "TableEngine", "path_weights", "tabulate_background"]
 
 CHUNK = 2**26  # bytes of tables at a time where they are too large to be kept
 BLOCK = 1024  # rows at a time: their codes and decisions stay in cache
@@ -29,7 +28,7 @@ BACKGROUND_BLOCK = 2**14  # background rows at a time
 
 
 @dataclass(frozen=True, eq=False)
-class Survival:
+class BackgroundTable:
     """For each leaf and each set S of its players: how much of the background passes the splits of all players outside S.
 
     Both arrays are empty without a background: cover ratios are multiplied when a table is filled.
@@ -39,10 +38,12 @@ class Survival:
     table: np.ndarray
 
 
-def survive(trees: FlatTrees, layout: Layout, background: np.ndarray | None, weights: np.ndarray | None) -> Survival:
+def tabulate_background(
+    trees: FlatTrees, layout: Layout, background: np.ndarray | None, weights: np.ndarray | None
+) -> BackgroundTable:
     """Count the background once per leaf: from then on its size does not matter."""
     if background is None or weights is None:
-        return Survival(np.zeros(1, np.int64), np.empty(0))
+        return BackgroundTable(np.zeros(1, np.int64), np.empty(0))
     start = offsets_of(1 << np.diff(layout.leaves.start))
     table = np.zeros(start[-1])
     whole, unit = whole_weights(weights)
@@ -55,7 +56,7 @@ def survive(trees: FlatTrees, layout: Layout, background: np.ndarray | None, wei
         table[cells] = pairwise_sum(_failures(trees, layout, tree, (first, last), start, *part) for part in parts)
     sum_survival(layout.leaves, start, table)
     table *= unit
-    return Survival(start, table)
+    return BackgroundTable(start, table)
 
 
 def _failures(
@@ -99,7 +100,7 @@ class TableEngine:
 
     trees: FlatTrees
     layout: Layout
-    survival: Survival
+    background: BackgroundTable
     n_players: int
     limit: float
     cache: BoundedCache = field(default_factory=BoundedCache)
@@ -110,7 +111,7 @@ class TableEngine:
             ("rows", order), lambda: lay_rows(self.layout, self.n_players, order, self.trees.n_outputs), keep=1
         )
 
-    def solve(self, columns: np.ndarray, semivalue: Semivalue, order: int) -> Part:
+    def solve(self, columns: np.ndarray, semivalue: Semivalue, order: int) -> Solution:
         """Return the values of the rows in ``columns`` (n_features, n_rows)."""
         rows = self.rows(order)
         is_kept = self.is_kept(order)
@@ -119,14 +120,15 @@ class TableEngine:
         sums = total[:, :-1].reshape(len(total), n_sets + 1, n_outputs)
         kept = "kept" if is_kept else f"in runs of {CHUNK / 2**20:.0f} MiB"
         method = f"tables ({rows.n_bytes / 2**20:.1f} MiB in {self.layout.n_groups} groups, {kept})"
-        return Part(sums[:, :-1], sums[:, -1], total[:, -1], 0.0, method)
+        full = sums[:, -1]
+        return Solution(sums[:, :-1], np.zeros_like(full), full, method, scale=total[:, -1])
 
     def is_kept(self, order: int) -> bool:
         """Whether the tables of a semivalue stay between calls."""
         return self.rows(order).n_bytes <= self.limit
 
     def memory(self, n_rows: int, order: int) -> float:
-        """Return the bytes besides the rows: the tables of one semivalue (see ``survival`` for the background's)."""
+        """Return the bytes besides the rows: the tables of one semivalue (see ``background`` for the background's)."""
         needed = float(self.rows(order).n_bytes)
         return needed if self.is_kept(order) else min(needed, 2.0 * CHUNK)
 
@@ -138,18 +140,18 @@ class TableEngine:
         return float(np.sum(n_sets * codes)), float(len(self.rows(order).columns)), float(np.sum(n_sets * (1.0 + players)))
 
     def _sweep(
-        self, columns: np.ndarray, rows: TableRows, semivalue: Semivalue, order: int, is_kept: bool, n_columns: int
+        self, columns: np.ndarray, rows: TableRows, semivalue: Semivalue, order: int, is_kept: bool, n_results: int
     ) -> np.ndarray:
-        """Return the sums over all groups, of shape (n_rows, n_columns)."""
-        out = np.zeros((columns.shape[1], n_columns))
-        block = int(max(16, min(BLOCK, BLOCK_BYTES // (8 * n_columns))))
+        """Return the sums over all groups, of shape (n_rows, n_results)."""
+        out = np.zeros((columns.shape[1], n_results))
+        block = int(max(16, min(BLOCK, BLOCK_BYTES // (8 * n_results))))
         if order == 1 and self._are_few(len(out), is_kept):
             return self._sweep_few(columns, rows, semivalue, out)
         for first, last in _runs(rows, self.layout.n_groups):
             cells = self._cells(rows, semivalue, order, is_kept, first, last)
             for start in range(0, len(out), block):
                 part = np.ascontiguousarray(columns[:, start : start + block])
-                total = np.zeros((n_columns, part.shape[1]))
+                total = np.zeros((n_results, part.shape[1]))
                 sweep(part, self.trees.tree_start, self.trees.nodes, self.layout.groups, first, last, rows.column_start,
                       rows.columns, rows.table_start, cells, total)  # fmt: skip
                 out[start : start + block] += total.T
@@ -167,17 +169,22 @@ class TableEngine:
         for first, last in _runs(rows, self.layout.n_groups):
             total = np.zeros(out.shape[::-1])
             sweep_few(columns, self.trees.tree_start, self.trees.nodes, self.layout.groups, self.layout.leaves, self.trees.value,
-                      self.survival.start, self.survival.table, *self._measure(semivalue), _popcount(), first, last,
+                      self.background.start, self.background.table, *self._measure(semivalue), _popcount(), first, last,
                       self.n_players, rows.column_start, rows.columns, total)  # fmt: skip
             out += total.T
         return out
 
     def _measure(self, semivalue: Semivalue) -> tuple[tuple[np.ndarray, np.ndarray], np.ndarray]:
         """Return the semivalue's rule and weights for single players of all leaves."""
-        largest = int(np.diff(self.layout.leaves.start).max(initial=0))
-        nodes, node_weights = semivalue.rule(1, 1, degree=max(largest - 1, 0))
-        rule = np.array(nodes, float), np.array(node_weights, float)
-        return rule, np.ascontiguousarray(path_weights(semivalue, 1, largest)[1])
+
+        def make() -> tuple[tuple[np.ndarray, np.ndarray], np.ndarray]:
+            largest = int(np.diff(self.layout.leaves.start).max(initial=0))
+            nodes, node_weights = semivalue.rule(1, 1, degree=max(largest - 1, 0))
+            rule = np.array(nodes, float), np.array(node_weights, float)
+            return rule, np.ascontiguousarray(path_weights(semivalue, 1, largest)[1])
+
+        measure: tuple[tuple[np.ndarray, np.ndarray], np.ndarray] = self.cache.get(("measure", semivalue), make, keep=1)
+        return measure
 
     def _cells(self, rows: TableRows, semivalue: Semivalue, order: int, is_kept: bool, first: int, last: int) -> np.ndarray:
         if not is_kept:
@@ -190,12 +197,12 @@ class TableEngine:
         """Return the filled tables of groups ``first:last``."""
         cells = np.zeros(rows.table_start[last] - rows.table_start[first])
         if order == 1:
-            fill_single_tables(self.layout.groups, self.layout.leaves, self.trees.value, self.survival.start, self.survival.table,
+            fill_single_tables(self.layout.groups, self.layout.leaves, self.trees.value, self.background.start, self.background.table,
                                *self._measure(semivalue), _popcount(), first, last, self.n_players, rows.column_start,
                                rows.columns, rows.table_start, cells)  # fmt: skip
             return cells
         weights = path_weights(semivalue, order, int(np.diff(self.layout.leaves.start).max(initial=0)))
-        fill_tables(self.layout.groups, self.layout.leaves, self.trees.value, self.survival.start, self.survival.table, weights,
+        fill_tables(self.layout.groups, self.layout.leaves, self.trees.value, self.background.start, self.background.table, weights,
                     rows.binomials, rows.offsets, _popcount(), first, last, rows.column_start, rows.columns, rows.table_start,
                     cells)  # fmt: skip
         return cells

@@ -1,4 +1,4 @@
-"""Send rows through trees: conductors of the compiled routing."""
+"""Send rows through trees: drivers of the compiled routing."""
 
 from __future__ import annotations
 

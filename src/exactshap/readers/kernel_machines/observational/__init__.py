@@ -1,3 +1,7 @@
 """Conditional mean embeddings: v(S) as a conditional expectation in the kernel's own space."""
 
 from __future__ import annotations
+
+from exactshap.readers.kernel_machines.observational._observational import ConditionalGames, bind
+
+__all__ = ["ConditionalGames", "bind"]

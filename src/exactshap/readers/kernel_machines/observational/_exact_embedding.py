@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 
+from exactshap.readers.kernel_machines.machine import BoundMachine
 from exactshap.readers.kernel_machines.observational._conditioning import conditioning, players_first
 from exactshap.solvers.rkhs import embedding_weights, ridge_inverse, subset_product
 
@@ -25,21 +26,21 @@ class ExactEmbedding:
     name = "conditional mean embeddings"
     in_kernel_space = True  # every v(S) is an inner product of f with a function of its own space
 
-    def __init__(self, reader: Any, rows: np.ndarray, weights: np.ndarray, eta: float) -> None:
-        self.reader, self.rows, self.weights, self.eta = reader, rows, weights, eta
-        self.known = conditioning(reader, rows, rows)
-        self.unknown = [self._unknown(block) for block in reader.expansion.blocks]
+    def __init__(self, machine: BoundMachine, rows: np.ndarray, weights: np.ndarray, eta: float) -> None:
+        self.machine, self.rows, self.weights, self.eta = machine, rows, weights, eta
+        self.known = conditioning(machine, rows, rows)
+        self.unknown = [self._unknown(block) for block in machine.blocks]
 
     def _unknown(self, block: Any) -> np.ndarray:
         """Return the factors (n_players, n, n_terms) of the rows, shared with ``known`` where they are the same."""
-        only = len(self.reader.expansion.parts) == 1 and getattr(block, "points", None) is not None
+        only = len(self.machine.expansion.parts) == 1 and getattr(block, "points", None) is not None
         if only and block.points.shape == self.rows.T.shape and np.array_equal(block.points, self.rows.T):
             return self.known
-        return players_first(self.reader, block.factors(self.rows))
+        return players_first(self.machine, block.factors(self.rows))
 
     def bound_to(self, values: np.ndarray) -> AnyRows | OtherRows | TrainingRows:
         """Return ``v(mask) -> (n_rows, n_outputs)`` without the intercept, for proper coalitions of some rows."""
-        blocks = self.reader.expansion.blocks
+        blocks = self.machine.blocks
         simple = len(blocks) == 1 and self.unknown[0] is self.known and len(blocks[0].coefficients) == 1
         if not simple:
             return AnyRows(self, values)
@@ -52,13 +53,13 @@ class ExactEmbedding:
 
     def operations(self) -> float:
         """Return about how many multiplications one coalition of one row costs (with 256 rows in a block)."""
-        n, terms = float(len(self.rows)), sum(block.coefficients.shape[1] for block in self.reader.expansion.blocks)
+        n, terms = float(len(self.rows)), sum(block.coefficients.shape[1] for block in self.machine.blocks)
         return n**3 / 3.0 / 256.0 + n**2 + n * terms
 
     def coalition_bytes(self) -> float:
         """Return the memory of one coalition's matrices; the factors themselves are allocated when the model is read."""
         n = float(len(self.rows))
-        width = max([n, *(float(block.coefficients.shape[1]) for block in self.reader.expansion.blocks)])
+        width = max([n, *(float(block.coefficients.shape[1]) for block in self.machine.blocks)])
         return 8.0 * 6.0 * n * width
 
     def describe(self) -> str:
@@ -69,9 +70,9 @@ class AnyRows:
     """Coalitions of any rows: the narrower side of k_S(x, Z) (K_S + Lambda)^-1 K_(not S)(Z, X) is solved for."""
 
     def __init__(self, embedding: ExactEmbedding, values: np.ndarray) -> None:
-        self.embedding, self.blocks = embedding, embedding.reader.expansion.blocks
-        self.inside = [players_first(embedding.reader, block.factors(values)) for block in self.blocks]
-        self.across = conditioning(embedding.reader, embedding.rows, values)
+        self.embedding, self.blocks = embedding, embedding.machine.blocks
+        self.inside = [players_first(embedding.machine, block.factors(values)) for block in self.blocks]
+        self.across = conditioning(embedding.machine, embedding.rows, values)
 
     def __call__(self, mask: np.ndarray) -> np.ndarray:
         embedding = self.embedding
@@ -101,7 +102,7 @@ class OtherRows:
 
     def __init__(self, embedding: ExactEmbedding, alpha: np.ndarray, values: np.ndarray) -> None:
         self.embedding, self.alpha = embedding, alpha
-        self.across = conditioning(embedding.reader, embedding.rows, values)
+        self.across = conditioning(embedding.machine, embedding.rows, values)
 
     def __call__(self, mask: np.ndarray) -> np.ndarray:
         return self._expected(mask, *(subset_product(self.embedding.known, chosen) for chosen in (mask, ~mask)))

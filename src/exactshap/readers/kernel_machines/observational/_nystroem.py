@@ -15,6 +15,7 @@ from typing import Any
 
 import numpy as np
 
+from exactshap.readers.kernel_machines.machine import BoundMachine
 from exactshap.readers.kernel_machines.observational._conditioning import conditioning
 from exactshap.solvers.rkhs import FeatureRidge, pivoted_rows, subset_product, whitener
 
@@ -30,26 +31,28 @@ class NystroemEmbedding:
     name = "Nystroem conditional mean embeddings"
     in_kernel_space = True  # a projection does not lengthen anything
 
-    def __init__(self, reader: Any, rows: np.ndarray, weights: np.ndarray, eta: float, landmarks: np.ndarray) -> None:
-        self.reader, self.rows, self.weights, self.eta, self.landmarks = reader, rows, weights, eta, landmarks
-        self.parts = [_PartFactors(reader, part, rows, landmarks) for part in reader.expansion.parts]
+    def __init__(self, machine: BoundMachine, rows: np.ndarray, weights: np.ndarray, eta: float, landmarks: np.ndarray) -> None:
+        self.machine, self.rows, self.weights, self.eta, self.landmarks = machine, rows, weights, eta, landmarks
+        self.parts = [_PartFactors(machine, part, rows, landmarks) for part in machine.expansion.parts]
         self.shared = len(self.parts) == 1 and self.parts[0].rows is self.parts[0].train  # known features are the model's own
-        self.inner = self.parts[0].inner if self.shared else conditioning(reader, landmarks, landmarks)
-        self.known = self.parts[0].train if self.shared else conditioning(reader, rows, landmarks)
+        self.inner = self.parts[0].inner if self.shared else conditioning(machine, landmarks, landmarks)
+        self.known = self.parts[0].train if self.shared else conditioning(machine, rows, landmarks)
         self.ridge = FeatureRidge(weights, eta)
 
     def halved(self) -> NystroemEmbedding:
         """Return the embedding on the first half of the landmarks."""
         half = self.landmarks[: max(1, len(self.landmarks) // 2)]
-        return NystroemEmbedding(self.reader, self.rows, self.weights, self.eta, half)
+        return NystroemEmbedding(self.machine, self.rows, self.weights, self.eta, half)
 
     def bound_to(self, values: np.ndarray) -> Callable[[np.ndarray], np.ndarray]:
         """Return ``v(mask) -> (n_rows, n_outputs)`` without the intercept, for proper coalitions of some rows."""
-        if self.shared and self.reader.expansion.monomials is None:
+        if self.shared and self.machine.expansion.monomials is None:
             return _SharedRows(self, values)
-        across = conditioning(self.reader, values, self.landmarks)
+        across = conditioning(self.machine, values, self.landmarks)
         rows = [part.between(values, self.landmarks) for part in self.parts]
         inside, outside = self._monomials(values), self._monomials(self.rows)
+
+        monomials = self.machine.expansion.monomials
 
         def value(mask: np.ndarray) -> np.ndarray:
             transform = whitener(subset_product(self.inner, mask))
@@ -63,25 +66,25 @@ class NystroemEmbedding:
 
             for part, here in zip(self.parts, rows, strict=True):
                 total = total + part.value(mask, here, expect, known)
-            if inside is not None and outside is not None:
+            if monomials is not None and inside is not None and outside is not None:
                 expected = solved.T @ self.ridge.mean(features, subset_product(outside, ~mask))
-                total = total + (expected * subset_product(inside, mask)) @ self.reader.expansion.monomials.coefficients.T
+                total = total + (expected * subset_product(inside, mask)) @ monomials.coefficients.T
             return np.asarray(total)
 
         return value
 
     def _monomials(self, values: np.ndarray) -> np.ndarray | None:
-        monomials = self.reader.expansion.monomials
+        monomials = self.machine.expansion.monomials
         return (
             None
             if monomials is None
-            else np.ascontiguousarray(np.moveaxis(self.reader._grouped(monomials.factors(values)), 1, 0))
+            else np.ascontiguousarray(np.moveaxis(self.machine.grouped(monomials.factors(values)), 1, 0))
         )
 
     def operations(self) -> float:
         """Return about how many multiplications one coalition of one row costs (with 256 rows in a block)."""
         n, b = float(len(self.rows)), float(len(self.landmarks))
-        return (5.0 * n * b**2 + 2.0 * self.reader.n_players * n * b) / 256.0 + 3.0 * b**2
+        return (5.0 * n * b**2 + 2.0 * self.machine.n_players * n * b) / 256.0 + 3.0 * b**2
 
     def coalition_bytes(self) -> float:
         """Return the memory of one coalition's matrices."""
@@ -92,7 +95,7 @@ class NystroemEmbedding:
 
     def error(self, values: np.ndarray) -> np.ndarray:
         """Return the error of the projected f(x) of each row: the coalition of all columns is the hardest to project."""
-        everything = np.ones(self.reader.n_players, bool)
+        everything = np.ones(self.machine.n_players, bool)
         error: Any = 0.0
         for part in self.parts:
             whiten = whitener(subset_product(part.inner, everything))
@@ -103,14 +106,16 @@ class NystroemEmbedding:
                 @ (features.T @ part.part.coefficients.T)
             )
             error = error + approximate - part.part.factors(values).prod(axis=1) @ part.part.coefficients.T
-        return np.abs(np.broadcast_to(error, (len(values), self.reader.n_outputs))).max(axis=1, initial=0.0)
+        return np.abs(np.broadcast_to(error, (len(values), self.machine.n_outputs))).max(axis=1, initial=0.0)
 
 
-def landmarks_of(reader: Any, rows: np.ndarray, weights: np.ndarray, n_landmarks: int, rng: np.random.Generator) -> np.ndarray:
+def landmarks_of(
+    machine: BoundMachine, rows: np.ndarray, weights: np.ndarray, n_landmarks: int, rng: np.random.Generator
+) -> np.ndarray:
     """Return landmarks (n_landmarks, n_columns), the rows that the kernel of all columns is spanned by; see :func:`pivoted_rows`."""
 
     def between(first: np.ndarray, second: np.ndarray) -> np.ndarray:
-        return np.asarray(conditioning(reader, first, second).prod(axis=0))
+        return np.asarray(conditioning(machine, first, second).prod(axis=0))
 
     blocks = (rows[start : start + DIAGONAL_ROWS] for start in range(0, len(rows), DIAGONAL_ROWS))
     diagonal = np.concatenate([np.diag(between(block, block)) for block in blocks])
@@ -176,8 +181,8 @@ class _SharedRows:
 class _PartFactors:
     """One component of the model between its training rows, the conditioning rows and the landmarks."""
 
-    def __init__(self, reader: Any, part: Any, rows: np.ndarray, landmarks: np.ndarray) -> None:
-        self.reader, self.part = reader, part
+    def __init__(self, machine: BoundMachine, part: Any, rows: np.ndarray, landmarks: np.ndarray) -> None:
+        self.machine, self.part = machine, part
         self.inner = self.between(landmarks, landmarks)
         self.train = self.between(np.ascontiguousarray(part.points.T), landmarks)
         same = part.points.shape == rows.T.shape and np.array_equal(part.points, rows.T)
@@ -185,7 +190,7 @@ class _PartFactors:
 
     def between(self, first: np.ndarray, second: np.ndarray) -> np.ndarray:
         """Return factors (n_players, n, m)."""
-        factors = self.reader._grouped(self.part.component.factors(first, np.ascontiguousarray(second.T)))
+        factors = self.machine.grouped(self.part.component.factors(first, np.ascontiguousarray(second.T)))
         return np.ascontiguousarray(np.moveaxis(factors, 1, 0))
 
     def value(

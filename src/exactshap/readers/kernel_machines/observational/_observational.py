@@ -9,17 +9,19 @@ of f over Z and v(D) is f(x), by definition: the embedding itself would shrink t
 
 from __future__ import annotations
 
+import functools
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 
 from exactshap._runtime.calibration import clocked
-from exactshap._runtime.threads import coalitions_in_threads, n_threads
+from exactshap._runtime.threads import n_threads
 from exactshap.errors import InputError, InputTypeError, message
-from exactshap.frames import Table
-from exactshap.games import OracleGame, check_masks
 from exactshap.readers import Request
+from exactshap.readers.kernel_machines.machine import BoundMachine, Strategy
+from exactshap.readers.kernel_machines.observational._conditional_game import ConditionalGame
 from exactshap.readers.kernel_machines.observational._conditioning import (
     conditioning,
     conditioning_components,
@@ -31,65 +33,63 @@ from exactshap.readers.kernel_machines.observational._nystroem import NystroemEm
 from exactshap.readers.kernel_machines.observational._random_features import RandomFeatureEmbedding
 from exactshap.semivalues import Semivalue
 from exactshap.solvers import Cost, Solution, solve
-from exactshap.solvers.rkhs import Stability, check_eta, choose_eta, conditional_stability
+from exactshap.solvers.rkhs import check_eta, choose_eta, conditional_stability
 
-__all__ = ["ConditionalGame", "ConditionalGames", "bind"]
+__all__ = ["ConditionalGames", "bind"]
 
 MAX_ENUMERATED = 12
 DEFAULT_BUDGET = 2048
-PREDICTED_ROWS = 128
 OPTIONS = ("eta", "n_landmarks", "n_random_features", "budget", "random_state")
 TIMED_COALITIONS = 2
 COMPARED_COALITIONS = 8
 
 
-def bind(reader: Any, request: Request) -> ConditionalGames:
-    """Bind a kernel machine to its conditional mean embeddings.
+def bind(
+    machine: BoundMachine, request: Request, mean_prediction: Callable[[np.ndarray, np.ndarray], np.ndarray]
+) -> ConditionalGames:
+    """Bind a kernel machine to its conditional mean embeddings; ``mean_prediction(rows, weights)`` is the model's own.
 
     Settings (keywords of ``Explainer``): ``eta`` (ridge, default 1e-3, or "auto" for leave-one-out cross-validation),
     ``n_landmarks`` (Nystroem form with so many rows; None is exact, "auto", the default, is exact where
     ``_embedding_choice`` finds it affordable), ``n_random_features`` (random Fourier features), ``budget`` (coalitions that are
     sampled beyond 12 players, default 2048), ``random_state`` (landmarks, features and coalitions, default 0).
     """
-    request.refuse_options(OPTIONS, owner=f"{reader.model_name} with value_function='observational'")
-    if reader.posterior is not None:
-        reader.posterior.refuse_unless_linear(reader)
+    request.refuse_options(OPTIONS, owner=f"{machine.name} with value_function='observational'")
     settings = request.options
-    rows, weights = conditioning_rows(reader)
+    rows, weights = conditioning_rows(machine)
     budget, random_state = settings.get("budget"), settings.get("random_state", 0)
     if budget is not None and (not isinstance(budget, (int, np.integer)) or budget < 2):
         raise InputError(message("The 'budget' parameter must be an int >= 2", f"Got {budget!r}"))
     if not isinstance(random_state, (int, np.integer)) or isinstance(random_state, bool):
         raise InputTypeError(message("The 'random_state' parameter must be an int", f"Got {random_state!r}"))
     budget = None if budget is None else int(budget)
-    routes = _routes(reader, len(rows), budget, request.memory_limit)
+    routes = _routes(machine, len(rows), budget, request.memory_limit)
     n_landmarks, n_random_features = forms(settings, routes)
-    eta = _eta(reader, settings.get("eta", 1e-3), rows, int(random_state))
+    eta = _eta(machine, settings.get("eta", 1e-3), rows, int(random_state))
     rng = np.random.default_rng(int(random_state))
     if n_landmarks is not None:
-        landmarks = landmarks_of(reader, rows, weights, n_landmarks, rng)
-        embedding: Any = NystroemEmbedding(reader, rows, weights, eta, landmarks)
+        landmarks = landmarks_of(machine, rows, weights, n_landmarks, rng)
+        embedding: Any = NystroemEmbedding(machine, rows, weights, eta, landmarks)
     elif n_random_features is not None:
-        components = conditioning_components(reader)
-        embedding = RandomFeatureEmbedding(reader, rows, weights, eta, n_random_features, int(random_state), components)
+        components = conditioning_components(machine)
+        embedding = RandomFeatureEmbedding(machine, rows, weights, eta, n_random_features, int(random_state), components)
     else:
-        embedding = ExactEmbedding(reader, rows, weights, eta)
-    empty = _mean_prediction(reader, rows, weights)
-    return ConditionalGames(reader, embedding, empty, budget, int(random_state), routes)
+        embedding = ExactEmbedding(machine, rows, weights, eta)
+    empty = mean_prediction(rows, weights)
+    return ConditionalGames(machine, embedding, empty, budget, int(random_state), routes)
 
 
-def _routes(reader: Any, n_rows: int, budget: int | None, memory_limit: float) -> Routes:
-    n_terms = sum(block.coefficients.shape[1] for block in reader.expansion.blocks)
-    coalitions = _n_coalitions(reader.n_players, budget)
-    return Routes(n_rows, n_terms, reader.n_players, len(reader.expansion.parts), coalitions, memory_limit)
+def _routes(machine: BoundMachine, n_rows: int, budget: int | None, memory_limit: float) -> Routes:
+    coalitions = _n_coalitions(machine.n_players, budget)
+    return Routes(n_rows, machine.n_terms, machine.n_players, len(machine.expansion.parts), coalitions, memory_limit)
 
 
-def _eta(reader: Any, eta: Any, rows: np.ndarray, random_state: int) -> float:
+def _eta(machine: BoundMachine, eta: Any, rows: np.ndarray, random_state: int) -> float:
     """Return the ridge, checked or chosen on at most 300 rows."""
     if not (isinstance(eta, str) and eta == "auto"):
         return check_eta(eta, "this game")
     some = rows[np.sort(np.random.default_rng(random_state).choice(len(rows), min(len(rows), 300), replace=False))]
-    return choose_eta(conditioning(reader, some, some))
+    return choose_eta(conditioning(machine, some, some))
 
 
 def _enumerates(n_players: int, budget: int | None) -> bool:
@@ -101,128 +101,49 @@ def _n_coalitions(n_players: int, budget: int | None) -> float:
     return 2.0**n_players if _enumerates(n_players, budget) else float(DEFAULT_BUDGET if budget is None else budget)
 
 
-def _mean_prediction(reader: Any, rows: np.ndarray, weights: np.ndarray) -> np.ndarray:
-    """Return v(empty) (n_outputs,): the mean of the model's own predictions over the conditioning rows."""
-    import warnings
-
-    table, shares = (
-        (Table(rows, None, *rows.shape), weights) if reader.background is None else (reader.background, reader.weights)
-    )
-    total = np.zeros(reader.n_outputs)
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # the training rows come as an array, also where the model was fitted with names
-        for start in range(0, table.n_rows, PREDICTED_ROWS):
-            block = slice(start, start + PREDICTED_ROWS)
-            predictions = np.asarray(reader.predict(table.take(block)), float)
-            total += shares[block] @ predictions.reshape(len(predictions), -1)
-    return total
-
-
 @dataclass(frozen=True, eq=False)
-class ConditionalGame:
-    """A batch of observational games, one for each row; v(empty) and v(D) are exact by definition."""
+class ConditionalGames(Strategy):
+    """The games of ``value_function="observational"``: enumerated, or sampled where they have many players."""
 
-    function: Any
-    empty: np.ndarray
-    full: np.ndarray
-    intercept: np.ndarray
-    n_players: int
-    single_output: bool
-    size: float = 0.0  # values of a coalition's largest matrix
-    routes: Routes | None = None  # what each form would cost, for ``choose``
-    approximate: bool = False
+    block_rows = 4096  # all rows of a block share the factorisations of a coalition
+    threads_inside = True
 
-    @property
-    def n_rows(self) -> int:
-        return len(self.full)
-
-    @property
-    def n_outputs(self) -> int:
-        return self.full.shape[1]
-
-    def value(self, masks: np.ndarray) -> np.ndarray:
-        """Return v(S), of shape (n_rows, n_masks[, n_outputs])."""
-        masks = check_masks(masks, self.n_players)
-        groups = _with_complements(masks) if hasattr(self.function, "pair") else [(i,) for i in range(len(masks))]
-        values = np.empty((self.n_rows, len(masks), self.n_outputs))
-        for group, found in zip(
-            groups, coalitions_in_threads(lambda group: self._some(masks, group), groups, self.size), strict=True
-        ):
-            for column, value in zip(group, found, strict=True):
-                values[:, column] = value
-        return values[..., 0] if self.single_output else values
-
-    def _some(self, masks: np.ndarray, group: tuple[int, ...]) -> list[np.ndarray]:
-        """Return v of one coalition, or of one and its complement."""
-        if len(group) == 2 and not masks[group[0]].all() and masks[group[0]].any():
-            return [part + self.intercept for part in self.function.pair(masks[group[0]])]
-        return [self._one(masks[column]) for column in group]
-
-    def _one(self, mask: np.ndarray) -> np.ndarray:
-        if mask.all():
-            return self.full
-        return np.asarray(self.function(mask) + self.intercept) if mask.any() else np.broadcast_to(self.empty, self.full.shape)
-
-    def as_oracle(self) -> OracleGame:
-        """Return one game whose outputs are all outputs of all rows."""
-        return OracleGame(self._flat, self.n_players)
-
-    def _flat(self, masks: np.ndarray) -> np.ndarray:
-        return np.moveaxis(self.value(masks).reshape(self.n_rows, len(masks), -1), 1, 0).reshape(len(masks), -1)
-
-
-def _with_complements(masks: np.ndarray) -> list[tuple[int, ...]]:
-    """Return the numbers of the masks, each with that of its complement where both are there."""
-    waiting: dict[bytes, list[int]] = {}
-    groups: list[tuple[int, ...]] = []
-    for i, mask in enumerate(masks):
-        others = waiting.get(np.packbits(~mask).tobytes())
-        if others:
-            groups.append((others.pop(), i))
-        else:
-            waiting.setdefault(np.packbits(mask).tobytes(), []).append(i)
-    return groups + [(i,) for left in waiting.values() for i in left]
-
-
-@dataclass(frozen=True, eq=False)
-class ConditionalGames:
-    """What a :class:`KernelReader` asks for ``value_function="observational"``."""
-
-    reader: Any
+    machine: BoundMachine
     embedding: Any
     empty: np.ndarray
     budget: int | None
     random_state: int
     routes: Routes
 
-    def game(self, X: Table) -> ConditionalGame:
-        return self._game(self.embedding, self.reader.columns(X))
+    def game(self, values: np.ndarray) -> ConditionalGame:
+        return self._game(self.embedding, values)
 
     def _game(self, embedding: Any, values: np.ndarray) -> ConditionalGame:
-        reader = self.reader
+        machine = self.machine
         return ConditionalGame(
             function=embedding.bound_to(values),
             empty=self.empty,
-            full=reader.expansion(values),
-            intercept=reader.expansion.intercept,
-            n_players=reader.n_players,
-            single_output=reader.single_output,
+            full=machine.expansion(values),
+            intercept=machine.expansion.intercept,
+            n_players=machine.n_players,
+            single_output=machine.single_output,
             size=self._size(),
             routes=self.routes,
             approximate=embedding.name != ExactEmbedding.name,
         )
 
-    def solve(self, X: Table, semivalue: Semivalue, order: int) -> Solution:
+    def solve(self, values: np.ndarray, semivalue: Semivalue, order: int) -> Solution:
         """Enumerate up to 12 players (or where 2^d fits the budget), sample coalitions above."""
-        values = self.reader.columns(X)
-        game = self._game(self.embedding, values)
+        game = self.game(values)
         found = (
             solve(game, semivalue, order, method="enumeration") if self._enumerates() else self._sampled(game, semivalue, order)
         )
         magnitude = sum(
-            np.abs(block.factors(values)).prod(axis=1) @ np.abs(block.coefficients.T) for block in self.reader.expansion.blocks
+            np.abs(block.factors(values)).prod(axis=1) @ np.abs(block.coefficients.T) for block in self.machine.blocks
         )
-        scale = np.asarray(found.scale) + np.max(magnitude, axis=1, initial=0.0) + np.abs(self.reader.expansion.intercept).max()
+        scale = (
+            np.asarray(found.scale) + np.max(magnitude, axis=1, initial=0.0) + np.abs(self.machine.expansion.intercept).max()
+        )
         return replace(
             found,
             method=f"{found.method} of {self.embedding.describe()}",
@@ -244,28 +165,28 @@ class ConditionalGames:
         missed = self.embedding.error(values)
         if missed is None:
             return None
-        masks = _some_coalitions(self.reader.n_players, np.random.default_rng(self.random_state))
+        masks = _some_coalitions(self.machine.n_players, np.random.default_rng(self.random_state))
         half = self._game(self.embedding.halved(), values)
         change = np.abs(game.value(masks) - half.value(masks)).reshape(len(values), -1)
         return np.asarray(np.maximum(missed, change.max(axis=1, initial=0.0)))
 
-    def stability(self, delta: Any) -> Stability:
-        """Return the bound on how far values move; see :func:`conditional_stability`."""
-        reader = self.reader
-        parts = [(part.component, part.coefficients, part.points) for part in reader.expansion.parts]
-        return conditional_stability(parts, delta, self.embedding.eta, reader.players)
-
-    def has_stability(self) -> bool:
-        """Whether the bound holds: not for sampled values, nor for features that are not functions of the kernel's space."""
-        return self._enumerates() and self.reader.expansion.monomials is None and self.embedding.in_kernel_space
+    def stability(self, rows: Callable[[], np.ndarray]) -> Callable[[Any], Any] | None:
+        """Return the bound, where it holds: not for sampled values, nor for features that are not of the kernel's space."""
+        machine = self.machine
+        if not (self._enumerates() and machine.expansion.monomials is None and self.embedding.in_kernel_space):
+            return None
+        parts = [
+            (part.component, part.coefficients, part.points) for part in machine.expansion.parts if part.points is not None
+        ]
+        return functools.partial(conditional_stability, parts, eta=self.embedding.eta, players=machine.players)
 
     def memory(self, n_rows: int, order: int) -> float:
-        reader = self.reader
-        width = sum(block.coefficients.shape[1] for block in reader.expansion.blocks) + len(self.embedding.rows)
-        table = 2.0 ** min(reader.n_players, MAX_ENUMERATED) * reader.n_outputs * 3.0
+        machine = self.machine
+        width = machine.n_terms + len(self.embedding.rows)
+        table = 2.0 ** min(machine.n_players, MAX_ENUMERATED) * machine.n_outputs * 3.0
         coalitions = float(self.embedding.coalition_bytes()) * n_threads(self._size())
         held = 0.5 if self.embedding.name == ExactEmbedding.name else 1.0  # low-rank forms keep features of the rows as well
-        return coalitions + 8.0 * n_rows * (held * width * (reader.n_players + 4.0) + table)
+        return coalitions + 8.0 * n_rows * (held * width * (machine.n_players + 4.0) + table)
 
     def memory_advice(self) -> str:
         """Say what to do where ``memory_limit`` is too small."""
@@ -276,21 +197,20 @@ class ConditionalGames:
         return float(self.embedding.coalition_bytes()) / 48.0  # six matrices of eight bytes
 
     def _enumerates(self) -> bool:
-        return _enumerates(self.reader.n_players, self.budget)
+        return _enumerates(self.machine.n_players, self.budget)
 
-    def cost(self, few: Table, n_rows: int, n_blocks: int) -> Cost:
+    def cost(self, few: np.ndarray, n_rows: int, semivalue: Semivalue, order: int, n_blocks: int) -> Cost:
         """Time a few random coalitions for one row and for a few: the rows of a block share the factorisations."""
-        masks = _some_coalitions(self.reader.n_players, np.random.default_rng(0), TIMED_COALITIONS)
+        masks = _some_coalitions(self.machine.n_players, np.random.default_rng(0), TIMED_COALITIONS)
         masks = np.concatenate([masks, ~masks])  # a coalition and its complement share work
-        one, some = (self.game(few.take(slice(0, k))) for k in (1, few.n_rows))
+        one, some = (self.game(few[:k]) for k in (1, len(few)))
         one.value(masks[:1])  # loads the kernels
         seconds = [
             min(clocked(lambda game=game: game.value(masks)) for _ in range(2)) / max(1, len(masks))  # type: ignore[misc]
             for game in (one, some)
         ]
-        each = max(0.0, seconds[1] - seconds[0]) / max(1, few.n_rows - 1)
-        block = seconds[0] * self.routes.n_coalitions
-        total = n_blocks * block + n_rows * each * self.routes.n_coalitions
+        each = max(0.0, seconds[1] - seconds[0]) / max(1, len(few) - 1)
+        total = (n_blocks * seconds[0] + n_rows * each) * self.routes.n_coalitions
         enumerates = self._enumerates()
         kind = "enumeration" if enumerates else "sampled coalitions"
         method = f"{kind} of {self.embedding.describe()} [{self.routes}]"

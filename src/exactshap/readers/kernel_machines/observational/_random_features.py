@@ -19,6 +19,7 @@ import numpy as np
 
 from exactshap.errors import UnsupportedStructureError, message
 from exactshap.kernels import Component
+from exactshap.readers.kernel_machines.machine import BoundMachine, Monomials
 from exactshap.solvers.rkhs import FeatureRidge, subset_product
 
 __all__ = ["RandomFeatureEmbedding", "draw_frequencies", "fourier_features"]
@@ -60,7 +61,7 @@ class RandomFeatureEmbedding:
 
     def __init__(
         self,
-        reader: Any,
+        machine: BoundMachine,
         rows: np.ndarray,
         weights: np.ndarray,
         eta: float,
@@ -68,11 +69,11 @@ class RandomFeatureEmbedding:
         random_state: int,
         conditioning: list[Component],
     ) -> None:
-        self.reader, self.rows, self.eta = reader, rows, eta
+        self.machine, self.rows, self.eta = machine, rows, eta
         self.n_random_features, self.ridge = n_random_features, FeatureRidge(weights, eta)
-        self.parts = reader.expansion.parts
+        self.parts = machine.expansion.parts
         for component in conditioning:
-            _refuse_unless_stationary(component, reader.model_name)
+            _refuse_unless_stationary(component, machine.name)
         rng = np.random.default_rng(random_state)
         draws = [draw_frequencies(part, rows.shape[1], n_random_features // 2, rng) for part in conditioning]
         self.frequencies = draws[: len(self.parts)]
@@ -92,7 +93,7 @@ class RandomFeatureEmbedding:
         m = self.n_random_features // 2
         fresh = np.stack([draw_frequencies(part, self.rows.shape[1], m, rng) for part in conditioning])
         mixed = np.zeros(fresh.shape[1:])
-        for columns in self.reader.players:
+        for columns in self.machine.players:
             chosen = rng.choice(len(shares), m, p=shares / shares.sum())
             mixed[:, list(columns)] = fresh[chosen, np.arange(m)][:, list(columns)]
         return mixed
@@ -100,14 +101,16 @@ class RandomFeatureEmbedding:
     def _columns(self, mask: np.ndarray) -> np.ndarray:
         """Return the boolean mask (n_columns,) of the columns of the players in ``mask``."""
         columns = np.zeros(self.rows.shape[1], bool)
-        for inside, members in zip(mask, self.reader.players, strict=True):
+        for inside, members in zip(mask, self.machine.players, strict=True):
             columns[list(members)] = inside
         return columns
 
     def bound_to(self, values: np.ndarray) -> Callable[[np.ndarray], np.ndarray]:
         """Return ``v(mask) -> (n_rows, n_outputs)`` without the intercept, for proper coalitions of some rows."""
-        monomials = self.reader.expansion.monomials
-        inside, outside = (None, None) if monomials is None else (self._monomials(values), self._monomials(self.rows))
+        monomials = self.machine.expansion.monomials
+        inside, outside = (
+            (None, None) if monomials is None else (self._powers(monomials, values), self._powers(monomials, self.rows))
+        )
 
         def value(mask: np.ndarray) -> np.ndarray:
             columns, others = self._columns(mask), self._columns(~mask)
@@ -118,15 +121,15 @@ class RandomFeatureEmbedding:
                 right = self.ridge.mean(fourier_features(self.rows, frequencies, others), features) @ solved
                 left = fourier_features(values, frequencies, columns)
                 total = total + _expected(part, frequencies, columns, others, left, right)
-            if inside is not None and outside is not None:
+            if monomials is not None and inside is not None and outside is not None:
                 expected = solved.T @ self.ridge.mean(features, subset_product(outside, ~mask))
                 total = total + (expected * subset_product(inside, mask)) @ monomials.coefficients.T
             return np.asarray(total)
 
         return value
 
-    def _monomials(self, values: np.ndarray) -> np.ndarray:
-        factors = self.reader._grouped(self.reader.expansion.monomials.factors(values))
+    def _powers(self, monomials: Monomials, values: np.ndarray) -> np.ndarray:
+        factors = self.machine.grouped(monomials.factors(values))
         return np.ascontiguousarray(np.moveaxis(factors, 1, 0))
 
     def operations(self) -> float:
@@ -146,10 +149,11 @@ class RandomFeatureEmbedding:
         everything = np.ones(self.rows.shape[1], bool)
         error: Any = 0.0
         for part, frequencies in zip(self.parts, self.frequencies, strict=True):
+            assert part.points is not None
             train = fourier_features(np.ascontiguousarray(part.points.T), frequencies, everything)
             approximate = fourier_features(values, frequencies, everything) @ (train.T @ part.coefficients.T)
             error = error + approximate - part.factors(values).prod(axis=1) @ part.coefficients.T
-        return np.abs(np.broadcast_to(error, (len(values), self.reader.n_outputs))).max(axis=1, initial=0.0)
+        return np.abs(np.broadcast_to(error, (len(values), self.machine.n_outputs))).max(axis=1, initial=0.0)
 
 
 def _expected(

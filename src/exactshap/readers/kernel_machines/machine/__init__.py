@@ -1,0 +1,21 @@
+"""A kernel machine's formula bound to players, a value function and a background, and what every way of solving it offers."""
+
+from __future__ import annotations
+
+from exactshap.readers.kernel_machines.machine._bound import BACKGROUND_VALUES, BoundMachine
+from exactshap.readers.kernel_machines.machine._expansion import Expansion, Monomials, Part, cut_terms, expand, merge
+from exactshap.readers.kernel_machines.machine._shares import with_equal_shares
+from exactshap.readers.kernel_machines.machine._strategy import Strategy
+
+__all__ = [
+    "BACKGROUND_VALUES",
+    "BoundMachine",
+    "Expansion",
+    "Monomials",
+    "Part",
+    "Strategy",
+    "cut_terms",
+    "expand",
+    "merge",
+    "with_equal_shares",
+]

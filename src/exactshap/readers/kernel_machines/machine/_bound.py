@@ -1,0 +1,210 @@
+"""A kernel machine bound to players, a value function and a background: its games, term by term."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+
+from exactshap.games import ProductGame
+from exactshap.readers.kernel_machines.machine._expansion import Expansion, Monomials, Part, cut_terms
+from exactshap.readers.kernel_machines.machine._shares import with_equal_shares
+from exactshap.semivalues import Semivalue
+from exactshap.solvers import Solution
+
+__all__ = ["BACKGROUND_VALUES", "BoundMachine"]
+
+BACKGROUND_VALUES = 2**22  # factors of one tile of background rows x training rows: 32 MiB
+
+
+@dataclass(frozen=True, eq=False)
+class BoundMachine:
+    """What all ways of solving a kernel machine share; nothing changes after construction.
+
+    Attributes
+    ----------
+    name : str
+        The model's name, for messages.
+    expansion : Expansion
+        The model's formula.
+    players : tuple of tuples of int
+        The columns of each player.
+    value_function : str
+    single_output : bool
+        Whether results have no axis of outputs.
+    background : array of shape (n_background, n_columns), or None
+    weights : array of shape (n_background,), or None
+    """
+
+    name: str
+    expansion: Expansion
+    players: tuple[tuple[int, ...], ...]
+    value_function: str
+    single_output: bool
+    background: np.ndarray | None = None
+    weights: np.ndarray | None = None
+
+    @cached_property
+    def n_players(self) -> int:
+        return len(self.players)
+
+    @cached_property
+    def n_columns(self) -> int:
+        return self.expansion.n_columns
+
+    @cached_property
+    def n_outputs(self) -> int:
+        return self.expansion.n_outputs
+
+    @cached_property
+    def blocks(self) -> tuple[Part | Monomials, ...]:
+        return self.expansion.blocks
+
+    @cached_property
+    def n_terms(self) -> int:
+        """The number of product terms of the formula, each with as many absent factors as :attr:`mixture`."""
+        return sum(block.coefficients.shape[1] for block in self.blocks)
+
+    @cached_property
+    def widest(self) -> int:
+        """The number of terms of the largest block."""
+        return max((block.coefficients.shape[1] for block in self.blocks), default=0)
+
+    @cached_property
+    def replaces_columns(self) -> bool:
+        """Whether absent columns take the values of reference rows; else their factors are 1."""
+        return self.value_function not in ("functional", "normalized")
+
+    @cached_property
+    def has_groups(self) -> bool:
+        """Whether players are anything else than the columns, in order."""
+        return self.players != tuple((j,) for j in range(self.n_columns))
+
+    @cached_property
+    def mixture(self) -> np.ndarray:
+        """The weights of each term's absent factors: one for each background row where rows are joint, else a single 1."""
+        joint = self.value_function == "interventional" and self.weights is not None
+        return np.array(self.weights) if joint else np.ones(1)
+
+    def rows_and_weights(self) -> tuple[np.ndarray, np.ndarray]:
+        """Return the background; it must be there."""
+        assert self.background is not None
+        assert self.weights is not None
+        return self.background, self.weights
+
+    # -- factors -----------------------------------------------------------------------------------------------------
+
+    def grouped(self, factors: np.ndarray) -> np.ndarray:
+        """Multiply the factors of each player's columns: (n, n_columns, m) -> (n, n_players, m)."""
+        if not self.has_groups:
+            return factors
+        result = np.ones((factors.shape[0], self.n_players, factors.shape[2]))
+        for p, columns in enumerate(self.players):
+            for j in columns:
+                result[:, p] *= factors[:, j]
+        return result
+
+    def absent(self, block: Part | Monomials, rows: slice) -> np.ndarray:
+        """Return the factors of absent players, (n_mixture, n_players, n_terms)."""
+        if not self.replaces_columns:
+            return np.ones((1, self.n_players, block.coefficients.shape[1]))
+        background, weights = self.rows_and_weights()
+        if self.value_function == "interventional-independent":
+            return np.einsum("m,mjl->jl", weights, self.grouped(block.factors(background)))[None]
+        return self.grouped(block.factors(background[rows]))
+
+    def background_tiles(self, block: Part | Monomials) -> Iterator[tuple[np.ndarray, np.ndarray]]:
+        """Yield (background weights, absent factors (n_background, n_players, n_terms)) of a block of terms."""
+        mixture = self.mixture
+        step = max(1, BACKGROUND_VALUES // max(1, block.coefficients.shape[1] * self.n_columns))
+        for start in range(0, len(mixture), step):
+            rows = slice(start, start + step)
+            yield mixture[rows], np.ascontiguousarray(self.absent(block, rows))
+
+    def tiles(self) -> Iterator[tuple[Part | Monomials, np.ndarray, np.ndarray]]:
+        """Yield (block of terms, background weights, absent factors), each small enough for memory."""
+        for whole in self.blocks:
+            for block in cut_terms(whole, max(1, BACKGROUND_VALUES // (8 * self.n_columns))):
+                for weights, absent in self.background_tiles(block):
+                    yield block, weights, absent
+
+    # -- games -------------------------------------------------------------------------------------------------------
+
+    def game(self, values: np.ndarray) -> ProductGame:
+        """Return the batch of product games of some rows (n_rows, n_columns), with all terms at once."""
+        a, b = [np.ones((len(values), self.n_players, 0))], [np.ones((len(self.mixture), self.n_players, 0))]
+        c = [np.zeros((self.n_outputs, 0))]  # no block at all: a kernel of noise alone
+        for block in self.blocks:
+            a.append(self.grouped(block.factors(values)))
+            b.append(self.absent(block, slice(None)))
+            c.append(block.coefficients)
+        present, absent, coefficients = (np.concatenate(arrays, axis=-1) for arrays in (a, b, c))
+        game = ProductGame(
+            c=coefficients[0] if self.single_output else coefficients.T,
+            a=present.transpose(0, 2, 1),
+            b=absent.transpose(0, 2, 1),
+            weights=self.mixture,
+            constant=self.expansion.intercept,
+        )
+        if self.value_function != "normalized":
+            return game
+        baseline = game.c.sum(axis=0) + game.constant  # v(S) - v(empty) + v(empty) |S| / d, so that v'(empty) = 0
+        return with_equal_shares(game, baseline, constant=game.constant - baseline)
+
+    def finish(self, part: Solution, values: np.ndarray, semivalue: Semivalue, order: int) -> Solution:
+        """Return the solution of some rows from the sum of all their terms."""
+        constant = self.expansion.intercept
+        if self.value_function == "normalized":
+            part, constant = part.shifted(constant).with_shared_baseline(self.n_players), np.zeros(1)
+        return part.finish(
+            self.n_players,
+            semivalue,
+            order,
+            constant=constant,
+            magnitude=self._peak(values),
+            single_output=self.single_output,
+        )
+
+    def _peak(self, values: np.ndarray) -> np.ndarray:
+        """Return the magnitude (n_rows,) that rounding is relative to in the model's own arithmetic.
+
+        A factor exp(-s) is off by s eps relative and s exp(-s) <= 1/e: an absolute error of eps for each coefficient. A
+        distance computed as |x|^2 + |y|^2 - 2 x.y is off by eps (|x|^2 + |y|^2), which the exponent inherits.
+        """
+        expansion = self.expansion
+        constant = sum(part.magnitude for part in expansion.parts) + np.abs(expansion.intercept).max(initial=0.0)
+        peak = np.full(len(values), constant)
+        for part in expansion.parts if expansion.cancels else ():
+            rate = part.component.squared
+            if rate is not None and part.points is not None:
+                norms = (rate * values**2).sum(axis=1) + (rate[:, None] * part.points**2).sum(axis=0).max(initial=0.0)
+                peak += part.magnitude * norms
+        if expansion.monomials is not None:
+            monomials = expansion.monomials
+            peak += np.abs(values[:, :, None] ** monomials.powers).prod(axis=1) @ monomials.magnitudes
+        return peak
+
+    # -- masked by hand ----------------------------------------------------------------------------------------------
+
+    def functional_value(self, values: np.ndarray, mask: np.ndarray) -> np.ndarray:
+        """Return v(S) of the functional value function with columns outside S moved onto each training row.
+
+        A factor is 1 where x_j equals the training row's own value, so v(S) is the sum over training rows of the kernel at
+        hybrids of x and that row. This uses one kernel matrix, not the factors of the solver.
+        """
+        expansion = self.expansion
+        inside = np.zeros(self.n_columns, bool)
+        for chosen, columns in zip(mask, self.players, strict=True):
+            inside[list(columns)] = chosen
+        total = np.zeros((len(values), self.n_outputs)) + expansion.intercept
+        if expansion.monomials is not None:  # constants: the reader lets no other monomial pass
+            total += expansion.monomials.coefficients.sum(axis=1)
+        for part in expansion.parts:
+            assert part.points is not None
+            for term, point in enumerate(part.points.T):
+                hybrid = np.where(inside, values, point)
+                kernel = part.component.matrix(hybrid, point[None, :])[:, 0] / part.component.amplitude
+                total += kernel[:, None] * part.coefficients[:, term]
+        return total[:, 0] if self.single_output else total

@@ -1,0 +1,64 @@
+"""What every way of solving a bound kernel machine offers."""
+
+from __future__ import annotations
+
+import functools
+from abc import ABC, abstractmethod
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from exactshap.readers.kernel_machines.machine._bound import BoundMachine
+from exactshap.semivalues import Semivalue
+from exactshap.solvers import Cost, Solution
+from exactshap.solvers.rkhs import machine_stability
+
+__all__ = ["Strategy"]
+
+
+class Strategy(ABC):
+    """A way to solve the games of a bound machine, chosen once, when the model is read.
+
+    Rows come as ``values`` (n_rows, n_columns), checked. The methods without a docstring are those of ``Reader``.
+    """
+
+    machine: BoundMachine
+    block_rows: int | None = None  # rows of one block at most; None: as the reader says
+    threads_inside: bool = False
+
+    def game(self, values: np.ndarray) -> Any:
+        return self.machine.game(values)
+
+    @abstractmethod
+    def solve(self, values: np.ndarray, semivalue: Semivalue, order: int) -> Solution: ...
+
+    @abstractmethod
+    def memory(self, n_rows: int, order: int) -> float: ...
+
+    @abstractmethod
+    def cost(self, few: np.ndarray, n_rows: int, semivalue: Semivalue, order: int, n_blocks: int) -> Cost:
+        """Return the seconds, the method and whether it is exact; ``few`` of the rows are there to time pieces of the work on."""
+
+    def memory_advice(self) -> str | None:
+        """Return what to do where one row does not fit, if that is something of its own."""
+        return None
+
+    def stability(self, rows: Callable[[], np.ndarray]) -> Callable[[Any], Any] | None:
+        """Return the bound of Theorem 6 of RKHS-SHAP for the rows that ``rows()`` returns, where its conditions hold."""
+        machine = self.machine
+        if machine.background is None or not machine.replaces_columns:
+            return None
+        parts = [
+            (part.component, part.coefficients, part.points) for part in machine.expansion.parts if part.points is not None
+        ]
+        reach = np.stack([np.abs(values).max(axis=0, initial=0.0) for values in (rows(), machine.background)])
+        return functools.partial(machine_stability, parts, self._moving_monomials(), reach)
+
+    def _moving_monomials(self) -> tuple[np.ndarray, np.ndarray]:
+        """Return powers (n_columns, n_monomials) and coefficients (n_outputs, n_monomials) of all but the constants."""
+        machine, monomials = self.machine, self.machine.expansion.monomials
+        if monomials is None:
+            return np.zeros((machine.n_columns, 0), int), np.zeros((machine.n_outputs, 0))
+        moving = monomials.powers.any(axis=0)
+        return monomials.powers[:, moving], monomials.coefficients[:, moving]

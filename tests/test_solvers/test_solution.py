@@ -1,0 +1,144 @@
+"""The carrier of results: sums, multiples, shifts and joins of games, beside the games themselves."""
+
+import dataclasses
+
+import numpy as np
+import pytest
+
+from exactshap import semivalues
+from exactshap.games import OracleGame, ProductGame
+from exactshap.solvers import Solution, solve
+from exactshap.solvers.product import solve_terms
+from tolerances import EPS, assert_close
+
+D = 4
+
+
+def game(seed, rows=3, outputs=2, constant=0.0):
+    rng = np.random.default_rng(seed)
+    c, a, b = rng.normal(size=(5, outputs)), rng.normal(size=(rows, 5, D)), rng.normal(size=(2, 5, D))
+    return ProductGame(c, a, b, weights=[0.25, 0.75], constant=np.full(outputs, constant))
+
+
+def summed(one, other):
+    """Write the sum of two games of one background out as one game."""
+    return ProductGame(
+        np.concatenate([one.c, other.c]),
+        np.concatenate([one.a, other.a], axis=1),
+        np.concatenate([one.b, other.b], axis=1),
+        weights=one.weights,
+        constant=one.constant + other.constant,
+    )
+
+
+def assert_same(actual, expected):
+    for name in ("values", "empty", "full"):
+        assert_close(getattr(actual, name), getattr(expected, name), expected.scale, n_terms=100, n_players=D)
+
+
+@pytest.mark.parametrize(("index", "order"), [("shapley", 1), ("banzhaf", 1), ("k-sii", 2)])
+def test_sum_is_the_solution_of_the_sum(index, order):
+    one, other = game(0, constant=1.0), game(1, constant=-3.0)
+    found = solve(one, index, order) + solve(other, index, order)
+    truth = solve(summed(one, other), index, order, method="enumeration")
+    assert_same(found, truth)
+    assert found.sets == truth.sets
+    assert (found.residual is None) == (truth.residual is None)
+    assert_close(found.scale, solve(one, index, order).scale + solve(other, index, order).scale, found.scale)
+
+
+@pytest.mark.parametrize("factor", [2.5, -0.5, 0.0])
+def test_multiple_and_shift_are_the_solution_of_that_game(factor):
+    one = game(2)
+    found = (solve(one, "k-sii", 2) * factor).shifted(7.0)
+    truth = ProductGame(one.c * factor, one.a, one.b, weights=one.weights, constant=np.full(2, 7.0))
+    assert_same(found, solve(truth, "k-sii", 2, method="enumeration"))
+    assert np.all(np.asarray(found.scale) >= 0)
+
+
+def test_shared_baseline_is_the_game_that_shares_it():
+    one = game(3, constant=5.0)
+    whole = solve(one, "k-sii", 2)
+    sharing = OracleGame(
+        lambda masks: one.value(masks)[0] - whole.empty[0] * (1.0 - masks.mean(axis=1))[:, None],
+        D,
+    )
+    truth = solve(sharing, "k-sii", 2, method="enumeration")
+    shared = whole.with_shared_baseline(D)
+    assert_close(shared.values[0], truth.values, whole.scale.max(), n_terms=100, n_players=D)
+    assert np.all(shared.empty == 0.0)
+    assert_close(shared.full[0], truth.full, whole.scale.max(), n_terms=100)
+    assert not np.shares_memory(shared.values, whole.values)
+
+
+def test_parts_are_finished_with_constant_sets_residual_and_the_games_axes():
+    one = game(4, rows=1, outputs=1)
+    a, b = (np.ascontiguousarray(array.transpose(0, 2, 1)) for array in (one.a, one.b))
+    c, shapley = np.ascontiguousarray(one.c.T), semivalues.find("shapley")
+    cut = [
+        (np.ascontiguousarray(a[:, :, t]), np.ascontiguousarray(b[:, :, t]), np.ascontiguousarray(c[:, t]))
+        for t in (slice(0, 2), slice(2, 5))
+    ]
+    parts = [solve_terms(*some, np.array(one.weights), shapley, 1) for some in cut]
+    assert parts[0].sets == ()
+    assert parts[0].residual is None
+    whole = sum(parts, start=Solution.zeros(1, D, 1, method="quadrature"))
+    found = whole.finish(D, shapley, 1, constant=2.0, single_row=True, single_output=True)
+    truth = solve(ProductGame(one.c[:, 0], one.a[0], one.b, weights=one.weights, constant=2.0), method="enumeration")
+    assert_same(found, truth)
+    assert found.sets == truth.sets
+    assert found.values.shape == (D,)
+    assert abs(found.residual) <= 64 * EPS * found.scale
+    assert found.method == "quadrature (2 nodes)"
+    assert whole.finish(D, semivalues.find("banzhaf"), 1).residual is None
+
+
+def test_errors_of_a_sum():
+    one, other = solve(game(5)), solve(game(6))
+    sampled = dataclasses.replace(one, std_error=np.full_like(one.values, 3.0), error_bound=np.full(3, 0.5))
+    also = dataclasses.replace(other, std_error=np.full_like(one.values, 4.0), error_bound=0.25, n_evaluations=7)
+    both = sampled + also
+    np.testing.assert_allclose(both.std_error, 5.0, rtol=4 * EPS)  # independent: variances add
+    np.testing.assert_array_equal(both.error_bound, np.full(3, 0.75))  # bounds add
+    assert both.n_evaluations == 7
+    np.testing.assert_array_equal((sampled + other).std_error, 3.0)  # an exact game adds no error
+    assert (one + other).std_error is None
+    assert (one + other).exact
+    assert not both.exact
+    covariance = np.ones((3, D, D, 2))
+    uncertain = dataclasses.replace(one, covariance=covariance, set_std=np.full_like(one.values, 6.0))
+    np.testing.assert_array_equal((uncertain + uncertain).covariance, 2.0 * covariance)
+    np.testing.assert_allclose(
+        (uncertain + dataclasses.replace(other, set_std=np.full_like(one.values, 8.0))).set_std, 10.0, rtol=4 * EPS
+    )
+    np.testing.assert_array_equal((uncertain * -3.0).covariance, 9.0 * covariance)
+    np.testing.assert_array_equal((sampled * -2.0).std_error, 6.0)
+    np.testing.assert_array_equal((sampled * -2.0).error_bound, 1.0)
+    np.testing.assert_allclose((uncertain * -2.0).residual, -2.0 * one.residual)
+
+
+def test_join_puts_rows_under_each_other():
+    whole = solve(game(7))
+    alone = [solve(ProductGame(game(7).c, row, game(7).b, weights=game(7).weights)).as_batch() for row in game(7).a]
+    joined = Solution.join(alone)
+    assert_same(joined, whole)
+    np.testing.assert_array_equal(joined.scale, whole.scale)
+    assert joined.error_bound.shape == whole.error_bound.shape == (3,)
+    assert joined.std_error is None
+    counted = [
+        dataclasses.replace(part, n_evaluations=5, method=name) for part, name in zip(alone, ("a", "bbb", "bba"), strict=True)
+    ]
+    assert Solution.join(counted).n_evaluations == 15
+    assert Solution.join(counted).method == "bbb"
+    assert Solution.join(alone[:1]) is alone[0]
+
+
+def test_predictions_take_the_place_of_the_full_coalition():
+    whole = solve(game(8))
+    beside = whole.beside(whole.full + 0.5, np.array(1e-9), efficient=True)
+    np.testing.assert_allclose(beside.residual, 0.5, atol=64 * EPS * whole.scale.max())
+    assert beside.tolerance.shape == (3,)
+    inefficient = whole.beside(whole.full + 0.5, np.zeros(3), efficient=False)
+    np.testing.assert_allclose(inefficient.residual, 0.5, rtol=0, atol=4 * EPS * np.abs(whole.full).max())
+    assert (beside + beside).prediction is None  # what certifies a sum is worked out afresh
+    assert (beside * 2.0).tolerance is None
