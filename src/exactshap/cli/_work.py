@@ -40,13 +40,14 @@ class Task:
     drop: tuple[str, ...] = ()
     allow_pickle: bool = False
     trust: bool = False
+    n_stages: int | None = None
     settings: dict[str, Any] = field(default_factory=dict)
 
     def explainer(self, progress: Callable[[int, int], None] | None = None) -> tuple[Explainer, Any]:
         """Read the files; return the bound Explainer and the rows."""
         from exactshap.explainer import Explainer
 
-        model = load_model(self.model, allow_pickle=self.allow_pickle, trust=self.trust)
+        model = load_model(self.model, allow_pickle=self.allow_pickle, trust=self.trust, n_stages=self.n_stages)
         X = take_columns(read_table(self.data), self.drop, what=self.data.name)
         background = None if self.background is None else self._background()
         explainer = Explainer(model, background, progress=progress, **self.settings)

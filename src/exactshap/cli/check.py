@@ -23,6 +23,7 @@ def command(
     masks: Annotated[int, typer.Option(min=1, help="Random coalitions to compare with the model on hand-masked rows.")] = 8,
     allow_pickle: options.AllowPickle = False,
     trust: options.Trust = False,
+    n_stages: options.Stages = None,
     align: options.Align = False,
     seed: options.Seed = 0,
 ) -> None:
@@ -40,6 +41,7 @@ def command(
         drop=options.dropped(target, drop),
         allow_pickle=allow_pickle,
         trust=trust,
+        n_stages=n_stages,
         settings={"value_function": value_function, "output": options.output_choice(model_output), "align": align},
     )
     with working(f"checking {model.name}"):

@@ -12,7 +12,7 @@ import numpy as np
 from exactshap.decompose.r2._games import Layout, lay_out
 from exactshap.errors import ExactnessError, InputError, UnsupportedModelError, UnsupportedStructureError, message
 from exactshap.frames import Table, as_table, check_columns
-from exactshap.readers import Request, names_of, players_of
+from exactshap.readers import Request, names_of, players_of, require_own_prediction
 from exactshap.trees import TreeModel, apply, convert, margin
 from exactshap.trees.ensemble import encode, largest_sum, readable
 
@@ -111,6 +111,7 @@ class Problem:
 
 def pose(model: Any, X: Any, y: Any, sample_weight: Any, groups: Mapping[str, Any] | None) -> Problem:
     """Check everything that the caller passed and return it as a :class:`Problem`."""
+    require_own_prediction(model)
     ensemble = _single_output(convert(model))
     table = as_table(X)
     fitted = ensemble.feature_names

@@ -8,6 +8,7 @@ does the rest: ``prepare_trees`` of ``exactshap.solvers.trees._solve`` once at c
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -78,7 +79,9 @@ class TreeReader(Reader):
         return values[:, self._column] if self._column is not None and values.ndim == 2 else values
 
     def solve(self, X: Table, semivalue: Semivalue, order: int) -> Solution:
-        return solve_trees(self._prepared, encode(self.ensemble, X), semivalue, order)
+        solution = solve_trees(self._prepared, encode(self.ensemble, X), semivalue, order)
+        reading = self.ensemble.reading
+        return replace(solution, method=f"{solution.method}; {reading}") if reading else solution
 
     def game(self, X: Table) -> ProductGame:
         rows = None if self.background is None else encode(self.ensemble, self.background)

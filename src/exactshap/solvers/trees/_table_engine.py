@@ -104,6 +104,7 @@ class TableEngine:
     n_players: int
     limit: float
     cache: BoundedCache = field(default_factory=BoundedCache)
+    measures: BoundedCache = field(default_factory=BoundedCache)  # apart: tables are made under the lock of the other one
 
     def rows(self, order: int) -> TableRows:
         """Return the layout of the tables for sets of 1..order players."""
@@ -183,7 +184,7 @@ class TableEngine:
             rule = np.array(nodes, float), np.array(node_weights, float)
             return rule, np.ascontiguousarray(path_weights(semivalue, 1, largest)[1])
 
-        measure: tuple[tuple[np.ndarray, np.ndarray], np.ndarray] = self.cache.get(("measure", semivalue), make, keep=1)
+        measure: tuple[tuple[np.ndarray, np.ndarray], np.ndarray] = self.measures.get(("measure", semivalue), make, keep=1)
         return measure
 
     def _cells(self, rows: TableRows, semivalue: Semivalue, order: int, is_kept: bool, first: int, last: int) -> np.ndarray:

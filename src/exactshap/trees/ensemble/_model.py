@@ -55,6 +55,8 @@ class TreeModel:
         Numeric value that the library treats as missing besides NaN.
     hashed : HashedColumns or None
         What CatBoost makes of categorical columns. Its target statistics are columns of ``trees`` that follow the user's own.
+    reading : str
+        Which boosting rounds were read and why, where it is not all of them; ``explanation.method`` says it too.
     """
 
     trees: FlatTrees
@@ -74,6 +76,7 @@ class TreeModel:
     frame_categories: tuple[tuple[Any, ...], ...] = ()
     missing_value: float = float("nan")
     hashed: HashedColumns | None = None
+    reading: str = ""
 
     @property
     def n_features(self) -> int:

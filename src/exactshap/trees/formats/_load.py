@@ -43,7 +43,10 @@ def load(path: str | os.PathLike[str], *, n_stages: int | None = None, missing_v
     path : path-like
         XGBoost JSON or UBJSON, LightGBM text or CatBoost JSON, told apart by their contents.
     n_stages : int, default=None
-        Keep the first boosting rounds only (a file does not say where early stopping stopped); None keeps all.
+        Keep the first boosting rounds only. None keeps what the library's estimator predicts with after loading the file: all
+        rounds, but for XGBoost those up to the ``best_iteration`` of early stopping that the file names, as
+        ``XGBRegressor().load_model(path)`` does (its ``Booster`` uses all: pass their number). LightGBM and CatBoost leave
+        later rounds out when they save. ``model.reading`` says where rounds were left out.
     missing_value : float, default=nan
         Numeric value that means missing besides NaN (XGBoost's ``missing=``, which its files do not hold).
     max_bytes : int, default=2**30

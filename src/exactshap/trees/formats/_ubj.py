@@ -257,6 +257,12 @@ class Scanned(Records):
     def entries(self, name: str) -> list[Any]:
         return [None if row < 0 else _made(self.tape, row) for row in self._children(name).tolist()]
 
+    def names(self) -> set[str]:
+        tape = self.tape
+        children = np.array([child for row in self.rows.tolist() for child in _children(tape, row)], np.int64)
+        pieces = set(zip(tape.key_start[children].tolist(), tape.key_length[children].tolist(), strict=True))
+        return {_text(tape, start, length) for start, length in pieces}
+
     def has(self, name: str) -> bool:
         return bool((self._children(name) >= 0).all())
 
