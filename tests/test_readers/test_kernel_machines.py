@@ -422,7 +422,7 @@ def test_gpytorch_exact_gp(dtype):
             assert explanation.certificate().passed
             assert explanation.tolerance.max() < (1e-6 if dtype == "float64" else 1e3 * 1e-2)
     matern = gpytorch.kernels.MaternKernel()
-    with pytest.raises(UnsupportedStructureError, match="MaternKernel is not a product"):
+    with pytest.raises(UnsupportedStructureError, match="MaternKernel of several columns is not a product"):
         Explainer(Model(inputs, targets, gpytorch.likelihoods.GaussianLikelihood(), matern).to(kind))
 
 

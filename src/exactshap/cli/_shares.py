@@ -28,7 +28,7 @@ __all__ = [
 Kernel = Annotated[str, typer.Option(help="Of numeric columns: rbf, laplacian or cauchy. Text columns are categorical.")]
 Bandwidth = Annotated[str, typer.Option(help="column-median (each column counts, whatever its unit), median, or a number.")]
 Permutations = Annotated[int, typer.Option(min=0, help="For p-values; 0 for none.")]
-Correction = Annotated[str, typer.Option(help="Of p-values for the number of columns: holm, fdr_bh, fdr_by, max or none.")]
+Correction = Annotated[str, typer.Option(help="Of p-values for the number of columns: max, holm, fdr_bh, fdr_by or none.")]
 Out = Annotated[Path | None, typer.Option("--out", "-o", help="Write the table: .csv or .parquet.")]
 Picture = Annotated[Path | None, typer.Option(help="Write the picture: .png, .svg or .pdf.")]
 Report = Annotated[Path | None, typer.Option(help="Write a static HTML file with table and picture.")]

@@ -6,12 +6,14 @@ import time
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+import numpy as np
+
 from exactshap._runtime.progress import Progress, duration, saying
 from exactshap._runtime.threads import using_jobs
 from exactshap.errors import warn
 from exactshap.explainer._certify import Verification, certify, verify
 from exactshap.explainer._plan import Forecast, block_size, check_result, forecast, n_workers
-from exactshap.explainer._settings import check_names, check_settings, checked_names
+from exactshap.explainer._settings import aligned, check_names, check_settings, checked_names
 from exactshap.explainer._solve import joined, solve_blocks, wrap
 from exactshap.frames import Table, as_table, check_columns
 from exactshap.games import normalised_weights
@@ -107,7 +109,8 @@ class Explainer:
             options=options,
             memory_limit=self.memory_limit,
         )
-        with saying(progress, lambda _, seconds: f"reading {type(model).__name__} for {duration(seconds)}"):
+        reading = saying(progress, lambda _, seconds: f"reading {type(model).__name__} for {duration(seconds)}")
+        with reading, np.errstate(all="ignore"):  # overflow is told by the certificate
             self.reader: Reader = read(model, self._request)
         check_names(self.reader, self._request)
         self._background_hash = None if table is None else fingerprint(table.native)
@@ -179,6 +182,8 @@ class Explainer:
     def _checked(self, X: Any) -> Table:
         reader = self.reader
         table = as_table(X, allow_empty=True)
+        if self.align:
+            table = aligned(table, reader.model)
         names = reader.fitted_names
         if names is None and reader.background is not None and reader.background.names is not None:
             names = reader.background.names
@@ -228,6 +233,8 @@ def _background(background: Any, model: Any, align: bool) -> Table:
     table = as_table(background, what="background").copy()
     if not table.is_frame:
         return table
+    if align:
+        table = aligned(table, model)
     names = getattr(model, "feature_names_in_", None)
     if names is None or type(model).__module__.startswith("lightgbm"):  # which puts underscores for spaces; its reader checks
         return table

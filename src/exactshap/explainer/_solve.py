@@ -40,12 +40,17 @@ def solve_blocks(
 def _parallel(
     reader: Reader, table: Table, blocks: list[slice], semivalue: Semivalue, order: int, n_jobs: int | None
 ) -> Iterable[Solution]:
-    tasks = ((table.take(rows), semivalue, order) for rows in blocks)
+    tasks = ((reader, table.take(rows), semivalue, order) for rows in blocks)
     if n_jobs in (None, 1) or len(blocks) < 2 or reader.threads_inside:
-        return (reader.answer(*task) for task in tasks)
+        return (_answer(*task) for task in tasks)
     from joblib import Parallel, delayed
 
-    return Parallel(n_jobs=n_jobs, prefer="threads", return_as="generator")(delayed(reader.answer)(*task) for task in tasks)
+    return Parallel(n_jobs=n_jobs, prefer="threads", return_as="generator")(delayed(_answer)(*task) for task in tasks)
+
+
+def _answer(reader: Reader, table: Table, semivalue: Semivalue, order: int) -> Solution:
+    with np.errstate(all="ignore"):  # overflow is told by the certificate
+        return reader.answer(table, semivalue, order)
 
 
 def wrap(

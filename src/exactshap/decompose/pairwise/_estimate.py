@@ -130,6 +130,7 @@ def fields_of(estimate: Estimate, settings: Settings, sets: tuple[tuple[int, ...
     if settings.order > 1:
         fields["sets"], fields["set_values"] = sets, np.concatenate([values[:n], estimate.joint_values])
     if settings.n_permutations:
+        inference.check_reach(settings.n_permutations, settings.correction, n, settings.level)
         p = inference.permutation_p_values(values, estimate.permuted, estimate.tolerance)
         fields["p_values"], fields["p_value"] = p[:n], float(p[n])
         fields["p_adjusted"] = inference.adjust(

@@ -49,7 +49,7 @@ def decompose_hsic(
     index: str | Semivalue = "shapley",
     order: int = 1,
     n_permutations: int = 0,
-    correction: str = "holm",
+    correction: str = "max",
     level: float = 0.95,
     method: str = "auto",
     block_size: int = 1000,

@@ -43,7 +43,7 @@ def decompose_mmd(
     index: str | Semivalue = "shapley",
     order: int = 1,
     n_permutations: int = 0,
-    correction: str = "holm",
+    correction: str = "max",
     level: float = 0.95,
     method: str = "auto",
     block_size: int = 1000,
@@ -81,10 +81,12 @@ def decompose_mmd(
     n_permutations : int, default=0
         Permutations of the sample labels for p-values of the statistic and of each share. Every p-value, that of a share
         too, tests that X and Z come from one distribution; the order of the shares says where they differ.
-    correction : {"holm", "fdr_bh", "fdr_by", "max", "none"}, default="holm"
-        How p-values of shares are adjusted for their number.
+    correction : {"max", "holm", "fdr_bh", "fdr_by", "none"}, default="max"
+        How p-values of shares are adjusted for their number: "max" by the permutations' own largest share (Westfall & Young
+        1993), whose smallest p-value is 1 / (1 + n_permutations) for any number of shares; Holm's is that many times larger.
     level : float, default=0.95
-        Of the intervals from jackknife standard errors. Under X ~ Z the statistic is degenerate and they are not reliable:
+        Of the intervals from jackknife standard errors, and 1 minus the level that p-values are meant for: where no adjusted
+        p-value can be as small, a warning says how many permutations it takes. Under X ~ Z the statistic is degenerate and they are not reliable:
         use the p-values.
     method : {"auto", "exact", "blocks"}, default="auto"
         "blocks": the mean over disjoint random blocks of rows, an unbiased estimate with a standard error, linear in n.

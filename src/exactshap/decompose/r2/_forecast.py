@@ -8,7 +8,7 @@ from exactshap._runtime.calibration import Sample, seconds_per_unit
 from exactshap._runtime.memory import physical_memory
 from exactshap.decompose.r2._games import BLOCK_ROWS, CHUNK_BYTES, residual_rows, residual_shares
 from exactshap.decompose.r2._layout import Layout, lay_out
-from exactshap.errors import BudgetError, message
+from exactshap.errors import BudgetError, memory_needed, message
 from exactshap.solvers import Cost
 from exactshap.trees.ensemble import complete_forest
 
@@ -67,7 +67,7 @@ def check_memory(cost: Cost, layout: Layout, game: str, limit: float | None) -> 
         raise BudgetError(
             message(
                 f"The {game!r} game of {layout.trees.n_trees} trees and {layout.n_rows} rows does not fit",
-                f"It would need {cost.bytes / 2**30:.3g} GiB; the limit is {allowed / 2**30:.3g} GiB",
+                f"It would need {memory_needed(cost.bytes, allowed)}",
                 "Pass fewer rows, a larger memory_limit=, or per_row=False",
             )
         )

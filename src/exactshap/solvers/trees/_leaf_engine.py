@@ -22,6 +22,7 @@ from exactshap.solvers.trees._kernels import Background, Structure, sweep_leaf_r
 from exactshap.solvers.trees._layout import NOMINAL_ROWS, sum_by_tree
 from exactshap.solvers.trees._path_engine import VISIT_COST, WalkEngine, leaf_sums, single_leaves, visit_shares
 from exactshap.solvers.trees._steps import make_steps, steps_bytes
+from exactshap.solvers.trees._sums import ROWS_IN_TURN, pairwise_sum, row_blocks
 from exactshap.solvers.trees._table_engine import path_weights
 from exactshap.trees import FlatTrees
 
@@ -46,18 +47,21 @@ class LeafEngine:
     shape: Structure
     n_players: int
     background: np.ndarray  # (n_features, n_background)
-    weights: np.ndarray
+    weights: np.ndarray  # in units of ``unit``: 1.0 each where they are equal
+    unit: float
     cache: BoundedCache = field(default_factory=BoundedCache)
 
     @property
     def walk(self) -> WalkEngine:
         """The same trees, pair by pair."""
-        return WalkEngine(self.trees, self.shape, self.n_players, self.background, self.weights)
+        return WalkEngine(self.trees, self.shape, self.n_players, self.background, self.weights, self.unit)
 
     def solve(self, columns: np.ndarray, semivalue: Semivalue, order: int) -> Solution:
         """Return the values of the rows in ``columns`` (n_features, n_rows)."""
         if order > 1:
             return self.walk.solve(columns, semivalue, order)
+        if len(self.weights) > ROWS_IN_TURN:
+            return self._in_blocks(columns, semivalue)
         out = np.zeros((self.trees.n_outputs, self.n_players, columns.shape[1]))
         scale = np.full(columns.shape[1], single_leaves(self.trees) * self.weights.sum())
         weights = path_weights(semivalue, 1, min(self.shape.n_path_players, WIDTH))[1]
@@ -67,13 +71,27 @@ class LeafEngine:
             sweep_leaf_rows(np.ascontiguousarray(columns.T), steps, background, out, scale)
         else:
             self._sweep_blocks(columns, steps, background, out, scale)
-        values = np.ascontiguousarray(out.transpose(2, 1, 0))
+        values, scale = np.ascontiguousarray(out.transpose(2, 1, 0)) * self.unit, scale * self.unit
         if self.shape.n_path_players > WIDTH:
             walked = _wide_leaves_only(self.walk).solve(columns, semivalue, 1)
             values, scale = values + walked.values, scale + walked.scale
-        method = f"patterns of {len(self.weights)} background rows, leaf by leaf"
         full = leaf_sums(self.trees, columns)
-        return Solution(values, np.zeros_like(full), full, method, scale=scale)
+        return Solution(values, np.zeros_like(full), full, self._method, scale=scale)
+
+    @property
+    def _method(self) -> str:
+        return f"patterns of {len(self.weights)} background rows, leaf by leaf"
+
+    def _in_blocks(self, columns: np.ndarray, semivalue: Semivalue) -> Solution:
+        """Add the answers of blocks of background rows, so that rounding does not grow with their number."""
+        blocks = row_blocks(len(self.weights), ROWS_IN_TURN)
+        engines = [
+            dataclasses.replace(self, background=np.ascontiguousarray(self.background[:, rows]), weights=self.weights[rows])
+            for rows in blocks
+        ]
+        parts = [engine.solve(columns, semivalue, 1) for engine in engines]
+        values, scale = pairwise_sum(part.values for part in parts), pairwise_sum(np.asarray(part.scale) for part in parts)
+        return dataclasses.replace(parts[0], values=values, scale=scale, method=self._method)
 
     def memory(self, n_rows: int, order: int) -> float:
         """Return the bytes besides the rows: the background, the splits in depth-first order, kept, the tables of one leaf."""

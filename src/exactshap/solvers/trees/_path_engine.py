@@ -25,6 +25,7 @@ from exactshap.solvers.trees._kernels import (
 )
 from exactshap.solvers.trees._layout import binomials_and_offsets, products_above, sorted_leaves, sum_by_tree
 from exactshap.solvers.trees._steps import make_steps, steps_bytes
+from exactshap.solvers.trees._sums import ROWS_IN_TURN, pairwise_sum, row_blocks
 from exactshap.solvers.trees._table_engine import path_weights
 from exactshap.trees import FlatTrees, cover_shares
 from exactshap.trees.ensemble import paths, sum_leaf_values
@@ -106,23 +107,27 @@ class WalkEngine:
     shape: Structure
     n_players: int
     background: np.ndarray  # (n_features, n_background)
-    weights: np.ndarray
+    weights: np.ndarray  # in units of ``unit``: 1.0 each where they are equal
+    unit: float
 
     def solve(self, columns: np.ndarray, semivalue: Semivalue, order: int) -> Solution:
         """Return the values of the rows in ``columns`` (n_features, n_rows)."""
         trees, n_rows = self.trees, columns.shape[1]
         binomials, offsets = binomials_and_offsets(self.n_players, order)
         weights = path_weights(semivalue, order, self.shape.n_path_players)
-        out = np.zeros((n_rows, offsets[order + 1], trees.n_outputs))
-        scale = np.zeros((n_rows, trees.n_outputs))
-        common = (columns, self.background, self.weights, forest_of(trees), self.shape.player)
-        if order == 1:
-            walk_singles(*common, weights[1], out, scale)
-        else:
-            walk_sets(*common, SetWeights(weights, binomials, offsets), out, scale)
+        common = (forest_of(trees), self.shape.player)
+        of_order = weights[1] if order == 1 else SetWeights(weights, binomials, offsets)
+        parts = []
+        for rows in row_blocks(len(self.weights), ROWS_IN_TURN):
+            out, scale = np.zeros((n_rows, offsets[order + 1], trees.n_outputs)), np.zeros((n_rows, trees.n_outputs))
+            background = np.ascontiguousarray(self.background[:, rows])
+            walk = walk_singles if order == 1 else walk_sets
+            walk(columns, background, self.weights[rows], *common, of_order, out, scale)
+            parts.append((out, scale))
+        out, scale = (pairwise_sum(sums) for sums in zip(*parts, strict=True))
         method = f"walks with {len(self.weights)} background rows"
         full = leaf_sums(trees, columns)
-        return Solution(out, np.zeros_like(full), full, method, scale=scale.max(axis=1))
+        return Solution(self.unit * out, np.zeros_like(full), full, method, scale=self.unit * scale.max(axis=1))
 
     def memory(self, n_rows: int, order: int) -> float:
         """Return the bytes besides the rows: the background and its way through the largest tree."""

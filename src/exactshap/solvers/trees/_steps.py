@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from exactshap.solvers.trees._kernels import EmptySteps, Steps, fill_steps, forest_of
-from exactshap.solvers.trees._kernels import Structure
+from exactshap.solvers.trees._kernels import EmptySteps, Steps, Structure, fill_steps, forest_of
 from exactshap.trees import FlatTrees, cover_shares
 from exactshap.trees.ensemble import Nodes
 

@@ -25,6 +25,7 @@ from exactshap.solvers.trees._kernels import (
     sweep_few,
 )
 from exactshap.solvers.trees._layout import Layout, lay_rows, offsets_of
+from exactshap.solvers.trees._sums import ROWS_IN_TURN, pairwise_sum, row_blocks, whole_weights
 from exactshap.trees import FlatTrees
 from exactshap.trees import prepared as rounded
 
@@ -57,11 +58,20 @@ def tabulate_background(
         return BackgroundTable(np.zeros(1, np.int64), np.empty(0))
     start = offsets_of(1 << np.diff(layout.leaves.start))
     table = np.zeros(start[-1])
+    whole, unit = whole_weights(weights)
     columns, forest = rounded(trees, background).T, forest_of(trees)
-    for block in range(0, len(background), BACKGROUND_BLOCK):
-        part = np.ascontiguousarray(columns[:, block : block + BACKGROUND_BLOCK])
-        add_failures(part, forest, layout.leaves, weights[block : block + BACKGROUND_BLOCK], start, table)
+
+    def add(rows: slice, cells: np.ndarray) -> np.ndarray:
+        add_failures(np.ascontiguousarray(columns[:, rows]), forest, layout.leaves, whole[rows], start, cells)
+        return cells
+
+    if unit < 1.0:  # counts, which add up without rounding
+        for rows in row_blocks(len(background), BACKGROUND_BLOCK):
+            add(rows, table)
+    else:
+        table = pairwise_sum(add(rows, np.zeros_like(table)) for rows in row_blocks(len(background), ROWS_IN_TURN))
     sum_survival(layout.leaves, start, table)
+    table *= unit
     return BackgroundTable(start, table)
 
 
