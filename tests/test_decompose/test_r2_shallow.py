@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from exactshap.decompose import decompose_r2
-from exactshap.decompose.r2._layout import Layout, lay_out
+from exactshap.decompose.r2._layout import EnsembleLayout, lay_out
 from r2_models import N_FEATURES, random_model, random_rows
 from r2_oracle import r2_rows
 from tolerances import assert_close_r2
@@ -16,7 +16,7 @@ def by_pairs(monkeypatch):
 
     def decompose(*arguments, **settings):
         with monkeypatch.context() as patch:
-            patch.setattr(Layout, "shallow", property(lambda layout: False))
+            patch.setattr(EnsembleLayout, "shallow", property(lambda layout: False))
             return decompose_r2(*arguments, **settings)
 
     return decompose

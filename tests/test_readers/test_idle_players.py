@@ -51,15 +51,17 @@ def squares(column):
 MIXED = pd.DataFrame(RNG.random((40, 4)), columns=list("abcd")).assign(
     day=pd.Timestamp("2024-01-01") + pd.to_timedelta(RNG.integers(0, 700, 40), "D"), city=RNG.choice(["u", "v", "w"], 40)
 )
-COLUMN_WISE = ColumnTransformer([
-    ("own function", FunctionTransformer(squares), ["a"]),
-    ("own transformer", Calendar(), ["day"]),
-    ("pipeline", make_pipeline(PowerTransformer(), FunctionTransformer(squares)), ["b"]),
-    ("bins", KBinsDiscretizer(3, quantile_method="averaged_inverted_cdf"), ["c"]),
-    ("quantiles", QuantileTransformer(n_quantiles=9), ["a", "c"]),
-    ("one-hot", OneHotEncoder(), ["city"]),
-    ("chi2", AdditiveChi2Sampler(), ["b", "a"]),
-])  # fmt: skip
+COLUMN_WISE = ColumnTransformer(
+    [
+        ("own function", FunctionTransformer(squares), ["a"]),
+        ("own transformer", Calendar(), ["day"]),
+        ("pipeline", make_pipeline(PowerTransformer(), FunctionTransformer(squares)), ["b"]),
+        ("bins", KBinsDiscretizer(3, quantile_method="averaged_inverted_cdf"), ["c"]),
+        ("quantiles", QuantileTransformer(n_quantiles=9), ["a", "c"]),
+        ("one-hot", OneHotEncoder(), ["city"]),
+        ("chi2", AdditiveChi2Sampler(), ["b", "a"]),
+    ]
+)
 MODELS = {
     "machine": SVR(),
     "linear": Ridge(),

@@ -36,15 +36,16 @@ BACKGROUND, ROWS = X.iloc[:7], X.iloc[50:53]
 
 MIXED = [("l", Ridge()), ("k", make_pipeline(StandardScaler(), SVR())), ("t", RandomForestRegressor(3, random_state=0))]
 REGRESSORS = {
-    "vote of several families": VotingRegressor([*MIXED, ("b", LGBMRegressor(n_estimators=4, verbose=-1)), ("d", "drop")],
-                                                weights=[1, 2, 3, 1, 5]),
+    "vote of several families": VotingRegressor(
+        [*MIXED, ("b", LGBMRegressor(n_estimators=4, verbose=-1)), ("d", "drop")], weights=[1, 2, 3, 1, 5]
+    ),
     "bag of column subsets": BaggingRegressor(SVR(), 4, max_features=0.6, random_state=0),
     "bag of repeated columns": BaggingRegressor(Ridge(), 4, bootstrap_features=True, random_state=0),
     "bag of trees": BaggingRegressor(DecisionTreeRegressor(max_depth=3), 4, random_state=0),
     "stack": StackingRegressor([("l", Ridge()), ("k", KernelRidge(kernel="rbf", gamma=5.0))]),
     "stack with the rows": StackingRegressor(MIXED, LinearRegression(), passthrough=True, cv=3),
     "vote of a bag and a vote": VotingRegressor([("b", BaggingRegressor(Ridge(), 2)), ("v", VotingRegressor(MIXED[:2]))]),
-}  # fmt: skip
+}
 OF_SEVERAL_OUTPUTS = {
     "one Ridge for each target": (MultiOutputRegressor(Ridge()), BOTH, "predict"),
     "one forest for each target": (MultiOutputRegressor(RandomForestRegressor(3, random_state=0)), BOTH, "predict"),
@@ -89,8 +90,11 @@ def test_several_outputs(name):
     check_reader(model, ROWS, BACKGROUND)
     explanation = explain(model, ROWS, BACKGROUND)
     assert explanation.values.shape == (3, 5, getattr(model, method)(ROWS).shape[1])
-    expected = by_hand(lambda rows: getattr(model, method)(X.iloc[: len(rows)].assign(**dict(zip(X, rows.T, strict=True)))),
-                       ROWS.to_numpy()[0], BACKGROUND.to_numpy())  # fmt: skip
+    expected = by_hand(
+        lambda rows: getattr(model, method)(X.iloc[: len(rows)].assign(**dict(zip(X, rows.T, strict=True)))),
+        ROWS.to_numpy()[0],
+        BACKGROUND.to_numpy(),
+    )
     assert_close(explanation.values[0], expected, np.abs(y).max(), n_terms=120, n_players=5)
     one = explain(model, ROWS, BACKGROUND, output=1)
     np.testing.assert_array_equal(one.values, explanation.values[:, :, 1])

@@ -118,11 +118,11 @@ def draw(shares: PairwiseDecomposition, samples: tuple[Any, Any] | None, labels:
 
 
 def write_picture(figure: Any, path: Path) -> None:
-    from exactshap._runtime.files import replacing
+    from exactshap._runtime.files import atomic_write
     from exactshap.errors import InputError, message
 
     kind = path.suffix.lower().removeprefix(".")
     if kind not in ("png", "svg", "pdf"):
         raise InputError(message(f"Pictures are written to .png, .svg or .pdf, not to {path.name}", do="Choose one of these"))
-    with replacing(path) as draft:
+    with atomic_write(path) as draft:
         figure.savefig(draft, format=kind, dpi=150)

@@ -55,7 +55,7 @@ class Verification:
     max_residual : float
         Largest |prediction - baseline - sum of values|.
     max_mask_difference : float or None
-        Largest |v(S) - prediction of rows masked by hand|; None where no such twin exists.
+        Largest |v(S) - prediction of rows masked by hand|; None where no such reference exists.
     tolerance : float
         What rounding explains of either.
     passed : bool
@@ -71,7 +71,7 @@ class Verification:
     n_masks: int
 
     def __str__(self) -> str:
-        masks = "no hand-masked twin exists for this value function"
+        masks = "the model cannot be masked by hand for this value function"
         if self.max_mask_difference is not None:
             masks = f"largest difference to the hand-masked model {self.max_mask_difference:.2g} on {self.n_masks} random coalitions"
         verdict = "passed" if self.passed else "FAILED"

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from exactshap._runtime.progress import Progress, duration, saying
+from exactshap._runtime.progress import Progress, duration, progress_text
 from exactshap._runtime.threads import using_jobs
 from exactshap.errors import warn
 from exactshap.explainer._certify import Verification, certify, verify
@@ -109,7 +109,7 @@ class Explainer:
             options=options,
             memory_limit=self.memory_limit,
         )
-        reading = saying(progress, lambda _, seconds: f"reading {type(model).__name__} for {duration(seconds)}")
+        reading = progress_text(progress, lambda _, seconds: f"reading {type(model).__name__} for {duration(seconds)}")
         with reading, np.errstate(all="ignore"):  # overflow is told by the certificate
             self.reader: Reader = read(model, self._request)
         check_names(self.reader, self._request)

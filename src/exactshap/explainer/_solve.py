@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator
 
 import numpy as np
 
-from exactshap._runtime.progress import Progress, counting
+from exactshap._runtime.progress import Progress, progress_rows
 from exactshap.frames import Table
 from exactshap.readers import Reader
 from exactshap.results.explanation import Explanation
@@ -31,7 +31,7 @@ def solve_blocks(
     reader: Reader, table: Table, blocks: list[slice], semivalue: Semivalue, order: int, n_jobs: int | None, progress: Progress
 ) -> Iterator[Solution]:
     """Yield the solution of each block beside its predictions, in order, whatever the number of threads."""
-    with counting(progress, table.n_rows) as report:
+    with progress_rows(progress, table.n_rows) as report:
         for rows, part in zip(blocks, _parallel(reader, table, blocks, semivalue, order, n_jobs), strict=True):
             yield part
             report(rows.stop)

@@ -120,7 +120,7 @@ class Component:
         return np.ones_like(X) if self.powers is None else X**self.powers
 
     def matrix(self, X: np.ndarray, Y: np.ndarray) -> np.ndarray:
-        """Return the kernel matrix (n, m), amplitude included: the slow, obvious definition."""
+        """Return the kernel matrix (n, m), amplitude included: by its definition."""
         return self.amplitude * self.factors(X, np.ascontiguousarray(Y.T)).prod(axis=1)
 
 

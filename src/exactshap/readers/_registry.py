@@ -118,7 +118,7 @@ def read(model: Any, request: Request) -> Reader:
     InputTypeError
         If the model is None or a class.
     UnsupportedModelError
-        If nobody reads it; the message names the closest route.
+        If the model is unsupported; the message names the closest route.
 
     Examples
     --------

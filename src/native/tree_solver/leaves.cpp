@@ -190,7 +190,7 @@ uint32_t descend(int64_t level, int64_t side, const Work& work) {
   return missed;
 }
 
-/// Begin at a root: nobody has failed anything.
+/// Begin at a root: no player has failed a split.
 void start(const Work& work) {
   work.row_codes[0].fill(0);
   work.n_codes[0] = work.patterns.size[0];

@@ -26,7 +26,7 @@ from exactshap.decompose.r2._kernels import (
     fill_codes,
     fill_half_weights,
 )
-from exactshap.decompose.r2._layout import Layout
+from exactshap.decompose.r2._layout import EnsembleLayout
 from exactshap.semivalues import gauss_jacobi
 from exactshap.trees.ensemble import fill_decisions
 
@@ -63,7 +63,7 @@ def _table_bits(units: Units) -> int:
     return min(MAX_BITS, 2 * int(units.size[:, 1].max()) + 2)
 
 
-def _decisions(layout: Layout, first: int, last: int, rows: slice = slice(None)) -> np.ndarray:
+def _decisions(layout: EnsembleLayout, first: int, last: int, rows: slice = slice(None)) -> np.ndarray:
     """Return whether each row goes left at each node of trees ``first:last``, uint8 of shape (n_nodes, n_rows)."""
     start, stop = layout.trees.tree_start[first], layout.trees.tree_start[last]
     per_node = ("feature", "threshold", "left", "right", "missing", "zero_is_missing", "category_start", "category_count")
@@ -74,7 +74,7 @@ def _decisions(layout: Layout, first: int, last: int, rows: slice = slice(None))
     return out
 
 
-def _chunks(layout: Layout) -> list[tuple[int, int]]:
+def _chunks(layout: EnsembleLayout) -> list[tuple[int, int]]:
     """Cut the trees so that a chunk's decisions fit the budget; the cut depends on the data only, not on ``n_jobs``."""
     nodes_per_chunk = max(1, CHUNK_BYTES // max(1, layout.n_rows))
     bounds = [0]
@@ -108,18 +108,18 @@ def _map(function: Callable[..., T], tasks: Iterable[tuple], n_jobs: int | None)
 
 
 def residual_shares(
-    layout: Layout, residual: np.ndarray, weights: np.ndarray, averaged: bool, n_jobs: int | None
+    layout: EnsembleLayout, residual: np.ndarray, weights: np.ndarray, averaged: bool, n_jobs: int | None
 ) -> tuple[np.ndarray, np.ndarray]:
     """Return sum_k Shapley(sum_i w_i (r_ki - f_kS(x_i))^2) of shape (n_players,); see :func:`add_residual_trees`.
 
     ``residual`` (n_rows,) is what the first tree meets (boosted) or the base of all (averaged); ``weights`` (n_rows,).
     """
     add_trees = _shallow_adder(layout, weights, averaged) if layout.shallow else _pair_adder(layout, weights, averaged)
-    met_sums = np.zeros(layout.trees.n_trees)
+    residual_sums = np.zeros(layout.trees.n_trees)
 
     def run(first: int, last: int, met: np.ndarray, advance_only: bool) -> np.ndarray:
         out = np.zeros(layout.n_players)
-        add_trees(first, last, met, advance_only, met_sums, out)
+        add_trees(first, last, met, advance_only, residual_sums, out)
         return out
 
     chunks = _chunks(layout)
@@ -131,27 +131,31 @@ def residual_shares(
             tasks.append((first, last, residual.copy(), False))
             run(first, last, residual, True)
         parts = _map(run, tasks, n_jobs)
-    return sum(parts, np.zeros(layout.n_players)), met_sums
+    return sum(parts, np.zeros(layout.n_players)), residual_sums
 
 
-def _shallow_adder(layout: Layout, weights: np.ndarray, averaged: bool) -> Callable[..., None]:
+def _shallow_adder(layout: EnsembleLayout, weights: np.ndarray, averaged: bool) -> Callable[..., None]:
     half_weights = _half_weights(SHALLOW_PLAYERS)
 
-    def add_trees(first: int, last: int, met: np.ndarray, advance_only: bool, met_sums: np.ndarray, out: np.ndarray) -> None:
+    def add_trees(
+        first: int, last: int, met: np.ndarray, advance_only: bool, residual_sums: np.ndarray, out: np.ndarray
+    ) -> None:
         rows = Rows(_decisions(layout, first, last), weights, averaged)
-        add_shallow_trees(first, last, layout.arrays, rows, advance_only, half_weights, met, met_sums, out)
+        add_shallow_trees(first, last, layout.arrays, rows, advance_only, half_weights, met, residual_sums, out)
 
     return add_trees
 
 
-def _pair_adder(layout: Layout, weights: np.ndarray, averaged: bool) -> Callable[..., None]:
+def _pair_adder(layout: EnsembleLayout, weights: np.ndarray, averaged: bool) -> Callable[..., None]:
     arrays, units = layout.handles
     half_weights = _half_weights(_table_bits(layout.units) + 1)
 
-    def add_trees(first: int, last: int, met: np.ndarray, advance_only: bool, met_sums: np.ndarray, out: np.ndarray) -> None:
+    def add_trees(
+        first: int, last: int, met: np.ndarray, advance_only: bool, residual_sums: np.ndarray, out: np.ndarray
+    ) -> None:
         before = met.copy()
         rows = Rows(_decisions(layout, first, last), weights, averaged)
-        left_over = add_residual_trees(first, last, arrays, units, rows, advance_only, half_weights, met, met_sums, out)
+        left_over = add_residual_trees(first, last, arrays, units, rows, advance_only, half_weights, met, residual_sums, out)
         if left_over:
             chosen = (first, last)
             out += _residual_rows(layout, chosen, before, weights, averaged, layout.n_rows).sum(axis=0)
@@ -159,19 +163,21 @@ def _pair_adder(layout: Layout, weights: np.ndarray, averaged: bool) -> Callable
     return add_trees
 
 
-def residual_rows(layout: Layout, residual: np.ndarray, weights: np.ndarray, averaged: bool, n_jobs: int | None) -> np.ndarray:
+def residual_rows(
+    layout: EnsembleLayout, residual: np.ndarray, weights: np.ndarray, averaged: bool, n_jobs: int | None
+) -> np.ndarray:
     """Return each row's part of :func:`residual_shares`, of shape (n_rows, n_players)."""
     n_trees = layout.trees.n_trees
     return _residual_rows(layout, (0, n_trees), residual, weights, averaged, 0, n_jobs)
 
 
 def _residual_rows(
-    layout: Layout,
+    layout: EnsembleLayout,
     chosen: tuple[int, int],
     residual: np.ndarray,
     weights: np.ndarray,
     averaged: bool,
-    losers_of: int,
+    fallback_rows: int,
     n_jobs: int | None = None,
 ) -> np.ndarray:
     """Return each row's shares of some trees by quadrature; see :func:`add_tree_rows`."""
@@ -183,7 +189,7 @@ def _residual_rows(
         rows = slice(start, min(start + BLOCK_ROWS, layout.n_rows))
         block = np.zeros((layout.n_players, rows.stop - start))
         met = Rows(_decisions(layout, *chosen, rows), weights[rows], averaged)
-        add_tree_rows(*chosen, arrays, units, met, losers_of, rules, residual[rows].copy(), block)
+        add_tree_rows(*chosen, arrays, units, met, fallback_rows, rules, residual[rows].copy(), block)
         out[rows] = block.T
 
     for _ in _map(run, ((start,) for start in range(0, layout.n_rows, BLOCK_ROWS)), n_jobs):
@@ -191,7 +197,7 @@ def _residual_rows(
     return out
 
 
-def ensemble_shares(layout: Layout, target: np.ndarray, weights: np.ndarray, n_jobs: int | None) -> np.ndarray:
+def ensemble_shares(layout: EnsembleLayout, target: np.ndarray, weights: np.ndarray, n_jobs: int | None) -> np.ndarray:
     """Return Shapley(sum_i w_i (target_i - sum_k f_kS(x_i))^2) of shape (n_players,): every pair of units of all trees."""
     units, player_of_node = layout.handles[1], layout.arrays.player_of_node
     codes = _codes(layout)
@@ -211,13 +217,15 @@ def ensemble_shares(layout: Layout, target: np.ndarray, weights: np.ndarray, n_j
     return total
 
 
-def ensemble_rows(layout: Layout, target: np.ndarray, weights: np.ndarray, n_jobs: int | None) -> np.ndarray:
+def ensemble_rows(layout: EnsembleLayout, target: np.ndarray, weights: np.ndarray, n_jobs: int | None) -> np.ndarray:
     """Return each row's part of :func:`ensemble_shares`, of shape (n_rows, n_players)."""
     return _ensemble_rows(layout, target, weights, n_jobs, 0)
 
 
-def _ensemble_rows(layout: Layout, target: np.ndarray, weights: np.ndarray, n_jobs: int | None, losers_of: int) -> np.ndarray:
-    """Return each row's shares of all pairs by quadrature, or only of those that a table of ``losers_of`` rows does not win."""
+def _ensemble_rows(
+    layout: EnsembleLayout, target: np.ndarray, weights: np.ndarray, n_jobs: int | None, fallback_rows: int
+) -> np.ndarray:
+    """Return each row's shares of all pairs by quadrature, or only of those that a table of ``fallback_rows`` rows does not win."""
     units, n_units = layout.handles[1], len(layout.units.node) - 1
     rules, player_of_node = _rules(layout.units), layout.arrays.player_of_node
     out = np.zeros((layout.n_rows, layout.n_players))
@@ -228,7 +236,7 @@ def _ensemble_rows(layout: Layout, target: np.ndarray, weights: np.ndarray, n_jo
         alphas, block = np.empty((n_units, layout.units.player.shape[1], n)), np.zeros((layout.n_players, n))
         fill_alphas(0, n_units, units, _decisions(layout, 0, layout.trees.n_trees, rows), 0, alphas)
         linear = -2.0 * target[rows] * weights[rows]
-        add_ensemble_rows(alphas, weights[rows], linear, units, player_of_node, losers_of, rules, block)
+        add_ensemble_rows(alphas, weights[rows], linear, units, player_of_node, fallback_rows, rules, block)
         out[rows] = block.T
 
     for _ in _map(run, ((start,) for start in range(0, layout.n_rows, BLOCK_ROWS)), n_jobs):
@@ -236,7 +244,7 @@ def _ensemble_rows(layout: Layout, target: np.ndarray, weights: np.ndarray, n_jo
     return out
 
 
-def _codes(layout: Layout) -> np.ndarray:
+def _codes(layout: EnsembleLayout) -> np.ndarray:
     """Return the codes of all units, uint16 of shape (n_units, n_rows)."""
     units = layout.units
     codes = np.empty((len(units.node) - 1, layout.n_rows), np.uint16)

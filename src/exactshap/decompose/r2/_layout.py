@@ -10,13 +10,13 @@ import numpy as np
 from exactshap._native import Handle
 from exactshap.decompose.r2._kernels import DEEPEST, Trees, Units, count_units, fill_columns, fill_shares, fill_units
 from exactshap.trees import FlatTrees, parents, prepared
-from exactshap.trees.ensemble import Nodes
+from exactshap.trees.ensemble import NodeArrays
 
-__all__ = ["Layout", "lay_out"]
+__all__ = ["EnsembleLayout", "lay_out"]
 
 
 @dataclass(frozen=True, eq=False)
-class Layout:
+class EnsembleLayout:
     """An ensemble and its rows in the form that the kernels read.
 
     Attributes
@@ -36,7 +36,7 @@ class Layout:
 
     trees: FlatTrees
     arrays: Trees
-    nodes: Nodes
+    nodes: NodeArrays
     columns: np.ndarray
     depth: int
     n_players: int
@@ -66,7 +66,7 @@ class Layout:
         return self.columns.shape[1]
 
 
-def lay_out(trees: FlatTrees, X: np.ndarray, player_of_column: np.ndarray, n_players: int) -> Layout:
+def lay_out(trees: FlatTrees, X: np.ndarray, player_of_column: np.ndarray, n_players: int) -> EnsembleLayout:
     """Return the layout of ``trees`` (one output) for the rows ``X`` (n_rows, n_features)."""
     used = np.flatnonzero(np.bincount(trees.feature + 1, minlength=trees.n_features + 1)[1:])
     place = np.full(trees.n_features + 1, -1, np.int32)
@@ -78,7 +78,7 @@ def lay_out(trees: FlatTrees, X: np.ndarray, player_of_column: np.ndarray, n_pla
     depth = fill_shares(trees.tree_start, trees.left, trees.right, trees.cover, value, depths, share, empty)
     arrays = Trees(trees.tree_start, trees.feature, trees.left, trees.right, value, player_of_node, share, empty)
     nodes = trees.nodes._replace(feature=place[trees.feature])
-    return Layout(trees, arrays, nodes, columns, depth, n_players)
+    return EnsembleLayout(trees, arrays, nodes, columns, depth, n_players)
 
 
 def _columns(trees: FlatTrees, X: np.ndarray, used: np.ndarray) -> np.ndarray:

@@ -87,7 +87,7 @@ class _Gaussian(Instantiation):
 
 
 def _inner(X: np.ndarray, W: np.ndarray) -> np.ndarray:
-    """Return X W', added up column by column, so that a row gives the same bits alone and in company."""
+    """Return X W', added up column by column, so that a row's bits do not depend on the other rows."""
     out = np.zeros((len(X), len(W)))
     fill_inner(np.ascontiguousarray(X), np.ascontiguousarray(W.T), out)
     return out

@@ -31,8 +31,21 @@ from exactshap.solvers import Cost, Solution
 
 __all__ = ["read"]
 
-OPTIONS = ("budget", "tol", "random_state", "method", "batch_size", "deterministic", "estimator", "surrogate", "polynomial_order",
-           "frontier", "pairing", "sampling", "exact_owner")  # fmt: skip
+OPTIONS = (
+    "budget",
+    "tol",
+    "random_state",
+    "method",
+    "batch_size",
+    "deterministic",
+    "estimator",
+    "surrogate",
+    "polynomial_order",
+    "frontier",
+    "pairing",
+    "sampling",
+    "exact_owner",
+)
 SAMPLING = frozenset(OPTIONS) - {"exact_owner", "deterministic", "batch_size"}
 CELLS = 2**23  # cells of one batch of rows: 64 MiB
 SAFETY = 8.0  # a function's own arithmetic may depend on the batch that a row is in
@@ -137,8 +150,12 @@ class BlackBox(Reader):
         return values[:, 0] if self.single_output else values
 
     def game(self, X: Table) -> Any:
-        return RowGames(tuple(self.row_game(X.take(slice(i, i + 1))) for i in range(X.n_rows)), self.n_players, self.n_outputs,
-                        self.single_output)  # fmt: skip
+        return RowGames(
+            tuple(self.row_game(X.take(slice(i, i + 1))) for i in range(X.n_rows)),
+            self.n_players,
+            self.n_outputs,
+            self.single_output,
+        )
 
     def row_game(self, row: Table) -> OracleGame:
         """Return the game of one row: the weighted mean prediction over the background, players outside S from there."""

@@ -15,10 +15,22 @@ from exactshap.readers import library_class, sklearn_name
 __all__ = ["column_owners", "is_column_wise"]
 
 _BY_NAME = {  # the token of the input column can be read off get_feature_names_out
-    "StandardScaler", "MinMaxScaler", "MaxAbsScaler", "RobustScaler", "PowerTransformer", "QuantileTransformer", "Binarizer",
-    "OrdinalEncoder", "OneHotEncoder", "KBinsDiscretizer", "SplineTransformer", "SimpleImputer", "MissingIndicator",
-    "TargetEncoder", "AdditiveChi2Sampler",
-}  # fmt: skip
+    "StandardScaler",
+    "MinMaxScaler",
+    "MaxAbsScaler",
+    "RobustScaler",
+    "PowerTransformer",
+    "QuantileTransformer",
+    "Binarizer",
+    "OrdinalEncoder",
+    "OneHotEncoder",
+    "KBinsDiscretizer",
+    "SplineTransformer",
+    "SimpleImputer",
+    "MissingIndicator",
+    "TargetEncoder",
+    "AdditiveChi2Sampler",
+}
 _TOKEN = re.compile(r"xqcol(\d{7})")
 
 

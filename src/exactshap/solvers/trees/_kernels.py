@@ -8,7 +8,7 @@ import numpy as np
 
 from exactshap._native import kernel
 from exactshap.trees import FlatTrees
-from exactshap.trees.ensemble import Nodes
+from exactshap.trees.ensemble import NodeArrays
 
 __all__ = [
     "Background",
@@ -51,7 +51,7 @@ class Forest(NamedTuple):
     """An ensemble as the solvers read it."""
 
     tree_start: np.ndarray
-    nodes: Nodes
+    nodes: NodeArrays
     value: np.ndarray
 
 
@@ -108,13 +108,13 @@ class Groups(NamedTuple):
 
 
 class Tables(NamedTuple):
-    """An ensemble cut into groups; ``survival`` is empty for cover ratios."""
+    """An ensemble cut into groups; ``background_table`` is empty for cover ratios."""
 
     forest: Forest
     groups: Groups
     leaves: Leaves
-    survival_start: np.ndarray
-    survival: np.ndarray
+    background_start: np.ndarray
+    background_table: np.ndarray
 
 
 class TableRows(NamedTuple):
@@ -143,7 +143,7 @@ class Steps(NamedTuple):
     """The splits of all trees, each tree's in depth-first order, with what their children need. Sides: 0 left, 1 right."""
 
     tree_start: np.ndarray
-    nodes: Nodes  # what routing reads, split by split; without children
+    nodes: NodeArrays  # what routing reads, split by split; without children
     level: np.ndarray  # splits above
     is_right: np.ndarray  # whether this split is the right child of the one above
     above: np.ndarray  # level + 1 of the nearest split above on the same player, 0 if there is none

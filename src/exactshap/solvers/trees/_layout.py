@@ -25,9 +25,9 @@ from exactshap.trees.ensemble import Paths, parents, paths
 __all__ = [
     "MAX_BITS",
     "NOMINAL_ROWS",
-    "Forecast",
-    "Layout",
     "Structure",
+    "TableForecast",
+    "TableLayout",
     "TableRows",
     "binomials_and_offsets",
     "forecast",
@@ -46,7 +46,7 @@ LEAF_CELL = 0.6  # a step of the transform of a leaf's cell, in look-ups
 
 
 @dataclass(frozen=True, eq=False)
-class Forecast:
+class TableForecast:
     """What tables would cost in each tree, in look-ups (half a nanosecond) and bytes, for order 1.
 
     ``is_root`` (n_nodes,) marks the groups; ``fits`` (n_trees,) is False where some path has more than ``MAX_BITS`` players.
@@ -65,7 +65,7 @@ class Forecast:
 
 
 @dataclass(frozen=True, eq=False)
-class Layout:
+class TableLayout:
     """Leaves and groups of an ensemble."""
 
     leaves: Leaves
@@ -97,7 +97,7 @@ def sorted_leaves(where: Paths) -> Leaves:
                   where.edge_start, where.edge_node, where.edge_left, slot)  # fmt: skip
 
 
-def forecast(trees: FlatTrees, shape: Structure) -> Forecast:
+def forecast(trees: FlatTrees, shape: Structure) -> TableForecast:
     """Forecast what tables would cost in each tree."""
     cost, is_root = np.zeros(trees.n_nodes), np.zeros(trees.n_nodes, bool)
     n_players = np.zeros(trees.n_nodes, np.int32)
@@ -105,7 +105,7 @@ def forecast(trees: FlatTrees, shape: Structure) -> Forecast:
         mark_groups(shape, trees.left, trees.right, MAX_BITS, NOMINAL_ROWS, cost, n_players, is_root)
     sums = np.zeros((4, trees.n_trees))
     sum_forecast(trees.tree_start, shape, is_root, n_players, LEAF_CELL, sums)
-    return Forecast(
+    return TableForecast(
         is_root=is_root,
         fits=np.isfinite(cost[trees.tree_start[:-1]]),
         look_ups=sums[0],
@@ -127,14 +127,14 @@ def sum_by_tree(trees: FlatTrees, of_nodes: np.ndarray) -> np.ndarray:
     return np.add.reduceat(of_nodes, trees.tree_start[:-1]) if trees.n_trees else np.zeros(0)
 
 
-def lay_out(trees: FlatTrees, shape: Structure) -> Layout:
+def lay_out(trees: FlatTrees, shape: Structure) -> TableLayout:
     """Cut the trees, all of finite cost, into groups of leaves that share a table."""
     leaves = sorted_leaves(paths(trees, shape.player_of_column))
     groups = _empty_groups(trees, shape, np.flatnonzero(forecast(trees, shape).is_root))
     leaf_of_node = np.full(trees.n_nodes, -1, np.int64)
     leaf_of_node[leaves.node] = np.arange(len(leaves.node))
     fill_groups(groups, shape, trees.left, trees.right, leaf_of_node, trees.value)
-    return Layout(leaves, groups)
+    return TableLayout(leaves, groups)
 
 
 def _empty_groups(trees: FlatTrees, shape: Structure, root: np.ndarray) -> Groups:
@@ -161,7 +161,7 @@ def offsets_of(counts: np.ndarray) -> np.ndarray:
     return np.concatenate([[0], np.cumsum(counts)]).astype(np.int64)
 
 
-def lay_rows(layout: Layout, n_players: int, order: int, n_outputs: int) -> TableRows:
+def lay_rows(layout: TableLayout, n_players: int, order: int, n_outputs: int) -> TableRows:
     """Lay the table rows of all groups for sets of 1..order players."""
     binomials, offsets = binomials_and_offsets(n_players, order)
     groups = layout.groups

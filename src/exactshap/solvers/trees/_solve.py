@@ -13,7 +13,7 @@ from exactshap.semivalues import Semivalue
 from exactshap.solvers.core import Cost, Solution, player_sets
 from exactshap.solvers.trees._cost import Engine, engine_cost
 from exactshap.solvers.trees._kernels import Structure
-from exactshap.solvers.trees._layout import NOMINAL_ROWS, Forecast, forecast, lay_out, products_above, structure
+from exactshap.solvers.trees._layout import NOMINAL_ROWS, TableForecast, forecast, lay_out, products_above, structure
 from exactshap.solvers.trees._leaf_engine import LeafEngine, leaf_costs
 from exactshap.solvers.trees._path_engine import PathEngine, path_costs
 from exactshap.solvers.trees._sums import weighted_mean, whole_weights
@@ -234,7 +234,7 @@ def _reach(trees: FlatTrees, shape: Structure) -> np.ndarray:
     return trees.constant + products_above(shape, cover_shares(trees)) @ trees.value
 
 
-def choose_trees(tables: Forecast, other_costs: np.ndarray, limit: float, *, may_refill: bool) -> np.ndarray:
+def choose_trees(tables: TableForecast, other_costs: np.ndarray, limit: float, *, may_refill: bool) -> np.ndarray:
     """Return which trees to answer by tables: those that are cheaper so and fit ``limit`` bytes together, the smallest first.
 
     Where not all of them fit, tables that are filled again for each call may be cheaper in total. There are no tables at all

@@ -6,7 +6,7 @@ import numpy as np
 
 from exactshap.solvers.trees._kernels import EmptySteps, Steps, Structure, fill_steps, forest_of
 from exactshap.trees import FlatTrees, cover_shares
-from exactshap.trees.ensemble import Nodes
+from exactshap.trees.ensemble import NodeArrays
 
 __all__ = ["Steps", "make_steps", "steps_bytes"]
 
@@ -29,7 +29,7 @@ def make_steps(trees: FlatTrees, shape: Structure) -> Steps:
     return Steps(tree_start, _nodes_of(trees, node), level, is_right, above, end, is_leaf, share, value)
 
 
-def _nodes_of(trees: FlatTrees, node: np.ndarray) -> Nodes:
+def _nodes_of(trees: FlatTrees, node: np.ndarray) -> NodeArrays:
     nodes, none = trees.nodes, np.empty(0, np.int32)
     names = ("feature", "threshold", "missing", "zero_is_missing", "category_start", "category_count")
     taken = {name: getattr(nodes, name)[node] for name in names}

@@ -24,7 +24,7 @@ from exactshap.solvers.trees._kernels import (
     sweep,
     sweep_few,
 )
-from exactshap.solvers.trees._layout import Layout, lay_rows, offsets_of
+from exactshap.solvers.trees._layout import TableLayout, lay_rows, offsets_of
 from exactshap.solvers.trees._sums import ROWS_IN_TURN, pairwise_sum, row_blocks, whole_weights
 from exactshap.trees import FlatTrees
 from exactshap.trees import prepared as rounded
@@ -51,7 +51,7 @@ class BackgroundTable:
 
 
 def tabulate_background(
-    trees: FlatTrees, layout: Layout, background: np.ndarray | None, weights: np.ndarray | None
+    trees: FlatTrees, layout: TableLayout, background: np.ndarray | None, weights: np.ndarray | None
 ) -> BackgroundTable:
     """Count the background once per leaf: from then on its size does not matter."""
     if background is None or weights is None:
@@ -98,7 +98,7 @@ class TableEngine:
     """Look-ups: one table per group of leaves, filled once for a semivalue, kept while it fits ``limit`` bytes."""
 
     trees: FlatTrees
-    layout: Layout
+    layout: TableLayout
     background: BackgroundTable
     n_players: int
     limit: float

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from exactshap.trees.ensemble._build import MAX_DEPTH, RawTree, build, largest_sum
 from exactshap.trees.ensemble._encode import encode, readable
-from exactshap.trees.ensemble._flat import MISSING_NEVER, FlatTrees, Nodes
+from exactshap.trees.ensemble._flat import MISSING_NEVER, FlatTrees, NodeArrays
 from exactshap.trees.ensemble._forest import RawForest
 from exactshap.trees.ensemble._hashed import HashedColumns, TargetStatistic
 from exactshap.trees.ensemble._kernels import fill_decisions, sum_leaf_values
@@ -18,7 +18,7 @@ __all__ = [
     "MISSING_NEVER",
     "FlatTrees",
     "HashedColumns",
-    "Nodes",
+    "NodeArrays",
     "Paths",
     "RawForest",
     "RawTree",
