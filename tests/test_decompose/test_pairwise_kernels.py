@@ -29,7 +29,7 @@ def factors_of(kinds, starts):
     return Factors(columns, names, kinds, bandwidths, np.array(starts, np.int64), names[: len(starts) - 1])
 
 
-CASES = [(factors_of(*players), kernels.Block(*block)) for players, block in itertools.product(PLAYERS, BLOCKS)]
+CASES = [(factors_of(*players), kernels.PanelBlock(*block)) for players, block in itertools.product(PLAYERS, BLOCKS)]
 CASE = pytest.mark.parametrize(("factors", "block"), CASES)
 
 
@@ -121,7 +121,7 @@ def test_joint_contributions(factors, block):
 def test_exponentials_are_within_two_units_in_the_last_place():
     distances = np.sort(RNG.random(N) * RNG.choice([1e-3, 1.0, 40.0, 700.0], N))
     factors = Factors(distances[None], ("c",), ("laplacian",), np.ones(1), np.array([0, 1]), ("c",))
-    found = filled(kernels.fill_products, (1, 192), factors.arrays, np.zeros(N), kernels.Block(0, 1, 0, N))[0, 1:N]
+    found = filled(kernels.fill_products, (1, 192), factors.arrays, np.zeros(N), kernels.PanelBlock(0, 1, 0, N))[0, 1:N]
     wanted = np.exp(distances[0] - distances[1:])
     assert (np.abs(found - wanted) <= 3 * np.spacing(wanted)).all()  # one of them NumPy's
 
@@ -139,13 +139,13 @@ def test_exponentials_are_within_two_units_in_the_last_place():
 def test_factors_that_do_not_fit_are_refused(change):
     arrays = factors_of(EVERY, (0, 1, 3, 5)).arrays.value._replace(**change)
     with pytest.raises(InputTypeError, match="do not belong together"):
-        kernels.fill_gaps(arrays, kernels.Block(0, N, 0, N), np.zeros((3, N, 192)))
+        kernels.fill_gaps(arrays, kernels.PanelBlock(0, N, 0, N), np.zeros((3, N, 192)))
 
 
 @pytest.mark.parametrize("block", [(0, N + 1, 0, N), (-1, 5, 0, N), (5, 4, 0, N), (0, 5, 7, N + 1), (0, 5, 7, 6)])
 def test_blocks_beyond_the_rows_are_refused(block):
     with pytest.raises(InputTypeError, match="do not belong together"):
-        kernels.fill_gaps(factors_of(("rbf",), (0, 1)).arrays, kernels.Block(*block), np.zeros((1, 5, 192)))
+        kernels.fill_gaps(factors_of(("rbf",), (0, 1)).arrays, kernels.PanelBlock(*block), np.zeros((1, 5, 192)))
 
 
 @pytest.mark.parametrize("wrong", [-1, N])
@@ -154,7 +154,7 @@ def test_permutations_that_lead_outside_are_refused(wrong):
     orders[0, 20] = wrong
     arguments = factors_of(("rbf",), (0, 1)).arrays, np.zeros(N), orders
     for block in ((0, N, 100, N), (0, 5, 20, 21)):
-        place = kernels.Block(*block)
+        place = kernels.PanelBlock(*block)
         with pytest.raises(InputTypeError, match="do not belong together"):
             kernels.fill_permuted_weights(*arguments, place, np.zeros((1, place.height, place.padded)))
 

@@ -12,6 +12,7 @@ import pytest
 
 from exactshap.decompose.r2 import _games as games
 from exactshap.decompose.r2 import _kernels as kernels
+from exactshap.decompose.r2._layout import lay_out
 from exactshap.errors import InputTypeError
 from exactshap.trees import RawTree, build
 from r2_models import N_FEATURES, random_model, random_rows
@@ -21,7 +22,7 @@ from tolerances import assert_close_r2
 def laid_out(depth=4, n_trees=5, seed=0, n_rows=20):
     model = random_model(depth, n_trees=n_trees, seed=seed, categories=True)
     X = np.resize(random_rows(seed)[0], (n_rows, N_FEATURES))
-    return games.lay_out(model.trees, X, np.array([0, 1, 0, 2, 3], np.int32), 4)
+    return lay_out(model.trees, X, np.array([0, 1, 0, 2, 3], np.int32), 4)
 
 
 def known_value(arrays, decisions, q, i, known):
@@ -92,7 +93,7 @@ def test_columns(n_rows, single_precision):
 
 def test_tables_and_quadrature_agree_on_wide_deep_trees():
     """Joint tables of all sizes, pairs whose table would be too large, and units without a code."""
-    layout = games.lay_out(deep_trees(), random_wide(), np.arange(40, dtype=np.int32), 40)
+    layout = lay_out(deep_trees(), random_wide(), np.arange(40, dtype=np.int32), 40)
     y, weights = random_wide()[:, 0].copy(), np.linspace(0.5, 1.5, 30)
     assert layout.units.size[:, 0].max() > 16  # more prefix players than a code has bits
     shares, _ = games.residual_shares(layout, y.copy(), weights, False, 1)

@@ -6,9 +6,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from exactshap._runtime.threads import map_in_threads
 from exactshap.decompose.pairwise._factors import Factors
-from exactshap.decompose.pairwise._kernels import LANES, Block, fill_permuted_weights, fill_products
-from exactshap.decompose.pairwise._panels import blocks_of, map_panels, panels_of
+from exactshap.decompose.pairwise._kernels import LANES, PanelBlock, fill_permuted_weights, fill_products
+from exactshap.decompose.pairwise._panels import blocks_of, panels_of
 
 __all__ = ["CentredKernel", "centred_kernel", "norm_of", "offsets_of"]
 
@@ -46,13 +47,13 @@ class CentredKernel:
     def norm(self, n: int) -> float:
         return norm_of(n, self.estimator)
 
-    def block(self, block: Block) -> np.ndarray:
+    def block(self, block: PanelBlock) -> np.ndarray:
         """Return the centred kernel of a block (height, padded), 0 outside the triangle i' > i."""
         out = np.empty((block.height, block.padded))
         fill_products(self.factors.arrays, self.offsets, block, out)
         return out
 
-    def permuted_block(self, block: Block, orders: np.ndarray) -> np.ndarray:
+    def permuted_block(self, block: PanelBlock, orders: np.ndarray) -> np.ndarray:
         """Return the centred kernel of a block for permuted rows, of shape (n_permutations, height * padded)."""
         out = np.empty((len(orders), block.height, block.padded))
         fill_permuted_weights(self.factors.arrays, self.offsets, orders, block, out)
@@ -73,7 +74,7 @@ class CentredKernel:
             return out
 
         total = np.zeros_like(padded)
-        for part in map_panels(panel_product, panels_of(n), n_jobs):
+        for part in map_in_threads(panel_product, panels_of(n), n_jobs):
             total += part
         return total[:, :n] + vectors * self.diagonal
 

@@ -13,8 +13,8 @@ from exactshap._native import kernel
 
 __all__ = [
     "LANES",
-    "Block",
     "FactorArrays",
+    "PanelBlock",
     "RuleArrays",
     "add_sides",
     "fill_contributions",
@@ -46,7 +46,7 @@ class RuleArrays(NamedTuple):
     weights: np.ndarray
 
 
-class Block(NamedTuple):
+class PanelBlock(NamedTuple):
     """Pairs of rows ``start <= i < stop`` with rows ``first <= i' < last``, i' > i; ``padded`` is a multiple of LANES."""
 
     start: int

@@ -5,142 +5,36 @@ from __future__ import annotations
 import functools
 from collections.abc import Callable, Iterable
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
 from itertools import pairwise
 from typing import TypeVar
 
 import numpy as np
 
-from exactshap._native import Cancellation, Handle
+from exactshap._native import Cancellation
 from exactshap.decompose.r2._kernels import (
-    DEEPEST,
     MAX_BITS,
     SHALLOW_PLAYERS,
     Rows,
     Rules,
-    Trees,
     Units,
     add_ensemble_rows,
     add_ensemble_tree,
     add_residual_trees,
     add_shallow_trees,
     add_tree_rows,
-    count_units,
     fill_alphas,
     fill_codes,
-    fill_columns,
     fill_half_weights,
-    fill_shares,
-    fill_units,
 )
-from exactshap.trees import FlatTrees, parents, prepared
-from exactshap.trees.ensemble import Nodes, fill_decisions
+from exactshap.decompose.r2._layout import EnsembleLayout
+from exactshap.semivalues import gauss_jacobi
+from exactshap.trees.ensemble import fill_decisions
 
-__all__ = ["Layout", "ensemble_rows", "ensemble_shares", "lay_out", "residual_rows", "residual_shares"]
+__all__ = ["ensemble_rows", "ensemble_shares", "residual_rows", "residual_shares"]
 
 CHUNK_BYTES = 2**25  # decisions of the trees of one chunk
 BLOCK_ROWS = 64  # rows that quadrature sweeps at once: eight 512-bit registers, and a pair's arrays stay in cache
 T = TypeVar("T")
-
-
-@dataclass(frozen=True, eq=False)
-class Layout:
-    """An ensemble and its rows in the form that the kernels read.
-
-    Attributes
-    ----------
-    trees : FlatTrees
-        Single output.
-    arrays : Trees
-        The same for the kernels, with players and cover shares.
-    nodes : Nodes
-        What routing reads; ``feature`` counts only the columns that are split on.
-    columns : float64 array of shape (n_used, n_rows)
-        Those columns, contiguous, at the model's precision.
-    depth : int
-        Of the deepest tree.
-    n_players : int
-    """
-
-    trees: FlatTrees
-    arrays: Trees
-    nodes: Nodes
-    columns: np.ndarray
-    depth: int
-    n_players: int
-
-    @functools.cached_property
-    def units(self) -> Units:
-        """With one unit more than there are: the constant 1. The shallow kernels do without."""
-        return _units(self.trees, self.arrays)
-
-    @functools.cached_property
-    def handles(self) -> tuple[Handle, Handle]:
-        """``arrays`` and ``units``, prepared for the many calls of a kernel."""
-        return Handle(self.arrays), Handle(self.units)
-
-    @property
-    def empty(self) -> np.ndarray:
-        """Value of each tree when no player is known, of shape (n_trees,)."""
-        return self.arrays.empty
-
-    @property
-    def shallow(self) -> bool:
-        """Whether the tree-by-tree game goes by :func:`add_shallow_trees`."""
-        return self.depth <= DEEPEST
-
-    @property
-    def n_rows(self) -> int:
-        return self.columns.shape[1]
-
-
-def lay_out(trees: FlatTrees, X: np.ndarray, player_of_column: np.ndarray, n_players: int) -> Layout:
-    """Return the layout of ``trees`` (one output) for the rows ``X`` (n_rows, n_features)."""
-    used = np.flatnonzero(np.bincount(trees.feature + 1, minlength=trees.n_features + 1)[1:])
-    place = np.full(trees.n_features + 1, -1, np.int32)
-    place[used] = np.arange(len(used), dtype=np.int32)
-    columns = _columns(trees, X, used)
-    player_of_node = np.append(player_of_column, -1).astype(np.int32)[trees.feature]
-    depths, share, empty = np.empty(trees.n_nodes, np.int32), np.empty(trees.n_nodes), np.empty(trees.n_trees)
-    value = np.ascontiguousarray(trees.value[:, 0])
-    depth = fill_shares(trees.tree_start, trees.left, trees.right, trees.cover, value, depths, share, empty)
-    arrays = Trees(trees.tree_start, trees.feature, trees.left, trees.right, value, player_of_node, share, empty)
-    nodes = trees.nodes._replace(feature=place[trees.feature])
-    return Layout(trees, arrays, nodes, columns, depth, n_players)
-
-
-def _columns(trees: FlatTrees, X: np.ndarray, used: np.ndarray) -> np.ndarray:
-    """Return columns ``used`` of ``X`` (n_rows, n_features), contiguous, at the model's precision."""
-    if not X.flags.c_contiguous:
-        return prepared(trees, X.T[used])
-    out = np.empty((len(used), len(X)))
-    fill_columns(X, used, trees.single_precision, out)
-    return out
-
-
-def _units(trees: FlatTrees, arrays: Trees) -> Units:
-    parent, _ = parents(trees)
-    depths, start = np.empty(trees.n_nodes, np.int32), np.empty(trees.n_trees + 1, np.int64)
-    deepest = count_units(trees.tree_start, parent, trees.left, trees.right, depths, start)
-    n = int(start[-1]) + 1  # the last one is the constant 1
-    ints = functools.partial(np.zeros, dtype=np.int32)
-    wide = (n, deepest + 1)
-    units = Units(
-        start,
-        tree=ints(n),
-        node=ints(n),
-        size=ints((n, 3)),
-        player=ints(wide),
-        beta=np.zeros(wide),
-        value=np.ones((n, 3)),
-        depth=ints(n),
-        path_node=ints(wide),
-        path_left=np.zeros(wide, np.uint8),
-        path_slot=ints(wide),
-    )
-    units.tree[-1], units.size[-1, 2] = -1, -1
-    fill_units(arrays, parent, depths, units)
-    return units
 
 
 @functools.lru_cache(maxsize=2)
@@ -156,8 +50,7 @@ def _legendre(most: int) -> Rules:
     """Return Gauss-Legendre rules on [0, 1] of 1..most nodes, rule q in row q."""
     nodes, weights = np.zeros((most + 1, most)), np.zeros((most + 1, most))
     for q in range(1, most + 1):
-        x, w = np.polynomial.legendre.leggauss(q)
-        nodes[q, :q], weights[q, :q] = (x + 1.0) / 2.0, w / 2.0
+        nodes[q, :q], weights[q, :q] = gauss_jacobi(q, 1.0, 1.0)
     return Rules(nodes, weights)
 
 
@@ -170,7 +63,7 @@ def _table_bits(units: Units) -> int:
     return min(MAX_BITS, 2 * int(units.size[:, 1].max()) + 2)
 
 
-def _decisions(layout: Layout, first: int, last: int, rows: slice = slice(None)) -> np.ndarray:
+def _decisions(layout: EnsembleLayout, first: int, last: int, rows: slice = slice(None)) -> np.ndarray:
     """Return whether each row goes left at each node of trees ``first:last``, uint8 of shape (n_nodes, n_rows)."""
     start, stop = layout.trees.tree_start[first], layout.trees.tree_start[last]
     per_node = ("feature", "threshold", "left", "right", "missing", "zero_is_missing", "category_start", "category_count")
@@ -181,7 +74,7 @@ def _decisions(layout: Layout, first: int, last: int, rows: slice = slice(None))
     return out
 
 
-def _chunks(layout: Layout) -> list[tuple[int, int]]:
+def _chunks(layout: EnsembleLayout) -> list[tuple[int, int]]:
     """Cut the trees so that a chunk's decisions fit the budget; the cut depends on the data only, not on ``n_jobs``."""
     nodes_per_chunk = max(1, CHUNK_BYTES // max(1, layout.n_rows))
     bounds = [0]
@@ -215,18 +108,18 @@ def _map(function: Callable[..., T], tasks: Iterable[tuple], n_jobs: int | None)
 
 
 def residual_shares(
-    layout: Layout, residual: np.ndarray, weights: np.ndarray, averaged: bool, n_jobs: int | None
+    layout: EnsembleLayout, residual: np.ndarray, weights: np.ndarray, averaged: bool, n_jobs: int | None
 ) -> tuple[np.ndarray, np.ndarray]:
     """Return sum_k Shapley(sum_i w_i (r_ki - f_kS(x_i))^2) of shape (n_players,); see :func:`add_residual_trees`.
 
     ``residual`` (n_rows,) is what the first tree meets (boosted) or the base of all (averaged); ``weights`` (n_rows,).
     """
     add_trees = _shallow_adder(layout, weights, averaged) if layout.shallow else _pair_adder(layout, weights, averaged)
-    met_sums = np.zeros(layout.trees.n_trees)
+    residual_sums = np.zeros(layout.trees.n_trees)
 
     def run(first: int, last: int, met: np.ndarray, advance_only: bool) -> np.ndarray:
         out = np.zeros(layout.n_players)
-        add_trees(first, last, met, advance_only, met_sums, out)
+        add_trees(first, last, met, advance_only, residual_sums, out)
         return out
 
     chunks = _chunks(layout)
@@ -238,27 +131,31 @@ def residual_shares(
             tasks.append((first, last, residual.copy(), False))
             run(first, last, residual, True)
         parts = _map(run, tasks, n_jobs)
-    return sum(parts, np.zeros(layout.n_players)), met_sums
+    return sum(parts, np.zeros(layout.n_players)), residual_sums
 
 
-def _shallow_adder(layout: Layout, weights: np.ndarray, averaged: bool) -> Callable[..., None]:
+def _shallow_adder(layout: EnsembleLayout, weights: np.ndarray, averaged: bool) -> Callable[..., None]:
     half_weights = _half_weights(SHALLOW_PLAYERS)
 
-    def add_trees(first: int, last: int, met: np.ndarray, advance_only: bool, met_sums: np.ndarray, out: np.ndarray) -> None:
+    def add_trees(
+        first: int, last: int, met: np.ndarray, advance_only: bool, residual_sums: np.ndarray, out: np.ndarray
+    ) -> None:
         rows = Rows(_decisions(layout, first, last), weights, averaged)
-        add_shallow_trees(first, last, layout.arrays, rows, advance_only, half_weights, met, met_sums, out)
+        add_shallow_trees(first, last, layout.arrays, rows, advance_only, half_weights, met, residual_sums, out)
 
     return add_trees
 
 
-def _pair_adder(layout: Layout, weights: np.ndarray, averaged: bool) -> Callable[..., None]:
+def _pair_adder(layout: EnsembleLayout, weights: np.ndarray, averaged: bool) -> Callable[..., None]:
     arrays, units = layout.handles
     half_weights = _half_weights(_table_bits(layout.units) + 1)
 
-    def add_trees(first: int, last: int, met: np.ndarray, advance_only: bool, met_sums: np.ndarray, out: np.ndarray) -> None:
+    def add_trees(
+        first: int, last: int, met: np.ndarray, advance_only: bool, residual_sums: np.ndarray, out: np.ndarray
+    ) -> None:
         before = met.copy()
         rows = Rows(_decisions(layout, first, last), weights, averaged)
-        left_over = add_residual_trees(first, last, arrays, units, rows, advance_only, half_weights, met, met_sums, out)
+        left_over = add_residual_trees(first, last, arrays, units, rows, advance_only, half_weights, met, residual_sums, out)
         if left_over:
             chosen = (first, last)
             out += _residual_rows(layout, chosen, before, weights, averaged, layout.n_rows).sum(axis=0)
@@ -266,16 +163,23 @@ def _pair_adder(layout: Layout, weights: np.ndarray, averaged: bool) -> Callable
     return add_trees
 
 
-def residual_rows(layout: Layout, residual: np.ndarray, weights: np.ndarray, averaged: bool, n_jobs: int | None) -> np.ndarray:
+def residual_rows(
+    layout: EnsembleLayout, residual: np.ndarray, weights: np.ndarray, averaged: bool, n_jobs: int | None
+) -> np.ndarray:
     """Return each row's part of :func:`residual_shares`, of shape (n_rows, n_players)."""
     n_trees = layout.trees.n_trees
     return _residual_rows(layout, (0, n_trees), residual, weights, averaged, 0, n_jobs)
 
 
 def _residual_rows(
-    layout: Layout, chosen: tuple[int, int], residual: np.ndarray, weights: np.ndarray, averaged: bool, losers_of: int,
+    layout: EnsembleLayout,
+    chosen: tuple[int, int],
+    residual: np.ndarray,
+    weights: np.ndarray,
+    averaged: bool,
+    fallback_rows: int,
     n_jobs: int | None = None,
-) -> np.ndarray:  # fmt: skip
+) -> np.ndarray:
     """Return each row's shares of some trees by quadrature; see :func:`add_tree_rows`."""
     arrays, units = layout.handles
     rules = _rules(layout.units)
@@ -285,7 +189,7 @@ def _residual_rows(
         rows = slice(start, min(start + BLOCK_ROWS, layout.n_rows))
         block = np.zeros((layout.n_players, rows.stop - start))
         met = Rows(_decisions(layout, *chosen, rows), weights[rows], averaged)
-        add_tree_rows(*chosen, arrays, units, met, losers_of, rules, residual[rows].copy(), block)
+        add_tree_rows(*chosen, arrays, units, met, fallback_rows, rules, residual[rows].copy(), block)
         out[rows] = block.T
 
     for _ in _map(run, ((start,) for start in range(0, layout.n_rows, BLOCK_ROWS)), n_jobs):
@@ -293,7 +197,7 @@ def _residual_rows(
     return out
 
 
-def ensemble_shares(layout: Layout, target: np.ndarray, weights: np.ndarray, n_jobs: int | None) -> np.ndarray:
+def ensemble_shares(layout: EnsembleLayout, target: np.ndarray, weights: np.ndarray, n_jobs: int | None) -> np.ndarray:
     """Return Shapley(sum_i w_i (target_i - sum_k f_kS(x_i))^2) of shape (n_players,): every pair of units of all trees."""
     units, player_of_node = layout.handles[1], layout.arrays.player_of_node
     codes = _codes(layout)
@@ -313,13 +217,15 @@ def ensemble_shares(layout: Layout, target: np.ndarray, weights: np.ndarray, n_j
     return total
 
 
-def ensemble_rows(layout: Layout, target: np.ndarray, weights: np.ndarray, n_jobs: int | None) -> np.ndarray:
+def ensemble_rows(layout: EnsembleLayout, target: np.ndarray, weights: np.ndarray, n_jobs: int | None) -> np.ndarray:
     """Return each row's part of :func:`ensemble_shares`, of shape (n_rows, n_players)."""
     return _ensemble_rows(layout, target, weights, n_jobs, 0)
 
 
-def _ensemble_rows(layout: Layout, target: np.ndarray, weights: np.ndarray, n_jobs: int | None, losers_of: int) -> np.ndarray:
-    """Return each row's shares of all pairs by quadrature, or only of those that a table of ``losers_of`` rows does not win."""
+def _ensemble_rows(
+    layout: EnsembleLayout, target: np.ndarray, weights: np.ndarray, n_jobs: int | None, fallback_rows: int
+) -> np.ndarray:
+    """Return each row's shares of all pairs by quadrature, or only of those that a table of ``fallback_rows`` rows does not win."""
     units, n_units = layout.handles[1], len(layout.units.node) - 1
     rules, player_of_node = _rules(layout.units), layout.arrays.player_of_node
     out = np.zeros((layout.n_rows, layout.n_players))
@@ -330,7 +236,7 @@ def _ensemble_rows(layout: Layout, target: np.ndarray, weights: np.ndarray, n_jo
         alphas, block = np.empty((n_units, layout.units.player.shape[1], n)), np.zeros((layout.n_players, n))
         fill_alphas(0, n_units, units, _decisions(layout, 0, layout.trees.n_trees, rows), 0, alphas)
         linear = -2.0 * target[rows] * weights[rows]
-        add_ensemble_rows(alphas, weights[rows], linear, units, player_of_node, losers_of, rules, block)
+        add_ensemble_rows(alphas, weights[rows], linear, units, player_of_node, fallback_rows, rules, block)
         out[rows] = block.T
 
     for _ in _map(run, ((start,) for start in range(0, layout.n_rows, BLOCK_ROWS)), n_jobs):
@@ -338,7 +244,7 @@ def _ensemble_rows(layout: Layout, target: np.ndarray, weights: np.ndarray, n_jo
     return out
 
 
-def _codes(layout: Layout) -> np.ndarray:
+def _codes(layout: EnsembleLayout) -> np.ndarray:
     """Return the codes of all units, uint16 of shape (n_units, n_rows)."""
     units = layout.units
     codes = np.empty((len(units.node) - 1, layout.n_rows), np.uint16)

@@ -1,6 +1,6 @@
 """Compiled routing and paths (``src/native/trees/routing.cpp``, ``paths.cpp``).
 
-``nodes`` is a :class:`Nodes` tuple (``FlatTrees.nodes``), or a ``Handle`` of one. Values must have been rounded to the precision
+``nodes`` is a :class:`NodeArrays` tuple (``FlatTrees.nodes``), or a ``Handle`` of one. Values must have been rounded to the precision
 of the model before (:func:`exactshap.trees.prepared`): the kernels compare float64 with float64.
 """
 
