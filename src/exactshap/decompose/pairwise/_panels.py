@@ -6,7 +6,7 @@ import functools
 import itertools
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any, TypeVar
+from typing import Any
 
 import numpy as np
 
@@ -21,8 +21,6 @@ __all__ = ["LANES", "PANEL", "PanelBlock", "Rules", "Sweep", "blocks_of", "panel
 PANEL = 256  # rows of one task: it depends on nothing, so that any number of threads adds up in the same order
 _BLOCK_BYTES = 1 << 20  # a block of contributions stays in the second-level cache
 _NODE_COUNTS = (2, 4, 6, 8, 10, 12, 16, 20, 24, 32, 40, 48, 64, 80, 96, 128, 160, 192, 256, 320, 400, 512)
-
-T = TypeVar("T")
 
 
 @dataclass(frozen=True, eq=False)
