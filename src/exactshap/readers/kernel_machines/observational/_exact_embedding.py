@@ -24,7 +24,6 @@ class ExactEmbedding:
     """Embeddings on all conditioning rows."""
 
     name = "conditional mean embeddings"
-    in_kernel_space = True  # every v(S) is an inner product of f with a function of its own space
 
     def __init__(self, machine: BoundMachine, rows: np.ndarray, weights: np.ndarray, eta: float) -> None:
         self.machine, self.rows, self.weights, self.eta = machine, rows, weights, eta
