@@ -76,11 +76,6 @@ class NystroemEmbedding:
         monomials = self.machine.expansion.monomials
         return None if monomials is None else players_first(self.machine, monomials.factors(values))
 
-    def operations(self) -> float:
-        """Return about how many multiplications one coalition of one row costs (with 256 rows in a block)."""
-        n, b = float(len(self.rows)), float(len(self.landmarks))
-        return (5.0 * n * b**2 + 2.0 * self.machine.n_players * n * b) / 256.0 + 3.0 * b**2
-
     def coalition_bytes(self) -> float:
         """Return the memory of one coalition's matrices."""
         return 8.0 * 4.0 * len(self.rows) * len(self.landmarks)
