@@ -8,14 +8,14 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from exactshap._runtime.optional import first_installed, require
-from exactshap.errors import ExplanationWarning, InputError, InputTypeError, UnknownNameError, did_you_mean, message, warn
+from exactshap._runtime.optional import require
+from exactshap.errors import InputError, InputTypeError, UnknownNameError, did_you_mean, message
 from exactshap.frames import Table, as_table
-from exactshap.results.explanation import frame_kind
 from exactshap.scale._bad_rows import REFUSALS, explain_what_is_possible, first_refused
 from exactshap.scale._carrier import pack, unpack
 from exactshap.scale._columns import EXACT, beside, layout_of
 from exactshap.scale._identity import explainer_identity
+from exactshap.scale._tables import as_frame, check_types
 
 if TYPE_CHECKING:
     from exactshap.explainer import Explainer
@@ -103,7 +103,7 @@ class Partition:
 
     def __call__(self, table: Any) -> Any:
         """Return the explanation of a table as a table of the same kind."""
-        frame, restore = _as_frame(table)
+        frame, restore = as_frame(table)
         features = self._features(frame)
         columns = self._solve_all(features)
         return restore(beside(frame, self.layout.keep, columns))
@@ -145,6 +145,23 @@ class Partition:
         require("pandas", "frames", purpose="An empty frame for Dask")
         return self._schema().empty_table().to_pandas()
 
+    def with_types(self, types: Mapping[str, Any]) -> Partition:
+        """Return the same partition with the types of its kept columns.
+
+        Parameters
+        ----------
+        types : mapping of str to type
+            Arrow's types or their names; columns that are not kept do not count.
+
+        Returns
+        -------
+        partition : Partition
+        """
+        part = copy.copy(self)
+        part.types = {name: types.get(name, known) for name, known in self.types.items()}
+        part._packed = None
+        return part
+
     def identity(self) -> dict[str, Any]:
         """Return what the output depends on, by name, as texts and numbers.
 
@@ -156,6 +173,11 @@ class Partition:
         index = getattr(self.index, "name", self.index)
         settings = {"keep": list(self.layout.keep), "drop": list(self.drop), "on_bad_rows": self.on_bad_rows}
         return explainer_identity(self.explainer, index) | settings
+
+    def __copy__(self) -> Partition:
+        part = Partition.__new__(Partition)
+        part.__dict__.update(self.__dict__)
+        return part
 
     def __reduce__(self) -> tuple[Any, ...]:
         if self._packed is None:
@@ -177,7 +199,7 @@ class Partition:
         own = set(reader.feature_names)
         left = [j for j, name in enumerate(names) if name not in self.drop and (name not in self.types or name in own)]
         table = table.select(left)
-        _check_types(table, reader.background)
+        check_types(table, reader.background)
         if reader.fitted_names is not None or (reader.background is not None and reader.background.is_frame):
             return table
         given = tuple(reader.feature_names)
@@ -228,56 +250,3 @@ def _is_sampled(explainer: Explainer, index: Any) -> bool:
     """Say whether values will have standard errors; models that need no background are never sampled."""
     background = explainer.reader.background
     return background is not None and not explainer.plan(background.take(slice(0, 1)).native, index).exact
-
-
-def _as_frame(table: Any) -> tuple[Any, Callable[[Any], Any]]:
-    """Return a frame, and a function that gives its kind back; engines also pass record batches and mappings of arrays."""
-    if isinstance(table, Mapping):
-        kind = first_installed(("pandas", "polars", "pyarrow"))
-        library = require(kind or "pandas", "frames", purpose="A mapping of arrays")
-        frame = library.table(dict(table)) if kind == "pyarrow" else library.DataFrame(dict(table))
-        return frame, lambda made: {
-            name: np.asarray(made[name]) for name in (made.column_names if kind == "pyarrow" else made.columns)
-        }
-    if type(table).__name__ == "RecordBatch" and frame_kind(table) == "pyarrow":
-        arrow = require("pyarrow", "scale", purpose="A record batch")
-        return arrow.Table.from_batches([table]), lambda made: arrow.RecordBatch.from_arrays(
-            [column.combine_chunks() for column in made.columns], schema=made.schema
-        )
-    if frame_kind(table) is None:
-        got, do = f"Got {type(table).__name__}", "Pass a pandas or polars DataFrame, or an Arrow table"
-        raise InputTypeError(message("A partition must be a table with names", got, do))
-    return table, lambda made: made
-
-
-def _check_types(table: Table, background: Table | None) -> None:
-    """Refuse text where the background has numbers, and say where it had more digits."""
-    if background is None or background.n_columns != table.n_columns:
-        return
-    for j, name in enumerate(table.names or ()):
-        here, there = _kind(table, j), _kind(background, j if not background.is_frame else _position(background, name, j))
-        if there.startswith("float") and here == "text":
-            got, do = (
-                f"Got {table.column(j).dtype}, in the background {there}",
-                "Convert it before: rows would be refused one by one",
-            )
-            raise InputError(message(f"Column {name!r} holds text instead of numbers", got, do))
-        if (here, there) == ("float32", "float64"):
-            warn(f"column {name!r} is float32, but float64 in the background: it has 7 digits only", ExplanationWarning)
-
-
-def _position(background: Table, name: str, j: int) -> int:
-    return background.names.index(name) if name in (background.names or ()) else j  # type: ignore[union-attr]
-
-
-def _kind(table: Table, j: int) -> str:
-    """Return "text", "float32", "float64" (any other number) or "" (anything else)."""
-    if not table.is_frame:
-        dtype = np.asarray(table.native).dtype
-        return "" if dtype.kind not in "fiub" else "float32" if dtype == np.float32 else "float64"
-    import narwhals.stable.v2 as nw
-
-    dtype = nw.from_native(table.native, eager_only=True)[table.names[j]].dtype  # type: ignore[index]
-    if dtype.is_numeric() or dtype == nw.Boolean:
-        return "float32" if dtype == nw.Float32 else "float64"
-    return "text" if dtype in (nw.String, nw.Categorical, nw.Enum) else ""
