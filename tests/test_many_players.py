@@ -71,4 +71,4 @@ def test_what_is_out_of_reach_is_refused_with_its_number(ask, text):
 
 
 def test_plans_count_beyond_floats():
-    assert choose(SUM, method="enumeration").operations == 2.0**1000
+    assert choose(SUM, method="enumeration").cost.bytes > 2.0**1000

@@ -125,8 +125,12 @@ def test_the_command_says_which_rounds_it_reads(tmp_path, monkeypatch, capsys):
     frame.to_csv("rows.csv", index=False)
     frame.assign(y=Y).to_csv("target.csv", index=False)
     best = f"the first {model.best_iteration + 1} of {rounds} boosting rounds (best_iteration)"
-    commands = [["explain", "model.json", "rows.csv"], ["check", "model.json", "rows.csv"], ["report", "model.json", "rows.csv"],
-                ["r2", "model.json", "target.csv", "--target", "y"]]  # fmt: skip
+    commands = [
+        ["explain", "model.json", "rows.csv"],
+        ["check", "model.json", "rows.csv"],
+        ["report", "model.json", "rows.csv"],
+        ["r2", "model.json", "target.csv", "--target", "y"],
+    ]
     for command in commands:
         for arguments, said in [([], best), (["--n-stages", "2"], f"the first 2 of {rounds} boosting rounds (n_stages)")]:
             with pytest.raises(SystemExit) as stop:

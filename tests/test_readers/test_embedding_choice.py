@@ -177,7 +177,7 @@ def test_memory_stays_under_the_forecast(settings):
     tracemalloc.stop()
     routes, conditional = explainer.reader.strategy.routes, explainer.reader.strategy
     kept = routes.exact_bytes() if settings["n_landmarks"] is None else routes.landmark_bytes(60)
-    forecast = kept + conditional.fixed_bytes() + 400 * conditional.row_bytes(1)
+    forecast = kept + conditional.memory(400, 1)
     assert forecast / 6 < peak < forecast
 
 

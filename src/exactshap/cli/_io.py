@@ -7,7 +7,7 @@ from dataclasses import is_dataclass
 from pathlib import Path
 from typing import Any
 
-from exactshap._runtime.files import replacing
+from exactshap._runtime.files import atomic_write
 from exactshap._runtime.optional import first_installed, require
 from exactshap.errors import InputError, MissingDependencyError, ModelFormatError, UnknownNameError, did_you_mean, message
 
@@ -113,14 +113,14 @@ def write_table(frame: Any, path: Path) -> None:
     Spreadsheets take a cell that begins with ``=``, ``+``, ``-`` or ``@`` for a formula. In CSV files such a *text* (a name of
     a column, a cell of a text column) gets an apostrophe in front; numbers stay as they are, and so do Parquet files.
     """
-    from exactshap.results.explanation import frame_kind
+    from exactshap.results.data import frame_kind
 
     suffix, kind = _suffix(path), frame_kind(frame)
     if suffix not in _TABLES:
         raise InputError(message(f"Values are written to .csv, .parquet or .npz, not to {path.name}", do="Choose one of these"))
     if suffix == ".csv":
         frame = _without_formulas(frame)
-    with replacing(path) as draft:
+    with atomic_write(path) as draft:
         if kind == "pyarrow":
             writer = require("pyarrow.csv" if suffix == ".csv" else "pyarrow.parquet", "frames", purpose="Writing values")
             (writer.write_csv if suffix == ".csv" else writer.write_table)(frame, draft)

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from exactshap.results.explanation import counted
+from exactshap.results.data import counted
 
 if TYPE_CHECKING:
     from exactshap.results.decomposition import PairwiseDecomposition
@@ -28,7 +28,7 @@ __all__ = [
 Kernel = Annotated[str, typer.Option(help="Of numeric columns: rbf, laplacian or cauchy. Text columns are categorical.")]
 Bandwidth = Annotated[str, typer.Option(help="column-median (each column counts, whatever its unit), median, or a number.")]
 Permutations = Annotated[int, typer.Option(min=0, help="For p-values; 0 for none.")]
-Correction = Annotated[str, typer.Option(help="Of p-values for the number of columns: holm, fdr_bh, fdr_by, max or none.")]
+Correction = Annotated[str, typer.Option(help="Of p-values for the number of columns: max, holm, fdr_bh, fdr_by or none.")]
 Out = Annotated[Path | None, typer.Option("--out", "-o", help="Write the table: .csv or .parquet.")]
 Picture = Annotated[Path | None, typer.Option(help="Write the picture: .png, .svg or .pdf.")]
 Report = Annotated[Path | None, typer.Option(help="Write a static HTML file with table and picture.")]
@@ -71,7 +71,7 @@ def finish(
         from exactshap.cli._work import command_line
         from exactshap.results.report import write_shares_report
 
-        write_shares_report(shares, report, title=title, figure=draw(shares, samples, labels), command=command_line())
+        write_shares_report(shares, report, title=title, samples=samples, labels=labels, command=command_line())
         console().print(f"report written to {report}")
 
 
@@ -104,26 +104,25 @@ def draw(shares: PairwiseDecomposition, samples: tuple[Any, Any] | None, labels:
     if samples is None:
         shares.plot.bar(ax=figure.subplots())
         return figure
-    from exactshap.results.plots import draw_marginals, prepare_marginals
+    from exactshap.results.decomposition import strongest_marginals
+    from exactshap.results.plots import draw_marginals
 
     left, right = figure.subfigures(1, 2, width_ratios=(1.2, 1.0))
     shares.plot.bar(ax=left.subplots())
-    strongest = sorted(range(len(shares.values)), key=lambda j: -shares.values[j])  # stable: ties keep the columns' order
-    top = [shares.feature_names[j] for j in strongest[:4]]
+    marginals = strongest_marginals(shares, samples)
     panels = right.subplots(2, 2, squeeze=False).ravel()
-    for ax in panels[len(top) :]:
+    for ax in panels[len(marginals) :]:
         ax.remove()
-    captions = [f"share {shares.values[shares.feature_names.index(name)]:.3g}" for name in top]
-    draw_marginals(prepare_marginals(*samples, top, captions), labels, panels[: len(top)])
+    draw_marginals(marginals, labels, panels[: len(marginals)])
     return figure
 
 
 def write_picture(figure: Any, path: Path) -> None:
-    from exactshap._runtime.files import replacing
+    from exactshap._runtime.files import atomic_write
     from exactshap.errors import InputError, message
 
     kind = path.suffix.lower().removeprefix(".")
     if kind not in ("png", "svg", "pdf"):
         raise InputError(message(f"Pictures are written to .png, .svg or .pdf, not to {path.name}", do="Choose one of these"))
-    with replacing(path) as draft:
+    with atomic_write(path) as draft:
         figure.savefig(draft, format=kind, dpi=150)

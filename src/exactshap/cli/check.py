@@ -31,7 +31,8 @@ def command(
 
     Exit code 1 if the check fails.
     """
-    from exactshap.cli._screen import console, working
+    from exactshap._runtime.progress import duration, progress_text
+    from exactshap.cli._screen import console
     from exactshap.cli._work import Task
 
     task = Task(
@@ -42,9 +43,14 @@ def command(
         allow_pickle=allow_pickle,
         trust=trust,
         n_stages=n_stages,
-        settings={"value_function": value_function, "output": options.output_choice(model_output), "align": align},
+        settings={
+            "value_function": value_function,
+            "output": options.output_choice(model_output),
+            "align": align,
+            "progress": False,
+        },
     )
-    with working(f"checking {model.name}"):
+    with progress_text(None, lambda _, seconds: f"checking {model.name} for {duration(seconds)}"):
         explainer, X = task.explainer()
         verification = explainer.verify(_some_rows(X, rows, seed), n_masks=masks, random_state=seed)
     screen = console()

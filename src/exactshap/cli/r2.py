@@ -9,7 +9,7 @@ import typer
 
 from exactshap.cli import _options as options
 from exactshap.cli import _shares as shares_of
-from exactshap.results.explanation import counted
+from exactshap.results.data import counted
 
 if TYPE_CHECKING:
     from exactshap.decompose.r2 import R2Decomposition

@@ -8,37 +8,21 @@ from typing import Any
 
 import numpy as np
 
-from exactshap._runtime.progress import Progress, duration, saying
+from exactshap._runtime.progress import Progress, duration, progress_text
 from exactshap._runtime.threads import using_jobs
-from exactshap.errors import BudgetError, ExactnessError, ExplanationWarning, message, warn
-from exactshap.explainer._blocks import physical_memory, solve_blocks
-from exactshap.explainer._forecast import Forecast, Verification
-from exactshap.explainer._settings import check_names, check_settings, checked_names
+from exactshap.errors import warn
+from exactshap.explainer._certify import Verification, certify, verify
+from exactshap.explainer._plan import Forecast, block_size, check_result, forecast, n_workers
+from exactshap.explainer._settings import aligned, check_names, check_settings, checked_names
+from exactshap.explainer._solve import joined, solve_blocks, wrap
 from exactshap.frames import Table, as_table, check_columns
 from exactshap.games import normalised_weights
 from exactshap.readers import Reader, Request, read
+from exactshap.results.data import called_here
 from exactshap.results.explanation import Explanation, fingerprint
 from exactshap.semivalues import Semivalue, find
-from exactshap.solvers import Solution, player_sets
 
 __all__ = ["Explainer", "explain"]
-
-_ELSEWHERE = {  # what shap calls it
-    "shap_values": "explainer(X).values",
-    "shap_interaction_values": "explainer(X, index='k-sii', order=2).interactions",
-    "expected_value": "explainer(X).baseline",
-}
-_SAME_NAMES = (
-    "approximation_error",
-    "covariance_residual",
-    "method",
-    "n_evaluations",
-    "prediction",
-    "residual",
-    "set_std",
-    "tolerance",
-)
-REPEATED = 1.0  # seconds of one row below which a forecast solves it twice
 
 
 class Explainer:
@@ -125,7 +109,8 @@ class Explainer:
             options=options,
             memory_limit=self.memory_limit,
         )
-        with saying(progress, lambda _, seconds: f"reading {type(model).__name__} for {duration(seconds)}"):
+        reading = progress_text(progress, lambda _, seconds: f"reading {type(model).__name__} for {duration(seconds)}")
+        with reading, np.errstate(all="ignore"):  # overflow is told by the certificate
             self.reader: Reader = read(model, self._request)
         check_names(self.reader, self._request)
         self._background_hash = None if table is None else fingerprint(table.native)
@@ -138,8 +123,8 @@ class Explainer:
         )
 
     def __getattr__(self, name: str) -> Any:
-        if name in _ELSEWHERE:
-            raise AttributeError(f"Explainer has no attribute {name!r}. It is {_ELSEWHERE[name]} here.")
+        if text := called_here("Explainer", name):
+            raise AttributeError(text)
         return object.__getattribute__(self, name)  # raises again, whatever it was
 
     def __call__(self, X: Any, index: str | Semivalue = "shapley", order: int = 1) -> Explanation:
@@ -168,54 +153,23 @@ class Explainer:
             If a residual against the model's own prediction is above its tolerance.
         """
         started = time.perf_counter()
-        table = self._checked(X)
-        semivalue = find(index)
-        sets = player_sets(self.reader.n_players, order)
-        blocks = self._blocks(table, order)
+        reader, table, semivalue = self.reader, self._checked(X), find(index)
+        check_result(reader, table.n_rows, order)
         with using_jobs(self.n_jobs):
-            solved = list(solve_blocks(self.reader, table, blocks, semivalue, order, self.n_jobs, self.progress))
-        solution = Solution.join(solved) if solved else _no_rows(self.reader, len(sets))
-        explanation = self._wrap(table, solution, sets, semivalue, order, time.perf_counter() - started)
-        self._certify(explanation)
+            step = block_size(reader, table.n_rows, order, self.memory_limit)
+            workers = n_workers(reader, step, order, self.memory_limit, self.n_jobs)
+            blocks = [slice(start, min(start + step, table.n_rows)) for start in range(0, table.n_rows, step)]
+            parts = list(solve_blocks(reader, table, blocks, semivalue, order, workers, self.progress))
+        solution, seconds = joined(reader, parts, order), time.perf_counter() - started
+        explanation = wrap(reader, table, solution, semivalue, order, seconds=seconds, background_hash=self._background_hash)
+        certify(reader, explanation, self.on_inexact)
         return explanation
 
-    # -- asking before paying ----------------------------------------------------------------------------------------
-
     def plan(self, X: Any, index: str | Semivalue = "shapley", order: int = 1) -> Forecast:
-        """Say which method will run on ``X`` and what it will cost, from one row or what the reader times instead."""
+        """Say which method will run on ``X`` and what it will cost, without explaining a row."""
+        table = self._checked(X)
         with using_jobs(self.n_jobs):
-            return self._forecast(self._checked(X), index, order)
-
-    def _forecast(self, table: Table, index: str | Semivalue, order: int) -> Forecast:
-        semivalue = find(index)
-        n_sets = len(player_sets(self.reader.n_players, order))
-        block = self._block_rows(table.n_rows, order)
-        known = self.reader.forecast(table, semivalue, order, block) if table.n_rows else ("nothing to do", True, 0.0)
-        method, exact, seconds = self._timed(table, semivalue, order) if known is None else known
-        return Forecast(
-            method=method,
-            exact=exact,
-            seconds=seconds,
-            operations=self.reader.row_operations(order) * table.n_rows,
-            memory=self.reader.row_bytes(order) * block + self.reader.fixed_bytes(),
-            result=8.0 * table.n_rows * n_sets * self.reader.n_outputs,
-            block_rows=block,
-        )
-
-    def _timed(self, table: Table, semivalue: Semivalue, order: int) -> tuple[str, bool, float]:
-        """Return method, exactness and seconds, extrapolated from one row; short ones again, as the first has to warm up."""
-        row = table.take(slice(0, 1))
-        from exactshap._runtime.compilation import compilation
-
-        with compilation() as compiled:
-            solution, seconds = self._clocked(row, semivalue, order)
-        if (seconds := seconds - compiled.seconds) < REPEATED:
-            solution, seconds = self._clocked(row, semivalue, order)
-        return solution.method, solution.std_error is None, seconds * table.n_rows
-
-    def _clocked(self, row: Table, semivalue: Semivalue, order: int) -> tuple[Solution, float]:
-        started = time.perf_counter()
-        return self.reader.solve(row, semivalue, order), time.perf_counter() - started
+            return forecast(self.reader, table, find(index), order, self.memory_limit)
 
     def verify(self, X: Any, n_masks: int = 8, random_state: int = 0) -> Verification:
         """Check the reading of the model beyond additivity, which cannot see credit given to the wrong column.
@@ -223,34 +177,13 @@ class Explainer:
         On random coalitions S the game's v(S) is compared with the model's own prediction on rows masked by hand. Residuals
         are checked on the same rows.
         """
-        table = self._checked(X)
-        rng = np.random.default_rng(random_state)
-        masks = rng.random((n_masks, self.reader.n_players)) < rng.random((n_masks, 1))
-        solution = self.reader.solve(table, find("shapley"), 1)
-        prediction = np.asarray(self.reader.predict(table), float)
-        tolerance = self.reader.tolerance(table, prediction, solution)
-        residual = prediction - solution.empty - solution.values.sum(axis=1)
-        by_hand = self.reader.masked_predictions(table, masks)
-        difference = None
-        if by_hand is not None:
-            difference = (
-                np.abs(self.reader.game(table).value(masks) - by_hand).reshape(table.n_rows, -1).max(axis=1, initial=0.0)
-            )
-        worst = np.abs(residual).reshape(table.n_rows, -1).max(axis=1, initial=0.0)
-        return Verification(
-            max_residual=float(worst.max(initial=0.0)),
-            max_mask_difference=None if difference is None else float(difference.max(initial=0.0)),
-            tolerance=float(np.max(tolerance, initial=0.0)),
-            passed=bool(np.all(worst <= tolerance) and (difference is None or np.all(difference <= tolerance))),
-            n_rows=table.n_rows,
-            n_masks=n_masks if by_hand is not None else 0,
-        )
-
-    # -- the way of the rows -----------------------------------------------------------------------------------------
+        return verify(self.reader, self._checked(X), n_masks, random_state)
 
     def _checked(self, X: Any) -> Table:
         reader = self.reader
         table = as_table(X, allow_empty=True)
+        if self.align:
+            table = aligned(table, reader.model)
         names = reader.fitted_names
         if names is None and reader.background is not None and reader.background.names is not None:
             names = reader.background.names
@@ -261,92 +194,6 @@ class Explainer:
         ):
             warn(f"X has feature names, but {reader.model_name} was fitted without feature names")
         return check_columns(table, names, reader.n_features, owner=reader.model_name, align=self.align)
-
-    def _block_rows(self, n_rows: int, order: int) -> int:
-        free = self.memory_limit - self.reader.fixed_bytes()
-        row = max(self.reader.row_bytes(order), 1.0)
-        if free < row:
-            needed = self.reader.fixed_bytes() + row
-            raise BudgetError(
-                message(
-                    f"Explaining one row at order {order} does not fit in memory_limit",
-                    f"It would need {needed / 2**30:.3g} GiB; the limit is {self.memory_limit / 2**30:.3g} GiB",
-                    self.reader.memory_advice(),
-                )
-            )
-        return int(min(self.reader.block_rows, max(1, n_rows), free // row))
-
-    def _blocks(self, table: Table, order: int) -> list[slice]:
-        n_sets = len(player_sets(self.reader.n_players, order))
-        result = 8.0 * table.n_rows * n_sets * self.reader.n_outputs
-        if result > 0.8 * physical_memory():
-            raise BudgetError(
-                message(
-                    f"The result of order {order} does not fit in this machine",
-                    f"{table.n_rows} rows x {n_sets} sets x {self.reader.n_outputs} outputs are {result / 2**30:.3g} GiB",
-                    "Explain fewer rows at a time, or group columns with groups=",
-                )
-            )
-        step = self._block_rows(table.n_rows, order)
-        return [slice(start, min(start + step, table.n_rows)) for start in range(0, table.n_rows, step)]
-
-    def _wrap(
-        self, table: Table, solution: Solution, sets: tuple, semivalue: Semivalue, order: int, seconds: float
-    ) -> Explanation:
-        reader, background = self.reader, self.reader.background
-        std_error = solution.std_error
-        return Explanation(
-            **{name: getattr(solution, name) for name in _SAME_NAMES},
-            values=solution.values[:, : reader.n_players],
-            baseline=solution.empty,
-            std_error=None if std_error is None else std_error[:, : reader.n_players],
-            data=table.native,
-            feature_names=reader.player_names,
-            output_names=None if reader.single_output else reader.output_names,
-            index=semivalue.name,
-            order=order,
-            sets=sets if order > 1 else None,
-            set_values=solution.values if order > 1 else None,
-            set_std_error=std_error if order > 1 else None,
-            value_function=reader.value_function,
-            unit=reader.unit,
-            model_name=reader.model_name,
-            error_bound=np.broadcast_to(solution.error_bound, (table.n_rows,)),
-            seconds=seconds,
-            background_size=None if background is None else background.n_rows,
-            background_hash=self._background_hash,
-            groups=_groups(reader),
-            covariances=solution.covariance,
-            stability_bound=reader.stability(table) if semivalue.name == "shapley" else None,
-        )
-
-    def _certify(self, explanation: Explanation) -> None:
-        certificate = explanation.certificate()
-        if certificate.passed:
-            return
-        text = message(
-            f"Values do not add up: residual {certificate.max_residual:.3g} at row {certificate.row} (tolerance {certificate.tolerance:.3g})",
-            f"Of {certificate.checks}, for {self.reader.model_name} with value_function={self.reader.value_function!r}",
-            f"{self._reason(explanation)}; on_inexact='warn' returns the explanation with its residuals",
-        )
-        if self.on_inexact == "raise":
-            raise ExactnessError(text)
-        warn(text, ExplanationWarning)
-
-    def _reason(self, explanation: Explanation) -> str:
-        """Return what may be wrong: the numbers overflow, the model does not repeat itself, or our reading is wrong."""
-        certificate = explanation.certificate()
-        if not np.isfinite(certificate.max_residual):
-            return "Numbers overflow float64 in the model or in its factors: scale the columns"
-        if certificate.max_residual <= 1e-5 * np.abs(explanation.prediction).max(initial=0.0):
-            return (
-                "The model may compute in lower precision than its float64 answers say: let a function return float32 numbers, whose "
-                "rounding is then allowed for. Else this is a bug: please report it with exactshap.show_versions()"
-            )
-        again = np.asarray(self.reader.predict(as_table(explanation.data).take([certificate.row])), float)
-        if np.abs(again - explanation.prediction[certificate.row]).max() > certificate.tolerance:
-            return "The model predicts this row differently each time: fix its seed, or make it deterministic"
-        return "This is a bug in the reader: please report it with exactshap.show_versions()"
 
 
 def explain(
@@ -386,24 +233,10 @@ def _background(background: Any, model: Any, align: bool) -> Table:
     table = as_table(background, what="background").copy()
     if not table.is_frame:
         return table
+    if align:
+        table = aligned(table, model)
     names = getattr(model, "feature_names_in_", None)
     if names is None or type(model).__module__.startswith("lightgbm"):  # which puts underscores for spaces; its reader checks
         return table
     owner = type(model).__name__
     return check_columns(table, [str(n) for n in names], len(names), owner=owner, what="background", align=align)
-
-
-def _groups(reader: Reader) -> dict[str, tuple[str, ...]] | None:
-    if all(len(columns) == 1 for columns in reader.players):
-        return None
-    return {
-        name: tuple(reader.feature_names[j] for j in columns)
-        for name, columns in zip(reader.player_names, reader.players, strict=True)
-        if len(columns) != 1
-    }
-
-
-def _no_rows(reader: Reader, n_sets: int) -> Solution:
-    """Return the solution of no rows at all."""
-    part = Solution.zeros(0, n_sets, *(() if reader.single_output else (reader.n_outputs,)))
-    return part.beside(part.full, np.zeros(0), efficient=False)

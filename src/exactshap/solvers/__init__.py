@@ -4,16 +4,20 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from exactshap.solvers._choose import Plan, choose, n_calls, seconds_besides_calls
 from exactshap.solvers._solve import solve
-from exactshap.solvers.core import Plan, Solution, choose, player_sets
+from exactshap.solvers.core import Cost, Solution, player_sets
 
 __all__ = [
+    "Cost",
     "Plan",
     "Solution",
     "choose",
     "functional_distance",
     "interaction_variance",
+    "n_calls",
     "player_sets",
+    "seconds_besides_calls",
     "shapley_covariance",
     "solve",
 ]

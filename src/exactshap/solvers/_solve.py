@@ -7,7 +7,8 @@ from typing import Any
 from exactshap.errors import InputError, UnknownNameError, did_you_mean, message
 from exactshap.games import Game, OracleGame
 from exactshap.semivalues import Semivalue, find
-from exactshap.solvers.core import Solution, choose
+from exactshap.solvers._choose import method_of
+from exactshap.solvers.core import Solution
 
 __all__ = ["solve"]
 
@@ -102,21 +103,21 @@ def solve(
     semivalue = find(index)
     if method == "auto" and isinstance(game, OracleGame) and settings.keys() - set(BATCHES):
         method = "regression"  # a setting of the sampled solver asks for it, even where all coalitions could be called
-    plan = choose(game, semivalue, order, budget=budget, method=method)
-    _check_settings(settings, plan.method)
-    if plan.method == "quadrature":
+    method = method_of(game, semivalue, order, budget=budget, method=method)
+    _check_settings(settings, method)
+    if method == "quadrature":
         from exactshap.solvers.product import solve_product
 
         return solve_product(game, semivalue, order, **settings)  # type: ignore[arg-type]
-    if plan.method == "folded enumeration":
+    if method == "folded enumeration":
         from exactshap.solvers.product import solve_folded
 
         return solve_folded(game, semivalue, order, **settings)  # type: ignore[arg-type]
-    if plan.method == "per-term enumeration":
+    if method == "per-term enumeration":
         from exactshap.solvers.additive import solve_additive
 
         return solve_additive(game, semivalue, order, **settings)  # type: ignore[arg-type]
-    if plan.method == "enumeration":
+    if method == "enumeration":
         from exactshap.solvers.core import solve_enumerated
 
         return solve_enumerated(game, semivalue, order, **settings)

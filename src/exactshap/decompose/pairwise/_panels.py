@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import functools
 import itertools
-from collections.abc import Callable, Iterator
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
@@ -15,7 +14,7 @@ from exactshap.decompose.pairwise._factors import Factors
 from exactshap.semivalues import Beta, Semivalue
 from exactshap.solvers.core import RELATIVE_TRUNCATION, bound
 
-__all__ = ["LANES", "PANEL", "Block", "Rules", "Sweep", "blocks_of", "map_panels", "panels_of", "rule_table"]
+__all__ = ["LANES", "PANEL", "PanelBlock", "Rules", "Sweep", "blocks_of", "panels_of", "rule_table"]
 
 LANES = 64  # as in the compiled kernels
 PANEL = 256  # rows of one task: it depends on nothing, so that any number of threads adds up in the same order
@@ -26,7 +25,7 @@ T = TypeVar("T")
 
 
 @dataclass(frozen=True)
-class Block:
+class PanelBlock:
     """Pairs of rows ``start <= i < stop`` with rows ``first <= i' < last``, i' > i; ``padded`` is a multiple of LANES."""
 
     start: int
@@ -99,7 +98,7 @@ def panels_of(n_rows: int, boundary: int | None = None) -> list[tuple[int, int]]
     return list(itertools.pairwise(cuts))
 
 
-def blocks_of(panel: tuple[int, int], n_rows: int, n_players: int, boundary: int | None = None) -> Iterator[Block]:
+def blocks_of(panel: tuple[int, int], n_rows: int, n_players: int, boundary: int | None = None) -> Iterator[PanelBlock]:
     """Cut the pairs of a panel's rows into blocks that fit the cache; none crosses ``boundary``."""
     width = 2 * LANES if n_players < 64 else LANES
     height = min(PANEL, max(4, _BLOCK_BYTES // (8 * width * (n_players + 1))))
@@ -109,7 +108,7 @@ def blocks_of(panel: tuple[int, int], n_rows: int, n_players: int, boundary: int
         first = top
         for cut in cuts:
             for left in range(first, cut, width):
-                yield Block(top, min(top + height, stop), left, min(left + width, cut))
+                yield PanelBlock(top, min(top + height, stop), left, min(left + width, cut))
             first = cut
 
 
@@ -124,7 +123,7 @@ class Sweep:
     def panels(self) -> list[tuple[int, int]]:
         return panels_of(self.factors.n_rows, self.boundary)
 
-    def blocks(self, panel: tuple[int, int]) -> Iterator[tuple[Block, np.ndarray]]:
+    def blocks(self, panel: tuple[int, int]) -> Iterator[tuple[PanelBlock, np.ndarray]]:
         """Yield the blocks of a panel with their contributions (n_players + 1, height, padded), valid until the next one."""
         from exactshap.decompose.pairwise._kernels import fill_contributions
 
@@ -139,17 +138,3 @@ class Sweep:
             fill_contributions(one.columns, kinds, scales, one.starts, block.start, block.stop, block.first, block.last,
                                rules.limits, rules.offsets, rules.nodes, rules.weights, out)  # fmt: skip
             yield block, out
-
-
-def map_panels(function: Callable[[tuple[int, int]], T], panels: list[tuple[int, int]], n_jobs: int | None) -> Iterator[T]:
-    """Yield the function's results in the order of the panels, from ``n_jobs`` threads; each thread has its own BLAS core."""
-    from joblib import effective_n_jobs
-    from threadpoolctl import threadpool_limits
-
-    workers = min(effective_n_jobs(1 if n_jobs is None else n_jobs), len(panels))
-    with threadpool_limits(limits=1, user_api="blas"):
-        if workers == 1:
-            yield from map(function, panels)
-            return
-        with ThreadPoolExecutor(workers) as pool:
-            yield from pool.map(function, panels)

@@ -1,169 +1,18 @@
-"""How the coefficients of an RKHS weighting are learned, and how terms are pruned."""
+"""How the coefficients of an RKHS weighting are learned."""
 
 from __future__ import annotations
 
-import copy
-import functools
 import math
-import warnings
-from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable
 
 import numpy as np
 
-from exactshap.errors import InputError, message
-from exactshap.estimators.rkhs_weighting._instantiations import ROW_BLOCK, Instantiation, checked
+from exactshap.estimators.rkhs_weighting._problem import WeightingProblem, row_kernel
 
-if TYPE_CHECKING:
-    from exactshap.estimators.rkhs_weighting._regressor import RKHSWeightingRegressor
-
-__all__ = ["SOLVERS", "Group", "Problem", "moments_of", "prune", "row_kernel", "targets_of"]
+__all__ = ["SOLVERS"]
 
 
-@dataclass(frozen=True, eq=False)
-class Group:
-    """The terms of one subset: ``parameters (n_terms, n_parameters)`` and the ``probability`` of the subset."""
-
-    subset: tuple[int, ...]
-    parameters: np.ndarray
-    probability: float
-    base: Instantiation
-
-    def features(self, X: np.ndarray) -> np.ndarray:
-        """Return p(I) E[K(w_t, w) phi(w, x_I)], of shape (n_rows, n_terms)."""
-        values = np.asarray(self.base.expectation(self.parameters, X[:, list(self.subset)]), float)
-        return self.probability * checked(self.base, "expectation", values, (len(X), len(self.parameters)))
-
-    @functools.cached_property
-    def gram(self) -> np.ndarray:
-        values = np.asarray(self.base.kernel(self.parameters, self.parameters, len(self.subset)), float)
-        return checked(self.base, "kernel", values, (len(self.parameters), len(self.parameters)))
-
-
-@dataclass(frozen=True, eq=False)
-class Problem:
-    """A weighted least squares problem in the random features of all groups."""
-
-    groups: list[Group]
-    X: np.ndarray
-    y: np.ndarray
-    weights: np.ndarray
-    alpha: float
-    ridge: float
-    rng: np.random.Generator
-
-    @property
-    def n_terms(self) -> int:
-        return sum(len(group.parameters) for group in self.groups)
-
-    @property
-    def total(self) -> float:
-        """m, the sum of the weights: repeated rows count as often as they are repeated."""
-        return float(self.weights.sum())
-
-    def blocks(self) -> Iterator[tuple[np.ndarray, np.ndarray, np.ndarray]]:
-        """Yield features (n, T), targets and weights of blocks of rows: memory stays flat in the number of rows."""
-        step = max(1, ROW_BLOCK * 4 // max(1, self.n_terms))
-        for i in range(0, len(self.X), step):
-            rows = slice(i, i + step)
-            yield self.features(rows), self.y[rows], self.weights[rows]
-
-    def features(self, rows: slice) -> np.ndarray:
-        """Return the features (n, T) of some rows."""
-        X, start = self.X[rows], 0
-        features = np.empty((len(X), self.n_terms))
-        for group in self.groups:
-            stop = start + len(group.parameters)
-            features[:, start:stop] = group.features(X)
-            start = stop
-        return features
-
-    @functools.cached_property
-    def moments(self) -> tuple[np.ndarray, np.ndarray]:
-        """Phi' W Phi (T, T) and Phi' W y (T,)."""
-        return moments_of(self)[:2]
-
-    def with_alpha(self, alpha: float) -> Problem:
-        """Return the problem with another penalty; what does not depend on it is shared."""
-        other = replace(self, alpha=alpha)
-        if "moments" in self.__dict__:
-            other.__dict__["moments"] = self.moments
-        return other
-
-    def take(self, rows: np.ndarray) -> Problem:
-        """Return the problem of some rows."""
-        return replace(self, X=self.X[rows], y=self.y[rows], weights=self.weights[rows])
-
-    def penalised(self, left: np.ndarray, total: float) -> np.ndarray:
-        """Return left + total (alpha G + ridge I); G is block-diagonal over the groups."""
-        system = left.copy()
-        for rows, penalty in self.penalties():
-            system[rows, rows] += total * penalty
-        return system
-
-    def penalties(self) -> Iterator[tuple[slice, np.ndarray]]:
-        """Yield the block alpha G + ridge I of every group, with its place."""
-        start = 0
-        for group in self.groups:
-            stop = start + len(group.parameters)
-            yield slice(start, stop), self.alpha * group.gram + self.ridge * np.eye(stop - start)
-            start = stop
-
-    def solve(self, left: np.ndarray, right: np.ndarray, total: float) -> np.ndarray:
-        """Return the solution a of (left + total (alpha G + ridge I)) a = right."""
-        from scipy.linalg import LinAlgError, lstsq, solve
-
-        system = self.penalised(left, total)
-        try:
-            return np.asarray(solve(system, right, assume_a="pos"))
-        except LinAlgError:  # numerically semi-definite: the solution of least norm
-            return np.asarray(lstsq(system, right)[0])
-
-    def whitened(self) -> Iterator[tuple[slice, np.ndarray, np.ndarray]]:
-        r"""Yield place, Cholesky factor L and :math:`Z = L^{-1} \Phi^\top W^{1/2}` of every group, alpha G + ridge I = L L'."""
-        from scipy.linalg import cholesky, solve_triangular
-
-        root = np.sqrt(self.weights)[:, None]
-        for group, (rows, penalty) in zip(self.groups, self.penalties(), strict=True):
-            factor = cholesky(penalty, lower=True, overwrite_a=True)
-            yield rows, factor, solve_triangular(factor, (root * group.features(self.X)).T, lower=True)
-
-    @property
-    def prefers_rows(self) -> bool:
-        """Whether solving by rows takes fewer operations: small groups, and fewer rows than terms."""
-        n, T, sizes = len(self.X), self.n_terms, [len(group.parameters) for group in self.groups]
-        return sum(b**3 + 3 * n * b**2 for b in sizes) + 3 * T * n**2 + n**3 < 3 * n * T**2 + T**3
-
-    def mean_residual(self, a: np.ndarray) -> float:
-        sums = sum(float(weights @ (y - features @ a)) for features, y, weights in self.blocks())
-        return sums / self.total
-
-
-def moments_of(problem: Problem) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Return Phi' W Phi (T, T), Phi' W y (T,) and Phi' W 1 (T,); half of the symmetric product is computed."""
-    from scipy.linalg.blas import dsyrk
-
-    left, right, sums = np.zeros((problem.n_terms, problem.n_terms), order="F"), *np.zeros((2, problem.n_terms))
-    for features, y, weights in problem.blocks():
-        right += features.T @ (weights * y)
-        sums += features.T @ weights
-        features *= np.sqrt(weights)[:, None]
-        left = dsyrk(1.0, features.T, beta=1.0, c=left, overwrite_c=1, lower=1)
-    return np.ascontiguousarray(left + np.tril(left, -1).T), right, sums
-
-
-def row_kernel(whitened: Iterable[np.ndarray], n_rows: int) -> np.ndarray:
-    r"""Return the sum of Z' Z, :math:`W^{1/2} \Phi (\alpha G + \epsilon I)^{-1} \Phi^\top W^{1/2}`, of shape (n_rows, n_rows)."""
-    from scipy.linalg.blas import dsyrk
-
-    K = np.zeros((n_rows, n_rows), order="F")
-    for Z in whitened:
-        K = dsyrk(1.0, Z.T, beta=1.0, c=K, overwrite_c=1, lower=1)
-    return np.ascontiguousarray(K + np.tril(K, -1).T)
-
-
-def least_squares(problem: Problem) -> np.ndarray:
+def least_squares(problem: WeightingProblem) -> np.ndarray:
     r"""Solve :math:`(\Phi^\top W \Phi + m \lambda G + m \epsilon I)\, a = \Phi^\top W y` (Eq. 64)."""
     from scipy.linalg import LinAlgError
 
@@ -175,7 +24,7 @@ def least_squares(problem: Problem) -> np.ndarray:
     return problem.solve(*problem.moments, problem.total)
 
 
-def _by_rows(problem: Problem) -> np.ndarray:
+def _by_rows(problem: WeightingProblem) -> np.ndarray:
     r"""Return the same a from kernel values of the rows, :math:`(K + m I)\, c = W^{1/2} y`, :math:`a = L^{-\top} Z c`."""
     from scipy.linalg import solve, solve_triangular
 
@@ -189,7 +38,7 @@ def _by_rows(problem: Problem) -> np.ndarray:
     return a
 
 
-def lasso(problem: Problem) -> np.ndarray:
+def lasso(problem: WeightingProblem) -> np.ndarray:
     """Minimise the squared error / (2 m) + alpha |a|_1 in the random features, without intercept."""
     from sklearn.linear_model import Lasso
 
@@ -202,7 +51,7 @@ def lasso(problem: Problem) -> np.ndarray:
     return model.fit(features * root[:, None], problem.y * root).coef_
 
 
-def gradient(problem: Problem) -> np.ndarray:
+def gradient(problem: WeightingProblem) -> np.ndarray:
     r"""Stochastic functional gradient descent with averaging: one step for each term, in the order drawn.
 
     Step t moves the weight function by :math:`-\eta\, \overline{(h(x) - y)\, \phi(w_t, x)}\, K(w_t, \cdot)`, shrinks it by
@@ -215,7 +64,7 @@ def gradient(problem: Problem) -> np.ndarray:
     return _descent(problem, greedy_steps=False)
 
 
-def greedy(problem: Problem) -> np.ndarray:
+def greedy(problem: WeightingProblem) -> np.ndarray:
     r"""Greedy optimal steps: each new term gets the coefficient that minimises the regularised loss along its direction.
 
     .. math:: a = -\frac{\overline{((1-\lambda) h(x) - y)\, h_w(x)} + \lambda (1 - \lambda)\, \alpha(w)}
@@ -224,7 +73,7 @@ def greedy(problem: Problem) -> np.ndarray:
     return _descent(problem, greedy_steps=True)
 
 
-def _descent(problem: Problem, *, greedy_steps: bool) -> np.ndarray:
+def _descent(problem: WeightingProblem, *, greedy_steps: bool) -> np.ndarray:
     features = np.concatenate([block[0] for block in problem.blocks()])
     weights = problem.weights / problem.total
     order = problem.rng.permutation(problem.n_terms)
@@ -256,7 +105,7 @@ def _descent(problem: Problem, *, greedy_steps: bool) -> np.ndarray:
     return a if greedy_steps else average
 
 
-def _gradient_constants(problem: Problem, features: np.ndarray) -> tuple[np.ndarray, float, float]:
+def _gradient_constants(problem: WeightingProblem, features: np.ndarray) -> tuple[np.ndarray, float, float]:
     """Return phi(w_t, x) (n, T), the radius B of the ball and the step of :func:`gradient`."""
     scatter = np.concatenate(
         [group.base.predictor(group.parameters, problem.X[:, list(group.subset)]) for group in problem.groups], axis=1
@@ -268,112 +117,9 @@ def _gradient_constants(problem: Problem, features: np.ndarray) -> tuple[np.ndar
     return scatter, ball, ball / (slope * kappa * math.sqrt(problem.n_terms))
 
 
-SOLVERS: dict[str, Callable[[Problem], np.ndarray]] = {
+SOLVERS: dict[str, Callable[[WeightingProblem], np.ndarray]] = {
     "least_squares": least_squares,
     "lasso": lasso,
     "gradient": gradient,
     "greedy": greedy,
 }
-
-
-def prune(model: RKHSWeightingRegressor, penalty: float | str, X: Any, y: Any, tolerance: float) -> RKHSWeightingRegressor:
-    """Return a pruned copy of a fitted weighting; see :meth:`RKHSWeightingRegressor.prune`."""
-    from sklearn.exceptions import ConvergenceWarning
-
-    if tolerance <= 0:
-        raise InputError(message("`tolerance` must be > 0", f"Got {tolerance!r}"))
-    if isinstance(penalty, str):
-        if penalty not in ("safe", "smart"):
-            raise InputError(message("`penalty` must be a number, 'safe' or 'smart'", f"Got {penalty!r}"))
-        with warnings.catch_warnings():  # what is kept is held against the tolerance, however far the Lasso came
-            warnings.simplefilter("ignore", ConvergenceWarning)
-            return _safe(model, tolerance) if penalty == "safe" else _smart(model, X, y, tolerance)
-    if not (np.isfinite(penalty) and penalty >= 0):
-        raise InputError(message("`penalty` must be a float >= 0", f"Got {penalty!r}"))
-    return _pruned(model, float(penalty))
-
-
-def targets_of(X: Any, y: Any) -> np.ndarray:
-    """Return y (n_rows,), as many finite numbers as X has rows: a column would be compared with every row."""
-    from sklearn.utils import check_array, check_consistent_length, column_or_1d
-
-    y = check_array(column_or_1d(y), ensure_2d=False, dtype=np.float64, input_name="y")
-    check_consistent_length(X, y)
-    return np.asarray(y)
-
-
-def _safe(model: RKHSWeightingRegressor, tolerance: float) -> RKHSWeightingRegressor:
-    """Prune as far as the bound |f'(x) - f(x)| <= theta |alpha' - alpha| allows: try penalties from large to small."""
-    if math.isnan(model.theta_):
-        raise InputError(
-            message(
-                "penalty='safe' needs theta", "This instantiation has no closed form for it", "Use penalty='smart' or a number"
-            )
-        )
-    for penalty in 10.0 ** np.arange(2.0, -16.0, -0.5):
-        candidate = _pruned(model, float(penalty))
-        if model.theta_ * _distance(model, candidate) <= tolerance:
-            return candidate
-    return copy.deepcopy(model)
-
-
-def _smart(model: RKHSWeightingRegressor, X: Any, y: Any, tolerance: float) -> RKHSWeightingRegressor:
-    if X is None or y is None:
-        raise InputError(message("penalty='smart' needs the training sample", "Got X=None or y=None", "Pass X= and y="))
-    y = targets_of(X, y)
-    reference = float(np.mean((y - model.predict(X)) ** 2))
-    best = copy.deepcopy(model)
-    for penalty in 10.0 ** np.arange(-10.0, 1.0):
-        candidate = _pruned(model, float(penalty))
-        if np.mean((y - candidate.predict(X)) ** 2) > reference + tolerance * max(reference, 1e-12):
-            break
-        best = candidate
-    return best
-
-
-def _pruned(model: RKHSWeightingRegressor, penalty: float) -> RKHSWeightingRegressor:
-    """Solve the Lasso in the RKHS norm; groups do not interact, because G is block-diagonal."""
-    from sklearn.linear_model import Lasso
-
-    n_terms = len(model.coef_)
-    result = copy.deepcopy(model)
-    result.terms_, kept, squared, start = [], [], 0.0, 0
-    for term in model.terms_:
-        a = model.coef_[start : start + len(term.coefficients)]
-        start += len(a)
-        gram = term.base.kernel(term.parameters, term.parameters, len(term.subset))
-        root = np.linalg.cholesky(gram + 1e-8 * np.eye(len(a))).T
-        scale = n_terms / len(a)  # the Lasso of scikit-learn divides by its own number of rows
-        lasso_fit = Lasso(alpha=max(penalty * scale, 1e-15), fit_intercept=False, max_iter=10_000, tol=1e-8)
-        new = lasso_fit.fit(root, root @ a).coef_
-        used = new != 0
-        if used.any():
-            probability = term.coefficients[0] / a[0]
-            result.terms_.append(type(term)(term.subset, term.parameters[used], probability * new[used], term.base))
-            kept.append(new[used])
-            squared += float(new[used] @ gram[np.ix_(used, used)] @ new[used])
-    result.coef_ = np.concatenate(kept) if kept else np.zeros(0)
-    result.rkhs_norm_ = math.sqrt(max(squared, 0.0))
-    return result
-
-
-def _distance(model: RKHSWeightingRegressor, other: RKHSWeightingRegressor) -> float:
-    """Return the RKHS norm of the difference of two weight functions whose terms are subsets of the first one's."""
-    remaining = {term.subset: (term, np.asarray(values)) for term, values in _coefficients(other)}
-    squared = 0.0
-    for term, a in _coefficients(model):
-        difference = a.copy()
-        if term.subset in remaining:
-            kept, values = remaining[term.subset]
-            places = {tuple(row): i for i, row in enumerate(term.parameters)}
-            for row, value in zip(kept.parameters, values, strict=True):
-                difference[places[tuple(row)]] -= value
-        squared += float(difference @ term.base.kernel(term.parameters, term.parameters, len(term.subset)) @ difference)
-    return math.sqrt(max(squared, 0.0))
-
-
-def _coefficients(model: RKHSWeightingRegressor) -> Iterator[tuple[Any, np.ndarray]]:
-    start = 0
-    for term in model.terms_:
-        yield term, model.coef_[start : start + len(term.coefficients)]
-        start += len(term.coefficients)

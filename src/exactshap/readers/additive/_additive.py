@@ -11,18 +11,21 @@ from typing import Any
 
 import numpy as np
 
+from exactshap._runtime.calibration import clocked
 from exactshap.errors import InputError, UnsupportedStructureError, message
 from exactshap.frames import Table, check_columns
 from exactshap.games import AdditiveGame, normalised_weights
 from exactshap.readers import Reader, Request, choose_value_function, names_of, players_of
-from exactshap.readers.additive._terms import CHUNK_VALUES, Block, Reference, players_of_term
+from exactshap.readers.additive._terms import CHUNK_VALUES, Reference, TermBlock, players_of_term
 from exactshap.semivalues import Semivalue
-from exactshap.solvers import Solution
-from exactshap.solvers.additive import Stack, solve_stacks
+from exactshap.solvers import Cost, Solution, player_sets
+from exactshap.solvers.additive import Stack, solve_stacks, stacks_cost
 
 __all__ = ["AdditiveForm", "AdditiveReader"]
 
 VALUE_FUNCTIONS = ("interventional", "baseline")
+TIMED_ROWS, TIMED_CALLS = 256, 5e4  # of a forecast: rows of one evaluation, evaluations up to which rows are solved
+QUICK, LARGER = 0.002, 16  # seconds of an evaluation that is repeated, on so many times as many rows
 CHECKED_ROWS = 8  # background rows on which the terms are compared with the model's own prediction when it is read
 
 
@@ -54,7 +57,7 @@ class AdditiveForm:
         Whether the blocks know a training background of their own.
     """
 
-    blocks: tuple[Block, ...]
+    blocks: tuple[TermBlock, ...]
     intercept: np.ndarray
     encode: Callable[..., np.ndarray]
     predict: Callable[[Table], np.ndarray]
@@ -151,7 +154,9 @@ class AdditiveReader(Reader):
         return self.form.encode(X, "X")
 
     def _stacks(self, X: Table) -> Iterator[Stack]:
-        rows = self._encode(X)
+        yield from self._tables(self._encode(X))
+
+    def _tables(self, rows: np.ndarray) -> Iterator[Stack]:
         for bound in self._bound:
             yield from bound.stacks(rows)
 
@@ -208,15 +213,38 @@ class AdditiveReader(Reader):
     def epsilon(self) -> float:
         return float(np.finfo(self.form.precision).eps)
 
-    def row_bytes(self, order: int) -> float:
+    def memory(self, n_rows: int, order: int) -> float:
+        """Return the bytes of all coalition values, copied once, of the result, and of one chunk of hybrid rows and its values."""
         coalition_values = sum(2.0**width for width in self._widths)
-        return 8.0 * self.n_outputs * (3.0 * coalition_values + 2.0 * self.n_players**order + 4.0) + 16.0 * self.n_features
+        sets = len(player_sets(self.n_players, order))
+        calls = max((_calls(bound) / len(getattr(bound, "terms", "-")) for bound in self._bound), default=0.0)
+        chunk = 3.0 * min(float(CHUNK_VALUES), self._widest * n_rows * calls)
+        return 8.0 * (n_rows * (self.n_outputs * (2.0 * coalition_values + 3.0 * sets) + 2.0 * self.n_features) + chunk)
 
-    def fixed_bytes(self) -> float:
-        """Return the memory of one chunk of hybrid rows, where terms are functions that are called on them."""
-        return 8.0 * 8 * CHUNK_VALUES if any(getattr(bound, "row_calls", 0.0) for bound in self._bound) else 0.0
+    def cost(self, few: Table, n_rows: int, semivalue: Semivalue, order: int, block_rows: int) -> Cost:
+        """Time a few rows; where functions are called on the whole background for each of them, time a few such calls."""
+        rows, n_blocks = self._encode(few), -(-n_rows // block_rows)
+        many = rows[np.arange(TIMED_ROWS) % len(rows)]
+        if len(many) * sum(map(_calls, self._bound)) > TIMED_CALLS:
+            blocks = [block for block in self.form.blocks if len(block.columns)]
+            seconds = n_rows * sum(_seconds_of_row(*pair, many) for pair in zip(blocks, self._bound, strict=True))
+        else:
+            one = min(clocked(lambda: list(self._tables(rows[:1]))) for _ in range(2))
+            some = min(clocked(lambda: list(self._tables(many))) for _ in range(2))
+            seconds = n_blocks * one + (n_rows - n_blocks) * max(some - one, 0.0) / (TIMED_ROWS - 1)
+        found = stacks_cost(self._widths, n_rows, self.n_outputs, order) + Cost(seconds)
+        return replace(found, bytes=self.memory(block_rows, order))
 
-    def row_operations(self, order: int) -> float:
-        work = sum(max(width, 1) ** order * 2.0**width for width in self._widths)
-        hybrids = sum(getattr(bound, "row_calls", 0.0) for bound in self._bound)
-        return self.n_outputs * (work + 10.0 * hybrids)
+
+def _calls(bound: Any) -> float:
+    """Return how many evaluations one row costs."""
+    return float(getattr(bound, "row_calls", 0.0))
+
+
+def _seconds_of_row(block: TermBlock, bound: Any, rows: np.ndarray) -> float:
+    """Return the seconds of one row, from one evaluation of all terms of a block: on many rows where that is quick."""
+    seconds = clocked(lambda: block.evaluate(rows))
+    if seconds < QUICK:
+        rows = np.tile(rows, (LARGER, 1))
+        seconds = clocked(lambda: block.evaluate(rows))
+    return seconds / len(rows) / len(block.columns) * max(_calls(bound), len(block.columns))

@@ -2,17 +2,29 @@
 
 from __future__ import annotations
 
-import time
-
 import numpy as np
 
 from exactshap._runtime.cache import BoundedCache
-from exactshap.readers.kernel_machines._streamed import Streamed
-from exactshap.readers.kernel_machines.machine import BoundMachine, Monomials, Part, Strategy, cut_terms
+from exactshap.readers.kernel_machines._streamed import Streamed, factor_seconds
+from exactshap.readers.kernel_machines.machine import (
+    BACKGROUND_VALUES,
+    BoundMachine,
+    ExpansionPart,
+    Monomials,
+    Strategy,
+    cut_terms,
+)
 from exactshap.semivalues import Semivalue, find
-from exactshap.solvers import Solution
-from exactshap.solvers.core import MAX_FOLDED_PLAYERS, folded_method, folding_pays
-from exactshap.solvers.product import CoalitionTable, Folded, fold
+from exactshap.solvers import Cost, Solution
+from exactshap.solvers.product import (
+    MAX_FOLDED_PLAYERS,
+    CoalitionTable,
+    Folded,
+    fold,
+    folded_cost,
+    folded_method,
+    folding_pays,
+)
 
 __all__ = ["FoldedBackground"]
 
@@ -61,7 +73,7 @@ class FoldedBackground(Strategy):
         method = folded_method(machine.n_players, len(machine.mixture))
         return machine.finish(coalitions.solution(semivalue, order, method), values, semivalue, order)
 
-    def _folded(self, number: int, n_blocks: int, block: Part | Monomials) -> Folded:
+    def _folded(self, number: int, n_blocks: int, block: ExpansionPart | Monomials) -> Folded:
         machine = self.machine
 
         def make() -> Folded:
@@ -69,36 +81,24 @@ class FoldedBackground(Strategy):
 
         return self._cache.get(("folded", number), make, keep=n_blocks) if self.kept else make()
 
-    # -- forecasts ---------------------------------------------------------------------------------------------------
-
-    def fixed_bytes(self) -> float:
-        """Return the bytes of the tables and of what makes them, for single players."""
-        tables = 8.0 * min(2.0**self.machine.n_players * self.machine.n_terms, TABLE_VALUES)
-        return self.streamed.fixed_bytes() + (tables if self._usual else 0.0)
-
-    def row_bytes(self, order: int) -> float:
-        """Return the bytes of a row's result and, where the tables are used, of all its coalitions."""
-        coalitions = 8.0 * 2.0**self.machine.n_players * self.machine.n_outputs
-        return self.streamed.row_bytes(order) + (coalitions if self._usual else 0.0)
-
-    def row_operations(self, order: int) -> float:
+    def memory(self, n_rows: int, order: int) -> float:
+        """Return the bytes of the tables, of a second copy of a tile of the background, and of all coalitions of the rows."""
+        machine = self.machine
+        streamed = self.streamed.memory(n_rows, order)
         if not self.pays(self._shapley, order):
-            return self.streamed.row_operations(order)
-        return 3.0 * 2**self.machine.n_players * self.machine.n_terms * self.machine.n_outputs
+            return streamed
+        coalitions = 2.0**machine.n_players
+        tables = min(coalitions * machine.n_terms, max(TABLE_VALUES, coalitions))
+        tile = min(float(BACKGROUND_VALUES), len(machine.mixture) * machine.n_terms * float(machine.n_players))
+        return streamed + 8.0 * (tables + 0.8 * tile + n_rows * machine.n_outputs * coalitions)
 
-    def forecast(self, values: np.ndarray, semivalue: Semivalue, order: int, block_rows: int) -> tuple[str, bool, float] | None:
-        """Return method, exactness and seconds: tables once, or once for each block of rows, and every row by one row."""
+    def cost(self, few: np.ndarray, n_rows: int, semivalue: Semivalue, order: int, n_blocks: int) -> Cost:
+        """Return the cost of tables once, or once for each block of rows, and of the rows."""
         if not self.pays(semivalue, order):
-            return None
-        n_rows, row, few = len(values), values[:1], values[:9]
-        _, first = self._timed(row, semivalue, order)  # which may compile, and makes the tables that are kept
-        solution, alone = self._timed(row, semivalue, order)
-        if self.kept or len(few) == 1:
-            return solution.method, True, first + alone * (n_rows - 1)
-        _, several = self._timed(few, semivalue, order)
-        each = max(0.0, several - alone) / (len(few) - 1)
-        return solution.method, True, alone * np.ceil(n_rows / block_rows) + each * n_rows
-
-    def _timed(self, values: np.ndarray, semivalue: Semivalue, order: int) -> tuple[Solution, float]:
-        started = time.perf_counter()
-        return self.solve(values, semivalue, order), time.perf_counter() - started
+            return self.streamed.cost(few, n_rows, semivalue, order, n_blocks)
+        machine = self.machine
+        n_background, tables = len(machine.mixture), 1 if self.kept else n_blocks
+        factors = sum(factor_seconds(machine, block, few) for block in machine.blocks) * (n_rows + tables * n_background)
+        sizes = n_background, machine.n_terms, machine.n_players, machine.n_outputs, order
+        again = (tables - 1) * folded_cost(0, *sizes).seconds
+        return folded_cost(n_rows, *sizes) + Cost(factors + again)

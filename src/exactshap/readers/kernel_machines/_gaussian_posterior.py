@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
@@ -14,12 +13,13 @@ from exactshap.kernels import Component, Kernel
 from exactshap.readers import Reader, Request
 from exactshap.readers.kernel_machines.machine import Strategy
 from exactshap.semivalues import Semivalue
-from exactshap.solvers import Solution
+from exactshap.solvers import Cost, Solution
 from exactshap.solvers.rkhs import (
     BLOCK_VALUES,
     KernelFactors,
     MonomialFactors,
     Uncertainty,
+    covariance_seconds,
     interaction_variance,
     shapley_covariance,
 )
@@ -29,7 +29,7 @@ __all__ = ["GaussianPosterior", "Process", "WithPosterior", "attach"]
 LINEAR = ("interventional", "interventional-independent", "baseline")  # value functions that are linear in f given the kernel
 AUTOMATIC_OPERATIONS = 3e8  # for each row: about a fifth of a second
 MAX_OPERATIONS = 1e12  # for each row: about ten minutes
-TIMED_ROWS = 9
+FACTOR_OPERATIONS = 10.0  # an exponential, in multiplications
 
 
 @dataclass(frozen=True, eq=False)
@@ -190,54 +190,48 @@ class WithPosterior(Strategy):
             return False
         if self.posterior.always:
             return self.operations(order) <= MAX_OPERATIONS
-        return self.operations(order) <= AUTOMATIC_OPERATIONS and self._bytes() <= self.posterior.memory_limit / 2.0
+        return (
+            self.operations(order) <= AUTOMATIC_OPERATIONS
+            and self._bytes(self.block_rows or Reader.block_rows) <= self.posterior.memory_limit / 2.0
+        )
 
-    def _bytes(self) -> float:
+    def _bytes(self, n_rows: int) -> float:
         """Return the memory of the factors between the background, the training rows and a block of rows."""
         machine = self.machine
         weights = machine.rows_and_weights()[1]
-        d, m, rows = float(machine.n_players), float(len(weights)), float(self.block_rows or Reader.block_rows)
+        d, m, rows = float(machine.n_players), float(len(weights)), float(n_rows)
+        merged = machine.has_groups or machine.value_function == "interventional-independent"
         needed = 0.0
         for process in self.processes:
             n = float(len(process.points))
             shared = m * d * (m + n) + rows * d * (m + n)
-            largest = m * d * max(m, n)  # the factors of groups or of independent columns are merged from a copy
+            largest = m * d * max(m, n) * float(merged)  # factors that are merged from a copy
             block = min(rows * n * d, max(BLOCK_VALUES, n * d))
             needed = max(needed, 8.0 * (len(process.components) * shared + 2.0 * largest + 4.0 * block))
         return needed
 
-    def fixed_bytes(self) -> float:
-        return self.mean.fixed_bytes() + (self._bytes() if self.offered() else 0.0)
-
-    def row_bytes(self, order: int) -> float:
-        """Return the memory of a row's values, of its covariances and of what its pairs need beyond a block of functionals."""
+    def memory(self, n_rows: int, order: int) -> float:
+        """Return the bytes of the factors, of the covariances of the rows and of what their pairs need."""
+        mean = self.mean.memory(n_rows, order)
         if not self.offered(order):
-            return self.mean.row_bytes(order)
+            return mean
         d, n = float(self.machine.n_players), float(max(len(process.points) for process in self.processes))
-        pairs = max(0.0, n * d * (d - 1.0) / 2.0 - BLOCK_VALUES) if order == 2 else 0.0
-        return self.mean.row_bytes(order) + 8.0 * (4.0 * pairs + 6.0 * self.machine.n_outputs * d**2)
+        pairs = n * d * (d - 1.0) / 2.0 * float(order == 2)
+        block = min(n_rows * pairs, max(BLOCK_VALUES, pairs))
+        return mean + self._bytes(n_rows) + 8.0 * (4.0 * block + 6.0 * n_rows * self.machine.n_outputs * d**2)
 
-    def row_operations(self, order: int) -> float:
-        return self.mean.row_operations(order)
+    def cost(self, few: np.ndarray, n_rows: int, semivalue: Semivalue, order: int, n_blocks: int) -> Cost:
+        """Return the cost of the means and of the covariances: rows of a block share the factors of background and training rows."""
+        mean = self.mean.cost(few, n_rows, semivalue, order, n_blocks)
+        if not self.offered(order):
+            return mean
+        machine = self.machine
+        shared = sum(float(len(self._mixture())) * len(process.points) * machine.n_players for process in self.processes)
+        work = n_rows * self.operations(order) + n_blocks * FACTOR_OPERATIONS * shared
+        return mean + Cost(covariance_seconds(order) * work, method="with the posterior covariance of each row")
 
     def memory_advice(self) -> str:
         return "Raise memory_limit=, pass fewer rows as background=, or uncertainty=False for the mean only"
-
-    def forecast(self, values: np.ndarray, semivalue: Semivalue, order: int, block_rows: int) -> tuple[str, bool, float] | None:
-        """Return method, exactness and seconds: the rows of a block share the factors of background and training rows."""
-        if not self.offered(order):
-            return self.mean.forecast(values, semivalue, order, block_rows)
-        few = min(TIMED_ROWS, len(values))
-        self.solve(values[:1], semivalue, order)  # compiles
-        seconds = []
-        for n_rows in (1, few):
-            started = time.perf_counter()
-            solution = self.solve(values[:n_rows], semivalue, order)
-            seconds.append(time.perf_counter() - started)
-        slope = max(0.0, seconds[1] - seconds[0]) / max(1, few - 1)
-        blocks = -(-len(values) // block_rows)
-        total = blocks * max(0.0, seconds[0] - slope) + len(values) * slope
-        return f"{solution.method}, with the posterior covariance of each row", True, total
 
     def _refusal(self, order: int) -> Exception:
         if order > 2:

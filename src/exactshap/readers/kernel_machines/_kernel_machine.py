@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -17,7 +18,7 @@ from exactshap.readers.kernel_machines._gaussian_posterior import GaussianPoster
 from exactshap.readers.kernel_machines._streamed import Streamed
 from exactshap.readers.kernel_machines.machine import BoundMachine, Expansion, Strategy
 from exactshap.semivalues import Semivalue
-from exactshap.solvers import Solution
+from exactshap.solvers import Cost, Solution
 
 __all__ = ["KernelReader"]
 
@@ -150,17 +151,12 @@ class KernelReader(Reader):
         machine = self.strategy.machine
         return float(machine.n_terms * len(machine.mixture))
 
-    def row_bytes(self, order: int) -> float:
-        return self.strategy.row_bytes(order)
+    def memory(self, n_rows: int, order: int) -> float:
+        return self.strategy.memory(n_rows, order)
 
-    def fixed_bytes(self) -> float:
-        return self.strategy.fixed_bytes()
-
-    def row_operations(self, order: int) -> float:
-        return self.strategy.row_operations(order)
-
-    def forecast(self, X: Table, semivalue: Semivalue, order: int, block_rows: int) -> tuple[str, bool, float] | None:
-        return self.strategy.forecast(self._float_rows(X), semivalue, order, block_rows)
+    def cost(self, few: Table, n_rows: int, semivalue: Semivalue, order: int, block_rows: int) -> Cost:
+        found = self.strategy.cost(self._float_rows(few), n_rows, semivalue, order, -(-n_rows // block_rows))
+        return replace(found, bytes=self.memory(block_rows, order))
 
     def memory_advice(self) -> str:
         return self.strategy.memory_advice() or super().memory_advice()

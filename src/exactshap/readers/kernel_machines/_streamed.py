@@ -2,16 +2,29 @@
 
 from __future__ import annotations
 
+import functools
+
 import numpy as np
 
-from exactshap.readers.kernel_machines.machine import BACKGROUND_VALUES, BoundMachine, Strategy
+from exactshap._runtime.calibration import clocked
+from exactshap.readers.kernel_machines.machine import (
+    BACKGROUND_VALUES,
+    BoundMachine,
+    ExpansionPart,
+    Monomials,
+    Strategy,
+    cut_terms,
+)
 from exactshap.semivalues import Semivalue
-from exactshap.solvers import Solution, player_sets
-from exactshap.solvers.product import solve_terms
+from exactshap.solvers import Cost, Solution, player_sets
+from exactshap.solvers.product import quadrature_units, solve_terms
 
-__all__ = ["Streamed"]
+__all__ = ["Streamed", "factor_seconds"]
 
 BLOCK_VALUES = 2**18  # factors of one sub-block of rows: 2 MiB, what stays in the second cache of a core
+SAMPLE_ROWS, SAMPLE_UNITS = 4, 2e6  # explained rows of a sample, and its work: some milliseconds
+SAMPLE_TERMS, SAMPLE_BACKGROUND = (32, 512), 16
+MANY_COLUMNS = 24  # beyond, rows differ in their numbers of nodes, and are copied by it
 
 
 class Streamed(Strategy):
@@ -37,13 +50,45 @@ class Streamed(Strategy):
             total = Solution.zeros(len(values), n_sets, machine.n_outputs, method="quadrature")
         return machine.finish(total, values, semivalue, order)
 
-    def row_bytes(self, order: int) -> float:
-        return 16.0 * self.machine.n_outputs * (self.machine.n_players**order + 4)
+    def memory(self, n_rows: int, order: int) -> float:
+        """Return the bytes of tiles of the background, of a block of factors of rows, and of the sums of all rows."""
+        machine, columns = self.machine, self.machine.n_columns
+        width = min(machine.widest, max(1, BACKGROUND_VALUES // (8 * columns)))
+        tile = min(max(BACKGROUND_VALUES, width * columns), len(machine.mixture) * width * columns)
+        tiles = 1.0 if tile < BACKGROUND_VALUES // 2 else 2.0  # the next one is made while the last is held
+        rows = min(max(BLOCK_VALUES, width * columns), n_rows * width * columns)
+        n_sets = len(player_sets(machine.n_players, order))
+        sums = n_rows * (3.0 * machine.n_outputs * n_sets + 2.0 * columns) + 32.0 * (6 * machine.n_players + n_sets)
+        return 8.0 * (self._copies() * (tiles * tile + rows) + 0.3 * float(columns > MANY_COLUMNS) * rows + sums)
 
-    def fixed_bytes(self) -> float:
-        cells = self.machine.widest * self.machine.n_columns
-        return 6.0 * 8 * max(BLOCK_VALUES, cells) + 3.0 * 8 * min(BACKGROUND_VALUES, len(self.machine.mixture) * cells)
+    def _copies(self) -> float:
+        """Return how many arrays of factors there are at once: products of columns and sums of exponents need a second."""
+        parts = [part.component for part in self.machine.expansion.parts]
+        summed = any(part.absolute is not None or part.chi2 is not None or part.cauchy for part in parts)
+        return 1.1 + float(summed) + float(self.machine.has_groups)
 
-    def row_operations(self, order: int) -> float:
-        d = self.machine.n_players
-        return 5.0 * 8 * self.machine.n_terms * len(self.machine.mixture) * max(d, d**order / max(1, order))
+    def cost(self, few: np.ndarray, n_rows: int, semivalue: Semivalue, order: int, n_blocks: int) -> Cost:
+        """Solve a few rows with a few terms and background rows, and multiply: cost is linear in all three."""
+        machine, rows, total = self.machine, few[:SAMPLE_ROWS], Cost()
+        n_background = len(machine.mixture)
+        pairs = SAMPLE_UNITS / SAMPLE_ROWS / quadrature_units(machine.n_players, semivalue, order)
+        for whole in machine.blocks:
+            block = next(cut_terms(whole, int(np.clip(pairs, *SAMPLE_TERMS))))
+            width = block.coefficients.shape[1]
+            m = int(np.clip(pairs / width, 1, min(SAMPLE_BACKGROUND, n_background)))
+            inside, absent = machine.grouped(block.factors(rows)), np.ascontiguousarray(machine.absent(block, slice(0, m)))
+            solve = functools.partial(
+                solve_terms, inside, absent, block.coefficients, np.array(machine.mixture[:m]), semivalue, order
+            )
+            method = machine.finish(solve(), rows, semivalue, order).method  # the first loads the kernels
+            sweep = min(clocked(solve) for _ in range(2)) / len(rows) / m * n_background
+            moving = n_background if machine.replaces_columns else 0  # background rows with factors of their own
+            factors = factor_seconds(machine, block, rows) * (n_blocks * moving + n_rows)
+            share = whole.coefficients.shape[1] / width
+            total += Cost(share * (n_rows * sweep + factors), method="" if total.method else method)
+        return total
+
+
+def factor_seconds(machine: BoundMachine, block: ExpansionPart | Monomials, rows: np.ndarray) -> float:
+    """Return the seconds of the factors of one row with a block of terms."""
+    return min(clocked(lambda: machine.grouped(block.factors(rows))) for _ in range(2)) / len(rows)

@@ -124,5 +124,5 @@ class FourierReader(Reader):
     def n_terms(self) -> float:
         return float(self.frequencies.shape[1])
 
-    def row_bytes(self, order: int) -> float:
-        return 16.0 * 4 * self.frequencies.shape[1] * self.n_players + super().row_bytes(order)
+    def memory(self, n_rows: int, order: int) -> float:
+        return 16.0 * 4 * n_rows * self.frequencies.shape[1] * self.n_players + super().memory(n_rows, order)

@@ -13,13 +13,13 @@ from typing import Any
 
 import numpy as np
 
-from exactshap.errors import ExactnessError, UnsupportedStructureError, message
+from exactshap.errors import ExactnessError, message
 from exactshap.frames import Table, check_columns
 from exactshap.games import ProductGame
 from exactshap.readers import Reader, Request, choose_value_function, names_of, players_of
 from exactshap.readers.trees._leaf_game import leaf_game
 from exactshap.semivalues import Semivalue
-from exactshap.solvers import Solution, player_sets
+from exactshap.solvers import Cost, Solution, player_sets
 from exactshap.solvers.trees import prepare_trees, solve_trees
 from exactshap.trees import TreeModel, margin
 from exactshap.trees.ensemble import encode, largest_sum
@@ -61,7 +61,7 @@ class TreeReader(Reader):
         self._tree_players = ensemble.tree_players(self.players, self.feature_names)
         rows = None
         if self.value_function == "path_dependent":
-            _require_covers(ensemble)
+            ensemble.require_covers("value function", "Pass background=X_reference for the interventional one")
         else:
             assert request.background is not None
             self.background = check_columns(
@@ -102,12 +102,16 @@ class TreeReader(Reader):
                 )
             )
 
-    def row_bytes(self, order: int) -> float:
-        n_sets = len(player_sets(self.n_players, order)) if order > 1 else self.n_players
-        return 8.0 * 4 * (n_sets + 2) * self.n_outputs + 64.0 * self.ensemble.trees.n_features
+    def memory(self, n_rows: int, order: int) -> float:
+        return self._prepared.memory(n_rows, order) + n_rows * self._row_bytes(order)
 
-    def row_operations(self, order: int) -> float:
-        return self._prepared.row_operations(order)
+    def cost(self, few: Table, n_rows: int, semivalue: Semivalue, order: int, block_rows: int) -> Cost:
+        found = self._prepared.cost(n_rows, -(-n_rows // block_rows), order)
+        return found + Cost(bytes=block_rows * self._row_bytes(order))
+
+    def _row_bytes(self, order: int) -> float:
+        sets = len(player_sets(self.n_players, order)) * self.n_outputs
+        return 8.0 * (3.0 * sets + 4.0 * self.ensemble.trees.n_features)
 
     def n_terms(self) -> float:
         return float(max(self.ensemble.trees.n_trees, 1))
@@ -132,17 +136,3 @@ def _checkable_names(ensemble: TreeModel) -> tuple[str, ...] | None:
     if names is not None and ensemble.library == "lightgbm" and any("_" in name for name in names):
         return None
     return names
-
-
-def _require_covers(ensemble: TreeModel) -> None:
-    trees = ensemble.trees
-    roots = trees.tree_start[:-1]
-    bad = np.flatnonzero((trees.feature[roots] >= 0) & ~(trees.cover[roots] > 0))
-    if bad.size:
-        raise UnsupportedStructureError(
-            message(
-                f"{ensemble.name} keeps no training weights in its nodes (first in tree {bad[0]})",
-                "The path-dependent value function is made of them",
-                "Pass background=X_reference for the interventional one",
-            )
-        )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from dataclasses import replace
 from typing import Any
 
@@ -9,12 +10,19 @@ import numpy as np
 
 from exactshap.errors import InputError, UnsupportedStructureError, message
 from exactshap.frames import Table, as_table
-from exactshap.games import Game
-from exactshap.readers import Reader, Request, fitted_names, names_of, players_of, require_fitted, sklearn_name
+from exactshap.readers import (
+    DelegatingReader,
+    Reader,
+    Request,
+    fitted_names,
+    names_of,
+    players_of,
+    require_fitted,
+    sklearn_name,
+)
 from exactshap.readers import read as read_any
 from exactshap.readers.wrappers._columns import column_owners
-from exactshap.semivalues import Semivalue
-from exactshap.solvers import Solution
+from exactshap.readers.wrappers._live_players import read_live
 
 __all__ = ["read"]
 
@@ -68,34 +76,41 @@ def _read_tail(steps: list[Any], request: Request) -> Reader:
     return sklearn_basis.read(tail, request)
 
 
-class PipelineReader(Reader):
+class PipelineReader(DelegatingReader):
     """Transformed columns grouped by the input column they come from; everything else is the inner reader's."""
 
     def __init__(self, model: Any, front: list[Any], tail: list[Any], request: Request) -> None:
-        self.model, self.front = model, front
+        self.front = front
         require_fitted(front[0], "n_features_in_")
-        self.fitted_names = fitted_names(front[0])
-        n_columns = int(front[0].n_features_in_)
-        self.model_name = " + ".join(type(step).__name__ for step in (*front, *tail))
-        self.feature_names = names_of(request, self.fitted_names, n_columns, self.model_name)
-        self.players, self.player_names = players_of(request, self.feature_names)
-        self.background, self.weights = request.background, request.weights
+        fitted, n_columns = fitted_names(front[0]), int(front[0].n_features_in_)
+        model_name = " + ".join(type(step).__name__ for step in (*front, *tail))
+        feature_names = names_of(request, fitted, n_columns, model_name)
+        players, player_names = players_of(request, feature_names)
         owners = np.arange(n_columns)
         for step in front:
             owners = owners[column_owners(step, len(owners))]
-        inner = tuple(
+        transformed = tuple(
             (name, tuple(int(p) for p in np.flatnonzero(np.isin(owners, columns))))
-            for name, columns in zip(self.player_names, self.players, strict=True)
+            for name, columns in zip(player_names, players, strict=True)
         )
         one_to_one = len(set(owners)) == len(owners)
-        names = tuple(self.feature_names[owner] + ("" if one_to_one else f" [{p}]") for p, owner in enumerate(owners))
-        background = None if request.background is None else self._transform(request.background)
-        self.inner = _read_tail(tail, replace(request, background=background, groups=None, players=inner, feature_names=names))
-        self.output_names, self.single_output = self.inner.output_names, self.inner.single_output
-        self.unit, self.value_function = self.inner.unit, self.inner.value_function
-        self.block_rows = self.inner.block_rows
+        names = tuple(feature_names[owner] + ("" if one_to_one else f" [{p}]") for p, owner in enumerate(owners))
+        background = None if request.background is None else self.rows(request.background)
+        inner = replace(request, background=background, groups=None, players=transformed, feature_names=names)
+        super().__init__(
+            read_live(functools.partial(_read_tail, tail), inner),
+            model=model,
+            model_name=model_name,
+            feature_names=feature_names,
+            fitted_names=fitted,
+            players=players,
+            player_names=player_names,
+            background=request.background,
+            weights=request.weights,
+        )
 
-    def _transform(self, X: Table) -> Table:
+    def rows(self, X: Table) -> Table:
+        """Return the rows after the steps in front of the inner reader's model."""
         rows = X.native
         for step in self.front:
             try:
@@ -106,28 +121,13 @@ class PipelineReader(Reader):
                 ) from error
         return as_table(rows.toarray() if hasattr(rows, "toarray") else rows, what="transformed X", allow_empty=True)
 
-    def predict(self, X: Table) -> np.ndarray:
-        return self.inner.predict(self._transform(X))
+    def memory(self, n_rows: int, order: int) -> float:
+        return super().memory(n_rows, order) + 8.0 * 4 * n_rows * self.inner.n_features
 
-    def game(self, X: Table) -> Game:
-        return self.inner.game(self._transform(X))
-
-    def solve(self, X: Table, semivalue: Semivalue, order: int) -> Solution:
-        return self.inner.solve(self._transform(X), semivalue, order)
-
-    def tolerance(self, X: Table, prediction: np.ndarray, solution: Solution) -> np.ndarray:
-        return self.inner.tolerance(self._transform(X), prediction, solution)
-
-    def row_bytes(self, order: int) -> float:
-        return self.inner.row_bytes(order) + 8.0 * 4 * self.inner.n_features
-
-    def row_operations(self, order: int) -> float:
-        return self.inner.row_operations(order)
-
-    def fixed_bytes(self) -> float:
-        return self.inner.fixed_bytes()
+    def stability(self, X: Table) -> None:
+        """Return None: the inner bound is for moves of transformed columns."""
 
     def masked_predictions(self, X: Table, masks: np.ndarray) -> np.ndarray | None:
         """Mask input columns by hand where they are replaced; other value functions are the inner reader's to mask."""
-        by_hand = super().masked_predictions(X, masks)
-        return self.inner.masked_predictions(self._transform(X), masks) if by_hand is None else by_hand
+        by_hand = Reader.masked_predictions(self, X, masks)
+        return super().masked_predictions(X, masks) if by_hand is None else by_hand

@@ -12,7 +12,7 @@ import numpy as np
 from exactshap.errors import UnsupportedStructureError, message
 from exactshap.frames import Table
 from exactshap.games import AdditiveGame, Game, OracleGame, ProductGame
-from exactshap.readers import Reader, Request, require_fitted, sklearn_name
+from exactshap.readers import DelegatingReader, Reader, Request, require_fitted, sklearn_name
 from exactshap.readers import read as read_any
 from exactshap.readers.kernel_machines import with_equal_shares
 from exactshap.semivalues import Semivalue
@@ -46,18 +46,23 @@ def read(model: Any, request: Request) -> Reader:
     return AffineReader(model, inner, factor=float(one - zero), shift=float(zero))
 
 
-class AffineReader(Reader):
+class AffineReader(DelegatingReader):
     """factor * f(x) + shift of another reader's model."""
 
     def __init__(self, model: Any, inner: Reader, *, factor: float, shift: float) -> None:
-        self.model, self.inner, self.factor, self.shift = model, inner, factor, shift
-        self.model_name = f"{type(model).__name__}({inner.model_name})"
-        for name in (
-            "feature_names", "fitted_names", "output_names", "single_output", "value_function",
-            "players", "player_names", "background", "weights",
-        ):  # fmt: skip
-            setattr(self, name, getattr(inner, name))
-        self.unit, self.block_rows, self.threads_inside = "target", inner.block_rows, inner.threads_inside
+        self.factor, self.shift = factor, shift
+        super().__init__(inner, model=model, model_name=f"{type(model).__name__}({inner.model_name})", unit="target")
+
+    def answer(self, X: Table, semivalue: Semivalue, order: int) -> Solution:
+        """Return the inner answer in units of the target; the model's own way back is the transformer's."""
+        inner = self.inner.answer(X, semivalue, order)
+        assert inner.prediction is not None
+        assert inner.tolerance is not None
+        own = np.asarray(self.model.transformer_.inverse_transform(inner.prediction.reshape(-1, 1)), float)
+        tolerance = abs(self.factor) * inner.tolerance + self._shift_rounding()
+        return self._carried(inner).beside(
+            own.reshape(inner.prediction.shape), tolerance, efficient=semivalue.is_efficient(order)
+        )
 
     def predict(self, X: Table) -> np.ndarray:
         values = np.asarray(self.model.predict(X.native), float).reshape(X.n_rows, -1)
@@ -72,7 +77,11 @@ class AffineReader(Reader):
         return with_equal_shares(game, np.full(game.n_outputs, self.shift), constant=game.constant)
 
     def solve(self, X: Table, semivalue: Semivalue, order: int) -> Solution:
-        solution = (self.inner.solve(X, semivalue, order) * self.factor).shifted(self.shift)
+        return self._carried(self.inner.solve(X, semivalue, order))
+
+    def _carried(self, solution: Solution) -> Solution:
+        """Return the inner solution in units of the target."""
+        solution = (solution * self.factor).shifted(self.shift)
         if self.value_function == "normalized":
             solution = solution.with_shared_baseline(self.n_players)
         return replace(solution, scale=solution.scale + abs(self.shift))
@@ -83,24 +92,14 @@ class AffineReader(Reader):
             scale=np.asarray(solution.scale) / abs(self.factor or 1.0),
             error_bound=np.asarray(solution.error_bound) / abs(self.factor or 1.0),
         )
-        return abs(self.factor) * self.inner.tolerance(
-            X, (prediction - self.shift) / (self.factor or 1.0), inner
-        ) + 8e-16 * abs(self.shift)
+        return (
+            abs(self.factor) * self.inner.tolerance(X, (prediction - self.shift) / (self.factor or 1.0), inner)
+            + self._shift_rounding()
+        )
 
-    def row_bytes(self, order: int) -> float:
-        return self.inner.row_bytes(order)
-
-    def row_operations(self, order: int) -> float:
-        return self.inner.row_operations(order)
-
-    def fixed_bytes(self) -> float:
-        return self.inner.fixed_bytes()
-
-    def forecast(self, X: Table, semivalue: Semivalue, order: int, block_rows: int) -> tuple[str, bool, float] | None:
-        return self.inner.forecast(X, semivalue, order, block_rows)
-
-    def memory_advice(self) -> str:
-        return self.inner.memory_advice()
+    def _shift_rounding(self) -> float:
+        """Return what rounding makes of the shift in the prediction, the baseline and the sum of the values."""
+        return 4.0 * float(np.finfo(float).eps) * (self.n_players + 2.0) * abs(self.shift)
 
     def stability(self, X: Table) -> Callable[[Any], Any] | None:
         """Return the inner bound in units of the target."""

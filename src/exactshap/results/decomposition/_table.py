@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
 from exactshap.results.decomposition._pairwise import PairwiseDecomposition
+from exactshap.results.plots import Marginal, prepare_marginals
 
-__all__ = ["facts_of", "rows_of"]
+__all__ = ["facts_of", "rows_of", "strongest_marginals"]
 
 
 def facts_of(shares: PairwiseDecomposition) -> list[str]:
@@ -24,8 +27,11 @@ def facts_of(shares: PairwiseDecomposition) -> list[str]:
 def rows_of(shares: PairwiseDecomposition) -> tuple[list[str], list[list[str]]]:
     """Return headings and rows of text, by decreasing share."""
     level = f"{100 * shares.details['level']:g} % interval"
-    columns = {"column": list(shares.feature_names), "share": [f"{v:.4g}" for v in shares.values],
-               "of total": ["" if np.isnan(f) else f"{100 * f:.1f} %" for f in shares.fractions]}  # fmt: skip
+    columns = {
+        "column": list(shares.feature_names),
+        "share": [f"{v:.4g}" for v in shares.values],
+        "of total": ["" if np.isnan(f) else f"{100 * f:.1f} %" for f in shares.fractions],
+    }
     if shares.intervals is not None:
         columns[level] = [f"{low:.3g} to {high:.3g}" for low, high in shares.intervals]
     if shares.p_values is not None and shares.p_adjusted is not None:
@@ -33,3 +39,12 @@ def rows_of(shares: PairwiseDecomposition) -> tuple[list[str], list[list[str]]]:
         columns[f"p ({shares.details['correction']})"] = [f"{p:.4g}" for p in shares.p_adjusted]
     order = np.argsort(-shares.values, kind="stable")
     return list(columns), [[column[j] for column in columns.values()] for j in order]
+
+
+def strongest_marginals(shares: PairwiseDecomposition, samples: tuple[Any, Any], *, most: int = 4) -> tuple[Marginal, ...]:
+    """Return the marginal distributions of the columns with the largest shares in both samples, each with its share."""
+    strongest = sorted(range(len(shares.values)), key=lambda j: -shares.values[j])[
+        :most
+    ]  # stable: ties keep the columns' order
+    captions = [f"share {shares.values[j]:.3g}" for j in strongest]
+    return prepare_marginals(*samples, [shares.feature_names[j] for j in strongest], captions)

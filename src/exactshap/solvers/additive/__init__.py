@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from exactshap.solvers.additive._kernels import fill_fold, fill_lookups
-from exactshap.solvers.additive._stacks import Stack, solve_additive, solve_stacks
+from exactshap.solvers.additive._stacks import Stack, solve_additive, solve_stacks, stacks_cost
 
 __all__ = [
     "Stack",
@@ -11,4 +11,5 @@ __all__ = [
     "fill_lookups",
     "solve_additive",
     "solve_stacks",
+    "stacks_cost",
 ]

@@ -8,12 +8,13 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from exactshap._runtime.calibration import Sample, seconds_per_unit
 from exactshap.errors import InputError, message
 from exactshap.games import AdditiveGame
-from exactshap.semivalues import Semivalue
-from exactshap.solvers.core import Solution, player_sets, set_sizes
+from exactshap.semivalues import Semivalue, find
+from exactshap.solvers.core import Cost, Solution, player_sets, set_sizes
 
-__all__ = ["Stack", "solve_additive", "solve_stacks"]
+__all__ = ["Stack", "solve_additive", "solve_stacks", "stacks_cost"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -78,6 +79,27 @@ def solve_stacks(
         if not (np.isfinite(values).all() and np.isfinite(full).all() and np.isfinite(empty).all()):
             raise _not_finite(stack)
     return Solution(values, empty, full, f"per-term enumeration ({n_terms} terms)", scale=scale)
+
+
+def stacks_cost(widths: Sequence[int], n_rows: int, n_outputs: int, order: int) -> Cost:
+    """Return the cost of solving terms of so many players each, whose coalition values are there already."""
+    steps = sum(
+        sum(math.comb(width, size) for size in range(1, min(order, width) + 1)) * 2.0 ** (width - 1) + 2.0 for width in widths
+    )
+    rate = seconds_per_unit("additive terms", _sample)
+    held = 8.0 * n_rows * n_outputs * sum(2.0**width for width in widths)
+    return Cost(rate * steps * n_rows * n_outputs, held, True, f"per-term enumeration ({len(widths)} terms)")
+
+
+def _sample() -> Sample:
+    """Return a millisecond of work, in the units of ``stacks_cost``."""
+    n_terms, n_rows = 32, 256
+
+    def run() -> None:
+        terms = tuple((l, l + 1, l + 2) for l in range(n_terms))
+        solve_stacks([Stack(terms, np.ones((n_terms, n_rows, 8, 1)))], n_terms + 2, n_rows, 1, find("shapley"), 1)
+
+    return n_terms * n_rows * (3 * 4.0 + 2.0), run
 
 
 def _local_sets(subsets: Sequence[tuple[int, ...]], n_players: int, order: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:

@@ -2,15 +2,28 @@
 
 from __future__ import annotations
 
-from exactshap.solvers.product._folding import CoalitionTable, Folded, fold, solve_folded
+from exactshap.solvers.product._cost import (
+    MAX_FOLDED_PLAYERS,
+    folded_cost,
+    folding_pays,
+    quadrature_cost,
+    quadrature_units,
+)
+from exactshap.solvers.product._folding import CoalitionTable, Folded, fold, folded_method, solve_folded
 from exactshap.solvers.product._kernels import fill_interactions
 from exactshap.solvers.product._quadrature import solve_product, solve_terms
 
 __all__ = [
+    "MAX_FOLDED_PLAYERS",
     "CoalitionTable",
     "Folded",
     "fill_interactions",
     "fold",
+    "folded_cost",
+    "folded_method",
+    "folding_pays",
+    "quadrature_cost",
+    "quadrature_units",
     "solve_folded",
     "solve_product",
     "solve_terms",

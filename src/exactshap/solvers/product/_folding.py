@@ -16,10 +16,10 @@ import numpy as np
 
 from exactshap.games import ProductGame
 from exactshap.semivalues import Semivalue
-from exactshap.solvers.core import Solution, folded_method, player_sets, set_sizes
+from exactshap.solvers.core import Solution, player_sets, set_sizes
 from exactshap.solvers.product._folding_kernels import LANES, fill_coalitions, fill_folded, fill_set_values
 
-__all__ = ["CoalitionTable", "Folded", "fold", "solve_folded"]
+__all__ = ["CoalitionTable", "Folded", "fold", "folded_method", "low_players", "solve_folded"]
 
 TABLE_VALUES = 2**22  # values of the tables that ``solve_folded`` holds at once: 32 MiB
 
@@ -126,3 +126,8 @@ def solve_folded(game: ProductGame, semivalue: Semivalue, order: int, *, all_nod
         single_row=game.n_rows is None,
         single_output=game.single_output,
     )
+
+
+def folded_method(n_players: int, n_background: int) -> str:
+    """Return the words of ``Solution.method``."""
+    return f"folded enumeration (2^{n_players} coalitions, {n_background} background rows)"

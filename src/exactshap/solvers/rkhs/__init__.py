@@ -13,6 +13,7 @@ from exactshap.solvers.rkhs._embedding import (
     whitener,
 )
 from exactshap.solvers.rkhs._functionals import coalition_weights, player_functionals
+from exactshap.solvers.rkhs._gp_cost import covariance_seconds
 from exactshap.solvers.rkhs._gp_covariance import (
     BLOCK_VALUES,
     KernelFactors,
@@ -34,6 +35,7 @@ __all__ = [
     "choose_eta",
     "coalition_weights",
     "conditional_stability",
+    "covariance_seconds",
     "embedding_weights",
     "functional_distance",
     "interaction_variance",

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from exactshap.solvers.sampled._regression import solve_regression
+from exactshap.solvers.sampled._regression import most_calls, solve_regression
 
 __all__ = [
+    "most_calls",
     "solve_regression",
 ]

@@ -10,10 +10,13 @@ import numpy as np
 from exactshap.errors import InputError, message
 from exactshap.games import normalised_weights
 from exactshap.semivalues import Semivalue
-from exactshap.solvers.core import Solution, player_sets
-from exactshap.solvers.trees._layout import NOMINAL_ROWS, Forecast, Structure, forecast, lay_out, products_above, structure
+from exactshap.solvers.core import Cost, Solution, player_sets
+from exactshap.solvers.trees._cost import Engine, engine_cost
+from exactshap.solvers.trees._kernels import Structure
+from exactshap.solvers.trees._layout import NOMINAL_ROWS, TableForecast, forecast, lay_out, products_above, structure
 from exactshap.solvers.trees._leaf_engine import LeafEngine, leaf_costs
 from exactshap.solvers.trees._path_engine import PathEngine, path_costs
+from exactshap.solvers.trees._sums import weighted_mean, whole_weights
 from exactshap.solvers.trees._table_engine import TableEngine, tabulate_background
 from exactshap.trees import FlatTrees, cover_shares, margin, take_trees
 from exactshap.trees import prepared as rounded
@@ -23,8 +26,6 @@ __all__ = ["PreparedTrees", "prepare_trees", "solve_trees"]
 COVER_TABLES = 2.0**28  # bytes of tables beyond which quadrature along the paths is preferred for cover ratios
 ADVANTAGE = 2.0  # tables must make an ensemble twice as fast: their memory is not free
 REFILLED_ROWS = 200.0  # how many rows of one call are expected to share tables that cannot be kept
-
-Engine = TableEngine | PathEngine | LeafEngine
 
 
 @dataclass(frozen=True, eq=False)
@@ -62,13 +63,18 @@ class PreparedTrees:
             return (self.deep,)
         return (self.tables,) if self.rest is None else (self.tables, self.rest)
 
-    def fixed_bytes(self, order: int) -> float:
-        """Return the memory besides the rows: the background's tables, and those of a semivalue while they are in use."""
-        return sum(engine.fixed_bytes(order) for engine in self.engines(order))
+    def cost(self, n_rows: int, n_blocks: int, order: int) -> Cost:
+        """Return the cost of some rows, beyond what is held already."""
+        return sum((engine_cost(engine, n_rows, n_blocks, order) for engine in self.engines(order)), Cost())
 
-    def row_operations(self, order: int) -> float:
-        """Return about what one row costs, in table look-ups (half a nanosecond)."""
-        return sum(engine.row_operations(order) for engine in self.engines(order))
+    def memory(self, n_rows: int, order: int) -> float:
+        """Return the bytes besides the rows: the background's tables, and those of a semivalue while they are in use."""
+        return self.held + sum(engine.memory(n_rows, order) for engine in self.engines(order))
+
+    @property
+    def held(self) -> float:
+        """The bytes that are held before any row comes: the background's tables."""
+        return 0.0 if self.tables is None else 8.0 * len(self.tables.background.table)
 
 
 def prepare_trees(
@@ -127,7 +133,7 @@ def prepare_trees(
     else:
         background = _check_background(trees, background)
         weights = normalised_weights(weights, len(background))
-        empty = weights @ margin(trees, background)
+        empty = weighted_mean(margin(trees, background), weights)
         others = leaf_costs(trees, shape, len(background))
         by_tables = choose_trees(forecast(trees, shape), others, memory_limit, may_refill=True)
 
@@ -135,7 +141,8 @@ def prepare_trees(
         of_some = shape if some is trees else structure(some, player_of_column)
         if background is None or weights is None:
             return PathEngine(some, of_some, len(players))
-        return LeafEngine(some, of_some, len(players), np.ascontiguousarray(rounded(trees, background).T), weights)
+        columns = np.ascontiguousarray(rounded(trees, background).T)
+        return LeafEngine(some, of_some, len(players), columns, *whole_weights(weights))
 
     tables = None
     if by_tables.any():
@@ -227,7 +234,7 @@ def _reach(trees: FlatTrees, shape: Structure) -> np.ndarray:
     return trees.constant + products_above(shape, cover_shares(trees)) @ trees.value
 
 
-def choose_trees(tables: Forecast, other_costs: np.ndarray, limit: float, *, may_refill: bool) -> np.ndarray:
+def choose_trees(tables: TableForecast, other_costs: np.ndarray, limit: float, *, may_refill: bool) -> np.ndarray:
     """Return which trees to answer by tables: those that are cheaper so and fit ``limit`` bytes together, the smallest first.
 
     Where not all of them fit, tables that are filled again for each call may be cheaper in total. There are no tables at all

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 import warnings
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 
@@ -13,12 +13,29 @@ from exactshap.errors import ExplanationWarning, InputError, UnknownNameError, m
 from exactshap.trees.ensemble._flat import ZERO
 
 if TYPE_CHECKING:
-    from exactshap.trees.ensemble._model import TreeModel
+    from exactshap.trees.ensemble._hashed import HashedColumns
 
 __all__ = ["encode", "readable"]
 
 
-def encode(model: TreeModel, table: Any) -> np.ndarray:
+class Columns(Protocol):
+    """What a model knows of the user's columns; attributes as in :class:`~exactshap.trees.ensemble.TreeModel`."""
+
+    @property
+    def library(self) -> str: ...
+    @property
+    def feature_names(self) -> tuple[str, ...] | None: ...
+    @property
+    def categories(self) -> tuple[tuple[Any, ...] | None, ...]: ...
+    @property
+    def frame_categories(self) -> tuple[tuple[Any, ...], ...]: ...
+    @property
+    def missing_value(self) -> float: ...
+    @property
+    def hashed(self) -> HashedColumns | None: ...
+
+
+def encode(model: Columns, table: Any) -> np.ndarray:
     """Return float64 (n_rows, n_features) for a :class:`~exactshap.frames.Table`: codes in categorical columns, NaN if missing.
 
     Arrays hold codes already (scikit-learn's hold categories). In frames, categorical columns hold the categories' names;
@@ -43,26 +60,52 @@ def encode(model: TreeModel, table: Any) -> np.ndarray:
     return X
 
 
-def readable(model: TreeModel, table: Any) -> Any:
+def readable(model: Columns, table: Any) -> Any:
     """Return the table in a form that the library's own ``predict`` takes, with the same cells.
 
-    LightGBM 4.6 and CatBoost 1.2.10 end the process at polars columns of type Categorical (LightGBM: Enum and arrow's
+    Numbers in pandas columns of objects (and, for LightGBM, of Arrow's dtypes) become float64. LightGBM 4.6 and CatBoost 1.2.10 end the process at polars columns of type Categorical (LightGBM: Enum and arrow's
     dictionaries too), and CatBoost does not know arrow tables.
     """
-    if model.library not in ("catboost", "lightgbm") or not table.is_frame:
+    if model.library not in ("catboost", "lightgbm", "xgboost") or not table.is_frame:
         return table
+    if type(table.native).__module__.startswith("pandas"):  # without narwhals: every row of a call comes by here
+        refused = {"lightgbm": ("object", "ArrowDtype"), "xgboost": ("object",)}.get(model.library, ())
+        dtypes = [(str(dtype), type(dtype).__name__) for dtype in table.native.dtypes] if refused else []
+        return _with_plain_numbers(model, table, [j for j, names in enumerate(dtypes) if not set(refused).isdisjoint(names)])
     import narwhals.stable.v2 as nw
 
     frame = nw.from_native(table.native, eager_only=True)
+    if model.library != "catboost":
+        gaps = [j for j, kind in enumerate(frame.schema.values()) if str(kind) == "Unknown"]
+        table = _with_plain_numbers(model, table, gaps)
+        frame = nw.from_native(table.native, eager_only=True)
+    if model.library == "xgboost":
+        return table
     coded = [name for name, kind in frame.schema.items() if isinstance(kind, (nw.Categorical, nw.Enum))]
-    if frame.implementation.is_pandas() or not (coded or frame.implementation.is_pyarrow()):
+    if not (coded or frame.implementation.is_pyarrow()):
         return table
     if model.library == "catboost" and frame.implementation.is_polars():
         return replace(table, native=frame.with_columns(nw.col(*coded).cast(nw.String)).to_native())
     return replace(table, native=frame.to_pandas())
 
 
-def _named_categories(model: TreeModel, table: Any) -> dict[int, tuple[Any, ...]]:
+def _with_plain_numbers(model: Columns, table: Any, columns: list[int]) -> Any:
+    """Return the table with float64 columns in place of those whose dtype the library refuses, where they hold numbers."""
+    if columns:
+        named = _named_categories(model, table)
+        columns = [j for j in columns if j not in named]
+    if not columns:
+        return table
+    import narwhals.stable.v2 as nw
+
+    frame, numbers = nw.from_native(table.native, eager_only=True), table.select(columns).numeric()
+    series = [nw.new_series(table.names[j], numbers[:, k], backend=frame.implementation) for k, j in enumerate(columns)]
+    if frame.implementation.is_pandas():  # by position: a frame's own index stays
+        return replace(table, native=table.native.assign(**{s.name: s.to_numpy() for s in series}))
+    return replace(table, native=frame.with_columns(*series).to_native())
+
+
+def _named_categories(model: Columns, table: Any) -> dict[int, tuple[Any, ...]]:
     """Return the categories, in the order of their codes, of the columns that hold names."""
     coded = [j for j, known in enumerate(model.categories) if known is not None]
     if model.library == "scikit-learn":  # it has an encoder of its own, for arrays too
@@ -79,7 +122,7 @@ def _named_categories(model: TreeModel, table: Any) -> dict[int, tuple[Any, ...]
     }
 
 
-def _lightgbm_categories(model: TreeModel, table: Any) -> dict[int, tuple[Any, ...]]:
+def _lightgbm_categories(model: Columns, table: Any) -> dict[int, tuple[Any, ...]]:
     """Match columns by position as LightGBM does, and names by its own rule: white space has become an underscore."""
     if model.feature_names is not None:
         wanted, got = list(model.feature_names), [re.sub(r"\s", "_", name) for name in table.names]

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from exactshap.errors import InputError, UnknownNameError, no_output
+from exactshap.errors import InputError, UnknownNameError, UnsupportedStructureError, message, no_output
 from exactshap.trees.ensemble._encode import encode
 from exactshap.trees.ensemble._flat import FlatTrees
 from exactshap.trees.ensemble._routing import margin
@@ -94,6 +94,14 @@ class TreeModel:
             return players
         return self.hashed.extend(players, names or self.feature_names or tuple(f"x{j}" for j in range(self.n_features)))
 
+    def require_covers(self, game: str, do: str) -> None:
+        """Refuse a model that keeps no training weights in its nodes, naming the ``game`` that is made of them and what to ``do``."""
+        roots = self.trees.tree_start[:-1]
+        bad = np.flatnonzero((self.trees.feature[roots] >= 0) & ~(self.trees.cover[roots] > 0))
+        if bad.size:
+            where = f"{self.name} keeps no training weights in its nodes (first in tree {bad[0]})"
+            raise UnsupportedStructureError(message(where, f"The path-dependent {game} is made of them", do))
+
     def predict(self, X: Any) -> np.ndarray:
         """Return the margin by our own routing, in float64, of shape (n_rows,) or (n_rows, n_outputs).
 
@@ -149,8 +157,10 @@ def take_trees(trees: FlatTrees, chosen: np.ndarray) -> FlatTrees:
     tree_start = np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64)
     shift = np.repeat(trees.tree_start[chosen] - tree_start[:-1], sizes)
     nodes = np.arange(tree_start[-1]) + shift
-    fields: dict[str, Any] = {name: getattr(trees, name)[nodes] for name in
-              ("feature", "threshold", "missing", "zero_is_missing", "category_start", "category_count", "cover", "value")}  # fmt: skip
+    fields: dict[str, Any] = {
+        name: getattr(trees, name)[nodes]
+        for name in ("feature", "threshold", "missing", "zero_is_missing", "category_start", "category_count", "cover", "value")
+    }
     children: dict[str, Any] = {
         name: np.where(getattr(trees, name)[nodes] >= 0, getattr(trees, name)[nodes] - shift, -1).astype(np.int32)
         for name in ("left", "right")

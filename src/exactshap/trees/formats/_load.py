@@ -13,7 +13,7 @@ from exactshap.trees.formats import catboost as from_catboost
 from exactshap.trees.formats import lightgbm as from_lightgbm
 from exactshap.trees.formats import xgboost as from_xgboost
 from exactshap.trees.formats._document import read_json
-from exactshap.trees.formats._ubj import read_scanned
+from exactshap.trees.formats._ubj import read_ubj
 
 __all__ = ["load", "loads"]
 
@@ -34,8 +34,13 @@ _SAVE_AS = (
 )
 
 
-def load(path: str | os.PathLike[str], *, n_stages: int | None = None, missing_value: float = float("nan"),
-         max_bytes: int = MAX_BYTES) -> TreeModel:  # fmt: skip
+def load(
+    path: str | os.PathLike[str],
+    *,
+    n_stages: int | None = None,
+    missing_value: float = float("nan"),
+    max_bytes: int = MAX_BYTES,
+) -> TreeModel:
     """Read a tree model from a file, as untrusted data.
 
     Parameters
@@ -111,7 +116,7 @@ def loads(
 def _document(data: bytes, name: str) -> Any:
     """Parse JSON or UBJSON: both start with a brace, but only UBJSON goes on with the type of a key's length."""
     if data[:1] == b"{" and data[1:2] in b"iUIlL#$" and len(data) > 1:
-        return read_scanned(data)
+        return read_ubj(data)
     if data.lstrip()[:1] == b"{":
         return read_json(data, repr(name))
     raise ModelFormatError(

@@ -11,7 +11,7 @@ import numpy as np
 
 from exactshap.readers.kernel_machines.machine._bound import BoundMachine
 from exactshap.semivalues import Semivalue
-from exactshap.solvers import Solution
+from exactshap.solvers import Cost, Solution
 from exactshap.solvers.rkhs import machine_stability
 
 __all__ = ["Strategy"]
@@ -34,16 +34,11 @@ class Strategy(ABC):
     def solve(self, values: np.ndarray, semivalue: Semivalue, order: int) -> Solution: ...
 
     @abstractmethod
-    def row_bytes(self, order: int) -> float: ...
+    def memory(self, n_rows: int, order: int) -> float: ...
 
     @abstractmethod
-    def fixed_bytes(self) -> float: ...
-
-    @abstractmethod
-    def row_operations(self, order: int) -> float: ...
-
-    def forecast(self, values: np.ndarray, semivalue: Semivalue, order: int, block_rows: int) -> tuple[str, bool, float] | None:
-        return None
+    def cost(self, few: np.ndarray, n_rows: int, semivalue: Semivalue, order: int, n_blocks: int) -> Cost:
+        """Return the seconds, the method and whether it is exact; ``few`` of the rows are there to time pieces of the work on."""
 
     def memory_advice(self) -> str | None:
         """Return what to do where one row does not fit, if that is something of its own."""

@@ -10,13 +10,13 @@ of f over Z and v(D) is f(x), by definition: the embedding itself would shrink t
 from __future__ import annotations
 
 import functools
-import time
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 
+from exactshap._runtime.calibration import clocked
 from exactshap._runtime.threads import n_threads
 from exactshap.errors import InputError, InputTypeError, message
 from exactshap.readers import Request
@@ -32,7 +32,7 @@ from exactshap.readers.kernel_machines.observational._exact_embedding import Exa
 from exactshap.readers.kernel_machines.observational._nystroem import NystroemEmbedding, landmarks_of
 from exactshap.readers.kernel_machines.observational._random_features import RandomFeatureEmbedding
 from exactshap.semivalues import Semivalue
-from exactshap.solvers import Solution, solve
+from exactshap.solvers import Cost, Solution, solve
 from exactshap.solvers.rkhs import check_eta, choose_eta, conditional_stability
 
 __all__ = ["ConditionalGames", "bind"]
@@ -40,7 +40,7 @@ __all__ = ["ConditionalGames", "bind"]
 MAX_ENUMERATED = 12
 DEFAULT_BUDGET = 2048
 OPTIONS = ("eta", "n_landmarks", "n_random_features", "budget", "random_state")
-TIMED_COALITIONS = 4
+TIMED_COALITIONS = 2
 COMPARED_COALITIONS = 8
 
 
@@ -180,14 +180,13 @@ class ConditionalGames(Strategy):
         ]
         return functools.partial(conditional_stability, parts, eta=self.embedding.eta, players=machine.players)
 
-    def row_bytes(self, order: int) -> float:
+    def memory(self, n_rows: int, order: int) -> float:
         machine = self.machine
         width = machine.n_terms + len(self.embedding.rows)
         table = 2.0 ** min(machine.n_players, MAX_ENUMERATED) * machine.n_outputs * 3.0
-        return 8.0 * (width * (machine.n_players + 4.0) + table)
-
-    def fixed_bytes(self) -> float:
-        return float(self.embedding.coalition_bytes()) * n_threads(self._size())
+        coalitions = float(self.embedding.coalition_bytes()) * n_threads(self._size())
+        held = 0.5 if self.embedding.name == ExactEmbedding.name else 1.0  # low-rank forms keep features of the rows as well
+        return coalitions + 8.0 * n_rows * (held * width * (machine.n_players + 4.0) + table)
 
     def memory_advice(self) -> str:
         """Say what to do where ``memory_limit`` is too small."""
@@ -197,26 +196,25 @@ class ConditionalGames(Strategy):
     def _size(self) -> float:
         return float(self.embedding.coalition_bytes()) / 48.0  # six matrices of eight bytes
 
-    def row_operations(self, order: int) -> float:
-        return float(self.routes.n_coalitions * self.embedding.operations())
-
     def _enumerates(self) -> bool:
         return _enumerates(self.machine.n_players, self.budget)
 
-    def forecast(self, values: np.ndarray, semivalue: Semivalue, order: int, block_rows: int) -> tuple[str, bool, float]:
-        """Return method, exactness and seconds for all rows: a few random coalitions of one block are timed."""
-        block = values[:block_rows]
-        game, exact = self.game(block), self._enumerates()
+    def cost(self, few: np.ndarray, n_rows: int, semivalue: Semivalue, order: int, n_blocks: int) -> Cost:
+        """Time a few random coalitions for one row and for a few: the rows of a block share the factorisations."""
         masks = _some_coalitions(self.machine.n_players, np.random.default_rng(0), TIMED_COALITIONS)
-        masks = np.concatenate([masks, ~masks])
-        game.value(masks[:1])  # compiles
-        started = time.perf_counter()
-        game.value(masks)
-        each = (time.perf_counter() - started) / max(1, len(masks))
-        seconds = each * self.routes.n_coalitions * len(values) / max(1, len(block))
-        kind = "enumeration" if exact else "sampled coalitions"
+        masks = np.concatenate([masks, ~masks])  # a coalition and its complement share work
+        one, some = (self.game(few[:k]) for k in (1, len(few)))
+        one.value(masks[:1])  # loads the kernels
+        seconds = [
+            min(clocked(lambda game=game: game.value(masks)) for _ in range(2)) / max(1, len(masks))  # type: ignore[misc]
+            for game in (one, some)
+        ]
+        each = max(0.0, seconds[1] - seconds[0]) / max(1, len(few) - 1)
+        total = (n_blocks * seconds[0] + n_rows * each) * self.routes.n_coalitions
+        enumerates = self._enumerates()
+        kind = "enumeration" if enumerates else "sampled coalitions"
         method = f"{kind} of {self.embedding.describe()} [{self.routes}]"
-        return method, exact and self.embedding.name == ExactEmbedding.name, seconds
+        return Cost(total, exact=enumerates and self.embedding.name == ExactEmbedding.name, method=method)
 
 
 def _some_coalitions(n_players: int, rng: np.random.Generator, n_masks: int = COMPARED_COALITIONS) -> np.ndarray:

@@ -1,0 +1,86 @@
+"""How fast this machine runs the kernels: each rate is measured once, by the kernel itself, and kept in the user's cache folder."""
+
+from __future__ import annotations
+
+import functools
+import json
+import os
+import platform
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+from exactshap._runtime.files import atomic_write
+
+__all__ = ["Sample", "clocked", "seconds_per_unit"]
+
+LONG = 0.1  # seconds of a sample that is not repeated
+_RATES: dict[str, float] = {}
+
+
+Sample = tuple[float, Callable[[], object]]
+
+
+def seconds_per_unit(name: str, sample: Callable[[], Sample]) -> float:
+    """Return the seconds that this machine takes for one unit of some work.
+
+    Parameters
+    ----------
+    name : str
+        Under which the rate is kept, for this machine and this version.
+    sample : callable
+        Returns units of work and a function that does them, in a millisecond or so. Called only if the rate was never measured.
+    """
+    if name not in _RATES:
+        _RATES.update(_kept())
+        if name not in _RATES:
+            work, run = sample()
+            warm_up = clocked(run, time.thread_time)  # loads the kernel
+            _RATES[name] = min(clocked(run, time.thread_time) for _ in range(1 if warm_up > LONG else 5)) / work
+            _keep()
+    return _RATES[name]
+
+
+def clocked(run: Callable[[], object], clock: Callable[[], float] = time.perf_counter) -> float:
+    """Return the seconds that ``run()`` takes; on ``time.thread_time`` it does not matter what else this machine does.
+
+    >>> clocked(lambda: None) < 1.0
+    True
+    """
+    started = clock()
+    run()
+    return clock() - started
+
+
+@functools.cache
+def _machine() -> str:
+    """Name the machine and the kernels that the rates are of."""
+    from exactshap import __version__
+
+    kernels = [str(path.stat().st_mtime_ns) for path in Path(__file__).parents[1].glob("_native/exactshap.*")]
+    return " ".join((__version__, platform.node(), platform.machine(), str(os.cpu_count()), *kernels))
+
+
+def _file() -> Path:
+    from platformdirs import user_cache_path
+
+    return user_cache_path("exactshap", appauthor=False, ensure_exists=True) / "rates.json"
+
+
+def _kept() -> dict[str, float]:
+    """Return what was measured here before; nothing where the file is missing, damaged or another machine's."""
+    try:
+        found = json.loads(_file().read_text(encoding="utf-8"))
+        rates = found["rates"] if found["machine"] == _machine() else {}
+        return {str(name): float(rate) for name, rate in rates.items() if 0.0 < float(rate) < 1.0}
+    except (OSError, ValueError, TypeError, KeyError, AttributeError):
+        return {}
+
+
+def _keep() -> None:
+    """Write the rates down; where that is not possible they last as long as the process."""
+    try:
+        with atomic_write(_file()) as draft:
+            draft.write_text(json.dumps({"machine": _machine(), "rates": _RATES}, indent=1), encoding="utf-8")
+    except OSError:
+        return

@@ -1,0 +1,138 @@
+"""How rows are cut into blocks under the memory there is, and what they will cost."""
+
+from __future__ import annotations
+
+import bisect
+from dataclasses import dataclass
+
+import numpy as np
+
+from exactshap._runtime.calibration import Sample, clocked, seconds_per_unit
+from exactshap._runtime.memory import physical_memory
+from exactshap._runtime.progress import duration
+from exactshap.errors import BudgetError, memory_needed, message
+from exactshap.explainer._certify import certify
+from exactshap.explainer._solve import wrap
+from exactshap.frames import Table, as_table
+from exactshap.readers import Reader, Request, read
+from exactshap.semivalues import Semivalue, find
+from exactshap.solvers import Cost, player_sets
+
+__all__ = ["Forecast", "block_size", "check_result", "forecast", "n_workers"]
+
+TIMED_ROWS = 16  # at most, on which a reader times pieces of the work
+QUICK = 0.005  # seconds of a prediction up to which it is timed again for more rows
+
+
+@dataclass(frozen=True)
+class Forecast:
+    """What an explanation will cost; printed, it is a sentence. Made by :meth:`exactshap.Explainer.plan`.
+
+    Attributes
+    ----------
+    method : str
+        As ``explanation.method`` will say.
+    exact : bool
+    seconds : float
+        On one thread.
+    memory, result : float
+        Bytes of working memory, beyond what the explainer holds already, and of the result.
+    block_rows : int
+        Rows solved at a time.
+    """
+
+    method: str
+    exact: bool
+    seconds: float
+    memory: float
+    result: float
+    block_rows: int
+
+    def __str__(self) -> str:
+        other = "exact for an approximated game" if "enumeration" in self.method else "sampled, with standard errors"
+        kind = "exact" if self.exact else other
+        return (
+            f"{self.method} ({kind}): about {duration(self.seconds)} on one thread, {self.memory / 2**20:.0f} MiB of working"
+            f" memory, {self.result / 2**20:.1f} MiB of result, blocks of {self.block_rows} rows"
+        )
+
+
+def forecast(reader: Reader, table: Table, semivalue: Semivalue, order: int, limit: float) -> Forecast:
+    """Say which method will run and what it will cost: pieces of the work are timed, no row is explained."""
+    n_rows, block = table.n_rows, block_size(reader, table.n_rows, order, limit)
+    result = result_bytes(reader, n_rows, order)
+    if not n_rows:
+        return Forecast("nothing to do", True, 0.0, 0.0, result, block)
+    few = table.take(slice(0, min(TIMED_ROWS, block, n_rows)))
+    cost = reader.cost(few, n_rows, semivalue, order, block) + _predictions(reader, few, n_rows, -(-n_rows // block))
+    answers = result if n_rows > block else 0.0  # blocks are held until they are joined
+    overhead = seconds_per_unit("explanation", _explanation)
+    return Forecast(cost.method, cost.exact, cost.seconds + overhead, cost.bytes + answers, result, block)
+
+
+def _predictions(reader: Reader, few: Table, n_rows: int, n_blocks: int) -> Cost:
+    """Return the cost of the model's own predictions."""
+    row = few.take(slice(0, 1))
+    one = clocked(lambda: reader.predict(row))
+    each = 0.0
+    if one < QUICK:
+        one, some = (min(clocked(lambda rows=rows: reader.predict(rows)) for _ in range(2)) for rows in (row, few))  # type: ignore[misc]
+        each = max(0.0, some - one) / max(1, few.n_rows - 1)
+    return Cost(n_blocks * one + (n_rows - n_blocks) * each)
+
+
+def _explanation() -> Sample:
+    """Return what every explanation costs, whatever the model: checks, tables, certificates."""
+    from exactshap.readers import AdditiveModel
+
+    rows, shapley = as_table(np.ones((1, 2))), find("shapley")
+    reader = read(AdditiveModel([((0, 1), lambda values: values.sum(axis=1))]), Request(background=rows))
+
+    def run() -> None:
+        answer = reader.answer(as_table(rows.native), shapley, 1)
+        certify(reader, wrap(reader, rows, answer, shapley, 1, seconds=0.0, background_hash=None), "raise")
+
+    return 1.0, run
+
+
+def block_size(reader: Reader, n_rows: int, order: int, limit: float) -> int:
+    """Return how many rows are solved at a time: as many as fit, and as the reader likes."""
+    most = min(reader.block_rows, max(1, n_rows))
+    fits = bisect.bisect_right(range(1, most + 1), limit, key=lambda rows: reader.memory(rows, order))
+    if fits:
+        return fits
+    raise BudgetError(
+        message(
+            f"Explaining one row at order {order} does not fit in memory_limit",
+            f"It would need {memory_needed(reader.memory(1, order), limit)}",
+            reader.memory_advice(),
+        )
+    )
+
+
+def n_workers(reader: Reader, block: int, order: int, limit: float, n_jobs: int | None) -> int:
+    """Return how many blocks fit side by side, ``n_jobs`` at most."""
+    if n_jobs in (None, 1) or reader.threads_inside:
+        return 1
+    from joblib import effective_n_jobs
+
+    return int(min(effective_n_jobs(n_jobs), max(1.0, limit // max(1.0, reader.memory(block, order)))))
+
+
+def result_bytes(reader: Reader, n_rows: int, order: int) -> float:
+    """Return the bytes of the values."""
+    return 8.0 * n_rows * len(player_sets(reader.n_players, order)) * reader.n_outputs
+
+
+def check_result(reader: Reader, n_rows: int, order: int) -> None:
+    """Refuse a result that this machine cannot hold."""
+    result = result_bytes(reader, n_rows, order)
+    if result > 0.8 * physical_memory():
+        n_sets = len(player_sets(reader.n_players, order))
+        raise BudgetError(
+            message(
+                f"The result of order {order} does not fit in this machine",
+                f"{n_rows} rows x {n_sets} sets x {reader.n_outputs} outputs are {result / 2**30:.3g} GiB",
+                "Explain fewer rows at a time, or group columns with groups=",
+            )
+        )

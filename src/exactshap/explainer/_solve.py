@@ -1,0 +1,110 @@
+"""Blocks of rows: solved one by one or on threads, with progress, and put together as an explanation."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+
+import numpy as np
+
+from exactshap._runtime.progress import Progress, progress_rows
+from exactshap.frames import Table
+from exactshap.readers import Reader
+from exactshap.results.explanation import Explanation
+from exactshap.semivalues import Semivalue
+from exactshap.solvers import Solution, player_sets
+
+__all__ = ["joined", "solve_blocks", "wrap"]
+
+_SAME_NAMES = (
+    "approximation_error",
+    "covariance_residual",
+    "method",
+    "n_evaluations",
+    "prediction",
+    "residual",
+    "set_std",
+    "tolerance",
+)
+
+
+def solve_blocks(
+    reader: Reader, table: Table, blocks: list[slice], semivalue: Semivalue, order: int, n_jobs: int | None, progress: Progress
+) -> Iterator[Solution]:
+    """Yield the solution of each block beside its predictions, in order, whatever the number of threads."""
+    with progress_rows(progress, table.n_rows) as report:
+        for rows, part in zip(blocks, _parallel(reader, table, blocks, semivalue, order, n_jobs), strict=True):
+            yield part
+            report(rows.stop)
+
+
+def _parallel(
+    reader: Reader, table: Table, blocks: list[slice], semivalue: Semivalue, order: int, n_jobs: int | None
+) -> Iterable[Solution]:
+    tasks = ((reader, table.take(rows), semivalue, order) for rows in blocks)
+    if n_jobs in (None, 1) or len(blocks) < 2 or reader.threads_inside:
+        return (_answer(*task) for task in tasks)
+    from joblib import Parallel, delayed
+
+    return Parallel(n_jobs=n_jobs, prefer="threads", return_as="generator")(delayed(_answer)(*task) for task in tasks)
+
+
+def _answer(reader: Reader, table: Table, semivalue: Semivalue, order: int) -> Solution:
+    with np.errstate(all="ignore"):  # overflow is told by the certificate
+        return reader.answer(table, semivalue, order)
+
+
+def wrap(
+    reader: Reader,
+    table: Table,
+    solution: Solution,
+    semivalue: Semivalue,
+    order: int,
+    *,
+    seconds: float,
+    background_hash: str | None,
+) -> Explanation:
+    """Return a solution beside its predictions as an explanation, with what is known about the model."""
+    background, std_error = reader.background, solution.std_error
+    return Explanation(
+        **{name: getattr(solution, name) for name in _SAME_NAMES},
+        values=solution.values[:, : reader.n_players],
+        baseline=solution.empty,
+        std_error=None if std_error is None else std_error[:, : reader.n_players],
+        data=table.native,
+        feature_names=reader.player_names,
+        output_names=None if reader.single_output else reader.output_names,
+        index=semivalue.name,
+        order=order,
+        sets=player_sets(reader.n_players, order) if order > 1 else None,
+        set_values=solution.values if order > 1 else None,
+        set_std_error=std_error if order > 1 else None,
+        value_function=reader.value_function,
+        unit=reader.unit,
+        model_name=reader.model_name,
+        error_bound=np.broadcast_to(solution.error_bound, (table.n_rows,)),
+        seconds=seconds,
+        background_size=None if background is None else background.n_rows,
+        background_hash=background_hash,
+        groups=_groups(reader),
+        covariances=solution.covariance,
+        stability_bound=reader.stability(table) if semivalue.name == "shapley" else None,
+    )
+
+
+def joined(reader: Reader, parts: list[Solution], order: int) -> Solution:
+    """Put the solutions of all blocks under each other; there may be none."""
+    if parts:
+        return Solution.join(parts)
+    tail = () if reader.single_output else (reader.n_outputs,)
+    part = Solution.zeros(0, len(player_sets(reader.n_players, order)), *tail)
+    return part.beside(part.full, np.zeros(0), efficient=False)
+
+
+def _groups(reader: Reader) -> dict[str, tuple[str, ...]] | None:
+    if all(len(columns) == 1 for columns in reader.players):
+        return None
+    return {
+        name: tuple(reader.feature_names[j] for j in columns)
+        for name, columns in zip(reader.player_names, reader.players, strict=True)
+        if len(columns) != 1
+    }

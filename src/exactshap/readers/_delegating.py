@@ -1,0 +1,73 @@
+"""A reader that wraps another one: pipelines, scaled targets, and whatever else changes a few things only."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from exactshap.frames import Table
+from exactshap.games import Game
+from exactshap.readers._base import Reader
+from exactshap.semivalues import Semivalue
+from exactshap.solvers import Cost, Solution
+
+__all__ = ["DelegatingReader"]
+
+
+class DelegatingReader(Reader):
+    """Says what ``inner`` says of the rows that :meth:`rows` makes of X; wrappers override what they change.
+
+    Parameters
+    ----------
+    inner : Reader
+    **own
+        Attributes of :class:`Reader` that are the wrapper's own (``model``, ``model_name``, ``unit`` ...); the others are inner's.
+    """
+
+    def __init__(self, inner: Reader, **own: Any) -> None:
+        self.inner = inner
+        for name in Reader.__annotations__:
+            setattr(self, name, own.pop(name) if name in own else getattr(inner, name))
+        assert not own, f"a reader has no attribute {next(iter(own))!r}"
+
+    def rows(self, X: Table) -> Table:
+        """Return the rows as the inner reader takes them."""
+        return X
+
+    def answer(self, X: Table, semivalue: Semivalue, order: int) -> Solution:
+        return self.inner.answer(self.rows(X), semivalue, order)
+
+    def predict(self, X: Table) -> np.ndarray:
+        return self.inner.predict(self.rows(X))
+
+    def game(self, X: Table) -> Game:
+        return self.inner.game(self.rows(X))
+
+    def solve(self, X: Table, semivalue: Semivalue, order: int) -> Solution:
+        return self.inner.solve(self.rows(X), semivalue, order)
+
+    def tolerance(self, X: Table, prediction: np.ndarray, solution: Solution) -> np.ndarray:
+        return self.inner.tolerance(self.rows(X), prediction, solution)
+
+    def n_terms(self) -> float:
+        return self.inner.n_terms()
+
+    def epsilon(self) -> float:
+        return self.inner.epsilon()
+
+    def stability(self, X: Table) -> Callable[[Any], Any] | None:
+        return self.inner.stability(self.rows(X))
+
+    def masked_predictions(self, X: Table, masks: np.ndarray) -> np.ndarray | None:
+        return self.inner.masked_predictions(self.rows(X), masks)
+
+    def memory(self, n_rows: int, order: int) -> float:
+        return self.inner.memory(n_rows, order)
+
+    def cost(self, few: Table, n_rows: int, semivalue: Semivalue, order: int, block_rows: int) -> Cost:
+        return self.inner.cost(self.rows(few), n_rows, semivalue, order, block_rows)
+
+    def memory_advice(self) -> str:
+        return self.inner.memory_advice()

@@ -1,0 +1,50 @@
+"""What a function that can only be called costs: coalitions times background rows, each of them a call."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from exactshap._runtime.calibration import clocked
+from exactshap.games import OracleGame
+from exactshap.solvers import Cost, choose, n_calls, seconds_besides_calls
+
+if TYPE_CHECKING:
+    from exactshap.readers import Reader
+
+__all__ = ["calls_cost", "calls_memory"]
+
+SAMPLED = ("estimator", "surrogate", "polynomial_order", "frontier", "pairing", "sampling")
+TIMED_COALITIONS, QUICK, MANY_ROWS = 16, 0.005, 100  # timed together where one takes few seconds, or of many rows
+
+
+def calls_cost(reader: Reader, row: OracleGame, n_rows: int) -> Cost:
+    """Return the cost of ``n_rows`` rows: the function is timed on one coalition, and on several if that is a small share."""
+    coalitions, method = _coalitions(reader)
+    masks = np.zeros((TIMED_COALITIONS, reader.n_players), bool)
+    masks[:, ::2] = True
+    one = each = clocked(lambda: row.value(masks[:1]))
+    if one < QUICK or n_rows >= MANY_ROWS:
+        one, some = (min(clocked(lambda k=k: row.value(masks[:k])) for _ in range(2)) for k in (1, TIMED_COALITIONS))  # type: ignore[misc]
+        each = max(0.0, some - one) / (TIMED_COALITIONS - 1)
+    seconds = one + (coalitions - 1) * each + seconds_besides_calls(coalitions, method)
+    return Cost(n_rows * seconds, exact=method == "enumeration", method=method)
+
+
+def calls_memory(reader: Reader, cells: int) -> float:
+    """Return the bytes of one batch of mixed rows of ``cells`` cells, which the function copies, and of all coalitions."""
+    assert reader.background is not None
+    coalitions, each = _coalitions(reader)[0], float(reader.background.n_rows) * reader.n_features
+    batch = min(max(cells, each), coalitions * each)
+    return 8.0 * (2.5 * batch + 3.0 * coalitions * (reader.n_players + reader.n_outputs))
+
+
+def _coalitions(reader: Reader) -> tuple[float, str]:
+    """Return how many coalitions of each row the function is asked about, at most, and the method."""
+    options = reader.options  # type: ignore[attr-defined]
+    budget, method = options.get("budget"), options.get("method", "auto")
+    if method == "auto" and any(options.get(name) is not None for name in SAMPLED):
+        method = "regression"
+    method = choose(OracleGame(len, reader.n_players), budget=budget, method=method).method
+    return n_calls(reader.n_players, budget, method, options.get("tol")), method

@@ -1,0 +1,142 @@
+"""What the players' cells look like: numbers to place on an axis, and the text to show for them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from exactshap.errors import InputError, InputTypeError, message
+
+if TYPE_CHECKING:
+    from exactshap.frames import Table
+    from exactshap.results.data._explanation_data import ExplanationData
+
+__all__ = ["Cells", "axis_name", "cell_text", "cells", "player_columns", "row_name"]
+
+
+@dataclass(frozen=True, eq=False)
+class Cells:
+    """Numbers and texts of the players, as drawn and converted.
+
+    Attributes
+    ----------
+    numbers : array of shape (n_rows, n_players)
+        The column of each player, the mean of a group of numeric columns, or sorted category codes of text (NaN if missing).
+    display : object array of shape (n_rows, n_players)
+        Numbers as they are and everything else as text: of a group the cells of its columns (of more than three numbers, their mean).
+    numeric : bool array of shape (n_players,)
+        Whether ``numbers`` are measurements rather than codes.
+    text : bool array of shape (n_players,)
+        Whether ``display`` is text.
+    """
+
+    numbers: np.ndarray
+    display: np.ndarray
+    numeric: np.ndarray
+    text: np.ndarray
+
+
+def cells(explanation: ExplanationData, rows: np.ndarray | None = None) -> Cells | None:
+    """Return the cells of all or some rows, or None if the explanation holds no data."""
+    if explanation.data is None:
+        return None
+    from exactshap.frames import as_table
+
+    table = as_table(explanation.data, allow_empty=True)
+    players = player_columns(explanation, table)
+    if rows is not None:
+        table = table.take(rows)
+    columns = [_player_cells(table, members) for members in players]
+    display = np.empty((table.n_rows, len(players)), object)
+    for j, (_, shown, _) in enumerate(columns):
+        display[:, j] = shown
+    numbers = np.stack([column for column, _, _ in columns], axis=1) if columns else np.empty((table.n_rows, 0))
+    numeric = np.array([numeric for _, _, numeric in columns], bool)
+    groups = np.array([len(members) > 1 for members in players], bool)
+    return Cells(numbers, display, numeric, ~numeric | groups)
+
+
+def player_columns(explanation: ExplanationData, table: Table) -> list[tuple[int, ...]]:
+    """Return the column numbers of each player: its group, its name, or the next column that belongs to no group."""
+    groups = explanation.groups or {}
+    members = {name: tuple(_number(column, table) for column in columns) for name, columns in groups.items()}
+    taken = {j for columns in members.values() for j in columns}
+    free = (j for j in range(table.n_columns) if j not in taken)
+    players = [members[name] if name in members else (next(free, -1),) for name in explanation.feature_names]
+    if any(-1 in columns for columns in players) or next(free, None) is not None:
+        raise InputError(
+            message(
+                "`data` does not have the columns of the players",
+                f"`data` has {table.n_columns} columns for {explanation.n_players} players",
+            )
+        )
+    return players
+
+
+def _number(column: int | str, table: Table) -> int:
+    if not isinstance(column, str):
+        return int(column)
+    names = table.names or tuple(f"x{j}" for j in range(table.n_columns))  # what readers call the columns of arrays
+    if column not in names:
+        raise InputError(message(f"A group names column {column!r}, which `data` does not have", f"Got {names}"))
+    return names.index(column)
+
+
+def _player_cells(table: Table, members: tuple[int, ...]) -> tuple[np.ndarray, np.ndarray, bool]:
+    try:
+        numbers = table.select(list(members)).numeric()
+    except (InputError, InputTypeError):
+        return _text_cells(table, members)
+    if len(members) == 1:
+        return numbers[:, 0], numbers[:, 0].astype(object), True
+    display = np.empty(len(numbers), object)
+    display[:] = [_group_text(row) for row in numbers.tolist()]
+    return numbers.mean(axis=1), display, True
+
+
+def _group_text(row: list[float]) -> str:
+    """Return the numbers of a group as text.
+
+    >>> _group_text([15024.0, float("nan")]), _group_text([1.0, 2.0, 3.0, 4.5])
+    ('15024, missing', 'mean 2.625 of 4')
+    """
+    if len(row) > 3:
+        return f"mean {np.mean(row):.4g} of {len(row)}"
+    return ", ".join(f"{value:.6g}" if value == value else "missing" for value in row)
+
+
+def _text_cells(table: Table, members: tuple[int, ...]) -> tuple[np.ndarray, np.ndarray, bool]:
+    columns = [[cell_text(value) for value in table.column(j)] for j in members]
+    texts = [", ".join(row) for row in zip(*columns, strict=True)]
+    code = {text: float(number) for number, text in enumerate(sorted({text for text in texts if text}))}
+    numbers = np.array([code.get(text, np.nan) for text in texts], float)
+    display = np.empty(len(texts), object)
+    display[:] = texts
+    return numbers, display, False
+
+
+def axis_name(explanation: ExplanationData, j: int) -> str:
+    """Return what the axis of player ``j`` shows: its column, or the mean of a group's columns, or the group's text."""
+    name = explanation.feature_names[j]
+    members = (explanation.groups or {}).get(name, ())
+    shown = cells(explanation, np.arange(min(explanation.n_rows, 1))) if len(members) > 1 else None
+    return f"{name} (mean of {len(members)} columns)" if shown is not None and shown.numeric[j] else name
+
+
+def row_name(explanation: ExplanationData, i: int) -> str:
+    """Return the number of a row, and its label where the data have another one: ``row 3 (customer 17)``."""
+    index = getattr(explanation.data, "index", None)
+    label = "" if index is None or callable(index) else str(index[i])
+    return f"row {i} ({label})" if label and label != str(i) else f"row {i}"
+
+
+def cell_text(value: object) -> str:
+    """Return a cell as text; whatever a library writes for a missing one is empty.
+
+    >>> cell_text("NY"), cell_text(None), cell_text(float("nan")), cell_text(3)
+    ('NY', '', '', '3')
+    """
+    missing = value is None or type(value).__name__ in ("NAType", "NaTType") or value != value
+    return "" if missing else str(value)

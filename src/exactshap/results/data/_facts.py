@@ -1,0 +1,82 @@
+"""An explanation in words: the headline and the facts that its repr, its HTML and the report show."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from exactshap.results.data._words import counted, index_title, value_function_sentence
+
+if TYPE_CHECKING:
+    from exactshap.results.data._explanation_data import ExplanationData
+
+__all__ = ["facts", "headline"]
+
+
+def headline(explanation: ExplanationData) -> str:
+    """Return what it is, of how many rows and players, in one line."""
+    title = index_title(explanation.index, explanation.order)
+    outputs = "" if explanation.n_outputs == 1 else f", {explanation.n_outputs} outputs"
+    player = "feature" if explanation.groups is None else "player"
+    size = f"{counted(explanation.n_rows, 'row')} x {counted(explanation.n_players, player)}{outputs}"
+    return f"{explanation.kind} {title}, {size} ({explanation.unit})"
+
+
+def facts(explanation: ExplanationData) -> dict[str, str]:
+    """Return what a reader must know besides the numbers, as short texts by name."""
+    certificate = explanation.certificate()
+    verdict = "passed" if certificate.passed else f"FAILED, worst at row {certificate.row}"
+    seconds, bound = explanation.seconds, np.asarray(explanation.error_bound)
+    found = {
+        "model": explanation.model_name or "not named",
+        "value function": f"{explanation.value_function}. {value_function_sentence(explanation.value_function)}",
+        "background": _background(explanation),
+        "baseline": _range(explanation.baseline),
+        "residual": f"at most {certificate.max_residual:.2g} (tolerance {certificate.tolerance:.2g}), "
+        f"of {certificate.checks}: {verdict}",
+        "error bound": f"{np.max(bound, initial=0.0):.2g}" if np.any(bound > 0) else "",
+        "std error": _largest("at most", explanation.std_error),
+        "approximation": _approximation(explanation),
+        "std": _largest("at most", explanation.std),
+        "covariance": _covariance(explanation),
+        "method": explanation.method,
+        "evaluations": f"{explanation.n_evaluations:,}" if explanation.n_evaluations else "",
+        "seconds": "" if seconds is None else f"{seconds:.3g}",
+    }
+    return {name: text for name, text in found.items() if text}
+
+
+def _largest(words: str, array: np.ndarray | None) -> str:
+    return "" if array is None else f"{words} {np.max(array, initial=0.0):.2g}"
+
+
+def _approximation(explanation: ExplanationData) -> str:
+    largest = _largest("v(S) is off by up to about", explanation.approximation_error)
+    return (
+        largest
+        and f"{largest} (an estimate: how far f(x) itself is missed, and the change when half of the landmarks or features are used)"
+    )
+
+
+def _covariance(explanation: ExplanationData) -> str:
+    if explanation.covariance_residual is None:
+        return ""
+    largest = np.max(np.abs(explanation.covariance_residual), initial=0.0)
+    return f"adds up to the model's own variance of f(x) - baseline to within {largest:.2g}"
+
+
+def _background(explanation: ExplanationData) -> str:
+    if explanation.background_size is None:
+        return ""
+    digest = f", SHA-256 {explanation.background_hash[:12]}" if explanation.background_hash else ""
+    return f"{explanation.background_size} {'row' if explanation.background_size == 1 else 'rows'}{digest}"
+
+
+def _range(array: np.ndarray) -> str:
+    if array.size == 0:
+        return "none"
+    columns = array.reshape(len(array), -1)
+    low, high = columns.min(axis=0), columns.max(axis=0)
+    texts = [f"{a:.6g}" if a == b else f"{a:.6g} to {b:.6g}" for a, b in zip(low, high, strict=True)]
+    return ", ".join(texts[:6]) + (", ..." if len(texts) > 6 else "")

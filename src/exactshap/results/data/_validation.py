@@ -1,0 +1,232 @@
+"""Hold the arrays of an Explanation against each other, and make them read-only."""
+
+from __future__ import annotations
+
+import numbers
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from exactshap.errors import InputError, InputTypeError, message
+
+__all__ = ["checked", "row_numbers", "take_rows"]
+
+
+def checked(given: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the given fields of an Explanation as read-only float arrays and tuples that fit together, or raise."""
+    _check_words(given)
+    _check_facts(given)
+    values = _array("values", given["values"])
+    if values.ndim not in (2, 3):
+        raise InputError(message("`values` must have shape (n_rows, n_players[, n_outputs])", f"Got {values.shape}"))
+    n_rows, n_players, *outputs = values.shape
+    result = _checked_arrays(given, n_rows, n_players, tuple(outputs)) | {"values": values}
+    result["feature_names"] = _names("feature_names", given["feature_names"], n_players, "values", values.shape)
+    result["output_names"] = _output_names(given["output_names"], tuple(outputs), values.shape)
+    result["sets"] = _sets(given, n_players)
+    result["tolerance"] = _per_row("tolerance", given["tolerance"], n_rows)
+    bound = _array("error_bound", given["error_bound"])
+    result["error_bound"] = _per_row("error_bound", bound, n_rows) if bound.ndim else float(bound)
+    result["groups"] = _groups(given["groups"], result["feature_names"])
+    _check_set_values(result, values)
+    _check_data(given["data"], n_rows, n_players if given["groups"] is None else None)
+    return result
+
+
+def _check_words(given: Mapping[str, Any]) -> None:
+    for name in ("index", "value_function", "unit", "method", "model_name"):
+        if not isinstance(given[name], str):
+            raise InputTypeError(message(f"`{name}` must be a str", f"Got {given[name]!r}"))
+    if not _is_count(given["order"]) or given["order"] < 1:
+        raise InputError(message("`order` must be an int >= 1", f"Got {given['order']!r}"))
+
+
+def _check_facts(given: Mapping[str, Any]) -> None:
+    """Hold what only words are made of against its type, so that no repr or report breaks later."""
+    for name in ("n_evaluations", "background_size"):
+        value = given[name]
+        if not _is_count(value) and not (value is None and name == "background_size"):
+            raise InputTypeError(message(f"`{name}` must be an int >= 0", f"Got {value!r}"))
+    seconds, digest = given["seconds"], given["background_hash"]
+    timed = isinstance(seconds, numbers.Real) and not isinstance(seconds, bool) and 0 <= float(seconds) < 2**63
+    if not timed and seconds is not None:
+        raise InputTypeError(message("`seconds` must be a number >= 0 or None", f"Got {seconds!r}"))
+    if given["error_bound"] is None:
+        raise InputTypeError(message("`error_bound` must be a number or an array", "Got None", "Pass 0.0 where there is none"))
+    if digest is not None and not isinstance(digest, str):
+        raise InputTypeError(message("`background_hash` must be a str or None", f"Got {digest!r}"))
+
+
+def _is_count(value: Any) -> bool:
+    return isinstance(value, (int, np.integer)) and not isinstance(value, bool) and 0 <= int(value) < 2**63
+
+
+def _checked_arrays(given: Mapping[str, Any], n_rows: int, n_players: int, outputs: tuple[int, ...]) -> dict[str, Any]:
+    n_sets = None if given["sets"] is None else len(given["sets"])
+    wanted: dict[str, tuple[int | None, ...]] = {
+        "baseline": (n_rows, *outputs),
+        "prediction": (n_rows, *outputs),
+        "residual": (n_rows, *outputs),
+        "std_error": (n_rows, n_players, *outputs),
+        "set_values": (n_rows, n_sets, *outputs),
+        "set_std_error": (n_rows, n_sets, *outputs),
+        "set_std": (n_rows, n_sets, *outputs),
+        "covariances": (n_rows, n_players, n_players, *outputs),
+        "covariance_residual": (n_rows, *outputs),
+        "approximation_error": (n_rows,),
+    }
+    optional = (
+        "std_error",
+        "set_values",
+        "set_std_error",
+        "set_std",
+        "covariances",
+        "covariance_residual",
+        "approximation_error",
+    )
+    shapes = {name: shape for name, shape in wanted.items() if name not in optional or given[name] is not None}
+    values_shape = (n_rows, n_players, *outputs)
+    return {name: _shaped(name, given[name], shape, values_shape) for name, shape in shapes.items()}
+
+
+def _shaped(name: str, array: Any, shape: tuple[int | None, ...], values_shape: tuple[int, ...]) -> np.ndarray:
+    array = _array(name, array)
+    if array.shape != shape:
+        raise InputError(
+            message(
+                f"`{name}` does not fit `values`",
+                f"`{name}` has shape {array.shape}, `values` has shape {values_shape}",
+                f"`{name}` must have shape {shape}",
+            )
+        )
+    return array
+
+
+def _array(name: str, array: Any) -> np.ndarray:
+    try:
+        result = np.asarray(array, dtype=np.float64).view()
+    except (TypeError, ValueError, OverflowError) as error:
+        raise InputTypeError(message(f"`{name}` must be an array of numbers", f"{error}")) from None
+    result.flags.writeable = False
+    return result
+
+
+def _per_row(name: str, value: Any, n_rows: int) -> np.ndarray:
+    array = _array(name, value)
+    if array.ndim == 0:
+        array = _array(name, np.full(n_rows, float(array)))
+    if array.shape != (n_rows,):
+        raise InputError(message(f"`{name}` must have shape ({n_rows},), one per row of `values`", f"Got {array.shape}"))
+    return array
+
+
+def _names(name: str, names: Sequence[str], wanted: int, other: str, shape: tuple[int, ...]) -> tuple[str, ...]:
+    if isinstance(names, (str, Mapping)):
+        raise InputTypeError(message(f"`{name}` must be a sequence of strings", f"Got {names!r}"))
+    result = tuple(names)
+    for item in result:
+        if not isinstance(item, str):
+            raise InputTypeError(message(f"`{name}` must be strings", f"Got {type(item).__name__} {item!r}"))
+    if len(result) != wanted:
+        raise InputError(
+            message(f"`{name}` does not fit `{other}`", f"There are {len(result)} names, `{other}` has shape {shape}")
+        )
+    if len(set(result)) != len(result):
+        twice = next(item for item in result if result.count(item) > 1)
+        raise InputError(message(f"`{name}` must be unique", f"{twice!r} occurs {result.count(twice)} times"))
+    return result
+
+
+def _output_names(names: Sequence[str] | None, outputs: tuple[int, ...], shape: tuple[int, ...]) -> tuple[str, ...] | None:
+    if not outputs:
+        if names is None:
+            return None
+        raise InputError(
+            message("`output_names` is for several outputs", f"Got {list(names)}; `values` has shape {shape}", "Pass None")
+        )
+    if names is None:
+        raise InputError(message("`values` has several outputs and `output_names` is None", f"`values` has shape {shape}"))
+    return _names("output_names", names, outputs[0], "values", shape)
+
+
+def _sets(given: Mapping[str, Any], n_players: int) -> tuple[tuple[int, ...], ...]:
+    singles = tuple((j,) for j in range(n_players))
+    if given["sets"] is None:
+        if given["order"] != 1 or given["set_values"] is not None:
+            raise InputError(message("`sets` is needed with order > 1", f"Got order={given['order']} and sets=None"))
+        return singles
+    sets = tuple(given["sets"])
+    if sets[:n_players] != singles:
+        raise InputError(message("`sets` must begin with all single players, in order", f"Got {sets[: n_players + 1]}"))
+    if not all(_is_count(j) and j < n_players for players in sets for j in players):
+        raise InputError(message("`sets` has a player that is not there", f"There are {n_players} players, numbered from 0"))
+    if given["order"] > 1 and given["set_values"] is None:
+        raise InputError(message("`set_values` is needed with order > 1", f"Got order={given['order']} and set_values=None"))
+    largest = max((len(players) for players in sets), default=1)
+    if largest > given["order"]:
+        raise InputError(message("`sets` has sets above the order", f"Got order={given['order']}, a set of {largest}"))
+    return sets
+
+
+def _check_set_values(result: dict[str, Any], values: np.ndarray) -> None:
+    set_values = result.get("set_values")
+    if set_values is not None and not np.array_equal(set_values[:, : values.shape[1]], values, equal_nan=True):
+        raise InputError(message("`values` must be the order-1 part of `set_values`", "They differ"))
+
+
+def _groups(groups: Any, names: tuple[str, ...]) -> dict[str, tuple[Any, ...]] | None:
+    if groups is None:
+        return None
+    if not isinstance(groups, Mapping):
+        raise InputTypeError(message("`groups` must map player names to columns", f"Got {type(groups).__name__}"))
+    unknown = [name for name in groups if name not in names]
+    if unknown:
+        raise InputError(message("`groups` names a player that is not in `feature_names`", f"Got {unknown[0]!r}"))
+    for name, columns in groups.items():
+        if isinstance(columns, (str, Mapping)) or not all(_is_count(j) or isinstance(j, str) for j in columns):
+            raise InputTypeError(message(f"Group {name!r} must be a sequence of column numbers or names", f"Got {columns!r}"))
+    return {name: tuple(columns) for name, columns in groups.items()}
+
+
+def _check_data(data: Any, n_rows: int, n_columns: int | None) -> None:
+    if data is None:
+        return
+    shape = tuple(getattr(data, "shape", None) or (len(data),))
+    if shape[0] != n_rows or (n_columns is not None and len(shape) == 2 and shape[1] != n_columns):
+        players = "" if n_columns is None else f" and {n_columns} players"
+        raise InputError(
+            message("`data` does not fit `values`", f"`data` has shape {shape}, `values` has {n_rows} rows{players}")
+        )
+
+
+def row_numbers(rows: Any, n_rows: int) -> np.ndarray:
+    """Return the row numbers (non-negative) that an int, slice, mask or array of ints means."""
+    if isinstance(rows, slice):
+        return np.arange(n_rows)[rows]
+    chosen = np.asarray(rows)
+    if chosen.dtype == bool:
+        if chosen.shape != (n_rows,):
+            raise InputError(
+                message("A row mask must have one entry per row", f"It has shape {chosen.shape}; there are {n_rows}")
+            )
+        return np.flatnonzero(chosen)
+    if chosen.size == 0:
+        return np.empty(0, np.int64)
+    if chosen.dtype.kind not in "iu" or chosen.ndim > 1:
+        do = "Take an output with .output(name), and the values of a feature with .to_frame()[name] or .values[:, j]"
+        raise InputTypeError(
+            message("Rows are selected by an int, a slice, a boolean mask or an array of ints", f"Got {rows!r}", do)
+        )
+    chosen = np.atleast_1d(chosen).astype(np.int64)
+    outside = chosen[(chosen < -n_rows) | (chosen >= n_rows)]
+    if outside.size:
+        raise IndexError(message(f"Row {outside[0]} is out of range", f"There are {n_rows} rows"))
+    return chosen % max(n_rows, 1)
+
+
+def take_rows(data: Any, rows: np.ndarray) -> Any:
+    """Return some rows of a table, in its own kind."""
+    from exactshap.frames import as_table
+
+    return as_table(data, allow_empty=True).take(rows).native

@@ -1,0 +1,116 @@
+"""What the solvers of product games cost: work in nominal units, which decide, times this machine's rates, which only tell.
+
+The choice between quadrature and folding must not depend on the machine: values would change by rounding from one to another.
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from exactshap._runtime.calibration import Sample, seconds_per_unit
+from exactshap.semivalues import Semivalue, find
+from exactshap.solvers.core import Cost, set_sizes
+from exactshap.solvers.product._folding import CoalitionTable, Folded, fold, folded_method, low_players
+from exactshap.solvers.product._quadrature import solve_terms
+
+__all__ = ["MAX_FOLDED_PLAYERS", "folded_cost", "folding_pays", "quadrature_cost", "quadrature_units"]
+
+MAX_FOLDED_PLAYERS = 20
+WORTH_ROWS = 64  # a background is folded where that pays off within as many rows
+LANE_SETS = 32.0  # terms whose sets are worked on together
+
+
+def folding_pays(n_players: int, n_background: int, n_terms: int, n_outputs: int, semivalue: Semivalue, order: int) -> bool:
+    """Say whether to sum up the background first.
+
+    The number of rows has no say: values of a row must not depend on the other rows of its batch.
+    """
+    if n_players > MAX_FOLDED_PLAYERS or n_background < 2 or order > n_players:
+        return False
+    sweep = n_terms * n_background * quadrature_units(n_players, semivalue, order)
+    row = _folded_row_units(n_players, n_terms, n_outputs, order)
+    once = _fold_units(n_players, n_background, n_terms)
+    return once + WORTH_ROWS * row < WORTH_ROWS * sweep
+
+
+def quadrature_units(n_players: int, semivalue: Semivalue, order: int) -> float:
+    """Return the work of one row, term and background row by quadrature, in nanoseconds of a core of 2023."""
+    steps = 0.0
+    for size in set_sizes(order):
+        nodes = len(semivalue.rule(size, order, degree=n_players - size)[0])
+        steps += nodes * max(n_players, math.comb(n_players, size))
+    return 0.85 * steps + 1.2 * n_players
+
+
+def _fold_units(n_players: int, n_background: int, n_terms: int) -> float:
+    return n_terms * n_background * (50.0 + 0.12 * 2.0**n_players)
+
+
+def _folded_row_units(n_players: int, n_terms: int, n_outputs: int, order: int) -> float:
+    coalitions = 2.0**n_players
+    subtractions = sum(coalitions * math.comb(n_players, size) * 2.0 ** (size - 1) for size in set_sizes(order))
+    return n_outputs * (n_terms * (90.0 + 0.28 * coalitions) + 0.5 * subtractions)
+
+
+def quadrature_cost(
+    n_rows: int, n_background: int, n_terms: int, n_players: int, n_outputs: int, semivalue: Semivalue, order: int
+) -> Cost:
+    """Return the cost of quadrature with as many nodes as are exact; the factors are there already."""
+    work = float(n_rows) * n_background * n_terms * quadrature_units(n_players, semivalue, order)
+    sets = sum(math.comb(n_players, size) for size in set_sizes(order))
+    rate = seconds_per_unit("product quadrature", _quadrature_sample)
+    held = 8.0 * (LANE_SETS * (6 * n_players + sets) + n_rows * n_outputs * sets)
+    return Cost(work * rate, held, True, _method(n_players, semivalue, order))
+
+
+def folded_cost(n_rows: int, n_background: int, n_terms: int, n_players: int, n_outputs: int, order: int) -> Cost:
+    """Return the cost of folding the background once and of all rows; the factors are there already."""
+    once = _fold_units(n_players, n_background, n_terms) * seconds_per_unit("product folding", _fold_sample)
+    row = _folded_row_units(n_players, n_terms, n_outputs, order) * seconds_per_unit("product coalitions", _tally_sample)
+    sets = sum(math.comb(n_players, size) for size in set_sizes(order))
+    held = 8.0 * n_rows * n_outputs * (2.0**n_players + 2 * sets)
+    return Cost(once + n_rows * row, held, True, folded_method(n_players, n_background))
+
+
+def _method(n_players: int, semivalue: Semivalue, order: int) -> str:
+    """Return the words of ``Solution.method``, for as many nodes as are exact."""
+    nodes = max(len(semivalue.rule(size, order, degree=n_players - size)[0]) for size in set_sizes(order))
+    return f"quadrature ({nodes} node{'s' if nodes != 1 else ''})"
+
+
+# -- samples: a millisecond of work for each rate ----------------------------------------------------------------------
+
+_ROWS, _BACKGROUND, _TERMS, _PLAYERS = 8, 16, 256, 10
+
+
+def _factors(n_rows: int) -> np.ndarray:
+    return np.random.default_rng(0).random((n_rows, _PLAYERS, _TERMS))
+
+
+def _quadrature_sample() -> Sample:
+    def run() -> None:
+        weights = np.full(_BACKGROUND, 1.0 / _BACKGROUND)
+        solve_terms(_factors(_ROWS), _factors(_BACKGROUND), np.ones((1, _TERMS)), weights, find("shapley"), 1, all_nodes=True)
+
+    return _ROWS * _BACKGROUND * _TERMS * quadrature_units(_PLAYERS, find("shapley"), 1), run
+
+
+def _fold_sample() -> Sample:
+    def run() -> None:
+        fold([(np.ones(_BACKGROUND), _factors(_BACKGROUND))], _PLAYERS, _TERMS)
+
+    return _fold_units(_PLAYERS, _BACKGROUND, _TERMS), run
+
+
+def _tally_sample() -> Sample:
+    def run() -> None:
+        n_low = low_players(_PLAYERS)
+        table = np.ones((_TERMS, 2 ** (_PLAYERS - n_low), 2**n_low))
+        coalitions = CoalitionTable(_ROWS, _PLAYERS, 1)
+        nothing = np.ones((_PLAYERS, _TERMS))
+        coalitions.add(slice(None), _factors(_ROWS), np.ones((1, _TERMS)), Folded(table, nothing, nothing))
+        coalitions.solution(find("shapley"), 1, "")
+
+    return _ROWS * _folded_row_units(_PLAYERS, _TERMS, 1, 1), run

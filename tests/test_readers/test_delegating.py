@@ -1,0 +1,88 @@
+"""Readers that wrap another one: nothing of the contract is forgotten, and rows are transformed once."""
+
+import inspect
+
+import numpy as np
+import pytest
+from sklearn.compose import TransformedTargetRegressor
+from sklearn.kernel_approximation import Nystroem
+from sklearn.linear_model import Ridge
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+from sklearn.svm import SVR
+
+from exactshap import Explainer
+from exactshap.readers import DelegatingReader, Reader
+
+RNG = np.random.default_rng(4)
+X = RNG.normal(size=(60, 3)) * [1.0, 10.0, 0.1]
+Y = X[:, 0] + np.sin(X[:, 1]) + 5.0
+DERIVED = {"n_features", "n_players", "n_outputs"}  # properties of attributes that are forwarded
+
+
+class Scaler(StandardScaler):
+    """Counts its calls."""
+
+    calls = 0
+
+    def transform(self, X, copy=None):
+        type(self).calls += 1
+        return super().transform(X, copy)
+
+
+Scaler.__name__ = "StandardScaler"
+Scaler.__module__ = "sklearn.preprocessing._data"
+
+
+def test_every_member_of_a_reader_is_forwarded_or_overridden():
+    members = {name for name, _ in inspect.getmembers(Reader) if not name.startswith("_")} - set(Reader.__annotations__)
+    forgotten = members - set(vars(DelegatingReader)) - DERIVED
+    assert not forgotten, f"add {sorted(forgotten)} to DelegatingReader"
+
+
+def test_every_attribute_of_a_reader_is_copied():
+    inner = Explainer(SVR().fit(X, Y), X[:5]).reader
+    outer = DelegatingReader(inner, unit="dollars")
+    assert outer.unit == "dollars"
+    for name in set(Reader.__annotations__) - {"unit"}:
+        assert getattr(outer, name) is getattr(inner, name), name
+    with pytest.raises(AssertionError, match="no attribute 'units'"):
+        DelegatingReader(inner, units="dollars")
+
+
+@pytest.mark.parametrize(
+    "wrap", [lambda pipeline: pipeline, lambda p: TransformedTargetRegressor(p, transformer=StandardScaler())]
+)
+def test_a_pipeline_transforms_a_block_once(wrap):
+    model = wrap(make_pipeline(Scaler(), SVR())).fit(X, Y)
+    explainer = Explainer(model, X[:5])
+    Scaler.calls = 0
+    explanation = explainer(X)
+    assert Scaler.calls == 1
+    np.testing.assert_array_equal(explanation.prediction, model.predict(X))
+    assert explanation.certificate().passed
+
+
+def test_plan_of_a_pipeline_says_what_the_inner_reader_says():
+    from sklearn.gaussian_process import GaussianProcessRegressor
+
+    posterior = Explainer(make_pipeline(StandardScaler(), GaussianProcessRegressor()).fit(X[:20], Y[:20]), X[:4]).plan(X)
+    assert "posterior covariance" in posterior.method
+    settings = {"value_function": "observational", "n_landmarks": 10}
+    nystroem = Explainer(make_pipeline(StandardScaler(), SVR()).fit(X, Y), X, **settings).plan(X[:2])
+    assert not nystroem.exact
+    sampled = Explainer(make_pipeline(StandardScaler(), Nystroem(n_components=9), Ridge()).fit(X, Y), X[:5])
+    assert sampled.plan(X[:2]).exact
+
+
+def test_a_bound_on_moves_of_transformed_columns_is_not_offered():
+    bare = Explainer(SVR().fit(X, Y), X[:5])(X[:2])
+    assert bare.stability_bound is not None
+    assert Explainer(make_pipeline(StandardScaler(), SVR()).fit(X, Y), X[:5])(X[:2]).stability_bound is None
+
+
+def test_a_large_background_is_forecast_without_running_a_row(monkeypatch):
+    wide = RNG.normal(size=(200_000, 3))
+    explainer = Explainer(SVR().fit(X, Y), wide, value_function="interventional", groups={"a": [0, 1, 2]})
+    monkeypatch.setattr(type(explainer.reader), "solve", lambda *_: pytest.fail("a row was solved"))
+    assert explainer.plan(X[:1]).seconds > 0
