@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from exactshap._runtime.files import replacing
+from exactshap._runtime.files import atomic_write
 from exactshap._runtime.optional import require
 from exactshap.errors import ExactshapError, InputError, message
 from exactshap.scale._importance import GlobalImportance
@@ -59,7 +59,7 @@ class Work:
             return GlobalImportance.of(parquet.read_table(target)), True
         table = self._explained(batch)
         try:
-            with replacing(target) as draft:
+            with atomic_write(target) as draft:
                 parquet.write_table(table, draft, use_dictionary=list(self.part.layout.keep))  # values hardly repeat
         except OSError as error:
             text = f"{error.strerror or error}: results that are whole stay; make room and run again to resume"

@@ -9,16 +9,16 @@ from __future__ import annotations
 import hashlib
 import importlib
 import pickle
-import threading
 from typing import Any
 
+from exactshap._runtime.cache import BoundedCache
 from exactshap._runtime.optional import first_installed
 
 __all__ = ["pack", "unpack"]
 
 _KEPT = 4  # objects that a process keeps unpacked
-_UNPACKED: dict[str, Any] = {}
-_LOCK = threading.Lock()
+_WORD = "unpacked"
+_UNPACKED = BoundedCache()
 
 
 def pack(content: Any) -> tuple[str, bytes]:
@@ -40,10 +40,4 @@ def unpack(digest: str, data: bytes) -> Any:
     >>> one is unpack(*pack([1, 2]))
     True
     """
-    with _LOCK:
-        if digest not in _UNPACKED:
-            content = pickle.loads(data)
-            while len(_UNPACKED) >= _KEPT:
-                _UNPACKED.pop(next(iter(_UNPACKED)))
-            _UNPACKED[digest] = content
-        return _UNPACKED[digest]
+    return _UNPACKED.get((_WORD, digest), lambda: pickle.loads(data), keep=_KEPT)

@@ -10,7 +10,7 @@ import numpy as np
 
 from exactshap._runtime.optional import require
 from exactshap.errors import ExactnessError, InputError, message
-from exactshap.results.explanation import frame_kind
+from exactshap.results.data import frame_kind
 
 if TYPE_CHECKING:
     from exactshap.readers import Reader

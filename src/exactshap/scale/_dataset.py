@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from exactshap._runtime.optional import require
-from exactshap._runtime.progress import Progress, counting
+from exactshap._runtime.progress import Progress, progress_rows
 from exactshap.errors import ExactshapError, ExplanationWarning, InputError, message, warn
 from exactshap.scale._batches import Batch, Work, cut, elsewhere
 from exactshap.scale._importance import GlobalImportance
@@ -124,18 +124,19 @@ def explain_dataset(
     done = [batch for batch in batches if work.is_whole(batch)]
     if done:
         work.check_again(done[0])
-    return _gathered(work, batches, run, progress, started)
+    return _gathered(work, folder, batches, run, progress, started)
 
 
-def _gathered(work: Work, batches: list[Batch], run: Callable, progress: Progress, started: float) -> DatasetResult:
+def _gathered(
+    work: Work, folder: Path, batches: list[Batch], run: Callable, progress: Progress, started: float
+) -> DatasetResult:
     """Run all batches and add up what they say."""
     total, resumed = _nothing(work.part), 0
-    with counting(progress, sum(batch.n_rows for batch in batches)) as report:
+    with progress_rows(progress, sum(batch.n_rows for batch in batches)) as report:
         for batch, (importance, was_there) in zip(batches, run(work, batches), strict=True):
             total += importance
             resumed += batch.n_rows if was_there else 0
             report(total.n_rows + total.n_bad_rows)
-    folder = Path(work.folder)
     return DatasetResult(
         destination=folder,
         files=tuple(folder / batch.name for batch in batches),

@@ -7,7 +7,7 @@ import pickle
 from types import CodeType, FunctionType, ModuleType
 from typing import TYPE_CHECKING, Any
 
-from exactshap.results.explanation import fingerprint
+from exactshap.results.data import fingerprint
 
 if TYPE_CHECKING:
     from exactshap.explainer import Explainer

@@ -7,9 +7,10 @@ from typing import Any
 
 import numpy as np
 
-from exactshap._runtime.optional import first_installed, require
+from exactshap._runtime.optional import FRAME_LIBRARIES, first_installed, require
 from exactshap.errors import InputError, message
 from exactshap.frames import as_table
+from exactshap.results.data import counted
 from exactshap.scale._exact_sum import ExactSums
 
 __all__ = ["GlobalImportance"]
@@ -120,13 +121,13 @@ class GlobalImportance:
         frame : pandas, polars or pyarrow table
         """
         columns = {"feature": list(self.feature_names), "mean_abs": self.mean_abs, "mean": self.mean}
-        kind = first_installed(("pandas", "polars", "pyarrow")) or "pandas"
+        kind = first_installed(FRAME_LIBRARIES) or "pandas"
         library = require(kind, "frames", purpose="A frame")
         return library.table(columns) if kind == "pyarrow" else library.DataFrame(columns)
 
     def __repr__(self) -> str:
-        bad = f", {self.n_bad_rows:,} rows could not be explained" if self.n_bad_rows else ""
-        lines = [f"mean |value| of {len(self.feature_names)} features over {self.n_rows:,} rows{bad}"]
+        bad = f", {counted(self.n_bad_rows, 'row')} could not be explained" if self.n_bad_rows else ""
+        lines = [f"mean |value| of {len(self.feature_names)} features over {counted(self.n_rows, 'row')}{bad}"]
         strength = self.mean_abs
         order = np.argsort(-strength, kind="stable")[:10]
         width = max((len(self.feature_names[j]) for j in order), default=0)

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from exactshap._runtime.files import replacing
+from exactshap._runtime.files import atomic_write
 from exactshap.errors import InputError, ModelFormatError, message
 
 __all__ = ["NAME", "check_destination", "write_manifest"]
@@ -41,7 +41,7 @@ def check_destination(folder: Path, content: Mapping[str, Any], *, resume: bool)
 
 def write_manifest(folder: Path, content: Mapping[str, Any]) -> None:
     """Write the manifest, the same bytes for the same run; drafts of killed runs go."""
-    with replacing(folder / NAME) as draft:
+    with atomic_write(folder / NAME) as draft:
         draft.write_text(json.dumps({"format": _FORMAT, **content}, indent=1) + "\n", encoding="utf-8")
 
 

@@ -7,10 +7,10 @@ from typing import Any
 
 import numpy as np
 
-from exactshap._runtime.optional import first_installed, require
+from exactshap._runtime.optional import FRAME_LIBRARIES, first_installed, require
 from exactshap.errors import ExplanationWarning, InputError, InputTypeError, message, warn
 from exactshap.frames import Table
-from exactshap.results.explanation import frame_kind
+from exactshap.results.data import frame_kind
 
 __all__ = ["as_frame", "check_types"]
 
@@ -18,7 +18,7 @@ __all__ = ["as_frame", "check_types"]
 def as_frame(table: Any) -> tuple[Any, Callable[[Any], Any]]:
     """Return a frame, and a function that gives its kind back; engines also pass record batches and mappings of arrays."""
     if isinstance(table, Mapping):
-        kind = first_installed(("pandas", "polars", "pyarrow"))
+        kind = first_installed(FRAME_LIBRARIES)
         library = require(kind or "pandas", "frames", purpose="A mapping of arrays")
         frame = library.table(dict(table)) if kind == "pyarrow" else library.DataFrame(dict(table))
         return frame, lambda made: {
