@@ -20,14 +20,28 @@ def certify(reader: Reader, explanation: Explanation, on_inexact: str) -> None:
     certificate = explanation.certificate()
     if certificate.passed:
         return
-    text = message(
+    text = _sum_message(reader, explanation) if certificate.masks_passed else _mask_message(reader, explanation)
+    if on_inexact == "raise":
+        raise ExactnessError(text)
+    warn(text, ExplanationWarning)
+
+
+def _mask_message(reader: Reader, explanation: Explanation) -> str:
+    certificate = explanation.certificate()
+    return message(
+        f"v(S) is not what the model predicts for hybrid rows: off by {certificate.mask_difference:.3g} (tolerance {certificate.mask_tolerance:.3g})",
+        f"On {certificate.n_masks} coalitions, for {reader.model_name} with value_function={reader.value_function!r}",
+        "This is a bug in the reader: please report it with exactshap.show_versions(); on_inexact='warn' returns the explanation with it",
+    )
+
+
+def _sum_message(reader: Reader, explanation: Explanation) -> str:
+    certificate = explanation.certificate()
+    return message(
         f"Values do not add up: residual {certificate.max_residual:.3g} at row {certificate.row} (tolerance {certificate.tolerance:.3g})",
         f"Of {certificate.checks}, for {reader.model_name} with value_function={reader.value_function!r}",
         f"{_reason(reader, explanation)}; on_inexact='warn' returns the explanation with its residuals",
     )
-    if on_inexact == "raise":
-        raise ExactnessError(text)
-    warn(text, ExplanationWarning)
 
 
 def _reason(reader: Reader, explanation: Explanation) -> str:

@@ -10,9 +10,10 @@ from exactshap._runtime.progress import Progress, duration, saying
 from exactshap._runtime.threads import using_jobs
 from exactshap.errors import warn
 from exactshap.explainer._certify import Verification, certify, verify
+from exactshap.explainer._mask_check import MaskChecker
 from exactshap.explainer._plan import Forecast, block_size, check_result, forecast, n_workers
 from exactshap.explainer._settings import check_names, check_settings, checked_names
-from exactshap.explainer._solve import joined, solve_blocks, wrap
+from exactshap.explainer._solve import joined, mask_facts, solve_blocks, wrap
 from exactshap.frames import Table, as_table, check_columns
 from exactshap.games import normalised_weights
 from exactshap.readers import Reader, Request, read
@@ -115,6 +116,7 @@ class Explainer:
         with saying(progress, lambda _, seconds: f"reading {type(model).__name__} for {duration(seconds)}"):
             self.reader: Reader = read(model, self._request)
         check_names(self.reader, self._request)
+        self._check_masks = MaskChecker(self.reader)
         self._background_hash = None if table is None else fingerprint(table.native)
 
     def __repr__(self) -> str:
@@ -162,8 +164,10 @@ class Explainer:
             workers = n_workers(reader, step, order, self.memory_limit, self.n_jobs)
             blocks = [slice(start, min(start + step, table.n_rows)) for start in range(0, table.n_rows, step)]
             parts = list(solve_blocks(reader, table, blocks, semivalue, order, workers, self.progress))
-        solution, seconds = joined(reader, parts, order), time.perf_counter() - started
-        explanation = wrap(reader, table, solution, semivalue, order, seconds=seconds, background_hash=self._background_hash)
+            solution = joined(reader, parts, order)
+            facts = {"background_hash": self._background_hash, **mask_facts(self._check_masks(table, solution))}
+        seconds = time.perf_counter() - started
+        explanation = wrap(reader, table, solution, semivalue, order, seconds=seconds, **facts)
         certify(reader, explanation, self.on_inexact)
         return explanation
 

@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from typing import Any
 
 import numpy as np
 
 from exactshap._runtime.progress import Progress, counting
+from exactshap.explainer._mask_check import MaskCheck
 from exactshap.frames import Table
 from exactshap.readers import Reader
 from exactshap.results.explanation import Explanation
 from exactshap.semivalues import Semivalue
 from exactshap.solvers import Solution, player_sets
 
-__all__ = ["joined", "solve_blocks", "wrap"]
+__all__ = ["joined", "mask_facts", "solve_blocks", "wrap"]
 
 _SAME_NAMES = (
     "approximation_error",
@@ -56,7 +58,7 @@ def wrap(
     order: int,
     *,
     seconds: float,
-    background_hash: str | None,
+    **facts: Any,
 ) -> Explanation:
     """Return a solution beside its predictions as an explanation, with what is known about the model."""
     background, std_error = reader.background, solution.std_error
@@ -79,11 +81,18 @@ def wrap(
         error_bound=np.broadcast_to(solution.error_bound, (table.n_rows,)),
         seconds=seconds,
         background_size=None if background is None else background.n_rows,
-        background_hash=background_hash,
         groups=_groups(reader),
         covariances=solution.covariance,
         stability_bound=reader.stability(table) if semivalue.name == "shapley" else None,
+        **facts,
     )
+
+
+def mask_facts(check: MaskCheck | None) -> dict[str, Any]:
+    """Return what an explanation carries of its coalitions that were compared with the model."""
+    if check is None:
+        return {}
+    return {"mask_difference": check.difference, "mask_tolerance": check.tolerance, "n_masks": check.n_masks, "mask_rows": check.rows}
 
 
 def joined(reader: Reader, parts: list[Solution], order: int) -> Solution:

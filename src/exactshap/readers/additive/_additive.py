@@ -179,6 +179,14 @@ class AdditiveReader(Reader):
         part = replace(part, error_bound=2.0**order * self._errors(X))
         return part.finish(self.n_players, semivalue, order, constant=self.form.intercept, single_output=self.single_output)
 
+    def bound_to(self, row: Table) -> AdditiveReader | None:
+        if self.background is None:
+            return None
+        twin, owner = self._rebound(row), self._owners()
+        reference = Reference(self.form.encode(row, "background"), np.ones(1))
+        twin._bound = [block.bind(reference, owner) for block in self.form.blocks if len(block.columns)]
+        return twin
+
     def _errors(self, X: Table) -> np.ndarray | float:
         """Return how far coalition values (n_rows,) can be off besides rounding: 0 unless a block interpolates its terms."""
         interpolated = [bound for bound in self._bound if hasattr(bound, "errors")]

@@ -116,6 +116,11 @@ class FourierReader(Reader):
     def predict(self, X: Table) -> np.ndarray:  # replaced by the model's own path in __init__
         raise NotImplementedError
 
+    def bound_to(self, row: Table) -> FourierReader:
+        twin = self._rebound(row)
+        twin._absent = self._factors(row.numeric(what="background"))
+        return twin
+
     def game(self, X: Table) -> ProductGame:
         c = self.coefficients[0] if self.single_output else self.coefficients.T
         return ProductGame(c, self._factors(X.numeric()), self._absent, weights=self.weights, constant=self.intercept)

@@ -44,6 +44,7 @@ class TreeReader(Reader):
 
     value_functions = ("path_dependent", "interventional", "baseline")
     block_rows = 4096  # rows are cheap here: calls would cost more
+    n_hybrids = 64  # and a fault in one leaf is seen by the rows that reach it only
 
     def __init__(self, model: Any, request: Request, ensemble: TreeModel, own_margin: Callable[[Table], Any]) -> None:
         request.refuse_options(owner=ensemble.name)
@@ -83,6 +84,14 @@ class TreeReader(Reader):
     def game(self, X: Table) -> ProductGame:
         rows = None if self.background is None else encode(self.ensemble, self.background)
         return leaf_game(self.ensemble.trees, self._tree_players, encode(self.ensemble, X), rows, self.weights)
+
+    def bound_to(self, row: Table) -> TreeReader | None:
+        """Leave the tables away: one reference row is not worth them."""
+        if self.background is None:
+            return None
+        twin = self._rebound(row)
+        twin._prepared = prepare_trees(self.ensemble.trees, self._tree_players, encode(self.ensemble, row), memory_limit=0.0)
+        return twin
 
     def _check_background(self, background: Table, rows: np.ndarray) -> None:
         """Hold our routing of the background against the library's own predictions: v(empty) is made of it."""

@@ -99,6 +99,13 @@ class Explanation:
         Standard deviations of all sets under a probabilistic model, for order 2.
     approximation_error : array of shape (n_rows,), or None
         Estimate of how far any v(S) of a row is off, where the game itself was approximated (low-rank embeddings).
+    mask_difference, mask_tolerance : float, or None
+        Largest difference of a few coalitions to the model's own predictions of hybrid rows, and what rounding explains of it; None
+        where none were compared.
+    n_masks : int, default=0
+        How many coalitions were.
+    mask_rows : sequence of int
+        The rows that they belong to; none where those of an earlier explanation, or of the background, speak for this one.
     stability_bound : callable, or None
         What :meth:`stability` calls; it is not saved.
 
@@ -148,6 +155,10 @@ class Explanation:
     covariance_residual: np.ndarray | None = None
     set_std: np.ndarray | None = None
     approximation_error: np.ndarray | None = None
+    mask_difference: float | None = None
+    mask_tolerance: float | None = None
+    n_masks: int = 0
+    mask_rows: tuple[int, ...] = ()
     stability_bound: Callable[[Any], Any] | None = None
 
     def __post_init__(self) -> None:
@@ -187,6 +198,8 @@ class Explanation:
             changes["error_bound"] = np.asarray(self.error_bound)[chosen]
         if self.data is not None:
             changes["data"] = validation.take_rows(self.data, chosen)
+        if self.mask_rows:
+            changes["mask_rows"] = tuple(new for new, old in enumerate(chosen.tolist()) if old in self.mask_rows)
         return replace(self, **changes)
 
     def output(self, which: int | str) -> Explanation:
@@ -323,11 +336,19 @@ class Explanation:
             max_residual=float(np.max(size, initial=0.0)),
             tolerance=float(self.tolerance[row]) if row is not None else 0.0,
             row=row,
-            passed=bool(np.all(size <= self.tolerance)),
+            passed=bool(np.all(size <= self.tolerance)) and self._masks_passed,
             exact=self.exact,
+            mask_difference=self.mask_difference,
+            mask_tolerance=self.mask_tolerance,
+            n_masks=self.n_masks,
+            mask_rows=self.mask_rows,
             kind=self.kind,
             checks=self.residual_meaning,
         )
+
+    @property
+    def _masks_passed(self) -> bool:
+        return self.mask_difference is None or self.mask_tolerance is None or self.mask_difference <= self.mask_tolerance
 
     @property
     def residual_meaning(self) -> str:
