@@ -12,19 +12,16 @@ import exactshap
 
 PACKAGE = Path(exactshap.__file__).parent
 PAGE = Path(__file__).resolve().parents[1] / "docs" / "idea.md"
-MAX_LINES, MAX_FILES = 430, 14
-KNOWN_CIRCLES = {"results.decomposition", "results.explanation", "results.plots", "results.report"}  # to be cut
-KNOWN_FILES = {
-    "estimators.rkhs_weighting._regressor",
-    "estimators.rkhs_weighting._solvers",
-    "results.explanation._cells",
-    "results.explanation._conversion",
-    "results.explanation._explanation",
-    "results.explanation._facts",
-    "results.explanation._storage",
-    "results.explanation._validation",
-    "trees.ensemble._encode",
-    "trees.ensemble._model",
+MAX_LINES, MAX_FILES = 300, 14
+LONG_FILES = {  # to be cut; none may grow
+    "decompose/pairwise/_kernels.py": 310,
+    "decompose/r2/_shallow_kernels.py": 310,
+    "explainer/_explainer.py": 420,
+    "readers/_base.py": 350,
+    "readers/black_box/function.py": 420,
+    "solvers/rkhs/_gp_covariance.py": 380,
+    "solvers/trees/kernels/_leaves.py": 310,
+    "trees/formats/xgboost.py": 310,
 }
 KNOWN_SIDE_DOORS = {
     ("readers.wrappers.sklearn_pipeline", "readers.additive.sklearn_basis"),
@@ -124,11 +121,11 @@ def test_rooms_are_entered_by_their_door():
 
 def test_there_are_no_circles_between_rooms():
     graph = {room: TABLE[room] or set() for room in TABLE}
-    assert not set(circles(graph)) - KNOWN_CIRCLES
+    assert not circles(graph)
 
 
 def test_there_are_no_circles_between_files():
-    assert not set(circles(EDGES)) - KNOWN_FILES
+    assert not circles(EDGES)
 
 
 @pytest.mark.parametrize("room", sorted(ROOMS))
@@ -139,8 +136,9 @@ def test_rooms_stay_small(room):
 
 @pytest.mark.parametrize("file", sorted(PACKAGE.rglob("*.py")), ids=lambda p: str(p.relative_to(PACKAGE)))
 def test_files_stay_readable(file):
-    lines = file.read_text(encoding="utf-8").splitlines()
-    assert len(lines) <= MAX_LINES, f"{file.name} has {len(lines)} lines: give it a better room"
+    n_lines = len(file.read_text(encoding="utf-8").splitlines())
+    limit = LONG_FILES.get(file.relative_to(PACKAGE).as_posix(), MAX_LINES)
+    assert n_lines <= limit, f"{file.name} has {n_lines} lines: give it a better room"
 
 
 def test_the_check_for_circles_bites():

@@ -15,7 +15,6 @@ pandas = pytest.importorskip("pandas")
 
 from exactshap import __version__  # noqa: E402
 from exactshap.cli import COMMANDS, main  # noqa: E402
-from exactshap.cli._screen import working  # noqa: E402
 from exactshap.errors import MissingDependencyError  # noqa: E402
 from exactshap.explainer import Explainer  # noqa: E402
 from exactshap.results.explanation import Explanation  # noqa: E402
@@ -291,23 +290,24 @@ class Terminal(io.StringIO):
         return True
 
 
-def test_the_bar_shows_only_on_terminals_and_after_its_patience(monkeypatch):
-    from rich.console import Console
+@pytest.mark.parametrize(("terminal", "patience", "shown"), [(False, 0.0, False), (True, 60.0, False), (True, 0.0, True)])
+@pytest.mark.parametrize("command", ["explain", "check"])
+def test_long_work_is_shown_on_terminals_only_and_after_its_patience(
+    files, command, terminal, patience, shown, monkeypatch, capsys
+):
+    from sklearn.svm import SVR
 
-    from exactshap.cli import _screen
+    from exactshap._runtime import progress
 
-    def text(terminal, patience, seconds):
-        stream = Terminal() if terminal else io.StringIO()
-        monkeypatch.setattr(_screen, "console", lambda stderr: Console(file=stream, markup=False, force_terminal=terminal))
-        with working("explaining [x]", patience=patience) as progress:
-            progress(3, 10)
-            time.sleep(seconds)
-            progress(10, 10)
-        return stream.getvalue()
-
-    assert text(terminal=False, patience=0.0, seconds=0.1) == ""
-    assert "explaining" not in text(terminal=True, patience=5.0, seconds=0.0)
-    assert "explaining [x]" in text(terminal=True, patience=0.02, seconds=0.4)
+    stream, predict = Terminal() if terminal else io.StringIO(), SVR.predict
+    monkeypatch.setattr(sys, "stderr", stream)
+    monkeypatch.setattr(progress, "PATIENCE", patience)
+    monkeypatch.setattr(SVR, "predict", lambda model, X: time.sleep(0.2) or predict(model, X))
+    assert run(command, "model.joblib", "data.csv", *COMMON) == 0
+    line = "explained 40 of 40 rows" if command == "explain" else "checking model.joblib for"
+    assert (line in stream.getvalue()) == shown
+    if command == "check":
+        assert "explained" not in stream.getvalue()  # one line at a time
 
 
 @pytest.mark.skipif(os.name != "posix", reason="sends SIGINT")

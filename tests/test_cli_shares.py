@@ -1,4 +1,5 @@
 import re
+import sys
 
 import numpy as np
 import pytest
@@ -50,6 +51,23 @@ def test_mmd_prints_and_writes_what_the_function_gives(files, tmp_path, capsys):
     assert "<b>" not in page
     assert not re.search(r'(src|href)="http', page)
     assert f"{shares.values[0]:.4g}" in page
+
+
+def test_the_report_draws_its_own_pictures(files, tmp_path, monkeypatch):
+    """Without matplotlib: bars of the shares, and densities or frequencies of the strongest columns in both samples."""
+    pytest.importorskip("jinja2")
+    monkeypatch.setitem(sys.modules, "matplotlib", None)
+    report = tmp_path / "r.html"
+    assert run("mmd", *files, "--drop", "y", "--report", report) == 0
+    page = report.read_text(encoding="utf-8")
+    assert page.count("<svg") == 1 + 3
+    assert page.count('class="whisker"') == 3
+    assert page.count('class="bar"') == 3
+    assert page.count('class="area first"') == page.count('class="area second"') == 2  # two columns of numbers
+    assert page.count('class="first"') == page.count('class="second"') == 2 + 0  # two cities
+    assert "may.csv" in page
+    assert run("hsic", files[0], "--target", "y", "--report", report) == 0
+    assert report.read_text(encoding="utf-8").count("<svg") == 1
 
 
 def test_hsic_prints_and_writes_what_the_function_gives(files, tmp_path, capsys):

@@ -28,7 +28,7 @@ BLOCK = 4096
 def groups_of(base, subsets, sequence, n_features, theta, seed):
     """Return T random terms, as the estimator draws them."""
     from exactshap.estimators.rkhs_weighting._instantiations import instantiation
-    from exactshap.estimators.rkhs_weighting._solvers import Group
+    from exactshap.estimators.rkhs_weighting._problem import Group
     from exactshap.estimators.rkhs_weighting._subsets import subset_distribution
 
     rng = np.random.default_rng(seed)
@@ -71,7 +71,7 @@ def fitted(problem):
 
 def r2(groups, A, X, y):
     """Return the R2 of every column of coefficients A (T, n_models)."""
-    from exactshap.estimators.rkhs_weighting._solvers import Problem
+    from exactshap.estimators.rkhs_weighting._problem import Problem
 
     blind = Problem(groups, X, y, np.ones(len(X)), 0.0, 0.0, None)
     predicted = np.concatenate([blind.features(slice(i, i + BLOCK)) @ A for i in range(0, len(X), BLOCK)])
@@ -80,7 +80,7 @@ def r2(groups, A, X, y):
 
 def run_cell(data, name, cell, sequence, seed):
     """Return {"published regulariser": [test, train, norm], "ours": ...} of one model."""
-    from exactshap.estimators.rkhs_weighting._solvers import Problem
+    from exactshap.estimators.rkhs_weighting._problem import Problem
 
     X, y, X_test, y_test = data
     base, subsets = structure(name)

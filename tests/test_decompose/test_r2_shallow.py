@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from exactshap.decompose import decompose_r2
-from exactshap.decompose.r2 import _games as games
+from exactshap.decompose.r2._layout import Layout, lay_out
 from exactshap.trees import RawTree, TreeModel, build
 from r2_oracle import r2_rows
 from tolerances import assert_close_r2
@@ -18,7 +18,7 @@ def by_pairs(monkeypatch):
 
     def decompose(*arguments, **settings):
         with monkeypatch.context() as patch:
-            patch.setattr(games.Layout, "shallow", property(lambda layout: False))
+            patch.setattr(Layout, "shallow", property(lambda layout: False))
             return decompose_r2(*arguments, **settings)
 
     return decompose
@@ -110,7 +110,7 @@ def test_only_depth_three_and_less_is_shallow():
     X = random_rows()[0]
     for depth in range(5):
         model = random_model(depth, n_trees=30)
-        layout = games.lay_out(model.trees, X, np.arange(N_FEATURES, dtype=np.int32), N_FEATURES)
+        layout = lay_out(model.trees, X, np.arange(N_FEATURES, dtype=np.int32), N_FEATURES)
         assert layout.depth == depth
         assert layout.shallow == (depth <= 3)
 
@@ -119,7 +119,7 @@ def test_covers_and_empty_values_agree_with_the_slow_ones():
     from exactshap.trees import cover_shares, paths
 
     model = random_model(4, seed=2)
-    layout = games.lay_out(model.trees, random_rows()[0], np.arange(N_FEATURES, dtype=np.int32), N_FEATURES)
+    layout = lay_out(model.trees, random_rows()[0], np.arange(N_FEATURES, dtype=np.int32), N_FEATURES)
     assert np.array_equal(layout.share, cover_shares(model.trees))
     where = paths(model.trees)
     products = np.array([np.prod(where.ratio[a:b]) for a, b in zip(where.start[:-1], where.start[1:], strict=True)])

@@ -14,16 +14,16 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from exactshap.errors import InputError
 from exactshap.estimators import RKHSWeightingRegressor
+from exactshap.estimators.rkhs_weighting._gaussian import _inner, _relu_bracket
 from exactshap.estimators.rkhs_weighting._instantiations import (
     Instantiation,
     MonteCarlo,
     Relu,
     Sign,
     Stump,
-    _inner,
-    _relu_bracket,
 )
-from exactshap.estimators.rkhs_weighting._solvers import Group, Problem, gradient, greedy
+from exactshap.estimators.rkhs_weighting._problem import Group, Problem
+from exactshap.estimators.rkhs_weighting._solvers import gradient, greedy
 from exactshap.estimators.rkhs_weighting._subsets import Full, GivenSubsets, SubsetDistribution, UniformSubsets
 from tolerances import EPS
 

@@ -79,3 +79,10 @@ def test_a_bound_on_moves_of_transformed_columns_is_not_offered():
     bare = Explainer(SVR().fit(X, Y), X[:5])(X[:2])
     assert bare.stability_bound is not None
     assert Explainer(make_pipeline(StandardScaler(), SVR()).fit(X, Y), X[:5])(X[:2]).stability_bound is None
+
+
+def test_a_large_background_is_forecast_without_running_a_row(monkeypatch):
+    wide = RNG.normal(size=(200_000, 3))
+    explainer = Explainer(SVR().fit(X, Y), wide, value_function="interventional", groups={"a": [0, 1, 2]})
+    monkeypatch.setattr(type(explainer.reader), "solve", lambda *_: pytest.fail("a row was solved"))
+    assert explainer.plan(X[:1]).seconds > 0

@@ -14,7 +14,7 @@ from exactshap import Explainer
 from exactshap.errors import BudgetError, InputError
 from exactshap.estimators import RKHSWeightingRegressor
 from exactshap.estimators.rkhs_weighting._instantiations import MonteCarlo, Relu, Sign
-from exactshap.estimators.rkhs_weighting._regressor import WeightingTerm
+from exactshap.estimators.rkhs_weighting._terms import WeightingTerm
 from exactshap.frames import as_table
 from exactshap.readers.additive import _homogeneous, rkhs_weighting
 from exactshap.readers.additive._homogeneous import Growth, interpolate

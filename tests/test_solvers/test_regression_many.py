@@ -13,8 +13,9 @@ from exactshap.semivalues import find
 from exactshap.solvers import solve
 from exactshap.solvers.core import checked_calls, player_sets
 from exactshap.solvers.sampled._counts import kernel_weights, scaled_weights, size_counts, size_exponents
-from exactshap.solvers.sampled._estimators import Problem, Settings, _coefficients
+from exactshap.solvers.sampled._estimators import _coefficients
 from exactshap.solvers.sampled._polynomial import row_weights
+from exactshap.solvers.sampled._problem import Problem, Settings
 from exactshap.solvers.sampled._sampling import draw, quotas, strata
 from tolerances import END_WEIGHTS, EPS, PROCESS_Z2, VARIANCE_RATIO
 

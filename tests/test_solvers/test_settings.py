@@ -16,7 +16,7 @@ from exactshap.solvers.additive import solve_additive
 from exactshap.solvers.core._enumeration import solve_enumerated
 from exactshap.solvers.product import solve_folded, solve_product
 from exactshap.solvers.sampled import solve_regression
-from exactshap.solvers.sampled._estimators import Settings
+from exactshap.solvers.sampled._problem import Settings
 
 PRODUCT = ProductGame([1.0], [[2.0, 3.0, 0.5]], [[1.0, 1.0, 1.0]])
 ADDITIVE = AdditiveGame(3, [(0,), (1, 2)], [np.array([0.0, 1.0]), np.arange(4.0)])

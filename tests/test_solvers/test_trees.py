@@ -322,7 +322,7 @@ def test_players_on_a_path_share_a_bit():
     raw = RawTree(feature=feature, threshold=threshold, left=left, right=right, value=values, cover=np.ones(n))
     trees = build([raw], n_features=1, constant=[0.0], less_equal=True, single_precision=False)
     prepared = prepare(trees, ((0,),))
-    assert prepared.memory(1, 1) < 2**16
+    assert prepared.memory(1, 1) < 2**22 + 2**16
     rows = np.linspace(-1.5, 1.5, 50)[:, None]
     for engine in engines(prepared).values():
         solution = solve_trees(engine, rows, SHAPLEY, 1)
@@ -338,4 +338,5 @@ def test_forecasts_are_those_of_the_engine():
             assert engine.cost(100, 1, order).seconds > 0
     solve_trees(prepared, MANY_ROWS[:2], SHAPLEY, 2)
     kept = prepared.tables._cells(prepared.tables.rows(2), SHAPLEY, 2, True, 0, prepared.tables.layout.n_groups)
-    assert prepared.memory(100, 2) == kept.nbytes + prepared.tables.background.table.nbytes
+    tables = kept.nbytes + prepared.tables.background.table.nbytes
+    assert tables <= prepared.memory(100, 2) <= tables + 2**22

@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 
 from exactshap.errors import ModelFormatError, UnsupportedStructureError
 from exactshap.trees import loads
-from exactshap.trees.formats._ubj import read_ubj
 from fuzz import WORDS, mutant
+from reference_ubj import read_ubj
 
 FOLDER = Path(__file__).parents[1] / "data" / "trees"
 FILES = sorted(path.name.removesuffix(".expected.json") for path in FOLDER.glob("*.expected.json"))

@@ -14,7 +14,7 @@ class BoundedCache:
 
     def __init__(self) -> None:
         self._items: dict[Hashable, Any] = {}
-        self._lock = threading.Lock()
+        self._lock = threading.RLock()  # what is made may ask for other items
 
     def __reduce__(self) -> tuple[type[BoundedCache], tuple[()]]:
         return BoundedCache, ()

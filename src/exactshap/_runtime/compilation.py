@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 
 from numba.core import event
@@ -14,9 +14,8 @@ __all__ = ["Compilation", "compilation"]
 class Compilation(event.Listener):
     """Seconds spent compiling since it listens; kernels that call each other compile one inside the other."""
 
-    def __init__(self, tell: Callable[[bool], None] | None = None) -> None:
+    def __init__(self) -> None:
         self.depth, self.seconds, self._since = 0, 0.0, 0.0
-        self._tell = tell or (lambda running: None)
 
     @property
     def running(self) -> bool:
@@ -25,18 +24,16 @@ class Compilation(event.Listener):
     def on_start(self, event: event.Event) -> None:
         if self.depth == 0:
             self._since = time.perf_counter()
-            self._tell(True)
         self.depth += 1
 
     def on_end(self, event: event.Event) -> None:
         self.depth -= 1
         if self.depth == 0:
             self.seconds += time.perf_counter() - self._since
-            self._tell(False)
 
 
 @contextmanager
-def compilation(listener: Compilation | None = None) -> Iterator[Compilation]:
+def compilation() -> Iterator[Compilation]:
     """Give a :class:`Compilation` that listens until the end of the block.
 
     >>> with compilation() as seen:
@@ -44,5 +41,5 @@ def compilation(listener: Compilation | None = None) -> Iterator[Compilation]:
     >>> seen.running, seen.seconds
     (False, 0.0)
     """
-    with event.install_listener("numba:compile", listener or Compilation()) as installed:
+    with event.install_listener("numba:compile", Compilation()) as installed:
         yield installed

@@ -1,4 +1,4 @@
-"""How much memory this machine has."""
+"""The memory of this machine."""
 
 from __future__ import annotations
 
@@ -8,11 +8,7 @@ __all__ = ["physical_memory"]
 
 
 def physical_memory() -> float:
-    """Return the bytes of memory of this machine.
-
-    >>> physical_memory() > 2.0**20
-    True
-    """
+    """Return the bytes of memory of this machine."""
     try:
         return float(os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES"))
     except (AttributeError, OSError, ValueError):  # Windows has no sysconf

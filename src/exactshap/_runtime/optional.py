@@ -8,7 +8,10 @@ from types import ModuleType
 
 from exactshap.errors import MissingDependencyError, message
 
-__all__ = ["first_installed", "require"]
+__all__ = ["FRAME_LIBRARIES", "INSTALL_FRAMES", "first_installed", "require"]
+
+FRAME_LIBRARIES = ("pandas", "polars", "pyarrow")
+INSTALL_FRAMES = 'Install one with: pip install "exactshap[frames]"'
 
 
 def require(module: str, extra: str, *, purpose: str) -> ModuleType:

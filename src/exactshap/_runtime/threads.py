@@ -1,19 +1,22 @@
-"""Coalitions on threads: each of them is linear algebra that scales badly when BLAS splits it itself.
+"""Work on threads: each task is compiled code or linear algebra, which scales badly when BLAS splits it itself.
 
-BLAS runs on one thread while coalitions are evaluated, so that ``n_jobs`` alone says how many cores are taken, and the bits do
+BLAS runs on one thread meanwhile, so that ``n_jobs`` alone says how many cores are taken, and the bits do
 not depend on it.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
-from typing import Any
+from typing import Any, TypeVar
 
 from exactshap._runtime.blas import single_threaded_blas
 
-__all__ = ["coalitions_in_threads", "n_threads", "single_threaded_blas", "using_jobs"]
+__all__ = ["coalitions_in_threads", "map_in_threads", "n_threads", "single_threaded_blas", "using_jobs"]
+
+T = TypeVar("T")
+Result = TypeVar("Result")
 
 WORTH_IT = 2.0**14  # values of a coalition's largest matrix; below, starting threads costs more than it saves
 _JOBS: ContextVar[int | None] = ContextVar("n_jobs", default=None)
@@ -38,13 +41,27 @@ def n_threads(size: float) -> int:
     return max(1, int(effective_n_jobs(_JOBS.get())))
 
 
-def coalitions_in_threads(function: Callable[[Any], Any], tasks: Sequence[Any], size: float) -> list[Any]:
-    """Return ``function(task)`` for every task, in order: the same bits for every number of threads."""
-    workers = min(n_threads(size), len(tasks))
+def map_in_threads(function: Callable[[T], Result], tasks: Iterable[T], n_jobs: int | None) -> Iterator[Result]:
+    """Yield ``function(task)`` in the order of the tasks, from ``n_jobs`` threads: the same bits for every number of threads.
+
+    >>> list(map_in_threads(abs, [-2, 1, -3], n_jobs=2))
+    [2, 1, 3]
+    """
+    workers = 1
+    if n_jobs not in (None, 1):
+        from joblib import effective_n_jobs
+
+        workers = max(1, int(effective_n_jobs(n_jobs)))
     with single_threaded_blas():
-        if workers < 2:
-            return [function(task) for task in tasks]
+        if workers == 1:
+            yield from map(function, tasks)
+            return
         from concurrent.futures import ThreadPoolExecutor
 
         with ThreadPoolExecutor(workers) as pool:
-            return list(pool.map(function, tasks))
+            yield from pool.map(function, tasks)
+
+
+def coalitions_in_threads(function: Callable[[Any], Any], tasks: Sequence[Any], size: float) -> list[Any]:
+    """Return ``function(task)`` for every coalition, in order, on the threads that :func:`n_threads` grants."""
+    return list(map_in_threads(function, tasks, max(1, min(n_threads(size), len(tasks)))))

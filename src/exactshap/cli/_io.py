@@ -113,7 +113,7 @@ def write_table(frame: Any, path: Path) -> None:
     Spreadsheets take a cell that begins with ``=``, ``+``, ``-`` or ``@`` for a formula. In CSV files such a *text* (a name of
     a column, a cell of a text column) gets an apostrophe in front; numbers stay as they are, and so do Parquet files.
     """
-    from exactshap.results.explanation import frame_kind
+    from exactshap.results.data import frame_kind
 
     suffix, kind = _suffix(path), frame_kind(frame)
     if suffix not in _TABLES:
@@ -156,7 +156,7 @@ def _no_formula(cell: Any) -> Any:
     return f"'{cell}" if isinstance(cell, str) and cell.lstrip()[:1] in tuple("=+-@") else cell
 
 
-def load_model(path: Path, *, allow_pickle: bool = False, trust: bool = False) -> Any:
+def load_model(path: Path, *, allow_pickle: bool = False, trust: bool = False, n_stages: int | None = None) -> Any:
     """Load a model: skops files, booster files, and pickles only on request.
 
     Parameters
@@ -166,18 +166,22 @@ def load_model(path: Path, *, allow_pickle: bool = False, trust: bool = False) -
         Unpickle ``.pkl`` and ``.joblib`` files, which runs whatever code is in them.
     trust : bool, default=False
         Load skops files with types that skops does not know to be harmless.
+    n_stages : int, default=None
+        Boosting rounds to keep of a booster's file; see :func:`exactshap.trees.load`.
     """
     if not path.exists():
         raise FileNotFoundError(2, "No such file", str(path))
     suffix = _suffix(path)
+    if n_stages is not None and suffix not in (*_BOOSTERS, *_BINARY_BOOSTERS):
+        raise InputError(
+            message("--n-stages is for the files of boosters", f"Got {path.name}", f"Known: {', '.join(_BOOSTERS)}")
+        )
     if suffix in _PICKLES:
         return _load_pickle(path, allow_pickle)
     if suffix == ".skops":
         return _load_skops(path, trust)
     if suffix in (*_BOOSTERS, *_BINARY_BOOSTERS):
-        from exactshap import trees
-
-        return trees.load(path)
+        return _load_booster(path, n_stages)
     raise ModelFormatError(
         message(
             f"{path.name} is not a model file that can be read",
@@ -185,6 +189,17 @@ def load_model(path: Path, *, allow_pickle: bool = False, trust: bool = False) -
             f"Pass .skops, {', '.join(_BOOSTERS)}, or {', '.join(_PICKLES)} with --allow-pickle",
         )
     )
+
+
+def _load_booster(path: Path, n_stages: int | None) -> Any:
+    """Load a booster's file and say which of its rounds were read, where it is not all of them."""
+    from exactshap import trees
+    from exactshap.cli._screen import console
+
+    model = trees.load(path, n_stages=n_stages)
+    if model.reading:
+        console().print(f"{path.name}: {model.reading}; --n-stages reads another number\n")
+    return model
 
 
 def _load_pickle(path: Path, allowed: bool) -> Any:

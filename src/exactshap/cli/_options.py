@@ -19,6 +19,7 @@ __all__ = [
     "ModelOutput",
     "Order",
     "Seed",
+    "Stages",
     "Target",
     "Trust",
     "ValueFunction",
@@ -38,6 +39,12 @@ Trust = Annotated[bool, typer.Option("--trust", help="Read skops files with type
 Align = Annotated[bool, typer.Option("--align", help="Reorder the columns of the data by name.")]
 Jobs = Annotated[int | None, typer.Option(help="Threads; results are the same bits for every number.")]
 Seed = Annotated[int, typer.Option(help="Of random choices.")]
+Stages = Annotated[
+    int | None,
+    typer.Option(
+        "--n-stages", min=0, help="Boosting rounds of a booster's file; XGBoost's stop at its best iteration by default."
+    ),
+]
 
 
 def dropped(target: str | None, drop: list[str] | None) -> tuple[str, ...]:

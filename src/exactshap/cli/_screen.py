@@ -1,22 +1,17 @@
-"""What the command shows: a bar for long work, tables, and nothing that guesses at a terminal."""
+"""What the command shows: tables, and nothing that guesses at a terminal."""
 
 from __future__ import annotations
 
-import threading
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from exactshap.results.explanation import counted
+from exactshap.results.data import counted
 
 if TYPE_CHECKING:
     from exactshap.results.explanation import Explanation
 
-__all__ = ["console", "show_explanation", "working"]
-
-_PATIENCE = 2.0
+__all__ = ["console", "show_explanation"]
 
 
 def console(*, stderr: bool = False) -> Any:
@@ -24,42 +19,6 @@ def console(*, stderr: bool = False) -> Any:
     from rich.console import Console
 
     return Console(stderr=stderr, markup=False, highlight=False, soft_wrap=True)
-
-
-@contextmanager
-def working(what: str, *, patience: float = _PATIENCE) -> Iterator[Callable[[int, int], None]]:
-    """Show a bar on standard error once the work takes longer than ``patience`` seconds, if that is a terminal.
-
-    Gives a function of (rows done, rows in all).
-    """
-    screen = console(stderr=True)
-    if not screen.is_terminal:
-        yield lambda done, total: None
-        return
-    from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
-
-    columns = (TextColumn("{task.description}", markup=False), BarColumn(), TextColumn("{task.completed:,.0f} of {task.total}"))
-    bar = Progress(*columns, TimeElapsedColumn(), TimeRemainingColumn(), console=screen, transient=True)
-    task = bar.add_task(what, total=None)
-    timer = threading.Timer(patience, bar.start)
-    timer.daemon = True
-    timer.start()
-    try:
-        with _telling_of_compilation(lambda text: bar.update(task, description=what + text)):
-            yield lambda done, total: bar.update(task, completed=done, total=total)
-    finally:
-        timer.cancel()
-        bar.stop()
-
-
-@contextmanager
-def _telling_of_compilation(tell: Callable[[str], None]) -> Iterator[None]:
-    """Call ``tell`` when compiling begins, and with an empty text when it ends: the first run of a command is slow by it."""
-    from exactshap._runtime.compilation import Compilation, compilation
-    from exactshap._runtime.progress import COMPILING
-
-    with compilation(Compilation(lambda running: tell(COMPILING if running else ""))):
-        yield
 
 
 def show_explanation(explanation: Explanation, *, max_display: int = 10) -> None:

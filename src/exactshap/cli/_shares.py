@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from exactshap.results.explanation import counted
+from exactshap.results.data import counted
 
 if TYPE_CHECKING:
     from exactshap.results.decomposition import PairwiseDecomposition
@@ -71,7 +71,7 @@ def finish(
         from exactshap.cli._work import command_line
         from exactshap.results.report import write_shares_report
 
-        write_shares_report(shares, report, title=title, figure=draw(shares, samples, labels), command=command_line())
+        write_shares_report(shares, report, title=title, samples=samples, labels=labels, command=command_line())
         console().print(f"report written to {report}")
 
 
@@ -104,17 +104,16 @@ def draw(shares: PairwiseDecomposition, samples: tuple[Any, Any] | None, labels:
     if samples is None:
         shares.plot.bar(ax=figure.subplots())
         return figure
-    from exactshap.results.plots import draw_marginals, prepare_marginals
+    from exactshap.results.decomposition import strongest_marginals
+    from exactshap.results.plots import draw_marginals
 
     left, right = figure.subfigures(1, 2, width_ratios=(1.2, 1.0))
     shares.plot.bar(ax=left.subplots())
-    strongest = sorted(range(len(shares.values)), key=lambda j: -shares.values[j])  # stable: ties keep the columns' order
-    top = [shares.feature_names[j] for j in strongest[:4]]
+    marginals = strongest_marginals(shares, samples)
     panels = right.subplots(2, 2, squeeze=False).ravel()
-    for ax in panels[len(top) :]:
+    for ax in panels[len(marginals) :]:
         ax.remove()
-    captions = [f"share {shares.values[shares.feature_names.index(name)]:.3g}" for name in top]
-    draw_marginals(prepare_marginals(*samples, top, captions), labels, panels[: len(top)])
+    draw_marginals(marginals, labels, panels[: len(marginals)])
     return figure
 
 

@@ -4,13 +4,11 @@ from __future__ import annotations
 
 import shlex
 import sys
-from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from exactshap.cli._io import load_model, read_table, take_columns
-from exactshap.cli._screen import working
 from exactshap.errors import InputError, message
 
 if TYPE_CHECKING:
@@ -40,16 +38,17 @@ class Task:
     drop: tuple[str, ...] = ()
     allow_pickle: bool = False
     trust: bool = False
+    n_stages: int | None = None
     settings: dict[str, Any] = field(default_factory=dict)
 
-    def explainer(self, progress: Callable[[int, int], None] | None = None) -> tuple[Explainer, Any]:
+    def explainer(self) -> tuple[Explainer, Any]:
         """Read the files; return the bound Explainer and the rows."""
         from exactshap.explainer import Explainer
 
-        model = load_model(self.model, allow_pickle=self.allow_pickle, trust=self.trust)
+        model = load_model(self.model, allow_pickle=self.allow_pickle, trust=self.trust, n_stages=self.n_stages)
         X = take_columns(read_table(self.data), self.drop, what=self.data.name)
         background = None if self.background is None else self._background()
-        explainer = Explainer(model, background, progress=progress, **self.settings)
+        explainer = Explainer(model, background, **self.settings)
         self._refuse_unknown(X, explainer.reader.fitted_names)
         return explainer, X
 
@@ -77,10 +76,9 @@ class Task:
             )
 
     def explain(self, index: str, order: int) -> Explanation:
-        """Explain all rows, with a bar if it takes long."""
-        with working(f"explaining {self.data.name}") as progress:
-            explainer, X = self.explainer(progress)
-            return explainer(X, index=index, order=order)
+        """Explain all rows, with a line on the terminal if it takes long."""
+        explainer, X = self.explainer()
+        return explainer(X, index=index, order=order)
 
 
 def command_line() -> str:

@@ -23,6 +23,7 @@ def command(
     masks: Annotated[int, typer.Option(min=1, help="Random coalitions to compare with the model on hand-masked rows.")] = 8,
     allow_pickle: options.AllowPickle = False,
     trust: options.Trust = False,
+    n_stages: options.Stages = None,
     align: options.Align = False,
     seed: options.Seed = 0,
 ) -> None:
@@ -30,7 +31,8 @@ def command(
 
     Exit code 1 if the check fails.
     """
-    from exactshap.cli._screen import console, working
+    from exactshap._runtime.progress import duration, saying
+    from exactshap.cli._screen import console
     from exactshap.cli._work import Task
 
     task = Task(
@@ -40,9 +42,15 @@ def command(
         drop=options.dropped(target, drop),
         allow_pickle=allow_pickle,
         trust=trust,
-        settings={"value_function": value_function, "output": options.output_choice(model_output), "align": align},
+        n_stages=n_stages,
+        settings={
+            "value_function": value_function,
+            "output": options.output_choice(model_output),
+            "align": align,
+            "progress": False,
+        },
     )
-    with working(f"checking {model.name}"):
+    with saying(None, lambda _, seconds: f"checking {model.name} for {duration(seconds)}"):
         explainer, X = task.explainer()
         verification = explainer.verify(_some_rows(X, rows, seed), n_masks=masks, random_state=seed)
     screen = console()

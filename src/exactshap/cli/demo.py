@@ -18,11 +18,10 @@ def command(
     background_rows: Annotated[int, typer.Option(min=0, max=442, help="Reference rows; 0 for the functional game.")] = 50,
 ) -> None:
     """Explain a support vector machine on data that comes with scikit-learn, and write report.html."""
-    from exactshap.cli._screen import console, show_explanation, working
+    from exactshap.cli._screen import console, show_explanation
     from exactshap.cli._work import command_line
 
-    with working("fitting and explaining"):
-        explanation = explained(background_rows)
+    explanation = explained(background_rows)
     show_explanation(explanation)
     explanation.report(out, data_name="diabetes (scikit-learn)", command=command_line())
     console().print(f"\nreport written to {out}: open it in a browser\nyour own model: exactshap explain model.skops data.csv")

@@ -28,6 +28,7 @@ def command(
     report: Annotated[Path | None, typer.Option(help="Write a report: .html.")] = None,
     allow_pickle: options.AllowPickle = False,
     trust: options.Trust = False,
+    n_stages: options.Stages = None,
     align: options.Align = False,
     jobs: options.Jobs = None,
     seed: options.Seed = 0,
@@ -45,6 +46,7 @@ def command(
         drop=options.dropped(target, drop),
         allow_pickle=allow_pickle,
         trust=trust,
+        n_stages=n_stages,
         settings={
             "value_function": value_function,
             "output": options.output_choice(model_output),

@@ -9,7 +9,7 @@ import typer
 
 from exactshap.cli import _options as options
 from exactshap.cli import _shares as shares_of
-from exactshap.results.explanation import counted
+from exactshap.results.data import counted
 
 if TYPE_CHECKING:
     from exactshap.decompose.r2 import R2Decomposition
@@ -31,6 +31,7 @@ def r2(
     picture: shares_of.Picture = None,
     allow_pickle: options.AllowPickle = False,
     trust: options.Trust = False,
+    n_stages: options.Stages = None,
     jobs: options.Jobs = None,
 ) -> None:
     """Split the R2 of a tree ensemble exactly over its features."""
@@ -44,7 +45,7 @@ def r2(
     X = take_columns(table, out_of_X, what=data.name)
     wide = as_table(table, what=data.name)
     y, weights = (None if name is None else wide.column((wide.names or ()).index(name)) for name in (target, sample_weight))
-    fitted = load_model(model, allow_pickle=allow_pickle, trust=trust)
+    fitted = load_model(model, allow_pickle=allow_pickle, trust=trust, n_stages=n_stages)
     shares = decompose_r2(fitted, X, y, game=game, sample_weight=weights, n_jobs=jobs)  # type: ignore[arg-type]
     show(shares)
     if out is not None:

@@ -25,6 +25,7 @@ def command(
     model_output: options.ModelOutput = "auto",
     allow_pickle: options.AllowPickle = False,
     trust: options.Trust = False,
+    n_stages: options.Stages = None,
     align: options.Align = False,
     jobs: options.Jobs = None,
     seed: options.Seed = 0,
@@ -59,6 +60,7 @@ def command(
             drop=options.dropped(target, drop),
             allow_pickle=allow_pickle,
             trust=trust,
+            n_stages=n_stages,
             settings=settings,
         ).explain(index, order)
     explanation.report(out, data_name=(data or model).name, command=command_line(), seed=seed)

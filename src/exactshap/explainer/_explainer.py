@@ -17,16 +17,11 @@ from exactshap.explainer._solve import joined, mask_facts, solve_blocks, wrap
 from exactshap.frames import Table, as_table, check_columns
 from exactshap.games import normalised_weights
 from exactshap.readers import Reader, Request, read
+from exactshap.results.data import called_here
 from exactshap.results.explanation import Explanation, fingerprint
 from exactshap.semivalues import Semivalue, find
 
 __all__ = ["Explainer", "explain"]
-
-_ELSEWHERE = {  # what shap calls it
-    "shap_values": "explainer(X).values",
-    "shap_interaction_values": "explainer(X, index='k-sii', order=2).interactions",
-    "expected_value": "explainer(X).baseline",
-}
 
 
 class Explainer:
@@ -127,8 +122,8 @@ class Explainer:
         )
 
     def __getattr__(self, name: str) -> Any:
-        if name in _ELSEWHERE:
-            raise AttributeError(f"Explainer has no attribute {name!r}. It is {_ELSEWHERE[name]} here.")
+        if text := called_here("Explainer", name):
+            raise AttributeError(text)
         return object.__getattribute__(self, name)  # raises again, whatever it was
 
     def __call__(self, X: Any, index: str | Semivalue = "shapley", order: int = 1) -> Explanation:

@@ -7,10 +7,12 @@ expansions. Kernels that mix columns in another way (isotropic Matern, RationalQ
 are refused by name.
 """
 
-from exactshap.kernels._algebra import RBF, Cauchy, Chi2, Constant, Custom, Kernel, Laplacian, Linear, Polynomial, White
+from exactshap.kernels._algebra import Constant, Custom, Kernel, White
 from exactshap.kernels._algebra import Product as Product
 from exactshap.kernels._algebra import Sum as Sum
 from exactshap.kernels._component import Component
+from exactshap.kernels._distance import RBF, Cauchy, Chi2, Laplacian
+from exactshap.kernels._dot_product import Linear, Polynomial
 from exactshap.kernels._sklearn import from_pairwise, from_sklearn
 
 __all__ = [

@@ -9,7 +9,9 @@ from typing import Any
 import numpy as np
 
 from exactshap.errors import UnsupportedStructureError, message
-from exactshap.kernels._algebra import RBF, Chi2, Constant, Kernel, Laplacian, Linear, Polynomial, Product, Sum, White
+from exactshap.kernels._algebra import Constant, Kernel, Product, Sum, White
+from exactshap.kernels._distance import RBF, Chi2, Laplacian
+from exactshap.kernels._dot_product import Linear, Polynomial
 
 __all__ = ["from_pairwise", "from_sklearn"]
 

@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+import dataclasses
 import importlib
 import inspect
 from os import PathLike
 from typing import Any
 
-from exactshap.errors import InputTypeError, UnsupportedModelError, message
+from exactshap.errors import ExplanationWarning, InputTypeError, UnsupportedModelError, message, warn
 from exactshap.readers._base import Reader
+from exactshap.readers._identity import answering_method, library_class, replaced
 from exactshap.readers._request import Request
 
-__all__ = ["read", "register", "registered"]
+__all__ = ["known_class", "read", "register", "registered", "require_own_prediction"]
 
 # class (found in the model's MRO by module and name; "module.*" takes every class of a package) -> reader module
 _REGISTRY: dict[str, str] = {
@@ -50,6 +52,8 @@ _REGISTRY: dict[str, str] = {
     "exactshap.readers.additive.additive_model.AdditiveModel": "exactshap.readers.additive.additive_model",
     "exactshap.estimators.*": "exactshap.readers.wrappers.own_estimators",
 }
+_BUILT_IN = frozenset(_REGISTRY)
+_NOT_ON_TABLES = ("xgboost.core.Booster", "gpytorch.models.exact_gp.ExactGP")  # they predict for objects of their library
 
 
 _KNOWN = (
@@ -64,7 +68,8 @@ def register(class_name: str, reader_module: str) -> None:
     Parameters
     ----------
     class_name : str
-        Dotted name of the class, "package.module.Class"; subclasses are read too. The class is not imported.
+        Dotted name of the class, "package.module.Class"; subclasses that predict as it does are read too. The class is not
+        imported.
     reader_module : str
         Dotted name of a module with a function ``read(model, request) -> Reader``, imported when the first such model is seen.
 
@@ -123,13 +128,65 @@ def read(model: Any, request: Request) -> Reader:
         got = "None" if model is None else f"the class {model.__name__}"
         do = f"Pass a fitted estimator, such as {'model' if model is None else model.__name__ + '()'}.fit(X, y)"
         raise InputTypeError(message("`model` must be a fitted model", f"Got {got}", do))
-    for cls in type(model).__mro__:
-        module = _find(cls)
-        if module is not None:
-            return importlib.import_module(module).read(model, request)
+    known = known_class(model)
+    if known is not None and (changed := replaced(model, known)):
+        return _read_method(model, known, changed, request)
+    if known is not None:
+        return importlib.import_module(_module(model)).read(model, request)
     if callable(model):
         return importlib.import_module("exactshap.readers.black_box.function").read(model, request)
     raise UnsupportedModelError(_unknown(model))
+
+
+def known_class(model: Any) -> type | None:
+    """Return the class whose predictions a model's reader reproduces: its library's own class nearest to the model's.
+
+    >>> from sklearn.model_selection import GridSearchCV
+    >>> from sklearn.svm import SVR
+    >>> known_class(GridSearchCV(SVR(), {})).__name__, known_class("no model")
+    ('GridSearchCV', None)
+    """
+    for cls in type(model).__mro__:
+        key = _find(cls)
+        if key is not None:
+            return library_class(model, key.split(".")[0]) if key in _BUILT_IN else cls
+    return None
+
+
+def require_own_prediction(model: Any) -> None:
+    """Refuse a model with prediction code of its own, where only the structure of its library's class is read."""
+    known = known_class(model)
+    if known is not None and (changed := replaced(model, known)):
+        raise UnsupportedModelError(_replacing(model, known, changed, "Pass a model that predicts as its library's class does"))
+
+
+def _module(model: Any) -> str:
+    return next(_REGISTRY[key] for key in map(_find, type(model).__mro__) if key is not None)
+
+
+def _read_method(model: Any, known: type, changed: tuple[str, ...], request: Request) -> Reader:
+    """Explain a model with prediction code of its own as the function that it is, where there are rows to mix with."""
+    method = answering_method(model, changed)
+    if method is None or f"{known.__module__}.{known.__qualname__}" in _NOT_ON_TABLES:
+        do = "Explain a function of tables around it: explain(lambda rows: ..., X, background)"
+        raise UnsupportedModelError(_replacing(model, known, changed, do))
+    if request.background is None:
+        do = f"Pass reference rows, explain(model, X, background), which asks model.{method} about mixed rows"
+        raise UnsupportedModelError(_replacing(model, known, changed, do))
+    warn(
+        _replacing(model, known, changed, f"Its {method} is explained as a function that can only be called"),
+        ExplanationWarning,
+    )
+    options = {**request.options, "exact_owner": False}
+    return read(getattr(model, method), dataclasses.replace(request, options=options))
+
+
+def _replacing(model: Any, known: type, changed: tuple[str, ...], do: str) -> str:
+    name = f"`{type(model).__module__}.{type(model).__qualname__}`"
+    names = ", ".join(changed)
+    return message(
+        f"{name} has its own {names}", f"The reader of {known.__name__} reproduces {known.__name__}.{changed[0]}", do
+    )
 
 
 def _unknown(model: Any) -> str:
@@ -150,12 +207,13 @@ def _unknown(model: Any) -> str:
 
 
 def _find(cls: type) -> str | None:
+    """Return the entry of the registry that a class belongs to."""
     name = f"{cls.__module__}.{cls.__qualname__}"
     if name in _REGISTRY:
-        return _REGISTRY[name]
+        return name
     parts = name.split(".")
     for n in range(len(parts) - 1, 0, -1):
         wildcard = ".".join(parts[:n]) + ".*"
         if wildcard in _REGISTRY:
-            return _REGISTRY[wildcard]
+            return wildcard
     return None

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 from collections.abc import Callable
 from dataclasses import dataclass
 from fractions import Fraction
@@ -11,10 +10,9 @@ from typing import Protocol
 import numpy as np
 
 from exactshap.errors import InputError, message
+from exactshap.semivalues._rules import Rule, chebyshev_functionals, chebyshev_points, gauss_jacobi
 
 __all__ = ["Atom", "Beta", "Density", "EndSlopes", "Measure", "Mixture", "Moments", "Nodes", "Rule", "SignedDensity"]
-
-Rule = tuple[np.ndarray, np.ndarray]
 
 
 class Measure(Protocol):
@@ -69,7 +67,7 @@ class Beta:
 
     def gauss(self, n_nodes: int) -> Rule:
         """Return the Gauss-Jacobi rule with ``n_nodes`` nodes, exact up to degree ``2 n_nodes - 1``."""
-        return _gauss_jacobi(n_nodes, float(self.p), float(self.q))
+        return gauss_jacobi(n_nodes, float(self.p), float(self.q))
 
 
 @dataclass(frozen=True)
@@ -169,7 +167,7 @@ class Density:
     resolution: int = 128
 
     def rule(self, degree: int) -> Rule:
-        nodes, weights = _gauss_jacobi(self.resolution + degree // 2 + 1, 1.0, 1.0)
+        nodes, weights = gauss_jacobi(self.resolution + degree // 2 + 1, 1.0, 1.0)
         weights = weights * np.asarray(self.function(nodes), float)
         total = weights.sum()
         if not np.isfinite(total) or total <= 0 or weights.min() < 0:
@@ -205,7 +203,7 @@ class Moments:
         n = max(degree, 1)
         j = np.arange(n + 1)
         found = np.zeros(n + 1)
-        found[: degree + 1] = _chebyshev_functionals([self.moment(r) for r in range(degree + 1)])
+        found[: degree + 1] = chebyshev_functionals([self.moment(r) for r in range(degree + 1)])
         found[[0, n]] /= 2.0
         weights = 2.0 / n * (np.cos(np.pi / n * (np.outer(j, j) % (2 * n))) @ found)
         weights[[0, n]] /= 2.0
@@ -266,7 +264,7 @@ class SignedDensity:
 
     def rule(self, degree: int) -> Rule:
         top = len(self.coefficients) - 1
-        nodes, weights = _gauss_jacobi((max(degree, top) + top) // 2 + 1, 1.0, 1.0)
+        nodes, weights = gauss_jacobi((max(degree, top) + top) // 2 + 1, 1.0, 1.0)
         return nodes, weights * np.array([self._at(Fraction(float(t))) for t in nodes])
 
     def _at(self, t: Fraction) -> float:
@@ -280,37 +278,3 @@ class SignedDensity:
         r"""The root of :math:`\int q^2`, no less than :math:`\int |q|` and, as rules are exact for q^2, than the sum of their \|weights\|."""
         squares = (a * b / (i + j + 1) for i, a in enumerate(self.coefficients) for j, b in enumerate(self.coefficients))
         return float(sum(squares, Fraction(0))) ** 0.5
-
-
-def chebyshev_points(n: int) -> np.ndarray:
-    """Return the n + 1 points (1 + cos(pi j / n)) / 2, from 1 down to 0."""
-    return np.cos(np.pi * np.arange(n + 1) / (2 * n)) ** 2
-
-
-def _chebyshev_functionals(moments: list[Fraction]) -> np.ndarray:
-    """Return the functional of T_k(2 t - 1), k = 0, 1, ..., from its moments; T_k has whole coefficients."""
-    found = []
-    previous, current = [-1, 2], [1]  # T_1 = T_{-1} begins the recursion T_{k+1} = 2 (2 t - 1) T_k - T_{k-1}
-    for _ in moments:
-        found.append(float(sum((c * moment for c, moment in zip(current, moments, strict=False)), Fraction(0))))
-        following = [0, *(4 * c for c in current)]
-        for r, c in enumerate(current):
-            following[r] -= 2 * c
-        for r, c in enumerate(previous):
-            following[r] -= c
-        previous, current = current, following
-    return np.array(found)
-
-
-@functools.lru_cache(maxsize=1024)
-def _gauss_jacobi(n_nodes: int, p: float, q: float) -> Rule:
-    from scipy.special import roots_jacobi, roots_legendre
-
-    if p == q == 1.0:
-        x, weights = roots_legendre(n_nodes)
-    else:
-        x, weights = roots_jacobi(n_nodes, q - 1.0, p - 1.0)
-    nodes, weights = (1.0 + x) / 2.0, weights / weights.sum()
-    nodes.setflags(write=False)
-    weights.setflags(write=False)
-    return nodes, weights

@@ -3,8 +3,6 @@
 import json
 from pathlib import Path
 
-import catboost
-import lightgbm
 import numpy as np
 import pandas as pd
 import xgboost
@@ -54,6 +52,8 @@ def make_xgboost(X, y):
 
 
 def make_lightgbm(X, y):
+    import lightgbm
+
     quiet = {"verbose": -1, "min_child_samples": 5, "num_leaves": 6}
     models = {
         "lightgbm_regression.txt": lightgbm.LGBMRegressor(
@@ -68,6 +68,8 @@ def make_lightgbm(X, y):
 
 
 def make_catboost(X, y):
+    import catboost
+
     quiet = {"verbose": 0, "allow_writing_files": False, "depth": 3}
     models = {
         "catboost_oblivious.json": catboost.CatBoostRegressor(iterations=3, **quiet).fit(X, y),
@@ -90,6 +92,8 @@ def save_catboost(name, model, rows):
 
 def make_catboost_categories(X, y):
     """Text, whole numbers and a two-valued column; rows 15 to 19 hold categories that training did not."""
+    import catboost
+
     cells = X.astype(object)
     cells[:, 1] = np.array(["Oslo", "Zürich", ""])[np.digitize(X[:, 2], [-0.4, 0.5])]
     cells[:, 2] = np.where(X[:, 1] > 0.2, "yes", "no")
@@ -107,6 +111,9 @@ def make_catboost_categories(X, y):
 
 
 if __name__ == "__main__":
+    import catboost
+    import lightgbm
+
     X, y = data()
     make_xgboost(X, y)
     make_lightgbm(X, y)

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from exactshap._runtime.threads import map_in_threads
 from exactshap.decompose.pairwise._columns import pooled_names
 from exactshap.decompose.pairwise._direct import direct_hsic
 from exactshap.decompose.pairwise._estimate import (
@@ -23,7 +24,7 @@ from exactshap.decompose.pairwise._factors import Factors, read_factors
 from exactshap.decompose.pairwise._hsic_weights import CentredKernel, centred_kernel
 from exactshap.decompose.pairwise._inference import jackknife_error, permutations
 from exactshap.decompose.pairwise._interactions import joint_values
-from exactshap.decompose.pairwise._panels import LANES, Rules, Sweep, map_panels, rule_table
+from exactshap.decompose.pairwise._panels import LANES, Rules, Sweep, rule_table
 from exactshap.errors import InputError, UnsupportedStructureError, message
 from exactshap.frames import Table, as_table
 from exactshap.results.decomposition import PairwiseDecomposition, check_residual, frame_backend, pair_tolerance
@@ -227,7 +228,7 @@ def _pair_sums(x: Factors, rules: Rules, target: CentredKernel, orders: np.ndarr
         return sums
 
     total = _PairSums(np.zeros(shape), np.zeros(shape), np.zeros((shape[0], len(orders))))
-    for sums in map_panels(panel_sums, sweep.panels(), n_jobs):
+    for sums in map_in_threads(panel_sums, sweep.panels(), n_jobs):
         for name in ("weighted", "plain", "permuted"):
             getattr(total, name)[...] += getattr(sums, name)
     return replace(total, weighted=total.weighted[:, : x.n_rows], plain=total.plain[:, : x.n_rows])

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import numpy as np
 
+from exactshap._runtime.threads import map_in_threads
 from exactshap.decompose.pairwise._direct import direct_hsic
 from exactshap.decompose.pairwise._estimate import Estimate, Settings, residual_of
 from exactshap.decompose.pairwise._factors import Factors
 from exactshap.decompose.pairwise._hsic_weights import norm_of, offsets_of
 from exactshap.decompose.pairwise._inference import permutations
-from exactshap.decompose.pairwise._panels import LANES, blocks_of, map_panels, panels_of
+from exactshap.decompose.pairwise._panels import LANES, blocks_of, panels_of
 from exactshap.results.decomposition import check_residual, pair_tolerance
 from exactshap.semivalues import Beta
 from exactshap.solvers.core import RELATIVE_TRUNCATION, enough_nodes
@@ -72,7 +73,7 @@ def _sums(x: Factors, y: Factors, nodes: np.ndarray, weights: np.ndarray, settin
                                      weights, out)  # fmt: skip
         return out
 
-    return 2.0 * np.sum(list(map_panels(panel_sums, panels_of(x.n_rows), settings.n_jobs)), axis=0)
+    return 2.0 * np.sum(list(map_in_threads(panel_sums, panels_of(x.n_rows), settings.n_jobs)), axis=0)
 
 
 def _row_sums(one: Factors, nodes: np.ndarray, n_jobs: int | None) -> np.ndarray:
@@ -93,6 +94,6 @@ def _row_sums(one: Factors, nodes: np.ndarray, n_jobs: int | None) -> np.ndarray
         return sums
 
     total = np.zeros(shape)
-    for part in map_panels(panel_sums, panels_of(one.n_rows), n_jobs):
+    for part in map_in_threads(panel_sums, panels_of(one.n_rows), n_jobs):
         total += part
     return total[:, : one.n_rows]

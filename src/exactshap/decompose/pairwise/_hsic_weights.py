@@ -6,8 +6,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from exactshap._runtime.threads import map_in_threads
 from exactshap.decompose.pairwise._factors import Factors
-from exactshap.decompose.pairwise._panels import LANES, Block, blocks_of, map_panels, panels_of
+from exactshap.decompose.pairwise._panels import LANES, Block, blocks_of, panels_of
 
 __all__ = ["CentredKernel", "centred_kernel", "norm_of", "offsets_of"]
 
@@ -77,7 +78,7 @@ class CentredKernel:
             return out
 
         total = np.zeros_like(padded)
-        for part in map_panels(panel_product, panels_of(n), n_jobs):
+        for part in map_in_threads(panel_product, panels_of(n), n_jobs):
             total += part
         return total[:, :n] + vectors * self.diagonal
 

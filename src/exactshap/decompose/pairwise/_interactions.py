@@ -6,9 +6,10 @@ from collections.abc import Callable
 
 import numpy as np
 
+from exactshap._runtime.threads import map_in_threads
 from exactshap.decompose.pairwise._estimate import Settings
 from exactshap.decompose.pairwise._factors import Factors
-from exactshap.decompose.pairwise._panels import Block, blocks_of, map_panels, panels_of
+from exactshap.decompose.pairwise._panels import Block, blocks_of, panels_of
 from exactshap.semivalues import Measure, Rule
 from exactshap.solvers.core import coarse_bound, enough_nodes
 
@@ -38,7 +39,7 @@ def joint_values(
         return out, truncation
 
     panels = panels_of(factors.n_rows, boundary)
-    parts, truncations = zip(*map_panels(panel_values, panels, settings.n_jobs), strict=True)
+    parts, truncations = zip(*map_in_threads(panel_values, panels, settings.n_jobs), strict=True)
     return 2.0 * np.sum(parts, axis=0), max(truncations)
 
 

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from exactshap._runtime.threads import map_in_threads
 from exactshap.decompose.pairwise._columns import pooled_names
 from exactshap.decompose.pairwise._direct import direct_mmd
 from exactshap.decompose.pairwise._estimate import (
@@ -22,7 +23,7 @@ from exactshap.decompose.pairwise._estimate import (
 from exactshap.decompose.pairwise._factors import Factors, read_factors
 from exactshap.decompose.pairwise._inference import jackknife_error
 from exactshap.decompose.pairwise._interactions import joint_values
-from exactshap.decompose.pairwise._panels import LANES, Block, Rules, Sweep, map_panels, panels_of, rule_table
+from exactshap.decompose.pairwise._panels import LANES, Block, Rules, Sweep, panels_of, rule_table
 from exactshap.errors import InputError, message
 from exactshap.frames import Table, as_table
 from exactshap.results.decomposition import PairwiseDecomposition, check_residual, frame_backend, pair_tolerance
@@ -216,7 +217,7 @@ def _pair_sums(factors: Factors, rules: Rules, n: int, labels: np.ndarray, n_job
         return sums, within
 
     total, total_within = np.zeros(shape), np.zeros((shape[1], labels.shape[1]))
-    for sums, within in map_panels(panel_sums, sweep.panels(), n_jobs):
+    for sums, within in map_in_threads(panel_sums, sweep.panels(), n_jobs):
         total += sums
         total_within += within
     return total[:, :, : factors.n_rows], total_within

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import functools
 import itertools
-from collections.abc import Callable, Iterator
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
@@ -15,7 +14,7 @@ from exactshap.decompose.pairwise._factors import Factors
 from exactshap.semivalues import Beta, Semivalue
 from exactshap.solvers.core import RELATIVE_TRUNCATION, bound
 
-__all__ = ["LANES", "PANEL", "Block", "Rules", "Sweep", "blocks_of", "map_panels", "panels_of", "rule_table"]
+__all__ = ["LANES", "PANEL", "Block", "Rules", "Sweep", "blocks_of", "panels_of", "rule_table"]
 
 LANES = 64  # as in the compiled kernels
 PANEL = 256  # rows of one task: it depends on nothing, so that any number of threads adds up in the same order
@@ -139,17 +138,3 @@ class Sweep:
             fill_contributions(one.columns, kinds, scales, one.starts, block.start, block.stop, block.first, block.last,
                                rules.limits, rules.offsets, rules.nodes, rules.weights, out)  # fmt: skip
             yield block, out
-
-
-def map_panels(function: Callable[[tuple[int, int]], T], panels: list[tuple[int, int]], n_jobs: int | None) -> Iterator[T]:
-    """Yield the function's results in the order of the panels, from ``n_jobs`` threads; each thread has its own BLAS core."""
-    from joblib import effective_n_jobs
-    from threadpoolctl import threadpool_limits
-
-    workers = min(effective_n_jobs(1 if n_jobs is None else n_jobs), len(panels))
-    with threadpool_limits(limits=1, user_api="blas"):
-        if workers == 1:
-            yield from map(function, panels)
-            return
-        with ThreadPoolExecutor(workers) as pool:
-            yield from pool.map(function, panels)

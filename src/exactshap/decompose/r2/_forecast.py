@@ -6,7 +6,8 @@ import numpy as np
 
 from exactshap._runtime.calibration import Sample, seconds_per_unit
 from exactshap._runtime.memory import physical_memory
-from exactshap.decompose.r2._games import BLOCK_ROWS, CHUNK_BYTES, Layout, lay_out, residual_rows, residual_shares
+from exactshap.decompose.r2._games import BLOCK_ROWS, CHUNK_BYTES, residual_rows, residual_shares
+from exactshap.decompose.r2._layout import Layout, lay_out
 from exactshap.errors import BudgetError, message
 from exactshap.solvers import Cost
 from exactshap.trees.ensemble import complete_forest

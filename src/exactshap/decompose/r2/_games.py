@@ -4,124 +4,27 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable, Iterable
-from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
 from itertools import pairwise
-from typing import TypeVar
 
 import numpy as np
 
+from exactshap._runtime.threads import map_in_threads
 from exactshap.decompose.r2._kernels import MAX_BITS, Work, fill_half_weights
+from exactshap.decompose.r2._layout import Layout
 from exactshap.decompose.r2._quadrature_kernels import Sweep
 from exactshap.decompose.r2._shallow_kernels import (
-    DEEPEST,
     SHALLOW_PLAYERS,
     Halves,
     add_shallow_trees,
-    fill_columns,
-    fill_shares,
 )
-from exactshap.decompose.r2._unit_kernels import CODE_BITS, Units, count_units, fill_units
-from exactshap.trees import FlatTrees, parents, prepared
-from exactshap.trees.ensemble import Nodes, fill_decisions
+from exactshap.decompose.r2._unit_kernels import CODE_BITS, Units
+from exactshap.semivalues import gauss_jacobi
+from exactshap.trees.ensemble import fill_decisions
 
-__all__ = ["Layout", "ensemble_rows", "ensemble_shares", "lay_out", "residual_rows", "residual_shares"]
+__all__ = ["ensemble_rows", "ensemble_shares", "residual_rows", "residual_shares"]
 
 CHUNK_BYTES = 2**25  # decisions of the trees of one chunk
 BLOCK_ROWS = 64  # rows that quadrature sweeps at once: eight 512-bit registers, and a pair's arrays stay in cache
-T = TypeVar("T")
-
-
-@dataclass(frozen=True, eq=False)
-class Layout:
-    """An ensemble and its rows in the form that the kernels read.
-
-    Attributes
-    ----------
-    trees : FlatTrees
-        Single output.
-    nodes : Nodes
-        What routing reads; ``feature`` counts only the columns that are split on.
-    columns : float64 array of shape (n_used, n_rows)
-        Those columns, contiguous, at the model's precision.
-    player_of_node : int32 array of shape (n_nodes,)
-    share : float64 array of shape (n_nodes,)
-        cover(node) / cover(parent), 1 at roots.
-    depth : int
-        Of the deepest tree.
-    n_players : int
-    empty : float64 array of shape (n_trees,)
-        Value of each tree when no player is known.
-    """
-
-    trees: FlatTrees
-    nodes: Nodes
-    columns: np.ndarray
-    player_of_node: np.ndarray
-    share: np.ndarray
-    depth: int
-    n_players: int
-    empty: np.ndarray
-
-    @functools.cached_property
-    def units(self) -> Units:
-        """With one unit more than there are: the constant 1. The shallow kernels do without."""
-        return _units(self.trees, self.player_of_node, self.share)
-
-    @property
-    def shallow(self) -> bool:
-        """Whether the tree-by-tree game goes by :func:`add_shallow_trees`."""
-        return self.depth <= DEEPEST
-
-    @property
-    def n_rows(self) -> int:
-        return self.columns.shape[1]
-
-    @property
-    def shape(self) -> tuple[np.ndarray, ...]:
-        return self.trees.tree_start, self.trees.feature, self.trees.left, self.trees.right
-
-    @property
-    def value(self) -> np.ndarray:
-        return self.trees.value[:, 0]
-
-
-def lay_out(trees: FlatTrees, X: np.ndarray, player_of_column: np.ndarray, n_players: int) -> Layout:
-    """Return the layout of ``trees`` (one output) for the rows ``X`` (n_rows, n_features)."""
-    used = np.flatnonzero(np.bincount(trees.feature + 1, minlength=trees.n_features + 1)[1:])
-    place = np.full(trees.n_features + 1, -1, np.int32)
-    place[used] = np.arange(len(used), dtype=np.int32)
-    columns = _columns(trees, X, used)
-    player_of_node = np.append(player_of_column, -1).astype(np.int32)[trees.feature]
-    depths, share, empty = np.empty(trees.n_nodes, np.int32), np.empty(trees.n_nodes), np.empty(trees.n_trees)
-    depth = fill_shares(trees.tree_start, trees.left, trees.right, trees.cover, np.ascontiguousarray(trees.value[:, 0]), depths,
-                        share, empty)  # fmt: skip
-    nodes = trees.nodes._replace(feature=place[trees.feature])
-    return Layout(trees, nodes, columns, player_of_node, share, depth, n_players, empty)
-
-
-def _columns(trees: FlatTrees, X: np.ndarray, used: np.ndarray) -> np.ndarray:
-    """Return columns ``used`` of ``X`` (n_rows, n_features), contiguous, at the model's precision."""
-    if not (X.flags.c_contiguous and X.flags.writeable):  # what the kernel is compiled for
-        return prepared(trees, X.T[used])
-    out = np.empty((len(used), len(X)))
-    fill_columns(X, used, trees.single_precision, out)
-    return out
-
-
-def _units(trees: FlatTrees, player_of_node: np.ndarray, share: np.ndarray) -> Units:
-    parent, _ = parents(trees)
-    depths, start = np.empty(trees.n_nodes, np.int32), np.empty(trees.n_trees + 1, np.int64)
-    deepest = count_units(trees.tree_start, parent, trees.left, trees.right, depths, start)
-    n = int(start[-1]) + 1  # the last one is the constant 1
-    ints = functools.partial(np.zeros, dtype=np.int32)
-    wide = (n, deepest + 1)
-    units = Units(start, ints(n), ints(n), ints((n, 3)), ints(wide), np.zeros(wide), np.ones((n, 3)), ints(n), ints(wide),
-                  np.zeros(wide, np.uint8), ints(wide))  # fmt: skip
-    units.tree[-1], units.size[-1, 2] = -1, -1
-    fill_units(trees.tree_start, parent, trees.left, trees.right, depths, player_of_node, share,
-               np.ascontiguousarray(trees.value[:, 0]), units)  # fmt: skip
-    return units
 
 
 @functools.lru_cache(maxsize=2)
@@ -137,8 +40,7 @@ def _legendre(most: int) -> tuple[np.ndarray, np.ndarray]:
     """Return Gauss-Legendre rules on [0, 1] of 1..most nodes, rule q in row q."""
     nodes, weights = np.zeros((most + 1, most)), np.zeros((most + 1, most))
     for q in range(1, most + 1):
-        x, w = np.polynomial.legendre.leggauss(q)
-        nodes[q, :q], weights[q, :q] = (x + 1.0) / 2.0, w / 2.0
+        nodes[q, :q], weights[q, :q] = gauss_jacobi(q, 1.0, 1.0)
     return nodes, weights
 
 
@@ -195,18 +97,6 @@ def _chunks(layout: Layout) -> list[tuple[int, int]]:
     return list(pairwise(bounds))
 
 
-def _map(function: Callable[..., T], tasks: Iterable[tuple], n_jobs: int | None) -> Iterable[T]:
-    """Yield ``function(*task)`` in the order of the tasks, from ``n_jobs`` threads."""
-    from joblib import effective_n_jobs
-
-    workers = 1 if n_jobs is None else effective_n_jobs(n_jobs)
-    if workers == 1:
-        yield from (function(*task) for task in tasks)
-        return
-    with ThreadPoolExecutor(workers) as pool:
-        yield from pool.map(lambda task: function(*task), tasks)
-
-
 def residual_shares(
     layout: Layout, residual: np.ndarray, weights: np.ndarray, averaged: bool, n_jobs: int | None
 ) -> tuple[np.ndarray, np.ndarray]:
@@ -230,7 +120,7 @@ def residual_shares(
         for first, last in chunks:
             tasks.append((first, last, residual.copy(), False))
             run(first, last, residual, True)
-        parts = _map(run, tasks, n_jobs)
+        parts = map_in_threads(lambda task: run(*task), tasks, n_jobs)
     return sum(parts, np.zeros(layout.n_players)), met_sums
 
 
@@ -285,7 +175,7 @@ def _residual_rows(
                       _work(units), block)  # fmt: skip
         out[rows] = block.T
 
-    for _ in _map(run, ((start,) for start in range(0, layout.n_rows, BLOCK_ROWS)), n_jobs):
+    for _ in map_in_threads(run, range(0, layout.n_rows, BLOCK_ROWS), n_jobs):
         pass
     return out
 
@@ -300,14 +190,14 @@ def ensemble_shares(layout: Layout, target: np.ndarray, weights: np.ndarray, n_j
     ones = bool(np.all(weights == 1.0))
     half_weights = _half_weights(_table_bits(units) + 1)
 
-    def run(first: int, last: int) -> tuple[np.ndarray, int]:
+    def run(k: int) -> tuple[np.ndarray, int]:
         out = np.zeros(layout.n_players)
-        left_over = add_ensemble_trees((first, last), codes, weights, ones, linear, units, layout.player_of_node, half_weights,
+        left_over = add_ensemble_trees((k, k + 1), codes, weights, ones, linear, units, layout.player_of_node, half_weights,
                                        np.zeros(1 << _table_bits(units)), _work(units), out)  # fmt: skip
         return out, left_over
 
     total, left_over = np.zeros(layout.n_players), 0
-    for part, missed in _map(run, ((k, k + 1) for k in range(layout.trees.n_trees)), n_jobs):
+    for part, missed in map_in_threads(run, range(layout.trees.n_trees), n_jobs):
         total += part
         left_over += missed
     if left_over:
@@ -338,7 +228,7 @@ def _ensemble_rows(layout: Layout, target: np.ndarray, weights: np.ndarray, n_jo
                  _rules(units), _sweep(units), _work(units), block)  # fmt: skip
         out[rows] = block.T
 
-    for _ in _map(run, ((start,) for start in range(0, layout.n_rows, BLOCK_ROWS)), n_jobs):
+    for _ in map_in_threads(run, range(0, layout.n_rows, BLOCK_ROWS), n_jobs):
         pass
     return out
 

@@ -9,10 +9,10 @@ from typing import Any
 
 import numpy as np
 
-from exactshap.decompose.r2._games import Layout, lay_out
+from exactshap.decompose.r2._layout import Layout, lay_out
 from exactshap.errors import ExactnessError, InputError, UnsupportedModelError, UnsupportedStructureError, message
 from exactshap.frames import Table, as_table, check_columns
-from exactshap.readers import Request, names_of, players_of
+from exactshap.readers import Request, names_of, players_of, require_own_prediction
 from exactshap.trees import TreeModel, apply, convert, margin
 from exactshap.trees.ensemble import encode, largest_sum, readable
 
@@ -111,6 +111,7 @@ class Problem:
 
 def pose(model: Any, X: Any, y: Any, sample_weight: Any, groups: Mapping[str, Any] | None) -> Problem:
     """Check everything that the caller passed and return it as a :class:`Problem`."""
+    require_own_prediction(model)
     ensemble = _single_output(convert(model))
     table = as_table(X)
     fitted = ensemble.feature_names
@@ -120,7 +121,7 @@ def pose(model: Any, X: Any, y: Any, sample_weight: Any, groups: Mapping[str, An
     players, player_names = players_of(Request(groups=groups), names)
     target = _target(model, y, table.n_rows)
     weights = _weights(sample_weight, table.n_rows)
-    _require_covers(ensemble)
+    ensemble.require_covers("game of R2", "Save the model with its node statistics")
     own = None if isinstance(model, TreeModel) else _own_prediction(model, readable(ensemble, table), ensemble)
     problem = Problem(ensemble, table.native, _numbers(ensemble, table), target, weights, players, player_names, own)
     mean = np.sum(weights * target) / np.sum(weights)
@@ -151,20 +152,6 @@ def _single_output(ensemble: TreeModel) -> TreeModel:
             )
         )
     return one
-
-
-def _require_covers(ensemble: TreeModel) -> None:
-    trees = ensemble.trees
-    roots = trees.tree_start[:-1]
-    bad = np.flatnonzero((trees.feature[roots] >= 0) & ~(trees.cover[roots] > 0))
-    if bad.size:
-        raise UnsupportedStructureError(
-            message(
-                f"{ensemble.name} keeps no training weights in its nodes (first in tree {bad[0]})",
-                "The path-dependent game of R2 is made of them",
-                "Save the model with its node statistics",
-            )
-        )
 
 
 def _numbers(ensemble: TreeModel, table: Table) -> np.ndarray:

@@ -8,9 +8,10 @@ from typing import Any
 import numpy as np
 from sklearn.model_selection import check_cv
 
-from exactshap.estimators.rkhs_weighting import _solvers as weighting_solvers
 from exactshap.estimators.rkhs_weighting._path import path_scores
+from exactshap.estimators.rkhs_weighting._problem import Problem
 from exactshap.estimators.rkhs_weighting._regressor import RKHSWeightingRegressor, _is_number
+from exactshap.estimators.rkhs_weighting._solvers import least_squares
 
 __all__ = ["RKHSWeightingCV"]
 
@@ -100,11 +101,11 @@ class RKHSWeightingCV(RKHSWeightingRegressor):
         fine = np.ndim(self.alphas) == 1 and len(self.alphas) > 0 and all(_is_number(alpha) for alpha in self.alphas)
         return [("alphas", fine, "a sequence of floats >= 0"), *self._common_checks()]
 
-    def _coefficients(self, problem: weighting_solvers.Problem) -> np.ndarray:
+    def _coefficients(self, problem: Problem) -> np.ndarray:
         """Choose alpha by the folds and solve with it on all rows."""
         folds = list(check_cv(self.cv).split(problem.X, problem.y))
         alphas = [float(alpha) for alpha in self.alphas]
         self.cv_scores_ = path_scores(problem, alphas, folds, intercept=self.fit_intercept)
         means = self.cv_scores_.mean(axis=1)
         self.alpha_, self.best_score_ = alphas[int(np.argmax(means))], float(means.max())
-        return weighting_solvers.least_squares(problem.with_alpha(self.alpha_))
+        return least_squares(problem.with_alpha(self.alpha_))

@@ -20,7 +20,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from exactshap.errors import InputError, message
-from exactshap.estimators.rkhs_weighting._solvers import Problem, moments_of, row_kernel
+from exactshap.estimators.rkhs_weighting._problem import Problem, moments_of, row_kernel
 
 __all__ = ["path_scores"]
 

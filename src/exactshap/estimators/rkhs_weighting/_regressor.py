@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -13,37 +11,19 @@ from sklearn.utils import check_random_state
 from sklearn.utils.validation import _check_sample_weight, check_is_fitted, validate_data
 
 from exactshap.errors import InputError, message
-from exactshap.estimators.rkhs_weighting import _solvers as weighting_solvers
-from exactshap.estimators.rkhs_weighting._instantiations import ROW_BLOCK, Instantiation, MonteCarlo, checked, instantiation
+from exactshap.estimators.rkhs_weighting._bounds import evaluation_constant
+from exactshap.estimators.rkhs_weighting._instantiations import Instantiation, MonteCarlo, checked, instantiation
+from exactshap.estimators.rkhs_weighting._problem import Group, Problem
+from exactshap.estimators.rkhs_weighting._pruning import prune, targets_of
+from exactshap.estimators.rkhs_weighting._solvers import SOLVERS
 from exactshap.estimators.rkhs_weighting._subsets import SubsetDistribution, subset_distribution
+from exactshap.estimators.rkhs_weighting._terms import WeightingTerm
 
 __all__ = ["RKHSWeightingRegressor", "WeightingTerm"]
 
 
 def _is_number(value: Any, least: float = 0.0) -> bool:
     return isinstance(value, (int, float, np.number)) and not isinstance(value, bool) and bool(least <= value < math.inf)
-
-
-@dataclass(frozen=True, eq=False)
-class WeightingTerm:
-    """One function f_J of a fitted weighting: ``subset`` J, its ``parameters`` (n_terms, n_parameters), ``coefficients`` (n_terms,).
-
-    The coefficients carry the probability of the subset.
-    """
-
-    subset: tuple[int, ...]
-    parameters: np.ndarray
-    coefficients: np.ndarray
-    base: Instantiation
-
-    def __call__(self, X: np.ndarray) -> np.ndarray:
-        """Return f_J (n_rows,) for the columns of the subset, X of shape (n_rows, len(subset))."""
-        step = max(1, ROW_BLOCK // max(1, len(self.coefficients)))
-        blocks = [
-            (self.base.expectation(self.parameters, X[i : i + step]) * self.coefficients).sum(axis=1)
-            for i in range(0, len(X), step)
-        ]
-        return np.concatenate(blocks) if blocks else np.zeros(0)
 
 
 class RKHSWeightingRegressor(RegressorMixin, BaseEstimator):
@@ -164,19 +144,19 @@ class RKHSWeightingRegressor(RegressorMixin, BaseEstimator):
         distribution.check(self.n_features_in_)
         groups = self._draw(base, distribution, rng)
         center = float(np.average(y, weights=weights)) if self.fit_intercept else 0.0
-        problem = weighting_solvers.Problem(groups, X, y - center, weights, self._first_alpha(), self.ridge, rng)
+        problem = Problem(groups, X, y - center, weights, self._first_alpha(), self.ridge, rng)
         coefficients = self._coefficients(problem)
         self.intercept_ = center + (problem.mean_residual(coefficients) if self.fit_intercept else 0.0)
         self._keep(groups, coefficients)
-        self.theta_ = self._constant(base.theta, distribution.squared_masses, X)
-        self.kappa_ = self._constant(base.kappa, distribution.masses, X)
+        self.theta_ = evaluation_constant(base.theta, distribution.squared_masses(self.n_features_in_), X)
+        self.kappa_ = evaluation_constant(base.kappa, distribution.masses(self.n_features_in_), X)
         return self
 
     def _first_alpha(self) -> float:
         return self.alpha
 
-    def _coefficients(self, problem: weighting_solvers.Problem) -> np.ndarray:
-        return weighting_solvers.SOLVERS[self.solver](problem)
+    def _coefficients(self, problem: Problem) -> np.ndarray:
+        return SOLVERS[self.solver](problem)
 
     def _checks(self) -> list[tuple[str, bool, str]]:
         """Return what is asked of the parameters: name, whether it holds, and in words."""
@@ -188,7 +168,7 @@ class RKHSWeightingRegressor(RegressorMixin, BaseEstimator):
             ("ridge", _is_number(self.ridge), "a float >= 0"),
             ("sequence", isinstance(self.sequence, (bool, np.bool_)), "a bool"),
             ("fit_intercept", isinstance(self.fit_intercept, (bool, np.bool_)), "a bool"),
-            ("solver", self.solver in weighting_solvers.SOLVERS, f"one of {list(weighting_solvers.SOLVERS)}"),
+            ("solver", self.solver in SOLVERS, f"one of {list(SOLVERS)}"),
         ]
 
     def _check_parameters(self) -> None:
@@ -197,9 +177,7 @@ class RKHSWeightingRegressor(RegressorMixin, BaseEstimator):
                 got = f"Got {getattr(self, name)!r} instead"
                 raise InputError(message(f"The {name!r} parameter of {type(self).__name__} must be {wanted}", got))
 
-    def _draw(
-        self, base: Instantiation, distribution: SubsetDistribution, rng: np.random.Generator
-    ) -> list[weighting_solvers.Group]:
+    def _draw(self, base: Instantiation, distribution: SubsetDistribution, rng: np.random.Generator) -> list[Group]:
         """Draw n_terms subsets and their parameters; terms with the same subset form one group."""
         drawn: dict[tuple[int, ...], int] = {}
         for subset in distribution.draw(rng, self.n_features_in_, int(self.n_terms)):
@@ -209,10 +187,10 @@ class RKHSWeightingRegressor(RegressorMixin, BaseEstimator):
             probability = distribution.mass_of(subset, self.n_features_in_)
             parameters = np.asarray(base.sample(rng, len(subset), count), float)
             parameters = checked(base, "sample", parameters, (count, parameters.shape[1] if parameters.ndim == 2 else None))
-            groups.append(weighting_solvers.Group(subset, parameters, probability, base))
+            groups.append(Group(subset, parameters, probability, base))
         return groups
 
-    def _keep(self, groups: list[weighting_solvers.Group], coefficients: np.ndarray) -> None:
+    def _keep(self, groups: list[Group], coefficients: np.ndarray) -> None:
         """Store the functions of the terms whose coefficient is not zero, and the norm of the weight function."""
         self.terms_, kept, squared, start = [], [], 0.0, 0
         for group in groups:
@@ -226,18 +204,6 @@ class RKHSWeightingRegressor(RegressorMixin, BaseEstimator):
                 squared += float(a[used] @ group.base.kernel(parameters, parameters, len(group.subset)) @ a[used])
         self.coef_ = np.concatenate(kept) if kept else np.zeros(0)
         self.rkhs_norm_ = math.sqrt(max(squared, 0.0))
-
-    def _constant(
-        self, of_size: Callable[[int, float], float], masses: Callable[[int], dict[int, float]], X: np.ndarray
-    ) -> float:
-        r"""Return :math:`\sqrt{\sum_k m_k\, c_k(r_k)^2}` (Eq. 59, 60), r_k the largest norm of any k columns of a row; or NaN."""
-        largest = np.sqrt(np.cumsum(np.sort(X**2, axis=1)[:, ::-1], axis=1).max(axis=0))
-        try:
-            return math.sqrt(
-                sum(mass * of_size(k, float(largest[k - 1])) ** 2 for k, mass in masses(self.n_features_in_).items())
-            )
-        except NotImplementedError:
-            return math.nan
 
     def predict(self, X: Any) -> np.ndarray:
         """Return f(x), of shape (n_rows,)."""
@@ -291,7 +257,7 @@ class RKHSWeightingRegressor(RegressorMixin, BaseEstimator):
             raise InputError(message("`loss` must be 'absolute' or 'squared'", f"Got {loss!r}"))
         if math.isnan(self.theta_):
             raise InputError(message("The bound needs theta", f"{type(self.base).__name__} has no closed form for it"))
-        y = weighting_solvers.targets_of(X, y)
+        y = targets_of(X, y)
         residual = np.abs(y - self.predict(X))
         reach = self.rkhs_norm_ * self.theta_ + float(np.abs(y - self.intercept_).max())
         lipschitz, spread = (1.0, reach) if loss == "absolute" else (2.0 * reach, reach**2)
@@ -315,7 +281,7 @@ class RKHSWeightingRegressor(RegressorMixin, BaseEstimator):
         tolerance : float, default=0.01
         """
         check_is_fitted(self)
-        return weighting_solvers.prune(self, penalty, X, y, tolerance)
+        return prune(self, penalty, X, y, tolerance)
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

@@ -11,7 +11,16 @@ import numpy as np
 
 from exactshap.errors import UnsupportedStructureError, message
 from exactshap.frames import Table
-from exactshap.readers import Request, finite_numbers, fitted_names, require_fitted, select_outputs
+from exactshap.readers import (
+    Request,
+    finite_numbers,
+    fitted_names,
+    library_class,
+    replaced,
+    require_fitted,
+    select_outputs,
+    sklearn_name,
+)
 from exactshap.readers.additive._additive import AdditiveForm, AdditiveReader
 from exactshap.readers.additive._terms import Block, ColumnTerms, MonomialTerms
 from exactshap.readers.additive.sklearn_linear import LinearParts, linear_parts
@@ -41,9 +50,9 @@ def recognise(pipeline: Any) -> bool:
 
 
 def _steps(pipeline: Any) -> _Steps | None:
-    """Take the pipeline apart; exact classes only, since a subclass may do anything."""
+    """Take the pipeline apart; scikit-learn's own classes and subclasses that change nothing."""
     steps = [step for _, step in pipeline.steps if not (step is None or (isinstance(step, str) and step == "passthrough"))]
-    names = [f"{type(step).__module__}.{type(step).__qualname__}" for step in steps]
+    names = [_full_name(step) for step in steps]
     bases = [s for s, name in enumerate(names[:-1]) if name in _BASES]
     if len(bases) != 1 or not names[-1].startswith(_LINEAR):
         return None
@@ -53,6 +62,11 @@ def _steps(pipeline: Any) -> _Steps | None:
     if any(getattr(step, "clip", False) for step in steps[place + 1 : -1]):  # cuts single basis columns off: not affine
         return None
     return _Steps(tuple(map(_nameless, steps[:place])), _nameless(steps[place]), tuple(steps[place + 1 : -1]), steps[-1])
+
+
+def _full_name(step: Any) -> str:
+    known = library_class(step, "sklearn")
+    return "" if known is None or replaced(step, known) else f"{known.__module__}.{known.__qualname__}"
 
 
 def read(pipeline: Any, request: Request) -> AdditiveReader:
@@ -111,7 +125,7 @@ def _nameless(transformer: Any) -> Any:
 
 def _affine(scaler: Any, width: int) -> tuple[np.ndarray, np.ndarray]:
     """Return slope and offset (width,) of a fitted scaler: u -> slope u + offset for each column."""
-    name = type(scaler).__name__
+    name = sklearn_name(scaler)
     if name == "MinMaxScaler":
         return np.asarray(scaler.scale_, float), np.asarray(scaler.min_, float)
     centre = getattr(scaler, "mean_" if name == "StandardScaler" else "center_", None)
@@ -133,7 +147,7 @@ def _unscaled(parts: LinearParts, scalers: tuple[Any, ...]) -> tuple[np.ndarray,
 
 def _blocks(basis: Any, coefficients: np.ndarray) -> tuple[tuple[Block, ...], np.ndarray]:
     """Return the terms of the basis, and what its constant columns add."""
-    if type(basis).__name__ == "SplineTransformer":
+    if sklearn_name(basis) == "SplineTransformer":
         columns = tuple((j,) for j in range(basis.n_features_in_))
         weights = coefficients.reshape(len(columns), -1, coefficients.shape[1])
         return (ColumnTerms(columns, functools.partial(_splines, basis, weights)),), np.zeros(coefficients.shape[1])

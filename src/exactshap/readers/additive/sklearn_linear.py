@@ -11,7 +11,16 @@ import numpy as np
 
 from exactshap.errors import UnsupportedStructureError, message
 from exactshap.frames import Table
-from exactshap.readers import Request, finite_numbers, fitted_names, require_fitted, select_outputs
+from exactshap.readers import (
+    Request,
+    finite_numbers,
+    fitted_names,
+    known_class,
+    replaced,
+    require_fitted,
+    select_outputs,
+    sklearn_name,
+)
 from exactshap.readers.additive._additive import AdditiveForm, AdditiveReader
 from exactshap.readers.additive._terms import ColumnTerms
 
@@ -51,7 +60,7 @@ class LinearParts:
 
 def read(model: Any, request: Request) -> AdditiveReader:
     """Read a linear model or GaussianNB: one term for each column."""
-    if type(model).__name__ == "GaussianNB":
+    if sklearn_name(model) == "GaussianNB":
         return _read_naive_bayes(model, request)
     parts = linear_parts(model)
     chosen, picked = select_outputs(parts.output_names, request.output, owner=type(model).__name__)
@@ -79,7 +88,7 @@ def read(model: Any, request: Request) -> AdditiveReader:
 
 def linear_parts(model: Any) -> LinearParts:
     """Take a fitted linear model apart, or say why it is not linear."""
-    name = type(model).__name__
+    name = sklearn_name(model)
     if name == "RANSACRegressor":
         require_fitted(model, "estimator_")
         return linear_parts(_linear_inside(model))
@@ -104,7 +113,7 @@ def linear_parts(model: Any) -> LinearParts:
 def _classifier_words(model: Any, n_outputs: int) -> tuple[tuple[str, ...], str]:
     """Return output names and unit of a decision function: log-odds where the model is logistic."""
     classes = tuple(str(c) for c in model.classes_)
-    multinomial = type(model).__name__ in ("LogisticRegression", "LogisticRegressionCV")
+    multinomial = sklearn_name(model) in ("LogisticRegression", "LogisticRegressionCV")
     logistic = multinomial or getattr(model, "loss", "") == "log_loss"
     if n_outputs == 1:
         return (classes[1],), f"{'log-odds' if logistic else 'decision function'} (> 0: {classes[1]})"
@@ -116,7 +125,9 @@ def _classifier_words(model: Any, n_outputs: int) -> tuple[tuple[str, ...], str]
 def _linear_inside(model: Any) -> Any:
     """Return the linear regressor inside RANSAC; its predictions are those of that regressor."""
     inner = model.estimator_
-    if type(inner).__module__.startswith("sklearn.linear_model") and hasattr(inner, "coef_") and not _has_log_link(inner):
+    known = known_class(inner)
+    linear = known is not None and known.__module__.startswith("sklearn.linear_model") and not replaced(inner, known)
+    if linear and hasattr(inner, "coef_") and not _has_log_link(inner):
         return inner
     raise UnsupportedStructureError(
         message(
@@ -128,9 +139,10 @@ def _linear_inside(model: Any) -> Any:
 
 def _has_log_link(model: Any) -> bool:
     """Say whether a generalised linear model predicts exp(linear)."""
-    if type(model).__name__ == "TweedieRegressor":
+    name = sklearn_name(model)
+    if name == "TweedieRegressor":
         return model.link == "log" or (model.link == "auto" and model.power > 0)
-    return type(model).__name__ in ("PoissonRegressor", "GammaRegressor")
+    return name in ("PoissonRegressor", "GammaRegressor")
 
 
 def _scaled(coefficients: np.ndarray, rows: np.ndarray) -> np.ndarray:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import warnings
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any
@@ -23,6 +24,7 @@ from exactshap.games import OracleGame
 from exactshap.readers import Reader, Request, choose_value_function, names_of, players_of, select_outputs
 from exactshap.readers.black_box._cost import calls_cost, calls_memory
 from exactshap.readers.black_box._hybrid_rows import hybrid_rows
+from exactshap.readers.black_box._owner import CHECKED_ROWS, owner_reader
 from exactshap.semivalues import Semivalue
 from exactshap.solvers import Cost, Solution, solve
 
@@ -31,7 +33,6 @@ __all__ = ["read"]
 OPTIONS = ("budget", "tol", "random_state", "method", "batch_size", "deterministic", "estimator", "surrogate", "polynomial_order",
            "frontier", "pairing", "sampling", "exact_owner")  # fmt: skip
 SAMPLING = frozenset(OPTIONS) - {"exact_owner", "deterministic", "batch_size"}
-CHECKED_ROWS = 16  # background rows called twice to see whether the function is deterministic
 CELLS = 2**23  # cells of one batch of rows: 64 MiB
 SAFETY = 8.0  # a function's own arithmetic may depend on the batch that a row is in
 
@@ -41,12 +42,14 @@ logger = logging.getLogger("exactshap")
 def read(model: Any, request: Request) -> Reader:
     """Read a function on rows; a bound method of a model that is known exactly is handed to that model's reader.
 
-    The owner is used where its reader reproduces the method's output on the background, and said so at INFO. Any sampling
-    option (``budget=``, ``tol=``, ...) or ``exact_owner=False`` keeps the function a black box.
+    The owner is used where the method is its library's own and the one that its reader reproduces, and said so at INFO; methods
+    that give labels never are. Any sampling option (``budget=``, ``tol=``, ...) or ``exact_owner=False`` keeps the function a
+    black box.
     """
     request.refuse_options(OPTIONS, owner="The black-box reader")
     if request.options.get("exact_owner", True) and not SAMPLING & set(request.options):
-        reader = _owner_reader(model, request)
+        kept = {name: value for name, value in request.options.items() if name not in OPTIONS}
+        reader = owner_reader(model, replace(request, options=kept))
         if reader is not None:
             logger.info(
                 "%s is a method of %s, which is known exactly: its own reader is used. Pass exact_owner=False to sample the function.",
@@ -55,24 +58,6 @@ def read(model: Any, request: Request) -> Reader:
             )
             return reader
     return BlackBox(model, request)
-
-
-def _owner_reader(model: Any, request: Request) -> Reader | None:
-    from exactshap.readers import read as read_any
-
-    owner = getattr(model, "__self__", None)
-    if owner is None or request.background is None or callable(owner):
-        return None
-    try:
-        options = {k: v for k, v in request.options.items() if k not in OPTIONS}
-        reader = read_any(owner, replace(request, options=options))
-        rows = request.background.take(slice(0, CHECKED_ROWS))
-        expected, got = np.asarray(model(rows.native), float), np.asarray(reader.predict(rows), float)
-    except Exception:  # whatever keeps the owner from being read exactly, the function itself can still be sampled
-        return None
-    if expected.shape != got.shape or not np.allclose(expected, got, rtol=64 * reader.epsilon(), atol=0.0):
-        return None
-    return reader
 
 
 class BlackBox(Reader):
@@ -122,8 +107,6 @@ class BlackBox(Reader):
             self._not_deterministic(first, second)
 
     def _not_deterministic(self, first: np.ndarray, second: np.ndarray) -> None:
-        import warnings
-
         largest = np.abs(np.asarray(first, float) - np.asarray(second, float)).max() if first.shape == second.shape else np.inf
         if largest <= 16.0 * self._epsilon * np.abs(first).max(initial=0.0):
             return

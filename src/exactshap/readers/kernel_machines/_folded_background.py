@@ -83,7 +83,7 @@ class FoldedBackground(Strategy):
         coalitions = 2.0**machine.n_players
         tables = min(coalitions * machine.n_terms, max(TABLE_VALUES, coalitions))
         tile = min(float(BACKGROUND_VALUES), len(machine.mixture) * machine.n_terms * float(machine.n_players))
-        return streamed + 8.0 * (tables + 0.6 * tile + n_rows * machine.n_outputs * coalitions)
+        return streamed + 8.0 * (tables + 0.8 * tile + n_rows * machine.n_outputs * coalitions)
 
     def cost(self, few: np.ndarray, n_rows: int, semivalue: Semivalue, order: int, n_blocks: int) -> Cost:
         """Return the cost of tables once, or once for each block of rows, and of the rows."""

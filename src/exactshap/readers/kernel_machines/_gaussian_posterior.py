@@ -207,7 +207,7 @@ class WithPosterior(Strategy):
             shared = m * d * (m + n) + rows * d * (m + n)
             largest = m * d * max(m, n) * float(merged)  # factors that are merged from a copy
             block = min(rows * n * d, max(BLOCK_VALUES, n * d))
-            needed = max(needed, 8.0 * (len(process.components) * shared + 2.0 * largest + 3.0 * block))
+            needed = max(needed, 8.0 * (len(process.components) * shared + 2.0 * largest + 4.0 * block))
         return needed
 
     def memory(self, n_rows: int, order: int) -> float:
@@ -216,8 +216,9 @@ class WithPosterior(Strategy):
         if not self.offered(order):
             return mean
         d, n = float(self.machine.n_players), float(max(len(process.points) for process in self.processes))
-        pairs = 4.0 * n * d * (d - 1.0) / 2.0 if order == 2 else 0.0
-        return mean + self._bytes(n_rows) + 8.0 * n_rows * (pairs + 6.0 * self.machine.n_outputs * d**2)
+        pairs = n * d * (d - 1.0) / 2.0 * float(order == 2)
+        block = min(n_rows * pairs, max(BLOCK_VALUES, pairs))
+        return mean + self._bytes(n_rows) + 8.0 * (4.0 * block + 6.0 * n_rows * self.machine.n_outputs * d**2)
 
     def cost(self, few: np.ndarray, n_rows: int, semivalue: Semivalue, order: int, n_blocks: int) -> Cost:
         """Return the cost of the means and of the covariances: rows of a block share the factors of background and training rows."""

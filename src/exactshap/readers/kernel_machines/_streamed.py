@@ -33,12 +33,7 @@ class Streamed(Strategy):
             step = max(1, BLOCK_VALUES // max(1, absent.shape[2] * max(machine.n_players, machine.n_columns)))
             rows = [
                 solve_terms(
-                    machine.grouped(block.factors(values[i : i + step])),
-                    absent,
-                    block.coefficients,
-                    weights,
-                    semivalue,
-                    order,
+                    machine.grouped(block.factors(values[i : i + step])), absent, block.coefficients, weights, semivalue, order
                 )
                 for i in range(0, len(values), step)
             ]

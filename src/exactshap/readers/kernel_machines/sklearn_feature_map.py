@@ -20,6 +20,7 @@ from exactshap.readers import (
     players_of,
     require_fitted,
     select_outputs,
+    sklearn_name,
 )
 from exactshap.readers.kernel_machines._kernel_machine import KernelReader
 from exactshap.readers.kernel_machines.machine import expand
@@ -30,7 +31,7 @@ __all__ = ["read"]
 def read(feature_map: Any, linear: Any, request: Request) -> Reader:
     """Read ``Nystroem + linear`` (a kernel machine on the components) or ``RBFSampler + linear`` (a sum of cosines)."""
     require_fitted(linear, "coef_", "intercept_")
-    if not type(linear).__module__.startswith("sklearn.") or not hasattr(linear, "coef_"):
+    if not sklearn_name(linear) or not hasattr(linear, "coef_"):
         raise UnsupportedStructureError(message(f"{type(linear).__name__} is not linear in its features"))
     names, method = _outputs(linear)
     chosen, single = select_outputs(names, request.output, owner=type(linear).__name__)
@@ -40,7 +41,7 @@ def read(feature_map: Any, linear: Any, request: Request) -> Reader:
     predict = functools.partial(_predict, feature_map, linear, method, chosen, single)
     unit = "target" if method == "predict" else "decision function"
     common: dict[str, Any] = {"output_names": tuple(names[k] for k in chosen), "unit": unit, "single_output": single}
-    if type(feature_map).__name__ == "Nystroem":
+    if sklearn_name(feature_map) == "Nystroem":
         kernel = from_pairwise(
             feature_map.kernel,
             feature_map.components_.shape[1],

@@ -12,7 +12,8 @@ import numpy as np
 
 from exactshap.frames import Table
 from exactshap.kernels import from_pairwise
-from exactshap.readers import Reader, Request, fitted_names, require_fitted, select_outputs
+from exactshap.readers import Reader, Request, fitted_names, require_fitted, select_outputs, sklearn_name
+from exactshap.readers import read as read_any
 from exactshap.readers.kernel_machines._kernel_machine import KernelReader
 from exactshap.readers.kernel_machines.machine import Expansion, expand
 
@@ -21,7 +22,7 @@ __all__ = ["read"]
 
 def read(model: Any, request: Request) -> Reader:
     """Read a support vector machine: f(x) = b + sum over support vectors of dual coefficient times kernel."""
-    name = type(model).__name__
+    name = sklearn_name(model)
     require_fitted(model, "support_")
     if name in ("SVR", "NuSVR"):
         return _single(model, request, "predict", "target")
@@ -71,11 +72,10 @@ def _classifier(model: Any, request: Request) -> Reader:
 
 def _one_versus_rest(model: Any, request: Request) -> Reader:
     """Explain scikit-learn's one-vs-rest view: votes plus a bounded confidence, not a sum of kernels, so by coalitions."""
-    from exactshap.readers.black_box import BlackBox
-
     rest = copy.copy(model)
     rest.decision_function_shape = "ovr"
-    reader = BlackBox(rest.decision_function, replace(request, output="auto"))
+    options = {**request.options, "exact_owner": False}
+    reader = read_any(rest.decision_function, replace(request, output="auto", options=options))
     reader.output_names, reader.unit = tuple(str(c) for c in model.classes_), "one-vs-rest decision function"
     return reader
 

@@ -8,11 +8,12 @@ does the rest: ``prepare_trees`` of ``exactshap.solvers.trees._solve`` once at c
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
-from exactshap.errors import ExactnessError, UnsupportedStructureError, message
+from exactshap.errors import ExactnessError, message
 from exactshap.frames import Table, check_columns
 from exactshap.games import ProductGame
 from exactshap.readers import Reader, Request, choose_value_function, names_of, players_of
@@ -61,7 +62,7 @@ class TreeReader(Reader):
         self._tree_players = ensemble.tree_players(self.players, self.feature_names)
         rows = None
         if self.value_function == "path_dependent":
-            _require_covers(ensemble)
+            ensemble.require_covers("value function", "Pass background=X_reference for the interventional one")
         else:
             assert request.background is not None
             self.background = check_columns(
@@ -79,7 +80,9 @@ class TreeReader(Reader):
         return values[:, self._column] if self._column is not None and values.ndim == 2 else values
 
     def solve(self, X: Table, semivalue: Semivalue, order: int) -> Solution:
-        return solve_trees(self._prepared, encode(self.ensemble, X), semivalue, order)
+        solution = solve_trees(self._prepared, encode(self.ensemble, X), semivalue, order)
+        reading = self.ensemble.reading
+        return replace(solution, method=f"{solution.method}; {reading}") if reading else solution
 
     def game(self, X: Table) -> ProductGame:
         rows = None if self.background is None else encode(self.ensemble, self.background)
@@ -142,17 +145,3 @@ def _checkable_names(ensemble: TreeModel) -> tuple[str, ...] | None:
     if names is not None and ensemble.library == "lightgbm" and any("_" in name for name in names):
         return None
     return names
-
-
-def _require_covers(ensemble: TreeModel) -> None:
-    trees = ensemble.trees
-    roots = trees.tree_start[:-1]
-    bad = np.flatnonzero((trees.feature[roots] >= 0) & ~(trees.cover[roots] > 0))
-    if bad.size:
-        raise UnsupportedStructureError(
-            message(
-                f"{ensemble.name} keeps no training weights in its nodes (first in tree {bad[0]})",
-                "The path-dependent value function is made of them",
-                "Pass background=X_reference for the interventional one",
-            )
-        )

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from exactshap.errors import UnsupportedStructureError, message
+from exactshap.readers import library_class, sklearn_name
 
 __all__ = ["column_owners", "is_column_wise"]
 
@@ -29,16 +30,17 @@ def column_owners(step: Any, n_columns: int) -> np.ndarray:
     """
     if step is None or (isinstance(step, str) and step == "passthrough"):
         return np.arange(n_columns)
-    name = type(step).__name__
+    name = sklearn_name(step)
     if name in _STRUCTURES:
         return _STRUCTURES[name](step, n_columns)
-    if hasattr(step, "get_support") and type(step).__module__.startswith("sklearn.feature_selection"):
+    known = library_class(step, "sklearn")
+    if name and known is not None and known.__module__.startswith("sklearn.feature_selection") and hasattr(step, "get_support"):
         return np.flatnonzero(step.get_support())
-    if name in _BY_NAME and type(step).__module__.startswith("sklearn."):
+    if name in _BY_NAME:
         return _owners_by_name(step, n_columns)
     raise UnsupportedStructureError(
         message(
-            f"The step {name} is not known to work column by column",
+            f"The step {type(step).__name__} is not known to work column by column",
             "Its output columns may mix input columns, so that input columns cannot be players exactly",
             "Explain after it: Explainer(pipeline[-1], background=pipeline[:-1].transform(background)), or sample with Explainer(pipeline.predict, background), of a classifier pipeline.predict_proba",
         )

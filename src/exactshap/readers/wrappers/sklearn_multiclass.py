@@ -11,7 +11,7 @@ import numpy as np
 
 from exactshap.errors import UnsupportedStructureError, message
 from exactshap.frames import Table
-from exactshap.readers import Reader, Request, fitted_names, require_fitted, select_outputs
+from exactshap.readers import Reader, Request, fitted_names, require_fitted, select_outputs, sklearn_name
 from exactshap.readers import read as read_any
 from exactshap.readers.kernel_machines import KernelReader, merge
 
@@ -50,7 +50,7 @@ def _names(model: Any) -> tuple[str, ...]:
     if not hasattr(model, "classes_"):
         return tuple(f"target {k}" for k in range(len(model.estimators_)))
     classes = [str(c) for c in model.classes_]
-    if type(model).__name__ == "OneVsOneClassifier":
+    if sklearn_name(model) == "OneVsOneClassifier":
         return tuple(f"{second} vs {first}" for first, second in itertools.combinations(classes, 2))
     return (classes[1],) if len(model.estimators_) == 1 else tuple(classes)
 

@@ -9,7 +9,16 @@ import numpy as np
 
 from exactshap.errors import InputError, UnsupportedStructureError, message
 from exactshap.frames import Table, as_table
-from exactshap.readers import DelegatingReader, Reader, Request, fitted_names, names_of, players_of, require_fitted
+from exactshap.readers import (
+    DelegatingReader,
+    Reader,
+    Request,
+    fitted_names,
+    names_of,
+    players_of,
+    require_fitted,
+    sklearn_name,
+)
 from exactshap.readers import read as read_any
 from exactshap.readers.wrappers._columns import column_owners
 
@@ -25,7 +34,7 @@ def read(model: Any, request: Request) -> Reader:
         raise UnsupportedStructureError(
             message("The pipeline has no final model", f"Its last step is {type(steps[-1]).__name__ if steps else None}")
         )
-    mixing = [place for place, step in enumerate(steps[:-1]) if type(step).__name__ in (*_FEATURE_MAPS, "PolynomialFeatures")]
+    mixing = [place for place, step in enumerate(steps[:-1]) if sklearn_name(step) in (*_FEATURE_MAPS, "PolynomialFeatures")]
     start = mixing[0] if mixing else len(steps) - 1
     return _read_tail(steps, request) if start == 0 else PipelineReader(model, steps[:start], steps[start:], request)
 
@@ -34,7 +43,7 @@ def _flat(model: Any) -> list[Any]:
     """Return the steps that do something, those of pipelines inside the pipeline included."""
     steps: list[Any] = []
     for _, step in model.steps:
-        if type(step).__name__ == "Pipeline":
+        if sklearn_name(step) == "Pipeline":
             steps += _flat(step)
         elif step is not None and not isinstance(step, str):
             steps.append(step)
@@ -45,7 +54,7 @@ def _read_tail(steps: list[Any], request: Request) -> Reader:
     """Read the final model, together with a feature map that belongs to it."""
     if len(steps) == 1:
         return read_any(steps[0], request)
-    if type(steps[0]).__name__ in _FEATURE_MAPS and len(steps) == 2:
+    if sklearn_name(steps[0]) in _FEATURE_MAPS and len(steps) == 2:
         from exactshap.readers.kernel_machines import sklearn_feature_map
 
         return sklearn_feature_map.read(steps[0], steps[1], request)

@@ -12,7 +12,7 @@ import numpy as np
 from exactshap.errors import UnsupportedStructureError, message
 from exactshap.frames import Table
 from exactshap.games import AdditiveGame, Game, OracleGame, ProductGame
-from exactshap.readers import DelegatingReader, Reader, Request, require_fitted
+from exactshap.readers import DelegatingReader, Reader, Request, require_fitted, sklearn_name
 from exactshap.readers import read as read_any
 from exactshap.readers.kernel_machines import with_equal_shares
 from exactshap.semivalues import Semivalue
@@ -27,8 +27,9 @@ def read(model: Any, request: Request) -> Reader:
     """Read the inner regressor and carry its values through the inverse of the target's scaling."""
     require_fitted(model, "regressor_")
     back = model.transformer_
-    identity = type(back).__name__ == "FunctionTransformer" and back.func is None and back.inverse_func is None
-    if not identity and type(back).__name__ not in _AFFINE:
+    name = sklearn_name(back)
+    identity = name == "FunctionTransformer" and back.func is None and back.inverse_func is None
+    if not identity and name not in _AFFINE:
         raise UnsupportedStructureError(
             message(
                 "The target's inverse transformation is not a scaling and a shift, so that values do not carry over exactly",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from exactshap.results.decomposition._decomposition import Decomposition, frame_backend
 from exactshap.results.decomposition._pairwise import PairwiseDecomposition, check_residual, pair_tolerance
-from exactshap.results.decomposition._table import facts_of, rows_of
+from exactshap.results.decomposition._table import facts_of, rows_of, strongest_marginals
 
 __all__ = [
     "Decomposition",
@@ -14,4 +14,5 @@ __all__ = [
     "frame_backend",
     "pair_tolerance",
     "rows_of",
+    "strongest_marginals",
 ]

@@ -9,7 +9,9 @@ from typing import Any
 
 import numpy as np
 
+from exactshap._runtime.optional import FRAME_LIBRARIES, INSTALL_FRAMES, first_installed
 from exactshap.errors import InputError, MissingDependencyError, message
+from exactshap.results.plots import ShareBars, draw_shares, prepare_shares
 
 __all__ = ["Decomposition", "frame_backend"]
 
@@ -124,7 +126,9 @@ class Decomposition:
         columns.update({name: values for name, values in optional.items() if values is not None})
         if self.intervals is not None:
             columns.update(lower=self.intervals[:, 0], upper=self.intervals[:, 1])
-        backend: Any = self.backend or _installed_backend()
+        backend: Any = self.backend or first_installed(FRAME_LIBRARIES)
+        if backend is None:
+            raise MissingDependencyError(message("`to_frame` needs a frame library", "None is installed", INSTALL_FRAMES))
         return nw.from_dict(columns, backend=backend).to_native()
 
     def __repr__(self) -> str:
@@ -164,14 +168,19 @@ class Shares:
         -------
         ax : matplotlib Axes
         """
-        from exactshap.results.plots import draw_shares, prepare_shares
+        return draw_shares(self.prepare(max_display=max_display), ax)
 
+    def prepare(self, *, max_display: int = 10) -> ShareBars:
+        """Return what :meth:`bar` draws."""
         one = self.decomposition
-        error = _half_width(one)
-        bars = prepare_shares(
-            one.values, one.feature_names, total=one.total, statistic=one.statistic, error=error, max_display=max_display
+        return prepare_shares(
+            one.values,
+            one.feature_names,
+            total=one.total,
+            statistic=one.statistic,
+            error=_half_width(one),
+            max_display=max_display,
         )
-        return draw_shares(bars, ax)
 
 
 def _half_width(one: Decomposition) -> np.ndarray | None:
@@ -187,14 +196,3 @@ def frame_backend(native: Any) -> str | None:
 
     frame = nw.from_native(native, eager_only=True, pass_through=True)
     return frame.implementation.value if isinstance(frame, nw.DataFrame) else None
-
-
-def _installed_backend() -> str:
-    import importlib.util
-
-    for name in ("pandas", "polars", "pyarrow"):
-        if importlib.util.find_spec(name) is not None:
-            return name
-    raise MissingDependencyError(
-        message("`to_frame` needs a frame library", "None is installed", "pip install 'exactshap[frames]'")
-    )

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
 from exactshap.results.decomposition._pairwise import PairwiseDecomposition
+from exactshap.results.plots import Marginal, prepare_marginals
 
-__all__ = ["facts_of", "rows_of"]
+__all__ = ["facts_of", "rows_of", "strongest_marginals"]
 
 
 def facts_of(shares: PairwiseDecomposition) -> list[str]:
@@ -33,3 +36,12 @@ def rows_of(shares: PairwiseDecomposition) -> tuple[list[str], list[list[str]]]:
         columns[f"p ({shares.details['correction']})"] = [f"{p:.4g}" for p in shares.p_adjusted]
     order = np.argsort(-shares.values, kind="stable")
     return list(columns), [[column[j] for column in columns.values()] for j in order]
+
+
+def strongest_marginals(shares: PairwiseDecomposition, samples: tuple[Any, Any], *, most: int = 4) -> tuple[Marginal, ...]:
+    """Return the marginal distributions of the columns with the largest shares in both samples, each with its share."""
+    strongest = sorted(range(len(shares.values)), key=lambda j: -shares.values[j])[
+        :most
+    ]  # stable: ties keep the columns' order
+    captions = [f"share {shares.values[j]:.3g}" for j in strongest]
+    return prepare_marginals(*samples, [shares.feature_names[j] for j in strongest], captions)

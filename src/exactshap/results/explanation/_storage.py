@@ -8,28 +8,27 @@ import math
 import zipfile
 from dataclasses import dataclass, fields
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, BinaryIO
+from typing import Any, BinaryIO, TypeVar
 
 import numpy as np
 
 from exactshap._runtime.files import check_suffix, replacing
-from exactshap._runtime.optional import first_installed, require
+from exactshap._runtime.optional import FRAME_LIBRARIES, first_installed, require
 from exactshap.errors import InputError, InputTypeError, MissingDependencyError, ModelFormatError, message
-from exactshap.results.explanation._conversion import frame_kind
+from exactshap.results.data import ExplanationData, frame_kind
 from exactshap.results.explanation._parquet import unpacked_bytes
-
-if TYPE_CHECKING:
-    from exactshap.results.explanation._explanation import Explanation
 
 __all__ = ["load", "save"]
 
-FORMAT, VERSION = "exactshap.explanation", 1
+Kind = TypeVar("Kind", bound=ExplanationData)
+
+FORMAT, VERSION = "exactshap.explanation", 1  # written into files: it stays, wherever this module moves
 _MAX_JSON, _CHUNK = 2**26, 2**20
 _NOT_SAVED = ("sets", "data", "stability_bound")  # among the metadata: two are arrays or frames, the third is a function
 _METADATA, _PARQUET, _CELLS = "metadata.json", "data.parquet", "data.json"
 
 
-def save(explanation: Explanation, path: str | Path) -> None:
+def save(explanation: ExplanationData, path: str | Path) -> None:
     """Write an explanation; see :meth:`Explanation.save`."""
     check_suffix(
         path, (".npz",), "A saved explanation", "Name it .npz; explanation.to_frame() gives the values for other files"
@@ -43,7 +42,7 @@ def save(explanation: Explanation, path: str | Path) -> None:
             archive.writestr(name, content)
 
 
-def _parts(explanation: Explanation) -> tuple[dict[str, np.ndarray], dict[str, bytes]]:
+def _parts(explanation: ExplanationData) -> tuple[dict[str, np.ndarray], dict[str, bytes]]:
     from exactshap import __version__
 
     arrays: dict[str, np.ndarray] = {}
@@ -105,11 +104,11 @@ def _parquet_bytes(data: Any, kind: str) -> bytes:
     return buffer.getvalue()
 
 
-def load(path: str | Path, *, max_bytes: int) -> Explanation:
-    """Read an explanation; see :meth:`Explanation.load`."""
+def load(path: str | Path, kind: type[Kind], *, max_bytes: int) -> Kind:
+    """Read an explanation of this class; see :meth:`Explanation.load`."""
     with open(path, "rb") as file:  # whatever is wrong from here on is wrong with the content
         try:
-            return _read(file, _Allowance(path, max_bytes))
+            return _read(file, kind, _Allowance(path, max_bytes))
         except (ModelFormatError, MissingDependencyError):
             raise
         except zipfile.BadZipFile as error:
@@ -138,9 +137,7 @@ class _Allowance:
             )
 
 
-def _read(file: BinaryIO, allowance: _Allowance) -> Explanation:
-    from exactshap.results.explanation._explanation import Explanation
-
+def _read(file: BinaryIO, kind: type[Kind], allowance: _Allowance) -> Kind:
     path = allowance.path
     with zipfile.ZipFile(file) as archive:
         _check_archive(archive, allowance)
@@ -148,13 +145,11 @@ def _read(file: BinaryIO, allowance: _Allowance) -> Explanation:
         names = [name for name in archive.namelist() if name.endswith(".npy")]
         arrays = {name.removesuffix(".npy"): _array(_content(archive, name, allowance), name, path) for name in names}
         data = _data(archive, metadata.pop("data", None), arrays, allowance)
-    return _assembled(Explanation, metadata, arrays, data, path)
+    return _assembled(kind, metadata, arrays, data, path)
 
 
-def _assembled(
-    cls: type[Explanation], metadata: dict[str, Any], arrays: dict[str, np.ndarray], data: Any, path: Any
-) -> Explanation:
-    known = {field.name for field in fields(cls)}
+def _assembled(kind: type[Kind], metadata: dict[str, Any], arrays: dict[str, np.ndarray], data: Any, path: Any) -> Kind:
+    known = {field.name for field in fields(kind)}
     unknown = (set(metadata) - known.difference(_NOT_SAVED)) | (set(arrays) - known.difference(("data", "stability_bound")))
     if unknown:
         raise _damaged(path, f"Unknown entry {min(unknown)!r}")
@@ -162,7 +157,7 @@ def _assembled(
     if "sets" in content:
         content["sets"] = tuple(tuple(int(j) for j in row if j >= 0) for row in content["sets"])
     try:
-        return cls(**content)
+        return kind(**content)
     except (TypeError, ValueError) as error:
         raise _damaged(path, f"{error}") from None
 
@@ -235,7 +230,7 @@ def _array(content: bytes, name: str, path: Any) -> np.ndarray:
 
 def _data(archive: zipfile.ZipFile, kind: Any, arrays: dict[str, np.ndarray], allowance: _Allowance) -> Any:
     names = archive.namelist()
-    if kind in ("pandas", "polars", "pyarrow") and _PARQUET in names:
+    if kind in FRAME_LIBRARIES and _PARQUET in names:
         rows = len(arrays.get("values", ()))
         return _read_parquet(_content(archive, _PARQUET, allowance), kind, rows, allowance)
     if kind == "objects" and _CELLS in names:

@@ -9,7 +9,9 @@ from exactshap.results.plots._accessor import PlotAccessor
 from exactshap.results.plots.interactions import draw_interactions, prepare_interactions
 from exactshap.results.plots.intervals import draw_intervals, prepare_intervals
 from exactshap.results.plots.shapes import draw_shape, draw_shapes, prepare_shape
+from exactshap.results.plots.shares import ShareBars as ShareBars
 from exactshap.results.plots.shares import draw_shares, prepare_shares
+from exactshap.results.plots.two_samples import Marginal as Marginal
 from exactshap.results.plots.two_samples import draw_marginals, prepare_marginals
 
 __all__ = [

@@ -9,13 +9,13 @@ import numpy as np
 
 from exactshap._runtime.optional import require
 from exactshap.errors import InputError, UnknownNameError, did_you_mean, message
-from exactshap.results.explanation import NAMES_ELSEWHERE, axis_name, called_here, cells, counted, index_title, row_name
+from exactshap.results.data import axis_name, called_here, cells, counted, index_title, row_name, to_shap
 from exactshap.results.plots._pyplot import current, displayed, escape, new_axes, seeded
 from exactshap.results.plots.interactions import draw_interactions, prepare_interactions
 from exactshap.results.plots.intervals import draw_intervals, prepare_intervals
 
 if TYPE_CHECKING:
-    from exactshap.results.explanation import Explanation
+    from exactshap.results.data import ExplanationData
 
 __all__ = ["PlotAccessor"]
 
@@ -42,7 +42,7 @@ class PlotAccessor:
 
     Examples
     --------
-    >>> from exactshap.results.explanation import Explanation
+    >>> from exactshap import Explanation
     >>> explanation = Explanation(
     ...     values=[[1.0, 2.0]], baseline=[0.5], prediction=[3.5], residual=[0.0], tolerance=1e-12,
     ...     feature_names=["age", "bmi"], value_function="baseline",
@@ -51,14 +51,14 @@ class PlotAccessor:
     plot: waterfall(i), beeswarm(), ...
     """
 
-    explanation: Explanation
+    explanation: ExplanationData
 
     def __repr__(self) -> str:
         return "plot: waterfall(i), beeswarm(), bar(i=None), scatter(feature), interactions(i=None), intervals(i=None); each takes ax= and output="
 
     def __getattr__(self, name: str) -> Any:
-        if name in NAMES_ELSEWHERE:
-            raise AttributeError(called_here("plot", name))
+        if text := called_here("plot", name):
+            raise AttributeError(text)
         return object.__getattribute__(self, name)  # raises again, whatever it was
 
     def waterfall(self, i: int = 0, *, max_display: int = 10, output: int | str | None = None, ax: Any = None) -> Any:
@@ -146,7 +146,7 @@ class PlotAccessor:
         """Draw the matrix of pairs of row ``i``, or of mean magnitudes over all rows."""
         return draw_interactions(prepare_interactions(self._single(output), i, max_display=max_display), ax=ax)
 
-    def _single(self, output: int | str | None) -> Explanation:
+    def _single(self, output: int | str | None) -> ExplanationData:
         if self.explanation.n_rows == 0:
             raise InputError(message("A plot needs at least one row", "Got an explanation of 0 rows"))
         if output is not None:
@@ -177,9 +177,9 @@ def _shap() -> Any:
     return require("shap", "plots", purpose="Plotting").plots
 
 
-def _shap_explanation(rows: Explanation, *, codes: bool = False) -> Any:
+def _shap_explanation(rows: ExplanationData, *, codes: bool = False) -> Any:
     """Return a shap object with drawable names; text cells are text (which shap draws grey) or ``codes`` with text ticks."""
-    content = rows.to_shap()
+    content = to_shap(rows)
     drawable = escape if codes else _drawable
     content.feature_names = [drawable(name) for name in content.feature_names]
     shown = cells(rows)
@@ -218,11 +218,11 @@ def _rename_baseline(axes: list[Any]) -> None:
             ax.set_xticklabels([text.replace("E[f(X)]", r"v(\emptyset)") for text in labels])
 
 
-def _unit(rows: Explanation) -> str:
+def _unit(rows: ExplanationData) -> str:
     return f"model output: {rows.unit}" if rows.unit else "model output"
 
 
-def _game(rows: Explanation) -> str:
+def _game(rows: ExplanationData) -> str:
     certificate = rows.certificate()
     warning = "" if certificate.passed else f"; residual {certificate.max_residual:.2g} is ABOVE its tolerance"
     model = f" of {rows.model_name}" if rows.model_name and len(rows.model_name) <= 40 else ""

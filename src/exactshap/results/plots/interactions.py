@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from exactshap.errors import InputError, message
-from exactshap.results.explanation import counted, row_name
+from exactshap.results.data import counted, row_name
 from exactshap.results.plots._pyplot import displayed, escape, new_axes
 
 if TYPE_CHECKING:
-    from exactshap.results.explanation import Explanation
+    from exactshap.results.data import ExplanationData
 
 __all__ = ["InteractionMatrix", "draw_interactions", "prepare_interactions"]
 
@@ -42,7 +42,7 @@ class InteractionMatrix:
     unit: str
 
 
-def prepare_interactions(explanation: Explanation, i: int | None = None, *, max_display: int = 12) -> InteractionMatrix:
+def prepare_interactions(explanation: ExplanationData, i: int | None = None, *, max_display: int = 12) -> InteractionMatrix:
     """Return the matrix of row ``i``, or the mean magnitudes over all rows for ``i=None``.
 
     Parameters
@@ -64,7 +64,7 @@ def prepare_interactions(explanation: Explanation, i: int | None = None, *, max_
 
     Examples
     --------
-    >>> from exactshap.results.explanation import Explanation
+    >>> from exactshap import Explanation
     >>> explanation = Explanation(
     ...     values=[[1.0, 2.0]], baseline=[0.0], prediction=[7.0], residual=[0.0], tolerance=1e-12, index="stii", order=2,
     ...     feature_names=["a", "b"], value_function="baseline", sets=((0,), (1,), (0, 1)), set_values=[[1.0, 2.0, 4.0]],

@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from exactshap.errors import InputError, message
-from exactshap.results.explanation import index_title
+from exactshap.results.data import index_title
 from exactshap.results.plots._pyplot import displayed, escape, new_axes
 
 if TYPE_CHECKING:
-    from exactshap.results.explanation import Explanation
+    from exactshap.results.data import ExplanationData
 
 __all__ = ["Intervals", "draw_intervals", "prepare_intervals"]
 
@@ -50,7 +50,7 @@ class Intervals:
 
 
 def prepare_intervals(
-    explanation: Explanation, i: int | None = None, *, level: float = 0.95, max_display: int = 10
+    explanation: ExplanationData, i: int | None = None, *, level: float = 0.95, max_display: int = 10
 ) -> Intervals:
     r"""Sort features by mean magnitude and compute normal intervals of their values.
 
@@ -79,7 +79,7 @@ def prepare_intervals(
 
     Examples
     --------
-    >>> from exactshap.results.explanation import Explanation
+    >>> from exactshap import Explanation
     >>> explanation = Explanation(
     ...     values=[[1.0, -2.0]], std_error=[[0.1, 0.2]], baseline=[0.0], prediction=[-1.0], residual=[0.0],
     ...     tolerance=[1e-9], feature_names=["a", "b"], value_function="baseline",
@@ -119,7 +119,7 @@ def prepare_intervals(
     )
 
 
-def _covariance(rows: Explanation) -> tuple[np.ndarray, str]:
+def _covariance(rows: ExplanationData) -> tuple[np.ndarray, str]:
     if rows.covariances is not None:
         return rows.covariances, "credible"
     if rows.std_error is not None:

@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from exactshap.errors import InputError, UnknownNameError, did_you_mean, message
-from exactshap.results.explanation import cells, index_title
+from exactshap.results.data import cells, index_title
 from exactshap.results.plots._pyplot import escape, new_axes
 
 if TYPE_CHECKING:
-    from exactshap.results.explanation import Explanation
+    from exactshap.results.data import ExplanationData
 
 __all__ = ["Shape", "draw_shape", "draw_shapes", "prepare_shape"]
 
@@ -49,7 +49,7 @@ class Shape:
     value_function: str
 
 
-def prepare_shape(explanation: Explanation, main_effects: Explanation, feature: int | str) -> Shape:
+def prepare_shape(explanation: ExplanationData, main_effects: ExplanationData, feature: int | str) -> Shape:
     r"""Put the values of one feature over its shape function.
 
     .. math:: \text{curve}(x_j) = v_x(\{j\}) - v(\emptyset)
@@ -109,7 +109,7 @@ def prepare_shape(explanation: Explanation, main_effects: Explanation, feature: 
     )
 
 
-def _check_pair(explanation: Explanation, main_effects: Explanation) -> None:
+def _check_pair(explanation: ExplanationData, main_effects: ExplanationData) -> None:
     for item, name in ((explanation, "explanation"), (main_effects, "main_effects")):
         if item.n_outputs > 1 or item.output_names is not None:
             raise InputError(message(f"`{name}` must have one output", do=f"Choose one with {name}.output(name)"))
@@ -131,7 +131,7 @@ def _check_pair(explanation: Explanation, main_effects: Explanation) -> None:
             )
 
 
-def _player(explanation: Explanation, feature: int | str) -> int:
+def _player(explanation: ExplanationData, feature: int | str) -> int:
     names = explanation.feature_names
     if isinstance(feature, str) and feature not in names:
         raise UnknownNameError(message(f"Unknown feature {feature!r}", do=did_you_mean(feature, names)))
@@ -143,7 +143,7 @@ def _player(explanation: Explanation, feature: int | str) -> int:
     return j % len(names)
 
 
-def _places(explanation: Explanation, j: int) -> np.ndarray:
+def _places(explanation: ExplanationData, j: int) -> np.ndarray:
     """Return the feature's numbers, or its texts as objects ("" where missing)."""
     content = cells(explanation)
     assert content is not None

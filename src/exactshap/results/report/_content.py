@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from exactshap.results.explanation import Cells, axis_name, cells, counted, row_name
+from exactshap.results.data import Cells, axis_name, cells, counted, row_name
 from exactshap.results.report._svg import number
 
 if TYPE_CHECKING:
-    from exactshap.results.explanation import Explanation
+    from exactshap.results.data import ExplanationData
 
 __all__ = ["Content", "Dependence", "Pairs", "Row", "choose_rows", "content"]
 
@@ -88,7 +88,7 @@ class Content:
 
 
 def content(
-    explanation: Explanation, *, output: str | None, drawn: np.ndarray, max_display: int, n_dependences: int, n_rows: int
+    explanation: ExplanationData, *, output: str | None, drawn: np.ndarray, max_display: int, n_dependences: int, n_rows: int
 ) -> Content:
     """Prepare a single-output explanation; ``drawn`` are the rows that beeswarms and dependence plots show."""
     strength = np.abs(explanation.values).mean(axis=0) if explanation.n_rows else np.zeros(explanation.n_players)
@@ -131,14 +131,14 @@ def choose_rows(prediction: np.ndarray, wanted: int = 5) -> list[tuple[int, str]
     return list(chosen.items())
 
 
-def _dependence(explanation: Explanation, j: int, shown: Cells, values: np.ndarray) -> Dependence:
+def _dependence(explanation: ExplanationData, j: int, shown: Cells, values: np.ndarray) -> Dependence:
     categories = None
     if not shown.numeric[j]:
         categories = tuple(sorted({text for text in shown.display[:, j] if text}))
     return Dependence(axis_name(explanation, j), shown.numbers[:, j], values[:, j], categories)
 
 
-def _row(explanation: Explanation, i: int, place: str, max_display: int) -> Row:
+def _row(explanation: ExplanationData, i: int, place: str, max_display: int) -> Row:
     row = explanation[i]
     values, errors = row.values[0], row.std_error if row.std_error is not None else row.std
     order = np.argsort(-np.abs(values), kind="stable")
@@ -167,7 +167,7 @@ def _row(explanation: Explanation, i: int, place: str, max_display: int) -> Row:
     )
 
 
-def _labelled(row: Explanation, j: int, shown: Cells | None) -> str:
+def _labelled(row: ExplanationData, j: int, shown: Cells | None) -> str:
     if shown is None:
         return row.feature_names[j]
     cell = shown.display[0, j]
@@ -175,7 +175,7 @@ def _labelled(row: Explanation, j: int, shown: Cells | None) -> str:
     return f"{row.feature_names[j]} = {text or 'missing'}"
 
 
-def _pairs(explanation: Explanation, shown: int = 10) -> Pairs | None:
+def _pairs(explanation: ExplanationData, shown: int = 10) -> Pairs | None:
     if explanation.set_values is None or explanation.sets is None or explanation.n_rows == 0:
         return None
     means = np.abs(explanation.set_values).mean(axis=0)

@@ -101,7 +101,7 @@ def dependence(x: np.ndarray, values: np.ndarray, name: str, categories: Sequenc
         parts.append(svg.axis(across, height, label=svg.shorten(name, 40), top=height - 4, wanted=4))
         spread = _category_offsets(x, values, 8.0) if len(np.unique(x)) <= 10 else np.zeros(len(x))
     else:
-        parts.append(_category_axis(across, height, name, categories))
+        parts.append(svg.category_axis(across, height, name, categories))
         spread = _category_offsets(x, values, 0.4 * (across.stop - across.start) / len(categories))
     seen = ~missing
     parts.append(svg.dots(across(x[seen]) + spread[seen], up(values[seen]), "point"))
@@ -216,16 +216,4 @@ def _vertical_axis(scale: svg.Scale, left: float, right: float) -> str:
         y = float(scale(tick))
         parts += [svg.line(left, y, right, y, "zero" if tick == 0 else "grid")]
         parts += [svg.text(left - 5, y + 4, svg.number(tick), anchor="end", style="tick")]
-    return "".join(parts)
-
-
-def _category_axis(scale: svg.Scale, y: float, name: str, categories: Sequence[str]) -> str:
-    parts = [svg.line(scale.start, y, scale.stop, y, "axis")]
-    letters = int(abs(scale.stop - scale.start) / max(len(categories), 1) / svg.text_width("x", 11)) - 1
-    shown = categories if letters >= 3 else ()
-    for code, category in enumerate(shown):
-        word = category if len(category) <= letters else f"{category[: letters - 1]}…"
-        parts.append(svg.text(float(scale(code)), y + 15, word, anchor="middle", style="tick", title=category))
-    label = svg.shorten(name, 40) + ("" if shown else f" ({len(categories)} categories, in alphabetical order)")
-    parts.append(svg.text((scale.start + scale.stop) / 2, y + 33, label, anchor="middle", style="label"))
     return "".join(parts)

@@ -11,21 +11,21 @@ import numpy as np
 from exactshap._runtime.files import check_suffix, replacing
 from exactshap._runtime.optional import require
 from exactshap.errors import InputError, message, printable
-from exactshap.results.explanation import counted, fingerprint, index_title, value_function_sentence
+from exactshap.results.data import counted, facts, fingerprint, index_title, value_function_sentence
 from exactshap.results.report import _figures as figures
 from exactshap.results.report._content import Content, content
 from exactshap.results.report._svg import decimals, fixed
 from exactshap.results.report._words import limits, reproduce
 
 if TYPE_CHECKING:
-    from exactshap.results.explanation import Explanation
+    from exactshap.results.data import ExplanationData
 
 __all__ = ["render", "write_report"]
 
 _MAX_DOTS, _MAX_DRAWN, _MAX_OUTPUTS = 30_000, 1000, 4
 
 
-def write_report(explanation: Explanation, path: str | Path, **settings: Any) -> Path:
+def write_report(explanation: ExplanationData, path: str | Path, **settings: Any) -> Path:
     """Write the report of an explanation, all of it or nothing.
 
     Parameters
@@ -71,7 +71,7 @@ def check_report_path(path: str | Path) -> None:
 
 
 def render(
-    explanation: Explanation,
+    explanation: ExplanationData,
     *,
     title: str | None = None,
     data_name: str | None = None,
@@ -115,7 +115,7 @@ def render(
 
     Examples
     --------
-    >>> from exactshap.results.explanation import Explanation
+    >>> from exactshap import Explanation
     >>> explanation = Explanation(
     ...     values=[[1.0, 2.0]], baseline=[0.5], prediction=[3.5], residual=[0.0], tolerance=1e-12,
     ...     feature_names=["age", "bmi"], value_function="baseline",
@@ -168,7 +168,7 @@ def _template() -> Any:
     return environment.get_template("page.html.jinja")
 
 
-def _outputs(explanation: Explanation) -> list[tuple[str | None, Explanation]]:
+def _outputs(explanation: ExplanationData) -> list[tuple[str | None, ExplanationData]]:
     if explanation.output_names is None:
         return [(None, explanation)]
     return [(name, explanation.output(k)) for k, name in enumerate(explanation.output_names)]
@@ -180,7 +180,7 @@ def _drawn_rows(n_rows: int, limit: int, seed: int) -> np.ndarray:
     return np.sort(np.random.default_rng(seed).choice(n_rows, size=limit, replace=False))
 
 
-def _drawn(view: Explanation, item: Content, explanation: Explanation) -> dict[str, Any]:
+def _drawn(view: ExplanationData, item: Content, explanation: ExplanationData) -> dict[str, Any]:
     """Return one output's content with its pictures, which are markup of our own making with all text escaped."""
     safe = require("markupsafe", "report", purpose="A report").Markup
     value = f"value ({view.unit})"
@@ -200,26 +200,26 @@ def _drawn(view: Explanation, item: Content, explanation: Explanation) -> dict[s
     }
 
 
-def _facts(explanation: Explanation, data_name: str | None) -> dict[str, str]:
+def _facts(explanation: ExplanationData, data_name: str | None) -> dict[str, str]:
     player = "feature" if explanation.groups is None else "player"
     digest = "" if explanation.data is None else f"SHA-256 {fingerprint(explanation.data)}"
-    facts = explanation.facts()
+    known = facts(explanation)
     return {
-        "Model": facts["model"],
+        "Model": known["model"],
         "Output": f"{', '.join(explanation.output_names)} ({explanation.unit})"
         if explanation.output_names
         else explanation.unit,
         "Data": f"{data_name + ', ' if data_name else ''}{counted(explanation.n_rows, 'row')} x {counted(explanation.n_players, player)}",
-        "Background": facts.get("background", ""),
+        "Background": known.get("background", ""),
         "Question": index_title(explanation.index, explanation.order),
         "Value function": explanation.value_function,
-        "Baseline": facts["baseline"],
+        "Baseline": known["baseline"],
         "Method": explanation.method,
-        "Error bound": facts.get("error bound", ""),
-        "Standard error": facts.get("std error", ""),
-        "Approximation": facts.get("approximation", ""),
-        "Model calls": facts.get("evaluations", ""),
-        "Computed in": f"{facts['seconds']} s" if "seconds" in facts else "",
+        "Error bound": known.get("error bound", ""),
+        "Standard error": known.get("std error", ""),
+        "Approximation": known.get("approximation", ""),
+        "Model calls": known.get("evaluations", ""),
+        "Computed in": f"{known['seconds']} s" if "seconds" in known else "",
         "Data hash": digest,
     }
 

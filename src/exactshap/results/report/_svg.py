@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from html import escape
 
@@ -12,12 +12,14 @@ import numpy as np
 __all__ = [
     "Scale",
     "axis",
+    "category_axis",
     "decimals",
     "dots",
     "figure",
     "fixed",
     "line",
     "number",
+    "polyline",
     "rectangle",
     "shorten",
     "text",
@@ -142,6 +144,12 @@ def dots(x: np.ndarray, y: np.ndarray, style: str) -> str:
     return f'<path class="dot {style}" d="{path}"/>' if path else ""
 
 
+def polyline(x: np.ndarray, y: np.ndarray, style: str) -> str:
+    """Draw a line through points."""
+    points = " ".join(f"{a:.1f},{b:.1f}" for a, b in zip(x, y, strict=True))
+    return f'<polyline class="{style}" points="{points}"/>'
+
+
 def axis(scale: Scale, y: float, *, label: str, top: float, wanted: int = 5) -> str:
     """Draw a horizontal axis at ``y`` with grid lines up to ``top`` and a label below."""
     parts = [line(scale.start, y, scale.stop, y, "axis")]
@@ -151,6 +159,19 @@ def axis(scale: Scale, y: float, *, label: str, top: float, wanted: int = 5) -> 
             line(x, top, x, y, "zero" if tick == 0 else "grid"),
             text(x, y + 15, number(tick), anchor="middle", style="tick"),
         ]
+    parts.append(text((scale.start + scale.stop) / 2, y + 33, label, anchor="middle", style="label"))
+    return "".join(parts)
+
+
+def category_axis(scale: Scale, y: float, name: str, categories: Sequence[str]) -> str:
+    """Draw a horizontal axis of categories, named where there is room."""
+    parts = [line(scale.start, y, scale.stop, y, "axis")]
+    letters = int(abs(scale.stop - scale.start) / max(len(categories), 1) / text_width("x", 11)) - 1
+    shown = categories if letters >= 3 else ()
+    for code, category in enumerate(shown):
+        word = category if len(category) <= letters else f"{category[: letters - 1]}…"
+        parts.append(text(float(scale(code)), y + 15, word, anchor="middle", style="tick", title=category))
+    label = shorten(name, 40) + ("" if shown else f" ({len(categories)} categories, in alphabetical order)")
     parts.append(text((scale.start + scale.stop) / 2, y + 33, label, anchor="middle", style="label"))
     return "".join(parts)
 

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from exactshap.results.explanation import index_title
+from exactshap.results.data import index_title
 
 if TYPE_CHECKING:
-    from exactshap.results.explanation import Explanation
+    from exactshap.results.data import ExplanationData
 
 __all__ = ["limits", "reproduce"]
 
 
-def limits(explanation: Explanation) -> list[str]:
+def limits(explanation: ExplanationData) -> list[str]:
     """Return what a reader of the report must not conclude, for this explanation."""
     certificate = explanation.certificate()
     checked = (
@@ -40,7 +40,7 @@ def limits(explanation: Explanation) -> list[str]:
     ]
 
 
-def _not_additive(explanation: Explanation) -> str:
+def _not_additive(explanation: ExplanationData) -> str:
     title = index_title(explanation.index, explanation.order)
     return (
         f"The {title} shown for single features do not add up to the prediction, so that rows are drawn as bars around zero"
@@ -48,14 +48,14 @@ def _not_additive(explanation: Explanation) -> str:
     )
 
 
-def _interactions(explanation: Explanation) -> str:
+def _interactions(explanation: ExplanationData) -> str:
     title = index_title(explanation.index, explanation.order)
     return (
         f"Pairs are the {title}, not halved: one number per unordered pair. The diagonal holds the values of single features."
     )
 
 
-def reproduce(explanation: Explanation, *, command: str | None, seed: int) -> str:
+def reproduce(explanation: ExplanationData, *, command: str | None, seed: int) -> str:
     """Return the command, or the Python calls, that give this report again."""
     if command is not None:
         return command

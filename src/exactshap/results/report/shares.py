@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import datetime
-import io
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from exactshap._runtime.files import replacing
 from exactshap._runtime.optional import require
 from exactshap.errors import printable
+from exactshap.results.decomposition import facts_of, rows_of, strongest_marginals
+from exactshap.results.report._share_figures import marginal_panel, share_bars
 
 if TYPE_CHECKING:
     from exactshap.results.decomposition import PairwiseDecomposition
@@ -52,20 +53,27 @@ def write_shares_report(shares: PairwiseDecomposition, path: str | Path, **setti
     return Path(path)
 
 
-def render_shares(shares: PairwiseDecomposition, *, title: str, figure: Any = None, command: str | None = None) -> str:
+def render_shares(
+    shares: PairwiseDecomposition,
+    *,
+    title: str,
+    samples: tuple[Any, Any] | None = None,
+    labels: tuple[str, str] = ("X", "Z"),
+    command: str | None = None,
+) -> str:
     """Return the report as HTML text; names of columns are escaped, and their control characters replaced.
 
     Parameters
     ----------
     shares : PairwiseDecomposition
     title : str
-    figure : matplotlib Figure, optional
-        Embedded as SVG.
+    samples : pair of tables, optional
+        The strongest columns are drawn in both of them.
+    labels : pair of str, default=("X", "Z")
+        Names of the samples.
     command : str, optional
         The command that wrote this report.
     """
-    from exactshap.results.decomposition import facts_of, rows_of
-
     jinja2 = require("jinja2", "report", purpose="A report")
     markup = require("markupsafe", "report", purpose="A report").Markup
     environment = jinja2.Environment(loader=jinja2.FileSystemLoader(Path(__file__).parent), autoescape=True,
@@ -77,7 +85,12 @@ def render_shares(shares: PairwiseDecomposition, *, title: str, figure: Any = No
         details=_settings(shares),
         headings=headings,
         rows=rows,
-        figure=markup(_svg(figure)) if figure is not None else "",
+        figure=markup(share_bars(shares.plot.prepare())),
+        whiskers=shares.intervals is not None or shares.std_error is not None,
+        panels=[markup(marginal_panel(marginal, labels)) for marginal in strongest_marginals(shares, samples)]
+        if samples
+        else [],
+        labels=labels,
         limits=(*_LIMITS[shares.statistic], *_BOTH),
         command=command,
         date=datetime.datetime.now(datetime.UTC).strftime("%Y-%m-%d %H:%M UTC"),
@@ -97,16 +110,6 @@ def _words(value: Any) -> str:
     if isinstance(value, dict):
         return ", ".join(f"{name}: {_words(inner)}" for name, inner in value.items())
     return f"{value:.4g}" if isinstance(value, float) else str(value)
-
-
-def _svg(figure: Any) -> str:
-    """Return a figure as an SVG element, with text as text."""
-    matplotlib = require("matplotlib", "plots", purpose="Plotting")
-    buffer = io.StringIO()
-    with matplotlib.rc_context({"svg.fonttype": "none"}):
-        figure.savefig(buffer, format="svg", metadata={"Date": None})
-    text = buffer.getvalue()
-    return text[text.index("<svg") :]
 
 
 def _version() -> str:

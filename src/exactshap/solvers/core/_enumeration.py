@@ -44,13 +44,7 @@ def solve_enumerated(
         scale=np.abs(table).max(axis=(1, 2), initial=0),
         n_evaluations=len(masks),
     )
-    return part.finish(
-        game.n_players,
-        semivalue,
-        order,
-        single_row=game.n_rows is None,
-        single_output=game.single_output,
-    )
+    return part.finish(game.n_players, semivalue, order, single_row=game.n_rows is None, single_output=game.single_output)
 
 
 def set_values(table: np.ndarray, players: Sequence[int], semivalue: Semivalue, order: int, n_players: int) -> np.ndarray:

@@ -3,16 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
-from typing import Any
 
 import numpy as np
 
 from exactshap.errors import InputError, message
-from exactshap.semivalues import Semivalue, find
-from exactshap.solvers.core import Calls, Solution, set_sizes
+from exactshap.solvers.core import Solution, set_sizes
+from exactshap.solvers.sampled._calibration import held_to
 from exactshap.solvers.sampled._counts import scaled_weights, size_exponents
-from exactshap.solvers.sampled._draws import Draws
 from exactshap.solvers.sampled._frontier import (
     Sets,
     additive_frontier,
@@ -22,13 +19,12 @@ from exactshap.solvers.sampled._frontier import (
     partial_frontier,
     unanimity_columns,
 )
-from exactshap.solvers.sampled._leverage import leverage_scores
 from exactshap.solvers.sampled._polynomial import PolynomialFit, fit_polynomial, odd_shares, row_weights, unanimity_shares
-from exactshap.solvers.sampled._sampling import design, draw, strata
+from exactshap.solvers.sampled._problem import Problem
 from exactshap.solvers.sampled._surrogate import SURROGATES
 from exactshap.solvers.sampled.process import CubeProcess, fit_process, needs_even, white_functionals
 
-__all__ = ["ESTIMATORS", "NAMED", "SAMPLINGS", "Problem", "Settings"]
+__all__ = ["ESTIMATORS"]
 
 RELEVANCE_ROWS = 1000  # at most so many pairs decide the relevances; all pairs decide the values
 MAX_ITERATIONS = 25
@@ -36,126 +32,6 @@ COMPARED_ROWS = 1500  # beyond, auto takes the process without a comparison
 COMPARED_COLUMNS = 600
 FOLDS = 5
 MAX_UNDERFLOWN = 1020  # players up to which a weight of 0 is asked for: beyond, Shapley's own underflow
-
-
-@dataclass(frozen=True)
-class Settings:
-    """How to sample and to regress; see :func:`exactshap.solvers.sampled._regression.solve_regression`."""
-
-    estimator: str = "auto"
-    polynomial_order: int | None = None
-    frontier: Any = None
-    pairing: bool = True
-    sampling: str = "leverage"
-    surrogate: str = "process"
-    relevance_rows: int | None = None
-
-
-# other people's names for special cases
-NAMED: dict[str, dict[str, Any]] = {
-    "kernelshap": {"estimator": "polynomial", "polynomial_order": 1, "frontier": None},
-    "kadd-shap": {"estimator": "polynomial", "polynomial_order": 2, "pairing": False, "frontier": None},
-    "unbiased-kernelshap": {"estimator": "unbiased", "surrogate": "none"},
-}
-
-# probability of each size 1..d-1, up to a constant
-SAMPLINGS: dict[str, Callable[[int, int], np.ndarray]] = {
-    "leverage": leverage_scores,
-    "leverage-1": lambda d, order: np.ones(d - 1),
-    "kernel": lambda d, order: 1.0 / (np.arange(1, d) * np.arange(d - 1, 0, -1.0)),
-}
-
-
-@dataclass
-class Problem:
-    """One game, one question, and the coalitions called so far: ``inside`` are their values, ``outside`` their complements' if paired."""
-
-    calls: Calls
-    rng: np.random.Generator
-    semivalue: Semivalue
-    order: int
-    sets: tuple[tuple[int, ...], ...]
-    settings: Settings
-    paired: bool = field(init=False, default=True)
-    masks: np.ndarray = field(init=False)
-    inside: np.ndarray = field(init=False)  # (n_masks, n_outputs)
-    outside: np.ndarray = field(init=False)  # (n_masks, n_outputs), or (0, n_outputs)
-    draws: Draws = field(init=False)  # of the unbiased estimator
-    empty: np.ndarray = field(init=False)
-    full: np.ndarray = field(init=False)
-
-    def __post_init__(self) -> None:
-        d = self.n_players
-        self.empty, self.full = self.calls(np.array([[False] * d, [True] * d]))
-        self.masks = np.zeros((0, d), bool)
-        self.inside = self.outside = np.zeros((0, len(self.full)))
-        self.draws = Draws(d)
-
-    @property
-    def n_players(self) -> int:
-        return self.calls.game.n_players
-
-    @property
-    def total(self) -> np.ndarray:
-        return self.full - self.empty
-
-    @property
-    def independent(self) -> bool:
-        return self.settings.estimator == "unbiased"
-
-    @property
-    def magnitude(self) -> float:
-        return float(np.abs(self.calls.table()).max())
-
-    def solution(self, values: np.ndarray, std_error: np.ndarray, method: str) -> Solution:
-        """Return values and standard errors (n_sets, n_outputs) of this game."""
-        return Solution(values, self.empty, self.full, method, std_error=std_error)
-
-    def is_shapley(self) -> bool:
-        """Say whether the index is the Shapley value of single players: the one that polynomials estimate."""
-        shapley = find("shapley").weights(self.n_players)
-        return self.order == 1 and bool(np.allclose(self.semivalue.weights(self.n_players), shapley, rtol=1e-9, atol=1e-300))
-
-    def grow(self, n_calls: int) -> None:
-        """Draw coalitions until ``n_calls`` of them, the full and the empty one included, have been asked for."""
-        if len(self.masks) == 0:
-            self.paired = self._pairs(n_calls)
-        n_wanted = (n_calls - 2) // (2 if self.paired else 1)
-        if self.n_players == 1:
-            return
-        if self.independent:
-            self.draws.grow(n_wanted, self.rng)
-            self.masks = self.draws.masks
-            asked = np.concatenate([self.draws.listed, self.masks])
-            self.calls(np.concatenate([asked, ~asked]))
-            return
-        wanted = max(n_wanted - len(self.masks), 0)
-        if wanted == 0:
-            return
-        masks = self._distinct(wanted)
-        self.masks = np.concatenate([self.masks, masks])
-        values = self.calls(np.concatenate([masks, ~masks]) if self.paired else masks)
-        self.inside = np.concatenate([self.inside, values[: len(masks)]])
-        self.outside = np.concatenate([self.outside, values[len(masks) :]])
-
-    def _pairs(self, n_calls: int) -> bool:
-        """Say whether complements are called too: below one pair a player a process learns more from single coalitions."""
-        if self.settings.estimator == "polynomial":
-            return self.settings.pairing
-        return self.independent or n_calls - 2 >= 2 * self.n_players
-
-    def _distinct(self, wanted: int) -> np.ndarray:
-        d = self.n_players
-        if self.settings.estimator != "polynomial" and len(self.masks) == 0:
-            return design(d, wanted, self.rng, paired=self.paired)
-        groups = strata(d, paired=self.paired, size_weights=self._size_weights())
-        fresh = draw(d, wanted + len(self.masks), self.rng, groups, paired=self.paired)
-        seen = {row.tobytes() for row in self.masks} | ({row.tobytes() for row in ~self.masks} if self.paired else set())
-        return fresh[[row.tobytes() not in seen for row in fresh]][:wanted]
-
-    def _size_weights(self) -> np.ndarray:
-        order = min(self.settings.polynomial_order or 1, self.n_players)
-        return SAMPLINGS[self.settings.sampling](self.n_players, order)
 
 
 def by_process(problem: Problem) -> Solution:
@@ -179,7 +55,19 @@ def _process(problem: Problem) -> CubeProcess:
 
 
 def _of_process(problem: Problem, process: CubeProcess) -> Solution:
-    return problem.solution(*process.solve(problem.semivalue, problem.order, problem.sets), "Gaussian process over coalitions")
+    asked = problem.semivalue, problem.order, problem.sets
+    fit = _kernelshap(problem, process.unit)
+    found = process.solve(*asked) if fit is None else held_to(fit, process, *asked)
+    return problem.solution(*found, "Gaussian process over coalitions")
+
+
+def _kernelshap(problem: Problem, unit: np.ndarray) -> PolynomialFit | None:
+    """Return KernelSHAP of the same pairs in units of ``unit``, if it estimates what is asked for and they determine it."""
+    asked = problem.paired and problem.n_players <= COMPARED_COLUMNS and problem.is_shapley()
+    if not asked or len(problem.masks) < problem.n_players:
+        return None
+    fit = _fit_characters(problem, additive_frontier(problem.n_players, 1, odd=True), unit)
+    return fit if fit.determined else None
 
 
 def by_polynomial(problem: Problem) -> Solution:
@@ -223,11 +111,11 @@ def _affordable_order(problem: Problem) -> int:
     return 3 if d >= 3 and len(problem.masks) >= 1.5 * cubic and cubic <= COMPARED_COLUMNS else 1
 
 
-def _fit_characters(problem: Problem, sets: Sets) -> PolynomialFit:
+def _fit_characters(problem: Problem, sets: Sets, unit: float | np.ndarray = 1.0) -> PolynomialFit:
     columns = character_columns(problem.masks, sets)
     shares = odd_shares(problem.n_players, sets)
-    target = (problem.inside - problem.outside) / 2.0
-    return fit_polynomial(columns, target, problem.total / 2.0, problem.masks, shares, paired=True)
+    target = (problem.inside - problem.outside) / unit / 2.0
+    return fit_polynomial(columns, target, problem.total / unit / 2.0, problem.masks, shares, paired=True)
 
 
 def _fit_unanimity(problem: Problem, sets: Sets) -> PolynomialFit:

@@ -28,7 +28,8 @@ class PolynomialFit:
     """Values and what one more or one less row would have changed.
 
     ``values`` and ``std_error`` (n_players, n_outputs); ``error`` is the cross-validated mean squared residual, in the metric of the
-    weights, infinite when the rows do not determine the polynomial.
+    weights, infinite when the rows do not determine the polynomial. ``moves`` (n_rows, n_players) is by how much one more unit of a
+    row's target moves the values, times the squared share of the row's stratum that no row shows.
     """
 
     values: np.ndarray
@@ -36,6 +37,7 @@ class PolynomialFit:
     error: float
     rank: int
     n_columns: int
+    moves: np.ndarray
 
     @property
     def determined(self) -> bool:
@@ -46,6 +48,11 @@ def row_weights(masks: np.ndarray, *, paired: bool) -> np.ndarray:
     """Return mu(S) times the inverse sampling rate of each row."""
     sizes = masks.sum(axis=1)
     return kernel_weights(masks.shape[1])[sizes - 1] * stratum_weights(masks, paired=paired)
+
+
+def _unseen_shares(masks: np.ndarray, *, paired: bool) -> np.ndarray:
+    """Return the share 1 - n_s / C(d, s) of each row's stratum that no row shows."""
+    return 1.0 - 1.0 / np.maximum(stratum_weights(masks, paired=paired), 1.0)
 
 
 def _reflected(columns: np.ndarray) -> np.ndarray:
@@ -85,8 +92,9 @@ def fit_polynomial(
     right = root * (targets - rotated[:, :1] * first)
     base = rotated_shares[:, :1] * first
     n, width = matrix.shape
+    still = np.zeros((n, len(shares)))
     if width == 0:
-        return PolynomialFit(base, np.zeros_like(base), 0.0, 0, p)
+        return PolynomialFit(base, np.zeros_like(base), 0.0, 0, p, still)
     if n >= width:
         q, r = qr(matrix, mode="economic", check_finite=False)
         diagonal = np.abs(np.diag(r))
@@ -94,26 +102,25 @@ def fit_polynomial(
             rest = solve_triangular(r, q.T @ right, check_finite=False)
             residual = right - matrix @ rest
             influence = solve_triangular(r, shares_left.T, trans="T", check_finite=False)
-            std_error, error = _jackknife(q, residual, influence, masks, paired=paired, mirrored=mirrored)
-            return PolynomialFit(base + shares_left @ rest, std_error, error, width, p)
+            moves, unseen = q @ influence, _unseen_shares(masks, paired=paired)[:, None]
+            std_error, error = _jackknife(q, residual, np.sqrt(unseen) * moves, mirrored=mirrored)
+            return PolynomialFit(base + shares_left @ rest, std_error, error, width, p, unseen**2 * root * moves)
     rest, _, rank, _ = lstsq(matrix, right, check_finite=False)
-    return PolynomialFit(base + shares_left @ rest, np.full((len(shares), right.shape[1]), np.inf), np.inf, int(rank), p)
+    return PolynomialFit(base + shares_left @ rest, np.full((len(shares), right.shape[1]), np.inf), np.inf, int(rank), p, still)
 
 
-def _jackknife(
-    q: np.ndarray, residual: np.ndarray, influence: np.ndarray, masks: np.ndarray, *, paired: bool, mirrored: bool
-) -> tuple[np.ndarray, float]:
+def _jackknife(q: np.ndarray, residual: np.ndarray, moves: np.ndarray, *, mirrored: bool) -> tuple[np.ndarray, float]:
     r"""Return standard errors of the values and the mean squared leave-one-out residual.
 
-    Leaving row i out moves the values by :math:`B^\top q_i\, e_i / (1 - h_i)`, :math:`h_i = |q_i|^2`, so that the delete-one
+    Leaving row i out moves the values by :math:`B^\top q_i\, e_i / (1 - h_i)`, :math:`h_i = |q_i|^2` (``moves`` holds
+    :math:`B^\top q_i`), so that the delete-one
     jackknife needs no refit. Rows of strata that are enumerated almost completely count less: 1 - n_s / C(d, s).
     """
     leverage = np.minimum((q**2).sum(axis=1), 1.0)
     room = 1.0 - leverage
     left_out = np.where(room[:, None] > 1e-8, residual / np.maximum(room, 1e-8)[:, None], 0.0)
     n = len(q)
-    unseen = 1.0 - 1.0 / np.maximum(stratum_weights(masks, paired=paired), 1.0)
-    moved = (q @ influence)[:, :, None] * (np.sqrt(unseen)[:, None] * left_out)[:, None, :]
+    moved = moves[:, :, None] * left_out[:, None, :]
     if mirrored:
         moved = moved[: n // 2] + moved[n // 2 :]
     return np.sqrt((moved**2).sum(axis=0)), float((left_out**2).sum() / n)

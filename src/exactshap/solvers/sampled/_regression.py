@@ -14,7 +14,8 @@ from exactshap.errors import BudgetError, InputError, InputTypeError, UnknownNam
 from exactshap.games import Game
 from exactshap.semivalues import Semivalue
 from exactshap.solvers.core import Solution, checked_calls, player_sets, positive
-from exactshap.solvers.sampled._estimators import ESTIMATORS, NAMED, SAMPLINGS, Problem, Settings
+from exactshap.solvers.sampled._estimators import ESTIMATORS
+from exactshap.solvers.sampled._problem import NAMED, SAMPLINGS, Problem, Settings
 from exactshap.solvers.sampled._surrogate import SURROGATES
 from exactshap.solvers.sampled.process import MAX_ROWS
 
@@ -54,7 +55,8 @@ def solve_regression(
     ================ ==================================================================== ============== =========
     auto             process or polynomial, by leave-one-out error; ``method`` says which any            placed
     process          Gaussian process over coalitions (all interaction orders, one        any            placed
-                     relevance per player), its exact values; Bayesian standard errors
+                     relevance per player), its exact values; errors of the posterior,
+                     held to KernelSHAP's
     polynomial       PolySHAP of ``polynomial_order`` or ``frontier``; jackknife errors   Shapley        leverage
     unbiased         exact values of a ``surrogate`` plus an unbiased estimate of the     any            independent
                      cross-fitted residual; replicate standard errors

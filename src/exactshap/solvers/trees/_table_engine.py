@@ -21,6 +21,7 @@ __all__ = ["BackgroundTable", "TableEngine", "path_weights", "tabulate_backgroun
 CHUNK = 2**26  # bytes of tables at a time where they are too large to be kept
 BLOCK = 1024  # rows at a time: their codes and decisions stay in cache
 BLOCK_BYTES = 2**21
+WORK_BYTES = 3.5 * 2**20  # numbers of players of all codes while they are made, sums of one block
 FEW_ROWS = 16  # that are answered cell by cell before tables are filled
 BACKGROUND_BLOCK = 2**14  # background rows at a time
 
@@ -83,6 +84,7 @@ class TableEngine:
     n_players: int
     limit: float
     cache: BoundedCache = field(default_factory=BoundedCache)
+    measures: BoundedCache = field(default_factory=BoundedCache)  # apart: tables are made under the lock of the other one
 
     def rows(self, order: int) -> TableRows:
         """Return the layout of the tables for sets of 1..order players."""
@@ -109,7 +111,7 @@ class TableEngine:
     def memory(self, n_rows: int, order: int) -> float:
         """Return the bytes besides the rows: the tables of one semivalue (see ``background`` for the background's)."""
         needed = float(self.rows(order).n_bytes)
-        return needed if self.is_kept(order) else min(needed, 2.0 * CHUNK)
+        return WORK_BYTES + (needed if self.is_kept(order) else min(needed, 2.0 * CHUNK))
 
     def work(self, order: int) -> tuple[float, float, float]:
         """Return the steps that fill all tables, the look-ups of one row, and the steps of one row without tables."""
@@ -162,7 +164,7 @@ class TableEngine:
             rule = np.array(nodes, float), np.array(node_weights, float)
             return rule, np.ascontiguousarray(path_weights(semivalue, 1, largest)[1])
 
-        measure: tuple[tuple[np.ndarray, np.ndarray], np.ndarray] = self.cache.get(("measure", semivalue), make, keep=1)
+        measure: tuple[tuple[np.ndarray, np.ndarray], np.ndarray] = self.measures.get(("measure", semivalue), make, keep=1)
         return measure
 
     def _cells(self, rows: TableRows, semivalue: Semivalue, order: int, is_kept: bool, first: int, last: int) -> np.ndarray:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 import warnings
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 
@@ -13,12 +13,29 @@ from exactshap.errors import ExplanationWarning, InputError, UnknownNameError, m
 from exactshap.trees.ensemble._flat import ZERO
 
 if TYPE_CHECKING:
-    from exactshap.trees.ensemble._model import TreeModel
+    from exactshap.trees.ensemble._hashed import HashedColumns
 
 __all__ = ["encode", "readable"]
 
 
-def encode(model: TreeModel, table: Any) -> np.ndarray:
+class Columns(Protocol):
+    """What a model knows of the user's columns; attributes as in :class:`~exactshap.trees.ensemble.TreeModel`."""
+
+    @property
+    def library(self) -> str: ...
+    @property
+    def feature_names(self) -> tuple[str, ...] | None: ...
+    @property
+    def categories(self) -> tuple[tuple[Any, ...] | None, ...]: ...
+    @property
+    def frame_categories(self) -> tuple[tuple[Any, ...], ...]: ...
+    @property
+    def missing_value(self) -> float: ...
+    @property
+    def hashed(self) -> HashedColumns | None: ...
+
+
+def encode(model: Columns, table: Any) -> np.ndarray:
     """Return float64 (n_rows, n_features) for a :class:`~exactshap.frames.Table`: codes in categorical columns, NaN if missing.
 
     Arrays hold codes already (scikit-learn's hold categories). In frames, categorical columns hold the categories' names;
@@ -43,7 +60,7 @@ def encode(model: TreeModel, table: Any) -> np.ndarray:
     return X
 
 
-def readable(model: TreeModel, table: Any) -> Any:
+def readable(model: Columns, table: Any) -> Any:
     """Return the table in a form that the library's own ``predict`` takes, with the same cells.
 
     LightGBM 4.6 and CatBoost 1.2.10 end the process at polars columns of type Categorical (LightGBM: Enum and arrow's
@@ -62,7 +79,7 @@ def readable(model: TreeModel, table: Any) -> Any:
     return replace(table, native=frame.to_pandas())
 
 
-def _named_categories(model: TreeModel, table: Any) -> dict[int, tuple[Any, ...]]:
+def _named_categories(model: Columns, table: Any) -> dict[int, tuple[Any, ...]]:
     """Return the categories, in the order of their codes, of the columns that hold names."""
     coded = [j for j, known in enumerate(model.categories) if known is not None]
     if model.library == "scikit-learn":  # it has an encoder of its own, for arrays too
@@ -79,7 +96,7 @@ def _named_categories(model: TreeModel, table: Any) -> dict[int, tuple[Any, ...]
     }
 
 
-def _lightgbm_categories(model: TreeModel, table: Any) -> dict[int, tuple[Any, ...]]:
+def _lightgbm_categories(model: Columns, table: Any) -> dict[int, tuple[Any, ...]]:
     """Match columns by position as LightGBM does, and names by its own rule: white space has become an underscore."""
     if model.feature_names is not None:
         wanted, got = list(model.feature_names), [re.sub(r"\s", "_", name) for name in table.names]

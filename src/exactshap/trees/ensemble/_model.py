@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from exactshap.errors import InputError, UnknownNameError, no_output
+from exactshap.errors import InputError, UnknownNameError, UnsupportedStructureError, message, no_output
 from exactshap.trees.ensemble._encode import encode
 from exactshap.trees.ensemble._flat import FlatTrees
 from exactshap.trees.ensemble._routing import margin
@@ -55,6 +55,8 @@ class TreeModel:
         Numeric value that the library treats as missing besides NaN.
     hashed : HashedColumns or None
         What CatBoost makes of categorical columns. Its target statistics are columns of ``trees`` that follow the user's own.
+    reading : str
+        Which boosting rounds were read and why, where it is not all of them; ``explanation.method`` says it too.
     """
 
     trees: FlatTrees
@@ -74,6 +76,7 @@ class TreeModel:
     frame_categories: tuple[tuple[Any, ...], ...] = ()
     missing_value: float = float("nan")
     hashed: HashedColumns | None = None
+    reading: str = ""
 
     @property
     def n_features(self) -> int:
@@ -90,6 +93,14 @@ class TreeModel:
         if self.hashed is None:
             return players
         return self.hashed.extend(players, names or self.feature_names or tuple(f"x{j}" for j in range(self.n_features)))
+
+    def require_covers(self, game: str, do: str) -> None:
+        """Refuse a model that keeps no training weights in its nodes, naming the ``game`` that is made of them and what to ``do``."""
+        roots = self.trees.tree_start[:-1]
+        bad = np.flatnonzero((self.trees.feature[roots] >= 0) & ~(self.trees.cover[roots] > 0))
+        if bad.size:
+            where = f"{self.name} keeps no training weights in its nodes (first in tree {bad[0]})"
+            raise UnsupportedStructureError(message(where, f"The path-dependent {game} is made of them", do))
 
     def predict(self, X: Any) -> np.ndarray:
         """Return the margin by our own routing, in float64, of shape (n_rows,) or (n_rows, n_outputs).

@@ -11,7 +11,18 @@ import numpy as np
 
 from exactshap.errors import ExactshapError, ModelFormatError, message
 
-__all__ = ["MAX_COLUMNS", "MAX_OUTPUTS", "bit_set", "field", "guarded", "integer", "numbers", "read_json", "words_budget"]
+__all__ = [
+    "MAX_COLUMNS",
+    "MAX_OUTPUTS",
+    "bit_set",
+    "field",
+    "guarded",
+    "integer",
+    "numbers",
+    "read_json",
+    "rounds_read",
+    "words_budget",
+]
 
 MAX_COLUMNS = 2**22
 MAX_OUTPUTS = 2**16
@@ -133,6 +144,15 @@ def bit_set(categories: np.ndarray, what: str, limit: int) -> np.ndarray:
     words = np.zeros(high // 32 + 1, np.uint32)
     np.bitwise_or.at(words, categories // 32, np.uint32(1) << (categories % 32).astype(np.uint32))
     return words
+
+
+def rounds_read(kept: int | None, total: int, reason: str) -> str:
+    """Say how many boosting rounds of a model are read, "" if it is all of them.
+
+    >>> rounds_read(7, 20, "best_iteration"), rounds_read(20, 20, "n_stages")
+    ('the first 7 of 20 boosting rounds (best_iteration)', '')
+    """
+    return "" if kept is None or kept >= total else f"the first {kept} of {total} boosting rounds ({reason})"
 
 
 def words_budget(used: int, what: str) -> int:

@@ -13,7 +13,7 @@ from exactshap.trees.formats import catboost as from_catboost
 from exactshap.trees.formats import lightgbm as from_lightgbm
 from exactshap.trees.formats import xgboost as from_xgboost
 from exactshap.trees.formats._document import read_json
-from exactshap.trees.formats._ubj import read_scanned
+from exactshap.trees.formats._ubj import read_ubj
 
 __all__ = ["load", "loads"]
 
@@ -43,7 +43,10 @@ def load(path: str | os.PathLike[str], *, n_stages: int | None = None, missing_v
     path : path-like
         XGBoost JSON or UBJSON, LightGBM text or CatBoost JSON, told apart by their contents.
     n_stages : int, default=None
-        Keep the first boosting rounds only (a file does not say where early stopping stopped); None keeps all.
+        Keep the first boosting rounds only. None keeps what the library's estimator predicts with after loading the file: all
+        rounds, but for XGBoost those up to the ``best_iteration`` of early stopping that the file names, as
+        ``XGBRegressor().load_model(path)`` does (its ``Booster`` uses all: pass their number). LightGBM and CatBoost leave
+        later rounds out when they save. ``model.reading`` says where rounds were left out.
     missing_value : float, default=nan
         Numeric value that means missing besides NaN (XGBoost's ``missing=``, which its files do not hold).
     max_bytes : int, default=2**30
@@ -108,7 +111,7 @@ def loads(
 def _document(data: bytes, name: str) -> Any:
     """Parse JSON or UBJSON: both start with a brace, but only UBJSON goes on with the type of a key's length."""
     if data[:1] == b"{" and data[1:2] in b"iUIlL#$" and len(data) > 1:
-        return read_scanned(data)
+        return read_ubj(data)
     if data.lstrip()[:1] == b"{":
         return read_json(data, repr(name))
     raise ModelFormatError(

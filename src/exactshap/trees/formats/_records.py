@@ -35,6 +35,10 @@ class Records(Sequence[Any]):
         """Return one entry of each object, None where it is missing."""
         return [block.get(name) for block in self.objects]
 
+    def names(self) -> set[str]:
+        """Return the names of all entries."""
+        return {name for block in self.objects for name in block}
+
     def has(self, name: str) -> bool:
         """Return whether every object has an entry."""
         return all(entry is not None for entry in self.entries(name))

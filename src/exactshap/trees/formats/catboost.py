@@ -15,7 +15,17 @@ import numpy as np
 from exactshap.errors import ModelFormatError, UnsupportedStructureError, message
 from exactshap.trees.ensemble import MAX_DEPTH, RawTree, TreeModel, build
 from exactshap.trees.formats._catboost_features import Features, Split, read_features
-from exactshap.trees.formats._document import MAX_OUTPUTS, bit_set, field, guarded, integer, numbers, read_json, words_budget
+from exactshap.trees.formats._document import (
+    MAX_OUTPUTS,
+    bit_set,
+    field,
+    guarded,
+    integer,
+    numbers,
+    read_json,
+    rounds_read,
+    words_budget,
+)
 
 __all__ = ["convert", "from_document"]
 
@@ -63,7 +73,9 @@ def from_document(
     scale = float(scale_and_bias[0])
     bias = numbers(scale_and_bias[1] if isinstance(scale_and_bias[1], list) else [scale_and_bias[1]], "bias", np.float64)
     oblivious = "oblivious_trees" in document
-    blocks = field(document, "oblivious_trees" if oblivious else "trees", list)[:n_stages]
+    blocks = field(document, "oblivious_trees" if oblivious else "trees", list)
+    reading = rounds_read(n_stages, len(blocks), "n_stages")
+    blocks = blocks[:n_stages]
     n_outputs = _n_outputs(blocks, oblivious, len(bias))
     if len(bias) not in (1, n_outputs):
         raise ModelFormatError(message(f"bias holds {len(bias)} numbers", f"The model has {n_outputs} outputs"))
@@ -86,6 +98,7 @@ def from_document(
         objective=objective,
         categories=() if hashed is None else tuple(() if j in hashed.values else None for j in range(len(names))),
         hashed=hashed,
+        reading=reading,
     )
 
 

@@ -9,7 +9,7 @@ import numpy as np
 
 from exactshap.errors import ModelFormatError, UnsupportedStructureError, message
 from exactshap.trees.ensemble import MISSING_NEVER, RawTree, TreeModel, build
-from exactshap.trees.formats._document import MAX_COLUMNS, MAX_OUTPUTS, guarded, integer
+from exactshap.trees.formats._document import MAX_COLUMNS, MAX_OUTPUTS, guarded, integer, rounds_read
 
 __all__ = ["convert", "from_text"]
 
@@ -68,6 +68,7 @@ def from_text(text: str, *, name: str = "LightGBM model", n_stages: int | None =
         boosted="average_output" not in header,
         objective=objective[0],
         frame_categories=_frame_categories(tail),
+        reading=rounds_read(n_stages, len(blocks) // n_outputs, "n_stages"),
     )
 
 

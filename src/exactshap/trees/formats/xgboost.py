@@ -8,29 +8,35 @@ import numpy as np
 
 from exactshap.errors import ModelFormatError, UnsupportedStructureError, message
 from exactshap.trees.ensemble import RawForest, TreeModel, build
-from exactshap.trees.formats._document import MAX_COLUMNS, MAX_OUTPUTS, MAX_WORDS, field, guarded, integer, numbers
+from exactshap.trees.formats._document import (
+    MAX_COLUMNS,
+    MAX_OUTPUTS,
+    MAX_WORDS,
+    field,
+    guarded,
+    integer,
+    numbers,
+    rounds_read,
+)
 from exactshap.trees.formats._records import Records, records
-from exactshap.trees.formats._ubj import read_scanned
+from exactshap.trees.formats._ubj import read_ubj
+from exactshap.trees.formats._xgboost_layout import best_stages, booster_of, check_objective, checked_version, stages_of
 
 __all__ = ["convert", "from_document"]
 
-KNOWN_VERSION = (3, 2)
 MAX_SET_WORDS = 2**19  # of one bit set: categories up to 2^24, as many as float32 can tell apart
 _LOGIT = ("reg:logistic", "binary:logistic")
+_EXPECTILES = "reg:expectileerror"
 _LOG = ("count:poisson", "reg:gamma", "reg:tweedie", "survival:cox", "survival:aft")
 
 
 def convert(model: Any) -> TreeModel:
-    """Return a live ``Booster`` or ``XGBModel`` as a :class:`TreeModel`; estimators stop at their best iteration."""
+    """Return a live ``Booster`` (all rounds) or ``XGBModel`` (up to the best) as a :class:`TreeModel`, as each predicts itself."""
     booster = model.get_booster() if hasattr(model, "get_booster") else model
-    stages = None
-    if booster is not model:
-        best = booster.attr("best_iteration")
-        stages = None if best is None else int(best) + 1
-    document = read_scanned(bytes(booster.save_raw("ubj")))
+    document = read_ubj(bytes(booster.save_raw("ubj")))
     missing = getattr(model, "missing", np.nan)
     classes = getattr(model, "classes_", None)
-    return from_document(document, name=type(model).__name__, live=True, n_stages=stages,
+    return from_document(document, name=type(model).__name__, live=True, follow_best=booster is not model,
                          missing_value=np.nan if missing is None else float(missing), classes=classes)  # fmt: skip
 
 
@@ -41,25 +47,29 @@ def from_document(
     name: str = "XGBoost model",
     live: bool = False,
     n_stages: int | None = None,
+    follow_best: bool = True,
     missing_value: float = float("nan"),
     classes: Any = None,
 ) -> TreeModel:
-    """Return the model that a parsed dump describes; ``n_stages`` keeps the first boosting rounds only."""
-    version = tuple(int(v) for v in numbers(field(document, "version", (list, np.ndarray)), "version", np.int64)[:2])
-    if version > KNOWN_VERSION and not live:
-        got, known = (".".join(map(str, v)) for v in (version, KNOWN_VERSION))
-        raise ModelFormatError(message(f"XGBoost format {got} is newer than {known}, which this version of exactshap knows",
-                                       do="Explain the live Booster, or upgrade exactshap"))  # fmt: skip
+    """Return the model that a parsed dump describes.
+
+    ``n_stages`` keeps the first boosting rounds only; without it ``follow_best`` stops at the round that early stopping chose.
+    """
+    version = checked_version(document, live=live)
     learner = field(document, "learner")
     parameters = field(learner, "learner_model_param")
     n_features = integer(field(parameters, "num_feature", (str, int)), "num_feature", 0, MAX_COLUMNS)
     n_outputs = max(1, integer(parameters.get("num_class", 0), "num_class", 0, MAX_OUTPUTS),
                     integer(parameters.get("num_target", 1), "num_target", 0, MAX_OUTPUTS))  # fmt: skip
-    booster, weights = _booster(learner)
+    booster, weights = booster_of(learner)
     objective = field(learner, "objective.name", str)
+    check_objective(objective)
     blocks = records(field(booster, "trees", (list, Records)))
     owners = numbers(field(booster, "tree_info", (list, np.ndarray)), "tree_info", np.int64, len(blocks))
-    stage = _stages(booster, len(blocks), n_outputs)
+    stage = stages_of(booster, len(blocks), n_outputs)
+    n_rounds, reason = int(stage[-1]) + 1 if len(stage) else 0, "n_stages"
+    if n_stages is None and follow_best:
+        n_stages, reason = best_stages(learner, n_rounds), "best_iteration"
     if n_stages is not None:
         kept = np.flatnonzero(stage < n_stages)
         blocks, owners, stage, weights = blocks.take(kept), owners[kept], stage[kept], weights[kept]
@@ -71,7 +81,7 @@ def from_document(
         trees=trees,
         library="xgboost",
         name=name,
-        unit=_unit(objective),
+        unit=_unit(objective, n_outputs),
         output_names=_output_names(objective, n_outputs, classes),
         single_output=n_outputs == 1,
         feature_names=names if len(names) == n_features and names else None,
@@ -81,44 +91,8 @@ def from_document(
         epsilon=float(np.finfo(np.float32).eps),
         categories=_categories(booster, learner, n_features),
         missing_value=missing_value,
+        reading=rounds_read(n_stages, n_rounds, reason),
     )
-
-
-def _booster(learner: dict) -> tuple[dict, np.ndarray]:
-    """Return the trees' document and the trees' weights: 1, but for DART."""
-    booster = field(learner, "gradient_booster")
-    kind = field(booster, "name", str)
-    if kind == "gblinear":
-        raise UnsupportedStructureError(
-            message(
-                "XGBoost's gblinear booster has no trees",
-                "It is a linear model",
-                "Explain an equivalent linear model: intercept and weights are in booster.get_dump()",
-            )
-        )
-    if kind == "dart":
-        model = field(booster, "gbtree.model")
-        n_trees = len(field(model, "trees", (list, Records)))
-        return model, numbers(field(booster, "weight_drop", (list, np.ndarray)), "weight_drop", np.float32, n_trees).astype(
-            float
-        )
-    if kind != "gbtree":
-        raise ModelFormatError(message("Unknown XGBoost booster", f"Got {kind[:40]!r}", "Known: gbtree, dart"))
-    model = field(booster, "model")
-    return model, np.ones(len(field(model, "trees", (list, Records))))
-
-
-def _stages(booster: dict, n_trees: int, n_outputs: int) -> np.ndarray:
-    """Return the boosting round of each tree: from ``iteration_indptr``, which older files lack."""
-    if "iteration_indptr" in booster:
-        bounds = numbers(booster["iteration_indptr"], "iteration_indptr", np.int64)
-        if len(bounds) and (bounds[0] != 0 or bounds[-1] != n_trees or (np.diff(bounds) < 0).any()):
-            raise ModelFormatError(
-                message(f"iteration_indptr must ascend from 0 to {n_trees}", f"Got {bounds[:5].tolist()}...")
-            )
-        return np.repeat(np.arange(max(len(bounds) - 1, 0)), np.diff(bounds)) if len(bounds) else np.zeros(n_trees, np.int64)
-    parallel = integer(booster.get("gbtree_model_param", {}).get("num_parallel_tree", 1), "num_parallel_tree", 0, 2**31)
-    return np.arange(n_trees) // (max(parallel, 1) * n_outputs)
 
 
 def _raw_forest(blocks: Records, owners: np.ndarray, weights: np.ndarray, n_outputs: int) -> RawForest:
@@ -249,6 +223,8 @@ def _base_margin(parameters: dict, objective: str, n_outputs: int, version: tupl
     r"""Return base_score in margin space, of shape (n_outputs,): one number or, from 3.1 on, a list, each written as text.
 
     .. math:: m = \operatorname{logit}(b) \text{ for logistic losses}, \quad \ln b \text{ for log links}, \quad b \text{ otherwise}
+
+    Expectiles beyond the first are :math:`b_k = b_{k-1} + \ln(1 + e^{m_k})`, so that they cannot cross.
     """
     text = parameters.get("base_score", "5E-1")
     parts = text.strip("[] ").split(",") if isinstance(text, str) else np.atleast_1d(text).tolist()
@@ -266,12 +242,16 @@ def _base_margin(parameters: dict, objective: str, n_outputs: int, version: tupl
             base = -np.log(1.0 / base - 1.0)
         elif objective in _LOG:
             base = np.log(base)
+        elif objective == _EXPECTILES:
+            base[1:] = np.log(np.expm1(np.diff(base)))
     if len(base) not in (1, n_outputs):
         raise ModelFormatError(message(f"base_score holds {len(base)} numbers", f"The model has {n_outputs} outputs"))
     return np.broadcast_to(base, (n_outputs,))
 
 
-def _unit(objective: str) -> str:
+def _unit(objective: str, n_outputs: int) -> str:
+    if objective == _EXPECTILES and n_outputs > 1:
+        return "target of the lowest expectile, then the inverse softplus of each step to the next"
     if objective in _LOGIT or objective.startswith(("binary:logitraw", "multi:")):
         return "log-odds"
     if objective in _LOG:

@@ -159,12 +159,7 @@ class BoundMachine:
         if self.value_function == "normalized":
             part, constant = part.shifted(constant).with_shared_baseline(self.n_players), np.zeros(1)
         return part.finish(
-            self.n_players,
-            semivalue,
-            order,
-            constant=constant,
-            magnitude=self._peak(values),
-            single_output=self.single_output,
+            self.n_players, semivalue, order, constant=constant, magnitude=self._peak(values), single_output=self.single_output
         )
 
     def _peak(self, values: np.ndarray) -> np.ndarray:

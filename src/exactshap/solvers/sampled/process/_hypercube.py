@@ -16,7 +16,7 @@ one-player factors: its values of any index are exact by quadrature on a ``Produ
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 
@@ -43,12 +43,15 @@ class FittedHalf:
     factor: np.ndarray  # lower Cholesky factor (n_pairs, n_pairs); what stands above its diagonal means nothing
     dual: np.ndarray  # (n_pairs, n_outputs), scaled
     variance: np.ndarray  # (n_outputs,), of the scaled target
+    known: dict[int, np.ndarray] = field(default_factory=dict)  # precisions of so many last rows
 
     def precisions(self, n_last: int) -> np.ndarray:
         """Return (K^-1)_ii of the last rows: as K = L L^T, the last block of K^-1 is V^-T V^-1, V the last block of L."""
-        block = self.factor[-n_last:, -n_last:]
-        inverse = invert_triangle(block, np.zeros((n_last, n_last), order="F"))
-        return (inverse**2).sum(axis=0)
+        if n_last not in self.known:
+            block = self.factor[-n_last:, -n_last:]
+            inverse = invert_triangle(block, np.zeros((n_last, n_last), order="F"))
+            self.known[n_last] = (inverse**2).sum(axis=0)
+        return self.known[n_last]
 
 
 @dataclass(frozen=True, eq=False)
@@ -68,6 +71,11 @@ class CubeProcess:
     @property
     def paired(self) -> bool:
         return self.halves[0].half.sign != 0
+
+    @property
+    def unit(self) -> np.ndarray:
+        """Root mean square (n_outputs,) of the odd half's values: squares of the values themselves might overflow."""
+        return self.halves[0].half.scale
 
     def game(self) -> ProductGame:
         """Return the posterior mean, up to its constant, as a product game of four terms per pair."""
@@ -97,51 +105,63 @@ class CubeProcess:
 
     def left_out(self) -> np.ndarray:
         """Return the leave-one-out residuals (n_pairs, n_outputs) of the odd half, in the order given: alpha_i / (K^-1)_ii."""
-        fitted = self.halves[0]
-        residuals = np.empty_like(fitted.dual)
-        residuals[self.order] = fitted.dual / fitted.precisions(len(self.order))[:, None] * fitted.half.scale
+        residuals = np.empty_like(self.halves[0].dual)
+        residuals[self.order] = self._left_out(len(self.order)) * self.unit
         return residuals
 
-    def solve(self, semivalue: Semivalue, order: int, sets: tuple[tuple[int, ...], ...]) -> tuple[np.ndarray, np.ndarray]:
+    def checked(self) -> tuple[np.ndarray, np.ndarray]:
+        """Return which of the rows given calibrate the errors, and the odd half's leave-one-out residuals at them, in its ``unit``."""
+        n = min(len(self.order), MAX_CHECKED)
+        return self.order[-n:], self._left_out(n)
+
+    def _left_out(self, n_last: int) -> np.ndarray:
+        fitted = self.halves[0]
+        return fitted.dual[-n_last:] / fitted.precisions(n_last)[:, None]
+
+    def solve(
+        self, semivalue: Semivalue, order: int, sets: tuple[tuple[int, ...], ...], doubt: float | None = None
+    ) -> tuple[np.ndarray, np.ndarray]:
         r"""Return the exact values of the posterior mean and their posterior standard deviations, calibrated: (n_sets, n_outputs).
 
-        Values are linear in the game, so that those of the mean are :math:`\mathrm{cov}(\phi_T, g)\, K^{-1} g`.
+        Values are linear in the game, so that those of the mean are :math:`\mathrm{cov}(\phi_T, g)\, K^{-1} g`. ``doubt`` stands for
+        the relevances having been fitted to the rows; default: d / m.
         """
+        doubt = self.points.shape[1] / len(self.points) if doubt is None else doubt
         by_size = [np.array([players for players in sets if len(players) == size]) for size in set_sizes(order)]
         values = error = np.zeros(())
         for fitted in self.halves:
             parts = [self._joint(fitted.half.sign, players, semivalue, order) for players in by_size]
             cross, prior = np.concatenate([c for c, _ in parts], axis=1), np.concatenate([p for _, p in parts])
             values = values + (cross.T @ fitted.dual) * fitted.half.scale
-            error = np.hypot(error, np.sqrt(self._variance(fitted, cross, prior)) * fitted.half.scale)
+            error = np.hypot(error, np.sqrt(self._variance(fitted, cross, prior, doubt)) * fitted.half.scale)
         return values, error
 
-    def _variance(self, fitted: FittedHalf, cross: np.ndarray, prior: np.ndarray) -> np.ndarray:
+    def _variance(self, fitted: FittedHalf, cross: np.ndarray, prior: np.ndarray, doubt: float) -> np.ndarray:
         """Return the variances (n_sets, n_outputs) of one half's scaled values."""
         from scipy.linalg import lapack
 
         half = lapack.dtrtrs(fitted.factor, cross, lower=1)[0]
         left = np.maximum(prior - (half**2).sum(axis=0), 0.0)
         influence = lapack.dtrtrs(fitted.factor, half, lower=1, trans=1)[0]
-        return left[:, None] * fitted.variance * self._inflation(fitted, influence)
+        return left[:, None] * fitted.variance * self._inflation(fitted, influence, doubt)
 
-    def _inflation(self, fitted: FittedHalf, influence: np.ndarray) -> np.ndarray:
+    def _inflation(self, fitted: FittedHalf, influence: np.ndarray, doubt: float) -> np.ndarray:
         r"""Return by how much the posterior's variances (n_outputs,) are too small, judged by leaving out every observation.
 
-        .. math:: c \Bigl(\max\Bigl\{\frac1m \sum_i z_i^2,\; \frac{\sum_i w_i z_i^2}{\sum_i w_i}\Bigr\} + \frac{d}{m}\Bigr),
+        .. math:: c \Bigl(\max\Bigl\{\frac1m \sum_i z_i^2,\; \frac{\sum_i w_i z_i^2}{\sum_i w_i}\Bigr\} + q\Bigr),
                   \qquad w_i = \sum_T (K^{-1} c_T)_i^2 / (K^{-1})_{ii}
 
         ``z`` are standardised residuals, ``w`` the variance by which the values would move without row i, :math:`c_T` the covariance
-        of the value of T with the rows. ``d / m`` stands for the d relevances that were fitted to the rows, ``c`` (HEAVY_TAILS) for
-        games that are rougher between the rows than at them.
+        of the value of T with the rows. ``q`` (``doubt``) stands for the d relevances that were fitted to the rows, ``c`` (HEAVY_TAILS)
+        for games that are rougher between the rows than at them.
         """
-        m, d = self.points.shape
+        m = len(self.points)
         checked = slice(-min(m, MAX_CHECKED), None)
         precision = fitted.precisions(min(m, MAX_CHECKED))
         squares = fitted.dual[checked] ** 2 / precision[:, None] / np.maximum(fitted.variance, 1e-300)
         weights = (influence[checked] ** 2).sum(axis=1) / precision
         weighted = weights @ squares / max(float(weights.sum()), 1e-300)
-        return HEAVY_TAILS * (np.maximum(squares.mean(axis=0), weighted) + d / m)
+        return HEAVY_TAILS * (np.maximum(squares.mean(axis=0), weighted) + doubt)
 
     def _joint(self, sign: int, sets: np.ndarray, semivalue: Semivalue, order: int) -> tuple[np.ndarray, np.ndarray]:
         """Return the covariances of the values of sets of one size with the rows, (n_pairs, n_sets), and their variances."""

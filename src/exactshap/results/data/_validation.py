@@ -4,75 +4,72 @@ from __future__ import annotations
 
 import numbers
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from exactshap.errors import InputError, InputTypeError, message
 
-if TYPE_CHECKING:
-    from exactshap.results.explanation._explanation import Explanation
-
 __all__ = ["checked", "row_numbers", "take_rows"]
 
 
-def checked(explanation: Explanation) -> dict[str, Any]:
-    """Return the fields of an Explanation as read-only float arrays and tuples that fit together, or raise."""
-    _check_words(explanation)
-    _check_facts(explanation)
-    values = _array("values", explanation.values)
+def checked(given: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the given fields of an Explanation as read-only float arrays and tuples that fit together, or raise."""
+    _check_words(given)
+    _check_facts(given)
+    values = _array("values", given["values"])
     if values.ndim not in (2, 3):
         raise InputError(message("`values` must have shape (n_rows, n_players[, n_outputs])", f"Got {values.shape}"))
     n_rows, n_players, *outputs = values.shape
-    result = _checked_arrays(explanation, n_rows, n_players, tuple(outputs)) | {"values": values}
-    result["feature_names"] = _names("feature_names", explanation.feature_names, n_players, "values", values.shape)
-    result["output_names"] = _output_names(explanation.output_names, tuple(outputs), values.shape)
-    result["sets"] = _sets(explanation, n_players)
-    result["tolerance"] = _per_row("tolerance", explanation.tolerance, n_rows)
-    bound = _array("error_bound", explanation.error_bound)
+    result = _checked_arrays(given, n_rows, n_players, tuple(outputs)) | {"values": values}
+    result["feature_names"] = _names("feature_names", given["feature_names"], n_players, "values", values.shape)
+    result["output_names"] = _output_names(given["output_names"], tuple(outputs), values.shape)
+    result["sets"] = _sets(given, n_players)
+    result["tolerance"] = _per_row("tolerance", given["tolerance"], n_rows)
+    bound = _array("error_bound", given["error_bound"])
     result["error_bound"] = _per_row("error_bound", bound, n_rows) if bound.ndim else float(bound)
-    result |= _mask_facts(explanation)
-    result["groups"] = _groups(explanation.groups, result["feature_names"])
+    result |= _mask_facts(given)
+    result["groups"] = _groups(given["groups"], result["feature_names"])
     _check_set_values(result, values)
-    _check_data(explanation.data, n_rows, n_players if explanation.groups is None else None)
+    _check_data(given["data"], n_rows, n_players if given["groups"] is None else None)
     return result
 
 
-def _check_words(explanation: Explanation) -> None:
+def _check_words(given: Mapping[str, Any]) -> None:
     for name in ("index", "value_function", "unit", "method", "model_name"):
-        if not isinstance(getattr(explanation, name), str):
-            raise InputTypeError(message(f"`{name}` must be a str", f"Got {getattr(explanation, name)!r}"))
-    if not _is_count(explanation.order) or explanation.order < 1:
-        raise InputError(message("`order` must be an int >= 1", f"Got {explanation.order!r}"))
+        if not isinstance(given[name], str):
+            raise InputTypeError(message(f"`{name}` must be a str", f"Got {given[name]!r}"))
+    if not _is_count(given["order"]) or given["order"] < 1:
+        raise InputError(message("`order` must be an int >= 1", f"Got {given['order']!r}"))
 
 
-def _check_facts(explanation: Explanation) -> None:
+def _check_facts(given: Mapping[str, Any]) -> None:
     """Hold what only words are made of against its type, so that no repr or report breaks later."""
     for name in ("n_evaluations", "background_size"):
-        value = getattr(explanation, name)
+        value = given[name]
         if not _is_count(value) and not (value is None and name == "background_size"):
             raise InputTypeError(message(f"`{name}` must be an int >= 0", f"Got {value!r}"))
-    seconds, digest = explanation.seconds, explanation.background_hash
-    timed = isinstance(seconds, numbers.Real) and not isinstance(seconds, bool) and 0 <= seconds < 2**63
+    seconds, digest = given["seconds"], given["background_hash"]
+    timed = isinstance(seconds, numbers.Real) and not isinstance(seconds, bool) and 0 <= float(seconds) < 2**63
     if not timed and seconds is not None:
         raise InputTypeError(message("`seconds` must be a number >= 0 or None", f"Got {seconds!r}"))
-    if explanation.error_bound is None:
+    if given["error_bound"] is None:
         raise InputTypeError(message("`error_bound` must be a number or an array", "Got None", "Pass 0.0 where there is none"))
     if digest is not None and not isinstance(digest, str):
         raise InputTypeError(message("`background_hash` must be a str or None", f"Got {digest!r}"))
 
 
-def _mask_facts(explanation: Explanation) -> dict[str, Any]:
+def _mask_facts(given: Mapping[str, Any]) -> dict[str, Any]:
     """Return what is known of compared coalitions, as numbers."""
     found: dict[str, Any] = {}
     for name in ("mask_difference", "mask_tolerance"):
-        value = getattr(explanation, name)
+        value = given[name]
         if value is not None and (isinstance(value, bool) or not isinstance(value, numbers.Real) or not value >= 0):
             raise InputTypeError(message(f"`{name}` must be a number >= 0 or None", f"Got {value!r}"))
         found[name] = None if value is None else float(value)
-    if not _is_count(explanation.n_masks):
-        raise InputTypeError(message("`n_masks` must be an int >= 0", f"Got {explanation.n_masks!r}"))
-    rows = explanation.mask_rows
+    if not _is_count(given["n_masks"]):
+        raise InputTypeError(message("`n_masks` must be an int >= 0", f"Got {given['n_masks']!r}"))
+    rows = given["mask_rows"]
     if not isinstance(rows, (tuple, list)) or not all(_is_count(row) for row in rows):
         raise InputTypeError(message("`mask_rows` must be numbers of rows", f"Got {rows!r:.60}"))
     return found | {"mask_rows": tuple(int(row) for row in rows)}
@@ -82,8 +79,8 @@ def _is_count(value: Any) -> bool:
     return isinstance(value, (int, np.integer)) and not isinstance(value, bool) and 0 <= int(value) < 2**63
 
 
-def _checked_arrays(explanation: Explanation, n_rows: int, n_players: int, outputs: tuple[int, ...]) -> dict[str, Any]:
-    n_sets = None if explanation.sets is None else len(explanation.sets)
+def _checked_arrays(given: Mapping[str, Any], n_rows: int, n_players: int, outputs: tuple[int, ...]) -> dict[str, Any]:
+    n_sets = None if given["sets"] is None else len(given["sets"])
     wanted: dict[str, tuple[int | None, ...]] = {
         "baseline": (n_rows, *outputs),
         "prediction": (n_rows, *outputs),
@@ -105,9 +102,9 @@ def _checked_arrays(explanation: Explanation, n_rows: int, n_players: int, outpu
         "covariance_residual",
         "approximation_error",
     )
-    given = {name: shape for name, shape in wanted.items() if name not in optional or getattr(explanation, name) is not None}
+    shapes = {name: shape for name, shape in wanted.items() if name not in optional or given[name] is not None}
     values_shape = (n_rows, n_players, *outputs)
-    return {name: _shaped(name, getattr(explanation, name), shape, values_shape) for name, shape in given.items()}
+    return {name: _shaped(name, given[name], shape, values_shape) for name, shape in shapes.items()}
 
 
 def _shaped(name: str, array: Any, shape: tuple[int | None, ...], values_shape: tuple[int, ...]) -> np.ndarray:
@@ -170,22 +167,22 @@ def _output_names(names: Sequence[str] | None, outputs: tuple[int, ...], shape: 
     return _names("output_names", names, outputs[0], "values", shape)
 
 
-def _sets(explanation: Explanation, n_players: int) -> tuple[tuple[int, ...], ...]:
+def _sets(given: Mapping[str, Any], n_players: int) -> tuple[tuple[int, ...], ...]:
     singles = tuple((j,) for j in range(n_players))
-    if explanation.sets is None:
-        if explanation.order != 1 or explanation.set_values is not None:
-            raise InputError(message("`sets` is needed with order > 1", f"Got order={explanation.order} and sets=None"))
+    if given["sets"] is None:
+        if given["order"] != 1 or given["set_values"] is not None:
+            raise InputError(message("`sets` is needed with order > 1", f"Got order={given['order']} and sets=None"))
         return singles
-    sets = tuple(explanation.sets)
+    sets = tuple(given["sets"])
     if sets[:n_players] != singles:
         raise InputError(message("`sets` must begin with all single players, in order", f"Got {sets[: n_players + 1]}"))
     if not all(_is_count(j) and j < n_players for players in sets for j in players):
         raise InputError(message("`sets` has a player that is not there", f"There are {n_players} players, numbered from 0"))
-    if explanation.order > 1 and explanation.set_values is None:
-        raise InputError(message("`set_values` is needed with order > 1", f"Got order={explanation.order} and set_values=None"))
+    if given["order"] > 1 and given["set_values"] is None:
+        raise InputError(message("`set_values` is needed with order > 1", f"Got order={given['order']} and set_values=None"))
     largest = max((len(players) for players in sets), default=1)
-    if largest > explanation.order:
-        raise InputError(message("`sets` has sets above the order", f"Got order={explanation.order}, a set of {largest}"))
+    if largest > given["order"]:
+        raise InputError(message("`sets` has sets above the order", f"Got order={given['order']}, a set of {largest}"))
     return sets
 
 

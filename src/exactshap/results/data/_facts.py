@@ -6,15 +6,15 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from exactshap.results.explanation._words import counted, index_title, value_function_sentence
+from exactshap.results.data._words import counted, index_title, value_function_sentence
 
 if TYPE_CHECKING:
-    from exactshap.results.explanation._explanation import Explanation
+    from exactshap.results.data._explanation_data import ExplanationData
 
 __all__ = ["facts", "headline"]
 
 
-def headline(explanation: Explanation) -> str:
+def headline(explanation: ExplanationData) -> str:
     """Return what it is, of how many rows and players, in one line."""
     title = index_title(explanation.index, explanation.order)
     outputs = "" if explanation.n_outputs == 1 else f", {explanation.n_outputs} outputs"
@@ -23,7 +23,7 @@ def headline(explanation: Explanation) -> str:
     return f"{explanation.kind} {title}, {size} ({explanation.unit})"
 
 
-def facts(explanation: Explanation) -> dict[str, str]:
+def facts(explanation: ExplanationData) -> dict[str, str]:
     """Return what a reader must know besides the numbers, as short texts by name."""
     certificate = explanation.certificate()
     added_up = certificate.max_residual <= certificate.tolerance
@@ -53,7 +53,7 @@ def _largest(words: str, array: np.ndarray | None) -> str:
     return "" if array is None else f"{words} {np.max(array, initial=0.0):.2g}"
 
 
-def _approximation(explanation: Explanation) -> str:
+def _approximation(explanation: ExplanationData) -> str:
     largest = _largest("v(S) is off by up to about", explanation.approximation_error)
     return (
         largest
@@ -61,14 +61,14 @@ def _approximation(explanation: Explanation) -> str:
     )
 
 
-def _covariance(explanation: Explanation) -> str:
+def _covariance(explanation: ExplanationData) -> str:
     if explanation.covariance_residual is None:
         return ""
     largest = np.max(np.abs(explanation.covariance_residual), initial=0.0)
     return f"adds up to the model's own variance of f(x) - baseline to within {largest:.2g}"
 
 
-def _background(explanation: Explanation) -> str:
+def _background(explanation: ExplanationData) -> str:
     if explanation.background_size is None:
         return ""
     digest = f", SHA-256 {explanation.background_hash[:12]}" if explanation.background_hash else ""

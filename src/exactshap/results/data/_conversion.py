@@ -6,35 +6,15 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from exactshap._runtime.optional import first_installed, require
+from exactshap._runtime.optional import FRAME_LIBRARIES, INSTALL_FRAMES, first_installed, require
 from exactshap.errors import InputError, MissingDependencyError, UnknownNameError, did_you_mean, message
-from exactshap.results.explanation._cells import cells
+from exactshap.results.data._cells import cells
+from exactshap.results.data._names_elsewhere import SHAPIQ_NAMES
 
 if TYPE_CHECKING:
-    from exactshap.results.explanation._explanation import Explanation
+    from exactshap.results.data._explanation_data import ExplanationData
 
 __all__ = ["frame_kind", "to_frame", "to_shap", "to_shapiq"]
-
-_KINDS = ("pandas", "polars", "pyarrow")
-_SHAPIQ_NAMES = {  # (index, whether the order is 1) -> shapiq's acronym
-    ("shapley", True): "SV",
-    ("shapley", False): "SII",
-    ("banzhaf", True): "BV",
-    ("banzhaf", False): "BII",
-    ("banzhaf-interaction", True): "BV",
-    ("banzhaf-interaction", False): "BII",
-    ("sii", True): "SV",
-    ("sii", False): "SII",
-    ("k-sii", True): "SV",
-    ("k-sii", False): "k-SII",
-    ("stii", True): "SV",
-    ("stii", False): "STII",
-    ("fsii", True): "SV",
-    ("fsii", False): "FSII",
-    ("chaining", True): "SV",
-    ("chaining", False): "CHII",
-    ("moebius", False): "Moebius",
-}
 
 
 def frame_kind(data: Any) -> str | None:
@@ -44,18 +24,16 @@ def frame_kind(data: Any) -> str | None:
     True
     """
     root = type(data).__module__.partition(".")[0]
-    return root if root in _KINDS else None
+    return root if root in FRAME_LIBRARIES else None
 
 
-def to_frame(explanation: Explanation, kind: str | None) -> Any:
+def to_frame(explanation: ExplanationData, kind: str | None) -> Any:
     """Return the values as a frame; see :meth:`Explanation.to_frame`."""
-    if kind is not None and kind not in _KINDS:
-        raise UnknownNameError(message(f"Unknown kind of frame {kind!r}", do=did_you_mean(kind, _KINDS)))
-    kind = kind or frame_kind(explanation.data) or first_installed(_KINDS)
+    if kind is not None and kind not in FRAME_LIBRARIES:
+        raise UnknownNameError(message(f"Unknown kind of frame {kind!r}", do=did_you_mean(kind, FRAME_LIBRARIES)))
+    kind = kind or frame_kind(explanation.data) or first_installed(FRAME_LIBRARIES)
     if kind is None:
-        raise MissingDependencyError(
-            message("A frame needs pandas, polars or pyarrow", do='Install one with: pip install "exactshap[frames]"')
-        )
+        raise MissingDependencyError(message("A frame needs pandas, polars or pyarrow", do=INSTALL_FRAMES))
     columns = _columns(explanation)
     library = require(kind, "frames", purpose=f"A {kind} frame")
     if kind == "pandas":
@@ -64,7 +42,7 @@ def to_frame(explanation: Explanation, kind: str | None) -> Any:
     return library.DataFrame(columns) if kind == "polars" else library.table(columns)
 
 
-def _columns(explanation: Explanation) -> dict[str, np.ndarray]:
+def _columns(explanation: ExplanationData) -> dict[str, np.ndarray]:
     values = explanation.values if explanation.set_values is None else explanation.set_values
     players = [" & ".join(explanation.feature_names[j] for j in players) for players in explanation.sets or ()]
     if explanation.output_names is None:
@@ -81,7 +59,7 @@ def _columns(explanation: Explanation) -> dict[str, np.ndarray]:
     return columns
 
 
-def to_shap(explanation: Explanation) -> Any:
+def to_shap(explanation: ExplanationData) -> Any:
     """Return the order-1 values as a real ``shap.Explanation``; see :meth:`Explanation.to_shap`."""
     shap = require("shap", "plots", purpose="Converting to shap")
     content = cells(explanation)
@@ -99,12 +77,12 @@ def to_shap(explanation: Explanation) -> Any:
     )
 
 
-def to_shapiq(explanation: Explanation, i: int, output: int | str) -> Any:
+def to_shapiq(explanation: ExplanationData, i: int, output: int | str) -> Any:
     """Return one row and one output as ``shapiq.InteractionValues``; see :meth:`Explanation.to_shapiq`."""
     row = explanation.output(output)[i]
-    index = _SHAPIQ_NAMES.get((row.index, row.order == 1))
+    index = SHAPIQ_NAMES.get((row.index, row.order == 1))
     if index is None:
-        known = sorted({name for name, first in _SHAPIQ_NAMES if first == (row.order == 1)})
+        known = sorted({name for name, first in SHAPIQ_NAMES if first == (row.order == 1)})
         raise UnknownNameError(
             message(f"shapiq has no name for index {row.index!r} of order {row.order}", do=f"It knows {', '.join(known)}")
         )

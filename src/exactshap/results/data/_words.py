@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import textwrap
 
-__all__ = ["NAMES_ELSEWHERE", "called_here", "counted", "hanging", "index_title", "value_function_sentence"]
+__all__ = ["counted", "index_title", "value_function_sentence", "wrap_field"]
 
 _VALUE_FUNCTIONS = {
     "interventional": "v(S) is the mean prediction over the background rows with the features in S taken from the explained row."
@@ -38,32 +38,6 @@ _INDICES = {
 }
 
 
-NAMES_ELSEWHERE = {  # what shap calls it
-    "base_values": "baseline",
-    "expected_value": "baseline",
-    "shap_values": "values",
-    "error_std": "std_error",
-    "display_data": "data",
-    "plots": "plot",
-    "summary": "beeswarm",
-    "dependence": "scatter",
-    "force": "waterfall",
-    "decision": "waterfall",
-    "violin": "beeswarm",
-    "heatmap": "beeswarm",
-}
-
-
-def called_here(owner: str, name: str) -> str:
-    """Say what an attribute of shap's objects is called here.
-
-    >>> called_here("Explanation", "base_values")
-    "Explanation has no attribute 'base_values'. It is called 'baseline' here; explanation.to_shap() gives shap's own object."
-    """
-    text = f"{owner} has no attribute {name!r}. It is called {NAMES_ELSEWHERE[name]!r} here"
-    return f"{text}; explanation.to_shap() gives shap's own object."
-
-
 def counted(number: int, noun: str) -> str:
     """Return a number with its noun.
 
@@ -73,10 +47,10 @@ def counted(number: int, noun: str) -> str:
     return f"{number:,} {noun}{'' if number == 1 else 's'}"
 
 
-def hanging(name: str, text: str, width: int = 116) -> str:
+def wrap_field(name: str, text: str, width: int = 116) -> str:
     """Return a name and its text, wrapped beside the name.
 
-    >>> print(hanging("method", "a few words and more", width=30))
+    >>> print(wrap_field("method", "a few words and more", width=30))
       method          a few words
                       and more
     """

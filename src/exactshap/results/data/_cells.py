@@ -11,7 +11,7 @@ from exactshap.errors import InputError, InputTypeError, message
 
 if TYPE_CHECKING:
     from exactshap.frames import Table
-    from exactshap.results.explanation._explanation import Explanation
+    from exactshap.results.data._explanation_data import ExplanationData
 
 __all__ = ["Cells", "axis_name", "cell_text", "cells", "player_columns", "row_name"]
 
@@ -38,7 +38,7 @@ class Cells:
     text: np.ndarray
 
 
-def cells(explanation: Explanation, rows: np.ndarray | None = None) -> Cells | None:
+def cells(explanation: ExplanationData, rows: np.ndarray | None = None) -> Cells | None:
     """Return the cells of all or some rows, or None if the explanation holds no data."""
     if explanation.data is None:
         return None
@@ -58,7 +58,7 @@ def cells(explanation: Explanation, rows: np.ndarray | None = None) -> Cells | N
     return Cells(numbers, display, numeric, ~numeric | groups)
 
 
-def player_columns(explanation: Explanation, table: Table) -> list[tuple[int, ...]]:
+def player_columns(explanation: ExplanationData, table: Table) -> list[tuple[int, ...]]:
     """Return the column numbers of each player: its group, its name, or the next column that belongs to no group."""
     groups = explanation.groups or {}
     members = {name: tuple(_number(column, table) for column in columns) for name, columns in groups.items()}
@@ -117,7 +117,7 @@ def _text_cells(table: Table, members: tuple[int, ...]) -> tuple[np.ndarray, np.
     return numbers, display, False
 
 
-def axis_name(explanation: Explanation, j: int) -> str:
+def axis_name(explanation: ExplanationData, j: int) -> str:
     """Return what the axis of player ``j`` shows: its column, or the mean of a group's columns, or the group's text."""
     name = explanation.feature_names[j]
     members = (explanation.groups or {}).get(name, ())
@@ -125,7 +125,7 @@ def axis_name(explanation: Explanation, j: int) -> str:
     return f"{name} (mean of {len(members)} columns)" if shown is not None and shown.numeric[j] else name
 
 
-def row_name(explanation: Explanation, i: int) -> str:
+def row_name(explanation: ExplanationData, i: int) -> str:
     """Return the number of a row, and its label where the data have another one: ``row 3 (customer 17)``."""
     index = getattr(explanation.data, "index", None)
     label = "" if index is None or callable(index) else str(index[i])

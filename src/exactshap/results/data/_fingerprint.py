@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from exactshap.errors import InputError, InputTypeError
-from exactshap.results.explanation._cells import cell_text
+from exactshap.results.data._cells import cell_text
 
 if TYPE_CHECKING:
     from exactshap.frames import Table

@@ -1,0 +1,177 @@
+"""Base predictors whose parameters are Gaussian: rectified linear units and signs, in closed form."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+
+from exactshap.errors import InputError, message
+from exactshap.estimators.rkhs_weighting._instantiation import Instantiation, check_widths, is_positive
+
+__all__ = ["Relu", "Sign"]
+
+CANCELLING = -4.0  # below, 1 + erf S loses more than 5 bits and the scaled function takes over
+
+
+def _tilted(sigma: float, gamma: float, W: np.ndarray) -> tuple[np.ndarray, float, np.ndarray]:
+    r"""Return centres u', deviation zeta and weights of the Gaussian K(u, w) p(w).
+
+    .. math:: K(u, w)\, p(w) = C(u)\, N(w; u', \zeta^2 I), \quad u' = \frac{\sigma^2 u}{\sigma^2 + \gamma^2}, \quad
+              \frac{1}{\zeta^2} = \frac{1}{\sigma^2} + \frac{1}{\gamma^2}, \quad
+              C(u) = (1 + \sigma^2/\gamma^2)^{-k/2} e^{-|u|^2 / 2(\sigma^2 + \gamma^2)}
+    """
+    total = sigma**2 + gamma**2
+    zeta = sigma * gamma / math.sqrt(total)
+    weights = (1.0 + (sigma / gamma) ** 2) ** (-W.shape[1] / 2.0) * np.exp(-(W**2).sum(axis=1) / (2.0 * total))
+    return W * (sigma**2 / total), zeta, weights
+
+
+@dataclass(frozen=True)
+class _Gaussian(Instantiation):
+    """What "relu" and "sign" share: w ~ N(0, sigma^2 I) and the Gaussian kernel of width gamma."""
+
+    sigma: float = 1.0
+    gamma: float | None = None
+    max_theta: float = 0.5
+
+    def __post_init__(self) -> None:
+        check_widths(self.sigma, self.gamma)
+        if not (is_positive(self.max_theta) and self.max_theta < 1):
+            raise InputError(message("`max_theta` must be in (0, 1)", f"Got {self.max_theta!r}"))
+
+    def width(self, size: int) -> float:
+        r"""Return gamma: as given, or calibrated so that (1 + 2 sigma^2 / gamma^2)^(-k/4) is ``max_theta``.
+
+        .. math:: \gamma^2 = 2 \sigma^2 / (c^{-4/k} - 1)
+
+        (Eq. 65 of the paper, with sigma^2 in the numerator: as printed it holds only for sigma = 1.)
+        """
+        if self.gamma is not None:
+            return self.gamma
+        return math.sqrt(2.0) * self.sigma / math.sqrt(self.max_theta ** (-4.0 / size) - 1.0)
+
+    def sample(self, rng: np.random.Generator, size: int, n: int) -> np.ndarray:
+        return rng.normal(scale=self.sigma, size=(n, size))
+
+    def kernel(self, U: np.ndarray, W: np.ndarray, size: int) -> np.ndarray:
+        squares = (U**2).sum(axis=1)[:, None] + (W**2).sum(axis=1) - 2.0 * U @ W.T
+        return np.exp(-np.maximum(squares, 0.0) / (2.0 * self.width(size) ** 2))
+
+    def correlation(self, size: int) -> float:
+        r"""Return :math:`\rho = \sigma^2 / (\sigma^2 + \gamma^2)` between two parameters under :math:`K(u, w) p(u) p(w)`."""
+        return self.sigma**2 / (self.sigma**2 + self.width(size) ** 2)
+
+    def largest_tilt(self, size: int) -> float:
+        r"""Return :math:`1 / \rho`.
+
+        For real unit rows q, q' the evaluations have the inner product :math:`J(\rho\, q \cdot q')`, J a power series without
+        negative coefficients on [-1, 1] (arcsine for sign, arc-cosine kernel for relu). So :math:`q \mapsto (\sqrt{J_n \rho^n}\,
+        q^{\otimes n})_n` is the evaluation up to an isometry, it is holomorphic in complex q with :math:`q \cdot q = 1`, and its
+        squared norm is :math:`J(\rho |q|^2)` as long as :math:`\rho |q|^2 \le 1`.
+        """
+        return 1.0 / self.correlation(size)
+
+    def _standardised(self, W: np.ndarray, X: np.ndarray) -> tuple[np.ndarray, np.ndarray, float, np.ndarray]:
+        """Return S = <u', x> / (sqrt(2) zeta |x|) (0 where x = 0), |x|, zeta and the weights C(u)."""
+        centres, zeta, weights = _tilted(self.sigma, self.width(W.shape[1]), W)
+        largest = np.abs(X).max(axis=1, initial=0.0)
+        scaled = X / np.where(largest > 0, largest, 1.0)[:, None]  # squares of huge and tiny values stay in range
+        lengths = np.sqrt((scaled**2).sum(axis=1))
+        unit = scaled / np.where(lengths > 0, lengths, 1.0)[:, None]
+        return _inner(unit, centres / (math.sqrt(2.0) * zeta)), lengths * largest, zeta, weights
+
+
+def _inner(X: np.ndarray, W: np.ndarray) -> np.ndarray:
+    """Return X W', added up column by column, so that a row gives the same bits alone and in company."""
+    from exactshap.estimators.rkhs_weighting._inner_kernels import fill_inner
+
+    out = np.zeros((len(X), len(W)))
+    fill_inner(np.ascontiguousarray(X), np.ascontiguousarray(W.T), out)
+    return out
+
+
+@dataclass(frozen=True)
+class Relu(_Gaussian):
+    r"""The base predictor max(0, <w, x>) with Gaussian parameters and kernel.
+
+    .. math:: E = C(u)\, \frac{\zeta |x|}{\sqrt{2\pi}} \bigl(e^{-S^2} + \sqrt{\pi}\, S\, (1 + \mathrm{erf}\, S)\bigr), \quad
+              S = \frac{\langle u', x \rangle}{\sqrt{2}\, \zeta |x|}
+
+    Eq. 25 of the paper, with the factor |x| that it lacks as printed.
+    """
+
+    degree = 1
+
+    def expectation(self, W: np.ndarray, X: np.ndarray) -> np.ndarray:
+        S, norms, zeta, weights = self._standardised(W, X)
+        values = _relu_bracket(S)
+        values *= weights
+        values *= (norms * (zeta / math.sqrt(2.0 * math.pi)))[:, None]
+        return values
+
+    def predictor(self, W: np.ndarray, X: np.ndarray) -> np.ndarray:
+        return np.maximum(X @ W.T, 0.0)
+
+    def kappa(self, size: int, radius: float) -> float:
+        r"""Return :math:`\sigma r / \sqrt 2`: half of the second moment of <w, x>."""
+        return self.sigma * radius / math.sqrt(2.0)
+
+    def theta(self, size: int, radius: float, tilt: float = 1.0) -> float:
+        r"""Return the exact theta; ``tilt`` |q|^2 of complex rows (see :meth:`largest_tilt`) goes into the angle only.
+
+        .. math:: \theta^2 = r^2 (1 + 2\sigma^2/\gamma^2)^{-k/2} \frac{A}{A^2 - B^2}
+                  \frac{\sqrt{1 - s^2} + s (\pi - \arccos s)}{2 \pi}, \quad
+                  A = \sigma^{-2} + \gamma^{-2},\; B = \gamma^{-2},\; s = \rho\, |q|^2,\; \rho = B / A
+        """
+        gamma = self.width(size)
+        A, B = self.sigma**-2 + gamma**-2, gamma**-2
+        s = min(1.0, self.correlation(size) * tilt)
+        angle = (math.sqrt(1.0 - s**2) + s * (math.pi - math.acos(s))) / (2.0 * math.pi)
+        return math.sqrt(radius**2 * (1.0 + 2.0 * self.sigma**2 / gamma**2) ** (-size / 2.0) * A / (A**2 - B**2) * angle)
+
+
+def _relu_bracket(S: np.ndarray) -> np.ndarray:
+    r"""Return exp(-S^2) + sqrt(pi) S (1 + erf S), accurate for every sign and size of S.
+
+    For negative S the two summands cancel: there it is :math:`e^{-S^2} (1 - \sqrt{\pi}\, |S|\, \mathrm{erfcx} |S|)`.
+    """
+    from scipy.special import erfc, erfcx
+
+    result = erfc(-S)
+    result *= S
+    result *= math.sqrt(math.pi)
+    with np.errstate(over="ignore"):
+        gauss = np.exp(-S * S)
+    result += gauss
+    far = S < CANCELLING
+    if far.any():
+        size = -S[far]
+        result[far] = gauss[far] * (1.0 - math.sqrt(math.pi) * size * erfcx(size))
+    return np.maximum(result, 0.0, out=result)
+
+
+@dataclass(frozen=True)
+class Sign(_Gaussian):
+    r"""The base predictor sign(<w, x>) with Gaussian parameters and kernel: :math:`E = C(u)\, \mathrm{erf}(S)`; 0 at x = 0."""
+
+    degree = 0
+
+    def expectation(self, W: np.ndarray, X: np.ndarray) -> np.ndarray:
+        from scipy.special import erf
+
+        S, _, _, weights = self._standardised(W, X)
+        return erf(S) * weights
+
+    def predictor(self, W: np.ndarray, X: np.ndarray) -> np.ndarray:
+        return np.where(X @ W.T >= 0, 1.0, -1.0)
+
+    def kappa(self, size: int, radius: float = math.inf) -> float:
+        """Return 1: the predictor is 1 or -1."""
+        return 1.0
+
+    def theta(self, size: int, radius: float = math.inf, tilt: float = 1.0) -> float:
+        r"""Return the exact theta: :math:`\theta^2 = (1 + 2\sigma^2/\gamma^2)^{-k/2}\, \frac{2}{\pi} \arcsin (\rho\, |q|^2)`."""
+        s = min(1.0, self.correlation(size) * tilt)
+        return math.sqrt((1.0 + 2.0 * self.sigma**2 / self.width(size) ** 2) ** (-size / 2.0) * 2.0 / math.pi * math.asin(s))

@@ -1,0 +1,76 @@
+"""What an instantiation of an RKHS weighting is, and checks of what one returns."""
+
+from __future__ import annotations
+
+import math
+from abc import ABC, abstractmethod
+from typing import Any
+
+import numpy as np
+
+from exactshap.errors import InputError, message
+
+__all__ = ["ROW_BLOCK", "Instantiation", "check_widths", "checked", "is_positive"]
+
+ROW_BLOCK = 2**21  # values of one block of expectations: 16 MiB
+
+
+class Instantiation(ABC):
+    """A base predictor phi(w, x), a kernel K(u, w) and a distribution p of parameters, for inputs of ``size`` columns."""
+
+    degree: int | None = None  # phi(w, s x) = s ** degree phi(w, x) for s > 0, where the base predictor is homogeneous
+
+    @abstractmethod
+    def sample(self, rng: np.random.Generator, size: int, n: int) -> np.ndarray:
+        """Return ``n`` parameters drawn from p, of shape (n, n_parameters)."""
+
+    @abstractmethod
+    def kernel(self, U: np.ndarray, W: np.ndarray, size: int) -> np.ndarray:
+        """Return K(u, w), of shape (len(U), len(W))."""
+
+    @abstractmethod
+    def expectation(self, W: np.ndarray, X: np.ndarray) -> np.ndarray:
+        """Return E_w[K(w_t, w) phi(w, x)], of shape (n_rows, n_terms), for X of shape (n_rows, size)."""
+
+    @abstractmethod
+    def predictor(self, W: np.ndarray, X: np.ndarray) -> np.ndarray:
+        """Return phi(w, x), of shape (n_rows, n_parameters)."""
+
+    def theta(self, size: int, radius: float, tilt: float = 1.0) -> float:
+        r"""Return sup over \|x\| <= radius of the norm of x's evaluation: \|f(x)\| <= theta \|alpha\|.
+
+        With ``tilt`` > 1, where :meth:`largest_tilt` allows it, the supremum is over complex x with
+        :math:`|x^\top x| \le radius^2` and :math:`|x|^2 \le tilt\, |x^\top x|`, to which f is continued.
+        """
+        raise NotImplementedError(f"{type(self).__name__} has no closed form for theta")
+
+    def kappa(self, size: int, radius: float) -> float:
+        r"""Return sup over \|x\| <= radius of :math:`\sqrt{E_w[K(w, w)\, \phi(w, x)^2]}`."""
+        raise NotImplementedError(f"{type(self).__name__} has no closed form for kappa")
+
+    def largest_tilt(self, size: int) -> float:
+        """Return how far theta is known for complex rows; 1 where it is known for real ones only."""
+        return 1.0
+
+
+def is_positive(value: Any) -> bool:
+    """Say whether a value is a finite number > 0."""
+    number = isinstance(value, (int, float, np.number)) and not isinstance(value, bool)
+    return number and bool(0 < value < math.inf)
+
+
+def check_widths(sigma: Any, gamma: Any) -> None:
+    """Refuse a ``sigma`` or ``gamma`` that is no number > 0; ``gamma`` may be None."""
+    if not is_positive(sigma) or not (gamma is None or is_positive(gamma)):
+        raise InputError(message("`sigma` and `gamma` must be > 0 and finite", f"Got {sigma!r} and {gamma!r}"))
+
+
+def checked(owner: Instantiation, name: str, values: np.ndarray, shape: tuple[int | None, ...]) -> np.ndarray:
+    """Return what a user's function or method gave, or say what is wrong with it: other shapes would broadcast."""
+    what = f"`{name}` of {type(owner).__name__}"
+    if values.shape != shape:
+        wanted = tuple("n_parameters" if n is None else n for n in shape)
+        raise InputError(message(f"{what} returned shape {values.shape}", f"It must return {wanted}"))
+    if not np.isfinite(values).all():
+        raise InputError(message(f"{what} returned NaN or infinity", "Its values must be finite"))
+    return values

@@ -1,0 +1,133 @@
+"""Terms of a fitted weighting are pruned by the Lasso in its RKHS norm."""
+
+from __future__ import annotations
+
+import copy
+import math
+import warnings
+from collections.abc import Iterator
+from typing import Any, Protocol, TypeVar
+
+import numpy as np
+
+from exactshap.errors import InputError, message
+
+__all__ = ["prune", "targets_of"]
+
+
+class Weighting(Protocol):
+    """A fitted weighting, as :class:`RKHSWeightingRegressor` is one."""
+
+    terms_: list[Any]
+    coef_: np.ndarray
+    rkhs_norm_: float
+    theta_: float
+
+    def predict(self, X: Any) -> np.ndarray:
+        """Return f(x), of shape (n_rows,)."""
+
+
+Fitted = TypeVar("Fitted", bound=Weighting)
+
+
+def prune(model: Fitted, penalty: float | str, X: Any, y: Any, tolerance: float) -> Fitted:
+    """Return a pruned copy of a fitted weighting; see :meth:`RKHSWeightingRegressor.prune`."""
+    from sklearn.exceptions import ConvergenceWarning
+
+    if tolerance <= 0:
+        raise InputError(message("`tolerance` must be > 0", f"Got {tolerance!r}"))
+    if isinstance(penalty, str):
+        if penalty not in ("safe", "smart"):
+            raise InputError(message("`penalty` must be a number, 'safe' or 'smart'", f"Got {penalty!r}"))
+        with warnings.catch_warnings():  # what is kept is held against the tolerance, however far the Lasso came
+            warnings.simplefilter("ignore", ConvergenceWarning)
+            return _safe(model, tolerance) if penalty == "safe" else _smart(model, X, y, tolerance)
+    if not (np.isfinite(penalty) and penalty >= 0):
+        raise InputError(message("`penalty` must be a float >= 0", f"Got {penalty!r}"))
+    return _pruned(model, float(penalty))
+
+
+def targets_of(X: Any, y: Any) -> np.ndarray:
+    """Return y (n_rows,), as many finite numbers as X has rows: a column would be compared with every row."""
+    from sklearn.utils import check_array, check_consistent_length, column_or_1d
+
+    y = check_array(column_or_1d(y), ensure_2d=False, dtype=np.float64, input_name="y")
+    check_consistent_length(X, y)
+    return np.asarray(y)
+
+
+def _safe(model: Fitted, tolerance: float) -> Fitted:
+    """Prune as far as the bound |f'(x) - f(x)| <= theta |alpha' - alpha| allows: try penalties from large to small."""
+    if math.isnan(model.theta_):
+        raise InputError(
+            message(
+                "penalty='safe' needs theta", "This instantiation has no closed form for it", "Use penalty='smart' or a number"
+            )
+        )
+    for penalty in 10.0 ** np.arange(2.0, -16.0, -0.5):
+        candidate = _pruned(model, float(penalty))
+        if model.theta_ * _distance(model, candidate) <= tolerance:
+            return candidate
+    return copy.deepcopy(model)
+
+
+def _smart(model: Fitted, X: Any, y: Any, tolerance: float) -> Fitted:
+    if X is None or y is None:
+        raise InputError(message("penalty='smart' needs the training sample", "Got X=None or y=None", "Pass X= and y="))
+    y = targets_of(X, y)
+    reference = float(np.mean((y - model.predict(X)) ** 2))
+    best = copy.deepcopy(model)
+    for penalty in 10.0 ** np.arange(-10.0, 1.0):
+        candidate = _pruned(model, float(penalty))
+        if np.mean((y - candidate.predict(X)) ** 2) > reference + tolerance * max(reference, 1e-12):
+            break
+        best = candidate
+    return best
+
+
+def _pruned(model: Fitted, penalty: float) -> Fitted:
+    """Solve the Lasso in the RKHS norm; groups do not interact, because G is block-diagonal."""
+    from sklearn.linear_model import Lasso
+
+    n_terms = len(model.coef_)
+    result = copy.deepcopy(model)
+    result.terms_, kept, squared, start = [], [], 0.0, 0
+    for term in model.terms_:
+        a = model.coef_[start : start + len(term.coefficients)]
+        start += len(a)
+        gram = term.base.kernel(term.parameters, term.parameters, len(term.subset))
+        root = np.linalg.cholesky(gram + 1e-8 * np.eye(len(a))).T
+        scale = n_terms / len(a)  # the Lasso of scikit-learn divides by its own number of rows
+        lasso_fit = Lasso(alpha=max(penalty * scale, 1e-15), fit_intercept=False, max_iter=10_000, tol=1e-8)
+        new = lasso_fit.fit(root, root @ a).coef_
+        used = new != 0
+        if used.any():
+            probability = term.coefficients[0] / a[0]
+            result.terms_.append(type(term)(term.subset, term.parameters[used], probability * new[used], term.base))
+            kept.append(new[used])
+            squared += float(new[used] @ gram[np.ix_(used, used)] @ new[used])
+    result.coef_ = np.concatenate(kept) if kept else np.zeros(0)
+    result.rkhs_norm_ = math.sqrt(max(squared, 0.0))
+    return result
+
+
+def _distance(model: Weighting, other: Weighting) -> float:
+    """Return the RKHS norm of the difference of two weight functions whose terms are subsets of the first one's."""
+    remaining = {term.subset: (term, np.asarray(values)) for term, values in _coefficients(other)}
+    squared = 0.0
+    for term, a in _coefficients(model):
+        difference = a.copy()
+        if term.subset in remaining:
+            kept, values = remaining[term.subset]
+            places = {tuple(row): i for i, row in enumerate(term.parameters)}
+            for row, value in zip(kept.parameters, values, strict=True):
+                difference[places[tuple(row)]] -= value
+        squared += float(difference @ term.base.kernel(term.parameters, term.parameters, len(term.subset)) @ difference)
+    return math.sqrt(max(squared, 0.0))
+
+
+def _coefficients(model: Weighting) -> Iterator[tuple[Any, np.ndarray]]:
+    start = 0
+    for term in model.terms_:
+        yield term, model.coef_[start : start + len(term.coefficients)]
+        start += len(term.coefficients)

@@ -1,0 +1,9 @@
+"""Input validation: whatever table comes in becomes a :class:`Table`; nothing else in the package knows pandas or polars."""
+
+from __future__ import annotations
+
+from exactshap.frames._columns import check_columns
+from exactshap.frames._table import Table
+from exactshap.frames._validation import as_table
+
+__all__ = ["Table", "as_table", "check_columns"]

@@ -1,0 +1,96 @@
+"""Cells as float64: integers that it cannot represent, text and dates are refused, missing cells become NaN."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from exactshap.errors import InputError, InputTypeError, message
+
+__all__ = ["narwhals", "numeric_array", "numeric_column"]
+
+
+def narwhals() -> Any:
+    """Return the stable interface of narwhals, imported on first use."""
+    import narwhals.stable.v2 as nw
+
+    return nw
+
+
+def numeric_array(array: np.ndarray, what: str) -> np.ndarray:
+    """Return an array of numbers, or of objects that are numbers, as float64."""
+    if array.dtype.kind in "fiub":
+        return _exact_float64(array, what)
+    if array.dtype.kind == "O":
+        columns = [_numeric_object(array[:, j], f"column {j}", what) for j in range(array.shape[1])]
+        return np.stack(columns, axis=1)
+    raise _not_numeric(array.dtype, "the array", what)
+
+
+def numeric_column(series: Any, what: str) -> np.ndarray:
+    """Return a narwhals Series of numbers as float64; what is missing becomes NaN."""
+    dtype = series.dtype
+    if dtype.is_numeric() or str(dtype) == "Boolean":
+        if dtype.is_integer():
+            whole = _exact_float64(series.drop_nulls().to_numpy(), f"{what} column {series.name!r}")
+            if len(whole) == len(series):
+                return whole
+        values = series.cast(narwhals().Float64).to_numpy()
+        return np.asarray(values, float)
+    if str(dtype) in ("Object", "Unknown"):
+        return _numeric_object(np.asarray(series.to_numpy(), object), f"column {series.name!r}", what)
+    raise _not_numeric(dtype, f"column {series.name!r}", what)
+
+
+def _numeric_object(values: np.ndarray, where: str, what: str) -> np.ndarray:
+    missing = np.array([v is None or type(v).__name__ == "NAType" for v in values], bool)
+    bad = [v for v, gone in zip(values, missing, strict=True) if not gone and not _is_real(v)]
+    if bad:
+        raise _not_numeric(f"{type(bad[0]).__name__} such as {bad[0]!r}", where, what)
+    for v in values:
+        if isinstance(v, (int, np.integer)) and int(float(v)) != int(v):
+            raise _too_large(f"{what} {where}", v)
+    return np.where(missing, np.nan, values).astype(float)
+
+
+def _is_real(value: Any) -> bool:
+    return isinstance(value, (int, float, np.number, np.bool_)) and not isinstance(value, np.complexfloating)
+
+
+def _too_large(what: str, largest: Any) -> InputError:
+    return InputError(
+        message(
+            f"`{what}` holds integers beyond 2^53 that float64 cannot represent", f"Largest {largest}", "Scale or encode them"
+        )
+    )
+
+
+def _exact_float64(array: np.ndarray, what: str) -> np.ndarray:
+    values = array.astype(np.float64, copy=False)
+    if array.dtype.kind in "iu" and array.dtype.itemsize == 8 and array.size:
+        limit = 2**53
+        if max(abs(int(array.max())), abs(int(array.min()))) > limit and not np.array_equal(values.astype(array.dtype), array):
+            raise _too_large(what, array.max())
+    return values
+
+
+def _not_numeric(dtype: Any, where: str, what: str) -> Exception:
+    text = str(dtype)
+    if "complex" in text:
+        return InputError(message("Complex data not supported", f"Got dtype {text} in `{what}`"))
+    if any(word in text.lower() for word in ("date", "time", "duration", "period")):
+        return InputTypeError(
+            message(
+                f"In `{what}`, {where} holds dates or times",
+                f"Got {text}",
+                "Convert it to a number, or explain the Pipeline that does",
+            )
+        )
+    return InputError(
+        message(
+            f"In `{what}`, {where} holds text or other non-numeric values",
+            f"Got {text}",
+            "Encode it or explain the Pipeline that does",
+        )
+    )

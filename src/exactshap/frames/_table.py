@@ -1,0 +1,121 @@
+"""Rows as the user passed them, of whatever library."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from exactshap.frames._numeric import narwhals, numeric_array, numeric_column
+
+__all__ = ["Table"]
+
+
+@dataclass(frozen=True, eq=False)
+class Table:
+    """Rows as the user passed them, with what readers need to know about them.
+
+    Use :meth:`numeric` for a float64 array, :meth:`take` for rows, :meth:`hybrid` for hand-masked rows. Made by :func:`as_table`.
+
+    Attributes
+    ----------
+    native : DataFrame or array
+        It goes to the model's own ``predict`` untouched.
+    names : tuple of str or None
+        Column names; None for arrays.
+    n_rows, n_columns : int
+
+    Examples
+    --------
+    >>> from exactshap.frames import as_table
+    >>> table = as_table([[1.0, 2.0], [3.0, 4.0]])
+    >>> table.take(slice(1, 2)).numeric()
+    array([[3., 4.]])
+    """
+
+    native: Any
+    names: tuple[str, ...] | None
+    n_rows: int
+    n_columns: int
+
+    @property
+    def is_frame(self) -> bool:
+        return self.names is not None
+
+    def take(self, rows: Any) -> Table:
+        """Return the rows of a slice or an integer array, in the same kind of container."""
+        rows = np.arange(self.n_rows)[rows] if isinstance(rows, slice) else np.asarray(rows)
+        native = (
+            self.native[rows]
+            if not self.is_frame
+            else narwhals().from_native(self.native, eager_only=True)[rows.tolist(), :].to_native()
+        )
+        return Table(native, self.names, len(rows), self.n_columns)
+
+    def copy(self) -> Table:
+        """Return the same rows in memory of their own."""
+        own = getattr(self.native, "copy", None) or getattr(self.native, "clone", None)  # arrow tables cannot be written to
+        native = np.array(self.native) if not self.is_frame else self.native if own is None else own()
+        return Table(native, self.names, self.n_rows, self.n_columns)
+
+    def select(self, columns: Sequence[int]) -> Table:
+        """Return some columns, in the given order."""
+        if not self.is_frame:
+            native = self.native[:, list(columns)]
+            return Table(native, None, self.n_rows, len(columns))
+        names = tuple(self.names[j] for j in columns)  # type: ignore[index]
+        native = narwhals().from_native(self.native, eager_only=True).select(list(names)).to_native()
+        return Table(native, names, self.n_rows, len(names))
+
+    def column(self, j: int) -> np.ndarray:
+        """Return one column as a one-dimensional array, of whatever dtype it has."""
+        if not self.is_frame:
+            return np.asarray(self.native[:, j])
+        return narwhals().from_native(self.native, eager_only=True)[self.names[j]].to_numpy()  # type: ignore[index]
+
+    def numeric(self, *, what: str = "X") -> np.ndarray:
+        """Return a float64 array of shape (n_rows, n_columns); NaN stays, text and dates are refused by column."""
+        if not self.is_frame:
+            return numeric_array(self.native, what)
+        columns = [numeric_column(self._series(j), what) for j in range(self.n_columns)]
+        return np.stack(columns, axis=1) if columns else np.empty((self.n_rows, 0))
+
+    def _series(self, j: int) -> Any:
+        return narwhals().from_native(self.native, eager_only=True)[self.names[j]]  # type: ignore[index]
+
+    def label(self, j: int) -> str:
+        """Return how to name column ``j`` in a message."""
+        return f"column {self.names[j]!r}" if self.names is not None else f"column {j}"
+
+    def hybrid(self, other: Table, mask: np.ndarray) -> Table:
+        """Return rows that take the columns where ``mask`` (n_columns,) is True from here and the rest from ``other``.
+
+        Both tables need the same number of rows. The result is of the same kind as this table.
+        """
+        mask = np.asarray(mask, bool)
+        if not self.is_frame:
+            native = np.where(mask[None, :], self.native, other.native)
+            return Table(native, None, self.n_rows, self.n_columns)
+        here = narwhals().from_native(self.native, eager_only=True)
+        outside = [other.series_like(here, j, name) for j, name in enumerate(self.names or ()) if not mask[j]]
+        native = here.with_columns(*outside).to_native()  # whole columns: their dtype, categories and gaps stay
+        return Table(native, self.names, self.n_rows, self.n_columns)
+
+    def series_like(self, frame: Any, j: int, name: str) -> Any:
+        """Return column ``j`` as a narwhals Series of the library of a narwhals frame: as it is, or rebuilt from its cells."""
+        nw = narwhals()
+        if self.is_frame:
+            here = nw.from_native(self.native, eager_only=True)
+            if here.implementation is frame.implementation:
+                return here[name]
+        return nw.new_series(name, self.column(j), backend=frame.implementation)
+
+    def repeat(self, times: int) -> Table:
+        """Return every row ``times`` times in a row: 0, 0, 1, 1, ..."""
+        return self.take(np.repeat(np.arange(self.n_rows), times))
+
+    def tile(self, times: int) -> Table:
+        """Return the whole table ``times`` times: 0, 1, 0, 1, ..."""
+        return self.take(np.tile(np.arange(self.n_rows), times))

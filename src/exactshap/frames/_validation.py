@@ -1,0 +1,158 @@
+"""Input validation: whatever comes in becomes a :class:`Table`, or is refused with what to pass instead."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from exactshap.errors import InputError, InputTypeError, message
+from exactshap.frames._numeric import narwhals
+from exactshap.frames._table import Table
+
+__all__ = ["as_table"]
+
+_TABLE = "Pass an array of shape (n_rows, n_features) or a DataFrame"
+
+
+def as_table(data: Any, *, what: str = "X", allow_empty: bool = False) -> Table:
+    """Return ``data`` as a :class:`Table`, or say what is wrong with it.
+
+    Parameters
+    ----------
+    data : array, list of lists, pandas, polars or pyarrow table, or Table
+    what : str, default="X"
+        How messages name it.
+    allow_empty : bool, default=False
+        Whether no rows are fine.
+
+    Returns
+    -------
+    table : Table
+
+    Raises
+    ------
+    InputError, InputTypeError
+        If it is no table of two dimensions with at least one column (and row), in scikit-learn's words.
+
+    Examples
+    --------
+    >>> table = as_table([[1.0, 2.0], [3.0, 4.0]])
+    >>> table.n_rows, table.n_columns, table.names
+    (2, 2, None)
+    """
+    if isinstance(data, Table):
+        return data
+    if data is None:
+        raise InputTypeError(message(f"`{what}` must be a table", "Got None", _TABLE))
+    _refuse_sparse(data, what)
+    is_frame = hasattr(data, "columns") or hasattr(data, "column_names")
+    table = _frame_table(data, what) if is_frame else _array_table(data, what)
+    if table.n_columns == 0:
+        raise InputError(
+            message(f"Found array `{what}` with 0 feature(s) (shape=({table.n_rows}, 0)) while a minimum of 1 is required")
+        )
+    if table.n_rows == 0 and not allow_empty:
+        raise InputError(
+            message(f"Found array `{what}` with 0 sample(s) (shape=(0, {table.n_columns})) while a minimum of 1 is required")
+        )
+    return table
+
+
+def _refuse_sparse(data: Any, what: str) -> None:
+    from scipy import sparse
+
+    if sparse.issparse(data):
+        gib = float(np.prod(data.shape)) * 8 / 2**30
+        raise InputTypeError(
+            message(
+                f"Sparse input is not supported by `{what}`",
+                f"Got {type(data).__name__}",
+                f"Call .toarray() (would need {gib:.2g} GiB)",
+            )
+        )
+
+
+def _brief(value: Any) -> str:
+    """Return a word or two for something that is no table."""
+    return f"{value!r}"[:60] if isinstance(value, (str, int, float)) else f"an object of {type(value).__name__}"
+
+
+def _frame_table(data: Any, what: str) -> Table:
+    nw = narwhals()
+    _refuse_repeated(list(data.column_names if hasattr(data, "column_names") else data.columns), what)
+    try:
+        frame = nw.from_native(data, eager_only=True)
+    except TypeError as error:
+        if callable(getattr(data, "collect", None)):
+            raise InputTypeError(
+                message(f"`{what}` is not read yet", f"Got {type(data).__name__}", "Call .collect()")
+            ) from None
+        raise InputTypeError(
+            message(f"`{what}` is not a table that can be read", f"Got {type(data).__name__}: {error}")
+        ) from None
+    except Exception as error:  # narwhals' own class for duplicate names; its name differs between versions
+        raise InputError(message(f"`{what}` cannot be read", f"{error}", "Feature names must be unique")) from None
+    _refuse_sparse_columns(data, what)
+    names = list(frame.columns)
+    if any(not isinstance(name, str) for name in names):
+        raise InputTypeError(
+            message(
+                "Feature names must be strings",
+                f"Got {sorted({type(n).__name__ for n in names})}",
+                "Rename with X.columns = X.columns.astype(str)",
+            )
+        )
+    return Table(data, tuple(names), frame.shape[0], len(names))
+
+
+def _refuse_repeated(names: list[Any], what: str) -> None:
+    seen: set[Any] = set()
+    repeated = next((name for name in names if name in seen or seen.add(name)), None)  # type: ignore[func-returns-value]
+    if repeated is not None:
+        got = f"{repeated!r} occurs {names.count(repeated)} times"
+        raise InputError(message(f"Feature names of `{what}` must be unique", got, "Drop or rename the repeated columns"))
+
+
+def _refuse_sparse_columns(data: Any, what: str) -> None:
+    """Refuse pandas' sparse columns: models take such a frame for a sparse matrix."""
+    dtypes = getattr(data, "dtypes", ())
+    sparse = [name for name, dtype in zip(data.columns, dtypes, strict=False) if type(dtype).__name__ == "SparseDtype"]
+    if sparse:
+        got = f"Got {len(sparse)} sparse columns, the first is {sparse[0]!r}"
+        raise InputTypeError(message(f"Sparse input is not supported by `{what}`", got, "Pass X.sparse.to_dense()"))
+
+
+def _array_table(data: Any, what: str) -> Table:
+    if np.ma.is_masked(data):
+        raise InputError(message(f"`{what}` has masked cells", "NumPy drops their mask", "Pass data.filled(np.nan)"))
+    if callable(getattr(data, "detach", None)):  # a tensor that may record gradients, or lie on another device
+        data = data.detach().cpu()
+    try:
+        array = np.asarray(data)
+    except ValueError as error:
+        raise InputError(message(f"`{what}` must be a rectangular table", f"{error}")) from None
+    if array.ndim == 1 and array.dtype == object and any(isinstance(row, (list, tuple, np.ndarray)) for row in array):
+        raise InputError(message(f"`{what}` must be a rectangular table", "Got rows of different lengths"))
+    if array.ndim == 0:
+        raise InputTypeError(message(f"`{what}` must be a table", f"Got {_brief(data)}", _route(data)))
+    if array.ndim != 2:
+        hint = "Pass one row per line"
+        if array.ndim == 1:
+            series = hasattr(data, "iloc")
+            row, column = ("X.iloc[[0]]", "series.to_frame()") if series else ("array.reshape(1, -1)", "array.reshape(-1, 1)")
+            hint = f"Reshape your data using {row} if it is one row, or {column} if it is one column"
+        raise InputError(
+            message(f"Expected 2D array for `{what}`, got {array.ndim}D array instead", f"Its shape is {array.shape}", hint)
+        )
+    return Table(array, None, *array.shape)
+
+
+def _route(data: Any) -> str:
+    """Return what to pass instead of something that holds rows but is no table."""
+    if isinstance(data, dict):
+        return "Pass a DataFrame: pandas.DataFrame([row]) of one row, pandas.DataFrame(columns) of columns"
+    if isinstance(held := getattr(data, "data", None), np.ndarray) and held.ndim == 2:  # shap.kmeans, shap.maskers.Independent
+        weights = ", and background_weights=object.weights" if hasattr(data, "weights") else ""
+        return f"Pass the rows that it holds: object.data{weights}"
+    return _TABLE

@@ -1,0 +1,136 @@
+"""Kernels of the distance in each column: Gaussian, Laplacian, Cauchy, chi-squared."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from exactshap.kernels._algebra import Kernel
+from exactshap.kernels._component import Component
+from exactshap.kernels._parameters import check_positive, per_column
+
+__all__ = ["RBF", "Cauchy", "Chi2", "Laplacian"]
+
+
+@dataclass(frozen=True, eq=False)
+class RBF(Kernel):
+    r"""The Gaussian kernel.
+
+    .. math:: k(x, x') = \exp\Bigl(-\sum_j u_j^2 / (2 \sigma_j^2)\Bigr), \qquad u_j = x_j - x'_j
+
+    Parameters
+    ----------
+    bandwidth : float or array of shape (n_features,), default=1.0
+        sigma, in the unit of the columns; infinity switches a column off.
+
+    Raises
+    ------
+    InputError, InputTypeError
+        If a bandwidth is not > 0; on use, if there is not one for each column.
+
+    Examples
+    --------
+    >>> RBF(bandwidth=2.0)([[1.0, 0.0]], [[0.0, 2.0]]).round(4)  # exp(-5/8)
+    array([[0.5353]])
+    """
+
+    bandwidth: Any = 1.0
+
+    def __post_init__(self) -> None:
+        check_positive(self.bandwidth, "bandwidth", "RBF")
+
+    def expand(self, n_features: int) -> tuple[Component, ...]:
+        sigma = per_column(self.bandwidth, n_features, "bandwidth", "RBF")
+        return (Component(squared=0.5 / sigma**2),)
+
+
+@dataclass(frozen=True, eq=False)
+class Laplacian(Kernel):
+    r"""The Laplacian kernel.
+
+    .. math:: k(x, x') = \exp\Bigl(-\sum_j |u_j| / \sigma_j\Bigr), \qquad u_j = x_j - x'_j
+
+    Parameters
+    ----------
+    bandwidth : float or array of shape (n_features,), default=1.0
+        sigma, in the unit of the columns; infinity switches a column off.
+
+    Raises
+    ------
+    InputError, InputTypeError
+        If a bandwidth is not > 0; on use, if there is not one for each column.
+
+    Examples
+    --------
+    >>> Laplacian(bandwidth=[1.0, 4.0])([[1.0, 0.0]], [[0.0, 2.0]]).round(4)  # exp(-3/2)
+    array([[0.2231]])
+    """
+
+    bandwidth: Any = 1.0
+
+    def __post_init__(self) -> None:
+        check_positive(self.bandwidth, "bandwidth", "Laplacian")
+
+    def expand(self, n_features: int) -> tuple[Component, ...]:
+        return (Component(absolute=1.0 / per_column(self.bandwidth, n_features, "bandwidth", "Laplacian")),)
+
+
+@dataclass(frozen=True, eq=False)
+class Cauchy(Kernel):
+    r"""The Cauchy kernel, a product over columns.
+
+    .. math:: k(x, x') = \prod_j \frac{1}{1 + u_j^2 / \sigma_j^2}, \qquad u_j = x_j - x'_j
+
+    Parameters
+    ----------
+    bandwidth : float or array of shape (n_features,), default=1.0
+        sigma, in the unit of the columns; infinity switches a column off.
+
+    Raises
+    ------
+    InputError, InputTypeError
+        If a bandwidth is not > 0; on use, if there is not one for each column.
+
+    Examples
+    --------
+    >>> Cauchy(bandwidth=1.0)([[1.0, 0.0]], [[0.0, 2.0]])  # 1/2 times 1/5
+    array([[0.1]])
+    """
+
+    bandwidth: Any = 1.0
+
+    def __post_init__(self) -> None:
+        check_positive(self.bandwidth, "bandwidth", "Cauchy")
+
+    def expand(self, n_features: int) -> tuple[Component, ...]:
+        return (Component(cauchy=(per_column(self.bandwidth, n_features, "bandwidth", "Cauchy"),)),)
+
+
+@dataclass(frozen=True, eq=False)
+class Chi2(Kernel):
+    r"""The exponential chi-squared kernel, for columns that are not negative.
+
+    .. math:: k(x, x') = \exp\Bigl(-\sum_j \gamma_j \frac{(x_j - x'_j)^2}{x_j + x'_j}\Bigr), \qquad 0 / 0 = 0
+
+    Parameters
+    ----------
+    gamma : float or array of shape (n_features,), default=1.0
+
+    Raises
+    ------
+    InputError, InputTypeError
+        If gamma is not > 0; on use, if there is not one for each column.
+
+    Examples
+    --------
+    >>> Chi2(gamma=0.5)([[1.0, 0.0]], [[3.0, 0.0]]).round(4)  # exp(-1/2)
+    array([[0.6065]])
+    """
+
+    gamma: Any = 1.0
+
+    def __post_init__(self) -> None:
+        check_positive(self.gamma, "gamma", "Chi2")
+
+    def expand(self, n_features: int) -> tuple[Component, ...]:
+        return (Component(chi2=per_column(self.gamma, n_features, "gamma", "Chi2")),)

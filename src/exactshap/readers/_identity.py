@@ -1,0 +1,130 @@
+"""Whether a model predicts as its library's own class does: a subclass or an instance that replaces a method may not."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Iterator
+from types import MethodType
+from typing import Any
+
+__all__ = ["answering_method", "is_own_method", "library_class", "replaced", "sklearn_name"]
+
+_METHODS = ("predict_proba", "decision_function", "predict")  # what models answer rows with, probabilities first
+_CALLED_BY_PYTHON = ("__call__", "__getattr__", "__getattribute__")  # the special methods that a prediction may go through
+_NEVER_ASKED = (  # public methods that no prediction goes through
+    "fit",
+    "partial_fit",
+    "fit_predict",
+    "fit_transform",
+    "score",
+    "get_params",
+    "set_params",
+    "get_metadata_routing",
+    "set_output",
+    "save_model",
+    "load_model",
+    "evals_result",
+    "feature_importances_",
+    "n_features_in_",
+    "feature_names_in_",
+)
+_NEVER_ASKED_PREFIXES = ("_fit", "_repr", "_more_tags", "_get_tags", "_get_param_names", "_validate_params")
+_LABELS = ("sklearn", "exactshap", "interpret")  # their readers ask classifiers for anything but predict
+_DEFINED_BY_THE_USER = {"gpytorch.models.exact_gp.ExactGP": ("forward",)}  # the model itself, made of modules that are read
+_MISSING = object()
+
+
+def library_class(model: Any, package: str) -> type | None:
+    """Return the class of a package that a model is, or inherits from first; None if there is none.
+
+    >>> library_class(True, "builtins")
+    <class 'bool'>
+    """
+    return next((cls for cls in type(model).__mro__ if cls.__module__.split(".")[0] == package), None)
+
+
+def replaced(model: Any, known: type) -> tuple[str, ...]:
+    """Return the names on the way of a prediction for which a model has code of its own instead of that of ``known``.
+
+    Methods, properties and special methods count, of subclasses, mixins and the instance itself; methods of fitting, scoring and
+    printing do not, nor do the labels of a classifier whose scores are explained.
+
+    >>> class Loud(list):
+    ...     def __call__(self):
+    ...         return "!"
+    >>> replaced(Loud(), list), replaced([], list)
+    (('__call__',), ())
+    """
+    names = [*_replaced_by_class(type(model), known), *_replaced_by_instance(model, known)]
+    allowed = _DEFINED_BY_THE_USER.get(f"{known.__module__}.{known.__qualname__}", ())
+    labels = ("predict",) if known.__module__.split(".")[0] in _LABELS and gives_labels(model) else ()
+    return tuple(dict.fromkeys(name for name in names if name not in (*allowed, *labels)))
+
+
+def gives_labels(model: Any) -> bool:
+    """Say whether ``predict`` gives labels: classifiers and outlier detectors have scores besides."""
+    return any(hasattr(model, score) for score in ("predict_proba", "decision_function", "score_samples"))
+
+
+def _replaced_by_class(cls: type, known: type) -> Iterator[str]:
+    own = [part for part in cls.__mro__ if part not in known.__mro__]
+    for name in dict.fromkeys(name for part in own for name in vars(part) if _is_asked(name)):
+        here, there = (inspect.getattr_static(owner, name, _MISSING) for owner in (cls, known))
+        if there is _MISSING:
+            if name in (*_METHODS, *_CALLED_BY_PYTHON):  # readers ask for these by name
+                yield name
+        elif here is not there and (_is_code(here) or _is_code(there)) and not getattr(there, "__isabstractmethod__", False):
+            yield name
+
+
+def _replaced_by_instance(model: Any, known: type) -> Iterator[str]:
+    for name, value in getattr(model, "__dict__", {}).items():
+        if callable(value) and _is_asked(name) and callable(getattr(known, name, None)):
+            yield name
+
+
+def _is_asked(name: str) -> bool:
+    """Say whether a prediction may go through an attribute."""
+    if name.startswith("__"):
+        return name in _CALLED_BY_PYTHON
+    requests = name.startswith("set_") and name.endswith("_request")  # scikit-learn makes these for every subclass
+    return not (name in _NEVER_ASKED or name.startswith(_NEVER_ASKED_PREFIXES) or requests)
+
+
+def _is_code(attribute: Any) -> bool:
+    return callable(attribute) or hasattr(type(attribute), "__get__")
+
+
+def sklearn_name(model: Any) -> str:
+    """Return the name of scikit-learn's class that an object behaves as, its own or its parent's; "" if it is none of them.
+
+    >>> from sklearn.svm import SVR
+    >>> class Mine(SVR):
+    ...     pass
+    >>> class Clipped(SVR):
+    ...     def predict(self, X):
+    ...         return super().predict(X).clip(0.0)
+    >>> sklearn_name(SVR()), sklearn_name(Mine()), sklearn_name(Clipped())
+    ('SVR', 'SVR', '')
+    """
+    known = library_class(model, "sklearn")
+    return "" if known is None or replaced(model, known) else known.__name__
+
+
+def answering_method(model: Any, changed: tuple[str, ...]) -> str | None:
+    """Return the method to explain of a model with methods of its own: one of those, else the first that gives numbers."""
+    there = [name for name in _METHODS if hasattr(model, name)]
+    if "predict" in there and gives_labels(model):
+        there.remove("predict")
+    own = [name for name in there if name in changed]
+    return next(iter([*own, *there]), None)
+
+
+def is_own_method(method: Any, known: type) -> bool:
+    """Say whether a bound method is the one of ``known`` that answers rows with numbers: never one that gives labels."""
+    name, owner = getattr(method, "__name__", ""), method.__self__
+    if name not in _METHODS or (name == "predict" and gives_labels(owner)):
+        return False
+    descriptor = inspect.getattr_static(known, name, None)
+    bound = descriptor.__get__(owner, known) if hasattr(type(descriptor), "__get__") else None
+    return isinstance(bound, MethodType) and isinstance(method, MethodType) and bound.__func__ is method.__func__

@@ -1,0 +1,47 @@
+"""Bound methods of models that are known exactly: the same numbers as the model's own reader, or not its method."""
+
+from __future__ import annotations
+
+import warnings
+from typing import Any
+
+import numpy as np
+
+from exactshap.errors import ExplanationWarning
+from exactshap.frames import Table
+from exactshap.readers import Reader, Request, is_own_method, known_class, read
+
+__all__ = ["CHECKED_ROWS", "owner_reader"]
+
+CHECKED_ROWS = 16  # background rows that a function is tried on before it is explained
+
+
+def owner_reader(model: Any, request: Request) -> Reader | None:
+    """Return the exact reader of a method's owner if the method is what that reader reproduces, and None otherwise.
+
+    It must be the very method of the owner's library, give numbers and not labels, and agree with the reader on background rows
+    and on mixtures of them: a forest's labels and probabilities agree on every row that it has memorised.
+    """
+    owner = getattr(model, "__self__", None)
+    known = known_class(owner)
+    if known is None or request.background is None or not is_own_method(model, known):
+        return None
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("error", ExplanationWarning)  # a part of the owner that can only be called
+            reader = read(owner, request)
+        rows = _checked_rows(request.background)
+        expected, got = np.asarray(model(rows.native), float), np.asarray(reader.predict(rows), float)
+    except Exception:  # whatever keeps the owner from being read exactly, the function itself can still be sampled
+        return None
+    if expected.shape != got.shape or not np.allclose(expected, got, rtol=64 * reader.epsilon(), atol=0.0):
+        return None
+    return reader
+
+
+def _checked_rows(background: Table) -> Table:
+    """Return the first background rows, each of them as it is and mixed with its neighbour in every other column."""
+    here = np.arange(min(background.n_rows, CHECKED_ROWS))
+    rows = background.take(np.tile(here, 2))
+    others = background.take(np.concatenate([here, (here + 1) % background.n_rows]))
+    return rows.hybrid(others, np.arange(background.n_columns) % 2 == 0)

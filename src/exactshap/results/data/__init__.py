@@ -1,0 +1,41 @@
+"""Data of an explanation: arrays that fit together, cells of its table, words, and the forms of other libraries.
+
+Below pictures and reports, which take this data; :class:`exactshap.Explanation`, which people hold, is on top of them.
+"""
+
+from __future__ import annotations
+
+from exactshap.results.data._cells import Cells, axis_name, cells, row_name
+from exactshap.results.data._certificate import Certificate
+from exactshap.results.data._conversion import frame_kind, to_frame, to_shap, to_shapiq
+from exactshap.results.data._explanation_data import ExplanationData
+from exactshap.results.data._facts import facts, headline
+from exactshap.results.data._fingerprint import fingerprint
+from exactshap.results.data._names_elsewhere import called_here
+from exactshap.results.data._words import (
+    counted,
+    index_title,
+    value_function_sentence,
+    wrap_field,
+)
+
+__all__ = [
+    "Cells",
+    "Certificate",
+    "ExplanationData",
+    "axis_name",
+    "called_here",
+    "cells",
+    "counted",
+    "facts",
+    "fingerprint",
+    "frame_kind",
+    "headline",
+    "index_title",
+    "row_name",
+    "to_frame",
+    "to_shap",
+    "to_shapiq",
+    "value_function_sentence",
+    "wrap_field",
+]

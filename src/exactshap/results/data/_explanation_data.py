@@ -1,0 +1,238 @@
+"""The numbers of an explanation: fields that fit together, selection of rows and outputs, and what follows from them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, fields, replace
+from typing import Any, Self
+
+import numpy as np
+
+from exactshap.errors import InputError, UnknownNameError, did_you_mean, message
+from exactshap.results.data import _validation as validation
+from exactshap.results.data._certificate import Certificate
+
+__all__ = ["ExplanationData"]
+
+_PER_ROW = (
+    "values",
+    "baseline",
+    "prediction",
+    "residual",
+    "tolerance",
+    "std_error",
+    "set_values",
+    "set_std_error",
+    "set_std",
+    "covariances",
+    "covariance_residual",
+    "approximation_error",
+)
+_PER_OUTPUT = ("values", "baseline", "prediction", "residual", "std_error", "set_values", "set_std_error",
+               "set_std", "covariances", "covariance_residual")  # fmt: skip
+
+
+@dataclass(frozen=True, kw_only=True, eq=False, repr=False, slots=True)
+class ExplanationData:
+    """Hold the arrays of a batch of rows; plots, reports and files take this type and never import what shows it.
+
+    People hold an :class:`~exactshap.Explanation`, which documents each field and adds words, conversions, pictures and files.
+    """
+
+    values: np.ndarray
+    baseline: np.ndarray
+    prediction: np.ndarray
+    residual: np.ndarray
+    tolerance: np.ndarray
+    feature_names: tuple[str, ...]
+    value_function: str
+    std_error: np.ndarray | None = None
+    data: Any = None
+    output_names: tuple[str, ...] | None = None
+    index: str = "shapley"
+    order: int = 1
+    sets: tuple[tuple[int, ...], ...] | None = None
+    set_values: np.ndarray | None = None
+    set_std_error: np.ndarray | None = None
+    unit: str = "response"
+    method: str = ""
+    model_name: str = ""
+    error_bound: float | np.ndarray = 0.0
+    n_evaluations: int = 0
+    seconds: float | None = None
+    background_size: int | None = None
+    background_hash: str | None = None
+    groups: Mapping[str, Sequence[int | str]] | None = None
+    covariances: np.ndarray | None = None
+    covariance_residual: np.ndarray | None = None
+    set_std: np.ndarray | None = None
+    approximation_error: np.ndarray | None = None
+    mask_difference: float | None = None
+    mask_tolerance: float | None = None
+    n_masks: int = 0
+    mask_rows: tuple[int, ...] = ()
+    stability_bound: Callable[[Any], Any] | None = None
+
+    def __post_init__(self) -> None:
+        given = {field.name: getattr(self, field.name) for field in fields(self)}
+        for name, value in validation.checked(given).items():
+            object.__setattr__(self, name, value)
+
+    # --- sizes and selection -------------------------------------------------------------------------------------------
+
+    @property
+    def n_rows(self) -> int:
+        return len(self.values)
+
+    @property
+    def n_players(self) -> int:
+        return self.values.shape[1]
+
+    @property
+    def n_outputs(self) -> int:
+        return 1 if self.values.ndim == 2 else self.values.shape[2]
+
+    def __len__(self) -> int:
+        return self.n_rows
+
+    def __getitem__(self, rows: Any) -> Self:
+        """Return the explanation of some rows: an int, a slice, a boolean mask or an array of row numbers."""
+        chosen = validation.row_numbers(rows, self.n_rows)
+        changes: dict[str, Any] = {name: array[chosen] for name, array in self._arrays(_PER_ROW)}
+        if np.ndim(self.error_bound):
+            changes["error_bound"] = np.asarray(self.error_bound)[chosen]
+        if self.data is not None:
+            changes["data"] = validation.take_rows(self.data, chosen)
+        if self.mask_rows:
+            changes["mask_rows"] = tuple(new for new, old in enumerate(chosen.tolist()) if old in self.mask_rows)
+        return replace(self, **changes)
+
+    def output(self, which: int | str) -> Self:
+        """Return the single-output explanation of one output, by number or name."""
+        if self.output_names is None:
+            if which in (0, -1):
+                return self
+            raise InputError(message("This explanation has a single output", f"Got output {which!r}", "Use it as it is"))
+        k = self._output_number(which)
+        changes: dict[str, Any] = {name: array[..., k] for name, array in self._arrays(_PER_OUTPUT)}
+        unit = self.unit if not self.output_names[k] else f"{self.unit} of {self.output_names[k]}"
+        return replace(self, **changes, output_names=None, unit=unit)
+
+    def _output_number(self, which: int | str) -> int:
+        assert self.output_names is not None
+        if isinstance(which, str):
+            if which in self.output_names:
+                return self.output_names.index(which)
+            raise UnknownNameError(message(f"Unknown output {which!r}", do=did_you_mean(which, self.output_names)))
+        if not isinstance(which, (int, np.integer)) or not -self.n_outputs <= which < self.n_outputs:
+            raise InputError(message(f"There is no output {which!r}", f"There are {self.n_outputs}: {list(self.output_names)}"))
+        return int(which) % self.n_outputs
+
+    def _arrays(self, names: Sequence[str]) -> list[tuple[str, np.ndarray]]:
+        return [(name, getattr(self, name)) for name in names if getattr(self, name) is not None]
+
+    # --- what follows from the arrays ----------------------------------------------------------------------------------
+
+    @property
+    def exact(self) -> bool:
+        """Whether the values are exact up to rounding and ``error_bound``, neither sampled nor of an approximated game."""
+        return self.kind == "exact"
+
+    @property
+    def kind(self) -> str:
+        """The word for it: "exact", "sampled" (``std_error``) or "approximate" (``approximation_error``)."""
+        if self.std_error is not None or self.set_std_error is not None:
+            return "sampled"
+        return "exact" if self.approximation_error is None else "approximate"
+
+    @property
+    def additive(self) -> bool:
+        """Whether baseline plus the order-1 values is the prediction, up to the reported residual.
+
+        True for Shapley values; False for indices such as Banzhaf, whose values are not shares of a total.
+        """
+        return self._adds_up(self.values)
+
+    @property
+    def std(self) -> np.ndarray | None:
+        """Standard deviation of the values under a probabilistic model, of the shape of ``values``, or None.
+
+        For order 2, ``set_std`` has those of all sets, in the order of ``sets``.
+        """
+        if self.covariances is None:
+            return None
+        return np.sqrt(np.maximum(np.einsum("ijj...->ij...", self.covariances), 0.0))
+
+    def covariance(self, i: int, output: int | str | None = None) -> np.ndarray:
+        """Return the covariance (n_players, n_players) of the order-1 values of row ``i``.
+
+        Parameters
+        ----------
+        i : int
+        output : int or str, default=None
+            One output, by number or name; None with several outputs gives (n_players, n_players, n_outputs).
+        """
+        if output is not None:
+            return self.output(output).covariance(i)
+        if self.covariances is None:
+            raise InputError(
+                message(
+                    "This explanation has no covariances",
+                    f"It was computed by {self.method or 'a deterministic method'} for {self.model_name or 'its model'}",
+                    "Only probabilistic models (Gaussian processes) give them",
+                )
+            )
+        return self.covariances[validation.row_numbers(i, self.n_rows)[0]]
+
+    @property
+    def interactions(self) -> np.ndarray:
+        """Pairs as symmetric matrices (n_rows, n_players, n_players[, n_outputs]).
+
+        Off the diagonal is the index itself, not halved; on the diagonal are the order-1 values.
+        """
+        if self.order < 2 or self.set_values is None or self.sets is None:
+            raise InputError(message("Interactions need order=2", f"Got order={self.order}", "Explain with order=2"))
+        shape = (self.n_rows, self.n_players, *self.values.shape[1:])
+        matrix = np.zeros(shape)
+        singles = np.arange(self.n_players)
+        matrix[:, singles, singles] = self.values
+        numbers = [number for number, players in enumerate(self.sets) if len(players) == 2]
+        first, second = np.array([self.sets[number] for number in numbers], int).reshape(-1, 2).T
+        matrix[:, first, second] = matrix[:, second, first] = self.set_values[:, numbers]
+        return matrix
+
+    def certificate(self) -> Certificate:
+        """Hold the largest residual against its tolerance, and a few coalitions against the model's own predictions."""
+        size = np.abs(self.residual).reshape(self.n_rows, self.n_outputs).max(axis=1, initial=0.0)
+        excess = np.where(np.isnan(size), np.inf, size - self.tolerance)
+        row = int(np.argmax(excess if np.any(excess > 0) else size)) if self.n_rows else None
+        difference, allowed = self.mask_difference, self.mask_tolerance
+        return Certificate(
+            max_residual=float(np.max(size, initial=0.0)),
+            tolerance=float(self.tolerance[row]) if row is not None else 0.0,
+            row=row,
+            passed=bool(np.all(size <= self.tolerance)) and (difference is None or allowed is None or difference <= allowed),
+            exact=self.exact,
+            mask_difference=difference,
+            mask_tolerance=allowed,
+            n_masks=self.n_masks,
+            mask_rows=self.mask_rows,
+            kind=self.kind,
+            checks=self.residual_meaning,
+        )
+
+    @property
+    def residual_meaning(self) -> str:
+        """The identity that ``residual`` is the remainder of."""
+        if self.additive:
+            return "prediction - baseline - sum of values"
+        if self.set_values is not None and self._adds_up(self.set_values):
+            return "prediction - baseline - sum of values over all sets"
+        return "prediction - v(all players)"
+
+    def _adds_up(self, values: np.ndarray) -> bool:
+        """Say whether the residual is what the sum leaves, up to the rounding of this very sum."""
+        missing = np.abs(self.prediction - self.baseline - values.sum(axis=1) - self.residual)
+        magnitude = np.abs(self.prediction) + np.abs(self.baseline) + np.abs(values).sum(axis=1)
+        rounding = 8.0 * np.finfo(np.float64).eps * magnitude
+        return bool(np.all(missing <= np.maximum(rounding, self.tolerance.reshape(-1, *[1] * (missing.ndim - 1)))))

@@ -1,0 +1,137 @@
+"""One game, one question, the settings of the answer, and the coalitions called so far."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from exactshap.semivalues import Semivalue, find
+from exactshap.solvers.core import Calls, Solution
+from exactshap.solvers.sampled._draws import Draws
+from exactshap.solvers.sampled._leverage import leverage_scores
+from exactshap.solvers.sampled._sampling import design, draw, strata
+
+__all__ = ["NAMED", "SAMPLINGS", "Problem", "Settings"]
+
+
+@dataclass(frozen=True)
+class Settings:
+    """How to sample and to regress; see :func:`exactshap.solvers.sampled._regression.solve_regression`."""
+
+    estimator: str = "auto"
+    polynomial_order: int | None = None
+    frontier: Any = None
+    pairing: bool = True
+    sampling: str = "leverage"
+    surrogate: str = "process"
+    relevance_rows: int | None = None
+
+
+# other people's names for special cases
+NAMED: dict[str, dict[str, Any]] = {
+    "kernelshap": {"estimator": "polynomial", "polynomial_order": 1, "frontier": None},
+    "kadd-shap": {"estimator": "polynomial", "polynomial_order": 2, "pairing": False, "frontier": None},
+    "unbiased-kernelshap": {"estimator": "unbiased", "surrogate": "none"},
+}
+
+# probability of each size 1..d-1, up to a constant
+SAMPLINGS: dict[str, Callable[[int, int], np.ndarray]] = {
+    "leverage": leverage_scores,
+    "leverage-1": lambda d, order: np.ones(d - 1),
+    "kernel": lambda d, order: 1.0 / (np.arange(1, d) * np.arange(d - 1, 0, -1.0)),
+}
+
+
+@dataclass
+class Problem:
+    """One game, one question, and the coalitions called so far: ``inside`` are their values, ``outside`` their complements' if paired."""
+
+    calls: Calls
+    rng: np.random.Generator
+    semivalue: Semivalue
+    order: int
+    sets: tuple[tuple[int, ...], ...]
+    settings: Settings
+    paired: bool = field(init=False, default=True)
+    masks: np.ndarray = field(init=False)
+    inside: np.ndarray = field(init=False)  # (n_masks, n_outputs)
+    outside: np.ndarray = field(init=False)  # (n_masks, n_outputs), or (0, n_outputs)
+    draws: Draws = field(init=False)  # of the unbiased estimator
+    empty: np.ndarray = field(init=False)
+    full: np.ndarray = field(init=False)
+
+    def __post_init__(self) -> None:
+        d = self.n_players
+        self.empty, self.full = self.calls(np.array([[False] * d, [True] * d]))
+        self.masks = np.zeros((0, d), bool)
+        self.inside = self.outside = np.zeros((0, len(self.full)))
+        self.draws = Draws(d)
+
+    @property
+    def n_players(self) -> int:
+        return self.calls.game.n_players
+
+    @property
+    def total(self) -> np.ndarray:
+        return self.full - self.empty
+
+    @property
+    def independent(self) -> bool:
+        return self.settings.estimator == "unbiased"
+
+    @property
+    def magnitude(self) -> float:
+        return float(np.abs(self.calls.table()).max())
+
+    def solution(self, values: np.ndarray, std_error: np.ndarray, method: str) -> Solution:
+        """Return values and standard errors (n_sets, n_outputs) of this game."""
+        return Solution(values, self.empty, self.full, method, std_error=std_error)
+
+    def is_shapley(self) -> bool:
+        """Say whether the index is the Shapley value of single players: the one that polynomials estimate."""
+        shapley = find("shapley").weights(self.n_players)
+        return self.order == 1 and bool(np.allclose(self.semivalue.weights(self.n_players), shapley, rtol=1e-9, atol=1e-300))
+
+    def grow(self, n_calls: int) -> None:
+        """Draw coalitions until ``n_calls`` of them, the full and the empty one included, have been asked for."""
+        if len(self.masks) == 0:
+            self.paired = self._pairs(n_calls)
+        n_wanted = (n_calls - 2) // (2 if self.paired else 1)
+        if self.n_players == 1:
+            return
+        if self.independent:
+            self.draws.grow(n_wanted, self.rng)
+            self.masks = self.draws.masks
+            asked = np.concatenate([self.draws.listed, self.masks])
+            self.calls(np.concatenate([asked, ~asked]))
+            return
+        wanted = max(n_wanted - len(self.masks), 0)
+        if wanted == 0:
+            return
+        masks = self._distinct(wanted)
+        self.masks = np.concatenate([self.masks, masks])
+        values = self.calls(np.concatenate([masks, ~masks]) if self.paired else masks)
+        self.inside = np.concatenate([self.inside, values[: len(masks)]])
+        self.outside = np.concatenate([self.outside, values[len(masks) :]])
+
+    def _pairs(self, n_calls: int) -> bool:
+        """Say whether complements are called too: below one pair a player a process learns more from single coalitions."""
+        if self.settings.estimator == "polynomial":
+            return self.settings.pairing
+        return self.independent or n_calls - 2 >= 2 * self.n_players
+
+    def _distinct(self, wanted: int) -> np.ndarray:
+        d = self.n_players
+        if self.settings.estimator != "polynomial" and len(self.masks) == 0:
+            return design(d, wanted, self.rng, paired=self.paired)
+        groups = strata(d, paired=self.paired, size_weights=self._size_weights())
+        fresh = draw(d, wanted + len(self.masks), self.rng, groups, paired=self.paired)
+        seen = {row.tobytes() for row in self.masks} | ({row.tobytes() for row in ~self.masks} if self.paired else set())
+        return fresh[[row.tobytes() not in seen for row in fresh]][:wanted]
+
+    def _size_weights(self) -> np.ndarray:
+        order = min(self.settings.polynomial_order or 1, self.n_players)
+        return SAMPLINGS[self.settings.sampling](self.n_players, order)

@@ -1,0 +1,161 @@
+"""What an XGBoost document holds besides its nodes: its version, the weights of its trees, its rounds and the best of them."""
+
+from __future__ import annotations
+
+import functools
+from typing import Any
+
+import numpy as np
+
+from exactshap.errors import ExplanationWarning, ModelFormatError, UnsupportedStructureError, message, warn
+from exactshap.trees.formats._document import field, integer, numbers
+from exactshap.trees.formats._records import Records, records
+
+__all__ = ["best_stages", "booster_of", "check_objective", "checked_version", "stages_of"]
+
+KNOWN_VERSION = (3, 4)
+_OBJECTIVES = frozenset(
+    f"{family}:{name}"
+    for family, names in {
+        "binary": ("hinge", "logistic", "logitraw"),
+        "count": ("poisson",),
+        "multi": ("softmax", "softprob"),
+        "rank": ("map", "ndcg", "pairwise"),
+        "reg": (
+            "absoluteerror", "expectileerror", "gamma", "linear", "logistic", "pseudohubererror", "quantileerror",
+            "squarederror", "squaredlogerror", "tweedie",
+        ),
+        "survival": ("aft", "cox"),
+    }.items()
+    for name in names
+)  # fmt: skip
+_FIELDS = {  # of each object on the way to a prediction: entries that this version knows the meaning of
+    "": ("learner", "version"),
+    "learner": ("attributes", "feature_names", "feature_types", "gradient_booster", "learner_model_param", "objective"),
+    "learner_model_param": ("base_score", "boost_from_average", "num_class", "num_feature", "num_target"),
+    "gradient_booster": ("gbtree", "model", "name", "weight_drop"),
+    "model": ("cats", "gbtree_model_param", "iteration_indptr", "tree_info", "trees", "weight_drop"),
+    "gbtree_model_param": ("num_parallel_tree", "num_trees"),
+    "cats": ("enc", "feature_segments", "sorted_idx"),
+    "trees": (
+        "base_weights", "categories", "categories_nodes", "categories_segments", "categories_sizes", "default_left", "id",
+        "leaf_weights", "left_children", "loss_changes", "parents", "right_children", "split_conditions", "split_indices",
+        "split_type", "sum_hessian", "tree_param",
+    ),
+    "tree_param": ("num_deleted", "num_feature", "num_nodes", "size_leaf_vector"),
+}  # fmt: skip
+
+
+def checked_version(document: Any, *, live: bool) -> tuple[int, ...]:
+    """Return the version that wrote a document; a newer one is read if it has no entry that this version does not know.
+
+    Files of a newer minor version are warned about once, files of a newer major version refused: there is no prediction of the
+    library to hold their reading against, as there is for ``live`` models.
+    """
+    version = tuple(int(v) for v in numbers(field(document, "version", (list, np.ndarray)), "version", np.int64)[:2])
+    if version <= KNOWN_VERSION:
+        return version
+    got, known = (".".join(map(str, v)) for v in (version, KNOWN_VERSION))
+    if version[0] > KNOWN_VERSION[0] and not live:
+        raise ModelFormatError(message(f"XGBoost format {got} is newer than {known}, which this version of exactshap knows",
+                                       do="Explain the live Booster, or upgrade exactshap"))  # fmt: skip
+    unknown = _unknown_entry(document)
+    if unknown is not None:
+        raise ModelFormatError(message(f"XGBoost format {got} has an entry {unknown!r} that format {known} has not",
+                                       "It may change predictions", "Upgrade exactshap, or save the model with an older XGBoost"))  # fmt: skip
+    if not live:
+        _warn_of_newer(got, known)
+    return version
+
+
+@functools.cache
+def _warn_of_newer(got: str, known: str) -> None:
+    warn(
+        message(
+            f"XGBoost format {got} is newer than {known}, which this version of exactshap knows",
+            "All its entries are known and are read as before",
+            "Compare explanation.prediction with XGBoost's own, or upgrade exactshap",
+        ),
+        ExplanationWarning,
+    )
+
+
+def _unknown_entry(document: dict) -> str | None:
+    """Return the path of the first entry that is not known, None if there is none."""
+    learner = field(document, "learner")
+    booster = field(learner, "gradient_booster")
+    model = booster.get("model") or field(booster, "gbtree.model") if booster.get("name") != "gblinear" else {}
+    parts = {"": document, "learner": learner, "gradient_booster": booster, "model": model}
+    parts |= {name: field(learner, name) for name in ("learner_model_param",) if name in learner}
+    parts |= {name: field(model, name) for name in ("gbtree_model_param", "cats") if name in model}
+    found = {name: set(part) for name, part in parts.items()}
+    if "trees" in model:
+        blocks = records(field(model, "trees", (list, Records)))
+        inner = blocks.inner("tree_param")
+        found |= {"trees": blocks.names(), "tree_param": set() if inner is None else inner.names()}
+    if booster.get("name") == "dart":
+        found["gbtree"] = set(field(booster, "gbtree"))
+    known = {**_FIELDS, "gbtree": ("model", "name")}
+    return next((f"{name}.{key}".lstrip(".") for name, keys in found.items() for key in sorted(keys - {*known[name]})), None)
+
+
+def check_objective(objective: str) -> None:
+    """Refuse an objective whose link is not known: it turns base_score into a margin."""
+    if objective not in _OBJECTIVES:
+        raise ModelFormatError(
+            message(
+                "This objective of XGBoost is not known", f"Got {objective[:40]!r}", f"Known: {', '.join(sorted(_OBJECTIVES))}"
+            )
+        )
+
+
+def booster_of(learner: dict) -> tuple[dict, np.ndarray]:
+    """Return the trees' document and the trees' weights: 1 but for DART, which has a booster of its own until version 3.4."""
+    booster = field(learner, "gradient_booster")
+    kind = field(booster, "name", str)
+    if kind == "gblinear":
+        raise UnsupportedStructureError(
+            message(
+                "XGBoost's gblinear booster has no trees",
+                "It is a linear model",
+                "Explain an equivalent linear model: intercept and weights are in booster.get_dump()",
+            )
+        )
+    if kind not in ("dart", "gbtree"):
+        raise ModelFormatError(message("Unknown XGBoost booster", f"Got {kind[:40]!r}", "Known: gbtree, dart"))
+    model = field(booster, "gbtree.model" if kind == "dart" else "model")
+    n_trees = len(field(model, "trees", (list, Records)))
+    holder = booster if kind == "dart" else model
+    if kind == "gbtree" and "weight_drop" not in model:
+        return model, np.ones(n_trees)
+    weights = numbers(field(holder, "weight_drop", (list, np.ndarray)), "weight_drop", np.float32, n_trees)
+    return model, weights.astype(float)
+
+
+def stages_of(booster: dict, n_trees: int, n_outputs: int) -> np.ndarray:
+    """Return the boosting round of each tree: from ``iteration_indptr``, which older files lack."""
+    if "iteration_indptr" in booster:
+        bounds = numbers(booster["iteration_indptr"], "iteration_indptr", np.int64)
+        if len(bounds) and (bounds[0] != 0 or bounds[-1] != n_trees or (np.diff(bounds) < 0).any()):
+            raise ModelFormatError(
+                message(f"iteration_indptr must ascend from 0 to {n_trees}", f"Got {bounds[:5].tolist()}...")
+            )
+        return np.repeat(np.arange(max(len(bounds) - 1, 0)), np.diff(bounds)) if len(bounds) else np.zeros(n_trees, np.int64)
+    parallel = integer(booster.get("gbtree_model_param", {}).get("num_parallel_tree", 1), "num_parallel_tree", 0, 2**31)
+    return np.arange(n_trees) // (max(parallel, 1) * n_outputs)
+
+
+def best_stages(learner: dict, n_rounds: int) -> int | None:
+    """Return how many of the rounds XGBoost's estimators predict with after early stopping; None for all of them."""
+    attributes = field(learner, "attributes") if "attributes" in learner else {}
+    best = attributes.get("best_iteration")
+    if best is None:
+        return None
+    stages = integer(best, "best_iteration", 0, 2**31) + 1
+    if stages > n_rounds:
+        raise ModelFormatError(
+            message(
+                f"best_iteration is {stages - 1}", f"The model has {n_rounds} boosting rounds", "Say how many with n_stages="
+            )
+        )
+    return stages

@@ -1,0 +1,86 @@
+"""``memory_limit`` holds for every family: the measured peak of a call that has to stream its rows in blocks."""
+
+import gc
+import tracemalloc
+
+import numpy as np
+import pytest
+from sklearn.ensemble import HistGradientBoostingRegressor, RandomForestRegressor
+from sklearn.gaussian_process import GaussianProcessRegressor
+from sklearn.kernel_approximation import RBFSampler
+from sklearn.linear_model import Ridge
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import PolynomialFeatures, StandardScaler
+from sklearn.svm import SVR
+
+from exactshap import Explainer
+from exactshap.errors import BudgetError
+from exactshap.readers import AdditiveModel
+
+RNG = np.random.default_rng(0)
+X = RNG.normal(size=(600, 8))
+Y = X[:, 0] * X[:, 1] + np.sin(X).sum(axis=1)
+INTERPRETER = 2.0**20  # what Python's own objects take during a call
+WEIGHTS = RNG.normal(size=8)
+
+
+def product(values):
+    return values[:, 0] * values[:, 1]
+
+
+def function(rows):
+    return np.tanh(np.asarray(rows) @ WEIGHTS)
+
+
+FAMILIES = {
+    "SVR": (lambda: SVR().fit(X, Y), None, {}),
+    "SVR with a background": (lambda: SVR().fit(X, Y), 60, {"groups": {"pair": [0, 1]}}),
+    "SVR with a folded background": (lambda: SVR().fit(X, Y), 300, {}),
+    "pipeline": (lambda: make_pipeline(StandardScaler(), SVR()).fit(X, Y), 1, {}),
+    "Gaussian process": (lambda: GaussianProcessRegressor(optimizer=None).fit(X[:100], Y[:100]), 10, {"uncertainty": True}),
+    "observational": (lambda: SVR().fit(X[:150], Y[:150]), None, {"value_function": "observational"}),
+    "random features": (lambda: make_pipeline(RBFSampler(n_components=30), Ridge()).fit(X, Y), 10, {}),
+    "forest": (lambda: RandomForestRegressor(30, max_depth=8, random_state=0).fit(X, Y), None, {}),
+    "forest with a background": (lambda: RandomForestRegressor(30, max_depth=8, random_state=0).fit(X, Y), 100, {}),
+    "boosting": (lambda: HistGradientBoostingRegressor(max_iter=40).fit(X, Y), 50, {}),
+    "polynomial": (lambda: make_pipeline(PolynomialFeatures(3), Ridge()).fit(X, Y), 50, {}),
+    "functions of pairs": (lambda: AdditiveModel([((j, j + 1), product) for j in range(7)]), 200, {}),
+    "black box": (lambda: function, 100, {}),
+}
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+def test_the_limit_holds(family):
+    make, n_background, settings = FAMILIES[family]
+    background = None if n_background is None else X[:n_background]
+    model = make()
+    reader = Explainer(model, background, **settings).reader
+    limit = reader.memory(min(40, reader.block_rows), 1)
+    explainer = Explainer(model, background, memory_limit=limit, **settings)
+    explainer(X[:1])  # loads what is imported on first use
+    explainer = Explainer(model, background, memory_limit=limit, **settings)
+    gc.collect()
+    tracemalloc.start()
+    explanation = explainer(X)
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    result = explanation.values.nbytes + (0 if explanation.covariances is None else explanation.covariances.nbytes)
+    assert peak <= limit + 3.0 * result + INTERPRETER  # blocks are joined once, and predictions kept beside them
+    assert peak + INTERPRETER >= limit / 8.0 or limit < 4.0 * INTERPRETER  # the limit says something
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+def test_what_does_not_fit_is_refused(family):
+    make, n_background, settings = FAMILIES[family]
+    with pytest.raises(BudgetError, match=r"does not fit|not fit in memory_limit"):
+        Explainer(make(), None if n_background is None else X[:n_background], memory_limit=10.0, **settings)(X[:3])
+
+
+def test_a_forest_counts_its_tables():
+    model = RandomForestRegressor(30, max_depth=9, random_state=0).fit(X, Y)
+    explainer = Explainer(model)
+    tables = explainer.reader._prepared.tables.rows(1).n_bytes
+    assert tables > 2.0**22
+    assert tables <= explainer.plan(X).memory < 1.5 * tables
+    with pytest.raises(BudgetError, match="does not fit in memory_limit"):
+        Explainer(model, memory_limit=tables / 2.0)(X)
