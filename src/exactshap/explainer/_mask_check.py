@@ -27,7 +27,8 @@ __all__ = ["MaskCheck", "MaskChecker"]
 
 FEW = 10  # rows from which on every explanation is checked by itself
 EVERY = 200  # rows of smaller explanations after which one of them is
-SHARE = 20  # rows for each hybrid: 5 % of the work, or less, as a hybrid meets one reference row only
+SHARE = 50  # rows for each hybrid: 2 % of the work at most
+BOUND_ROWS, MANY = 16, 64  # hybrids at most: by the reading that meets one reference row only, and in company of the rows
 FRAME_MASKS = 4  # coalitions at most for frames, whose rows cannot each take columns of their own
 
 
@@ -50,6 +51,10 @@ class MaskCheck:
     n_masks: int
     rows: tuple[int, ...] = ()
 
+    @property
+    def passed(self) -> bool:
+        return self.difference <= self.tolerance
+
     def __or__(self, other: MaskCheck | None) -> MaskCheck:
         """Return both checks as one."""
         if other is None:
@@ -69,38 +74,75 @@ class MaskChecker:
     """
 
     def __init__(self, reader: Reader) -> None:
-        self._reader = reader
-        self._replaces = reader.background is not None and reader.value_function in ("interventional", "baseline")
+        self._reader, self._waiting = reader, 0
+        self._before: MaskCheck | None = None  # of the background's rows; then the worst of earlier explanations
         self._bound: Reader | None = None
-        self._waiting, self._latest = 0, None
-        if not (self._replaces or reader.value_function == "interventional-independent"):
+        self._empty: tuple[np.ndarray, float] | None = None
+        self._rng = np.random.default_rng(0)
+        replaces = reader.background is not None and reader.value_function in ("interventional", "baseline")
+        self._checkable = replaces or reader.value_function == "interventional-independent"
+        if not self._checkable:
             return
         background = reader.background
         assert background is not None
-        self._rng = np.random.default_rng(0)
         self._place = int(self._rng.integers(background.n_rows))
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # whatever is to be said about the background was said when it was read
-            self._bound = reader.bound_to(background.take([self._place]))
-            self._empty = self._mean_prediction() if self._replaces else None
+            self._empty = self._mean_prediction() if replaces else None
             if background.n_rows > 1:
-                self._latest = self._compared(background, reader.n_hybrids)
-        self._latest = None if self._latest is None else replace(self._latest, rows=())
+                self._remember(self._compared(background, BOUND_ROWS))
+                if reader.rows_are_cheap and (many := self._mixed(background, MANY)) is not None:
+                    self._remember(_sums(reader.answer(many[0], find("shapley"), 1)))
 
     def __getstate__(self) -> dict[str, Any]:
         """Leave out what is made again where it is needed."""
         return {**self.__dict__, "_bound": None}
 
-    def __call__(self, table: Table, solution: Solution) -> MaskCheck | None:
-        """Check a few coalitions of an explanation; of fewer than ten rows, now and then."""
-        found = self._latest
-        self._waiting += table.n_rows
-        if table.n_rows >= FEW or self._waiting >= EVERY or (found is None and table.n_rows):
-            self._waiting = 0
-            found = self._compared(table, max(2, min(table.n_rows // SHARE, self._reader.n_hybrids)))
-            if found is not None:
-                self._latest = replace(found, rows=())
+    def company(self, table: Table) -> tuple[Table, tuple[int, ...]] | None:
+        """Return hybrids to be solved in company of the rows, and whose they are; None where they are solved by themselves.
+
+        In company they cost no call, and take the way of the rows: tables, threads and all.
+        """
+        if not self._checkable or not self._reader.rows_are_cheap or table.is_frame or not self._is_due(table):
+            return None
+        return self._mixed(table, max(2, min(table.n_rows // SHARE, MANY)))
+
+    def __call__(self, table: Table, solution: Solution, company: Solution | None, rows: tuple[int, ...]) -> MaskCheck | None:
+        """Check a few coalitions of an explanation, those in its company or others; of fewer than ten rows, now and then."""
+        if not self._checkable:
+            return None
+        found = before = self._before
+        due = self._is_due(table)
+        self._waiting = 0 if due else self._waiting + table.n_rows
+        if due:
+            alone = None if company is not None else self._compared(table, max(2, min(table.n_rows // SHARE, BOUND_ROWS)))
+            now = alone if company is None else replace(_sums(company), rows=rows)
+            if now is not None:
+                found = now | before
+                if before is None or not now.passed:
+                    self._remember(now)
         return found and found | self._means(solution)
+
+    def _is_due(self, table: Table) -> bool:
+        n_rows = table.n_rows
+        return n_rows >= FEW or self._waiting + n_rows >= EVERY or (self._before is None and n_rows > 0)
+
+    def _remember(self, check: MaskCheck | None) -> None:
+        """Keep a check for the explanations that come: what was wrong once stays wrong."""
+        if check is not None:
+            self._before = replace(check | self._before, rows=())
+
+    def _mixed(self, table: Table, n_hybrids: int) -> tuple[Table, tuple[int, ...]] | None:
+        """Return hybrids of rows of a table with rows of the background, and whose they are."""
+        reader, rng, background = self._reader, self._rng, self._reader.background
+        assert background is not None
+        if table.is_frame or background.is_frame:
+            return None
+        rows = rng.permutation(table.n_rows)[np.arange(n_hybrids) % table.n_rows]
+        references = rng.integers(background.n_rows, size=n_hybrids)
+        masks = _coalitions(rng, n_hybrids, reader.n_players)
+        hybrid = _hybrids(reader, table.take(rows), background.take(references), masks)
+        return hybrid, tuple(sorted({*map(int, rows)}))
 
     def _mean_prediction(self) -> tuple[np.ndarray, float]:
         """Return the mean of the model's own predictions over the background, and how far rounding can move it."""
@@ -127,7 +169,7 @@ class MaskChecker:
         if self._bound is None:
             self._bound = reader.bound_to(background.take([self._place]))
         rows = rng.permutation(table.n_rows)[np.arange(n_hybrids) % table.n_rows]
-        references = np.where(np.arange(n_hybrids) % 2, rng.integers(background.n_rows, size=n_hybrids), self._place)
+        references = np.full(n_hybrids, self._place)
         n_masks = min(n_hybrids, FRAME_MASKS) if table.is_frame else n_hybrids
         masks = _coalitions(rng, n_masks, reader.n_players)
         try:
@@ -137,7 +179,7 @@ class MaskChecker:
             for chosen in np.array_split(np.arange(n_hybrids), n_masks) if table.is_frame else [np.arange(n_hybrids)]:
                 of_row = np.repeat(masks[[len(chosen) and chosen[0] * n_masks // n_hybrids]], len(chosen), 0) if table.is_frame else masks
                 hybrid = _hybrids(reader, table.take(rows[chosen]), background.take(references[chosen]), of_row)
-                one = _checked(self._bound, hybrid, of_row, references[chosen] == self._place)
+                one = _checked(self._bound, hybrid, of_row)
                 found = replace(one, rows=tuple(sorted({*map(int, rows[chosen])}))) | found
         except (ExactshapError, TypeError, ValueError):
             return None  # the model refuses mixed rows (as a level that the background's column lacks): nothing to compare with
@@ -160,18 +202,22 @@ def _hybrids(reader: Reader, X: Table, references: Table, masks: np.ndarray) -> 
     return Table(np.where(columns, X.native, references.native), None, *columns.shape)
 
 
-def _checked(bound: Reader, hybrid: Table, masks: np.ndarray, from_reference: np.ndarray) -> MaskCheck:
+def _checked(bound: Reader, hybrid: Table, masks: np.ndarray) -> MaskCheck:
     """Hold the values of hybrids against the model: their sum, and nothing for players that come from the reader's reference row."""
     answer = bound.answer(hybrid, find("shapley"), 1)
+    values = answer.values[:, : masks.shape[1]].reshape(*masks.shape, -1)
+    return _sums(answer, np.abs(values * ~masks[:, :, None]).max(axis=(1, 2), initial=0.0))
+
+
+def _sums(answer: Solution, stray: np.ndarray | float = 0.0) -> MaskCheck:
+    """Return the row whose sum misses the model's prediction most for its tolerance, or whose absent players got something."""
     assert answer.residual is not None
     assert answer.tolerance is not None
-    n_rows = hybrid.n_rows
-    values = answer.values[:, : masks.shape[1]].reshape(*masks.shape, -1)
-    stray = np.abs(values * (~masks & from_reference[:, None])[:, :, None]).max(axis=(1, 2), initial=0.0)
-    difference = np.maximum(np.abs(answer.residual).reshape(n_rows, -1).max(axis=1), stray)
+    difference = np.maximum(np.abs(answer.residual).reshape(len(answer.values), -1).max(axis=1), stray)
     difference = np.where(np.isnan(difference), np.inf, difference)
-    worst = int(np.argmax(np.where(difference > answer.tolerance, difference - answer.tolerance + 1e300, difference)))
-    return MaskCheck(float(difference[worst]), float(answer.tolerance[worst]), n_rows)
+    failed = difference > answer.tolerance
+    worst = int(np.argmax(np.where(failed, difference - answer.tolerance, -1.0) if failed.any() else difference))
+    return MaskCheck(float(difference[worst]), float(answer.tolerance[worst]), len(difference))
 
 
 def _by_game(reader: Reader, row: Table, masks: np.ndarray, place: int) -> MaskCheck | None:

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+import functools
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
 
 from exactshap._runtime.progress import Progress, counting
 from exactshap.explainer._mask_check import MaskCheck
-from exactshap.frames import Table
+from exactshap.frames import Table, as_table
 from exactshap.readers import Reader
 from exactshap.results.explanation import Explanation
 from exactshap.semivalues import Semivalue
@@ -30,20 +31,39 @@ _SAME_NAMES = (
 
 
 def solve_blocks(
-    reader: Reader, table: Table, blocks: list[slice], semivalue: Semivalue, order: int, n_jobs: int | None, progress: Progress
+    reader: Reader,
+    table: Table,
+    blocks: list[slice],
+    semivalue: Semivalue,
+    order: int,
+    n_jobs: int | None,
+    progress: Progress,
+    company: Table | None = None,
 ) -> Iterator[Solution]:
-    """Yield the solution of each block beside its predictions, in order, whatever the number of threads."""
+    """Yield the solution of each block beside its predictions, in order, whatever the number of threads.
+
+    Rows in ``company`` are solved with the last block, below its own.
+    """
     with counting(progress, table.n_rows) as report:
-        for rows, part in zip(blocks, _parallel(reader, table, blocks, semivalue, order, n_jobs), strict=True):
+        for rows, part in zip(blocks, _parallel(reader, _tables(table, blocks, company), semivalue, order, n_jobs), strict=True):
             yield part
             report(rows.stop)
 
 
+def _tables(table: Table, blocks: list[slice], company: Table | None) -> list[Callable[[], Table]]:
+    """Return what makes the rows of each block when their turn comes."""
+    makers = [functools.partial(table.take, rows) for rows in blocks]
+    if company is not None:
+        last, below = makers[-1], company.native
+        makers[-1] = lambda: as_table(np.concatenate([last().native, below]))
+    return makers
+
+
 def _parallel(
-    reader: Reader, table: Table, blocks: list[slice], semivalue: Semivalue, order: int, n_jobs: int | None
+    reader: Reader, tables: Sequence[Callable[[], Table]], semivalue: Semivalue, order: int, n_jobs: int | None
 ) -> Iterable[Solution]:
-    tasks = ((table.take(rows), semivalue, order) for rows in blocks)
-    if n_jobs in (None, 1) or len(blocks) < 2 or reader.threads_inside:
+    tasks = ((make(), semivalue, order) for make in tables)
+    if n_jobs in (None, 1) or len(tables) < 2 or reader.threads_inside:
         return (reader.answer(*task) for task in tasks)
     from joblib import Parallel, delayed
 

@@ -28,7 +28,7 @@ class Reader(ABC):
 
     value_functions: ClassVar[tuple[str, ...]] = ()
     block_rows: int = 256  # rows of one block at most: what a thread solves at a time, and a step of progress
-    n_hybrids: ClassVar[int] = 16  # hybrid rows at most that the certificate of one explanation compares with the model
+    rows_are_cheap: bool = False  # whether a row costs less than a call: the certificate's hybrids are solved in its company
     calls_model: ClassVar[bool] = False  # whether a coalition of the game is a few calls of the model
     threads_inside: bool = False  # whether solve() takes the threads itself, so that blocks follow one another
 
@@ -128,6 +128,10 @@ class Reader(ABC):
         if self.background is None or self.value_function not in ("interventional", "baseline"):
             return None
         return hand_masked(self, X, masks)
+
+    def reading_difference(self) -> float | None:
+        """Return the largest relative difference of what was read to a second, independent reading of the model; None without one."""
+        return None
 
     def bound_to(self, row: Table) -> Reader | None:
         """Return this very reading, its arrays shared, bound to one reference row; None where no rows are replaced by a background's.

@@ -85,6 +85,7 @@ class AdditiveReader(Reader):
 
     value_functions = VALUE_FUNCTIONS
     block_rows = 4096  # rows are cheap here: calls would cost more
+    rows_are_cheap = True
 
     def __init__(self, model: Any, request: Request, form: AdditiveForm) -> None:
         self.model, self.model_name, self.form = model, type(model).__name__, form

@@ -33,7 +33,8 @@ class Certificate:
     n_masks : int
         How many coalitions were compared.
     mask_rows : tuple of int
-        The explained rows that they belong to; empty where the background's rows, or those of an earlier call, were checked.
+        The explained rows that some of them belong to; the others are of the background's rows, checked when the explainer was made,
+        or of an earlier call.
     """
 
     max_residual: float
@@ -58,11 +59,12 @@ class Certificate:
 
         >>> facts = dict(max_residual=0.0, tolerance=1e-9, row=0, passed=True, exact=True, checks="a sum")
         >>> Certificate(**facts, mask_difference=2e-12, mask_tolerance=1e-9, n_masks=2, mask_rows=(0, 7)).masks()
-        'at most 2e-12 from hybrid rows (tolerance 1e-09), 2 coalitions of 2 rows: passed'
+        'at most 2e-12 from hybrid rows (tolerance 1e-09), 2 coalitions of 2 rows here and of others before: passed'
         """
         if self.mask_difference is None or self.mask_tolerance is None:
             return ""
-        of = f"{len(self.mask_rows)} row{'s' * (len(self.mask_rows) != 1)}" if self.mask_rows else "other rows before"
+        n_rows = len(self.mask_rows)
+        of = f"{n_rows} row{'s' * (n_rows != 1)} here and of others before" if n_rows else "others before"
         return (
             f"at most {self.mask_difference:.2g} from hybrid rows (tolerance {self.mask_tolerance:.2g}), "
             f"{self.n_masks} coalitions of {of}: {'passed' if self.masks_passed else 'FAILED'}"
