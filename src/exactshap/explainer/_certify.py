@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from exactshap.errors import ExactnessError, ExplanationWarning, message, warn
-from exactshap.frames import Table, as_table
+from exactshap.frames import as_table
 from exactshap.readers import Reader
 from exactshap.results.explanation import Explanation
 
@@ -17,7 +17,8 @@ def certify(reader: Reader, explanation: Explanation, on_inexact: str) -> None:
     certificate = explanation.certificate()
     if certificate.passed:
         return
-    text = _sum_message(reader, explanation) if certificate.masks_passed else _mask_message(reader, explanation)
+    adds_up = certificate.max_residual <= certificate.tolerance
+    text = _mask_message(reader, explanation) if adds_up else _sum_message(reader, explanation)
     if on_inexact == "raise":
         raise ExactnessError(text)
     warn(text, ExplanationWarning)

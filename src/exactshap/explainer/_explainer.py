@@ -166,7 +166,9 @@ class Explainer:
             solution = solution if company is None else solution.rows(slice(table.n_rows))
             facts = mask_facts(self._check_masks(table, solution, hybrids, whose))
         seconds = time.perf_counter() - started
-        explanation = wrap(reader, table, solution, semivalue, order, seconds=seconds, background_hash=self._background_hash, **facts)
+        explanation = wrap(
+            reader, table, solution, semivalue, order, seconds=seconds, background_hash=self._background_hash, **facts
+        )
         certify(reader, explanation, self.on_inexact)
         return explanation
 

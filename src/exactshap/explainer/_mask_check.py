@@ -28,7 +28,8 @@ __all__ = ["MaskCheck", "MaskChecker"]
 FEW = 10  # rows from which on every explanation is checked by itself
 EVERY = 200  # rows of smaller explanations after which one of them is
 SHARE = 50  # rows for each hybrid: 2 % of the work at most
-BOUND_ROWS, MANY = 16, 64  # hybrids at most: by the reading that meets one reference row only, and in company of the rows
+MANY = 64  # hybrids at most in an explanation
+MADE, MADE_CHEAP = 32, 256  # hybrids when the explainer is made: against one reference row, and in company where rows are cheap
 FRAME_MASKS = 4  # coalitions at most for frames, whose rows cannot each take columns of their own
 
 
@@ -77,6 +78,7 @@ class MaskChecker:
         self._reader, self._waiting = reader, 0
         self._before: MaskCheck | None = None  # of the background's rows; then the worst of earlier explanations
         self._bound: Reader | None = None
+        self._columns: np.ndarray | None = None  # of coalitions in turn
         self._empty: tuple[np.ndarray, float] | None = None
         self._rng = np.random.default_rng(0)
         replaces = reader.background is not None and reader.value_function in ("interventional", "baseline")
@@ -90,8 +92,8 @@ class MaskChecker:
             warnings.simplefilter("ignore")  # whatever is to be said about the background was said when it was read
             self._empty = self._mean_prediction() if replaces else None
             if background.n_rows > 1:
-                self._remember(self._compared(background, BOUND_ROWS))
-                if reader.rows_are_cheap and (many := self._mixed(background, MANY)) is not None:
+                self._remember(self._compared(background, MADE))
+                if reader.rows_are_cheap and (many := self._mixed(background, MADE_CHEAP)) is not None:
                     self._remember(_sums(reader.answer(many[0], find("shapley"), 1)))
 
     def __getstate__(self) -> dict[str, Any]:
@@ -115,7 +117,7 @@ class MaskChecker:
         due = self._is_due(table)
         self._waiting = 0 if due else self._waiting + table.n_rows
         if due:
-            alone = None if company is not None else self._compared(table, max(2, min(table.n_rows // SHARE, BOUND_ROWS)))
+            alone = None if company is not None else self._compared(table, max(2, min(table.n_rows // SHARE, MANY)))
             now = alone if company is None else replace(_sums(company), rows=rows)
             if now is not None:
                 found = now | before
@@ -138,11 +140,13 @@ class MaskChecker:
         assert background is not None
         if table.is_frame or background.is_frame:
             return None
-        rows = rng.permutation(table.n_rows)[np.arange(n_hybrids) % table.n_rows]
-        references = rng.integers(background.n_rows, size=n_hybrids)
-        masks = _coalitions(rng, n_hybrids, reader.n_players)
-        hybrid = _hybrids(reader, table.take(rows), background.take(references), masks)
-        return hybrid, tuple(sorted({*map(int, rows)}))
+        rows, references = rng.integers([[table.n_rows], [background.n_rows]], size=(2, n_hybrids))
+        if self._columns is None:
+            self._columns = _columns(reader, _coalitions(rng, MADE_CHEAP, reader.n_players))
+        start = int(rng.integers(MADE_CHEAP))
+        columns = self._columns[np.arange(start, start + n_hybrids) % MADE_CHEAP]
+        native = np.where(columns, table.native[rows], background.native[references])
+        return Table(native, None, *columns.shape), tuple(rows.tolist())
 
     def _mean_prediction(self) -> tuple[np.ndarray, float]:
         """Return the mean of the model's own predictions over the background, and how far rounding can move it."""
@@ -157,6 +161,7 @@ class MaskChecker:
         if self._empty is None or not len(solution.empty):
             return None
         mean, rounding = self._empty
+        assert solution.tolerance is not None
         tolerance = float(np.max(solution.tolerance)) + rounding
         return MaskCheck(_magnitude(np.abs(solution.empty - mean).max()), tolerance, 1)
 
@@ -168,7 +173,7 @@ class MaskChecker:
             return None  # the columns of an array cannot be put into those of a frame without a guess
         if self._bound is None:
             self._bound = reader.bound_to(background.take([self._place]))
-        rows = rng.permutation(table.n_rows)[np.arange(n_hybrids) % table.n_rows]
+        rows = rng.integers(table.n_rows, size=n_hybrids)
         references = np.full(n_hybrids, self._place)
         n_masks = min(n_hybrids, FRAME_MASKS) if table.is_frame else n_hybrids
         masks = _coalitions(rng, n_masks, reader.n_players)
@@ -177,7 +182,11 @@ class MaskChecker:
                 return _by_game(reader, table.take(rows[:1]), masks[:2], int(rows[0])) if reader.calls_model else None
             found = None
             for chosen in np.array_split(np.arange(n_hybrids), n_masks) if table.is_frame else [np.arange(n_hybrids)]:
-                of_row = np.repeat(masks[[len(chosen) and chosen[0] * n_masks // n_hybrids]], len(chosen), 0) if table.is_frame else masks
+                of_row = (
+                    np.repeat(masks[[len(chosen) and chosen[0] * n_masks // n_hybrids]], len(chosen), 0)
+                    if table.is_frame
+                    else masks
+                )
                 hybrid = _hybrids(reader, table.take(rows[chosen]), background.take(references[chosen]), of_row)
                 one = _checked(self._bound, hybrid, of_row)
                 found = replace(one, rows=tuple(sorted({*map(int, rows[chosen])}))) | found
@@ -192,11 +201,17 @@ def _coalitions(rng: np.random.Generator, n: int, n_players: int) -> np.ndarray:
     return np.stack([half, ~half], axis=1).reshape(-1, n_players)[:n]
 
 
-def _hybrids(reader: Reader, X: Table, references: Table, masks: np.ndarray) -> Table:
-    """Return rows that take the columns of their coalition from X, the others from the reference rows."""
+def _columns(reader: Reader, masks: np.ndarray) -> np.ndarray:
+    """Return the columns (n_masks, n_features) of the players of each coalition."""
     columns = np.zeros((len(masks), reader.n_features), bool)
     for player, members in enumerate(reader.players):
         columns[:, list(members)] = masks[:, player : player + 1]
+    return columns
+
+
+def _hybrids(reader: Reader, X: Table, references: Table, masks: np.ndarray) -> Table:
+    """Return rows that take the columns of their coalition from X, the others from the reference rows."""
+    columns = _columns(reader, masks)
     if X.is_frame:
         return X.hybrid(references, columns[0])
     return Table(np.where(columns, X.native, references.native), None, *columns.shape)

@@ -35,7 +35,9 @@ def by_coalitions(values: np.ndarray, n_players: int) -> np.ndarray:
     """Return values (n_rows, n_players, ...) from v of all coalitions (n_rows, 2^d, ...), in the order of ``all_masks``."""
     codes = np.arange(2**n_players)
     sizes = all_masks(n_players).sum(axis=1)
-    share = np.array([math.factorial(s) * math.factorial(n_players - 1 - s) for s in range(n_players)]) / math.factorial(n_players)
+    share = np.array([math.factorial(s) * math.factorial(n_players - 1 - s) for s in range(n_players)]) / math.factorial(
+        n_players
+    )
     found = np.zeros((len(values), n_players, *values.shape[2:]))
     for j in range(n_players):
         without = codes[codes >> j & 1 == 0]

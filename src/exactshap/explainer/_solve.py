@@ -45,14 +45,16 @@ def solve_blocks(
     Rows in ``company`` are solved with the last block, below its own.
     """
     with counting(progress, table.n_rows) as report:
-        for rows, part in zip(blocks, _parallel(reader, _tables(table, blocks, company), semivalue, order, n_jobs), strict=True):
+        for rows, part in zip(
+            blocks, _parallel(reader, _tables(table, blocks, company), semivalue, order, n_jobs), strict=True
+        ):
             yield part
             report(rows.stop)
 
 
 def _tables(table: Table, blocks: list[slice], company: Table | None) -> list[Callable[[], Table]]:
     """Return what makes the rows of each block when their turn comes."""
-    makers = [functools.partial(table.take, rows) for rows in blocks]
+    makers: list[Callable[[], Table]] = [functools.partial(table.take, rows) for rows in blocks]
     if company is not None:
         last, below = makers[-1], company.native
         makers[-1] = lambda: as_table(np.concatenate([last().native, below]))
@@ -112,7 +114,12 @@ def mask_facts(check: MaskCheck | None) -> dict[str, Any]:
     """Return what an explanation carries of its coalitions that were compared with the model."""
     if check is None:
         return {}
-    return {"mask_difference": check.difference, "mask_tolerance": check.tolerance, "n_masks": check.n_masks, "mask_rows": check.rows}
+    return {
+        "mask_difference": check.difference,
+        "mask_tolerance": check.tolerance,
+        "n_masks": check.n_masks,
+        "mask_rows": check.rows,
+    }
 
 
 def joined(reader: Reader, parts: list[Solution], order: int) -> Solution:

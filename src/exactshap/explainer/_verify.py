@@ -118,9 +118,7 @@ def _solving(reader: Reader, answer: Solution) -> np.ndarray:
     return (answer.tolerance - bound) * (np.finfo(float).eps / reader.epsilon()) + bound
 
 
-def _unchecked(
-    reader: Reader, masked: np.ndarray | None, solved: np.ndarray | None, answer: Solution
-) -> tuple[str, ...]:
+def _unchecked(reader: Reader, masked: np.ndarray | None, solved: np.ndarray | None, answer: Solution) -> tuple[str, ...]:
     """Say in words what could not be compared."""
     texts = []
     if masked is None:

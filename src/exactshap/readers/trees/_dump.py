@@ -107,13 +107,13 @@ def _catboost(model: Any) -> Iterator[Node]:
             if not level:
                 return _leaf(values[leaf], weights[leaf])
             split = splits[level - 1]
-            j, border = split["float_feature_index"], split["border"]
+            j, border = split["float_feature_index"], float(np.float32(split["border"]))
             low, high = known.get(j, (-np.inf, np.inf))
             if border <= low or border >= high:  # decided above
                 return node(level - 1, 2 * leaf + (border <= low), known)
             below = node(level - 1, 2 * leaf, {**known, j: (low, border)})
             above = node(level - 1, 2 * leaf + 1, {**known, j: (border, high)})
-            missing = {"AsIs": False, "AsFalse": True, "AsTrue": False}[treatment[j]]
+            missing = {"AsIs": True, "AsFalse": True, "AsTrue": False}[treatment[j]]  # NaN > border is false
             return Node(np.zeros(1), below.cover + above.cover, column[j], border, below, above, missing)
 
         yield node(len(splits), 0, {})

@@ -73,6 +73,4 @@ class Certificate:
     def __str__(self) -> str:
         verdict = "passed" if self.passed else f"FAILED, first at row {self.row}" if self.masks_passed else "FAILED"
         masks = self.masks() and f"; v(S) {self.masks()}"
-        return (
-            f"{self.kind}; {self.checks}: residual at most {self.max_residual:.2g} (tolerance {self.tolerance:.2g}){masks}: {verdict}"
-        )
+        return f"{self.kind}; {self.checks}: residual at most {self.max_residual:.2g} (tolerance {self.tolerance:.2g}){masks}: {verdict}"

@@ -64,7 +64,7 @@ def _mask_facts(given: Mapping[str, Any]) -> dict[str, Any]:
     found: dict[str, Any] = {}
     for name in ("mask_difference", "mask_tolerance"):
         value = given[name]
-        if value is not None and (isinstance(value, bool) or not isinstance(value, numbers.Real) or not value >= 0):
+        if value is not None and (isinstance(value, bool) or not isinstance(value, numbers.Real) or not float(value) >= 0):
             raise InputTypeError(message(f"`{name}` must be a number >= 0 or None", f"Got {value!r}"))
         found[name] = None if value is None else float(value)
     if not _is_count(given["n_masks"]):
