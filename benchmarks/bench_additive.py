@@ -105,8 +105,15 @@ def star():
         seconds[n] = best(lambda e=explainer, x=X: e(x))
         reference, peer = once(lambda t=terms, x=X, z=Z: star_reference(t, x, z))
         error = np.abs(explainer(X).values - reference).max() / np.abs(reference).max()
-        results.append(row(f"STAR, 50 terms of 5 columns among {n}: the published loop in Python", seconds[n], peer, ">= 20 x",
-                           note=f"largest difference {error:.1g}"))  # fmt: skip
+        results.append(
+            row(
+                f"STAR, 50 terms of 5 columns among {n}: the published loop in Python",
+                seconds[n],
+                peer,
+                ">= 20 x",
+                note=f"largest difference {error:.1g}",
+            )
+        )
     results.append(row("STAR: 1000 columns against 10 columns", seconds[1000], seconds[10], "flat", note="peer: ours with 10"))
     return results
 

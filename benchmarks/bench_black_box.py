@@ -81,8 +81,12 @@ def errors(d: int, budget: int, n_games: int = 5) -> dict:
     peer = means[best] if best else np.nan
     return {
         "what": f"relative mean squared error, d = {d}, {budget} calls ({n_games} games; peer: {best})",
-        "ours": f"{ours:.3g}", "peer": f"{peer:.3g}", "ratio": peer / ours, "target": "ratio >= 1, 2 on half", **means,
-    }  # fmt: skip
+        "ours": f"{ours:.3g}",
+        "peer": f"{peer:.3g}",
+        "ratio": peer / ours,
+        "target": "ratio >= 1, 2 on half",
+        **means,
+    }
 
 
 def overhead(d: int, budget: int, target: float, **settings) -> dict:
@@ -139,8 +143,15 @@ def many_players() -> dict:
     tracemalloc.stop()
     exact = weights + (weights * weights.sum()) / 20.0
     relative = float(np.mean((solution.values - exact) ** 2) / np.mean(exact**2))
-    return {"what": "d = 1000, 4000 calls, order 1: peak GiB", "ours": f"{peak:.3g} GiB", "peer": None, "ratio": None,
-            "target": "<= 2 GiB", "seconds": seconds, "relative_mse": relative}  # fmt: skip
+    return {
+        "what": "d = 1000, 4000 calls, order 1: peak GiB",
+        "ours": f"{peak:.3g} GiB",
+        "peer": None,
+        "ratio": None,
+        "target": "<= 2 GiB",
+        "seconds": seconds,
+        "relative_mse": relative,
+    }
 
 
 def run() -> list[dict]:

@@ -65,8 +65,13 @@ def observational(others=False):
     both = np.concatenate([masks, ~masks])  # all coalitions come with their complements
     ours = best(lambda: timed.value(both), repeat=3) / 8
     if others:
-        return row("the same, of 1000 rows that are not the training rows (no peer)", ours, None, "1024 under 150 s",
-                   seconds_1024=1024 * ours)  # fmt: skip
+        return row(
+            "the same, of 1000 rows that are not the training rows (no peer)",
+            ours,
+            None,
+            "1024 under 150 s",
+            seconds_1024=1024 * ours,
+        )
     peer = best(lambda: [coalition_by_formula(X, model.dual_coef_, mask, 1e-3, 0.05) for mask in masks], repeat=2) / 4
     found = game.value(masks)
     difference = max(

@@ -107,12 +107,23 @@ def against_paper(n=1000):
     compiled = (time.perf_counter() - started) * 3 * n / part
     what = f"MMD, n = m = {n}, d = {D}, one thread"
     return [
-        row(f"{what}: the paper's algorithm in NumPy", ours, plain, ">= 50 x and <= 0.5 s",
-            note="the paper's: one feature of twenty, times twenty", difference=float(abs(share - shares.values[0])),
-            with_median_heuristic=with_median),
-        row(f"{what}: the paper's algorithm, compiled", ours, compiled, "no target",
-            note="the paper's: a tenth of the rows of one of three blocks, times thirty"),
-    ]  # fmt: skip
+        row(
+            f"{what}: the paper's algorithm in NumPy",
+            ours,
+            plain,
+            ">= 50 x and <= 0.5 s",
+            note="the paper's: one feature of twenty, times twenty",
+            difference=float(abs(share - shares.values[0])),
+            with_median_heuristic=with_median,
+        ),
+        row(
+            f"{what}: the paper's algorithm, compiled",
+            ours,
+            compiled,
+            "no target",
+            note="the paper's: a tenth of the rows of one of three blocks, times thirty",
+        ),
+    ]
 
 
 def permutations(n=1000, count=200):
@@ -120,13 +131,27 @@ def permutations(n=1000, count=200):
     y = X[:, 0] * X[:, 1]
     rows = []
     for name, one, many in (
-        ("MMD", lambda: decompose_mmd(X, Z, bandwidth=SIGMA), lambda: decompose_mmd(X, Z, bandwidth=SIGMA, n_permutations=count)),
-        ("HSIC", lambda: decompose_hsic(X, y, bandwidth_x=SIGMA, bandwidth_y=1.0),
-         lambda: decompose_hsic(X, y, bandwidth_x=SIGMA, bandwidth_y=1.0, n_permutations=count)),
-    ):  # fmt: skip
+        (
+            "MMD",
+            lambda: decompose_mmd(X, Z, bandwidth=SIGMA),
+            lambda: decompose_mmd(X, Z, bandwidth=SIGMA, n_permutations=count),
+        ),
+        (
+            "HSIC",
+            lambda: decompose_hsic(X, y, bandwidth_x=SIGMA, bandwidth_y=1.0),
+            lambda: decompose_hsic(X, y, bandwidth_x=SIGMA, bandwidth_y=1.0, n_permutations=count),
+        ),
+    ):
         single, all_of_them = best(one, 5), best(many, 3)
-        rows.append(row(f"{name}, n = {n}, d = {D}: {count} permutations against one evaluation (peer)", all_of_them, single,
-                        "ours <= 20 x one evaluation", times_one_evaluation=all_of_them / single))  # fmt: skip
+        rows.append(
+            row(
+                f"{name}, n = {n}, d = {D}: {count} permutations against one evaluation (peer)",
+                all_of_them,
+                single,
+                "ours <= 20 x one evaluation",
+                times_one_evaluation=all_of_them / single,
+            )
+        )
     return rows
 
 

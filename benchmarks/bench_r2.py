@@ -80,9 +80,17 @@ def against_qshap(depth, n_rows, n_trees, n_kept, target):
     peer_whole_way = peer + constructor
     return [
         row(f"{what}, from the model as read", ours, peer, target, difference=difference, note=note),
-        row(f"{what}, from the fitted model", whole_way, peer_whole_way, target, xgboost_save=save, xgboost_predict=predict,
-            limit=peer_whole_way / (save + predict), note=note),
-    ]  # fmt: skip
+        row(
+            f"{what}, from the fitted model",
+            whole_way,
+            peer_whole_way,
+            target,
+            xgboost_save=save,
+            xgboost_predict=predict,
+            limit=peer_whole_way / (save + predict),
+            note=note,
+        ),
+    ]
 
 
 def reading():

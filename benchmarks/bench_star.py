@@ -107,10 +107,15 @@ def housing(n_terms=5000):
         f"peak memory of the process {resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20:.2f} GiB"
     )
     return [
-        row(f"3-STAR RWReLU, housing, T = {n_terms}: fit on 15,480 rows", fit, None, "< 60 s",
-            note=f"processor time {fit_cpu:.1f} s, test R2 {model.score(X_test, y_test):.3f}"),
+        row(
+            f"3-STAR RWReLU, housing, T = {n_terms}: fit on 15,480 rows",
+            fit,
+            None,
+            "< 60 s",
+            note=f"processor time {fit_cpu:.1f} s, test R2 {model.score(X_test, y_test):.3f}",
+        ),
         row(f"3-STAR RWReLU, housing, T = {n_terms}: read and explain 1000 x 1000 rows", total, None, "< 60 s", note=note),
-    ]  # fmt: skip
+    ]
 
 
 def cross_validation(n_rows=2000, n_terms=400):

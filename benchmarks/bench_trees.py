@@ -18,11 +18,13 @@ import numpy as np
 D, TREES, ROWS = 20, 100, 10_000
 BOOSTING = "from sklearn.ensemble import GradientBoostingRegressor as Model; model = Model(n_estimators=3)"
 DEEP_XGBOOST = "from xgboost import XGBRegressor as Model; model = Model(n_estimators=3, max_depth=10, n_jobs=1)"
-FIRST_CALLS = {"covers": (BOOSTING, "prepare_trees(trees, players)"),
-               "background": (BOOSTING, "prepare_trees(trees, players, X[:50])"),
-               "deep, covers": (BOOSTING, "replace(prepare_trees(trees, players), tables=None)"),
-               "deep, background": (BOOSTING, "replace(prepare_trees(trees, players, X[:50]), tables=None)"),
-               "XGBoost of depth 10 with reading, background": (DEEP_XGBOOST, "prepare_trees(trees, players, X[:50])")}  # fmt: skip
+FIRST_CALLS = {
+    "covers": (BOOSTING, "prepare_trees(trees, players)"),
+    "background": (BOOSTING, "prepare_trees(trees, players, X[:50])"),
+    "deep, covers": (BOOSTING, "replace(prepare_trees(trees, players), tables=None)"),
+    "deep, background": (BOOSTING, "replace(prepare_trees(trees, players, X[:50]), tables=None)"),
+    "XGBoost of depth 10 with reading, background": (DEEP_XGBOOST, "prepare_trees(trees, players, X[:50])"),
+}
 
 
 def data():
@@ -74,8 +76,17 @@ def row(what, target, mine, values, peer, peer_rows, repeats):
     theirs = np.asarray(peer(X[:peer_rows]))
     seconds = best(lambda: peer(X[:peer_rows]), repeats) / peer_rows
     difference = float(np.max(np.abs(theirs - values[:peer_rows])))
-    return {"what": what, **mine, "peer": seconds, "ratio": seconds / mine["ours"], "target": target, "peer_rows": peer_rows,
-            "ours_rows_per_s": 1 / mine["ours"], "peer_rows_per_s": 1 / seconds, "difference": difference}  # fmt: skip
+    return {
+        "what": what,
+        **mine,
+        "peer": seconds,
+        "ratio": seconds / mine["ours"],
+        "target": target,
+        "peer_rows": peer_rows,
+        "ours_rows_per_s": 1 / mine["ours"],
+        "peer_rows_per_s": 1 / seconds,
+        "difference": difference,
+    }
 
 
 def shap_explainer(depth, background=None, own_code=False):
@@ -162,13 +173,31 @@ def forest():
     fitted = RandomForestRegressor(n_estimators=20, n_jobs=1, random_state=0).fit(X[:4000], y[:4000])
     mine, values = ours(fitted, X[:300])
     explainer = shap.TreeExplainer(fitted)
-    results = [row("path-dependent, unpruned forest of 20 trees, shap", None, mine, values,
-                   lambda X: explainer.shap_values(X, check_additivity=False), 10, 2)]  # fmt: skip
+    results = [
+        row(
+            "path-dependent, unpruned forest of 20 trees, shap",
+            None,
+            mine,
+            values,
+            lambda X: explainer.shap_values(X, check_additivity=False),
+            10,
+            2,
+        )
+    ]
     with_background = shap.TreeExplainer(fitted, X[:50])
     for n_rows in (50, 2000):  # leaf by leaf a part of the cost does not depend on the rows
         mine, values = ours(fitted, X[:n_rows], 50, repeats=1)
-        results.append(row(f"interventional, 50 background rows, unpruned forest, {n_rows} rows, shap", None, mine, values,
-                           lambda X: with_background.shap_values(X, check_additivity=False), 10, 2))  # fmt: skip
+        results.append(
+            row(
+                f"interventional, 50 background rows, unpruned forest, {n_rows} rows, shap",
+                None,
+                mine,
+                values,
+                lambda X: with_background.shap_values(X, check_additivity=False),
+                10,
+                2,
+            )
+        )
     return results
 
 
@@ -184,8 +213,17 @@ def one_row():
         rows = None if n_background is None else X[:n_background]
         explainer = shap.TreeExplainer(fitted, rows) if n_background else shap.TreeExplainer(fitted)
         mine, values = ours(fitted, X[:1], n_background, repeats=5)
-        results.append(row(f"{what}, one row of an unpruned forest of 20 trees, shap", None, mine, values,
-                           lambda X, explainer=explainer: explainer.shap_values(X, check_additivity=False), 1, 5))  # fmt: skip
+        results.append(
+            row(
+                f"{what}, one row of an unpruned forest of 20 trees, shap",
+                None,
+                mine,
+                values,
+                lambda X, explainer=explainer: explainer.shap_values(X, check_additivity=False),
+                1,
+                5,
+            )
+        )
     return results
 
 
@@ -218,10 +256,19 @@ def served(fitted, background, X, what):
     clock.append(time.perf_counter())
     build, first, peer_build = np.diff(clock).tolist()
     mine, theirs = best(lambda: explainer(X[-1:]), 5), best(lambda: peer.shap_values(X[-1:]), 3)
-    return {"what": f"{what}, one row of an unpruned forest of 100 trees and 2.6 million nodes, shap", "ours": mine, "peer": theirs,
-            "ratio": theirs / mine, "target": 1.5, "build": build, "peer_build": peer_build, "first": first,
-            "50 rows": best(lambda: explainer(X[-50:]), 2), "method": explainer(X[-1:]).method,
-            "difference": float(np.abs(peer.shap_values(X[-1:]) - values).max())}  # fmt: skip
+    return {
+        "what": f"{what}, one row of an unpruned forest of 100 trees and 2.6 million nodes, shap",
+        "ours": mine,
+        "peer": theirs,
+        "ratio": theirs / mine,
+        "target": 1.5,
+        "build": build,
+        "peer_build": peer_build,
+        "first": first,
+        "50 rows": best(lambda: explainer(X[-50:]), 2),
+        "method": explainer(X[-1:]).method,
+        "difference": float(np.abs(peer.shap_values(X[-1:]) - values).max()),
+    }
 
 
 def first_call(kind):
@@ -244,11 +291,20 @@ print(time.perf_counter() - start, time.process_time() - cpu)
 """
     with tempfile.TemporaryDirectory() as cache:
         environment = {**os.environ, "NUMBA_CACHE_DIR": cache}
-        runs = [subprocess.run([sys.executable, "-c", script], env=environment, capture_output=True, text=True, check=True)
-                for _ in range(2)]  # fmt: skip
+        runs = [
+            subprocess.run([sys.executable, "-c", script], env=environment, capture_output=True, text=True, check=True)
+            for _ in range(2)
+        ]
     cold, warm = ([float(seconds) for seconds in done.stdout.split()] for done in runs)
-    return {"what": f"first call, {kind}: seconds to compile", "ours": cold[0], "cpu": cold[1], "cached": warm[0],
-            "peer": None, "ratio": None, "target": 15.0}  # fmt: skip
+    return {
+        "what": f"first call, {kind}: seconds to compile",
+        "ours": cold[0],
+        "cpu": cold[1],
+        "cached": warm[0],
+        "peer": None,
+        "ratio": None,
+        "target": 15.0,
+    }
 
 
 def run():

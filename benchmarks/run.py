@@ -18,9 +18,23 @@ from pathlib import Path
 
 HERE = Path(__file__).parent
 PACKAGES = [
-    "exactshap", "numpy", "scipy", "scikit-learn", "numba", "shap", "shapiq", "qshap", "woodelf-explainer", "lightshap",
-    "xgboost-cpu", "xgboost", "lightgbm", "catboost", "interpret", "interpret-core",
-]  # fmt: skip
+    "exactshap",
+    "numpy",
+    "scipy",
+    "scikit-learn",
+    "numba",
+    "shap",
+    "shapiq",
+    "qshap",
+    "woodelf-explainer",
+    "lightshap",
+    "xgboost-cpu",
+    "xgboost",
+    "lightgbm",
+    "catboost",
+    "interpret",
+    "interpret-core",
+]
 
 
 def main(names):

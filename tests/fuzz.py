@@ -25,11 +25,68 @@ from exactshap.trees import loads
 SECONDS = 2.0
 MAX_BYTES = 2**26
 FOLDER = Path(__file__).parent / "data" / "trees"
-WORDS = [b"-1", b"0", b"1", b"91", b"2147483647", b"-2147483648", b"99999999999999999999", b"1e400", b"-1e400", b"nan", b"NaN",
-         b"Infinity", b"null", b"true", b"[]", b"{}", b'""', b"0.5", b"=", b"\n", b"\x00", b"\xff", b""]  # fmt: skip
-ODD = [None, True, False, -1, 0, 1, 3, 2**63, 10**400, 0.5, -1e308, float("nan"), float("inf"), "", "x", "1", "\x00\ud800", [], [[]],
-       [1], [1.0, 2.0, 3.0, 4.0], ["x", "y", "z"], [[0], [1], [2]], [[0, 1]], [["x"]], {}, {"a": 1}, {"a": [0, 9]}, {"a": "xyz"},
-       {"a": [0.5]}, "x" * 10_000, "pandas", "polars", "array", "objects"]  # fmt: skip
+WORDS = [
+    b"-1",
+    b"0",
+    b"1",
+    b"91",
+    b"2147483647",
+    b"-2147483648",
+    b"99999999999999999999",
+    b"1e400",
+    b"-1e400",
+    b"nan",
+    b"NaN",
+    b"Infinity",
+    b"null",
+    b"true",
+    b"[]",
+    b"{}",
+    b'""',
+    b"0.5",
+    b"=",
+    b"\n",
+    b"\x00",
+    b"\xff",
+    b"",
+]
+ODD = [
+    None,
+    True,
+    False,
+    -1,
+    0,
+    1,
+    3,
+    2**63,
+    10**400,
+    0.5,
+    -1e308,
+    float("nan"),
+    float("inf"),
+    "",
+    "x",
+    "1",
+    "\x00\ud800",
+    [],
+    [[]],
+    [1],
+    [1.0, 2.0, 3.0, 4.0],
+    ["x", "y", "z"],
+    [[0], [1], [2]],
+    [[0, 1]],
+    [["x"]],
+    {},
+    {"a": 1},
+    {"a": [0, 9]},
+    {"a": "xyz"},
+    {"a": [0.5]},
+    "x" * 10_000,
+    "pandas",
+    "polars",
+    "array",
+    "objects",
+]
 
 
 def mutant(data, rng):
@@ -76,9 +133,20 @@ def explanations():
     """Yield explanations that use every kind of entry: arrays, frames of three libraries, objects, sets, groups, outputs."""
     X = np.random.default_rng(0).normal(size=(4, 3))
     columns = {"a": X[:, 0], "b": ["u", "v", "u", "w"], "c": [True, False, True, True]}
-    plain = {"values": X, "baseline": np.ones(4), "prediction": X.sum(axis=1) + 1, "residual": np.zeros(4), "tolerance": 1e-12,
-             "feature_names": ["a", "b", "c"], "value_function": "baseline", "n_evaluations": 17, "seconds": 0.25,
-             "background_size": 3, "background_hash": "0123456789abcdef", "model_name": "Model"}  # fmt: skip
+    plain = {
+        "values": X,
+        "baseline": np.ones(4),
+        "prediction": X.sum(axis=1) + 1,
+        "residual": np.zeros(4),
+        "tolerance": 1e-12,
+        "feature_names": ["a", "b", "c"],
+        "value_function": "baseline",
+        "n_evaluations": 17,
+        "seconds": 0.25,
+        "background_size": 3,
+        "background_hash": "0123456789abcdef",
+        "model_name": "Model",
+    }
     yield Explanation(**plain, data=X, std_error=np.abs(X), error_bound=[0.0, 0.1, 0.2, 0.3])
     yield Explanation(**plain, data=np.array([[1, "u", None]] * 4, dtype=object))
     pairs = {"order": 2, "index": "stii", "sets": ((0,), (1,), (2,), (0, 1), (0, 2), (1, 2)), "set_values": np.tile(X, 2)}

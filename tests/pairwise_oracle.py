@@ -1,4 +1,4 @@
-"""Pairwise statistics by their definitions, coalition by coalition: the slow, obvious twin of exactshap.decompose."""
+"""Pairwise statistics by their definitions, coalition by coalition: the reference implementation of exactshap.decompose."""
 
 import numpy as np
 

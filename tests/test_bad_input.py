@@ -38,46 +38,100 @@ def frame_with(column, values):
 
 
 DATA = {
-    "1 NaN": (MODEL, with_cell(np.nan), InputError, r"Input X contains NaN \(first at row 3, column 0\). SVR does not accept missing"),
+    "1 NaN": (
+        MODEL,
+        with_cell(np.nan),
+        InputError,
+        r"Input X contains NaN \(first at row 3, column 0\). SVR does not accept missing",
+    ),
     "1 NaN in a frame": (NAMED, frame_with("age", [1, 2, 3, np.nan, 5]), InputError, r"first at row 3, column 'age'"),
     "3 infinity": (MODEL, with_cell(np.inf), InputError, r"contains infinity or a value too large for dtype\('float64'\)"),
     "5 wrong width": (MODEL, A[:5, :3], InputError, "X has 3 features, but SVR is expecting 4 features as input"),
     "6 permuted": (NAMED, FRAME[["bmi", "age", "bp", "s1"]], UnknownNameError, "must be in the same order as they were in fit"),
     "7 unknown": (NAMED, FRAME.rename(columns={"bmi": "zz"}), UnknownNameError, r"Missing: \['bmi'\]; unexpected: \['zz'\]"),
-    "7 extra": (NAMED, FRAME.assign(zz=1.0), UnknownNameError, r"Missing: \[\]; unexpected: \['zz'\]. Pass \w+\[\['age', 'bmi'"),
+    "7 extra": (
+        NAMED,
+        FRAME.assign(zz=1.0),
+        UnknownNameError,
+        r"Missing: \[\]; unexpected: \['zz'\]. Pass \w+\[\['age', 'bmi'",
+    ),
     "10 a row of a frame": (NAMED, FRAME.iloc[0], InputError, r"got 1D array instead.*X.iloc\[\[0\]\] if it is one row"),
-    "10 a row with text": (NAMED, FRAME.assign(s1="a").iloc[0], InputError, r"got 1D array instead.*X.iloc\[\[0\]\] if it is one row"),
+    "10 a row with text": (
+        NAMED,
+        FRAME.assign(s1="a").iloc[0],
+        InputError,
+        r"got 1D array instead.*X.iloc\[\[0\]\] if it is one row",
+    ),
     "10 a column": (NAMED, FRAME["age"], InputError, r"or series.to_frame\(\) if it is one column"),
     "10 a dict": (NAMED, {"age": 1.0}, InputTypeError, r"Got an object of dict. Pass a DataFrame: pandas.DataFrame\(\[row\]\)"),
     "10 what shap.kmeans returns": (
-        NAMED, SimpleNamespace(data=A, weights=Y), InputTypeError, "Pass the rows that it holds: object.data, and background_weights=object.weights",
+        NAMED,
+        SimpleNamespace(data=A, weights=Y),
+        InputTypeError,
+        "Pass the rows that it holds: object.data, and background_weights=object.weights",
     ),
-    "18 periods": (NAMED, frame_with("age", pd.period_range("2020", periods=5)), InputTypeError, "column 'age' holds dates or times"),
+    "18 periods": (
+        NAMED,
+        frame_with("age", pd.period_range("2020", periods=5)),
+        InputTypeError,
+        "column 'age' holds dates or times",
+    ),
     "21 sparse columns": (
-        NAMED, FRAME.astype(pd.SparseDtype(float)), InputTypeError, "by `X`. Got 4 sparse columns, the first is 'age'. Pass X.sparse",
+        NAMED,
+        FRAME.astype(pd.SparseDtype(float)),
+        InputTypeError,
+        "by `X`. Got 4 sparse columns, the first is 'age'. Pass X.sparse",
     ),
     "another object": (MODEL, MODEL, InputTypeError, "`X` must be a table. Got an object of SVR. Pass an array of shape"),
     "8 duplicate names": (
-        NAMED, pd.concat([FRAME, FRAME[["age"]]], axis=1), InputError, r"`X` must be unique. 'age' occurs 2 times. Drop or rename",
+        NAMED,
+        pd.concat([FRAME, FRAME[["age"]]], axis=1),
+        InputError,
+        r"`X` must be unique. 'age' occurs 2 times. Drop or rename",
     ),
     "10 one-dimensional": (MODEL, A[0], InputError, r"Expected 2D array for `X`, got 1D array instead.*reshape\(1, -1\)"),
     "11 three-dimensional": (MODEL, A[None], InputError, "got 3D array instead"),
     "11 ragged": (MODEL, [[1.0, 2.0], [1.0]], InputError, "rectangular"),
     "13 no columns": (MODEL, A[:, :0], InputError, r"0 feature\(s\)"),
     "15 complex": (MODEL, with_cell(1j, dtype=complex), InputError, "Complex data not supported"),
-    "16 text": (NAMED, frame_with("age", list("abcde")), InputError, "column 'age' holds text.*Encode it or explain the Pipeline"),
+    "16 text": (
+        NAMED,
+        frame_with("age", list("abcde")),
+        InputError,
+        "column 'age' holds text.*Encode it or explain the Pipeline",
+    ),
     "16 objects": (MODEL, with_cell("x", dtype=object), InputError, "column 0 holds text or other non-numeric values"),
     "17 numeric text": (NAMED, frame_with("age", ["1", "2", "3", "4", "5"]), InputError, "column 'age' holds text"),
     "17 numeric text array": (MODEL, A[:5].astype(str), InputError, "holds text"),
-    "18 dates": (NAMED, frame_with("age", pd.date_range("2020-01-01", periods=5)), InputTypeError, "column 'age' holds dates or times"),
-    "18 durations": (NAMED, frame_with("age", pd.to_timedelta(range(5), unit="D")), InputTypeError, "column 'age' holds dates or times"),
-    "19 nullable with NA": (NAMED, frame_with("age", pd.array([1, 2, None, 4, 5], "Int64")), InputError, "contains NaN .first at row 2, column 'age'"),
+    "18 dates": (
+        NAMED,
+        frame_with("age", pd.date_range("2020-01-01", periods=5)),
+        InputTypeError,
+        "column 'age' holds dates or times",
+    ),
+    "18 durations": (
+        NAMED,
+        frame_with("age", pd.to_timedelta(range(5), unit="D")),
+        InputTypeError,
+        "column 'age' holds dates or times",
+    ),
+    "19 nullable with NA": (
+        NAMED,
+        frame_with("age", pd.array([1, 2, None, 4, 5], "Int64")),
+        InputError,
+        "contains NaN .first at row 2, column 'age'",
+    ),
     "20 huge integers": (MODEL, with_cell(2**53 + 1, dtype=np.int64), InputError, "beyond 2\\^53"),
-    "21 sparse": (MODEL, sparse.csr_matrix(A), InputTypeError, r"Sparse input is not supported by `X`.*toarray\(\) \(would need"),
+    "21 sparse": (
+        MODEL,
+        sparse.csr_matrix(A),
+        InputTypeError,
+        r"Sparse input is not supported by `X`.*toarray\(\) \(would need",
+    ),
     "none": (MODEL, None, InputTypeError, "`X` must be a table.*Got None"),
     "not a table": (MODEL, "rows.csv", InputTypeError, "`X` must be a table. Got 'rows.csv'. Pass an array of shape"),
     "names that are not strings": (NAMED, pd.DataFrame(A), InputTypeError, "Feature names must be strings"),
-}  # fmt: skip
+}
 
 
 @pytest.mark.parametrize("case", DATA)
@@ -97,18 +151,34 @@ def test_data_and_background(case, where):
 
 BACKGROUND = {
     "29 empty": (lambda: Explainer(MODEL, A[:0]), InputError, r"0 sample\(s\).*while a minimum of 1 is required"),
-    "30 needed": (lambda: Explainer(MODEL, value_function="interventional"), InputError, "needs reference rows.*Pass background="),
-    "32 negative": (lambda: Explainer(MODEL, A[:2], background_weights=[-1, 3]), InputError, "non-negative.*Got minimum -1 and sum 2"),
+    "30 needed": (
+        lambda: Explainer(MODEL, value_function="interventional"),
+        InputError,
+        "needs reference rows.*Pass background=",
+    ),
+    "32 negative": (
+        lambda: Explainer(MODEL, A[:2], background_weights=[-1, 3]),
+        InputError,
+        "non-negative.*Got minimum -1 and sum 2",
+    ),
     "32 NaN": (lambda: Explainer(MODEL, A[:2], background_weights=[np.nan, 1]), InputError, "finite"),
     "32 zero": (lambda: Explainer(MODEL, A[:2], background_weights=[0, 0]), InputError, "not all zero"),
     "32 length": (lambda: Explainer(MODEL, A[:2], background_weights=[1]), InputError, r"shape \(2,\)"),
-    "two baselines": (lambda: Explainer(MODEL, A[:2], value_function="baseline"), InputError, "exactly one reference row.*Got 2"),
+    "two baselines": (
+        lambda: Explainer(MODEL, A[:2], value_function="baseline"),
+        InputError,
+        "exactly one reference row.*Got 2",
+    ),
     "value function": (lambda: Explainer(MODEL, value_function="functionall"), UnknownNameError, "Did you mean 'functional'"),
-    "path-dependent kernels": (lambda: Explainer(MODEL, value_function="path_dependent"), UnknownNameError, "SVR has no value function"),
+    "path-dependent kernels": (
+        lambda: Explainer(MODEL, value_function="path_dependent"),
+        UnknownNameError,
+        "SVR has no value function",
+    ),
     "settings": (lambda: Explainer(MODEL, idnex="SV"), UnknownNameError, "SVR has no setting 'idnex'"),
     "index": (lambda: explain(MODEL, A[:1], index="shaply"), UnknownNameError, "Did you mean 'shapley'"),
     "order": (lambda: explain(MODEL, A[:1], order=0), InputError, "must be an int >= 1"),
-}  # fmt: skip
+}
 
 
 @pytest.mark.parametrize("case", BACKGROUND)
@@ -189,21 +259,47 @@ SETTINGS = {
     "memory as text": (lambda: Explainer(MODEL, memory_limit="1GB"), InputError, "positive number of bytes.*Got '1GB'"),
     "memory NaN": (lambda: Explainer(MODEL, memory_limit=float("nan")), InputError, "positive number of bytes"),
     "one name": (lambda: Explainer(MODEL, feature_names="abcd"), InputTypeError, "`feature_names` must be a sequence of str"),
-    "weights of nothing": (lambda: Explainer(MODEL, background_weights=[1]), InputError, "weights of reference rows.*background=None"),
-    "32 text": (lambda: Explainer(MODEL, A[:2], background_weights=["x", 1]), InputTypeError, "Background weights must be numbers"),
+    "weights of nothing": (
+        lambda: Explainer(MODEL, background_weights=[1]),
+        InputError,
+        "weights of reference rows.*background=None",
+    ),
+    "32 text": (
+        lambda: Explainer(MODEL, A[:2], background_weights=["x", 1]),
+        InputTypeError,
+        "Background weights must be numbers",
+    ),
     "order as text": (lambda: explain(MODEL, A[:1], order="2"), InputError, "must be an int >= 1.*Got '2'"),
     "no order": (lambda: explain(MODEL, A[:1], order=None), InputError, "must be an int >= 1"),
-    "groups as list": (lambda: Explainer(MODEL, groups=[["x0"]]), InputTypeError, "`groups` must map a name to a list of columns"),
+    "groups as list": (
+        lambda: Explainer(MODEL, groups=[["x0"]]),
+        InputTypeError,
+        "`groups` must map a name to a list of columns",
+    ),
     "group of nothing": (lambda: Explainer(MODEL, groups={"g": None}), InputTypeError, "Group 'g' must be a list of columns"),
-    "group as mask": (lambda: Explainer(MODEL, groups={"g": [True, False]}), InputTypeError, "must hold names or numbers.*Got True"),
-    "group of fractions": (lambda: Explainer(MODEL, groups={"g": [1.5]}), InputTypeError, "must hold names or numbers.*Got 1.5"),
+    "group as mask": (
+        lambda: Explainer(MODEL, groups={"g": [True, False]}),
+        InputTypeError,
+        "must hold names or numbers.*Got True",
+    ),
+    "group of fractions": (
+        lambda: Explainer(MODEL, groups={"g": [1.5]}),
+        InputTypeError,
+        "must hold names or numbers.*Got 1.5",
+    ),
     "masked cells": (lambda: explain(MODEL, np.ma.masked_greater(A[:2], 0.0)), InputError, "`X` has masked cells"),
-    "15 complex objects": (lambda: explain(MODEL, with_cell(np.complex128(1j), dtype=object)), InputError, "Complex data not supported"),
+    "15 complex objects": (
+        lambda: explain(MODEL, with_cell(np.complex128(1j), dtype=object)),
+        InputError,
+        "Complex data not supported",
+    ),
     "20 huge objects": (lambda: explain(MODEL, with_cell(2**60 + 1, dtype=object)), InputError, r"beyond 2\^53"),
     "20 huge nullable": (
-        lambda: explain(NAMED, frame_with("age", pd.array([1, 2, None, 4, 2**60 + 1], "Int64"))), InputError, r"beyond 2\^53",
+        lambda: explain(NAMED, frame_with("age", pd.array([1, 2, None, 4, 2**60 + 1], "Int64"))),
+        InputError,
+        r"beyond 2\^53",
     ),
-}  # fmt: skip
+}
 
 
 @pytest.mark.parametrize("case", SETTINGS)

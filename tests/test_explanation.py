@@ -5,7 +5,9 @@ import zipfile
 
 import numpy as np
 import pytest
+from sklearn.ensemble import RandomForestRegressor
 
+from exactshap import explain
 from exactshap.errors import InputError, InputTypeError, ModelFormatError, UnknownNameError
 from exactshap.results.explanation import Explanation, fingerprint, value_function_sentence
 from explanation_factory import bilinear, linear
@@ -359,6 +361,31 @@ def test_groups_that_do_not_fit_the_data_are_refused():
         linear(X[:, :2], data=X, names=["g", "x1"], groups={"g": ("zz",)}).to_shap()
 
 
+def test_to_shap_keeps_pairs_as_shap_has_them():
+    shap = pytest.importorskip("shap")
+    explanation = bilinear(index="k-sii")
+    other = explanation.to_shap()
+    assert other.values.shape == explanation.interactions.shape
+    np.testing.assert_allclose(other.values.sum(axis=(1, 2)), explanation.set_values.sum(axis=1), atol=1e-12)
+    np.testing.assert_array_equal(2 * other.values[:, 0, 1], explanation.interactions[:, 0, 1])
+    np.testing.assert_array_equal(other.values[:, 2, 2], explanation.values[:, 2])
+    assert isinstance(other, shap.Explanation)
+
+
+def test_shap_pairs_of_trees_are_those_of_shap():
+    shap = pytest.importorskip("shap")
+    rows = np.random.default_rng(0).normal(size=(60, 3))
+    model = RandomForestRegressor(3, max_depth=3, random_state=0).fit(rows, rows[:, 0] * rows[:, 1])
+    ours = explain(model, X[:3], index="k-sii", order=2).to_shap()
+    theirs = shap.TreeExplainer(model).shap_interaction_values(X[:3])
+    np.testing.assert_allclose(ours.values, theirs, atol=1e-6)
+
+
+def test_one_row_at_a_time_for_shapiq():
+    with pytest.raises(TypeError, match=r"shapiq holds one row at a time\. .* has 6: to_shapiq\(0\) is the first"):
+        linear(X).to_shapiq()
+
+
 @pytest.mark.peer
 @pytest.mark.parametrize(("index", "name"), [("stii", "STII"), ("k-sii", "k-SII"), ("fsii", "FSII"), ("sii", "SII")])
 def test_to_shapiq_keeps_every_value(index, name):
@@ -370,6 +397,17 @@ def test_to_shapiq_keeps_every_value(index, name):
     for number, players in enumerate(explanation.sets):
         assert other[players] == explanation.set_values[2, number]
     assert other.baseline_value == explanation.baseline[2]
+    assert other[()] == explanation.baseline[2]  # where shapiq's force and upset plots begin
+
+
+@pytest.mark.peer
+def test_plots_of_shapiq_end_at_the_prediction():
+    plots = pytest.importorskip("shapiq.plot")
+    explanation = linear(X)
+    values = explanation.to_shapiq(1)
+    assert sum(values.interactions.values()) == pytest.approx(explanation.prediction[1])
+    assert plots.upset_plot(values, show=False) is not None
+    assert plots.force_plot(values, show=False) is not None
 
 
 @pytest.mark.peer

@@ -75,6 +75,33 @@ for made in (lambda *s: rng.random(s), lambda *s: rng.random(s) + 1j * rng.norma
             process.fill_spread(own, rows, background, out[-1])
         for array in out:
             digest.update(array.tobytes())
+from exactshap.decompose.r2 import _games as r2, _layout
+from exactshap.trees import RawTree, build
+for depth in (3, 5):
+    q = np.arange(2 ** (depth + 1) - 1)
+    leaf = q >= 2**depth - 1
+    heap = [np.where(leaf, -1, 2 * q + 1), np.where(leaf, -1, 2 * q + 2)]
+    raw = [RawTree(np.where(leaf, -1, rng.integers(0, 6, len(q))), rng.normal(size=len(q)), *heap, rng.normal(size=len(q)),
+                   cover=rng.random(len(q)) + 0.1) for _ in range(4)]
+    trees = build(raw, n_features=6, constant=np.zeros(1), less_equal=True, single_precision=False)
+    layout, y, w = _layout.lay_out(trees, rng.normal(size=(70, 6)), np.arange(6, dtype=np.int32), 6), rng.random(70), rng.random(70)
+    out = [r2.ensemble_shares(layout, y, w, 1), r2.ensemble_rows(layout, y, w, 1)]
+    for averaged in (False, True):
+        out += [*r2.residual_shares(layout, y.copy(), w, averaged, 1), r2.residual_rows(layout, y, w, averaged, 1)]
+    for array in out:
+        digest.update(array.tobytes())
+from sklearn.ensemble import RandomForestRegressor
+from exactshap.semivalues import Beta, Semivalue
+from exactshap.solvers.trees import prepare_trees
+from exactshap.trees import flatten
+X, shapley = rng.normal(size=(200, 6)), Semivalue("shapley", Beta(1, 1))
+forest = flatten(RandomForestRegressor(4, max_depth=6, random_state=0).fit(X, X[:, 0] * X[:, 1] + X[:, 2]))
+for background in (None, X[:40]):
+    prepared = prepare_trees(forest, [[0], [1], [2, 3], [4], [5]], background)
+    for engine in (prepared.deep, prepared.tables):
+        for n, order in ((3, 1), (150, 1), (20, 2)):
+            part = engine.solve(np.ascontiguousarray(X[:n].T), shapley, order)
+            digest.update(np.ascontiguousarray(part.values).tobytes() + part.scale.tobytes() + part.full.tobytes())
 print(digest.hexdigest())
 """
 

@@ -68,7 +68,7 @@ def test_compiling_is_told_with_its_reason(monkeypatch):
 
     def compile_something():
         fresh = numba.njit(lambda a, b: np.linalg.solve(a, b) @ np.linalg.inv(a) + np.sort(b))
-        with _progress.saying(None, lambda done, seconds: "working") as line:
+        with _progress.progress_text(None, lambda done, seconds: "working") as line:
             fresh(np.eye(3), np.ones(3))
             assert line.compilation.seconds > 0
 
@@ -123,9 +123,13 @@ def test_a_function_that_does_not_repeat_itself_is_named_as_the_reason():
 
 
 NAMED = {
-    "progress as text": (lambda: Explainer(MODEL, progress="yes"), InputTypeError, r"'progress' parameter must be a bool.*Got 'yes'"),
+    "progress as text": (
+        lambda: Explainer(MODEL, progress="yes"),
+        InputTypeError,
+        r"'progress' parameter must be a bool.*Got 'yes'",
+    ),
     "a name twice": (lambda: Explainer(MODEL, feature_names=list("abca")), InputError, r"must be unique. 'a' occurs 2 times"),
-}  # fmt: skip
+}
 
 
 @pytest.mark.parametrize("case", NAMED)

@@ -16,7 +16,7 @@ import numpy as np
 import pytest
 
 import fuzz
-from exactshap._runtime.files import replacing
+from exactshap._runtime.files import atomic_write
 from exactshap.errors import InputError, ModelFormatError, message, printable
 from exactshap.results.explanation import Explanation
 from explanation_factory import bilinear, linear
@@ -71,17 +71,18 @@ LOADERS = {
     "array": lambda name, _: node("NdArrayNode", name, type="numpy", file="array.npy"),
     "list": lambda name, values: node("ListNode", name, content=[plain(value) for value in values]),
     "partial": lambda name, values: node(
-        "PartialNode", "functools.partial",
+        "PartialNode",
+        "functools.partial",
         content={"func": node("TypeNode", name), "args": sequence(values), "kwds": plain(None), "namespace": plain(None)},
     ),
-}  # fmt: skip
+}
 NAMES = [
     "exactshap.cli._io._load_pickle",
     "exactshap.cli._io.load_model",
     "exactshap.cli._io._read",
     "exactshap.cli.main",
     "exactshap._runtime.optional.require",
-    "exactshap._runtime.files.replacing",
+    "exactshap._runtime.files.atomic_write",
     "exactshap.trees.load",
     "exactshap.trees.loads",
     "exactshap.readers.register",
@@ -417,8 +418,8 @@ def test_csv_files_hold_no_formulas(kind, tmp_path):
 
 WRITER = """
 import sys, time
-from exactshap._runtime.files import replacing
-with replacing(sys.argv[1]) as draft:
+from exactshap._runtime.files import atomic_write
+with atomic_write(sys.argv[1]) as draft:
     draft.write_text("half")
     print(draft, flush=True)
     time.sleep(60)
@@ -438,14 +439,14 @@ def test_the_draft_of_a_killed_save_is_removed_and_that_of_a_living_one_is_not(t
             writer.send_signal(signal.SIGKILL)
         writer.wait()
         assert draft.exists()
-        with replacing(tmp_path / "another.txt") as other_draft:
+        with atomic_write(tmp_path / "another.txt") as other_draft:
             assert not draft.exists()
             other_draft.write_text("whole")
     assert sorted(tmp_path.iterdir()) == sorted([*others, path, tmp_path / "another.txt"])
 
 
 def test_two_saves_of_one_process_leave_each_other_alone(tmp_path):
-    with replacing(tmp_path / "a.txt") as first, replacing(tmp_path / "a.txt") as second:
+    with atomic_write(tmp_path / "a.txt") as first, atomic_write(tmp_path / "a.txt") as second:
         first.write_text("first")
         second.write_text("second")
     assert (tmp_path / "a.txt").read_text() == "first"

@@ -4,8 +4,29 @@ import numpy as np
 
 from exactshap.trees import RawTree, build
 
-NASTY = [np.nan, np.inf, -np.inf, 0.0, -0.0, 1e-35, -1e-35, 1.1e-35, 1e300, -1e300, 0.1, np.float32(0.1), 1 / 3, 2.0, 31.0, 32.0,
-         33.9, 64.0, 1e10, -0.5, -1.0]  # fmt: skip
+NASTY = [
+    np.nan,
+    np.inf,
+    -np.inf,
+    0.0,
+    -0.0,
+    1e-35,
+    -1e-35,
+    1.1e-35,
+    1e300,
+    -1e300,
+    0.1,
+    np.float32(0.1),
+    1 / 3,
+    2.0,
+    31.0,
+    32.0,
+    33.9,
+    64.0,
+    1e10,
+    -0.5,
+    -1.0,
+]
 
 
 def goes_left(trees, q, x):
@@ -63,8 +84,13 @@ def random_raw(rng, n_features, depth, n_outputs=1, every_rule=True):
 def random_trees(seed, n_trees=3, n_features=4, depth=5, n_outputs=1, less_equal=True, single_precision=False, every_rule=True):
     rng = np.random.default_rng(seed)
     raw = [random_raw(rng, n_features, depth, n_outputs, every_rule) for _ in range(n_trees)]
-    return build(raw, n_features=n_features, constant=rng.normal(size=n_outputs), less_equal=less_equal,
-                 single_precision=single_precision)  # fmt: skip
+    return build(
+        raw,
+        n_features=n_features,
+        constant=rng.normal(size=n_outputs),
+        less_equal=less_equal,
+        single_precision=single_precision,
+    )
 
 
 def nasty_rows(seed, n_rows, n_features):

@@ -195,9 +195,17 @@ def figures5and6(repeats=100):
         ax.locator_params(axis="x", nbins=4)
         ax.axvline(0.0, color="black", linewidth=0.5)
         first, rest = values[:, :10], values[:, 10:]
-        sections.append([name, f"{first.mean():.2e} ± {first.std():.1e}", f"{rest.mean():.2e} ± {rest.std():.1e}",
-                         f"{np.mean(first < 0):.0%}", f"{np.mean(rest > 0):.0%}", f"{values.sum(axis=1).mean():.2e}",
-                         f"{seconds:.2f}"])  # fmt: skip
+        sections.append(
+            [
+                name,
+                f"{first.mean():.2e} ± {first.std():.1e}",
+                f"{rest.mean():.2e} ± {rest.std():.1e}",
+                f"{np.mean(first < 0):.0%}",
+                f"{np.mean(rest > 0):.0%}",
+                f"{values.sum(axis=1).mean():.2e}",
+                f"{seconds:.2f}",
+            ]
+        )
     save(panels[0], "figures5and6")
     headings = ["pair", "shares 1-10", "shares 11-20", "1-10 below 0", "11-20 above 0", "mean MMD2", "seconds each"]
     return (
@@ -224,11 +232,15 @@ def figures7and8():
         X, Z = (frame[rows].drop(columns="sex") for rows in (first, ~first))
         shares = decompose_mmd(X, Z, n_permutations=999)
         order = np.argsort(-shares.values)
-        rows = [[shares.feature_names[j], f"{shares.values[j]:.5f}", f"{shares.std_error[j]:.5f}", f"{shares.p_adjusted[j]:.3f}"]
-                for j in order]  # fmt: skip
+        rows = [
+            [shares.feature_names[j], f"{shares.values[j]:.5f}", f"{shares.std_error[j]:.5f}", f"{shares.p_adjusted[j]:.3f}"]
+            for j in order
+        ]
         ranking = ", ".join(shares.feature_names[j] for j in order)
-        parts.append(f"{form} data: MMD2 = {shares.total:.5f}, p = {shares.p_value:.3f}, residual {shares.residual:.1e}; "
-                     f"order {ranking}.\n\n{table(['variable', 'share', 'std. error', 'p (Holm)'], rows)}")  # fmt: skip
+        parts.append(
+            f"{form} data: MMD2 = {shares.total:.5f}, p = {shares.p_value:.3f}, residual {shares.residual:.1e}; "
+            f"order {ranking}.\n\n{table(['variable', 'share', 'std. error', 'p (Holm)'], rows)}"
+        )
         if form == "scaled":
             ax = axes()[0]
             shares.plot.bar(ax=ax)
@@ -293,8 +305,17 @@ def table1():
             model = GaussianProcessClassifier(kernel) if classes else regressor(kernel, X[:, kept], y)
             scores = cross_val_score(model, X[:, kept], y, cv=KFold(5, shuffle=True, random_state=0), scoring=scoring)
         scores = scores if classes else -scores
-        rows.append([name, f"{X.shape[0]} x {X.shape[1]}", len(kept), f"{scores.mean():.3f}±{scores.std():.3f}", PRINTED[name],
-                     BEST[name], f"{seconds:.2f}"])  # fmt: skip
+        rows.append(
+            [
+                name,
+                f"{X.shape[0]} x {X.shape[1]}",
+                len(kept),
+                f"{scores.mean():.3f}±{scores.std():.3f}",
+                PRINTED[name],
+                BEST[name],
+                f"{seconds:.2f}",
+            ]
+        )
         print(rows[-1], flush=True)
     headings = ["data", "size", "kept", "ours", "printed (PKeX)", "best printed", "HSIC seconds"]
     return (

@@ -372,10 +372,15 @@ def recovery_table(rows):
 
 def write_tables(results, path):
     three, four = results["experiment_3"], results["experiment_4"]
-    shift = [{"lambda": a, **{f"noise {s:g}": v for s, v in zip(three["noise"], line, strict=True)}}
-             for a, line in zip(three["lambda_s"], three["rmse_mean"], strict=True)]  # fmt: skip
-    fair = [f"**{kind}-regularised**\n\n" + table([{"lambda": a, **row} for a, row in zip(four["lambda_s"], four[f"{kind}_regularised"], strict=True)])
-            for kind in ("interventional", "observational")]  # fmt: skip
+    shift = [
+        {"lambda": a, **{f"noise {s:g}": v for s, v in zip(three["noise"], line, strict=True)}}
+        for a, line in zip(three["lambda_s"], three["rmse_mean"], strict=True)
+    ]
+    fair = [
+        f"**{kind}-regularised**\n\n"
+        + table([{"lambda": a, **row} for a, row in zip(four["lambda_s"], four[f"{kind}_regularised"], strict=True)])
+        for kind in ("interventional", "observational")
+    ]
     parts = [
         "# RKHS-SHAP's experiments, and the recovery experiment of PKeX-Shapley",
         "Times are wall clock on two cores that other work shared; the load average at the start of each experiment was "

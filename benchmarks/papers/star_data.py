@@ -16,8 +16,14 @@ DATA = Path(os.environ.get("EXACTSHAP_DATA", HERE.parents[2] / "shared" / "data"
 DATASETS = ("abalone", "diabetes", "housing", "concrete", "conductivity", "wine")
 SERIES = ("ChlorineConcentration", "Computers", "ECG5000", "FacesUCR", "LargeKitchenAppliances", "MelbournePedestrian")
 FILES = {"housing": "california_housing", "diabetes": "diabetes_scaled", "conductivity": "conductivity_sample20"}
-TARGETS = {"housing": "MedHouseVal", "abalone": "Rings", "diabetes": "target", "concrete": "strength",
-           "conductivity": "critical_temp", "wine": "class"}  # fmt: skip
+TARGETS = {
+    "housing": "MedHouseVal",
+    "abalone": "Rings",
+    "diabetes": "target",
+    "concrete": "strength",
+    "conductivity": "critical_temp",
+    "wine": "class",
+}
 MIX = [1, 2, 3, 4, 5]
 
 

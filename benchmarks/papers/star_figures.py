@@ -180,8 +180,14 @@ def draw(name, panels, across, up):
         pairs = up == "1 - R2"
         for number, (label, points) in enumerate(curves.items()):
             dotted = pairs and label.endswith("STAR-SHAP")
-            ax.plot(*zip(*points, strict=True), linestyle=":" if dotted else "-", marker="" if dotted else "o",
-                    color=f"C{number // 2 if pairs else number}", label=label, markersize=4)  # fmt: skip
+            ax.plot(
+                *zip(*points, strict=True),
+                linestyle=":" if dotted else "-",
+                marker="" if dotted else "o",
+                color=f"C{number // 2 if pairs else number}",
+                label=label,
+                markersize=4,
+            )
         ax.set(xscale="log", yscale="log", xlabel=across, ylabel=up, title=title)
         ax.legend(fontsize=8)
     figure.savefig(RESULTS / name, dpi=110)

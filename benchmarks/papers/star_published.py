@@ -71,21 +71,21 @@ def fitted(problem):
 
 def r2(groups, A, X, y):
     """Return the R2 of every column of coefficients A (T, n_models)."""
-    from exactshap.estimators.rkhs_weighting._problem import Problem
+    from exactshap.estimators.rkhs_weighting._problem import WeightingProblem
 
-    blind = Problem(groups, X, y, np.ones(len(X)), 0.0, 0.0, None)
+    blind = WeightingProblem(groups, X, y, np.ones(len(X)), 0.0, 0.0, None)
     predicted = np.concatenate([blind.features(slice(i, i + BLOCK)) @ A for i in range(0, len(X), BLOCK)])
     return 1.0 - ((predicted - y[:, None]) ** 2).sum(axis=0) / ((y - y.mean()) ** 2).sum()
 
 
 def run_cell(data, name, cell, sequence, seed):
     """Return {"published regulariser": [test, train, norm], "ours": ...} of one model."""
-    from exactshap.estimators.rkhs_weighting._problem import Problem
+    from exactshap.estimators.rkhs_weighting._problem import WeightingProblem
 
     X, y, X_test, y_test = data
     base, subsets = structure(name)
     groups = groups_of(base, subsets, sequence, X.shape[1], cell["max_theta"], seed)
-    problem = Problem(groups, X, y, np.ones(len(X)), cell["alpha"], RIDGE, None)
+    problem = WeightingProblem(groups, X, y, np.ones(len(X)), cell["alpha"], RIDGE, None)
     solved = {"ours": fitted(problem)}
     solved["published"] = solved["ours"] if subsets is None else fitted(with_published_gram(problem))
     A = np.stack([a for a, _ in solved.values()], axis=1)

@@ -27,6 +27,7 @@ __all__ = [
     "UnsupportedModelError",
     "UnsupportedStructureError",
     "did_you_mean",
+    "memory_needed",
     "message",
     "no_output",
     "printable",
@@ -160,6 +161,28 @@ def did_you_mean(name: str, known: Iterable[str]) -> str:
     close = difflib.get_close_matches(str(name).lower(), names, n=1)
     hint = f"Did you mean {close[0]!r}? " if close else ""
     return f"{hint}Available: {', '.join(repr(item) for item in names)}."
+
+
+def memory_needed(needed: float, limit: float) -> str:
+    """Return how much memory is needed and allowed, in as many digits as tell the two apart.
+
+    Parameters
+    ----------
+    needed, limit : float
+        Bytes.
+
+    Returns
+    -------
+    text : str
+
+    Examples
+    --------
+    >>> memory_needed(2.0**30, 2.0**29), memory_needed(2.0**30 + 2.0**16, 2.0**30)
+    ('1 GiB; the limit is 0.5 GiB', '1.0001 GiB; the limit is 1 GiB')
+    """
+    texts = ([f"{size / 2**30:.{digits}g}" for size in (needed, limit)] for digits in range(3, 18))
+    found = next((pair for pair in texts if pair[0] != pair[1]), [repr(needed / 2**30), repr(limit / 2**30)])
+    return f"{found[0]} GiB; the limit is {found[1]} GiB"
 
 
 def no_output(owner: str, output: object, names: Iterable[str]) -> str:

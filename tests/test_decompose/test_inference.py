@@ -1,9 +1,12 @@
+import warnings
+
 import numpy as np
 import pytest
 from scipy.stats import kstest
 
 from exactshap import decompose_hsic, decompose_mmd
-from exactshap.decompose.pairwise._inference import adjust, jackknife_error, permutation_p_values, permutations
+from exactshap.decompose.pairwise._inference import adjust, check_reach, jackknife_error, permutation_p_values, permutations
+from exactshap.errors import ExplanationWarning
 
 
 def uniform(p_values, n_permutations):
@@ -38,7 +41,8 @@ def test_a_real_difference_is_found():
     shares = decompose_mmd(X, Z, n_permutations=199)
     assert shares.p_value == shares.p_values[1] == 1 / 200
     assert int(shares.values.argmax()) == 1
-    assert shares.p_adjusted[1] == 4 / 200
+    assert shares.p_adjusted[1] == 1 / 200  # by the largest share of each permutation
+    assert decompose_mmd(X, Z, n_permutations=199, correction="holm").p_adjusted[1] == 4 / 200
 
 
 def test_intervals_cover_the_share_of_the_population():
@@ -90,6 +94,46 @@ def test_the_largest_share_correction_controls_the_family():
     assert np.mean(np.array(smallest) <= 0.1) <= 0.1 + 3 * np.sqrt(0.09 / 200)
 
 
+REACH = [  # n_permutations, correction, shares, what helps
+    (199, "holm", 11, "n_permutations=219 or correction='max'"),
+    (218, "holm", 11, "n_permutations=219 or correction='max'"),
+    (18, "max", 11, r"n_permutations=19\."),
+    (9, "holm", 2, r"n_permutations=39\."),
+    (9, "none", 2, r"n_permutations=19\."),
+    (19, "fdr_by", 11, "n_permutations=60 or correction='max'"),
+]
+
+
+@pytest.mark.parametrize(("count", "correction", "n_shares", "advice"), REACH)
+def test_p_values_that_cannot_reach_the_level_are_announced(count, correction, n_shares, advice):
+    with pytest.warns(ExplanationWarning, match=rf"cannot reach 1 - level = 0\.05\. With {count} .* {advice}"):
+        check_reach(count, correction, n_shares, 0.95)
+
+
+@pytest.mark.parametrize(
+    ("count", "correction", "n_shares"), [(219, "holm", 11), (19, "max", 99), (19, "none", 3), (60, "fdr_by", 11)]
+)
+def test_what_can_be_reached_is_reached(count, correction, n_shares):
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        check_reach(count, correction, n_shares, 0.95)
+    observed = np.full(n_shares, 9.0) + np.arange(n_shares)
+    permuted = np.random.default_rng(0).normal(size=(n_shares, count))
+    p = permutation_p_values(observed, permuted, 1e-12)
+    assert adjust(p, correction, observed, permuted, 1e-12).min() <= 0.05 + 1e-12
+
+
+def test_eleven_shares_are_found_with_199_permutations():
+    rng = np.random.default_rng(0)
+    X, Z = rng.normal(size=(60, 11)), rng.normal(size=(60, 11))
+    Z[:, 4] += 3.0
+    shares = decompose_mmd(X, Z, bandwidth="column-median", n_permutations=199)
+    assert shares.p_adjusted[4] <= 0.05
+    with pytest.warns(ExplanationWarning, match="cannot reach"):
+        holm = decompose_mmd(X, Z, bandwidth="column-median", n_permutations=199, correction="holm")
+    assert holm.p_adjusted.min() > 0.05
+
+
 def test_jackknife_of_a_mean_is_its_standard_error():
     x = np.random.default_rng(0).normal(size=30)
     left = (x.sum() - x) / 29
@@ -101,5 +145,5 @@ def test_seeds():
     assert not np.array_equal(permutations(9, 4, 1), permutations(9, 4, 2))
     assert (np.sort(permutations(9, 4, 1), axis=1) == np.arange(9)).all()
     state = np.random.get_state()[1].tolist()  # noqa: NPY002 - the global generator must not move
-    decompose_mmd(np.eye(4), np.ones((3, 4)), n_permutations=3, random_state=None)
+    decompose_mmd(np.eye(4), np.ones((3, 4)), n_permutations=19, random_state=None)
     assert np.random.get_state()[1].tolist() == state  # noqa: NPY002

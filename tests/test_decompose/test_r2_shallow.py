@@ -4,12 +4,10 @@ import numpy as np
 import pytest
 
 from exactshap.decompose import decompose_r2
-from exactshap.decompose.r2._layout import Layout, lay_out
-from exactshap.trees import RawTree, TreeModel, build
+from exactshap.decompose.r2._layout import EnsembleLayout, lay_out
+from r2_models import N_FEATURES, random_model, random_rows
 from r2_oracle import r2_rows
 from tolerances import assert_close_r2
-
-N_ROWS, N_FEATURES = 60, 5
 
 
 @pytest.fixture
@@ -18,54 +16,10 @@ def by_pairs(monkeypatch):
 
     def decompose(*arguments, **settings):
         with monkeypatch.context() as patch:
-            patch.setattr(Layout, "shallow", property(lambda layout: False))
+            patch.setattr(EnsembleLayout, "shallow", property(lambda layout: False))
             return decompose_r2(*arguments, **settings)
 
     return decompose
-
-
-def random_tree(rng, depth, n_features, categories):
-    """Grow a tree whose nodes stop early at times, split on few features, send NaN either way, and have empty children."""
-    feature, threshold, left, right, value, cover, missing, sets = [], [], [], [], [], [], [], {}
-
-    def grow(left_over):
-        q = len(feature)
-        split = left_over > 0 and rng.random() < 0.85
-        j = int(rng.integers(n_features)) if split else -1
-        feature.append(j)
-        threshold.append(round(float(rng.normal()), 1) if split else 0.0)
-        value.append(float(rng.normal()))
-        cover.append(float(rng.integers(0, 6)))
-        missing.append(int(rng.integers(0, 2)))
-        left.append(-1), right.append(-1)
-        if split:
-            if categories and j == 2:
-                sets[q] = np.array([rng.integers(1, 31)], np.uint32)
-            left[q] = grow(left_over - 1)
-            right[q] = grow(left_over - 1)
-        return q
-
-    grow(depth)
-    arrays = (np.array(feature), np.array(threshold), np.array(left), np.array(right), np.array(value))
-    return RawTree(*arrays, cover=np.array(cover), missing=np.array(missing, np.int8), categories=sets)
-
-
-def random_model(depth, n_trees=12, n_features=N_FEATURES, seed=0, categories=False, boosted=True, less_equal=True):
-    rng = np.random.default_rng(seed)
-    raw = [random_tree(rng, depth, n_features, categories) for _ in range(n_trees)]
-    for tree in raw:
-        tree.cover[np.flatnonzero(tree.left < 0)[-1]] += 1.0  # no tree is empty
-    trees = build(raw, n_features=N_FEATURES, constant=np.array([0.3]), less_equal=less_equal, single_precision=True)
-    outputs, stages = np.full(n_trees, -1, np.int32), np.arange(n_trees, dtype=np.int32) // 3
-    return TreeModel(trees, "test", "random trees", "target", ("output",), True, outputs, stages, boosted=boosted)
-
-
-def random_rows(seed=1):
-    rng = np.random.default_rng(seed)
-    X = rng.normal(size=(N_ROWS, N_FEATURES)).round(1)
-    X[:, 2] = rng.integers(0, 6, N_ROWS)
-    X[rng.random(X.shape) < 0.15] = np.nan
-    return X, rng.normal(size=N_ROWS), rng.random(N_ROWS).round(1)
 
 
 SETTINGS = {
@@ -120,7 +74,7 @@ def test_covers_and_empty_values_agree_with_the_slow_ones():
 
     model = random_model(4, seed=2)
     layout = lay_out(model.trees, random_rows()[0], np.arange(N_FEATURES, dtype=np.int32), N_FEATURES)
-    assert np.array_equal(layout.share, cover_shares(model.trees))
+    assert np.array_equal(layout.arrays.share, cover_shares(model.trees))
     where = paths(model.trees)
     products = np.array([np.prod(where.ratio[a:b]) for a, b in zip(where.start[:-1], where.start[1:], strict=True)])
     empty = np.bincount(where.tree, products * model.trees.value[where.leaf, 0], minlength=model.trees.n_trees)

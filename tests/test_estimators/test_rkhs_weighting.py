@@ -22,7 +22,7 @@ from exactshap.estimators.rkhs_weighting._instantiations import (
     Sign,
     Stump,
 )
-from exactshap.estimators.rkhs_weighting._problem import Group, Problem
+from exactshap.estimators.rkhs_weighting._problem import Group, WeightingProblem
 from exactshap.estimators.rkhs_weighting._solvers import gradient, greedy
 from exactshap.estimators.rkhs_weighting._subsets import Full, GivenSubsets, SubsetDistribution, UniformSubsets
 from tolerances import EPS
@@ -234,14 +234,14 @@ def test_steps_lower_the_regularised_loss(solver):
 
 def test_a_greedy_step_is_the_best_along_its_direction():
     group = Group((0, 1), np.array([[0.5, -1.0]]), 1.0, Relu())
-    problem = Problem([group], X, Y, np.ones(60), 0.0, 0.0, np.random.default_rng(0))
+    problem = WeightingProblem([group], X, Y, np.ones(60), 0.0, 0.0, np.random.default_rng(0))
     h = group.features(X)[:, 0]
     assert greedy(problem)[0] == pytest.approx((h @ Y) / (h @ h), rel=1e-12)
 
 
 def test_a_gradient_step_by_hand():
     group = Group((0, 1), np.array([[0.5, -1.0]]), 1.0, Relu())
-    problem = Problem([group], X, Y, np.ones(60), 0.0, 0.0, np.random.default_rng(0))
+    problem = WeightingProblem([group], X, Y, np.ones(60), 0.0, 0.0, np.random.default_rng(0))
     phi, h = np.maximum(X[:, :2] @ [0.5, -1.0], 0.0), group.features(X)[:, 0]
     theta, kappa = math.sqrt((phi * h).max()), math.sqrt((phi**2).max())
     eta = math.sqrt(60) / theta / (np.abs(Y).max() * kappa)

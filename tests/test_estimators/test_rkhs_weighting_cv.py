@@ -8,7 +8,7 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 from exactshap import Explainer
 from exactshap.errors import InputError
 from exactshap.estimators import RKHSWeightingCV, RKHSWeightingRegressor
-from exactshap.estimators.rkhs_weighting._problem import Problem
+from exactshap.estimators.rkhs_weighting._problem import WeightingProblem
 from exactshap.estimators.rkhs_weighting._solvers import least_squares
 from exactshap.estimators.rkhs_weighting._subsets import subset_distribution
 
@@ -59,7 +59,9 @@ def problem(subsets, n_terms, weights=None, alpha=1e-4, ridge=1e-10):
     from exactshap.estimators.rkhs_weighting._instantiations import Relu
 
     groups = model._draw(Relu(), subset_distribution(subsets, False), np.random.default_rng(0))
-    return Problem(groups, X, Y, np.ones(len(X)) if weights is None else weights, alpha, ridge, np.random.default_rng(0))
+    return WeightingProblem(
+        groups, X, Y, np.ones(len(X)) if weights is None else weights, alpha, ridge, np.random.default_rng(0)
+    )
 
 
 @pytest.mark.parametrize("weights", [None, WEIGHTS], ids=["equal", "weighted"])

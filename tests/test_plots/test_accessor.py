@@ -216,9 +216,15 @@ def test_names_of_many_categories_do_not_lie_on_each_other():
     frame = pandas.DataFrame({"street": [f"street {i:03d}" for i in range(100)]})
     ones = np.ones(100)
     found = Explanation(
-        values=ones[:, None], baseline=0 * ones, prediction=ones, residual=0 * ones, tolerance=1e-9 * ones, data=frame,
-        feature_names=["street"], value_function="baseline",
-    )  # fmt: skip
+        values=ones[:, None],
+        baseline=0 * ones,
+        prediction=ones,
+        residual=0 * ones,
+        tolerance=1e-9 * ones,
+        data=frame,
+        feature_names=["street"],
+        value_function="baseline",
+    )
     names = [label.get_text() for label in found.plot.scatter("street").get_xticklabels()]
     assert names == [f"street {i:03d}" for i in range(0, 100, 4)]
 

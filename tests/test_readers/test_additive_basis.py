@@ -36,12 +36,28 @@ ROWS, Z, WEIGHTS = X[:4], X[20:30], np.arange(10) + 1.0
 PIPELINES = {
     "degree 2": (make_pipeline(PolynomialFeatures(2), Ridge()), Y),
     "degree 3": (make_pipeline(PolynomialFeatures(3), Ridge()), Y),
-    "interactions only": (make_pipeline(PolynomialFeatures(3, interaction_only=True, include_bias=False), LinearRegression()), Y),
+    "interactions only": (
+        make_pipeline(PolynomialFeatures(3, interaction_only=True, include_bias=False), LinearRegression()),
+        Y,
+    ),
     "degrees 2 to 3": (make_pipeline(PolynomialFeatures((2, 3)), Ridge()), Y),
     "scaled first": (make_pipeline(StandardScaler(), PolynomialFeatures(2), Ridge()), Y),
     "scaled after": (make_pipeline(PolynomialFeatures(2), StandardScaler(), Ridge()), Y),
-    "scaled twice": (make_pipeline(RobustScaler(), MinMaxScaler(), PolynomialFeatures(2), MinMaxScaler(), MaxAbsScaler(), RobustScaler(), Ridge()), Y),
-    "uncentred": (make_pipeline(PolynomialFeatures(2), StandardScaler(with_mean=False), RobustScaler(with_centering=False, with_scaling=False), Ridge()), Y),
+    "scaled twice": (
+        make_pipeline(
+            RobustScaler(), MinMaxScaler(), PolynomialFeatures(2), MinMaxScaler(), MaxAbsScaler(), RobustScaler(), Ridge()
+        ),
+        Y,
+    ),
+    "uncentred": (
+        make_pipeline(
+            PolynomialFeatures(2),
+            StandardScaler(with_mean=False),
+            RobustScaler(with_centering=False, with_scaling=False),
+            Ridge(),
+        ),
+        Y,
+    ),
     "clipped first": (make_pipeline(MinMaxScaler(clip=True), PolynomialFeatures(2), Ridge()), Y),
     "passthrough": (make_pipeline("passthrough", PolynomialFeatures(2), Ridge()), Y),
     "targets": (make_pipeline(PolynomialFeatures(2), Ridge()), np.stack([Y, X[:, 0]], axis=1)),
@@ -49,11 +65,19 @@ PIPELINES = {
     "log link": (make_pipeline(StandardScaler(), PolynomialFeatures(2), PoissonRegressor()), np.abs(Y)),
     "linear support vectors": (make_pipeline(StandardScaler(), PolynomialFeatures(2), LinearSVC()), Y > 0),
     "splines": (make_pipeline(SplineTransformer(), Ridge()), Y),
-    "splines without bias": (make_pipeline(SplineTransformer(n_knots=4, degree=2, include_bias=False, extrapolation="linear"), Ridge()), Y),
-    "quantile knots": (make_pipeline(StandardScaler(), SplineTransformer(knots="quantile", extrapolation="continue"), StandardScaler(), Ridge()), Y),
+    "splines without bias": (
+        make_pipeline(SplineTransformer(n_knots=4, degree=2, include_bias=False, extrapolation="linear"), Ridge()),
+        Y,
+    ),
+    "quantile knots": (
+        make_pipeline(
+            StandardScaler(), SplineTransformer(knots="quantile", extrapolation="continue"), StandardScaler(), Ridge()
+        ),
+        Y,
+    ),
     "periodic": (make_pipeline(SplineTransformer(extrapolation="periodic"), LogisticRegression()), Y > 0),
     "sparse splines": (make_pipeline(SplineTransformer(sparse_output=True), Ridge()), Y),
-}  # fmt: skip
+}
 
 
 def read(pipeline, background, **settings):

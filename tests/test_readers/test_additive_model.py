@@ -105,8 +105,11 @@ def test_constant_columns_and_rows_of_the_background_get_exactly_nothing(index):
 
 def test_frames_names_and_polars():
     names = ["a", "b", "c", "d", "e"]
-    model = AdditiveModel([("a", square), (("a", "b"), wave), (("e", "a", "c"), ratio), ("b", np.ravel), (("c", "e"), wave)],
-                          intercept=1.5, feature_names=names)  # fmt: skip
+    model = AdditiveModel(
+        [("a", square), (("a", "b"), wave), (("e", "a", "c"), ratio), ("b", np.ravel), (("c", "e"), wave)],
+        intercept=1.5,
+        feature_names=names,
+    )
     expected = Explainer(MODEL, Z)(X).values
     for frame in (pd.DataFrame, functools.partial(pl.DataFrame, orient="row")):
         rows, background = (
@@ -179,12 +182,15 @@ def wide(v):
         (lambda v: 1.0, r"Term 0 on columns \(0, 1\) returned shape \(\) for \d+ rows. It must return \(n_rows,\)"),
         (lambda v: v[:3, 0], r"returned shape \(3,\) for 7 rows"),
         (wide, r"returned shape \(7, 2\) for 7 rows"),
-        (lambda v: np.where(v[:, 0] > 0, np.nan, 1.0), r"Term 0 on columns \(0, 1\) returned NaN or infinity. First for the values \["),
+        (
+            lambda v: np.where(v[:, 0] > 0, np.nan, 1.0),
+            r"Term 0 on columns \(0, 1\) returned NaN or infinity. First for the values \[",
+        ),
         (lambda v: v[:, 0] * np.inf, "returned NaN or infinity"),
         (lambda v: v[:, 0].astype(str), "must return real numbers. Got dtype"),
         (lambda v: v[:, 7], r"Term 0 on columns \(0, 1\) raised IndexError for \d+ rows"),
     ],
-)  # fmt: skip
+)
 def test_functions_that_misbehave_are_named(function, text):
     model = AdditiveModel([((0, 1), function)])
     with pytest.raises(InputError, match=text):

@@ -383,7 +383,7 @@ BAD = [
     ({"method": "magic"}, InputError, r"Unknown `method`\. Got 'magic'"),
     ({"estimator": "magic", "budget": 20}, UnknownNameError, r"Unknown estimator 'magic'"),
     ({"groups": {"g": [0, 9]}}, InputError, r"names column 9"),
-]  # fmt: skip
+]
 
 
 @pytest.mark.parametrize(("settings", "error", "match"), BAD, ids=lambda value: str(value)[:40])

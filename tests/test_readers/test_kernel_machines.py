@@ -69,7 +69,10 @@ NORMALISED = {  # kernels whose factors are 1 at x = x': every value function ap
     "KernelRidge, far from the origin": lambda: (KernelRidge(kernel="rbf", gamma=0.2).fit(X + 1000, y), X + 1000),
     "GPR": lambda: (gp(RBF(2.0)), X),
     "GPR, normalised target": lambda: (gp(2.0 * RBF(2.0) + WhiteKernel(0.1), normalize_y=True), X),
-    "GPR, ARD, sums and products": lambda: (gp(RBF([1.0, 2.0, 3.0, 4.0, 5.0]) * RBF(9.0) + 0.5 * RBF(3.0) + ConstantKernel(2.0)), X),
+    "GPR, ARD, sums and products": lambda: (
+        gp(RBF([1.0, 2.0, 3.0, 4.0, 5.0]) * RBF(9.0) + 0.5 * RBF(3.0) + ConstantKernel(2.0)),
+        X,
+    ),
     "GPR, two targets": lambda: (gp(RBF(2.0), Y, normalize_y=True), X),
     "GPR, Matern that is RBF": lambda: (gp(Matern(2.0, nu=np.inf)), X),
     "GPR, squared kernel": lambda: (gp((1.5 * RBF(2.0) + 0.5) ** 2), X),
@@ -82,16 +85,32 @@ NORMALISED = {  # kernels whose factors are 1 at x = x': every value function ap
     "scaled": lambda: (make_pipeline(StandardScaler(), SVR(C=10)).fit(X, y), X),
     "imputed": lambda: (make_pipeline(SimpleImputer(), MinMaxScaler(), KernelRidge(kernel="rbf")).fit(MISSING, y), MISSING),
     "mixed columns": lambda: (make_pipeline(columns(), SVR(C=10)).fit(MIXED, y), MIXED),
-    "union": lambda: (make_pipeline(FeatureUnion([("a", StandardScaler()), ("b", FunctionTransformer(np.tanh))]), SVR()).fit(X, y), X),
-    "scaled target": lambda: (TransformedTargetRegressor(make_pipeline(StandardScaler(), SVR()), transformer=StandardScaler()).fit(X, y), X),
+    "union": lambda: (
+        make_pipeline(FeatureUnion([("a", StandardScaler()), ("b", FunctionTransformer(np.tanh))]), SVR()).fit(X, y),
+        X,
+    ),
+    "scaled target": lambda: (
+        TransformedTargetRegressor(make_pipeline(StandardScaler(), SVR()), transformer=StandardScaler()).fit(X, y),
+        X,
+    ),
     "identity target": lambda: (TransformedTargetRegressor(SVR()).fit(X, y), X),
-    "Nystroem": lambda: (make_pipeline(StandardScaler(), Nystroem(n_components=20, gamma=0.1, random_state=0), Ridge()).fit(X, y), X),
+    "Nystroem": lambda: (
+        make_pipeline(StandardScaler(), Nystroem(n_components=20, gamma=0.1, random_state=0), Ridge()).fit(X, y),
+        X,
+    ),
     "one column": lambda: (SVR().fit(X[["bmi"]], y), X[["bmi"]]),
     "constant model": lambda: (SVR(epsilon=1e6).fit(X, y), X),
     "arrays": lambda: (
-        KernelMachine(X, y.to_numpy() / 100, 2.0 * kernels.Cauchy([1.0, 2.0, 3.0, 4.0, 5.0]) + kernels.RBF(2.0), 1.0, feature_names=COLUMNS), X,
+        KernelMachine(
+            X,
+            y.to_numpy() / 100,
+            2.0 * kernels.Cauchy([1.0, 2.0, 3.0, 4.0, 5.0]) + kernels.RBF(2.0),
+            1.0,
+            feature_names=COLUMNS,
+        ),
+        X,
     ),
-}  # fmt: skip
+}
 OTHERS = {  # linear and polynomial factors have no canonical scale; cosines neither
     "SVR, linear": lambda: (SVR(kernel="linear").fit(X, y), X),
     "SVR, polynomial": lambda: (SVR(kernel="poly", degree=3, coef0=0.5).fit(X, y), X),
@@ -422,7 +441,7 @@ def test_gpytorch_exact_gp(dtype):
             assert explanation.certificate().passed
             assert explanation.tolerance.max() < (1e-6 if dtype == "float64" else 1e3 * 1e-2)
     matern = gpytorch.kernels.MaternKernel()
-    with pytest.raises(UnsupportedStructureError, match="MaternKernel is not a product"):
+    with pytest.raises(UnsupportedStructureError, match="MaternKernel of several columns is not a product"):
         Explainer(Model(inputs, targets, gpytorch.likelihoods.GaussianLikelihood(), matern).to(kind))
 
 

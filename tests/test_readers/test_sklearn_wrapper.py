@@ -18,10 +18,13 @@ SEARCHED = make_pipeline(StandardScaler(), SVR())
 SEARCH = GridSearchCV(SEARCHED, {"svr__C": [1.0, 100.0]}, cv=2).fit(X, y)
 MODELS = {
     "grid": (SEARCH, SEARCH.best_estimator_),
-    "random": (RandomizedSearchCV(SEARCHED, {"svr__C": [3.0]}, n_iter=1, cv=2).fit(X, y), SEARCHED.set_params(svr__C=3.0).fit(X, y)),
+    "random": (
+        RandomizedSearchCV(SEARCHED, {"svr__C": [3.0]}, n_iter=1, cv=2).fit(X, y),
+        SEARCHED.set_params(svr__C=3.0).fit(X, y),
+    ),
     "frozen": (FrozenEstimator(SEARCH), SEARCH.best_estimator_),
     "threshold": (TunedThresholdClassifierCV(LogisticRegression(), cv=2).fit(X, y > 0), LogisticRegression().fit(X, y > 0)),
-}  # fmt: skip
+}
 
 
 @pytest.mark.parametrize("case", MODELS)

@@ -18,8 +18,16 @@ from tree_models import own_value, shapley_weights
 
 catboost = pytest.importorskip("catboost")
 pd = pytest.importorskip("pandas")
-SMALL = {"iterations": 12, "depth": 4, "verbose": 0, "allow_writing_files": False, "thread_count": 1, "random_seed": 0,
-         "max_ctr_complexity": 1, "cat_features": ["city", "k", "side"]}  # fmt: skip
+SMALL = {
+    "iterations": 12,
+    "depth": 4,
+    "verbose": 0,
+    "allow_writing_files": False,
+    "thread_count": 1,
+    "random_seed": 0,
+    "max_ctr_complexity": 1,
+    "cat_features": ["city", "k", "side"],
+}
 COMBINED = {"max_ctr_complexity": 3, "iterations": 40, "depth": 6}
 CITIES = [
     "Rome",
@@ -34,13 +42,15 @@ CITIES = [
 def mixed(seed=0, n=400):
     """Text, whole numbers, two-valued text, numbers with holes; targets that use combinations."""
     rng = np.random.default_rng(seed)
-    frame = pd.DataFrame({
-        "a": np.where(rng.random(n) < 0.1, np.nan, np.round(rng.normal(size=n), 2)),
-        "city": rng.choice(CITIES, n),
-        "k": rng.integers(-3, 6, n),
-        "side": rng.choice(["left", "right"], n),
-        "b": np.round(rng.normal(size=n), 2),
-    })  # fmt: skip
+    frame = pd.DataFrame(
+        {
+            "a": np.where(rng.random(n) < 0.1, np.nan, np.round(rng.normal(size=n), 2)),
+            "city": rng.choice(CITIES, n),
+            "k": rng.integers(-3, 6, n),
+            "side": rng.choice(["left", "right"], n),
+            "b": np.round(rng.normal(size=n), 2),
+        }
+    )
     y = np.nan_to_num(frame.a) + 2.0 * (frame.city == "Rome") * (frame.k == 3) + 3.0 * ((frame.k + (frame.city == "Oslo")) % 2)
     return frame, (y + (frame.side == "left") * frame.b + 0.1 * rng.normal(size=n)).to_numpy()
 
@@ -156,8 +166,10 @@ def test_groups_that_do_not_hold_a_combination_are_refused():
         explain(model, FRAME[:3], groups={"numbers": ["a", "b"]})
     with pytest.raises(UnsupportedStructureError, match="refit with max_ctr_complexity=1"):
         decompose_r2(model, FRAME, Y)
-    assert decompose_r2(model, FRAME, Y, groups=groups).feature_names == ("+".join(next(iter(groups.values()))), *(
-        name for name in FRAME.columns if name not in next(iter(groups.values()))))  # fmt: skip
+    assert decompose_r2(model, FRAME, Y, groups=groups).feature_names == (
+        "+".join(next(iter(groups.values()))),
+        *(name for name in FRAME.columns if name not in next(iter(groups.values()))),
+    )
 
 
 @pytest.mark.parametrize("game", ["residual", "ensemble"])

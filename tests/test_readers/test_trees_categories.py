@@ -57,9 +57,15 @@ def fitted(library, kind):
 @pytest.mark.parametrize("rows", FRAMES)
 @pytest.mark.parametrize(
     ("library", "kind"),
-    [("scikit-learn", "pandas"), ("scikit-learn", "polars Categorical"), ("xgboost", "pandas"), ("xgboost", "polars Categorical"),
-     ("xgboost", "polars Enum"), ("lightgbm", "pandas")],
-)  # fmt: skip
+    [
+        ("scikit-learn", "pandas"),
+        ("scikit-learn", "polars Categorical"),
+        ("xgboost", "pandas"),
+        ("xgboost", "polars Categorical"),
+        ("xgboost", "polars Enum"),
+        ("lightgbm", "pandas"),
+    ],
+)
 def test_names_are_matched_whatever_their_order(library, kind, rows):
     """LightGBM 4.6 ends the process when it is fitted to polars' categories: there the model is one of pandas."""
     model = fitted(library, kind)

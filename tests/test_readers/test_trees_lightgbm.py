@@ -157,8 +157,13 @@ def test_stages_units_and_outputs():
     assert ensemble.tree_output.tolist() == [0, 1, 2] * 4
     assert ensemble.tree_stage.tolist() == np.repeat(np.arange(4), 3).tolist()
     assert ensemble.output_names == ("0", "1", "2")
-    units = {"plain": "target", "poisson": "log of the target", "binary": "log-odds", "ranking": "score",
-             "square root": "signed square root of the target"}  # fmt: skip
+    units = {
+        "plain": "target",
+        "poisson": "log of the target",
+        "binary": "log-odds",
+        "ranking": "score",
+        "square root": "signed square root of the target",
+    }
     assert {name: convert(MODELS[name]).unit for name in units} == units
     assert convert(MODELS["binary"]).output_names == ("True",)
     assert Explainer(MODELS["ternary"], output="1")(SPARSE[:3]).values.shape == (3, 5)

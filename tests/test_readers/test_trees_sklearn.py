@@ -186,12 +186,15 @@ def test_deep_chains():
         (IsolationForest(), NotFittedError, "not fitted yet"),
         (RandomTreesEmbedding(n_estimators=2).fit(X), UnsupportedStructureError, "RandomTreesEmbedding has no prediction"),
         (RandomForestClassifier(2).fit(X, np.c_[BINARY, TERNARY]), UnsupportedStructureError, "with 2 outputs predicts a list"),
-        (GradientBoostingRegressor(n_estimators=2, init=LinearRegression()).fit(X, Y), UnsupportedStructureError,
-         "starts from another model, init=LinearRegression"),
+        (
+            GradientBoostingRegressor(n_estimators=2, init=LinearRegression()).fit(X, Y),
+            UnsupportedStructureError,
+            "starts from another model, init=LinearRegression",
+        ),
         (IsolationForest(n_estimators=2, max_samples=1).fit(X), UnsupportedStructureError, "max_samples_=1"),
     ],
     ids=lambda value: type(value).__name__,
-)  # fmt: skip
+)
 def test_refusals(model, error, text):
     with pytest.raises(error, match=text):
         Explainer(model, X[:3])

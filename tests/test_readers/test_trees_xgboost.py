@@ -71,9 +71,22 @@ def test_games_and_values(name):
     check_reader(MODELS[name], HOLES[:5], n_masks=2)
 
 
-OBJECTIVES = ["reg:squarederror", "reg:squaredlogerror", "reg:logistic", "reg:pseudohubererror", "reg:absoluteerror",
-              "reg:quantileerror", "binary:logistic", "binary:logitraw", "binary:hinge", "count:poisson", "survival:cox",
-              "reg:gamma", "reg:tweedie", "rank:pairwise"]  # fmt: skip
+OBJECTIVES = [
+    "reg:squarederror",
+    "reg:squaredlogerror",
+    "reg:logistic",
+    "reg:pseudohubererror",
+    "reg:absoluteerror",
+    "reg:quantileerror",
+    "binary:logistic",
+    "binary:logitraw",
+    "binary:hinge",
+    "count:poisson",
+    "survival:cox",
+    "reg:gamma",
+    "reg:tweedie",
+    "rank:pairwise",
+]
 
 
 @pytest.mark.parametrize("base_score", [None, 0.3])

@@ -83,8 +83,17 @@ def test_values_are_unbiased_with_listed_sizes_and_repeated_draws(surrogate, n_s
     rng = np.random.default_rng(1)
     game = ProductGame(rng.normal(size=4), 1.0 + 0.5 * rng.normal(size=(4, d)), np.ones((4, d)))
     exact = solve(game).values
-    found = [solve(OracleGame(game.value, d), method="regression", budget=budget, estimator="unbiased", surrogate=surrogate,
-                   random_state=seed) for seed in range(n_seeds)]  # fmt: skip
+    found = [
+        solve(
+            OracleGame(game.value, d),
+            method="regression",
+            budget=budget,
+            estimator="unbiased",
+            surrogate=surrogate,
+            random_state=seed,
+        )
+        for seed in range(n_seeds)
+    ]
     assert {one.n_evaluations for one in found} == {budget}
     error, std_error = np.array([one.values - exact for one in found]), np.array([one.std_error for one in found])
     assert np.abs(error.mean(axis=0) * np.sqrt(n_seeds) / error.std(axis=0)).max() < 4.5

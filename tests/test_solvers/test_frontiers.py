@@ -91,11 +91,15 @@ def test_the_frontier_of_a_tree_determines_its_game():
     assert_regression_close(found.values, solve(game, method="enumeration").values, found.scale)
 
 
-@pytest.mark.parametrize(("frontier", "error", "match"), [
-    (SimpleNamespace(edges=[(0, 0)]), InputError, r"distinct players within 0\.\.7\. Got \(0, 0\)"),
-    (SimpleNamespace(edges=[(0, 8)]), InputError, r"distinct players within 0\.\.7\. Got \(0, 8\)"),
-    ([()], InputError, r"distinct players within"),
-], ids=str)  # fmt: skip
+@pytest.mark.parametrize(
+    ("frontier", "error", "match"),
+    [
+        (SimpleNamespace(edges=[(0, 0)]), InputError, r"distinct players within 0\.\.7\. Got \(0, 0\)"),
+        (SimpleNamespace(edges=[(0, 8)]), InputError, r"distinct players within 0\.\.7\. Got \(0, 8\)"),
+        ([()], InputError, r"distinct players within"),
+    ],
+    ids=str,
+)
 def test_sets_that_are_none_are_refused(frontier, error, match):
     with pytest.raises(error, match=match):
         check_frontier(known_sets(frontier, 8, 3), 8)

@@ -115,9 +115,9 @@ def test_the_average_information_is_nearly_the_curvature_where_the_model_holds()
     counted = range(0, 400, 50)
     found = sum(slow_information(posterior, logs, 0, k) for k in counted) / len(counted)
     steps = 1e-3 * np.eye(d + 1)
-    observed = np.stack(
-        [(posterior.evidence(logs + e)[1]()[0] - posterior.evidence(logs - e)[1]()[0]) / 2e-3 for e in steps]
-    ) / 400  # fmt: skip
+    observed = (
+        np.stack([(posterior.evidence(logs + e)[1]()[0] - posterior.evidence(logs - e)[1]()[0]) / 2e-3 for e in steps]) / 400
+    )
     assert np.linalg.norm(found - observed) < 0.35 * np.linalg.norm(observed)
 
 

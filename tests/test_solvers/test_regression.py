@@ -60,8 +60,11 @@ def test_polynomials_are_exact_when_all_coalitions_are_called(settings, n_player
     assert_regression_close(found.values, solve(game).values, found.scale)
 
 
-@pytest.mark.parametrize(("index", "order"), [("shapley", 1), ("banzhaf", 1), ("moebius", 1), ("sii", 2), ("k-sii", 2), ("stii", 3),
-                                              ("fsii", 2), (beta(4, 1), 1)], ids=str)  # fmt: skip
+@pytest.mark.parametrize(
+    ("index", "order"),
+    [("shapley", 1), ("banzhaf", 1), ("moebius", 1), ("sii", 2), ("k-sii", 2), ("stii", 3), ("fsii", 2), (beta(4, 1), 1)],
+    ids=str,
+)
 @pytest.mark.parametrize("n_outputs", [None, 2])
 def test_the_process_is_exact_when_all_coalitions_are_called(index, order, n_outputs):
     game = product_game(5, n_outputs=n_outputs)
@@ -155,8 +158,12 @@ def test_more_calls_help_and_the_budget_is_kept(settings):
 def test_the_process_beats_kernelshap_on_a_game_with_few_strong_players():
     game = smooth_game(14, seed=3)
     exact = solve(game).values
-    errors = {name: np.mean([np.mean((regress(game, budget=300, estimator=name, random_state=s).values - exact) ** 2) for s in range(3)])
-              for name in ("auto", "kernelshap")}  # fmt: skip
+    errors = {
+        name: np.mean(
+            [np.mean((regress(game, budget=300, estimator=name, random_state=s).values - exact) ** 2) for s in range(3)]
+        )
+        for name in ("auto", "kernelshap")
+    }
     assert errors["auto"] < errors["kernelshap"] / 4
 
 
@@ -179,11 +186,15 @@ def test_the_unbiased_estimator_is_unbiased_and_its_variance_too(index, order, s
     assert low <= (error**2).mean() / (std_error**2).mean() <= high
 
 
-@pytest.mark.parametrize(("settings", "limits"), [
-    ({"estimator": "process"}, PROCESS_Z2),
-    ({"estimator": "polynomial", "polynomial_order": 1}, JACKKNIFE_Z2),
-    ({"estimator": "polynomial", "polynomial_order": 2, "pairing": False}, JACKKNIFE_Z2),
-], ids=str)  # fmt: skip
+@pytest.mark.parametrize(
+    ("settings", "limits"),
+    [
+        ({"estimator": "process"}, PROCESS_Z2),
+        ({"estimator": "polynomial", "polynomial_order": 1}, JACKKNIFE_Z2),
+        ({"estimator": "polynomial", "polynomial_order": 2, "pairing": False}, JACKKNIFE_Z2),
+    ],
+    ids=str,
+)
 def test_standard_errors_have_the_right_size(settings, limits):
     pairs = [errors_over_seeds(smooth_game(10, seed=s), "shapley", 1, 8, budget=240, **settings) for s in range(4)]
     squares = np.mean([(error / std_error) ** 2 for error, std_error in pairs])
@@ -194,8 +205,15 @@ def test_standard_errors_have_the_right_size(settings, limits):
 def test_surrogates_lower_the_error(surrogate):
     game = smooth_game(10, seed=4)
     exact = solve(game).values
-    plain, helped = (np.mean([np.mean((regress(game, budget=600, estimator="unbiased", surrogate=name, random_state=s).values - exact) ** 2)
-                              for s in range(3)]) for name in ("none", surrogate))  # fmt: skip
+    plain, helped = (
+        np.mean(
+            [
+                np.mean((regress(game, budget=600, estimator="unbiased", surrogate=name, random_state=s).values - exact) ** 2)
+                for s in range(3)
+            ]
+        )
+        for name in ("none", surrogate)
+    )
     assert helped < plain / 3
 
 
@@ -252,9 +270,11 @@ def test_multi_output_is_each_output():
 
 def test_named_special_cases_are_what_they_say():
     game = smooth_game(9)
-    for name, settings in {"kernelshap": {"estimator": "polynomial", "polynomial_order": 1},
-                           "kadd-shap": {"estimator": "polynomial", "polynomial_order": 2, "pairing": False},
-                           "unbiased-kernelshap": {"estimator": "unbiased", "surrogate": "none"}}.items():  # fmt: skip
+    for name, settings in {
+        "kernelshap": {"estimator": "polynomial", "polynomial_order": 1},
+        "kadd-shap": {"estimator": "polynomial", "polynomial_order": 2, "pairing": False},
+        "unbiased-kernelshap": {"estimator": "unbiased", "surrogate": "none"},
+    }.items():
         np.testing.assert_array_equal(
             regress(game, budget=120, estimator=name).values, regress(game, budget=120, **settings).values
         )
@@ -307,29 +327,65 @@ BAD = [
     ({"surrogate": "tree"}, UnknownNameError, r"Unknown surrogate 'tree'\..*Available: 'process', 'boosting', 'none'"),
     ({"sampling": "leverag"}, UnknownNameError, r"Unknown sampling 'leverag'\. Did you mean 'leverage'\?"),
     ({"estimater": "auto"}, UnknownNameError, r"no setting 'estimater'\. Did you mean 'estimator'\?"),
-    ({"polynomial_order": 0, "estimator": "polynomial"}, InputError, r"'polynomial_order' parameter must be an int >= 1\. Got 0"),
-    ({"frontier": "screen", "estimator": "polynomial"}, UnknownNameError, r"Unknown frontier 'screen'\. Did you mean 'screened'\?"),
+    (
+        {"polynomial_order": 0, "estimator": "polynomial"},
+        InputError,
+        r"'polynomial_order' parameter must be an int >= 1\. Got 0",
+    ),
+    (
+        {"frontier": "screen", "estimator": "polynomial"},
+        UnknownNameError,
+        r"Unknown frontier 'screen'\. Did you mean 'screened'\?",
+    ),
     ({"frontier": 0, "estimator": "polynomial"}, InputError, r"'frontier' parameter must be an int >= 1\. Got 0"),
     ({"frontier": True, "estimator": "polynomial"}, InputError, r"'frontier' parameter must be an int >= 1\. Got True"),
     ({"frontier": 2.5, "estimator": "polynomial"}, InputError, r"'frontier' parameter must be an int >= 1\. Got 2.5"),
-    ({"frontier": print, "estimator": "polynomial"}, InputTypeError, r"must be sets of players, their number, a graph, an EBM or"),
-    ({"frontier": [(0, 1)]}, InputError, r"estimator='auto' does not use 'frontier'\. Got \[\(0, 1\)\]\. Pass estimator='polynomial'"),
+    (
+        {"frontier": print, "estimator": "polynomial"},
+        InputTypeError,
+        r"must be sets of players, their number, a graph, an EBM or",
+    ),
+    (
+        {"frontier": [(0, 1)]},
+        InputError,
+        r"estimator='auto' does not use 'frontier'\. Got \[\(0, 1\)\]\. Pass estimator='polynomial'",
+    ),
     ({"surrogate": "boosting"}, InputError, r"estimator='auto' does not use 'surrogate'.*Pass estimator='unbiased'"),
-    ({"polynomial_order": 3, "estimator": "kernelshap"}, InputError, r"'kernelshap' fixes polynomial_order=1\. Got 3\. Leave it out"),
+    (
+        {"polynomial_order": 3, "estimator": "kernelshap"},
+        InputError,
+        r"'kernelshap' fixes polynomial_order=1\. Got 3\. Leave it out",
+    ),
     ({"frontier": [(0, 1)], "estimator": "kadd-shap"}, InputError, r"'kadd-shap' fixes frontier=None\. Got \[\(0, 1\)\]"),
-    ({"polynomial_order": True, "estimator": "polynomial"}, InputError, r"'polynomial_order' parameter must be an int >= 1\. Got True"),
+    (
+        {"polynomial_order": True, "estimator": "polynomial"},
+        InputError,
+        r"'polynomial_order' parameter must be an int >= 1\. Got True",
+    ),
     ({"pairing": "no", "estimator": "polynomial"}, InputTypeError, r"'pairing' parameter must be True or False\. Got 'no'"),
     ({"progress": 5}, InputTypeError, r"'progress' parameter must be callable\. Got int"),
     ({"tol": True}, InputError, r"'tol' parameter must be a finite float > 0\. Got True"),
     ({"random_state": True}, InputError, r"'random_state' parameter must be None, .* Got True"),
     ({"frontier": [(0, 99)], "estimator": "polynomial"}, InputError, r"distinct players within 0\.\.12\. Got \(0, 99\)"),
     ({"frontier": [(0, 1), (1, 0)], "estimator": "polynomial"}, InputError, r"named once\. Got \(0, 1\) twice"),
-    ({"index": "banzhaf", "estimator": "polynomial"}, InputError, r"Shapley values of single players only\. Got index 'banzhaf'"),
-    ({"index": "sii", "order": 2, "estimator": "polynomial"}, InputError, r"Got index 'sii', order 2\. Use estimator='process'"),
+    (
+        {"index": "banzhaf", "estimator": "polynomial"},
+        InputError,
+        r"Shapley values of single players only\. Got index 'banzhaf'",
+    ),
+    (
+        {"index": "sii", "order": 2, "estimator": "polynomial"},
+        InputError,
+        r"Got index 'sii', order 2\. Use estimator='process'",
+    ),
     ({"index": "moebius", "estimator": "unbiased"}, InputError, r"no weight on coalitions of size"),
     ({"budget": 4, "estimator": "unbiased"}, InputError, r"needs two pairs of coalitions\. Got 1"),
-    ({"polynomial_order": 9, "estimator": "polynomial", "n_players": 40}, BudgetError, r"order 9 in 40 players is out of reach"),
-]  # fmt: skip
+    (
+        {"polynomial_order": 9, "estimator": "polynomial", "n_players": 40},
+        BudgetError,
+        r"order 9 in 40 players is out of reach",
+    ),
+]
 
 
 @pytest.mark.parametrize(("settings", "error", "match"), BAD, ids=lambda value: str(value)[:40])
@@ -337,8 +393,13 @@ def test_bad_input(settings, error, match):
     settings = dict(settings)
     game = smooth_game(settings.pop("n_players", 13))
     with pytest.raises(error, match=match):
-        solve(oracle(game), settings.pop("index", "shapley"), settings.pop("order", 1), method="regression",
-              **{"budget": 100, **settings})  # fmt: skip
+        solve(
+            oracle(game),
+            settings.pop("index", "shapley"),
+            settings.pop("order", 1),
+            method="regression",
+            **{"budget": 100, **settings},
+        )
 
 
 def test_a_batch_of_games_is_refused():

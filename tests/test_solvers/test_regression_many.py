@@ -15,7 +15,7 @@ from exactshap.solvers.core import checked_calls, player_sets
 from exactshap.solvers.sampled._counts import kernel_weights, scaled_weights, size_counts, size_exponents
 from exactshap.solvers.sampled._estimators import _coefficients
 from exactshap.solvers.sampled._polynomial import row_weights
-from exactshap.solvers.sampled._problem import Problem, Settings
+from exactshap.solvers.sampled._problem import RegressionProblem, SamplingSettings
 from exactshap.solvers.sampled._sampling import draw, quotas, strata
 from tolerances import END_WEIGHTS, EPS, PROCESS_Z2, VARIANCE_RATIO
 
@@ -62,13 +62,13 @@ def test_row_weights_are_the_share_of_the_kernel_over_the_rows_of_a_size(d, pair
 def test_unbiased_contributions_against_rational_arithmetic(d, index):
     """D_T(S) / P(S), term by term."""
     semivalue = find(index)
-    problem = Problem(
+    problem = RegressionProblem(
         checked_calls(OracleGame(lambda masks: masks.sum(axis=1), d), None, None),
         np.random.default_rng(0),
         semivalue,
         2,
         (*player_sets(d, 1)[:3], (0, 1), (0, d - 1)),
-        Settings(estimator="unbiased"),
+        SamplingSettings(estimator="unbiased"),
     )
     problem.grow(26)
     assert {int(mask[[0, 1]].sum()) for mask in problem.masks} == {0, 1, 2}

@@ -16,7 +16,7 @@ from exactshap.solvers.additive import solve_additive
 from exactshap.solvers.core._enumeration import solve_enumerated
 from exactshap.solvers.product import solve_folded, solve_product
 from exactshap.solvers.sampled import solve_regression
-from exactshap.solvers.sampled._problem import Settings
+from exactshap.solvers.sampled._problem import SamplingSettings
 
 PRODUCT = ProductGame([1.0], [[2.0, 3.0, 0.5]], [[1.0, 1.0, 1.0]])
 ADDITIVE = AdditiveGame(3, [(0,), (1, 2)], [np.array([0.0, 1.0]), np.arange(4.0)])
@@ -28,8 +28,18 @@ SOLVERS = {
     "enumeration": (solve_enumerated, ORACLE),
     "regression": (solve_regression, ORACLE),
 }
-VALUES = {"all_nodes": True, "batch_size": 2, "progress": lambda count: None, "estimator": "process", "polynomial_order": 1,
-          "frontier": [(0, 1)], "pairing": True, "sampling": "leverage", "surrogate": "none", "relevance_rows": 9}  # fmt: skip
+VALUES = {
+    "all_nodes": True,
+    "batch_size": 2,
+    "progress": lambda count: None,
+    "estimator": "process",
+    "polynomial_order": 1,
+    "frontier": [(0, 1)],
+    "pairing": True,
+    "sampling": "leverage",
+    "surrogate": "none",
+    "relevance_rows": 9,
+}
 
 
 def test_the_table_is_what_the_solvers_take():
@@ -39,7 +49,7 @@ def test_the_table_is_what_the_solvers_take():
             name for name, parameter in inspect.signature(solver).parameters.items() if parameter.kind is parameter.KEYWORD_ONLY
         }
         if method == "regression":
-            keywords |= {field.name for field in dataclasses.fields(Settings)}
+            keywords |= {field.name for field in dataclasses.fields(SamplingSettings)}
         assert set(SETTINGS[method]) == keywords - {"budget", "tol", "random_state"}
 
 
@@ -48,8 +58,13 @@ def test_the_table_is_what_the_solvers_take():
 def test_settings_of_other_methods_are_refused_and_their_owners_named(method, name):
     game = SOLVERS[method][1]
     if name in SETTINGS[method]:
-        needs = {"polynomial_order": "polynomial", "frontier": "polynomial", "pairing": "polynomial", "sampling": "polynomial",
-                 "surrogate": "unbiased"}  # fmt: skip
+        needs = {
+            "polynomial_order": "polynomial",
+            "frontier": "polynomial",
+            "pairing": "polynomial",
+            "sampling": "polynomial",
+            "surrogate": "unbiased",
+        }
         extra = {"estimator": needs[name]} if name in needs else {}
         assert len(solve(game, method=method, **{name: VALUES[name]}, **extra).values) == 3
         return

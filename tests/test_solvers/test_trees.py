@@ -11,7 +11,7 @@ from exactshap.semivalues import available, beta, find
 from exactshap.solvers import solve
 from exactshap.solvers.trees import _solve as _trees
 from exactshap.solvers.trees import prepare_trees, solve_trees
-from exactshap.solvers.trees._layout import Forecast
+from exactshap.solvers.trees._layout import TableForecast
 from exactshap.solvers.trees._leaf_engine import LeafEngine
 from exactshap.solvers.trees._path_engine import PathEngine
 from exactshap.solvers.trees._solve import choose_trees
@@ -209,7 +209,7 @@ def test_tables_in_runs_agree_with_kept_ones(monkeypatch):
 
 
 def test_trees_are_chosen_within_the_limit():
-    tables = Forecast(
+    tables = TableForecast(
         is_root=np.empty(0, bool),
         fits=np.array([True, True, True, False]),
         look_ups=np.array([10.0, 300.0, 10.0, 0.0]),
@@ -249,8 +249,14 @@ def test_dummies_get_exactly_nothing():
 
 def test_single_precision_rounds_rows_before_comparing():
     threshold = float(np.float32(0.1))
-    raw = RawTree(feature=[0, -1, -1], threshold=[threshold, 0.0, 0.0], left=[1, -1, -1], right=[2, -1, -1],
-                  value=[0.0, 1.0, 3.0], cover=[4.0, 2.0, 2.0])  # fmt: skip
+    raw = RawTree(
+        feature=[0, -1, -1],
+        threshold=[threshold, 0.0, 0.0],
+        left=[1, -1, -1],
+        right=[2, -1, -1],
+        value=[0.0, 1.0, 3.0],
+        cover=[4.0, 2.0, 2.0],
+    )
     for single, expected in ((True, 1.0), (False, -1.0)):  # 0.1 rounds up to the threshold and then is not below it
         trees = build([raw], n_features=1, constant=[0.0], less_equal=False, single_precision=single)
         for engine in engines(prepare(trees, ((0,),))).values():
@@ -275,8 +281,14 @@ def test_shallow_and_deep_trees_in_one_ensemble(background, order):
     n, depth = 81, 40
     feature, left, right = np.full(n, -1), np.full(n, -1), np.full(n, -1)
     feature[0 : n - 1 : 2], left[0 : n - 1 : 2], right[0 : n - 1 : 2] = np.arange(depth), np.arange(1, n, 2), np.arange(2, n, 2)
-    chain = RawTree(feature=feature, threshold=np.full(n, -1.0), left=left, right=right,
-                    value=np.random.default_rng(9).normal(size=n), cover=np.ones(n))  # fmt: skip
+    chain = RawTree(
+        feature=feature,
+        threshold=np.full(n, -1.0),
+        left=left,
+        right=right,
+        value=np.random.default_rng(9).normal(size=n),
+        cover=np.ones(n),
+    )
     trees = build([shallow[0], chain, *shallow[1:]], n_features=40, constant=[1.0], less_equal=True, single_precision=False)
     wide = None if background is None else np.hstack([background, random_rows(8, 60, 28)])
     prepared = prepare(trees, [(j,) for j in range(40)], wide)

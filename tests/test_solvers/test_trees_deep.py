@@ -97,8 +97,12 @@ def test_deep_chains_of_other_indices(index):
     solution = solve_trees(
         prepare_trees(chain(depth, values), [(j,) for j in range(depth)]), np.ones((1, depth)), find(index), 1
     )
-    expected = {"banzhaf": 0.75 ** (depth - 1) / 2, "leave-one-out": 0.5, "moebius": 0.5**depth,
-                "sii": float(_integral(depth - 1, 0) / 2)}[index]  # fmt: skip
+    expected = {
+        "banzhaf": 0.75 ** (depth - 1) / 2,
+        "leave-one-out": 0.5,
+        "moebius": 0.5**depth,
+        "sii": float(_integral(depth - 1, 0) / 2),
+    }[index]
     assert np.max(np.abs(solution.values[0] - expected)) <= CHAIN * expected
 
 

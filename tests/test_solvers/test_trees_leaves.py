@@ -94,8 +94,14 @@ def test_leaves_of_over_32_players_are_walked(most_dense):
     n = 91
     feature, left, right = np.full(n, -1), np.full(n, -1), np.full(n, -1)
     feature[0:90:2], left[0:90:2], right[0:90:2] = np.arange(45), np.arange(1, n, 2), np.arange(2, n, 2)
-    long = type(others[0])(feature=feature, threshold=np.full(n, -0.5), left=left, right=right,
-                           value=np.random.default_rng(9).normal(size=n), cover=np.ones(n))  # fmt: skip
+    long = type(others[0])(
+        feature=feature,
+        threshold=np.full(n, -0.5),
+        left=left,
+        right=right,
+        value=np.random.default_rng(9).normal(size=n),
+        cover=np.ones(n),
+    )
     trees = build([others[0], long, others[1]], n_features=45, constant=[1.0], less_equal=True, single_precision=False)
     deep = engine(trees, 45, np.maximum(random_rows(1, 30, 45), -0.6))
     columns = np.ascontiguousarray(np.maximum(random_rows(2, 20, 45), -0.6).T)
@@ -107,8 +113,12 @@ def test_chains_at_the_widths_of_patterns(depth):
     """Leaf k passes 0..k-1 and fails k: with a background row that fails all, W = (k-1)! 1! / (k+1)!; the last is 1 / depth."""
     values = np.random.default_rng(depth).normal(size=depth + 1)
     background = np.repeat(-np.ones((1, depth)), 1000, axis=0)
-    solution = solve_trees(prepare_trees(chain(depth, values), [(j,) for j in range(depth)], background, memory_limit=0),
-                           np.ones((2, depth)), SHAPLEY, 1)  # fmt: skip
+    solution = solve_trees(
+        prepare_trees(chain(depth, values), [(j,) for j in range(depth)], background, memory_limit=0),
+        np.ones((2, depth)),
+        SHAPLEY,
+        1,
+    )
     k = np.arange(depth)
     earlier = np.append(np.cumsum((values[1:depth] / (k[1:] * (k[1:] + 1.0)))[::-1])[::-1], 0.0)
     expected = earlier - values[:depth] / (k + 1) + values[depth] / depth

@@ -111,8 +111,11 @@ def test_unpruned_forests_alone_in_company_and_on_threads(background, classes, m
 
     X = np.random.default_rng(0).normal(size=(300, 6))
     y = X[:, 0] * X[:, 1] + np.sin(X[:, 2]) + 0.3 * np.random.default_rng(1).normal(size=300)
-    model = RandomForestClassifier(10, random_state=0).fit(X, np.digitize(y, [-0.5, 0.5])) if classes else RandomForestRegressor(
-        10, random_state=0).fit(X, y)  # fmt: skip
+    model = (
+        RandomForestClassifier(10, random_state=0).fit(X, np.digitize(y, [-0.5, 0.5]))
+        if classes
+        else RandomForestRegressor(10, random_state=0).fit(X, y)
+    )
     rows = X[:60] + 0.1
     explainer = Explainer(model, None if background is None else X[:background])
     explainer.reader._prepared = dataclasses.replace(explainer.reader._prepared, tables=None)

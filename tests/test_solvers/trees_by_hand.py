@@ -39,14 +39,25 @@ def random_tree(generator, n_features, depth, n_outputs, zero_covers):
 
     grow(0)
     value = generator.normal(size=(len(feature), n_outputs))
-    return RawTree(feature=feature, threshold=threshold, left=left, right=right, value=value, cover=cover, missing=missing,
-                   categories=categories)  # fmt: skip
+    return RawTree(
+        feature=feature,
+        threshold=threshold,
+        left=left,
+        right=right,
+        value=value,
+        cover=cover,
+        missing=missing,
+        categories=categories,
+    )
 
 
 def random_rows(seed, n_rows, n_features, missing=0.1):
     generator = np.random.default_rng(seed)
-    X = np.where(generator.random((n_rows, n_features)) < 0.3, generator.integers(0, 3, (n_rows, n_features)),
-                 generator.normal(size=(n_rows, n_features)))  # fmt: skip
+    X = np.where(
+        generator.random((n_rows, n_features)) < 0.3,
+        generator.integers(0, 3, (n_rows, n_features)),
+        generator.normal(size=(n_rows, n_features)),
+    )
     X[generator.random(X.shape) < missing] = np.nan
     return X
 

@@ -36,8 +36,16 @@ def test_hashes_are_those_that_catboost_writes(tmp_path):
     assert len(ours) == len(words)
     X = np.array(words * 3, object)[:, None]
     y = np.random.default_rng(1).normal(size=len(X))
-    model = catboost.CatBoostRegressor(iterations=300, depth=6, one_hot_max_size=255, learning_rate=0.5, verbose=0,
-                                       allow_writing_files=False, cat_features=[0], thread_count=1).fit(X, y)  # fmt: skip
+    model = catboost.CatBoostRegressor(
+        iterations=300,
+        depth=6,
+        one_hot_max_size=255,
+        learning_rate=0.5,
+        verbose=0,
+        allow_writing_files=False,
+        cat_features=[0],
+        thread_count=1,
+    ).fit(X, y)
     model.save_model(str(tmp_path / "model.json"), format="json")
     theirs = json.loads((tmp_path / "model.json").read_text())["features_info"]["categorical_features"][0]["values"]
     assert set(theirs) <= set(ours)
@@ -75,11 +83,22 @@ def key(*parts):
 def test_statistics_look_up_categories_and_conditions():
     a, b = category_hash("a", ""), category_hash("b", "")
     assert min(a, b) < 0 < max(a, b)  # signs are extended
-    looked = statistic((0,), ((1, 0.5, True),), ((2, b),),
-                       [key(a, 0, 1), key(a, 1, 1), key(b, 1, 0)], [1.0, 2.0, 3.0])  # fmt: skip
+    looked = statistic((0,), ((1, 0.5, True),), ((2, b),), [key(a, 0, 1), key(a, 1, 1), key(b, 1, 0)], [1.0, 2.0, 3.0])
     hashed = HashedColumns({0: np.array([], np.int64), 2: np.array([b, a])}, (looked,))
-    table = as_table(np.array([["a", 0.0, "b"], ["a", 1.0, "b"], ["a", np.nan, "b"], ["b", 0.7, "a"], ["b", 0.7, "c"],
-                               ["b", 0.5, "a"], ["c", 0.7, "a"]], object))  # fmt: skip
+    table = as_table(
+        np.array(
+            [
+                ["a", 0.0, "b"],
+                ["a", 1.0, "b"],
+                ["a", np.nan, "b"],
+                ["b", 0.7, "a"],
+                ["b", 0.7, "c"],
+                ["b", 0.5, "a"],
+                ["c", 0.7, "a"],
+            ],
+            object,
+        )
+    )
     X = hashed.encode(table)
     assert X.shape == (7, 4)
     assert X[:, 3].tolist() == [1.0, 2.0, 2.0, 3.0, 3.0, -1.0, -1.0]
@@ -90,8 +109,9 @@ def test_statistics_look_up_categories_and_conditions():
 
 
 def test_players_hold_what_is_made_of_them():
-    hashed = HashedColumns({j: np.array([], np.int64) for j in range(5)},
-                           tuple(statistic(pair) for pair in [(0,), (1, 2), (2, 3), (4,)]))  # fmt: skip
+    hashed = HashedColumns(
+        {j: np.array([], np.int64) for j in range(5)}, tuple(statistic(pair) for pair in [(0,), (1, 2), (2, 3), (4,)])
+    )
     assert hashed.extend(((0,), (1, 2, 3), (), (4,)), tuple("abcde")) == ((0, 5), (1, 2, 3, 6, 7), (), (4, 8))
     with pytest.raises(
         UnsupportedStructureError, match=r"The first combines 'b', 'c': .* Pass groups=\{'b\+c\+d': \['b', 'c', 'd'\]\}"

@@ -49,7 +49,11 @@ def loaded(document):
 def test_there_are_golden_files_of_every_format():
     assert len(GOLDEN) == 21
     assert {name.split("_")[0].rstrip("34") + Path(name).suffix for name in GOLDEN} == {
-        "xgboost.json", "xgboost.ubj", "lightgbm.txt", "catboost.json"}  # fmt: skip
+        "xgboost.json",
+        "xgboost.ubj",
+        "lightgbm.txt",
+        "catboost.json",
+    }
 
 
 @pytest.mark.parametrize("name", GOLDEN)
@@ -128,9 +132,15 @@ def test_older_xgboost_form(name):
 
 @pytest.mark.parametrize(
     ("objective", "base", "margin"),
-    [("reg:squarederror", 0.3, 0.3), ("binary:logistic", 0.3, -0.8472978603872036), ("binary:logistic", 0.5, 0.0),
-     ("count:poisson", 2.0, 0.6931471805599453), ("binary:hinge", 0.3, 0.3), ("binary:logitraw", 0.3, 0.3)],
-)  # fmt: skip
+    [
+        ("reg:squarederror", 0.3, 0.3),
+        ("binary:logistic", 0.3, -0.8472978603872036),
+        ("binary:logistic", 0.5, 0.0),
+        ("count:poisson", 2.0, 0.6931471805599453),
+        ("binary:hinge", 0.3, 0.3),
+        ("binary:logitraw", 0.3, 0.3),
+    ],
+)
 @pytest.mark.parametrize("form", ["{}", "[{}]", "[{}, ]"])
 def test_base_score_forms_and_links(objective, base, margin, form):
     content = document("xgboost_poisson.json")
@@ -239,7 +249,7 @@ XGBOOST_FAULTS = [
     (edit(("learner", "gradient_booster", "model", "tree_info"), [0]), r"tree_info must hold 3 numbers"),
     (edit(("learner", "gradient_booster", "model", "iteration_indptr"), [0, 2, 1, 3]), r"iteration_indptr must ascend"),
     (edit(("learner", "objective"), None), r"Entry 'objective.name'|has no entry"),
-]  # fmt: skip
+]
 
 
 @pytest.mark.parametrize(("change", "text"), XGBOOST_FAULTS, ids=[text[:45] for _, text in XGBOOST_FAULTS])
@@ -313,7 +323,10 @@ def test_lightgbm_line_ends_do_not_matter():
 CATBOOST_FAULTS = [
     (edit(("oblivious_trees", 1, "leaf_values"), [1.0]), r"tree 1: 3 splits need 1 x 2\^3 leaf values. Got 1"),
     (edit(("oblivious_trees", 1, "leaf_values", 0), float("inf")), r"tree 1 node \d+: leaf value is not valid"),
-    (edit(("oblivious_trees", 1, "splits", 0, "float_feature_index"), 9), r"tree 1: float_feature_index must be within \[0, 3\]"),
+    (
+        edit(("oblivious_trees", 1, "splits", 0, "float_feature_index"), 9),
+        r"tree 1: float_feature_index must be within \[0, 3\]",
+    ),
     (edit(("oblivious_trees", 1, "splits", 0, "border"), "x"), r"Entry 'border' must be a int or float. Got str"),
     (edit(("oblivious_trees", 0, "splits"), [{}] * 100), r"has no entry 'split_type'"),
     (edit(("oblivious_trees", 1, "leaf_weights"), [1, 2]), r"tree 1: leaf_weights must hold 8 numbers"),
@@ -321,7 +334,7 @@ CATBOOST_FAULTS = [
     (edit(("scale_and_bias",), [1, [1, 2, 3]]), r"bias holds 3 numbers. The model has 1 outputs"),
     (edit(("features_info", "float_features", 0, "flat_feature_index"), 9), r"must number the columns from 0 without gaps"),
     (edit(("features_info", "float_features", 0, "nan_value_treatment"), "Perhaps"), r"Unknown nan_value_treatment"),
-]  # fmt: skip
+]
 
 
 @pytest.mark.parametrize(("change", "text"), CATBOOST_FAULTS, ids=[text[:45] for _, text in CATBOOST_FAULTS])
@@ -345,9 +358,18 @@ def table_edit(change):
 
 
 CATEGORY_FAULTS = [
-    (edit(("features_info", "categorical_features", 0, "flat_feature_index"), 0), "must number the columns from 0 without gaps"),
-    (edit(("features_info", "categorical_features", 1, "values"), ["x"]), "one-hot values must be a flat list of whole numbers"),
-    (edit(("features_info", "categorical_features", 1, "values"), [1]), "compares with a category that its column does not list"),
+    (
+        edit(("features_info", "categorical_features", 0, "flat_feature_index"), 0),
+        "must number the columns from 0 without gaps",
+    ),
+    (
+        edit(("features_info", "categorical_features", 1, "values"), ["x"]),
+        "one-hot values must be a flat list of whole numbers",
+    ),
+    (
+        edit(("features_info", "categorical_features", 1, "values"), [1]),
+        "compares with a category that its column does not list",
+    ),
     (edit(("features_info", "categorical_features", 1, "values"), [1] * 9), r"tree 0: (compares with|split_index \d+ is none)"),
     (edit(("features_info", "categorical_features"), {"a": 1}), "categorical_features must be a list of objects"),
     (edit(ctr("elements", 0, "cat_feature_index"), 3), r"cat_feature_index must be within \[0, 2\]"),
@@ -364,7 +386,7 @@ CATEGORY_FAULTS = [
     (table_edit(lambda table: table["hash_map"].__setitem__(0, "-1")), r"hash must be within \[0, 18446744073709551615\]"),
     (table_edit(lambda table: table["hash_map"].extend(table["hash_map"][-3:])), "hash_map holds a hash twice"),
     (table_edit(lambda table: table["hash_map"].__setitem__(1, "x")), "hash_map must be a flat list of numbers"),
-]  # fmt: skip
+]
 
 
 @pytest.mark.parametrize(("change", "text"), CATEGORY_FAULTS, ids=[text[:45] for _, text in CATEGORY_FAULTS])

@@ -39,7 +39,8 @@ def _flat(
     for parameter, argument in zip(parameters, arguments, strict=True):
         name = prefix + parameter.name
         if parameter.kind == "fields":
-            yield from _flat(parameter.fields, tuple(getattr(argument, "value", argument)), f"{name}.")
+            fields = argument if isinstance(argument, tuple) else getattr(argument, "value", argument)  # of a Handle
+            yield from _flat(parameter.fields, tuple(fields), f"{name}.")
         else:
             yield name, parameter, argument
 

@@ -34,6 +34,9 @@ class Handle:
         self.value = value
         self._packed: dict[tuple[Parameter, ...], tuple[int, Any]] = {}
 
+    def __reduce__(self) -> tuple[type[Handle], tuple[tuple]]:
+        return Handle, (self.value,)  # addresses hold in one process only
+
     def address(self, fields: tuple[Parameter, ...]) -> int:
         """Return where the slots of the fields lie, packed on first use."""
         packed = self._packed.get(fields)

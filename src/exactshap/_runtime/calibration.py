@@ -10,7 +10,7 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
-from exactshap._runtime.files import replacing
+from exactshap._runtime.files import atomic_write
 
 __all__ = ["Sample", "clocked", "seconds_per_unit"]
 
@@ -80,7 +80,7 @@ def _kept() -> dict[str, float]:
 def _keep() -> None:
     """Write the rates down; where that is not possible they last as long as the process."""
     try:
-        with replacing(_file()) as draft:
+        with atomic_write(_file()) as draft:
             draft.write_text(json.dumps({"machine": _machine(), "rates": _RATES}, indent=1), encoding="utf-8")
     except OSError:
         return

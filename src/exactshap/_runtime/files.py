@@ -18,7 +18,7 @@ except ImportError:  # Windows, where a file that is being written cannot be rem
 
 from exactshap.errors import InputError, message
 
-__all__ = ["check_suffix", "replacing"]
+__all__ = ["atomic_write", "check_suffix"]
 
 _DRAFT = re.compile(r"\..+\.[0-9a-f]{8}\.exactshap\.part")
 _SECONDS_UNTIL_STALE = 86_400.0  # where files cannot be locked, only their age tells
@@ -35,14 +35,14 @@ def check_suffix(path: str | os.PathLike[str], known: tuple[str, ...], what: str
 
 
 @contextmanager
-def replacing(path: str | os.PathLike[str]) -> Iterator[Path]:
+def atomic_write(path: str | os.PathLike[str]) -> Iterator[Path]:
     """Give a temporary path in the same folder; move it over ``path`` on success, remove it on any failure or interrupt.
 
     What a killed process left behind in that folder is removed first; a draft that another process is writing stays.
 
     >>> import tempfile
     >>> folder = tempfile.TemporaryDirectory()
-    >>> with replacing(Path(folder.name) / "a.txt") as draft:
+    >>> with atomic_write(Path(folder.name) / "a.txt") as draft:
     ...     _ = draft.write_text("whole")
     >>> [file.name for file in Path(folder.name).iterdir()]
     ['a.txt']

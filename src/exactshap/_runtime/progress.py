@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
-__all__ = ["Progress", "counting", "duration", "is_watched", "saying"]
+__all__ = ["Progress", "duration", "is_watched", "progress_rows", "progress_text"]
 
 Progress = bool | Callable[[int, int], None] | None
 
@@ -18,17 +18,17 @@ COMPILING = "; compiling kernels, which happens once: they are kept on disk"
 
 
 @contextmanager
-def counting(progress: Progress, total: int) -> Iterator[Callable[[int], None]]:
+def progress_rows(progress: Progress, total: int) -> Iterator[Callable[[int], None]]:
     """Give a function of the rows done so far."""
     if callable(progress):
         yield lambda done: progress(done, total)
         return
-    with saying(progress, lambda done, seconds: _rows_text(done, total, seconds)) as line:
+    with progress_text(progress, lambda done, seconds: _rows_text(done, total, seconds)) as line:
         yield line.reached
 
 
 @contextmanager
-def saying(progress: Progress, text: Callable[[int, float], str]) -> Iterator[Line]:
+def progress_text(progress: Progress, text: Callable[[int, float], str]) -> Iterator[Line]:
     """Show ``text(done, seconds)`` on standard error: with True, or by default once the work is long and someone watches."""
     line = Line(text)
     if callable(progress) or progress is False or (progress is None and not is_watched()):

@@ -7,7 +7,7 @@ from dataclasses import is_dataclass
 from pathlib import Path
 from typing import Any
 
-from exactshap._runtime.files import replacing
+from exactshap._runtime.files import atomic_write
 from exactshap._runtime.optional import first_installed, require
 from exactshap.errors import InputError, MissingDependencyError, ModelFormatError, UnknownNameError, did_you_mean, message
 
@@ -120,7 +120,7 @@ def write_table(frame: Any, path: Path) -> None:
         raise InputError(message(f"Values are written to .csv, .parquet or .npz, not to {path.name}", do="Choose one of these"))
     if suffix == ".csv":
         frame = _without_formulas(frame)
-    with replacing(path) as draft:
+    with atomic_write(path) as draft:
         if kind == "pyarrow":
             writer = require("pyarrow.csv" if suffix == ".csv" else "pyarrow.parquet", "frames", purpose="Writing values")
             (writer.write_csv if suffix == ".csv" else writer.write_table)(frame, draft)

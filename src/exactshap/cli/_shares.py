@@ -28,7 +28,7 @@ __all__ = [
 Kernel = Annotated[str, typer.Option(help="Of numeric columns: rbf, laplacian or cauchy. Text columns are categorical.")]
 Bandwidth = Annotated[str, typer.Option(help="column-median (each column counts, whatever its unit), median, or a number.")]
 Permutations = Annotated[int, typer.Option(min=0, help="For p-values; 0 for none.")]
-Correction = Annotated[str, typer.Option(help="Of p-values for the number of columns: holm, fdr_bh, fdr_by, max or none.")]
+Correction = Annotated[str, typer.Option(help="Of p-values for the number of columns: max, holm, fdr_bh, fdr_by or none.")]
 Out = Annotated[Path | None, typer.Option("--out", "-o", help="Write the table: .csv or .parquet.")]
 Picture = Annotated[Path | None, typer.Option(help="Write the picture: .png, .svg or .pdf.")]
 Report = Annotated[Path | None, typer.Option(help="Write a static HTML file with table and picture.")]
@@ -118,11 +118,11 @@ def draw(shares: PairwiseDecomposition, samples: tuple[Any, Any] | None, labels:
 
 
 def write_picture(figure: Any, path: Path) -> None:
-    from exactshap._runtime.files import replacing
+    from exactshap._runtime.files import atomic_write
     from exactshap.errors import InputError, message
 
     kind = path.suffix.lower().removeprefix(".")
     if kind not in ("png", "svg", "pdf"):
         raise InputError(message(f"Pictures are written to .png, .svg or .pdf, not to {path.name}", do="Choose one of these"))
-    with replacing(path) as draft:
+    with atomic_write(path) as draft:
         figure.savefig(draft, format=kind, dpi=150)

@@ -31,7 +31,7 @@ def command(
 
     Exit code 1 if the check fails.
     """
-    from exactshap._runtime.progress import duration, saying
+    from exactshap._runtime.progress import duration, progress_text
     from exactshap.cli._screen import console
     from exactshap.cli._work import Task
 
@@ -50,7 +50,7 @@ def command(
             "progress": False,
         },
     )
-    with saying(None, lambda _, seconds: f"checking {model.name} for {duration(seconds)}"):
+    with progress_text(None, lambda _, seconds: f"checking {model.name} for {duration(seconds)}"):
         explainer, X = task.explainer()
         verification = explainer.verify(_some_rows(X, rows, seed), n_masks=masks, random_state=seed)
     screen = console()

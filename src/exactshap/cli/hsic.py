@@ -21,7 +21,7 @@ def command(
     kernel_target: Annotated[str, typer.Option(help="Of the target: rbf, laplacian, cauchy or categorical.")] = "rbf",
     bandwidth: shares.Bandwidth = "column-median",
     permutations: shares.Permutations = 199,
-    correction: shares.Correction = "holm",
+    correction: shares.Correction = "max",
     index: options.Index = "shapley",
     out: shares.Out = None,
     picture: shares.Picture = None,

@@ -20,7 +20,7 @@ def command(
     kernel: shares.Kernel = "rbf",
     bandwidth: shares.Bandwidth = "column-median",
     permutations: shares.Permutations = 199,
-    correction: shares.Correction = "holm",
+    correction: shares.Correction = "max",
     index: options.Index = "shapley",
     out: shares.Out = None,
     picture: shares.Picture = None,

@@ -6,13 +6,15 @@ import time
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from exactshap._runtime.progress import Progress, duration, saying
+import numpy as np
+
+from exactshap._runtime.progress import Progress, duration, progress_text
 from exactshap._runtime.threads import using_jobs
 from exactshap.errors import warn
 from exactshap.explainer._certify import certify
 from exactshap.explainer._mask_check import MaskChecker
 from exactshap.explainer._plan import Forecast, block_size, check_result, forecast, n_workers
-from exactshap.explainer._settings import check_names, check_settings, checked_names
+from exactshap.explainer._settings import aligned, check_names, check_settings, checked_names
 from exactshap.explainer._solve import joined, mask_facts, solve_blocks, wrap
 from exactshap.explainer._verify import Verification, verify
 from exactshap.frames import Table, as_table, check_columns
@@ -109,7 +111,8 @@ class Explainer:
             options=options,
             memory_limit=self.memory_limit,
         )
-        with saying(progress, lambda _, seconds: f"reading {type(model).__name__} for {duration(seconds)}"):
+        reading = progress_text(progress, lambda _, seconds: f"reading {type(model).__name__} for {duration(seconds)}")
+        with reading, np.errstate(all="ignore"):  # overflow is told by the certificate
             self.reader: Reader = read(model, self._request)
         check_names(self.reader, self._request)
         self._check_masks = MaskChecker(self.reader)
@@ -190,6 +193,8 @@ class Explainer:
     def _checked(self, X: Any) -> Table:
         reader = self.reader
         table = as_table(X, allow_empty=True)
+        if self.align:
+            table = aligned(table, reader.model)
         names = reader.fitted_names
         if names is None and reader.background is not None and reader.background.names is not None:
             names = reader.background.names
@@ -239,6 +244,8 @@ def _background(background: Any, model: Any, align: bool) -> Table:
     table = as_table(background, what="background").copy()
     if not table.is_frame:
         return table
+    if align:
+        table = aligned(table, model)
     names = getattr(model, "feature_names_in_", None)
     if names is None or type(model).__module__.startswith("lightgbm"):  # which puts underscores for spaces; its reader checks
         return table

@@ -88,7 +88,7 @@ class MaskChecker:
         background = reader.background
         assert background is not None
         self._place = int(self._rng.integers(background.n_rows))
-        with warnings.catch_warnings():
+        with warnings.catch_warnings(), np.errstate(all="ignore"):
             warnings.simplefilter("ignore")  # whatever is to be said about the background was said when it was read
             self._empty = self._mean_prediction() if replaces else None
             if background.n_rows > 1:
@@ -117,7 +117,8 @@ class MaskChecker:
         due = self._is_due(table)
         self._waiting = 0 if due else self._waiting + table.n_rows
         if due:
-            alone = None if company is not None else self._compared(table, max(2, min(table.n_rows // SHARE, MANY)))
+            with np.errstate(all="ignore"):  # overflow is told by the certificate
+                alone = None if company is not None else self._compared(table, max(2, min(table.n_rows // SHARE, MANY)))
             now = alone if company is None else replace(_sums(company), rows=rows)
             if now is not None:
                 found = now | before

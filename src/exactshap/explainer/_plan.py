@@ -10,7 +10,7 @@ import numpy as np
 from exactshap._runtime.calibration import Sample, clocked, seconds_per_unit
 from exactshap._runtime.memory import physical_memory
 from exactshap._runtime.progress import duration
-from exactshap.errors import BudgetError, message
+from exactshap.errors import BudgetError, memory_needed, message
 from exactshap.explainer._certify import certify
 from exactshap.explainer._solve import wrap
 from exactshap.frames import Table, as_table
@@ -104,7 +104,7 @@ def block_size(reader: Reader, n_rows: int, order: int, limit: float) -> int:
     raise BudgetError(
         message(
             f"Explaining one row at order {order} does not fit in memory_limit",
-            f"It would need {reader.memory(1, order) / 2**30:.3g} GiB; the limit is {limit / 2**30:.3g} GiB",
+            f"It would need {memory_needed(reader.memory(1, order), limit)}",
             reader.memory_advice(),
         )
     )

@@ -2,19 +2,29 @@
 
 from __future__ import annotations
 
+import difflib
+import re
 from collections.abc import Iterable, Mapping
 from typing import Any
 
 import numpy as np
 
-from exactshap.errors import InputError, InputTypeError, message, warn
+from exactshap.errors import InputError, InputTypeError, UnknownNameError, message, warn
+from exactshap.frames import Table
 from exactshap.readers import Reader, Request
 
-__all__ = ["check_names", "check_settings", "checked_names"]
+__all__ = ["aligned", "check_names", "check_settings", "checked_names"]
+
+
+_NAMES_OF_FIT = ("feature_names_in_", "feature_names", "feature_names_", "feature_name")  # of estimators, then of boosters
 
 
 def check_settings(given: Mapping[str, Any]) -> None:
-    """Refuse arguments of Explainer that no reader could use."""
+    """Refuse arguments of Explainer that no reader could use, and misspelt ones of its own."""
+    own = [name for name in given if name not in ("self", "model", "options")]
+    for name in given["options"]:
+        if close := difflib.get_close_matches(name, own, n=1, cutoff=0.8):
+            raise UnknownNameError(message(f"Explainer has no setting {name!r}", do=f"Did you mean {close[0]!r}?"))
     if given["on_inexact"] not in ("raise", "warn"):
         raise InputError(message("The 'on_inexact' parameter must be 'raise' or 'warn'", f"Got {given['on_inexact']!r}"))
     n_jobs, memory_limit, progress = given["n_jobs"], given["memory_limit"], given["progress"]
@@ -41,6 +51,22 @@ def checked_names(names: Any) -> tuple[str, ...] | None:
         got = f"{repeated!r} occurs {texts.count(repeated)} times"
         raise InputError(message("`feature_names` must be unique", got, "Give each column a name of its own"))
     return texts
+
+
+def aligned(table: Table, model: Any) -> Table:
+    """Return the columns of a frame in the order of the fit, where the model knows their names: estimators and boosters do.
+
+    LightGBM keeps names with underscores for white space; other differences are left for the reader to refuse.
+    """
+    names = next((known for known in (getattr(model, name, None) for name in _NAMES_OF_FIT) if known is not None), None)
+    fitted = names() if callable(names) else names
+    if not table.is_frame or fitted is None:
+        return table
+    spelling = (lambda name: re.sub(r"\s", "_", name)) if type(model).__module__.startswith("lightgbm") else str
+    wanted, here = [str(name) for name in fitted], [spelling(name) for name in table.names or ()]
+    if wanted == here or sorted(wanted) != sorted(here):
+        return table
+    return table.select([here.index(name) for name in wanted])
 
 
 def check_names(reader: Reader, request: Request) -> None:

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from exactshap._runtime.progress import Progress, counting
+from exactshap._runtime.progress import Progress, progress_rows
 from exactshap.explainer._mask_check import MaskCheck
 from exactshap.frames import Table, as_table
 from exactshap.readers import Reader
@@ -44,7 +44,7 @@ def solve_blocks(
 
     Rows in ``company`` are solved with the last block, below its own.
     """
-    with counting(progress, table.n_rows) as report:
+    with progress_rows(progress, table.n_rows) as report:
         for rows, part in zip(
             blocks, _parallel(reader, _tables(table, blocks, company), semivalue, order, n_jobs), strict=True
         ):
@@ -64,12 +64,17 @@ def _tables(table: Table, blocks: list[slice], company: Table | None) -> list[Ca
 def _parallel(
     reader: Reader, tables: Sequence[Callable[[], Table]], semivalue: Semivalue, order: int, n_jobs: int | None
 ) -> Iterable[Solution]:
-    tasks = ((make(), semivalue, order) for make in tables)
+    tasks = ((reader, make(), semivalue, order) for make in tables)
     if n_jobs in (None, 1) or len(tables) < 2 or reader.threads_inside:
-        return (reader.answer(*task) for task in tasks)
+        return (_answer(*task) for task in tasks)
     from joblib import Parallel, delayed
 
-    return Parallel(n_jobs=n_jobs, prefer="threads", return_as="generator")(delayed(reader.answer)(*task) for task in tasks)
+    return Parallel(n_jobs=n_jobs, prefer="threads", return_as="generator")(delayed(_answer)(*task) for task in tasks)
+
+
+def _answer(reader: Reader, table: Table, semivalue: Semivalue, order: int) -> Solution:
+    with np.errstate(all="ignore"):  # overflow is told by the certificate
+        return reader.answer(table, semivalue, order)
 
 
 def wrap(

@@ -27,7 +27,7 @@ class Verification:
     max_residual : float
         Largest |prediction - baseline - sum of values|.
     max_mask_difference : float or None
-        Largest |v(S) - prediction of rows masked by hand|; None where no such twin exists.
+        Largest |v(S) - prediction of rows masked by hand|; None where no such reference exists.
     tolerance : float
         What rounding explains of either.
     passed : bool
@@ -122,7 +122,7 @@ def _unchecked(reader: Reader, masked: np.ndarray | None, solved: np.ndarray | N
     """Say in words what could not be compared."""
     texts = []
     if masked is None:
-        texts.append(f"v(S), as value_function={reader.value_function!r} of {reader.model_name} has no hand-masked twin")
+        texts.append(f"v(S), as value_function={reader.value_function!r} of {reader.model_name} cannot be masked by hand")
     if solved is None:
         why = f"the coalitions of {reader.n_players} players are out of reach" if answer.exact else "they are estimates"
         texts.append(f"values one by one, as {why}")

@@ -38,9 +38,11 @@ def numeric_column(series: Any, what: str) -> np.ndarray:
                 return whole
         values = series.cast(narwhals().Float64).to_numpy()
         return np.asarray(values, float)
+    if series.null_count() == len(series):  # whatever dtype a library gives to a column of gaps
+        return np.full(len(series), np.nan)
     if str(dtype) in ("Object", "Unknown"):
         return _numeric_object(np.asarray(series.to_numpy(), object), f"column {series.name!r}", what)
-    raise _not_numeric(dtype, f"column {series.name!r}", what)
+    raise _not_numeric(f"{dtype} such as {series.drop_nulls()[0]!r:.60}", f"column {series.name!r}", what)
 
 
 def _numeric_object(values: np.ndarray, where: str, what: str) -> np.ndarray:

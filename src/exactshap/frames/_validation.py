@@ -145,6 +145,8 @@ def _array_table(data: Any, what: str) -> Table:
         raise InputError(
             message(f"Expected 2D array for `{what}`, got {array.ndim}D array instead", f"Its shape is {array.shape}", hint)
         )
+    if not array.dtype.isnative:  # bytes in the other order, which XGBoost takes for other numbers
+        array = array.astype(array.dtype.newbyteorder("="))
     return Table(array, None, *array.shape)
 
 

@@ -30,7 +30,7 @@ class Component:
     powers : int array of shape (n_features,) or None
         Exponents e; None means zero.
     functions : tuple of (column, function)
-        Further factors ``h(x (n, 1), y (1, m)) -> (n, m)``.
+        Further factors ``h(x (n, 1), y (1, m)) -> (n, m)``; ``is_normalised`` of one says that it is 1 at x = y.
 
     Examples
     --------
@@ -61,7 +61,7 @@ class Component:
     @property
     def is_normalised(self) -> bool:
         """Whether every factor is 1 at x = x', so that "set to 1" has a meaning that no rescaling can change."""
-        return self.powers is None and not self.functions
+        return self.powers is None and all(getattr(function, "is_normalised", False) for _, function in self.functions)
 
     @property
     def is_monomial(self) -> bool:
@@ -120,7 +120,7 @@ class Component:
         return np.ones_like(X) if self.powers is None else X**self.powers
 
     def matrix(self, X: np.ndarray, Y: np.ndarray) -> np.ndarray:
-        """Return the kernel matrix (n, m), amplitude included: the slow, obvious definition."""
+        """Return the kernel matrix (n, m), amplitude included: by its definition."""
         return self.amplitude * self.factors(X, np.ascontiguousarray(Y.T)).prod(axis=1)
 
 

@@ -144,9 +144,9 @@ class Reader(ABC):
     def _rebound(self, row: Table) -> Self:
         """Return a shallow copy with another background, for ``bound_to`` to complete."""
         assert row.n_rows == 1
-        twin = copy.copy(self)
-        twin.background, twin.weights = row, None
-        return twin
+        copied = copy.copy(self)
+        copied.background, copied.weights = row, None
+        return copied
 
 
 def hand_masked(reader: Reader, X: Table, masks: np.ndarray) -> np.ndarray:

@@ -70,9 +70,9 @@ class DelegatingReader(Reader):
         inner = self.inner.bound_to(self.rows(row))
         if inner is None:
             return None
-        twin = self._rebound(row)
-        twin.inner = inner
-        return twin
+        bound = self._rebound(row)
+        bound.inner = inner
+        return bound
 
     def memory(self, n_rows: int, order: int) -> float:
         return self.inner.memory(n_rows, order)

@@ -31,6 +31,9 @@ _REGISTRY: dict[str, str] = {
     "sklearn.frozen._frozen.FrozenEstimator": "exactshap.readers.wrappers.sklearn_search",
     "sklearn.multiclass.OneVsRestClassifier": "exactshap.readers.wrappers.sklearn_multiclass",
     "sklearn.multiclass.OneVsOneClassifier": "exactshap.readers.wrappers.sklearn_multiclass",
+    "sklearn.ensemble._bagging.BaggingRegressor": "exactshap.readers.wrappers.sklearn_sums",
+    "sklearn.ensemble._stacking.StackingRegressor": "exactshap.readers.wrappers.sklearn_sums",
+    "sklearn.ensemble._voting.VotingRegressor": "exactshap.readers.wrappers.sklearn_sums",
     "sklearn.multioutput.MultiOutputRegressor": "exactshap.readers.wrappers.sklearn_multiclass",
     "gpytorch.models.exact_gp.ExactGP": "exactshap.readers.kernel_machines.gpytorch_exact_gp",
     "sklearn.tree._classes.*": "exactshap.readers.trees.sklearn",
@@ -115,7 +118,7 @@ def read(model: Any, request: Request) -> Reader:
     InputTypeError
         If the model is None or a class.
     UnsupportedModelError
-        If nobody reads it; the message names the closest route.
+        If the model is unsupported; the message names the closest route.
 
     Examples
     --------

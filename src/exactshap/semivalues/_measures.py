@@ -77,7 +77,7 @@ class Atom:
     Parameters
     ----------
     t : float in [0, 1]
-        1/2 is Banzhaf, 0 the marginal to nobody, 1 leave-one-out.
+        1/2 is Banzhaf, 0 the marginal contribution to the empty coalition, 1 leave-one-out.
 
     Raises
     ------

@@ -168,7 +168,7 @@ def aggregate(interactions: dict[tuple[int, ...], np.ndarray], order: int) -> di
 
     .. math:: \phi_T = \sum_{U \supseteq T, |U| \le k} B_{|U|-|T|}\, \mathrm{SII}_U
 
-    with Bernoulli numbers, :math:`B_1 = -1/2`. The rule of ``"k-sii"`` needs no supersets; this sum is its independent twin.
+    with Bernoulli numbers, :math:`B_1 = -1/2`. The rule of ``"k-sii"`` needs no supersets; this sum is an independent check of it.
 
     Parameters
     ----------

@@ -24,6 +24,9 @@
 
 #define EXACTSHAP_INLINE inline __attribute__((always_inline))
 
+// An inner loop on its own: within a large function gcc may forget `__restrict`, and with it the vector instructions.
+#define EXACTSHAP_APART __attribute__((noinline))
+
 EXACTSHAP_BEGIN
 
 /// A product that is rounded before it is added to. gcc turns alternating differences and sums of products (complex numbers)

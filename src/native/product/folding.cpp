@@ -1,7 +1,7 @@
 // Sweeps over all coalitions of product games whose background is summed up beforehand.
 //
 // A coalition is a pair S = (S_2, S_1) of the high and the low players; its number has the low players in the low bits. No
-// divisions and no fast-math; every sum runs in a fixed order, so that a row has the same bits alone and in company.
+// divisions and no fast-math; every sum runs in a fixed order, so that a row's bits do not depend on the other rows of its batch.
 
 #include "../common/kernel.h"
 

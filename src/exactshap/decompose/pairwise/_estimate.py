@@ -13,7 +13,7 @@ from exactshap.errors import BudgetError, InputError, UnknownNameError, did_you_
 from exactshap.semivalues import Semivalue, find
 from exactshap.solvers import player_sets
 
-__all__ = ["Estimate", "Settings", "average", "choose_method", "fields_of", "residual_of", "rows_of_blocks"]
+__all__ = ["Estimate", "PairwiseSettings", "average", "choose_method", "fields_of", "residual_of", "rows_of_blocks"]
 
 ESTIMATORS = ("unbiased", "biased")
 METHODS = ("auto", "exact", "blocks")
@@ -22,7 +22,7 @@ MAX_SETS = 200_000
 
 
 @dataclass(frozen=True, eq=False)
-class Settings:
+class PairwiseSettings:
     """What is asked, checked."""
 
     estimator: str
@@ -34,8 +34,9 @@ class Settings:
     n_jobs: int | None
 
     @classmethod
-    def checked(cls, estimator: str, index: Any, order: int, n_permutations: int, correction: str, level: float,
-                n_jobs: int | None) -> Settings:  # fmt: skip
+    def checked(
+        cls, estimator: str, index: Any, order: int, n_permutations: int, correction: str, level: float, n_jobs: int | None
+    ) -> PairwiseSettings:
         """Return the settings, or say which makes no sense."""
         if estimator not in ESTIMATORS:
             raise UnknownNameError(message(f"Unknown `estimator` {estimator!r}", do=did_you_mean(str(estimator), ESTIMATORS)))
@@ -50,8 +51,13 @@ class Settings:
             )
         sets = player_sets(n_players, self.order) if self.order < 3 or n_players < 60 else ()
         if not 0 < len(sets) <= MAX_SETS:
-            raise BudgetError(message(f"order={self.order} over {n_players} columns has too many sets",
-                                      f"The limit is {MAX_SETS}", "Lower the order, or put columns into groups="))  # fmt: skip
+            raise BudgetError(
+                message(
+                    f"order={self.order} over {n_players} columns has too many sets",
+                    f"The limit is {MAX_SETS}",
+                    "Lower the order, or put columns into groups=",
+                )
+            )
         return sets
 
 
@@ -108,28 +114,45 @@ def choose_method(method: str, n_rows: int, block_size: int, estimator: str) -> 
     if method == "exact" or (method == "auto" and n_rows <= MAX_EXACT_ROWS):
         return "exact", 1
     if estimator == "biased":
-        raise InputError(message("Blocks of rows need estimator='unbiased'", f"Got 'biased' with {n_rows} rows: the bias of "
-                                 "each block would stay in the mean", "Pass estimator='unbiased', or method='exact'"))  # fmt: skip
+        raise InputError(
+            message(
+                "Blocks of rows need estimator='unbiased'",
+                f"Got 'biased' with {n_rows} rows: the bias of each block would stay in the mean",
+                "Pass estimator='unbiased', or method='exact'",
+            )
+        )
     if block_size < 8:
         raise InputError(message("The 'block_size' parameter must be an int >= 8", f"Got {block_size!r}"))
     n_blocks = int(n_rows // block_size)
     if n_blocks < 2:
-        raise InputError(message("method='blocks' needs at least two blocks", f"Got {n_rows} rows and block_size={block_size}",
-                                 "Pass a smaller block_size, or method='exact'"))  # fmt: skip
+        raise InputError(
+            message(
+                "method='blocks' needs at least two blocks",
+                f"Got {n_rows} rows and block_size={block_size}",
+                "Pass a smaller block_size, or method='exact'",
+            )
+        )
     return "blocks", n_blocks
 
 
-def fields_of(estimate: Estimate, settings: Settings, sets: tuple[tuple[int, ...], ...]) -> dict[str, Any]:
+def fields_of(estimate: Estimate, settings: PairwiseSettings, sets: tuple[tuple[int, ...], ...]) -> dict[str, Any]:
     """Return the fields of the result: shares apart from the statistic, intervals, p-values."""
     values, n = estimate.values, len(estimate.values) - 1
-    fields: dict[str, Any] = {"values": values[:n], "total": values[n], "residual": estimate.residual,
-                              "tolerance": estimate.tolerance, "order": settings.order, "index": settings.semivalue.name}  # fmt: skip
+    fields: dict[str, Any] = {
+        "values": values[:n],
+        "total": values[n],
+        "residual": estimate.residual,
+        "tolerance": estimate.tolerance,
+        "order": settings.order,
+        "index": settings.semivalue.name,
+    }
     if estimate.std_error is not None:
         fields["std_error"], fields["total_std_error"] = estimate.std_error[:n], float(estimate.std_error[n])
         fields["intervals"] = inference.normal_intervals(values[:n], estimate.std_error[:n], settings.level)
     if settings.order > 1:
         fields["sets"], fields["set_values"] = sets, np.concatenate([values[:n], estimate.joint_values])
     if settings.n_permutations:
+        inference.check_reach(settings.n_permutations, settings.correction, n, settings.level)
         p = inference.permutation_p_values(values, estimate.permuted, estimate.tolerance)
         fields["p_values"], fields["p_value"] = p[:n], float(p[n])
         fields["p_adjusted"] = inference.adjust(
@@ -139,7 +162,7 @@ def fields_of(estimate: Estimate, settings: Settings, sets: tuple[tuple[int, ...
     return fields
 
 
-def residual_of(direct: float, values: np.ndarray, joint_values: np.ndarray, settings: Settings) -> float:
+def residual_of(direct: float, values: np.ndarray, joint_values: np.ndarray, settings: PairwiseSettings) -> float:
     """Return the direct statistic minus the sum of the values where the index is efficient, minus the fast total elsewhere."""
     if settings.semivalue.is_efficient(settings.order):
         return direct - float(values[:-1].sum() + joint_values.sum())

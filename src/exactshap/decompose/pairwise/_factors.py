@@ -60,7 +60,7 @@ class Factors:
         return replace(self, columns=np.ascontiguousarray(self.columns[:, rows]))
 
     def kernel_matrices(self, rows: np.ndarray, others: np.ndarray) -> np.ndarray:
-        """Return the kernel matrix of each player, of shape (n_players, n_rows, n_others): the slow, obvious twin."""
+        """Return the kernel matrix of each player, of shape (n_players, n_rows, n_others): the reference implementation."""
         out = np.ones((self.n_players, len(rows), len(others)))
         for j, (start, stop) in enumerate(zip(self.starts[:-1], self.starts[1:], strict=True)):
             for k in range(start, stop):
@@ -71,8 +71,9 @@ class Factors:
     def describe(self) -> dict[str, Any]:
         """Return the kernel and the bandwidth of each column, by name."""
         kernels = dict(zip(self.column_names, self.kernels, strict=True))
-        sigmas = {n: float(s) for n, s, k in zip(self.column_names, self.bandwidths, self.kernels, strict=True)
-                  if k != "categorical"}  # fmt: skip
+        sigmas = {
+            n: float(s) for n, s, k in zip(self.column_names, self.bandwidths, self.kernels, strict=True) if k != "categorical"
+        }
         return {"kernel": kernels, "bandwidth": sigmas}
 
 
@@ -181,11 +182,19 @@ def _checked(value: Any, name: str, what: str) -> float:
     try:
         sigma = float(value)
     except (TypeError, ValueError):
-        raise InputTypeError(message(f"The {what!r} parameter must be a float > 0, 'median' or 'column-median'",
-                                     f"Got {value!r} for column {name!r}")) from None  # fmt: skip
+        raise InputTypeError(
+            message(
+                f"The {what!r} parameter must be a float > 0, 'median' or 'column-median'", f"Got {value!r} for column {name!r}"
+            )
+        ) from None
     if not (np.isfinite(sigma) and sigma > 0):
-        raise InputError(message(f"The {what!r} parameter must be a finite float > 0", f"Got {value!r} for column {name!r}",
-                                 "Pass a positive number, 'median' or 'column-median'"))  # fmt: skip
+        raise InputError(
+            message(
+                f"The {what!r} parameter must be a finite float > 0",
+                f"Got {value!r} for column {name!r}",
+                "Pass a positive number, 'median' or 'column-median'",
+            )
+        )
     return sigma
 
 

@@ -13,7 +13,7 @@ from exactshap.decompose.pairwise._columns import pooled_names
 from exactshap.decompose.pairwise._direct import direct_hsic
 from exactshap.decompose.pairwise._estimate import (
     Estimate,
-    Settings,
+    PairwiseSettings,
     average,
     choose_method,
     fields_of,
@@ -49,7 +49,7 @@ def decompose_hsic(
     index: str | Semivalue = "shapley",
     order: int = 1,
     n_permutations: int = 0,
-    correction: str = "holm",
+    correction: str = "max",
     level: float = 0.95,
     method: str = "auto",
     block_size: int = 1000,
@@ -119,13 +119,29 @@ def decompose_hsic(
     >>> int(shares.values.argmax()), shares.p_value
     (1, 0.01)
     """
-    settings = Settings.checked(estimator, index, order, n_permutations, correction, level, n_jobs)
+    settings = PairwiseSettings.checked(estimator, index, order, n_permutations, correction, level, n_jobs)
     first, second = _paired(X, Y, 4 if estimator == "unbiased" else 2)
     generator = np.random.default_rng(random_state)
-    x = read_factors((first,), ("X",), pooled_names((first,), ("X",)), kernel=kernel_x, bandwidth=bandwidth_x, groups=groups,
-                     random_state=generator, what="_x")  # fmt: skip
-    y = read_factors((second,), ("Y",), pooled_names((second,), ("Y",), "y"), kernel=kernel_y, bandwidth=bandwidth_y,
-                     groups=None, random_state=generator, what="_y")  # fmt: skip
+    x = read_factors(
+        (first,),
+        ("X",),
+        pooled_names((first,), ("X",)),
+        kernel=kernel_x,
+        bandwidth=bandwidth_x,
+        groups=groups,
+        random_state=generator,
+        what="_x",
+    )
+    y = read_factors(
+        (second,),
+        ("Y",),
+        pooled_names((second,), ("Y",), "y"),
+        kernel=kernel_y,
+        bandwidth=bandwidth_y,
+        groups=None,
+        random_state=generator,
+        what="_y",
+    )
     sets: tuple[tuple[int, ...], ...] = ()
     names, one_block = x.names, _estimate
     if joint:
@@ -138,11 +154,21 @@ def decompose_hsic(
     chosen, n_blocks = choose_method(method, first.n_rows, block_size, estimator)
     blocks = rows_of_blocks(first.n_rows, n_blocks, generator) if n_blocks > 1 else [np.arange(first.n_rows)]
     estimate = average(one_block(x.take(rows), y.take(rows), settings, generator) for rows in blocks)
-    details = {"x": x.describe(), "y": y.describe(), "joint": joint, "estimator": estimator, "level": level,
-               "correction": correction, "method": chosen, "n_blocks": n_blocks, "n_rows": first.n_rows,
-               "error_bound": estimate.error_bound}  # fmt: skip
-    return PairwiseDecomposition(statistic="HSIC", feature_names=names, backend=frame_backend(X), details=details,
-                                 **fields_of(estimate, settings, sets))  # fmt: skip
+    details = {
+        "x": x.describe(),
+        "y": y.describe(),
+        "joint": joint,
+        "estimator": estimator,
+        "level": level,
+        "correction": correction,
+        "method": chosen,
+        "n_blocks": n_blocks,
+        "n_rows": first.n_rows,
+        "error_bound": estimate.error_bound,
+    }
+    return PairwiseDecomposition(
+        statistic="HSIC", feature_names=names, backend=frame_backend(X), details=details, **fields_of(estimate, settings, sets)
+    )
 
 
 def _paired(X: Any, Y: Any, minimum: int) -> tuple[Table, Table]:
@@ -169,8 +195,13 @@ def _two_dimensional(Y: Any) -> Any:
 
 def _refuse_joint(order: int, groups: Any) -> None:
     if order > 1 or groups:
-        raise UnsupportedStructureError(message("joint=True has values of single columns only", f"Got order={order}, groups={groups!r}",
-                                                "Use joint=False, once for each side"))  # fmt: skip
+        raise UnsupportedStructureError(
+            message(
+                "joint=True has values of single columns only",
+                f"Got order={order}, groups={groups!r}",
+                "Use joint=False, once for each side",
+            )
+        )
 
 
 def _joint_names(x: tuple[str, ...], y: tuple[str, ...]) -> tuple[str, ...]:
@@ -191,7 +222,7 @@ class _PairSums:
     permuted: np.ndarray
 
 
-def _estimate(x: Factors, y: Factors, settings: Settings, generator: np.random.Generator) -> Estimate:
+def _estimate(x: Factors, y: Factors, settings: PairwiseSettings, generator: np.random.Generator) -> Estimate:
     rules = rule_table(settings.semivalue, x.n_players, settings.order)
     target = centred_kernel(y, settings.estimator, settings.n_jobs)
     orders = permutations(x.n_rows, settings.n_permutations, generator)
@@ -203,8 +234,15 @@ def _estimate(x: Factors, y: Factors, settings: Settings, generator: np.random.G
     scale = 4.0 * norm * x.n_rows**2
     tolerance = pair_tolerance(scale, x.n_rows, len(x.columns) + len(y.columns))
     check_residual("HSIC", residual, tolerance)
-    return Estimate(values, _jackknife(sums, target, settings.n_jobs), norm * sums.permuted, norm * joint, residual, tolerance,
-                    scale * max(rules.error_bound, truncation))  # fmt: skip
+    return Estimate(
+        values,
+        _jackknife(sums, target, settings.n_jobs),
+        norm * sums.permuted,
+        norm * joint,
+        residual,
+        tolerance,
+        scale * max(rules.error_bound, truncation),
+    )
 
 
 def _pair_sums(x: Factors, rules: Rules, target: CentredKernel, orders: np.ndarray, n_jobs: int | None) -> _PairSums:

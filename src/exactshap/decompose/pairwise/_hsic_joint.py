@@ -6,7 +6,7 @@ import numpy as np
 
 from exactshap._runtime.threads import map_in_threads
 from exactshap.decompose.pairwise._direct import direct_hsic
-from exactshap.decompose.pairwise._estimate import Estimate, Settings, residual_of
+from exactshap.decompose.pairwise._estimate import Estimate, PairwiseSettings, residual_of
 from exactshap.decompose.pairwise._factors import Factors
 from exactshap.decompose.pairwise._hsic_weights import norm_of, offsets_of
 from exactshap.decompose.pairwise._inference import permutations
@@ -18,7 +18,7 @@ from exactshap.solvers.core import RELATIVE_TRUNCATION, enough_nodes
 __all__ = ["estimate_joint"]
 
 
-def estimate_joint(x: Factors, y: Factors, settings: Settings, generator: np.random.Generator) -> Estimate:
+def estimate_joint(x: Factors, y: Factors, settings: PairwiseSettings, generator: np.random.Generator) -> Estimate:
     r"""Return the shares of the columns of X, then of Y, then HSIC itself.
 
     .. math:: \phi_j = \frac{1}{(n-1)^2} \int_0^1 \bigl\langle (K_j - 1) \circ P_{-j}(t),\ H R(t) H \bigr\rangle \mathrm{d}\mu(t)
@@ -40,7 +40,7 @@ def estimate_joint(x: Factors, y: Factors, settings: Settings, generator: np.ran
     return Estimate(values, None, null, np.zeros(0), residual, tolerance, scale * error_bound)
 
 
-def _rule(x: Factors, y: Factors, settings: Settings) -> tuple[np.ndarray, np.ndarray, float]:
+def _rule(x: Factors, y: Factors, settings: PairwiseSettings) -> tuple[np.ndarray, np.ndarray, float]:
     """Return a rule exact for all players (or to rounding, by the ranges of the columns), then t = 1 with weight 0."""
     degree = x.n_players + y.n_players - 1
     measure = settings.semivalue.of_size(1, 1)
@@ -58,7 +58,7 @@ def _range_spread(one: Factors) -> float:
     return float(0.5 * (1.0 - kernels).sum())
 
 
-def _sums(x: Factors, y: Factors, nodes: np.ndarray, weights: np.ndarray, settings: Settings) -> np.ndarray:
+def _sums(x: Factors, y: Factors, nodes: np.ndarray, weights: np.ndarray, settings: PairwiseSettings) -> np.ndarray:
     """Return the sums over ordered pairs i != i' of the contributions (n_x + n_y + 1,)."""
     from exactshap.decompose.pairwise._joint_kernels import fill_joint_contributions
 

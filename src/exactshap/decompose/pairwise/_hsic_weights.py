@@ -8,7 +8,7 @@ import numpy as np
 
 from exactshap._runtime.threads import map_in_threads
 from exactshap.decompose.pairwise._factors import Factors
-from exactshap.decompose.pairwise._panels import LANES, Block, blocks_of, panels_of
+from exactshap.decompose.pairwise._panels import LANES, PanelBlock, blocks_of, panels_of
 
 __all__ = ["CentredKernel", "centred_kernel", "norm_of", "offsets_of"]
 
@@ -46,7 +46,7 @@ class CentredKernel:
     def norm(self, n: int) -> float:
         return norm_of(n, self.estimator)
 
-    def block(self, block: Block) -> np.ndarray:
+    def block(self, block: PanelBlock) -> np.ndarray:
         """Return the centred kernel of a block (height, padded), 0 outside the triangle i' > i."""
         from exactshap.decompose.pairwise._kernels import fill_products
 
@@ -54,7 +54,7 @@ class CentredKernel:
         fill_products(y.columns, y.kinds, y.scales, self.offsets, block.start, block.stop, block.first, block.last, out)
         return out
 
-    def permuted_block(self, block: Block, orders: np.ndarray) -> np.ndarray:
+    def permuted_block(self, block: PanelBlock, orders: np.ndarray) -> np.ndarray:
         """Return the centred kernel of a block for permuted rows, of shape (n_permutations, height * padded)."""
         from exactshap.decompose.pairwise._kernels import fill_permuted_weights
 

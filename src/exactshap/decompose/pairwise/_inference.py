@@ -4,19 +4,20 @@ from __future__ import annotations
 
 import numpy as np
 
-from exactshap.errors import InputError, UnknownNameError, did_you_mean, message
+from exactshap.errors import ExplanationWarning, InputError, UnknownNameError, did_you_mean, message, warn
 
 __all__ = [
     "CORRECTIONS",
     "adjust",
     "check_inference",
+    "check_reach",
     "jackknife_error",
     "normal_intervals",
     "permutation_p_values",
     "permutations",
 ]
 
-CORRECTIONS = ("holm", "fdr_bh", "fdr_by", "max", "none")
+CORRECTIONS = ("max", "holm", "fdr_bh", "fdr_by", "none")
 
 
 def check_inference(n_permutations: int, correction: str, level: float) -> None:
@@ -27,6 +28,28 @@ def check_inference(n_permutations: int, correction: str, level: float) -> None:
         raise UnknownNameError(message(f"Unknown `correction` {correction!r}", do=did_you_mean(str(correction), CORRECTIONS)))
     if not 0 < level < 1:
         raise InputError(message("The 'level' parameter must be a float in (0, 1)", f"Got {level!r}"))
+
+
+def check_reach(n_permutations: int, correction: str, n_values: int, level: float) -> None:
+    r"""Warn where no adjusted p-value can be as small as 1 - level, whatever the data.
+
+    .. math:: p_j \ge \frac{m}{1 + B}, \qquad m = 1 \text{ ("max", "fdr_bh", "none")}, \quad
+              n \text{ ("holm")}, \quad \sum_{k \le n} 1/k \text{ ("fdr_by")}
+    """
+    times = {"holm": float(n_values), "fdr_by": float(np.sum(1.0 / np.arange(1, n_values + 1)))}.get(correction, 1.0)
+    smallest, alpha = times / (1 + n_permutations), 1.0 - level
+    if smallest <= alpha * (1.0 + 1e-9):
+        return
+    enough = int(np.ceil(times / alpha * (1.0 - 1e-9))) - 1
+    other = " or correction='max'" if times > 1.0 and 1 / (1 + n_permutations) <= alpha else ""
+    warn(
+        message(
+            f"p-values cannot reach 1 - level = {alpha:.3g}",
+            f"With {n_permutations} permutations, {n_values} shares and correction={correction!r} they are at least {smallest:.3g}",
+            f"Pass n_permutations={enough}{other}",
+        ),
+        ExplanationWarning,
+    )
 
 
 def permutations(n_rows: int, count: int, random_state: object) -> np.ndarray:

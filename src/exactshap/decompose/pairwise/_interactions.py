@@ -7,19 +7,19 @@ from collections.abc import Callable
 import numpy as np
 
 from exactshap._runtime.threads import map_in_threads
-from exactshap.decompose.pairwise._estimate import Settings
+from exactshap.decompose.pairwise._estimate import PairwiseSettings
 from exactshap.decompose.pairwise._factors import Factors
-from exactshap.decompose.pairwise._panels import Block, blocks_of, panels_of
+from exactshap.decompose.pairwise._panels import PanelBlock, blocks_of, panels_of
 from exactshap.semivalues import Measure, Rule
 from exactshap.solvers.core import coarse_bound, enough_nodes
 
 __all__ = ["joint_values"]
 
-Weights = Callable[[Block], np.ndarray]
+Weights = Callable[[PanelBlock], np.ndarray]
 
 
 def joint_values(
-    factors: Factors, weights: Weights, boundary: int | None, settings: Settings, n_sets: int
+    factors: Factors, weights: Weights, boundary: int | None, settings: PairwiseSettings, n_sets: int
 ) -> tuple[np.ndarray, float]:
     r"""Return the values of all sets of 2..order players (n_sets,), by size and then lexicographically, and their truncation.
 
@@ -44,7 +44,7 @@ def joint_values(
 
 
 def _block_values(
-    factors: Factors, block: Block, weights: np.ndarray, settings: Settings, n_sets: int
+    factors: Factors, block: PanelBlock, weights: np.ndarray, settings: PairwiseSettings, n_sets: int
 ) -> tuple[np.ndarray, float]:
     """Treat the pairs of a block as the terms of one product game, with no more nodes than their largest spread needs."""
     import math

@@ -14,8 +14,18 @@ import numpy as np
 from numba import njit, types
 from numba.extending import intrinsic
 
-__all__ = ["CATEGORICAL", "CAUCHY", "LANES", "LAPLACIAN", "RBF", "add_sides", "fill_contributions", "fill_gaps", "fill_permuted_weights",
-           "fill_products"]  # fmt: skip
+__all__ = [
+    "CATEGORICAL",
+    "CAUCHY",
+    "LANES",
+    "LAPLACIAN",
+    "RBF",
+    "add_sides",
+    "fill_contributions",
+    "fill_gaps",
+    "fill_permuted_weights",
+    "fill_products",
+]
 
 RBF, LAPLACIAN, CAUCHY, CATEGORICAL = 0, 1, 2, 3
 LANES = 64

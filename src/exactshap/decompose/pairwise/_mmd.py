@@ -13,7 +13,7 @@ from exactshap.decompose.pairwise._columns import pooled_names
 from exactshap.decompose.pairwise._direct import direct_mmd
 from exactshap.decompose.pairwise._estimate import (
     Estimate,
-    Settings,
+    PairwiseSettings,
     average,
     choose_method,
     fields_of,
@@ -23,7 +23,7 @@ from exactshap.decompose.pairwise._estimate import (
 from exactshap.decompose.pairwise._factors import Factors, read_factors
 from exactshap.decompose.pairwise._inference import jackknife_error
 from exactshap.decompose.pairwise._interactions import joint_values
-from exactshap.decompose.pairwise._panels import LANES, Block, Rules, Sweep, panels_of, rule_table
+from exactshap.decompose.pairwise._panels import LANES, PanelBlock, Rules, Sweep, panels_of, rule_table
 from exactshap.errors import InputError, message
 from exactshap.frames import Table, as_table
 from exactshap.results.decomposition import PairwiseDecomposition, check_residual, frame_backend, pair_tolerance
@@ -43,7 +43,7 @@ def decompose_mmd(
     index: str | Semivalue = "shapley",
     order: int = 1,
     n_permutations: int = 0,
-    correction: str = "holm",
+    correction: str = "max",
     level: float = 0.95,
     method: str = "auto",
     block_size: int = 1000,
@@ -81,10 +81,12 @@ def decompose_mmd(
     n_permutations : int, default=0
         Permutations of the sample labels for p-values of the statistic and of each share. Every p-value, that of a share
         too, tests that X and Z come from one distribution; the order of the shares says where they differ.
-    correction : {"holm", "fdr_bh", "fdr_by", "max", "none"}, default="holm"
-        How p-values of shares are adjusted for their number.
+    correction : {"max", "holm", "fdr_bh", "fdr_by", "none"}, default="max"
+        How p-values of shares are adjusted for their number: "max" by the permutations' own largest share (Westfall & Young
+        1993), whose smallest p-value is 1 / (1 + n_permutations) for any number of shares; Holm's is that many times larger.
     level : float, default=0.95
-        Of the intervals from jackknife standard errors. Under X ~ Z the statistic is degenerate and they are not reliable:
+        Of the intervals from jackknife standard errors, and 1 minus the level that p-values are meant for: where no adjusted
+        p-value can be as small, a warning says how many permutations it takes. Under X ~ Z the statistic is degenerate and they are not reliable:
         use the p-values.
     method : {"auto", "exact", "blocks"}, default="auto"
         "blocks": the mean over disjoint random blocks of rows, an unbiased estimate with a standard error, linear in n.
@@ -130,11 +132,12 @@ def decompose_mmd(
     (1, 0.01)
     """
     first, second = _two_samples(X, Z)
-    settings = Settings.checked(estimator, index, order, n_permutations, correction, level, n_jobs)
+    settings = PairwiseSettings.checked(estimator, index, order, n_permutations, correction, level, n_jobs)
     names = pooled_names((first, second), ("X", "Z"))
     generator = np.random.default_rng(random_state)
-    factors = read_factors((first, second), ("X", "Z"), names, kernel=kernel, bandwidth=bandwidth, groups=groups,
-                           random_state=generator)  # fmt: skip
+    factors = read_factors(
+        (first, second), ("X", "Z"), names, kernel=kernel, bandwidth=bandwidth, groups=groups, random_state=generator
+    )
     sets = settings.sets(factors.n_players)
     chosen, n_blocks = choose_method(method, factors.n_rows, 2 * block_size, estimator)
     estimate = average(
@@ -142,10 +145,19 @@ def decompose_mmd(
         for rows, n in _two_sample_blocks(first.n_rows, second.n_rows, n_blocks, generator)
     )
     fields = fields_of(estimate, settings, sets)
-    details = {**factors.describe(), "estimator": estimator, "level": level, "correction": correction, "method": chosen,
-               "n_blocks": n_blocks, "n_rows": (first.n_rows, second.n_rows), "error_bound": estimate.error_bound}  # fmt: skip
-    return PairwiseDecomposition(statistic="MMD2", feature_names=factors.names, backend=frame_backend(X), details=details,
-                                 **fields)  # fmt: skip
+    details = {
+        **factors.describe(),
+        "estimator": estimator,
+        "level": level,
+        "correction": correction,
+        "method": chosen,
+        "n_blocks": n_blocks,
+        "n_rows": (first.n_rows, second.n_rows),
+        "error_bound": estimate.error_bound,
+    }
+    return PairwiseDecomposition(
+        statistic="MMD2", feature_names=factors.names, backend=frame_backend(X), details=details, **fields
+    )
 
 
 def _two_samples(X: Any, Z: Any) -> tuple[Table, Table]:
@@ -162,12 +174,17 @@ def _two_sample_blocks(n: int, m: int, n_blocks: int, generator: np.random.Gener
         return [(np.arange(n + m), n)]
     first, second = rows_of_blocks(n, n_blocks, generator), rows_of_blocks(m, n_blocks, generator)
     if min(map(len, first + second)) < 4:
-        raise InputError(message(f"{n_blocks} blocks of samples with {n} and {m} rows are too small", "A block needs 4 rows of each",
-                                 "Pass a larger block_size, or method='exact'"))  # fmt: skip
+        raise InputError(
+            message(
+                f"{n_blocks} blocks of samples with {n} and {m} rows are too small",
+                "A block needs 4 rows of each",
+                "Pass a larger block_size, or method='exact'",
+            )
+        )
     return [(np.concatenate([a, b + n]), len(a)) for a, b in zip(first, second, strict=True)]
 
 
-def _estimate(factors: Factors, n: int, settings: Settings, generator: np.random.Generator) -> Estimate:
+def _estimate(factors: Factors, n: int, settings: PairwiseSettings, generator: np.random.Generator) -> Estimate:
     """Return the shares of one pair of samples: pooled rows, the first ``n`` of which are the first sample."""
     rules = rule_table(settings.semivalue, factors.n_players, settings.order)
     labels = _labels(factors.n_rows, n, settings.n_permutations, generator)
@@ -181,8 +198,15 @@ def _estimate(factors: Factors, n: int, settings: Settings, generator: np.random
     residual = residual_of(direct, values, joint, settings)
     tolerance = pair_tolerance(4.0, factors.n_rows, len(factors.columns))
     check_residual("MMD2", residual, tolerance)
-    return Estimate(values, scale.jackknife(sums), _permuted(sums, within, labels, scale), joint, residual, tolerance,
-                    4.0 * max(rules.error_bound, truncation))  # fmt: skip
+    return Estimate(
+        values,
+        scale.jackknife(sums),
+        _permuted(sums, within, labels, scale),
+        joint,
+        residual,
+        tolerance,
+        4.0 * max(rules.error_bound, truncation),
+    )
 
 
 def _labels(n_rows: int, n: int, count: int, generator: np.random.Generator) -> np.ndarray:
@@ -259,7 +283,7 @@ class _PairMeans:
         of_first, of_second = self._denominators(n, m)
         return first / of_first + second / of_second - 2.0 * between / (n * m)  # type: ignore[operator]
 
-    def weights(self, block: Block) -> np.ndarray:
+    def weights(self, block: PanelBlock) -> np.ndarray:
         """Return the weight of each ordered pair of a block."""
         of_first, of_second = self._denominators(float(self.n), float(self.m))
         own, other = block.start >= self.n, block.first >= self.n

@@ -14,7 +14,7 @@ from exactshap.decompose.pairwise._factors import Factors
 from exactshap.semivalues import Beta, Semivalue
 from exactshap.solvers.core import RELATIVE_TRUNCATION, bound
 
-__all__ = ["LANES", "PANEL", "Block", "Rules", "Sweep", "blocks_of", "panels_of", "rule_table"]
+__all__ = ["LANES", "PANEL", "PanelBlock", "Rules", "Sweep", "blocks_of", "panels_of", "rule_table"]
 
 LANES = 64  # as in the compiled kernels
 PANEL = 256  # rows of one task: it depends on nothing, so that any number of threads adds up in the same order
@@ -25,7 +25,7 @@ T = TypeVar("T")
 
 
 @dataclass(frozen=True)
-class Block:
+class PanelBlock:
     """Pairs of rows ``start <= i < stop`` with rows ``first <= i' < last``, i' > i; ``padded`` is a multiple of LANES."""
 
     start: int
@@ -98,7 +98,7 @@ def panels_of(n_rows: int, boundary: int | None = None) -> list[tuple[int, int]]
     return list(itertools.pairwise(cuts))
 
 
-def blocks_of(panel: tuple[int, int], n_rows: int, n_players: int, boundary: int | None = None) -> Iterator[Block]:
+def blocks_of(panel: tuple[int, int], n_rows: int, n_players: int, boundary: int | None = None) -> Iterator[PanelBlock]:
     """Cut the pairs of a panel's rows into blocks that fit the cache; none crosses ``boundary``."""
     width = 2 * LANES if n_players < 64 else LANES
     height = min(PANEL, max(4, _BLOCK_BYTES // (8 * width * (n_players + 1))))
@@ -108,7 +108,7 @@ def blocks_of(panel: tuple[int, int], n_rows: int, n_players: int, boundary: int
         first = top
         for cut in cuts:
             for left in range(first, cut, width):
-                yield Block(top, min(top + height, stop), left, min(left + width, cut))
+                yield PanelBlock(top, min(top + height, stop), left, min(left + width, cut))
             first = cut
 
 
@@ -123,7 +123,7 @@ class Sweep:
     def panels(self) -> list[tuple[int, int]]:
         return panels_of(self.factors.n_rows, self.boundary)
 
-    def blocks(self, panel: tuple[int, int]) -> Iterator[tuple[Block, np.ndarray]]:
+    def blocks(self, panel: tuple[int, int]) -> Iterator[tuple[PanelBlock, np.ndarray]]:
         """Yield the blocks of a panel with their contributions (n_players + 1, height, padded), valid until the next one."""
         from exactshap.decompose.pairwise._kernels import fill_contributions
 

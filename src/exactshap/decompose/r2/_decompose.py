@@ -10,7 +10,7 @@ import numpy as np
 
 from exactshap.decompose.r2 import _games as games
 from exactshap.decompose.r2._forecast import check_memory, cost_of
-from exactshap.decompose.r2._input import Problem, pose
+from exactshap.decompose.r2._input import R2Problem, prepare_problem
 from exactshap.errors import BudgetError, ExactnessError, ExplanationWarning, UnknownNameError, did_you_mean, message, warn
 from exactshap.results.decomposition import Decomposition, frame_backend
 
@@ -137,14 +137,14 @@ def decompose_r2(
     """
     if game not in GAMES:
         raise UnknownNameError(message(f"Unknown game {game!r}", do=did_you_mean(str(game), GAMES)))
-    problem = pose(model, X, y, sample_weight, groups)
+    problem = prepare_problem(model, X, y, sample_weight, groups)
     seconds = _forecast(problem, game, per_row, memory_limit)
     solved = _solve(problem, game, per_row, n_jobs)
     problem.check_prediction(solved.prediction)
     return _wrap(problem, game, solved, seconds)
 
 
-def _forecast(problem: Problem, game: str, per_row: bool, memory_limit: float | None) -> float:
+def _forecast(problem: R2Problem, game: str, per_row: bool, memory_limit: float | None) -> float:
     cost = cost_of(problem.layout, game, per_row)
     check_memory(cost, problem.layout, game, memory_limit)
     seconds = cost.seconds
@@ -167,13 +167,13 @@ class _Solved:
     expected: float
 
 
-def _solve(problem: Problem, game: str, per_row: bool, n_jobs: int | None) -> _Solved:
+def _solve(problem: R2Problem, game: str, per_row: bool, n_jobs: int | None) -> _Solved:
     if game == "ensemble":
         return _solve_ensemble(problem, per_row, n_jobs)
     return _solve_boosted(problem, per_row, n_jobs) if problem.boosted else _solve_averaged(problem, per_row, n_jobs)
 
 
-def _solve_ensemble(problem: Problem, per_row: bool, n_jobs: int | None) -> _Solved:
+def _solve_ensemble(problem: R2Problem, per_row: bool, n_jobs: int | None) -> _Solved:
     layout, weights = problem.layout, problem.weights
     target = problem.y - problem.ensemble.trees.constant[0]
     prediction = problem.predict()
@@ -183,7 +183,7 @@ def _solve_ensemble(problem: Problem, per_row: bool, n_jobs: int | None) -> _Sol
     return _Solved(shares, rows, prediction, empty - np.sum(weights * (problem.y - prediction) ** 2))
 
 
-def _solve_averaged(problem: Problem, per_row: bool, n_jobs: int | None) -> _Solved:
+def _solve_averaged(problem: R2Problem, per_row: bool, n_jobs: int | None) -> _Solved:
     """Tree by tree where the trees have no order: each meets y less half of the others, all centred (see decompose_r2)."""
     layout, weights = problem.layout, problem.weights
     prediction, empty = problem.predict(), problem.ensemble.trees.constant[0] + layout.empty.sum()
@@ -194,7 +194,7 @@ def _solve_averaged(problem: Problem, per_row: bool, n_jobs: int | None) -> _Sol
     return _Solved(shares, rows, prediction, lost)
 
 
-def _solve_boosted(problem: Problem, per_row: bool, n_jobs: int | None) -> _Solved:
+def _solve_boosted(problem: R2Problem, per_row: bool, n_jobs: int | None) -> _Solved:
     """Tree by tree in the given order: each meets the residual of those before it (Jiang, Zhang & Zhang, equation 9)."""
     layout, weights = problem.layout, problem.weights
     start = problem.y - problem.ensemble.trees.constant[0]
@@ -202,7 +202,7 @@ def _solve_boosted(problem: Problem, per_row: bool, n_jobs: int | None) -> _Solv
     if per_row:
         rows = games.residual_rows(layout, start, weights, False, n_jobs)
         prediction = problem.predict()
-        shares, met = rows.sum(axis=0), problem.met_sums(start)
+        shares, met = rows.sum(axis=0), problem.residual_sums(start)
     else:
         rows = None
         shares, met = games.residual_shares(layout, residual, weights, False, n_jobs)
@@ -212,7 +212,7 @@ def _solve_boosted(problem: Problem, per_row: bool, n_jobs: int | None) -> _Solv
     return _Solved(shares, rows, prediction, lost + drift)
 
 
-def _wrap(problem: Problem, game: str, solved: _Solved, seconds: float) -> R2Decomposition:
+def _wrap(problem: R2Problem, game: str, solved: _Solved, seconds: float) -> R2Decomposition:
     sst, y, rows = problem.sst, problem.y, solved.rows
     total = 1.0 - float(np.sum(problem.weights * (y - solved.prediction) ** 2)) / sst
     values = -solved.shares / sst

@@ -7,8 +7,8 @@ import numpy as np
 from exactshap._runtime.calibration import Sample, seconds_per_unit
 from exactshap._runtime.memory import physical_memory
 from exactshap.decompose.r2._games import BLOCK_ROWS, CHUNK_BYTES, residual_rows, residual_shares
-from exactshap.decompose.r2._layout import Layout, lay_out
-from exactshap.errors import BudgetError, message
+from exactshap.decompose.r2._layout import EnsembleLayout, lay_out
+from exactshap.errors import BudgetError, memory_needed, message
 from exactshap.solvers import Cost
 from exactshap.trees.ensemble import complete_forest
 
@@ -19,7 +19,7 @@ INCREMENT, CELL, FACTOR, SETUP = 0.9, 0.25, 0.8, 500.0
 SHALLOW_ROW, SHALLOW_TREE = 3.0, 2000.0  # of one tree of depth at most 3
 
 
-def cost_of(layout: Layout, game: str, per_row: bool) -> Cost:
+def cost_of(layout: EnsembleLayout, game: str, per_row: bool) -> Cost:
     """Return about what the decomposition costs on one core, from the number of pairs and their typical players.
 
     A pair costs n increments and m 2^m additions by table, or n m^2 / 2 factors by quadrature, whichever is less.
@@ -29,7 +29,7 @@ def cost_of(layout: Layout, game: str, per_row: bool) -> Cost:
     return Cost(seconds, _bytes(layout, game, per_row), True, f"{game} game by {way}")
 
 
-def _work(layout: Layout, game: str, per_row: bool) -> float:
+def _work(layout: EnsembleLayout, game: str, per_row: bool) -> float:
     if _goes_shallow(layout, game, per_row):
         return layout.trees.n_trees * (SHALLOW_TREE + SHALLOW_ROW * layout.n_rows)
     n, units = layout.n_rows, np.diff(layout.units.tree_start).astype(float)
@@ -60,20 +60,20 @@ def _sample(way: str) -> Sample:
     return _work(layout, "residual", way == "rows"), lambda: solver(layout, rng.normal(size=n_rows), weights, False, None)
 
 
-def check_memory(cost: Cost, layout: Layout, game: str, limit: float | None) -> None:
+def check_memory(cost: Cost, layout: EnsembleLayout, game: str, limit: float | None) -> None:
     """Refuse what cannot fit, with the number."""
     allowed = 0.8 * physical_memory() if limit is None else float(limit)
     if cost.bytes > allowed:
         raise BudgetError(
             message(
                 f"The {game!r} game of {layout.trees.n_trees} trees and {layout.n_rows} rows does not fit",
-                f"It would need {cost.bytes / 2**30:.3g} GiB; the limit is {allowed / 2**30:.3g} GiB",
+                f"It would need {memory_needed(cost.bytes, allowed)}",
                 "Pass fewer rows, a larger memory_limit=, or per_row=False",
             )
         )
 
 
-def _bytes(layout: Layout, game: str, per_row: bool) -> float:
+def _bytes(layout: EnsembleLayout, game: str, per_row: bool) -> float:
     if _goes_shallow(layout, game, per_row):
         return 2.0 * CHUNK_BYTES
     n_units, width = layout.units.player.shape
@@ -83,5 +83,5 @@ def _bytes(layout: Layout, game: str, per_row: bool) -> float:
     return float(alphas + codes + rows + 2.0 * CHUNK_BYTES)
 
 
-def _goes_shallow(layout: Layout, game: str, per_row: bool) -> bool:
+def _goes_shallow(layout: EnsembleLayout, game: str, per_row: bool) -> bool:
     return layout.shallow and game == "residual" and not per_row

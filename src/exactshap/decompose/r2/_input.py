@@ -9,20 +9,20 @@ from typing import Any
 
 import numpy as np
 
-from exactshap.decompose.r2._layout import Layout, lay_out
+from exactshap.decompose.r2._layout import EnsembleLayout, lay_out
 from exactshap.errors import ExactnessError, InputError, UnsupportedModelError, UnsupportedStructureError, message
 from exactshap.frames import Table, as_table, check_columns
 from exactshap.readers import Request, names_of, players_of, require_own_prediction
 from exactshap.trees import TreeModel, apply, convert, margin
 from exactshap.trees.ensemble import encode, largest_sum, readable
 
-__all__ = ["Problem", "pose"]
+__all__ = ["R2Problem", "prepare_problem"]
 
 EPS = float(np.finfo(np.float64).eps)
 
 
 @dataclass(frozen=True, eq=False)
-class Problem:
+class R2Problem:
     """A checked request: single-output trees, numeric rows, target, weights, players.
 
     Attributes
@@ -61,7 +61,7 @@ class Problem:
         return float(np.sum(self.weights * centred**2))
 
     @functools.cached_property
-    def layout(self) -> Layout:
+    def layout(self) -> EnsembleLayout:
         players = self.ensemble.tree_players(self.players)
         owner = np.zeros(self.ensemble.trees.n_features, np.int32)
         owner[[j for columns in players for j in columns]] = np.repeat(np.arange(len(players)), [len(c) for c in players])
@@ -71,7 +71,7 @@ class Problem:
         """Return the prediction of each row by our own routing."""
         return margin(self.ensemble.trees, self.numbers)[:, 0]
 
-    def met_sums(self, start: np.ndarray) -> np.ndarray:
+    def residual_sums(self, start: np.ndarray) -> np.ndarray:
         """Return sum_i w_i r_ki of shape (n_trees,): the residuals that boosted tree k meets, ``start`` (n_rows,) first."""
         trees = self.ensemble.trees
         added = self.weights @ trees.value[:, 0][apply(trees, self.numbers)]
@@ -109,8 +109,8 @@ class Problem:
             )
 
 
-def pose(model: Any, X: Any, y: Any, sample_weight: Any, groups: Mapping[str, Any] | None) -> Problem:
-    """Check everything that the caller passed and return it as a :class:`Problem`."""
+def prepare_problem(model: Any, X: Any, y: Any, sample_weight: Any, groups: Mapping[str, Any] | None) -> R2Problem:
+    """Check everything that the caller passed and return it as a :class:`R2Problem`."""
     require_own_prediction(model)
     ensemble = _single_output(convert(model))
     table = as_table(X)
@@ -123,7 +123,7 @@ def pose(model: Any, X: Any, y: Any, sample_weight: Any, groups: Mapping[str, An
     weights = _weights(sample_weight, table.n_rows)
     ensemble.require_covers("game of R2", "Save the model with its node statistics")
     own = None if isinstance(model, TreeModel) else _own_prediction(model, readable(ensemble, table), ensemble)
-    problem = Problem(ensemble, table.native, _numbers(ensemble, table), target, weights, players, player_names, own)
+    problem = R2Problem(ensemble, table.native, _numbers(ensemble, table), target, weights, players, player_names, own)
     mean = np.sum(weights * target) / np.sum(weights)
     if not problem.sst > (8.0 * EPS * mean) ** 2 * np.sum(weights):
         raise InputError(message("`y` does not vary, so that R2 is not defined", f"All weighted values are {mean:.6g}"))
@@ -183,8 +183,12 @@ def _target(model: Any, y: Any, n_rows: int) -> np.ndarray:
         unknown = ~np.isin(values, classes)
         if unknown.any():
             i = int(np.argmax(unknown))
-            raise InputError(message(f"`y` holds a label that the model was not fitted with, at row {i}",
-                                     f"Got {values[i]!r}; the classes are {list(classes)}"))  # fmt: skip
+            raise InputError(
+                message(
+                    f"`y` holds a label that the model was not fitted with, at row {i}",
+                    f"Got {values[i]!r}; the classes are {list(classes)}",
+                )
+            )
         return (values == classes[1]).astype(float)
     return _finite(values, "y")
 

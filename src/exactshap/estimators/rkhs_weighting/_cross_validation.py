@@ -9,7 +9,7 @@ import numpy as np
 from sklearn.model_selection import check_cv
 
 from exactshap.estimators.rkhs_weighting._path import path_scores
-from exactshap.estimators.rkhs_weighting._problem import Problem
+from exactshap.estimators.rkhs_weighting._problem import WeightingProblem
 from exactshap.estimators.rkhs_weighting._regressor import RKHSWeightingRegressor, _is_number
 from exactshap.estimators.rkhs_weighting._solvers import least_squares
 
@@ -101,7 +101,7 @@ class RKHSWeightingCV(RKHSWeightingRegressor):
         fine = np.ndim(self.alphas) == 1 and len(self.alphas) > 0 and all(_is_number(alpha) for alpha in self.alphas)
         return [("alphas", fine, "a sequence of floats >= 0"), *self._common_checks()]
 
-    def _coefficients(self, problem: Problem) -> np.ndarray:
+    def _coefficients(self, problem: WeightingProblem) -> np.ndarray:
         """Choose alpha by the folds and solve with it on all rows."""
         folds = list(check_cv(self.cv).split(problem.X, problem.y))
         alphas = [float(alpha) for alpha in self.alphas]

@@ -7,12 +7,15 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from exactshap._native import kernel
 from exactshap.errors import InputError, message
 from exactshap.estimators.rkhs_weighting._instantiation import Instantiation, check_widths, is_positive
 
 __all__ = ["Relu", "Sign"]
 
 CANCELLING = -4.0  # below, 1 + erf S loses more than 5 bits and the scaled function takes over
+
+fill_inner = kernel("rkhs_weighting.fill_inner(X, W, out)")
 
 
 def _tilted(sigma: float, gamma: float, W: np.ndarray) -> tuple[np.ndarray, float, np.ndarray]:
@@ -84,9 +87,7 @@ class _Gaussian(Instantiation):
 
 
 def _inner(X: np.ndarray, W: np.ndarray) -> np.ndarray:
-    """Return X W', added up column by column, so that a row gives the same bits alone and in company."""
-    from exactshap.estimators.rkhs_weighting._inner_kernels import fill_inner
-
+    """Return X W', added up column by column, so that a row's bits do not depend on the other rows."""
     out = np.zeros((len(X), len(W)))
     fill_inner(np.ascontiguousarray(X), np.ascontiguousarray(W.T), out)
     return out

@@ -20,14 +20,14 @@ from dataclasses import dataclass
 import numpy as np
 
 from exactshap.errors import InputError, message
-from exactshap.estimators.rkhs_weighting._problem import Problem, moments_of, row_kernel
+from exactshap.estimators.rkhs_weighting._problem import WeightingProblem, moments_of, row_kernel
 
 __all__ = ["path_scores"]
 
 Fold = tuple[np.ndarray, np.ndarray]
 
 
-def path_scores(problem: Problem, alphas: Sequence[float], folds: Sequence[Fold], *, intercept: bool) -> np.ndarray:
+def path_scores(problem: WeightingProblem, alphas: Sequence[float], folds: Sequence[Fold], *, intercept: bool) -> np.ndarray:
     """Return the R2 of the rows held out, of shape (n_alphas, n_folds).
 
     ``folds`` are pairs (training rows, rows held out) that hold out every row once. Costs O(n T^2 + n_alphas n_folds T^3 / 3)
@@ -70,14 +70,14 @@ class _Moments:
         return _Moments(*(a - b for a, b in zip(vars(self).values(), vars(other).values(), strict=True)))
 
 
-def _moments(problem: Problem, rows: np.ndarray) -> _Moments:
+def _moments(problem: WeightingProblem, rows: np.ndarray) -> _Moments:
     part = problem.take(rows)
     left, right, means = moments_of(part)
     w, y = part.weights, part.y
     return _Moments(left, right, means, float(w @ y**2), float(w @ y), float(w.sum()))
 
 
-def _by_terms(problem: Problem, alphas: Sequence[float], folds: Sequence[Fold], intercept: bool) -> np.ndarray:
+def _by_terms(problem: WeightingProblem, alphas: Sequence[float], folds: Sequence[Fold], intercept: bool) -> np.ndarray:
     parts = [_moments(problem, out) for _, out in folds]
     everything = sum(parts[1:], parts[0])
     scores = np.empty((len(alphas), len(folds)))
@@ -106,7 +106,7 @@ def _r2(errors: float, squares: float) -> float:
 # -- by rows: fewer rows than terms --------------------------------------------------------------------------------------
 
 
-def _by_rows(problem: Problem, folds: Sequence[Fold], intercept: bool) -> Iterator[float]:
+def _by_rows(problem: WeightingProblem, folds: Sequence[Fold], intercept: bool) -> Iterator[float]:
     root = np.sqrt(problem.weights)
     K = row_kernel((Z for _, _, Z in problem.whitened()), len(problem.X))
     for train, out in folds:

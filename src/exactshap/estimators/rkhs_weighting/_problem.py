@@ -10,7 +10,7 @@ import numpy as np
 
 from exactshap.estimators.rkhs_weighting._instantiations import ROW_BLOCK, Instantiation, checked
 
-__all__ = ["Group", "Problem", "moments_of", "row_kernel"]
+__all__ = ["Group", "WeightingProblem", "moments_of", "row_kernel"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -34,7 +34,7 @@ class Group:
 
 
 @dataclass(frozen=True, eq=False)
-class Problem:
+class WeightingProblem:
     """A weighted least squares problem in the random features of all groups."""
 
     groups: list[Group]
@@ -76,14 +76,14 @@ class Problem:
         """Phi' W Phi (T, T) and Phi' W y (T,)."""
         return moments_of(self)[:2]
 
-    def with_alpha(self, alpha: float) -> Problem:
+    def with_alpha(self, alpha: float) -> WeightingProblem:
         """Return the problem with another penalty; what does not depend on it is shared."""
         other = replace(self, alpha=alpha)
         if "moments" in self.__dict__:
             other.__dict__["moments"] = self.moments
         return other
 
-    def take(self, rows: np.ndarray) -> Problem:
+    def take(self, rows: np.ndarray) -> WeightingProblem:
         """Return the problem of some rows."""
         return replace(self, X=self.X[rows], y=self.y[rows], weights=self.weights[rows])
 
@@ -132,7 +132,7 @@ class Problem:
         return sums / self.total
 
 
-def moments_of(problem: Problem) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+def moments_of(problem: WeightingProblem) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Return Phi' W Phi (T, T), Phi' W y (T,) and Phi' W 1 (T,); half of the symmetric product is computed."""
     from scipy.linalg.blas import dsyrk
 

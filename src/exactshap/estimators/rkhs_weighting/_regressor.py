@@ -13,7 +13,7 @@ from sklearn.utils.validation import _check_sample_weight, check_is_fitted, vali
 from exactshap.errors import InputError, message
 from exactshap.estimators.rkhs_weighting._bounds import evaluation_constant
 from exactshap.estimators.rkhs_weighting._instantiations import Instantiation, MonteCarlo, checked, instantiation
-from exactshap.estimators.rkhs_weighting._problem import Group, Problem
+from exactshap.estimators.rkhs_weighting._problem import Group, WeightingProblem
 from exactshap.estimators.rkhs_weighting._pruning import prune, targets_of
 from exactshap.estimators.rkhs_weighting._solvers import SOLVERS
 from exactshap.estimators.rkhs_weighting._subsets import SubsetDistribution, subset_distribution
@@ -144,7 +144,7 @@ class RKHSWeightingRegressor(RegressorMixin, BaseEstimator):
         distribution.check(self.n_features_in_)
         groups = self._draw(base, distribution, rng)
         center = float(np.average(y, weights=weights)) if self.fit_intercept else 0.0
-        problem = Problem(groups, X, y - center, weights, self._first_alpha(), self.ridge, rng)
+        problem = WeightingProblem(groups, X, y - center, weights, self._first_alpha(), self.ridge, rng)
         coefficients = self._coefficients(problem)
         self.intercept_ = center + (problem.mean_residual(coefficients) if self.fit_intercept else 0.0)
         self._keep(groups, coefficients)
@@ -155,7 +155,7 @@ class RKHSWeightingRegressor(RegressorMixin, BaseEstimator):
     def _first_alpha(self) -> float:
         return self.alpha
 
-    def _coefficients(self, problem: Problem) -> np.ndarray:
+    def _coefficients(self, problem: WeightingProblem) -> np.ndarray:
         return SOLVERS[self.solver](problem)
 
     def _checks(self) -> list[tuple[str, bool, str]]:

@@ -7,12 +7,12 @@ from collections.abc import Callable
 
 import numpy as np
 
-from exactshap.estimators.rkhs_weighting._problem import Problem, row_kernel
+from exactshap.estimators.rkhs_weighting._problem import WeightingProblem, row_kernel
 
 __all__ = ["SOLVERS"]
 
 
-def least_squares(problem: Problem) -> np.ndarray:
+def least_squares(problem: WeightingProblem) -> np.ndarray:
     r"""Solve :math:`(\Phi^\top W \Phi + m \lambda G + m \epsilon I)\, a = \Phi^\top W y` (Eq. 64)."""
     from scipy.linalg import LinAlgError
 
@@ -24,7 +24,7 @@ def least_squares(problem: Problem) -> np.ndarray:
     return problem.solve(*problem.moments, problem.total)
 
 
-def _by_rows(problem: Problem) -> np.ndarray:
+def _by_rows(problem: WeightingProblem) -> np.ndarray:
     r"""Return the same a from kernel values of the rows, :math:`(K + m I)\, c = W^{1/2} y`, :math:`a = L^{-\top} Z c`."""
     from scipy.linalg import solve, solve_triangular
 
@@ -38,7 +38,7 @@ def _by_rows(problem: Problem) -> np.ndarray:
     return a
 
 
-def lasso(problem: Problem) -> np.ndarray:
+def lasso(problem: WeightingProblem) -> np.ndarray:
     """Minimise the squared error / (2 m) + alpha |a|_1 in the random features, without intercept."""
     from sklearn.linear_model import Lasso
 
@@ -51,7 +51,7 @@ def lasso(problem: Problem) -> np.ndarray:
     return model.fit(features * root[:, None], problem.y * root).coef_
 
 
-def gradient(problem: Problem) -> np.ndarray:
+def gradient(problem: WeightingProblem) -> np.ndarray:
     r"""Stochastic functional gradient descent with averaging: one step for each term, in the order drawn.
 
     Step t moves the weight function by :math:`-\eta\, \overline{(h(x) - y)\, \phi(w_t, x)}\, K(w_t, \cdot)`, shrinks it by
@@ -64,7 +64,7 @@ def gradient(problem: Problem) -> np.ndarray:
     return _descent(problem, greedy_steps=False)
 
 
-def greedy(problem: Problem) -> np.ndarray:
+def greedy(problem: WeightingProblem) -> np.ndarray:
     r"""Greedy optimal steps: each new term gets the coefficient that minimises the regularised loss along its direction.
 
     .. math:: a = -\frac{\overline{((1-\lambda) h(x) - y)\, h_w(x)} + \lambda (1 - \lambda)\, \alpha(w)}
@@ -73,7 +73,7 @@ def greedy(problem: Problem) -> np.ndarray:
     return _descent(problem, greedy_steps=True)
 
 
-def _descent(problem: Problem, *, greedy_steps: bool) -> np.ndarray:
+def _descent(problem: WeightingProblem, *, greedy_steps: bool) -> np.ndarray:
     features = np.concatenate([block[0] for block in problem.blocks()])
     weights = problem.weights / problem.total
     order = problem.rng.permutation(problem.n_terms)
@@ -105,7 +105,7 @@ def _descent(problem: Problem, *, greedy_steps: bool) -> np.ndarray:
     return a if greedy_steps else average
 
 
-def _gradient_constants(problem: Problem, features: np.ndarray) -> tuple[np.ndarray, float, float]:
+def _gradient_constants(problem: WeightingProblem, features: np.ndarray) -> tuple[np.ndarray, float, float]:
     """Return phi(w_t, x) (n, T), the radius B of the ball and the step of :func:`gradient`."""
     scatter = np.concatenate(
         [group.base.predictor(group.parameters, problem.X[:, list(group.subset)]) for group in problem.groups], axis=1
@@ -117,7 +117,7 @@ def _gradient_constants(problem: Problem, features: np.ndarray) -> tuple[np.ndar
     return scatter, ball, ball / (slope * kappa * math.sqrt(problem.n_terms))
 
 
-SOLVERS: dict[str, Callable[[Problem], np.ndarray]] = {
+SOLVERS: dict[str, Callable[[WeightingProblem], np.ndarray]] = {
     "least_squares": least_squares,
     "lasso": lasso,
     "gradient": gradient,

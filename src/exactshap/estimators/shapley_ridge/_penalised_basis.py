@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from exactshap.errors import BudgetError, InputError, UnknownNameError, did_you_mean, message
+from exactshap.errors import BudgetError, InputError, UnknownNameError, did_you_mean, memory_needed, message
 from exactshap.kernels import Component, Kernel, from_pairwise
 from exactshap.solvers.rkhs import (
     check_eta,
@@ -130,7 +130,7 @@ def _refuse_too_large(n: int, d: int, n_columns: int) -> None:
         raise BudgetError(
             message(
                 f"Shapley-regularised learning from {n} rows does not fit in memory",
-                f"It would need {needed / 2**30:.3g} GiB; the limit is {MEMORY / 2**30:.3g} GiB",
+                f"It would need {memory_needed(needed, MEMORY)}",
                 "Fit on fewer rows, or penalise fewer columns with features=",
             )
         )

@@ -16,7 +16,7 @@ from exactshap.errors import InputError, UnsupportedStructureError, message
 from exactshap.frames import Table, check_columns
 from exactshap.games import AdditiveGame, normalised_weights
 from exactshap.readers import Reader, Request, choose_value_function, names_of, players_of
-from exactshap.readers.additive._terms import CHUNK_VALUES, Block, Reference, players_of_term
+from exactshap.readers.additive._terms import CHUNK_VALUES, Reference, TermBlock, players_of_term
 from exactshap.semivalues import Semivalue
 from exactshap.solvers import Cost, Solution, player_sets
 from exactshap.solvers.additive import Stack, solve_stacks, stacks_cost
@@ -57,7 +57,7 @@ class AdditiveForm:
         Whether the blocks know a training background of their own.
     """
 
-    blocks: tuple[Block, ...]
+    blocks: tuple[TermBlock, ...]
     intercept: np.ndarray
     encode: Callable[..., np.ndarray]
     predict: Callable[[Table], np.ndarray]
@@ -183,10 +183,10 @@ class AdditiveReader(Reader):
     def bound_to(self, row: Table) -> AdditiveReader | None:
         if self.background is None:
             return None
-        twin, owner = self._rebound(row), self._owners()
+        bound, owner = self._rebound(row), self._owners()
         reference = Reference(self.form.encode(row, "background"), np.ones(1))
-        twin._bound = [block.bind(reference, owner) for block in self.form.blocks if len(block.columns)]
-        return twin
+        bound._bound = [block.bind(reference, owner) for block in self.form.blocks if len(block.columns)]
+        return bound
 
     def _errors(self, X: Table) -> np.ndarray | float:
         """Return how far coalition values (n_rows,) can be off besides rounding: 0 unless a block interpolates its terms."""
@@ -250,7 +250,7 @@ def _calls(bound: Any) -> float:
     return float(getattr(bound, "row_calls", 0.0))
 
 
-def _seconds_of_row(block: Block, bound: Any, rows: np.ndarray) -> float:
+def _seconds_of_row(block: TermBlock, bound: Any, rows: np.ndarray) -> float:
     """Return the seconds of one row, from one evaluation of all terms of a block: on many rows where that is quick."""
     seconds = clocked(lambda: block.evaluate(rows))
     if seconds < QUICK:

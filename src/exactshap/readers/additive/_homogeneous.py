@@ -30,12 +30,17 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from exactshap._native import kernel
+
 __all__ = ["Growth", "Interpolant", "interpolate", "plan"]
 
 TARGET = 5e-12  # of the largest value on the surface; explanations promise 1e-8 of the largest value, for sums of terms
 N_PROBED = 256  # points that say how large the function is at least
 MAX_NODES = 256
 NARROW = ((8, 40), (10, 48), (12, 64))  # points of a narrow cell in each direction, and how many cells across a face at most
+
+fill_homogeneous = kernel("additive.fill_homogeneous(X, coefficients, degree, out)")
+fill_hybrid_means = kernel("additive.fill_hybrid_means(X, background, weights, inside, coefficients, degree, out)")
 
 
 @dataclass(frozen=True)
@@ -71,7 +76,7 @@ def lebesgue(n: int) -> float:
 
 
 @dataclass(frozen=True)
-class Plan:
+class InterpolationPlan:
     """A grid whose proven ``error`` on the unit surface is small enough."""
 
     n_nodes: int
@@ -83,7 +88,7 @@ class Plan:
         return 2 * n_columns * self.n_nodes ** (n_columns - 1)
 
 
-def plan(growth: Growth, largest: float) -> Plan | None:
+def plan(growth: Growth, largest: float) -> InterpolationPlan | None:
     """Return the cheapest grid whose bound is below TARGET of ``largest``, or None."""
     half = 0.5 * TARGET * largest
     for n_powers, most in NARROW:
@@ -92,7 +97,7 @@ def plan(growth: Growth, largest: float) -> Plan | None:
         n_nodes = next((n for n in range(2, MAX_NODES + 1) if spread * growth.interpolation_error(n, 1.0) <= half), None)
         if n_cells is not None and n_nodes is not None:
             error = growth.interpolation_error(n_powers, 1.0 / n_cells) + spread * growth.interpolation_error(n_nodes, 1.0)
-            return Plan(n_nodes, n_powers, n_cells, error)
+            return InterpolationPlan(n_nodes, n_powers, n_cells, error)
     return None
 
 
@@ -106,19 +111,15 @@ class Interpolant:
 
     def __call__(self, X: np.ndarray) -> np.ndarray:
         """Return f(x), of shape (n_rows,)."""
-        from exactshap.readers.additive import _homogeneous_kernels
-
         out = np.empty(len(X))
-        _homogeneous_kernels.fill_values(np.ascontiguousarray(X), self.coefficients, self.degree, out)
+        fill_homogeneous(np.ascontiguousarray(X), self.coefficients, self.degree, out)
         return out
 
     def hybrid_means(self, X: np.ndarray, background: np.ndarray, weights: np.ndarray, inside: np.ndarray) -> np.ndarray:
         """Return the means over the background for each row and coalition, of shape (n_rows, n_coalitions)."""
-        from exactshap.readers.additive import _homogeneous_kernels
-
         out = np.empty((len(X), len(inside)))
         rows, others = np.ascontiguousarray(X), np.ascontiguousarray(background)
-        _homogeneous_kernels.fill_hybrid_means(rows, others, weights, inside, self.coefficients, self.degree, out)
+        fill_hybrid_means(rows, others, weights, inside, self.coefficients, self.degree, out)
         return out
 
     def errors(self, radius: np.ndarray) -> np.ndarray:
@@ -158,7 +159,7 @@ def _surface_values(function: Callable[[np.ndarray], np.ndarray], n_columns: int
     return np.stack(faces).reshape(-1, *grid[0].shape)
 
 
-def _to_narrow(grid: Plan) -> np.ndarray:
+def _to_narrow(grid: InterpolationPlan) -> np.ndarray:
     """Return the map (n_cells, n_powers, n_nodes) from values on a face to the monomial coefficients of its narrow cells."""
     from numpy.polynomial import chebyshev
 
@@ -172,7 +173,7 @@ def _to_narrow(grid: Plan) -> np.ndarray:
     return np.asarray(np.linalg.inv(np.vander(nodes, increasing=True)) @ values)
 
 
-def _coefficients(values: np.ndarray, grid: Plan) -> np.ndarray:
+def _coefficients(values: np.ndarray, grid: InterpolationPlan) -> np.ndarray:
     """Return the coefficients (n_faces, n_cells, n_cells or 1, n_powers, n_powers or 1) of the narrow cells."""
     to_narrow = _to_narrow(grid)
     if values.ndim == 2:

@@ -29,12 +29,12 @@ from exactshap.solvers.additive import Stack
 __all__ = [
     "BACKGROUND_CHUNK",
     "CHUNK_VALUES",
-    "Block",
     "Bound",
     "Coalitions",
     "ColumnTerms",
     "MonomialTerms",
     "Reference",
+    "TermBlock",
     "by_size",
     "coalitions",
     "players_of_term",
@@ -63,7 +63,7 @@ class Bound(Protocol):
         """Yield the coalition values of the terms for some encoded rows."""
 
 
-class Block(Protocol):
+class TermBlock(Protocol):
     """Terms of one kind: ``columns`` of each, their values, and how to bind them."""
 
     @property
@@ -134,7 +134,7 @@ def weighted_mean(function: Callable[[np.ndarray], np.ndarray], reference: Refer
 
 
 def row_products(rows: np.ndarray, tensor: np.ndarray) -> np.ndarray:
-    """Return rows (n, m) times tensor (m, n_outputs); a row gives the same bits alone and in company, unlike BLAS."""
+    """Return rows (n, m) times tensor (m, n_outputs); a row's bits do not depend on the other rows, unlike BLAS."""
     return np.ascontiguousarray(rows[:, None, :] * tensor.T).sum(axis=2)
 
 

@@ -22,7 +22,7 @@ from exactshap.readers import (
     sklearn_name,
 )
 from exactshap.readers.additive._additive import AdditiveForm, AdditiveReader
-from exactshap.readers.additive._terms import Block, ColumnTerms, MonomialTerms
+from exactshap.readers.additive._terms import ColumnTerms, MonomialTerms, TermBlock
 from exactshap.readers.additive.sklearn_linear import LinearParts, linear_parts
 
 __all__ = ["read", "recognise"]
@@ -145,7 +145,7 @@ def _unscaled(parts: LinearParts, scalers: tuple[Any, ...]) -> tuple[np.ndarray,
     return coefficients, intercept, size
 
 
-def _blocks(basis: Any, coefficients: np.ndarray) -> tuple[tuple[Block, ...], np.ndarray]:
+def _blocks(basis: Any, coefficients: np.ndarray) -> tuple[tuple[TermBlock, ...], np.ndarray]:
     """Return the terms of the basis, and what its constant columns add."""
     if sklearn_name(basis) == "SplineTransformer":
         columns = tuple((j,) for j in range(basis.n_features_in_))

@@ -24,14 +24,28 @@ from exactshap.games import OracleGame
 from exactshap.readers import Reader, Request, choose_value_function, names_of, players_of, select_outputs
 from exactshap.readers.black_box._cost import calls_cost, calls_memory
 from exactshap.readers.black_box._hybrid_rows import hybrid_rows
+from exactshap.readers.black_box._idle_players import moving_players, single_values, solve_moving
 from exactshap.readers.black_box._owner import CHECKED_ROWS, owner_reader
 from exactshap.semivalues import Semivalue
-from exactshap.solvers import Cost, Solution, solve
+from exactshap.solvers import Cost, Solution
 
 __all__ = ["read"]
 
-OPTIONS = ("budget", "tol", "random_state", "method", "batch_size", "deterministic", "estimator", "surrogate", "polynomial_order",
-           "frontier", "pairing", "sampling", "exact_owner")  # fmt: skip
+OPTIONS = (
+    "budget",
+    "tol",
+    "random_state",
+    "method",
+    "batch_size",
+    "deterministic",
+    "estimator",
+    "surrogate",
+    "polynomial_order",
+    "frontier",
+    "pairing",
+    "sampling",
+    "exact_owner",
+)
 SAMPLING = frozenset(OPTIONS) - {"exact_owner", "deterministic", "batch_size"}
 CELLS = 2**23  # cells of one batch of rows: 64 MiB
 SAFETY = 8.0  # a function's own arithmetic may depend on the batch that a row is in
@@ -84,6 +98,7 @@ class BlackBox(Reader):
         self.players, self.player_names = players_of(request, self.feature_names)
         self.unit = "probability" if self.model_name.endswith(".predict_proba") else "output of the function"
         self._outputs: list[int] | None = None
+        self._fixed = single_values(self.background)
         self._check_function(request)
 
     def _check_function(self, request: Request) -> None:
@@ -136,8 +151,12 @@ class BlackBox(Reader):
         return values[:, 0] if self.single_output else values
 
     def game(self, X: Table) -> Any:
-        return RowGames(tuple(self.row_game(X.take(slice(i, i + 1))) for i in range(X.n_rows)), self.n_players, self.n_outputs,
-                        self.single_output)  # fmt: skip
+        return RowGames(
+            tuple(self.row_game(X.take(slice(i, i + 1))) for i in range(X.n_rows)),
+            self.n_players,
+            self.n_outputs,
+            self.single_output,
+        )
 
     def row_game(self, row: Table) -> OracleGame:
         """Return the game of one row: the weighted mean prediction over the background, players outside S from there."""
@@ -148,8 +167,12 @@ class BlackBox(Reader):
         settings = {
             key: value for key, value in self.options.items() if key not in ("deterministic", "exact_owner", "batch_size")
         }
-        rows = (self.row_game(X.take(slice(i, i + 1))) for i in range(X.n_rows))
-        return Solution.join([solve(game, semivalue, order, **settings).as_batch() for game in rows])
+        rows = (X.take(slice(i, i + 1)) for i in range(X.n_rows))
+        return Solution.join([self._solve_row(row, semivalue, order, settings).as_batch() for row in rows])
+
+    def _solve_row(self, row: Table, semivalue: Semivalue, order: int, settings: dict[str, Any]) -> Solution:
+        moving = moving_players(self.players, self._fixed, row)
+        return solve_moving(self.row_game(row), moving, semivalue, order, **settings)
 
     def _check_kind(self, X: Table) -> None:
         """Refuse rows and background of different kinds: the function would be called on a mix of two libraries."""

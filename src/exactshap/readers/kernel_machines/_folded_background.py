@@ -6,7 +6,14 @@ import numpy as np
 
 from exactshap._runtime.cache import BoundedCache
 from exactshap.readers.kernel_machines._streamed import Streamed, factor_seconds
-from exactshap.readers.kernel_machines.machine import BACKGROUND_VALUES, BoundMachine, Monomials, Part, Strategy, cut_terms
+from exactshap.readers.kernel_machines.machine import (
+    BACKGROUND_VALUES,
+    BoundMachine,
+    ExpansionPart,
+    Monomials,
+    Strategy,
+    cut_terms,
+)
 from exactshap.semivalues import Semivalue, find
 from exactshap.solvers import Cost, Solution
 from exactshap.solvers.product import (
@@ -66,7 +73,7 @@ class FoldedBackground(Strategy):
         method = folded_method(machine.n_players, len(machine.mixture))
         return machine.finish(coalitions.solution(semivalue, order, method), values, semivalue, order)
 
-    def _folded(self, number: int, n_blocks: int, block: Part | Monomials) -> Folded:
+    def _folded(self, number: int, n_blocks: int, block: ExpansionPart | Monomials) -> Folded:
         machine = self.machine
 
         def make() -> Folded:

@@ -146,9 +146,9 @@ class KernelReader(Reader):
         machine = self.strategy.machine
         if not machine.replaces_columns or self.value_function == "observational":
             return None
-        twin = self._rebound(row)
-        twin.strategy = Streamed(replace(machine, background=self._float_rows(row), weights=np.ones(1)))
-        return twin
+        bound = self._rebound(row)
+        bound.strategy = Streamed(replace(machine, background=self._float_rows(row), weights=np.ones(1)))
+        return bound
 
     # -- forecasts ---------------------------------------------------------------------------------------------------
 

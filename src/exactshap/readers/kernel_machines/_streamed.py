@@ -7,7 +7,14 @@ import functools
 import numpy as np
 
 from exactshap._runtime.calibration import clocked
-from exactshap.readers.kernel_machines.machine import BACKGROUND_VALUES, BoundMachine, Monomials, Part, Strategy, cut_terms
+from exactshap.readers.kernel_machines.machine import (
+    BACKGROUND_VALUES,
+    BoundMachine,
+    ExpansionPart,
+    Monomials,
+    Strategy,
+    cut_terms,
+)
 from exactshap.semivalues import Semivalue
 from exactshap.solvers import Cost, Solution, player_sets
 from exactshap.solvers.product import quadrature_units, solve_terms
@@ -82,6 +89,6 @@ class Streamed(Strategy):
         return total
 
 
-def factor_seconds(machine: BoundMachine, block: Part | Monomials, rows: np.ndarray) -> float:
+def factor_seconds(machine: BoundMachine, block: ExpansionPart | Monomials, rows: np.ndarray) -> float:
     """Return the seconds of the factors of one row with a block of terms."""
     return min(clocked(lambda: machine.grouped(block.factors(rows))) for _ in range(2)) / len(rows)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -121,8 +121,10 @@ def _with_mean(expansion: Expansion, slopes: np.ndarray) -> Expansion:
 
 
 def _read_kernel(kernel: Any, n_features: int) -> Kernel:
-    inner = _read_form(kernel, n_features)
-    return inner if kernel.active_dims is None else _Columns(inner, tuple(int(j) for j in kernel.active_dims))
+    if kernel.active_dims is None:
+        return _read_form(kernel, n_features)
+    columns = tuple(int(j) for j in kernel.active_dims)
+    return _Columns(_read_form(kernel, len(columns)), columns)
 
 
 def _read_form(kernel: Any, n_features: int) -> Kernel:
@@ -144,6 +146,7 @@ def _numbers(tensor: Any) -> np.ndarray:
 
 
 _KERNELS: dict[str, Callable[[Any, int], Kernel]] = {
+    "MaternKernel": lambda kernel, n: _matern(kernel, n),
     "RBFKernel": lambda kernel, n: RBF(bandwidth=_numbers(kernel.lengthscale)),
     "ScaleKernel": lambda kernel, n: Constant(_numbers(kernel.outputscale)[0]) * _read_form(kernel.base_kernel, n),
     "ConstantKernel": lambda kernel, n: Constant(_numbers(kernel.constant)[0]),
@@ -160,6 +163,47 @@ def _linear(kernel: Any) -> Kernel:
             message("A LinearKernel with one variance is readable", f"Got {variance.size} variances")
         )
     return Linear(gamma=variance[0])
+
+
+def _matern(kernel: Any, n_features: int) -> Kernel:
+    if n_features != 1:
+        raise UnsupportedStructureError(
+            message(
+                "A MaternKernel of several columns is not a product over features",
+                f"Got {n_features} columns",
+                "Multiply kernels of one column each: MaternKernel(active_dims=(0,)) * MaternKernel(active_dims=(1,))",
+            )
+        )
+    return _Matern(float(kernel.nu), float(_numbers(kernel.lengthscale)[0]))
+
+
+@dataclass(frozen=True)
+class _MaternFactor:
+    r"""The Matern kernel of one column.
+
+    .. math:: e^{-s},\ (1 + s)\, e^{-s},\ (1 + s + s^2 / 3)\, e^{-s}, \qquad s = \sqrt{2 \nu}\, |x - y| / \ell
+
+    for nu = 1/2, 3/2 and 5/2.
+    """
+
+    nu: float
+    lengthscale: float
+    is_normalised = True
+
+    def __call__(self, x: np.ndarray, y: np.ndarray) -> np.ndarray:
+        s = np.sqrt(2.0 * self.nu) / self.lengthscale * np.abs(x - y)
+        polynomial = {0.5: 1.0, 1.5: 1.0 + s, 2.5: 1.0 + s + s * s / 3.0}[self.nu]
+        return np.asarray(polynomial * np.exp(-s))
+
+
+class _Matern(Kernel):
+    """A Matern kernel on one column."""
+
+    def __init__(self, nu: float, lengthscale: float) -> None:
+        self.factor = _MaternFactor(nu, lengthscale)
+
+    def expand(self, n_features: int) -> tuple[Component, ...]:
+        return (Component(functions=((0, self.factor),)),)
 
 
 class _Columns(Kernel):
@@ -179,4 +223,6 @@ class _Columns(Kernel):
             wide[list(self.columns)] = values
             return wide
 
-        return Component(part.amplitude, widen(part.squared), widen(part.absolute), widen(part.chi2), (), widen(part.powers))
+        functions = tuple((self.columns[j], function) for j, function in part.functions)
+        powers = widen(part.powers)
+        return Component(part.amplitude, widen(part.squared), widen(part.absolute), widen(part.chi2), (), powers, functions)

@@ -118,9 +118,9 @@ class FourierReader(Reader):
         raise NotImplementedError
 
     def bound_to(self, row: Table) -> FourierReader:
-        twin = self._rebound(row)
-        twin._absent = self._factors(row.numeric(what="background"))
-        return twin
+        bound = self._rebound(row)
+        bound._absent = self._factors(row.numeric(what="background"))
+        return bound
 
     def game(self, X: Table) -> ProductGame:
         c = self.coefficients[0] if self.single_output else self.coefficients.T

@@ -19,7 +19,7 @@ from exactshap.games import ProductGame
 from exactshap.readers import Reader, Request, choose_value_function, names_of, players_of
 from exactshap.readers.trees._dump import Node, own_trees
 from exactshap.readers.trees._leaf_game import leaf_game
-from exactshap.readers.trees._twin import dump_difference, walked_values
+from exactshap.readers.trees._dump_walk import dump_difference, walked_values
 from exactshap.semivalues import Semivalue
 from exactshap.solvers import Cost, Solution, player_sets
 from exactshap.solvers.trees import prepare_trees, solve_trees
@@ -99,9 +99,9 @@ class TreeReader(Reader):
         """Leave the tables away: one reference row is not worth them."""
         if self.background is None:
             return None
-        twin = self._rebound(row)
-        twin._prepared = prepare_trees(self.ensemble.trees, self._tree_players, encode(self.ensemble, row), memory_limit=0.0)
-        return twin
+        bound = self._rebound(row)
+        bound._prepared = prepare_trees(self.ensemble.trees, self._tree_players, encode(self.ensemble, row), memory_limit=0.0)
+        return bound
 
     def masked_predictions(self, X: Table, masks: np.ndarray) -> np.ndarray | None:
         """Mask by hand; where nodes split by cover instead, walk over the library's own dump."""

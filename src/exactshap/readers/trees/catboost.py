@@ -27,4 +27,6 @@ def read(model: Any, request: Request) -> TreeReader:
 
 
 def _own_margin(model: Any, ensemble: TreeModel, X: Table) -> np.ndarray:
-    return model.predict(readable(ensemble, X).native, prediction_type="RawFormulaVal")
+    from catboost import CatBoost  # rankers, for one, take no type of prediction themselves
+
+    return CatBoost.predict(model, readable(ensemble, X).native, prediction_type="RawFormulaVal")

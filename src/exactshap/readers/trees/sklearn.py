@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 
+from exactshap.errors import InputError, message
 from exactshap.frames import Table
 from exactshap.readers import Request
 from exactshap.readers.trees._tree_reader import TreeReader
@@ -27,6 +28,21 @@ def read(model: Any, request: Request) -> TreeReader:
 
 
 def _own_margin(model: Any, X: Table) -> np.ndarray:
+    """Return what the model adds up; infinity, which its own predict refuses, is refused by row and column."""
+    with np.errstate(over="ignore"):
+        try:
+            return _added_up(model, X)
+        except ValueError:
+            infinite = np.argwhere(np.isinf(X.numeric().astype(np.float32)))  # the trees compare in single precision
+    if not len(infinite):
+        return _added_up(model, X)
+    what = "Input X contains infinity or a value too large for dtype('float32')"
+    i, j = (int(position) for position in infinite[0])
+    do = "Clip or impute it: float32 ends at 3.4e38"
+    raise InputError(message(f"{what} (first at row {i}, {X.label(j)})", f"{type(model).__name__} does not accept it", do))
+
+
+def _added_up(model: Any, X: Table) -> np.ndarray:
     if hasattr(model, "score_samples"):
         # The score is rounded to eps; so is its logarithm, times c: our epsilon covers it, c is at most about 2 ln(n).
         return -np.log2(-model.score_samples(X.native)) * average_path_length(np.array(model.max_samples_))

@@ -13,17 +13,20 @@ import numpy as np
 from exactshap.frames import Table
 from exactshap.readers import Request
 from exactshap.readers.trees._tree_reader import TreeReader
-from exactshap.trees import convert
+from exactshap.trees import TreeModel, convert
+from exactshap.trees.ensemble import readable
 
 __all__ = ["read"]
 
 
 def read(model: Any, request: Request) -> TreeReader:
     """Read f(x) = base margin + sum of trees, in the space of the objective's link."""
-    return TreeReader(model, request, convert(model), functools.partial(_own_margin, model))
+    ensemble = convert(model)
+    return TreeReader(model, request, ensemble, functools.partial(_own_margin, model, ensemble))
 
 
-def _own_margin(model: Any, X: Table) -> np.ndarray:
+def _own_margin(model: Any, ensemble: TreeModel, X: Table) -> np.ndarray:
+    X = readable(ensemble, X)
     if hasattr(model, "get_booster"):
         return model.predict(X.native, output_margin=True, validate_features=False)
     return model.inplace_predict(X.native, predict_type="margin", validate_features=False)

@@ -15,10 +15,22 @@ from exactshap.readers import library_class, sklearn_name
 __all__ = ["column_owners", "is_column_wise"]
 
 _BY_NAME = {  # the token of the input column can be read off get_feature_names_out
-    "StandardScaler", "MinMaxScaler", "MaxAbsScaler", "RobustScaler", "PowerTransformer", "QuantileTransformer", "Binarizer",
-    "OrdinalEncoder", "OneHotEncoder", "KBinsDiscretizer", "SplineTransformer", "SimpleImputer", "MissingIndicator",
+    "StandardScaler",
+    "MinMaxScaler",
+    "MaxAbsScaler",
+    "RobustScaler",
+    "PowerTransformer",
+    "QuantileTransformer",
+    "Binarizer",
+    "OrdinalEncoder",
+    "OneHotEncoder",
+    "KBinsDiscretizer",
+    "SplineTransformer",
+    "SimpleImputer",
+    "MissingIndicator",
     "TargetEncoder",
-}  # fmt: skip
+    "AdditiveChi2Sampler",
+}
 _TOKEN = re.compile(r"xqcol(\d{7})")
 
 
@@ -80,7 +92,8 @@ def _column_transformer(step: Any, n_columns: int) -> np.ndarray:
         place = step.output_indices_[name]
         if part == "drop" or place.stop == place.start:
             continue
-        owners[place] = columns[column_owners(part, len(columns))]
+        single = len(columns) == 1  # whatever a step makes of one column is made of that one
+        owners[place] = columns[0] if single else columns[column_owners(part, len(columns))]
     return owners
 
 
@@ -96,7 +109,7 @@ def _function(step: Any, n_columns: int) -> np.ndarray:
         message(
             f"FunctionTransformer({getattr(step.func, '__name__', step.func)!s}) may mix columns",
             "Only NumPy's elementwise functions (ufuncs) are known not to",
-            "Use a ufunc such as np.log1p, or explain after this step",
+            "Use a ufunc such as np.log1p, or give it one column at a time in a ColumnTransformer",
         )
     )
 

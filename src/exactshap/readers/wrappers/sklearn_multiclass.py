@@ -14,26 +14,34 @@ from exactshap.frames import Table
 from exactshap.readers import Reader, Request, fitted_names, require_fitted, select_outputs, sklearn_name
 from exactshap.readers import read as read_any
 from exactshap.readers.kernel_machines import KernelReader, merge
+from exactshap.readers.wrappers._sum import Member, SumReader
 
 __all__ = ["read"]
 
 
 def read(model: Any, request: Request) -> Reader:
-    """Read the parts, all kernel machines, and stack them as outputs of one machine."""
+    """Read the parts: kernel machines become outputs of one machine, others stand side by side."""
     require_fitted(model, "estimators_")
     names = _names(model)
     chosen, single = select_outputs(names, request.output, owner=type(model).__name__)
     single = single or len(names) == 1
-    parts = [read_any(model.estimators_[k], replace(request, output="auto")) for k in chosen]
-    for part in parts:
-        if not isinstance(part, KernelReader) or not part.single_output:
+    inner = replace(request, output="auto")
+    if request.background is not None:
+        inner = replace(
+            inner, background=_bare(model, request.background), feature_names=request.feature_names or request.background.names
+        )
+    parts = [read_any(model.estimators_[k], inner) for k in chosen]
+    for k, part in zip(chosen, parts, strict=True):
+        if not part.single_output or not _adds_up_to_output(model.estimators_[k], part):
             raise UnsupportedStructureError(
                 message(
-                    f"{type(model).__name__} is read when its parts are kernel machines with one output",
-                    f"Got {part.model_name}",
+                    f"{type(model).__name__} is read where each of its parts has one output, which is exact in the unit that it predicts",
+                    f"Got {part.model_name} as {part.unit}",
                     "Explain model.estimators_[k] one at a time",
                 )
             )
+    if not all(isinstance(part, KernelReader) for part in parts):
+        return _side_by_side(model, request, parts, tuple(names[k] for k in chosen), single)
     return KernelReader(
         model,
         request,
@@ -42,6 +50,27 @@ def read(model: Any, request: Request) -> Reader:
         feature_names=fitted_names(model) or parts[0].fitted_names,
         output_names=tuple(names[k] for k in chosen),
         unit=parts[0].unit.split(" (")[0],
+        single_output=single,
+    )
+
+
+def _adds_up_to_output(inner: Any, part: Reader) -> bool:
+    """Say whether the part's values add up to what is put side by side: decision functions, or predictions of regressors."""
+    return hasattr(inner, "decision_function") or (part.unit == "target" and not hasattr(inner, "classes_"))
+
+
+def _side_by_side(model: Any, request: Request, parts: list[Reader], names: tuple[str, ...], single: bool) -> SumReader:
+    """Return the reader of parts of any family: output k is part k."""
+    return SumReader(
+        model,
+        request,
+        [Member(part, unit_row[None]) for part, unit_row in zip(parts, np.eye(len(parts)), strict=True)],
+        functools.partial(_predict, model, [part.predict for part in parts], single),
+        constant=np.zeros(len(parts)),
+        output_names=names,
+        unit=parts[0].unit.split(" (")[0],
+        fitted_names=fitted_names(model) or parts[0].fitted_names,
+        n_columns=parts[0].n_features,
         single_output=single,
     )
 
@@ -57,8 +86,13 @@ def _names(model: Any) -> tuple[str, ...]:
 
 def _predict(model: Any, parts: list[Any], single: bool, X: Table) -> np.ndarray:
     """Return what the parts predict: for one-vs-rest that is the model's own decision function, column by column."""
-    bare = Table(
-        X.native if not X.is_frame or hasattr(model, "feature_names_in_") else X.numeric(), None, X.n_rows, X.n_columns
-    )
+    bare = _bare(model, X)
     columns = [np.asarray(part(bare), float) for part in parts]
     return columns[0] if single else np.stack(columns, axis=1)
+
+
+def _bare(model: Any, X: Table) -> Table:
+    """Return the rows as the parts were fitted on them: without names where they know none."""
+    if not X.is_frame or hasattr(model.estimators_[0], "feature_names_in_"):
+        return X
+    return Table(X.numeric(), None, X.n_rows, X.n_columns)

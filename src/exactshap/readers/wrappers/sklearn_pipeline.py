@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from dataclasses import replace
 from typing import Any
 
@@ -21,6 +22,7 @@ from exactshap.readers import (
 )
 from exactshap.readers import read as read_any
 from exactshap.readers.wrappers._columns import column_owners
+from exactshap.readers.wrappers._live_players import read_live
 
 __all__ = ["read"]
 
@@ -96,7 +98,7 @@ class PipelineReader(DelegatingReader):
         background = None if request.background is None else self.rows(request.background)
         inner = replace(request, background=background, groups=None, players=transformed, feature_names=names)
         super().__init__(
-            _read_tail(tail, inner),
+            read_live(functools.partial(_read_tail, tail), inner),
             model=model,
             model_name=model_name,
             feature_names=feature_names,

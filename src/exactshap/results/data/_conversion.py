@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from exactshap._runtime.optional import FRAME_LIBRARIES, INSTALL_FRAMES, first_installed, require
-from exactshap.errors import InputError, MissingDependencyError, UnknownNameError, did_you_mean, message
+from exactshap.errors import InputError, InputTypeError, MissingDependencyError, UnknownNameError, did_you_mean, message
 from exactshap.results.data._cells import cells
 from exactshap.results.data._names_elsewhere import SHAPIQ_NAMES
 
@@ -60,25 +60,40 @@ def _columns(explanation: ExplanationData) -> dict[str, np.ndarray]:
 
 
 def to_shap(explanation: ExplanationData) -> Any:
-    """Return the order-1 values as a real ``shap.Explanation``; see :meth:`Explanation.to_shap`."""
+    """Return the values as a real ``shap.Explanation``; see :meth:`Explanation.to_shap`."""
+    if explanation.order > 2:
+        got = f"This explanation has sets of up to {explanation.order}"
+        raise InputError(message("shap knows single columns and pairs", got, "Use to_shapiq(i), or explain with order=2"))
     shap = require("shap", "plots", purpose="Converting to shap")
     content = cells(explanation)
     kind = frame_kind(explanation.data)
     return shap.Explanation(
-        values=explanation.values.copy(),
+        values=explanation.values.copy() if explanation.order == 1 else _halved_pairs(explanation.interactions),
         base_values=explanation.baseline.copy(),
         data=None if content is None else content.numbers,
         display_data=None if content is None or not content.text.any() else content.display,
         feature_names=list(explanation.feature_names),
         output_names=None if explanation.output_names is None else list(explanation.output_names),
         instance_names=[str(label) for label in explanation.data.index] if kind == "pandas" else None,
-        error_std=None if explanation.std_error is None else explanation.std_error.copy(),
+        error_std=None if explanation.order > 1 or explanation.std_error is None else explanation.std_error.copy(),
         compute_time=explanation.seconds,
     )
 
 
-def to_shapiq(explanation: ExplanationData, i: int, output: int | str) -> Any:
+def _halved_pairs(interactions: np.ndarray) -> np.ndarray:
+    """Return shap's matrices (n_rows, d, d[, n_outputs]): half of a pair's value on either side of the diagonal."""
+    halved = interactions / 2.0
+    singles = np.arange(halved.shape[1])
+    halved[:, singles, singles] = interactions[:, singles, singles]
+    return halved
+
+
+def to_shapiq(explanation: ExplanationData, i: int | None, output: int | str) -> Any:
     """Return one row and one output as ``shapiq.InteractionValues``; see :meth:`Explanation.to_shapiq`."""
+    if i is None:
+        n_rows = len(explanation.values)
+        got = f"This explanation has {n_rows}: to_shapiq(0) is the first"
+        raise InputTypeError(message("shapiq holds one row at a time", got, "Pass the number of the row"))
     row = explanation.output(output)[i]
     index = SHAPIQ_NAMES.get((row.index, row.order == 1))
     if index is None:
@@ -89,10 +104,11 @@ def to_shapiq(explanation: ExplanationData, i: int, output: int | str) -> Any:
     shapiq = _recent_shapiq()
     values = row.values if row.set_values is None else row.set_values
     return shapiq.InteractionValues(
-        values={players: float(value) for players, value in zip(row.sets or (), values[0], strict=True)},
+        values={(): float(row.baseline[0])}  # shapiq's force and upset plots begin there
+        | {players: float(value) for players, value in zip(row.sets or (), values[0], strict=True)},
         index=index,
         target_index=index,
-        min_order=1,
+        min_order=0,
         max_order=row.order,
         n_players=row.n_players,
         estimated=not row.exact,

@@ -28,8 +28,18 @@ _PER_ROW = (
     "covariance_residual",
     "approximation_error",
 )
-_PER_OUTPUT = ("values", "baseline", "prediction", "residual", "std_error", "set_values", "set_std_error",
-               "set_std", "covariances", "covariance_residual")  # fmt: skip
+_PER_OUTPUT = (
+    "values",
+    "baseline",
+    "prediction",
+    "residual",
+    "std_error",
+    "set_values",
+    "set_std_error",
+    "set_std",
+    "covariances",
+    "covariance_residual",
+)
 
 
 @dataclass(frozen=True, kw_only=True, eq=False, repr=False, slots=True)
@@ -140,7 +150,7 @@ class ExplanationData:
 
     @property
     def kind(self) -> str:
-        """The word for it: "exact", "sampled" (``std_error``) or "approximate" (``approximation_error``)."""
+        """Result type: "exact", "sampled" (``std_error``) or "approximate" (``approximation_error``)."""
         if self.std_error is not None or self.set_std_error is not None:
             return "sampled"
         return "exact" if self.approximation_error is None else "approximate"

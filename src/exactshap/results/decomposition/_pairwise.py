@@ -114,6 +114,9 @@ def check_residual(name: str, residual: float, tolerance: float) -> None:
     """Raise if two independent computations of a statistic disagree: then no number may be trusted."""
     if not abs(residual) <= tolerance:
         raise ExactnessError(
-            message(f"The shares of {name} do not add up to its direct computation", f"They differ by {residual:.3g} "
-                    f"(tolerance {tolerance:.3g})", "This is a bug of exactshap: please report it")
-        )  # fmt: skip
+            message(
+                f"The shares of {name} do not add up to its direct computation",
+                f"They differ by {residual:.3g} (tolerance {tolerance:.3g})",
+                "This is a bug of exactshap: please report it",
+            )
+        )

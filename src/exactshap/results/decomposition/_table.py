@@ -27,8 +27,11 @@ def facts_of(shares: PairwiseDecomposition) -> list[str]:
 def rows_of(shares: PairwiseDecomposition) -> tuple[list[str], list[list[str]]]:
     """Return headings and rows of text, by decreasing share."""
     level = f"{100 * shares.details['level']:g} % interval"
-    columns = {"column": list(shares.feature_names), "share": [f"{v:.4g}" for v in shares.values],
-               "of total": ["" if np.isnan(f) else f"{100 * f:.1f} %" for f in shares.fractions]}  # fmt: skip
+    columns = {
+        "column": list(shares.feature_names),
+        "share": [f"{v:.4g}" for v in shares.values],
+        "of total": ["" if np.isnan(f) else f"{100 * f:.1f} %" for f in shares.fractions],
+    }
     if shares.intervals is not None:
         columns[level] = [f"{low:.3g} to {high:.3g}" for low, high in shares.intervals]
     if shares.p_values is not None and shares.p_adjusted is not None:

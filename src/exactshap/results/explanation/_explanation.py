@@ -187,15 +187,15 @@ class Explanation(ExplanationData):
         return to_frame(self, kind)
 
     def to_shap(self) -> Any:
-        """Return a real ``shap.Explanation`` of the order-1 values, for every plot of shap.
+        """Return a real ``shap.Explanation``; of order 2 with shap's matrices, pairs halved on either side of the diagonal.
 
         Numbers go to its ``data``; text goes to ``display_data`` and its sorted category codes to ``data``. A group of columns
         shows the mean of its columns if they are numeric, else their text.
         """
         return to_shap(self)
 
-    def to_shapiq(self, i: int, output: int | str = 0) -> Any:
-        """Return a ``shapiq.InteractionValues`` of one row and one output."""
+    def to_shapiq(self, i: int | None = None, output: int | str = 0) -> Any:
+        """Return a ``shapiq.InteractionValues`` of row ``i`` and one output, with the baseline as the empty set's value."""
         return to_shapiq(self, i, output)
 
     def save(self, path: str | Path) -> None:

@@ -12,7 +12,7 @@ from typing import Any, BinaryIO, TypeVar
 
 import numpy as np
 
-from exactshap._runtime.files import check_suffix, replacing
+from exactshap._runtime.files import atomic_write, check_suffix
 from exactshap._runtime.optional import FRAME_LIBRARIES, first_installed, require
 from exactshap.errors import InputError, InputTypeError, MissingDependencyError, ModelFormatError, message
 from exactshap.results.data import ExplanationData, frame_kind
@@ -34,7 +34,7 @@ def save(explanation: ExplanationData, path: str | Path) -> None:
         path, (".npz",), "A saved explanation", "Name it .npz; explanation.to_frame() gives the values for other files"
     )
     arrays, texts = _parts(explanation)
-    with replacing(path) as draft, zipfile.ZipFile(draft, "w", zipfile.ZIP_STORED) as archive:
+    with atomic_write(path) as draft, zipfile.ZipFile(draft, "w", zipfile.ZIP_STORED) as archive:
         for name, array in arrays.items():
             with archive.open(f"{name}.npy", "w", force_zip64=True) as entry:
                 np.lib.format.write_array(entry, array, allow_pickle=False)

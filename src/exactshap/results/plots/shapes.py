@@ -1,4 +1,4 @@
-"""Shape functions with Shapley values over them: what a column does alone, and what it does in company."""
+"""Shape functions with Shapley values over them: a column's main effect, and its values with interactions."""
 
 from __future__ import annotations
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from exactshap._runtime.files import check_suffix, replacing
+from exactshap._runtime.files import atomic_write, check_suffix
 from exactshap._runtime.optional import require
 from exactshap.errors import InputError, message, printable
 from exactshap.results.data import counted, facts, fingerprint, index_title, value_function_sentence
@@ -59,7 +59,7 @@ def write_report(explanation: ExplanationData, path: str | Path, **settings: Any
     """
     check_report_path(path)
     page = render(explanation, **settings)
-    with replacing(path) as draft:
+    with atomic_write(path) as draft:
         draft.write_text(page, encoding="utf-8")
     return Path(path)
 

@@ -6,7 +6,7 @@ import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from exactshap._runtime.files import replacing
+from exactshap._runtime.files import atomic_write
 from exactshap._runtime.optional import require
 from exactshap.errors import printable
 from exactshap.results.decomposition import facts_of, rows_of, strongest_marginals
@@ -48,7 +48,7 @@ def write_shares_report(shares: PairwiseDecomposition, path: str | Path, **setti
         Of :func:`render_shares`.
     """
     page = render_shares(shares, **settings)
-    with replacing(path) as draft:
+    with atomic_write(path) as draft:
         draft.write_text(page, encoding="utf-8")
     return Path(path)
 
@@ -76,8 +76,13 @@ def render_shares(
     """
     jinja2 = require("jinja2", "report", purpose="A report")
     markup = require("markupsafe", "report", purpose="A report").Markup
-    environment = jinja2.Environment(loader=jinja2.FileSystemLoader(Path(__file__).parent), autoescape=True,
-                                     trim_blocks=True, lstrip_blocks=True, undefined=jinja2.StrictUndefined)  # fmt: skip
+    environment = jinja2.Environment(
+        loader=jinja2.FileSystemLoader(Path(__file__).parent),
+        autoescape=True,
+        trim_blocks=True,
+        lstrip_blocks=True,
+        undefined=jinja2.StrictUndefined,
+    )
     headings, rows = rows_of(shares)
     page = environment.get_template("shares.html.jinja").render(
         title=title,

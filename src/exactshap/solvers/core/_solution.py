@@ -213,8 +213,13 @@ _PER_ROW = (*_SIGNED, *_UNSIGNED, *_SQUARED, "prediction", "tolerance")
 
 
 def _rows(parts: Sequence[Solution], name: str) -> np.ndarray | None:
-    """Join what all parts have; bounds and scales may be one number for all rows of a part."""
+    """Join what all parts have; bounds and scales may be one number for all rows of a part.
+
+    Rows that happen to be exact among sampled ones have standard errors of 0: None would say so of all rows.
+    """
     arrays = [getattr(part, name) for part in parts]
+    if name == "std_error" and any(array is not None for array in arrays):
+        arrays = [np.zeros_like(part.values) if array is None else array for array, part in zip(arrays, parts, strict=True)]
     if name in ("error_bound", "scale"):
         arrays = [np.broadcast_to(array, (len(part.values),)) for array, part in zip(arrays, parts, strict=True)]
     return None if any(array is None for array in arrays) else np.concatenate(arrays)

@@ -25,7 +25,7 @@ LANE_SETS = 32.0  # terms whose sets are worked on together
 def folding_pays(n_players: int, n_background: int, n_terms: int, n_outputs: int, semivalue: Semivalue, order: int) -> bool:
     """Say whether to sum up the background first.
 
-    The number of rows has no say: values of a row must not depend on its company.
+    The number of rows has no say: values of a row must not depend on the other rows of its batch.
     """
     if n_players > MAX_FOLDED_PLAYERS or n_background < 2 or order > n_players:
         return False

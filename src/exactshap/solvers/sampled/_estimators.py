@@ -20,7 +20,7 @@ from exactshap.solvers.sampled._frontier import (
     unanimity_columns,
 )
 from exactshap.solvers.sampled._polynomial import PolynomialFit, fit_polynomial, odd_shares, row_weights, unanimity_shares
-from exactshap.solvers.sampled._problem import Problem
+from exactshap.solvers.sampled._problem import RegressionProblem
 from exactshap.solvers.sampled._surrogate import SURROGATES
 from exactshap.solvers.sampled.process import CubeProcess, fit_process, needs_even, white_functionals
 
@@ -34,12 +34,12 @@ FOLDS = 5
 MAX_UNDERFLOWN = 1020  # players up to which a weight of 0 is asked for: beyond, Shapley's own underflow
 
 
-def by_process(problem: Problem) -> Solution:
+def by_process(problem: RegressionProblem) -> Solution:
     """Return the exact values of the posterior mean, with the posterior's standard deviations."""
     return _of_process(problem, _process(problem))
 
 
-def _process(problem: Problem) -> CubeProcess:
+def _process(problem: RegressionProblem) -> CubeProcess:
     known = 1 if problem.paired else 2  # the full coalition, and the empty one where it is not the full one's complement
     ends = np.array([[True] * problem.n_players, [False] * problem.n_players])
     masks = np.concatenate([ends[:known], problem.masks])
@@ -54,14 +54,14 @@ def _process(problem: Problem) -> CubeProcess:
     )
 
 
-def _of_process(problem: Problem, process: CubeProcess) -> Solution:
+def _of_process(problem: RegressionProblem, process: CubeProcess) -> Solution:
     asked = problem.semivalue, problem.order, problem.sets
     fit = _kernelshap(problem, process.unit)
     found = process.solve(*asked) if fit is None else held_to(fit, process, *asked)
     return problem.solution(*found, "Gaussian process over coalitions")
 
 
-def _kernelshap(problem: Problem, unit: np.ndarray) -> PolynomialFit | None:
+def _kernelshap(problem: RegressionProblem, unit: np.ndarray) -> PolynomialFit | None:
     """Return KernelSHAP of the same pairs in units of ``unit``, if it estimates what is asked for and they determine it."""
     asked = problem.paired and problem.n_players <= COMPARED_COLUMNS and problem.is_shapley()
     if not asked or len(problem.masks) < problem.n_players:
@@ -70,7 +70,7 @@ def _kernelshap(problem: Problem, unit: np.ndarray) -> PolynomialFit | None:
     return fit if fit.determined else None
 
 
-def by_polynomial(problem: Problem) -> Solution:
+def by_polynomial(problem: RegressionProblem) -> Solution:
     """Return PolySHAP values of the requested frontier."""
     if not problem.is_shapley():
         raise InputError(
@@ -89,7 +89,7 @@ def by_polynomial(problem: Problem) -> Solution:
     return problem.solution(fit.values, fit.std_error, f"PolySHAP, {name}{note}")
 
 
-def _fit_frontier(problem: Problem) -> tuple[PolynomialFit, str]:
+def _fit_frontier(problem: RegressionProblem) -> tuple[PolynomialFit, str]:
     settings, d = problem.settings, problem.n_players
     if settings.frontier is None:
         order = min(settings.polynomial_order or _affordable_order(problem), d)
@@ -105,27 +105,27 @@ def _fit_frontier(problem: Problem) -> tuple[PolynomialFit, str]:
     return _fit_unanimity(problem, sets), f"{len(sets)} terms"
 
 
-def _affordable_order(problem: Problem) -> int:
+def _affordable_order(problem: RegressionProblem) -> int:
     d = problem.n_players
     cubic = d + d * (d - 1) * (d - 2) // 6 if problem.paired else d + d * (d - 1) // 2 + d * (d - 1) * (d - 2) // 6
     return 3 if d >= 3 and len(problem.masks) >= 1.5 * cubic and cubic <= COMPARED_COLUMNS else 1
 
 
-def _fit_characters(problem: Problem, sets: Sets, unit: float | np.ndarray = 1.0) -> PolynomialFit:
+def _fit_characters(problem: RegressionProblem, sets: Sets, unit: float | np.ndarray = 1.0) -> PolynomialFit:
     columns = character_columns(problem.masks, sets)
     shares = odd_shares(problem.n_players, sets)
     target = (problem.inside - problem.outside) / unit / 2.0
     return fit_polynomial(columns, target, problem.total / unit / 2.0, problem.masks, shares, paired=True)
 
 
-def _fit_unanimity(problem: Problem, sets: Sets) -> PolynomialFit:
+def _fit_unanimity(problem: RegressionProblem, sets: Sets) -> PolynomialFit:
     masks = np.concatenate([problem.masks, ~problem.masks]) if problem.paired else problem.masks
     columns, shares = unanimity_columns(masks, sets), unanimity_shares(problem.n_players, sets)
     targets = np.concatenate([problem.inside, problem.outside]) - problem.empty
     return fit_polynomial(columns, targets, problem.total, masks, shares, paired=False, mirrored=problem.paired)
 
 
-def _screened(problem: Problem) -> tuple[PolynomialFit, str]:
+def _screened(problem: RegressionProblem) -> tuple[PolynomialFit, str]:
     """Return the best of growing frontiers of odd characters, by leave-one-out error.
 
     Triples are ranked by the product of their players' relevances under the process, which all pairs help to estimate.
@@ -159,7 +159,7 @@ def _warn_rank(fit: PolynomialFit) -> None:
     warnings.warn(text, ExplanationWarning, stacklevel=7)
 
 
-def by_best(problem: Problem) -> Solution:
+def by_best(problem: RegressionProblem) -> Solution:
     """Return the process, or the polynomial where its leave-one-out error is smaller on the same coalitions."""
     process = _process(problem)
     order = _affordable_order(problem)
@@ -173,7 +173,7 @@ def by_best(problem: Problem) -> Solution:
     return _of_process(problem, process)
 
 
-def by_unbiased(problem: Problem) -> Solution:
+def by_unbiased(problem: RegressionProblem) -> Solution:
     r"""Return the exact values of cross-fitted surrogates plus an unbiased estimate of what they miss.
 
     .. math:: \hat\phi_T = \frac1K \sum_k \Bigl[\phi_T(f_{-k}) + \sum_{S \in B} D_T(S) r_k(S) +
@@ -199,20 +199,20 @@ def by_unbiased(problem: Problem) -> Solution:
     return problem.solution(values, std_error, f"unbiased, surrogate {problem.settings.surrogate!r}")
 
 
-def _of_all(problem: Problem) -> Solution:
+def _of_all(problem: RegressionProblem) -> Solution:
     """Return the values of a game whose coalitions are all known."""
     masks = _known(problem)
     values = _coefficients(problem, masks).T @ problem.calls(masks)
     return problem.solution(values, np.zeros_like(values), "all coalitions")
 
 
-def _known(problem: Problem) -> np.ndarray:
+def _known(problem: RegressionProblem) -> np.ndarray:
     """Return the coalitions that are not left to chance: the ends and the listed pairs."""
     ends = np.array([[False] * problem.n_players, [True] * problem.n_players])
     return np.concatenate([ends, problem.draws.listed, ~problem.draws.listed])
 
 
-def _check_all_sizes_weigh(problem: Problem) -> None:
+def _check_all_sizes_weigh(problem: RegressionProblem) -> None:
     """Refuse atoms at 0 and 1: their few coalitions are hardly ever drawn, so that no standard error would be honest."""
     for size in set_sizes(problem.order):
         weights = problem.semivalue.weights(min(problem.n_players, MAX_UNDERFLOWN), size, problem.order)
@@ -226,7 +226,7 @@ def _check_all_sizes_weigh(problem: Problem) -> None:
             )
 
 
-def _one_fold(problem: Problem, held: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+def _one_fold(problem: RegressionProblem, held: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     masks = problem.masks
     certain = np.arange(len(masks)) < problem.draws.n_certain
     rest = np.concatenate([np.ones((1, problem.n_players), bool), problem.draws.listed, masks[certain & ~held]])
@@ -244,7 +244,7 @@ def _one_fold(problem: Problem, held: np.ndarray) -> tuple[np.ndarray, np.ndarra
     return base + terms.mean(axis=0), terms.var(axis=0, ddof=1) / n if n > 1 else np.full(base.shape, np.inf)
 
 
-def _coefficients(problem: Problem, masks: np.ndarray) -> np.ndarray:
+def _coefficients(problem: RegressionProblem, masks: np.ndarray) -> np.ndarray:
     """Return D_T(S) times 2^e_s, s = |S| (see ``_counts``), of shape (n_masks, n_sets)."""
     points = 2.0 * masks - 1.0
     exponents = size_exponents(problem.n_players)
@@ -260,7 +260,7 @@ def _coefficients(problem: Problem, masks: np.ndarray) -> np.ndarray:
     return np.concatenate(parts, axis=1)
 
 
-ESTIMATORS: dict[str, Callable[[Problem], Solution]] = {
+ESTIMATORS: dict[str, Callable[[RegressionProblem], Solution]] = {
     "auto": by_best,
     "process": by_process,
     "polynomial": by_polynomial,

@@ -14,11 +14,11 @@ from exactshap.solvers.sampled._draws import Draws
 from exactshap.solvers.sampled._leverage import leverage_scores
 from exactshap.solvers.sampled._sampling import design, draw, strata
 
-__all__ = ["NAMED", "SAMPLINGS", "Problem", "Settings"]
+__all__ = ["NAMED", "SAMPLINGS", "RegressionProblem", "SamplingSettings"]
 
 
 @dataclass(frozen=True)
-class Settings:
+class SamplingSettings:
     """How to sample and to regress; see :func:`exactshap.solvers.sampled._regression.solve_regression`."""
 
     estimator: str = "auto"
@@ -46,7 +46,7 @@ SAMPLINGS: dict[str, Callable[[int, int], np.ndarray]] = {
 
 
 @dataclass
-class Problem:
+class RegressionProblem:
     """One game, one question, and the coalitions called so far: ``inside`` are their values, ``outside`` their complements' if paired."""
 
     calls: Calls
@@ -54,7 +54,7 @@ class Problem:
     semivalue: Semivalue
     order: int
     sets: tuple[tuple[int, ...], ...]
-    settings: Settings
+    settings: SamplingSettings
     paired: bool = field(init=False, default=True)
     masks: np.ndarray = field(init=False)
     inside: np.ndarray = field(init=False)  # (n_masks, n_outputs)

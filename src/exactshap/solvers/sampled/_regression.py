@@ -15,14 +15,14 @@ from exactshap.games import Game
 from exactshap.semivalues import Semivalue
 from exactshap.solvers.core import Solution, checked_calls, player_sets, positive
 from exactshap.solvers.sampled._estimators import ESTIMATORS
-from exactshap.solvers.sampled._problem import NAMED, SAMPLINGS, Problem, Settings
+from exactshap.solvers.sampled._problem import NAMED, SAMPLINGS, RegressionProblem, SamplingSettings
 from exactshap.solvers.sampled._surrogate import SURROGATES
 from exactshap.solvers.sampled.process import MAX_ROWS
 
 __all__ = ["most_calls", "solve_regression"]
 
 DEFAULT_CALLS = 2048  # plus 2 d, when neither a budget nor a tolerance is given
-SMALL = 2000  # coalitions or pairs whose factorisations gain nothing from several cores
+ONE_CORE_ROWS = 2000  # coalitions or pairs whose factorisations gain nothing from several cores
 MAX_PLAYERS = 5000  # more were never compared with games whose values are known
 MAX_WEIGHTS = 2**31  # of calls and sets: what each call says of each set, 16 GiB
 USED_BY = {
@@ -115,7 +115,7 @@ def solve_regression(
     _check_players(game.n_players)
     limit = _within_reach(most_calls(game.n_players, budget, tol), chosen.estimator, budget)
     rng = _generator(random_state)
-    problem = Problem(calls, rng, semivalue, order, _sets(game.n_players, order, limit), chosen)
+    problem = RegressionProblem(calls, rng, semivalue, order, _sets(game.n_players, order, limit), chosen)
     estimate = _until(problem, limit, tol)
     return _finish(estimate, game, problem)
 
@@ -136,15 +136,18 @@ def _sets(n_players: int, order: int, limit: int) -> tuple[tuple[int, ...], ...]
     return sets
 
 
-def read_settings(settings: dict[str, Any]) -> Settings:
+def read_settings(settings: dict[str, Any]) -> SamplingSettings:
     """Return checked settings; unknown names, and settings that the estimator would not use, raise."""
     for name in settings:
-        if name not in Settings.__dataclass_fields__:
+        if name not in SamplingSettings.__dataclass_fields__:
             raise UnknownNameError(
-                message(f"The regression solver has no setting {name!r}", do=did_you_mean(name, Settings.__dataclass_fields__))
+                message(
+                    f"The regression solver has no setting {name!r}",
+                    do=did_you_mean(name, SamplingSettings.__dataclass_fields__),
+                )
             )
     fixed = NAMED.get(str(settings.get("estimator")), {})
-    chosen = Settings(**{**settings, **fixed})
+    chosen = SamplingSettings(**{**settings, **fixed})
     for name, known in (("estimator", {**ESTIMATORS, **NAMED}), ("sampling", SAMPLINGS), ("surrogate", SURROGATES)):
         value = getattr(chosen, name)
         if not isinstance(value, str) or value not in known:
@@ -225,13 +228,13 @@ def _generator(random_state: Any) -> np.random.Generator:
     )
 
 
-def _until(problem: Problem, limit: int, tol: float | None) -> Solution:
+def _until(problem: RegressionProblem, limit: int, tol: float | None) -> Solution:
     """Return the estimate of ``limit`` calls, or of as many as the tolerance needs: each round doubles the calls."""
     n_calls = limit if tol is None else min(limit, max(4 * problem.n_players, 64))
     estimator = ESTIMATORS[problem.settings.estimator]
     while True:
         problem.grow(n_calls)
-        with single_threaded_blas() if len(problem.masks) <= SMALL else nullcontext():
+        with single_threaded_blas() if len(problem.masks) <= ONE_CORE_ROWS else nullcontext():
             estimate = estimator(problem)  # all coalitions are known: the function is not called in here
         largest = float(np.max(np.asarray(estimate.std_error), initial=0.0))
         if tol is None or n_calls >= limit or largest <= tol:
@@ -255,7 +258,7 @@ def _warn_tolerance(reached: float, tol: float, limit: int) -> None:
     warnings.warn(text, ExplanationWarning, stacklevel=5)
 
 
-def _finish(estimate: Solution, game: Game, problem: Problem) -> Solution:
+def _finish(estimate: Solution, game: Game, problem: RegressionProblem) -> Solution:
     values, calls = estimate.values, problem.calls.count
     if problem.semivalue.is_efficient(problem.order):  # rounding, or the error of an unconstrained estimate
         values = values + (problem.total - values.sum(axis=0)) / len(values)

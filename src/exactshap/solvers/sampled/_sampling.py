@@ -25,7 +25,7 @@ __all__ = [
 MAX_LISTED = 200_000  # coalitions of one size that are listed rather than drawn until distinct
 MAX_DESIGNED = 800  # pairs that are placed one by one; the work grows with the cube of their number
 DESIGN_WHITE = {True: 3e-3, False: 0.1}  # what designs assume of interactions that no kernel of low order explains (tuned)
-GENEROUS = 400  # pairs up to which there are four candidates for each place, two beyond
+MANY_CANDIDATES_PAIRS = 400  # pairs up to which there are four candidates for each place, two beyond
 
 
 @dataclass(frozen=True)
@@ -158,7 +158,7 @@ def _designed(n_players: int, n: int, paired: bool) -> np.ndarray:
     from exactshap.solvers.sampled._design import place_pairs
 
     rng = np.random.default_rng(0)
-    n_candidates = max((4 if n <= GENEROUS else 2) * n, 300)
+    n_candidates = max((4 if n <= MANY_CANDIDATES_PAIRS else 2) * n, 300)
     candidates = draw(n_players, n_candidates, rng, strata(n_players, paired=paired), paired=paired)
     known = np.array([[True] * n_players] if paired else [[True] * n_players, [False] * n_players])
     theta = np.full(n_players, 2.0 / n_players)

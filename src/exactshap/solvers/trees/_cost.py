@@ -15,6 +15,7 @@ from exactshap.solvers.trees._leaf_engine import FEW_ROWS as LEAF_FEW
 from exactshap.solvers.trees._leaf_engine import LeafEngine
 from exactshap.solvers.trees._path_engine import FEW_ROWS as PATH_FEW
 from exactshap.solvers.trees._path_engine import PathEngine
+from exactshap.solvers.trees._sums import whole_weights
 from exactshap.solvers.trees._table_engine import FEW_ROWS as TABLE_FEW
 from exactshap.solvers.trees._table_engine import TableEngine, tabulate_background
 from exactshap.trees.ensemble import complete_forest
@@ -82,6 +83,6 @@ def _engine(kind: type) -> Any:
     if kind is PathEngine:
         return PathEngine(trees, shape, N_FEATURES)
     if kind is LeafEngine:
-        return LeafEngine(trees, shape, N_FEATURES, background, weights)
+        return LeafEngine(trees, shape, N_FEATURES, background, *whole_weights(weights))
     layout = lay_out(trees, shape)
     return TableEngine(trees, layout, tabulate_background(trees, layout, background.T, weights), N_FEATURES, 2.0**30)

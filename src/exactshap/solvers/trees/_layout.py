@@ -7,9 +7,11 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from exactshap.solvers.trees.kernels import (
+from exactshap.solvers.trees._kernels import (
     Groups,
     Leaves,
+    Structure,
+    TableRows,
     count_below,
     fill_columns,
     fill_groups,
@@ -18,17 +20,16 @@ from exactshap.solvers.trees.kernels import (
     sum_forecast,
 )
 from exactshap.trees import FlatTrees
-from exactshap.trees.ensemble import Paths, fill_decisions, parents, paths
+from exactshap.trees.ensemble import Paths, parents, paths
 
 __all__ = [
     "MAX_BITS",
     "NOMINAL_ROWS",
-    "Forecast",
-    "Layout",
     "Structure",
+    "TableForecast",
+    "TableLayout",
     "TableRows",
     "binomials_and_offsets",
-    "decisions_of",
     "forecast",
     "lay_out",
     "lay_rows",
@@ -45,25 +46,7 @@ LEAF_CELL = 0.6  # a step of the transform of a leaf's cell, in look-ups
 
 
 @dataclass(frozen=True, eq=False)
-class Structure:
-    """Per node: parent, player of its split (-1 at leaves), edges and distinct players above, splits and leaves below."""
-
-    player_of_column: np.ndarray
-    parent: np.ndarray
-    player: np.ndarray
-    depth: np.ndarray
-    distinct: np.ndarray
-    internal: np.ndarray
-    leaves: np.ndarray
-
-    @property
-    def n_path_players(self) -> int:
-        """The largest number of distinct players on one path."""
-        return int(self.distinct.max(initial=0))
-
-
-@dataclass(frozen=True, eq=False)
-class Forecast:
+class TableForecast:
     """What tables would cost in each tree, in look-ups (half a nanosecond) and bytes, for order 1.
 
     ``is_root`` (n_nodes,) marks the groups; ``fits`` (n_trees,) is False where some path has more than ``MAX_BITS`` players.
@@ -82,7 +65,7 @@ class Forecast:
 
 
 @dataclass(frozen=True, eq=False)
-class Layout:
+class TableLayout:
     """Leaves and groups of an ensemble."""
 
     leaves: Leaves
@@ -91,21 +74,6 @@ class Layout:
     @functools.cached_property
     def n_groups(self) -> int:
         return len(self.groups.root)
-
-
-@dataclass(frozen=True, eq=False)
-class TableRows:
-    """Which column of the result each table row adds to (``columns``), and where each group's cells start."""
-
-    column_start: np.ndarray
-    columns: np.ndarray
-    table_start: np.ndarray
-    binomials: np.ndarray
-    offsets: np.ndarray
-
-    @functools.cached_property
-    def n_bytes(self) -> int:
-        return 8 * int(self.table_start[-1])
 
 
 def structure(trees: FlatTrees, player_of_column: np.ndarray) -> Structure:
@@ -129,18 +97,15 @@ def sorted_leaves(where: Paths) -> Leaves:
                   where.edge_start, where.edge_node, where.edge_left, slot)  # fmt: skip
 
 
-def forecast(trees: FlatTrees, shape: Structure) -> Forecast:
+def forecast(trees: FlatTrees, shape: Structure) -> TableForecast:
     """Forecast what tables would cost in each tree."""
     cost, is_root = np.zeros(trees.n_nodes), np.zeros(trees.n_nodes, bool)
     n_players = np.zeros(trees.n_nodes, np.int32)
     if trees.n_nodes:
-        mark_groups(shape.parent, shape.player, trees.left, trees.right, shape.distinct, shape.internal, shape.leaves,
-                    MAX_BITS, NOMINAL_ROWS, cost, n_players, is_root)  # fmt: skip
+        mark_groups(shape, trees.left, trees.right, MAX_BITS, NOMINAL_ROWS, cost, n_players, is_root)
     sums = np.zeros((4, trees.n_trees))
-    sum_forecast(
-        trees.tree_start, shape.player, shape.distinct, shape.internal, shape.leaves, is_root, n_players, LEAF_CELL, sums
-    )
-    return Forecast(
+    sum_forecast(trees.tree_start, shape, is_root, n_players, LEAF_CELL, sums)
+    return TableForecast(
         is_root=is_root,
         fits=np.isfinite(cost[trees.tree_start[:-1]]),
         look_ups=sums[0],
@@ -162,14 +127,14 @@ def sum_by_tree(trees: FlatTrees, of_nodes: np.ndarray) -> np.ndarray:
     return np.add.reduceat(of_nodes, trees.tree_start[:-1]) if trees.n_trees else np.zeros(0)
 
 
-def lay_out(trees: FlatTrees, shape: Structure) -> Layout:
+def lay_out(trees: FlatTrees, shape: Structure) -> TableLayout:
     """Cut the trees, all of finite cost, into groups of leaves that share a table."""
     leaves = sorted_leaves(paths(trees, shape.player_of_column))
     groups = _empty_groups(trees, shape, np.flatnonzero(forecast(trees, shape).is_root))
     leaf_of_node = np.full(trees.n_nodes, -1, np.int64)
     leaf_of_node[leaves.node] = np.arange(len(leaves.node))
-    fill_groups(groups, shape.parent, shape.player, trees.left, trees.right, leaf_of_node, trees.value)
-    return Layout(leaves, groups)
+    fill_groups(groups, shape, trees.left, trees.right, leaf_of_node, trees.value)
+    return TableLayout(leaves, groups)
 
 
 def _empty_groups(trees: FlatTrees, shape: Structure, root: np.ndarray) -> Groups:
@@ -196,7 +161,7 @@ def offsets_of(counts: np.ndarray) -> np.ndarray:
     return np.concatenate([[0], np.cumsum(counts)]).astype(np.int64)
 
 
-def lay_rows(layout: Layout, n_players: int, order: int, n_outputs: int) -> TableRows:
+def lay_rows(layout: TableLayout, n_players: int, order: int, n_outputs: int) -> TableRows:
     """Lay the table rows of all groups for sets of 1..order players."""
     binomials, offsets = binomials_and_offsets(n_players, order)
     groups = layout.groups
@@ -217,13 +182,3 @@ def binomials_and_offsets(n_players: int, order: int) -> tuple[np.ndarray, np.nd
     for i in range(1, n_players + 1):
         table[i, 1:] = table[i - 1, 1:] + table[i - 1, :-1]
     return table, np.concatenate([[0, 0], np.cumsum(table[n_players, 1:])]).astype(np.int64)
-
-
-def decisions_of(trees: FlatTrees, columns: np.ndarray, tree: int) -> np.ndarray:
-    """Return where rows go at the nodes of one tree: uint8 of shape (n_nodes of the tree, n_rows)."""
-    part = slice(trees.tree_start[tree], trees.tree_start[tree + 1])
-    nodes = trees.nodes
-    nodes = nodes._replace(**{name: getattr(nodes, name)[part] for name in nodes._fields[:8]})
-    out = np.zeros((part.stop - part.start, columns.shape[1]), np.uint8)
-    fill_decisions(columns, nodes, out)
-    return out

@@ -10,20 +10,20 @@ dense leaves pay (each pattern adds to all sets that hold it), and what sparse l
 from __future__ import annotations
 
 import dataclasses
-import functools
-import itertools
 from dataclasses import dataclass, field
 
 import numpy as np
 
+from exactshap._native import Handle
 from exactshap._runtime.cache import BoundedCache
 from exactshap.semivalues import Semivalue
 from exactshap.solvers.core import Solution
-from exactshap.solvers.trees._layout import NOMINAL_ROWS, Structure, sum_by_tree
+from exactshap.solvers.trees._kernels import Background, Structure, sweep_leaf_rows, sweep_leaves
+from exactshap.solvers.trees._layout import NOMINAL_ROWS, sum_by_tree
 from exactshap.solvers.trees._path_engine import VISIT_COST, WalkEngine, leaf_sums, single_leaves, visit_shares
-from exactshap.solvers.trees._steps import Steps, make_steps, steps_bytes
+from exactshap.solvers.trees._steps import make_steps, steps_bytes
+from exactshap.solvers.trees._sums import ROWS_IN_TURN, pairwise_sum, row_blocks
 from exactshap.solvers.trees._table_engine import path_weights
-from exactshap.solvers.trees.kernels import LANES, WIDTH, Work, sweep_leaves, sweep_leaves_of_row
 from exactshap.trees import FlatTrees
 
 __all__ = ["LeafEngine", "leaf_costs", "most_dense"]
@@ -36,6 +36,7 @@ LOOK_UP_COST = 2.0  # a player of a dense leaf for one row
 SCAN_COST = 0.25  # a background row of a sparse leaf for one row, most of them never looked at
 PAIR_COST = 150.0  # the rest of a sparse leaf for one row
 LOW_BITS = 8
+WIDTH = 32  # bits of a pattern of players
 
 
 @dataclass(frozen=True, eq=False)
@@ -46,33 +47,51 @@ class LeafEngine:
     shape: Structure
     n_players: int
     background: np.ndarray  # (n_features, n_background)
-    weights: np.ndarray
+    weights: np.ndarray  # in units of ``unit``: 1.0 each where they are equal
+    unit: float
     cache: BoundedCache = field(default_factory=BoundedCache)
 
     @property
     def walk(self) -> WalkEngine:
         """The same trees, pair by pair."""
-        return WalkEngine(self.trees, self.shape, self.n_players, self.background, self.weights)
+        return WalkEngine(self.trees, self.shape, self.n_players, self.background, self.weights, self.unit)
 
     def solve(self, columns: np.ndarray, semivalue: Semivalue, order: int) -> Solution:
         """Return the values of the rows in ``columns`` (n_features, n_rows)."""
         if order > 1:
             return self.walk.solve(columns, semivalue, order)
+        if len(self.weights) > ROWS_IN_TURN:
+            return self._in_blocks(columns, semivalue)
         out = np.zeros((self.trees.n_outputs, self.n_players, columns.shape[1]))
         scale = np.full(columns.shape[1], single_leaves(self.trees) * self.weights.sum())
-        weights = np.ascontiguousarray(path_weights(semivalue, 1, min(self.shape.n_path_players, WIDTH))[1])
-        steps = self.cache.get(("steps",), lambda: make_steps(self.trees, self.shape), keep=1)
+        weights = path_weights(semivalue, 1, min(self.shape.n_path_players, WIDTH))[1]
+        steps = self.cache.get(("steps",), lambda: Handle(make_steps(self.trees, self.shape)), keep=1)
+        background = Background(self.background, self.weights, weights, self.shape.player_of_column, *self._sizes)
         if columns.shape[1] <= FEW_ROWS:
-            self._sweep_rows(columns, steps, weights, out, scale)
+            sweep_leaf_rows(np.ascontiguousarray(columns.T), steps, background, out, scale)
         else:
-            self._sweep_blocks(columns, steps, weights, out, scale)
-        values = np.ascontiguousarray(out.transpose(2, 1, 0))
+            self._sweep_blocks(columns, steps, background, out, scale)
+        values, scale = np.ascontiguousarray(out.transpose(2, 1, 0)) * self.unit, scale * self.unit
         if self.shape.n_path_players > WIDTH:
             walked = _wide_leaves_only(self.walk).solve(columns, semivalue, 1)
             values, scale = values + walked.values, scale + walked.scale
-        method = f"patterns of {len(self.weights)} background rows, leaf by leaf"
         full = leaf_sums(self.trees, columns)
-        return Solution(values, np.zeros_like(full), full, method, scale=scale)
+        return Solution(values, np.zeros_like(full), full, self._method, scale=scale)
+
+    @property
+    def _method(self) -> str:
+        return f"patterns of {len(self.weights)} background rows, leaf by leaf"
+
+    def _in_blocks(self, columns: np.ndarray, semivalue: Semivalue) -> Solution:
+        """Add the answers of blocks of background rows, so that rounding does not grow with their number."""
+        blocks = row_blocks(len(self.weights), ROWS_IN_TURN)
+        engines = [
+            dataclasses.replace(self, background=np.ascontiguousarray(self.background[:, rows]), weights=self.weights[rows])
+            for rows in blocks
+        ]
+        parts = [engine.solve(columns, semivalue, 1) for engine in engines]
+        values, scale = pairwise_sum(part.values for part in parts), pairwise_sum(np.asarray(part.scale) for part in parts)
+        return dataclasses.replace(parts[0], values=values, scale=scale, method=self._method)
 
     def memory(self, n_rows: int, order: int) -> float:
         """Return the bytes besides the rows: the background, the splits in depth-first order, kept, the tables of one leaf."""
@@ -93,34 +112,16 @@ class LeafEngine:
         n = len(self.weights)
         return min(most_dense(n), self.shape.n_path_players), min(LOW_BITS, n.bit_length())
 
-    def _sweep_rows(self, columns: np.ndarray, steps: Steps, weights: np.ndarray, out: np.ndarray, scale: np.ndarray) -> None:
-        rows = np.empty((int(steps.level.max(initial=0)) + 2, 3, len(self.weights)), np.uint32)
-        mass_of = np.zeros(1 << self._sizes[0])
-        for i, x in enumerate(np.ascontiguousarray(columns.T)):
-            values = np.zeros(out.shape[:2])
-            scale[i] = sweep_leaves_of_row(x, self.background, steps, self.shape.player_of_column, self.weights, weights,
-                                            self._sizes, _popcount(), rows, mass_of, values, scale[i])  # fmt: skip
-            out[:, :, i] = values
-
-    def _sweep_blocks(self, columns: np.ndarray, steps: Steps, weights: np.ndarray, out: np.ndarray, scale: np.ndarray) -> None:
+    def _sweep_blocks(
+        self, columns: np.ndarray, steps: Handle, background: Background, out: np.ndarray, scale: np.ndarray
+    ) -> None:
+        given = Handle(background)
         for start in range(0, columns.shape[1], BLOCK):
             block = slice(start, start + BLOCK)
             part = np.ascontiguousarray(columns[:, block])
-            values, size = np.zeros((*out.shape[:2], part.shape[1])), scale[block]
-            work = _work(part.shape[1], len(self.weights), int(steps.level.max(initial=0)) + 2, self._sizes[0])
-            for first, last in itertools.pairwise(steps.tree_start):
-                sweep_leaves(part, self.background, first, last, steps, self.shape.player_of_column, self.weights, weights,
-                             self._sizes, _popcount(), work, values, size)  # fmt: skip
+            values = np.zeros((*out.shape[:2], part.shape[1]))
+            sweep_leaves(part, steps, given, values, scale[block])
             out[:, :, block] = values
-
-
-@functools.cache
-def _popcount() -> np.ndarray:
-    """Return the number of set bits of 0, 1, ..., 2^16 - 1."""
-    counts = np.zeros(1 << 16, np.uint8)
-    for bit in range(16):
-        counts[1 << bit : 2 << bit] = counts[: 1 << bit] + 1
-    return counts
 
 
 def most_dense(n_background: int) -> int:
@@ -149,26 +150,6 @@ def leaf_costs(trees: FlatTrees, shape: Structure, n_background: int) -> np.ndar
     return sum_by_tree(trees, np.where(trees.feature < 0, costs, 0.0))
 
 
-def _work(n_rows: int, n_background: int, n_levels: int, n_dense: int) -> Work:
-    return Work(
-        row_codes=np.empty((n_levels, n_rows), np.uint32),
-        went=np.empty((n_levels, n_rows), np.uint8),
-        codes=np.empty((n_levels, n_background), np.uint32),
-        background_went=np.empty((n_levels, n_background), np.uint8),
-        index=np.empty((n_levels, n_background), np.int32),
-        n_codes=np.empty(n_levels, np.int64),
-        patterns=np.empty(n_background, np.uint32),
-        mass=np.empty(n_background),
-        bucket=np.empty((1 << LOW_BITS) + 1, np.int64),
-        tables=np.zeros((4, 1 << n_dense)),
-        cells=np.empty(LANES, np.uint32),
-        ends=np.empty((2, LANES)),
-        players=np.empty(WIDTH, np.int64),
-        slots=np.empty(n_levels, np.int64),
-        n_players=np.empty(n_levels, np.int64),
-    )
-
-
 def _wide_leaves_only(walk: WalkEngine) -> WalkEngine:
     """Return walks that meet only the leaves of more than ``WIDTH`` players: the rest is cut off, with value 0."""
     trees, shape = walk.trees, walk.shape
@@ -178,6 +159,4 @@ def _wide_leaves_only(walk: WalkEngine) -> WalkEngine:
         level = np.flatnonzero((shape.depth == depth) & needed)
         needed[shape.parent[level]] = True
     player = np.where(needed, shape.player, -1).astype(shape.player.dtype)
-    return dataclasses.replace(
-        walk, trees=dataclasses.replace(trees, value=value), shape=dataclasses.replace(shape, player=player)
-    )
+    return dataclasses.replace(walk, trees=dataclasses.replace(trees, value=value), shape=shape._replace(player=player))

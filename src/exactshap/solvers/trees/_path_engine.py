@@ -2,35 +2,31 @@
 
 from __future__ import annotations
 
-import itertools
 import math
 from dataclasses import dataclass, field
-from typing import Any
 
 import numpy as np
 
+from exactshap._native import Handle
 from exactshap._runtime.cache import BoundedCache
 from exactshap.semivalues import Rule, Semivalue
 from exactshap.solvers.core import Solution, coarse_bound, enough_nodes, set_sizes
-from exactshap.solvers.trees._layout import (
-    Structure,
-    binomials_and_offsets,
-    decisions_of,
-    products_above,
-    sorted_leaves,
-    sum_by_tree,
-)
-from exactshap.solvers.trees._steps import Steps, make_steps, steps_bytes
-from exactshap.solvers.trees._table_engine import path_weights
-from exactshap.solvers.trees.kernels import (
+from exactshap.solvers.trees._kernels import (
     Leaves,
-    fill_coefficients,
+    SetRule,
+    SetWeights,
+    Structure,
+    forest_of,
     sweep_leaf_sets,
     sweep_paths,
-    sweep_row,
+    sweep_rows,
     walk_sets,
     walk_singles,
 )
+from exactshap.solvers.trees._layout import binomials_and_offsets, products_above, sorted_leaves, sum_by_tree
+from exactshap.solvers.trees._steps import make_steps, steps_bytes
+from exactshap.solvers.trees._sums import ROWS_IN_TURN, pairwise_sum, row_blocks
+from exactshap.solvers.trees._table_engine import path_weights
 from exactshap.trees import FlatTrees, cover_shares
 from exactshap.trees.ensemble import paths, sum_leaf_values
 
@@ -83,35 +79,15 @@ class PathEngine:
 
     def _sweep_paths(self, columns: np.ndarray, rule: Rule, out: np.ndarray, scale: np.ndarray) -> None:
         """Add the values of single players to ``out`` (n_players, n_outputs, n_rows): the same bits for few rows and many."""
-        steps = self.cache.get(("steps",), lambda: make_steps(self.trees, self.shape), keep=1)
-        n_levels = int(steps.level.max(initial=0)) + 1
+        steps = self.cache.get(("steps",), lambda: Handle(make_steps(self.trees, self.shape)), keep=1)
+        nodes, player_of = _constants(rule), self.shape.player_of_column
         scale += single_leaves(self.trees)
-        sweep = self._sweep_rows if columns.shape[1] <= FEW_ROWS else self._sweep_blocks
-        for o in range(self.trees.n_outputs):
-            sweep(columns, steps, n_levels, o, rule, out[:, o], scale if o == 0 else np.zeros_like(scale))
-
-    def _sweep_rows(
-        self, columns: np.ndarray, steps: Steps, n_levels: int, output: int, rule: Rule, out: np.ndarray, scale: np.ndarray
-    ) -> None:
-        nodes = _constants(rule)
-        for i, x in enumerate(np.ascontiguousarray(columns.T)):
-            values = np.zeros(self.n_players)
-            scale[i] += sweep_row(x, n_levels, steps, self.shape.player_of_column, output, nodes, values)
-            out[:, i] += values
-
-    def _sweep_blocks(
-        self, columns: np.ndarray, steps: Steps, n_levels: int, output: int, rule: Rule, out: np.ndarray, scale: np.ndarray
-    ) -> None:
-        nodes, total, sums = _constants(rule), np.zeros((self.n_players, columns.shape[1])), np.zeros_like(scale)
-        coefficients = np.empty((int(np.diff(steps.tree_start).max(initial=0)), 4, 3, len(rule[0]) + 1))
+        if columns.shape[1] <= FEW_ROWS:
+            sweep_rows(np.ascontiguousarray(columns.T), steps, player_of, nodes, out, scale)
+            return
+        n_levels = int(steps.value.level.max(initial=0)) + 1
         n_lanes = int(np.clip(WORK_BYTES // (24 * n_levels * (len(rule[0]) + 1)), 4, LANES))
-        for first, last in itertools.pairwise(steps.tree_start):
-            if first < last:
-                fill_coefficients(first, last - first, n_levels, steps, output, nodes, coefficients)
-                sweep_paths(columns, first, last, n_levels, n_lanes, steps, self.shape.player_of_column, nodes, coefficients,
-                            total, sums)  # fmt: skip
-        out += total
-        scale += sums
+        sweep_paths(columns, steps, player_of, nodes, n_lanes, out, scale)
 
     def _sweep_sets(
         self, columns: np.ndarray, rule: Rule, size: int, binomials: np.ndarray, offsets: np.ndarray, out: np.ndarray
@@ -120,10 +96,7 @@ class PathEngine:
         leaves: Leaves = self.cache.get(("leaves",), lambda: sorted_leaves(paths(trees, self.shape.player_of_column)), keep=1)
         largest = float(binomials[min(self.shape.n_path_players, self.n_players), size])
         n_lanes = int(np.clip(WORK_BYTES // (8 * max(largest, 1.0)), 1, LANES))
-        first_leaf = np.searchsorted(leaves.node, trees.tree_start)
-        for tree in range(trees.n_trees):
-            sweep_leaf_sets(decisions_of(trees, columns, tree), trees.tree_start[tree], first_leaf[tree], first_leaf[tree + 1],
-                            n_lanes, leaves, trees.value, size, *rule, binomials, offsets, out)  # fmt: skip
+        sweep_leaf_sets(columns, forest_of(trees), leaves, SetRule(size, *rule, binomials, offsets), n_lanes, out)
 
 
 @dataclass(frozen=True, eq=False)
@@ -134,38 +107,27 @@ class WalkEngine:
     shape: Structure
     n_players: int
     background: np.ndarray  # (n_features, n_background)
-    weights: np.ndarray
+    weights: np.ndarray  # in units of ``unit``: 1.0 each where they are equal
+    unit: float
 
     def solve(self, columns: np.ndarray, semivalue: Semivalue, order: int) -> Solution:
         """Return the values of the rows in ``columns`` (n_features, n_rows)."""
         trees, n_rows = self.trees, columns.shape[1]
         binomials, offsets = binomials_and_offsets(self.n_players, order)
         weights = path_weights(semivalue, order, self.shape.n_path_players)
-        out = np.zeros((n_rows, offsets[order + 1], trees.n_outputs))
-        scale = np.zeros((n_rows, trees.n_outputs))
-        for tree in range(trees.n_trees):
-            pair = [decisions_of(trees, rows, tree).T.copy() for rows in (columns, self.background)]
-            n_levels = self.shape.n_path_players + 1
-            for o in range(trees.n_outputs):
-                value, total, size = np.ascontiguousarray(trees.value[:, o]), np.zeros(out.shape[:2]), np.zeros(n_rows)
-                common: tuple[Any, ...] = (
-                    *pair,
-                    self.weights,
-                    trees.tree_start[tree],
-                    trees.left,
-                    trees.right,
-                    self.shape.player,
-                    value,
-                )
-                if order == 1:
-                    walk_singles(*common, weights[1], n_levels, total, size)  # type: ignore[call-arg]  # a compiled function
-                else:
-                    walk_sets(*common, weights, n_levels, binomials, offsets, total, size)  # type: ignore[call-arg]
-                out[:, :, o] += total
-                scale[:, o] += size
+        common = (forest_of(trees), self.shape.player)
+        of_order = weights[1] if order == 1 else SetWeights(weights, binomials, offsets)
+        parts = []
+        for rows in row_blocks(len(self.weights), ROWS_IN_TURN):
+            out, scale = np.zeros((n_rows, offsets[order + 1], trees.n_outputs)), np.zeros((n_rows, trees.n_outputs))
+            background = np.ascontiguousarray(self.background[:, rows])
+            walk = walk_singles if order == 1 else walk_sets
+            walk(columns, background, self.weights[rows], *common, of_order, out, scale)
+            parts.append((out, scale))
+        out, scale = (pairwise_sum(sums) for sums in zip(*parts, strict=True))
         method = f"walks with {len(self.weights)} background rows"
         full = leaf_sums(trees, columns)
-        return Solution(out, np.zeros_like(full), full, method, scale=scale.max(axis=1))
+        return Solution(self.unit * out, np.zeros_like(full), full, method, scale=self.unit * scale.max(axis=1))
 
     def memory(self, n_rows: int, order: int) -> float:
         """Return the bytes besides the rows: the background and its way through the largest tree."""
@@ -220,15 +182,10 @@ def path_rule(semivalue: Semivalue, size: int, order: int, n_path_players: int) 
     spread = n_path_players / 2.0
     n_nodes = enough_nodes(spread, degree, measure)
     if n_nodes < degree // 2 + 1:
-        return _writable(measure.rule(2 * n_nodes - 1)), coarse_bound(spread, n_nodes, measure)
-    return _writable(measure.rule(degree)), 0.0
+        return measure.rule(2 * n_nodes - 1), coarse_bound(spread, n_nodes, measure)
+    return measure.rule(degree), 0.0
 
 
 def _constants(rule: Rule) -> np.ndarray:
     """Return t, 1 - t, -1 / (1 - t) and the weights, of shape (4, n_nodes)."""
     return np.stack([rule[0], 1.0 - rule[0], -1.0 / (1.0 - rule[0]), rule[1]])
-
-
-def _writable(rule: Rule) -> Rule:
-    """Return copies: numba compiles a second version of each kernel for read-only arrays."""
-    return np.array(rule[0], float), np.array(rule[1], float)

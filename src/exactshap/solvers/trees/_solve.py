@@ -12,9 +12,11 @@ from exactshap.games import normalised_weights
 from exactshap.semivalues import Semivalue
 from exactshap.solvers.core import Cost, Solution, player_sets
 from exactshap.solvers.trees._cost import Engine, engine_cost
-from exactshap.solvers.trees._layout import NOMINAL_ROWS, Forecast, Structure, forecast, lay_out, products_above, structure
+from exactshap.solvers.trees._kernels import Structure
+from exactshap.solvers.trees._layout import NOMINAL_ROWS, TableForecast, forecast, lay_out, products_above, structure
 from exactshap.solvers.trees._leaf_engine import LeafEngine, leaf_costs
 from exactshap.solvers.trees._path_engine import PathEngine, path_costs
+from exactshap.solvers.trees._sums import weighted_mean, whole_weights
 from exactshap.solvers.trees._table_engine import TableEngine, tabulate_background
 from exactshap.trees import FlatTrees, cover_shares, margin, take_trees
 from exactshap.trees import prepared as rounded
@@ -131,7 +133,7 @@ def prepare_trees(
     else:
         background = _check_background(trees, background)
         weights = normalised_weights(weights, len(background))
-        empty = weights @ margin(trees, background)
+        empty = weighted_mean(margin(trees, background), weights)
         others = leaf_costs(trees, shape, len(background))
         by_tables = choose_trees(forecast(trees, shape), others, memory_limit, may_refill=True)
 
@@ -139,7 +141,8 @@ def prepare_trees(
         of_some = shape if some is trees else structure(some, player_of_column)
         if background is None or weights is None:
             return PathEngine(some, of_some, len(players))
-        return LeafEngine(some, of_some, len(players), np.ascontiguousarray(rounded(trees, background).T), weights)
+        columns = np.ascontiguousarray(rounded(trees, background).T)
+        return LeafEngine(some, of_some, len(players), columns, *whole_weights(weights))
 
     tables = None
     if by_tables.any():
@@ -231,7 +234,7 @@ def _reach(trees: FlatTrees, shape: Structure) -> np.ndarray:
     return trees.constant + products_above(shape, cover_shares(trees)) @ trees.value
 
 
-def choose_trees(tables: Forecast, other_costs: np.ndarray, limit: float, *, may_refill: bool) -> np.ndarray:
+def choose_trees(tables: TableForecast, other_costs: np.ndarray, limit: float, *, may_refill: bool) -> np.ndarray:
     """Return which trees to answer by tables: those that are cheaper so and fit ``limit`` bytes together, the smallest first.
 
     Where not all of them fit, tables that are filled again for each call may be cheaper in total. There are no tables at all

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from exactshap.solvers.trees._layout import Structure
-from exactshap.solvers.trees.kernels import Steps, fill_steps
+from exactshap.solvers.trees._kernels import EmptySteps, Steps, Structure, fill_steps, forest_of
 from exactshap.trees import FlatTrees, cover_shares
-from exactshap.trees.ensemble import Nodes
+from exactshap.trees.ensemble import NodeArrays
 
 __all__ = ["Steps", "make_steps", "steps_bytes"]
 
@@ -25,12 +24,12 @@ def make_steps(trees: FlatTrees, shape: Structure) -> Steps:
     is_right, is_leaf = np.empty(n, bool), np.empty((n, 2), bool)
     tree_start = before[trees.tree_start]
     share, value = np.empty((n, 2)), np.empty((n, 2, trees.n_outputs))
-    fill_steps(trees.tree_start, trees.left, trees.right, shape.player, cover_shares(trees), trees.value, shape.internal,
-               int(shape.depth.max(initial=0)) + 1, node, level, is_right, above, end, is_leaf, share, value)  # fmt: skip
+    out = EmptySteps(node, level, is_right, above, end, is_leaf, share, value)
+    fill_steps(forest_of(trees), shape, cover_shares(trees), out)
     return Steps(tree_start, _nodes_of(trees, node), level, is_right, above, end, is_leaf, share, value)
 
 
-def _nodes_of(trees: FlatTrees, node: np.ndarray) -> Nodes:
+def _nodes_of(trees: FlatTrees, node: np.ndarray) -> NodeArrays:
     nodes, none = trees.nodes, np.empty(0, np.int32)
     names = ("feature", "threshold", "missing", "zero_is_missing", "category_start", "category_count")
     taken = {name: getattr(nodes, name)[node] for name in names}

@@ -8,11 +8,24 @@ from dataclasses import dataclass, field
 import numpy as np
 from scipy.special import binom
 
+from exactshap._native import Handle
 from exactshap._runtime.cache import BoundedCache
 from exactshap.semivalues import Semivalue
 from exactshap.solvers.core import Solution, set_sizes
-from exactshap.solvers.trees._layout import MAX_BITS, Layout, TableRows, decisions_of, lay_rows, offsets_of
-from exactshap.solvers.trees.kernels import add_failures, fill_single_tables, fill_tables, sum_survival, sweep, sweep_few
+from exactshap.solvers.trees._kernels import (
+    Measure,
+    TableRows,
+    Tables,
+    add_failures,
+    fill_single_tables,
+    fill_tables,
+    forest_of,
+    sum_survival,
+    sweep,
+    sweep_few,
+)
+from exactshap.solvers.trees._layout import TableLayout, lay_rows, offsets_of
+from exactshap.solvers.trees._sums import ROWS_IN_TURN, pairwise_sum, row_blocks, whole_weights
 from exactshap.trees import FlatTrees
 from exactshap.trees import prepared as rounded
 
@@ -38,21 +51,27 @@ class BackgroundTable:
 
 
 def tabulate_background(
-    trees: FlatTrees, layout: Layout, background: np.ndarray | None, weights: np.ndarray | None
+    trees: FlatTrees, layout: TableLayout, background: np.ndarray | None, weights: np.ndarray | None
 ) -> BackgroundTable:
     """Count the background once per leaf: from then on its size does not matter."""
     if background is None or weights is None:
         return BackgroundTable(np.zeros(1, np.int64), np.empty(0))
     start = offsets_of(1 << np.diff(layout.leaves.start))
     table = np.zeros(start[-1])
-    columns = rounded(trees, background).T
-    first_leaf = np.searchsorted(layout.leaves.node, trees.tree_start)
-    for block in range(0, len(background), BACKGROUND_BLOCK):
-        part = np.ascontiguousarray(columns[:, block : block + BACKGROUND_BLOCK])
-        for tree in range(trees.n_trees):
-            add_failures(decisions_of(trees, part, tree), trees.tree_start[tree], first_leaf[tree], first_leaf[tree + 1],
-                         layout.leaves, weights[block : block + BACKGROUND_BLOCK], start, table)  # fmt: skip
+    whole, unit = whole_weights(weights)
+    columns, forest = rounded(trees, background).T, forest_of(trees)
+
+    def add(rows: slice, cells: np.ndarray) -> np.ndarray:
+        add_failures(np.ascontiguousarray(columns[:, rows]), forest, layout.leaves, whole[rows], start, cells)
+        return cells
+
+    if unit < 1.0:  # counts, which add up without rounding
+        for rows in row_blocks(len(background), BACKGROUND_BLOCK):
+            add(rows, table)
+    else:
+        table = pairwise_sum(add(rows, np.zeros_like(table)) for rows in row_blocks(len(background), ROWS_IN_TURN))
     sum_survival(layout.leaves, start, table)
+    table *= unit
     return BackgroundTable(start, table)
 
 
@@ -79,12 +98,18 @@ class TableEngine:
     """Look-ups: one table per group of leaves, filled once for a semivalue, kept while it fits ``limit`` bytes."""
 
     trees: FlatTrees
-    layout: Layout
+    layout: TableLayout
     background: BackgroundTable
     n_players: int
     limit: float
     cache: BoundedCache = field(default_factory=BoundedCache)
     measures: BoundedCache = field(default_factory=BoundedCache)  # apart: tables are made under the lock of the other one
+
+    @functools.cached_property
+    def tables(self) -> Handle:
+        """What the compiled kernels read of the trees, as one argument."""
+        layout, background = self.layout, self.background
+        return Handle(Tables(forest_of(self.trees), layout.groups, layout.leaves, background.start, background.table))
 
     def rows(self, order: int) -> TableRows:
         """Return the layout of the tables for sets of 1..order players."""
@@ -133,8 +158,7 @@ class TableEngine:
             for start in range(0, len(out), block):
                 part = np.ascontiguousarray(columns[:, start : start + block])
                 total = np.zeros((n_results, part.shape[1]))
-                sweep(part, self.trees.tree_start, self.trees.nodes, self.layout.groups, first, last, rows.column_start,
-                      rows.columns, rows.table_start, cells, total)  # fmt: skip
+                sweep(part, self.tables, rows, first, last, cells, total)
                 out[start : start + block] += total.T
         return out
 
@@ -149,22 +173,19 @@ class TableEngine:
         """Add the sums over all groups to ``out``, cell by cell: the same bits without tables."""
         for first, last in _runs(rows, self.layout.n_groups):
             total = np.zeros(out.shape[::-1])
-            sweep_few(columns, self.trees.tree_start, self.trees.nodes, self.layout.groups, self.layout.leaves, self.trees.value,
-                      self.background.start, self.background.table, *self._measure(semivalue), _popcount(), first, last,
-                      self.n_players, rows.column_start, rows.columns, total)  # fmt: skip
+            sweep_few(columns, self.tables, rows, self._measure(semivalue), first, last, self.n_players, total)
             out += total.T
         return out
 
-    def _measure(self, semivalue: Semivalue) -> tuple[tuple[np.ndarray, np.ndarray], np.ndarray]:
+    def _measure(self, semivalue: Semivalue) -> Measure:
         """Return the semivalue's rule and weights for single players of all leaves."""
 
-        def make() -> tuple[tuple[np.ndarray, np.ndarray], np.ndarray]:
+        def make() -> Measure:
             largest = int(np.diff(self.layout.leaves.start).max(initial=0))
             nodes, node_weights = semivalue.rule(1, 1, degree=max(largest - 1, 0))
-            rule = np.array(nodes, float), np.array(node_weights, float)
-            return rule, np.ascontiguousarray(path_weights(semivalue, 1, largest)[1])
+            return Measure(nodes, node_weights, path_weights(semivalue, 1, largest)[1])
 
-        measure: tuple[tuple[np.ndarray, np.ndarray], np.ndarray] = self.measures.get(("measure", semivalue), make, keep=1)
+        measure: Measure = self.measures.get(("measure", semivalue), make, keep=1)
         return measure
 
     def _cells(self, rows: TableRows, semivalue: Semivalue, order: int, is_kept: bool, first: int, last: int) -> np.ndarray:
@@ -178,20 +199,11 @@ class TableEngine:
         """Return the filled tables of groups ``first:last``."""
         cells = np.zeros(rows.table_start[last] - rows.table_start[first])
         if order == 1:
-            fill_single_tables(self.layout.groups, self.layout.leaves, self.trees.value, self.background.start, self.background.table,
-                               *self._measure(semivalue), _popcount(), first, last, self.n_players, rows.column_start,
-                               rows.columns, rows.table_start, cells)  # fmt: skip
+            fill_single_tables(self.tables, rows, self._measure(semivalue), first, last, self.n_players, cells)
             return cells
         weights = path_weights(semivalue, order, int(np.diff(self.layout.leaves.start).max(initial=0)))
-        fill_tables(self.layout.groups, self.layout.leaves, self.trees.value, self.background.start, self.background.table, weights,
-                    rows.binomials, rows.offsets, _popcount(), first, last, rows.column_start, rows.columns, rows.table_start,
-                    cells)  # fmt: skip
+        fill_tables(self.tables, rows, weights, first, last, cells)
         return cells
-
-
-@functools.cache
-def _popcount() -> np.ndarray:
-    return np.array([code.bit_count() for code in range(1 << MAX_BITS)], np.int64)
 
 
 def _runs(rows: TableRows, n_groups: int) -> list[tuple[int, int]]:

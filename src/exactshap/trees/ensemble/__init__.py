@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from exactshap.trees.ensemble._build import MAX_DEPTH, RawTree, build, largest_sum
 from exactshap.trees.ensemble._encode import encode, readable
-from exactshap.trees.ensemble._flat import MISSING_NEVER, FlatTrees, Nodes
+from exactshap.trees.ensemble._flat import MISSING_NEVER, FlatTrees, NodeArrays
 from exactshap.trees.ensemble._forest import RawForest
 from exactshap.trees.ensemble._hashed import HashedColumns, TargetStatistic
-from exactshap.trees.ensemble._kernels import decide, fill_decisions, goes_left, sum_leaf_values
+from exactshap.trees.ensemble._kernels import fill_decisions, sum_leaf_values
 from exactshap.trees.ensemble._model import TreeModel, take_trees
 from exactshap.trees.ensemble._paths import Paths, cover_shares, inside, parents, paths
 from exactshap.trees.ensemble._routing import apply, decisions, margin, prepared
@@ -18,7 +18,7 @@ __all__ = [
     "MISSING_NEVER",
     "FlatTrees",
     "HashedColumns",
-    "Nodes",
+    "NodeArrays",
     "Paths",
     "RawForest",
     "RawTree",
@@ -28,11 +28,9 @@ __all__ = [
     "build",
     "complete_forest",
     "cover_shares",
-    "decide",
     "decisions",
     "encode",
     "fill_decisions",
-    "goes_left",
     "inside",
     "largest_sum",
     "margin",

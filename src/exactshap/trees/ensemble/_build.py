@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from exactshap.errors import ModelFormatError, message
+from exactshap.errors import ModelFormatError, memory_needed, message
 from exactshap.trees.ensemble._flat import MISSING_RIGHT, FlatTrees
 from exactshap.trees.ensemble._forest import RawForest, RawTree, joined
 
@@ -72,11 +72,11 @@ def _check_totals(sizes: np.ndarray, constant: np.ndarray) -> None:
     if sizes.sum() > MAX_NODES:
         raise ModelFormatError(message("The model has too many nodes", f"Got {sizes.sum()}; the limit is {MAX_NODES}"))
     if sizes.sum() * len(constant) > MAX_CELLS:
-        needed = 8.0 * float(sizes.sum()) * len(constant) / 2**30
+        needed = 8.0 * float(sizes.sum()) * len(constant)
         raise ModelFormatError(
             message(
                 "The table of leaf values does not fit",
-                f"{sizes.sum()} nodes x {len(constant)} outputs would need {needed:.3g} GiB; the limit is {MAX_CELLS / 2**27:.3g} GiB",
+                f"{sizes.sum()} nodes x {len(constant)} outputs would need {memory_needed(needed, 8.0 * MAX_CELLS)}",
             )
         )
     if not np.all(np.isfinite(constant)):
@@ -101,12 +101,12 @@ def _where(q: int, offset: np.ndarray) -> str:
 
 def _breadth_first(forest: RawForest, offset: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Return the reached nodes, tree by tree, level by level, siblings side by side; their left children; their covers."""
-    from exactshap.trees.ensemble._layout_kernels import TOO_DEEP, fill_breadth_first, sum_covers
+    from exactshap.trees.ensemble._layout_kernels import TOO_DEEP, Links, fill_breadth_first, sum_covers
 
     n = len(forest.left)
     order, left, seen = np.empty(n, np.int64), np.empty(n, np.int32), np.zeros(n, bool)
     roots = offset[:-1] + forest.root
-    n_reached, fault, q = fill_breadth_first(forest.left, forest.right, offset, roots, MAX_DEPTH, seen, order, left)
+    n_reached, fault, q = fill_breadth_first(roots, Links(forest.left, forest.right, offset, MAX_DEPTH, seen, order, left))
     if fault == TOO_DEEP:
         raise ModelFormatError(message(f"{_where(q, offset)}: deeper than {MAX_DEPTH} levels"))
     if fault:

@@ -63,20 +63,46 @@ def encode(model: Columns, table: Any) -> np.ndarray:
 def readable(model: Columns, table: Any) -> Any:
     """Return the table in a form that the library's own ``predict`` takes, with the same cells.
 
-    LightGBM 4.6 and CatBoost 1.2.10 end the process at polars columns of type Categorical (LightGBM: Enum and arrow's
+    Numbers in pandas columns of objects (and, for LightGBM, of Arrow's dtypes) become float64. LightGBM 4.6 and CatBoost 1.2.10 end the process at polars columns of type Categorical (LightGBM: Enum and arrow's
     dictionaries too), and CatBoost does not know arrow tables.
     """
-    if model.library not in ("catboost", "lightgbm") or not table.is_frame:
+    if model.library not in ("catboost", "lightgbm", "xgboost") or not table.is_frame:
         return table
+    if type(table.native).__module__.startswith("pandas"):  # without narwhals: every row of a call comes by here
+        refused = {"lightgbm": ("object", "ArrowDtype"), "xgboost": ("object",)}.get(model.library, ())
+        dtypes = [(str(dtype), type(dtype).__name__) for dtype in table.native.dtypes] if refused else []
+        return _with_plain_numbers(model, table, [j for j, names in enumerate(dtypes) if not set(refused).isdisjoint(names)])
     import narwhals.stable.v2 as nw
 
     frame = nw.from_native(table.native, eager_only=True)
+    if model.library != "catboost":
+        gaps = [j for j, kind in enumerate(frame.schema.values()) if str(kind) == "Unknown"]
+        table = _with_plain_numbers(model, table, gaps)
+        frame = nw.from_native(table.native, eager_only=True)
+    if model.library == "xgboost":
+        return table
     coded = [name for name, kind in frame.schema.items() if isinstance(kind, (nw.Categorical, nw.Enum))]
-    if frame.implementation.is_pandas() or not (coded or frame.implementation.is_pyarrow()):
+    if not (coded or frame.implementation.is_pyarrow()):
         return table
     if model.library == "catboost" and frame.implementation.is_polars():
         return replace(table, native=frame.with_columns(nw.col(*coded).cast(nw.String)).to_native())
     return replace(table, native=frame.to_pandas())
+
+
+def _with_plain_numbers(model: Columns, table: Any, columns: list[int]) -> Any:
+    """Return the table with float64 columns in place of those whose dtype the library refuses, where they hold numbers."""
+    if columns:
+        named = _named_categories(model, table)
+        columns = [j for j in columns if j not in named]
+    if not columns:
+        return table
+    import narwhals.stable.v2 as nw
+
+    frame, numbers = nw.from_native(table.native, eager_only=True), table.select(columns).numeric()
+    series = [nw.new_series(table.names[j], numbers[:, k], backend=frame.implementation) for k, j in enumerate(columns)]
+    if frame.implementation.is_pandas():  # by position: a frame's own index stays
+        return replace(table, native=table.native.assign(**{s.name: s.to_numpy() for s in series}))
+    return replace(table, native=frame.with_columns(*series).to_native())
 
 
 def _named_categories(model: Columns, table: Any) -> dict[int, tuple[Any, ...]]:

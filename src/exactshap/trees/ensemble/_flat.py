@@ -7,13 +7,13 @@ from typing import NamedTuple
 
 import numpy as np
 
-__all__ = ["MISSING_LEFT", "MISSING_NEVER", "MISSING_RIGHT", "ZERO", "FlatTrees", "Nodes"]
+__all__ = ["MISSING_LEFT", "MISSING_NEVER", "MISSING_RIGHT", "ZERO", "FlatTrees", "NodeArrays"]
 
 MISSING_RIGHT, MISSING_LEFT, MISSING_NEVER = 0, 1, 2
 ZERO = float(np.float32(1e-35))  # LightGBM's kZeroThreshold: a float literal stored in a double
 
 
-class Nodes(NamedTuple):
+class NodeArrays(NamedTuple):
     """The arrays of :class:`~exactshap.trees.FlatTrees` that routing reads, as one argument of a compiled kernel."""
 
     feature: np.ndarray
@@ -87,10 +87,20 @@ class FlatTrees:
     single_precision: bool
 
     @property
-    def nodes(self) -> Nodes:
+    def nodes(self) -> NodeArrays:
         """What routing reads, as one argument of a compiled kernel ."""
-        return Nodes(self.feature, self.threshold, self.left, self.right, self.missing, self.zero_is_missing,
-                     self.category_start, self.category_count, self.category_words, self.less_equal)  # fmt: skip
+        return NodeArrays(
+            self.feature,
+            self.threshold,
+            self.left,
+            self.right,
+            self.missing,
+            self.zero_is_missing,
+            self.category_start,
+            self.category_count,
+            self.category_words,
+            self.less_equal,
+        )
 
     @property
     def n_trees(self) -> int:

@@ -144,5 +144,8 @@ def _check_tree(tree: RawTree, k: int, n_outputs: int) -> None:
         raise ModelFormatError(message(f"tree {k}: arrays of {n} nodes differ in length", f"Got {lengths}"))
     outputs = np.shape(tree.value)[1] if np.ndim(tree.value) == 2 else n_outputs if tree.output >= 0 else 1
     if outputs != n_outputs or tree.output >= n_outputs or not 0 <= tree.root < n:
-        raise ModelFormatError(message(f"tree {k}: leaves for {outputs} outputs or output {tree.output} out of range",
-                                       f"The model has {n_outputs}"))  # fmt: skip
+        raise ModelFormatError(
+            message(
+                f"tree {k}: leaves for {outputs} outputs or output {tree.output} out of range", f"The model has {n_outputs}"
+            )
+        )

@@ -157,8 +157,10 @@ def take_trees(trees: FlatTrees, chosen: np.ndarray) -> FlatTrees:
     tree_start = np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64)
     shift = np.repeat(trees.tree_start[chosen] - tree_start[:-1], sizes)
     nodes = np.arange(tree_start[-1]) + shift
-    fields: dict[str, Any] = {name: getattr(trees, name)[nodes] for name in
-              ("feature", "threshold", "missing", "zero_is_missing", "category_start", "category_count", "cover", "value")}  # fmt: skip
+    fields: dict[str, Any] = {
+        name: getattr(trees, name)[nodes]
+        for name in ("feature", "threshold", "missing", "zero_is_missing", "category_start", "category_count", "cover", "value")
+    }
     children: dict[str, Any] = {
         name: np.where(getattr(trees, name)[nodes] >= 0, getattr(trees, name)[nodes] - shift, -1).astype(np.int32)
         for name in ("left", "right")

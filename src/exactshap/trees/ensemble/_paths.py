@@ -92,7 +92,7 @@ def paths(trees: FlatTrees, player_of_column: np.ndarray | None = None) -> Paths
     >>> where.ratio.tolist()
     [0.5, 0.5, 0.5, 0.5, 0.5]
     """
-    from exactshap.trees.ensemble._kernels import fill_paths
+    from exactshap.trees.ensemble._kernels import Above, Found, fill_paths
 
     columns = np.arange(trees.n_features) if player_of_column is None else np.asarray(player_of_column)
     columns = columns.astype(np.int32)
@@ -101,17 +101,16 @@ def paths(trees: FlatTrees, player_of_column: np.ndarray | None = None) -> Paths
     leaf = np.flatnonzero(trees.feature < 0).astype(np.int32)
     edge_start = np.concatenate([[0], np.cumsum(depth[leaf])]).astype(np.int64)
     n_edges = int(edge_start[-1])
-    counts = np.empty(len(leaf), np.int64)
-    edge_node, edge_slot, player = (np.empty(n_edges, np.int32) for _ in range(3))
-    edge_left, ratio = np.empty(n_edges, bool), np.empty(n_edges)
+    node, slot, player = (np.empty(n_edges, np.int32) for _ in range(3))
+    found = Found(np.empty(len(leaf), np.int64), node, np.empty(n_edges, bool), slot, player, np.empty(n_edges))
     n_players = int(columns.max(initial=-1)) + 1
     player_of_node = np.append(columns, np.int32(-1))[trees.feature]  # leaves have feature -1
-    fill_paths(leaf, edge_start, parent, is_left, player_of_node, n_players, cover_shares(trees),
-               counts, edge_node, edge_left, edge_slot, player, ratio)  # fmt: skip
-    keep = np.arange(n_edges) - np.repeat(edge_start[:-1], np.diff(edge_start)) < np.repeat(counts, np.diff(edge_start))
-    start = np.concatenate([[0], np.cumsum(counts)]).astype(np.int64)
+    fill_paths(leaf, edge_start, Above(parent, is_left, player_of_node, cover_shares(trees)), n_players, found)
+    keep = np.arange(n_edges) - np.repeat(edge_start[:-1], np.diff(edge_start)) < np.repeat(found.counts, np.diff(edge_start))
+    start = np.concatenate([[0], np.cumsum(found.counts)]).astype(np.int64)
     tree = (np.searchsorted(trees.tree_start, leaf, side="right") - 1).astype(np.int32)
-    return Paths(leaf, tree, start, player[keep], ratio[keep], edge_start, edge_node, edge_left, edge_slot, n_players)
+    players, ratio = player[keep], found.ratio[keep]
+    return Paths(leaf, tree, start, players, ratio, edge_start, node, found.edge_left, slot, n_players)
 
 
 def _depths(trees: FlatTrees, parent: np.ndarray) -> np.ndarray:
@@ -127,9 +126,9 @@ def _depths(trees: FlatTrees, parent: np.ndarray) -> np.ndarray:
 
 def inside(trees: FlatTrees, where: Paths, X: np.ndarray) -> np.ndarray:
     """Return a_lj of shape (n_rows, n_leaves, n_players): 1.0 where the row satisfies every split on j on the path to l."""
-    from exactshap.trees.ensemble._kernels import fill_inside
+    from exactshap.trees.ensemble._kernels import Edges, fill_inside
 
     out = np.ones((len(X), where.n_leaves, where.n_players))
-    fill_inside(decisions(trees, X), where.start, where.edge_start, where.edge_node, where.edge_left, where.edge_slot,
-                where.player, out)  # fmt: skip
+    edges = Edges(where.start, where.edge_start, where.edge_node, where.edge_left, where.edge_slot, where.player)
+    fill_inside(decisions(trees, X), edges, out)
     return out

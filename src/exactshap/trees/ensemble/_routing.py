@@ -10,13 +10,12 @@ __all__ = ["apply", "decisions", "margin", "prepared"]
 
 
 def prepared(trees: FlatTrees, X: np.ndarray) -> np.ndarray:
-    """Return ``X`` as contiguous, writable float64 (n_rows, n_features), rounded to float32 first where the library does so."""
+    """Return ``X`` as contiguous float64 (n_rows, n_features), rounded to float32 first where the library does so."""
     X = np.asarray(X, np.float64)
     if trees.single_precision:
         with np.errstate(over="ignore"):
             X = X.astype(np.float32).astype(np.float64)
-    X = np.ascontiguousarray(X)
-    return X if X.flags.writeable else X.copy()  # kernels are compiled anew for read-only arrays
+    return np.ascontiguousarray(X)
 
 
 def decisions(trees: FlatTrees, X: np.ndarray) -> np.ndarray:

@@ -34,8 +34,13 @@ _SAVE_AS = (
 )
 
 
-def load(path: str | os.PathLike[str], *, n_stages: int | None = None, missing_value: float = float("nan"),
-         max_bytes: int = MAX_BYTES) -> TreeModel:  # fmt: skip
+def load(
+    path: str | os.PathLike[str],
+    *,
+    n_stages: int | None = None,
+    missing_value: float = float("nan"),
+    max_bytes: int = MAX_BYTES,
+) -> TreeModel:
     """Read a tree model from a file, as untrusted data.
 
     Parameters

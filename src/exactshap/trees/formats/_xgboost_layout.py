@@ -22,13 +22,21 @@ _OBJECTIVES = frozenset(
         "multi": ("softmax", "softprob"),
         "rank": ("map", "ndcg", "pairwise"),
         "reg": (
-            "absoluteerror", "expectileerror", "gamma", "linear", "logistic", "pseudohubererror", "quantileerror",
-            "squarederror", "squaredlogerror", "tweedie",
+            "absoluteerror",
+            "expectileerror",
+            "gamma",
+            "linear",
+            "logistic",
+            "pseudohubererror",
+            "quantileerror",
+            "squarederror",
+            "squaredlogerror",
+            "tweedie",
         ),
         "survival": ("aft", "cox"),
     }.items()
     for name in names
-)  # fmt: skip
+)
 _FIELDS = {  # of each object on the way to a prediction: entries that this version knows the meaning of
     "": ("learner", "version"),
     "learner": ("attributes", "feature_names", "feature_types", "gradient_booster", "learner_model_param", "objective"),
@@ -38,12 +46,26 @@ _FIELDS = {  # of each object on the way to a prediction: entries that this vers
     "gbtree_model_param": ("num_parallel_tree", "num_trees"),
     "cats": ("enc", "feature_segments", "sorted_idx"),
     "trees": (
-        "base_weights", "categories", "categories_nodes", "categories_segments", "categories_sizes", "default_left", "id",
-        "leaf_weights", "left_children", "loss_changes", "parents", "right_children", "split_conditions", "split_indices",
-        "split_type", "sum_hessian", "tree_param",
+        "base_weights",
+        "categories",
+        "categories_nodes",
+        "categories_segments",
+        "categories_sizes",
+        "default_left",
+        "id",
+        "leaf_weights",
+        "left_children",
+        "loss_changes",
+        "parents",
+        "right_children",
+        "split_conditions",
+        "split_indices",
+        "split_type",
+        "sum_hessian",
+        "tree_param",
     ),
     "tree_param": ("num_deleted", "num_feature", "num_nodes", "size_leaf_vector"),
-}  # fmt: skip
+}
 
 
 def checked_version(document: Any, *, live: bool) -> tuple[int, ...]:
@@ -57,12 +79,21 @@ def checked_version(document: Any, *, live: bool) -> tuple[int, ...]:
         return version
     got, known = (".".join(map(str, v)) for v in (version, KNOWN_VERSION))
     if version[0] > KNOWN_VERSION[0] and not live:
-        raise ModelFormatError(message(f"XGBoost format {got} is newer than {known}, which this version of exactshap knows",
-                                       do="Explain the live Booster, or upgrade exactshap"))  # fmt: skip
+        raise ModelFormatError(
+            message(
+                f"XGBoost format {got} is newer than {known}, which this version of exactshap knows",
+                do="Explain the live Booster, or upgrade exactshap",
+            )
+        )
     unknown = _unknown_entry(document)
     if unknown is not None:
-        raise ModelFormatError(message(f"XGBoost format {got} has an entry {unknown!r} that format {known} has not",
-                                       "It may change predictions", "Upgrade exactshap, or save the model with an older XGBoost"))  # fmt: skip
+        raise ModelFormatError(
+            message(
+                f"XGBoost format {got} has an entry {unknown!r} that format {known} has not",
+                "It may change predictions",
+                "Upgrade exactshap, or save the model with an older XGBoost",
+            )
+        )
     if not live:
         _warn_of_newer(got, known)
     return version

@@ -81,8 +81,9 @@ def from_document(
         raise ModelFormatError(message(f"bias holds {len(bias)} numbers", f"The model has {n_outputs} outputs"))
     raw = _raw_trees(blocks, _oblivious if oblivious else _nested, features, scale, n_outputs)
     n_columns = len(names) + (len(hashed.statistics) if hashed is not None else 0)
-    trees = build(raw, n_features=n_columns, constant=np.broadcast_to(bias, (n_outputs,)), less_equal=True,
-                  single_precision=True)  # fmt: skip
+    trees = build(
+        raw, n_features=n_columns, constant=np.broadcast_to(bias, (n_outputs,)), less_equal=True, single_precision=True
+    )
     objective = _objective(document)
     classes = _class_names(document) if classes is None else classes
     return TreeModel(

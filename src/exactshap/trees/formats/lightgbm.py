@@ -40,8 +40,12 @@ def from_text(text: str, *, name: str = "LightGBM model", n_stages: int | None =
     head, *blocks = body.split("\nTree=")
     header = _entries(head, "header")
     if header.get("version") not in KNOWN_VERSIONS:
-        raise ModelFormatError(message(f"LightGBM format {header.get('version', 'unknown')[:20]!r} is not known",
-                                       f"This version of exactshap knows {', '.join(KNOWN_VERSIONS)}"))  # fmt: skip
+        raise ModelFormatError(
+            message(
+                f"LightGBM format {header.get('version', 'unknown')[:20]!r} is not known",
+                f"This version of exactshap knows {', '.join(KNOWN_VERSIONS)}",
+            )
+        )
     n_outputs = integer(header.get("num_tree_per_iteration", 1), "num_tree_per_iteration", 1, MAX_OUTPUTS)
     n_features = integer(header.get("max_feature_idx"), "max_feature_idx", -1, MAX_COLUMNS) + 1
     sizes = header.get("tree_sizes", "").split()

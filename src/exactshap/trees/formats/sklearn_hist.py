@@ -21,8 +21,13 @@ def convert(model: Any) -> TreeModel:
     columns, categories = _columns(model)
     n_outputs = model.n_trees_per_iteration_
     raw = [_raw_tree(stage[o], columns, o if n_outputs > 1 else -1) for stage in model._predictors for o in range(n_outputs)]
-    trees = build(raw, n_features=model.n_features_in_, constant=np.ravel(model._baseline_prediction),
-                  less_equal=True, single_precision=False)  # fmt: skip
+    trees = build(
+        raw,
+        n_features=model.n_features_in_,
+        constant=np.ravel(model._baseline_prediction),
+        less_equal=True,
+        single_precision=False,
+    )
     classes = getattr(model, "classes_", None)
     names = getattr(model, "feature_names_in_", None)
     if classes is None:

@@ -36,8 +36,14 @@ def convert(model: Any) -> TreeModel:
     document = read_ubj(bytes(booster.save_raw("ubj")))
     missing = getattr(model, "missing", np.nan)
     classes = getattr(model, "classes_", None)
-    return from_document(document, name=type(model).__name__, live=True, follow_best=booster is not model,
-                         missing_value=np.nan if missing is None else float(missing), classes=classes)  # fmt: skip
+    return from_document(
+        document,
+        name=type(model).__name__,
+        live=True,
+        follow_best=booster is not model,
+        missing_value=np.nan if missing is None else float(missing),
+        classes=classes,
+    )
 
 
 @guarded("XGBoost model")
@@ -59,8 +65,11 @@ def from_document(
     learner = field(document, "learner")
     parameters = field(learner, "learner_model_param")
     n_features = integer(field(parameters, "num_feature", (str, int)), "num_feature", 0, MAX_COLUMNS)
-    n_outputs = max(1, integer(parameters.get("num_class", 0), "num_class", 0, MAX_OUTPUTS),
-                    integer(parameters.get("num_target", 1), "num_target", 0, MAX_OUTPUTS))  # fmt: skip
+    n_outputs = max(
+        1,
+        integer(parameters.get("num_class", 0), "num_class", 0, MAX_OUTPUTS),
+        integer(parameters.get("num_target", 1), "num_target", 0, MAX_OUTPUTS),
+    )
     booster, weights = booster_of(learner)
     objective = field(learner, "objective.name", str)
     check_objective(objective)
@@ -74,8 +83,13 @@ def from_document(
         kept = np.flatnonzero(stage < n_stages)
         blocks, owners, stage, weights = blocks.take(kept), owners[kept], stage[kept], weights[kept]
     forest = _raw_forest(blocks, owners, weights, n_outputs)
-    trees = build(forest, n_features=n_features, constant=_base_margin(parameters, objective, n_outputs, version),
-                  less_equal=False, single_precision=True)  # fmt: skip
+    trees = build(
+        forest,
+        n_features=n_features,
+        constant=_base_margin(parameters, objective, n_outputs, version),
+        less_equal=False,
+        single_precision=True,
+    )
     names = tuple(map(str, learner.get("feature_names") or ()))
     return TreeModel(
         trees=trees,

@@ -9,7 +9,7 @@ from functools import cached_property
 import numpy as np
 
 from exactshap.games import ProductGame
-from exactshap.readers.kernel_machines.machine._expansion import Expansion, Monomials, Part, cut_terms
+from exactshap.readers.kernel_machines.machine._expansion import Expansion, ExpansionPart, Monomials, cut_terms
 from exactshap.readers.kernel_machines.machine._shares import with_equal_shares
 from exactshap.semivalues import Semivalue
 from exactshap.solvers import Solution
@@ -59,7 +59,7 @@ class BoundMachine:
         return self.expansion.n_outputs
 
     @cached_property
-    def blocks(self) -> tuple[Part | Monomials, ...]:
+    def blocks(self) -> tuple[ExpansionPart | Monomials, ...]:
         return self.expansion.blocks
 
     @cached_property
@@ -106,7 +106,7 @@ class BoundMachine:
                 result[:, p] *= factors[:, j]
         return result
 
-    def absent(self, block: Part | Monomials, rows: slice) -> np.ndarray:
+    def absent(self, block: ExpansionPart | Monomials, rows: slice) -> np.ndarray:
         """Return the factors of absent players, (n_mixture, n_players, n_terms)."""
         if not self.replaces_columns:
             return np.ones((1, self.n_players, block.coefficients.shape[1]))
@@ -115,7 +115,7 @@ class BoundMachine:
             return np.einsum("m,mjl->jl", weights, self.grouped(block.factors(background)))[None]
         return self.grouped(block.factors(background[rows]))
 
-    def background_tiles(self, block: Part | Monomials) -> Iterator[tuple[np.ndarray, np.ndarray]]:
+    def background_tiles(self, block: ExpansionPart | Monomials) -> Iterator[tuple[np.ndarray, np.ndarray]]:
         """Yield (background weights, absent factors (n_background, n_players, n_terms)) of a block of terms."""
         mixture = self.mixture
         step = max(1, BACKGROUND_VALUES // max(1, block.coefficients.shape[1] * self.n_columns))
@@ -123,7 +123,7 @@ class BoundMachine:
             rows = slice(start, start + step)
             yield mixture[rows], np.ascontiguousarray(self.absent(block, rows))
 
-    def tiles(self) -> Iterator[tuple[Part | Monomials, np.ndarray, np.ndarray]]:
+    def tiles(self) -> Iterator[tuple[ExpansionPart | Monomials, np.ndarray, np.ndarray]]:
         """Yield (block of terms, background weights, absent factors), each small enough for memory."""
         for whole in self.blocks:
             for block in cut_terms(whole, max(1, BACKGROUND_VALUES // (8 * self.n_columns))):

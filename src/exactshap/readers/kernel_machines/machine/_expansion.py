@@ -10,11 +10,11 @@ import numpy as np
 
 from exactshap.kernels import Component, Kernel
 
-__all__ = ["Expansion", "Monomials", "Part", "cut_terms", "expand", "merge"]
+__all__ = ["Expansion", "ExpansionPart", "Monomials", "cut_terms", "expand", "merge"]
 
 
 @dataclass(frozen=True, eq=False)
-class Part:
+class ExpansionPart:
     """One component of the kernel over some training rows: f(x) gains sum_l coefficients[l] prod_j k_j(x_j, points[j, l]).
 
     ``points (n_columns, n_terms)``, ``coefficients (n_outputs, n_terms)`` with the amplitude folded in. For a monomial
@@ -57,7 +57,7 @@ class Expansion:
         Whether the model's own kernel computes distances as |x|^2 + |y|^2 - 2 x.y, which loses digits far from the origin.
     """
 
-    parts: tuple[Part, ...]
+    parts: tuple[ExpansionPart, ...]
     monomials: Monomials | None
     intercept: np.ndarray
     n_columns: int
@@ -68,7 +68,7 @@ class Expansion:
         return len(self.intercept)
 
     @property
-    def blocks(self) -> tuple[Part | Monomials, ...]:
+    def blocks(self) -> tuple[ExpansionPart | Monomials, ...]:
         return self.parts + ((self.monomials,) if self.monomials is not None else ())
 
     def outputs(self, chosen: Sequence[int]) -> Expansion:
@@ -77,7 +77,9 @@ class Expansion:
         monomials = self.monomials and Monomials(
             self.monomials.powers, self.monomials.coefficients[rows], self.monomials.magnitudes
         )
-        parts = tuple(Part(p.component, np.ascontiguousarray(p.coefficients[rows]), p.points, p.magnitude) for p in self.parts)
+        parts = tuple(
+            ExpansionPart(p.component, np.ascontiguousarray(p.coefficients[rows]), p.points, p.magnitude) for p in self.parts
+        )
         return Expansion(parts, monomials, self.intercept[rows], self.n_columns, self.cancels)
 
     def __call__(self, X: np.ndarray) -> np.ndarray:
@@ -111,7 +113,7 @@ def expand(kernel: Kernel, points: Any, coefficients: Any, intercept: Any = 0.0,
             magnitudes.append(abs(component.amplitude) * np.abs(psi[:, None] * coefficients).sum(axis=0).max(initial=0.0))
         else:
             scaled = np.ascontiguousarray((component.amplitude * coefficients).T)
-            parts.append(Part(component, scaled, columns, float(np.abs(scaled).sum(axis=1).max(initial=0.0))))
+            parts.append(ExpansionPart(component, scaled, columns, float(np.abs(scaled).sum(axis=1).max(initial=0.0))))
     monomials = Monomials(np.stack(powers, axis=1), np.stack(sums, axis=1), np.array(magnitudes)) if powers else None
     return Expansion(tuple(parts), monomials, intercept, points.shape[1], cancels)
 
@@ -119,7 +121,7 @@ def expand(kernel: Kernel, points: Any, coefficients: Any, intercept: Any = 0.0,
 def merge(expansions: Sequence[Expansion]) -> Expansion:
     """Stack machines with one or more outputs each into one machine with all their outputs."""
     n_outputs = sum(e.n_outputs for e in expansions)
-    parts: list[Part] = []
+    parts: list[ExpansionPart] = []
     powers, sums, magnitudes = [], [], []
     offset = 0
     for e in expansions:
@@ -127,7 +129,7 @@ def merge(expansions: Sequence[Expansion]) -> Expansion:
         for part in e.parts:
             coefficients = np.zeros((n_outputs, part.coefficients.shape[1]))
             coefficients[rows] = part.coefficients
-            parts.append(Part(part.component, coefficients, part.points, part.magnitude))
+            parts.append(ExpansionPart(part.component, coefficients, part.points, part.magnitude))
         if e.monomials is not None:
             block = np.zeros((n_outputs, e.monomials.coefficients.shape[1]))
             block[rows] = e.monomials.coefficients
@@ -140,7 +142,7 @@ def merge(expansions: Sequence[Expansion]) -> Expansion:
     return Expansion(tuple(parts), monomials, intercept, expansions[0].n_columns, any(e.cancels for e in expansions))
 
 
-def cut_terms(block: Part | Monomials, width: int) -> Iterator[Part | Monomials]:
+def cut_terms(block: ExpansionPart | Monomials, width: int) -> Iterator[ExpansionPart | Monomials]:
     """Yield a block of terms in pieces of at most ``width`` terms."""
     n_terms = block.coefficients.shape[1]
     if n_terms <= width:
@@ -153,4 +155,4 @@ def cut_terms(block: Part | Monomials, width: int) -> Iterator[Part | Monomials]
             yield Monomials(block.powers[:, terms], coefficients, block.magnitudes[terms])
         else:
             points = None if block.points is None else np.ascontiguousarray(block.points[:, terms])
-            yield Part(block.component, coefficients, points, block.magnitude)
+            yield ExpansionPart(block.component, coefficients, points, block.magnitude)

@@ -20,7 +20,7 @@ from typing import Any
 
 import numpy as np
 
-from exactshap.errors import BudgetError, ExplanationWarning, InputError, message, warn
+from exactshap.errors import BudgetError, ExplanationWarning, InputError, memory_needed, message, warn
 
 __all__ = ["MAX_OPERATIONS", "Routes", "forms"]
 
@@ -125,7 +125,7 @@ class Routes:
         raise BudgetError(
             message(
                 f"{what} not fit in memory_limit",
-                f"They would need {needed / GIB:.3g} GiB; the limit is {self.memory_limit / GIB:.3g} GiB",
+                f"They would need {memory_needed(needed, self.memory_limit)}",
                 f"Pass {route}fewer rows as background=, or raise memory_limit=",
             )
         )

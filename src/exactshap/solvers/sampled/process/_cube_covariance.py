@@ -7,8 +7,8 @@ import numpy as np
 __all__ = ["JITTER", "covariance", "factorise", "invert_triangle", "sum_and_difference"]
 
 JITTER = 1e-10  # relative to the kernel's variance of 1: far below any white part worth having
-SMALL = 64  # rows of a triangle that is inverted at once
-BELOW = np.tri(SMALL, dtype=bool)
+TRIANGLE_ROWS = 64  # rows of a triangle that is inverted at once
+BELOW = np.tri(TRIANGLE_ROWS, dtype=bool)
 
 
 def covariance(points: np.ndarray, others: np.ndarray, theta: np.ndarray, sign: int) -> np.ndarray:
@@ -65,7 +65,7 @@ def invert_triangle(lower: np.ndarray, out: np.ndarray) -> np.ndarray:
     from scipy.linalg import blas, lapack
 
     n = len(lower)
-    if n <= SMALL:
+    if n <= TRIANGLE_ROWS:
         np.copyto(out, lapack.dtrtri(lower, lower=1)[0], where=BELOW[:n, :n])
         return out
     first, last = slice(0, n // 2), slice(n // 2, n)

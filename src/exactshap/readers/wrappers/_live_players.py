@@ -1,0 +1,107 @@
+"""Players without columns: they cost nothing and get exactly zero."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from exactshap.frames import Table
+from exactshap.games import Game
+from exactshap.readers import DelegatingReader, Reader, Request
+from exactshap.semivalues import Semivalue
+from exactshap.solvers import Solution, player_sets
+
+__all__ = ["LiveGame", "LivePlayers", "read_live"]
+
+FEWEST = 4  # players that are kept where there are as many: interactions of higher orders are refused for fewer
+
+
+def read_live(read: Callable[[Request], Reader], request: Request) -> Reader:
+    """Read a model with the players that have columns: a semivalue gives nothing to the others, whatever their number.
+
+    Only "normalized" games know them, as their baseline is shared by all players.
+    """
+    assert request.players is not None
+    empty = [place for place, (_, columns) in enumerate(request.players) if not columns]
+    kept = max(len(request.players) - len(empty), min(FEWEST, len(request.players)))
+    dead = set(empty[len(empty) - (len(request.players) - kept) :])
+    if not dead or request.value_function == "normalized":
+        return read(request)
+    live = tuple(place for place in range(len(request.players)) if place not in dead)
+    return LivePlayers(read(replace(request, players=tuple(request.players[place] for place in live))), request.players, live)
+
+
+@dataclass(frozen=True, eq=False)
+class LiveGame:
+    """A game that looks at some of its players only."""
+
+    inner: Game
+    n_players: int
+    live: tuple[int, ...]
+
+    @property
+    def n_rows(self) -> int | None:
+        return self.inner.n_rows
+
+    @property
+    def n_outputs(self) -> int:
+        return self.inner.n_outputs
+
+    @property
+    def single_output(self) -> bool:
+        return self.inner.single_output
+
+    def value(self, masks: np.ndarray) -> np.ndarray:
+        """Return v(S), of the players in S that are live."""
+        return self.inner.value(np.asarray(masks)[:, list(self.live)])
+
+
+class LivePlayers(DelegatingReader):
+    """What ``inner`` says of the ``live`` players, among ``players`` of which the others have no columns."""
+
+    def __init__(self, inner: Reader, players: tuple[tuple[str, tuple[int, ...]], ...], live: tuple[int, ...]) -> None:
+        columns, names = tuple(columns for _, columns in players), tuple(name for name, _ in players)
+        super().__init__(inner, players=columns, player_names=names)
+        self.live = live
+
+    def game(self, X: Table) -> Game:
+        return LiveGame(super().game(X), self.n_players, self.live)
+
+    def solve(self, X: Table, semivalue: Semivalue, order: int) -> Solution:
+        return self._among_all(super().solve(X, semivalue, order), order)
+
+    def answer(self, X: Table, semivalue: Semivalue, order: int) -> Solution:
+        return self._among_all(super().answer(X, semivalue, order), order)
+
+    def _among_all(self, solution: Solution, order: int) -> Solution:
+        """Return the solution with the sets of all players, 0 where a member has no columns."""
+        sets = player_sets(self.n_players, order)
+        number = {members: place for place, members in enumerate(sets)}
+        places = [number[tuple(self.live[j] for j in members)] for members in solution.sets]
+
+        def by_set(values: np.ndarray | None) -> np.ndarray | None:
+            return None if values is None else _spread(values, 1, len(sets), places)
+
+        covariance, live = solution.covariance, list(self.live)
+        if covariance is not None:
+            covariance = _spread(_spread(covariance, 1, self.n_players, live), 2, self.n_players, live)
+        return replace(
+            solution,
+            sets=sets,
+            values=_spread(solution.values, 1, len(sets), places),
+            std_error=by_set(solution.std_error),
+            set_std=by_set(solution.set_std),
+            covariance=covariance,
+        )
+
+    def masked_predictions(self, X: Table, masks: np.ndarray) -> np.ndarray | None:
+        return super().masked_predictions(X, np.asarray(masks)[:, list(self.live)])
+
+
+def _spread(values: np.ndarray, axis: int, size: int, places: list[int]) -> np.ndarray:
+    """Return zeros of ``size`` along an axis, with the values at their places."""
+    out = np.zeros((*values.shape[:axis], size, *values.shape[axis + 1 :]))
+    out[(slice(None),) * axis + (places,)] = values
+    return out

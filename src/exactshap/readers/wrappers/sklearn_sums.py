@@ -1,0 +1,151 @@
+"""Votes, bags and stacks of scikit-learn: regressors that are weighted sums of fitted models."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from exactshap.errors import UnsupportedStructureError, message
+from exactshap.frames import Table, check_columns
+from exactshap.readers import Reader, Request, fitted_names, names_of, players_of, require_fitted, select_outputs
+from exactshap.readers.additive import linear_parts
+from exactshap.readers.wrappers._sum import Member, SumReader, read_member
+
+__all__ = ["read"]
+
+
+def read(model: Any, request: Request) -> Reader:
+    """Read the models inside and weigh them as the regressor does."""
+    require_fitted(model, "estimators_")
+    return next(_READERS[cls.__name__] for cls in type(model).__mro__ if cls.__name__ in _READERS)(model, request)
+
+
+def _voting(model: Any, request: Request) -> Reader:
+    r"""Read the weighted mean of its regressors."""
+    weights = model._weights_not_none
+    shares = np.ones(len(model.estimators_)) if weights is None else np.asarray(weights, float)
+    request = _of_sum(model, request)
+    readers = [_regressor(inner, request, model) for inner in model.estimators_]
+    members = [Member(reader, np.array([[share]])) for reader, share in zip(readers, shares / shares.sum(), strict=True)]
+    return _sum(model, request, members)
+
+
+def _stacking(model: Any, request: Request) -> Reader:
+    """Read a linear model of its regressors' predictions, and of the rows themselves where they are passed through."""
+    parts = _linear(model)
+    coefficients, request = np.asarray(parts.coefficients[:, 0], float), _of_sum(model, request)
+    readers = [_regressor(inner, request, model) for inner in model.estimators_]
+    members = [Member(reader, np.array([[c]])) for reader, c in zip(readers, coefficients, strict=False)]
+    if model.passthrough:
+        columns = tuple(range(_n_columns(model)))
+        members.append(Member(_rows_themselves(model, coefficients[len(readers) :], request), np.eye(1), columns))
+    return _sum(model, request, members, np.asarray(parts.intercept, float))
+
+
+def _linear(model: Any) -> Any:
+    """Take the last step of a stack apart, or refuse one that is not linear."""
+    final = model.final_estimator_
+    known = type(final).__module__.startswith("sklearn.linear_model") or type(final).__name__ == "LinearSVR"
+    parts = linear_parts(final) if known else None
+    if parts is None or parts.link is not None or parts.method != "predict":
+        raise UnsupportedStructureError(
+            message(
+                f"{type(model).__name__} is read where its last step is linear",
+                f"Got {type(final).__name__}",
+                "Sample with Explainer(model.predict, background)",
+            )
+        )
+    return parts
+
+
+def _rows_themselves(model: Any, coefficients: np.ndarray, request: Request) -> Reader:
+    """Read the part of a stack that is linear in the rows."""
+    from sklearn.linear_model import LinearRegression
+
+    linear = LinearRegression()
+    linear.coef_, linear.intercept_, linear.n_features_in_ = coefficients, 0.0, len(coefficients)
+    return read_member(linear, request, type(model).__name__, range(len(coefficients)))
+
+
+def _bagging(model: Any, request: Request) -> Reader:
+    """Read the mean of its regressors, each on the columns that it was fitted on."""
+    request = _of_sum(model, request)
+    chosen = [tuple(int(c) for c in columns) for columns in model.estimators_features_]
+    pairs = list(zip(model.estimators_, chosen, strict=True))
+    readers = [_regressor(inner, replace(request, output="all"), model, columns) for inner, columns in pairs]
+    names, single_model = readers[0].output_names, readers[0].single_output
+    outputs, single = select_outputs(names, request.output, owner=type(model).__name__)
+    share = np.eye(len(names))[:, outputs] / len(readers)
+    members = [Member(reader, share, columns) for reader, columns in zip(readers, chosen, strict=True)]
+    return _sum(model, request, members, outputs=outputs, single=single or single_model)
+
+
+def _of_sum(model: Any, request: Request) -> Request:
+    """Settle names and players once, so that they are the same for all models inside."""
+    names, n_columns, owner = fitted_names(model), _n_columns(model), type(model).__name__
+    background = request.background
+    if background is not None:
+        background = check_columns(background, names, n_columns, owner=owner, what="background")
+    all_names = names_of(request, names, n_columns, owner)
+    players, player_names = players_of(request, all_names)
+    named = tuple(zip(player_names, players, strict=True))
+    return replace(request, background=background, groups=None, players=named, feature_names=all_names)
+
+
+def _n_columns(model: Any) -> int:
+    return int(model.n_features_in_)
+
+
+def _regressor(inner: Any, request: Request, model: Any, columns: tuple[int, ...] | None = None) -> Reader:
+    """Read one regressor; what is added up must be what it predicts, not something before a link."""
+    owner = type(model).__name__
+    reader = read_member(inner, request, owner, columns)
+    if reader.unit not in ("target", "output of the function"):
+        raise UnsupportedStructureError(
+            message(
+                f"{owner} adds up predictions, and those of {reader.model_name} are exact only as {reader.unit}",
+                do="Sample with Explainer(model.predict, background)",
+            )
+        )
+    return reader
+
+
+def _sum(
+    model: Any,
+    request: Request,
+    members: list[Member],
+    constant: np.ndarray | None = None,
+    *,
+    outputs: list[int] | None = None,
+    single: bool = True,
+) -> SumReader:
+    """Return the reader of a sum that predicts by ``model.predict``, for all or some of its outputs."""
+    first, chosen = members[0].reader, outputs or [0]
+    return SumReader(
+        model,
+        request,
+        members,
+        functools.partial(_predict, model.predict, chosen, single),
+        constant=np.zeros(len(chosen)) if constant is None else constant,
+        output_names=tuple(first.output_names[k] for k in chosen),
+        unit="target",
+        fitted_names=fitted_names(model),
+        n_columns=_n_columns(model),
+        single_output=single,
+    )
+
+
+def _predict(predict: Callable[[Any], Any], chosen: list[int], single: bool, X: Table) -> np.ndarray:
+    values = np.asarray(predict(X.native), float).reshape(X.n_rows, -1)[:, chosen]
+    return values[:, 0] if single else values
+
+
+_READERS: dict[str, Callable[[Any, Request], Reader]] = {
+    "VotingRegressor": _voting,
+    "StackingRegressor": _stacking,
+    "BaggingRegressor": _bagging,
+}

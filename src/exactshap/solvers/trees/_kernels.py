@@ -1,0 +1,222 @@
+"""Compiled loops of the tree solvers (``src/native/tree_solver``), and the structures of arrays that they take."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from exactshap._native import kernel
+from exactshap.trees import FlatTrees
+from exactshap.trees.ensemble import NodeArrays
+
+__all__ = [
+    "Background",
+    "EmptySteps",
+    "Forest",
+    "Groups",
+    "Leaves",
+    "Measure",
+    "SetRule",
+    "SetWeights",
+    "Steps",
+    "Structure",
+    "TableRows",
+    "Tables",
+    "add_failures",
+    "count_below",
+    "fill_columns",
+    "fill_groups",
+    "fill_single_tables",
+    "fill_steps",
+    "fill_tables",
+    "forest_of",
+    "mark_groups",
+    "multiply_down",
+    "sum_forecast",
+    "sum_survival",
+    "sweep",
+    "sweep_few",
+    "sweep_leaf_rows",
+    "sweep_leaf_sets",
+    "sweep_leaves",
+    "sweep_paths",
+    "sweep_rows",
+    "walk_sets",
+    "walk_singles",
+]
+
+
+class Forest(NamedTuple):
+    """An ensemble as the solvers read it."""
+
+    tree_start: np.ndarray
+    nodes: NodeArrays
+    value: np.ndarray
+
+
+def forest_of(trees: FlatTrees) -> Forest:
+    """Return what the solvers read of an ensemble."""
+    return Forest(trees.tree_start, trees.nodes, trees.value)
+
+
+class Structure(NamedTuple):
+    """Per node: parent, player of its split (-1 at leaves), edges and distinct players above, splits and leaves below."""
+
+    player_of_column: np.ndarray
+    parent: np.ndarray
+    player: np.ndarray
+    depth: np.ndarray
+    distinct: np.ndarray
+    internal: np.ndarray
+    leaves: np.ndarray
+
+    @property
+    def n_path_players(self) -> int:
+        """The largest number of distinct players on one path."""
+        return int(self.distinct.max(initial=0))
+
+
+class Leaves(NamedTuple):
+    """Leaf l's distinct players, ascending, and its edges from the root down, in compressed rows."""
+
+    node: np.ndarray  # global node number
+    start: np.ndarray  # slots of leaf l are start[l]:start[l + 1]
+    player: np.ndarray
+    ratio: np.ndarray  # product of the cover ratios of the player's splits on the path
+    edge_start: np.ndarray
+    edge_node: np.ndarray
+    edge_left: np.ndarray
+    edge_slot: np.ndarray  # which of the leaf's own slots (bits) the edge belongs to
+
+
+class Groups(NamedTuple):
+    """Subtrees that share one table. A row's code has one bit per player above the subtree and one per split inside."""
+
+    root: np.ndarray
+    tree: np.ndarray
+    n_above: np.ndarray  # edges above the root
+    n_bits: np.ndarray
+    leaf_start: np.ndarray
+    leaf: np.ndarray
+    condition_start: np.ndarray  # a row that fails a condition loses the condition's bit
+    condition_node: np.ndarray
+    condition_left: np.ndarray
+    condition_bit: np.ndarray
+    first_output: np.ndarray  # outputs in which some leaf of the group is not zero: first:last
+    last_output: np.ndarray
+
+
+class Tables(NamedTuple):
+    """An ensemble cut into groups; ``background_table`` is empty for cover ratios."""
+
+    forest: Forest
+    groups: Groups
+    leaves: Leaves
+    background_start: np.ndarray
+    background_table: np.ndarray
+
+
+class TableRows(NamedTuple):
+    """Which column of the result each table row adds to (``columns``), and where each group's cells start."""
+
+    column_start: np.ndarray
+    columns: np.ndarray
+    table_start: np.ndarray
+    binomials: np.ndarray
+    offsets: np.ndarray
+
+    @property
+    def n_bytes(self) -> int:
+        return 8 * int(self.table_start[-1])
+
+
+class Measure(NamedTuple):
+    """A semivalue for single players: its rule (for cover ratios), and p(s) on m players as ``weights[m, s]``."""
+
+    nodes: np.ndarray
+    node_weights: np.ndarray
+    weights: np.ndarray
+
+
+class Steps(NamedTuple):
+    """The splits of all trees, each tree's in depth-first order, with what their children need. Sides: 0 left, 1 right."""
+
+    tree_start: np.ndarray
+    nodes: NodeArrays  # what routing reads, split by split; without children
+    level: np.ndarray  # splits above
+    is_right: np.ndarray  # whether this split is the right child of the one above
+    above: np.ndarray  # level + 1 of the nearest split above on the same player, 0 if there is none
+    end: np.ndarray  # the split after this one's subtree
+    is_leaf: np.ndarray  # (n_splits, 2): whether the child on a side is a leaf
+    share: np.ndarray  # (n_splits, 2): cover ratios of the children
+    value: np.ndarray  # (n_splits, 2, n_outputs): those of leaf children, 0 for others
+
+
+class EmptySteps(NamedTuple):
+    """What ``fill_steps`` writes: the node of each split, and the arrays of :class:`Steps`."""
+
+    node: np.ndarray
+    level: np.ndarray
+    is_right: np.ndarray
+    above: np.ndarray
+    end: np.ndarray
+    is_leaf: np.ndarray
+    share: np.ndarray
+    value: np.ndarray
+
+
+class SetRule(NamedTuple):
+    """The rule for sets of one size, and where the sets of each size start among all sets."""
+
+    size: int
+    nodes: np.ndarray
+    weights: np.ndarray
+    binomials: np.ndarray
+    offsets: np.ndarray
+
+
+class SetWeights(NamedTuple):
+    """p(s) for sets of ``size`` among m players as ``weights[size, m, s]``, and where the sets of each size start."""
+
+    weights: np.ndarray
+    binomials: np.ndarray
+    offsets: np.ndarray
+
+
+class Background(NamedTuple):
+    """Background rows (n_features, n_background) and weights, p(s) on m players as ``weights[m, s]``, players of the columns.
+
+    Leaves of at most ``n_dense`` players are dense, ``n_low`` bits sort the patterns of the others.
+    """
+
+    columns: np.ndarray
+    weights_of: np.ndarray
+    weights: np.ndarray
+    player_of: np.ndarray
+    n_dense: int
+    n_low: int
+
+
+count_below = kernel("tree_solver.count_below(parent, player, depth, distinct, internal, leaves)")
+multiply_down = kernel("tree_solver.multiply_down(parent, factors, out)")
+mark_groups = kernel("tree_solver.mark_groups(structure, left, right, max_bits, n_rows, cost, n_players, is_root)")
+sum_forecast = kernel("tree_solver.sum_forecast(tree_start, structure, is_root, n_players, leaf_cell, out)")
+fill_groups = kernel("tree_solver.fill_groups(groups, structure, left, right, leaf_of_node, value)")
+fill_columns = kernel(
+    "tree_solver.fill_columns(groups, leaves, order, binomials, offsets, n_outputs, write, column_start, columns)"
+)
+fill_steps = kernel("tree_solver.fill_steps(forest, structure, share_of, out)")
+add_failures = kernel("tree_solver.add_failures(columns, forest, leaves, weights, start, out)")
+sum_survival = kernel("tree_solver.sum_survival(leaves, start, out)")
+fill_tables = kernel("tree_solver.fill_tables(tables, rows, weights, first_group, last_group, out)")
+fill_single_tables = kernel("tree_solver.fill_single_tables(tables, rows, measure, first_group, last_group, n_players, out)")
+sweep = kernel("tree_solver.sweep(columns, tables, rows, first_group, last_group, cells, out)")
+sweep_few = kernel("tree_solver.sweep_few(columns, tables, rows, measure, first_group, last_group, n_players, out)")
+sweep_paths = kernel("tree_solver.sweep_paths(columns, steps, player_of, rule, n_lanes, out, scale)")
+sweep_rows = kernel("tree_solver.sweep_rows(X, steps, player_of, rule, out, scale)")
+sweep_leaf_sets = kernel("tree_solver.sweep_leaf_sets(columns, forest, leaves, rule, n_lanes, out)")
+walk_singles = kernel("tree_solver.walk_singles(columns, background, background_weights, forest, player, weights, out, scale)")
+walk_sets = kernel("tree_solver.walk_sets(columns, background, background_weights, forest, player, weights, out, scale)")
+sweep_leaves = kernel("tree_solver.sweep_leaves(columns, steps, background, out, scale)")
+sweep_leaf_rows = kernel("tree_solver.sweep_leaf_rows(X, steps, background, out, scale)")

@@ -1,0 +1,48 @@
+"""Sums over background rows whose rounding does not grow with them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+import numpy as np
+
+__all__ = ["ROWS_IN_TURN", "pairwise_sum", "row_blocks", "weighted_mean", "whole_weights"]
+
+ROWS_IN_TURN = 4096  # background rows whose rounded contributions are added one after the other: what rounding grows with
+
+
+def whole_weights(weights: np.ndarray) -> tuple[np.ndarray, float]:
+    """Return w' and a unit with w = unit * w': ones and 1/n for equal weights, whose sums are then counts, free of rounding.
+
+    >>> whole_weights(np.array([0.25, 0.25, 0.25, 0.25]))
+    (array([1., 1., 1., 1.]), 0.25)
+    """
+    return (np.ones(len(weights)), float(weights[0])) if np.all(weights == weights[0]) else (weights, 1.0)
+
+
+def row_blocks(n_rows: int, size: int) -> list[slice]:
+    """Cut the rows into blocks of ``size``."""
+    return [slice(start, min(start + size, n_rows)) for start in range(0, n_rows, size)]
+
+
+def pairwise_sum(parts: Iterable[np.ndarray]) -> np.ndarray:
+    """Add arrays two by two: rounding grows with the logarithm of their number (Higham 2002, section 4.2).
+
+    >>> pairwise_sum(np.array([value]) for value in (1.0, 2.0, 3.0))
+    array([6.])
+    """
+    waiting: list[np.ndarray] = []
+    for number, part in enumerate(parts, 1):
+        while number % 2 == 0:
+            part, number = waiting.pop() + part, number // 2
+        waiting.append(part)
+    total = waiting.pop()
+    while waiting:
+        total = waiting.pop() + total
+    return total
+
+
+def weighted_mean(values: np.ndarray, weights: np.ndarray) -> np.ndarray:
+    """Return the weighted mean (n_outputs,) of ``values`` (n_rows, n_outputs); NumPy adds contiguous numbers pairwise."""
+    whole, unit = whole_weights(weights)
+    return unit * np.ascontiguousarray((whole[:, None] * values).T).sum(axis=1)

@@ -1,0 +1,277 @@
+// The tree-by-tree game of R2 for trees of depth at most 3: all coalitions of a tree at once, from its two halves.
+//
+// Each tree is filled up to seven splits (root; the left child and its two children; the right child and its two), which give a
+// row a *cell* of seven bits: 3 for the left half, 3 for the right half, 1 for the root. Rows are counted per cell once; with
+// F_L[s, c] the value of the left half in cell c when the splits of bit set s are known (F_R likewise), b_L + b_R = 1 the root's
+// cover shares, N the row weights and R the linear weights -2 w r,
+//
+//   g(S) = sum_left N F_L^2 + R F_L + sum_right N F_R^2 + R F_R   if the root's player is in S, otherwise
+//   g(S) = b_L^2 sum N F_L^2 + b_L sum R F_L + b_R^2 sum N F_R^2 + b_R sum R F_R + 2 b_L b_R (F_L N F_R')[s_L, s_R]
+//
+// two products of 8 x 8 matrices instead of pairs of leaves. A player that splits more than once owns several bits of s.
+
+#include "patterns.h"
+
+EXACTSHAP_BEGIN
+
+namespace {
+
+constexpr int SPLITS = 7, HALF = 8, CELLS = 128, ROOT_BIT = 6;
+constexpr int PLACES = 2 * SPLITS + 1;                   // of the heap: splits, then leaves
+constexpr int BIT_OF[SPLITS] = {6, 0, 3, 1, 2, 4, 5};    // heap position of a split -> its bit of a cell
+
+/// One tree, filled up to seven splits.
+struct Halves {
+  int32_t node[PLACES];         // heap position -> node, repeated below leaves
+  double share[SPLITS];         // cover share of the left child of the split at a bit, 1 below leaves
+  int64_t mask[SPLITS];         // bits of the splits of each player
+  int32_t player[SPLITS];       // players of the tree
+  int32_t bit[PLACES];          // bit of each node of the tree, -1 for leaves
+  double known[2][HALF][HALF];  // value of either half, [side][splits known][cell]
+  double across[HALF][HALF];    // value of the right half, [cell][splits known]
+  double sums[2][4][HALF];      // N and R of a half's cells among its own rows, then among all rows
+  double counts[HALF][HALF];    // N, [left cell][right cell]
+  double product[2][HALF][HALF];  // F_L N and F_L N F_R'
+  double part[2][2][HALF];      // g of either half, [side][root's player in S or out of it][splits known]
+  int64_t image[CELLS];         // coalition of players -> splits known
+  double game[CELLS];
+
+  int64_t fill_tree(int64_t root, const Trees& trees);
+  void fill_half(int side, In<double, 1> value);
+  void fill_predictions(double* out) const;
+  void sum_cells(const double* cell_counts, const double* linear);
+  void fill_parts(int side, double root_share);
+  void fill_product(double factor);
+  void fill_game(int64_t m);
+  void add_shapley(int64_t m, const double* half_weights, Out<double, 1> out);
+};
+
+/// Fill the tree up to seven splits; list its players with the bits of their splits and return their number.
+int64_t Halves::fill_tree(int64_t root, const Trees& trees) {
+  int64_t m = 0;
+  node[0] = int32_t(root);
+  for (int place = 0; place < SPLITS; place++) {
+    const int32_t q = node[place], l = trees.left[q], r = trees.right[q];
+    const int b = BIT_OF[place];
+    if ((place > 0 && q == node[(place - 1) / 2]) || l < 0) {
+      node[2 * place + 1] = node[2 * place + 2] = q;
+      share[b] = 1.0;
+      if (l < 0) bit[q - root] = -1;
+      continue;
+    }
+    node[2 * place + 1] = l;
+    node[2 * place + 2] = r;
+    share[b] = trees.share[l];
+    bit[q - root] = b;
+    bit[l - root] = bit[r - root] = -1;
+    const int32_t p = trees.player_of_node[q];
+    int64_t a = 0;
+    while (a < m && player[a] != p) a++;
+    if (a == m) {
+      player[m] = p;
+      mask[m++] = 0;
+    }
+    mask[a] |= int64_t(1) << b;
+  }
+  return m;
+}
+
+EXACTSHAP_INLINE double mixed(bool known, bool went_left, double share, double if_left, double if_right) {
+  if (known) return went_left ? if_left : if_right;
+  return share * if_left + (1.0 - share) * if_right;
+}
+
+/// Write the value of one half for all sets of known splits and all cells; bit 0 is its top split, 1 and 2 those below.
+void Halves::fill_half(int side, In<double, 1> value) {
+  const int leaf = SPLITS + 4 * side;
+  const double a = value[node[leaf]], b = value[node[leaf + 1]], c = value[node[leaf + 2]], d = value[node[leaf + 3]];
+  const double top = share[3 * side], one = share[3 * side + 1], two = share[3 * side + 2];
+  for (int s = 0; s < HALF; s++)
+    for (int x = 0; x < HALF; x++) {
+      const double if_left = mixed(s & 2, x & 2, one, a, b), if_right = mixed(s & 4, x & 4, two, c, d);
+      known[side][s][x] = mixed(s & 1, x & 1, top, if_left, if_right);
+    }
+}
+
+/// Write the tree's prediction in each cell.
+void Halves::fill_predictions(double* out) const {
+  for (int r = 0; r < HALF; r++)
+    for (int l = 0; l < HALF; l++) {
+      out[r * HALF + l] = known[1][HALF - 1][r];
+      out[(1 << ROOT_BIT) + r * HALF + l] = known[0][HALF - 1][l];
+    }
+}
+
+/// Sum N and R over what either half does not see; keep N of both halves together.
+void Halves::sum_cells(const double* cell_counts, const double* linear) {
+  for (auto& side : sums)
+    for (auto& sum : side)
+      for (double& value : sum) value = 0.0;
+  for (int r = 0; r < HALF; r++)
+    for (int l = 0; l < HALF; l++) {
+      const int right = r * HALF + l, left = (1 << ROOT_BIT) + r * HALF + l;
+      const double both = cell_counts[left] + cell_counts[right], both_linear = linear[left] + linear[right];
+      counts[l][r] = both;
+      sums[0][0][l] += cell_counts[left];
+      sums[0][1][l] += linear[left];
+      sums[0][2][l] += both;
+      sums[0][3][l] += both_linear;
+      sums[1][0][r] += cell_counts[right];
+      sums[1][1][r] += linear[right];
+      sums[1][2][r] += both;
+      sums[1][3][r] += both_linear;
+    }
+}
+
+/// Write g of one half alone: with the root's player known (own rows), and without (all rows, `root_share` of them).
+void Halves::fill_parts(int side, double root_share) {
+  for (int s = 0; s < HALF; s++) {
+    double routed = 0.0, averaged = 0.0;
+    for (int x = 0; x < HALF; x++) {
+      const double f = known[side][s][x];
+      routed += f * (sums[side][0][x] * f + sums[side][1][x]);
+      averaged += root_share * f * (sums[side][2][x] * root_share * f + sums[side][3][x]);
+    }
+    part[side][0][s] = routed;
+    part[side][1][s] = averaged;
+  }
+}
+
+/// Write `factor` F_L N F_R' to `product[1]`, [splits known on the left][on the right].
+void Halves::fill_product(double factor) {
+  for (int s = 0; s < HALF; s++)
+    for (int r = 0; r < HALF; r++) across[r][s] = known[1][s][r];
+  for (int s = 0; s < HALF; s++) {
+    for (int r = 0; r < HALF; r++) product[0][s][r] = product[1][s][r] = 0.0;
+    for (int l = 0; l < HALF; l++)
+      for (int r = 0; r < HALF; r++) product[0][s][r] += factor * known[0][s][l] * counts[l][r];
+    for (int r = 0; r < HALF; r++)
+      for (int t = 0; t < HALF; t++) product[1][s][t] += product[0][s][r] * across[r][t];
+  }
+}
+
+/// Write g(S) for all coalitions of the tree's `m` players.
+void Halves::fill_game(int64_t m) {
+  image[0] = 0;
+  for (int64_t k = 0; k < m; k++)
+    for (int64_t x = 0; x < int64_t(1) << k; x++) image[(int64_t(1) << k) + x] = image[x] | mask[k];
+  for (int64_t x = 0; x < int64_t(1) << m; x++) {
+    const int64_t s = image[x] & (HALF - 1), t = image[x] >> 3 & (HALF - 1);
+    game[x] = image[x] >> ROOT_BIT != 0 ? part[0][0][s] + part[1][0][t] : part[0][1][s] + part[1][1][t] + product[1][s][t];
+  }
+}
+
+/// Add sum_{S with k} h(|S|) g(S) - T to `out`; the game is used up. See pairs.h for h and T.
+void Halves::add_shapley(int64_t m, const double* half_weights, Out<double, 1> out) {
+  const int64_t cells = int64_t(1) << m;
+  double common = (game[0] - game[cells - 1]) / double(m);
+  for (int64_t x = 0; x < cells; x++) game[x] *= half_weights[cells + x];
+  for (int64_t k = m - 1; k >= 0; k--) {
+    const int64_t step = int64_t(1) << k;
+    double total = 0.0;
+    for (int64_t x = 0; x < step; x++) {
+      total += game[step + x];
+      game[x] += game[step + x];
+    }
+    out[player[k]] += total;
+    common += total / double(m);
+  }
+  for (int64_t k = 0; k < m; k++) out[player[k]] -= common;
+}
+
+/// Write the cell of each row to `cells (n_rows,)`.
+void fill_cells(In<uint8_t, 2> decisions, const int32_t* bit, Array<uint8_t, 1> cells) {
+  uint8_t* __restrict const cell = cells.data;
+  cells.fill(0);
+  for (int64_t q = 0; q < decisions.size[0]; q++) {
+    if (bit[q] < 0) continue;
+    const uint8_t* __restrict const went_left = decisions[q].data;
+    const uint8_t one = uint8_t(1 << bit[q]);
+    for (int64_t i = 0; i < cells.size[0]; i++) cell[i] = uint8_t(cell[i] | went_left[i] * one);
+  }
+}
+
+/// The rows of one tree, summed by cell.
+struct Cells {
+  double predictions[CELLS], counts[CELLS], linear[CELLS];  // the tree's value; sums of w and of -2 w r
+  double lane[CELLS][4][2];  // sums of w and w r: neighbouring rows of one cell do not wait for each other
+
+  void advance(In<uint8_t, 1> cells, const Rows& rows, double empty, Array<double, 1> residual);
+  double sum_linear() const {
+    double total = 0.0;
+    for (double value : linear) total += value;
+    return total;
+  }
+};
+
+/// Sum row weights and linear weights by cell, and move `residual` on, as Patterns::advance.
+void Cells::advance(In<uint8_t, 1> cells, const Rows& rows, double empty, Array<double, 1> residual) {
+  const double kept = rows.averaged ? 0.0 : 1.0;
+  memset(lane, 0, sizeof lane);
+  for (int64_t i = 0; i < cells.size[0]; i++) {
+    const uint8_t x = cells[i] & (CELLS - 1);
+    const double met = residual[i], weight = rows.weights[i];
+    residual[i] = met - kept * predictions[x];
+    double* const sums = lane[x][i & 3];
+    sums[0] += weight;
+    sums[1] += met * weight;
+  }
+  for (int x = 0; x < CELLS; x++) {
+    counts[x] = (lane[x][0][0] + lane[x][1][0]) + (lane[x][2][0] + lane[x][3][0]);
+    double total = (lane[x][0][1] + lane[x][1][1]) + (lane[x][2][1] + lane[x][3][1]);
+    if (rows.averaged) total += 0.5 * (predictions[x] + empty) * counts[x];
+    linear[x] = -2.0 * total;
+  }
+}
+
+/// Whether trees `first` to `last` - 1 fit into seven splits, with players among the first `n_players`.
+bool are_shallow(int64_t first, int64_t last, const Trees& trees, int64_t n_players) {
+  for (int64_t k = first; k < last; k++) {
+    const int64_t start = trees.tree_start[k], stop = trees.tree_start[k + 1];
+    if (stop <= start || stop - start > PLACES) return false;
+    for (int64_t q = start; q < stop; q++)
+      if (trees.left[q] >= 0 && !(trees.left[q] > q && trees.left[q] < stop && trees.right[q] > q && trees.right[q] < stop &&
+                                  trees.player_of_node[q] >= 0 && trees.player_of_node[q] < n_players))
+        return false;
+  }
+  return true;
+}
+
+/// Add the tree-by-tree game of trees `first` to `last` - 1, as add_residual_trees, for trees of depth at most 3.
+Status add_shallow_trees(int64_t first, int64_t last, Trees trees, Rows rows, bool advance_only, In<double, 1> half_weights,
+                         Out<double, 1> residual, Out<double, 1> met, Out<double, 1> out, Context& context) {
+  EXACTSHAP_REQUIRE(trees.fit(first, last) && rows.fit(trees.count_nodes(first, last), residual));
+  EXACTSHAP_REQUIRE(met.size[0] == trees.empty.size[0] && half_weights.size[0] >= 2 * CELLS);
+  EXACTSHAP_REQUIRE(are_shallow(first, last, trees, out.size[0]));
+  auto cells = context.empty<uint8_t>(residual.size[0]);
+  if (context.failed()) return Status::no_memory;
+  Halves halves;
+  Cells sums;
+  for (int64_t k = first; k < last; k++) {
+    if (context.interrupted()) return Status::interrupted;
+    const int64_t start = trees.tree_start[k], stop = trees.tree_start[k + 1], offset = trees.tree_start[first];
+    const int64_t m = halves.fill_tree(start, trees);
+    halves.fill_half(0, trees.value);
+    halves.fill_half(1, trees.value);
+    halves.fill_predictions(sums.predictions);
+    fill_cells(rows.decisions.slice(start - offset, stop - offset), halves.bit, cells);
+    sums.advance(cells, rows, trees.empty[k], residual);
+    if (advance_only) continue;
+    met[k] = -0.5 * sums.sum_linear();
+    if (m == 0) continue;
+    const double root_share = halves.share[ROOT_BIT];
+    halves.sum_cells(sums.counts, sums.linear);
+    halves.fill_parts(0, root_share);
+    halves.fill_parts(1, 1.0 - root_share);
+    halves.fill_product(2.0 * root_share * (1.0 - root_share));
+    halves.fill_game(m);
+    halves.add_shapley(m, half_weights.data, out);
+  }
+  return Status::done;
+}
+
+}  // namespace
+
+EXACTSHAP_END
+
+EXACTSHAP_KERNEL(r2, add_shallow_trees, add_shallow_trees)

@@ -1,0 +1,188 @@
+// Quadrature along the paths for many rows at a time (see quadrature.h).
+
+#include "quadrature.h"
+
+EXACTSHAP_BEGIN
+
+namespace {
+
+/// What is filled for one tree and one output: what a split does to a row of each of the three states, node by node,
+/// `out (n_steps, 4, 3, n_nodes + 1)`.
+///
+/// Kinds: 0 and 1 the ratio of the player's factor below the left and right edge to that above, times the value of a leaf; 2 and 3
+/// their gains. The extra node carries magnitudes: the ratio of the largest factors, without gains.
+void fill_coefficients(int64_t first, int64_t last, const Steps& steps, int64_t output, In<double, 2> rule, int64_t* side_at,
+                       Array<double, 2> outside_at, double* before, Array<double, 4> out) {
+  const int64_t n = rule.size[1];
+  for (int64_t step = first; step < last; step++) {
+    const int64_t level = steps.level[step], above = steps.above[step];
+    if (level > 0) side_at[level - 1] = steps.is_right[step] ? 1 : 0;
+    const double outside = above > 0 ? outside_at[above][side_at[above - 1]] : 1.0;
+    for (int64_t k = 0; k < n; k++) before[k] = 1.0 / passed(rule[NODES][k], rule[REST][k], outside);
+    for (int64_t side = 0; side < 2; side++) {
+      const double share = steps.share[step][side], b = outside * share;
+      const bool is_leaf = steps.is_leaf[step][side];
+      const double value = is_leaf ? steps.value[step][side][output] : 1.0;
+      const double magnitude = is_leaf ? largest(steps.value[step][side]) : 1.0;
+      outside_at[level + 1][side] = b;
+      const auto edge = out[step - first][side], gains = out[step - first][2 + side];
+      double *const taken = edge[side].data, *const other = edge[1 - side].data, *const failed = edge[FAILED].data;
+      double *const gain_taken = gains[side].data, *const gain_other = gains[1 - side].data;
+      for (int64_t k = 0; k < n; k++) {
+        const double rest = rule[REST][k], below = passed(rule[NODES][k], rest, b);
+        taken[k] = below * before[k] * value;
+        other[k] = rest * b * before[k] * value;
+        failed[k] = share * value;
+        gain_taken[k] = gain(b, 1.0 / below, outside, before[k]);
+        gain_other[k] = loss(rule[LOST][k], outside, before[k]);
+      }
+      taken[n] = magnitude, other[n] = b * magnitude, failed[n] = share * magnitude;
+      for (int64_t state = 0; state < 3; state++) gains[state][n] = 0.0;
+    }
+  }
+}
+
+/// Room for one block of rows, `width` of them; products and sums are `(n_levels + 1, ..., n_nodes + 1, width)`.
+struct Block {
+  int64_t width;
+  Array<uint8_t, 1> went;
+  Array<int64_t, 2> states;
+  Array<double, 3> products;
+  Array<double, 4> sums;
+  Array<double, 2> total;  // (n_players, width)
+  Array<int64_t, 1> side_at, position;
+};
+
+// Loops over the rows of a block, apart: inlined, gcc finds no vector instructions for them.
+
+EXACTSHAP_APART void start_states(const uint8_t* __restrict went, int64_t* __restrict here, int64_t width) {
+  for (int64_t r = 0; r < width; r++) here[r] = went[r] ? LEFT : RIGHT;
+}
+
+EXACTSHAP_APART void fail_states(const int64_t* __restrict above, int64_t side, int64_t* __restrict here, int64_t width) {
+  for (int64_t r = 0; r < width; r++) here[r] = above[r] == side ? here[r] : int64_t(FAILED);
+}
+
+EXACTSHAP_APART void multiply_lanes(const int64_t* __restrict state, double left, double right, double failed, const double* __restrict from,
+                                     double* __restrict to, int64_t width) {
+  for (int64_t r = 0; r < width; r++) {
+    const double ratio = state[r] == LEFT ? left : right;
+    to[r] = from[r] * (state[r] == FAILED ? failed : ratio);
+  }
+}
+
+/// What a row that goes left, and one that goes right, gains on one side of a split.
+struct Gains {
+  double left, right;
+};
+
+EXACTSHAP_APART void finish_lanes(const int64_t* __restrict state, Gains on_left, Gains on_right, const double* __restrict left,
+                                   const double* __restrict right, double* __restrict to, double* __restrict total, int64_t width) {
+  for (int64_t r = 0; r < width; r++) {
+    const double left_gain = state[r] == LEFT ? on_left.left : on_left.right;
+    const double right_gain = state[r] == LEFT ? on_right.left : on_right.right;
+    const double change = left[r] * left_gain + right[r] * right_gain;
+    total[r] += state[r] == FAILED ? 0.0 : change;
+    to[r] = left[r] + right[r];
+  }
+}
+
+/// Write the states at a split of the rows with `values` on its column to `states[level + 1]`.
+EXACTSHAP_INLINE void fill_state(const double* values, int64_t step, const Steps& steps, const Block& block) {
+  int64_t* const here = block.states[steps.level[step] + 1].data;
+  const int64_t above = steps.above[step];
+  decide(values, step, steps.nodes, block.went.data, block.width);
+  start_states(block.went.data, here, block.width);
+  if (above > 0) fail_states(block.states[above].data, block.side_at[above - 1], here, block.width);
+}
+
+/// Multiply the products of the split above by the ratios of an edge: products below it, or the sum of a leaf.
+void multiply(In<double, 2> ratios, const int64_t* state, In<double, 2> above, Out<double, 2> here) {
+  for (int64_t k = 0; k < here.size[0]; k++)
+    multiply_lanes(state, ratios[LEFT][k], ratios[RIGHT][k], ratios[FAILED][k], above[k].data, here[k].data, here.size[1]);
+}
+
+/// Add the sums of both sides of a split to `out`, and give their gain to the split's player.
+void finish(In<double, 2> left_gains, In<double, 2> right_gains, const int64_t* state, In<double, 3> sides, Out<double, 2> out, double* total) {
+  for (int64_t k = 0; k < out.size[0]; k++)
+    finish_lanes(state, {left_gains[LEFT][k], left_gains[RIGHT][k]}, {right_gains[LEFT][k], right_gains[RIGHT][k]}, sides[0][k].data,
+                 sides[1][k].data, out[k].data, total, out.size[1]);
+}
+
+/// Walk one tree down and up for one block of rows.
+void sweep_block(In<double, 2> columns, int64_t start, int64_t first, int64_t last, const Steps& steps, In<int32_t, 1> player_of,
+                 Array<double, 4> coefficients, const Block& block) {
+  for (int64_t step = first; step < last; step++) {
+    const int64_t i = step - first, level = steps.level[step], column = steps.nodes.feature[step];
+    block.position[level] = i;
+    if (level > 0) {
+      const int64_t side = block.side_at[level - 1] = steps.is_right[step] ? 1 : 0;
+      multiply(coefficients[block.position[level - 1]][side], block.states[level].data, block.products[level - 1], block.products[level]);
+    }
+    fill_state(columns[column].data + start, step, steps, block);
+    for (int64_t side = 0; side < 2; side++)
+      if (steps.is_leaf[step][side])
+        multiply(coefficients[i][side], block.states[level + 1].data, block.products[level], block.sums[level + 1][side]);
+    const int64_t next = step + 1 < last ? steps.level[step + 1] : 0;
+    for (int64_t done = level; done >= next; done--) {
+      const int64_t p = block.position[done], j = player_of[steps.nodes.feature[first + p]];
+      finish(coefficients[p][2], coefficients[p][3], block.states[done + 1].data, block.sums[done + 1],
+             block.sums[done][done > 0 ? block.side_at[done - 1] : 0], block.total[j].data);
+    }
+  }
+}
+
+/// The same room for fewer rows.
+Block narrowed(Block block, int64_t width) {
+  block.width = block.went.size[0] = block.states.size[1] = block.products.size[2] = block.sums.size[3] = block.total.size[1] = width;
+  return block;
+}
+
+/// Add the values of single players of all trees to `out (n_players, n_outputs, n_rows)`, the sums of magnitudes to `scale`.
+///
+/// `columns (n_features, n_rows)` go `n_lanes` rows at a time; each keeps its own order of operations.
+Status sweep_paths(In<double, 2> columns, Steps steps, In<int32_t, 1> player_of, In<double, 2> rule, int64_t n_lanes, Out<double, 3> out,
+                   Out<double, 1> scale, Context& context) {
+  const int64_t n_rows = columns.size[1], n = rule.size[1], n_players = out.size[0], n_outputs = out.size[1], n_levels = steps.n_levels();
+  EXACTSHAP_REQUIRE(steps.fit(columns.size[0], player_of) && steps.value.size[2] == n_outputs && rule.size[0] == 4 && n_lanes > 0);
+  EXACTSHAP_REQUIRE(out.size[2] == n_rows && scale.size[0] == n_rows);
+  for (int64_t j = 0; j < player_of.size[0]; j++) EXACTSHAP_REQUIRE(player_of[j] >= 0 && player_of[j] < n_players);
+  const int64_t width = smaller(n_lanes, n_rows);
+  auto coefficients = context.empty<double>(steps.largest_tree(), int64_t(4), int64_t(3), n + 1);
+  auto total = context.empty<double>(n_players, n_rows), outside_at = context.empty<double>(n_levels + 1, int64_t(2));
+  auto before = context.empty<double>(n), size = context.empty<double>(n_rows);
+  Block room{width, context.empty<uint8_t>(width), context.empty<int64_t>(n_levels + 1, width),
+             context.empty<double>(n_levels, n + 1, width), context.empty<double>(n_levels + 1, int64_t(2), n + 1, width),
+             context.empty<double>(n_players, width), context.empty<int64_t>(n_levels), context.empty<int64_t>(n_levels)};
+  if (context.failed()) return Status::no_memory;
+  for (int64_t o = 0; o < n_outputs; o++) {
+    total.fill(0.0);
+    size.fill(0.0);
+    for (int64_t tree = 0; tree < steps.n_trees(); tree++) {
+      const int64_t first = steps.tree_start[tree], last = steps.tree_start[tree + 1];
+      if (first == last) continue;
+      fill_coefficients(first, last, steps, o, rule, room.side_at.data, outside_at, before.data, coefficients);
+      for (int64_t start = 0; start < n_rows; start += n_lanes) {
+        if (context.interrupted()) return Status::interrupted;
+        const Block block = narrowed(room, smaller(n_lanes, n_rows - start));
+        block.total.fill(0.0);
+        for (int64_t k = 0; k < n; k++) block.products[0][k].fill(rule[WEIGHTS][k]);
+        block.products[0][n].fill(1.0);
+        sweep_block(columns, start, first, last, steps, player_of, coefficients, block);
+        for (int64_t r = 0; r < block.width; r++) size[start + r] += block.sums[0][0][n][r];
+        for (int64_t j = 0; j < n_players; j++)
+          for (int64_t r = 0; r < block.width; r++) total[j][start + r] += block.total[j][r];
+      }
+    }
+    for (int64_t j = 0; j < n_players; j++)
+      for (int64_t r = 0; r < n_rows; r++) out[j][o][r] += total[j][r];
+    for (int64_t r = 0; r < n_rows && o == 0; r++) scale[r] += size[r];
+  }
+  return Status::done;
+}
+
+}  // namespace
+
+EXACTSHAP_END
+
+EXACTSHAP_KERNEL(tree_solver, sweep_paths, sweep_paths)

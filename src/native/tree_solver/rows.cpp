@@ -1,0 +1,154 @@
+// Quadrature along the paths for one row at a time: the bits of sweep_paths without its coefficients.
+//
+// Coefficients for three states at every split pay off for many rows. One row has one state, and its factors are made as it walks.
+
+#include "quadrature.h"
+
+EXACTSHAP_BEGIN
+
+namespace {
+
+enum Kept { PRODUCT = 0, SUM = 2, INVERSE = 4, ROWS = 5 };  // at each level: products and sums of both sides, 1 / F below the edge taken
+
+/// Room for the walk of one row. Index 0 of a level is above the root.
+struct Walk {
+  double* work;                     // (n_levels + 1, ROWS, n_nodes)
+  const double** before;            // where the inverse factors above a split are
+  int64_t *state, *side_at, *player_at;
+  double *outside, *taken;          // products of cover ratios: above a split, and on the side taken
+  double (*product)[2];             // of the largest factors of both sides
+  double (*magnitude)[2];           // the same, times the magnitudes of leaves; then sums
+};
+
+/// Write the products of both sides of an open split, and their sums where they are leaves (`c` 0.0 elsewhere).
+EXACTSHAP_INLINE void enter(const double* __restrict h, const double* __restrict before, double* down, int64_t n, int64_t taken,
+                            double b_taken, double b_other, double c_taken, double c_other, const double* rule) {
+  double *__restrict const to = down + taken * n, *__restrict const fro = down + (1 - taken) * n;
+  double *__restrict const sum_to = to + 2 * n, *__restrict const sum_fro = fro + 2 * n, *__restrict const inverse = down + INVERSE * n;
+  for (int64_t k = 0; k < n; k++) {
+    const double rest = rule[REST * n + k], product = h[k], above = before[k];
+    const double factor = passed(rule[NODES * n + k], rest, b_taken);
+    const double ratio = factor * above, other = rest * b_other * above;
+    to[k] = product * ratio;
+    fro[k] = product * other;
+    sum_to[k] = product * (ratio * c_taken);
+    sum_fro[k] = product * (other * c_other);
+    inverse[k] = 1.0 / factor;
+  }
+}
+
+/// Do the same at a split on a player that the row failed above.
+EXACTSHAP_INLINE void pass_on(const double* __restrict h, double* __restrict down, int64_t n, double left, double right, double c_left,
+                              double c_right) {
+  const double of_left = left * c_left, of_right = right * c_right;
+  for (int64_t k = 0; k < n; k++) {
+    const double product = h[k];
+    down[k] = product * left;
+    down[n + k] = product * right;
+    down[2 * n + k] = product * of_left;
+    down[3 * n + k] = product * of_right;
+  }
+}
+
+/// Add the sums of both sides of a finished open split to `up`; return `total` with their gain.
+EXACTSHAP_INLINE double leave(const double* down, const double* before, double* __restrict up, int64_t n, int64_t taken, double outside,
+                              double b_taken, double total, const double* rule) {
+  const double *const to = down + (SUM + taken) * n, *const fro = down + (SUM + 1 - taken) * n, *const inverse = down + INVERSE * n;
+  for (int64_t k = 0; k < n; k++) {
+    const double above = before[k], of_taken = to[k], of_other = fro[k];
+    up[k] = of_taken + of_other;
+    total += of_taken * gain(b_taken, inverse[k], outside, above) + of_other * loss(rule[LOST * n + k], outside, above);
+  }
+  return total;
+}
+
+/// Go through one split: products of both sides, and sums where they are leaves.
+EXACTSHAP_INLINE void open(const double* x, int64_t step, int64_t output, const Steps& steps, In<int32_t, 1> player_of, const double* rule,
+                           int64_t n, const Walk& walk) {
+  const int64_t level = steps.level[step] + int64_t(1), above = steps.above[step], column = steps.nodes.feature[step];
+  const int64_t side = steps.is_right[step] ? 1 : 0, row = ROWS * n;
+  walk.side_at[level - 1] = side;
+  const int64_t taken = goes_left(x[column], step, steps.nodes) ? LEFT : RIGHT;
+  const bool is_failed = above > 0 && walk.state[above] != walk.side_at[above];
+  walk.state[level] = is_failed ? int64_t(FAILED) : taken, walk.player_at[level] = player_of[column];
+  double* const down = walk.work + level * row;
+  const double* const h = down - row + side * n;
+  const double* const share = steps.share[step].data;
+  const In<double, 1> values[2] = {steps.value[step][0], steps.value[step][1]};
+  double left = share[0], right = share[1];
+  if (is_failed) {
+    pass_on(h, down, n, left, right, values[0][output], values[1][output]);
+  } else {
+    const double outside = walk.taken[above], b_taken = outside * share[taken], b_other = outside * share[1 - taken];
+    walk.outside[level] = outside, walk.taken[level] = b_taken;
+    walk.before[level] = walk.work + above * row + INVERSE * n;
+    enter(h, walk.before[level], down, n, taken, b_taken, b_other, values[taken][output], values[1 - taken][output], rule);
+    left = taken == LEFT ? 1.0 : b_other, right = taken == LEFT ? b_other : 1.0;
+  }
+  const double product = walk.product[level - 1][side];
+  walk.product[level][0] = product * left, walk.product[level][1] = product * right;
+  walk.magnitude[level][0] = product * (left * largest(values[0])), walk.magnitude[level][1] = product * (right * largest(values[1]));
+}
+
+/// Hand the sums of a finished split to the one above.
+EXACTSHAP_INLINE void close(int64_t done, const double* rule, int64_t n, const Walk& walk, double* total) {
+  double *const down = walk.work + done * ROWS * n, *const up = down - ROWS * n + (SUM + walk.side_at[done - 1]) * n;
+  if (walk.state[done] == FAILED) {
+    const double* const of_left = down + SUM * n;
+    for (int64_t k = 0; k < n; k++) up[k] = of_left[k] + of_left[n + k];
+  } else {
+    double& of_player = total[walk.player_at[done]];
+    of_player = leave(down, walk.before[done], up, n, walk.state[done], walk.outside[done], walk.taken[done], of_player, rule);
+  }
+  walk.magnitude[done - 1][walk.side_at[done - 1]] = walk.magnitude[done][0] + walk.magnitude[done][1];
+}
+
+/// Add the values of single players of all trees to `out (n_players, n_outputs, n_rows)`, the sums of magnitudes to `scale`, row by
+/// row of `X (n_rows, n_features)`.
+Status sweep_rows(In<double, 2> X, Steps steps, In<int32_t, 1> player_of, In<double, 2> rule, Out<double, 3> out, Out<double, 1> scale,
+                  Context& context) {
+  const int64_t n = rule.size[1], n_players = out.size[0], n_outputs = out.size[1], n_rows = X.size[0], n_levels = steps.n_levels();
+  EXACTSHAP_REQUIRE(steps.fit(X.size[1], player_of) && steps.value.size[2] == n_outputs && rule.size[0] == 4);
+  EXACTSHAP_REQUIRE(out.size[2] == n_rows && scale.size[0] == n_rows);
+  for (int64_t j = 0; j < player_of.size[0]; j++) EXACTSHAP_REQUIRE(player_of[j] >= 0 && player_of[j] < n_players);
+  auto work = context.empty<double>((n_levels + 1) * ROWS * n), ratios = context.empty<double>(2 * (n_levels + 1));
+  auto numbers = context.zeros<int64_t>(3 * (n_levels + 1));
+  auto before = context.empty<const double*>(n_levels + 1);
+  auto pairs = context.empty<double[2]>(2 * (n_levels + 1));
+  auto total = context.empty<double>(n_players), values = context.empty<double>(n_players);
+  if (context.failed()) return Status::no_memory;
+  work.fill(1.0);
+  ratios.fill(1.0);
+  for (int64_t i = 0; i < pairs.size[0]; i++) pairs[i][0] = pairs[i][1] = 1.0;
+  for (int64_t k = 0; k < n; k++) work[k] = rule[WEIGHTS][k];
+  int64_t* const number = numbers.data;
+  const Walk walk{work.data, before.data, number, number + n_levels + 1, number + 2 * (n_levels + 1), ratios.data,
+                  ratios.data + n_levels + 1, pairs.data, pairs.data + n_levels + 1};
+  for (int64_t o = 0; o < n_outputs; o++)
+    for (int64_t i = 0; i < n_rows; i++) {
+      if (context.interrupted()) return Status::interrupted;
+      double size = 0.0;
+      values.fill(0.0);
+      for (int64_t tree = 0; tree < steps.n_trees(); tree++) {
+        const int64_t first = steps.tree_start[tree], last = steps.tree_start[tree + 1];
+        if (first == last) continue;
+        total.fill(0.0);
+        for (int64_t step = first; step < last; step++) {
+          open(X[i].data, step, o, steps, player_of, rule.data, n, walk);
+          const int64_t next = step + 1 < last ? steps.level[step + 1] : 0;
+          for (int64_t done = steps.level[step] + 1; done > next; done--) close(done, rule.data, n, walk, total.data);
+        }
+        size += walk.magnitude[0][0];
+        for (int64_t j = 0; j < n_players; j++) values[j] += total[j];
+      }
+      for (int64_t j = 0; j < n_players; j++) out[j][o][i] += values[j];
+      if (o == 0) scale[i] += size;
+    }
+  return Status::done;
+}
+
+}  // namespace
+
+EXACTSHAP_END
+
+EXACTSHAP_KERNEL(tree_solver, sweep_rows, sweep_rows)

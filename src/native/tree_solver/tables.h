@@ -1,0 +1,101 @@
+// What tables of trees are made of. A leaf is the game v_A(S) = c [S in A] g(S): A are the players on its path whose splits the row
+// satisfies, g is how much of the background passes the splits of the others. The row enters through A only.
+#pragma once
+
+#include "groups.h"
+
+EXACTSHAP_BEGIN
+
+/// An ensemble cut into groups. `background_table` holds g of all leaves, leaf l's from `background_start[l]` on; empty for cover ratios.
+struct Tables {
+  Forest forest;
+  Groups groups;
+  Leaves leaves;
+  In<int64_t, 1> background_start;
+  In<double, 1> background_table;
+  EXACTSHAP_FIELDS(forest, groups, leaves, background_start, background_table)
+
+  EXACTSHAP_INLINE bool has_background() const { return background_table.size[0] > 0; }
+  EXACTSHAP_INLINE In<double, 1> survival_of(int64_t l) const { return background_table.slice(background_start[l], background_start[l + 1]); }
+  EXACTSHAP_INLINE bool fit() const {
+    return forest.fit() && groups.fit() && leaves.fit() &&
+           (!has_background() ||
+            (background_start.size[0] == leaves.count() + 1 && background_start[leaves.count()] == background_table.size[0]));
+  }
+};
+
+/// Which column of the result each table row adds to, and where each group's cells start.
+struct TableRows {
+  In<int64_t, 1> column_start, columns, table_start;
+  In<int64_t, 2> binomials;
+  In<int64_t, 1> offsets;
+  EXACTSHAP_FIELDS(column_start, columns, table_start, binomials, offsets)
+
+  EXACTSHAP_INLINE bool fit(const Groups& groups) const {
+    const int64_t n = groups.count();
+    return column_start.size[0] == n + 1 && table_start.size[0] == n + 1 && columns.size[0] == column_start[n];
+  }
+  EXACTSHAP_INLINE int64_t n_columns(int64_t g) const { return column_start[g + 1] - column_start[g]; }
+};
+
+/// Whether `first` to `last - 1` are groups.
+EXACTSHAP_INLINE bool are_groups(int64_t first, int64_t last, const Groups& groups) {
+  return first >= 0 && first <= last && last <= groups.count();
+}
+
+/// The most players of a leaf, and the most bits of a group.
+EXACTSHAP_INLINE int64_t most_players(const Leaves& leaves) {
+  int64_t most = 0;
+  for (int64_t l = 0; l < leaves.count(); l++) most = leaves.n_players(l) > most ? leaves.n_players(l) : most;
+  return most;
+}
+EXACTSHAP_INLINE int64_t most_bits(const Groups& groups) {
+  int64_t most = 0;
+  for (int64_t g = 0; g < groups.count(); g++) most = groups.n_bits[g] > most ? groups.n_bits[g] : most;
+  return most;
+}
+
+/// Write g(S) = prod_{k not in S} b_k for all S of the players with the cover ratios `b (m,)` to `out (2^m,)`.
+EXACTSHAP_INLINE void fill_cover_survival(const double* b, int64_t m, double* __restrict out) {
+  out[0] = 1.0;
+  for (int64_t k = 0; k < m; k++) {
+    const int64_t half = int64_t(1) << k;
+    const double ratio = b[k];
+    for (int64_t s = 0; s < half; s++) {
+      out[half + s] = out[s];
+      out[s] *= ratio;
+    }
+  }
+}
+
+/// Note for each split inside group g which bit it has.
+EXACTSHAP_INLINE void note_bits(int64_t g, const Groups& groups, Array<int16_t, 1> bit_of_node) {
+  for (int64_t c = groups.condition_start[g] + groups.n_above[g]; c < groups.condition_start[g + 1]; c++)
+    bit_of_node[groups.condition_node[c]] = groups.condition_bit[c];
+}
+
+/// Write which players of leaf l a row of each code of group g satisfies, as a mask, to `codes (2^bits,)`.
+inline void fill_leaf_codes(int64_t g, int64_t l, const Groups& groups, const Leaves& leaves, Array<int16_t, 1> bit_of_node,
+                            Array<int64_t, 1> codes) {
+  codes.fill((int64_t(1) << leaves.n_players(l)) - 1);
+  const int64_t first = leaves.edge_start[l], n_codes = codes.size[0];
+  for (int64_t e = first; e < leaves.edge_start[l + 1]; e++) {
+    const bool above = e - first < groups.n_above[g];
+    const int64_t bit = above ? groups.condition_bit[groups.condition_start[g] + e - first] : bit_of_node[leaves.edge_node[e]];
+    const int64_t passes = above || leaves.edge_left[e] ? 1 : 0, kept = ~(int64_t(1) << leaves.edge_slot[e]);
+    for (int64_t code = 0; code < n_codes; code++) codes[code] &= ((code >> bit) & 1) != passes ? kept : -1;
+  }
+}
+
+/// Add v(D) of the outputs and the scale of one leaf: the full coalition survives where all its players are satisfied.
+inline void add_ends(Array<int64_t, 1> codes, const double* survival, int64_t m, In<double, 1> value, int64_t first, int64_t last,
+                     double* __restrict out) {
+  const int64_t everyone = (int64_t(1) << m) - 1, n_codes = codes.size[0];
+  for (int64_t o = first; o < last; o++, out += n_codes)
+    for (int64_t code = 0; code < n_codes; code++)
+      if (codes[code] == everyone) out[code] += value[o];
+  const double magnitude = largest(value);
+  for (int64_t code = 0; code < n_codes; code++) out[code] += magnitude * survival[codes[code]];
+}
+
+EXACTSHAP_END

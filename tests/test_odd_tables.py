@@ -1,0 +1,152 @@
+"""Tables that libraries refuse or misread: read where their cells have one meaning, else refused by column."""
+
+import warnings
+
+import catboost
+import lightgbm
+import numpy as np
+import pandas as pd
+import polars as pl
+import pytest
+import xgboost
+from sklearn.ensemble import GradientBoostingRegressor, RandomForestRegressor
+from sklearn.svm import SVR
+
+from exactshap import Explainer, explain
+from exactshap.errors import BudgetError, InputError, UnknownNameError, memory_needed
+
+RNG = np.random.default_rng(0)
+FRAME = pd.DataFrame(RNG.normal(size=(60, 4)), columns=["a b", "c", "d", "e"])
+PLAIN = FRAME.rename(columns={"a b": "a_b"})
+Y = FRAME["c"].to_numpy() * FRAME["d"].to_numpy()
+BOOSTERS = {
+    "lightgbm": lightgbm.LGBMRegressor(n_estimators=4, min_child_samples=5, verbose=-1).fit(FRAME, Y),
+    "xgboost": xgboost.XGBRegressor(n_estimators=4).fit(FRAME, Y),
+}
+FOREST = RandomForestRegressor(3, random_state=0).fit(FRAME, Y)
+
+
+@pytest.mark.parametrize("as_dtype", ["object", "pyarrow", "nullable"])
+@pytest.mark.parametrize("library", BOOSTERS)
+def test_numbers_of_other_dtypes_are_numbers(library, as_dtype):
+    kinds = {
+        "object": lambda rows: rows.astype(object),
+        "pyarrow": lambda rows: rows.convert_dtypes(dtype_backend="pyarrow"),
+        "nullable": lambda rows: rows.convert_dtypes(),
+    }
+    odd = kinds[as_dtype](FRAME)
+    expected = explain(BOOSTERS[library], FRAME[:3], FRAME[5:20])
+    got = explain(BOOSTERS[library], odd[:3], odd[5:20])
+    np.testing.assert_array_equal(got.values, expected.values)
+    np.testing.assert_array_equal(explain(BOOSTERS[library], odd[:3], FRAME[5:20]).values, expected.values)
+
+
+def test_text_is_refused_by_column_with_a_sample():
+    rows = FRAME[:3].assign(d=["high", "low", "low"])
+    for model in (*BOOSTERS.values(), FOREST):
+        with pytest.raises(InputError, match=r"column 'd' holds text.*such as 'high'"):
+            explain(model, rows)
+
+
+@pytest.mark.parametrize("gap", [None, pd.NA, np.nan])
+@pytest.mark.parametrize("library", BOOSTERS)
+def test_a_column_of_gaps_is_missing(library, gap):
+    rows = FRAME[:3].assign(d=gap)
+    expected = explain(BOOSTERS[library], FRAME[:3].assign(d=np.nan), FRAME[5:20])
+    np.testing.assert_array_equal(explain(BOOSTERS[library], rows, FRAME[5:20]).values, expected.values)
+
+
+@pytest.mark.parametrize("library", BOOSTERS)
+def test_a_column_of_gaps_in_polars(library):
+    frame = pl.DataFrame({name: FRAME[name].to_numpy() for name in FRAME})
+    rows = frame[:3].with_columns(pl.lit(None).alias("d"))
+    expected = explain(BOOSTERS[library], FRAME[:3].assign(d=np.nan), FRAME[5:20])
+    np.testing.assert_array_equal(explain(BOOSTERS[library], rows, FRAME[5:20]).values, expected.values)
+
+
+@pytest.mark.parametrize("gap", [None, pd.NA])
+def test_a_column_of_gaps_is_no_text(gap):
+    with pytest.raises(InputError, match=r"contains NaN .first at row 0, column 'd'"):
+        explain(SVR().fit(FRAME, Y), FRAME[:3].assign(d=gap))
+
+
+@pytest.mark.parametrize("library", BOOSTERS)
+def test_bytes_in_the_other_order(library):
+    rows = FRAME.to_numpy()
+    model = BOOSTERS[library].__class__(**BOOSTERS[library].get_params()).fit(rows, Y)
+    got = explain(model, rows[:3].astype(">f8"), rows[5:20].astype(">f8"))
+    np.testing.assert_array_equal(got.values, explain(model, rows[:3], rows[5:20]).values)
+
+
+@pytest.mark.parametrize("value", [np.inf, -np.inf, 1e39])
+@pytest.mark.parametrize("model", [FOREST, GradientBoostingRegressor(n_estimators=2).fit(FRAME, Y)], ids=["forest", "boosting"])
+def test_infinity_is_refused_by_row_and_column(model, value):
+    rows = FRAME[:3].copy()
+    rows.iloc[1, 2] = value
+    for settings in ({"X": rows}, {"X": rows, "background": FRAME[5:9]}, {"X": FRAME[:3], "background": rows}):
+        with pytest.raises(InputError, match=r"infinity or a value too large for dtype..float32.. .first at row 1, column 'd'"):
+            explain(model, **settings)
+
+
+ALIGNED = {
+    "LightGBM": (BOOSTERS["lightgbm"], FRAME),
+    "LightGBM, plain names": (lightgbm.LGBMRegressor(n_estimators=2, verbose=-1).fit(PLAIN[["c", "d"]], Y), PLAIN[["c", "d"]]),
+    "LightGBM booster": (BOOSTERS["lightgbm"].booster_, FRAME),
+    "XGBoost booster": (BOOSTERS["xgboost"].get_booster(), FRAME),
+    "CatBoost": (catboost.CatBoostRegressor(iterations=2, verbose=0).fit(FRAME, Y), FRAME),
+    "forest": (FOREST, FRAME),
+}
+
+
+@pytest.mark.parametrize("name", ALIGNED)
+def test_align_reorders_background_and_rows(name):
+    model, frame = ALIGNED[name]
+    other = frame[frame.columns[::-1]]
+    expected = explain(model, frame[:3], frame[5:20])
+    for rows, background in ((frame, other), (other, frame), (other, other)):
+        got = explain(model, rows[:3], background[5:20], align=True)
+        np.testing.assert_array_equal(got.values, expected.values)
+    np.testing.assert_array_equal(explain(model, other[:3], align=True).values, explain(model, frame[:3]).values)
+    with pytest.raises(UnknownNameError, match="order"):
+        explain(model, frame[:3], other[5:20])
+
+
+def test_rankers_are_explained():
+    ranker = catboost.CatBoostRanker(iterations=3, verbose=0).fit(FRAME, Y, group_id=np.arange(60) // 10)
+    explanation = explain(ranker, FRAME[:3], FRAME[5:20])
+    np.testing.assert_allclose(explanation.baseline + explanation.values.sum(axis=1), ranker.predict(FRAME[:3]), atol=1e-12)
+
+
+@pytest.mark.parametrize("name", ["backgroud_weights", "feature_name", "n_job", "memory_limits"])
+def test_misspelt_settings_are_recognised(name):
+    for model in (SVR().fit(FRAME, Y), lambda rows: rows["c"]):
+        with pytest.raises(UnknownNameError, match=f"no setting '{name}'. Did you mean '"):
+            Explainer(model, FRAME[:5], **{name: 1})
+
+
+def test_refusals_tell_need_and_limit_apart():
+    explainer = Explainer(SVR().fit(FRAME, Y), FRAME[:5])
+    needed = explainer.reader.memory(1, 1)
+    explainer.memory_limit = needed - 1.0
+    with pytest.raises(BudgetError) as caught:
+        explainer(FRAME[:2])
+    need, limit = str(caught.value).split("would need ")[1].split(" GiB; the limit is ")
+    assert float(need) > float(limit.split(" GiB")[0])
+    assert memory_needed(1.0, 1.0).count("GiB") == 2
+
+
+@pytest.mark.parametrize("value", [1e300, 1e200, 1e39, 1e-310])
+@pytest.mark.parametrize(
+    "model", [SVR(), SVR(kernel="poly"), FOREST, *BOOSTERS.values()], ids=lambda model: type(model).__name__
+)
+def test_numpy_warnings_do_not_leak(model, value):
+    model = model if hasattr(model, "n_features_in_") else model.fit(FRAME, Y)
+    rows = FRAME[:3].copy()
+    rows.iloc[1, 2] = value
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", RuntimeWarning)
+        for settings in ({"X": rows, "background": FRAME[5:9]}, {"X": FRAME[:3], "background": rows}):
+            try:
+                explain(model, **settings)
+            except (InputError, ArithmeticError):
+                continue
