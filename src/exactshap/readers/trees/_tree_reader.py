@@ -18,8 +18,8 @@ from exactshap.frames import Table, check_columns
 from exactshap.games import ProductGame
 from exactshap.readers import Reader, Request, choose_value_function, names_of, players_of
 from exactshap.readers.trees._dump import Node, own_trees
-from exactshap.readers.trees._leaf_game import leaf_game
 from exactshap.readers.trees._dump_walk import dump_difference, walked_values
+from exactshap.readers.trees._leaf_game import leaf_game
 from exactshap.semivalues import Semivalue
 from exactshap.solvers import Cost, Solution, player_sets
 from exactshap.solvers.trees import prepare_trees, solve_trees
