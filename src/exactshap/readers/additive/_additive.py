@@ -85,6 +85,7 @@ class AdditiveReader(Reader):
 
     value_functions = VALUE_FUNCTIONS
     block_rows = 4096  # rows are cheap here: calls would cost more
+    rows_are_cheap = True
 
     def __init__(self, model: Any, request: Request, form: AdditiveForm) -> None:
         self.model, self.model_name, self.form = model, type(model).__name__, form
@@ -178,6 +179,14 @@ class AdditiveReader(Reader):
         part = solve_stacks(self._stacks(X), self.n_players, X.n_rows, self.n_outputs, semivalue, order)
         part = replace(part, error_bound=2.0**order * self._errors(X))
         return part.finish(self.n_players, semivalue, order, constant=self.form.intercept, single_output=self.single_output)
+
+    def bound_to(self, row: Table) -> AdditiveReader | None:
+        if self.background is None:
+            return None
+        bound, owner = self._rebound(row), self._owners()
+        reference = Reference(self.form.encode(row, "background"), np.ones(1))
+        bound._bound = [block.bind(reference, owner) for block in self.form.blocks if len(block.columns)]
+        return bound
 
     def _errors(self, X: Table) -> np.ndarray | float:
         """Return how far coalition values (n_rows,) can be off besides rounding: 0 unless a block interpolates its terms."""

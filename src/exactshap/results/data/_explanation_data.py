@@ -77,6 +77,10 @@ class ExplanationData:
     covariance_residual: np.ndarray | None = None
     set_std: np.ndarray | None = None
     approximation_error: np.ndarray | None = None
+    mask_difference: float | None = None
+    mask_tolerance: float | None = None
+    n_masks: int = 0
+    mask_rows: tuple[int, ...] = ()
     stability_bound: Callable[[Any], Any] | None = None
 
     def __post_init__(self) -> None:
@@ -109,6 +113,8 @@ class ExplanationData:
             changes["error_bound"] = np.asarray(self.error_bound)[chosen]
         if self.data is not None:
             changes["data"] = validation.take_rows(self.data, chosen)
+        if self.mask_rows:
+            changes["mask_rows"] = tuple(new for new, old in enumerate(chosen.tolist()) if old in self.mask_rows)
         return replace(self, **changes)
 
     def output(self, which: int | str) -> Self:
@@ -206,16 +212,21 @@ class ExplanationData:
         return matrix
 
     def certificate(self) -> Certificate:
-        """Hold the largest residual against its tolerance."""
+        """Hold the largest residual against its tolerance, and a few coalitions against the model's own predictions."""
         size = np.abs(self.residual).reshape(self.n_rows, self.n_outputs).max(axis=1, initial=0.0)
         excess = np.where(np.isnan(size), np.inf, size - self.tolerance)
         row = int(np.argmax(excess if np.any(excess > 0) else size)) if self.n_rows else None
+        difference, allowed = self.mask_difference, self.mask_tolerance
         return Certificate(
             max_residual=float(np.max(size, initial=0.0)),
             tolerance=float(self.tolerance[row]) if row is not None else 0.0,
             row=row,
-            passed=bool(np.all(size <= self.tolerance)),
+            passed=bool(np.all(size <= self.tolerance)) and (difference is None or allowed is None or difference <= allowed),
             exact=self.exact,
+            mask_difference=difference,
+            mask_tolerance=allowed,
+            n_masks=self.n_masks,
+            mask_rows=self.mask_rows,
             kind=self.kind,
             checks=self.residual_meaning,
         )

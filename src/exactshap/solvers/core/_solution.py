@@ -192,6 +192,12 @@ class Solution:
         tolerance = np.broadcast_to(tolerance, (len(self.values),))
         return replace(self, prediction=prediction, residual=prediction - whole, tolerance=tolerance)
 
+    def rows(self, chosen: slice) -> Solution:
+        """Return some rows of a batch."""
+        known = {name: np.asarray(getattr(self, name)) for name in _PER_ROW if getattr(self, name) is not None}
+        picked: dict[str, Any] = {name: array[chosen] for name, array in known.items() if array.ndim}
+        return replace(self, **picked)
+
     def as_batch(self) -> Solution:
         """Return the solution of a single game as that of a batch of one."""
         known = {name: getattr(self, name) for name in _PER_ROW if getattr(self, name) is not None}
