@@ -86,7 +86,7 @@ TABLES = [
     Table(
         "STAR-SHAP, Tables 6 and 8: EBM with interpret's own defaults (a second reading of cells counted above)",
         source.ebm_printed,
-        "star.py ebm",
+        "star_extra.py ebm",
         source.ebm_defaults,
         remark="Nothing is chosen here: `ExplainableBoostingRegressor()` of the version named in `star_ebm.json`.",
         key="ebm defaults",

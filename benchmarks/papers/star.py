@@ -1,12 +1,12 @@
 """Redo STAR-SHAP's Tables 6 and 8 (paper 000) by the paper's own protocol.
 
-    python benchmarks/papers/star.py [table6] [table8] [ebm] [--only PATTERN] [--again]     # for example --only "housing/RWRelu*"
+    python benchmarks/papers/star.py [table6] [table8] [--only PATTERN] [--again]     # for example --only "housing/RWRelu*"
 
 T = 5000 terms; max_theta in 0.1, 0.5, 0.9 and alpha in 1e-9, ..., 1e-2 by 5-fold cross-validation (KFold, shuffled with seed 0, as in
 the authors' code). One thing is smaller: with more than 1000 training rows, and for models without subsets, the folds see 1000 of
 the 5000 terms. Writes
 ``results/star_table*.{json,md}`` after every cell and goes on where it stopped. The data folder is ``../shared/data`` or
-``EXACTSHAP_DATA``; parts without data are skipped. ``ebm`` runs EBM as it comes, with no setting chosen by us or the authors. ``star_published.py`` runs the authors' own choices, ``star_figures.py`` the figures.
+``EXACTSHAP_DATA``; parts without data are skipped. ``star_extra.py`` runs EBM as it comes and the training R2. ``star_published.py`` runs the authors' own choices, ``star_figures.py`` the figures.
 """
 
 from __future__ import annotations
@@ -242,27 +242,9 @@ def run_cell(name, column, X, y, X_test, y_test):
     started = time.perf_counter()
     model, settings = fitted(name, column, X, y)
     run = {"test": float(model.score(X_test, y_test)), "seconds": time.perf_counter() - started, "settings": settings}
-    if name == "EBM":
-        run["train"] = float(model.score(X, y))
+    run["train"] = float(model.score(X, y))
     print(column, name, run, flush=True)
     return run
-
-
-def run_ebm_defaults(pattern, again=False):
-    """Run EBM with the defaults of the installed interpret on every data set: nothing in it was fitted to the printed tables."""
-    import interpret
-    from interpret.glassbox import ExplainableBoostingRegressor
-
-    found = stored("star_ebm.json")
-    for column in SMALL_FIRST:
-        if (column in found and not again) or not fnmatch.fnmatchcase(column, pattern) or (data := load(column)) is None:
-            continue
-        started = time.perf_counter()
-        model = ExplainableBoostingRegressor(n_jobs=1).fit(*data[:2])
-        scores = {"test": float(model.score(*data[2:])), "train": float(model.score(*data[:2]))}
-        found[column] = scores | {"seconds": time.perf_counter() - started, "interpret": interpret.__version__}
-        print(column, found[column], flush=True)
-        write("star_ebm.json", json.dumps(found, indent=0))
 
 
 def notes(part):
@@ -277,10 +259,6 @@ if __name__ == "__main__":
     parser.add_argument("--only", default="*")
     parser.add_argument("--again", action="store_true", help="run cells although they are stored")
     arguments = parser.parse_args()
-    if "ebm" in arguments.tables:
-        run_ebm_defaults(arguments.only, arguments.again)
     for part in arguments.tables:
-        if part == "ebm":
-            continue
         columns, printed = {"table6": (DATASETS, PRINTED_6), "table8": (SERIES, PRINTED_8)}[part]
         run_table(part, columns, printed, arguments.only, arguments.again)
