@@ -8,6 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+import reference_ubj
 from exactshap import Explainer, explain
 from exactshap.cli import main
 from exactshap.errors import ExplanationWarning, InputError, ModelFormatError, UnsupportedStructureError
@@ -222,7 +223,7 @@ def test_catboost_files_hold_the_trees_that_their_model_uses(shrink, tmp_path):
 
 def content_of(name):
     data = (FOLDER / name).read_bytes()
-    return json.loads(data) if name.endswith("json") else read_ubj(data)
+    return json.loads(data) if name.endswith("json") else reference_ubj.read_ubj(data)
 
 
 NEWER = sorted(
