@@ -3,8 +3,8 @@
 import numpy as np
 import pandas as pd
 import pytest
-import scale_cases as cases
 
+import scale_cases as cases
 from exactshap.scale import GlobalImportance, Partition, explain_dataset
 
 dask_frame = pytest.importorskip("dask.dataframe")
