@@ -17,9 +17,9 @@ __all__ = ["Verification", "certify", "verify"]
 
 def certify(reader: Reader, explanation: Explanation, on_inexact: str) -> None:
     """Raise, or warn, where a residual is above its tolerance."""
-    certificate = explanation.certificate()
-    if certificate.passed:
+    if explanation.is_within_tolerance:
         return
+    certificate = explanation.certificate()
     text = message(
         f"Values do not add up: residual {certificate.max_residual:.3g} at row {certificate.row} (tolerance {certificate.tolerance:.3g})",
         f"Of {certificate.checks}, for {reader.model_name} with value_function={reader.value_function!r}",
