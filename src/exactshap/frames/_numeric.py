@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -30,10 +31,10 @@ def numeric_array(array: np.ndarray, what: str) -> np.ndarray:
     raise _not_numeric(array.dtype, "the array", what)
 
 
-def plain_numbers(frame: Any) -> np.ndarray | None:
+def plain_numbers(frame: Any, dtypes: Sequence[np.dtype]) -> np.ndarray | None:
     """Return a pandas frame of NumPy's dtypes as float64 in one step, or None where integers may be too large to be exact."""
     values = np.array(frame.to_numpy(dtype=np.float64), order="C")
-    wide = [j for j, dtype in enumerate(frame.dtypes.array) if dtype.kind in "iu" and dtype.itemsize == 8]
+    wide = [j for j, dtype in enumerate(dtypes) if dtype.kind in "iu" and dtype.itemsize == 8]
     if wide and np.abs(values[:, wide]).max(initial=0.0) >= EXACT_INTEGERS:
         return None
     return values

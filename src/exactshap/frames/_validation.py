@@ -84,7 +84,6 @@ def _frame_table(data: Any, what: str) -> Table:
         names, n_rows = data.columns.tolist(), len(data)
     else:
         names, n_rows = _columns_and_rows(data, what)
-    _refuse_sparse_columns(data, what)
     if any(not isinstance(name, str) for name in names):
         raise InputTypeError(
             message(
@@ -93,7 +92,10 @@ def _frame_table(data: Any, what: str) -> Table:
                 "Rename with X.columns = X.columns.astype(str)",
             )
         )
-    return Table(data, tuple(names), n_rows, len(names))
+    table = Table(data, tuple(names), n_rows, len(names))
+    if not table.is_plain:
+        _refuse_sparse_columns(data, what)
+    return table
 
 
 def _columns_and_rows(data: Any, what: str) -> tuple[list[Any], int]:
