@@ -60,6 +60,9 @@ class Table:
         """Return the rows of a slice or an integer array, in the same kind of container; all of them are this table itself."""
         if isinstance(rows, slice) and rows.indices(self.n_rows) == (0, self.n_rows, 1):
             return self
+        if isinstance(rows, slice) and not self.is_frame:  # a view: nobody writes to what the user passed
+            part = self.native[rows]
+            return Table(part, None, len(part), self.n_columns)
         rows = np.arange(self.n_rows)[rows] if isinstance(rows, slice) else np.asarray(rows)
         native = (
             self.native[rows]
