@@ -108,13 +108,13 @@ class Groups(NamedTuple):
 
 
 class Tables(NamedTuple):
-    """An ensemble cut into groups; ``survival`` is the background's table, empty for cover ratios."""
+    """An ensemble cut into groups; ``background_table`` is empty for cover ratios."""
 
     forest: Forest
     groups: Groups
     leaves: Leaves
-    survival_start: np.ndarray
-    survival: np.ndarray
+    background_start: np.ndarray
+    background_table: np.ndarray
 
 
 class TableRows(NamedTuple):
