@@ -14,9 +14,9 @@ __all__ = ["certify"]
 
 def certify(reader: Reader, explanation: Explanation, on_inexact: str) -> None:
     """Raise, or warn, where a residual is above its tolerance."""
-    certificate = explanation.certificate()
-    if certificate.passed:
+    if explanation.is_within_tolerance:
         return
+    certificate = explanation.certificate()
     adds_up = certificate.max_residual <= certificate.tolerance
     text = _mask_message(reader, explanation) if adds_up else _sum_message(reader, explanation)
     if on_inexact == "raise":

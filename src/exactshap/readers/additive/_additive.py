@@ -19,7 +19,7 @@ from exactshap.readers import Reader, Request, choose_value_function, names_of, 
 from exactshap.readers.additive._terms import CHUNK_VALUES, Reference, TermBlock, players_of_term
 from exactshap.semivalues import Semivalue
 from exactshap.solvers import Cost, Solution, player_sets
-from exactshap.solvers.additive import Stack, solve_stacks, stacks_cost
+from exactshap.solvers.additive import Singles, Stack, solve_stacks, stacks_cost
 
 __all__ = ["AdditiveForm", "AdditiveReader"]
 
@@ -154,10 +154,10 @@ class AdditiveReader(Reader):
         X = check_columns(X, self.form.fitted_names, self.form.n_columns, owner=self.model_name)
         return self.form.encode(X, "X")
 
-    def _stacks(self, X: Table) -> Iterator[Stack]:
+    def _stacks(self, X: Table) -> Iterator[Stack | Singles]:
         yield from self._tables(self._encode(X))
 
-    def _tables(self, rows: np.ndarray) -> Iterator[Stack]:
+    def _tables(self, rows: np.ndarray) -> Iterator[Stack | Singles]:
         for bound in self._bound:
             yield from bound.stacks(rows)
 

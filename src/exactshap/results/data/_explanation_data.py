@@ -211,9 +211,20 @@ class ExplanationData:
         matrix[:, first, second] = matrix[:, second, first] = self.set_values[:, numbers]
         return matrix
 
+    @property
+    def is_within_tolerance(self) -> bool:
+        """Whether every residual and what was compared on coalitions are within tolerance: whether the certificate passes."""
+        difference, allowed = self.mask_difference, self.mask_tolerance
+        masks_agree = difference is None or allowed is None or difference <= allowed
+        return masks_agree and bool(np.all(self._largest_residuals() <= self.tolerance))
+
+    def _largest_residuals(self) -> np.ndarray:
+        """Return the largest magnitude (n_rows,) of each row's residuals."""
+        return np.abs(self.residual).reshape(self.n_rows, self.n_outputs).max(axis=1, initial=0.0)
+
     def certificate(self) -> Certificate:
         """Hold the largest residual against its tolerance, and a few coalitions against the model's own predictions."""
-        size = np.abs(self.residual).reshape(self.n_rows, self.n_outputs).max(axis=1, initial=0.0)
+        size = self._largest_residuals()
         excess = np.where(np.isnan(size), np.inf, size - self.tolerance)
         row = int(np.argmax(excess if np.any(excess > 0) else size)) if self.n_rows else None
         difference, allowed = self.mask_difference, self.mask_tolerance
@@ -221,7 +232,7 @@ class ExplanationData:
             max_residual=float(np.max(size, initial=0.0)),
             tolerance=float(self.tolerance[row]) if row is not None else 0.0,
             row=row,
-            passed=bool(np.all(size <= self.tolerance)) and (difference is None or allowed is None or difference <= allowed),
+            passed=self.is_within_tolerance,
             exact=self.exact,
             mask_difference=difference,
             mask_tolerance=allowed,
