@@ -24,6 +24,7 @@ ROOMS = [
 WITHOUT_EXAMPLE = {
     "exactshap.results.plots.draw_": "pictures: tests/test_plots draws them all",
     "exactshap.solvers.interaction_variance": "takes the factors of a posterior: explanation.set_std is its front door",
+    "exactshap.readers.DelegatingReader": "abstract: the pipelines and scaled targets of readers/wrappers are made of it",
     "exactshap.readers.Reader": "abstract: docs/extend.md writes one, and a test runs that page",
 }
 FOR_AUTHORS = "for authors of readers: one sentence with the shapes, shown at work in docs/extend.md and the readers themselves"

@@ -102,6 +102,41 @@ for background in (None, X[:40]):
         for n, order in ((3, 1), (150, 1), (20, 2)):
             part = engine.solve(np.ascontiguousarray(X[:n].T), shapley, order)
             digest.update(np.ascontiguousarray(part.values).tobytes() + part.scale.tobytes() + part.full.tobytes())
+from exactshap.decompose.pairwise import _kernels as pairs
+block, offset = pairs.PanelBlock(3, 90, 20, 160), rng.normal(size=(2, 160))
+for starts in ([0, 1, 2, 3, 4, 5], [0, 3, 5]):
+    kinds, scales = np.array([0, 1, 2, 3, 0]), rng.random(5) + 0.3
+    factors = pairs.FactorArrays(np.round(rng.normal(size=(5, 160)), 1), kinds, scales, np.array(starts))
+    rules = pairs.RuleArrays(np.array([0.5, np.inf]), np.array([0, 2, 6]), rng.random(6), rng.random(6))
+    out = [np.zeros((len(starts), block.height, block.padded)) for _ in range(3)] + [np.zeros((len(starts), 300))]
+    pairs.fill_contributions(factors, rules, block, out[0])
+    pairs.fill_permuted_weights(factors, offset[0], rng.permuted(np.tile(np.arange(160, dtype=np.int32), (len(starts), 1)), axis=1), block, out[1])
+    pairs.fill_node_products(factors, block, rng.random(len(starts)), out[2])
+    pairs.add_sides(out[0], out[1][0], out[3], block.start, out[3], block.first)
+    out += [np.zeros((block.height, block.padded)), np.zeros((len(starts) - 1, block.height, block.padded)), np.zeros(2 * len(starts) - 1)]
+    pairs.fill_products(factors, offset[0], block, out[4])
+    pairs.fill_gaps(factors, block, out[5])
+    pairs.fill_joint_contributions(factors, offset, factors, offset, block, rng.random(2), rng.random(2), out[6])
+    for array in out:
+        digest.update(array.tobytes())
+from exactshap.games import AdditiveGame
+from exactshap.solvers import solve
+from exactshap.solvers.additive import _kernels as terms
+from exactshap.solvers.rkhs import _embedding_kernels as embeddings
+from exactshap.solvers.sampled.process import _relevance_kernels as relevance
+game = AdditiveGame(5, [(0, 1, 3), (2,), (1, 4)], [rng.normal(size=(3, 2**k, 2)) for k in (3, 1, 2)])
+out = [solve(game, index="sii", order=2).values, np.zeros((9, 2)), np.zeros(3000), np.tril(rng.random((90, 90)) + 0.1), np.eye(90) + 0.1]
+terms.fill_fold(rng.random((40, 2)), rng.integers(0, 20, 9), rng.integers(0, 20, 9), rng.random(9), out[1])
+embeddings.fill_product(rng.random((3, 4000)), np.array([0, 2]), 77, out[2])
+embeddings.mirror(out[3].T.copy())
+out += [rng.random((90, 90)) + 0.1, np.zeros((90, 90)), np.zeros((90, 90)), np.ones((90, 90)), np.zeros((9, 4))]
+relevance.fill_sum_and_difference(0.3, -0.2, out[5], out[6])
+relevance.fill_upper(out[5], 1.0, 0.1, out[7])
+relevance.fill_weighted(out[5], rng.random((90, 3)), rng.random((90, 3)), out[8])
+relevance.fill_singles(rng.choice([-1.0, 1.0], (9, 4)), rng.random(4) * 0.9, rng.random(3), rng.random(3), out[9])
+relevance.correct_curvature(out[4], rng.random((3, 90)), rng.random((3, 90)), 0.2)
+for array in out:
+    digest.update(array.tobytes())
 print(digest.hexdigest())
 """
 

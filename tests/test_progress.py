@@ -62,21 +62,6 @@ def test_the_time_left_is_told(monkeypatch):
     assert "explained 8 of 12 rows" in text
 
 
-def test_compiling_is_told_with_its_reason(monkeypatch):
-    """A kernel that is compiled on first use: who waits must know that it happens once."""
-    import numba
-
-    def compile_something():
-        fresh = numba.njit(lambda a, b: np.linalg.solve(a, b) @ np.linalg.inv(a) + np.sort(b))
-        with _progress.progress_text(None, lambda done, seconds: "working") as line:
-            fresh(np.eye(3), np.ones(3))
-            assert line.compilation.seconds > 0
-
-    text = said(monkeypatch, compile_something)
-    assert "working" + _progress.COMPILING in text
-    assert text.rstrip().endswith("working")  # the last line does not claim it any more
-
-
 def test_a_failure_leaves_the_line_alone(monkeypatch):
     def fail():
         with pytest.raises(InputError, match="server gone"):
@@ -85,7 +70,7 @@ def test_a_failure_leaves_the_line_alone(monkeypatch):
     assert said(monkeypatch, fail).endswith("\n")
 
 
-def test_forecasts_do_not_count_compiling_and_speak_in_units_of_people():
+def test_forecasts_speak_in_units_of_people():
     forecast = Explainer(MODEL, X[:20]).plan(X)
     assert forecast.seconds < 10.0
     assert "about" in str(forecast)

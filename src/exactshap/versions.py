@@ -9,7 +9,7 @@ from typing import TextIO
 
 __all__ = ["show_versions", "versions"]
 
-_CORE = ("exactshap", "numpy", "scipy", "scikit-learn", "numba", "joblib", "narwhals")
+_CORE = ("exactshap", "numpy", "scipy", "scikit-learn", "joblib", "narwhals")
 _OPTIONAL = (
     "pandas",
     "polars",

@@ -8,12 +8,13 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+import reference_ubj
 from exactshap import Explainer, explain
 from exactshap.cli import main
 from exactshap.errors import ExplanationWarning, InputError, ModelFormatError, UnsupportedStructureError
 from exactshap.trees import convert, load, loads
 from exactshap.trees.formats import _xgboost_layout
-from exactshap.trees.formats._ubj import read_scanned, read_ubj
+from exactshap.trees.formats._ubj import read_ubj
 from exactshap.trees.formats.xgboost import from_document
 from tolerances import FLOAT32_MARGIN, assert_close
 
@@ -222,7 +223,7 @@ def test_catboost_files_hold_the_trees_that_their_model_uses(shrink, tmp_path):
 
 def content_of(name):
     data = (FOLDER / name).read_bytes()
-    return json.loads(data) if name.endswith("json") else read_ubj(data)
+    return json.loads(data) if name.endswith("json") else reference_ubj.read_ubj(data)
 
 
 NEWER = sorted(
@@ -283,7 +284,7 @@ def test_unknown_entries_are_found_in_bytes_too(unwarned):
     data = (FOLDER / "xgboost34_multiclass.ubj").read_bytes()
     assert data.count(b"loss_changes") == 6
     changed = data.replace(b"loss_changes", b"leaf_twister")
-    for content, unknown in ((read_scanned(data), False), (read_scanned(changed), True)):
+    for content, unknown in ((read_ubj(data), False), (read_ubj(changed), True)):
         content["version"] = [3, 9, 0]
         if unknown:
             with pytest.raises(ModelFormatError, match=r"has an entry 'trees.leaf_twister'"):

@@ -7,14 +7,12 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import Any
 
 __all__ = ["Progress", "duration", "is_watched", "progress_rows", "progress_text"]
 
 Progress = bool | Callable[[int, int], None] | None
 
 PATIENCE, RENEWAL = 2.0, 0.5  # seconds before the first word, and between two
-COMPILING = "; compiling kernels, which happens once: they are kept on disk"
 
 
 @contextmanager
@@ -34,17 +32,14 @@ def progress_text(progress: Progress, text: Callable[[int, float], str]) -> Iter
     if callable(progress) or progress is False or (progress is None and not is_watched()):
         yield line
         return
-    from exactshap._runtime.compilation import compilation
-
-    with compilation() as line.compilation:
-        renewing = threading.Thread(target=line.renew, args=(0.0 if progress else PATIENCE,), daemon=True)
-        renewing.start()
-        try:
-            yield line
-        finally:
-            line.stop.set()
-            renewing.join()
-            line.close(always=bool(progress))
+    renewing = threading.Thread(target=line.renew, args=(0.0 if progress else PATIENCE,), daemon=True)
+    renewing.start()
+    try:
+        yield line
+    finally:
+        line.stop.set()
+        renewing.join()
+        line.close(always=bool(progress))
 
 
 def is_watched() -> bool:
@@ -59,7 +54,6 @@ class Line:
     def __init__(self, text: Callable[[int, float], str]) -> None:
         self.text, self.done, self.width = text, 0, 0
         self.started, self.stop = time.perf_counter(), threading.Event()
-        self.compilation: Any = None
 
     def reached(self, done: int) -> None:
         """Note how many rows are done."""
@@ -69,12 +63,12 @@ class Line:
         """Write the line again and again, after ``patience`` seconds, until it is stopped."""
         wait = patience
         while not self.stop.wait(wait):
-            self.write(COMPILING if self.compilation.running else "")
+            self.write()
             wait = RENEWAL
 
-    def write(self, more: str = "") -> None:
+    def write(self) -> None:
         """Write the line over what was there."""
-        words = self.text(self.done, time.perf_counter() - self.started) + more
+        words = self.text(self.done, time.perf_counter() - self.started)
         print(f"\r{words:<{self.width}}", end="", file=sys.stderr, flush=True)
         self.width = len(words)
 

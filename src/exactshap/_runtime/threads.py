@@ -11,6 +11,7 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 from typing import Any, TypeVar
 
+from exactshap._native import Cancellation
 from exactshap._runtime.blas import single_threaded_blas
 
 __all__ = ["coalitions_in_threads", "map_in_threads", "n_threads", "single_threaded_blas", "using_jobs"]
@@ -44,6 +45,8 @@ def n_threads(size: float) -> int:
 def map_in_threads(function: Callable[[T], Result], tasks: Iterable[T], n_jobs: int | None) -> Iterator[Result]:
     """Yield ``function(task)`` in the order of the tasks, from ``n_jobs`` threads: the same bits for every number of threads.
 
+    Where the waiting thread is interrupted, or stops asking, the kernels of the others end as well.
+
     >>> list(map_in_threads(abs, [-2, 1, -3], n_jobs=2))
     [2, 1, 3]
     """
@@ -58,8 +61,18 @@ def map_in_threads(function: Callable[[T], Result], tasks: Iterable[T], n_jobs: 
             return
         from concurrent.futures import ThreadPoolExecutor
 
+        cancellation = Cancellation()
+
+        def run(task: T) -> Result:
+            with cancellation.watched():
+                return function(task)
+
         with ThreadPoolExecutor(workers) as pool:
-            yield from pool.map(function, tasks)
+            try:
+                yield from pool.map(run, tasks)
+            except BaseException:  # the pool waits for its threads before it lets the exception go on
+                cancellation.set()
+                raise
 
 
 def coalitions_in_threads(function: Callable[[Any], Any], tasks: Sequence[Any], size: float) -> list[Any]:

@@ -21,6 +21,8 @@ _TYPED = (
     (r"align=True", "--align"),
     (r"value_function=", "--value-function "),
     (r"n_jobs=", "--jobs "),
+    (r"on_bad_rows=\"mark\"", "--on-bad-rows mark"),
+    (r"resume=False", "--no-resume"),
 )
 
 # command -> file in this folder; files that are not there are not offered

@@ -11,8 +11,11 @@ __all__ = [
     "Align",
     "AllowPickle",
     "Background",
+    "Budget",
     "Data",
+    "DataOrFolder",
     "Drop",
+    "Groups",
     "Index",
     "Jobs",
     "Model",
@@ -27,6 +30,7 @@ __all__ = [
 
 Model = Annotated[Path, typer.Argument(help="Fitted model: .skops, a booster's file, or a pickle with --allow-pickle.")]
 Data = Annotated[Path, typer.Argument(help="Rows to explain: .csv or .parquet.")]
+DataOrFolder = Annotated[Path, typer.Argument(help="Rows to explain: .csv or .parquet, or a folder of such files.")]
 Background = Annotated[Path | None, typer.Option(help="Reference rows (.csv or .parquet); all of them are used.")]
 Target = Annotated[str | None, typer.Option(help="Column of the data that is the target, not a feature.")]
 Drop = Annotated[list[str] | None, typer.Option(help="Column of the data that is not a feature; may be repeated.")]
@@ -37,6 +41,10 @@ ModelOutput = Annotated[str, typer.Option(help="Output of a model with several: 
 AllowPickle = Annotated[bool, typer.Option("--allow-pickle", help="Read pickles, which run whatever code is in them.")]
 Trust = Annotated[bool, typer.Option("--trust", help="Read skops files with types that skops does not know.")]
 Align = Annotated[bool, typer.Option("--align", help="Reorder the columns of the data by name.")]
+Groups = Annotated[Path | None, typer.Option(help='Groups of columns as players, .toml: blood = ["s1", "s2"].')]
+Budget = Annotated[
+    int | None, typer.Option(min=1, help="Calls of a function, or of the game, that sampling may use for a row.")
+]
 Jobs = Annotated[int | None, typer.Option(help="Threads; results are the same bits for every number.")]
 Seed = Annotated[int, typer.Option(help="Of random choices.")]
 Stages = Annotated[
@@ -50,6 +58,24 @@ Stages = Annotated[
 def dropped(target: str | None, drop: list[str] | None) -> tuple[str, ...]:
     """Return the columns that are not features."""
     return tuple(drop or ()) + (() if target is None else (target,))
+
+
+def read_groups(path: Path | None) -> dict[str, list[str]] | None:
+    """Return the groups of a TOML file: a list of columns for each name."""
+    if path is None:
+        return None
+    import tomllib
+
+    from exactshap.errors import InputError, message
+
+    try:
+        groups = tomllib.loads(path.read_text(encoding="utf-8"))
+    except ValueError as error:  # of TOML and of text
+        raise InputError(message(f"{path} cannot be read as TOML", f"{error}")) from None
+    wrong = next((name for name, columns in groups.items() if not isinstance(columns, list)), None)
+    if wrong is not None:
+        raise InputError(message(f"Group {wrong!r} of {path} is no list", do='Write it as blood = ["s1", "s2"]'))
+    return groups
 
 
 def output_choice(text: str) -> int | str:

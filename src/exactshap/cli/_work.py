@@ -43,14 +43,18 @@ class Task:
 
     def explainer(self) -> tuple[Explainer, Any]:
         """Read the files; return the bound Explainer and the rows."""
+        explainer = self.without_data()
+        X = take_columns(read_table(self.data), self.drop, what=self.data.name)
+        self._refuse_unknown(X, explainer.reader.fitted_names)
+        return explainer, X
+
+    def without_data(self) -> Explainer:
+        """Read model and background; return the bound Explainer."""
         from exactshap.explainer import Explainer
 
         model = load_model(self.model, allow_pickle=self.allow_pickle, trust=self.trust, n_stages=self.n_stages)
-        X = take_columns(read_table(self.data), self.drop, what=self.data.name)
         background = None if self.background is None else self._background()
-        explainer = Explainer(model, background, **self.settings)
-        self._refuse_unknown(X, explainer.reader.fitted_names)
-        return explainer, X
+        return Explainer(model, background, **self.settings)
 
     def _background(self) -> Any:
         """Read the background; columns to drop need not be in it."""

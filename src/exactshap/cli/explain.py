@@ -2,19 +2,24 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from exactshap.cli import _options as options
+from exactshap.errors import InputError, message
+
+if TYPE_CHECKING:
+    from exactshap.cli._work import Task
 
 __all__ = ["command"]
 
 
 def command(
     model: options.Model,
-    data: options.Data,
+    data: options.DataOrFolder,
     background: options.Background = None,
     target: options.Target = None,
     drop: options.Drop = None,
@@ -23,7 +28,13 @@ def command(
     value_function: options.ValueFunction = "auto",
     model_output: options.ModelOutput = "auto",
     output: Annotated[
-        Path | None, typer.Option("--output", "--out", "-o", help="Write the values: .csv, .parquet, or .npz with everything.")
+        Path | None,
+        typer.Option(
+            "--output",
+            "--out",
+            "-o",
+            help="Write the values: .csv, .parquet, .npz with everything, or a folder: files stream through, whatever their size.",
+        ),
     ] = None,
     report: Annotated[Path | None, typer.Option(help="Write a report: .html.")] = None,
     allow_pickle: options.AllowPickle = False,
@@ -32,8 +43,16 @@ def command(
     align: options.Align = False,
     jobs: options.Jobs = None,
     seed: options.Seed = 0,
+    groups: options.Groups = None,
+    budget: options.Budget = None,
+    keep: Annotated[list[str] | None, typer.Option(help="Column to copy to a folder of results; may be repeated.")] = None,
+    batch_rows: Annotated[int | None, typer.Option(min=1, help="Rows of one file in a folder of results.")] = None,
+    resume: Annotated[bool, typer.Option("--resume/--no-resume", help="Go on with a folder of results, or refuse it.")] = True,
+    on_bad_rows: Annotated[
+        str, typer.Option(help="Rows that the model refuses, for a folder of results: raise or mark.")
+    ] = "raise",
 ) -> None:
-    """Explain the rows of a file and print what was found."""
+    """Explain the rows of a file or a folder and print what was found."""
     from exactshap.cli._io import check_target
     from exactshap.cli._screen import console, show_explanation
     from exactshap.cli._work import Task, command_line
@@ -52,8 +71,17 @@ def command(
             "output": options.output_choice(model_output),
             "align": align,
             "n_jobs": jobs,
+            "groups": options.read_groups(groups),
+            **({} if budget is None else {"budget": budget}),
         },
     )
+    if data.is_dir() or (output is not None and not output.suffix):
+        stream = Stream(tuple(keep or ()), batch_rows, resume, on_bad_rows)
+        stream.run(task, index, order, output, report)
+        return
+    if keep or batch_rows is not None or not resume or on_bad_rows != "raise":
+        what = "--keep, --batch-rows, --no-resume and --on-bad-rows are for a folder of results"
+        raise InputError(message(what, f"Got --out {output}" if output else "Got no --out", "Name a folder: --out results"))
     for path, suffixes in ((output, (".csv", ".parquet", ".npz")), (report, None)):
         check_target(path, suffixes)
     if report is not None:
@@ -67,6 +95,40 @@ def command(
     if report is not None:
         explanation.report(report, data_name=data.name, command=command_line(), seed=seed)
         screen.print(f"\nreport written to {report}")
+
+
+@dataclass(frozen=True)
+class Stream:
+    """Files in, a folder of files out: what the options say about it."""
+
+    keep: tuple[str, ...]
+    batch_rows: int | None
+    resume: bool
+    on_bad_rows: str
+
+    def run(self, task: Task, index: str, order: int, output: Path | None, report: Path | None) -> None:
+        """Explain the files, and print the importances."""
+        from exactshap.cli._screen import console
+        from exactshap.scale import explain_dataset
+
+        if output is None or output.suffix:
+            got = "Got no --out" if output is None else f"Got --out {output}"
+            raise InputError(message("The results of a folder are a folder", got, "Name it: --out results"))
+        if order != 1 or report is not None:
+            got = f"Got --order {order}" if report is None else f"Got --report {report}"
+            raise InputError(message("Files that stream through are explained one by one", got, "Explain one file for that"))
+        result = explain_dataset(
+            task.without_data(),
+            task.data,
+            output,
+            keep=self.keep,
+            drop=task.drop,
+            batch_rows=self.batch_rows,
+            resume=self.resume,
+            on_bad_rows=self.on_bad_rows,
+            index=index,
+        )
+        console().print(repr(result))
 
 
 def write_values(explanation: object, path: Path) -> None:

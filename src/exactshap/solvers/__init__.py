@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from exactshap.solvers._choose import Plan, choose, n_calls, seconds_besides_calls
+from exactshap.solvers._choose import Plan, choose
+from exactshap.solvers._choose import n_calls as n_calls
+from exactshap.solvers._choose import seconds_besides_calls as seconds_besides_calls
 from exactshap.solvers._solve import solve
 from exactshap.solvers.core import Cost, Solution, player_sets
 
@@ -15,9 +17,7 @@ __all__ = [
     "choose",
     "functional_distance",
     "interaction_variance",
-    "n_calls",
     "player_sets",
-    "seconds_besides_calls",
     "shapley_covariance",
     "solve",
 ]

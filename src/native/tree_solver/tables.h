@@ -6,21 +6,21 @@
 
 EXACTSHAP_BEGIN
 
-/// An ensemble cut into groups. `survival` holds g of all leaves, leaf l's from `survival_start[l]` on; empty for cover ratios.
+/// An ensemble cut into groups. `background_table` holds g of all leaves, leaf l's from `background_start[l]` on; empty for cover ratios.
 struct Tables {
   Forest forest;
   Groups groups;
   Leaves leaves;
-  In<int64_t, 1> survival_start;
-  In<double, 1> survival;
-  EXACTSHAP_FIELDS(forest, groups, leaves, survival_start, survival)
+  In<int64_t, 1> background_start;
+  In<double, 1> background_table;
+  EXACTSHAP_FIELDS(forest, groups, leaves, background_start, background_table)
 
-  EXACTSHAP_INLINE bool has_background() const { return survival.size[0] > 0; }
-  EXACTSHAP_INLINE In<double, 1> survival_of(int64_t l) const { return survival.slice(survival_start[l], survival_start[l + 1]); }
+  EXACTSHAP_INLINE bool has_background() const { return background_table.size[0] > 0; }
+  EXACTSHAP_INLINE In<double, 1> survival_of(int64_t l) const { return background_table.slice(background_start[l], background_start[l + 1]); }
   EXACTSHAP_INLINE bool fit() const {
     return forest.fit() && groups.fit() && leaves.fit() &&
            (!has_background() ||
-            (survival_start.size[0] == leaves.count() + 1 && survival_start[leaves.count()] == survival.size[0]));
+            (background_start.size[0] == leaves.count() + 1 && background_start[leaves.count()] == background_table.size[0]));
   }
 };
 

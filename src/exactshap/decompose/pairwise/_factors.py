@@ -10,7 +10,9 @@ from typing import Any
 
 import numpy as np
 
+from exactshap._native import Handle
 from exactshap.decompose.pairwise._columns import encode_columns
+from exactshap.decompose.pairwise._kernels import FactorArrays
 from exactshap.errors import ExplanationWarning, InputError, InputTypeError, UnknownNameError, did_you_mean, message, warn
 from exactshap.frames import Table
 
@@ -44,10 +46,11 @@ class Factors:
     def n_players(self) -> int:
         return len(self.names)
 
-    @property
-    def kinds(self) -> np.ndarray:
-        """Kernel numbers (n_columns,) for the compiled code."""
-        return np.array([KERNELS[name] for name in self.kernels], np.int64)
+    @functools.cached_property
+    def arrays(self) -> Handle:
+        """What the compiled kernels read."""
+        kinds = np.array([KERNELS[name] for name in self.kernels], np.int64)
+        return Handle(FactorArrays(np.ascontiguousarray(self.columns), kinds, self.scales, self.starts))
 
     @property
     def scales(self) -> np.ndarray:

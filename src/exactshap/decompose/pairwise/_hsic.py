@@ -24,7 +24,8 @@ from exactshap.decompose.pairwise._factors import Factors, read_factors
 from exactshap.decompose.pairwise._hsic_weights import CentredKernel, centred_kernel
 from exactshap.decompose.pairwise._inference import jackknife_error, permutations
 from exactshap.decompose.pairwise._interactions import joint_values
-from exactshap.decompose.pairwise._panels import LANES, Rules, Sweep, rule_table
+from exactshap.decompose.pairwise._kernels import LANES, add_sides
+from exactshap.decompose.pairwise._panels import Rules, Sweep, rule_table
 from exactshap.errors import InputError, UnsupportedStructureError, message
 from exactshap.frames import Table, as_table
 from exactshap.results.decomposition import PairwiseDecomposition, check_residual, frame_backend, pair_tolerance
@@ -247,18 +248,15 @@ def _estimate(x: Factors, y: Factors, settings: PairwiseSettings, generator: np.
 
 def _pair_sums(x: Factors, rules: Rules, target: CentredKernel, orders: np.ndarray, n_jobs: int | None) -> _PairSums:
     """Return the sums over pairs, in one sweep: permutations only change the weights of the pair contributions."""
-    from exactshap.decompose.pairwise._kernels import add_sides
-
     sweep = Sweep(x, rules)
     shape = (x.n_players + 1, x.n_rows + LANES)
 
     def panel_sums(panel: tuple[int, int]) -> _PairSums:
         sums = _PairSums(np.zeros(shape), np.zeros(shape), np.zeros((shape[0], len(orders))))
         for block, values in sweep.blocks(panel):
-            rows, columns = slice(block.start, block.stop), slice(block.first, block.first + block.padded)
             weights = target.block(block)
-            add_sides(values, weights, sums.weighted[:, rows], sums.weighted[:, columns])
-            add_sides(values, np.ones_like(weights), sums.plain[:, rows], sums.plain[:, columns])
+            add_sides(values, weights, sums.weighted, block.start, sums.weighted, block.first)
+            add_sides(values, np.ones_like(weights), sums.plain, block.start, sums.plain, block.first)
             flat = values.reshape(shape[0], -1)
             for start in range(0, len(orders), _AT_ONCE):
                 some = slice(start, start + _AT_ONCE)

@@ -10,7 +10,8 @@ from exactshap.decompose.pairwise._estimate import Estimate, PairwiseSettings, r
 from exactshap.decompose.pairwise._factors import Factors
 from exactshap.decompose.pairwise._hsic_weights import norm_of, offsets_of
 from exactshap.decompose.pairwise._inference import permutations
-from exactshap.decompose.pairwise._panels import LANES, blocks_of, panels_of
+from exactshap.decompose.pairwise._kernels import LANES, add_sides, fill_joint_contributions, fill_node_products
+from exactshap.decompose.pairwise._panels import blocks_of, panels_of
 from exactshap.results.decomposition import check_residual, pair_tolerance
 from exactshap.semivalues import Beta
 from exactshap.solvers.core import RELATIVE_TRUNCATION, enough_nodes
@@ -60,17 +61,12 @@ def _range_spread(one: Factors) -> float:
 
 def _sums(x: Factors, y: Factors, nodes: np.ndarray, weights: np.ndarray, settings: PairwiseSettings) -> np.ndarray:
     """Return the sums over ordered pairs i != i' of the contributions (n_x + n_y + 1,)."""
-    from exactshap.decompose.pairwise._joint_kernels import fill_joint_contributions
-
     x_offsets, y_offsets = (offsets_of(_row_sums(one, nodes, settings.n_jobs), settings.estimator) for one in (x, y))
-    x_arguments = (x.columns, x.kinds, x.scales, x.starts, x_offsets)
-    y_arguments = (y.columns, y.kinds, y.scales, y.starts, y_offsets)
 
     def panel_sums(panel: tuple[int, int]) -> np.ndarray:
         out = np.zeros(x.n_players + y.n_players + 1)
         for block in blocks_of(panel, x.n_rows, x.n_players + y.n_players):
-            fill_joint_contributions(*x_arguments, *y_arguments, block.start, block.stop, block.first, block.last, nodes,
-                                     weights, out)  # fmt: skip
+            fill_joint_contributions(x.arrays, x_offsets, y.arrays, y_offsets, block, nodes, weights, out)
         return out
 
     return 2.0 * np.sum(list(map_in_threads(panel_sums, panels_of(x.n_rows), settings.n_jobs)), axis=0)
@@ -78,19 +74,14 @@ def _sums(x: Factors, y: Factors, nodes: np.ndarray, weights: np.ndarray, settin
 
 def _row_sums(one: Factors, nodes: np.ndarray, n_jobs: int | None) -> np.ndarray:
     """Return the row sums, without the diagonal, of the product at each node: (n_nodes, n_rows)."""
-    from exactshap.decompose.pairwise._joint_kernels import fill_node_products
-    from exactshap.decompose.pairwise._kernels import add_sides
-
     shape = (len(nodes), one.n_rows + LANES)
 
     def panel_sums(panel: tuple[int, int]) -> np.ndarray:
         sums = np.zeros(shape)
         for block in blocks_of(panel, one.n_rows, len(nodes)):
             values = np.empty((len(nodes), block.height, block.padded))
-            fill_node_products(one.columns, one.kinds, one.scales, one.starts, block.start, block.stop, block.first,
-                               block.last, nodes, values)  # fmt: skip
-            rows, columns = slice(block.start, block.stop), slice(block.first, block.first + block.padded)
-            add_sides(values, np.ones(values.shape[1:]), sums[:, rows], sums[:, columns])
+            fill_node_products(one.arrays, block, nodes, values)
+            add_sides(values, np.ones(values.shape[1:]), sums, block.start, sums, block.first)
         return sums
 
     total = np.zeros(shape)

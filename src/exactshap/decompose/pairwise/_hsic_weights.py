@@ -8,7 +8,8 @@ import numpy as np
 
 from exactshap._runtime.threads import map_in_threads
 from exactshap.decompose.pairwise._factors import Factors
-from exactshap.decompose.pairwise._panels import LANES, PanelBlock, blocks_of, panels_of
+from exactshap.decompose.pairwise._kernels import LANES, PanelBlock, fill_permuted_weights, fill_products
+from exactshap.decompose.pairwise._panels import blocks_of, panels_of
 
 __all__ = ["CentredKernel", "centred_kernel", "norm_of", "offsets_of"]
 
@@ -48,19 +49,14 @@ class CentredKernel:
 
     def block(self, block: PanelBlock) -> np.ndarray:
         """Return the centred kernel of a block (height, padded), 0 outside the triangle i' > i."""
-        from exactshap.decompose.pairwise._kernels import fill_products
-
-        y, out = self.factors, np.empty((block.height, block.padded))
-        fill_products(y.columns, y.kinds, y.scales, self.offsets, block.start, block.stop, block.first, block.last, out)
+        out = np.empty((block.height, block.padded))
+        fill_products(self.factors.arrays, self.offsets, block, out)
         return out
 
     def permuted_block(self, block: PanelBlock, orders: np.ndarray) -> np.ndarray:
         """Return the centred kernel of a block for permuted rows, of shape (n_permutations, height * padded)."""
-        from exactshap.decompose.pairwise._kernels import fill_permuted_weights
-
-        y, out = self.factors, np.empty((len(orders), block.height, block.padded))
-        fill_permuted_weights(y.columns, y.kinds, y.scales, self.offsets, orders, block.start, block.stop, block.first,
-                              block.last, out)  # fmt: skip
+        out = np.empty((len(orders), block.height, block.padded))
+        fill_permuted_weights(self.factors.arrays, self.offsets, orders, block, out)
         return out.reshape(len(orders), -1)
 
     def times(self, vectors: np.ndarray, n_jobs: int | None) -> np.ndarray:

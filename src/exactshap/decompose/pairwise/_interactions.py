@@ -9,7 +9,8 @@ import numpy as np
 from exactshap._runtime.threads import map_in_threads
 from exactshap.decompose.pairwise._estimate import PairwiseSettings
 from exactshap.decompose.pairwise._factors import Factors
-from exactshap.decompose.pairwise._panels import PanelBlock, blocks_of, panels_of
+from exactshap.decompose.pairwise._kernels import PanelBlock, fill_gaps
+from exactshap.decompose.pairwise._panels import blocks_of, panels_of
 from exactshap.semivalues import Measure, Rule
 from exactshap.solvers.core import coarse_bound, enough_nodes
 
@@ -49,13 +50,11 @@ def _block_values(
     """Treat the pairs of a block as the terms of one product game, with no more nodes than their largest spread needs."""
     import math
 
-    from exactshap.decompose.pairwise._kernels import fill_gaps
     from exactshap.solvers.product import fill_interactions
 
     d = factors.n_players
     gaps = np.empty((d, block.height, block.padded))
-    fill_gaps(factors.columns, factors.kinds, factors.scales, factors.starts, block.start, block.stop, block.first, block.last,
-              gaps)  # fmt: skip
+    fill_gaps(factors.arrays, block, gaps)
     spread = float(gaps.sum(axis=0).max()) / 2.0  # of factors between 1 and 1 - gap, all of height 1 (see ``_nodes``)
     inside = (1.0 - gaps).reshape(1, d, -1)
     outside, coefficients = np.ones_like(inside), np.ascontiguousarray(weights.reshape(1, -1))

@@ -23,7 +23,8 @@ from exactshap.decompose.pairwise._estimate import (
 from exactshap.decompose.pairwise._factors import Factors, read_factors
 from exactshap.decompose.pairwise._inference import jackknife_error
 from exactshap.decompose.pairwise._interactions import joint_values
-from exactshap.decompose.pairwise._panels import LANES, PanelBlock, Rules, Sweep, panels_of, rule_table
+from exactshap.decompose.pairwise._kernels import LANES, PanelBlock, add_sides
+from exactshap.decompose.pairwise._panels import Rules, Sweep, panels_of, rule_table
 from exactshap.errors import InputError, message
 from exactshap.frames import Table, as_table
 from exactshap.results.decomposition import PairwiseDecomposition, check_residual, frame_backend, pair_tolerance
@@ -224,8 +225,6 @@ def _pair_sums(factors: Factors, rules: Rules, n: int, labels: np.ndarray, n_job
     ``within[j, b]`` is :math:`p_b^\top G_j p_b` for the label vectors p, of shape (n_players + 1, n_permutations). The pair
     contributions G do not depend on the labels, so that all permutations of a block cost one matrix product.
     """
-    from exactshap.decompose.pairwise._kernels import add_sides
-
     sweep = Sweep(factors, rules, n)
     shape = (2, factors.n_players + 1, factors.n_rows + LANES)
 
@@ -234,7 +233,7 @@ def _pair_sums(factors: Factors, rules: Rules, n: int, labels: np.ndarray, n_job
         for block, values in sweep.blocks(panel):
             own, other = int(block.start >= n), int(block.first >= n)
             rows, columns = slice(block.start, block.stop), slice(block.first, block.first + block.padded)
-            add_sides(values, np.ones(values.shape[1:]), sums[other][:, rows], sums[own][:, columns])
+            add_sides(values, np.ones(values.shape[1:]), sums[other], block.start, sums[own], block.first)
             if labels.shape[1]:
                 product = (values.reshape(-1, block.padded) @ labels[columns].astype(float)).reshape(shape[1], block.height, -1)
                 within += 2.0 * np.einsum("jrb,rb->jb", product, labels[rows].astype(float))

@@ -6,40 +6,21 @@ import functools
 import itertools
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any, TypeVar
+from typing import Any
 
 import numpy as np
 
+from exactshap._native import Handle
 from exactshap.decompose.pairwise._factors import Factors
+from exactshap.decompose.pairwise._kernels import LANES, PanelBlock, RuleArrays, fill_contributions
 from exactshap.semivalues import Beta, Semivalue
 from exactshap.solvers.core import RELATIVE_TRUNCATION, bound
 
 __all__ = ["LANES", "PANEL", "PanelBlock", "Rules", "Sweep", "blocks_of", "panels_of", "rule_table"]
 
-LANES = 64  # as in the compiled kernels
 PANEL = 256  # rows of one task: it depends on nothing, so that any number of threads adds up in the same order
 _BLOCK_BYTES = 1 << 20  # a block of contributions stays in the second-level cache
 _NODE_COUNTS = (2, 4, 6, 8, 10, 12, 16, 20, 24, 32, 40, 48, 64, 80, 96, 128, 160, 192, 256, 320, 400, 512)
-
-T = TypeVar("T")
-
-
-@dataclass(frozen=True)
-class PanelBlock:
-    """Pairs of rows ``start <= i < stop`` with rows ``first <= i' < last``, i' > i; ``padded`` is a multiple of LANES."""
-
-    start: int
-    stop: int
-    first: int
-    last: int
-
-    @property
-    def height(self) -> int:
-        return self.stop - self.start
-
-    @property
-    def padded(self) -> int:
-        return -(-(self.last - self.first) // LANES) * LANES
 
 
 @dataclass(frozen=True, eq=False)
@@ -52,9 +33,10 @@ class Rules:
     weights: np.ndarray
     error_bound: float
 
-    @property
-    def largest(self) -> int:
-        return int(np.diff(self.offsets).max())
+    @functools.cached_property
+    def arrays(self) -> Handle:
+        """What the compiled kernels read."""
+        return Handle(RuleArrays(self.limits, self.offsets, self.nodes, self.weights))
 
 
 def rule_table(semivalue: Semivalue, n_players: int, order: int = 1) -> Rules:
@@ -125,16 +107,12 @@ class Sweep:
 
     def blocks(self, panel: tuple[int, int]) -> Iterator[tuple[PanelBlock, np.ndarray]]:
         """Yield the blocks of a panel with their contributions (n_players + 1, height, padded), valid until the next one."""
-        from exactshap.decompose.pairwise._kernels import fill_contributions
-
-        one, rules = self.factors, self.rules
-        kinds, scales = one.kinds, one.scales
+        one, rules = self.factors, self.rules.arrays
         buffer = np.empty(0)
         for block in blocks_of(panel, one.n_rows, one.n_players, self.boundary):
             shape = (one.n_players + 1, block.height, block.padded)
             size = int(np.prod(shape))
             buffer = buffer if buffer.size >= size else np.empty(size)
             out = buffer[:size].reshape(shape)
-            fill_contributions(one.columns, kinds, scales, one.starts, block.start, block.stop, block.first, block.last,
-                               rules.limits, rules.offsets, rules.nodes, rules.weights, out)  # fmt: skip
+            fill_contributions(one.arrays, rules, block, out)
             yield block, out

@@ -4,13 +4,11 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable, Iterable
-from concurrent.futures import ThreadPoolExecutor
 from itertools import pairwise
-from typing import TypeVar
 
 import numpy as np
 
-from exactshap._native import Cancellation
+from exactshap._runtime.threads import map_in_threads
 from exactshap.decompose.r2._kernels import (
     MAX_BITS,
     SHALLOW_PLAYERS,
@@ -34,7 +32,6 @@ __all__ = ["ensemble_rows", "ensemble_shares", "residual_rows", "residual_shares
 
 CHUNK_BYTES = 2**25  # decisions of the trees of one chunk
 BLOCK_ROWS = 64  # rows that quadrature sweeps at once: eight 512-bit registers, and a pair's arrays stay in cache
-T = TypeVar("T")
 
 
 @functools.lru_cache(maxsize=2)
@@ -85,28 +82,6 @@ def _chunks(layout: EnsembleLayout) -> list[tuple[int, int]]:
     return list(pairwise(bounds))
 
 
-def _map(function: Callable[..., T], tasks: Iterable[tuple], n_jobs: int | None) -> Iterable[T]:
-    """Yield ``function(*task)`` in the order of the tasks, from ``n_jobs`` threads."""
-    from joblib import effective_n_jobs
-
-    workers = 1 if n_jobs is None else effective_n_jobs(n_jobs)
-    if workers == 1:
-        yield from (function(*task) for task in tasks)
-        return
-    cancellation = Cancellation()
-
-    def run(task: tuple) -> T:
-        with cancellation.watched():
-            return function(*task)
-
-    with ThreadPoolExecutor(workers) as pool:
-        try:
-            yield from pool.map(run, tasks)
-        except BaseException:  # of the main thread: the others are ended, or leaving the pool would wait for them
-            cancellation.set()
-            raise
-
-
 def residual_shares(
     layout: EnsembleLayout, residual: np.ndarray, weights: np.ndarray, averaged: bool, n_jobs: int | None
 ) -> tuple[np.ndarray, np.ndarray]:
@@ -117,20 +92,20 @@ def residual_shares(
     add_trees = _shallow_adder(layout, weights, averaged) if layout.shallow else _pair_adder(layout, weights, averaged)
     residual_sums = np.zeros(layout.trees.n_trees)
 
-    def run(first: int, last: int, met: np.ndarray, advance_only: bool) -> np.ndarray:
+    def run(chunk: tuple[int, int], met: np.ndarray, advance_only: bool = False) -> np.ndarray:
         out = np.zeros(layout.n_players)
-        add_trees(first, last, met, advance_only, residual_sums, out)
+        add_trees(*chunk, met, advance_only, residual_sums, out)
         return out
 
     chunks = _chunks(layout)
     if n_jobs in (None, 1) or len(chunks) == 1:
-        parts: Iterable[np.ndarray] = (run(first, last, residual, False) for first, last in chunks)
+        parts: Iterable[np.ndarray] = (run(chunk, residual) for chunk in chunks)
     else:  # the residuals that each chunk meets first, in one quick pass
-        tasks = []
-        for first, last in chunks:
-            tasks.append((first, last, residual.copy(), False))
-            run(first, last, residual, True)
-        parts = _map(run, tasks, n_jobs)
+        met = []
+        for chunk in chunks:
+            met.append(residual.copy())
+            run(chunk, residual, advance_only=True)
+        parts = map_in_threads(lambda task: run(*task), zip(chunks, met, strict=True), n_jobs)
     return sum(parts, np.zeros(layout.n_players)), residual_sums
 
 
@@ -192,7 +167,7 @@ def _residual_rows(
         add_tree_rows(*chosen, arrays, units, met, fallback_rows, rules, residual[rows].copy(), block)
         out[rows] = block.T
 
-    for _ in _map(run, ((start,) for start in range(0, layout.n_rows, BLOCK_ROWS)), n_jobs):
+    for _ in map_in_threads(run, range(0, layout.n_rows, BLOCK_ROWS), n_jobs):
         pass
     return out
 
@@ -209,7 +184,7 @@ def ensemble_shares(layout: EnsembleLayout, target: np.ndarray, weights: np.ndar
         return out, add_ensemble_tree(k, codes, weights, linear, units, player_of_node, half_weights, out)
 
     total, left_over = np.zeros(layout.n_players), 0
-    for part, missed in _map(run, ((k,) for k in range(layout.trees.n_trees)), n_jobs):
+    for part, missed in map_in_threads(run, range(layout.trees.n_trees), n_jobs):
         total += part
         left_over += missed
     if left_over:
@@ -239,7 +214,7 @@ def _ensemble_rows(
         add_ensemble_rows(alphas, weights[rows], linear, units, player_of_node, fallback_rows, rules, block)
         out[rows] = block.T
 
-    for _ in _map(run, ((start,) for start in range(0, layout.n_rows, BLOCK_ROWS)), n_jobs):
+    for _ in map_in_threads(run, range(0, layout.n_rows, BLOCK_ROWS), n_jobs):
         pass
     return out
 

@@ -12,7 +12,7 @@ import numpy as np
 from exactshap.errors import UnsupportedStructureError, message
 from exactshap.readers import library_class, sklearn_name
 
-__all__ = ["column_owners", "is_column_wise"]
+__all__ = ["column_owners"]
 
 _BY_NAME = {  # the token of the input column can be read off get_feature_names_out
     "StandardScaler",
@@ -57,15 +57,6 @@ def column_owners(step: Any, n_columns: int) -> np.ndarray:
             "Explain after it: Explainer(pipeline[-1], background=pipeline[:-1].transform(background)), or sample with Explainer(pipeline.predict, background), of a classifier pipeline.predict_proba",
         )
     )
-
-
-def is_column_wise(step: Any, n_columns: int) -> bool:
-    """Say whether :func:`column_owners` knows the step."""
-    try:
-        column_owners(step, n_columns)
-    except UnsupportedStructureError:
-        return False
-    return True
 
 
 def _owners_by_name(step: Any, n_columns: int) -> np.ndarray:

@@ -141,7 +141,7 @@ class Explanation(ExplanationData):
                     "This explanation has no stability bound",
                     f"It is of {self.model_name or 'its model'} with value_function={self.value_function!r}, index {self.index!r}",
                     "It exists for interventional, baseline and enumerated observational Shapley values of kernel machines by themselves, not "
-                    "inside pipelines (explain the last step, on transformed rows), nor for random features",
+                    "inside pipelines (explain the last step, on transformed rows)",
                 )
             )
         return self.stability_bound(delta)

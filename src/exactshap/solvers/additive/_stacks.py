@@ -12,6 +12,7 @@ from exactshap._runtime.calibration import Sample, seconds_per_unit
 from exactshap.errors import InputError, message
 from exactshap.games import AdditiveGame
 from exactshap.semivalues import Semivalue, find
+from exactshap.solvers.additive._kernels import fill_sets
 from exactshap.solvers.core import Cost, Solution, player_sets, set_sizes
 
 __all__ = ["Stack", "solve_additive", "solve_stacks", "stacks_cost"]
@@ -65,8 +66,6 @@ def solve_stacks(
     stacks: Iterable[Stack], n_players: int, n_rows: int, n_outputs: int, semivalue: Semivalue, order: int
 ) -> Solution:
     """Return the part of terms that come in stacks, one stack in memory at a time; refuse coalition values that are not finite."""
-    from exactshap.solvers.additive._kernels import fill_sets
-
     n_sets = len(player_sets(n_players, order))
     values = np.zeros((n_rows, n_sets, n_outputs))
     empty, full = np.zeros((n_rows, n_outputs)), np.zeros((n_rows, n_outputs))
@@ -75,7 +74,7 @@ def solve_stacks(
         n_terms += len(stack.subsets)
         members, sizes, positions = _local_sets(stack.subsets, n_players, order)
         weights = _local_weights(len(stack.subsets[0]), semivalue, order)
-        fill_sets(np.ascontiguousarray(stack.tables), members, sizes, positions, weights, values, empty, full, scale)
+        fill_sets(np.ascontiguousarray(stack.tables, float), members, sizes, positions, weights, values, empty, full, scale)
         if not (np.isfinite(values).all() and np.isfinite(full).all() and np.isfinite(empty).all()):
             raise _not_finite(stack)
     return Solution(values, empty, full, f"per-term enumeration ({n_terms} terms)", scale=scale)

@@ -16,12 +16,11 @@ from exactshap.solvers.rkhs._functionals import coalition_weights, player_functi
 from exactshap.solvers.rkhs._gp_cost import covariance_seconds
 from exactshap.solvers.rkhs._gp_covariance import (
     BLOCK_VALUES,
-    KernelFactors,
-    MonomialFactors,
     Uncertainty,
     interaction_variance,
     shapley_covariance,
 )
+from exactshap.solvers.rkhs._gp_factors import KernelFactors, MonomialFactors
 from exactshap.solvers.rkhs._stability import Stability, conditional_stability, functional_distance, machine_stability
 
 __all__ = [

@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 
 from exactshap.errors import InputError, message
+from exactshap.solvers.rkhs._embedding_kernels import fill_product, mirror
 
 __all__ = [
     "FeatureRidge",
@@ -36,11 +37,9 @@ MAX_ROWS_FOR_ETA = 300
 
 def subset_product(factors: np.ndarray, mask: np.ndarray, start: int = 0, stop: int | None = None) -> np.ndarray:
     """Multiply the contiguous factors (n_players, n, m) of the players in ``mask``, rows start to stop; ones for the empty set."""
-    from exactshap.solvers.rkhs._embedding_kernels import fill_product
-
     n, m = factors.shape[1:]
     out = np.empty(((n if stop is None else min(stop, n)) - start, m))
-    fill_product(factors.reshape(len(factors), -1), np.flatnonzero(mask), start * m, out.reshape(-1))
+    fill_product(np.ascontiguousarray(factors).reshape(len(factors), -1), np.flatnonzero(mask), start * m, out.reshape(-1))
     return out
 
 
@@ -79,8 +78,6 @@ def embedding_weights(within: np.ndarray, targets: np.ndarray, eta: float, weigh
 def ridge_inverse(within: np.ndarray, eta: float, weights: np.ndarray) -> np.ndarray:
     """Return (K + eta diag(1 / w))^-1 (n, n), symmetric to the bit; ``within`` is overwritten."""
     from scipy.linalg.lapack import dpotri
-
-    from exactshap.solvers.rkhs._embedding_kernels import mirror
 
     inverse, _ = dpotri(_factor(within, eta, weights), lower=True, overwrite_c=True)
     upper = np.ascontiguousarray(inverse.T)

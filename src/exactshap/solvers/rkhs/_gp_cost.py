@@ -8,7 +8,8 @@ import numpy as np
 
 from exactshap._runtime.calibration import seconds_per_unit
 from exactshap.semivalues import find
-from exactshap.solvers.rkhs._gp_covariance import KernelFactors, interaction_variance, shapley_covariance
+from exactshap.solvers.rkhs._gp_covariance import interaction_variance, shapley_covariance
+from exactshap.solvers.rkhs._gp_factors import KernelFactors
 
 __all__ = ["covariance_seconds"]
 

@@ -18,130 +18,12 @@ from dataclasses import dataclass
 import numpy as np
 
 from exactshap.errors import InputError, message
-from exactshap.semivalues import Beta, Measure, Semivalue, find
-from exactshap.solvers.core import coarse_bound, enough_nodes
+from exactshap.semivalues import Beta, Semivalue, find
+from exactshap.solvers.rkhs._gp_factors import Factors
 
-__all__ = ["KernelFactors", "MonomialFactors", "Uncertainty", "interaction_variance", "shapley_covariance"]
+__all__ = ["Uncertainty", "interaction_variance", "shapley_covariance"]
 
 BLOCK_VALUES = 2**22  # functionals (rows x players x training rows) held at once: 32 MiB
-
-
-@dataclass(frozen=True, eq=False)
-class KernelFactors:
-    r"""One product component :math:`s \prod_j k_j` of a covariance function, evaluated between all the rows that matter.
-
-    Attributes
-    ----------
-    amplitude : float
-        s.
-    own : array of shape (n_rows, n_players)
-        k_j(x_j, x_j).
-    rows : array of shape (n_rows, n_players, n_background)
-        k_j(x_j, z_j).
-    background : array of shape (n_background, n_players, n_background)
-        k_j(z_j, z'_j).
-    rows_train : array of shape (n_rows, n_players, n_train)
-        k_j(x_j, X_ij).
-    background_train : array of shape (n_background, n_players, n_train)
-        k_j(z_j, X_ij).
-    """
-
-    amplitude: float
-    own: np.ndarray
-    rows: np.ndarray
-    background: np.ndarray
-    rows_train: np.ndarray
-    background_train: np.ndarray
-
-    def take(self, block: slice) -> KernelFactors:
-        """Return the factors of some explained rows."""
-        own, rows, rows_train = (np.ascontiguousarray(array[block]) for array in (self.own, self.rows, self.rows_train))
-        return KernelFactors(self.amplitude, own, rows, self.background, rows_train, self.background_train)
-
-    def independent(self, weights: np.ndarray) -> KernelFactors:
-        """Return the factors of the background with independent columns: means over it stand for one reference row."""
-        return KernelFactors(
-            self.amplitude,
-            self.own,
-            (self.rows @ weights)[:, :, None],
-            np.einsum("z,zjy,y->j", weights, self.background, weights)[None, :, None],
-            self.rows_train,
-            np.einsum("z,zji->ji", weights, self.background_train)[None],
-        )
-
-    def functionals(self, weights: np.ndarray, measure: Measure, size: int) -> np.ndarray:
-        """Return Phi (n_rows, n_sets, n_train)."""
-        return self.amplitude * _functionals(self.rows_train, self.background_train, weights, measure, size)
-
-    def prior(self, weights: np.ndarray, measure: Measure, size: int) -> tuple[np.ndarray, float]:
-        """Return P (n_rows, n_pairs) and the bound on its quadrature error."""
-        from exactshap.solvers.rkhs import _gp_kernels
-
-        n_rows, n_players = self.own.shape
-        spread = np.empty(n_rows)
-        _gp_kernels.fill_spread(self.own, self.rows, self.background, spread)
-        nodes, node_weights, relative = _rule(measure, n_players - size, float(spread.max(initial=0.0)))
-        pairs = np.zeros((n_rows, n_players * (n_players + 1) // 2))
-        _gp_kernels.fill_prior(self.own, self.rows, self.rows, self.background, weights, nodes, node_weights, size == 2, pairs)
-        return self.amplitude * pairs, 4.0 * relative * abs(self.amplitude) * self._height() if relative else 0.0
-
-    def _height(self) -> float:
-        """Return an upper bound of the product of all |F|; each derivative is at most twice its factor's bound."""
-        tops = [np.abs(array).max(axis=(0, 2), initial=0.0) for array in (self.own[:, :, None], self.rows, self.background)]
-        return float(np.max(tops, axis=0).prod())
-
-    def ends(self, weights: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Return the prior variance (n_rows,) of f(x) - mean f(Z) and its covariance (n_rows, n_train) with the training rows."""
-        between = weights @ self.background.prod(axis=1) @ weights
-        variance = self.own.prod(axis=1) - 2.0 * self.rows.prod(axis=1) @ weights + between
-        sections = self.rows_train.prod(axis=1) - weights @ self.background_train.prod(axis=1)
-        return self.amplitude * variance, self.amplitude * sections
-
-
-@dataclass(frozen=True, eq=False)
-class MonomialFactors:
-    r"""A component :math:`s\, \psi(x)\, \psi(x')` with :math:`\psi = \prod_j \psi_j` (linear and polynomial kernels).
-
-    Attributes
-    ----------
-    amplitude : float
-    rows : array of shape (n_rows, n_players)
-        psi_j(x_j).
-    background : array of shape (n_background, n_players)
-    train : array of shape (n_train,)
-        psi of the training rows.
-    """
-
-    amplitude: float
-    rows: np.ndarray
-    background: np.ndarray
-    train: np.ndarray
-
-    def take(self, block: slice) -> MonomialFactors:
-        return MonomialFactors(self.amplitude, self.rows[block], self.background, self.train)
-
-    def independent(self, weights: np.ndarray) -> MonomialFactors:
-        return MonomialFactors(self.amplitude, self.rows, (weights @ self.background)[None], self.train)
-
-    def _values(self, weights: np.ndarray, measure: Measure, size: int) -> np.ndarray:
-        rows, background = (np.ascontiguousarray(array)[:, :, None] for array in (self.rows, self.background))
-        return _functionals(rows, background, weights, measure, size)
-
-    def functionals(self, weights: np.ndarray, measure: Measure, size: int) -> np.ndarray:
-        return self.amplitude * self._values(weights, measure, size) * self.train
-
-    def prior(self, weights: np.ndarray, measure: Measure, size: int) -> tuple[np.ndarray, float]:
-        values = self._values(weights, measure, size)[:, :, 0]
-        first, second = np.triu_indices(self.rows.shape[1])
-        if size == 1:
-            return self.amplitude * values[:, first] * values[:, second], 0.0
-        pairs = np.zeros((len(values), len(first)))
-        pairs[:, first != second] = values**2
-        return self.amplitude * pairs, 0.0
-
-    def ends(self, weights: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        change = self.rows.prod(axis=1) - weights @ self.background.prod(axis=1)
-        return self.amplitude * change**2, self.amplitude * np.outer(change, self.train)
 
 
 @dataclass(frozen=True, eq=False)
@@ -175,9 +57,6 @@ class Uncertainty:
     def std(self) -> np.ndarray:
         """Standard deviation of each value, (n_rows, n_players), in units of the output."""
         return np.sqrt(np.diagonal(self.covariance, axis1=1, axis2=2))
-
-
-Factors = KernelFactors | MonomialFactors
 
 
 def shapley_covariance(
@@ -318,29 +197,6 @@ def _checked(components: Sequence[Factors], cholesky: np.ndarray, weights: np.nd
             )
         )
     return weights, *components[0].rows.shape[:2]
-
-
-def _functionals(a: np.ndarray, b: np.ndarray, weights: np.ndarray, measure: Measure, size: int) -> np.ndarray:
-    from exactshap.solvers.rkhs import _gp_kernels
-
-    n_rows, n_players, n_terms = a.shape
-    nodes, node_weights = (np.array(part, float) for part in measure.rule(max(0, n_players - size)))
-    out = np.zeros((n_rows, n_players if size == 1 else n_players * (n_players - 1) // 2, n_terms))
-    fill = _gp_kernels.fill_functionals if size == 1 else _gp_kernels.fill_pair_functionals
-    fill(np.ascontiguousarray(a), np.ascontiguousarray(b), weights, nodes, node_weights, out)
-    return out
-
-
-def _rule(measure: Measure, degree: int, spread: float) -> tuple[np.ndarray, np.ndarray, float]:
-    """Return nodes, weights and the bound on the relative error of one of the two integrals (0.0 for an exact rule)."""
-    degree = max(0, degree)
-    if isinstance(measure, Beta) and np.isfinite(spread):
-        n_nodes = enough_nodes(spread, degree)
-        if n_nodes < degree // 2 + 1:
-            nodes, node_weights = measure.gauss(n_nodes)
-            return np.array(nodes), np.array(node_weights), 2.0 * coarse_bound(spread, n_nodes)
-    nodes, node_weights = measure.rule(degree)
-    return np.array(nodes, float), np.array(node_weights, float), 0.0
 
 
 def _blocks(n_rows: int, values_per_row: int) -> list[slice]:

@@ -11,9 +11,21 @@ from exactshap.errors import ExplanationWarning, ModelFormatError, UnsupportedSt
 from exactshap.trees.formats._document import field, integer, numbers
 from exactshap.trees.formats._records import Records, records
 
-__all__ = ["best_stages", "booster_of", "check_objective", "checked_version", "stages_of"]
+__all__ = [
+    "base_margin",
+    "best_stages",
+    "booster_of",
+    "check_objective",
+    "checked_version",
+    "output_names_of",
+    "stages_of",
+    "unit_of",
+]
 
 KNOWN_VERSION = (3, 4)
+_LOGIT = ("reg:logistic", "binary:logistic")
+_EXPECTILES = "reg:expectileerror"
+_LOG = ("count:poisson", "reg:gamma", "reg:tweedie", "survival:cox", "survival:aft")
 _OBJECTIVES = frozenset(
     f"{family}:{name}"
     for family, names in {
@@ -190,3 +202,54 @@ def best_stages(learner: dict, n_rounds: int) -> int | None:
             )
         )
     return stages
+
+
+def base_margin(parameters: dict, objective: str, n_outputs: int, version: tuple[int, ...]) -> np.ndarray:
+    r"""Return base_score in margin space, of shape (n_outputs,): one number or, from 3.1 on, a list, each written as text.
+
+    .. math:: m = \operatorname{logit}(b) \text{ for logistic losses}, \quad \ln b \text{ for log links}, \quad b \text{ otherwise}
+
+    Expectiles beyond the first are :math:`b_k = b_{k-1} + \ln(1 + e^{m_k})`, so that they cannot cross.
+    """
+    text = parameters.get("base_score", "5E-1")
+    parts = text.strip("[] ").split(",") if isinstance(text, str) else np.atleast_1d(text).tolist()
+    if objective == "binary:logitraw" and version < (3, 1):
+        raise UnsupportedStructureError(
+            message(
+                "The meaning of base_score under binary:logitraw differs between XGBoost's versions",
+                f"Got a model of version {'.'.join(map(str, version))}",
+                "Refit with binary:logistic, or save it again with XGBoost 3.1 or later",
+            )
+        )
+    with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
+        base = np.array([float(part) for part in parts]).astype(np.float32).astype(float)
+        if objective in _LOGIT:
+            base = -np.log(1.0 / base - 1.0)
+        elif objective in _LOG:
+            base = np.log(base)
+        elif objective == _EXPECTILES:
+            base[1:] = np.log(np.expm1(np.diff(base)))
+    if len(base) not in (1, n_outputs):
+        raise ModelFormatError(message(f"base_score holds {len(base)} numbers", f"The model has {n_outputs} outputs"))
+    return np.broadcast_to(base, (n_outputs,))
+
+
+def unit_of(objective: str, n_outputs: int) -> str:
+    """Return the unit of the margins."""
+    if objective == _EXPECTILES and n_outputs > 1:
+        return "target of the lowest expectile, then the inverse softplus of each step to the next"
+    if objective in _LOGIT or objective.startswith(("binary:logitraw", "multi:")):
+        return "log-odds"
+    if objective in _LOG:
+        return "log of the target"
+    return "score" if objective.startswith(("rank:", "binary:")) else "target"
+
+
+def output_names_of(objective: str, n_outputs: int, classes: Any) -> tuple[str, ...]:
+    """Return the classes or targets that the margins belong to."""
+    if n_outputs == 1:
+        return (str(classes[-1]),) if classes is not None and len(classes) == 2 else ("output",)
+    word = "class" if objective.startswith("multi:") else "target"
+    if classes is not None and len(classes) == n_outputs:
+        return tuple(map(str, classes))
+    return tuple(f"{word} {o}" for o in range(n_outputs))

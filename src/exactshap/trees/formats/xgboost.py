@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from exactshap.errors import ModelFormatError, UnsupportedStructureError, message
+from exactshap.errors import ModelFormatError, message
 from exactshap.trees.ensemble import RawForest, TreeModel, build
 from exactshap.trees.formats._document import (
     MAX_COLUMNS,
@@ -20,14 +20,20 @@ from exactshap.trees.formats._document import (
 )
 from exactshap.trees.formats._records import Records, records
 from exactshap.trees.formats._ubj import read_ubj
-from exactshap.trees.formats._xgboost_layout import best_stages, booster_of, check_objective, checked_version, stages_of
+from exactshap.trees.formats._xgboost_layout import (
+    base_margin,
+    best_stages,
+    booster_of,
+    check_objective,
+    checked_version,
+    output_names_of,
+    stages_of,
+    unit_of,
+)
 
 __all__ = ["convert", "from_document"]
 
 MAX_SET_WORDS = 2**19  # of one bit set: categories up to 2^24, as many as float32 can tell apart
-_LOGIT = ("reg:logistic", "binary:logistic")
-_EXPECTILES = "reg:expectileerror"
-_LOG = ("count:poisson", "reg:gamma", "reg:tweedie", "survival:cox", "survival:aft")
 
 
 def convert(model: Any) -> TreeModel:
@@ -86,7 +92,7 @@ def from_document(
     trees = build(
         forest,
         n_features=n_features,
-        constant=_base_margin(parameters, objective, n_outputs, version),
+        constant=base_margin(parameters, objective, n_outputs, version),
         less_equal=False,
         single_precision=True,
     )
@@ -95,8 +101,8 @@ def from_document(
         trees=trees,
         library="xgboost",
         name=name,
-        unit=_unit(objective, n_outputs),
-        output_names=_output_names(objective, n_outputs, classes),
+        unit=unit_of(objective, n_outputs),
+        output_names=output_names_of(objective, n_outputs, classes),
         single_output=n_outputs == 1,
         feature_names=names if len(names) == n_features and names else None,
         tree_output=forest.output.astype(np.int32),
@@ -231,55 +237,6 @@ def _check_categorical(blocks: Records, sizes: np.ndarray, is_leaf: np.ndarray, 
         q = int(np.argmax(categorical))
         k = int(np.searchsorted(np.cumsum(sizes), q, side="right"))
         raise ModelFormatError(message(f"tree {k} node {q - sizes[:k].sum()}: a categorical split without categories"))
-
-
-def _base_margin(parameters: dict, objective: str, n_outputs: int, version: tuple[int, ...]) -> np.ndarray:
-    r"""Return base_score in margin space, of shape (n_outputs,): one number or, from 3.1 on, a list, each written as text.
-
-    .. math:: m = \operatorname{logit}(b) \text{ for logistic losses}, \quad \ln b \text{ for log links}, \quad b \text{ otherwise}
-
-    Expectiles beyond the first are :math:`b_k = b_{k-1} + \ln(1 + e^{m_k})`, so that they cannot cross.
-    """
-    text = parameters.get("base_score", "5E-1")
-    parts = text.strip("[] ").split(",") if isinstance(text, str) else np.atleast_1d(text).tolist()
-    if objective == "binary:logitraw" and version < (3, 1):
-        raise UnsupportedStructureError(
-            message(
-                "The meaning of base_score under binary:logitraw differs between XGBoost's versions",
-                f"Got a model of version {'.'.join(map(str, version))}",
-                "Refit with binary:logistic, or save it again with XGBoost 3.1 or later",
-            )
-        )
-    with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
-        base = np.array([float(part) for part in parts]).astype(np.float32).astype(float)
-        if objective in _LOGIT:
-            base = -np.log(1.0 / base - 1.0)
-        elif objective in _LOG:
-            base = np.log(base)
-        elif objective == _EXPECTILES:
-            base[1:] = np.log(np.expm1(np.diff(base)))
-    if len(base) not in (1, n_outputs):
-        raise ModelFormatError(message(f"base_score holds {len(base)} numbers", f"The model has {n_outputs} outputs"))
-    return np.broadcast_to(base, (n_outputs,))
-
-
-def _unit(objective: str, n_outputs: int) -> str:
-    if objective == _EXPECTILES and n_outputs > 1:
-        return "target of the lowest expectile, then the inverse softplus of each step to the next"
-    if objective in _LOGIT or objective.startswith(("binary:logitraw", "multi:")):
-        return "log-odds"
-    if objective in _LOG:
-        return "log of the target"
-    return "score" if objective.startswith(("rank:", "binary:")) else "target"
-
-
-def _output_names(objective: str, n_outputs: int, classes: Any) -> tuple[str, ...]:
-    if n_outputs == 1:
-        return (str(classes[-1]),) if classes is not None and len(classes) == 2 else ("output",)
-    word = "class" if objective.startswith("multi:") else "target"
-    if classes is not None and len(classes) == n_outputs:
-        return tuple(map(str, classes))
-    return tuple(f"{word} {o}" for o in range(n_outputs))
 
 
 def _categories(booster: dict, learner: dict, n_features: int) -> tuple[tuple[Any, ...] | None, ...]:

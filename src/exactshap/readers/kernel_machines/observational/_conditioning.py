@@ -10,7 +10,7 @@ from exactshap.errors import InputError, message
 from exactshap.kernels import Component
 from exactshap.readers.kernel_machines.machine import BoundMachine
 
-__all__ = ["conditioning", "conditioning_components", "conditioning_rows", "players_first"]
+__all__ = ["conditioning", "conditioning_rows", "players_first"]
 
 
 def conditioning_rows(machine: BoundMachine) -> tuple[np.ndarray, np.ndarray]:
@@ -47,11 +47,6 @@ def conditioning(machine: BoundMachine, first: np.ndarray, second: np.ndarray) -
     for part in components:
         mean = mean + abs(part.amplitude) / total * machine.grouped(part.factors(first, columns))
     return np.ascontiguousarray(np.moveaxis(mean, 1, 0))
-
-
-def conditioning_components(machine: BoundMachine) -> list[Component]:
-    """Return the components whose mean :func:`conditioning` evaluates."""
-    return [part.component for part in machine.expansion.parts] or [_median_gaussian(machine)]
 
 
 def _median_gaussian(machine: BoundMachine) -> Component:

@@ -7,10 +7,9 @@ exact           d n (n + terms)                   n^3 / 3 + m n (n + terms)     
                                                                                         coalitions fit 1e13 operations
 Nystroem        1.5 d n b (more where the rows    5 n b^2 + 30 b^3 + 2 d n b            otherwise, with the largest b that
                 are not the training rows)                                              fits both; or ``n_landmarks=b``
-random features 6 n b for each thread             4 n b^2 + 40 n b                      ``n_random_features=b``
 =============== ================================= ===================================== =============================
 
-with n conditioning rows, b landmarks or features, d players and blocks of m = 256 explained rows.
+with n conditioning rows, b landmarks, d players and blocks of m = 256 explained rows.
 """
 
 from __future__ import annotations
@@ -22,7 +21,7 @@ import numpy as np
 
 from exactshap.errors import BudgetError, ExplanationWarning, InputError, memory_needed, message, warn
 
-__all__ = ["MAX_OPERATIONS", "Routes", "forms"]
+__all__ = ["MAX_OPERATIONS", "Routes"]
 
 MAX_OPERATIONS = 1e13  # of all coalitions and 256 rows: some minutes on one core
 MIN_LANDMARKS = 16
@@ -121,7 +120,7 @@ class Routes:
         if needed <= self.memory_limit:
             return
         b = self.landmarks()
-        route = f"n_landmarks={b} for the Nystroem form, n_random_features=400, " if b >= MIN_LANDMARKS else ""
+        route = f"n_landmarks={b} for the Nystroem form, " if b >= MIN_LANDMARKS else ""
         raise BudgetError(
             message(
                 f"{what} not fit in memory_limit",
@@ -129,26 +128,6 @@ class Routes:
                 f"Pass {route}fewer rows as background=, or raise memory_limit=",
             )
         )
-
-
-def forms(settings: Any, routes: Routes) -> tuple[int | None, int | None]:
-    """Return the sizes of the Nystroem and of the random-feature form; at most one of them is given."""
-    n_landmarks, n_random_features = settings.get("n_landmarks", "auto"), settings.get("n_random_features")
-    if n_random_features is None:
-        return routes.chosen(n_landmarks), None
-    even = isinstance(n_random_features, (int, np.integer)) and n_random_features >= 2 and n_random_features % 2 == 0
-    if not even:
-        raise InputError(
-            message("The 'n_random_features' parameter must be an even int >= 2 or None", f"Got {n_random_features!r}")
-        )
-    if n_landmarks is not None and not _is(n_landmarks, "auto"):
-        raise InputError(
-            message(
-                "Only one of 'n_landmarks' and 'n_random_features' can be given",
-                f"Got {n_landmarks!r} and {n_random_features!r}",
-            )
-        )
-    return None, int(n_random_features)
 
 
 def _is(value: Any, word: str) -> bool:

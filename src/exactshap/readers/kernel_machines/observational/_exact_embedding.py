@@ -24,7 +24,6 @@ class ExactEmbedding:
     """Embeddings on all conditioning rows."""
 
     name = "conditional mean embeddings"
-    in_kernel_space = True  # every v(S) is an inner product of f with a function of its own space
 
     def __init__(self, machine: BoundMachine, rows: np.ndarray, weights: np.ndarray, eta: float) -> None:
         self.machine, self.rows, self.weights, self.eta = machine, rows, weights, eta
@@ -50,11 +49,6 @@ class ExactEmbedding:
 
     def error(self, values: np.ndarray) -> None:
         """Nothing is approximated."""
-
-    def operations(self) -> float:
-        """Return about how many multiplications one coalition of one row costs (with 256 rows in a block)."""
-        n, terms = float(len(self.rows)), sum(block.coefficients.shape[1] for block in self.machine.blocks)
-        return n**3 / 3.0 / 256.0 + n**2 + n * terms
 
     def coalition_bytes(self) -> float:
         """Return the memory of one coalition's matrices; the factors themselves are allocated when the model is read."""

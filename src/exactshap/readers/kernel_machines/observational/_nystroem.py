@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 
 from exactshap.readers.kernel_machines.machine import BoundMachine
-from exactshap.readers.kernel_machines.observational._conditioning import conditioning
+from exactshap.readers.kernel_machines.observational._conditioning import conditioning, players_first
 from exactshap.solvers.rkhs import FeatureRidge, pivoted_rows, subset_product, whitener
 
 __all__ = ["NystroemEmbedding", "landmarks_of"]
@@ -29,7 +29,6 @@ class NystroemEmbedding:
     """Embeddings on landmarks (n_landmarks, n_columns), which are some of the conditioning rows."""
 
     name = "Nystroem conditional mean embeddings"
-    in_kernel_space = True  # a projection does not lengthen anything
 
     def __init__(self, machine: BoundMachine, rows: np.ndarray, weights: np.ndarray, eta: float, landmarks: np.ndarray) -> None:
         self.machine, self.rows, self.weights, self.eta, self.landmarks = machine, rows, weights, eta, landmarks
@@ -75,16 +74,7 @@ class NystroemEmbedding:
 
     def _monomials(self, values: np.ndarray) -> np.ndarray | None:
         monomials = self.machine.expansion.monomials
-        return (
-            None
-            if monomials is None
-            else np.ascontiguousarray(np.moveaxis(self.machine.grouped(monomials.factors(values)), 1, 0))
-        )
-
-    def operations(self) -> float:
-        """Return about how many multiplications one coalition of one row costs (with 256 rows in a block)."""
-        n, b = float(len(self.rows)), float(len(self.landmarks))
-        return (5.0 * n * b**2 + 2.0 * self.machine.n_players * n * b) / 256.0 + 3.0 * b**2
+        return None if monomials is None else players_first(self.machine, monomials.factors(values))
 
     def coalition_bytes(self) -> float:
         """Return the memory of one coalition's matrices."""
@@ -190,8 +180,7 @@ class _PartFactors:
 
     def between(self, first: np.ndarray, second: np.ndarray) -> np.ndarray:
         """Return factors (n_players, n, m)."""
-        factors = self.machine.grouped(self.part.component.factors(first, np.ascontiguousarray(second.T)))
-        return np.ascontiguousarray(np.moveaxis(factors, 1, 0))
+        return players_first(self.machine, self.part.component.factors(first, np.ascontiguousarray(second.T)))
 
     def value(
         self, mask: np.ndarray, here: np.ndarray, expect: Callable[[np.ndarray], np.ndarray], shared: tuple | None

@@ -22,15 +22,10 @@ from exactshap.errors import InputError, InputTypeError, message
 from exactshap.readers import Request
 from exactshap.readers.kernel_machines.machine import BoundMachine, Strategy
 from exactshap.readers.kernel_machines.observational._conditional_game import ConditionalGame
-from exactshap.readers.kernel_machines.observational._conditioning import (
-    conditioning,
-    conditioning_components,
-    conditioning_rows,
-)
-from exactshap.readers.kernel_machines.observational._embedding_choice import Routes, forms
+from exactshap.readers.kernel_machines.observational._conditioning import conditioning, conditioning_rows
+from exactshap.readers.kernel_machines.observational._embedding_choice import Routes
 from exactshap.readers.kernel_machines.observational._exact_embedding import ExactEmbedding
 from exactshap.readers.kernel_machines.observational._nystroem import NystroemEmbedding, landmarks_of
-from exactshap.readers.kernel_machines.observational._random_features import RandomFeatureEmbedding
 from exactshap.semivalues import Semivalue
 from exactshap.solvers import Cost, Solution, solve
 from exactshap.solvers.rkhs import check_eta, choose_eta, conditional_stability
@@ -39,7 +34,7 @@ __all__ = ["ConditionalGames", "bind"]
 
 MAX_ENUMERATED = 12
 DEFAULT_BUDGET = 2048
-OPTIONS = ("eta", "n_landmarks", "n_random_features", "budget", "random_state")
+OPTIONS = ("eta", "n_landmarks", "budget", "random_state")
 TIMED_COALITIONS = 2
 COMPARED_COALITIONS = 8
 
@@ -51,8 +46,8 @@ def bind(
 
     Settings (keywords of ``Explainer``): ``eta`` (ridge, default 1e-3, or "auto" for leave-one-out cross-validation),
     ``n_landmarks`` (Nystroem form with so many rows; None is exact, "auto", the default, is exact where
-    ``_embedding_choice`` finds it affordable), ``n_random_features`` (random Fourier features), ``budget`` (coalitions that are
-    sampled beyond 12 players, default 2048), ``random_state`` (landmarks, features and coalitions, default 0).
+    ``_embedding_choice`` finds it affordable), ``budget`` (coalitions that are sampled beyond 12 players, default 2048),
+    ``random_state`` (landmarks and coalitions, default 0).
     """
     request.refuse_options(OPTIONS, owner=f"{machine.name} with value_function='observational'")
     settings = request.options
@@ -64,15 +59,12 @@ def bind(
         raise InputTypeError(message("The 'random_state' parameter must be an int", f"Got {random_state!r}"))
     budget = None if budget is None else int(budget)
     routes = _routes(machine, len(rows), budget, request.memory_limit)
-    n_landmarks, n_random_features = forms(settings, routes)
+    n_landmarks = routes.chosen(settings.get("n_landmarks", "auto"))
     eta = _eta(machine, settings.get("eta", 1e-3), rows, int(random_state))
     rng = np.random.default_rng(int(random_state))
     if n_landmarks is not None:
         landmarks = landmarks_of(machine, rows, weights, n_landmarks, rng)
         embedding: Any = NystroemEmbedding(machine, rows, weights, eta, landmarks)
-    elif n_random_features is not None:
-        components = conditioning_components(machine)
-        embedding = RandomFeatureEmbedding(machine, rows, weights, eta, n_random_features, int(random_state), components)
     else:
         embedding = ExactEmbedding(machine, rows, weights, eta)
     empty = mean_prediction(rows, weights)
@@ -160,7 +152,7 @@ class ConditionalGames(Strategy):
         """Estimate how far v(S) of a low-rank form is off, (n_rows,); None for the exact form.
 
         The larger of two: how far it misses f itself (the coalition of all, where the truth is known), and the largest change
-        over a few random coalitions when only half of the landmarks or features are used.
+        over a few random coalitions when only half of the landmarks are used.
         """
         missed = self.embedding.error(values)
         if missed is None:
@@ -171,9 +163,9 @@ class ConditionalGames(Strategy):
         return np.asarray(np.maximum(missed, change.max(axis=1, initial=0.0)))
 
     def stability(self, rows: Callable[[], np.ndarray]) -> Callable[[Any], Any] | None:
-        """Return the bound, where it holds: not for sampled values, nor for features that are not of the kernel's space."""
+        """Return the bound, where it holds: not for sampled values."""
         machine = self.machine
-        if not (self._enumerates() and machine.expansion.monomials is None and self.embedding.in_kernel_space):
+        if not self._enumerates() or machine.expansion.monomials is not None:
             return None
         parts = [
             (part.component, part.coefficients, part.points) for part in machine.expansion.parts if part.points is not None

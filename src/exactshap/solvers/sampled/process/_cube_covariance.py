@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
+from exactshap.solvers.sampled.process._relevance_kernels import fill_sum_and_difference, fill_upper
+
 __all__ = ["JITTER", "covariance", "factorise", "invert_triangle", "sum_and_difference"]
 
 JITTER = 1e-10  # relative to the kernel's variance of 1: far below any white part worth having
@@ -33,8 +35,6 @@ def sum_and_difference(
 
     K_s = k(x, x') and K_m = sign k(x, -x'), halved where both count.
     """
-    from exactshap.solvers.sampled.process._relevance_kernels import fill_sum_and_difference
-
     summed, difference = np.empty((2, len(points), len(points))) if work is None else work
     spread, share = theta.sum(), 0.5 if sign else 1.0
     np.matmul(points * (0.5 * theta), points.T, out=summed)
@@ -52,8 +52,6 @@ def sum_and_difference(
 def factorise(summed: np.ndarray, sign: int, white: float, out: np.ndarray) -> tuple[np.ndarray, bool]:
     """Return the lower Cholesky factor L, K = L L^T, of a covariance from K_s + K_m, in ``out``; above its diagonal is no zero."""
     from scipy.linalg import lapack
-
-    from exactshap.solvers.sampled.process._relevance_kernels import fill_upper
 
     fill_upper(summed, float(sign >= 0), white + JITTER, out)
     factor, failed = lapack.dpotrf(out.T, lower=1, clean=0, overwrite_a=1)  # the transpose is in LAPACK's order

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
+from exactshap.solvers.sampled.process._relevance_kernels import fill_singles
+
 __all__ = ["functionals", "prior_variance", "white_functionals", "white_variance"]
 
 
@@ -15,9 +17,7 @@ def functionals(points: np.ndarray, rho: np.ndarray, sets: np.ndarray, nodes: np
     """
     out = np.zeros((len(points), len(sets)))
     if sets.shape[1] == 1 and np.array_equal(sets[:, 0], np.arange(points.shape[1])):
-        from exactshap.solvers.sampled.process._relevance_kernels import fill_singles
-
-        fill_singles(points, rho, np.array(nodes), np.array(weights), out)
+        fill_singles(np.ascontiguousarray(points), rho, np.array(nodes), np.array(weights), out)
         return out
     slopes = points * rho
     for u, weight in zip(2.0 * nodes - 1.0, weights, strict=True):

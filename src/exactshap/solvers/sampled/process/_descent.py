@@ -6,6 +6,8 @@ from collections.abc import Callable
 
 import numpy as np
 
+from exactshap.solvers.sampled.process._relevance_kernels import correct_curvature
+
 __all__ = ["Slopes", "search"]
 
 LONGEST = 2.0  # of a step, in any coordinate
@@ -24,14 +26,13 @@ def search(function: Function, start: np.ndarray, bounds: np.ndarray, max_steps:
     with backtracking, the curvature corrected by what all steps so far met. A step that promises to gain less than ``enough`` is the
     last one and is not evaluated. Coordinates at a bound that the gradient pushes against rest.
     """
-    from exactshap.solvers.sampled.process._relevance_kernels import correct_curvature
-
     point = _within(start, bounds)
     value, slopes = function(point)
     gradient, curvature = slopes()
     steps, turns = np.empty((2, max_steps, len(point)))
     for n_steps in range(max_steps):
         free = ~((point <= bounds[0]) & (gradient > 0) | (point >= bounds[1]) & (gradient < 0))
+        curvature = np.ascontiguousarray(curvature)
         correct_curvature(curvature, steps[:n_steps], turns[:n_steps], CONVEX)
         direction = _newton_step(curvature, gradient, free)
         if -0.5 * (direction @ gradient) < enough:

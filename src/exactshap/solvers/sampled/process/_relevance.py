@@ -8,6 +8,7 @@ import numpy as np
 
 from exactshap.solvers.sampled.process._cube_covariance import JITTER, factorise, invert_triangle, sum_and_difference
 from exactshap.solvers.sampled.process._descent import Slopes, search
+from exactshap.solvers.sampled.process._relevance_kernels import fill_weighted
 
 __all__ = ["Half", "evenly_spaced", "find_relevances"]
 
@@ -130,8 +131,6 @@ class Evidence:
                   \mathrm{tr}\, D K = \tfrac12 \Bigl(n m - \sum_k y_k^\top \alpha_k / \hat\sigma_k^2\Bigr)
         """
         from scipy.linalg import blas, lapack
-
-        from exactshap.solvers.sampled.process._relevance_kernels import fill_weighted
 
         m, n_outputs = self.dual.shape
         scaled = self.dual / self.variance

@@ -1,0 +1,154 @@
+"""Calls of a function on rows: on copies that it cannot change, with a close watch on what it returns."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from exactshap.errors import ExactshapError, InputError, InputTypeError, message
+from exactshap.frames import Table
+
+__all__ = ["call", "name_of", "output_names", "precision"]
+
+
+def output_names(function: Callable[..., Any], n_outputs: int) -> tuple[str, ...]:
+    """Return the classes of a classifier's own method, else numbered names.
+
+    >>> output_names(lambda rows: rows, 2)
+    ('output 0', 'output 1')
+    """
+    classes = getattr(getattr(function, "__self__", None), "classes_", ())
+    if isinstance(classes, np.ndarray) and classes.shape == (n_outputs,):
+        return tuple(str(name) for name in classes)
+    return tuple(f"output {k}" for k in range(n_outputs))
+
+
+def precision(values: np.ndarray) -> float:
+    """Return the relative rounding of a function's answers: of their dtype, or of float32 where every one of them is such a number.
+
+    A list or frame made from the answers of a float32 network is float64, but its numbers are as coarse as before. Whole numbers and
+    simple fractions (float16 has them too) tell nothing.
+
+    >>> precision(np.array([0.1, 0.2])), precision(np.array([0.1, 0.2], np.float32).astype(float)), precision(np.array([0.5, 2.0]))
+    (2.220446049250313e-16, 1.1920928955078125e-07, 2.220446049250313e-16)
+    """
+    if values.dtype.kind == "f" and values.dtype.itemsize < 8:
+        return float(np.finfo(values.dtype).eps)
+    fractions = values[values != np.rint(values)]
+    with np.errstate(over="ignore"):
+        coarse = np.array_equal(fractions, fractions.astype(np.float32))
+        simple = np.array_equal(fractions, fractions.astype(np.float16))
+    return float(np.finfo(np.float32 if coarse and not simple else np.float64).eps)
+
+
+def call(
+    function: Callable[..., Any],
+    rows: Table,
+    name: str,
+    columns: np.ndarray | None = None,
+    names: tuple[str, ...] = (),
+) -> np.ndarray:
+    """Call the function on a copy that it cannot change, and return (n_rows,) or (n_rows, n_outputs) finite numbers.
+
+    ``columns`` (n_coalitions, n_features) tells which coalition a row belongs to, for messages.
+    """
+    try:
+        returned = function(_guarded(rows))
+    except ExactshapError:
+        raise
+    except Exception as error:
+        if isinstance(error, ValueError) and "read-only" in str(error):
+            raise InputError(message(f"{name} changes its input", f"{error}", "Let it work on a copy: f(X.copy())")) from error
+        where = "" if columns is None else f" of {len(columns)} coalitions, the first with {_inside(columns[0], names)} from x"
+        do = _OF_TABLES if _is_network(function) else "Its own error is chained"
+        raise InputError(
+            message(f"{name} raised {type(error).__name__} on {rows.n_rows} rows{where}", f"{error}", do)
+        ) from error
+    return _checked_output(returned, rows, name, columns, names)
+
+
+_OF_TABLES = "Pass a function of tables: lambda rows: net(torch.tensor(np.asarray(rows), dtype=torch.float32))"
+
+
+def _is_network(function: Any) -> bool:
+    return any(kind.__module__.startswith("torch.nn") for kind in type(function).__mro__)
+
+
+def _guarded(rows: Table) -> Any:
+    if not rows.is_frame:
+        array = np.array(rows.native)
+        array.setflags(write=False)
+        return array
+    import narwhals.stable.v2 as nw
+
+    return nw.from_native(rows.native, eager_only=True).clone().to_native()
+
+
+def _checked_output(returned: Any, rows: Table, name: str, columns: np.ndarray | None, names: tuple[str, ...]) -> np.ndarray:
+    if returned is None:
+        raise InputTypeError(message(f"{name} must return one number a row", "Got None", "Let it return what it computes"))
+    if callable(getattr(returned, "detach", None)):  # a tensor that may record gradients, or lie on another device
+        returned = returned.detach().cpu()
+    try:
+        values = np.asarray(returned)
+    except (ValueError, TypeError) as error:
+        raise InputError(message(f"{name} must return one number a row", f"Got {type(returned).__name__}: {error}")) from error
+    if values.dtype.kind == "O":
+        values = _from_objects(values, name)
+    if values.dtype.kind not in "fiub":
+        raise InputTypeError(
+            message(
+                f"{name} must return real numbers",
+                f"Got dtype {values.dtype}",
+                "Pass predict_proba or decision_function instead of a predict that returns labels",
+            )
+        )
+    if values.ndim == 2 and values.shape[1] == 1:
+        values = values[:, 0]
+    if values.ndim not in (1, 2) or len(values) != rows.n_rows:
+        raise InputError(
+            message(
+                f"{name} returned shape {values.shape} for {rows.n_rows} rows",
+                "Expected one number, or one row of outputs, for each",
+            )
+        )
+    finite = np.isfinite(values.reshape(rows.n_rows, -1)).all(axis=1)
+    if not finite.all():
+        bad = int(np.argmin(finite))
+        where = f"row {bad}"
+        if columns is not None:
+            where += f", coalition with {_inside(columns[bad * len(columns) // rows.n_rows], names)} from x"
+        raise InputError(
+            message(f"{name} returned NaN or infinity", f"First at {where}", "Explain a finite output, or rows it can handle")
+        )
+    return values
+
+
+def _from_objects(values: np.ndarray, name: str) -> np.ndarray:
+    try:
+        return values.astype(float)
+    except (ValueError, TypeError) as error:
+        raise InputTypeError(
+            message(
+                f"{name} must return real numbers",
+                f"Got {type(values.flat[0]).__name__} such as {_brief(values.flat[0])}",
+                "Pass predict_proba or decision_function instead of a predict that returns labels",
+            )
+        ) from error
+
+
+def _brief(value: Any) -> str:
+    text = " ".join(repr(value).split())
+    return text if len(text) <= 60 else f"{text[:57]}..."
+
+
+def _inside(columns: np.ndarray, names: tuple[str, ...]) -> list[str]:
+    return [names[j] for j in np.flatnonzero(columns)[:8]] + (["..."] if columns.sum() > 8 else [])
+
+
+def name_of(function: Any) -> str:
+    owner = getattr(function, "__self__", None)
+    name = getattr(function, "__name__", type(function).__name__)
+    return f"{type(owner).__name__}.{name}" if owner is not None else str(name)

@@ -1,0 +1,91 @@
+"""Rows that a model refuses: found one by one among rows that it takes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import numpy as np
+
+from exactshap.errors import InputError, InputTypeError
+from exactshap.frames import Table
+
+__all__ = ["REFUSALS", "explain_what_is_possible", "first_refused"]
+
+REFUSALS = (ValueError, TypeError)  # InputError and InputTypeError are such, and so is what models raise themselves
+Solve = Callable[[np.ndarray], Any]  # row numbers -> result, or one of REFUSALS
+
+
+def explain_what_is_possible(solve: Solve, table: Table) -> list[tuple[np.ndarray, Any]]:
+    """Return (row numbers, result) of the rows that ``solve`` takes.
+
+    Raises
+    ------
+    InputError
+        If rows without gaps are there and all of them are refused: then it is the table that does not fit, not a row.
+    """
+    refused = _refused_for_gaps(solve, table)
+    left = np.flatnonzero(~refused)
+    results: list[tuple[np.ndarray, Any]] = []
+    last: Exception | None = None
+    for rows, outcome in _halved(solve, left) if left.size else ():
+        if isinstance(outcome, Exception):
+            last = outcome
+        else:
+            results.append((rows, outcome))
+    if last is not None and not results:
+        raise last
+    return results
+
+
+def first_refused(solve: Solve, table: Table, error: Exception) -> tuple[int | None, Exception]:
+    """Return the number of the first row that is refused, and its error; None if no single row is to blame."""
+    refused = np.flatnonzero(_refused_for_gaps(solve, table))
+    if refused.size:
+        return int(refused[0]), _error_of(solve, refused[:1]) or error
+    outcomes = _halved(solve, np.arange(table.n_rows))
+    row, found = next(((rows[0], outcome) for rows, outcome in outcomes if isinstance(outcome, Exception)), (None, error))
+    several = table.n_rows > 1 and row == 0 and _error_of(solve, np.array([table.n_rows - 1])) is not None
+    return (None, error) if row is None or several else (int(row), found)
+
+
+def _halved(solve: Solve, rows: np.ndarray) -> Iterator[tuple[np.ndarray, Any]]:
+    """Yield rows with their result, in order; a row that is refused comes alone, with its error."""
+    try:
+        yield rows, solve(rows)
+    except REFUSALS as error:
+        if len(rows) == 1:
+            yield rows, error
+            return
+        middle = len(rows) // 2
+        yield from _halved(solve, rows[:middle])
+        yield from _halved(solve, rows[middle:])
+
+
+def _refused_for_gaps(solve: Solve, table: Table) -> np.ndarray:
+    """Say which rows are refused for what is missing or infinite in them: rows with the same gaps share one answer."""
+    gaps = np.stack([_gaps(table, j) for j in range(table.n_columns)], axis=1)
+    refused = np.zeros(table.n_rows, bool)
+    holed = np.flatnonzero(gaps.any(axis=1))
+    patterns, group = np.unique(gaps[holed], axis=0, return_inverse=True)
+    for number in range(len(patterns)):
+        rows = holed[group.reshape(-1) == number]
+        refused[rows] = _error_of(solve, rows[:1]) is not None
+    return refused
+
+
+def _error_of(solve: Solve, rows: np.ndarray) -> Exception | None:
+    try:
+        solve(rows)
+    except REFUSALS as error:
+        return error
+    return None
+
+
+def _gaps(table: Table, j: int) -> np.ndarray:
+    """Return 0 for a cell that is there, 1 for one that is missing, 2 and 3 for the two infinities."""
+    try:
+        numbers = table.select([j]).numeric()[:, 0]
+    except (InputError, InputTypeError):
+        return np.array([cell is None or cell != cell for cell in table.column(j).tolist()], np.int8)
+    return np.where(np.isnan(numbers), 1, np.where(np.isposinf(numbers), 2, 3 * np.isneginf(numbers))).astype(np.int8)

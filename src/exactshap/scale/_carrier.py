@@ -1,0 +1,43 @@
+"""Objects that travel to workers as bytes that are made once, and are unpacked once in each process.
+
+Engines pickle a function again for every task. An explainer holds a model and a background, so it goes as one block of bytes:
+copying those costs milliseconds, and a worker that has unpacked them already looks them up by their digest.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import importlib
+import pickle
+from typing import Any
+
+from exactshap._runtime.cache import BoundedCache
+from exactshap._runtime.optional import first_installed
+
+__all__ = ["pack", "unpack"]
+
+_KEPT = 4  # objects that a process keeps unpacked
+_WORD = "unpacked"
+_UNPACKED = BoundedCache()
+
+
+def pack(content: Any) -> tuple[str, bytes]:
+    """Return the digest of an object and its bytes; local functions go by value where cloudpickle is installed."""
+    try:
+        data = pickle.dumps(content, protocol=pickle.HIGHEST_PROTOCOL)
+    except (pickle.PicklingError, AttributeError, TypeError):
+        library = first_installed(("cloudpickle",))
+        if library is None:
+            raise
+        data = importlib.import_module(library).dumps(content)
+    return hashlib.sha256(data).hexdigest(), data
+
+
+def unpack(digest: str, data: bytes) -> Any:
+    """Return the object, unpacked at most once in this process.
+
+    >>> one = unpack(*pack([1, 2]))
+    >>> one is unpack(*pack([1, 2]))
+    True
+    """
+    return _UNPACKED.get((_WORD, digest), lambda: pickle.loads(data), keep=_KEPT)

@@ -1,0 +1,73 @@
+"""Sums of float64 numbers without any rounding: the same bits however the numbers are cut into parts."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from exactshap.errors import InputError, message
+
+__all__ = ["ExactSums"]
+
+_UNIT = 1074  # every float64 is a whole number of 2^-1074
+_LOW = 26  # bits of the lower part of a mantissa
+_ROWS = 2**25  # sums of this many 27-bit numbers are whole numbers below 2^53, which float64 holds exactly
+
+
+@dataclass(frozen=True)
+class ExactSums:
+    """One sum for each column, as a whole number of 2^-1074. Integers of Python have no largest value, so nothing is lost.
+
+    Attributes
+    ----------
+    units : tuple of int
+
+    Examples
+    --------
+    >>> one = ExactSums.of(np.array([[1e16], [1.0], [-1e16]]))
+    >>> one.means(1)
+    array([1.])
+    """
+
+    units: tuple[int, ...]
+
+    @classmethod
+    def of(cls, values: np.ndarray) -> ExactSums:
+        """Return the sums of the columns of an array (n_rows, n_columns)."""
+        values = np.asarray(values, np.float64)
+        if not np.isfinite(values).all():
+            raise InputError(message("A sum of values that are not finite has no value", do="Leave such rows out"))
+        parts = [values[start : start + _ROWS] for start in range(0, len(values), _ROWS)]
+        return sum((cls(tuple(_units(column) for column in part.T)) for part in parts), cls.zeros(values.shape[1]))
+
+    @classmethod
+    def zeros(cls, n_columns: int) -> ExactSums:
+        """Return sums of nothing."""
+        return cls((0,) * n_columns)
+
+    def __add__(self, other: ExactSums) -> ExactSums:
+        return ExactSums(tuple(a + b for a, b in zip(self.units, other.units, strict=True)))
+
+    def means(self, n: int) -> np.ndarray:
+        """Return the sums over ``n``, each rounded once; NaN for n = 0."""
+        return np.array([unit / (n << _UNIT) if n else np.nan for unit in self.units], np.float64)
+
+
+def _units(column: np.ndarray) -> int:
+    r"""Return :math:`2^{1074} \sum_i m_i 2^{e_i}` for mantissas of 53 bits, added up exponent by exponent."""
+    fraction, exponent = np.frexp(np.ascontiguousarray(column))
+    mantissa = np.ldexp(fraction, 53).astype(np.int64)  # a whole number by definition of float64
+    if not mantissa.any():
+        return 0
+    smallest = int(exponent.min())
+    high = mantissa >> _LOW
+    low = mantissa - (high << _LOW)
+    places = exponent - smallest
+    sums = (np.bincount(places, weights=high), np.bincount(places, weights=low))
+    total = 0
+    for place in np.flatnonzero((sums[0] != 0) | (sums[1] != 0)):
+        units = (int(sums[0][place]) << _LOW) + int(sums[1][place])
+        shift = int(place) + smallest - 53 + _UNIT
+        total += units << shift if shift >= 0 else units >> -shift  # subnormal numbers end in that many zeros
+    return total

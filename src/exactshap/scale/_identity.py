@@ -1,0 +1,93 @@
+"""What makes two explainers the same one, for runs that are resumed."""
+
+from __future__ import annotations
+
+import hashlib
+import pickle
+from types import CodeType, FunctionType, ModuleType
+from typing import TYPE_CHECKING, Any
+
+from exactshap.results.data import fingerprint
+
+if TYPE_CHECKING:
+    from exactshap.explainer import Explainer
+
+__all__ = ["explainer_identity", "object_digest"]
+
+
+def explainer_identity(explainer: Explainer, index: str) -> dict[str, Any]:
+    """Return what the values depend on, by name; "model" is None where an object has no bytes to compare."""
+    from exactshap import __version__
+
+    reader = explainer.reader
+    background = reader.background
+    return {
+        "model": object_digest(reader.model),
+        "background": None if background is None else fingerprint(background.native),
+        "weights of the background": None if reader.weights is None else object_digest(reader.weights),
+        "value function": reader.value_function,
+        "players": [[name, *columns] for name, columns in zip(reader.player_names, reader.players, strict=True)],
+        "outputs": list(reader.output_names),
+        "index": index,
+        "version of exactshap": __version__,
+    }
+
+
+def object_digest(content: Any) -> str | None:
+    """Return a digest of an object's pickle that does not depend on which of its parts are one object in memory; None without.
+
+    Functions count by their code, their defaults and what they refer to, not by their place in a file.
+
+    >>> object_digest([1.0, "a"]) == object_digest(pickle.loads(pickle.dumps([1.0, "a"])))
+    True
+    """
+    digest = _Digest()
+    try:
+        digest.pickler.dump(content)
+    except Exception:  # an object decides itself how it fails to be pickled; cycles end in RecursionError or ValueError
+        return None
+    return digest.hash.hexdigest()
+
+
+class _Digest:
+    """A file that keeps a hash of what is written to it."""
+
+    def __init__(self) -> None:
+        self.hash = hashlib.sha256()
+        self.pickler = _Pickler(self)
+        self.pickler.fast = True  # no memo: equal parts and shared parts give the same bytes
+
+    def write(self, data: Any) -> int:
+        self.hash.update(data)
+        return len(data)
+
+
+class _Pickler(pickle.Pickler):
+    """Pickle functions by what they do; everything else as usual."""
+
+    def __init__(self, file: Any) -> None:
+        super().__init__(file, protocol=4)
+        self.seen: set[int] = set()
+
+    def reducer_override(self, content: Any) -> Any:
+        if isinstance(content, ModuleType):
+            return str, (content.__name__,)
+        if not isinstance(content, FunctionType):
+            return NotImplemented
+        if id(content) in self.seen:  # a function that calls itself
+            return str, (content.__qualname__,)
+        self.seen.add(id(content))
+        cells = [cell.cell_contents for cell in content.__closure__ or ()]
+        used = {name: content.__globals__[name] for name in _names(content.__code__) if name in content.__globals__}
+        return list, ((_code(content.__code__), content.__defaults__, content.__kwdefaults__, cells, used),)
+
+
+def _names(code: CodeType) -> list[str]:
+    nested = [name for constant in code.co_consts if isinstance(constant, CodeType) for name in _names(constant)]
+    return sorted({*code.co_names, *nested})
+
+
+def _code(code: CodeType) -> list[Any]:
+    """Return what a function does: bytecode, constants and names, without files and lines."""
+    constants = [_code(constant) if isinstance(constant, CodeType) else repr(constant) for constant in code.co_consts]
+    return [code.co_code, constants, list(code.co_names), list(code.co_varnames)]

@@ -1,0 +1,136 @@
+"""Global importances of a table in parts: what parts are added up of does not depend on how it was cut."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from exactshap._runtime.optional import FRAME_LIBRARIES, first_installed, require
+from exactshap.errors import InputError, message
+from exactshap.frames import as_table
+from exactshap.results.data import counted
+from exactshap.scale._exact_sum import ExactSums
+
+__all__ = ["GlobalImportance"]
+
+_VALUE = "phi_"
+
+
+@dataclass(frozen=True, repr=False)
+class GlobalImportance:
+    r"""Mean and mean absolute value of every column of values, over rows that come in parts.
+
+    .. math:: \frac{1}{n} \sum_i |\phi_{ij}| \quad\text{and}\quad \frac{1}{n} \sum_i \phi_{ij}
+
+    Attributes
+    ----------
+    feature_names : tuple of str
+        Columns of values without ``phi_``: features, or ``<output>_<feature>``.
+    n_rows : int
+        Rows that were explained.
+    n_bad_rows : int
+        Rows that were marked; they are in no mean.
+    max_residual : float
+        Largest ``|residual|``.
+    sums, absolute_sums : ExactSums
+        Sums without rounding.
+
+    Notes
+    -----
+    Sums are whole numbers of 2^-1074, so ``a + b`` is exact and the means have the same bits for any number of parts; each is
+    rounded once. Cost: about 50 ns for each value.
+
+    Examples
+    --------
+    >>> import pandas
+    >>> table = pandas.DataFrame({"phi_age": [1.0, -3.0], "prediction": [0.0, 0.0], "residual": [0.0, 0.0]})
+    >>> importance = GlobalImportance.of(table[:1]) + GlobalImportance.of(table[1:])
+    >>> importance.mean_abs, importance.mean
+    (array([2.]), array([-1.]))
+    """
+
+    feature_names: tuple[str, ...]
+    n_rows: int
+    n_bad_rows: int
+    max_residual: float
+    sums: ExactSums
+    absolute_sums: ExactSums
+
+    @classmethod
+    def of(cls, table: Any) -> GlobalImportance:
+        """Return the importances of one output of :class:`Partition`.
+
+        Parameters
+        ----------
+        table : pandas, polars or pyarrow table with columns ``phi_...``
+
+        Returns
+        -------
+        importance : GlobalImportance
+        """
+        wide = as_table(table, allow_empty=True)
+        names = wide.names or ()
+        values = [j for j, name in enumerate(names) if name.startswith(_VALUE)]
+        if not values:
+            raise InputError(
+                message("The table has no columns of values", f"Got {list(names)[:6]}", "Pass what a Partition gives")
+            )
+        numbers = wide.select(values).numeric()
+        residuals = [j for j, name in enumerate(names) if name == "residual" or name.startswith("residual_")]
+        explained = ~np.isnan(numbers).all(axis=1)
+        left = np.abs(wide.select(residuals).numeric())[explained] if residuals else np.zeros((0, 0))
+        return cls(
+            feature_names=tuple(names[j].removeprefix(_VALUE) for j in values),
+            n_rows=int(explained.sum()),
+            n_bad_rows=int((~explained).sum()),
+            max_residual=float(left.max(initial=0.0)),
+            sums=ExactSums.of(numbers[explained]),
+            absolute_sums=ExactSums.of(np.abs(numbers[explained])),
+        )
+
+    def __add__(self, other: GlobalImportance) -> GlobalImportance:
+        if self.feature_names != other.feature_names:
+            got = f"Got {list(self.feature_names)[:6]} and {list(other.feature_names)[:6]}"
+            raise InputError(message("Parts of different features cannot be added", got))
+        return GlobalImportance(
+            feature_names=self.feature_names,
+            n_rows=self.n_rows + other.n_rows,
+            n_bad_rows=self.n_bad_rows + other.n_bad_rows,
+            max_residual=max(self.max_residual, other.max_residual),
+            sums=self.sums + other.sums,
+            absolute_sums=self.absolute_sums + other.absolute_sums,
+        )
+
+    @property
+    def mean(self) -> np.ndarray:
+        """Mean value of each feature (n_features,), in the unit of the model output."""
+        return self.sums.means(self.n_rows)
+
+    @property
+    def mean_abs(self) -> np.ndarray:
+        """Mean absolute value of each feature (n_features,), in the unit of the model output."""
+        return self.absolute_sums.means(self.n_rows)
+
+    def to_frame(self) -> Any:
+        """Return a frame with the columns ``feature``, ``mean_abs`` and ``mean``, of whichever library is installed.
+
+        Returns
+        -------
+        frame : pandas, polars or pyarrow table
+        """
+        columns = {"feature": list(self.feature_names), "mean_abs": self.mean_abs, "mean": self.mean}
+        kind = first_installed(FRAME_LIBRARIES) or "pandas"
+        library = require(kind, "frames", purpose="A frame")
+        return library.table(columns) if kind == "pyarrow" else library.DataFrame(columns)
+
+    def __repr__(self) -> str:
+        bad = f", {counted(self.n_bad_rows, 'row')} could not be explained" if self.n_bad_rows else ""
+        lines = [f"mean |value| of {len(self.feature_names)} features over {counted(self.n_rows, 'row')}{bad}"]
+        strength = self.mean_abs
+        order = np.argsort(-strength, kind="stable")[:10]
+        width = max((len(self.feature_names[j]) for j in order), default=0)
+        lines += [f"  {self.feature_names[j]:<{width}}  {strength[j]:.6g}" for j in order]
+        more = len(strength) - len(order)
+        return "\n".join([*lines, f"  ({more} more)"] if more else lines)

@@ -1,0 +1,252 @@
+"""One picklable function from a table to a table, for whatever engine cuts tables into partitions."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from exactshap._runtime.optional import require
+from exactshap.errors import InputError, InputTypeError, UnknownNameError, did_you_mean, message
+from exactshap.frames import Table, as_table
+from exactshap.scale._bad_rows import REFUSALS, explain_what_is_possible, first_refused
+from exactshap.scale._carrier import pack, unpack
+from exactshap.scale._columns import EXACT, beside, layout_of
+from exactshap.scale._identity import explainer_identity
+from exactshap.scale._tables import as_frame, check_types
+
+if TYPE_CHECKING:
+    from exactshap.explainer import Explainer
+
+__all__ = ["Partition"]
+
+_POLICIES = ("raise", "mark")
+
+
+class Partition:
+    r"""Explain tables partition by partition, with any engine that maps a function over them.
+
+    Values of a row depend on that row alone, bit for bit: it does not matter how rows are cut. (``prediction`` is the model's own,
+    and libraries of linear algebra may round it differently for other numbers of rows.)
+
+    Parameters
+    ----------
+    explainer : Explainer
+        It travels with the function. ``Explainer(..., align=True)`` reorders columns by name; otherwise another order is refused.
+    keep : sequence of str, or mapping of str to type, default=()
+        Columns to copy to the output, such as identifiers. With types ("int64", "string", or Arrow's own) they are in
+        ``schema`` too.
+    on_bad_rows : {"raise", "mark"}, default="raise"
+        What to do with rows that the model refuses (missing values, categories it never saw): an error that names the row, or
+        NaN in all its numbers and False in ``exact``.
+    drop : sequence of str, default=()
+        Columns that are neither features nor kept.
+    index : str or Semivalue, default="shapley"
+        Which value.
+
+    Attributes
+    ----------
+    schema : pyarrow.Schema
+        Columns and types of the output.
+    meta : pandas.DataFrame
+        The empty output, for Dask. Kept columns without a type are of dtype ``object``.
+
+    Raises
+    ------
+    InputError, UnknownNameError
+        If a setting is not known, or two columns of the output would have one name.
+
+    Notes
+    -----
+    A call takes a pandas or polars DataFrame, an Arrow table or record batch, or a mapping of names to arrays, and returns the
+    same kind: the kept columns, ``phi_<feature>`` (``phi_<output>_<feature>`` for several outputs), ``baseline``,
+    ``prediction``, ``residual`` (each with ``_<output>``), ``exact`` and, for sampled values, ``se_<feature>``; all in the unit
+    of the model output, float64 but for ``exact``. The cost is that of the explainer's call and a copy of the result.
+
+    Pickled, it is one block of bytes that is made once; a process unpacks it once, however many tasks it is sent with.
+
+    Examples
+    --------
+    >>> import pandas
+    >>> from sklearn.linear_model import LinearRegression
+    >>> from exactshap import Explainer
+    >>> X = pandas.DataFrame({"age": [1.0, 2.0, 4.0], "bmi": [3.0, 1.0, 2.0]})
+    >>> model = LinearRegression().fit(X, 2.0 * X["age"] + X["bmi"])
+    >>> part = Partition(Explainer(model, X), keep=["id"])
+    >>> list(part(X.assign(id=[7, 8, 9])).columns)
+    ['id', 'phi_age', 'phi_bmi', 'baseline', 'prediction', 'residual', 'exact']
+    """
+
+    def __init__(
+        self,
+        explainer: Explainer,
+        keep: Sequence[str] | Mapping[str, Any] = (),
+        on_bad_rows: str = "raise",
+        *,
+        drop: Sequence[str] = (),
+        index: Any = "shapley",
+    ) -> None:
+        if on_bad_rows not in _POLICIES:
+            raise UnknownNameError(
+                message(f"Unknown policy on_bad_rows={on_bad_rows!r}", do=did_you_mean(on_bad_rows, _POLICIES))
+            )
+        if isinstance(keep, str) or isinstance(drop, str):
+            raise InputTypeError(message("`keep` and `drop` are lists of columns", "Got a single text", 'Pass keep=["id"]'))
+        self.explainer = copy.copy(explainer)
+        self.explainer.progress = False  # whoever runs the partitions says how far they are
+        self.types = dict(keep) if isinstance(keep, Mapping) else dict.fromkeys(keep)
+        self.drop, self.on_bad_rows, self.index = tuple(drop), on_bad_rows, index
+        self.layout = layout_of(explainer.reader, tuple(self.types), sampled=_is_sampled(explainer, index))
+        self._packed: tuple[str, bytes] | None = None
+
+    def __call__(self, table: Any) -> Any:
+        """Return the explanation of a table as a table of the same kind."""
+        frame, restore = as_frame(table)
+        features = self._features(frame)
+        columns = self._solve_all(features)
+        return restore(beside(frame, self.layout.keep, columns))
+
+    def iterate(self, tables: Iterable[Any]) -> Iterator[Any]:
+        """Yield the output of each table in turn, as Spark's ``mapInPandas`` and ``mapInArrow`` ask for it.
+
+        Parameters
+        ----------
+        tables : iterable of tables
+
+        Yields
+        ------
+        table : of the kind that came in
+        """
+        for table in tables:
+            yield self(table)
+
+    @property
+    def schema(self) -> Any:
+        unknown = [name for name, kind in self.types.items() if kind is None]
+        if unknown:
+            what, got = "A schema needs the types of the kept columns", f"Got none for {', '.join(map(repr, unknown))}"
+            raise InputError(message(what, got, f"Pass keep={{{unknown[0]!r}: 'int64'}}, or another of Arrow's types"))
+        return self._schema()
+
+    def _schema(self) -> Any:
+        arrow = require("pyarrow", "scale", purpose="A schema")
+        kept = [
+            (name, arrow.type_for_alias(kind) if isinstance(kind, str) else kind or arrow.null())
+            for name, kind in self.types.items()
+        ]
+        return arrow.schema(
+            [*kept, *((name, arrow.bool_() if name == EXACT else arrow.float64()) for name in self.layout.made)]
+        )
+
+    @property
+    def meta(self) -> Any:
+        require("pandas", "frames", purpose="An empty frame for Dask")
+        return self._schema().empty_table().to_pandas()
+
+    def with_types(self, types: Mapping[str, Any]) -> Partition:
+        """Return the same partition with the types of its kept columns.
+
+        Parameters
+        ----------
+        types : mapping of str to type
+            Arrow's types or their names; columns that are not kept do not count.
+
+        Returns
+        -------
+        partition : Partition
+        """
+        part = copy.copy(self)
+        part.types = {name: types.get(name, known) for name, known in self.types.items()}
+        part._packed = None
+        return part
+
+    def identity(self) -> dict[str, Any]:
+        """Return what the output depends on, by name, as texts and numbers.
+
+        Returns
+        -------
+        identity : dict
+            Digests of model and background, and settings.
+        """
+        index = getattr(self.index, "name", self.index)
+        settings = {"keep": list(self.layout.keep), "drop": list(self.drop), "on_bad_rows": self.on_bad_rows}
+        return explainer_identity(self.explainer, index) | settings
+
+    def __copy__(self) -> Partition:
+        part = Partition.__new__(Partition)
+        part.__dict__.update(self.__dict__)
+        return part
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        if self._packed is None:
+            self._packed = pack({name: value for name, value in self.__dict__.items() if name != "_packed"})
+        return _restored, self._packed
+
+    def __repr__(self) -> str:
+        return f"Partition({self.explainer!r}, keep={list(self.types)}, on_bad_rows={self.on_bad_rows!r})"
+
+    # -- rows --------------------------------------------------------------------------------------------------------
+
+    def _features(self, frame: Any) -> Table:
+        """Return the columns of the model, as it was fitted: named ones, or an array where nobody has named them."""
+        table = as_table(frame, allow_empty=True)
+        names, reader = table.names or (), self.explainer.reader
+        for name in (*self.types, *self.drop):
+            if name not in names:
+                raise UnknownNameError(message(f"The table has no column {name!r}", do=did_you_mean(name, names)))
+        own = set(reader.feature_names)
+        left = [j for j, name in enumerate(names) if name not in self.drop and (name not in self.types or name in own)]
+        table = table.select(left)
+        check_types(table, reader.background)
+        if reader.fitted_names is not None or (reader.background is not None and reader.background.is_frame):
+            return table
+        given = tuple(reader.feature_names)
+        if given != tuple(f"x{j}" for j in range(len(given))) and table.names != given:
+            what, got = "The columns are not those of the explainer", f"Got {list(table.names or ())}"
+            raise UnknownNameError(message(what, got, f"Pass {list(given)}, in this order"))
+        return as_table(table.numeric(), allow_empty=True)
+
+    def _solve(self, features: Table, rows: np.ndarray) -> dict[str, np.ndarray]:
+        chosen = features if len(rows) == features.n_rows else features.take(rows)
+        return self.layout.columns(self.explainer(chosen.native, self.index))
+
+    def _solve_all(self, features: Table) -> dict[str, np.ndarray]:
+        def solve(rows: np.ndarray) -> dict[str, np.ndarray]:
+            return self._solve(features, rows)
+
+        try:
+            return solve(np.arange(features.n_rows))
+        except REFUSALS as error:
+            solve(np.arange(0))  # a table that does not fit raises here, whatever its rows
+            if self.on_bad_rows == "raise":
+                raise _naming_the_row(solve, features, error) from None
+        columns = self.layout.marked(features.n_rows)
+        for rows, part in explain_what_is_possible(solve, features):
+            for name, values in part.items():
+                columns[name][rows] = values
+        return columns
+
+
+def _restored(digest: str, data: bytes) -> Partition:
+    part = Partition.__new__(Partition)
+    part.__dict__.update(unpack(digest, data), _packed=(digest, data))
+    return part
+
+
+def _naming_the_row(solve: Callable[[np.ndarray], Any], features: Table, error: Exception) -> Exception:
+    """Return the error with the number of the row, as text and as its attribute ``row``."""
+    row, reason = first_refused(solve, features, error)
+    if row is None:
+        return error
+    do = 'Impute or drop such rows before, or pass on_bad_rows="mark"'
+    found = InputError(message(f"Row {row} of the partition cannot be explained", f"{reason}", do))
+    found.row, found.reason = row, f"{reason}"  # type: ignore[attr-defined]
+    return found
+
+
+def _is_sampled(explainer: Explainer, index: Any) -> bool:
+    """Say whether values will have standard errors; models that need no background are never sampled."""
+    background = explainer.reader.background
+    return background is not None and not explainer.plan(background.take(slice(0, 1)).native, index).exact

@@ -1,0 +1,68 @@
+"""Tables as engines hand them over: of any library, and drifting from what the model was fitted with."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import numpy as np
+
+from exactshap._runtime.optional import FRAME_LIBRARIES, first_installed, require
+from exactshap.errors import ExplanationWarning, InputError, InputTypeError, message, warn
+from exactshap.frames import Table
+from exactshap.results.data import frame_kind
+
+__all__ = ["as_frame", "check_types"]
+
+
+def as_frame(table: Any) -> tuple[Any, Callable[[Any], Any]]:
+    """Return a frame, and a function that gives its kind back; engines also pass record batches and mappings of arrays."""
+    if isinstance(table, Mapping):
+        kind = first_installed(FRAME_LIBRARIES)
+        library = require(kind or "pandas", "frames", purpose="A mapping of arrays")
+        frame = library.table(dict(table)) if kind == "pyarrow" else library.DataFrame(dict(table))
+        return frame, lambda made: {
+            name: np.asarray(made[name]) for name in (made.column_names if kind == "pyarrow" else made.columns)
+        }
+    if type(table).__name__ == "RecordBatch" and frame_kind(table) == "pyarrow":
+        arrow = require("pyarrow", "scale", purpose="A record batch")
+        return arrow.Table.from_batches([table]), lambda made: arrow.RecordBatch.from_arrays(
+            [column.combine_chunks() for column in made.columns], schema=made.schema
+        )
+    if frame_kind(table) is None:
+        got, do = f"Got {type(table).__name__}", "Pass a pandas or polars DataFrame, or an Arrow table"
+        raise InputTypeError(message("A partition must be a table with names", got, do))
+    return table, lambda made: made
+
+
+def check_types(table: Table, background: Table | None) -> None:
+    """Refuse text where the background has numbers, and say where it had more digits."""
+    if background is None or background.n_columns != table.n_columns:
+        return
+    for j, name in enumerate(table.names or ()):
+        here, there = _kind(table, j), _kind(background, j if not background.is_frame else _position(background, name, j))
+        if there.startswith("float") and here == "text":
+            got, do = (
+                f"Got {table.column(j).dtype}, in the background {there}",
+                "Convert it before: rows would be refused one by one",
+            )
+            raise InputError(message(f"Column {name!r} holds text instead of numbers", got, do))
+        if (here, there) == ("float32", "float64"):
+            warn(f"column {name!r} is float32, but float64 in the background: it has 7 digits only", ExplanationWarning)
+
+
+def _position(background: Table, name: str, j: int) -> int:
+    return background.names.index(name) if name in (background.names or ()) else j  # type: ignore[union-attr]
+
+
+def _kind(table: Table, j: int) -> str:
+    """Return "text", "float32", "float64" (any other number) or "" (anything else)."""
+    if not table.is_frame:
+        dtype = np.asarray(table.native).dtype
+        return "" if dtype.kind not in "fiub" else "float32" if dtype == np.float32 else "float64"
+    import narwhals.stable.v2 as nw
+
+    dtype = nw.from_native(table.native, eager_only=True)[table.names[j]].dtype  # type: ignore[index]
+    if dtype.is_numeric() or dtype == nw.Boolean:
+        return "float32" if dtype == nw.Float32 else "float64"
+    return "text" if dtype in (nw.String, nw.Categorical, nw.Enum) else ""

@@ -1,0 +1,153 @@
+// Blocks of pairwise statistics (MMD, HSIC): what each pair of rows gives to the share of each player.
+
+#include "tile.h"
+
+EXACTSHAP_BEGIN
+
+namespace {
+
+/// Quadrature rules one behind the other; rule r serves spreads up to `limits[r]` and has an even number of nodes.
+struct Rules {
+  In<double, 1> limits;
+  In<int64_t, 1> offsets;
+  In<double, 1> nodes, weights;
+  EXACTSHAP_FIELDS(limits, offsets, nodes, weights)
+
+  bool fit() const {
+    if (limits.size[0] < 1 || offsets.size[0] != limits.size[0] + 1 || offsets[0] != 0) return false;
+    if (offsets[limits.size[0]] != nodes.size[0] || weights.size[0] != nodes.size[0]) return false;
+    for (int64_t r = 0; r < limits.size[0]; r++)
+      if (offsets[r + 1] < offsets[r] || (offsets[r + 1] - offsets[r]) % 2 != 0) return false;
+    return true;
+  }
+
+  int64_t smallest(double spread) const {
+    int64_t rule = 0;
+    while (rule + 1 < limits.size[0] && limits[rule] < spread) rule++;
+    return rule;
+  }
+};
+
+constexpr int CHUNK = 16;  // lanes whose running products stay in vector registers
+
+/// Set `share (n_even, LANES)` to the integrals of the products without one player, in the lanes from `lane` on:
+///
+///   sum_q omega_q prod_{k != j} (1 - t_q g_k)
+///
+/// A prefix times a suffix: no division. Memory traffic is the limit, so nodes and players come in pairs: the product without j
+/// is (prefix * suffix of the pair of j) * the other factor of the pair. An odd last player has gap 0.
+void integrate(Array<double, 2> gaps, const double* nodes, const double* weights, int64_t n_nodes, int lane,
+               double (*__restrict suffix)[2][CHUNK], Array<double, 2> shares) {
+  const int64_t n_even = gaps.size[0];
+  const double* __restrict const gap = gaps.data + lane;
+  double* __restrict const share = shares.data + lane;
+  for (int64_t j = 0; j < n_even; j++)
+    for (int i = 0; i < CHUNK; i++) share[j * LANES + i] = 0.0;
+  for (int64_t q = 0; q < n_nodes; q += 2) {
+    const double t = nodes[q], u = nodes[q + 1];
+    double at_t[CHUNK], at_u[CHUNK];
+    for (int i = 0; i < CHUNK; i++) at_t[i] = weights[q], at_u[i] = weights[q + 1];
+    for (int64_t j = n_even - 2; j >= 0; j -= 2) {
+      const double *const g = gap + (j + 1) * LANES, *const h = gap + j * LANES;
+      for (int i = 0; i < CHUNK; i++) {
+        suffix[j / 2][0][i] = at_t[i];
+        suffix[j / 2][1][i] = at_u[i];
+        at_t[i] *= (1.0 - t * g[i]) * (1.0 - t * h[i]);
+        at_u[i] *= (1.0 - u * g[i]) * (1.0 - u * h[i]);
+      }
+    }
+    for (int i = 0; i < CHUNK; i++) at_t[i] = at_u[i] = 1.0;
+    for (int64_t j = 0; j < n_even; j += 2) {
+      const double *const g = gap + j * LANES, *const h = g + LANES;
+      double *const share_j = share + j * LANES, *const share_k = share_j + LANES;
+      for (int i = 0; i < CHUNK; i++) {
+        const double t_j = 1.0 - t * g[i], t_k = 1.0 - t * h[i], t_rest = at_t[i] * suffix[j / 2][0][i];
+        const double u_j = 1.0 - u * g[i], u_k = 1.0 - u * h[i], u_rest = at_u[i] * suffix[j / 2][1][i];
+        share_j[i] = (share_j[i] + t_rest * t_k) + u_rest * u_k;
+        share_k[i] = (share_k[i] + t_rest * t_j) + u_rest * u_j;
+        at_t[i] *= t_j * t_k;
+        at_u[i] *= u_j * u_k;
+      }
+    }
+  }
+}
+
+/// The total of each lane, prod_k (1 - g_k) - 1, and half the largest sum of gaps.
+double fill_totals(Array<double, 2> gap, int64_t n_players, double* __restrict total) {
+  double sum[LANES], largest = 0.0;
+  for (int i = 0; i < LANES; i++) sum[i] = 0.0, total[i] = 1.0;
+  for (int64_t j = 0; j < n_players; j++)
+    for (int i = 0; i < LANES; i++) {
+      sum[i] += 0.5 * gap[j][i];
+      total[i] *= 1.0 - gap[j][i];
+    }
+  for (int i = 0; i < LANES; i++) {
+    total[i] -= 1.0;
+    largest = sum[i] > largest ? sum[i] : largest;
+  }
+  return largest;
+}
+
+/// Set `out (n_players + 1, n_rows, n_padded)` to what each pair gives to each share, and to the total:
+///
+///   G_j[i, i'] = (k_j - 1) int prod_{k != j} (1 - t + t k_k) dmu(t),   G_d[i, i'] = prod_k k_k - 1
+///
+/// for the pairs of a block, else 0. A statistic sum w[i,i'] k(i,i') has the shares sum w[i,i'] G_j[i,i'], whatever its weights.
+/// Each row of a tile takes the smallest rule whose limit is not below its largest sum of gaps / 2.
+Status fill_contributions(Factors factors, Rules rules, Block block, Out<double, 3> out, Context& context) {
+  const int64_t d = factors.n_players(), n_even = (d + 1) / 2 * 2;
+  EXACTSHAP_REQUIRE(factors.fit() && rules.fit() && block.fit(factors.n_rows()));
+  EXACTSHAP_REQUIRE(out.size[0] == d + 1 && out.size[1] == block.height() && out.size[2] == block.padded());
+  Tile lanes(factors, context);
+  auto gap = context.zeros<double>(n_even, LANES), share = context.empty<double>(n_even, LANES);
+  auto suffix = context.empty<double[2][CHUNK]>(n_even / 2);
+  if (context.failed()) return Status::no_memory;
+  for (int64_t tile = 0; tile < block.padded(); tile += LANES) {
+    const int64_t left = block.first + tile, width = block.width(tile);
+    lanes.load(left, width);
+    for (int64_t row = block.start; row < block.stop; row++) {
+      if (context.interrupted()) return Status::interrupted;
+      const int64_t r = row - block.start;
+      if (left + width <= row + 1) {
+        for (int64_t j = 0; j <= d; j++) memset(out[j][r].data + tile, 0, LANES * sizeof(double));
+        continue;
+      }
+      lanes.fill_gaps(row, gap);
+      const int64_t rule = rules.smallest(fill_totals(gap, d, out[d][r].data + tile));
+      const int64_t begin = rules.offsets[rule], n_nodes = rules.offsets[rule + 1] - begin;
+      for (int lane = 0; lane < LANES; lane += CHUNK)
+        integrate(gap, rules.nodes.data + begin, rules.weights.data + begin, n_nodes, lane, suffix.data, share);
+      for (int64_t j = 0; j < d; j++) {
+        double* __restrict const given = out[j][r].data + tile;
+        for (int i = 0; i < LANES; i++) given[i] = -gap[j][i] * share[j][i];
+      }
+    }
+  }
+  return Status::done;
+}
+
+/// Set `out (n_players, n_rows, n_padded)` to 1 - kernel, 0 outside the triangle i' > i.
+Status fill_gaps(Factors factors, Block block, Out<double, 3> out, Context& context) {
+  const int64_t d = factors.n_players();
+  EXACTSHAP_REQUIRE(factors.fit() && block.fit(factors.n_rows()));
+  EXACTSHAP_REQUIRE(out.size[0] == d && out.size[1] == block.height() && out.size[2] == block.padded());
+  Tile lanes(factors, context);
+  auto gap = context.empty<double>(d, LANES);
+  if (context.failed()) return Status::no_memory;
+  for (int64_t tile = 0; tile < block.padded(); tile += LANES) {
+    lanes.load(block.first + tile, block.width(tile));
+    for (int64_t row = block.start; row < block.stop; row++) {
+      if (context.interrupted()) return Status::interrupted;
+      lanes.fill_gaps(row, gap);
+      for (int64_t j = 0; j < d; j++) memcpy(out[j][row - block.start].data + tile, gap[j].data, LANES * sizeof(double));
+    }
+  }
+  return Status::done;
+}
+
+}  // namespace
+
+EXACTSHAP_END
+
+EXACTSHAP_KERNEL(pairwise, fill_contributions, fill_contributions)
+EXACTSHAP_KERNEL(pairwise, fill_gaps, fill_gaps)

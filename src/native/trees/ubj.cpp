@@ -1,0 +1,206 @@
+// Scan of Universal Binary JSON: where each value lies, without making any.
+//
+// Bytes are compared with the letters of the format: `{ } [ ] $ #` and one letter for each type.
+
+#include "../common/kernel.h"
+
+EXACTSHAP_BEGIN
+
+namespace {
+
+constexpr int64_t TYPED = 128;  // added to the type of the numbers of a typed array
+constexpr int64_t MAX_NESTING = 64;
+
+/// Bytes of a number of a type, 0 if it is none.
+EXACTSHAP_INLINE int64_t width_of(int64_t type) {
+  switch (type) {
+    case 'i': case 'U': return 1;
+    case 'I': return 2;
+    case 'l': case 'd': return 4;
+    case 'L': case 'D': return 8;
+    default: return 0;
+  }
+}
+
+/// One row for each value. `marker` is the type's letter, plus TYPED for arrays of numbers; `key_start` and `key_length` (-1 outside
+/// objects) tell the key; `start` where the bytes of the value begin; `count` numbers, bytes of a text, or children; `after` the
+/// row that follows the value and all that is in it.
+struct Rows {
+  Out<uint8_t, 1> marker;
+  Out<int64_t, 1> key_start, key_length, start, count, after;
+};
+
+class Scan {
+ public:
+  int64_t n = 0, position = 0;  // rows so far; the next byte, or that of a fault
+
+  Scan(In<uint8_t, 1> data, const Rows& rows) : data_(data), rows_(rows), size_(data.size[0]), filling_(rows.marker.size[0] > 0) {}
+
+  /// Read one value after the other until the outermost one ends (true) or there is a fault (false).
+  bool run(Context& context, bool& interrupted) {
+    while (!(close() && n > 0)) {
+      interrupted = (n & 4095) == 0 && context.interrupted();
+      if (interrupted || !read_key() || !read_value()) return false;
+      n++;
+    }
+    return position == size_;
+  }
+
+ private:
+  struct Container {
+    int64_t row, left, children;  // left: children still to come, -1 if a letter closes it
+    uint8_t closing;
+  };
+
+  In<uint8_t, 1> data_;
+  Rows rows_;
+  int64_t size_, depth_ = -1;
+  bool filling_;
+  Container open_[MAX_NESTING];
+  int64_t key_start_ = 0, key_length_ = -1, kind_ = 0, first_ = 0, count_ = 1;
+
+  bool next_is(uint8_t letter) const { return position < size_ && data_[position] == letter; }
+
+  /// Leave all containers that end here; say whether none is left.
+  bool close() {
+    for (; depth_ >= 0; depth_--) {
+      const Container& inner = open_[depth_];
+      if (inner.left < 0 && next_is(inner.closing))
+        position++;
+      else if (inner.left != 0)
+        return false;
+      if (filling_) {
+        rows_.after[inner.row] = n;
+        rows_.count[inner.row] = inner.children;
+      }
+    }
+    return true;
+  }
+
+  /// Read the length written at `at`, not beyond the end, and where it ends.
+  bool read_length(int64_t at, int64_t& length, int64_t& end) const {
+    if (at >= size_) return false;
+    const uint8_t type = data_[at];
+    const int64_t width = width_of(type);
+    end = at + 1 + width;
+    if (width == 0 || type == 'd' || type == 'D' || end > size_) return false;
+    uint64_t number = 0;
+    for (int64_t b = 1; b <= width; b++) number = number << 8 | data_[at + b];
+    if (type != 'U' && number >> (8 * width - 1) != 0) return false;  // negative
+    length = int64_t(number);
+    return length <= size_ - end;
+  }
+
+  bool read_key() {
+    key_start_ = 0, key_length_ = -1;
+    if (depth_ < 0 || open_[depth_].closing != '}') return true;
+    if (!read_length(position, key_length_, key_start_)) return false;
+    position = key_start_ + key_length_;
+    return true;
+  }
+
+  /// Read one value: all of it, or the head of a container.
+  bool read_value() {
+    if (position >= size_) return false;
+    kind_ = data_[position++];
+    first_ = position, count_ = 1;
+    if (kind_ == '[' && next_is('$')) {
+      if (!read_typed_array()) return false;
+    } else if (kind_ == 'S') {
+      if (!read_length(position, count_, first_)) return false;
+      position = first_ + count_;
+    } else if (kind_ == 'C' || width_of(kind_) > 0) {
+      position += kind_ == 'C' ? 1 : width_of(kind_);
+      if (position > size_) return false;
+    } else if (kind_ != '{' && kind_ != '[' && kind_ != 'T' && kind_ != 'F' && kind_ != 'Z') {
+      return false;
+    }
+    return note() && ((kind_ != '{' && kind_ != '[') || open());
+  }
+
+  bool read_typed_array() {
+    if (position + 2 >= size_ || data_[position + 2] != '#') return false;
+    const int64_t type = data_[position + 1], width = width_of(type);
+    if (width == 0 || !read_length(position + 3, count_, first_) || count_ > (size_ - first_) / width) return false;
+    kind_ = TYPED + type;
+    position = first_ + count_ * width;
+    return true;
+  }
+
+  /// Write the row of the value, and count it in its container.
+  bool note() {
+    if (depth_ >= 0) {
+      open_[depth_].children++;
+      if (open_[depth_].left > 0) open_[depth_].left--;
+    }
+    if (!filling_) return true;
+    if (n >= rows_.marker.size[0]) return false;
+    rows_.marker[n] = uint8_t(kind_);
+    rows_.key_start[n] = key_start_;
+    rows_.key_length[n] = key_length_;
+    rows_.start[n] = first_;
+    rows_.count[n] = count_;
+    rows_.after[n] = n + 1;
+    return true;
+  }
+
+  bool open() {
+    if (depth_ + 1 >= MAX_NESTING || next_is('$')) return false;
+    Container& inner = open_[++depth_];
+    inner = Container{n, -1, 0, uint8_t(kind_ == '{' ? '}' : ']')};
+    return !next_is('#') || read_length(position + 1, inner.left, position);
+  }
+};
+
+/// Write one row for each value, in the order of the file; with arrays of no rows, count them. Gives the number of rows, and the
+/// position of a fault or -1.
+Status scan(In<uint8_t, 1> data, Out<uint8_t, 1> marker, Out<int64_t, 1> key_start, Out<int64_t, 1> key_length,
+            Out<int64_t, 1> start, Out<int64_t, 1> count, Out<int64_t, 1> after, int64_t& n_rows, int64_t& fault, Context& context) {
+  n_rows = 0, fault = -1;
+  const int64_t n = marker.size[0];
+  EXACTSHAP_REQUIRE(key_start.size[0] == n && key_length.size[0] == n && start.size[0] == n);
+  EXACTSHAP_REQUIRE(count.size[0] == n && after.size[0] == n);
+  Scan scanned(data, Rows{marker, key_start, key_length, start, count, after});
+  bool interrupted = false;
+  if (!scanned.run(context, interrupted)) fault = scanned.position;
+  n_rows = scanned.n;
+  return interrupted ? Status::interrupted : Status::done;
+}
+
+/// Write the row of the child called `name` of each object to `out`: -1 if there is none, -2 if there are two.
+Status fill_children(In<uint8_t, 1> data, In<int64_t, 1> key_start, In<int64_t, 1> key_length, In<int64_t, 1> after,
+                     In<int64_t, 1> objects, In<uint8_t, 1> name, Out<int64_t, 1> out) {
+  const int64_t n = after.size[0], length = name.size[0];
+  EXACTSHAP_REQUIRE(key_start.size[0] == n && key_length.size[0] == n && out.size[0] == objects.size[0]);
+  for (int64_t o = 0; o < objects.size[0]; o++) {
+    out[o] = -1;
+    if (objects[o] < 0 || objects[o] >= n || after[objects[o]] > n) return Status::fault;
+    for (int64_t row = objects[o] + 1; row < after[objects[o]]; row = after[row]) {
+      if (after[row] <= row) return Status::fault;
+      if (key_length[row] != length) continue;
+      if (key_start[row] < 0 || key_start[row] > data.size[0] - length) return Status::fault;
+      if (memcmp(data.data + key_start[row], name.data, size_t(length)) == 0) out[o] = out[o] == -1 ? row : -2;
+    }
+  }
+  return Status::done;
+}
+
+/// Copy pieces of `data` behind one another to `out`.
+Status copy_pieces(In<uint8_t, 1> data, In<int64_t, 1> start, In<int64_t, 1> n_bytes, Out<uint8_t, 1> out) {
+  EXACTSHAP_REQUIRE(start.size[0] == n_bytes.size[0]);
+  int64_t end = 0;
+  for (int64_t p = 0; p < start.size[0]; p++) {
+    if (n_bytes[p] < 0 || n_bytes[p] > out.size[0] - end || start[p] < 0 || start[p] > data.size[0] - n_bytes[p]) return Status::fault;
+    memcpy(out.data + end, data.data + start[p], size_t(n_bytes[p]));
+    end += n_bytes[p];
+  }
+  return Status::done;
+}
+
+}  // namespace
+
+EXACTSHAP_END
+
+EXACTSHAP_KERNEL(trees, scan_ubj, scan)
+EXACTSHAP_KERNEL(trees, fill_ubj_children, fill_children)
+EXACTSHAP_KERNEL(trees, copy_pieces, copy_pieces)

@@ -1,0 +1,56 @@
+"""Models and tables that the tests of exactshap.scale share."""
+
+import numpy as np
+import pandas as pd
+from sklearn.compose import make_column_transformer
+from sklearn.ensemble import HistGradientBoostingRegressor
+from sklearn.linear_model import Ridge
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import OneHotEncoder, StandardScaler
+from sklearn.svm import SVR
+
+from exactshap import Explainer
+
+NAMES = ["age", "bmi", "s1", "s2"]
+
+
+def table(n_rows=60, seed=0):
+    X = pd.DataFrame(np.random.default_rng(seed).normal(size=(n_rows, 4)), columns=NAMES)
+    return X.assign(id=np.arange(n_rows) + 1000)
+
+
+def target(X):
+    return X["age"] * X["bmi"] + X["s1"]
+
+
+def svr(**settings):
+    X = table(40, 9)[NAMES]
+    return Explainer(make_pipeline(StandardScaler(), SVR(C=5.0)).fit(X, target(X)), X[:10], **settings)
+
+
+def trees(**settings):
+    X = table(200, 9)[NAMES]
+    return Explainer(HistGradientBoostingRegressor(max_iter=12, random_state=0).fit(X, target(X)), X[:10], **settings)
+
+
+def outputs():
+    X = table(40, 9)[NAMES]
+    return Explainer(Ridge().fit(X, np.stack([X["age"], X["bmi"]], axis=1)), X[:10])
+
+
+def encoded():
+    rng = np.random.default_rng(1)
+    X = pd.DataFrame({"colour": rng.choice(["red", "blue"], 40), "size": rng.normal(size=40)})
+    steps = make_column_transformer((OneHotEncoder(), ["colour"]), (StandardScaler(), ["size"]))
+    return Explainer(make_pipeline(steps, Ridge()).fit(X, X["size"]), X[:10]), X
+
+
+def product(rows):
+    """Stand for a black box of 14 columns, too many to enumerate by default."""
+    rows = np.asarray(rows)
+    return rows[:, 0] * rows[:, 1] + np.tanh(rows[:, 2:]).sum(axis=1)
+
+
+def black_box(budget=120):
+    background = np.random.default_rng(3).normal(size=(6, 14))
+    return Explainer(product, background, budget=budget, feature_names=[f"f{j}" for j in range(14)])

@@ -1,0 +1,393 @@
+"""Files in, files out: the same numbers as in memory, and the same bytes however often a run is interrupted."""
+
+import errno
+import json
+import os
+import signal
+import subprocess
+import sys
+from concurrent.futures import ProcessPoolExecutor
+from multiprocessing import get_context
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import scale_cases as cases
+from exactshap.errors import ExplanationWarning, InputError, ModelFormatError, UnknownNameError
+from exactshap.scale import Partition, explain_dataset
+from exactshap.scale import _batches as batches_module
+
+pa = pytest.importorskip("pyarrow")
+import pyarrow.parquet as pq  # noqa: E402
+
+
+@pytest.fixture
+def source(tmp_path):
+    """Return a folder of three files, 60 rows in row groups of ten, beside files that are none of them."""
+    folder, T = tmp_path / "in", cases.table()
+    (folder / "deep").mkdir(parents=True)
+    T[:25].to_parquet(folder / "a.parquet", row_group_size=10)
+    T[25:40].to_parquet(folder / "b.parquet", row_group_size=10)
+    T[40:].to_parquet(folder / "deep" / "c.parquet", row_group_size=10)
+    (folder / "_SUCCESS").write_text("")
+    (folder / "notes.txt").write_text("not data")
+    return folder
+
+
+def contents(folder):
+    return {path.name: path.read_bytes() for path in sorted(folder.iterdir())}
+
+
+def run(source, destination, explainer=None, **settings):
+    settings = {"keep": ["id"], "batch_rows": 8, "progress": False} | settings
+    return explain_dataset(explainer or cases.svr(), source, destination, **settings)
+
+
+def test_a_folder_gives_what_one_call_gives(source, tmp_path):
+    result, T = run(source, tmp_path / "out"), cases.table()
+    found = pd.read_parquet(tmp_path / "out")
+    whole = Partition(cases.svr(), keep=["id"])(T)
+    pd.testing.assert_frame_equal(found, whole, check_exact=True)
+    assert [pq.read_metadata(path).num_rows for path in result.files] == [8, 8, 8, 1, 8, 7, 8, 8, 4]
+    assert (result.n_rows, result.n_bad_rows, result.n_resumed) == (60, 0, 0)
+    assert result.max_residual == whole["residual"].abs().max()
+    assert "60 rows explained" in repr(result)
+    values = whole.filter(like="phi_").to_numpy()
+    assert np.allclose(result.importance.mean_abs, np.abs(values).mean(axis=0), rtol=1e-14)
+
+
+@pytest.mark.parametrize("batch_rows", [1, 7, 10, 60, None])
+def test_cuts_do_not_matter(source, tmp_path, batch_rows):
+    one, other = run(source, tmp_path / "one"), run(source, tmp_path / "other", batch_rows=batch_rows)
+    pd.testing.assert_frame_equal(pd.read_parquet(tmp_path / "one"), pd.read_parquet(tmp_path / "other"), check_exact=True)
+    assert one.importance == other.importance
+
+
+def test_csv_streams(tmp_path):
+    T = cases.table(30).round(3)
+    T.loc[:4, "bmi"] = [1, 2, 3, 4, 5]
+    T.to_csv(tmp_path / "a.csv", index=False)
+    run(tmp_path / "a.csv", tmp_path / "out")
+    pd.testing.assert_frame_equal(pd.read_parquet(tmp_path / "out"), Partition(cases.svr(), keep=["id"])(T), check_exact=True)
+
+
+def test_whole_numbers_at_the_top_of_a_csv_column_may_turn_into_others(tmp_path):
+    T = cases.table(3)[cases.NAMES]
+    lines = ["age,bmi,s1,s2", *(["1,2,3,4"] * 200_000), ",".join(map(str, T.loc[0]))]
+    (tmp_path / "a.csv").write_text("\n".join(lines))
+    explainer = cases.Explainer(cases.Ridge().fit(T, T["age"]), T)
+    result = explain_dataset(explainer, tmp_path / "a.csv", tmp_path / "out")
+    assert result.n_rows == 200_001
+    last = pd.read_parquet(result.files[-1]).iloc[-1]
+    assert last["phi_age"] == Partition(explainer)(T)["phi_age"][0]
+    (tmp_path / "a.csv").write_text("\n".join([*lines, "1,2,x,4"]))
+    with pytest.raises(InputError, match=r"a.csv cannot be read as CSV.*'x'"):
+        explain_dataset(explainer, tmp_path / "a.csv", tmp_path / "other")
+
+
+def test_any_ordered_map_gives_the_same_bytes(source, tmp_path):
+    here = run(source, tmp_path / "here")
+    with ProcessPoolExecutor(2, mp_context=get_context("spawn")) as pool:
+        there = run(source, tmp_path / "there", map=pool.map)
+    assert contents(tmp_path / "here") == contents(tmp_path / "there")
+    assert here.importance == there.importance
+
+
+def test_progress_counts_rows(source, tmp_path):
+    calls = []
+    run(source, tmp_path / "out", progress=lambda done, total: calls.append((done, total)))
+    assert calls[0] == (8, 60)
+    assert calls[-1] == (60, 60)
+
+
+# --- interrupted runs -------------------------------------------------------------------------------------------------
+
+
+def test_a_resumed_run_computes_what_is_missing_only(source, tmp_path, monkeypatch):
+    run(source, tmp_path / "whole")
+    first = run(source, tmp_path / "out")
+    for name in ("part-00001.parquet", "part-00008.parquet"):
+        (tmp_path / "out" / name).unlink()
+    (tmp_path / "out" / "part-00004.parquet").write_bytes(b"PAR1 cut off")
+    solved = []
+    monkeypatch.setattr(batches_module.Work, "_explained", counted(batches_module.Work._explained, solved))
+    second = run(source, tmp_path / "out")
+    assert [batch.name for batch in solved] == ["part-00001.parquet", "part-00004.parquet", "part-00008.parquet"]
+    assert contents(tmp_path / "out") == contents(tmp_path / "whole")
+    assert second.n_resumed == 60 - 8 - 8 - 4
+    assert second.importance == first.importance
+
+
+def counted(method, calls):
+    def wrapped(self, batch):
+        calls.append(batch)
+        return method(self, batch)
+
+    return wrapped
+
+
+KILLED = """
+import sys, time; sys.path.insert(0, {tests!r})
+import numpy as np, scale_cases as cases
+from exactshap.scale import explain_dataset
+import pyarrow.parquet as parquet
+write = parquet.write_table
+def slowly(table, draft, **settings):
+    draft.write_bytes(b"half a file")
+    print("writing", flush=True)
+    time.sleep(0.1 if not draft.name.startswith(".part-00003") else 60.0)
+    write(table, draft, **settings)
+parquet.write_table = slowly
+explain_dataset(cases.svr(), {source!r}, {out!r}, keep=["id"], batch_rows=8)
+"""
+
+
+def test_a_run_killed_in_the_middle_of_a_write_goes_on(source, tmp_path):
+    run(source, tmp_path / "whole")
+    code = KILLED.format(tests=os.path.dirname(cases.__file__), source=str(source), out=str(tmp_path / "out"))
+    process = subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE, text=True)
+    try:
+        for _ in range(4):
+            assert process.stdout.readline() == "writing\n"
+    finally:
+        process.send_signal(signal.SIGKILL)
+        process.wait()
+        process.stdout.close()
+    held = contents(tmp_path / "out")
+    assert sorted(name for name in held if name.startswith("part-")) == [f"part-0000{j}.parquet" for j in range(3)]
+    assert any(name.endswith(".exactshap.part") for name in held)
+    before = {name: (tmp_path / "out" / name).stat().st_mtime_ns for name in held if name.startswith("part-")}
+    result = run(source, tmp_path / "out")
+    assert contents(tmp_path / "out") == contents(tmp_path / "whole")
+    assert {name: (tmp_path / "out" / name).stat().st_mtime_ns for name in before} == before
+    assert result.n_resumed == 24
+
+
+def test_a_worker_that_is_killed_costs_one_run(source, tmp_path):
+    run(source, tmp_path / "whole")
+
+    def map_that_breaks(function, *lists):
+        for number, items in enumerate(zip(*lists, strict=True)):
+            if hasattr(items[0], "first") and number == 5:
+                raise RuntimeError("a worker died")
+            yield function(*items)
+
+    with pytest.raises(RuntimeError, match="a worker died"):
+        run(source, tmp_path / "out", map=map_that_breaks)
+    assert run(source, tmp_path / "out").n_resumed == 8 + 8 + 8 + 1 + 8
+    assert contents(tmp_path / "out") == contents(tmp_path / "whole")
+
+
+def test_a_full_disk_is_said_and_whole_files_stay(source, tmp_path, monkeypatch):
+    run(source, tmp_path / "whole")
+    write, written = pq.write_table, []
+
+    def full(table, draft, **settings):
+        written.append(draft)
+        if len(written) == 4:
+            draft.write_bytes(b"what still fitted")
+            raise OSError(errno.ENOSPC, "No space left on device")
+        write(table, draft, **settings)
+
+    monkeypatch.setattr(pq, "write_table", full)
+    with pytest.raises(
+        OSError, match="No space left on device: results that are whole stay; make room and run again"
+    ) as caught:
+        run(source, tmp_path / "out")
+    assert caught.value.errno == errno.ENOSPC
+    assert caught.value.filename.endswith("part-00003.parquet")
+    assert sorted(contents(tmp_path / "out")) == ["_manifest.json", *(f"part-0000{j}.parquet" for j in range(3))]
+    monkeypatch.undo()
+    assert run(source, tmp_path / "out").n_resumed == 24
+    assert contents(tmp_path / "out") == contents(tmp_path / "whole")
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="limits of file sizes are POSIX")
+def test_a_disk_that_takes_no_more_bytes_is_said(source, tmp_path):
+    code = KILLED.split("import pyarrow")[0] + (
+        "import resource, signal; signal.signal(signal.SIGXFSZ, signal.SIG_IGN); resource.setrlimit(resource.RLIMIT_FSIZE, (2000, 2000))\n"
+        "try: explain_dataset(cases.svr(), {source!r}, {out!r}, keep=['id'], batch_rows=60)\n"
+        "except OSError as error: print(error)"
+    )
+    code = code.format(tests=os.path.dirname(cases.__file__), source=str(source), out=str(tmp_path / "out"))
+    said = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout
+    assert "File too large: results that are whole stay" in said
+    assert list(contents(tmp_path / "out")) == ["_manifest.json"]
+
+
+# --- runs that differ -------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("change", "named"),
+    [
+        ({"explainer": "model"}, "the model"),
+        ({"explainer": "background"}, "the background"),
+        ({"explainer": "groups"}, "the players"),
+        ({"index": "banzhaf"}, r"the index \('shapley' before, now 'banzhaf'\)"),
+        ({"batch_rows": 9}, r"the batch_rows \(8 before, now 9\)"),
+        ({"on_bad_rows": "mark"}, "the on_bad_rows"),
+        ({"keep": ["id", "age"]}, "the keep"),
+    ],
+)
+def test_another_run_is_refused_by_name(source, tmp_path, change, named):
+    run(source, tmp_path / "out")
+    before = contents(tmp_path / "out")
+    if "explainer" in change:
+        X = cases.table(40, 9)[cases.NAMES]
+        model = cases.svr().reader.model
+        change = {
+            "explainer": {
+                "model": lambda: cases.Explainer(cases.make_pipeline(cases.StandardScaler(), cases.SVR(C=6.0)).fit(X, cases.target(X)), X[:10]),
+                "background": lambda: cases.Explainer(model, X[:9]),
+                "groups": lambda: cases.svr(groups={"s": ["s1", "s2"]}),
+            }[change["explainer"]]()
+        }  # fmt: skip
+    with pytest.raises(InputError, match=f"was another one. Different: [^;]*{named}"):
+        run(source, tmp_path / "out", **change)
+    assert contents(tmp_path / "out") == before
+
+
+def test_settings_that_no_digest_shows_are_found_by_a_row_solved_again(tmp_path):
+    names = [f"f{j}" for j in range(14)]
+    pd.DataFrame(np.random.default_rng(0).normal(size=(4, 14)), columns=names).to_parquet(tmp_path / "a.parquet")
+    settings = {"keep": (), "batch_rows": 2}
+    run(tmp_path / "a.parquet", tmp_path / "out", cases.black_box(), **settings)
+    assert run(tmp_path / "a.parquet", tmp_path / "out", cases.black_box(), **settings).n_resumed == 4
+    with pytest.raises(InputError, match=r"phi_f.* of its first row was .* Use the settings"):
+        run(tmp_path / "a.parquet", tmp_path / "out", cases.black_box(budget=100), **settings)
+
+
+def test_inputs_that_changed_are_refused_by_name(source, tmp_path):
+    run(source, tmp_path / "out")
+    cases.table()[:3].to_parquet(source / "d.parquet")
+    with pytest.raises(InputError, match=r"the file d.parquet is new"):
+        run(source, tmp_path / "out")
+    (source / "d.parquet").unlink()
+    cases.table(seed=5)[25:40].to_parquet(source / "b.parquet")
+    with pytest.raises(InputError, match=r"the file b.parquet has changed"):
+        run(source, tmp_path / "out")
+    (source / "b.parquet").unlink()
+    with pytest.raises(InputError, match=r"the file b.parquet is gone"):
+        run(source, tmp_path / "out")
+
+
+def test_folders_that_hold_something_else_are_left_alone(source, tmp_path):
+    (tmp_path / "out").mkdir()
+    (tmp_path / "out" / "thesis.txt").write_text("x")
+    with pytest.raises(InputError, match="holds something else"):
+        run(source, tmp_path / "out")
+    run(source, tmp_path / "new")
+    with pytest.raises(InputError, match="resume=False"):
+        run(source, tmp_path / "new", resume=False)
+    (tmp_path / "new" / "_manifest.json").write_text('{"format": 7}')
+    with pytest.raises(ModelFormatError, match="its format is 7"):
+        run(source, tmp_path / "new")
+    (tmp_path / "file").write_text("x")
+    with pytest.raises(InputError, match="is a file"):
+        run(source, tmp_path / "file")
+
+
+def test_the_manifest_says_what_was_run(source, tmp_path):
+    run(source, tmp_path / "out")
+    manifest = json.loads((tmp_path / "out" / "_manifest.json").read_text())
+    assert list(manifest["inputs"]) == ["a.parquet", "b.parquet", "deep/c.parquet"]
+    assert manifest["run"]["value function"] == "interventional"
+    assert len(manifest["run"]["model"]) == 64
+    assert ["id", "int64"] in manifest["schema"]
+
+
+# --- files that do not fit --------------------------------------------------------------------------------------------
+
+
+def test_a_bad_row_is_named_by_file_row_group_and_row(source, tmp_path):
+    T = cases.table()
+    T.loc[54, "bmi"] = np.nan
+    T[40:].to_parquet(source / "deep" / "c.parquet", row_group_size=10)
+    place = r"Row 54 cannot be explained \(deep/c.parquet, row group 1, row 14 of the file\). Input X contains NaN"
+    with pytest.raises(InputError, match=place):
+        run(source, tmp_path / "out")
+    marked = run(source, tmp_path / "marked", on_bad_rows="mark")
+    assert (marked.n_rows, marked.n_bad_rows, marked.importance.n_rows) == (60, 1, 59)
+    assert list(np.flatnonzero(~pd.read_parquet(tmp_path / "marked")["exact"])) == [54]
+    assert run(source, tmp_path / "marked", on_bad_rows="mark").n_resumed == 60
+
+
+@pytest.mark.parametrize(
+    ("drift", "error"),
+    [
+        (lambda T: T[T.columns[::-1]], "b.parquet does not fit.*same order"),
+        (lambda T: T.drop(columns="bmi"), "b.parquet does not fit.*Missing: .'bmi'"),
+        (lambda T: T.assign(y=1.0), "b.parquet does not fit.*unexpected: .'y'"),
+        (lambda T: T.assign(bmi=T["bmi"].astype(str)), "b.parquet does not fit.*'bmi' holds text"),
+        (lambda T: T.assign(id=T["id"].astype(str)), "'id' of b.parquet has another type"),
+    ],
+)
+def test_a_file_that_drifts_is_refused_before_any_work(source, tmp_path, drift, error):
+    drift(cases.table()[25:40]).to_parquet(source / "b.parquet")
+    with pytest.raises((InputError, UnknownNameError), match=error):
+        run(source, tmp_path / "out")
+    assert not (tmp_path / "out").exists()
+
+
+def test_columns_align_by_name_on_request(source, tmp_path):
+    T = cases.table()
+    T[25:40][T.columns[::-1]].to_parquet(source / "b.parquet")
+    run(source, tmp_path / "out", cases.svr(align=True))
+    pd.testing.assert_frame_equal(pd.read_parquet(tmp_path / "out"), Partition(cases.svr(), keep=["id"])(T), check_exact=True)
+
+
+def test_fewer_digits_in_one_file_are_said(source, tmp_path):
+    cases.table()[25:40].astype({"age": np.float32}).to_parquet(source / "b.parquet")
+    with pytest.warns(ExplanationWarning, match="'age' is float"):
+        run(source, tmp_path / "out")
+
+
+def test_files_without_rows_and_without_values(source, tmp_path):
+    cases.table()[:0].to_parquet(source / "b.parquet")
+    T = cases.table()[40:].assign(bmi=None)
+    T.to_parquet(source / "deep" / "c.parquet")
+    result = run(source, tmp_path / "out", on_bad_rows="mark")
+    assert (result.n_rows, result.n_bad_rows) == (45, 20)
+
+
+def test_sources_are_checked(tmp_path):
+    with pytest.raises(FileNotFoundError):
+        run(tmp_path / "nothing", tmp_path / "out")
+    (tmp_path / "in").mkdir()
+    with pytest.raises(InputError, match="has no data"):
+        run(tmp_path / "in", tmp_path / "out")
+    (tmp_path / "in" / "a.parquet").write_bytes(b"no parquet")
+    with pytest.raises(InputError, match=r"a.parquet cannot be read as Parquet"):
+        run(tmp_path / "in", tmp_path / "out")
+    (tmp_path / "in" / "a.csv").write_text("a\n1\n")
+    with pytest.raises(InputError, match="mixes formats"):
+        run(tmp_path / "in", tmp_path / "out")
+    cases.table().to_parquet(tmp_path / "b.parquet")
+    with pytest.raises(InputError, match="'batch_rows' parameter"):
+        run(tmp_path / "b.parquet", tmp_path / "out", batch_rows=0)
+
+
+def test_memory_is_bounded(tmp_path):
+    """A file of 32 MB of cells is read and written in pieces: Arrow holds a few batches at a time."""
+    writer = None
+    rng = np.random.default_rng(0)
+    for _ in range(20):
+        table = pa.table({name: rng.normal(size=20_000) for name in [*"abcdefghij"]})
+        writer = writer or pq.ParquetWriter(tmp_path / "a.parquet", table.schema)
+        writer.write_table(table)
+    writer.close()
+    X = table.to_pandas()[:50]
+    explainer = cases.Explainer(cases.Ridge().fit(X, X["a"]), X[:5])
+    start = pa.total_allocated_bytes()
+    peak = []
+    explain_dataset(
+        explainer,
+        tmp_path / "a.parquet",
+        tmp_path / "out",
+        batch_rows=10_000,
+        progress=lambda done, total: peak.append(pa.total_allocated_bytes() - start),
+    )
+    assert len(peak) == 40
+    assert max(peak) < 16e6

@@ -1,0 +1,132 @@
+"""Small compiled sweeps against NumPy, and what they refuse: terms, embeddings, the process over coalitions."""
+
+import numpy as np
+import pytest
+
+from exactshap.errors import InputTypeError
+from exactshap.games import AdditiveGame
+from exactshap.solvers import solve
+from exactshap.solvers.additive import _kernels as terms
+from exactshap.solvers.rkhs import _embedding_kernels as embeddings
+from exactshap.solvers.rkhs._embedding import subset_product
+from exactshap.solvers.sampled.process import _relevance_kernels as process
+from exactshap.solvers.sampled.process._cube_index import functionals
+from tolerances import assert_close
+
+RNG = np.random.default_rng(0)
+STRIDES = np.array([[0, 0, 0], [1, 1, 0], [4, 0, 1], [9, 5, 1]])  # of tables of 1, 3, 5 and 15 cells
+
+
+@pytest.mark.parametrize(("n_inside", "n_outside", "n_outputs"), [(5, 7, 2), (0, 3, 1), (4, 0, 1), (1, 1, 3)])
+def test_folded_backgrounds(n_inside, n_outside, n_outputs):
+    scores, weights = RNG.normal(size=(60, n_outputs)), RNG.random(n_outside)
+    inside, outside = RNG.integers(0, 30, n_inside), RNG.integers(0, 30, n_outside)
+    out = np.full((n_inside, n_outputs), 7.0)
+    terms.fill_fold(scores, inside, outside, weights, out)
+    assert_close(out, np.einsum("z,czo->co", weights, scores[inside[:, None] + outside]), 20.0, n_outside)
+
+
+@pytest.mark.parametrize("n_rows", [0, 1, 20])
+def test_lookups(n_rows):
+    cells, folded = RNG.integers(0, 15, n_rows), RNG.normal(size=(24, 2))
+    out = np.empty((n_rows, 4, 2))
+    terms.fill_lookups(cells, np.array([3, 5]), STRIDES, folded, out)
+    bins = np.stack(np.unravel_index(cells, (3, 5)), axis=1)
+    np.testing.assert_array_equal(out, folded[STRIDES[:, 0] + bins @ STRIDES[:, 1:].T])
+
+
+@pytest.mark.parametrize(
+    ("kernel", "arguments"),
+    [
+        (terms.fill_fold, ([30], [30], [1.0])),
+        (terms.fill_fold, ([-1], [3], [1.0])),
+        (terms.fill_fold, ([1], [-1], [1.0])),
+        (terms.fill_lookups, ([-1], [3, 5], STRIDES)),
+        (terms.fill_lookups, ([0], [0, 5], STRIDES)),
+        (terms.fill_lookups, ([0], [3, 6], STRIDES + 30)),
+        (terms.fill_lookups, ([0], [3, 5], -STRIDES)),
+        (terms.fill_lookups, ([0], [3, 5], [[0, 2**62, 2**62]] * 4)),
+    ],
+)
+def test_cells_that_lead_outside_are_refused(kernel, arguments):
+    values, given = np.zeros((60, 1)), [np.array(argument) for argument in arguments]
+    given = [values, *given] if kernel is terms.fill_fold else [*given, values]
+    with pytest.raises(InputTypeError, match="do not belong together"):
+        kernel(*given, np.zeros((1, 1) if kernel is terms.fill_fold else (1, 4, 1)))
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"members": [[0, 2]]},
+        {"members": [[1, 1]]},
+        {"members": [[1, 0]]},
+        {"members": [[-1, 1]]},
+        {"members": [[0, 70]]},
+        {"sizes": [0]},
+        {"sizes": [3]},
+        {"positions": [[2]]},
+        {"positions": [[-1]]},
+        {"tables": np.zeros((1, 1, 3, 1))},
+    ],
+)
+def test_sets_that_lead_outside_are_refused(change):
+    given = {
+        "tables": np.zeros((1, 1, 4, 1)),
+        "members": [[0, 1]],
+        "sizes": [2],
+        "positions": [[1]],
+        "weights": np.ones((3, 4)),
+    }
+    arguments = [np.array(value) for value in {**given, **change}.values()]
+    out = [np.zeros((1, 2, 1)), np.zeros((1, 1)), np.zeros((1, 1)), np.zeros(1)]
+    with pytest.raises(InputTypeError, match="do not belong together"):
+        terms.fill_sets(*arguments, *out)
+    terms.fill_sets(*(np.array(value) for value in given.values()), *out)
+
+
+def test_terms_of_any_memory_order():
+    tables = [RNG.normal(size=(3, 4, 2)), RNG.normal(size=(3, 2, 2))]
+    games = [AdditiveGame(3, [(0, 2), (1,)], list(map(make, tables))) for make in (np.ascontiguousarray, np.asfortranarray)]
+    np.testing.assert_array_equal(*(solve(game).values for game in games))
+
+
+@pytest.mark.parametrize("make", [np.ascontiguousarray, np.asfortranarray])
+@pytest.mark.parametrize(("start", "stop"), [(0, None), (3, 50), (7, 7), (40, 90)])
+def test_products_of_factors(make, start, stop):
+    factors = RNG.random((4, 60, 50))
+    for mask in ([0, 0, 0, 0], [0, 1, 0, 0], [1, 0, 1, 1]):
+        found = subset_product(make(factors), np.array(mask, bool), start, stop)
+        np.testing.assert_allclose(found, factors[np.array(mask, bool), start:stop].prod(axis=0), rtol=1e-15)
+    with pytest.raises(InputTypeError, match="do not belong together"):
+        embeddings.fill_product(factors[0], np.array([60]), 0, np.zeros(3))
+    with pytest.raises(InputTypeError, match="do not belong together"):
+        embeddings.fill_product(factors[0], np.array([0]), 48, np.zeros(3))
+
+
+@pytest.mark.parametrize("n", [0, 1, 63, 64, 130])
+def test_mirrored_triangles(n):
+    matrix = RNG.normal(size=(n, n))
+    expected = np.triu(matrix) + np.triu(matrix, 1).T
+    embeddings.mirror(matrix)
+    np.testing.assert_array_equal(matrix, expected)
+
+
+@pytest.mark.parametrize("n", [0, 1, 7, 70])
+def test_covariances_of_the_process(n):
+    matrix, difference = RNG.random((n, n)) + 0.1, np.empty((n, n))
+    summed, upper = matrix.copy(), np.zeros((n, n))
+    process.fill_sum_and_difference(0.3, -0.2, summed, difference)
+    np.testing.assert_array_equal(summed, 0.3 * matrix + -0.2 / matrix)
+    np.testing.assert_array_equal(difference, 0.3 * matrix - -0.2 / matrix)
+    process.fill_upper(matrix, 1.0, 0.5, upper)
+    np.testing.assert_array_equal(upper, np.triu(matrix + 1.0) + 0.5 * np.eye(n))
+
+
+@pytest.mark.parametrize("make", [np.ascontiguousarray, np.asfortranarray])
+def test_singles_of_the_process_are_those_of_sets(make):
+    points, rho = RNG.choice([-1.0, 1.0], (9, 5)), 0.9 * RNG.random(5)
+    nodes, weights = RNG.random(3), RNG.random(3)
+    singles = functionals(make(points), rho, np.arange(5)[:, None], nodes, weights)
+    one_by_one = [functionals(points, rho, np.array([[j]]), nodes, weights)[:, 0] for j in range(5)]
+    assert_close(singles, np.stack(one_by_one, axis=1), np.abs(singles).max(), 3, 5)
