@@ -102,9 +102,10 @@ def _levels(command: list[str]) -> dict[str, list[str]]:
     """Return the levels of the architecture with their flags; zig has its own names for them, and keeps to -ffp-contract."""
     if _machine()[0].lower() not in {"x86_64", "amd64"}:
         return {"base": []}
+    wanted = os.environ.get("EXACTSHAP_LEVELS", ",".join(LEVELS)).split(",")
     if "ziglang" in command:
-        return {level: [f"-mcpu=x86_64_{level}", *flags[2:]] for level, flags in LEVELS.items()}
-    return LEVELS
+        return {level: [f"-mcpu=x86_64_{level}", *LEVELS[level][2:]] for level in wanted}
+    return {level: LEVELS[level] for level in wanted}
 
 
 def library_name() -> str:
