@@ -30,6 +30,8 @@ def installed(name: str) -> str:
 
 if __name__ == "__main__":
     if "--installed" in sys.argv:
-        print(f"python {platform.python_version()}", *(f"{name} {installed(name)}" for name in sorted(requirements())), sep=", ")
+        print(
+            f"python {platform.python_version()}", *(f"{name} {installed(name)}" for name in sorted(requirements())), sep=", "
+        )
     else:
         print(*(f"{name}=={bound}" for name, bound in requirements().items() if bound), sep="\n")

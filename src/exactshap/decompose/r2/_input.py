@@ -122,8 +122,9 @@ def prepare_problem(model: Any, X: Any, y: Any, sample_weight: Any, groups: Mapp
     target = _target(model, y, table.n_rows)
     weights = _weights(sample_weight, table.n_rows)
     ensemble.require_covers("game of R2", "Save the model with its node statistics")
+    numbers = _numbers(ensemble, table)  # first: it refuses by name what the library refuses in words of its own
     own = None if isinstance(model, TreeModel) else _own_prediction(model, readable(ensemble, table), ensemble)
-    problem = R2Problem(ensemble, table.native, _numbers(ensemble, table), target, weights, players, player_names, own)
+    problem = R2Problem(ensemble, table.native, numbers, target, weights, players, player_names, own)
     mean = np.sum(weights * target) / np.sum(weights)
     if not problem.sst > (8.0 * EPS * mean) ** 2 * np.sum(weights):
         raise InputError(message("`y` does not vary, so that R2 is not defined", f"All weighted values are {mean:.6g}"))
