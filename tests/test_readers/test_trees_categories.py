@@ -47,7 +47,12 @@ def fitted(library, kind):
         model = pytest.importorskip("xgboost").XGBRegressor(
             n_estimators=6, max_depth=3, enable_categorical=True, max_cat_to_onehot=2, n_jobs=1
         )
-        return model.fit(FRAMES[kind], Y)
+        try:
+            return model.fit(FRAMES[kind], Y)
+        except ValueError as error:
+            if "does not support `polars.Categorical`" not in str(error):
+                raise
+            pytest.skip("this release of XGBoost is not fitted to polars.Categorical")
     model = pytest.importorskip("lightgbm").LGBMRegressor(
         n_estimators=6, num_leaves=6, min_data_per_group=1, cat_smooth=1, max_cat_to_onehot=2, verbose=-1, n_jobs=1
     )
@@ -85,7 +90,5 @@ def test_names_that_xgboost_has_not_seen_are_refused_with_its_reason():
     model = fitted("xgboost", "pandas")
     unseen = FRAMES["pandas"].assign(city=FRAMES["pandas"].city.cat.rename_categories({"u": "new"}))
     for refused in (lambda: explain(model, unseen), lambda: decompose_r2(model, unseen, Y)):
-        with pytest.raises(
-            InputError, match=r"'city' holds categories .* Got 'new'. XGBoost itself silently gives them the code of a"
-        ):
+        with pytest.raises(InputError, match=r"'city' holds categories .* Got 'new'. XGBoost refuses them or, before 3.4"):
             refused()

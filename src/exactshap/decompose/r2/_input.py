@@ -130,8 +130,9 @@ def prepare_rows(model: Any, X: Any, y: Any, sample_weight: Any, groups: Mapping
     target = _target(model, y, table.n_rows)
     weights = _weights(sample_weight, table.n_rows)
     ensemble.require_covers("game of R2", "Save the model with its node statistics")
+    numbers = _numbers(ensemble, table)  # first: it refuses by name what the library refuses in words of its own
     own = None if isinstance(model, TreeModel) else _own_prediction(model, readable(ensemble, table), ensemble)
-    return R2Problem(ensemble, table.native, _numbers(ensemble, table), target, weights, players, player_names, own)
+    return R2Problem(ensemble, table.native, numbers, target, weights, players, player_names, own)
 
 
 def _single_output(ensemble: TreeModel) -> TreeModel:

@@ -82,13 +82,24 @@ def readable(model: Columns, table: Any) -> Any:
         table = _with_plain_numbers(model, table, gaps)
         frame = nw.from_native(table.native, eager_only=True)
     if model.library == "xgboost":
-        return table
+        return _with_fixed_categories(table, frame)
     coded = [name for name, kind in frame.schema.items() if isinstance(kind, (nw.Categorical, nw.Enum))]
     if not (coded or frame.implementation.is_pyarrow()):
         return table
     if model.library == "catboost" and frame.implementation.is_polars():
         return replace(table, native=frame.with_columns(nw.col(*coded).cast(nw.String)).to_native())
     return replace(table, native=frame.to_pandas())
+
+
+def _with_fixed_categories(table: Any, frame: Any) -> Any:
+    """Return the table with Enum in place of Categorical columns of polars, which XGBoost refuses from 3.4 on."""
+    import narwhals.stable.v2 as nw
+
+    open_ended = [name for name, kind in frame.schema.items() if isinstance(kind, nw.Categorical)]
+    if not (open_ended and frame.implementation.is_polars()):
+        return table
+    fixed = [frame[name].cast(nw.Enum(sorted(frame[name].drop_nulls().unique().to_list()))) for name in open_ended]
+    return replace(table, native=frame.with_columns(*fixed).to_native())
 
 
 def _with_plain_numbers(model: Columns, table: Any, columns: list[int]) -> Any:
@@ -184,7 +195,7 @@ def _codes(table: Any, j: int, known: tuple[Any, ...], library: str) -> np.ndarr
             message(
                 f"In X, {table.label(j)} holds categories that the model has not seen",
                 f"Got {', '.join(unseen)}",
-                "XGBoost itself silently gives them the code of a neighbouring category: replace them by a missing value, or refit",
+                "XGBoost refuses them or, before 3.4, silently takes a neighbouring category: replace them by a missing value, or refit",
             )
         )
     if unseen:
