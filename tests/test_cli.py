@@ -116,7 +116,7 @@ def test_check_prints_the_verification_and_fails_for_a_wrong_reading(files, caps
     assert "12 rows" in output
     from exactshap.games import ProductGame
 
-    monkeypatch.setattr(ProductGame, "value", lambda self, masks: np.zeros((12, len(masks))))
+    monkeypatch.setattr(ProductGame, "value", lambda self, masks: np.zeros((self.n_rows, len(masks))))
     assert run(*arguments) == 1
     assert "FAILED: largest residual" in capsys.readouterr().out
 

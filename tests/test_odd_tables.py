@@ -14,6 +14,7 @@ from sklearn.svm import SVR
 
 from exactshap import Explainer, explain
 from exactshap.errors import BudgetError, InputError, UnknownNameError, memory_needed
+from exactshap.frames import as_table
 
 RNG = np.random.default_rng(0)
 FRAME = pd.DataFrame(RNG.normal(size=(60, 4)), columns=["a b", "c", "d", "e"])
@@ -150,3 +151,24 @@ def test_numpy_warnings_do_not_leak(model, value):
                 explain(model, **settings)
             except (InputError, ArithmeticError):
                 continue
+
+
+@pytest.mark.parametrize(
+    "dtypes", [["float64"] * 4, ["float32", "int8", "bool", "float64"], ["int64", "uint64", "float64", "int32"]]
+)
+def test_a_frame_is_read_in_one_step_as_column_by_column(dtypes):
+    frame = pd.DataFrame({name: (5 * FRAME[name]).abs().astype(dtype) for name, dtype in zip(FRAME, dtypes, strict=True)})
+    table = as_table(frame)
+    assert table.is_plain
+    assert not as_table(frame.astype(object)).is_plain
+    columns = np.stack([frame[name].to_numpy().astype(float) for name in frame], axis=1)
+    np.testing.assert_array_equal(table.numeric(), columns)
+    assert table.numeric().flags.c_contiguous
+    assert not np.shares_memory(table.numeric(), frame.to_numpy())
+
+
+def test_integers_that_no_float64_is_are_refused_by_column_of_a_plain_frame():
+    frame = pd.DataFrame({"a": [1.0, 2.0], "b": np.array([3, 2**53 + 1])})
+    with pytest.raises(InputError, match=r"column 'b'.*beyond 2\^53"):
+        as_table(frame).numeric()
+    assert as_table(pd.DataFrame({"a": [1.0], "b": np.array([2**60])})).numeric()[0, 1] == 2.0**60

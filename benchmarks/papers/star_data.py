@@ -111,7 +111,7 @@ def published():
 
     From ``results/regression-final.csv`` and ``results/time-series-final.csv`` of gadub44/star-rkhs-weightings.
     """
-    with open(HERE / "star_published.csv", encoding="utf-8", newline="") as file:
+    with open(HERE / "printed" / "star_authors.csv", encoding="utf-8", newline="") as file:
         rows = list(csv.DictReader(file))
     numbers = ("max_theta", "alpha", "test", "train", "norm")
     return {(row["dataset"], row["model"]): {key: float(row[key]) for key in numbers} for row in rows}

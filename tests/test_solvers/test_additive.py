@@ -10,7 +10,7 @@ from exactshap import semivalues
 from exactshap.errors import InputError
 from exactshap.games import AdditiveGame
 from exactshap.solvers import choose, player_sets, solve
-from exactshap.solvers.additive import Stack, solve_stacks
+from exactshap.solvers.additive import Singles, Stack, solve_stacks
 from exactshap.solvers.additive._stacks import _position
 from exactshap.solvers.core._enumeration import set_values
 from exactshap.testing import additive_games, check_game
@@ -172,3 +172,14 @@ def test_tables_that_do_not_fit_are_refused():
         AdditiveGame(3, [(0,)], [[0.0, np.inf]])
     with pytest.raises(InputError, match="distinct and within"):
         AdditiveGame(3, [(0, 0)], [[0.0, 1.0, 2.0, 3.0]])
+
+
+@pytest.mark.parametrize("order", [1, 2])
+@pytest.mark.parametrize("index", INDICES, ids=str)
+def test_terms_of_one_player_have_the_bits_of_their_coalitions(index, order):
+    rng = np.random.default_rng(0)
+    players, semivalue = ((2,), (0,), (2,), (3,)), semivalues.find(index)
+    terms = Singles(players, rng.normal(size=(5, 4, 2)), rng.normal(size=(4, 2)))
+    quick, slow = (solve_stacks([part], 4, 5, 2, semivalue, order) for part in (terms, Stack(players, terms.tables)))
+    for name in ("values", "empty", "full", "scale"):
+        np.testing.assert_array_equal(getattr(quick, name), getattr(slow, name))

@@ -32,16 +32,16 @@ class Handle:
 
     def __init__(self, value: tuple) -> None:
         self.value = value
-        self._packed: dict[tuple[Parameter, ...], tuple[int, Any]] = {}
+        self._packed: dict[int, tuple[int, Any, tuple[Parameter, ...]]] = {}  # by the fields' identity: hashing them costs more
 
     def __reduce__(self) -> tuple[type[Handle], tuple[tuple]]:
         return Handle, (self.value,)  # addresses hold in one process only
 
     def address(self, fields: tuple[Parameter, ...]) -> int:
         """Return where the slots of the fields lie, packed on first use."""
-        packed = self._packed.get(fields)
+        packed = self._packed.get(id(fields))
         if packed is None:
-            packed = self._packed[fields] = _pack_fields(fields, self.value)
+            packed = self._packed[id(fields)] = (*_pack_fields(fields, self.value), fields)
         return packed[0]
 
 

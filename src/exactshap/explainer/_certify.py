@@ -1,33 +1,45 @@
-"""Whether values add up to the model's own predictions, and whether the model was read as it predicts."""
+"""Whether values add up to the model's own predictions."""
 
 from __future__ import annotations
-
-from dataclasses import dataclass
 
 import numpy as np
 
 from exactshap.errors import ExactnessError, ExplanationWarning, message, warn
-from exactshap.frames import Table, as_table
+from exactshap.frames import as_table
 from exactshap.readers import Reader
 from exactshap.results.explanation import Explanation
-from exactshap.semivalues import find
 
-__all__ = ["Verification", "certify", "verify"]
+__all__ = ["certify"]
 
 
 def certify(reader: Reader, explanation: Explanation, on_inexact: str) -> None:
     """Raise, or warn, where a residual is above its tolerance."""
-    certificate = explanation.certificate()
-    if certificate.passed:
+    if explanation.is_within_tolerance:
         return
-    text = message(
+    certificate = explanation.certificate()
+    adds_up = certificate.max_residual <= certificate.tolerance
+    text = _mask_message(reader, explanation) if adds_up else _sum_message(reader, explanation)
+    if on_inexact == "raise":
+        raise ExactnessError(text)
+    warn(text, ExplanationWarning)
+
+
+def _mask_message(reader: Reader, explanation: Explanation) -> str:
+    certificate = explanation.certificate()
+    return message(
+        f"v(S) is not what the model predicts for hybrid rows: off by {certificate.mask_difference:.3g} (tolerance {certificate.mask_tolerance:.3g})",
+        f"On {certificate.n_masks} coalitions, for {reader.model_name} with value_function={reader.value_function!r}",
+        "This is a bug in the reader: please report it with exactshap.show_versions(); on_inexact='warn' returns the explanation with it",
+    )
+
+
+def _sum_message(reader: Reader, explanation: Explanation) -> str:
+    certificate = explanation.certificate()
+    return message(
         f"Values do not add up: residual {certificate.max_residual:.3g} at row {certificate.row} (tolerance {certificate.tolerance:.3g})",
         f"Of {certificate.checks}, for {reader.model_name} with value_function={reader.value_function!r}",
         f"{_reason(reader, explanation)}; on_inexact='warn' returns the explanation with its residuals",
     )
-    if on_inexact == "raise":
-        raise ExactnessError(text)
-    warn(text, ExplanationWarning)
 
 
 def _reason(reader: Reader, explanation: Explanation) -> str:
@@ -44,62 +56,3 @@ def _reason(reader: Reader, explanation: Explanation) -> str:
     if np.abs(again - explanation.prediction[certificate.row]).max() > certificate.tolerance:
         return "The model predicts this row differently each time: fix its seed, or make it deterministic"
     return "This is a bug in the reader: please report it with exactshap.show_versions()"
-
-
-@dataclass(frozen=True)
-class Verification:
-    """The outcome of :meth:`exactshap.Explainer.verify`; printed, it is a sentence.
-
-    Attributes
-    ----------
-    max_residual : float
-        Largest |prediction - baseline - sum of values|.
-    max_mask_difference : float or None
-        Largest |v(S) - prediction of rows masked by hand|; None where no such reference exists.
-    tolerance : float
-        What rounding explains of either.
-    passed : bool
-    n_rows, n_masks : int
-        What was checked.
-    """
-
-    max_residual: float
-    max_mask_difference: float | None
-    tolerance: float
-    passed: bool
-    n_rows: int
-    n_masks: int
-
-    def __str__(self) -> str:
-        masks = "the model cannot be masked by hand for this value function"
-        if self.max_mask_difference is not None:
-            masks = f"largest difference to the hand-masked model {self.max_mask_difference:.2g} on {self.n_masks} random coalitions"
-        verdict = "passed" if self.passed else "FAILED"
-        return (
-            f"{verdict}: largest residual {self.max_residual:.2g}, {masks}; tolerance {self.tolerance:.2g}; {self.n_rows} rows"
-        )
-
-
-def verify(reader: Reader, table: Table, n_masks: int, random_state: int) -> Verification:
-    """Compare v(S) on random coalitions with the model on rows masked by hand, and the values with its predictions."""
-    rng = np.random.default_rng(random_state)
-    masks = rng.random((n_masks, reader.n_players)) < rng.random((n_masks, 1))
-    answer = reader.answer(table, find("shapley"), 1)
-    by_hand = reader.masked_predictions(table, masks)
-    difference = None if by_hand is None else _largest(reader.game(table).value(masks) - by_hand)
-    assert answer.tolerance is not None
-    worst = _largest(answer.residual)
-    return Verification(
-        max_residual=float(worst.max(initial=0.0)),
-        max_mask_difference=None if difference is None else float(difference.max(initial=0.0)),
-        tolerance=float(np.max(answer.tolerance, initial=0.0)),
-        passed=bool(np.all(worst <= answer.tolerance) and (difference is None or np.all(difference <= answer.tolerance))),
-        n_rows=table.n_rows,
-        n_masks=n_masks if by_hand is not None else 0,
-    )
-
-
-def _largest(difference: np.ndarray | None) -> np.ndarray:
-    """Return the largest magnitude of each row."""
-    assert difference is not None
-    return np.abs(difference).reshape(len(difference), -1).max(axis=1, initial=0.0)

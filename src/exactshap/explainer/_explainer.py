@@ -11,10 +11,12 @@ import numpy as np
 from exactshap._runtime.progress import Progress, duration, progress_text
 from exactshap._runtime.threads import using_jobs
 from exactshap.errors import warn
-from exactshap.explainer._certify import Verification, certify, verify
+from exactshap.explainer._certify import certify
+from exactshap.explainer._mask_check import MaskChecker
 from exactshap.explainer._plan import Forecast, block_size, check_result, forecast, n_workers
 from exactshap.explainer._settings import aligned, check_names, check_settings, checked_names
-from exactshap.explainer._solve import joined, solve_blocks, wrap
+from exactshap.explainer._solve import joined, mask_facts, solve_blocks, wrap
+from exactshap.explainer._verify import Verification, verify
 from exactshap.frames import Table, as_table, check_columns
 from exactshap.games import normalised_weights
 from exactshap.readers import Reader, Request, read
@@ -113,6 +115,7 @@ class Explainer:
         with reading, np.errstate(all="ignore"):  # overflow is told by the certificate
             self.reader: Reader = read(model, self._request)
         check_names(self.reader, self._request)
+        self._check_masks = MaskChecker(self.reader)
         self._background_hash = None if table is None else fingerprint(table.native)
 
     def __repr__(self) -> str:
@@ -159,9 +162,16 @@ class Explainer:
             step = block_size(reader, table.n_rows, order, self.memory_limit)
             workers = n_workers(reader, step, order, self.memory_limit, self.n_jobs)
             blocks = [slice(start, min(start + step, table.n_rows)) for start in range(0, table.n_rows, step)]
-            parts = list(solve_blocks(reader, table, blocks, semivalue, order, workers, self.progress))
-        solution, seconds = joined(reader, parts, order), time.perf_counter() - started
-        explanation = wrap(reader, table, solution, semivalue, order, seconds=seconds, background_hash=self._background_hash)
+            company, whose = self._check_masks.company(table) or (None, ())
+            parts = list(solve_blocks(reader, table, blocks, semivalue, order, workers, self.progress, company))
+            solution = joined(reader, parts, order)
+            hybrids = None if company is None else solution.rows(slice(table.n_rows, None))
+            solution = solution if company is None else solution.rows(slice(table.n_rows))
+            facts = mask_facts(self._check_masks(table, solution, hybrids, whose))
+        seconds = time.perf_counter() - started
+        explanation = wrap(
+            reader, table, solution, semivalue, order, seconds=seconds, background_hash=self._background_hash, **facts
+        )
         certify(reader, explanation, self.on_inexact)
         return explanation
 
@@ -174,8 +184,9 @@ class Explainer:
     def verify(self, X: Any, n_masks: int = 8, random_state: int = 0) -> Verification:
         """Check the reading of the model beyond additivity, which cannot see credit given to the wrong column.
 
-        On random coalitions S the game's v(S) is compared with the model's own prediction on rows masked by hand. Residuals
-        are checked on the same rows.
+        On random coalitions S the game's v(S) is compared with the model's own prediction on rows masked by hand (for path-dependent
+        trees: with a walk over the library's own dump); the values with those of every coalition (or, beyond ten players, of every
+        term) of the game; the nodes of trees with the library's dump. Residuals are checked on the same rows.
         """
         return verify(self.reader, self._checked(X), n_masks, random_state)
 

@@ -90,7 +90,7 @@ def _explanation() -> Sample:
 
     def run() -> None:
         answer = reader.answer(as_table(rows.native), shapley, 1)
-        certify(reader, wrap(reader, rows, answer, shapley, 1, seconds=0.0, background_hash=None), "raise")
+        certify(reader, wrap(reader, rows, answer, shapley, 1, seconds=0.0), "raise")
 
     return 1.0, run
 

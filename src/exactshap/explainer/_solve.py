@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+import functools
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import Any
 
 import numpy as np
 
 from exactshap._runtime.progress import Progress, progress_rows
-from exactshap.frames import Table
+from exactshap.explainer._mask_check import MaskCheck
+from exactshap.frames import Table, as_table
 from exactshap.readers import Reader
 from exactshap.results.explanation import Explanation
 from exactshap.semivalues import Semivalue
 from exactshap.solvers import Solution, player_sets
 
-__all__ = ["joined", "solve_blocks", "wrap"]
+__all__ = ["joined", "mask_facts", "solve_blocks", "wrap"]
 
 _SAME_NAMES = (
     "approximation_error",
@@ -28,20 +31,41 @@ _SAME_NAMES = (
 
 
 def solve_blocks(
-    reader: Reader, table: Table, blocks: list[slice], semivalue: Semivalue, order: int, n_jobs: int | None, progress: Progress
+    reader: Reader,
+    table: Table,
+    blocks: list[slice],
+    semivalue: Semivalue,
+    order: int,
+    n_jobs: int | None,
+    progress: Progress,
+    company: Table | None = None,
 ) -> Iterator[Solution]:
-    """Yield the solution of each block beside its predictions, in order, whatever the number of threads."""
+    """Yield the solution of each block beside its predictions, in order, whatever the number of threads.
+
+    Rows in ``company`` are solved with the last block, below its own.
+    """
     with progress_rows(progress, table.n_rows) as report:
-        for rows, part in zip(blocks, _parallel(reader, table, blocks, semivalue, order, n_jobs), strict=True):
+        for rows, part in zip(
+            blocks, _parallel(reader, _tables(table, blocks, company), semivalue, order, n_jobs), strict=True
+        ):
             yield part
             report(rows.stop)
 
 
+def _tables(table: Table, blocks: list[slice], company: Table | None) -> list[Callable[[], Table]]:
+    """Return what makes the rows of each block when their turn comes."""
+    makers: list[Callable[[], Table]] = [functools.partial(table.take, rows) for rows in blocks]
+    if company is not None:
+        last, below = makers[-1], company.native
+        makers[-1] = lambda: as_table(np.concatenate([last().native, below]))
+    return makers
+
+
 def _parallel(
-    reader: Reader, table: Table, blocks: list[slice], semivalue: Semivalue, order: int, n_jobs: int | None
+    reader: Reader, tables: Sequence[Callable[[], Table]], semivalue: Semivalue, order: int, n_jobs: int | None
 ) -> Iterable[Solution]:
-    tasks = ((reader, table.take(rows), semivalue, order) for rows in blocks)
-    if n_jobs in (None, 1) or len(blocks) < 2 or reader.threads_inside:
+    tasks = ((reader, make(), semivalue, order) for make in tables)
+    if n_jobs in (None, 1) or len(tables) < 2 or reader.threads_inside:
         return (_answer(*task) for task in tasks)
     from joblib import Parallel, delayed
 
@@ -61,7 +85,7 @@ def wrap(
     order: int,
     *,
     seconds: float,
-    background_hash: str | None,
+    **facts: Any,
 ) -> Explanation:
     """Return a solution beside its predictions as an explanation, with what is known about the model."""
     background, std_error = reader.background, solution.std_error
@@ -84,11 +108,23 @@ def wrap(
         error_bound=np.broadcast_to(solution.error_bound, (table.n_rows,)),
         seconds=seconds,
         background_size=None if background is None else background.n_rows,
-        background_hash=background_hash,
         groups=_groups(reader),
         covariances=solution.covariance,
         stability_bound=reader.stability(table) if semivalue.name == "shapley" else None,
+        **facts,
     )
+
+
+def mask_facts(check: MaskCheck | None) -> dict[str, Any]:
+    """Return what an explanation carries of its coalitions that were compared with the model."""
+    if check is None:
+        return {}
+    return {
+        "mask_difference": check.difference,
+        "mask_tolerance": check.tolerance,
+        "n_masks": check.n_masks,
+        "mask_rows": check.rows,
+    }
 
 
 def joined(reader: Reader, parts: list[Solution], order: int) -> Solution:

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
 from exactshap.errors import InputError, InputTypeError, message
 
-__all__ = ["narwhals", "numeric_array", "numeric_column"]
+__all__ = ["narwhals", "numeric_array", "numeric_column", "plain_numbers"]
+
+EXACT_INTEGERS = 2.0**53  # below, every integer is a float64
 
 
 def narwhals() -> Any:
@@ -26,6 +29,15 @@ def numeric_array(array: np.ndarray, what: str) -> np.ndarray:
         columns = [_numeric_object(array[:, j], f"column {j}", what) for j in range(array.shape[1])]
         return np.stack(columns, axis=1)
     raise _not_numeric(array.dtype, "the array", what)
+
+
+def plain_numbers(frame: Any, dtypes: Sequence[np.dtype]) -> np.ndarray | None:
+    """Return a pandas frame of NumPy's dtypes as float64 in one step, or None where integers may be too large to be exact."""
+    values = np.array(frame.to_numpy(dtype=np.float64), order="C")
+    wide = [j for j, dtype in enumerate(dtypes) if dtype.kind in "iu" and dtype.itemsize == 8]
+    if wide and np.abs(values[:, wide]).max(initial=0.0) >= EXACT_INTEGERS:
+        return None
+    return values
 
 
 def numeric_column(series: Any, what: str) -> np.ndarray:

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
-from exactshap.frames._numeric import narwhals, numeric_array, numeric_column
+from exactshap.frames._numeric import narwhals, numeric_array, numeric_column, plain_numbers
 
 __all__ = ["Table"]
 
@@ -44,8 +45,24 @@ class Table:
     def is_frame(self) -> bool:
         return self.names is not None
 
+    @functools.cached_property
+    def is_plain(self) -> bool:
+        """Whether this is a pandas frame whose columns all have NumPy's own dtypes of numbers, the common and quickest case."""
+        return bool(self._dtypes) and all(isinstance(dtype, np.dtype) and dtype.kind in "fiub" for dtype in self._dtypes)
+
+    @functools.cached_property
+    def _dtypes(self) -> tuple[Any, ...]:
+        """The dtypes of a pandas frame's columns; none of anything else. pandas makes a Series for each such question."""
+        is_pandas = self.is_frame and type(self.native).__module__.partition(".")[0] == "pandas"
+        return tuple(self.native.dtypes.array) if is_pandas else ()
+
     def take(self, rows: Any) -> Table:
-        """Return the rows of a slice or an integer array, in the same kind of container."""
+        """Return the rows of a slice or an integer array, in the same kind of container; all of them are this table itself."""
+        if isinstance(rows, slice) and rows.indices(self.n_rows) == (0, self.n_rows, 1):
+            return self
+        if isinstance(rows, slice) and not self.is_frame:  # a view: nobody writes to what the user passed
+            part = self.native[rows]
+            return Table(part, None, len(part), self.n_columns)
         rows = np.arange(self.n_rows)[rows] if isinstance(rows, slice) else np.asarray(rows)
         native = (
             self.native[rows]
@@ -79,6 +96,8 @@ class Table:
         """Return a float64 array of shape (n_rows, n_columns); NaN stays, text and dates are refused by column."""
         if not self.is_frame:
             return numeric_array(self.native, what)
+        if self.is_plain and (values := plain_numbers(self.native, self._dtypes)) is not None:
+            return values
         columns = [numeric_column(self._series(j), what) for j in range(self.n_columns)]
         return np.stack(columns, axis=1) if columns else np.empty((self.n_rows, 0))
 

@@ -79,10 +79,29 @@ def _brief(value: Any) -> str:
 
 
 def _frame_table(data: Any, what: str) -> Table:
-    nw = narwhals()
     _refuse_repeated(list(data.column_names if hasattr(data, "column_names") else data.columns), what)
+    if type(data).__module__.partition(".")[0] == "pandas" and type(data).__name__ == "DataFrame":  # most rows: no narwhals
+        names, n_rows = data.columns.tolist(), len(data)
+    else:
+        names, n_rows = _columns_and_rows(data, what)
+    if any(not isinstance(name, str) for name in names):
+        raise InputTypeError(
+            message(
+                "Feature names must be strings",
+                f"Got {sorted({type(n).__name__ for n in names})}",
+                "Rename with X.columns = X.columns.astype(str)",
+            )
+        )
+    table = Table(data, tuple(names), n_rows, len(names))
+    if not table.is_plain:
+        _refuse_sparse_columns(data, what)
+    return table
+
+
+def _columns_and_rows(data: Any, what: str) -> tuple[list[Any], int]:
+    """Return the names and the number of rows of a frame of any library that narwhals reads."""
     try:
-        frame = nw.from_native(data, eager_only=True)
+        frame = narwhals().from_native(data, eager_only=True)
     except TypeError as error:
         if callable(getattr(data, "collect", None)):
             raise InputTypeError(
@@ -93,17 +112,7 @@ def _frame_table(data: Any, what: str) -> Table:
         ) from None
     except Exception as error:  # narwhals' own class for duplicate names; its name differs between versions
         raise InputError(message(f"`{what}` cannot be read", f"{error}", "Feature names must be unique")) from None
-    _refuse_sparse_columns(data, what)
-    names = list(frame.columns)
-    if any(not isinstance(name, str) for name in names):
-        raise InputTypeError(
-            message(
-                "Feature names must be strings",
-                f"Got {sorted({type(n).__name__ for n in names})}",
-                "Rename with X.columns = X.columns.astype(str)",
-            )
-        )
-    return Table(data, tuple(names), frame.shape[0], len(names))
+    return list(frame.columns), frame.shape[0]
 
 
 def _refuse_repeated(names: list[Any], what: str) -> None:

@@ -28,6 +28,7 @@ class Kernel(ABC):
 
     Examples
     --------
+    >>> from exactshap.kernels import RBF, Laplacian
     >>> kernel = 2.0 * RBF(bandwidth=1.0) + Laplacian(bandwidth=3.0)
     >>> len(kernel.expand(n_features=4))
     2
@@ -74,6 +75,7 @@ class Constant(Kernel):
 
     Examples
     --------
+    >>> from exactshap.kernels import RBF
     >>> (Constant(2.0) * RBF())([[0.0]], [[0.0]])
     array([[2.]])
     """

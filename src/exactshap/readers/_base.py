@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import copy
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import replace
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Self
 
 import numpy as np
 
@@ -27,6 +28,8 @@ class Reader(ABC):
 
     value_functions: ClassVar[tuple[str, ...]] = ()
     block_rows: int = 256  # rows of one block at most: what a thread solves at a time, and a step of progress
+    rows_are_cheap: bool = False  # whether a row costs less than a call: the certificate's hybrids are solved in its company
+    calls_model: ClassVar[bool] = False  # whether a coalition of the game is a few calls of the model
     threads_inside: bool = False  # whether solve() takes the threads itself, so that blocks follow one another
 
     model: Any
@@ -125,6 +128,25 @@ class Reader(ABC):
         if self.background is None or self.value_function not in ("interventional", "baseline"):
             return None
         return hand_masked(self, X, masks)
+
+    def reading_difference(self) -> float | None:
+        """Return the largest relative difference of what was read to a second, independent reading of the model; None without one."""
+        return None
+
+    def bound_to(self, row: Table) -> Reader | None:
+        """Return this very reading, its arrays shared, bound to one reference row; None where no rows are replaced by a background's.
+
+        The games of a hybrid of x and that row are known without solving: players that come from the row get nothing, the others
+        share what the model predicts more for the hybrid than for the row. The certificate rests on it.
+        """
+        return None
+
+    def _rebound(self, row: Table) -> Self:
+        """Return a shallow copy with another background, for ``bound_to`` to complete."""
+        assert row.n_rows == 1
+        copied = copy.copy(self)
+        copied.background, copied.weights = row, None
+        return copied
 
 
 def hand_masked(reader: Reader, X: Table, masks: np.ndarray) -> np.ndarray:

@@ -63,6 +63,17 @@ class DelegatingReader(Reader):
     def masked_predictions(self, X: Table, masks: np.ndarray) -> np.ndarray | None:
         return self.inner.masked_predictions(self.rows(X), masks)
 
+    def reading_difference(self) -> float | None:
+        return self.inner.reading_difference()
+
+    def bound_to(self, row: Table) -> DelegatingReader | None:
+        inner = self.inner.bound_to(self.rows(row))
+        if inner is None:
+            return None
+        bound = self._rebound(row)
+        bound.inner = inner
+        return bound
+
     def memory(self, n_rows: int, order: int) -> float:
         return self.inner.memory(n_rows, order)
 

@@ -132,8 +132,22 @@ def players_of(request: Request, feature_names: tuple[str, ...]) -> tuple[tuple[
                 "Pass groups={'blood': ['s1', 's2']}",
             )
         )
+    owner = _group_of_column(request.groups, feature_names)
+    players: dict[str, list[int]] = {}
+    for j, column in enumerate(feature_names):
+        name = owner.get(j, column)
+        if j not in owner and column in request.groups:
+            raise InputError(message(f"Group {column!r} has the name of a column outside it", do="Give the group another name"))
+        players.setdefault(name, []).append(j)
+    empty = [name for name in request.groups if str(name) not in players]
+    if empty:
+        raise InputError(message(f"Group {empty[0]!r} has no columns", do="Name at least one column for each group"))
+    return tuple(tuple(columns) for columns in players.values()), tuple(players)
+
+
+def _group_of_column(groups: Mapping[str, Any], feature_names: tuple[str, ...]) -> dict[int, str]:
     owner: dict[int, str] = {}
-    for name, members in request.groups.items():
+    for name, members in groups.items():
         if not isinstance(members, (str, int, np.integer, Iterable)):
             raise InputTypeError(
                 message(f"Group {name!r} must be a list of columns", f"Got {members!r}", "Pass names or numbers of columns")
@@ -145,16 +159,7 @@ def players_of(request: Request, feature_names: tuple[str, ...]) -> tuple[tuple[
                     message(f"Column {feature_names[j]!r} is in more than one group", f"Got {owner[j]!r} and {name!r}")
                 )
             owner[j] = str(name)
-    players: dict[str, list[int]] = {}
-    for j, column in enumerate(feature_names):
-        name = owner.get(j, column)
-        if j not in owner and column in request.groups:
-            raise InputError(message(f"Group {column!r} has the name of a column outside it", do="Give the group another name"))
-        players.setdefault(name, []).append(j)
-    empty = [name for name in request.groups if str(name) not in players]
-    if empty:
-        raise InputError(message(f"Group {empty[0]!r} has no columns", do="Name at least one column for each group"))
-    return tuple(tuple(columns) for columns in players.values()), tuple(players)
+    return owner
 
 
 def _column_number(member: Any, feature_names: tuple[str, ...], group: Any) -> int:

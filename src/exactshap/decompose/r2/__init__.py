@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from exactshap.decompose.r2._decompose import R2Decomposition
+from exactshap.decompose.r2._partial import PartialR2
+from exactshap.decompose.r2._result import R2Decomposition
 
 __all__ = [
+    "PartialR2",
     "R2Decomposition",
 ]

@@ -11,37 +11,14 @@ import numpy as np
 from exactshap.decompose.r2 import _games as games
 from exactshap.decompose.r2._forecast import check_memory, cost_of
 from exactshap.decompose.r2._input import R2Problem, prepare_problem
-from exactshap.errors import BudgetError, ExactnessError, ExplanationWarning, UnknownNameError, did_you_mean, message, warn
-from exactshap.results.decomposition import Decomposition, frame_backend
+from exactshap.decompose.r2._result import R2Decomposition, R2Sums
+from exactshap.errors import BudgetError, ExplanationWarning, UnknownNameError, did_you_mean, message, warn
+from exactshap.results.decomposition import frame_backend
 
-__all__ = ["R2Decomposition", "decompose_r2"]
+__all__ = ["check_game", "decompose_r2", "solve_sums"]
 
 GAMES = ("residual", "ensemble")
 WARN_SECONDS, REFUSE_SECONDS = 60.0, 86_400.0
-
-
-@dataclass(frozen=True, eq=False, kw_only=True, repr=False)
-class R2Decomposition(Decomposition):
-    """Shares of R2 (or of the Brier skill score).
-
-    Attributes
-    ----------
-    game : str
-        ``"residual"``: tree by tree, each against the residual of the trees before it (Q-SHAP); ``"ensemble"``: the squared
-        error of the whole ensemble.
-    value_function : str
-        ``"path_dependent"``: features out of a coalition are averaged over the cover of the trees.
-    residual : float
-        ``sum(values)`` minus what it must be by definition of the game, from the predictions with all and with no features;
-        of the size of rounding errors.
-    tolerance : float
-        Largest residual that rounding can explain; a larger one raises.
-    """
-
-    game: str
-    value_function: str = "path_dependent"
-    residual: float = 0.0
-    tolerance: float = 0.0
 
 
 def decompose_r2(
@@ -135,13 +112,13 @@ def decompose_r2(
     >>> bool(abs(shares.values.sum() - shares.drift - model.score(X, y)) < 1e-12)
     True
     """
-    if game not in GAMES:
-        raise UnknownNameError(message(f"Unknown game {game!r}", do=did_you_mean(str(game), GAMES)))
+    check_game(game)
     problem = prepare_problem(model, X, y, sample_weight, groups)
     seconds = _forecast(problem, game, per_row, memory_limit)
     solved = _solve(problem, game, per_row, n_jobs)
     problem.check_prediction(solved.prediction)
-    return _wrap(problem, game, solved, seconds)
+    backend = None if isinstance(problem.native, np.ndarray) else frame_backend(problem.native)
+    return sums(problem, game, solved, seconds).result(solved.rows, backend)
 
 
 def _forecast(problem: R2Problem, game: str, per_row: bool, memory_limit: float | None) -> float:
@@ -212,36 +189,40 @@ def _solve_boosted(problem: R2Problem, per_row: bool, n_jobs: int | None) -> _So
     return _Solved(shares, rows, prediction, lost + drift)
 
 
-def _wrap(problem: R2Problem, game: str, solved: _Solved, seconds: float) -> R2Decomposition:
-    sst, y, rows = problem.sst, problem.y, solved.rows
-    total = 1.0 - float(np.sum(problem.weights * (y - solved.prediction) ** 2)) / sst
-    values = -solved.shares / sst
-    residual, tolerance = float(values.sum()) - solved.expected / sst, problem.tolerance(game)
-    if not abs(residual) <= tolerance:
-        raise ExactnessError(
-            message(
-                f"The shares of R2 sum to {values.sum():.17g}, {residual:.3g} off what their game says",
-                f"The tolerance is {tolerance:.3g}",
-                "Please report this with exactshap.show_versions()",
-            )
-        )
-    return R2Decomposition(
-        statistic="Brier skill score" if problem.ensemble.unit == "probability" else "R2",
-        values=values,
-        total=total,
-        feature_names=problem.player_names,
-        drift=float(values.sum()) - total,
-        per_row=None if rows is None else -rows / sst,
-        details={
+def sums(problem: R2Problem, game: str, solved: _Solved, seconds: float) -> R2Sums:
+    """Return what the rows of a problem add to each sum that R2 and its shares are made of."""
+    weight = float(np.sum(problem.weights))
+    return R2Sums(
+        facts={
             "model": problem.ensemble.name,
             "n_trees": problem.ensemble.trees.n_trees,
-            "n_rows": len(y),
             "order": "given" if problem.boosted else "averaged",
             "checked_against_model": problem.own_prediction is not None,
-            "forecast_seconds": seconds,
         },
-        backend=None if isinstance(problem.native, np.ndarray) else frame_backend(problem.native),
+        statistic="Brier skill score" if problem.ensemble.unit == "probability" else "R2",
+        feature_names=problem.player_names,
         game=game,
-        residual=residual,
-        tolerance=tolerance,
+        shares=solved.shares,
+        expected=solved.expected,
+        rounding=problem.rounding(game),
+        squared_error=float(np.sum(problem.weights * (problem.y - solved.prediction) ** 2)),
+        weight=weight,
+        mean=float(np.sum(problem.weights * problem.y)) / weight,
+        variation=problem.sst,
+        n_rows=len(problem.y),
+        seconds=seconds,
     )
+
+
+def solve_sums(problem: R2Problem, game: str, n_jobs: int | None, memory_limit: float | None) -> R2Sums:
+    """Return the sums of a problem, checked against the model's own predictions."""
+    seconds = _forecast(problem, game, False, memory_limit)
+    solved = _solve(problem, game, False, n_jobs)
+    problem.check_prediction(solved.prediction)
+    return sums(problem, game, solved, seconds)
+
+
+def check_game(game: Any) -> None:
+    """Refuse the name of a game that is not known."""
+    if game not in GAMES:
+        raise UnknownNameError(message(f"Unknown game {game!r}", do=did_you_mean(str(game), GAMES)))

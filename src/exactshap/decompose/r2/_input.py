@@ -10,13 +10,14 @@ from typing import Any
 import numpy as np
 
 from exactshap.decompose.r2._layout import EnsembleLayout, lay_out
+from exactshap.decompose.r2._result import require_variation
 from exactshap.errors import ExactnessError, InputError, UnsupportedModelError, UnsupportedStructureError, message
 from exactshap.frames import Table, as_table, check_columns
 from exactshap.readers import Request, names_of, players_of, require_own_prediction
 from exactshap.trees import TreeModel, apply, convert, margin
 from exactshap.trees.ensemble import encode, largest_sum, readable
 
-__all__ = ["R2Problem", "prepare_problem"]
+__all__ = ["R2Problem", "prepare_problem", "prepare_rows"]
 
 EPS = float(np.finfo(np.float64).eps)
 
@@ -77,8 +78,8 @@ class R2Problem:
         added = self.weights @ trees.value[:, 0][apply(trees, self.numbers)]
         return np.sum(self.weights * start) - np.concatenate([[0.0], np.cumsum(added)[:-1]])
 
-    def tolerance(self, game: str) -> float:
-        r"""Return how far rounding can take the sum of the shares, in units of R2.
+    def rounding(self, game: str) -> float:
+        r"""Return how far rounding can take the sum of the shares, in the squared unit of y.
 
         A game adds up :math:`\sum_i w_i (f_S^2 - 2 r f_S)` with :math:`|f_S| \le V`, the largest leaf, in products of as many
         factors as the trees have levels.
@@ -88,7 +89,7 @@ class R2Problem:
         largest = np.maximum.reduceat(np.abs(trees.value[:, 0]), trees.tree_start[:-1])
         met = np.max(np.abs(self.y - trees.constant[0])) + np.sum(largest)
         size = np.sum(largest) ** 2 if game == "ensemble" else np.sum(largest**2)
-        scale = np.sum(self.weights) * (size + 2.0 * met * np.sum(largest)) / self.sst
+        scale = np.sum(self.weights) * (size + 2.0 * met * np.sum(largest))
         return float(16.0 * EPS * (np.sqrt(leaves) + 2 * (self.layout.depth + 1)) * scale)
 
     def check_prediction(self, prediction: np.ndarray) -> None:
@@ -111,6 +112,13 @@ class R2Problem:
 
 def prepare_problem(model: Any, X: Any, y: Any, sample_weight: Any, groups: Mapping[str, Any] | None) -> R2Problem:
     """Check everything that the caller passed and return it as a :class:`R2Problem`."""
+    problem = prepare_rows(model, X, y, sample_weight, groups)
+    require_variation(problem.sst, np.sum(problem.weights * problem.y) / np.sum(problem.weights), np.sum(problem.weights))
+    return problem
+
+
+def prepare_rows(model: Any, X: Any, y: Any, sample_weight: Any, groups: Mapping[str, Any] | None) -> R2Problem:
+    """Return what :func:`prepare_problem` does of rows that may be part of a table: their y may be constant."""
     require_own_prediction(model)
     ensemble = _single_output(convert(model))
     table = as_table(X)
@@ -124,11 +132,7 @@ def prepare_problem(model: Any, X: Any, y: Any, sample_weight: Any, groups: Mapp
     ensemble.require_covers("game of R2", "Save the model with its node statistics")
     numbers = _numbers(ensemble, table)  # first: it refuses by name what the library refuses in words of its own
     own = None if isinstance(model, TreeModel) else _own_prediction(model, readable(ensemble, table), ensemble)
-    problem = R2Problem(ensemble, table.native, numbers, target, weights, players, player_names, own)
-    mean = np.sum(weights * target) / np.sum(weights)
-    if not problem.sst > (8.0 * EPS * mean) ** 2 * np.sum(weights):
-        raise InputError(message("`y` does not vary, so that R2 is not defined", f"All weighted values are {mean:.6g}"))
-    return problem
+    return R2Problem(ensemble, table.native, numbers, target, weights, players, player_names, own)
 
 
 def _single_output(ensemble: TreeModel) -> TreeModel:

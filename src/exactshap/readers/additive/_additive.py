@@ -19,7 +19,7 @@ from exactshap.readers import Reader, Request, choose_value_function, names_of, 
 from exactshap.readers.additive._terms import CHUNK_VALUES, Reference, TermBlock, players_of_term
 from exactshap.semivalues import Semivalue
 from exactshap.solvers import Cost, Solution, player_sets
-from exactshap.solvers.additive import Stack, solve_stacks, stacks_cost
+from exactshap.solvers.additive import Singles, Stack, solve_stacks, stacks_cost
 
 __all__ = ["AdditiveForm", "AdditiveReader"]
 
@@ -85,6 +85,7 @@ class AdditiveReader(Reader):
 
     value_functions = VALUE_FUNCTIONS
     block_rows = 4096  # rows are cheap here: calls would cost more
+    rows_are_cheap = True
 
     def __init__(self, model: Any, request: Request, form: AdditiveForm) -> None:
         self.model, self.model_name, self.form = model, type(model).__name__, form
@@ -153,10 +154,10 @@ class AdditiveReader(Reader):
         X = check_columns(X, self.form.fitted_names, self.form.n_columns, owner=self.model_name)
         return self.form.encode(X, "X")
 
-    def _stacks(self, X: Table) -> Iterator[Stack]:
+    def _stacks(self, X: Table) -> Iterator[Stack | Singles]:
         yield from self._tables(self._encode(X))
 
-    def _tables(self, rows: np.ndarray) -> Iterator[Stack]:
+    def _tables(self, rows: np.ndarray) -> Iterator[Stack | Singles]:
         for bound in self._bound:
             yield from bound.stacks(rows)
 
@@ -178,6 +179,14 @@ class AdditiveReader(Reader):
         part = solve_stacks(self._stacks(X), self.n_players, X.n_rows, self.n_outputs, semivalue, order)
         part = replace(part, error_bound=2.0**order * self._errors(X))
         return part.finish(self.n_players, semivalue, order, constant=self.form.intercept, single_output=self.single_output)
+
+    def bound_to(self, row: Table) -> AdditiveReader | None:
+        if self.background is None:
+            return None
+        bound, owner = self._rebound(row), self._owners()
+        reference = Reference(self.form.encode(row, "background"), np.ones(1))
+        bound._bound = [block.bind(reference, owner) for block in self.form.blocks if len(block.columns)]
+        return bound
 
     def _errors(self, X: Table) -> np.ndarray | float:
         """Return how far coalition values (n_rows,) can be off besides rounding: 0 unless a block interpolates its terms."""

@@ -24,7 +24,7 @@ from typing import Protocol
 import numpy as np
 
 from exactshap.errors import BudgetError, message
-from exactshap.solvers.additive import Stack
+from exactshap.solvers.additive import Singles, Stack
 
 __all__ = [
     "BACKGROUND_CHUNK",
@@ -59,7 +59,7 @@ class Reference:
 class Bound(Protocol):
     """A block bound to a background."""
 
-    def stacks(self, rows: np.ndarray) -> Iterable[Stack]:
+    def stacks(self, rows: np.ndarray) -> Iterable[Stack | Singles]:
         """Yield the coalition values of the terms for some encoded rows."""
 
 
@@ -163,12 +163,8 @@ class _BoundColumns:
     players: tuple[tuple[int, ...], ...]
     mean: np.ndarray
 
-    def stacks(self, rows: np.ndarray) -> Iterator[Stack]:
-        values = self.block.evaluate(rows).transpose(1, 0, 2)
-        tables = np.empty((*values.shape[:2], 2, values.shape[2]))
-        tables[:, :, 0] = self.mean[:, None, :]
-        tables[:, :, 1] = values
-        yield Stack(self.players, tables)
+    def stacks(self, rows: np.ndarray) -> Iterator[Singles]:
+        yield Singles(self.players, self.block.evaluate(rows), self.mean)
 
 
 # -- products of powers --------------------------------------------------------------------------------------------------

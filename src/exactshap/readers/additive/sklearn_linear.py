@@ -146,6 +146,8 @@ def _has_log_link(model: Any) -> bool:
 
 
 def _scaled(coefficients: np.ndarray, rows: np.ndarray) -> np.ndarray:
+    if coefficients.shape[1] == 1:  # without an innermost axis of one, on which NumPy spends a call for each product
+        return (rows * coefficients[:, 0])[:, :, None]
     return rows[:, :, None] * coefficients
 
 

@@ -83,6 +83,7 @@ class BlackBox(Reader):
     """
 
     value_functions = ("interventional", "baseline")
+    calls_model = True
     block_rows = 4  # a row costs many calls: small blocks give threads and progress something to do
 
     def __init__(self, function: Callable[..., Any], request: Request) -> None:

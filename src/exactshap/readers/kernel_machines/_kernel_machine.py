@@ -142,6 +142,14 @@ class KernelReader(Reader):
     def solve(self, X: Table, semivalue: Semivalue, order: int) -> Solution:
         return self.strategy.solve(self._float_rows(X), semivalue, order)
 
+    def bound_to(self, row: Table) -> KernelReader | None:
+        machine = self.strategy.machine
+        if not machine.replaces_columns or self.value_function == "observational":
+            return None
+        bound = self._rebound(row)
+        bound.strategy = Streamed(replace(machine, background=self._float_rows(row), weights=np.ones(1)))
+        return bound
+
     # -- forecasts ---------------------------------------------------------------------------------------------------
 
     def epsilon(self) -> float:

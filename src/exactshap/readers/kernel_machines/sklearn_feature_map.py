@@ -117,6 +117,11 @@ class FourierReader(Reader):
     def predict(self, X: Table) -> np.ndarray:  # replaced by the model's own path in __init__
         raise NotImplementedError
 
+    def bound_to(self, row: Table) -> FourierReader:
+        bound = self._rebound(row)
+        bound._absent = self._factors(row.numeric(what="background"))
+        return bound
+
     def game(self, X: Table) -> ProductGame:
         c = self.coefficients[0] if self.single_output else self.coefficients.T
         return ProductGame(c, self._factors(X.numeric()), self._absent, weights=self.weights, constant=self.intercept)

@@ -7,7 +7,7 @@ does the rest: ``prepare_trees`` of ``exactshap.solvers.trees._solve`` once at c
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from typing import Any
 
@@ -17,6 +17,8 @@ from exactshap.errors import ExactnessError, message
 from exactshap.frames import Table, check_columns
 from exactshap.games import ProductGame
 from exactshap.readers import Reader, Request, choose_value_function, names_of, players_of
+from exactshap.readers.trees._dump import Node, own_trees
+from exactshap.readers.trees._dump_walk import dump_difference, walked_values
 from exactshap.readers.trees._leaf_game import leaf_game
 from exactshap.semivalues import Semivalue
 from exactshap.solvers import Cost, Solution, player_sets
@@ -51,6 +53,7 @@ class TreeReader(Reader):
         self.model, self.model_name = model, ensemble.name
         self._column = ensemble.output_number(request.output)
         self.unit = _unit(ensemble, self._column)
+        self._n_model_outputs = len(ensemble.output_names)
         self.ensemble = ensemble = ensemble.pick(request.output)
         self._own_margin = own_margin
         self.fitted_names = _checkable_names(ensemble)
@@ -74,6 +77,11 @@ class TreeReader(Reader):
             ensemble.trees, self._tree_players, rows, self.weights, memory_limit=request.memory_limit
         )
 
+    @property
+    def rows_are_cheap(self) -> bool:  # type: ignore[override]
+        """With tables they are; leaf by leaf a row meets the whole background."""
+        return self._prepared.tables is not None and self._prepared.rest is None
+
     def predict(self, X: Table) -> np.ndarray:
         values = np.asarray(self._own_margin(X), float)
         return values[:, self._column] if self._column is not None and values.ndim == 2 else values
@@ -86,6 +94,53 @@ class TreeReader(Reader):
     def game(self, X: Table) -> ProductGame:
         rows = None if self.background is None else encode(self.ensemble, self.background)
         return leaf_game(self.ensemble.trees, self._tree_players, encode(self.ensemble, X), rows, self.weights)
+
+    def bound_to(self, row: Table) -> TreeReader | None:
+        """Leave the tables away: one reference row is not worth them."""
+        if self.background is None:
+            return None
+        bound = self._rebound(row)
+        bound._prepared = prepare_trees(self.ensemble.trees, self._tree_players, encode(self.ensemble, row), memory_limit=0.0)
+        return bound
+
+    def masked_predictions(self, X: Table, masks: np.ndarray) -> np.ndarray | None:
+        """Mask by hand; where nodes split by cover instead, walk over the library's own dump."""
+        if self.value_function != "path_dependent":
+            return super().masked_predictions(X, masks)
+        own = self._own_trees()
+        if own is None:
+            return None
+        trees, outputs = self.ensemble.trees, self.ensemble.tree_output
+        present = np.zeros((len(masks) + 1, trees.n_features), bool)
+        for player, columns in enumerate(self.players):
+            present[:-1, list(columns)] = np.asarray(masks)[:, player : player + 1]
+        present[-1] = True
+        rows = X.numeric()
+        rows = rows.astype(np.float32).astype(float) if trees.single_precision else rows
+        rows = np.where(rows == self.ensemble.missing_value, np.nan, rows)
+        sums = walked_values(own, rows, present, self.n_outputs, outputs)
+        constant = np.median(self.predict(X).reshape(X.n_rows, -1) - sums[:, -1], axis=0)  # the dump may not tell it
+        values = sums[:, :-1] + constant
+        return values[:, :, 0] if self.single_output else values
+
+    def reading_difference(self) -> float | None:
+        own = self._own_trees()
+        return None if own is None else dump_difference(self.ensemble.trees, own, self.ensemble.tree_output)
+
+    def _own_trees(self) -> list[Node] | None:
+        """Return the trees of the outputs that are explained, by the library's own dump."""
+        ensemble = self.ensemble
+        own = None if ensemble.hashed is not None or any(ensemble.categories) else own_trees(self.model, ensemble.library)
+        if own is None:
+            return None
+        every = self._n_model_outputs
+        if self._column is not None and len(own) == every * ensemble.trees.n_trees and every > 1:
+            return own[self._column :: every]
+        own = own[: ensemble.trees.n_trees]  # an early stop
+        if self._column is not None:
+            for node in _leaves(own):
+                node.value = node.value[[self._column]] if len(node.value) > 1 else node.value
+        return own
 
     def _check_background(self, background: Table, rows: np.ndarray) -> None:
         """Hold our routing of the background against the library's own predictions: v(empty) is made of it."""
@@ -118,6 +173,16 @@ class TreeReader(Reader):
 
     def epsilon(self) -> float:
         return self.ensemble.epsilon
+
+
+def _leaves(own: list[Node]) -> Iterator[Node]:
+    stack = list(own)
+    while stack:
+        node = stack.pop()
+        if node.below is None or node.above is None:
+            yield node
+        else:
+            stack += [node.below, node.above]
 
 
 def _unit(ensemble: TreeModel, column: int | None) -> str:

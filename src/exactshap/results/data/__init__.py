@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from exactshap.results.data._cells import Cells, axis_name, cells, row_name
 from exactshap.results.data._certificate import Certificate
-from exactshap.results.data._conversion import frame_kind, to_frame, to_shap, to_shapiq
+from exactshap.results.data._conversion import frame_kind, shap_of_columns, to_frame, to_shap, to_shapiq
 from exactshap.results.data._explanation_data import ExplanationData
 from exactshap.results.data._facts import facts, headline
 from exactshap.results.data._fingerprint import fingerprint
@@ -33,6 +33,7 @@ __all__ = [
     "headline",
     "index_title",
     "row_name",
+    "shap_of_columns",
     "to_frame",
     "to_shap",
     "to_shapiq",

@@ -1,4 +1,4 @@
-"""The certificate: by how much the numbers miss the model's own prediction, against what rounding can explain."""
+"""The certificate: by how much the numbers miss the model's own predictions, against what rounding can explain."""
 
 from __future__ import annotations
 
@@ -20,13 +20,21 @@ class Certificate:
     row : int or None
         That row; None for an explanation without rows.
     passed : bool
-        Whether every row is within its own tolerance.
+        Whether every row is within its own tolerance, and the coalitions within theirs.
     exact : bool
         Whether the values are exact up to rounding; False if they were sampled (see ``std_error``) or the game was approximated.
     checks : str
         The identity that the residual is the remainder of.
     kind : str
         "exact", "sampled" or "approximate".
+    mask_difference, mask_tolerance : float or None
+        Largest difference of v(S) of a few random coalitions to the model's own predictions of hybrid rows, and its tolerance; None
+        where the value function has no hybrid rows (or none were compared).
+    n_masks : int
+        How many coalitions were compared.
+    mask_rows : tuple of int
+        The explained rows that some of them belong to; the others are of the background's rows, checked when the explainer was made,
+        or of an earlier call.
     """
 
     max_residual: float
@@ -36,9 +44,33 @@ class Certificate:
     exact: bool
     checks: str
     kind: str = "exact"
+    mask_difference: float | None = None
+    mask_tolerance: float | None = None
+    n_masks: int = 0
+    mask_rows: tuple[int, ...] = ()
+
+    @property
+    def masks_passed(self) -> bool:
+        """Whether the coalitions that were compared are within their tolerance."""
+        return self.mask_difference is None or self.mask_tolerance is None or self.mask_difference <= self.mask_tolerance
+
+    def masks(self) -> str:
+        """Say how far the coalitions are from the model's own predictions; "" where none were compared.
+
+        >>> facts = dict(max_residual=0.0, tolerance=1e-9, row=0, passed=True, exact=True, checks="a sum")
+        >>> Certificate(**facts, mask_difference=2e-12, mask_tolerance=1e-9, n_masks=2, mask_rows=(0, 7)).masks()
+        'at most 2e-12 from hybrid rows (tolerance 1e-09), 2 coalitions of 2 rows here and of others before: passed'
+        """
+        if self.mask_difference is None or self.mask_tolerance is None:
+            return ""
+        n_rows = len(self.mask_rows)
+        of = f"{n_rows} row{'s' * (n_rows != 1)} here and of others before" if n_rows else "others before"
+        return (
+            f"at most {self.mask_difference:.2g} from hybrid rows (tolerance {self.mask_tolerance:.2g}), "
+            f"{self.n_masks} coalitions of {of}: {'passed' if self.masks_passed else 'FAILED'}"
+        )
 
     def __str__(self) -> str:
-        verdict = "passed" if self.passed else f"FAILED, first at row {self.row}"
-        return (
-            f"{self.kind}; {self.checks}: residual at most {self.max_residual:.2g} (tolerance {self.tolerance:.2g}): {verdict}"
-        )
+        verdict = "passed" if self.passed else f"FAILED, first at row {self.row}" if self.masks_passed else "FAILED"
+        masks = self.masks() and f"; v(S) {self.masks()}"
+        return f"{self.kind}; {self.checks}: residual at most {self.max_residual:.2g} (tolerance {self.tolerance:.2g}){masks}: {verdict}"

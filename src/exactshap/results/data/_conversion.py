@@ -14,7 +14,7 @@ from exactshap.results.data._names_elsewhere import SHAPIQ_NAMES
 if TYPE_CHECKING:
     from exactshap.results.data._explanation_data import ExplanationData
 
-__all__ = ["frame_kind", "to_frame", "to_shap", "to_shapiq"]
+__all__ = ["frame_kind", "shap_of_columns", "to_frame", "to_shap", "to_shapiq"]
 
 
 def frame_kind(data: Any) -> str | None:
@@ -64,18 +64,26 @@ def to_shap(explanation: ExplanationData) -> Any:
     if explanation.order > 2:
         got = f"This explanation has sets of up to {explanation.order}"
         raise InputError(message("shap knows single columns and pairs", got, "Use to_shapiq(i), or explain with order=2"))
+    found = shap_of_columns(explanation)
+    if explanation.order > 1:
+        found.values, found.error_std = _halved_pairs(explanation.interactions), None
+    return found
+
+
+def shap_of_columns(explanation: ExplanationData) -> Any:
+    """Return the order-1 values, of whatever order, as a ``shap.Explanation``: what shap draws."""
     shap = require("shap", "plots", purpose="Converting to shap")
     content = cells(explanation)
     kind = frame_kind(explanation.data)
     return shap.Explanation(
-        values=explanation.values.copy() if explanation.order == 1 else _halved_pairs(explanation.interactions),
+        values=explanation.values.copy(),
         base_values=explanation.baseline.copy(),
         data=None if content is None else content.numbers,
         display_data=None if content is None or not content.text.any() else content.display,
         feature_names=list(explanation.feature_names),
         output_names=None if explanation.output_names is None else list(explanation.output_names),
         instance_names=[str(label) for label in explanation.data.index] if kind == "pandas" else None,
-        error_std=None if explanation.order > 1 or explanation.std_error is None else explanation.std_error.copy(),
+        error_std=None if explanation.std_error is None else explanation.std_error.copy(),
         compute_time=explanation.seconds,
     )
 

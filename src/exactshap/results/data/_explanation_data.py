@@ -77,6 +77,10 @@ class ExplanationData:
     covariance_residual: np.ndarray | None = None
     set_std: np.ndarray | None = None
     approximation_error: np.ndarray | None = None
+    mask_difference: float | None = None
+    mask_tolerance: float | None = None
+    n_masks: int = 0
+    mask_rows: tuple[int, ...] = ()
     stability_bound: Callable[[Any], Any] | None = None
 
     def __post_init__(self) -> None:
@@ -109,6 +113,8 @@ class ExplanationData:
             changes["error_bound"] = np.asarray(self.error_bound)[chosen]
         if self.data is not None:
             changes["data"] = validation.take_rows(self.data, chosen)
+        if self.mask_rows:
+            changes["mask_rows"] = tuple(new for new, old in enumerate(chosen.tolist()) if old in self.mask_rows)
         return replace(self, **changes)
 
     def output(self, which: int | str) -> Self:
@@ -205,17 +211,33 @@ class ExplanationData:
         matrix[:, first, second] = matrix[:, second, first] = self.set_values[:, numbers]
         return matrix
 
+    @property
+    def is_within_tolerance(self) -> bool:
+        """Whether every residual and what was compared on coalitions are within tolerance: whether the certificate passes."""
+        difference, allowed = self.mask_difference, self.mask_tolerance
+        masks_agree = difference is None or allowed is None or difference <= allowed
+        return masks_agree and bool(np.all(self._largest_residuals() <= self.tolerance))
+
+    def _largest_residuals(self) -> np.ndarray:
+        """Return the largest magnitude (n_rows,) of each row's residuals."""
+        return np.abs(self.residual).reshape(self.n_rows, self.n_outputs).max(axis=1, initial=0.0)
+
     def certificate(self) -> Certificate:
-        """Hold the largest residual against its tolerance."""
-        size = np.abs(self.residual).reshape(self.n_rows, self.n_outputs).max(axis=1, initial=0.0)
+        """Hold the largest residual against its tolerance, and a few coalitions against the model's own predictions."""
+        size = self._largest_residuals()
         excess = np.where(np.isnan(size), np.inf, size - self.tolerance)
         row = int(np.argmax(excess if np.any(excess > 0) else size)) if self.n_rows else None
+        difference, allowed = self.mask_difference, self.mask_tolerance
         return Certificate(
             max_residual=float(np.max(size, initial=0.0)),
             tolerance=float(self.tolerance[row]) if row is not None else 0.0,
             row=row,
-            passed=bool(np.all(size <= self.tolerance)),
+            passed=self.is_within_tolerance,
             exact=self.exact,
+            mask_difference=difference,
+            mask_tolerance=allowed,
+            n_masks=self.n_masks,
+            mask_rows=self.mask_rows,
             kind=self.kind,
             checks=self.residual_meaning,
         )

@@ -26,7 +26,8 @@ def headline(explanation: ExplanationData) -> str:
 def facts(explanation: ExplanationData) -> dict[str, str]:
     """Return what a reader must know besides the numbers, as short texts by name."""
     certificate = explanation.certificate()
-    verdict = "passed" if certificate.passed else f"FAILED, worst at row {certificate.row}"
+    added_up = certificate.max_residual <= certificate.tolerance
+    verdict = "passed" if added_up else f"FAILED, worst at row {certificate.row}"
     seconds, bound = explanation.seconds, np.asarray(explanation.error_bound)
     found = {
         "model": explanation.model_name or "not named",
@@ -35,6 +36,7 @@ def facts(explanation: ExplanationData) -> dict[str, str]:
         "baseline": _range(explanation.baseline),
         "residual": f"at most {certificate.max_residual:.2g} (tolerance {certificate.tolerance:.2g}), "
         f"of {certificate.checks}: {verdict}",
+        "coalitions": certificate.masks(),
         "error bound": f"{np.max(bound, initial=0.0):.2g}" if np.any(bound > 0) else "",
         "std error": _largest("at most", explanation.std_error),
         "approximation": _approximation(explanation),

@@ -28,6 +28,7 @@ def checked(given: Mapping[str, Any]) -> dict[str, Any]:
     result["tolerance"] = _per_row("tolerance", given["tolerance"], n_rows)
     bound = _array("error_bound", given["error_bound"])
     result["error_bound"] = _per_row("error_bound", bound, n_rows) if bound.ndim else float(bound)
+    result |= _mask_facts(given)
     result["groups"] = _groups(given["groups"], result["feature_names"])
     _check_set_values(result, values)
     _check_data(given["data"], n_rows, n_players if given["groups"] is None else None)
@@ -56,6 +57,22 @@ def _check_facts(given: Mapping[str, Any]) -> None:
         raise InputTypeError(message("`error_bound` must be a number or an array", "Got None", "Pass 0.0 where there is none"))
     if digest is not None and not isinstance(digest, str):
         raise InputTypeError(message("`background_hash` must be a str or None", f"Got {digest!r}"))
+
+
+def _mask_facts(given: Mapping[str, Any]) -> dict[str, Any]:
+    """Return what is known of compared coalitions, as numbers."""
+    found: dict[str, Any] = {}
+    for name in ("mask_difference", "mask_tolerance"):
+        value = given[name]
+        if value is not None and (isinstance(value, bool) or not isinstance(value, numbers.Real) or not float(value) >= 0):
+            raise InputTypeError(message(f"`{name}` must be a number >= 0 or None", f"Got {value!r}"))
+        found[name] = None if value is None else float(value)
+    if not _is_count(given["n_masks"]):
+        raise InputTypeError(message("`n_masks` must be an int >= 0", f"Got {given['n_masks']!r}"))
+    rows = given["mask_rows"]
+    if not isinstance(rows, (tuple, list)) or not all(_is_count(row) for row in rows):
+        raise InputTypeError(message("`mask_rows` must be numbers of rows", f"Got {rows!r:.60}"))
+    return found | {"mask_rows": tuple(int(row) for row in rows)}
 
 
 def _is_count(value: Any) -> bool:

@@ -86,6 +86,13 @@ class Explanation(ExplanationData):
         Standard deviations of all sets under a probabilistic model, for order 2.
     approximation_error : array of shape (n_rows,), or None
         Estimate of how far any v(S) of a row is off, where the game itself was approximated (low-rank embeddings).
+    mask_difference, mask_tolerance : float, or None
+        Largest difference of a few coalitions to the model's own predictions of hybrid rows, and what rounding explains of it; None
+        where none were compared.
+    n_masks : int, default=0
+        How many coalitions were.
+    mask_rows : sequence of int
+        The rows that they belong to; none where those of an earlier explanation, or of the background, speak for this one.
     stability_bound : callable, or None
         What :meth:`stability` calls; it is not saved.
 

@@ -7,7 +7,7 @@ which is all that is read here.
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Iterator
 from typing import Any
 
 __all__ = ["unpacked_bytes"]
@@ -57,6 +57,17 @@ def _chunk_bytes(content: bytes, chunk: dict[int, Any], width: int, shared: Coll
         raise ValueError("A Parquet column is outside of the file")
     repeated = about[1] == _BYTE_ARRAY and shared is not None and not (len(path) == 1 and path[0] in shared)
     total = largest_dictionary = 0
+    for header, n_values in _pages(content, position, end):
+        if about[1] >= _BYTE_ARRAY and _DELTA_BYTE_ARRAY in (header.get(5, {}).get(2), header.get(8, {}).get(4)):
+            raise ValueError("A Parquet column of text is encoded by shared beginnings, which saving never does")
+        if 7 in header:
+            largest_dictionary = max(largest_dictionary, header[2])
+        total += max(header[2], width * n_values) + (n_values * largest_dictionary if repeated and 7 not in header else 0)
+    return total
+
+
+def _pages(content: bytes, position: int, end: int) -> Iterator[tuple[dict[int, Any], int]]:
+    """Yield the header and the number of values of each page of a column."""
     while position < end:
         reader = _Compact(content, position)
         header = reader.struct()
@@ -66,12 +77,7 @@ def _chunk_bytes(content: bytes, chunk: dict[int, Any], width: int, shared: Coll
         page = header.get(5) or header.get(8) or header.get(7) or {1: 0}  # data, data of version 2, dictionary
         if page[1] < 0:
             raise ValueError("A Parquet page announces a negative number of values")
-        if about[1] >= _BYTE_ARRAY and _DELTA_BYTE_ARRAY in (header.get(5, {}).get(2), header.get(8, {}).get(4)):
-            raise ValueError("A Parquet column of text is encoded by shared beginnings, which saving never does")
-        if 7 in header:
-            largest_dictionary = max(largest_dictionary, header[2])
-        total += max(header[2], width * page[1]) + (page[1] * largest_dictionary if repeated and 7 not in header else 0)
-    return total
+        yield header, page[1]
 
 
 class _Compact:

@@ -9,7 +9,7 @@ import numpy as np
 
 from exactshap._runtime.optional import require
 from exactshap.errors import InputError, UnknownNameError, did_you_mean, message
-from exactshap.results.data import axis_name, called_here, cells, counted, index_title, row_name, to_shap
+from exactshap.results.data import axis_name, called_here, cells, counted, index_title, row_name, shap_of_columns
 from exactshap.results.plots._pyplot import current, displayed, escape, new_axes, seeded
 from exactshap.results.plots.interactions import draw_interactions, prepare_interactions
 from exactshap.results.plots.intervals import draw_intervals, prepare_intervals
@@ -179,7 +179,7 @@ def _shap() -> Any:
 
 def _shap_explanation(rows: ExplanationData, *, codes: bool = False) -> Any:
     """Return a shap object with drawable names; text cells are text (which shap draws grey) or ``codes`` with text ticks."""
-    content = to_shap(rows)
+    content = shap_of_columns(rows)
     drawable = escape if codes else _drawable
     content.feature_names = [drawable(name) for name in content.feature_names]
     shown = cells(rows)

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from exactshap.solvers.additive._kernels import fill_fold, fill_lookups
+from exactshap.solvers.additive._singles import Singles
 from exactshap.solvers.additive._stacks import Stack, solve_additive, solve_stacks, stacks_cost
 
 __all__ = [
+    "Singles",
     "Stack",
     "fill_fold",
     "fill_lookups",

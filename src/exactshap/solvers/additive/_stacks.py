@@ -13,6 +13,7 @@ from exactshap.errors import InputError, message
 from exactshap.games import AdditiveGame
 from exactshap.semivalues import Semivalue, find
 from exactshap.solvers.additive._kernels import fill_sets
+from exactshap.solvers.additive._singles import Singles, add_singles
 from exactshap.solvers.core import Cost, Solution, player_sets, set_sizes
 
 __all__ = ["Stack", "solve_additive", "solve_stacks", "stacks_cost"]
@@ -63,7 +64,7 @@ def stacks_of(game: AdditiveGame) -> Iterable[Stack]:
 
 
 def solve_stacks(
-    stacks: Iterable[Stack], n_players: int, n_rows: int, n_outputs: int, semivalue: Semivalue, order: int
+    stacks: Iterable[Stack | Singles], n_players: int, n_rows: int, n_outputs: int, semivalue: Semivalue, order: int
 ) -> Solution:
     """Return the part of terms that come in stacks, one stack in memory at a time; refuse coalition values that are not finite."""
     n_sets = len(player_sets(n_players, order))
@@ -72,11 +73,16 @@ def solve_stacks(
     scale, n_terms = np.zeros(n_rows), 0
     for stack in stacks:
         n_terms += len(stack.subsets)
+        if isinstance(stack, Singles):
+            weight, players = float(semivalue.weights(1, 1, order)[0]), np.array(stack.subsets, np.int64)[:, 0]
+            present, absent = np.ascontiguousarray(stack.present, float), np.ascontiguousarray(stack.absent, float)
+            add_singles(present, absent, weight, players, values, empty, full, scale)
+            _refuse_not_finite(stack, values, empty, full)
+            continue
         members, sizes, positions = _local_sets(stack.subsets, n_players, order)
         weights = _local_weights(len(stack.subsets[0]), semivalue, order)
         fill_sets(np.ascontiguousarray(stack.tables, float), members, sizes, positions, weights, values, empty, full, scale)
-        if not (np.isfinite(values).all() and np.isfinite(full).all() and np.isfinite(empty).all()):
-            raise _not_finite(stack)
+        _refuse_not_finite(stack, values, empty, full)
     return Solution(values, empty, full, f"per-term enumeration ({n_terms} terms)", scale=scale)
 
 
@@ -133,9 +139,13 @@ def _local_weights(k: int, semivalue: Semivalue, order: int) -> np.ndarray:
     return weights
 
 
-def _not_finite(stack: Stack) -> InputError:
+def _refuse_not_finite(stack: Stack | Singles, *sums: np.ndarray) -> None:
+    """Refuse values that are not finite; the test of each one is only made where their sum is not (or overflows)."""
+    with np.errstate(all="ignore"):
+        if all(math.isfinite(array.sum()) or np.isfinite(array).all() for array in sums):
+            return
     term, row = (int(position) for position in np.argwhere(~np.isfinite(stack.tables).all(axis=(2, 3)))[0])
-    return InputError(
+    raise InputError(
         message(
             f"The term on players {stack.subsets[term]} has a coalition value that is NaN or infinite",
             f"First at row {row}",

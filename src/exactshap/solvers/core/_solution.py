@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import itertools
 import math
 from collections.abc import Sequence
@@ -192,6 +193,12 @@ class Solution:
         tolerance = np.broadcast_to(tolerance, (len(self.values),))
         return replace(self, prediction=prediction, residual=prediction - whole, tolerance=tolerance)
 
+    def rows(self, chosen: slice) -> Solution:
+        """Return some rows of a batch."""
+        known = {name: np.asarray(getattr(self, name)) for name in _PER_ROW if getattr(self, name) is not None}
+        picked: dict[str, Any] = {name: array[chosen] for name, array in known.items() if array.ndim}
+        return replace(self, **picked)
+
     def as_batch(self) -> Solution:
         """Return the solution of a single game as that of a batch of one."""
         known = {name: getattr(self, name) for name in _PER_ROW if getattr(self, name) is not None}
@@ -258,6 +265,8 @@ def player_sets(n_players: int, order: int) -> tuple[tuple[int, ...], ...]:
     ((0,), (1,), (2,), (0, 1), (0, 2), (1, 2))
     """
     sizes = set_sizes(order)
+    if order == 1 and n_players > 0:
+        return _singles(int(n_players))
     if order > n_players:
         raise InputError(message(f"The 'order' parameter must be at most the number of players, {n_players}", f"Got {order}"))
     n_sets = sum(math.comb(n_players, size) for size in sizes)
@@ -270,3 +279,9 @@ def player_sets(n_players: int, order: int) -> tuple[tuple[int, ...], ...]:
             )
         )
     return tuple(itertools.chain.from_iterable(itertools.combinations(range(n_players), size) for size in sizes))
+
+
+@functools.lru_cache(maxsize=16)
+def _singles(n_players: int) -> tuple[tuple[int, ...], ...]:
+    """Return each player's set: every call asks for them several times."""
+    return tuple((j,) for j in range(n_players))

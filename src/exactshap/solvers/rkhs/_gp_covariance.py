@@ -100,6 +100,7 @@ def shapley_covariance(
     Examples
     --------
     >>> from exactshap.kernels import RBF
+    >>> from exactshap.solvers.rkhs import KernelFactors
     >>> X, x, z = np.array([[0.0, 1.0], [2.0, 0.5]]), np.array([[1.0, 1.0]]), np.zeros((1, 2))
     >>> part, = RBF().expand(2)
     >>> pairs = [part.factors(a, b.T) for a, b in ((x, x), (x, z), (z, z), (x, X), (z, X))]

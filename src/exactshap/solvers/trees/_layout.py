@@ -93,8 +93,8 @@ def sorted_leaves(where: Paths) -> Leaves:
     new_place[order] = np.arange(len(order))
     first = np.repeat(where.start[:-1], np.diff(where.edge_start))
     slot = (new_place[first + where.edge_slot] - first).astype(np.int32)
-    return Leaves(where.leaf, where.start, where.player[order], where.ratio[order],
-                  where.edge_start, where.edge_node, where.edge_left, slot)  # fmt: skip
+    players, ratios = where.player[order], where.ratio[order]
+    return Leaves(where.leaf, where.start, players, ratios, where.edge_start, where.edge_node, where.edge_left, slot)
 
 
 def forecast(trees: FlatTrees, shape: Structure) -> TableForecast:

@@ -153,7 +153,7 @@ class TableEngine:
         block = int(max(16, min(BLOCK, BLOCK_BYTES // (8 * n_results))))
         if order == 1 and self._are_few(len(out), is_kept):
             return self._sweep_few(columns, rows, semivalue, out)
-        for first, last in _runs(rows, self.layout.n_groups):
+        for first, last in self._runs(rows):
             cells = self._cells(rows, semivalue, order, is_kept, first, last)
             for start in range(0, len(out), block):
                 part = np.ascontiguousarray(columns[:, start : start + block])
@@ -161,6 +161,9 @@ class TableEngine:
                 sweep(part, self.tables, rows, first, last, cells, total)
                 out[start : start + block] += total.T
         return out
+
+    def _runs(self, rows: TableRows) -> list[tuple[int, int]]:
+        return self.cache.get(("runs", len(rows.offsets)), lambda: _runs(rows, self.layout.n_groups), keep=1)
 
     def _are_few(self, n_rows: int, is_kept: bool) -> bool:
         """Whether tables are not worth filling for so many rows, and for those that were answered without tables before."""
@@ -171,7 +174,7 @@ class TableEngine:
 
     def _sweep_few(self, columns: np.ndarray, rows: TableRows, semivalue: Semivalue, out: np.ndarray) -> np.ndarray:
         """Add the sums over all groups to ``out``, cell by cell: the same bits without tables."""
-        for first, last in _runs(rows, self.layout.n_groups):
+        for first, last in self._runs(rows):
             total = np.zeros(out.shape[::-1])
             sweep_few(columns, self.tables, rows, self._measure(semivalue), first, last, self.n_players, total)
             out += total.T

@@ -68,6 +68,8 @@ def readable(model: Columns, table: Any) -> Any:
     """
     if model.library not in ("catboost", "lightgbm", "xgboost") or not table.is_frame:
         return table
+    if table.is_plain:
+        return table
     if type(table.native).__module__.startswith("pandas"):  # without narwhals: every row of a call comes by here
         refused = {"lightgbm": ("object", "ArrowDtype"), "xgboost": ("object",)}.get(model.library, ())
         dtypes = [(str(dtype), type(dtype).__name__) for dtype in table.native.dtypes] if refused else []
@@ -164,6 +166,8 @@ def _same(X: np.ndarray, missing: float, library: str) -> np.ndarray:
 
 def _categorical_columns(table: Any) -> list[int]:
     """Return the columns of a frame that have a categorical dtype (ordered ones are narwhals' Enum)."""
+    if table.is_plain:
+        return []
     import narwhals.stable.v2 as nw
 
     schema = nw.from_native(table.native, eager_only=True).schema

@@ -1,0 +1,88 @@
+"""Files in, files out: what streaming adds to pure computing, and the memory it takes.
+
+``ROWS=5000000 python benchmarks/run.py scale`` runs the full size.
+"""
+
+import json
+import os
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+from timing import row
+
+ROWS = int(os.environ.get("ROWS", "400000"))
+COLUMNS, BATCH, POINTS = 20, 50_000, 1000
+MODELS = ("trees", "svr")
+
+RUN = """
+import json, resource, sys, time, warnings
+import numpy as np, pandas as pd, pyarrow.parquet as parquet
+sys.path.insert(0, {here!r})
+from bench_scale import explainer_of
+from exactshap.scale import explain_dataset, Partition
+warnings.simplefilter("ignore")
+explainer = explainer_of({model!r})
+part = Partition(explainer)
+first = parquet.ParquetFile({source!r}).read_row_group(0).slice(0, {batch})
+part(first.slice(0, 100))  # kernels are loaded
+started = time.perf_counter()
+explainer(first.to_pandas())
+pure = (time.perf_counter() - started) / first.num_rows
+result = explain_dataset(explainer, {source!r}, {out!r}, batch_rows={batch})
+peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
+print(json.dumps(dict(seconds=result.seconds, pure=pure * result.n_rows, peak=peak, residual=result.max_residual)))
+"""
+
+
+def explainer_of(name):
+    """Return an explainer of 20 columns: 100 trees of 31 leaves, or 200 support vectors at most."""
+    import numpy as np
+    import pandas as pd
+    from sklearn.ensemble import HistGradientBoostingRegressor
+    from sklearn.svm import SVR
+
+    from exactshap import Explainer
+
+    X = pd.DataFrame(np.random.default_rng(1).normal(size=(POINTS, COLUMNS)), columns=[f"f{j}" for j in range(COLUMNS)])
+    y = X["f0"] * X["f1"] + X["f2"]
+    if name == "trees":
+        return Explainer(HistGradientBoostingRegressor(max_iter=100, random_state=0).fit(X, y))
+    return Explainer(SVR(gamma=0.05).fit(X[:200], y[:200]))
+
+
+def write_rows(path, n_rows):
+    """Write random rows in row groups of 50,000."""
+    import numpy as np
+    import pyarrow as pa
+    import pyarrow.parquet as parquet
+
+    rng = np.random.default_rng(0)
+    schema = pa.schema([(f"f{j}", pa.float64()) for j in range(COLUMNS)])
+    with parquet.ParquetWriter(path, schema, use_dictionary=False) as writer:
+        for start in range(0, n_rows, BATCH):
+            size = min(BATCH, n_rows - start)
+            writer.write_table(pa.table([rng.normal(size=size) for _ in range(COLUMNS)], schema=schema))
+
+
+def run():
+    """Return the lines of the table."""
+    lines = []
+    with tempfile.TemporaryDirectory() as folder:
+        for model in MODELS:
+            n_rows = ROWS if model == "trees" else ROWS // 4
+            source = Path(folder, f"{model}.parquet")
+            write_rows(source, n_rows)
+            here = str(Path(__file__).parent)
+            code = RUN.format(model=model, source=str(source), out=str(Path(folder, f"out_{model}")), here=here, batch=BATCH)
+            said = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout
+            found = json.loads(said.splitlines()[-1])
+            note = (
+                f"{n_rows / found['seconds']:,.0f} rows/s; peak memory {found['peak'] / 2**20:,.0f} MiB; "
+                f"{found['seconds'] / found['pure'] - 1:+.0%} over pure computing; largest residual {found['residual']:.1g}"
+            )
+            what = f"{model}, {n_rows:,} rows x {COLUMNS} columns ({source.stat().st_size / 2**20:,.0f} MiB): one call, scaled"
+            target = "<= 600 MB, <= 15 % over"
+            lines.append(row(what, found["seconds"], found["pure"], target, note=note))
+    return lines

@@ -1,0 +1,132 @@
+"""What a decomposition of R2 is made of: sums over rows, which parts of a table add up to, and the shares they become."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from exactshap.errors import ExactnessError, InputError, message
+from exactshap.results.decomposition import Decomposition
+
+__all__ = ["R2Decomposition", "R2Sums", "require_variation"]
+
+EPS = float(np.finfo(np.float64).eps)
+
+
+@dataclass(frozen=True, eq=False, kw_only=True, repr=False)
+class R2Decomposition(Decomposition):
+    """Shares of R2 (or of the Brier skill score).
+
+    Attributes
+    ----------
+    game : str
+        ``"residual"``: tree by tree, each against the residual of the trees before it (Q-SHAP); ``"ensemble"``: the squared
+        error of the whole ensemble.
+    value_function : str
+        ``"path_dependent"``: features out of a coalition are averaged over the cover of the trees.
+    residual : float
+        ``sum(values)`` minus what it must be by definition of the game, from the predictions with all and with no features;
+        of the size of rounding errors.
+    tolerance : float
+        Largest residual that rounding can explain; a larger one raises.
+    """
+
+    game: str
+    value_function: str = "path_dependent"
+    residual: float = 0.0
+    tolerance: float = 0.0
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class R2Sums:
+    """Sums over rows, in the squared unit of y.
+
+    Attributes
+    ----------
+    facts : mapping
+        What is known about the model; parts of different models do not add up.
+    statistic, feature_names, game
+        As in the result.
+    shares : array of shape (n_players,)
+        Shapley(Q) by player.
+    expected : float
+        What the shares must add up to, with the sign of R2.
+    rounding : float
+        How far rounding can take that sum.
+    squared_error : float
+        Of the model's predictions.
+    weight, mean, variation : float
+        Sum of the weights, weighted mean of y, and the weighted sum of (y - mean)^2.
+    n_rows : int
+    seconds : float
+        That the work was forecast to take.
+    """
+
+    facts: Mapping[str, Any]
+    statistic: str
+    feature_names: tuple[str, ...]
+    game: str
+    shares: np.ndarray
+    expected: float
+    rounding: float
+    squared_error: float
+    weight: float
+    mean: float
+    variation: float
+    n_rows: int
+    seconds: float
+
+    def __add__(self, other: R2Sums) -> R2Sums:
+        if (dict(self.facts), self.feature_names, self.game) != (dict(other.facts), other.feature_names, other.game):
+            got = f"Got {self.game!r} of {self.facts['model']} and {other.game!r} of {other.facts['model']}"
+            raise InputError(message("Parts of R2 must be of one model, its columns and one game", got))
+        weight, between = self.weight + other.weight, other.mean - self.mean
+        added = ("expected", "rounding", "squared_error", "n_rows", "seconds")
+        return R2Sums(
+            facts=self.facts,
+            statistic=self.statistic,
+            feature_names=self.feature_names,
+            game=self.game,
+            shares=self.shares + other.shares,
+            weight=weight,
+            mean=self.mean + between * other.weight / weight,
+            # the variation of two parts: within both, and between their means
+            variation=self.variation + other.variation + between**2 * self.weight * other.weight / weight,
+            **{name: getattr(self, name) + getattr(other, name) for name in added},
+        )
+
+    def result(self, rows: np.ndarray | None, backend: str | None) -> R2Decomposition:
+        """Return the shares, held against what their game says of their sum."""
+        sst = self.variation
+        total, values = 1.0 - self.squared_error / sst, -self.shares / sst
+        residual, tolerance = float(values.sum()) - self.expected / sst, self.rounding / sst
+        if not abs(residual) <= tolerance:
+            raise ExactnessError(
+                message(
+                    f"The shares of R2 sum to {values.sum():.17g}, {residual:.3g} off what their game says",
+                    f"The tolerance is {tolerance:.3g}",
+                    "Please report this with exactshap.show_versions()",
+                )
+            )
+        return R2Decomposition(
+            statistic=self.statistic,
+            values=values,
+            total=total,
+            feature_names=self.feature_names,
+            drift=float(values.sum()) - total,
+            per_row=None if rows is None else -rows / sst,
+            details={**self.facts, "n_rows": self.n_rows, "forecast_seconds": self.seconds},
+            backend=backend,
+            game=self.game,
+            residual=residual,
+            tolerance=tolerance,
+        )
+
+
+def require_variation(variation: float, mean: float, weight: float) -> None:
+    """Refuse a constant y: its sum of squares about the mean is rounding."""
+    if not variation > (8.0 * EPS * mean) ** 2 * weight:
+        raise InputError(message("`y` does not vary, so that R2 is not defined", f"All weighted values are {mean:.6g}"))

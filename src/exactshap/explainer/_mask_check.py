@@ -1,0 +1,251 @@
+r"""What a sum cannot see: whether a few coalitions of an explanation are worth what the model itself predicts for them.
+
+The explainer's own reading of the model is bound once to a single reference row z beside the background. For a hybrid row h, which
+takes the players of S from x and the others from a reference row, the model says what that reading must give,
+
+.. math:: v_z(\emptyset) + \sum_j \phi_j(h) = f(h), \qquad \phi_j(h) = 0 \text{ for } j \notin S \text{ if the others come from } z,
+
+so that a few predictions of hybrids tell whether v(S) is right, and whether the credit goes to the players it belongs to. The mean
+over the whole background is compared where it is known without solving: v(empty) with the mean of the model's own predictions.
+"""
+
+from __future__ import annotations
+
+import warnings
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from exactshap.errors import ExactshapError
+from exactshap.frames import Table
+from exactshap.readers import Reader
+from exactshap.semivalues import find
+from exactshap.solvers import Solution
+
+__all__ = ["MaskCheck", "MaskChecker"]
+
+FEW = 10  # rows from which on every explanation is checked by itself
+EVERY = 200  # rows of smaller explanations after which one of them is
+SHARE = 50  # rows for each hybrid: 2 % of the work at most
+MANY = 64  # hybrids at most in an explanation
+MADE, MADE_CHEAP = 32, 256  # hybrids when the explainer is made: against one reference row, and in company where rows are cheap
+FRAME_MASKS = 4  # coalitions at most for frames, whose rows cannot each take columns of their own
+
+
+@dataclass(frozen=True)
+class MaskCheck:
+    """The largest difference of coalitions to the model's own predictions.
+
+    Attributes
+    ----------
+    difference, tolerance : float
+        Of the coalition that is worst for its tolerance.
+    n_masks : int
+        How many coalitions were compared.
+    rows : tuple of int
+        The explained rows that they belong to; none where other rows were checked before.
+    """
+
+    difference: float
+    tolerance: float
+    n_masks: int
+    rows: tuple[int, ...] = ()
+
+    @property
+    def passed(self) -> bool:
+        return self.difference <= self.tolerance
+
+    def __or__(self, other: MaskCheck | None) -> MaskCheck:
+        """Return both checks as one."""
+        if other is None:
+            return self
+        worst = max(self, other, key=lambda check: (check.difference - check.tolerance, check.difference))
+        rows = tuple(sorted({*self.rows, *other.rows}))
+        return replace(worst, n_masks=self.n_masks + other.n_masks, rows=rows)
+
+
+class MaskChecker:
+    """Checks coalitions of what a reader explains: when it is made, and on explanations as they come.
+
+    Parameters
+    ----------
+    reader : Reader
+        Only with a background that replaces columns is there something to compare with.
+    """
+
+    def __init__(self, reader: Reader) -> None:
+        self._reader, self._waiting = reader, 0
+        self._before: MaskCheck | None = None  # of the background's rows; then the worst of earlier explanations
+        self._bound: Reader | None = None
+        self._columns: np.ndarray | None = None  # of coalitions in turn
+        self._empty: tuple[np.ndarray, float] | None = None
+        self._rng = np.random.default_rng(0)
+        replaces = reader.background is not None and reader.value_function in ("interventional", "baseline")
+        self._checkable = replaces or reader.value_function == "interventional-independent"
+        if not self._checkable:
+            return
+        background = reader.background
+        assert background is not None
+        self._place = int(self._rng.integers(background.n_rows))
+        with warnings.catch_warnings(), np.errstate(all="ignore"):
+            warnings.simplefilter("ignore")  # whatever is to be said about the background was said when it was read
+            self._empty = self._mean_prediction() if replaces else None
+            if background.n_rows > 1:
+                self._remember(self._compared(background, MADE))
+                if reader.rows_are_cheap and (many := self._mixed(background, MADE_CHEAP)) is not None:
+                    self._remember(_sums(reader.answer(many[0], find("shapley"), 1)))
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Leave out what is made again where it is needed."""
+        return {**self.__dict__, "_bound": None}
+
+    def company(self, table: Table) -> tuple[Table, tuple[int, ...]] | None:
+        """Return hybrids to be solved in company of the rows, and whose they are; None where they are solved by themselves.
+
+        In company they cost no call, and take the way of the rows: tables, threads and all.
+        """
+        if not self._checkable or not self._reader.rows_are_cheap or table.is_frame or not self._is_due(table):
+            return None
+        return self._mixed(table, max(2, min(table.n_rows // SHARE, MANY)))
+
+    def __call__(self, table: Table, solution: Solution, company: Solution | None, rows: tuple[int, ...]) -> MaskCheck | None:
+        """Check a few coalitions of an explanation, those in its company or others; of fewer than ten rows, now and then."""
+        if not self._checkable:
+            return None
+        found = before = self._before
+        due = self._is_due(table)
+        self._waiting = 0 if due else self._waiting + table.n_rows
+        if due:
+            with np.errstate(all="ignore"):  # overflow is told by the certificate
+                alone = None if company is not None else self._compared(table, max(2, min(table.n_rows // SHARE, MANY)))
+            now = alone if company is None else replace(_sums(company), rows=rows)
+            if now is not None:
+                found = now | before
+                if before is None or not now.passed:
+                    self._remember(now)
+        return found and found | self._means(solution)
+
+    def _is_due(self, table: Table) -> bool:
+        n_rows = table.n_rows
+        return n_rows >= FEW or self._waiting + n_rows >= EVERY or (self._before is None and n_rows > 0)
+
+    def _remember(self, check: MaskCheck | None) -> None:
+        """Keep a check for the explanations that come: what was wrong once stays wrong."""
+        if check is not None:
+            self._before = replace(check | self._before, rows=())
+
+    def _mixed(self, table: Table, n_hybrids: int) -> tuple[Table, tuple[int, ...]] | None:
+        """Return hybrids of rows of a table with rows of the background, and whose they are."""
+        reader, rng, background = self._reader, self._rng, self._reader.background
+        assert background is not None
+        if table.is_frame or background.is_frame:
+            return None
+        rows, references = rng.integers([[table.n_rows], [background.n_rows]], size=(2, n_hybrids))
+        if self._columns is None:
+            self._columns = _columns(reader, _coalitions(rng, MADE_CHEAP, reader.n_players))
+        start = int(rng.integers(MADE_CHEAP))
+        columns = self._columns[np.arange(start, start + n_hybrids) % MADE_CHEAP]
+        native = np.where(columns, table.native[rows], background.native[references])
+        return Table(native, None, *columns.shape), tuple(rows.tolist())
+
+    def _mean_prediction(self) -> tuple[np.ndarray, float]:
+        """Return the mean of the model's own predictions over the background, and how far rounding can move it."""
+        reader, background = self._reader, self._reader.background
+        assert background is not None
+        own = np.asarray(reader.predict(background), float)
+        rounding = 8.0 * np.finfo(float).eps * np.sqrt(background.n_rows) * np.abs(own).max(initial=0.0)
+        return np.average(own, axis=0, weights=reader.weights), float(rounding)
+
+    def _means(self, solution: Solution) -> MaskCheck | None:
+        """Compare v(empty) of all rows with the mean over the whole background."""
+        if self._empty is None or not len(solution.empty):
+            return None
+        mean, rounding = self._empty
+        assert solution.tolerance is not None
+        tolerance = float(np.max(solution.tolerance)) + rounding
+        return MaskCheck(_magnitude(np.abs(solution.empty - mean).max()), tolerance, 1)
+
+    def _compared(self, table: Table, n_hybrids: int) -> MaskCheck | None:
+        """Solve hybrids of rows of a table and of the background, and compare them with the model's own predictions."""
+        reader, rng, background = self._reader, self._rng, self._reader.background
+        assert background is not None
+        if background.is_frame and not table.is_frame:
+            return None  # the columns of an array cannot be put into those of a frame without a guess
+        if self._bound is None:
+            self._bound = reader.bound_to(background.take([self._place]))
+        rows = rng.integers(table.n_rows, size=n_hybrids)
+        references = np.full(n_hybrids, self._place)
+        n_masks = min(n_hybrids, FRAME_MASKS) if table.is_frame else n_hybrids
+        masks = _coalitions(rng, n_masks, reader.n_players)
+        try:
+            if self._bound is None:
+                return _by_game(reader, table.take(rows[:1]), masks[:2], int(rows[0])) if reader.calls_model else None
+            found = None
+            for chosen in np.array_split(np.arange(n_hybrids), n_masks) if table.is_frame else [np.arange(n_hybrids)]:
+                of_row = (
+                    np.repeat(masks[[len(chosen) and chosen[0] * n_masks // n_hybrids]], len(chosen), 0)
+                    if table.is_frame
+                    else masks
+                )
+                hybrid = _hybrids(reader, table.take(rows[chosen]), background.take(references[chosen]), of_row)
+                one = _checked(self._bound, hybrid, of_row)
+                found = replace(one, rows=tuple(sorted({*map(int, rows[chosen])}))) | found
+        except (ExactshapError, TypeError, ValueError):
+            return None  # the model refuses mixed rows (as a level that the background's column lacks): nothing to compare with
+        return found
+
+
+def _coalitions(rng: np.random.Generator, n: int, n_players: int) -> np.ndarray:
+    """Return random coalitions (n, n_players) of all sizes, the complement of each beside it: together they split any two players."""
+    half = rng.random((-(-n // 2), n_players)) < rng.uniform(0.25, 0.75, (-(-n // 2), 1))
+    return np.stack([half, ~half], axis=1).reshape(-1, n_players)[:n]
+
+
+def _columns(reader: Reader, masks: np.ndarray) -> np.ndarray:
+    """Return the columns (n_masks, n_features) of the players of each coalition."""
+    columns = np.zeros((len(masks), reader.n_features), bool)
+    for player, members in enumerate(reader.players):
+        columns[:, list(members)] = masks[:, player : player + 1]
+    return columns
+
+
+def _hybrids(reader: Reader, X: Table, references: Table, masks: np.ndarray) -> Table:
+    """Return rows that take the columns of their coalition from X, the others from the reference rows."""
+    columns = _columns(reader, masks)
+    if X.is_frame:
+        return X.hybrid(references, columns[0])
+    return Table(np.where(columns, X.native, references.native), None, *columns.shape)
+
+
+def _checked(bound: Reader, hybrid: Table, masks: np.ndarray) -> MaskCheck:
+    """Hold the values of hybrids against the model: their sum, and nothing for players that come from the reader's reference row."""
+    answer = bound.answer(hybrid, find("shapley"), 1)
+    values = answer.values[:, : masks.shape[1]].reshape(*masks.shape, -1)
+    return _sums(answer, np.abs(values * ~masks[:, :, None]).max(axis=(1, 2), initial=0.0))
+
+
+def _sums(answer: Solution, stray: np.ndarray | float = 0.0) -> MaskCheck:
+    """Return the row whose sum misses the model's prediction most for its tolerance, or whose absent players got something."""
+    assert answer.residual is not None
+    assert answer.tolerance is not None
+    difference = np.maximum(np.abs(answer.residual).reshape(len(answer.values), -1).max(axis=1), stray)
+    difference = np.where(np.isnan(difference), np.inf, difference)
+    failed = difference > answer.tolerance
+    worst = int(np.argmax(np.where(failed, difference - answer.tolerance, -1.0) if failed.any() else difference))
+    return MaskCheck(float(difference[worst]), float(answer.tolerance[worst]), len(difference))
+
+
+def _by_game(reader: Reader, row: Table, masks: np.ndarray, place: int) -> MaskCheck | None:
+    """Compare v(S) of a row over the whole background with the model on rows masked by hand."""
+    by_hand = reader.masked_predictions(row, masks)
+    if by_hand is None:
+        return None
+    ours = np.asarray(reader.game(row).value(masks))
+    magnitude = float(np.abs(by_hand).max(initial=0.0))
+    tolerance = 64.0 * reader.epsilon() * (np.sqrt(reader.n_terms()) + reader.n_features) * magnitude
+    return MaskCheck(_magnitude(np.abs(ours - by_hand).max()), tolerance, len(masks), (place,))
+
+
+def _magnitude(value: Any) -> float:
+    return float("inf") if np.isnan(value) else float(value)

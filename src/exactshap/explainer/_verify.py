@@ -1,0 +1,140 @@
+"""Whether the model was read as it predicts, and solved as the definition says: slow, thorough, independent of every fast path."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from exactshap.explainer._reference import reference_values
+from exactshap.frames import Table
+from exactshap.readers import Reader
+from exactshap.semivalues import find
+from exactshap.solvers import Solution
+
+__all__ = ["Verification", "verify"]
+
+SOLVED_ROWS = 4  # rows whose values are compared with the definition: each costs all coalitions
+SAME_READING = 1e-7  # dumps print float32 and counts with about eight digits; covers are sums of them
+
+
+@dataclass(frozen=True)
+class Verification:
+    """The outcome of :meth:`exactshap.Explainer.verify`; printed, it is a sentence.
+
+    Attributes
+    ----------
+    max_residual : float
+        Largest |prediction - baseline - sum of values|.
+    max_mask_difference : float or None
+        Largest |v(S) - prediction of rows masked by hand|; None where no such reference exists.
+    tolerance : float
+        What rounding explains of either.
+    passed : bool
+        Whether all that was compared is within its tolerance; ``unchecked`` tells what was not.
+    n_rows, n_masks : int
+        What was checked.
+    max_value_difference : float or None
+        Largest |value - value by the definition|, over all players of a few rows; None where it is out of reach.
+    reading_difference : float or None
+        Largest relative difference of leaf values and covers to the library's own dump, infinity for another split; None without.
+    unchecked : tuple of str
+        What could not be compared, and why.
+    """
+
+    max_residual: float
+    max_mask_difference: float | None
+    tolerance: float
+    passed: bool
+    n_rows: int
+    n_masks: int
+    max_value_difference: float | None = None
+    reading_difference: float | None = None
+    unchecked: tuple[str, ...] = ()
+
+    def __str__(self) -> str:
+        parts = [f"largest residual {self.max_residual:.2g}"]
+        if self.max_mask_difference is not None:
+            of = f"on {self.n_masks} random coalitions"
+            parts.append(f"largest difference to the hand-masked model {self.max_mask_difference:.2g} {of}")
+        if self.max_value_difference is not None:
+            parts.append(f"of values to their definition {self.max_value_difference:.2g}")
+        if self.reading_difference is not None:
+            parts.append(f"of nodes to the library's dump {self.reading_difference:.2g}")
+        missing = "".join(f"; not checked: {text}" for text in self.unchecked)
+        return f"{self._verdict()}: {', '.join(parts)}; tolerance {self.tolerance:.2g}; {self.n_rows} rows{missing}"
+
+    def _verdict(self) -> str:
+        """Return what passed: never more than what was compared."""
+        if not self.passed:
+            return "FAILED"
+        if self.max_mask_difference is not None and self.max_value_difference is not None:
+            return "passed"
+        known = ((self.max_mask_difference, "coalitions"), (self.max_value_difference, "values"))
+        return f"{' and '.join(['residual', *(name for found, name in known if found is not None)])} passed"
+
+
+def verify(reader: Reader, table: Table, n_masks: int, random_state: int) -> Verification:
+    """Compare v(S) with rows masked by hand, values with the definition, nodes with dumps, and sums with predictions."""
+    rng = np.random.default_rng(random_state)
+    masks = rng.random((n_masks, reader.n_players)) < rng.random((n_masks, 1))
+    answer = reader.answer(table, find("shapley"), 1)
+    by_hand = reader.masked_predictions(table, masks)
+    masked = None if by_hand is None else _largest(reader.game(table).value(masks) - by_hand)
+    solved, reading = _values(reader, table, answer), reader.reading_difference()
+    assert answer.tolerance is not None
+    worst, allowed = _largest(answer.residual), np.asarray(answer.tolerance)
+    within = [worst <= allowed]
+    within += [] if masked is None else [masked <= allowed]
+    within += [] if solved is None else [solved <= _solving(reader, answer)[: len(solved)]]
+    return Verification(
+        max_residual=float(worst.max(initial=0.0)),
+        max_mask_difference=_maximum(masked),
+        tolerance=float(np.max(allowed, initial=0.0)),
+        passed=bool(all(map(np.all, within))) and not (reading is not None and reading > SAME_READING),
+        n_rows=table.n_rows,
+        n_masks=n_masks if by_hand is not None else 0,
+        max_value_difference=_maximum(solved),
+        reading_difference=reading,
+        unchecked=_unchecked(reader, masked, solved, answer),
+    )
+
+
+def _values(reader: Reader, table: Table, answer: Solution) -> np.ndarray | None:
+    """Return the largest difference of a few rows' values to those of the definition; None where that is out of reach."""
+    if not answer.exact or not table.n_rows:
+        return None
+    few = table.take(slice(0, min(SOLVED_ROWS, table.n_rows)))
+    expected = reference_values(reader.game(few))
+    if expected is None:
+        return None
+    return _largest(answer.values[: few.n_rows, : reader.n_players] - expected)
+
+
+def _solving(reader: Reader, answer: Solution) -> np.ndarray:
+    """Return what rounding explains of values: ours is in float64, whatever the model predicts in."""
+    assert answer.tolerance is not None
+    bound = np.asarray(answer.error_bound)
+    return (answer.tolerance - bound) * (np.finfo(float).eps / reader.epsilon()) + bound
+
+
+def _unchecked(reader: Reader, masked: np.ndarray | None, solved: np.ndarray | None, answer: Solution) -> tuple[str, ...]:
+    """Say in words what could not be compared."""
+    texts = []
+    if masked is None:
+        texts.append(f"v(S), as value_function={reader.value_function!r} of {reader.model_name} cannot be masked by hand")
+    if solved is None:
+        why = f"the coalitions of {reader.n_players} players are out of reach" if answer.exact else "they are estimates"
+        texts.append(f"values one by one, as {why}")
+    return tuple(texts)
+
+
+def _maximum(found: np.ndarray | None) -> float | None:
+    return None if found is None else float(found.max(initial=0.0))
+
+
+def _largest(difference: np.ndarray | None) -> np.ndarray:
+    """Return the largest magnitude of each row; infinity where it is no number."""
+    assert difference is not None
+    size = np.abs(difference).reshape(len(difference), -1).max(axis=1, initial=0.0)
+    return np.where(np.isnan(size), np.inf, size)

@@ -1,0 +1,38 @@
+"""Terms of one player each: linear models and main effects need no coalitions, only what the row adds to the background's mean."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from exactshap._native import kernel
+
+__all__ = ["Singles", "add_singles"]
+
+add_singles = kernel("additive.add_singles(present, absent, weight, players, out, empty, full, scale)")
+
+
+@dataclass(frozen=True, eq=False)
+class Singles:
+    """Terms of one player each.
+
+    Attributes
+    ----------
+    subsets : tuple of tuples of int
+        The player of each term.
+    present : array of shape (n_rows, n_terms, n_outputs)
+        Values of the terms with their player.
+    absent : array of shape (n_terms, n_outputs)
+        Their values without, the same for all rows.
+    """
+
+    subsets: tuple[tuple[int, ...], ...]
+    present: np.ndarray
+    absent: np.ndarray
+
+    @property
+    def tables(self) -> np.ndarray:
+        """Both coalitions of each term, of shape (n_terms, n_rows, 2, n_outputs), as in a :class:`Stack`."""
+        present = self.present.transpose(1, 0, 2)
+        return np.stack([np.broadcast_to(self.absent[:, None, :], present.shape), present], axis=2)

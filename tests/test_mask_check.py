@@ -1,0 +1,152 @@
+"""The certificate's coalitions: what is compared, when, what is said of it, and what becomes of it in files and selections."""
+
+import json
+import pickle
+import zipfile
+
+import numpy as np
+import pandas as pd
+import pytest
+from sklearn.linear_model import Ridge
+from sklearn.svm import SVR
+from sklearn.tree import DecisionTreeRegressor
+
+from exactshap import Explainer, Explanation
+from exactshap.errors import ExactnessError, ExplanationWarning, InputTypeError
+from exactshap.explainer import _mask_check
+from exactshap.explainer._reference import reference_values
+from exactshap.games import AdditiveGame, ProductGame
+from exactshap.readers.kernel_machines import KernelReader
+from exactshap.solvers import solve
+from tolerances import assert_close
+
+rng = np.random.default_rng(0)
+X = rng.normal(size=(300, 4))
+Y = X[:, 0] * X[:, 1] + np.sin(X[:, 2])
+MODELS = {"svr": SVR().fit(X, Y), "tree": DecisionTreeRegressor(max_depth=4).fit(X, Y), "ridge": Ridge().fit(X, Y)}
+
+
+@pytest.mark.parametrize("name", MODELS)
+@pytest.mark.parametrize("kind", [np.asarray, lambda rows: pd.DataFrame(rows, columns=list("abcd"))])
+@pytest.mark.filterwarnings("ignore:X has feature names:UserWarning")
+def test_every_explanation_of_ten_rows_checks_at_least_two_coalitions_of_its_own(name, kind):
+    explainer = Explainer(MODELS[name], kind(X[:20]))
+    for rows in (X[20:30], X[30:200]):
+        certificate = explainer(kind(rows)).certificate()
+        assert certificate.passed
+        assert 1 <= len(certificate.mask_rows) <= certificate.n_masks
+        assert max(certificate.mask_rows) < len(rows)
+        assert certificate.mask_difference <= certificate.mask_tolerance
+
+
+def test_single_rows_are_checked_when_the_explainer_is_made_and_now_and_then(monkeypatch):
+    explainer = Explainer(MODELS["svr"], X[:20])
+    monkeypatch.setattr(_mask_check, "EVERY", 5)
+    own = [bool(explainer(X[i : i + 1]).certificate().mask_rows) for i in range(11)]
+    assert own == [False, False, False, False, True] * 2 + [False]
+    assert explainer(X[:1]).certificate().n_masks >= _mask_check.MADE
+
+
+def test_one_reference_row_is_compared_with_the_first_rows_that_come():
+    explainer = Explainer(MODELS["tree"], X[:1], value_function="baseline")
+    assert explainer(X[5:6]).certificate().mask_rows == (0,)
+
+
+@pytest.mark.parametrize("settings", [{}, {"background": X[:9], "value_function": "observational"}])
+def test_where_no_rows_are_replaced_nothing_is_compared(settings):
+    certificate = Explainer(MODELS["svr"], **settings)(X[:12]).certificate()
+    assert (certificate.mask_difference, certificate.n_masks, certificate.masks()) == (None, 0, "")
+
+
+def test_a_function_is_compared_with_itself_on_rows_masked_by_hand():
+    certificate = Explainer(lambda rows: rows[:, 0] * rows[:, 1], X[:6])(X[:12]).certificate()
+    assert certificate.passed
+    assert certificate.n_masks == 5  # two of these rows, two of the background, and v(empty)
+
+
+def test_credit_for_the_wrong_column_fails_the_certificate_and_stays_failed(monkeypatch):
+    original = KernelReader.solve
+
+    def swapped(self, table, semivalue, order):
+        solution = original(self, table, semivalue, order)
+        solution.values[:, :2] = solution.values[:, 1::-1].copy()
+        return solution
+
+    monkeypatch.setattr(KernelReader, "solve", swapped)
+    explainer = Explainer(MODELS["svr"], X[:20])
+    for rows in (X[:1], X[:15], X[:1]):
+        with pytest.raises(ExactnessError, match="not what the model predicts for hybrid rows"):
+            explainer(rows)
+    warned = Explainer(MODELS["svr"], X[:20], on_inexact="warn")
+    with pytest.warns(ExplanationWarning, match="hybrid rows"):
+        explanation = warned(X[:15])
+    assert np.all(np.abs(explanation.residual) <= explanation.tolerance[0])
+    assert "FAILED" in explanation.facts()["coalitions"]
+    assert not explanation.certificate().passed
+
+
+def test_weights_of_the_background_are_seen_by_the_mean_prediction(monkeypatch):
+    explainer = Explainer(MODELS["svr"], X[:20], background_weights=np.arange(1.0, 21.0))
+    assert explainer(X[:12]).certificate().passed
+    careless = Explainer(MODELS["svr"], X[:20])
+    careless.reader.weights = np.arange(1.0, 21.0) / 210.0  # which its solver does not know of
+    careless._check_masks = _mask_check.MaskChecker(careless.reader)
+    with pytest.raises(ExactnessError, match="hybrid rows"):
+        careless(X[:12])
+
+
+def test_the_rows_in_company_change_no_bit_of_the_others(monkeypatch):
+    with_them = Explainer(MODELS["tree"], X[:20])(X[20:170])
+    monkeypatch.setattr(_mask_check.MaskChecker, "company", lambda self, table: None)
+    without = Explainer(MODELS["tree"], X[:20])(X[20:170])
+    for name in ("values", "baseline", "prediction", "residual", "tolerance"):
+        np.testing.assert_array_equal(getattr(with_them, name), getattr(without, name))
+
+
+def test_selections_pickles_and_files_keep_what_was_checked(tmp_path):
+    explainer = pickle.loads(pickle.dumps(Explainer(MODELS["tree"], X[:20])))
+    explanation = explainer(X[:40])
+    row = explanation.mask_rows[0]
+    assert explanation[[row]].mask_rows == (0,)
+    assert explanation[[i for i in range(40) if i not in explanation.mask_rows]].mask_rows == ()
+    explanation.save(tmp_path / "a.npz")
+    loaded = Explanation.load(tmp_path / "a.npz")
+    assert loaded.certificate() == explanation.certificate()
+
+
+def test_files_without_coalitions_still_load(tmp_path):
+    Explainer(MODELS["tree"], X[:20])(X[:40]).save(tmp_path / "new.npz")
+    with zipfile.ZipFile(tmp_path / "new.npz") as new, zipfile.ZipFile(tmp_path / "old.npz", "w") as old:
+        for name in new.namelist():
+            content = new.read(name)
+            if name == "metadata.json":
+                metadata = json.loads(content)
+                content = json.dumps({k: v for k, v in metadata.items() if "mask" not in k}).encode()
+            old.writestr(name, content)
+    assert Explanation.load(tmp_path / "old.npz").certificate().mask_difference is None
+
+
+@pytest.mark.parametrize("wrong", [{"mask_difference": "x"}, {"mask_tolerance": -1.0}, {"n_masks": 0.5}, {"mask_rows": (1.5,)}])
+def test_facts_of_a_wrong_type_are_refused(wrong):
+    facts = {"values": [[1.0]], "baseline": [0.0], "prediction": [1.0], "residual": [0.0], "tolerance": 1e-9}
+    with pytest.raises(InputTypeError, match=next(iter(wrong))):
+        Explanation(**facts, feature_names=["a"], value_function="baseline", **wrong)
+
+
+def test_verify_says_what_it_could_not_check():
+    text = str(Explainer(MODELS["svr"], X[:9], value_function="observational").verify(X[:3]))
+    assert text.startswith("residual and values passed")
+    assert "not checked: v(S)" in text
+    wide = rng.normal(size=(60, 14))
+    text = str(Explainer(lambda rows: rows.sum(axis=1), wide[:5], budget=80).verify(wide[:3]))
+    assert text.startswith("residual and coalitions passed")
+    assert "values one by one" in text
+
+
+def test_values_by_the_definition_agree_for_few_and_many_players():
+    for d in (3, 13):
+        game = ProductGame(rng.normal(size=4), rng.uniform(0.5, 1.5, (2, 4, d)), rng.uniform(0.5, 1.5, (3, 4, d)))
+        assert_close(reference_values(game), solve(game).values, scale=100.0, n_terms=12, n_players=d)
+        subsets = [(0, d - 1), (1,), (), (2, 0, 1)]
+        terms = AdditiveGame(d, subsets, [rng.normal(size=(2, 2 ** len(subset))) for subset in subsets])
+        assert_close(reference_values(terms), solve(terms).values, scale=10.0, n_terms=4, n_players=3)

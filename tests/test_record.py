@@ -1,0 +1,66 @@
+"""The record of printed tables beside ours is what the committed outputs say, and refuses what has no reason."""
+
+import json
+from dataclasses import replace
+from types import SimpleNamespace
+
+import pytest
+
+
+@pytest.fixture
+def papers(pytestconfig, monkeypatch):
+    folder = pytestconfig.rootpath / "benchmarks" / "papers"
+    if not (folder / "record.py").exists():
+        pytest.skip("the benchmarks are not here")
+    monkeypatch.syspath_prepend(str(folder))
+    import qshap
+    import record
+    import rkhs_shap
+
+    return SimpleNamespace(record=record, qshap=qshap, rkhs_shap=rkhs_shap)
+
+
+def test_the_record_is_what_the_outputs_say(papers):
+    assert papers.record.page() == papers.record.RECORD.read_text(encoding="utf-8"), "run python benchmarks/papers/record.py"
+
+
+def test_every_printed_cell_is_judged(papers):
+    for table in papers.record.TABLES:
+        cells = papers.record.judged(table)
+        assert cells.keys() == table.printed().keys()
+        assert all(reason for status, _, _, reason in cells.values() if status != papers.record.WITHIN), table.title
+
+
+def test_a_difference_without_a_reason_is_refused(papers):
+    table = next(table for table in papers.record.TABLES if table.key == "star table 6")
+    cells = papers.record.judged(table)
+    assert cells["SVR", "wine"][0] == papers.record.WITHIN
+    wrong = replace(table, ours=lambda: {**table.ours(), ("SVR", "wine"): cells["SVR", "wine"][1] + 0.021})
+    with pytest.raises(LookupError, match="SVR, wine"):
+        papers.record.judged(wrong)
+    missing = replace(table, ours=lambda: {key: value for key, value in table.ours().items() if key != ("SVR", "wine")})
+    with pytest.raises(LookupError, match="not run: SVR, wine"):
+        papers.record.judged(missing)
+
+
+def test_errors_are_compared_by_ratio(papers):
+    table = next(table for table in papers.record.TABLES if table.key == "polyshap table")
+    assert [table.agrees(ours, 1e-8) for ours in (0.4e-8, 1.9e-8, 2.1e-8)] == [False, True, False]
+
+
+def test_readings_are_computed_from_the_numbers(papers, tmp_path, monkeypatch):
+    """The committed pages follow from the committed numbers, and other numbers read otherwise."""
+    results = papers.qshap.RESULTS
+    numbers = {
+        name: json.loads((results / f"{name}.json").read_text(encoding="utf-8")) for name in ("qshap_table6", "rkhs_shap")
+    }
+    monkeypatch.setattr(papers.qshap, "RESULTS", tmp_path)
+    assert papers.qshap.write_table_6(numbers["qshap_table6"]) == (results / "qshap_table6.md").read_text(encoding="utf-8")
+    papers.rkhs_shap.write_tables(numbers["rkhs_shap"], tmp_path / "page.md")
+    assert (tmp_path / "page.md").read_text(encoding="utf-8") == (results / "rkhs_shap.md").read_text(encoding="utf-8")
+    for row in numbers["rkhs_shap"]["experiment_1"]:
+        row["osv"], row["gaussian_osv"] = row["gaussian_osv"], row["osv"]
+    assert "at 0 of 5 values of b" in papers.rkhs_shap.READINGS["1"](numbers["rkhs_shap"]["experiment_1"])
+    for one in numbers["qshap_table6"]["settings"]:
+        one["residual"]["bias"][1] = 1.0
+    assert "18 of 27 (residual game)" in papers.qshap.reading(numbers["qshap_table6"])

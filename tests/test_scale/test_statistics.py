@@ -1,0 +1,109 @@
+"""Statistics of parts add up to those of the whole: means to the last bit, R2 up to rounding."""
+
+import functools
+import math
+import operator
+import pickle
+from fractions import Fraction
+
+import numpy as np
+import pandas as pd
+import pytest
+from sklearn.ensemble import GradientBoostingRegressor, RandomForestRegressor
+
+import scale_cases as cases
+from exactshap import decompose_r2
+from exactshap.errors import InputError
+from exactshap.scale import GlobalImportance, PartialR2, Partition
+from exactshap.scale._exact_sum import ExactSums
+from tolerances import assert_close
+
+
+def awkward(n_rows, seed=0):
+    rng = np.random.default_rng(seed)
+    values = rng.normal(size=(n_rows, 3)) * 10.0 ** rng.integers(-200, 200, size=(n_rows, 3))
+    values[:, 1] = rng.normal(size=n_rows)
+    values[::3, 2] = -values[1::3, 2][: len(values[::3, 2])] if n_rows % 3 == 0 else values[::3, 2]
+    values[0], values[1], values[2] = 5e-324, -0.0, 1.7e308
+    return values
+
+
+def test_sums_are_exact():
+    values = awkward(999)
+    expected = [sum(map(Fraction, column), Fraction(0)) for column in values.T]
+    assert [Fraction(unit, 2**1074) for unit in ExactSums.of(values).units] == expected
+    assert list(ExactSums.of(values[:, 1:2]).means(1)) == [math.fsum(values[:, 1])]
+    assert ExactSums.of(values[:0]) == ExactSums.zeros(3)
+    with pytest.raises(InputError, match="not finite"):
+        ExactSums.of(np.array([[np.nan]]))
+
+
+@pytest.mark.parametrize("n_parts", [1, 2, 7, 20])
+def test_means_have_the_same_bits_for_any_number_of_parts(n_parts):
+    T = pd.DataFrame(awkward(600), columns=["phi_a", "phi_b", "phi_c"]).assign(residual=np.linspace(-1, 1, 600))
+    T.loc[5, ["phi_a", "phi_b", "phi_c", "residual"]] = np.nan
+    whole = GlobalImportance.of(T)
+    order = np.random.default_rng(n_parts).permutation(n_parts)
+    parts = [GlobalImportance.of(part) for part in (T.iloc[rows] for rows in np.array_split(np.arange(600), n_parts))]
+    found = functools.reduce(operator.add, [parts[number] for number in order])
+    assert found == whole
+    assert np.array_equal(found.mean, whole.mean)
+    assert np.array_equal(found.mean_abs, whole.mean_abs)
+    assert (whole.n_rows, whole.n_bad_rows, whole.max_residual) == (599, 1, 1.0)
+    assert whole.mean[1] == math.fsum(T["phi_b"].dropna()) / 599
+
+
+def test_importances_are_those_of_the_explanation():
+    T = cases.table()
+    values = cases.trees()(T[cases.NAMES]).values
+    found = GlobalImportance.of(Partition(cases.trees(), keep=["id"])(T))
+    assert found.feature_names == tuple(cases.NAMES)
+    assert_close(found.mean_abs, np.abs(values).mean(axis=0), scale=np.abs(values).max(), n_terms=60)
+    assert list(found.to_frame()["feature"]) == cases.NAMES
+    assert repr(found).startswith("mean |value| of 4 features over 60 rows")
+
+
+def test_parts_that_do_not_belong_together_are_refused():
+    one, other = (GlobalImportance.of(pd.DataFrame({f"phi_{name}": [1.0]})) for name in "ab")
+    with pytest.raises(InputError, match="different features"):
+        one + other
+    with pytest.raises(InputError, match="no columns of values"):
+        GlobalImportance.of(pd.DataFrame({"a": [1.0]}))
+
+
+def regression():
+    T = cases.table(120)
+    return T[cases.NAMES], cases.target(T).round(1)
+
+
+@pytest.mark.parametrize("game", ["residual", "ensemble"])
+@pytest.mark.parametrize("cls", [GradientBoostingRegressor, RandomForestRegressor])
+@pytest.mark.parametrize("n_parts", [1, 3, 11])
+def test_parts_of_r2_add_up(cls, game, n_parts):
+    X, y = regression()
+    model = cls(n_estimators=8, max_depth=3, random_state=0).fit(X, y)
+    weights = np.random.default_rng(0).random(120)
+    whole = decompose_r2(model, X, y, game=game, sample_weight=weights)
+    order = np.argsort(y.to_numpy(), kind="stable")  # some parts have a constant y
+    parts = [
+        PartialR2(model, X.iloc[rows], y.iloc[rows], game=game, sample_weight=weights[rows])
+        for rows in np.array_split(order, n_parts)
+    ]
+    found = functools.reduce(operator.add, pickle.loads(pickle.dumps(parts))).result()
+    assert_close(found.values, whole.values, scale=1.0, n_terms=120)
+    assert_close(found.total, whole.total, scale=1.0, n_terms=120)
+    assert abs(found.residual) <= found.tolerance
+    assert found.details["n_rows"] == 120
+
+
+def test_a_constant_target_is_fine_in_a_part_only():
+    X, y = regression()
+    model = GradientBoostingRegressor(n_estimators=8, random_state=0).fit(X, y)
+    part = PartialR2(model, X[:5], np.ones(5))
+    with pytest.raises(InputError, match="`y` does not vary"):
+        (part + PartialR2(model, X[5:9], np.ones(4))).result()
+    both = (part + PartialR2(model, X[5:9], np.zeros(4))).result()
+    whole = decompose_r2(model, X[:9], np.repeat([1.0, 0.0], [5, 4]))
+    assert_close(both.values, whole.values, scale=np.abs(whole.values).max() + 1.0, n_terms=9)
+    with pytest.raises(InputError, match="one model"):
+        part + PartialR2(model, X[5:9], np.zeros(4), game="ensemble")
