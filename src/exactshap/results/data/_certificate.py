@@ -59,15 +59,15 @@ class Certificate:
 
         >>> facts = dict(max_residual=0.0, tolerance=1e-9, row=0, passed=True, exact=True, checks="a sum")
         >>> Certificate(**facts, mask_difference=2e-12, mask_tolerance=1e-9, n_masks=2, mask_rows=(0, 7)).masks()
-        'at most 2e-12 from hybrid rows (tolerance 1e-09), 2 coalitions of 2 rows here and of others before: passed'
+        'off by at most 2e-12 (tolerance 1e-09) on 2 hybrids of rows and background, of 2 rows here and others before'
         """
         if self.mask_difference is None or self.mask_tolerance is None:
             return ""
         n_rows = len(self.mask_rows)
-        of = f"{n_rows} row{'s' * (n_rows != 1)} here and of others before" if n_rows else "others before"
+        of = f"{n_rows} row{'s' * (n_rows != 1)} here and others before" if n_rows else "rows before"
         return (
-            f"at most {self.mask_difference:.2g} from hybrid rows (tolerance {self.mask_tolerance:.2g}), "
-            f"{self.n_masks} coalitions of {of}: {'passed' if self.masks_passed else 'FAILED'}"
+            f"off by at most {self.mask_difference:.2g} (tolerance {self.mask_tolerance:.2g}) "
+            f"on {self.n_masks} hybrids of rows and background, of {of}"
         )
 
     def __str__(self) -> str:

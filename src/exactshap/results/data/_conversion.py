@@ -64,26 +64,30 @@ def to_shap(explanation: ExplanationData) -> Any:
     if explanation.order > 2:
         got = f"This explanation has sets of up to {explanation.order}"
         raise InputError(message("shap knows single columns and pairs", got, "Use to_shapiq(i), or explain with order=2"))
-    found = shap_of_columns(explanation)
-    if explanation.order > 1:
-        found.values, found.error_std = _halved_pairs(explanation.interactions), None
-    return found
+    if explanation.order == 1:
+        return shap_of_columns(explanation)
+    return _shap_explanation(explanation, _halved_pairs(explanation.interactions), None)
 
 
 def shap_of_columns(explanation: ExplanationData) -> Any:
-    """Return the order-1 values, of whatever order, as a ``shap.Explanation``: what shap draws."""
+    """Return the values of single players, of an explanation of any order, as a ``shap.Explanation``: what shap draws."""
+    error = None if explanation.std_error is None else explanation.std_error.copy()
+    return _shap_explanation(explanation, explanation.values.copy(), error)
+
+
+def _shap_explanation(explanation: ExplanationData, values: np.ndarray, error: np.ndarray | None) -> Any:
     shap = require("shap", "plots", purpose="Converting to shap")
     content = cells(explanation)
     kind = frame_kind(explanation.data)
     return shap.Explanation(
-        values=explanation.values.copy(),
+        values=values,
         base_values=explanation.baseline.copy(),
         data=None if content is None else content.numbers,
         display_data=None if content is None or not content.text.any() else content.display,
         feature_names=list(explanation.feature_names),
         output_names=None if explanation.output_names is None else list(explanation.output_names),
         instance_names=[str(label) for label in explanation.data.index] if kind == "pandas" else None,
-        error_std=None if explanation.std_error is None else explanation.std_error.copy(),
+        error_std=error,
         compute_time=explanation.seconds,
     )
 

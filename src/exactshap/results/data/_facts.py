@@ -36,7 +36,7 @@ def facts(explanation: ExplanationData) -> dict[str, str]:
         "baseline": _range(explanation.baseline),
         "residual": f"at most {certificate.max_residual:.2g} (tolerance {certificate.tolerance:.2g}), "
         f"of {certificate.checks}: {verdict}",
-        "coalitions": certificate.masks(),
+        "coalitions": certificate.masks() and f"{certificate.masks()}: {'passed' if certificate.masks_passed else 'FAILED'}",
         "error bound": f"{np.max(bound, initial=0.0):.2g}" if np.any(bound > 0) else "",
         "std error": _largest("at most", explanation.std_error),
         "approximation": _approximation(explanation),
