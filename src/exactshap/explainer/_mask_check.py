@@ -19,7 +19,7 @@ import numpy as np
 
 from exactshap.errors import ExactshapError
 from exactshap.frames import Table
-from exactshap.readers import Reader
+from exactshap.readers import Reader, columns_of
 from exactshap.semivalues import find
 from exactshap.solvers import Solution
 
@@ -143,7 +143,7 @@ class MaskChecker:
             return None
         rows, references = rng.integers([[table.n_rows], [background.n_rows]], size=(2, n_hybrids))
         if self._columns is None:
-            self._columns = _columns(reader, _coalitions(rng, MADE_CHEAP, reader.n_players))
+            self._columns = columns_of(reader, _coalitions(rng, MADE_CHEAP, reader.n_players))
         start = int(rng.integers(MADE_CHEAP))
         columns = self._columns[np.arange(start, start + n_hybrids) % MADE_CHEAP]
         native = np.where(columns, table.native[rows], background.native[references])
@@ -181,13 +181,12 @@ class MaskChecker:
         try:
             if self._bound is None:
                 return _by_game(reader, table.take(rows[:1]), masks[:2], int(rows[0])) if reader.calls_model else None
+            parts = [(np.arange(n_hybrids), masks)]
+            if table.is_frame:  # one coalition for all rows of a call
+                shares = np.array_split(np.arange(n_hybrids), n_masks)
+                parts = [(chosen, np.repeat(mask[None], len(chosen), 0)) for chosen, mask in zip(shares, masks, strict=True)]
             found = None
-            for chosen in np.array_split(np.arange(n_hybrids), n_masks) if table.is_frame else [np.arange(n_hybrids)]:
-                of_row = (
-                    np.repeat(masks[[len(chosen) and chosen[0] * n_masks // n_hybrids]], len(chosen), 0)
-                    if table.is_frame
-                    else masks
-                )
+            for chosen, of_row in parts:
                 hybrid = _hybrids(reader, table.take(rows[chosen]), background.take(references[chosen]), of_row)
                 one = _checked(self._bound, hybrid, of_row)
                 found = replace(one, rows=tuple(sorted({*map(int, rows[chosen])}))) | found
@@ -202,17 +201,9 @@ def _coalitions(rng: np.random.Generator, n: int, n_players: int) -> np.ndarray:
     return np.stack([half, ~half], axis=1).reshape(-1, n_players)[:n]
 
 
-def _columns(reader: Reader, masks: np.ndarray) -> np.ndarray:
-    """Return the columns (n_masks, n_features) of the players of each coalition."""
-    columns = np.zeros((len(masks), reader.n_features), bool)
-    for player, members in enumerate(reader.players):
-        columns[:, list(members)] = masks[:, player : player + 1]
-    return columns
-
-
 def _hybrids(reader: Reader, X: Table, references: Table, masks: np.ndarray) -> Table:
     """Return rows that take the columns of their coalition from X, the others from the reference rows."""
-    columns = _columns(reader, masks)
+    columns = columns_of(reader, masks)
     if X.is_frame:
         return X.hybrid(references, columns[0])
     return Table(np.where(columns, X.native, references.native), None, *columns.shape)

@@ -16,7 +16,7 @@ from exactshap.games import Game
 from exactshap.semivalues import Semivalue
 from exactshap.solvers import Cost, Solution, choose, player_sets, solve
 
-__all__ = ["Reader", "hand_masked"]
+__all__ = ["Reader", "columns_of", "hand_masked"]
 
 
 class Reader(ABC):
@@ -149,6 +149,14 @@ class Reader(ABC):
         return copied
 
 
+def columns_of(reader: Reader, masks: np.ndarray) -> np.ndarray:
+    """Return which columns (n_masks, n_features) the players of each coalition are made of."""
+    columns = np.zeros((len(masks), reader.n_features), bool)
+    for player, members in enumerate(reader.players):
+        columns[:, list(members)] = masks[:, player : player + 1]
+    return columns
+
+
 def hand_masked(reader: Reader, X: Table, masks: np.ndarray) -> np.ndarray:
     """Mean model prediction over rows that take the columns of the coalition from X and the rest from the background."""
     background = reader.background
@@ -156,10 +164,7 @@ def hand_masked(reader: Reader, X: Table, masks: np.ndarray) -> np.ndarray:
     weights = np.full(background.n_rows, 1.0 / background.n_rows) if reader.weights is None else reader.weights
     rows, references = X.repeat(background.n_rows), background.tile(X.n_rows)
     values = []
-    for mask in np.asarray(masks, bool):
-        columns = np.zeros(reader.n_features, bool)
-        for inside, player in zip(mask, reader.players, strict=True):
-            columns[list(player)] = inside
+    for columns in columns_of(reader, np.asarray(masks, bool)):
         prediction = np.asarray(reader.predict(rows.hybrid(references, columns)))
         values.append(
             np.einsum("rm...,m->r...", prediction.reshape(X.n_rows, background.n_rows, *prediction.shape[1:]), weights)

@@ -20,7 +20,7 @@ from exactshap.errors import (
 )
 from exactshap.frames import Table
 from exactshap.games import OracleGame
-from exactshap.readers import Reader, Request, choose_value_function, names_of, players_of, select_outputs
+from exactshap.readers import Reader, Request, choose_value_function, columns_of, names_of, players_of, select_outputs
 from exactshap.readers.black_box._call import call, name_of, output_names, precision
 from exactshap.readers.black_box._cost import calls_cost, calls_memory
 from exactshap.readers.black_box._hybrid_rows import hybrid_rows
@@ -211,9 +211,7 @@ class RowFunction:
     def __call__(self, masks: np.ndarray) -> np.ndarray:
         reader, background = self.reader, self.reader.background
         assert background is not None
-        columns = np.zeros((len(masks), reader.n_features), bool)
-        for player, members in enumerate(reader.players):
-            columns[:, list(members)] = masks[:, player : player + 1]
+        columns = columns_of(reader, masks)
         limit = reader.options["batch_size"] or max(CELLS // max(reader.n_features, 1), 1)
         step = max(limit // background.n_rows, 1)
         parts = [self._means(columns[start : start + step]) for start in range(0, len(masks), step)]
