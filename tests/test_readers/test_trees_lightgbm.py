@@ -67,6 +67,18 @@ def test_games_and_values(name):
     check_reader(MODELS[name], SPARSE[:5], n_masks=2)
 
 
+@pytest.mark.parametrize("background", [None, slice(100, 110)])
+def test_splits_of_missing_values_alone(background):
+    """Their threshold is infinite in the model's text and 1e300 in the dump that checks read."""
+    rng = np.random.default_rng(0)
+    rows = rng.normal(size=(200, 2))
+    rows[rng.random(200) < 0.4, 0] = np.nan
+    model = lightgbm.LGBMRegressor(n_estimators=2, num_leaves=3, verbose=-1, n_jobs=1)
+    model.fit(rows, np.isnan(rows[:, 0]) + 0.01 * rows[:, 1])
+    assert np.isinf(convert(model).trees.threshold).any()
+    check_reader(model, rows[:20], None if background is None else rows[background])
+
+
 @pytest.mark.parametrize("value", [np.nan, np.inf, -np.inf, 0.0, -0.0, 1e-35, -1e-35, 1.1e-35, 1e-300, 1e300])
 @pytest.mark.parametrize("name", ["plain", "zero is missing", "missing unused", "no missing in training"])
 def test_margins_of_extremes(name, value):
