@@ -16,7 +16,7 @@ import pytest
 import scale_cases as cases
 from exactshap.errors import ExplanationWarning, InputError, ModelFormatError, UnknownNameError
 from exactshap.scale import Partition, explain_dataset
-from exactshap.scale import _batches as batches_module
+from exactshap.scale.files import _batches as batches_module
 from tolerances import roundings
 
 pa = pytest.importorskip("pyarrow")
