@@ -15,7 +15,7 @@ from exactshap.explainer._certify import certify
 from exactshap.explainer._mask_check import MaskChecker
 from exactshap.explainer._plan import Forecast, block_size, check_result, forecast, n_workers
 from exactshap.explainer._settings import aligned, check_names, check_settings, checked_names
-from exactshap.explainer._solve import joined, mask_facts, solve_blocks, wrap
+from exactshap.explainer._solve import mask_facts, solve_blocks, wrap
 from exactshap.explainer._verify import Verification, verify
 from exactshap.frames import Table, as_table, check_columns
 from exactshap.games import normalised_weights
@@ -163,8 +163,7 @@ class Explainer:
             workers = n_workers(reader, step, order, self.memory_limit, self.n_jobs)
             blocks = [slice(start, min(start + step, table.n_rows)) for start in range(0, table.n_rows, step)]
             company, whose = self._check_masks.company(table) or (None, ())
-            parts = list(solve_blocks(reader, table, blocks, semivalue, order, workers, self.progress, company))
-            solution = joined(reader, parts, order)
+            solution = solve_blocks(reader, table, blocks, semivalue, order, workers, self.progress, company)
             hybrids = None if company is None else solution.rows(slice(table.n_rows, None))
             solution = solution if company is None else solution.rows(slice(table.n_rows))
             facts = mask_facts(self._check_masks(table, solution, hybrids, whose))

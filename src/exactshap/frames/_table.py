@@ -48,10 +48,15 @@ class Table:
     @functools.cached_property
     def is_plain(self) -> bool:
         """Whether this is a pandas frame whose columns all have NumPy's own dtypes of numbers, the common and quickest case."""
-        return bool(self._dtypes) and all(isinstance(dtype, np.dtype) and dtype.kind in "fiub" for dtype in self._dtypes)
+        return bool(self.dtypes) and all(isinstance(dtype, np.dtype) and dtype.kind in "fiub" for dtype in self.dtypes)
 
     @functools.cached_property
-    def _dtypes(self) -> tuple[Any, ...]:
+    def has_one_dtype(self) -> bool:
+        """Whether this is such a frame, of one dtype only: an array with names."""
+        return self.is_plain and all(dtype == self.dtypes[0] for dtype in self.dtypes[1:])
+
+    @functools.cached_property
+    def dtypes(self) -> tuple[Any, ...]:
         """The dtypes of a pandas frame's columns; none of anything else. pandas makes a Series for each such question."""
         is_pandas = self.is_frame and type(self.native).__module__.partition(".")[0] == "pandas"
         return tuple(self.native.dtypes.array) if is_pandas else ()
@@ -96,7 +101,7 @@ class Table:
         """Return a float64 array of shape (n_rows, n_columns); NaN stays, text and dates are refused by column."""
         if not self.is_frame:
             return numeric_array(self.native, what)
-        if self.is_plain and (values := plain_numbers(self.native, self._dtypes)) is not None:
+        if self.is_plain and (values := plain_numbers(self.native, self.dtypes)) is not None:
             return values
         frame = narwhals().from_native(self.native, eager_only=True)  # once: it costs as much as a column of a few hundred rows
         columns = [numeric_column(frame[name], what) for name in self.names or ()]
