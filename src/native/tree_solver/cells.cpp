@@ -114,25 +114,49 @@ void fill_cover_values(const double* b, int64_t m, const Measure& measure, const
   }
 }
 
-/// Write the values of all players of a leaf in the cell A to `out (m,)`.
-EXACTSHAP_INLINE void cover_values_of(int64_t A, const double* b, int64_t m, const Measure& measure, double* __restrict below,
-                                      double* __restrict out) {
-  for (int64_t j = 0; j < m; j++) out[j] = 0.0;
-  for (int64_t q = 0; q < measure.nodes.size[0]; q++) {
-    const double t = measure.nodes[q];
-    double product = measure.node_weights[q];
-    for (int64_t j = 0; j < m; j++) {
-      const double outside = (1.0 - t) * b[j];
-      below[j] = product;
-      product *= (A >> j) & 1 ? t + outside : outside;
-    }
-    product = 1.0;
-    for (int64_t j = m - 1; j >= 0; j--) {
-      const double outside = (1.0 - t) * b[j];
-      out[j] += below[j] * product;
-      product *= (A >> j) & 1 ? t + outside : outside;
+/// A rule in vectors of `width` nodes, 4 or 8, the last one filled up with zeros: t, 1 - t and weights; `zero` are zeros.
+struct Lanes {
+  int64_t n_nodes, width;
+  double *nodes, *rest, *weights, *zero, *below, *factor;
+};
+
+/// Add the values of all players of a leaf in the cell A at `width` nodes from `first` on to `out (m,)`, node after node.
+template <int WIDTH>
+EXACTSHAP_INLINE void add_cover_values(int64_t first, int64_t A, const double* b, int64_t m, const Lanes& lanes, double* out) {
+  const double *const rest = lanes.rest + first, *const nodes = lanes.nodes + first;
+  double *__restrict const below = lanes.below, *__restrict const factor = lanes.factor;
+  double product[WIDTH];
+  for (int q = 0; q < WIDTH; q++) product[q] = lanes.weights[first + q];
+  for (int64_t j = 0; j < m; j++) {
+    const double* const inside = (A >> j) & 1 ? nodes : lanes.zero;
+    for (int q = 0; q < WIDTH; q++) {
+      below[j * WIDTH + q] = product[q];
+      factor[j * WIDTH + q] = rest[q] * b[j] + inside[q];
+      product[q] *= factor[j * WIDTH + q];
     }
   }
+  for (int q = 0; q < WIDTH; q++) product[q] = 1.0;
+  for (int64_t j = m - 1; j >= 0; j--)
+    for (int q = 0; q < WIDTH; q++) {
+      below[j * WIDTH + q] *= product[q];
+      product[q] *= factor[j * WIDTH + q];
+    }
+  const int64_t n = smaller(WIDTH, lanes.n_nodes - first);
+  for (int64_t j = 0; j < m; j++) {
+    double sum = out[j];
+    for (int64_t q = 0; q < n; q++) sum += below[j * WIDTH + q];
+    out[j] = sum;
+  }
+}
+
+/// Write the values of all players of a leaf in the cell A to `out (m,)`: all nodes at once, their sums one after the other.
+EXACTSHAP_INLINE void cover_values_of(int64_t A, const double* b, int64_t m, const Lanes& lanes, double* __restrict out) {
+  for (int64_t j = 0; j < m; j++) out[j] = 0.0;
+  for (int64_t first = 0; first < lanes.n_nodes; first += lanes.width)
+    if (lanes.width == 4)
+      add_cover_values<4>(first, A, b, m, lanes, out);
+    else
+      add_cover_values<8>(first, A, b, m, lanes, out);
   for (int64_t j = 0; j < m; j++) out[j] *= (A >> j) & 1 ? 1.0 - b[j] : -b[j];
 }
 
@@ -223,12 +247,13 @@ Status fill_single_tables(Tables tables, TableRows rows, Measure measure, int64_
   auto values = context.empty<double>(most, n_cells);
   auto bit_of_node = context.zeros<int16_t>(tables.forest.value.size[0]);
   auto position = context.zeros<int64_t>(n_players);
+  auto table = context.empty<double>(most_cells(first_group, last_group, rows));
   if (context.failed()) return Status::no_memory;
   const Scratch scratch{one.data, two.data, nullptr};
   for (int64_t g = first_group; g < last_group; g++) {
     const auto codes = every_code.slice(0, int64_t(1) << groups.n_bits[g]);
     const int64_t first = groups.first_output[g], last = groups.last_output[g], n_codes = codes.size[0];
-    double* const base = out.data + (rows.table_start[g] - rows.table_start[first_group]);
+    table.slice(0, rows.n_columns(g) * n_codes).fill(0.0);
     note_bits(g, groups, bit_of_node);
     const int64_t n_set_rows = fill_positions(g, groups, rows, n_outputs, position);
     for (int64_t i = groups.leaf_start[g]; i < groups.leaf_start[g + 1]; i++) {
@@ -245,92 +270,118 @@ Status fill_single_tables(Tables tables, TableRows rows, Measure measure, int64_
         fill_cover_survival(b, m, one.data);
       }
       for (int64_t j = 0; j < m; j++) {
-        double* __restrict at = base + position[leaves.player[leaves.start[l] + j]] * n_codes;
+        double* __restrict at = table.data + position[leaves.player[leaves.start[l] + j]] * n_codes;
         const double* const of_j = values.data + j * n_cells;
         for (int64_t o = first; o < last; o++, at += n_codes) {
           const double c = value[o];
           for (int64_t code = 0; code < n_codes; code++) at[code] += c * of_j[codes[code]];
         }
       }
-      add_ends(codes, survival, m, value, first, last, base + n_set_rows * n_codes);
+      add_ends(codes, survival, m, value, first, last, table.data + n_set_rows * n_codes);
     }
+    turn_table(table.data, rows.n_columns(g), n_codes, out.data + rows.table_start[g] - rows.table_start[first_group]);
   }
   return Status::done;
 }
 
-/// Which players of leaf l row r satisfies, as a mask.
-EXACTSHAP_INLINE int64_t cell_of(int64_t l, int64_t r, const Leaves& leaves, Array<uint8_t, 2> decisions, int64_t offset) {
-  int64_t A = (int64_t(1) << leaves.n_players(l)) - 1;
+/// Which players of leaf l a row satisfies, as a mask; `decided` says whether it goes left at each node from `offset` on.
+EXACTSHAP_INLINE int64_t cell_of(int64_t l, const Leaves& leaves, const uint8_t* decided, int64_t offset) {
+  int64_t failed = 0;
   for (int64_t e = leaves.edge_start[l]; e < leaves.edge_start[l + 1]; e++)
-    if ((decisions[leaves.edge_node[e] - offset][r] != 0) != leaves.edge_left[e]) A &= ~(int64_t(1) << leaves.edge_slot[e]);
-  return A;
+    failed |= int64_t(decided[leaves.edge_node[e] - offset] ^ uint8_t(leaves.edge_left[e])) << leaves.edge_slot[e];
+  return ((int64_t(1) << leaves.n_players(l)) - 1) & ~failed;
 }
 
 /// The product of the cover ratios of the players outside A.
 EXACTSHAP_INLINE double survival_outside(int64_t A, const double* b, int64_t m) {
   double product = 1.0;
-  for (int64_t k = 0; k < m; k++)
-    if (((A >> k) & 1) == 0) product *= b[k];
+  for (int64_t k = 0; k < m; k++) product *= (A >> k) & 1 ? 1.0 : b[k];
   return product;
 }
 
-/// Add leaf l's share in the cell A to the sums of one row, in the order of the group's table rows: `total (n_columns,)`.
-EXACTSHAP_INLINE void add_cell(int64_t l, int64_t A, int64_t first, int64_t last, int64_t n_set_rows, const Tables& tables,
-                               const Measure& measure, const Scratch& scratch, const int64_t* position, double* values, double* total) {
+/// Room for one row, with sums of one group as `total (n_results,)`.
+struct RowWork {
+  Scratch scratch;
+  Lanes lanes;
+  double *values, *total;
+};
+
+/// Add leaf l's share in the cell A to the sums of one row.
+EXACTSHAP_INLINE void add_cell(int64_t l, int64_t A, int64_t first, int64_t last, int64_t n_players, const Tables& tables,
+                               const Measure& measure, const RowWork& work) {
   const Leaves& leaves = tables.leaves;
-  const int64_t m = leaves.n_players(l);
+  const int64_t m = leaves.n_players(l), n_outputs = tables.forest.value.size[1];
   const double* const b = leaves.ratio.data + leaves.start[l];
+  const int32_t* const player = leaves.player.data + leaves.start[l];
   const In<double, 1> value = tables.forest.value[leaves.node[l]];
   double passing;
   if (tables.has_background()) {
     const double* const survival = tables.survival_of(l).data;
     passing = survival[A];
-    background_values_of(A, survival, m, measure.weights[m], scratch, values);
+    background_values_of(A, survival, m, measure.weights[m], work.scratch, work.values);
   } else {
     passing = survival_outside(A, b, m);
-    cover_values_of(A, b, m, measure, scratch.one, values);
+    cover_values_of(A, b, m, work.lanes, work.values);
   }
-  for (int64_t j = 0; j < m; j++) {
-    const int64_t at = position[leaves.player[leaves.start[l] + j]];
-    for (int64_t o = first; o < last; o++) total[at + o - first] += value[o] * values[j];
-  }
+  for (int64_t j = 0; j < m; j++)
+    for (int64_t o = first; o < last; o++) work.total[player[j] * n_outputs + o] += value[o] * work.values[j];
   if ((int64_t(1) << m) - 1 == A)
-    for (int64_t o = first; o < last; o++) total[n_set_rows + o - first] += value[o];
-  total[n_set_rows + last - first] += largest(value) * passing;
+    for (int64_t o = first; o < last; o++) work.total[n_players * n_outputs + o] += value[o];
+  work.total[(n_players + 1) * n_outputs] += largest(value) * passing;
 }
 
-/// Add what fill_single_tables and sweep would add to `out (n_columns, n_rows)`, without tables: cell by cell.
+/// Add the sums of group g for one row to `out (n_results,)`.
+EXACTSHAP_INLINE void add_group(int64_t g, const uint8_t* decided, int64_t n_players, const Tables& tables, const TableRows& rows,
+                                const Measure& measure, const RowWork& work, double* out) {
+  const Groups& groups = tables.groups;
+  const int64_t offset = tables.forest.tree_start[groups.tree[g]], first = groups.first_output[g], last = groups.last_output[g];
+  for (int64_t i = groups.leaf_start[g]; i < groups.leaf_start[g + 1]; i++) {
+    const int64_t l = groups.leaf[i];
+    add_cell(l, cell_of(l, tables.leaves, decided, offset), first, last, n_players, tables, measure, work);
+  }
+  for (int64_t c = rows.column_start[g]; c < rows.column_start[g + 1]; c++) {
+    out[rows.columns[c]] += work.total[rows.columns[c]];
+    work.total[rows.columns[c]] = 0.0;
+  }
+}
+
+/// The nodes of a measure in vectors, in scratch memory.
+Lanes lanes_of(const Measure& measure, int64_t most, Context& context) {
+  const int64_t n = measure.nodes.size[0], width = n <= 4 ? 4 : 8, padded = (n + width - 1) / width * width;
+  const auto rule = context.zeros<double>(int64_t(3), padded), room = context.empty<double>(int64_t(2), most * width);
+  const auto zero = context.zeros<double>(width);
+  if (context.failed()) return {};
+  for (int64_t q = 0; q < n; q++) {
+    rule[0][q] = measure.nodes[q], rule[1][q] = 1.0 - measure.nodes[q];
+    rule[2][q] = measure.node_weights[q];
+  }
+  return {n, width, rule[0].data, rule[1].data, rule[2].data, zero.data, room[0].data, room[1].data};
+}
+
+/// Add what fill_single_tables and sweep would add to `out (n_rows, n_results)`, without tables: cell by cell.
 Status sweep_few(In<double, 2> columns, Tables tables, TableRows rows, Measure measure, int64_t first_group, int64_t last_group,
                  int64_t n_players, Out<double, 2> out, Context& context) {
   EXACTSHAP_REQUIRE(fit(tables, rows, measure, first_group, last_group, n_players));
   const Groups& groups = tables.groups;
   const In<int64_t, 1> tree_start = tables.forest.tree_start;
   const int64_t n_rows = columns.size[1], n_outputs = tables.forest.value.size[1], most = most_players(tables.leaves);
-  EXACTSHAP_REQUIRE(out.size[1] == n_rows && out.size[0] > (n_players + 1) * n_outputs);
-  int64_t tree = -1;
-  const int64_t n_cells = tables.has_background() ? int64_t(1) << most : most;
+  EXACTSHAP_REQUIRE(out.size[0] == n_rows && out.size[1] == (n_players + 1) * n_outputs + 1);
+  const int64_t n_cells = tables.has_background() ? int64_t(1) << most : 0;
   auto one = context.empty<double>(n_cells), two = context.empty<double>(n_cells), values = context.empty<double>(most);
-  auto inside = context.empty<int64_t>(n_cells), position = context.zeros<int64_t>(n_players);
-  auto total = context.empty<double>((n_players + 1) * n_outputs + 1);
-  auto decisions = context.empty<uint8_t>(tables.forest.largest_tree(), n_rows);
+  auto inside = context.empty<int64_t>(n_cells);
+  auto total = context.zeros<double>(out.size[1]);
+  auto decisions = context.empty<uint8_t>(n_rows, tables.forest.largest_tree());
+  const RowWork work{{one.data, two.data, inside.data}, lanes_of(measure, most, context), values.data, total.data};
   if (context.failed()) return Status::no_memory;
-  const Scratch scratch{one.data, two.data, inside.data};
+  int64_t tree = -1;
   for (int64_t g = first_group; g < last_group; g++) {
     if (context.interrupted()) return Status::interrupted;
-    if (groups.tree[g] != tree) {
-      tree = groups.tree[g];
-      if (!decide_nodes(columns, tree_start[tree], tree_start[tree + 1], tables.forest.nodes, decisions)) return Status::fault;
-    }
-    const int64_t n_set_rows = fill_positions(g, groups, rows, n_outputs, position), n_columns = rows.n_columns(g);
-    for (int64_t r = 0; r < n_rows; r++) {
-      for (int64_t c = 0; c < n_columns; c++) total[c] = 0.0;
-      for (int64_t i = groups.leaf_start[g]; i < groups.leaf_start[g + 1]; i++) {
-        const int64_t l = groups.leaf[i];
-        add_cell(l, cell_of(l, r, tables.leaves, decisions, tree_start[tree]), groups.first_output[g], groups.last_output[g],
-                 n_set_rows, tables, measure, scratch, position.data, values.data, total.data);
-      }
-      for (int64_t c = 0; c < n_columns; c++) out[rows.columns[rows.column_start[g] + c]][r] += total[c];
-    }
+    for (int64_t r = 0; r < n_rows && groups.tree[g] != tree; r++)
+      if (!decide_row(columns.data + r, n_rows, columns.size[0], tree_start[groups.tree[g]], tree_start[groups.tree[g] + 1],
+                      tables.forest.nodes, decisions[r].data))
+        return Status::fault;
+    tree = groups.tree[g];
+    for (int64_t r = 0; r < n_rows; r++) add_group(g, decisions[r].data, n_players, tables, rows, measure, work, out[r].data);
   }
   return Status::done;
 }

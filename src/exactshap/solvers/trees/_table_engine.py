@@ -157,9 +157,12 @@ class TableEngine:
             cells = self._cells(rows, semivalue, order, is_kept, first, last)
             for start in range(0, len(out), block):
                 part = np.ascontiguousarray(columns[:, start : start + block])
-                total = np.zeros((n_results, part.shape[1]))
+                if first == 0:
+                    sweep(part, self.tables, rows, first, last, cells, out[start : start + block])
+                    continue
+                total = np.zeros((part.shape[1], n_results))
                 sweep(part, self.tables, rows, first, last, cells, total)
-                out[start : start + block] += total.T
+                out[start : start + block] += total
         return out
 
     def _runs(self, rows: TableRows) -> list[tuple[int, int]]:
@@ -175,9 +178,9 @@ class TableEngine:
     def _sweep_few(self, columns: np.ndarray, rows: TableRows, semivalue: Semivalue, out: np.ndarray) -> np.ndarray:
         """Add the sums over all groups to ``out``, cell by cell: the same bits without tables."""
         for first, last in self._runs(rows):
-            total = np.zeros(out.shape[::-1])
+            total = np.zeros_like(out)
             sweep_few(columns, self.tables, rows, self._measure(semivalue), first, last, self.n_players, total)
-            out += total.T
+            out += total
         return out
 
     def _measure(self, semivalue: Semivalue) -> Measure:
