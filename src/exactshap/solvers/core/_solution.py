@@ -138,7 +138,7 @@ class Solution:
         return replace(self, empty=self.empty + constant, full=self.full + constant)
 
     def with_shared_baseline(self, n_players: int) -> Solution:
-        """Return the solution of v(S) - v(empty) + v(empty) |S| / d: any semivalue of the last, additive game is 1 / d of it."""
+        """Return the solution of ``v(S) - v(empty) + v(empty) |S| / d``: any semivalue of the last, additive game is 1 / d of it."""
         values = self.values.copy()
         values[:, :n_players] += self.empty[:, None] / n_players
         return replace(self, values=values, empty=np.zeros_like(self.empty))
