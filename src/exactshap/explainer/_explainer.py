@@ -216,7 +216,7 @@ def explain(
     model, background, **settings
         As in :class:`Explainer`.
     X, index, order
-        As in :meth:`Explainer.__call__`; mind that the rows come before the background.
+        As in the call of an :class:`Explainer`; mind that the rows come before the background.
 
     Returns
     -------

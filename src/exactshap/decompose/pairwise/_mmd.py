@@ -65,7 +65,7 @@ def decompose_mmd(
     X, Z : arrays or DataFrames of shapes (n_rows, n_columns), (m_rows, n_columns)
         The two samples, at least two rows each, with the same columns. Text, category and boolean columns are categorical.
     kernel : str, sequence or mapping, default="rbf"
-        "rbf" exp(-u^2 / (2 sigma^2)), "laplacian" exp(-|u| / sigma), "cauchy" 1 / (1 + u^2 / sigma^2) for numeric columns,
+        "rbf" exp(-u^2 / (2 sigma^2)), "laplacian" ``exp(-|u| / sigma)``, "cauchy" 1 / (1 + u^2 / sigma^2) for numeric columns,
         "categorical" (1 if equal, else 0): one name for all, or one per column.
     bandwidth : float, "median", "column-median", sequence or mapping, default="median"
         sigma, in the unit of the column. "median": the median distance of two pooled rows over all numeric columns

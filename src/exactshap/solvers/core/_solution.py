@@ -136,7 +136,7 @@ class Solution:
         return self.with_(empty=self.empty + constant, full=self.full + constant)
 
     def with_shared_baseline(self, n_players: int) -> Solution:
-        """Return the solution of v(S) - v(empty) + v(empty) |S| / d: any semivalue of the last, additive game is 1 / d of it."""
+        """Return the solution of ``v(S) - v(empty) + v(empty) |S| / d``: any semivalue of the last, additive game is 1 / d of it."""
         values = self.values.copy()
         values[:, :n_players] += self.empty[:, None] / n_players
         return self.with_(values=values, empty=np.zeros_like(self.empty))
