@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from exactshap.errors import BudgetError, InputError, message
-from exactshap.semivalues import Semivalue
+from exactshap.semivalues import Question
 
 __all__ = ["Solution", "player_sets", "set_sizes"]
 
@@ -146,7 +146,7 @@ class Solution:
     def finish(
         self,
         n_players: int,
-        semivalue: Semivalue,
+        semivalue: Question,
         order: int,
         *,
         constant: np.ndarray | float = 0.0,
