@@ -19,10 +19,10 @@ from exactshap.explainer._solve import mask_facts, solve_blocks, wrap
 from exactshap.explainer._verify import Verification, verify
 from exactshap.frames import Table, as_table, check_columns
 from exactshap.games import normalised_weights
-from exactshap.readers import Reader, Request, read
+from exactshap.readers import Reader, Request, read, reader_for
 from exactshap.results.data import called_here
 from exactshap.results.explanation import Explanation, fingerprint
-from exactshap.semivalues import Semivalue, find
+from exactshap.semivalues import Question
 
 __all__ = ["Explainer", "explain"]
 
@@ -130,14 +130,15 @@ class Explainer:
             raise AttributeError(text)
         return object.__getattribute__(self, name)  # raises again, whatever it was
 
-    def __call__(self, X: Any, index: str | Semivalue = "shapley", order: int = 1) -> Explanation:
+    def __call__(self, X: Any, index: str | Question = "shapley", order: int = 1) -> Explanation:
         """Explain rows.
 
         Parameters
         ----------
         X : array or DataFrame of shape (n_rows, n_features)
-        index : str or Semivalue, default="shapley"
-            See :func:`exactshap.semivalues.available`.
+        index : str, Semivalue or Hierarchy, default="shapley"
+            See :func:`exactshap.semivalues.available`; :func:`exactshap.semivalues.owen` for columns in nested groups,
+            :func:`exactshap.semivalues.asymmetric` for an order of causes.
         order : int, default=1
             2 for pairs (``explanation.interactions``), more for larger sets (``explanation.set_values``).
 
@@ -156,7 +157,7 @@ class Explainer:
             If a residual against the model's own prediction is above its tolerance.
         """
         started = time.perf_counter()
-        reader, table, semivalue = self.reader, self._checked(X), find(index)
+        table, (reader, semivalue) = self._checked(X), reader_for(self.reader, index)
         check_result(reader, table.n_rows, order)
         with using_jobs(self.n_jobs):
             step = block_size(reader, table.n_rows, order, self.memory_limit)
@@ -174,11 +175,11 @@ class Explainer:
         certify(reader, explanation, self.on_inexact)
         return explanation
 
-    def plan(self, X: Any, index: str | Semivalue = "shapley", order: int = 1) -> Forecast:
+    def plan(self, X: Any, index: str | Question = "shapley", order: int = 1) -> Forecast:
         """Say which method will run on ``X`` and what it will cost, without explaining a row."""
-        table = self._checked(X)
+        table, (reader, semivalue) = self._checked(X), reader_for(self.reader, index)
         with using_jobs(self.n_jobs):
-            return forecast(self.reader, table, find(index), order, self.memory_limit)
+            return forecast(reader, table, semivalue, order, self.memory_limit)
 
     def verify(self, X: Any, n_masks: int = 8, random_state: int = 0) -> Verification:
         """Check the reading of the model beyond additivity, which cannot see credit given to the wrong column.
@@ -207,7 +208,7 @@ class Explainer:
 
 
 def explain(
-    model: Any, X: Any, background: Any = None, *, index: str | Semivalue = "shapley", order: int = 1, **settings: Any
+    model: Any, X: Any, background: Any = None, *, index: str | Question = "shapley", order: int = 1, **settings: Any
 ) -> Explanation:
     """Explain rows of a fitted model in one call: ``Explainer(model, background, **settings)(X, index, order)``.
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from exactshap.semivalues import Semivalue
+from exactshap.semivalues import Question
 from exactshap.solvers.core._sets import player_sets
 
 __all__ = ["Rows", "Solution"]
@@ -144,7 +144,7 @@ class Solution:
     def finish(
         self,
         n_players: int,
-        semivalue: Semivalue,
+        semivalue: Question,
         order: int,
         *,
         constant: np.ndarray | float = 0.0,
