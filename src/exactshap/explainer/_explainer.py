@@ -165,9 +165,8 @@ class Explainer:
             blocks = [slice(start, min(start + step, table.n_rows)) for start in range(0, table.n_rows, step)]
             company, whose = self._check_masks.company(table) or (None, ())
             solution = solve_blocks(reader, table, blocks, semivalue, order, workers, self.progress, company)
-            hybrids = None if company is None else solution.rows(slice(table.n_rows, None))
+            facts = mask_facts(self._check_masks(table, solution, whose))
             solution = solution if company is None else solution.rows(slice(table.n_rows))
-            facts = mask_facts(self._check_masks(table, solution, hybrids, whose))
         seconds = time.perf_counter() - started
         explanation = wrap(
             reader, table, solution, semivalue, order, seconds=seconds, background_hash=self._background_hash, **facts

@@ -79,7 +79,7 @@ class MaskChecker:
         self._reader, self._waiting = reader, 0
         self._before: MaskCheck | None = None  # of the background's rows; then the worst of earlier explanations
         self._bound: Reader | None = None
-        self._masks: np.ndarray | None = None  # coalitions that are taken in turn
+        self._columns: np.ndarray | None = None  # of coalitions that are taken in turn
         self._empty: tuple[np.ndarray, float] | None = None
         self._rng = np.random.default_rng(0)
         replaces = reader.background is not None and reader.value_function in ("interventional", "baseline")
@@ -111,8 +111,11 @@ class MaskChecker:
             return None
         return self._mixed(table, _n_hybrids(table))
 
-    def __call__(self, table: Table, solution: Solution, company: Solution | None, rows: tuple[int, ...]) -> MaskCheck | None:
-        """Check a few coalitions of an explanation, those in its company or others; of fewer than ten rows, now and then."""
+    def __call__(self, table: Table, solution: Solution, whose: tuple[int, ...]) -> MaskCheck | None:
+        """Check a few coalitions of an explanation; of fewer than ten rows, now and then.
+
+        The last rows of the solution are the hybrids in company, if there are any, and belong to the rows ``whose``.
+        """
         if not self._checkable:
             return None
         found = before = self._before
@@ -120,8 +123,7 @@ class MaskChecker:
         self._waiting = 0 if due else self._waiting + table.n_rows
         if due:
             with np.errstate(all="ignore"):  # overflow is told by the certificate
-                alone = None if company is not None else self._compared(table, _n_hybrids(table))
-            now = alone if company is None else replace(_sums(company), rows=rows)
+                now = _sums(solution, table.n_rows, rows=whose) if whose else self._compared(table, _n_hybrids(table))
             if now is not None:
                 found = now | before
                 if before is None or not now.passed:
@@ -141,12 +143,13 @@ class MaskChecker:
         """Return hybrids of rows of a table with rows of the background, and whose they are."""
         reader, rng, background = self._reader, self._rng, self._reader.background
         assert background is not None
-        rows, references = rng.integers([[table.n_rows], [background.n_rows]], size=(2, n_hybrids))
-        if self._masks is None:
-            self._masks = _coalitions(rng, MADE_CHEAP, reader.n_players)
-        masks = self._masks[(int(rng.integers(MADE_CHEAP)) + np.arange(n_hybrids)) % MADE_CHEAP]
-        parts = _hybrids(reader, table, rows, references, masks)
-        return (parts[0].table, tuple(rows.tolist())) if len(parts) == 1 else None
+        if self._columns is None:
+            self._columns = columns_of(reader, _coalitions(rng, MADE_CHEAP, reader.n_players))
+        start = int(rng.random() * (MADE_CHEAP - n_hybrids + 1))
+        columns = self._columns[start : start + n_hybrids]
+        rows, references = ((rng.random(n_hybrids) * n).astype(int) for n in (table.n_rows, background.n_rows))
+        mixed = _mixed_rows(table, background, rows, references, columns)
+        return None if mixed is None else (mixed, tuple(rows.tolist()))
 
     def _mean_prediction(self) -> tuple[np.ndarray, float]:
         """Return the mean of the model's own predictions over the background, and how far rounding can move it."""
@@ -180,7 +183,7 @@ class MaskChecker:
                 self.reason = "" if found else f"{reader.model_name} cannot be bound to one reference row"
                 return found
             for part in _hybrids(reader, table, rows, np.full(n_hybrids, self._place), masks):
-                found = replace(_checked(self._bound, part), rows=tuple(sorted(set(part.rows.tolist())))) | found
+                found = _checked(self._bound, part) | found
             self.reason = "" if found else "the columns of an array cannot be put into those of a frame without a guess"
         except (ExactshapError, TypeError, ValueError) as error:
             self.reason = f"the model refuses rows that mix X and the background: {error}"[:REASON_LENGTH]
@@ -208,26 +211,35 @@ class _Hybrids:
 
 
 def _hybrids(reader: Reader, X: Table, rows: np.ndarray, references: np.ndarray, masks: np.ndarray) -> list[_Hybrids]:
-    """Return rows that take the columns of their coalition from X, the others from the background: none where that is a guess.
-
-    Where cells of several dtypes make a row, a few coalitions are shared by all of them: whole columns are replaced.
-    """
+    """Return rows that take the columns of their coalition from X, the others from the background: none where that is a guess."""
     background, columns = reader.background, columns_of(reader, masks)
     assert background is not None
-    if (cells := hybrid_cells(X, background, rows, references, columns)) is not None:
-        return [_Hybrids(cells, masks, rows)]
-    if not X.is_frame:
-        return []
-    n = min(-(-len(rows) // 2), FRAME_MASKS)
-    shares = np.array_split(np.arange(len(rows)), n)
-    of_row = np.repeat(masks[:n], list(map(len, shares)), axis=0)
-    of_shares = [rows[share] for share in shares], [references[share] for share in shares]
-    if (whole := hybrid_columns(X, background, *of_shares, columns[:n])) is not None:
-        return [_Hybrids(whole, of_row, rows)]
+    shares = _shares(len(rows))
+    shared = np.concatenate([np.full(len(share), k) for k, share in enumerate(shares)])
+    if (mixed := _mixed_rows(X, background, rows, references, columns)) is not None:
+        has_cells = not X.is_frame or X.has_one_dtype
+        return [_Hybrids(mixed, masks if has_cells else masks[shared], rows)]
     return [
-        _Hybrids(X.take(rows[share]).hybrid(background.take(references[share]), columns[k]), of_row[share], rows[share])
-        for k, share in enumerate(shares)
+        _Hybrids(X.take(rows[share]).hybrid(background.take(references[share]), columns[k]), masks[shared[share]], rows[share])
+        for k, share in enumerate(shares if X.is_frame else [])
     ]
+
+
+def _mixed_rows(X: Table, background: Table, rows: np.ndarray, references: np.ndarray, columns: np.ndarray) -> Table | None:
+    """Return hybrids as one table; None where there is none.
+
+    Where cells of several dtypes make a row, whole columns are replaced: a few coalitions are shared by all.
+    """
+    if (cells := hybrid_cells(X, background, rows, references, columns)) is not None:
+        return cells
+    shares = _shares(len(rows))
+    of_shares = [rows[share] for share in shares], [references[share] for share in shares]
+    return hybrid_columns(X, background, *of_shares, columns[: len(shares)])
+
+
+def _shares(n: int) -> list[np.ndarray]:
+    """Return which of n hybrids share a coalition: at least two."""
+    return np.array_split(np.arange(n), min(-(-n // 2), FRAME_MASKS))
 
 
 def _checked(bound: Reader, hybrids: _Hybrids) -> MaskCheck:
@@ -235,18 +247,23 @@ def _checked(bound: Reader, hybrids: _Hybrids) -> MaskCheck:
     masks = hybrids.masks
     answer = bound.answer(hybrids.table, find("shapley"), 1)
     values = answer.values[:, : masks.shape[1]].reshape(*masks.shape, -1)
-    return _sums(answer, np.abs(values * ~masks[:, :, None]).max(axis=(1, 2), initial=0.0))
+    stray = np.abs(values * ~masks[:, :, None]).max(axis=(1, 2), initial=0.0)
+    return _sums(answer, stray=stray, rows=tuple(sorted(set(hybrids.rows.tolist()))))
 
 
-def _sums(answer: Solution, stray: np.ndarray | float = 0.0) -> MaskCheck:
-    """Return the row whose sum misses the model's prediction most for its tolerance, or whose absent players got something."""
+def _sums(answer: Solution, first: int = 0, *, stray: np.ndarray | float = 0.0, rows: tuple[int, ...] = ()) -> MaskCheck:
+    """Return the row from ``first`` on whose sum misses the model's prediction most, or whose absent players got something.
+
+    It is the worst one for its tolerance.
+    """
     assert answer.residual is not None
     assert answer.tolerance is not None
-    difference = np.maximum(np.abs(answer.residual).reshape(len(answer.values), -1).max(axis=1), stray)
-    difference = np.where(np.isnan(difference), np.inf, difference)
-    failed = difference > answer.tolerance
-    worst = int(np.argmax(np.where(failed, difference - answer.tolerance, -1.0) if failed.any() else difference))
-    return MaskCheck(float(difference[worst]), float(answer.tolerance[worst]), len(difference))
+    residual, tolerance = answer.residual[first:], answer.tolerance[first:]
+    difference = np.maximum(np.abs(residual).reshape(len(residual), -1).max(axis=1), stray)
+    difference[np.isnan(difference)] = np.inf
+    excess = difference - tolerance
+    worst = int(np.argmax(excess if excess.max() > 0.0 else difference))
+    return MaskCheck(float(difference[worst]), float(tolerance[worst]), len(difference), rows)
 
 
 def _by_game(reader: Reader, row: Table, masks: np.ndarray, place: int) -> MaskCheck | None:

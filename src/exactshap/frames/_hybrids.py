@@ -16,19 +16,14 @@ def hybrid_cells(here: Table, other: Table, rows: np.ndarray, references: np.nda
 
     Each has a coalition of its own: arrays, and pandas frames of one dtype of numbers. None for other tables.
     """
-    if not here.is_frame and not other.is_frame:
-        return _array(np.where(columns, here.native[rows], other.native[references]), here.native.dtype)
-    mine, theirs = _numbers(here), _numbers(other)
+    both_arrays = not here.is_frame and not other.is_frame
+    mine, theirs = (here.native, other.native) if both_arrays else (_numbers(here), _numbers(other))
     if mine is None or theirs is None:
         return None
-    mixed = _array(np.where(columns, mine[rows], theirs[references]), mine.dtype)
-    return mixed if not here.is_frame else _like(here, mixed.native, here.native.index[rows])
-
-
-def _array(values: np.ndarray, dtype: np.dtype) -> Table:
-    """Return a table of the dtype of the rows that will be explained beside it: any row will do, rounded ones as well."""
-    values = values.astype(dtype, copy=False) if dtype.kind == values.dtype.kind == "f" else values
-    return Table(values, None, *values.shape)
+    values = np.where(columns, mine[rows], theirs[references])
+    if values.dtype.kind == mine.dtype.kind == "f":  # of the rows that are explained beside them: any row will do, rounded ones too
+        values = values.astype(mine.dtype, copy=False)
+    return _of_numbers(here, values, rows)
 
 
 def _numbers(table: Table) -> np.ndarray | None:
@@ -38,9 +33,13 @@ def _numbers(table: Table) -> np.ndarray | None:
     return table.native.to_numpy() if table.has_one_dtype else None
 
 
-def _like(frame: Table, values: np.ndarray, index: object) -> Table:
-    native = type(frame.native)(values, columns=frame.native.columns, index=index)
-    return Table(native, frame.names, len(values), frame.n_columns)
+def _of_numbers(kind: Table, values: np.ndarray, rows: np.ndarray) -> Table:
+    """Return numbers as a table of the same kind; ``rows`` name the index of a frame."""
+    if not kind.is_frame:
+        return Table(values, None, *values.shape)
+    frame = kind.native
+    native = type(frame)(values, columns=frame.columns, index=frame.index.take(rows), copy=False)
+    return kind.of_same_columns(native, len(values), same_dtypes=values.dtype == kind.dtypes[0])
 
 
 def hybrid_columns(
@@ -58,18 +57,18 @@ def hybrid_columns(
         for j in np.flatnonzero(~inside).tolist():
             share.isetitem(j, reference.iloc[:, j].array)
         shares.append(share)
-    return Table(_under_each_other(shares), here.names, sum(map(len, shares)), here.n_columns)
+    return here.of_same_columns(_under_each_other(shares), sum(map(len, shares)))
 
 
 def above(top: Table, below: Table) -> Table:
-    """Return the rows of two tables of one kind under each other; pandas keeps its index."""
+    """Return the rows of two tables of one kind under each other."""
     n_rows = top.n_rows + below.n_rows
     if not top.is_frame:
         return Table(np.concatenate([top.native, below.native]), None, n_rows, top.n_columns)
     if top.has_one_dtype and below.has_one_dtype:
         values = np.concatenate([top.native.to_numpy(), below.native.to_numpy()])
-        return _like(top, values, top.native.index.append(below.native.index))
-    return Table(_under_each_other([top.native, below.native]), top.names, n_rows, top.n_columns)
+        return _of_numbers(top, values, np.append(np.arange(top.n_rows), np.zeros(below.n_rows, int)))
+    return top.of_same_columns(_under_each_other([top.native, below.native]), n_rows)
 
 
 def _under_each_other(frames: Sequence[object]) -> object:

@@ -61,6 +61,13 @@ class Table:
         is_pandas = self.is_frame and type(self.native).__module__.partition(".")[0] == "pandas"
         return tuple(self.native.dtypes.array) if is_pandas else ()
 
+    def of_same_columns(self, native: Any, n_rows: int, *, same_dtypes: bool = True) -> Table:
+        """Return other rows of a frame with these columns; their dtypes, for which pandas makes a Series, need not be asked for."""
+        table = Table(native, self.names, n_rows, self.n_columns)
+        if same_dtypes and "dtypes" in self.__dict__:
+            table.__dict__["dtypes"] = self.dtypes
+        return table
+
     def take(self, rows: Any) -> Table:
         """Return the rows of a slice or an integer array, in the same kind of container; all of them are this table itself."""
         if isinstance(rows, slice) and rows.indices(self.n_rows) == (0, self.n_rows, 1):
@@ -69,11 +76,11 @@ class Table:
             part = self.native[rows]
             return Table(part, None, len(part), self.n_columns)
         rows = np.arange(self.n_rows)[rows] if isinstance(rows, slice) else np.asarray(rows)
-        native = (
-            self.native[rows]
-            if not self.is_frame
-            else narwhals().from_native(self.native, eager_only=True)[rows.tolist(), :].to_native()
-        )
+        if not self.is_frame:
+            return Table(self.native[rows], None, len(rows), self.n_columns)
+        if self.dtypes:  # pandas: narwhals takes ten times as long
+            return self.of_same_columns(self.native.iloc[rows], len(rows))
+        native = narwhals().from_native(self.native, eager_only=True)[rows.tolist(), :].to_native()
         return Table(native, self.names, len(rows), self.n_columns)
 
     def copy(self) -> Table:
