@@ -215,6 +215,15 @@ class Rows:
     ----------
     n_rows : int
         Of all batches together.
+
+    Examples
+    --------
+    >>> from exactshap.solvers import Rows, Solution
+    >>> rows = Rows(3)
+    >>> for n_rows in (1, 2):
+    ...     rows.add(Solution.zeros(n_rows, n_sets=4))
+    >>> rows.solution().values.shape
+    (3, 4)
     """
 
     def __init__(self, n_rows: int) -> None:
