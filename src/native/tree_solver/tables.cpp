@@ -7,6 +7,8 @@ EXACTSHAP_BEGIN
 namespace {
 
 constexpr int64_t FEW_ROWS = 4;  // rows that are swept one by one
+constexpr int64_t LARGE = 4096;  // cells of a table that does not fit into the first-level cache
+constexpr int64_t AHEAD = 8;
 
 /// Replace `table[S] (2^m,)` by the sum over subsets that agree with S on the players of the mask `skip`.
 void sum_subsets(double* table, int64_t m, int64_t skip) {
@@ -165,12 +167,17 @@ EXACTSHAP_APART void fail_condition(const uint8_t* __restrict decided, uint8_t f
   for (int64_t r = 0; r < n_rows; r++) code[r] = uint16_t(code[r] & (keep | uint16_t(uint16_t(decided[r] ^ fails) * bit)));
 }
 
-/// Add the cells of all rows to their sums, `out (n_rows, n_results)`.
+/// Add the cells of all rows to their sums, `out (n_rows, n_results)`; those of a large table are asked for some rows ahead.
+template <bool IS_LARGE>
 EXACTSHAP_APART void look_up(const uint16_t* code, const double* table, const int64_t* columns, int64_t n_columns, Out<double, 2> out) {
   const int64_t n_rows = out.size[0], n_results = out.size[1];
   double* total = out.data;
   for (int64_t r = 0; r < n_rows; r++, total += n_results) {
     const double* const cell = table + code[r] * n_columns;
+    if (IS_LARGE && r + AHEAD < n_rows) {
+      const double* const next = table + code[r + AHEAD] * n_columns;
+      __builtin_prefetch(next), __builtin_prefetch(next + n_columns - 1);
+    }
     for (int64_t c = 0; c < n_columns; c++) total[columns[c]] += cell[c];
   }
 }
@@ -238,7 +245,8 @@ Status sweep_rows(In<double, 2> columns, const Look& look, Array<uint16_t, 1> co
       if (!decide_nodes(columns, offset, forest.tree_start[tree + 1], forest.nodes, decisions)) return Status::fault;
     }
     fill_codes(g, offset, groups, decisions, codes);
-    look_up(codes.data, look.table(g), look.columns(g), look.rows.n_columns(g), out);
+    const int64_t n_columns = look.rows.n_columns(g), n_cells = n_columns << groups.n_bits[g];
+    (n_cells > LARGE ? look_up<true> : look_up<false>)(codes.data, look.table(g), look.columns(g), n_columns, out);
   }
   return Status::done;
 }

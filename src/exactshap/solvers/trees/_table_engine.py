@@ -35,7 +35,8 @@ CHUNK = 2**26  # bytes of tables at a time where they are too large to be kept
 BLOCK = 1024  # rows at a time: their codes and decisions stay in cache
 BLOCK_BYTES = 2**21
 WORK_BYTES = 3.5 * 2**20  # numbers of players of all codes while they are made, sums of one block
-FEW_ROWS = 16  # that are answered cell by cell before tables are filled
+FEW_ROWS = 16  # that are answered cell by cell before tables are filled, at least
+FILLING_SHARE = 0.1  # of the steps of a filling are spent row by row before tables are filled: a service's first rows should not wait
 BACKGROUND_BLOCK = 2**14  # background rows at a time
 
 
@@ -173,7 +174,13 @@ class TableEngine:
         answered = self.cache.get(("answered",), lambda: [0], keep=1)
         if is_kept:
             answered[0] += n_rows
-        return (answered[0] if is_kept else n_rows) <= FEW_ROWS
+        return bool((answered[0] if is_kept else n_rows) <= self.few_rows)
+
+    @functools.cached_property
+    def few_rows(self) -> float:
+        """How many rows are answered cell by cell: a service's first rows should not wait for tables that take a thousand rows' time."""
+        filled, _, one_row = self.work(1)
+        return max(FEW_ROWS, FILLING_SHARE * filled / max(one_row, 1.0))
 
     def _sweep_few(self, columns: np.ndarray, rows: TableRows, semivalue: Semivalue, out: np.ndarray) -> np.ndarray:
         """Add the sums over all groups to ``out``, cell by cell: the same bits without tables."""
