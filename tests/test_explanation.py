@@ -638,7 +638,7 @@ def test_names_of_shap_lead_to_ours():
     with pytest.raises(InputError, match=r"covariances"):
         explanation.covariance(0)
     with pytest.raises(TypeError, match=r"Take an output with .output\(name\), and the values of a feature"):
-        explanation[:, "x1"]
+        explanation["x1"]
 
 
 def test_long_facts_are_wrapped_beside_their_names():

@@ -10,6 +10,7 @@ import numpy as np
 
 from exactshap._runtime.progress import Progress, duration, progress_text
 from exactshap._runtime.threads import using_jobs
+from exactshap._runtime.words import fields_html
 from exactshap.errors import warn
 from exactshap.explainer._certify import certify
 from exactshap.explainer._mask_check import MaskChecker
@@ -20,7 +21,7 @@ from exactshap.explainer._verify import Verification, verify
 from exactshap.frames import Table, as_table, check_columns
 from exactshap.games import normalised_weights
 from exactshap.readers import Reader, Request, read, reader_for
-from exactshap.results.data import called_here
+from exactshap.results.data import called_here, counted, value_function_sentence
 from exactshap.results.explanation import Explanation, fingerprint
 from exactshap.semivalues import Question
 
@@ -124,6 +125,18 @@ class Explainer:
         return (
             f"Explainer({reader.model_name}, value_function={reader.value_function!r}, {reader.n_players} players{background})"
         )
+
+    def _repr_html_(self) -> str:
+        reader, names = self.reader, self.reader.player_names
+        facts = {
+            "value function": f"{reader.value_function}. {value_function_sentence(reader.value_function)}",
+            "background": "" if reader.background is None else counted(reader.background.n_rows, "row"),
+            "players": f"{len(names)}: {', '.join(names[:10])}{', ...' if len(names) > 10 else ''}",
+            "outputs": "" if reader.single_output else ", ".join(reader.output_names),
+            "unit": reader.unit,
+            "next": "explainer(X) explains rows, explainer.plan(X) says what that costs, explainer.verify(X) checks the reading",
+        }
+        return fields_html(f"Explainer of {reader.model_name}", {name: text for name, text in facts.items() if text})
 
     def __getattr__(self, name: str) -> Any:
         if text := called_here("Explainer", name):

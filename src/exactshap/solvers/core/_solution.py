@@ -8,13 +8,15 @@ from typing import Any
 
 import numpy as np
 
+from exactshap._runtime.words import fields_html, fields_text
 from exactshap.semivalues import Question
 from exactshap.solvers.core._sets import player_sets
+from exactshap.solvers.core._words import solution_facts
 
 __all__ = ["Rows", "Solution"]
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class Solution:
     """Values of sets of players, with what is known of their error.
 
@@ -79,6 +81,12 @@ class Solution:
     def exact(self) -> bool:
         """Whether the values are exact up to rounding and the reported bound, neither sampled nor approximated."""
         return self.std_error is None and self.approximation_error is None
+
+    def __repr__(self) -> str:
+        return fields_text("Solution", solution_facts(self))
+
+    def _repr_html_(self) -> str:
+        return fields_html("Solution", solution_facts(self))
 
     @classmethod
     def zeros(cls, n_rows: int, n_sets: int, *n_outputs: int, method: str = "") -> Solution:
