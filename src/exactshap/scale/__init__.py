@@ -10,5 +10,6 @@ from exactshap.decompose.r2 import PartialR2
 from exactshap.scale.files import DatasetResult, explain_dataset
 from exactshap.scale.partition import Partition
 from exactshap.scale.statistics import GlobalImportance
+from exactshap.storage import StoredTable
 
-__all__ = ["DatasetResult", "GlobalImportance", "PartialR2", "Partition", "explain_dataset"]
+__all__ = ["DatasetResult", "GlobalImportance", "PartialR2", "Partition", "StoredTable", "explain_dataset"]

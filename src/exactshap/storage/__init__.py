@@ -3,5 +3,16 @@
 from __future__ import annotations
 
 from exactshap.storage._source import SourceFile, find_files, inspect, read_rows, read_schema
+from exactshap.storage._table import StoredTable, as_rows, pieces_of, scratch_array
 
-__all__ = ["SourceFile", "find_files", "inspect", "read_rows", "read_schema"]
+__all__ = [
+    "SourceFile",
+    "StoredTable",
+    "as_rows",
+    "find_files",
+    "inspect",
+    "pieces_of",
+    "read_rows",
+    "read_schema",
+    "scratch_array",
+]

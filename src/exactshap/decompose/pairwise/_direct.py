@@ -77,8 +77,8 @@ def _whole_kernel(one: Factors, rows: slice, others: slice) -> np.ndarray:
         chosen = kinds == kind
         if chosen.any():
             weight = 1.0 / one.bandwidths[chosen] ** power / power
-            columns = one.columns[chosen]
-            exponent -= cdist(columns[:, rows].T, columns[:, others].T, metric, w=weight)
+            sides = (one.columns[:, some][chosen].T for some in (rows, others))
+            exponent -= cdist(*sides, metric, w=weight)
     kernel = np.exp(exponent)
     for k in np.flatnonzero(kinds == "cauchy"):
         kernel /= 1.0 + (np.subtract.outer(one.columns[k, rows], one.columns[k, others]) / one.bandwidths[k]) ** 2

@@ -30,6 +30,7 @@ from exactshap.errors import InputError, UnsupportedStructureError, message
 from exactshap.frames import Table, as_table
 from exactshap.results.decomposition import PairwiseDecomposition, check_residual, frame_backend, pair_tolerance
 from exactshap.semivalues import Semivalue
+from exactshap.storage import StoredTable, as_rows
 
 __all__ = ["decompose_hsic"]
 
@@ -67,10 +68,10 @@ def decompose_hsic(
 
     Parameters
     ----------
-    X : array or DataFrame of shape (n_rows, n_columns)
-        At least two rows. Text, category and boolean columns are categorical.
+    X : array or DataFrame of shape (n_rows, n_columns), or path
+        At least two rows. Text, category and boolean columns are categorical. Parquet streams, as in :func:`decompose_mmd`.
     Y : array, Series or DataFrame of shape (n_rows,) or (n_rows, n_targets)
-        The other variables, row by row. Class labels that are numbers need ``kernel_y="categorical"``.
+        The other variables, row by row; of a stored X the names of its columns will do. Class labels that are numbers need ``kernel_y="categorical"``.
     kernel_x, kernel_y : str, sequence or mapping, default="rbf"
         As ``kernel`` of :func:`decompose_mmd`.
     bandwidth_x, bandwidth_y : float, "median", "column-median", sequence or mapping, default="median"
@@ -153,7 +154,7 @@ def decompose_hsic(
     else:
         sets = settings.sets(x.n_players)
     chosen, n_blocks = choose_method(method, first.n_rows, block_size, estimator)
-    blocks = rows_of_blocks(first.n_rows, n_blocks, generator) if n_blocks > 1 else [np.arange(first.n_rows)]
+    blocks = rows_of_blocks(first.n_rows, n_blocks, generator) if n_blocks > 1 else [slice(None)]
     estimate = average(one_block(x.take(rows), y.take(rows), settings, generator) for rows in blocks)
     details = {
         "x": x.describe(),
@@ -172,13 +173,22 @@ def decompose_hsic(
     )
 
 
-def _paired(X: Any, Y: Any, minimum: int) -> tuple[Table, Table]:
-    first, second = as_table(X, what="X"), as_table(_two_dimensional(Y), what="Y")
+def _paired(X: Any, Y: Any, minimum: int) -> tuple[Table | StoredTable, Table | StoredTable]:
+    first = as_rows(X)
+    if isinstance(first, StoredTable) and _are_names(Y):
+        targets = [Y] if isinstance(Y, str) else list(Y)
+        first, second = first.select(drop=targets), first.select(targets)
+    else:
+        second = Y if isinstance(Y, StoredTable) else as_table(_two_dimensional(Y), what="Y")
     if first.n_rows != second.n_rows:
         raise InputError(message("`X` and `Y` must have the same number of rows", f"Got {first.n_rows} and {second.n_rows}"))
     if first.n_rows < minimum:
         raise InputError(message(f"`X` has {first.n_rows} row(s)", f"HSIC needs at least {minimum}", "Pass more rows"))
     return first, second
+
+
+def _are_names(Y: Any) -> bool:
+    return isinstance(Y, str) or (isinstance(Y, (list, tuple)) and bool(Y) and all(isinstance(name, str) for name in Y))
 
 
 def _two_dimensional(Y: Any) -> Any:

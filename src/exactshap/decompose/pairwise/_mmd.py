@@ -26,9 +26,10 @@ from exactshap.decompose.pairwise._interactions import joint_values
 from exactshap.decompose.pairwise._kernels import LANES, PanelBlock, add_sides
 from exactshap.decompose.pairwise._panels import Rules, Sweep, panels_of, rule_table
 from exactshap.errors import InputError, message
-from exactshap.frames import Table, as_table
+from exactshap.frames import Table
 from exactshap.results.decomposition import PairwiseDecomposition, check_residual, frame_backend, pair_tolerance
 from exactshap.semivalues import Semivalue
+from exactshap.storage import StoredTable, as_rows
 
 __all__ = ["decompose_mmd"]
 
@@ -62,8 +63,9 @@ def decompose_mmd(
 
     Parameters
     ----------
-    X, Z : arrays or DataFrames of shapes (n_rows, n_columns), (m_rows, n_columns)
-        The two samples, at least two rows each, with the same columns. Text, category and boolean columns are categorical.
+    X, Z : arrays or DataFrames of shapes (n_rows, n_columns), (m_rows, n_columns), or paths
+        The two samples, at least two rows each, with the same columns. Text, category and boolean columns are categorical. Parquet
+        files and folders (``scale.StoredTable`` leaves columns out) stream into a scratch file.
     kernel : str, sequence or mapping, default="rbf"
         "rbf" exp(-u^2 / (2 sigma^2)), "laplacian" exp(-|u| / sigma), "cauchy" 1 / (1 + u^2 / sigma^2) for numeric columns,
         "categorical" (1 if equal, else 0): one name for all, or one per column.
@@ -161,18 +163,18 @@ def decompose_mmd(
     )
 
 
-def _two_samples(X: Any, Z: Any) -> tuple[Table, Table]:
-    first, second = as_table(X, what="X"), as_table(Z, what="Z")
+def _two_samples(X: Any, Z: Any) -> tuple[Table | StoredTable, Table | StoredTable]:
+    first, second = as_rows(X, what="X"), as_rows(Z, what="Z")
     for table, owner in ((first, "X"), (second, "Z")):
         if table.n_rows < 2:
             raise InputError(message(f"`{owner}` has {table.n_rows} row", "A sample needs at least 2", "Pass more rows"))
     return first, second
 
 
-def _two_sample_blocks(n: int, m: int, n_blocks: int, generator: np.random.Generator) -> list[tuple[np.ndarray, int]]:
+def _two_sample_blocks(n: int, m: int, n_blocks: int, generator: np.random.Generator) -> list[tuple[Any, int]]:
     """Return the pooled rows of each block, those of the first sample first, and how many these are."""
     if n_blocks == 1:
-        return [(np.arange(n + m), n)]
+        return [(slice(None), n)]
     first, second = rows_of_blocks(n, n_blocks, generator), rows_of_blocks(m, n_blocks, generator)
     if min(map(len, first + second)) < 4:
         raise InputError(
