@@ -10,7 +10,7 @@ import numpy as np
 
 from exactshap.errors import InputError, message
 from exactshap.frames import Table
-from exactshap.storage import StoredTable, pieces_of, scratch_array
+from exactshap.frames.stored import StoredTable, pieces_of, scratch_array
 
 __all__ = ["encode_columns", "in_order", "pooled_names"]
 

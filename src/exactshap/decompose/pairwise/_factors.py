@@ -15,7 +15,7 @@ from exactshap.decompose.pairwise._columns import encode_columns, in_order
 from exactshap.decompose.pairwise._kernels import FactorArrays
 from exactshap.errors import ExplanationWarning, InputError, InputTypeError, UnknownNameError, did_you_mean, message, warn
 from exactshap.frames import Table
-from exactshap.storage import StoredTable
+from exactshap.frames.stored import StoredTable
 
 __all__ = ["KERNELS", "MEDIAN_ROWS", "Factors", "read_factors"]
 

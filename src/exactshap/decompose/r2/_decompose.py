@@ -16,8 +16,8 @@ from exactshap.decompose.r2._result import R2Decomposition
 from exactshap.decompose.r2._solving import check_game, forecast, solve, sums
 from exactshap.errors import InputError, InputTypeError, message
 from exactshap.frames import Table
+from exactshap.frames.stored import StoredTable, as_rows
 from exactshap.results.decomposition import frame_backend
-from exactshap.storage import StoredTable, as_rows
 
 __all__ = ["decompose_r2"]
 

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from exactshap.storage._source import SourceFile, find_files, inspect, read_rows, read_schema
-from exactshap.storage._table import StoredTable, as_rows, pieces_of, scratch_array
+from exactshap.frames.stored._source import SourceFile, find_files, inspect, read_rows, read_schema
+from exactshap.frames.stored._table import StoredTable, as_rows, pieces_of, scratch_array
 
 __all__ = [
     "SourceFile",

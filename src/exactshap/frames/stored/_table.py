@@ -13,7 +13,7 @@ import numpy as np
 from exactshap._runtime.optional import require
 from exactshap.errors import InputError, InputTypeError, UnknownNameError, did_you_mean, message
 from exactshap.frames import Table, as_table
-from exactshap.storage._source import find_files, kind_of, parquet_file
+from exactshap.frames.stored._source import find_files, kind_of, parquet_file
 
 __all__ = ["StoredTable", "as_rows", "pieces_of", "scratch_array"]
 
