@@ -173,7 +173,7 @@ def test_blocks_average_independent_parts():
 
 def test_the_certificate_bites(monkeypatch):
     X, y = variables()
-    monkeypatch.setattr("exactshap.decompose.pairwise._hsic.direct_hsic", lambda *_: 0.123)
+    monkeypatch.setattr("exactshap.decompose.pairwise._hsic_estimate.direct_hsic", lambda *_: 0.123)
     with pytest.raises(ExactnessError, match="do not add up to its direct computation"):
         decompose_hsic(X, y)
 

@@ -234,7 +234,7 @@ def test_blocks_are_taken_beyond_fifty_thousand_rows_and_seeded(monkeypatch):
 
 def test_the_certificate_bites(monkeypatch):
     X, Z = samples()
-    monkeypatch.setattr("exactshap.decompose.pairwise._mmd.direct_mmd", lambda *_: 0.123)
+    monkeypatch.setattr("exactshap.decompose.pairwise._mmd_estimate.direct_mmd", lambda *_: 0.123)
     with pytest.raises(ExactnessError, match="do not add up to its direct computation"):
         decompose_mmd(X, Z)
 

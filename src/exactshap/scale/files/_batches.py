@@ -11,9 +11,9 @@ import numpy as np
 from exactshap._runtime.files import atomic_write
 from exactshap._runtime.optional import require
 from exactshap.errors import ExactshapError, InputError, message
+from exactshap.frames.stored import SourceFile, read_rows
 from exactshap.scale.partition import Partition
 from exactshap.scale.statistics import GlobalImportance
-from exactshap.storage import SourceFile, read_rows
 
 __all__ = ["Batch", "Work", "cut", "elsewhere"]
 

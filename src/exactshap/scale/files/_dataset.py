@@ -15,12 +15,12 @@ import numpy as np
 from exactshap._runtime.optional import require
 from exactshap._runtime.progress import Progress, progress_rows
 from exactshap.errors import ExactshapError, ExplanationWarning, InputError, message, warn
+from exactshap.frames.stored import SourceFile, find_files, inspect, read_schema
 from exactshap.scale.files._batches import Batch, Work, cut, elsewhere
 from exactshap.scale.files._manifest import check_destination, write_manifest
 from exactshap.scale.files._result import DatasetResult
 from exactshap.scale.partition import Partition
 from exactshap.scale.statistics import GlobalImportance
-from exactshap.storage import SourceFile, find_files, inspect, read_schema
 
 if TYPE_CHECKING:
     from exactshap.explainer import Explainer
