@@ -249,6 +249,8 @@ XGBOOST_FAULTS = [
     (edit(("learner", "gradient_booster", "model", "tree_info"), [0]), r"tree_info must hold 3 numbers"),
     (edit(("learner", "gradient_booster", "model", "iteration_indptr"), [0, 2, 1, 3]), r"iteration_indptr must ascend"),
     (edit(("learner", "objective"), None), r"Entry 'objective.name'|has no entry"),
+    (edit(("learner", "gradient_booster", "model", "tree_info", 1), 76), r"tree 1: output 76 out of range \[0, 1\)"),
+    (edit((*TREES, "split_type"), None), r"tree 1: has no entry 'split_type', unlike others"),
 ]
 
 
@@ -289,6 +291,21 @@ def test_category_sets_are_bounded(monkeypatch):
     block["categories_nodes"], block["categories_sizes"] = [], []
     block["categories_segments"] = []
     with pytest.raises(ModelFormatError, match=rf"tree {k} node \d+: a categorical split without categories"):
+        loaded(content)
+
+
+def test_categories_and_kinds_of_splits_must_name_the_same_nodes():
+    """Without kinds XGBoost compares the codes with the condition, and leaves the categories unread."""
+    content = document("xgboost_regression.json")
+    trees = content["learner"]["gradient_booster"]["model"]["trees"]
+    assert any(tree["categories_nodes"] for tree in trees)
+    for tree in trees:
+        tree["split_type"] = [0] * len(tree["split_type"])
+    with pytest.raises(ModelFormatError, match=r"tree \d node \d+: categories of a split that is none of categories"):
+        loaded(content)
+    for tree in trees:
+        del tree["split_type"]
+    with pytest.raises(ModelFormatError, match=r"tree \d node \d+: categories of a split that is none of categories"):
         loaded(content)
 
 
