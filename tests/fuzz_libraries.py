@@ -1,6 +1,6 @@
 """What a damaged tree model predicts, beside its own library: in a child process, since libraries may crash on such files.
 
-Run a campaign with: python -m tests.fuzz --format ubj --library --count 100000 --seed 0
+Run a campaign with: python tests/fuzz.py --format ubj --library --count 100000 --seed 0
 """
 
 import contextlib
