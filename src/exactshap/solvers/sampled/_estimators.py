@@ -60,8 +60,8 @@ def _of_process(problem: RegressionProblem, process: CubeProcess) -> Solution:
     asked = problem.semivalue, problem.order, problem.sets
     fit = _kernelshap(problem, process.unit)
     if fit is not None and _is_additive(problem, fit):
-        fit = _kernelshap(problem, np.ones_like(process.unit))
-        return _of_polynomial(problem, fit, "order 1, which foretells every call left out")
+        exact = _fit_characters(problem, additive_frontier(problem.n_players, 1, odd=True))
+        return _of_polynomial(problem, exact, "order 1, which foretells every call left out")
     found = process.solve(*asked) if fit is None else held_to(fit, process, *asked)
     return problem.solution(*found, "Gaussian process over coalitions")
 
