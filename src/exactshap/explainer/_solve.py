@@ -49,9 +49,7 @@ def solve_blocks(
         return _nothing(reader, order)
     rows = Rows(table.n_rows + (0 if company is None else company.n_rows))
     with progress_rows(progress, table.n_rows) as report:
-        for block, part in zip(
-            blocks, _parts(reader, _tables(table, blocks, company), semivalue, order, n_jobs), strict=True
-        ):
+        for block, part in zip(blocks, _parts(reader, _tables(table, blocks, company), semivalue, order, n_jobs), strict=True):
             rows.add(part)
             report(block.stop)
     return rows.solution()
