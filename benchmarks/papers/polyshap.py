@@ -351,6 +351,7 @@ METHODS = {
     "shap KernelExplainer": from_shap,
     "permutation": from_shapiq("PermutationSamplingSV"),
     "SVARM": from_shapiq("SVARM"),
+    "MSR": from_shapiq("UnbiasedKernelSHAP"),
 }
 
 
