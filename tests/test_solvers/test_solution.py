@@ -133,7 +133,9 @@ def test_join_puts_rows_under_each_other():
     assert Solution.join(alone[:1], 1) is alone[0]
     sampled = dataclasses.replace(alone[1], std_error=np.ones_like(alone[1].values))
     mixed = Solution.join([alone[0], sampled, alone[2]], 3)
-    np.testing.assert_array_equal(mixed.std_error[:, 0].ravel(), [0.0, 1.0, 0.0] if mixed.std_error.ndim == 2 else [0, 0, 1, 1, 0, 0])
+    np.testing.assert_array_equal(
+        mixed.std_error[:, 0].ravel(), [0.0, 1.0, 0.0] if mixed.std_error.ndim == 2 else [0, 0, 1, 1, 0, 0]
+    )
     approximate = dataclasses.replace(alone[1], approximation_error=np.ones(1))
     for parts in ([approximate, *alone[1:]], [alone[0], approximate, alone[2]]):
         assert Solution.join(parts, 3).approximation_error is None  # not known of all rows

@@ -84,8 +84,9 @@ class MaskChecker:
         self._rng = np.random.default_rng(0)
         replaces = reader.background is not None and reader.value_function in ("interventional", "baseline")
         self._checkable = replaces or reader.value_function == "interventional-independent"
-        self.reason = "" if self._checkable else f"{reader.value_function} values have no hybrid rows"
+        self.reason = ""  # why nothing could be compared last
         if not self._checkable:
+            self.reason = f"{reader.value_function} values have no hybrid rows, of which the model could be asked"
             return
         background = reader.background
         assert background is not None

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from exactshap._runtime.progress import Progress, progress_rows
-from exactshap._runtime.threads import map_in_threads
+from exactshap._runtime.threads import granting_threads, map_in_threads
 from exactshap.explainer._mask_check import MaskCheck
 from exactshap.frames import Table, above
 from exactshap.readers import Reader
@@ -37,20 +37,22 @@ def solve_blocks(
     blocks: list[slice],
     semivalue: Semivalue,
     order: int,
-    n_jobs: int | None,
+    workers: tuple[int, int],
     progress: Progress,
     company: Table | None = None,
 ) -> Solution:
     """Return the solution of all rows beside its predictions, from one block after another, whatever the number of threads.
 
-    Rows in ``company`` are solved with the last block, and stand below its own.
+    ``workers``: how many blocks are solved at once, and on how many threads each of them. Rows in ``company`` are solved with the
+    last block, and stand below its own.
     """
     if not blocks:
         return _nothing(reader, order)
     rows = Rows(table.n_rows + (0 if company is None else company.n_rows))
-    with progress_rows(progress, table.n_rows) as report:
+    blocks_at_once, threads_of_each = workers
+    with progress_rows(progress, table.n_rows) as report, granting_threads(threads_of_each):
         for block, part in zip(
-            blocks, _parts(reader, _tables(table, blocks, company), semivalue, order, n_jobs), strict=True
+            blocks, _parts(reader, _tables(table, blocks, company), semivalue, order, blocks_at_once), strict=True
         ):
             rows.add(part)
             report(block.stop)
@@ -67,15 +69,13 @@ def _tables(table: Table, blocks: list[slice], company: Table | None) -> list[Ca
 
 
 def _parts(
-    reader: Reader, tables: Sequence[Callable[[], Table]], semivalue: Semivalue, order: int, n_jobs: int | None
+    reader: Reader, tables: Sequence[Callable[[], Table]], semivalue: Semivalue, order: int, n_threads: int
 ) -> Iterator[Solution]:
     def run(make: Callable[[], Table]) -> Solution:
         with np.errstate(all="ignore"):  # overflow is told by the certificate
             return reader.answer(make(), semivalue, order)
 
-    if n_jobs in (None, 1) or len(tables) < 2 or reader.threads_inside:
-        return map(run, tables)
-    return map_in_threads(run, tables, n_jobs)
+    return map_in_threads(run, tables, n_threads) if n_threads > 1 else map(run, tables)
 
 
 def wrap(
@@ -116,10 +116,10 @@ def wrap(
     )
 
 
-def mask_facts(check: MaskCheck | None) -> dict[str, Any]:
-    """Return what an explanation carries of its coalitions that were compared with the model."""
+def mask_facts(check: MaskCheck | None, reason: str) -> dict[str, Any]:
+    """Return what an explanation carries of its coalitions that were compared with the model, or why none were."""
     if check is None:
-        return {}
+        return {"mask_reason": reason}
     return {
         "mask_difference": check.difference,
         "mask_tolerance": check.tolerance,

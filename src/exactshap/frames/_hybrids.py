@@ -21,7 +21,9 @@ def hybrid_cells(here: Table, other: Table, rows: np.ndarray, references: np.nda
     if mine is None or theirs is None:
         return None
     values = np.where(columns, mine[rows], theirs[references])
-    if values.dtype.kind == mine.dtype.kind == "f":  # of the rows that are explained beside them: any row will do, rounded ones too
+    if (
+        values.dtype.kind == mine.dtype.kind == "f"
+    ):  # of the rows that are explained beside them: any row will do, rounded ones too
         values = values.astype(mine.dtype, copy=False)
     return _of_numbers(here, values, rows)
 
@@ -53,9 +55,9 @@ def hybrid_columns(
         return None
     shares = []
     for chosen, replaced_by, inside in zip(rows, references, coalitions, strict=True):
-        share, reference = here.native.iloc[chosen], other.native.iloc[replaced_by]
+        share = here.native.iloc[chosen]
         for j in np.flatnonzero(~inside).tolist():
-            share.isetitem(j, reference.iloc[:, j].array)
+            share.isetitem(j, other.column_arrays[j].take(replaced_by))
         shares.append(share)
     return here.of_same_columns(_under_each_other(shares), sum(map(len, shares)))
 

@@ -172,7 +172,8 @@ class Solution:
 
         scale = np.maximum(self.scale, magnitude)
         nodes = f" ({self.n_nodes} node{'s' if self.n_nodes > 1 else ''})" if self.n_nodes else ""
-        return self.with_(values=squeezed(self.values),
+        return self.with_(
+            values=squeezed(self.values),
             empty=squeezed(self.empty + constant),
             full=squeezed(self.full + constant),
             method=self.method + nodes,
