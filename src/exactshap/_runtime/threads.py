@@ -120,8 +120,9 @@ def rows_in_threads(function: Callable[[slice], Result], n_rows: int, beside: Ca
         return [head, function(slice(first, n_rows))], beside()
     step = -(-(n_rows - first) // (PIECES * workers))
     pieces = [slice(start, min(start + step, n_rows)) for start in range(first, n_rows, step)]
-    tasks = [functools.partial(_tried, beside), *(functools.partial(function, rows) for rows in pieces)]
-    found, *parts = list(map_in_threads(lambda task: task(), tasks, workers))
+    tasks: list[Callable[[], Any]] = [functools.partial(_tried, beside)]
+    tasks += [functools.partial(function, rows) for rows in pieces]
+    found, *parts = map_in_threads(lambda task: task(), tasks, workers)
     return [head, *parts], found()
 
 

@@ -19,6 +19,7 @@ from exactshap.solvers import Rows, Solution, player_sets
 
 __all__ = ["mask_facts", "solve_blocks", "wrap"]
 
+APART = 1024  # rows from which on those in company are a block of their own
 _SAME_NAMES = (
     "approximation_error",
     "covariance_residual",
@@ -40,32 +41,34 @@ def solve_blocks(
     workers: tuple[int, int],
     progress: Progress,
     company: Table | None = None,
-) -> Solution:
-    """Return the solution of all rows beside its predictions, from one block after another, whatever the number of threads.
+) -> tuple[Solution, Solution | None]:
+    """Return the solution of all rows beside its predictions, from one block after another, and that of the rows in company.
 
-    ``workers``: how many blocks are solved at once, and on how many threads each of them. Rows in ``company`` are solved with the
-    last block, and stand below its own.
+    ``workers``: how many blocks are solved at once, and on how many threads each of them; no bit depends on it. A few rows are solved
+    together with those in company, which then cost no call of the model; many are not copied for it.
     """
     if not blocks:
-        return _nothing(reader, order)
-    rows = Rows(table.n_rows + (0 if company is None else company.n_rows))
-    blocks_at_once, threads_of_each = workers
-    with progress_rows(progress, table.n_rows) as report, granting_threads(threads_of_each):
-        for block, part in zip(
-            blocks, _parts(reader, _tables(table, blocks, company), semivalue, order, blocks_at_once), strict=True
-        ):
-            rows.add(part)
-            report(block.stop)
-    return rows.solution()
-
-
-def _tables(table: Table, blocks: list[slice], company: Table | None) -> list[Callable[[], Table]]:
-    """Return what makes the rows of each block when their turn comes."""
-    makers: list[Callable[[], Table]] = [functools.partial(table.take, rows) for rows in blocks]
-    if company is not None:
-        last = makers[-1]
+        return _nothing(reader, order), None
+    makers: list[Callable[[], Table]] = [functools.partial(table.take, block) for block in blocks]
+    n_rows = n_together = table.n_rows
+    if company is not None and n_rows < APART:
+        last, n_together = makers[-1], n_rows + company.n_rows
         makers[-1] = lambda: above(last(), company)
-    return makers
+    elif company is not None:
+        makers.append(lambda: company)
+    rows, hybrids = Rows(n_together), None
+    blocks_at_once, threads_of_each = workers
+    with progress_rows(progress, n_rows) as report, granting_threads(threads_of_each):
+        for place, part in enumerate(_parts(reader, makers, semivalue, order, blocks_at_once)):
+            if place < len(blocks):
+                rows.add(part)
+                report(blocks[place].stop)
+            else:
+                hybrids = part
+    solution = rows.solution()
+    if n_together == n_rows:
+        return solution, hybrids
+    return solution.rows(slice(n_rows)), solution.rows(slice(n_rows, None))
 
 
 def _parts(
