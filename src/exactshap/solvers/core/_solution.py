@@ -216,6 +216,14 @@ class Rows:
     ----------
     n_rows : int
         Of all batches together.
+
+    Examples
+    --------
+    >>> rows = Rows(3)
+    >>> for n in (1, 2):
+    ...     rows.add(Solution.zeros(n, 4))
+    >>> rows.solution().values.shape
+    (3, 4)
     """
 
     def __init__(self, n_rows: int) -> None:
