@@ -10,9 +10,10 @@ import pytest
 
 import browser as browsers
 from exactshap.errors import InputError
+from exactshap.results.plots import as_days
 from exactshap.results.report import render_interactive
 from exactshap.results.report.interactive import charts, own_script, pack
-from exactshap.results.report.interactive._columns import as_days, rounded
+from exactshap.results.report.interactive._columns import rounded
 from explanation_factory import bilinear, linear
 
 pytest.importorskip("jinja2")

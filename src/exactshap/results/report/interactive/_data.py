@@ -12,7 +12,8 @@ import numpy as np
 
 from exactshap.errors import InputError, message, printable
 from exactshap.results.data import Cells, axis_name, cells, index_title, row_name
-from exactshap.results.report.interactive._columns import as_days, rounded
+from exactshap.results.plots import as_days
+from exactshap.results.report.interactive._columns import rounded
 from exactshap.results.report.interactive._pairs import players_of, strongest_pairs, tiles
 
 if TYPE_CHECKING:
