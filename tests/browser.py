@@ -37,10 +37,13 @@ def launched():
 
 @contextmanager
 def opened(browser, path, *, width=1280, scheme="light", javascript=True):
-    """Yield a page of a file with the network blocked; fail on complaints in its console, on requests and on dialogs."""
+    """Yield a page of a file with the network blocked; fail on complaints in its console, on requests and on dialogs.
+
+    ``javascript=None``: the page has no script of its own to wait for; False: scripts are switched off.
+    """
     complaints = []
     context = browser.new_context(
-        viewport={"width": width, "height": 900}, color_scheme=scheme, offline=True, java_script_enabled=javascript
+        viewport={"width": width, "height": 900}, color_scheme=scheme, offline=True, java_script_enabled=javascript is not False
     )
     page = context.new_page()
     page.set_default_timeout(20_000)

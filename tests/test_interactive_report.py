@@ -463,3 +463,18 @@ def test_nothing_runs_from_hostile_names_labels_and_cells(browser, tmp_path):
 def test_without_scripts_the_page_says_what_to_do(browser, path):
     with browsers.opened(browser, path, javascript=False) as page:
         assert "This page needs JavaScript" in page.inner_text("noscript")
+
+
+# --- the command ------------------------------------------------------------------------------------------------------
+
+
+def test_the_command_writes_the_interactive_page(tmp_path):
+    pytest.importorskip("typer")
+    from exactshap.cli import main
+
+    saved, out = tmp_path / "saved.npz", tmp_path / "page.html"
+    people().save(saved)
+    with pytest.raises(SystemExit) as ended:
+        main(["report", str(saved), "--out", str(out), "--interactive"])
+    assert ended.value.code == 0
+    assert "'sha256-" in out.read_text(encoding="utf-8").replace("&#39;", "'")
