@@ -14,7 +14,7 @@ __all__ = ["charts"]
 _SHADES = list(range(-1, 9))
 _SHADE_COLOURS = ["var(--qx)", *(f"var(--q{k})" for k in range(9))]
 _WORDS = "words[datum.value]"
-_LABEL_LIMIT = "windowSize()[0] < 600 ? 110 : 190"
+_LABEL_LIMIT = "windowSize()[0] < 600 ? 140 : 190"
 _AXIS = {
     "labelColor": "var(--soft)",
     "titleColor": "var(--soft)",

@@ -100,7 +100,7 @@
     const low = Math.min(...ends), high = Math.max(...ends), room = 0.03 * (high - low) || 1, limits = [low - room, high + room];
     $("B").hidden = !b;
     for (const [k, { slot, rows }] of shown.entries()) {
-      $(`title-${slot}`).textContent = `${slot}: ${title(rows)}`;
+      $(`title-${slot}`).textContent = [`${slot}: ${title(rows)}`, info.outputs[state.output]].filter(Boolean).join(", ");
       const words = paths[k].map((row) => row.word);
       show(`row-${slot}`, charts.row, { row: paths[k] }, { words, limits, height: 23 * words.length });
     }
