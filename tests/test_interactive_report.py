@@ -15,12 +15,14 @@ from exactshap.results.report import render_interactive
 from exactshap.results.report.interactive import charts, own_script, pack
 from exactshap.results.report.interactive._columns import rounded
 from explanation_factory import bilinear, linear
+from tolerances import FOUR_DIGITS, FOUR_DIGITS_ADDED, roundings
 
 pytest.importorskip("jinja2")
 pytest.importorskip("altair")
 pytest.importorskip("vl_convert")
 pandas = pytest.importorskip("pandas")
 
+ROUNDED, ROUNDED_ERRORS = 1.01 * 2**-17, 1.01 * 2**-10  # half a unit of 16 and of 9 bits of mantissa
 EVIL = [
     '<script>window.hacked="a"</script>',
     "</script><script>window.hacked='b'</script>",
@@ -69,7 +71,7 @@ def test_the_block_holds_the_numbers_of_the_explanation():
     np.testing.assert_array_equal(arrays["prediction"], source.prediction)
     np.testing.assert_array_equal(arrays["residual"], source.residual)
     cells = arrays["cells"].reshape(5, -1)
-    np.testing.assert_allclose(cells[0], source.data["age"], rtol=2**-17)
+    np.testing.assert_allclose(cells[0], source.data["age"], rtol=ROUNDED)
     assert [info["texts"][1][int(code)] for code in cells[1]] == list(source.data["city"])
     np.testing.assert_array_equal(cells[2], source.data["joined"].to_numpy().astype("datetime64[D]").astype(float))
     np.testing.assert_array_equal(np.isnan(cells[3]), source.data["bmi"].isna())
@@ -80,7 +82,7 @@ def test_outputs_errors_and_pairs_are_packed_by_output():
     info, arrays = unpacked(pack(source).text)
     assert info["outputs"] == ["class 0", "class 1", "class 2"]
     np.testing.assert_array_equal(arrays["values"].reshape(3, 5, -1), source.values.T.astype(np.float32))
-    np.testing.assert_allclose(arrays["errors"].reshape(3, 5, -1), source.std_error.T, rtol=2**-10)
+    np.testing.assert_allclose(arrays["errors"].reshape(3, 5, -1), source.std_error.T, rtol=ROUNDED_ERRORS)
     pairs = bilinear(n=20, d=14)
     info, arrays = unpacked(pack(pairs).text)
     assert len(info["pairs"]) == 12 * 11 / 2
@@ -123,7 +125,7 @@ def test_more_rows_than_fit_are_sampled_with_a_sentence():
     info, arrays = unpacked(packed.text)
     np.testing.assert_array_equal(arrays["prediction"], source.prediction[packed.rows])
     assert info["labels"][5] == f"row {packed.rows[5]}"
-    np.testing.assert_allclose(info["strength"][0], np.abs(source.values).mean(axis=0), rtol=1e-12)  # of all rows
+    np.testing.assert_allclose(info["strength"][0], np.abs(source.values).mean(axis=0), rtol=roundings(300))  # of all rows
     assert packed.rows[packed.first] == np.argsort(source.prediction, kind="stable")[15_000]
 
 
@@ -139,7 +141,7 @@ def test_columns_are_rounded_only_where_they_must_be():
     counts = np.array([16_777_215.0, 3.0, np.nan])
     np.testing.assert_array_equal(rounded(counts, 9), counts)
     numbers = np.random.default_rng(0).normal(size=1000)
-    np.testing.assert_allclose(rounded(numbers, 16), numbers, rtol=2**-17 * 1.01)
+    np.testing.assert_allclose(rounded(numbers, 16), numbers, rtol=ROUNDED)
     assert np.isinf(rounded(np.array([1e300, 0.1]), 9)[0])
 
 
@@ -256,11 +258,11 @@ def test_a_click_on_a_row_changes_the_bars_and_they_add_up(browser, path):
         page.click("#rows button:text-is('row 7')")
         says(page, "title-A", "^A: row 7$")
         total, baseline, prediction = shown(page)
-        assert prediction == pytest.approx(source.prediction[7], rel=1e-3)
-        assert total == pytest.approx(prediction - baseline, abs=5e-3)  # numbers of four digits
+        assert prediction == pytest.approx(source.prediction[7], rel=FOUR_DIGITS)
+        assert total == pytest.approx(prediction - baseline, abs=FOUR_DIGITS_ADDED)  # numbers of four digits
         page.wait_for_timeout(200)
         assert bars(page) != before
-        assert sum(number(text) for _, _, text in bars(page)) == pytest.approx(prediction - baseline, abs=5e-3)
+        assert sum(number(text) for _, _, text in bars(page)) == pytest.approx(prediction - baseline, abs=FOUR_DIGITS_ADDED)
         largest = np.argsort(-np.abs(source.values[7]))
         assert [words.split(" = ")[0] for words, _, _ in bars(page)] == [source.feature_names[j] for j in largest]
 
@@ -281,8 +283,8 @@ def test_a_click_on_a_dot_and_a_label_choose_rows_to_compare(browser, path):
         assert table(page)[0] == ["feature", "cell, A", "value, A", "cell, B", "value, B", "A \N{MINUS SIGN} B"]
         for name, _, a, _, b, difference in table(page)[1:6]:
             j = source.feature_names.index(name)
-            assert [number(a), number(b)] == pytest.approx(source.values[[i, 12], j], rel=1e-3)
-            assert number(difference) == pytest.approx(source.values[i, j] - source.values[12, j], rel=1e-3)
+            assert [number(a), number(b)] == pytest.approx(source.values[[i, 12], j], rel=FOUR_DIGITS)
+            assert number(difference) == pytest.approx(source.values[i, j] - source.values[12, j], rel=FOUR_DIGITS)
         page.click("#clear-B")
         assert page.is_hidden("#B")
 
@@ -305,8 +307,8 @@ def test_a_brush_shows_the_mean_of_its_rows(browser, path):
         right = np.argsort(-source.data["age"].to_numpy())[:n]  # the brush took the n rows furthest to the right
         rows = {row[0]: number(row[-1]) for row in table(page)[1:]}
         for j, name in enumerate(source.feature_names):
-            assert rows[name] == pytest.approx(source.values[right, j].mean(), rel=2e-3, abs=1e-5)
-        assert rows["prediction"] == pytest.approx(source.prediction[right].mean(), rel=2e-3)
+            assert rows[name] == pytest.approx(source.values[right, j].mean(), rel=FOUR_DIGITS, abs=FOUR_DIGITS)
+        assert rows["prediction"] == pytest.approx(source.prediction[right].mean(), rel=FOUR_DIGITS)
         assert 20 < n < 200
 
 
@@ -331,7 +333,7 @@ def test_the_filter_keeps_the_rows_that_it_says(browser, path, text, chosen):
         says(page, "filtered", f"^{mask.sum()} rows of 300$")
         page.click("#filtered-A")
         rows = {row[0]: number(row[-1]) for row in table(page)[1:]}
-        assert rows["age"] == pytest.approx(source.values[mask, 0].mean(), rel=2e-3, abs=1e-5)
+        assert rows["age"] == pytest.approx(source.values[mask, 0].mean(), rel=FOUR_DIGITS, abs=FOUR_DIGITS)
         page.fill("#filter", "agee > 1")
         says(page, "filtered", "There is no feature")
 
@@ -341,7 +343,7 @@ def test_rows_are_sorted_turned_and_copied(browser, path):
     source = people()
     with browsers.opened(browser, path) as page:
         page.click("#rows button:text-is('prediction')")
-        assert number(table(page, "rows")[1][1]) == pytest.approx(source.prediction.max(), rel=1e-3)
+        assert number(table(page, "rows")[1][1]) == pytest.approx(source.prediction.max(), rel=FOUR_DIGITS)
         page.click("#rows button:has-text('prediction')")
         assert table(page, "rows")[1][0] == f"row {int(np.argmin(source.prediction))}"
         page.click("#after")
@@ -417,8 +419,8 @@ def test_outputs_and_standard_errors(browser, tmp_path):
         page.press("#row", "Enter")
         page.wait_for_timeout(400)
         rows = {row[0]: number(row[-1]) for row in table(page)[1:]}
-        assert rows["age"] == pytest.approx(source.values[5, 0, 2], rel=1e-3)
-        assert rows["prediction"] == pytest.approx(source.prediction[5, 2], rel=1e-3)
+        assert rows["age"] == pytest.approx(source.values[5, 0, 2], rel=FOUR_DIGITS)
+        assert rows["prediction"] == pytest.approx(source.prediction[5, 2], rel=FOUR_DIGITS)
         assert page.locator("#row-A .mark-rule.role-mark line").count() == 5
         assert "\N{PLUS-MINUS SIGN} 0.25" in bars(page)[0][2]
 

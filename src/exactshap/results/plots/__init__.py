@@ -7,6 +7,9 @@ from __future__ import annotations
 
 from exactshap.results.plots._accessor import PlotAccessor
 from exactshap.results.plots._columns import as_days as as_days
+from exactshap.results.plots._pyplot import displayed as displayed
+from exactshap.results.plots._pyplot import escape as escape
+from exactshap.results.plots._pyplot import new_axes as new_axes
 from exactshap.results.plots.interactions import draw_interactions, prepare_interactions
 from exactshap.results.plots.intervals import draw_intervals, prepare_intervals
 from exactshap.results.plots.overview import draw_heatmap, draw_violin, prepare_heatmap, prepare_violin
