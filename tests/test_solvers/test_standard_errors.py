@@ -152,6 +152,10 @@ def test_games_of_pairs_are_exact_and_their_errors_are_rounding(d, budget):
     assert "PolySHAP, order 1" in found.method
     assert np.all(np.abs(found.values - exact) <= 64 * np.finfo(float).eps * found.scale)
     assert np.all((found.std_error > 0) & (found.std_error <= 64 * np.finfo(float).eps * found.scale))
+    asked = solve(OracleGame(game, d), method="regression", budget=budget, random_state=0, estimator="process")
+    assert "process" in asked.method
+    huge = solve(OracleGame(lambda masks: 1e200 * game(masks), d), method="regression", budget=budget, random_state=0)
+    np.testing.assert_allclose(huge.values, 1e200 * exact, atol=1e200 * 64 * np.finfo(float).eps * found.scale)
     more = solve(OracleGame(lambda masks: game(masks, 1e-6), d), method="regression", budget=budget, random_state=0)
     assert "process" in more.method
     assert more.std_error.max() > 1e-9
