@@ -30,6 +30,9 @@ RELEVANCE_ROWS = 1000  # at most so many pairs decide the relevances; all pairs 
 MAX_ITERATIONS = 25
 COMPARED_ROWS = 1500  # beyond, auto takes the process without a comparison
 COMPARED_COLUMNS = 600
+ENOUGH_PAIRS = (
+    1.25  # pairs a player from which KernelSHAP's errors say anything: nearly as many players as pairs make them huge
+)
 ROUNDING = 16.0  # of eps times the largest call: 0.3 to 10 was seen, against values by hand
 ADDITIVE = 1e-10  # of the values: what KernelSHAP may miss of pairs left out, where rounding is all that it misses
 FOLDS = 5
@@ -72,7 +75,7 @@ def _of_polynomial(problem: RegressionProblem, fit: PolynomialFit, name: str, un
 def _kernelshap(problem: RegressionProblem, unit: float | np.ndarray) -> PolynomialFit | None:
     """Return KernelSHAP of the same pairs in units of ``unit``, if it estimates what is asked for and they determine it."""
     asked = problem.paired and problem.n_players <= COMPARED_COLUMNS and problem.is_shapley()
-    if not asked or len(problem.masks) < problem.n_players:
+    if not asked or len(problem.masks) < ENOUGH_PAIRS * problem.n_players:
         return None
     fit = _fit_characters(problem, additive_frontier(problem.n_players, 1, odd=True), unit)
     return fit if fit.determined else None
