@@ -30,9 +30,7 @@ RELEVANCE_ROWS = 1000  # at most so many pairs decide the relevances; all pairs 
 MAX_ITERATIONS = 25
 COMPARED_ROWS = 1500  # beyond, auto takes the process without a comparison
 COMPARED_COLUMNS = 600
-ENOUGH_PAIRS = (
-    1.25  # pairs a player from which KernelSHAP's errors say anything: nearly as many players as pairs make them huge
-)
+ENOUGH_PAIRS = 1.15  # pairs a player from which KernelSHAP's errors tell anything: with fewer they are huge
 ROUNDING = 16.0  # of eps times the largest call: 0.3 to 10 was seen, against values by hand
 ADDITIVE = 1e-10  # of the values: what KernelSHAP may miss of pairs left out, where rounding is all that it misses
 FOLDS = 5
