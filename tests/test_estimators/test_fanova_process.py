@@ -32,9 +32,11 @@ def fitted():
 def games(model, X, y, x):
     """Return v(S) of all coalitions as the mean vector and covariance of linear functionals, with everything inverted."""
     d = X.shape[1]
-    kernel = lambda a, b, S: (
-        np.prod([_factor(model, j, a[:, j], b[:, j]) for j in S], axis=0) if S else np.ones((len(a), len(b)))
-    )  # noqa: E731
+
+    def kernel(a, b, S):
+        factors = [_factor(model, j, a[:, j], b[:, j]) for j in S]
+        return np.prod([np.ones((len(a), len(b))), *factors], axis=0)
+
     inverse = np.linalg.inv(model.variance_ * kernel(X, X, range(d)) + model.noise_ * np.eye(len(X)))
     sets = [S for size in range(d + 1) for S in itertools.combinations(range(d), size)]
     sections = np.array([model.variance_ * kernel(x, X, S)[0] for S in sets])
