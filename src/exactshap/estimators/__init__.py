@@ -8,6 +8,7 @@ _PUBLIC = {
     "FanovaGaussianProcess": "exactshap.estimators.fanova_process",
     "HSICSelector": "exactshap.estimators.hsic_selector",
     "RKHSWeightingCV": "exactshap.estimators.rkhs_weighting._cross_validation",
+    "RKHSWeightingClassifier": "exactshap.estimators.rkhs_weighting._classifier",
     "RKHSWeightingRegressor": "exactshap.estimators.rkhs_weighting._regressor",
     "ShapleyKernelClassifier": "exactshap.estimators.shapley_ridge._classifier",
     "ShapleyKernelRidge": "exactshap.estimators.shapley_ridge._regressor",
@@ -17,6 +18,7 @@ __all__ = [
     "FanovaGaussianProcess",
     "HSICSelector",
     "RKHSWeightingCV",
+    "RKHSWeightingClassifier",
     "RKHSWeightingRegressor",
     "ShapleyKernelClassifier",
     "ShapleyKernelRidge",
@@ -25,7 +27,7 @@ __all__ = [
 if TYPE_CHECKING:
     from exactshap.estimators.fanova_process import FanovaGaussianProcess
     from exactshap.estimators.hsic_selector import HSICSelector
-    from exactshap.estimators.rkhs_weighting import RKHSWeightingCV, RKHSWeightingRegressor
+    from exactshap.estimators.rkhs_weighting import RKHSWeightingClassifier, RKHSWeightingCV, RKHSWeightingRegressor
     from exactshap.estimators.shapley_ridge import ShapleyKernelClassifier, ShapleyKernelRidge
 
 
