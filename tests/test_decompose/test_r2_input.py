@@ -13,6 +13,7 @@ from exactshap.errors import (
     UnsupportedModelError,
     UnsupportedStructureError,
 )
+from tolerances import conditioned
 
 RNG = np.random.default_rng(0)
 X = RNG.normal(size=(60, 3))
@@ -163,4 +164,4 @@ def test_agrees_with_qshap_on_its_own_ground(depth):
         regressor.fit(wide, target)
         theirs = np.asarray(qshap.gazer(regressor).rsq(wide, target))
         ours = decompose_r2(regressor, wide, target).values
-        assert np.abs(ours - theirs).max() < 1e-7  # their accumulated predictions and shap values are float32
+        assert np.abs(ours - theirs).max() < conditioned(1e8)  # their accumulated predictions and shap values are float32

@@ -56,7 +56,7 @@ def decompose_mmd(
         The two samples, at least two rows each, with the same columns. Text, category and boolean columns are categorical. Parquet
         files and folders (``scale.StoredTable`` leaves columns out) stream into a scratch file.
     kernel : str, sequence or mapping, default="rbf"
-        "rbf" exp(-u^2 / (2 sigma^2)), "laplacian" exp(-|u| / sigma), "cauchy" 1 / (1 + u^2 / sigma^2) for numeric columns,
+        "rbf" exp(-u^2 / (2 sigma^2)), "laplacian" ``exp(-|u| / sigma)``, "cauchy" 1 / (1 + u^2 / sigma^2) for numeric columns,
         "categorical" (1 if equal, else 0): one name for all, or one per column.
     bandwidth : float, "median", "column-median", sequence or mapping, default="median"
         sigma, in the unit of the column. "median": the median distance of two pooled rows over all numeric columns
