@@ -426,3 +426,17 @@ def test_memory_is_bounded(tmp_path):
     )
     assert len(peak) == 40
     assert max(peak) < 16e6
+
+
+def test_no_network_is_touched_and_nothing_is_unpickled(source, tmp_path, monkeypatch):
+    """Everything is prepared before; then sockets and unpicklers are traps, for a first run and for one that is resumed."""
+    explainer = cases.svr()
+
+    def trap(*_, **__):
+        raise AssertionError("this must not be called")
+
+    for name in ("socket.socket.connect", "socket.getaddrinfo", "pickle.load", "pickle.loads", "pickle.Unpickler"):
+        monkeypatch.setattr(name, trap)
+    run(source, tmp_path / "out", explainer)
+    (tmp_path / "out" / "part-00002.parquet").unlink()
+    assert run(source, tmp_path / "out", explainer).n_resumed == 52
