@@ -29,6 +29,9 @@ def command(
     align: options.Align = False,
     jobs: options.Jobs = None,
     seed: options.Seed = 0,
+    groups: options.Groups = None,
+    budget: options.Budget = None,
+    rows: options.Rows = None,
 ) -> None:
     """Write one static HTML file about a model on some rows."""
     from exactshap.cli._io import check_target
@@ -52,6 +55,8 @@ def command(
             "output": options.output_choice(model_output),
             "align": align,
             "n_jobs": jobs,
+            "groups": options.read_groups(groups),
+            **({} if budget is None else {"budget": budget}),
         }
         explanation = Task(
             model=model,
@@ -62,6 +67,7 @@ def command(
             trust=trust,
             n_stages=n_stages,
             settings=settings,
+            rows=options.row_choice(rows),
         ).explain(index, order)
     explanation.report(out, data_name=(data or model).name, command=command_line(), seed=seed)
     console().print(f"{explanation.certificate()}\nreport written to {out}")

@@ -7,10 +7,10 @@ from typing import Any
 
 import numpy as np
 
-from exactshap.errors import InputError, message
+from exactshap.errors import InputError, InputTypeError, message
 from exactshap.frames import Table
 
-__all__ = ["encode_columns", "pooled_names"]
+__all__ = ["encode_columns", "pooled_names", "refuse_per_column"]
 
 _TEXT_TYPES = ("String", "Categorical", "Enum", "Boolean")
 
@@ -94,3 +94,10 @@ def _codes(tables: Sequence[Table], owners: Sequence[str], j: int) -> np.ndarray
 
 def _missing(owner: str, kind: str, label: str, row: int) -> str:
     return message(f"Input {owner} contains {kind}", f"First in {label}, row {row}", "Fill or drop the missing values")
+
+
+def refuse_per_column(bandwidth: Any) -> None:
+    """Refuse bandwidths of single columns where one number or word stands for two sets of variables."""
+    if not isinstance(bandwidth, (str, int, float, np.number)):
+        got, do = f"Got {type(bandwidth).__name__}", "Pass bandwidth_x= or bandwidth_y= for one per column"
+        raise InputTypeError(message("`bandwidth` of HSIC is one number or word, for both sides", got, do))

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from exactshap._runtime.threads import map_in_threads
-from exactshap.decompose.pairwise._columns import pooled_names
+from exactshap.decompose.pairwise._columns import pooled_names, refuse_per_column
 from exactshap.decompose.pairwise._direct import direct_hsic
 from exactshap.decompose.pairwise._estimate import (
     Estimate,
@@ -25,7 +25,7 @@ from exactshap.decompose.pairwise._hsic_weights import CentredKernel, centred_ke
 from exactshap.decompose.pairwise._inference import jackknife_error, permutations
 from exactshap.decompose.pairwise._interactions import joint_values
 from exactshap.decompose.pairwise._kernels import LANES, add_sides
-from exactshap.decompose.pairwise._panels import Rules, Sweep, rule_table
+from exactshap.decompose.pairwise._panels import Progress, Rules, Sweep, followed, rule_table, showing
 from exactshap.errors import InputError, UnsupportedStructureError, message
 from exactshap.frames import Table, as_table
 from exactshap.results.decomposition import PairwiseDecomposition, check_residual, frame_backend, pair_tolerance
@@ -42,8 +42,9 @@ def decompose_hsic(
     *,
     kernel_x: Any = "rbf",
     kernel_y: Any = "rbf",
-    bandwidth_x: Any = "median",
-    bandwidth_y: Any = "median",
+    bandwidth: Any = "median",
+    bandwidth_x: Any = None,
+    bandwidth_y: Any = None,
     joint: bool = False,
     estimator: str = "biased",
     groups: Mapping[str, Any] | None = None,
@@ -56,6 +57,7 @@ def decompose_hsic(
     block_size: int = 1000,
     random_state: Any = 0,
     n_jobs: int | None = None,
+    progress: Progress = None,
 ) -> PairwiseDecomposition:
     r"""Split the dependence between the columns of X and Y, as measured by HSIC, over the columns of X (or of both).
 
@@ -73,17 +75,19 @@ def decompose_hsic(
         The other variables, row by row. Class labels that are numbers need ``kernel_y="categorical"``.
     kernel_x, kernel_y : str, sequence or mapping, default="rbf"
         As ``kernel`` of :func:`decompose_mmd`.
-    bandwidth_x, bandwidth_y : float, "median", "column-median", sequence or mapping, default="median"
-        As ``bandwidth`` of :func:`decompose_mmd`, over the rows of X and of Y.
+    bandwidth : float, "median" or "column-median", default="median"
+        As of :func:`decompose_mmd`, over the rows of X and of Y.
+    bandwidth_x, bandwidth_y : float, "median", "column-median", sequence or mapping, optional
+        Of one side, where it is another one than ``bandwidth``, or one for each column.
     joint : bool, default=False
         One game over the columns of X and Y together.
     estimator : {"biased", "unbiased"}, default="biased"
         The V-statistic above, or the U-statistic of Song et al. (2012), which needs four rows.
     groups : mapping of name to columns, optional
         Columns of X that share one player.
-    index, order, n_permutations, correction, level, method, block_size, random_state, n_jobs
+    index, order, n_permutations, correction, level, method, block_size, random_state, n_jobs, progress
         As in :func:`decompose_mmd`. Permutations reorder the rows of Y: every p-value tests that X and Y are independent.
-        ``method="blocks"``, taken beyond 50,000 rows, needs ``estimator="unbiased"``.
+        ``method="blocks"`` needs ``estimator="unbiased"``; with "biased" all rows are taken, up to 50,000.
 
     Returns
     -------
@@ -121,6 +125,7 @@ def decompose_hsic(
     (1, 0.01)
     """
     settings = PairwiseSettings.checked(estimator, index, order, n_permutations, correction, level, n_jobs)
+    refuse_per_column(bandwidth)
     first, second = _paired(X, Y, 4 if estimator == "unbiased" else 2)
     generator = np.random.default_rng(random_state)
     x = read_factors(
@@ -128,7 +133,7 @@ def decompose_hsic(
         ("X",),
         pooled_names((first,), ("X",)),
         kernel=kernel_x,
-        bandwidth=bandwidth_x,
+        bandwidth=bandwidth if bandwidth_x is None else bandwidth_x,
         groups=groups,
         random_state=generator,
         what="_x",
@@ -138,7 +143,7 @@ def decompose_hsic(
         ("Y",),
         pooled_names((second,), ("Y",), "y"),
         kernel=kernel_y,
-        bandwidth=bandwidth_y,
+        bandwidth=bandwidth if bandwidth_y is None else bandwidth_y,
         groups=None,
         random_state=generator,
         what="_y",
@@ -152,9 +157,11 @@ def decompose_hsic(
         names, one_block = _joint_names(x.names, y.names), estimate_joint
     else:
         sets = settings.sets(x.n_players)
-    chosen, n_blocks = choose_method(method, first.n_rows, block_size, estimator)
+    n_columns = len(x.columns) + (len(y.columns) if joint else 0)
+    chosen, n_blocks = choose_method(method, first.n_rows, n_columns, block_size, settings)
     blocks = rows_of_blocks(first.n_rows, n_blocks, generator) if n_blocks > 1 else [np.arange(first.n_rows)]
-    estimate = average(one_block(x.take(rows), y.take(rows), settings, generator) for rows in blocks)
+    with showing(progress, "HSIC", first.n_rows, n_columns, n_blocks):
+        estimate = average(one_block(x.take(rows), y.take(rows), settings, generator) for rows in blocks)
     details = {
         "x": x.describe(),
         "y": y.describe(),
@@ -264,7 +271,8 @@ def _pair_sums(x: Factors, rules: Rules, target: CentredKernel, orders: np.ndarr
         return sums
 
     total = _PairSums(np.zeros(shape), np.zeros(shape), np.zeros((shape[0], len(orders))))
-    for sums in map_in_threads(panel_sums, sweep.panels(), n_jobs):
+    panels = sweep.panels()
+    for sums in followed(map_in_threads(panel_sums, panels, n_jobs), panels, x.n_rows):
         for name in ("weighted", "plain", "permuted"):
             getattr(total, name)[...] += getattr(sums, name)
     return replace(total, weighted=total.weighted[:, : x.n_rows], plain=total.plain[:, : x.n_rows])
