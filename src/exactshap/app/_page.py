@@ -72,7 +72,8 @@ def server(what_if: WhatIf) -> Callable[[Any, Any, Any], None]:
     """Return what runs for each visitor."""
 
     def run(input: Any, output: Any, session: Any) -> None:
-        row, baseline, where = reactive.value(0), reactive.value(None), reactive.value("")
+        row, where = reactive.value(0), reactive.value("")
+        baseline: reactive.Value[int | None] = reactive.value(None)
 
         @reactive.effect
         @reactive.event(input.apply)

@@ -80,8 +80,8 @@ def log_explanation(
     metrics = {f"{name}.{key}": value for key, value in _metrics(explanation).items()}
     for key, value in metrics.items():
         client.log_metric(run, key, value)
-    for key, value in _tags(explanation).items():
-        client.set_tag(run, f"{name}.{key}", value)
+    for key, text in _tags(explanation).items():
+        client.set_tag(run, f"{name}.{key}", text)
     return metrics
 
 
