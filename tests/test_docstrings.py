@@ -29,6 +29,7 @@ WITHOUT_EXAMPLE = {
 }
 FOR_AUTHORS = "for authors of readers: one sentence with the shapes, shown at work in docs/extend.md and the readers themselves"
 HELPERS = {
+    "frames": ("above", "hybrid_cells", "hybrid_columns"),
     "readers": ("choose_value_function", "names_of", "players_of", "select_outputs"),
     "trees": (
         "RawTree",

@@ -114,6 +114,8 @@ def _explanation() -> Sample:
 def block_size(reader: Reader, n_rows: int, order: int, limit: float) -> int:
     """Return how many rows are solved at a time: as many as fit, and as the reader likes."""
     most = min(reader.block_rows, max(1, n_rows))
+    if reader.memory(most, order) <= limit:
+        return most
     fits = bisect.bisect_right(range(1, most + 1), limit, key=lambda rows: reader.memory(rows, order))
     if fits:
         return fits

@@ -26,9 +26,9 @@ class Verification:
     Attributes
     ----------
     max_residual : float
-        Largest |prediction - baseline - sum of values|.
+        Largest ``|prediction - baseline - sum of values|``.
     max_mask_difference : float or None
-        Largest |v(S) - prediction of rows masked by hand|; None where no such reference exists.
+        Largest difference of v(S) and the prediction of rows masked by hand; None where no such reference exists.
     tolerance : float
         What rounding explains of either.
     passed : bool
@@ -36,7 +36,7 @@ class Verification:
     n_rows, n_masks : int
         What was checked.
     max_value_difference : float or None
-        Largest |value - value by the definition|, over all players of a few rows; None where it is out of reach.
+        Largest difference of a value and its definition, over all players of a few rows; None where it is out of reach.
     reading_difference : float or None
         Largest relative difference of leaf values and covers to the library's own dump, infinity for another split; None without.
     unchecked : tuple of str

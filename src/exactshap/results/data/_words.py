@@ -33,6 +33,9 @@ _INDICES = {
     "stii": "Shapley-Taylor interaction index",
     "fsii": "faithful Shapley interaction index",
     "k-sii": "k-SII values",
+    "owen": "Owen values of players in groups",
+    "winter": "Winter values of players in nested groups",
+    "asymmetric": "asymmetric Shapley values",
 }
 
 
