@@ -10,7 +10,7 @@ from exactshap.decompose.r2 import PartialR2
 from exactshap.frames.stored import StoredTable
 from exactshap.scale.calls import MappedFunction
 from exactshap.scale.files import DatasetResult, explain_dataset
-from exactshap.scale.partition import Partition
+from exactshap.scale.partition import Partition, output_columns
 from exactshap.scale.statistics import GlobalImportance, GlobalQuantiles, PartialRidge
 
 __all__ = [
@@ -23,4 +23,5 @@ __all__ = [
     "Partition",
     "StoredTable",
     "explain_dataset",
+    "output_columns",
 ]
