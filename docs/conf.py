@@ -6,7 +6,7 @@ from pathlib import Path
 HERE = Path(__file__).parent
 sys.path[:0] = [str(HERE / "_ext"), str(HERE.parent / "src")]
 
-import exactshap  # noqa: E402 - from the folder beside this one
+import exactshap
 
 project = "exactshap"
 author = "The exactshap developers"
@@ -68,6 +68,14 @@ sphinx_gallery_conf = {
     "plot_gallery": "True",
     "write_computation_times": False,
 }
+
+
+def setup(app):
+    """Remove the pages of examples that are gone: Sphinx would find them, and nothing would lead to them."""
+    for page in (HERE / "auto_examples").glob("plot_*.rst"):
+        if not (HERE / "gallery" / page.with_suffix(".py").name).exists():
+            page.unlink()
+
 
 html_theme = "pydata_sphinx_theme"
 html_title = "exactshap"
