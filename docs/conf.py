@@ -83,6 +83,7 @@ html_static_path = ["_static"]
 html_css_files = ["site.css"]
 html_logo = "_static/logo.svg"
 html_favicon = "_static/logo.svg"
+html_context = {"default_mode": "auto"}
 html_copy_source = html_show_sourcelink = False
 html_theme_options = {
     "logo": {"text": "exactshap", "alt_text": "exactshap: home"},
