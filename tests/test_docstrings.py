@@ -12,7 +12,7 @@ import pytest
 
 import exactshap
 
-RESULTS = ["exactshap.results.explanation", "exactshap.results.plots", "exactshap.results.report"]
+RESULTS = [f"exactshap.results.{room}" for room in ("comparison", "explanation", "plots", "report")]
 ROOMS = [
     "exactshap",
     *(

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 _PUBLIC = {
+    "FanovaGaussianProcess": "exactshap.estimators.fanova_process",
     "HSICSelector": "exactshap.estimators.hsic_selector",
     "Instantiation": "exactshap.estimators.rkhs_weighting._instantiation",
     "MonteCarlo": "exactshap.estimators.rkhs_weighting._instantiations",
@@ -15,6 +16,7 @@ _PUBLIC = {
 }
 
 __all__ = [
+    "FanovaGaussianProcess",
     "HSICSelector",
     "Instantiation",
     "MonteCarlo",
@@ -25,6 +27,7 @@ __all__ = [
 ]
 
 if TYPE_CHECKING:
+    from exactshap.estimators.fanova_process import FanovaGaussianProcess
     from exactshap.estimators.hsic_selector import HSICSelector
     from exactshap.estimators.rkhs_weighting import Instantiation, MonteCarlo, RKHSWeightingCV, RKHSWeightingRegressor
     from exactshap.estimators.shapley_ridge import ShapleyKernelClassifier, ShapleyKernelRidge
