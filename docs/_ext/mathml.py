@@ -3,14 +3,21 @@
 from docutils import nodes
 from latex2mathml.converter import convert
 
+BAR = '<mo stretchy="false">&#x0007C;</mo>'  # as in |S|: without the space of an operator
+
+
+def mathml(node, display):
+    """Return the formula of a node."""
+    return convert(node.astext(), display=display).replace(BAR, BAR.replace("<mo", '<mo lspace="0" rspace="0"'))
+
 
 def visit_inline(writer, node):
-    writer.body.append(convert(node.astext()))
+    writer.body.append(mathml(node, "inline"))
     raise nodes.SkipNode
 
 
 def visit_block(writer, node):
-    writer.body.append(f'<div class="math">{convert(node.astext(), display="block")}</div>')
+    writer.body.append(f'<div class="formula">{mathml(node, "block")}</div>')
     raise nodes.SkipNode
 
 

@@ -31,6 +31,11 @@ class AdditiveGame:
     constant : float or array of shape (n_outputs,), default=0.0
         Added to the value of every coalition.
 
+    Raises
+    ------
+    InputError
+        If tables and subsets do not fit together.
+
     Examples
     --------
     >>> game = AdditiveGame(3, [(0,), (0, 2)], [[0.0, 1.0], [0.0, 0.0, 0.0, 5.0]])

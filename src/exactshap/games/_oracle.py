@@ -26,6 +26,11 @@ class OracleGame:
     n_players : int
         Number of players.
 
+    Raises
+    ------
+    InputError
+        If the number of players is no positive int; from ``value``, if the function answers another shape or numbers that are not finite.
+
     Examples
     --------
     >>> OracleGame(lambda masks: masks.sum(axis=1) ** 2.0, n_players=3).value([[True, True, False]])

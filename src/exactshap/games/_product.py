@@ -34,6 +34,11 @@ class ProductGame:
 
     Factors may be complex (random Fourier features); the game is then the real part of the sum.
 
+    Raises
+    ------
+    InputError
+        If the factors do not have one shape, or hold numbers that are not finite.
+
     Examples
     --------
     >>> game = ProductGame(c=[1.0], a=[[2.0, 3.0]], b=[[1.0, 1.0]])

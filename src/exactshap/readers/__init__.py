@@ -15,10 +15,11 @@ from exactshap.readers._identity import is_own_method as is_own_method
 from exactshap.readers._identity import library_class as library_class
 from exactshap.readers._identity import replaced as replaced
 from exactshap.readers._identity import sklearn_name as sklearn_name
+from exactshap.readers._players import players_of
 from exactshap.readers._registry import known_class as known_class
 from exactshap.readers._registry import read, register, registered
 from exactshap.readers._registry import require_own_prediction as require_own_prediction
-from exactshap.readers._request import Request, choose_value_function, names_of, players_of, select_outputs
+from exactshap.readers._request import Request, choose_value_function, names_of, select_outputs
 from exactshap.readers._request import finite_numbers as finite_numbers
 from exactshap.readers._sklearn import fitted_names as fitted_names
 from exactshap.readers._sklearn import require_fitted as require_fitted

@@ -25,6 +25,14 @@ class Reader(ABC):
 
     Concrete readers set the attributes in ``__init__`` and are final: they are not subclassed further. They are picklable
     and stateless: nothing changes after construction.
+
+    Examples
+    --------
+    >>> from sklearn.svm import SVR
+    >>> from exactshap.readers import Reader, Request, read
+    >>> reader = read(SVR().fit([[0.0], [1.0]], [0.0, 1.0]), Request())
+    >>> isinstance(reader, Reader), reader.players, reader.value_function
+    (True, ((0,),), 'functional')
     """
 
     value_functions: ClassVar[tuple[str, ...]] = ()

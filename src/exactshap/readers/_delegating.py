@@ -24,6 +24,14 @@ class DelegatingReader(Reader):
     inner : Reader
     **own
         Attributes of :class:`Reader` that are the wrapper's own (``model``, ``model_name``, ``unit`` ...); the others are inner's.
+
+    Examples
+    --------
+    >>> from sklearn.svm import SVR
+    >>> from exactshap.readers import DelegatingReader, Request, read
+    >>> inner = read(SVR().fit([[0.0], [1.0]], [0.0, 1.0]), Request())
+    >>> DelegatingReader(inner, unit="degrees").unit
+    'degrees'
     """
 
     def __init__(self, inner: Reader, **own: Any) -> None:

@@ -1,17 +1,17 @@
-"""What the user asked for, and what every reader makes of it: value function, players, names, outputs, checked numbers."""
+"""What the user asked for, and what every reader makes of it: value function, names, outputs, checked numbers."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 
-from exactshap.errors import InputError, InputTypeError, UnknownNameError, did_you_mean, message, no_output
+from exactshap.errors import InputError, UnknownNameError, did_you_mean, message, no_output
 from exactshap.frames import Table
 
-__all__ = ["Request", "choose_value_function", "finite_numbers", "names_of", "players_of", "select_outputs"]
+__all__ = ["Request", "choose_value_function", "finite_numbers", "names_of", "select_outputs"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -86,7 +86,34 @@ def _route(name: str, known: tuple[str, ...]) -> str:
 
 
 def choose_value_function(request: Request, supported: tuple[str, ...], default: str | None, *, owner: str) -> str:
-    """Return the value function's name: the one asked for, interventional with a background, else the family's default."""
+    """Return the value function of a request: the one asked for, interventional with a background, else the family's default.
+
+    Parameters
+    ----------
+    request : Request
+    supported : tuple of str
+        What the reader can play.
+    default : str or None
+        Without a background; None if the family needs one.
+    owner : str
+        The model, for messages.
+
+    Returns
+    -------
+    name : str
+
+    Raises
+    ------
+    InputError
+        If the background is missing, or has not exactly one row for "baseline".
+    UnknownNameError
+        If the value function is none of ``supported``.
+
+    Examples
+    --------
+    >>> choose_value_function(Request(), ("functional", "interventional"), "functional", owner="SVR")
+    'functional'
+    """
     name = request.value_function
     if name == "auto":
         if request.background is not None:
@@ -118,70 +145,32 @@ def choose_value_function(request: Request, supported: tuple[str, ...], default:
     return name
 
 
-def players_of(request: Request, feature_names: tuple[str, ...]) -> tuple[tuple[tuple[int, ...], ...], tuple[str, ...]]:
-    """Return the columns and the name of each player: the groups asked for, then every remaining column, in column order."""
-    if request.players is not None:
-        return tuple(columns for _, columns in request.players), tuple(name for name, _ in request.players)
-    if request.groups is None:
-        return tuple((j,) for j in range(len(feature_names))), feature_names
-    if not isinstance(request.groups, Mapping):
-        raise InputTypeError(
-            message(
-                "`groups` must map a name to a list of columns",
-                f"Got {type(request.groups).__name__}",
-                "Pass groups={'blood': ['s1', 's2']}",
-            )
-        )
-    owner = _group_of_column(request.groups, feature_names)
-    players: dict[str, list[int]] = {}
-    for j, column in enumerate(feature_names):
-        name = owner.get(j, column)
-        if j not in owner and column in request.groups:
-            raise InputError(message(f"Group {column!r} has the name of a column outside it", do="Give the group another name"))
-        players.setdefault(name, []).append(j)
-    empty = [name for name in request.groups if str(name) not in players]
-    if empty:
-        raise InputError(message(f"Group {empty[0]!r} has no columns", do="Name at least one column for each group"))
-    return tuple(tuple(columns) for columns in players.values()), tuple(players)
-
-
-def _group_of_column(groups: Mapping[str, Any], feature_names: tuple[str, ...]) -> dict[int, str]:
-    owner: dict[int, str] = {}
-    for name, members in groups.items():
-        if not isinstance(members, (str, int, np.integer, Iterable)):
-            raise InputTypeError(
-                message(f"Group {name!r} must be a list of columns", f"Got {members!r}", "Pass names or numbers of columns")
-            )
-        for member in [members] if isinstance(members, (str, int, np.integer)) else members:
-            j = _column_number(member, feature_names, name)
-            if j in owner:
-                raise InputError(
-                    message(f"Column {feature_names[j]!r} is in more than one group", f"Got {owner[j]!r} and {name!r}")
-                )
-            owner[j] = str(name)
-    return owner
-
-
-def _column_number(member: Any, feature_names: tuple[str, ...], group: Any) -> int:
-    if isinstance(member, str):
-        if member in feature_names:
-            return feature_names.index(member)
-        raise UnknownNameError(
-            message(f"Group {group!r} names an unknown column {member!r}", do=did_you_mean(member, feature_names))
-        )
-    if isinstance(member, (bool, np.bool_)) or not isinstance(member, (int, np.integer)):
-        raise InputTypeError(
-            message(
-                f"Group {group!r} must hold names or numbers of columns", f"Got {member!r}", "Masks and slices are not read"
-            )
-        )
-    if 0 <= int(member) < len(feature_names):
-        return int(member)
-    raise InputError(message(f"Group {group!r} names column {member}", f"There are {len(feature_names)} columns"))
-
-
 def names_of(request: Request, fitted: tuple[str, ...] | None, n_columns: int, owner: str) -> tuple[str, ...]:
-    """Return the feature names: the model's own, else those asked for, else those of the background, else x0, x1, ..."""
+    """Return the feature names: the model's own, else those asked for, else those of the background, else x0, x1, ...
+
+    Parameters
+    ----------
+    request : Request
+    fitted : tuple of str or None
+        What the model knows.
+    n_columns : int
+    owner : str
+        The model, for messages.
+
+    Returns
+    -------
+    names : tuple of str
+
+    Raises
+    ------
+    InputError
+        If ``feature_names`` has another number of names than the model has columns.
+
+    Examples
+    --------
+    >>> names_of(Request(), None, 2, "SVR")
+    ('x0', 'x1')
+    """
     if fitted is not None:
         return fitted
     if request.feature_names is not None:
@@ -196,7 +185,32 @@ def names_of(request: Request, fitted: tuple[str, ...] | None, n_columns: int, o
 
 
 def select_outputs(names: tuple[str, ...], output: Any, *, owner: str) -> tuple[list[int], bool]:
-    """Return the numbers of the outputs asked for ("auto" and "all": every one) and whether a single one was picked."""
+    """Return the numbers of the outputs asked for, and whether a single one was picked.
+
+    Parameters
+    ----------
+    names : tuple of str
+        Of all outputs.
+    output : "auto", "all", int or str
+        "auto" and "all" are every one.
+    owner : str
+        The model, for messages.
+
+    Returns
+    -------
+    numbers : list of int
+    single : bool
+
+    Raises
+    ------
+    InputError
+        If there is no such output.
+
+    Examples
+    --------
+    >>> select_outputs(("no", "yes"), "yes", owner="forest"), select_outputs(("no", "yes"), "all", owner="forest")
+    (([1], True), ([0, 1], False))
+    """
     if isinstance(output, str) and output in ("auto", "all") and output not in names:
         return list(range(len(names))), False
     if isinstance(output, (int, np.integer)) and not isinstance(output, bool):

@@ -34,6 +34,11 @@ class KernelMachine:
         kernel matrix of the formula above.
     feature_names : sequence of str, default=None
 
+    Raises
+    ------
+    InputError
+        If the coefficients do not fit the rows.
+
     Examples
     --------
     >>> import numpy as np

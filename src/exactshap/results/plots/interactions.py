@@ -109,6 +109,18 @@ def draw_interactions(prepared: InteractionMatrix, ax: Any = None) -> Any:
     Returns
     -------
     ax : matplotlib Axes
+
+    Examples
+    --------
+    >>> import matplotlib
+    >>> matplotlib.use("Agg")
+    >>> from exactshap import Explanation
+    >>> explanation = Explanation(
+    ...     values=[[1.0, 2.0]], baseline=[0.0], prediction=[7.0], residual=[0.0], tolerance=1e-12, index="stii", order=2,
+    ...     feature_names=["a", "b"], value_function="baseline", sets=((0,), (1,), (0, 1)), set_values=[[1.0, 2.0, 4.0]],
+    ... )
+    >>> len(draw_interactions(prepare_interactions(explanation, 0)).texts)
+    4
     """
     n = len(prepared.names)
     ax = new_axes(3.2 + 0.55 * n, 2.0 + 0.5 * n) if ax is None else ax

@@ -152,6 +152,18 @@ def draw_intervals(prepared: Intervals, ax: Any = None) -> Any:
     Returns
     -------
     ax : matplotlib Axes
+
+    Examples
+    --------
+    >>> import matplotlib
+    >>> matplotlib.use("Agg")
+    >>> from exactshap import Explanation
+    >>> explanation = Explanation(
+    ...     values=[[1.0, -2.0]], std_error=[[0.1, 0.2]], baseline=[0.0], prediction=[-1.0], residual=[0.0],
+    ...     tolerance=[1e-9], feature_names=["a", "b"], value_function="baseline",
+    ... )
+    >>> [label.get_text() for label in draw_intervals(prepare_intervals(explanation, 0)).get_yticklabels()]
+    ['b', 'a']
     """
     n_rows, n_labels = prepared.values.shape
     ax = new_axes(7.0, 0.5 * n_labels + 1.6) if ax is None else ax

@@ -113,6 +113,14 @@ def draw_shares(bars: ShareBars, ax: Any = None) -> Any:
     Returns
     -------
     ax : matplotlib Axes
+
+    Examples
+    --------
+    >>> import matplotlib
+    >>> matplotlib.use("Agg")
+    >>> bars = prepare_shares(np.array([0.1, 0.5]), ["a", "b"], total=0.6, statistic="R2")
+    >>> draw_shares(bars).get_xlabel()
+    'share of R2'
     """
     ax = _new_axes(len(bars.labels)) if ax is None else ax
     position = np.arange(len(bars.labels))

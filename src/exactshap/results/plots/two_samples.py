@@ -60,6 +60,11 @@ def prepare_marginals(X: Any, Z: Any, columns: Sequence[str], captions: Sequence
     -------
     marginals : tuple of Marginal
 
+    Raises
+    ------
+    InputError
+        If a column is in neither sample.
+
     Examples
     --------
     >>> import numpy as np
@@ -125,6 +130,20 @@ def draw_marginals(marginals: Sequence[Marginal], labels: tuple[str, str] = ("X"
     Returns
     -------
     axes : list of matplotlib Axes
+
+    Raises
+    ------
+    InputError
+        If there is not one ax for each column.
+
+    Examples
+    --------
+    >>> import matplotlib
+    >>> matplotlib.use("Agg")
+    >>> import numpy as np
+    >>> both = prepare_marginals(np.zeros((3, 1)), np.ones((2, 1)), ["x0"])
+    >>> len(draw_marginals(both, labels=("May", "June")))
+    1
     """
     if axes is None:
         figure = new_axes(3.2 * max(len(marginals), 1), 2.6).figure

@@ -167,6 +167,17 @@ def interaction_variance(
     Notes
     -----
     Cost and memory O(n_train d^2) for each row. The full covariance of all pairs would be O(d^4) and is not computed.
+
+    Examples
+    --------
+    >>> from exactshap.kernels import RBF
+    >>> from exactshap.solvers.rkhs import KernelFactors
+    >>> X, x, z = np.array([[0.0, 1.0], [2.0, 0.5]]), np.array([[1.0, 1.0]]), np.zeros((1, 2))
+    >>> part, = RBF().expand(2)
+    >>> pairs = [part.factors(a, b.T) for a, b in ((x, x), (x, z), (z, z), (x, X), (z, X))]
+    >>> factors = KernelFactors(1.0, pairs[0][:, :, 0], *pairs[1:])
+    >>> interaction_variance([factors], np.linalg.cholesky(part.matrix(X, X) + 0.1 * np.eye(2))).shape
+    (1, 1)
     """
     measure = find(semivalue).of_size(2, 2)
     weights, n_rows, n_players = _checked(components, cholesky, weights)

@@ -20,10 +20,39 @@ MAX_CELLS = 2**29  # leaf values of all nodes and outputs: 4 GiB
 def build(
     raw: Sequence[RawTree] | RawForest, *, n_features: int, constant: np.ndarray, less_equal: bool, single_precision: bool
 ) -> FlatTrees:
-    """Return the trees in one set of arrays: parents before children, ``right == left + 1``, leaf covers summed upwards.
+    """Lay trees out in one set of arrays: parents before children, ``right == left + 1``, leaf covers summed upwards.
 
-    Raises :class:`exactshap.errors.ModelFormatError` naming tree and node for child numbers out of range, cycles, shared nodes, columns out of
-    range, values that are not finite, negative covers and trees deeper than ``MAX_DEPTH``.
+    Parameters
+    ----------
+    raw : sequence of RawTree, or RawForest
+    n_features : int
+    constant : array of shape (n_outputs,)
+        What the trees are added to.
+    less_equal : bool
+        Whether a value equal to the threshold goes left.
+    single_precision : bool
+        Whether the library compares in float32.
+
+    Returns
+    -------
+    trees : FlatTrees
+
+    Raises
+    ------
+    ModelFormatError
+        Naming tree and node, for child numbers out of range, cycles, shared nodes, columns out of range, values that are not finite, negative
+        covers and trees deeper than ``MAX_DEPTH``.
+
+    Examples
+    --------
+    >>> from exactshap.trees import RawTree, build
+    >>> stump = RawTree(
+    ...     feature=np.array([0, -1, -1]), threshold=np.array([0.5, 0.0, 0.0]), left=np.array([1, -1, -1]),
+    ...     right=np.array([2, -1, -1]), value=np.array([0.0, 1.0, 2.0]), cover=np.array([0.0, 3.0, 1.0]),
+    ... )
+    >>> trees = build([stump], n_features=1, constant=np.zeros(1), less_equal=True, single_precision=False)
+    >>> trees.cover.tolist()
+    [4.0, 3.0, 1.0]
     """
     constant = np.atleast_1d(np.asarray(constant, float)).copy()
     _check_totals(raw.sizes if isinstance(raw, RawForest) else np.array([len(t.feature) for t in raw], np.int64), constant)

@@ -15,10 +15,34 @@ __all__ = ["RawForest", "RawTree", "joined"]
 
 @dataclass(frozen=True, eq=False)
 class RawTree:
-    """One tree as a library stores it: node numbers are its own, the root is ``root``, unreached nodes are allowed.
+    """Hold one tree as a library stores it: node numbers are its own, unreached nodes are allowed.
 
-    ``left`` and ``right`` are -1 at leaves. ``value`` is (n_nodes,) or (n_nodes, n_outputs). ``cover`` is read at leaves only;
-    None if the library kept none. ``categories`` maps nodes to bit sets (uint32 words) of the categories that go left.
+    Parameters
+    ----------
+    feature : int array of shape (n_nodes,)
+        The column of each split; not read at leaves.
+    threshold : array of shape (n_nodes,)
+    left, right : int arrays of shape (n_nodes,)
+        Children; -1 at leaves.
+    value : array of shape (n_nodes,) or (n_nodes, n_outputs)
+        Read at leaves only.
+    cover : array of shape (n_nodes,), default=None
+        Read at leaves only; None if the library kept none.
+    missing : int8 array of shape (n_nodes,), default=None
+        Where missing values go; None: right.
+    zero_is_missing : bool array of shape (n_nodes,), default=None
+        Whether zeros are treated as missing at the node; None: nowhere.
+    categories : dict of node to uint32 array, optional
+        Bit sets of the categories that go left.
+    output : int, default=-1
+        The one output that a one-dimensional ``value`` adds to; -1: the only one, or all.
+    root : int, default=0
+
+    Examples
+    --------
+    >>> leaf = RawTree(np.array([-1]), np.zeros(1), np.array([-1]), np.array([-1]), np.array([2.5]), np.array([10.0]))
+    >>> leaf.root, leaf.output
+    (0, -1)
     """
 
     feature: np.ndarray

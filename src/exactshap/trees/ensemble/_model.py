@@ -149,7 +149,27 @@ class TreeModel:
 
 
 def take_trees(trees: FlatTrees, chosen: np.ndarray) -> FlatTrees:
-    """Return an ensemble of some of the trees, in the given order, with the same constant."""
+    """Return an ensemble of some of the trees, with the same constant.
+
+    Parameters
+    ----------
+    trees : FlatTrees
+    chosen : int array
+        Numbers of trees, in the order in which they shall come.
+
+    Returns
+    -------
+    trees : FlatTrees
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_diabetes
+    >>> from sklearn.ensemble import RandomForestRegressor
+    >>> from exactshap.trees import flatten, take_trees
+    >>> trees = flatten(RandomForestRegressor(3).fit(*load_diabetes(return_X_y=True)))
+    >>> take_trees(trees, [0, 2]).n_trees
+    2
+    """
     chosen = np.asarray(chosen, np.int64)
     if len(chosen) == trees.n_trees and np.array_equal(chosen, np.arange(trees.n_trees)):
         return trees

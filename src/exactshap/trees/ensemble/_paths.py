@@ -56,7 +56,26 @@ class Paths:
 
 
 def parents(trees: FlatTrees) -> tuple[np.ndarray, np.ndarray]:
-    """Return the parent of each node (int32, -1 at roots) and whether the node is a left child (bool)."""
+    """Return the parent of each node, and on which side of it the node is.
+
+    Parameters
+    ----------
+    trees : FlatTrees
+
+    Returns
+    -------
+    parent : int32 array of shape (n_nodes,)
+        -1 at roots.
+    is_left : bool array of shape (n_nodes,)
+
+    Examples
+    --------
+    >>> from sklearn.tree import DecisionTreeRegressor
+    >>> from exactshap.trees import flatten, parents
+    >>> trees = flatten(DecisionTreeRegressor().fit([[0.0], [1.0], [2.0]], [0.0, 1.0, 5.0]))
+    >>> parents(trees)[0].tolist()
+    [-1, 0, 0, 1, 1]
+    """
     from exactshap.trees.ensemble._kernels import fill_parents
 
     parent, is_left = np.full(trees.n_nodes, -1, np.int32), np.zeros(trees.n_nodes, bool)
@@ -65,7 +84,25 @@ def parents(trees: FlatTrees) -> tuple[np.ndarray, np.ndarray]:
 
 
 def cover_shares(trees: FlatTrees) -> np.ndarray:
-    """Return cover(node) / cover(parent) of shape (n_nodes,), 1 at roots; both children of an empty parent get 1/2."""
+    """Return the share of its parent's cover that each node has.
+
+    Parameters
+    ----------
+    trees : FlatTrees
+
+    Returns
+    -------
+    shares : array of shape (n_nodes,)
+        cover(node) / cover(parent); 1 at roots, 1/2 for both children of an empty parent.
+
+    Examples
+    --------
+    >>> from sklearn.tree import DecisionTreeRegressor
+    >>> from exactshap.trees import cover_shares, flatten
+    >>> trees = flatten(DecisionTreeRegressor().fit([[0.0], [1.0], [2.0]], [0.0, 1.0, 5.0]))
+    >>> cover_shares(trees).round(3).tolist()
+    [1.0, 0.667, 0.333, 0.5, 0.5]
+    """
     from exactshap.trees.ensemble._kernels import fill_shares
 
     shares = np.ones(trees.n_nodes)
@@ -78,8 +115,16 @@ def paths(trees: FlatTrees, player_of_column: np.ndarray | None = None) -> Paths
 
     .. math:: b_{lj} = \prod_{q \to c \text{ on the path},\, j_q = j} \mathrm{cover}(c) / \mathrm{cover}(q)
 
-    ``player_of_column`` (n_features,) maps columns to players; None makes each column its own player. The memory is the sum
-    of the depths of all leaves: linear in the depth, never exponential.
+    Parameters
+    ----------
+    trees : FlatTrees
+    player_of_column : int array of shape (n_features,), default=None
+        The player of each column; None makes each column a player of its own.
+
+    Returns
+    -------
+    paths : Paths
+        Its memory is the sum of the depths of all leaves: linear in the depth, never exponential.
 
     Examples
     --------
@@ -125,7 +170,28 @@ def _depths(trees: FlatTrees, parent: np.ndarray) -> np.ndarray:
 
 
 def inside(trees: FlatTrees, where: Paths, X: np.ndarray) -> np.ndarray:
-    """Return a_lj of shape (n_rows, n_leaves, n_players): 1.0 where the row satisfies every split on j on the path to l."""
+    """Return which rows satisfy the splits on each player on the path to each leaf.
+
+    Parameters
+    ----------
+    trees : FlatTrees
+    where : Paths
+        Of the same trees.
+    X : array of shape (n_rows, n_features)
+
+    Returns
+    -------
+    inside : array of shape (n_rows, n_leaves, n_players)
+        a_lj: 1.0 where the row satisfies every split on j on the path to l, else 0.0; 1.0 for players without a split there.
+
+    Examples
+    --------
+    >>> from sklearn.tree import DecisionTreeRegressor
+    >>> from exactshap.trees import flatten, inside, paths
+    >>> trees = flatten(DecisionTreeRegressor().fit([[0.0], [1.0], [2.0]], [0.0, 1.0, 5.0]))
+    >>> inside(trees, paths(trees), [[0.2]])[0, :, 0].tolist()
+    [0.0, 1.0, 0.0]
+    """
     from exactshap.trees.ensemble._kernels import Edges, fill_inside
 
     out = np.ones((len(X), where.n_leaves, where.n_players))

@@ -10,7 +10,25 @@ __all__ = ["apply", "decisions", "margin", "prepared"]
 
 
 def prepared(trees: FlatTrees, X: np.ndarray) -> np.ndarray:
-    """Return ``X`` as contiguous float64 (n_rows, n_features), rounded to float32 first where the library does so."""
+    """Return rows as they are compared with thresholds: float64, rounded to float32 first where the library does so.
+
+    Parameters
+    ----------
+    trees : FlatTrees
+    X : array of shape (n_rows, n_features)
+
+    Returns
+    -------
+    X : C-contiguous float64 array of shape (n_rows, n_features)
+
+    Examples
+    --------
+    >>> from sklearn.tree import DecisionTreeRegressor
+    >>> from exactshap.trees import flatten, prepared
+    >>> trees = flatten(DecisionTreeRegressor().fit([[0.0], [1.0], [2.0]], [0.0, 1.0, 5.0]))
+    >>> prepared(trees, [[0.1]]) == np.float32(0.1)
+    array([[ True]])
+    """
     X = np.asarray(X, np.float64)
     if trees.single_precision:
         with np.errstate(over="ignore"):
@@ -19,7 +37,26 @@ def prepared(trees: FlatTrees, X: np.ndarray) -> np.ndarray:
 
 
 def decisions(trees: FlatTrees, X: np.ndarray) -> np.ndarray:
-    """Return 1 where a row goes left at a node, 0 where right (and at leaves), uint8 of shape (n_nodes, n_rows)."""
+    """Return which way each row goes at each node.
+
+    Parameters
+    ----------
+    trees : FlatTrees
+    X : array of shape (n_rows, n_features)
+
+    Returns
+    -------
+    decisions : uint8 array of shape (n_nodes, n_rows)
+        1 where the row goes left, 0 where right and at leaves.
+
+    Examples
+    --------
+    >>> from sklearn.tree import DecisionTreeRegressor
+    >>> from exactshap.trees import decisions, flatten
+    >>> trees = flatten(DecisionTreeRegressor().fit([[0.0], [1.0], [2.0]], [0.0, 1.0, 5.0]))
+    >>> decisions(trees, [[0.2], [3.0]])[0]
+    array([1, 0], dtype=uint8)
+    """
     from exactshap.trees.ensemble._kernels import fill_decisions
 
     out = np.zeros((trees.n_nodes, len(X)), np.uint8)
@@ -28,7 +65,26 @@ def decisions(trees: FlatTrees, X: np.ndarray) -> np.ndarray:
 
 
 def apply(trees: FlatTrees, X: np.ndarray) -> np.ndarray:
-    """Return the global number of the leaf of each row in each tree, int32 of shape (n_rows, n_trees)."""
+    """Return the leaf that each row reaches in each tree.
+
+    Parameters
+    ----------
+    trees : FlatTrees
+    X : array of shape (n_rows, n_features)
+
+    Returns
+    -------
+    leaves : int32 array of shape (n_rows, n_trees)
+        Global numbers of nodes.
+
+    Examples
+    --------
+    >>> from sklearn.tree import DecisionTreeRegressor
+    >>> from exactshap.trees import apply, flatten
+    >>> trees = flatten(DecisionTreeRegressor().fit([[0.0], [1.0], [2.0]], [0.0, 1.0, 5.0]))
+    >>> trees.value[apply(trees, [[0.2], [3.0]])[:, 0], 0]
+    array([0., 5.])
+    """
     from exactshap.trees.ensemble._kernels import fill_leaves
 
     out = np.empty((len(X), trees.n_trees), np.int32)
@@ -37,9 +93,28 @@ def apply(trees: FlatTrees, X: np.ndarray) -> np.ndarray:
 
 
 def margin(trees: FlatTrees, X: np.ndarray) -> np.ndarray:
-    r"""Return the constant plus the values of the reached leaves, of shape (n_rows, n_outputs), in float64.
+    r"""Return the sum of the leaves that each row reaches, in float64.
 
     .. math:: f(x) = c + \sum_k v_{\mathrm{leaf}_k(x)}
+
+    Parameters
+    ----------
+    trees : FlatTrees
+    X : array of shape (n_rows, n_features)
+
+    Returns
+    -------
+    margin : array of shape (n_rows, n_outputs)
+        The constant plus the values of the leaves.
+
+    Examples
+    --------
+    >>> from sklearn.tree import DecisionTreeRegressor
+    >>> from exactshap.trees import flatten, margin
+    >>> trees = flatten(DecisionTreeRegressor().fit([[0.0], [1.0], [2.0]], [0.0, 1.0, 5.0]))
+    >>> margin(trees, [[0.2], [3.0]])
+    array([[0.],
+           [5.]])
     """
     from exactshap.trees.ensemble._kernels import sum_leaf_values
 

@@ -28,8 +28,21 @@ _CONVERTERS = {
 def convert(model: Any) -> TreeModel:
     """Return a fitted tree model of any known library (or a :class:`TreeModel`) as a :class:`TreeModel`.
 
-    Raises UnsupportedModelError for models of other kinds, UnsupportedStructureError for tree models without an exact form
-    (linear leaves, text columns, custom initial models).
+    Parameters
+    ----------
+    model : object
+        Fitted.
+
+    Returns
+    -------
+    model : TreeModel
+
+    Raises
+    ------
+    UnsupportedModelError
+        If the model is of another kind.
+    UnsupportedStructureError
+        If the trees have no exact form (linear leaves, text columns, custom initial models).
 
     Examples
     --------
@@ -65,6 +78,22 @@ def _route(model: Any) -> str:
 
 def flatten(model: Any, output: Any = "auto") -> FlatTrees:
     """Return the flat trees of a fitted model; of a binary probability forest, those of the positive class.
+
+    Parameters
+    ----------
+    model : object
+        As for :func:`exactshap.trees.convert`.
+    output : "auto", int or str
+        Which output of a model with several; "auto" keeps all of them.
+
+    Returns
+    -------
+    trees : FlatTrees
+
+    Raises
+    ------
+    UnsupportedModelError
+        If the model is no tree model.
 
     Examples
     --------

@@ -92,7 +92,38 @@ def load(
 def loads(
     data: bytes, *, name: str = "model file", n_stages: int | None = None, missing_value: float = float("nan")
 ) -> TreeModel:
-    """Read a tree model from the bytes of a file; see :func:`load`."""
+    """Read a tree model from the bytes of a file; nothing in it is run.
+
+    Parameters
+    ----------
+    data : bytes
+        What a file for :func:`exactshap.trees.load` would hold.
+    name : str, default="model file"
+        How messages call it.
+    n_stages : int, default=None
+        Boosting rounds that count; None: as the file says.
+    missing_value : float, default=nan
+        What stands for a missing value in XGBoost's rows.
+
+    Returns
+    -------
+    model : TreeModel
+
+    Raises
+    ------
+    ModelFormatError
+        If the bytes are damaged, no tree model, a pickle, or of a format that is not known.
+    InputError
+        If ``n_stages`` is negative.
+
+    Examples
+    --------
+    >>> from exactshap.trees import loads
+    >>> loads(b"not a model")
+    Traceback (most recent call last):
+        ...
+    exactshap.errors.ModelFormatError: ...
+    """
     if n_stages is not None and n_stages < 0:
         raise InputError(message("`n_stages` must not be negative", f"Got {n_stages}"))
     for start, (what, why) in _REFUSED.items():
