@@ -9,6 +9,7 @@ import pytest
 from exactshap.decompose import decompose_conditional_hsic
 from exactshap.decompose.pairwise import _conditional
 from exactshap.errors import InputError
+from tolerances import roundings
 
 
 def sample(n=40, d=3, seed=0):
@@ -53,11 +54,11 @@ def test_values_are_those_of_all_coalitions():
     X, Y, Z = sample()
     shares = decompose_conditional_hsic(X, Y, Z)
     v = by_definition(X, Y, Z, shares)
-    np.testing.assert_allclose(shares.values, shapley(v, 3), atol=1e-12)
+    np.testing.assert_allclose(shares.values, shapley(v, 3), atol=roundings(5_000))
     assert np.isclose(shares.total, v[0, 1, 2])
     assert abs(v[()]) < 1e-15
     last = decompose_conditional_hsic(X, Y, Z, index="leave-one-out").values
-    np.testing.assert_allclose(last, [v[0, 1, 2] - v[1, 2], v[0, 1, 2] - v[0, 2], v[0, 1, 2] - v[0, 1]], atol=1e-12)
+    np.testing.assert_allclose(last, [v[0, 1, 2] - v[1, 2], v[0, 1, 2] - v[0, 2], v[0, 1, 2] - v[0, 1]], atol=roundings(5_000))
 
 
 def test_groups_and_names_and_frames():

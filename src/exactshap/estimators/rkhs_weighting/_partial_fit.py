@@ -9,7 +9,7 @@ import numpy as np
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import _check_sample_weight, validate_data
 
-from exactshap.estimators.rkhs_weighting._bounds import evaluation_constant, largest_norms
+from exactshap.estimators.rkhs_weighting._instantiation import evaluation_constant, largest_norms
 from exactshap.estimators.rkhs_weighting._problem import WeightingProblem, moments_of
 
 __all__ = ["PartialFit"]

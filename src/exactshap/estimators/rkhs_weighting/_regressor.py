@@ -11,7 +11,7 @@ from sklearn.utils import check_random_state
 from sklearn.utils.validation import _check_sample_weight, check_is_fitted, validate_data
 
 from exactshap.errors import InputError, message
-from exactshap.estimators.rkhs_weighting._bounds import evaluation_constant, largest_norms
+from exactshap.estimators.rkhs_weighting._instantiation import evaluation_constant, largest_norms
 from exactshap.estimators.rkhs_weighting._instantiations import Instantiation, MonteCarlo, checked, instantiation
 from exactshap.estimators.rkhs_weighting._partial_fit import PartialFit
 from exactshap.estimators.rkhs_weighting._problem import Group, WeightingProblem

@@ -135,6 +135,11 @@ def output_columns(
     table : frame
         ``phi_<feature>``, ``baseline``, ``prediction``, ``residual``, ``exact`` and, of sampled values, ``se_<feature>``.
 
+    Raises
+    ------
+    MissingDependencyError
+        No library of frames is installed.
+
     Examples
     --------
     >>> from exactshap import Explanation
