@@ -7,7 +7,7 @@ from exactshap import Explainer, explain
 from exactshap.errors import ExplanationWarning, InputError, UnknownNameError, UnsupportedStructureError
 from exactshap.testing import check_reader
 from exactshap.trees import convert, flatten
-from tolerances import assert_close
+from tolerances import assert_close, roundings
 from tree_models import brute_shapley, data, mixed_frame
 
 lightgbm = pytest.importorskip("lightgbm")
@@ -57,7 +57,7 @@ def test_margins(name):
 def test_random_forests_are_means():
     """LightGBM's raw score is the sum of the trees there; its prediction, which we explain, is their mean."""
     model = MODELS["random forest"]
-    np.testing.assert_allclose(convert(model).predict(SPARSE), model.predict(SPARSE), rtol=1e-13)
+    np.testing.assert_allclose(convert(model).predict(SPARSE), model.predict(SPARSE), rtol=roundings(500))
     assert not convert(model).boosted
 
 
@@ -149,8 +149,8 @@ def test_path_dependent_values_by_brute_force(model, rows):
 def test_agrees_with_its_own_contributions(model, rows):
     theirs = model.predict(rows[:20], pred_contrib=True)
     ours = explain(model, rows[:20])
-    np.testing.assert_allclose(ours.values, theirs[:, :-1], atol=1e-13)
-    np.testing.assert_allclose(ours.baseline, theirs[:, -1], atol=1e-13)
+    np.testing.assert_allclose(ours.values, theirs[:, :-1], atol=roundings(500))
+    np.testing.assert_allclose(ours.baseline, theirs[:, -1], atol=roundings(500))
 
 
 def test_names_with_white_space():

@@ -14,6 +14,7 @@ from exactshap.solvers.sampled._frontier import additive_frontier, character_col
 from exactshap.solvers.sampled._polynomial import fit_polynomial, odd_shares
 from exactshap.solvers.sampled._sampling import draw, strata, stratum_weights
 from exactshap.solvers.sampled.process import _hypercube, fit_process
+from tolerances import conditioned, roundings
 
 D = 10
 
@@ -122,7 +123,7 @@ def test_errors_are_held_to_kernelshap_written_out(monkeypatch, max_checked, n, 
     assert all(np.all(parts[largest] >= part) for part in parts.values()), "each part must be seen"
     found, std_error = held_to(fit, process, *asked)
     np.testing.assert_array_equal(found, values)
-    np.testing.assert_allclose(std_error, np.clip(np.sqrt(kurtosis / 5.0), 1.0, 2.0) * parts[largest], rtol=1e-9)
+    np.testing.assert_allclose(std_error, np.clip(np.sqrt(kurtosis / 5.0), 1.0, 2.0) * parts[largest], rtol=conditioned(1e6))
     assert (kurtosis > 5.0).any() == (tail > 0.0), "one of the two cases must have heavy tails"
 
 
@@ -196,4 +197,4 @@ def test_known_games_have_the_values_of_enumeration(pytestconfig, monkeypatch):
     for name, family in {**TUNING, **DEVELOPMENT, **HELD_OUT}.items():
         game = family(np.random.default_rng(1), 8)(np.random.default_rng(2))
         exact = solve(OracleGame(game.value, 8), method="enumeration")
-        np.testing.assert_allclose(game.exact(), exact.values, atol=1e-12 * max(1.0, exact.scale), err_msg=name)
+        np.testing.assert_allclose(game.exact(), exact.values, atol=roundings(5_000) * max(1.0, exact.scale), err_msg=name)
