@@ -83,12 +83,17 @@ def test_without_axes_a_new_figure_is_made(name):
 
 @pytest.mark.parametrize("name", PLOTS)
 def test_figures_without_pyplot_work_and_stay_without_it(name):
+    import matplotlib
     import matplotlib.pyplot as plt
     from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure
 
     figure = Figure(figsize=(8, 5))
     FigureCanvasAgg(figure)
+    if tuple(int(part) for part in matplotlib.__version__.split(".")[:2]) < (3, 11) and name != "interactions":
+        with pytest.raises(InputError, match=r"matplotlib before 3\.11 draws into figures of pyplot only"):
+            drawn(name, ax=figure.subplots())
+        return
     drawn(name, ax=figure.subplots())
     assert plt.get_fignums() == []
     figure.canvas.draw()

@@ -250,6 +250,8 @@ XGBOOST_FAULTS = [
     (edit(("learner", "gradient_booster", "model", "iteration_indptr"), [0, 2, 1, 3]), r"iteration_indptr must ascend"),
     (edit(("learner", "objective"), None), r"Entry 'objective.name'|has no entry"),
     (edit(("learner", "gradient_booster", "model", "tree_info", 1), 76), r"tree 1: output 76 out of range \[0, 1\)"),
+    (edit((*TREES, "split_type", 0), 7), r"split_type must hold zeros and ones. Got 7"),
+    (edit((*TREES, "default_left", 0), 8), r"default_left must hold zeros and ones. Got 8"),
     (edit((*TREES, "split_type"), None), r"tree 1: has no entry 'split_type', unlike others"),
 ]
 
@@ -349,7 +351,7 @@ def test_lightgbm_outputs_are_the_classes_where_the_file_does_not_say():
     X, _ = expected("lightgbm_multiclass.txt")
     data = (FOLDER / "lightgbm_multiclass.txt").read_bytes()
     np.testing.assert_array_equal(loads(data.replace(b"num_tree_per_iteration=3\n", b"")).predict(X), loads(data).predict(X))
-    with pytest.raises(ModelFormatError, match="num_tree_per_iteration must be a whole number"):
+    with pytest.raises(ModelFormatError, match="num_class must be a whole number"):
         loads(data.replace(b"num_tree_per_iteration=3\n", b"").replace(b"num_class=3\n", b""))
 
 

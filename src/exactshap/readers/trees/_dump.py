@@ -56,7 +56,9 @@ def _leaf(value: Any, cover: float, share: float = 1.0) -> Node:
 
 def _xgboost(model: Any) -> Iterator[Node]:
     booster = model.get_booster() if hasattr(model, "get_booster") else model
-    if json.loads(booster.save_config())["learner"]["gradient_booster"]["name"] != "gbtree":
+    settings = json.loads(booster.save_config())["learner"]["gradient_booster"]
+    dropout = settings.get("dart_train_param", {})  # of the tree booster itself, from XGBoost 3.4 on
+    if settings["name"] != "gbtree" or any(float(dropout.get(name, 0)) for name in ("rate_drop", "one_drop")):
         raise ValueError("the dump leaves the weights of dropped trees out")
     names = booster.feature_names or [f"f{j}" for j in range(booster.num_features())]
     column = {name: j for j, name in enumerate(names)}

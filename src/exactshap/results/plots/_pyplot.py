@@ -31,6 +31,14 @@ def displayed(max_display: Any) -> int:
     return int(max_display)
 
 
+def _make_current(plt: Any, ax: Any) -> None:
+    try:
+        plt.sca(ax)
+    except ValueError as error:
+        text = "matplotlib before 3.11 draws into figures of pyplot only"
+        raise InputError(message(text, str(error), "Make the figure with pyplot.figure(), or upgrade matplotlib")) from None
+
+
 @contextmanager
 def current(ax: Any) -> Iterator[None]:
     """Make ``ax`` current for functions that draw into the current axes and resize its figure; then restore everything.
@@ -46,7 +54,7 @@ def current(ax: Any) -> Iterator[None]:
     interactive = matplotlib.is_interactive()
     figure.set_size_inches = lambda *args, **kwargs: None
     try:
-        plt.sca(ax)
+        _make_current(plt, ax)
         yield
     finally:
         del figure.set_size_inches

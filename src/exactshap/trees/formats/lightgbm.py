@@ -46,8 +46,8 @@ def from_text(text: str, *, name: str = "LightGBM model", n_stages: int | None =
                 f"This version of exactshap knows {', '.join(KNOWN_VERSIONS)}",
             )
         )
-    stated = header.get("num_tree_per_iteration", header.get("num_class"))  # the library's own default
-    n_outputs = integer(stated, "num_tree_per_iteration", 1, MAX_OUTPUTS)
+    n_classes = integer(header.get("num_class"), "num_class", 1, MAX_OUTPUTS)
+    n_outputs = integer(header.get("num_tree_per_iteration", n_classes), "num_tree_per_iteration", 1, MAX_OUTPUTS)
     n_features = integer(header.get("max_feature_idx"), "max_feature_idx", -1, MAX_COLUMNS) + 1
     sizes = header.get("tree_sizes", "").split()
     if ("tree_sizes" in header and len(sizes) != len(blocks)) or len(blocks) % n_outputs:

@@ -123,7 +123,7 @@ def _raw_forest(blocks: Records, owners: np.ndarray, weights: np.ndarray, n_outp
     def column(name: str, dtype: type) -> np.ndarray:
         return blocks.column(name, dtype, sizes)[0]
 
-    right, missing = column("right_children", np.int64), column("default_left", np.int8) != 0
+    right, missing = column("right_children", np.int64), _flags(blocks, "default_left", sizes) != 0
     threshold = column("split_conditions", np.float32).astype(np.float64)
     is_leaf = left == -1
     value, vector = _leaf_values(blocks, threshold, right, is_leaf, owner, n_outputs)
@@ -229,11 +229,19 @@ def _bit_sets(
     return start, n_words, words
 
 
+def _flags(blocks: Records, name: str, sizes: np.ndarray) -> np.ndarray:
+    """Return a column of zeros and ones; the library makes something of its own of other numbers."""
+    flags = blocks.column(name, np.int64, sizes)[0]
+    if ((flags != 0) & (flags != 1)).any():
+        raise ModelFormatError(message(f"{name} must hold zeros and ones", f"Got {flags[(flags != 0) & (flags != 1)][0]}"))
+    return flags
+
+
 def _check_categorical(blocks: Records, sizes: np.ndarray, is_leaf: np.ndarray, sets: Any) -> None:
     """Refuse trees whose kinds of splits and sets of categories do not name the same nodes: the library goes by the kinds."""
     stated = np.zeros(len(is_leaf), bool)
     if blocks.has("split_type"):
-        stated = (blocks.column("split_type", np.int64, sizes)[0] != 0) & ~is_leaf
+        stated = (_flags(blocks, "split_type", sizes) != 0) & ~is_leaf
     found = np.zeros(len(is_leaf), bool)
     if sets is not None:
         found[sets[0]] = True
