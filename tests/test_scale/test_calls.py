@@ -10,7 +10,7 @@ import pytest
 import scale_cases as cases
 from exactshap import Explainer
 from exactshap.errors import InputError
-from exactshap.scale import MappedFunction
+from exactshap.scale import MappedFunction, Partition
 from tolerances import assert_close
 
 NAMES = [f"f{j}" for j in range(14)]
@@ -117,3 +117,16 @@ def test_settings_are_checked(tmp_path):
     with pytest.raises(InputError, match="no bytes to tell it from another"):
         MappedFunction(Closed(), kept=tmp_path)
     assert repr(MappedFunction(cases.product)) == "MappedFunction(product, batch_rows=1000)"
+
+
+def test_in_a_partition_the_row_of_a_failed_call_is_named_too(tmp_path):
+    rows = pd.DataFrame([[1.0, 2.0, 3.0], [5.0, 1.0, 1.0], [7.0, 2.0, 5.0]], columns=["a", "b", "c"])
+    function = Fragile()
+    mapped = MappedFunction(lambda table: function(np.asarray(table)), batch_rows=2, kept=tmp_path)
+    part = Partition(Explainer(mapped, pd.DataFrame(np.zeros((2, 3)), columns=["a", "b", "c"])))
+    function.broken = True
+    with pytest.raises(InputError, match=r"Row 2 of the partition cannot be explained.*with \['a'\] from x. KeyError"):
+        part(rows)
+    function.broken = False
+    plain = Partition(Explainer(lambda table: function(np.asarray(table)), part.explainer.reader.background.native))
+    pd.testing.assert_frame_equal(part(rows), plain(rows), check_exact=True)
