@@ -14,7 +14,7 @@ from typing import Any, TypeVar
 from exactshap._native import Cancellation
 from exactshap._runtime.blas import single_threaded_blas
 
-__all__ = ["coalitions_in_threads", "map_in_threads", "n_threads", "single_threaded_blas", "using_jobs"]
+__all__ = ["asked_jobs", "coalitions_in_threads", "map_in_threads", "n_threads", "single_threaded_blas", "using_jobs"]
 
 T = TypeVar("T")
 Result = TypeVar("Result")
@@ -31,6 +31,11 @@ def using_jobs(n_jobs: int | None) -> Iterator[None]:
         yield
     finally:
         _JOBS.reset(token)
+
+
+def asked_jobs() -> int | None:
+    """Return the ``n_jobs`` of the explainer whose call this is part of."""
+    return _JOBS.get()
 
 
 def n_threads(size: float) -> int:
