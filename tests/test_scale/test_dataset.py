@@ -288,10 +288,10 @@ def test_settings_that_no_digest_shows_are_found_by_a_row_solved_again(tmp_path)
     names = [f"f{j}" for j in range(14)]
     pd.DataFrame(np.random.default_rng(0).normal(size=(4, 14)), columns=names).to_parquet(tmp_path / "a.parquet")
     settings = {"keep": (), "batch_rows": 2}
-    run(tmp_path / "a.parquet", tmp_path / "out", cases.black_box(), **settings)
-    assert run(tmp_path / "a.parquet", tmp_path / "out", cases.black_box(), **settings).n_resumed == 4
+    run(tmp_path / "a.parquet", tmp_path / "out", cases.black_box(function=cases.rough), **settings)
+    assert run(tmp_path / "a.parquet", tmp_path / "out", cases.black_box(function=cases.rough), **settings).n_resumed == 4
     with pytest.raises(InputError, match=r"phi_f.* of its first row was .* Use the settings"):
-        run(tmp_path / "a.parquet", tmp_path / "out", cases.black_box(budget=100), **settings)
+        run(tmp_path / "a.parquet", tmp_path / "out", cases.black_box(100, cases.rough), **settings)
 
 
 def test_inputs_that_changed_are_refused_by_name(source, tmp_path):

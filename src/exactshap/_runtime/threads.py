@@ -17,6 +17,7 @@ from exactshap._native import Cancellation
 from exactshap._runtime.blas import single_threaded_blas
 
 __all__ = [
+    "asked_jobs",
     "coalitions_in_threads",
     "granting_threads",
     "map_in_threads",
@@ -53,6 +54,11 @@ def granting_threads(n: int) -> Iterator[None]:
         yield
     finally:
         _GRANTED.reset(token)
+
+
+def asked_jobs() -> int | None:
+    """Return the ``n_jobs`` of the explainer whose call this is part of."""
+    return _JOBS.get()
 
 
 def n_threads(size: float) -> int:

@@ -10,6 +10,7 @@ import numpy as np
 
 from exactshap._runtime.progress import Progress, progress_rows
 from exactshap._runtime.threads import granting_threads, map_in_threads
+from exactshap._runtime.workers import map_on_workers
 from exactshap.explainer._mask_check import MaskCheck
 from exactshap.frames import Table, above
 from exactshap.readers import Reader
@@ -75,10 +76,19 @@ def _parts(
     reader: Reader, tables: Sequence[Callable[[], Table]], semivalue: Semivalue, order: int, n_threads: int
 ) -> Iterator[Solution]:
     def run(make: Callable[[], Table]) -> Solution:
-        with np.errstate(all="ignore"):  # overflow is told by the certificate
-            return reader.answer(make(), semivalue, order)
+        return _answer(reader, make(), semivalue, order)
 
+    if (
+        len(tables) > 1
+        and (parts := map_on_workers(_answer, ((reader, make(), semivalue, order) for make in tables))) is not None
+    ):
+        return parts
     return map_in_threads(run, tables, n_threads) if n_threads > 1 else map(run, tables)
+
+
+def _answer(reader: Reader, rows: Table, semivalue: Semivalue, order: int) -> Solution:
+    with np.errstate(all="ignore"):  # overflow is told by the certificate
+        return reader.answer(rows, semivalue, order)
 
 
 def wrap(
