@@ -9,7 +9,7 @@ from exactshap import semivalues
 from exactshap.games import OracleGame, ProductGame
 from exactshap.solvers import Solution, solve
 from exactshap.solvers.product import solve_terms
-from tolerances import EPS, assert_close
+from tolerances import EPS, assert_close, roundings
 
 D = 4
 
@@ -98,7 +98,7 @@ def test_errors_of_a_sum():
     sampled = dataclasses.replace(one, std_error=np.full_like(one.values, 3.0), error_bound=np.full(3, 0.5))
     also = dataclasses.replace(other, std_error=np.full_like(one.values, 4.0), error_bound=0.25, n_evaluations=7)
     both = sampled + also
-    np.testing.assert_allclose(both.std_error, 5.0, rtol=4 * EPS)  # independent: variances add
+    np.testing.assert_allclose(both.std_error, 5.0, rtol=roundings(4))  # independent: variances add
     np.testing.assert_array_equal(both.error_bound, np.full(3, 0.75))  # bounds add
     assert both.n_evaluations == 7
     np.testing.assert_array_equal((sampled + other).std_error, 3.0)  # an exact game adds no error
@@ -109,7 +109,7 @@ def test_errors_of_a_sum():
     uncertain = dataclasses.replace(one, covariance=covariance, set_std=np.full_like(one.values, 6.0))
     np.testing.assert_array_equal((uncertain + uncertain).covariance, 2.0 * covariance)
     np.testing.assert_allclose(
-        (uncertain + dataclasses.replace(other, set_std=np.full_like(one.values, 8.0))).set_std, 10.0, rtol=4 * EPS
+        (uncertain + dataclasses.replace(other, set_std=np.full_like(one.values, 8.0))).set_std, 10.0, rtol=roundings(4)
     )
     np.testing.assert_array_equal((uncertain * -3.0).covariance, 9.0 * covariance)
     np.testing.assert_array_equal((sampled * -2.0).std_error, 6.0)
@@ -120,7 +120,7 @@ def test_errors_of_a_sum():
 def test_join_puts_rows_under_each_other():
     whole = solve(game(7))
     alone = [solve(ProductGame(game(7).c, row, game(7).b, weights=game(7).weights)).as_batch() for row in game(7).a]
-    joined = Solution.join(alone)
+    joined = Solution.join(alone, 3)
     assert_same(joined, whole)
     np.testing.assert_array_equal(joined.scale, whole.scale)
     assert joined.error_bound.shape == whole.error_bound.shape == (3,)
@@ -128,9 +128,17 @@ def test_join_puts_rows_under_each_other():
     counted = [
         dataclasses.replace(part, n_evaluations=5, method=name) for part, name in zip(alone, ("a", "bbb", "bba"), strict=True)
     ]
-    assert Solution.join(counted).n_evaluations == 15
-    assert Solution.join(counted).method == "bbb"
-    assert Solution.join(alone[:1]) is alone[0]
+    assert Solution.join(counted, 3).n_evaluations == 15
+    assert Solution.join(counted, 3).method == "bbb"
+    assert Solution.join(alone[:1], 1) is alone[0]
+    sampled = dataclasses.replace(alone[1], std_error=np.ones_like(alone[1].values))
+    mixed = Solution.join([alone[0], sampled, alone[2]], 3)
+    np.testing.assert_array_equal(
+        mixed.std_error[:, 0].ravel(), [0.0, 1.0, 0.0] if mixed.std_error.ndim == 2 else [0, 0, 1, 1, 0, 0]
+    )
+    approximate = dataclasses.replace(alone[1], approximation_error=np.ones(1))
+    for parts in ([approximate, *alone[1:]], [alone[0], approximate, alone[2]]):
+        assert Solution.join(parts, 3).approximation_error is None  # not known of all rows
 
 
 def test_predictions_take_the_place_of_the_full_coalition():

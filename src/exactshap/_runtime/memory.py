@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import functools
 import os
 
 __all__ = ["physical_memory"]
 
 
+@functools.cache
 def physical_memory() -> float:
     """Return the bytes of memory of this machine."""
     try:

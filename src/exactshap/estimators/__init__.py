@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING, Any
 _PUBLIC = {
     "FanovaGaussianProcess": "exactshap.estimators.fanova_process",
     "HSICSelector": "exactshap.estimators.hsic_selector",
+    "Instantiation": "exactshap.estimators.rkhs_weighting._instantiation",
+    "MonteCarlo": "exactshap.estimators.rkhs_weighting._instantiations",
     "RKHSWeightingCV": "exactshap.estimators.rkhs_weighting._cross_validation",
     "RKHSWeightingClassifier": "exactshap.estimators.rkhs_weighting._classifier",
     "RKHSWeightingRegressor": "exactshap.estimators.rkhs_weighting._regressor",
@@ -17,6 +19,8 @@ _PUBLIC = {
 __all__ = [
     "FanovaGaussianProcess",
     "HSICSelector",
+    "Instantiation",
+    "MonteCarlo",
     "RKHSWeightingCV",
     "RKHSWeightingClassifier",
     "RKHSWeightingRegressor",
@@ -27,7 +31,13 @@ __all__ = [
 if TYPE_CHECKING:
     from exactshap.estimators.fanova_process import FanovaGaussianProcess
     from exactshap.estimators.hsic_selector import HSICSelector
-    from exactshap.estimators.rkhs_weighting import RKHSWeightingClassifier, RKHSWeightingCV, RKHSWeightingRegressor
+    from exactshap.estimators.rkhs_weighting import (
+        Instantiation,
+        MonteCarlo,
+        RKHSWeightingClassifier,
+        RKHSWeightingCV,
+        RKHSWeightingRegressor,
+    )
     from exactshap.estimators.shapley_ridge import ShapleyKernelClassifier, ShapleyKernelRidge
 
 

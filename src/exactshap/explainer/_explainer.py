@@ -10,17 +10,18 @@ import numpy as np
 
 from exactshap._runtime.progress import Progress, duration, progress_text
 from exactshap._runtime.threads import using_jobs
+from exactshap._runtime.words import fields_html
 from exactshap.errors import warn
 from exactshap.explainer._certify import certify
 from exactshap.explainer._mask_check import MaskChecker
 from exactshap.explainer._plan import Forecast, block_size, check_result, forecast, n_workers
 from exactshap.explainer._settings import aligned, check_names, check_settings, checked_names
-from exactshap.explainer._solve import joined, mask_facts, solve_blocks, wrap
+from exactshap.explainer._solve import mask_facts, solve_blocks, wrap
 from exactshap.explainer._verify import Verification, verify
 from exactshap.frames import Table, as_table, check_columns
 from exactshap.games import normalised_weights
 from exactshap.readers import Reader, Request, read, reader_for
-from exactshap.results.data import called_here
+from exactshap.results.data import called_here, counted, value_function_sentence
 from exactshap.results.explanation import Explanation, fingerprint
 from exactshap.semivalues import Question
 
@@ -125,6 +126,18 @@ class Explainer:
             f"Explainer({reader.model_name}, value_function={reader.value_function!r}, {reader.n_players} players{background})"
         )
 
+    def _repr_html_(self) -> str:
+        reader, names = self.reader, self.reader.player_names
+        facts = {
+            "value function": f"{reader.value_function}. {value_function_sentence(reader.value_function)}",
+            "background": "" if reader.background is None else counted(reader.background.n_rows, "row"),
+            "players": f"{len(names)}: {', '.join(names[:10])}{', ...' if len(names) > 10 else ''}",
+            "outputs": "" if reader.single_output else ", ".join(reader.output_names),
+            "unit": reader.unit,
+            "next": "explainer(X) explains rows, explainer.plan(X) says what that costs, explainer.verify(X) checks the reading",
+        }
+        return fields_html(f"Explainer of {reader.model_name}", {name: text for name, text in facts.items() if text})
+
     def __getattr__(self, name: str) -> Any:
         if text := called_here("Explainer", name):
             raise AttributeError(text)
@@ -164,11 +177,9 @@ class Explainer:
             workers = n_workers(reader, step, order, self.memory_limit, self.n_jobs)
             blocks = [slice(start, min(start + step, table.n_rows)) for start in range(0, table.n_rows, step)]
             company, whose = self._check_masks.company(table) or (None, ())
-            parts = list(solve_blocks(reader, table, blocks, semivalue, order, workers, self.progress, company))
-            solution = joined(reader, parts, order)
-            hybrids = None if company is None else solution.rows(slice(table.n_rows, None))
+            solution = solve_blocks(reader, table, blocks, semivalue, order, workers, self.progress, company)
+            facts = mask_facts(self._check_masks(table, solution, whose))
             solution = solution if company is None else solution.rows(slice(table.n_rows))
-            facts = mask_facts(self._check_masks(table, solution, hybrids, whose))
         seconds = time.perf_counter() - started
         explanation = wrap(
             reader, table, solution, semivalue, order, seconds=seconds, background_hash=self._background_hash, **facts
@@ -218,7 +229,7 @@ def explain(
     model, background, **settings
         As in :class:`Explainer`.
     X, index, order
-        As in :meth:`Explainer.__call__`; mind that the rows come before the background.
+        As in the call of an :class:`Explainer`; mind that the rows come before the background.
 
     Returns
     -------

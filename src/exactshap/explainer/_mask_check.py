@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 
 from exactshap.errors import ExactshapError
-from exactshap.frames import Table
+from exactshap.frames import Table, hybrid_cells, hybrid_columns
 from exactshap.readers import Reader, columns_of
 from exactshap.semivalues import find
 from exactshap.solvers import Solution
@@ -30,7 +30,8 @@ EVERY = 200  # rows of smaller explanations after which one of them is
 SHARE = 50  # rows for each hybrid: 2 % of the work at most
 MANY = 64  # hybrids at most in an explanation
 MADE, MADE_CHEAP = 32, 256  # hybrids when the explainer is made: against one reference row, and in company where rows are cheap
-FRAME_MASKS = 4  # coalitions at most for frames, whose rows cannot each take columns of their own
+FRAME_MASKS = 4  # coalitions at most for frames of several dtypes, whose rows cannot each take columns of their own
+REASON_LENGTH = 300
 
 
 @dataclass(frozen=True)
@@ -78,11 +79,12 @@ class MaskChecker:
         self._reader, self._waiting = reader, 0
         self._before: MaskCheck | None = None  # of the background's rows; then the worst of earlier explanations
         self._bound: Reader | None = None
-        self._columns: np.ndarray | None = None  # of coalitions in turn
+        self._columns: np.ndarray | None = None  # of coalitions that are taken in turn
         self._empty: tuple[np.ndarray, float] | None = None
         self._rng = np.random.default_rng(0)
         replaces = reader.background is not None and reader.value_function in ("interventional", "baseline")
         self._checkable = replaces or reader.value_function == "interventional-independent"
+        self.reason = "" if self._checkable else f"{reader.value_function} values have no hybrid rows"
         if not self._checkable:
             return
         background = reader.background
@@ -105,12 +107,15 @@ class MaskChecker:
 
         In company they cost no call, and take the way of the rows: tables, threads and all.
         """
-        if not self._checkable or not self._reader.rows_are_cheap or table.is_frame or not self._is_due(table):
+        if not self._checkable or not self._reader.rows_are_cheap or not self._is_due(table):
             return None
-        return self._mixed(table, max(2, min(table.n_rows // SHARE, MANY)))
+        return self._mixed(table, _n_hybrids(table))
 
-    def __call__(self, table: Table, solution: Solution, company: Solution | None, rows: tuple[int, ...]) -> MaskCheck | None:
-        """Check a few coalitions of an explanation, those in its company or others; of fewer than ten rows, now and then."""
+    def __call__(self, table: Table, solution: Solution, whose: tuple[int, ...]) -> MaskCheck | None:
+        """Check a few coalitions of an explanation; of fewer than ten rows, now and then.
+
+        The last rows of the solution are the hybrids in company, if there are any, and belong to the rows ``whose``.
+        """
         if not self._checkable:
             return None
         found = before = self._before
@@ -118,8 +123,7 @@ class MaskChecker:
         self._waiting = 0 if due else self._waiting + table.n_rows
         if due:
             with np.errstate(all="ignore"):  # overflow is told by the certificate
-                alone = None if company is not None else self._compared(table, max(2, min(table.n_rows // SHARE, MANY)))
-            now = alone if company is None else replace(_sums(company), rows=rows)
+                now = _sums(solution, table.n_rows, rows=whose) if whose else self._compared(table, _n_hybrids(table))
             if now is not None:
                 found = now | before
                 if before is None or not now.passed:
@@ -139,15 +143,13 @@ class MaskChecker:
         """Return hybrids of rows of a table with rows of the background, and whose they are."""
         reader, rng, background = self._reader, self._rng, self._reader.background
         assert background is not None
-        if table.is_frame or background.is_frame:
-            return None
-        rows, references = rng.integers([[table.n_rows], [background.n_rows]], size=(2, n_hybrids))
         if self._columns is None:
             self._columns = columns_of(reader, _coalitions(rng, MADE_CHEAP, reader.n_players))
-        start = int(rng.integers(MADE_CHEAP))
-        columns = self._columns[np.arange(start, start + n_hybrids) % MADE_CHEAP]
-        native = np.where(columns, table.native[rows], background.native[references])
-        return Table(native, None, *columns.shape), tuple(rows.tolist())
+        start = int(rng.random() * (MADE_CHEAP - n_hybrids + 1))
+        columns = self._columns[start : start + n_hybrids]
+        rows, references = ((rng.random(n_hybrids) * n).astype(int) for n in (table.n_rows, background.n_rows))
+        mixed = _mixed_rows(table, background, rows, references, columns)
+        return None if mixed is None else (mixed, tuple(rows.tolist()))
 
     def _mean_prediction(self) -> tuple[np.ndarray, float]:
         """Return the mean of the model's own predictions over the background, and how far rounding can move it."""
@@ -170,29 +172,27 @@ class MaskChecker:
         """Solve hybrids of rows of a table and of the background, and compare them with the model's own predictions."""
         reader, rng, background = self._reader, self._rng, self._reader.background
         assert background is not None
-        if background.is_frame and not table.is_frame:
-            return None  # the columns of an array cannot be put into those of a frame without a guess
         if self._bound is None:
             self._bound = reader.bound_to(background.take([self._place]))
         rows = rng.integers(table.n_rows, size=n_hybrids)
-        references = np.full(n_hybrids, self._place)
-        n_masks = min(n_hybrids, FRAME_MASKS) if table.is_frame else n_hybrids
-        masks = _coalitions(rng, n_masks, reader.n_players)
+        masks = _coalitions(rng, n_hybrids, reader.n_players)
+        found = None
         try:
             if self._bound is None:
-                return _by_game(reader, table.take(rows[:1]), masks[:2], int(rows[0])) if reader.calls_model else None
-            parts = [(np.arange(n_hybrids), masks)]
-            if table.is_frame:  # one coalition for all rows of a call
-                shares = np.array_split(np.arange(n_hybrids), n_masks)
-                parts = [(chosen, np.repeat(mask[None], len(chosen), 0)) for chosen, mask in zip(shares, masks, strict=True)]
-            found = None
-            for chosen, of_row in parts:
-                hybrid = _hybrids(reader, table.take(rows[chosen]), background.take(references[chosen]), of_row)
-                one = _checked(self._bound, hybrid, of_row)
-                found = replace(one, rows=tuple(sorted({*map(int, rows[chosen])}))) | found
-        except (ExactshapError, TypeError, ValueError):
-            return None  # the model refuses mixed rows (as a level that the background's column lacks): nothing to compare with
+                found = _by_game(reader, table.take(rows[:1]), masks[:2], int(rows[0])) if reader.calls_model else None
+                self.reason = "" if found else f"{reader.model_name} cannot be bound to one reference row"
+                return found
+            for part in _hybrids(reader, table, rows, np.full(n_hybrids, self._place), masks):
+                found = _checked(self._bound, part) | found
+            self.reason = "" if found else "the columns of an array cannot be put into those of a frame without a guess"
+        except (ExactshapError, TypeError, ValueError) as error:
+            self.reason = f"the model refuses rows that mix X and the background: {error}"[:REASON_LENGTH]
+            return None  # as for a level that the background's column lacks
         return found
+
+
+def _n_hybrids(table: Table) -> int:
+    return max(2, min(table.n_rows // SHARE, MANY))
 
 
 def _coalitions(rng: np.random.Generator, n: int, n_players: int) -> np.ndarray:
@@ -201,30 +201,69 @@ def _coalitions(rng: np.random.Generator, n: int, n_players: int) -> np.ndarray:
     return np.stack([half, ~half], axis=1).reshape(-1, n_players)[:n]
 
 
-def _hybrids(reader: Reader, X: Table, references: Table, masks: np.ndarray) -> Table:
-    """Return rows that take the columns of their coalition from X, the others from the reference rows."""
-    columns = columns_of(reader, masks)
-    if X.is_frame:
-        return X.hybrid(references, columns[0])
-    return Table(np.where(columns, X.native, references.native), None, *columns.shape)
+@dataclass(frozen=True, eq=False)
+class _Hybrids:
+    """Hybrid rows: the coalition of each, and whose it is."""
+
+    table: Table
+    masks: np.ndarray
+    rows: np.ndarray
 
 
-def _checked(bound: Reader, hybrid: Table, masks: np.ndarray) -> MaskCheck:
+def _hybrids(reader: Reader, X: Table, rows: np.ndarray, references: np.ndarray, masks: np.ndarray) -> list[_Hybrids]:
+    """Return rows that take the columns of their coalition from X, the others from the background: none where that is a guess."""
+    background, columns = reader.background, columns_of(reader, masks)
+    assert background is not None
+    shares = _shares(len(rows))
+    shared = np.concatenate([np.full(len(share), k) for k, share in enumerate(shares)])
+    if (mixed := _mixed_rows(X, background, rows, references, columns)) is not None:
+        has_cells = not X.is_frame or X.has_one_dtype
+        return [_Hybrids(mixed, masks if has_cells else masks[shared], rows)]
+    return [
+        _Hybrids(X.take(rows[share]).hybrid(background.take(references[share]), columns[k]), masks[shared[share]], rows[share])
+        for k, share in enumerate(shares if X.is_frame else [])
+    ]
+
+
+def _mixed_rows(X: Table, background: Table, rows: np.ndarray, references: np.ndarray, columns: np.ndarray) -> Table | None:
+    """Return hybrids as one table; None where there is none.
+
+    Where cells of several dtypes make a row, whole columns are replaced: a few coalitions are shared by all.
+    """
+    if (cells := hybrid_cells(X, background, rows, references, columns)) is not None:
+        return cells
+    shares = _shares(len(rows))
+    of_shares = [rows[share] for share in shares], [references[share] for share in shares]
+    return hybrid_columns(X, background, *of_shares, columns[: len(shares)])
+
+
+def _shares(n: int) -> list[np.ndarray]:
+    """Return which of n hybrids share a coalition: at least two."""
+    return np.array_split(np.arange(n), min(-(-n // 2), FRAME_MASKS))
+
+
+def _checked(bound: Reader, hybrids: _Hybrids) -> MaskCheck:
     """Hold the values of hybrids against the model: their sum, and nothing for players that come from the reader's reference row."""
-    answer = bound.answer(hybrid, find("shapley"), 1)
+    masks = hybrids.masks
+    answer = bound.answer(hybrids.table, find("shapley"), 1)
     values = answer.values[:, : masks.shape[1]].reshape(*masks.shape, -1)
-    return _sums(answer, np.abs(values * ~masks[:, :, None]).max(axis=(1, 2), initial=0.0))
+    stray = np.abs(values * ~masks[:, :, None]).max(axis=(1, 2), initial=0.0)
+    return _sums(answer, stray=stray, rows=tuple(sorted(set(hybrids.rows.tolist()))))
 
 
-def _sums(answer: Solution, stray: np.ndarray | float = 0.0) -> MaskCheck:
-    """Return the row whose sum misses the model's prediction most for its tolerance, or whose absent players got something."""
+def _sums(answer: Solution, first: int = 0, *, stray: np.ndarray | float = 0.0, rows: tuple[int, ...] = ()) -> MaskCheck:
+    """Return the row from ``first`` on whose sum misses the model's prediction most, or whose absent players got something.
+
+    It is the worst one for its tolerance.
+    """
     assert answer.residual is not None
     assert answer.tolerance is not None
-    difference = np.maximum(np.abs(answer.residual).reshape(len(answer.values), -1).max(axis=1), stray)
-    difference = np.where(np.isnan(difference), np.inf, difference)
-    failed = difference > answer.tolerance
-    worst = int(np.argmax(np.where(failed, difference - answer.tolerance, -1.0) if failed.any() else difference))
-    return MaskCheck(float(difference[worst]), float(answer.tolerance[worst]), len(difference))
+    residual, tolerance = answer.residual[first:], answer.tolerance[first:]
+    difference = np.maximum(np.abs(residual).reshape(len(residual), -1).max(axis=1), stray)
+    difference[np.isnan(difference)] = np.inf
+    excess = difference - tolerance
+    worst = int(np.argmax(excess if excess.max() > 0.0 else difference))
+    return MaskCheck(float(difference[worst]), float(tolerance[worst]), len(difference), rows)
 
 
 def _by_game(reader: Reader, row: Table, masks: np.ndarray, place: int) -> MaskCheck | None:

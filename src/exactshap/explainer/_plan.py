@@ -10,6 +10,7 @@ import numpy as np
 from exactshap._runtime.calibration import Sample, clocked, seconds_per_unit
 from exactshap._runtime.memory import physical_memory
 from exactshap._runtime.progress import duration
+from exactshap._runtime.words import fields_html
 from exactshap.errors import BudgetError, memory_needed, message
 from exactshap.explainer._certify import certify
 from exactshap.explainer._solve import wrap
@@ -24,7 +25,7 @@ TIMED_ROWS = 16  # at most, on which a reader times pieces of the work
 QUICK = 0.005  # seconds of a prediction up to which it is timed again for more rows
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Forecast:
     """What an explanation will cost; printed, it is a sentence. Made by :meth:`exactshap.Explainer.plan`.
 
@@ -48,11 +49,26 @@ class Forecast:
     result: float
     block_rows: int
 
-    def __str__(self) -> str:
+    @property
+    def _kind(self) -> str:
         other = "exact for an approximated game" if "enumeration" in self.method else "sampled, with standard errors"
-        kind = "exact" if self.exact else other
+        return "exact" if self.exact else other
+
+    def __repr__(self) -> str:
+        return f"Forecast: {self}"
+
+    def _repr_html_(self) -> str:
+        facts = {
+            "method": f"{self.method} ({self._kind})",
+            "time": f"about {duration(self.seconds)} on one thread",
+            "working memory": f"{self.memory / 2**20:.0f} MiB, in blocks of {self.block_rows} rows",
+            "result": f"{self.result / 2**20:.1f} MiB",
+        }
+        return fields_html("Forecast", facts)
+
+    def __str__(self) -> str:
         return (
-            f"{self.method} ({kind}): about {duration(self.seconds)} on one thread, {self.memory / 2**20:.0f} MiB of working"
+            f"{self.method} ({self._kind}): about {duration(self.seconds)} on one thread, {self.memory / 2**20:.0f} MiB of working"
             f" memory, {self.result / 2**20:.1f} MiB of result, blocks of {self.block_rows} rows"
         )
 
@@ -98,6 +114,8 @@ def _explanation() -> Sample:
 def block_size(reader: Reader, n_rows: int, order: int, limit: float) -> int:
     """Return how many rows are solved at a time: as many as fit, and as the reader likes."""
     most = min(reader.block_rows, max(1, n_rows))
+    if reader.memory(most, order) <= limit:
+        return most
     fits = bisect.bisect_right(range(1, most + 1), limit, key=lambda rows: reader.memory(rows, order))
     if fits:
         return fits

@@ -3,20 +3,21 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
 
 from exactshap._runtime.progress import Progress, progress_rows
+from exactshap._runtime.threads import map_in_threads
 from exactshap.explainer._mask_check import MaskCheck
-from exactshap.frames import Table, as_table
+from exactshap.frames import Table, above
 from exactshap.readers import Reader
 from exactshap.results.explanation import Explanation
 from exactshap.semivalues import Semivalue
-from exactshap.solvers import Solution, player_sets
+from exactshap.solvers import Rows, Solution, player_sets
 
-__all__ = ["joined", "mask_facts", "solve_blocks", "wrap"]
+__all__ = ["mask_facts", "solve_blocks", "wrap"]
 
 _SAME_NAMES = (
     "approximation_error",
@@ -39,42 +40,40 @@ def solve_blocks(
     n_jobs: int | None,
     progress: Progress,
     company: Table | None = None,
-) -> Iterator[Solution]:
-    """Yield the solution of each block beside its predictions, in order, whatever the number of threads.
+) -> Solution:
+    """Return the solution of all rows beside its predictions, from one block after another, whatever the number of threads.
 
-    Rows in ``company`` are solved with the last block, below its own.
+    Rows in ``company`` are solved with the last block, and stand below its own.
     """
+    if not blocks:
+        return _nothing(reader, order)
+    rows = Rows(table.n_rows + (0 if company is None else company.n_rows))
     with progress_rows(progress, table.n_rows) as report:
-        for rows, part in zip(
-            blocks, _parallel(reader, _tables(table, blocks, company), semivalue, order, n_jobs), strict=True
-        ):
-            yield part
-            report(rows.stop)
+        for block, part in zip(blocks, _parts(reader, _tables(table, blocks, company), semivalue, order, n_jobs), strict=True):
+            rows.add(part)
+            report(block.stop)
+    return rows.solution()
 
 
 def _tables(table: Table, blocks: list[slice], company: Table | None) -> list[Callable[[], Table]]:
     """Return what makes the rows of each block when their turn comes."""
     makers: list[Callable[[], Table]] = [functools.partial(table.take, rows) for rows in blocks]
     if company is not None:
-        last, below = makers[-1], company.native
-        makers[-1] = lambda: as_table(np.concatenate([last().native, below]))
+        last = makers[-1]
+        makers[-1] = lambda: above(last(), company)
     return makers
 
 
-def _parallel(
+def _parts(
     reader: Reader, tables: Sequence[Callable[[], Table]], semivalue: Semivalue, order: int, n_jobs: int | None
-) -> Iterable[Solution]:
-    tasks = ((reader, make(), semivalue, order) for make in tables)
+) -> Iterator[Solution]:
+    def run(make: Callable[[], Table]) -> Solution:
+        with np.errstate(all="ignore"):  # overflow is told by the certificate
+            return reader.answer(make(), semivalue, order)
+
     if n_jobs in (None, 1) or len(tables) < 2 or reader.threads_inside:
-        return (_answer(*task) for task in tasks)
-    from joblib import Parallel, delayed
-
-    return Parallel(n_jobs=n_jobs, prefer="threads", return_as="generator")(delayed(_answer)(*task) for task in tasks)
-
-
-def _answer(reader: Reader, table: Table, semivalue: Semivalue, order: int) -> Solution:
-    with np.errstate(all="ignore"):  # overflow is told by the certificate
-        return reader.answer(table, semivalue, order)
+        return map(run, tables)
+    return map_in_threads(run, tables, n_jobs)
 
 
 def wrap(
@@ -127,10 +126,8 @@ def mask_facts(check: MaskCheck | None) -> dict[str, Any]:
     }
 
 
-def joined(reader: Reader, parts: list[Solution], order: int) -> Solution:
-    """Put the solutions of all blocks under each other; there may be none."""
-    if parts:
-        return Solution.join(parts)
+def _nothing(reader: Reader, order: int) -> Solution:
+    """Return the solution of no rows."""
     tail = () if reader.single_output else (reader.n_outputs,)
     part = Solution.zeros(0, len(player_sets(reader.n_players, order)), *tail)
     return part.beside(part.full, np.zeros(0), efficient=False)

@@ -1,9 +1,10 @@
-"""Input validation: whatever table comes in becomes a :class:`Table`; nothing else in the package knows pandas or polars."""
+"""Input validation: whatever table comes in becomes a :class:`exactshap.frames.Table`; nothing else in the package knows pandas or polars."""
 
 from __future__ import annotations
 
 from exactshap.frames._columns import check_columns
+from exactshap.frames._hybrids import above, hybrid_cells, hybrid_columns
 from exactshap.frames._table import Table
 from exactshap.frames._validation import as_table
 
-__all__ = ["Table", "as_table", "check_columns"]
+__all__ = ["Table", "above", "as_table", "check_columns", "hybrid_cells", "hybrid_columns"]

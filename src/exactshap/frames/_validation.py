@@ -79,10 +79,11 @@ def _brief(value: Any) -> str:
 
 
 def _frame_table(data: Any, what: str) -> Table:
-    _refuse_repeated(list(data.column_names if hasattr(data, "column_names") else data.columns), what)
     if type(data).__module__.partition(".")[0] == "pandas" and type(data).__name__ == "DataFrame":  # most rows: no narwhals
         names, n_rows = data.columns.tolist(), len(data)
+        _refuse_repeated(names, what)
     else:
+        _refuse_repeated(list(data.column_names if hasattr(data, "column_names") else data.columns), what)
         names, n_rows = _columns_and_rows(data, what)
     if any(not isinstance(name, str) for name in names):
         raise InputTypeError(
@@ -116,6 +117,8 @@ def _columns_and_rows(data: Any, what: str) -> tuple[list[Any], int]:
 
 
 def _refuse_repeated(names: list[Any], what: str) -> None:
+    if len(set(names)) == len(names):
+        return
     seen: set[Any] = set()
     repeated = next((name for name in names if name in seen or seen.add(name)), None)  # type: ignore[func-returns-value]
     if repeated is not None:

@@ -5,7 +5,7 @@ Let :math:`V(t)` be the multilinear extension of a game on the diagonal: each pl
 
 .. math:: \phi_T = \int_0^1 I_T(t)\, \mathrm{d}\mu_{|T|}(t),
 
-so that an index *is* its measure :math:`\mu`. A measure answers one question, :meth:`rule`: nodes and weights that
+so that an index *is* its measure :math:`\mu`. A measure answers one question, ``rule``: nodes and weights that
 integrate every polynomial up to a degree exactly. A new semivalue is one line::
 
     optimist = Semivalue("optimist", Atom(0.9))

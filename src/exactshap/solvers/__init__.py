@@ -8,11 +8,12 @@ from exactshap.solvers._choose import Plan, choose
 from exactshap.solvers._choose import n_calls as n_calls
 from exactshap.solvers._choose import seconds_besides_calls as seconds_besides_calls
 from exactshap.solvers._solve import solve
-from exactshap.solvers.core import Cost, Solution, player_sets
+from exactshap.solvers.core import Cost, Rows, Solution, player_sets
 
 __all__ = [
     "Cost",
     "Plan",
+    "Rows",
     "Solution",
     "choose",
     "functional_distance",

@@ -54,7 +54,7 @@ class Plan:
 def choose(
     game: Game, index: str | Semivalue = "shapley", order: int = 1, *, budget: int | None = None, method: str = "auto"
 ) -> Plan:
-    """Say which method :func:`solve` will use, and what it will cost, without running it.
+    """Say which method :func:`exactshap.solve` will use, and what it will cost, without running it.
 
     =============== =============================================== ======================== =======
     game            when                                            method                   exact
@@ -75,7 +75,7 @@ def choose(
     Parameters
     ----------
     game, index, order, budget, method
-        As in :func:`solve`.
+        As in :func:`exactshap.solve`.
 
     Returns
     -------
@@ -85,7 +85,7 @@ def choose(
     Raises
     ------
     InputError, InputTypeError, UnknownNameError
-        If the request makes no sense; what :func:`solve` would raise.
+        If the request makes no sense; what :func:`exactshap.solve` would raise.
 
     Examples
     --------

@@ -62,13 +62,13 @@ def solve(
     random_state : int, Generator or None
         Seed of sampled methods, new at every call by default; the global generator is never touched.
     method : str, default="auto"
-        As :func:`choose` says, or one of its methods by name.
+        As :func:`exactshap.solvers.choose` says, or one of its methods by name.
     **settings
         Passed to the solver; names that the chosen method does not know raise. Product games take ``all_nodes`` (True: exact rules
         even where the a-priori bound allows fewer nodes). Oracles take ``batch_size`` and ``progress``; those that are sampled, because the
         budget is below 2^d or one of these is given, ``estimator`` ("auto", "process", "polynomial", "unbiased",
         "kernelshap", "kadd-shap", "unbiased-kernelshap"), ``surrogate``, ``polynomial_order``, ``frontier``, ``pairing`` and
-        ``sampling``: :func:`exactshap.solvers.sampled.solve_regression` says what each does.
+        ``sampling``: the page "Black boxes" of the user guide says what each does.
 
     Returns
     -------

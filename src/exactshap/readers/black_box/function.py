@@ -168,7 +168,7 @@ class BlackBox(Reader):
             key: value for key, value in self.options.items() if key not in ("deterministic", "exact_owner", "batch_size")
         }
         rows = (X.take(slice(i, i + 1)) for i in range(X.n_rows))
-        return Solution.join([self._solve_row(row, semivalue, order, settings).as_batch() for row in rows])
+        return Solution.join((self._solve_row(row, semivalue, order, settings).as_batch() for row in rows), X.n_rows)
 
     def _solve_row(self, row: Table, semivalue: Semivalue, order: int, settings: dict[str, Any]) -> Solution:
         moving = moving_players(self.players, self._fixed, row)

@@ -38,13 +38,14 @@ class Streamed(Strategy):
         total = None
         for block, weights, absent in machine.tiles():
             step = max(1, BLOCK_VALUES // max(1, absent.shape[2] * max(machine.n_players, machine.n_columns)))
-            rows = [
+            rows = (
                 solve_terms(
                     machine.grouped(block.factors(values[i : i + step])), absent, block.coefficients, weights, semivalue, order
                 )
                 for i in range(0, len(values), step)
-            ]
-            total = Solution.join(rows) if total is None else total + Solution.join(rows)
+            )
+            part = Solution.join(rows, len(values))
+            total = part if total is None else total + part
         if total is None:
             n_sets = len(player_sets(machine.n_players, order))
             total = Solution.zeros(len(values), n_sets, machine.n_outputs, method="quadrature")

@@ -6,12 +6,14 @@ from exactshap.solvers.core._calls import Calls, checked_calls, keys_of, positiv
 from exactshap.solvers.core._cost import Cost
 from exactshap.solvers.core._enumeration import set_values, solve_enumerated
 from exactshap.solvers.core._nodes import RELATIVE_TRUNCATION, bound, coarse_bound, enough_nodes
-from exactshap.solvers.core._solution import Solution, player_sets, set_sizes
+from exactshap.solvers.core._sets import player_sets, set_sizes
+from exactshap.solvers.core._solution import Rows, Solution
 
 __all__ = [
     "RELATIVE_TRUNCATION",
     "Calls",
     "Cost",
+    "Rows",
     "Solution",
     "bound",
     "checked_calls",

@@ -1,25 +1,22 @@
-"""What a solver returns, and the sets it returns it for."""
+"""What a solver returns."""
 
 from __future__ import annotations
 
-import functools
-import itertools
-import math
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterable
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
-from exactshap.errors import BudgetError, InputError, message
+from exactshap._runtime.words import fields_html, fields_text
 from exactshap.semivalues import Question
+from exactshap.solvers.core._sets import player_sets
+from exactshap.solvers.core._words import solution_facts
 
-__all__ = ["Solution", "player_sets", "set_sizes"]
-
-MAX_SETS = 4_000_000  # a tile of 32 terms for each set is 1 GiB of work space
+__all__ = ["Rows", "Solution"]
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class Solution:
     """Values of sets of players, with what is known of their error.
 
@@ -85,6 +82,12 @@ class Solution:
         """Whether the values are exact up to rounding and the reported bound, neither sampled nor approximated."""
         return self.std_error is None and self.approximation_error is None
 
+    def __repr__(self) -> str:
+        return fields_text("Solution", solution_facts(self))
+
+    def _repr_html_(self) -> str:
+        return fields_html("Solution", solution_facts(self))
+
     @classmethod
     def zeros(cls, n_rows: int, n_sets: int, *n_outputs: int, method: str = "") -> Solution:
         """Return the part of no terms at all."""
@@ -92,18 +95,21 @@ class Solution:
         return cls(np.zeros((n_rows, n_sets, *n_outputs)), ends, ends, method, error_bound=rows, scale=rows)
 
     @staticmethod
-    def join(parts: Sequence[Solution]) -> Solution:
-        """Put the rows of batches that answer one question under each other; the longest name of a method speaks for all."""
-        if len(parts) == 1:
-            return parts[0]
-        joined: dict[str, Any] = {name: _rows(parts, name) for name in _PER_ROW}
-        return replace(
-            parts[0],
-            **joined,
-            method=max((part.method for part in parts), key=lambda text: (len(text), text)),
-            n_evaluations=sum(part.n_evaluations for part in parts),
-            n_nodes=max(part.n_nodes for part in parts),
-        )
+    def join(parts: Iterable[Solution], n_rows: int) -> Solution:
+        """Put the rows of batches that answer one question under each other, as they come; ``n_rows`` of them in all.
+
+        The longest name of a method speaks for all.
+        """
+        rows = Rows(n_rows)
+        for part in parts:
+            rows.add(part)
+        return rows.solution()
+
+    def with_(self, **changes: Any) -> Solution:
+        """Return a copy with other fields: :func:`dataclasses.replace`, which takes each field anew, costs ten times as much."""
+        copied = object.__new__(Solution)
+        copied.__dict__.update(self.__dict__, **changes)
+        return copied
 
     def __add__(self, other: Solution) -> Solution:
         """Return the solution of the sum of two games on the same players; their random errors are taken as independent.
@@ -131,17 +137,17 @@ class Solution:
         for names, by in ((_SIGNED, factor), (_UNSIGNED, abs(factor)), (_SQUARED, factor**2)):
             known = {name: getattr(self, name) for name in names}
             scaled |= {name: array * by for name, array in known.items() if array is not None}
-        return replace(self, **scaled)
+        return self.with_(**scaled)
 
     def shifted(self, constant: np.ndarray | float) -> Solution:
         """Return the solution of the game v + constant."""
-        return replace(self, empty=self.empty + constant, full=self.full + constant)
+        return self.with_(empty=self.empty + constant, full=self.full + constant)
 
     def with_shared_baseline(self, n_players: int) -> Solution:
-        """Return the solution of v(S) - v(empty) + v(empty) |S| / d: any semivalue of the last, additive game is 1 / d of it."""
+        """Return the solution of ``v(S) - v(empty) + v(empty) |S| / d``: any semivalue of the last, additive game is 1 / d of it."""
         values = self.values.copy()
         values[:, :n_players] += self.empty[:, None] / n_players
-        return replace(self, values=values, empty=np.zeros_like(self.empty))
+        return self.with_(values=values, empty=np.zeros_like(self.empty))
 
     def finish(
         self,
@@ -174,8 +180,7 @@ class Solution:
 
         scale = np.maximum(self.scale, magnitude)
         nodes = f" ({self.n_nodes} node{'s' if self.n_nodes > 1 else ''})" if self.n_nodes else ""
-        return replace(
-            self,
+        return self.with_(
             values=squeezed(self.values),
             empty=squeezed(self.empty + constant),
             full=squeezed(self.full + constant),
@@ -191,19 +196,18 @@ class Solution:
         """Return a batch with the model's own predictions and how far it is from them."""
         whole = self.empty + self.values.sum(axis=1) if efficient else self.full
         tolerance = np.broadcast_to(tolerance, (len(self.values),))
-        return replace(self, prediction=prediction, residual=prediction - whole, tolerance=tolerance)
+        return self.with_(prediction=prediction, residual=prediction - whole, tolerance=tolerance)
 
     def rows(self, chosen: slice) -> Solution:
         """Return some rows of a batch."""
-        known = {name: np.asarray(getattr(self, name)) for name in _PER_ROW if getattr(self, name) is not None}
-        picked: dict[str, Any] = {name: array[chosen] for name, array in known.items() if array.ndim}
-        return replace(self, **picked)
+        known = ((name, getattr(self, name)) for name in _PER_ROW)
+        return self.with_(**{name: array[chosen] for name, array in known if np.ndim(array)})  # type: ignore[misc]
 
     def as_batch(self) -> Solution:
         """Return the solution of a single game as that of a batch of one."""
         known = {name: getattr(self, name) for name in _PER_ROW if getattr(self, name) is not None}
         batch: dict[str, Any] = {name: np.asarray(array)[None] for name, array in known.items()}
-        return replace(self, **batch)
+        return self.with_(**batch)
 
 
 _ADDED = ("values", "empty", "full", "error_bound", "scale", "n_evaluations")
@@ -213,75 +217,65 @@ _SQUARED = ("covariance", "covariance_residual")
 _PER_ROW = (*_SIGNED, *_UNSIGNED, *_SQUARED, "prediction", "tolerance")
 
 
-def _rows(parts: Sequence[Solution], name: str) -> np.ndarray | None:
-    """Join what all parts have; bounds and scales may be one number for all rows of a part.
+class Rows:
+    """The rows of batches that answer one question, each put into its place as it comes: no batch is held until the last.
 
-    Rows that happen to be exact among sampled ones have standard errors of 0: None would say so of all rows.
+    Parameters
+    ----------
+    n_rows : int
+        Of all batches together.
+
+    Examples
+    --------
+    >>> from exactshap.solvers import Rows, Solution
+    >>> rows = Rows(3)
+    >>> for n_rows in (1, 2):
+    ...     rows.add(Solution.zeros(n_rows, n_sets=4))
+    >>> rows.solution().values.shape
+    (3, 4)
     """
-    arrays = [getattr(part, name) for part in parts]
-    if name == "std_error" and any(array is not None for array in arrays):
-        arrays = [np.zeros_like(part.values) if array is None else array for array, part in zip(arrays, parts, strict=True)]
-    if name in ("error_bound", "scale"):
-        arrays = [np.broadcast_to(array, (len(part.values),)) for array, part in zip(arrays, parts, strict=True)]
-    return None if any(array is None for array in arrays) else np.concatenate(arrays)
+
+    def __init__(self, n_rows: int) -> None:
+        self._n_rows, self._done = n_rows, 0
+        self._parts: list[Solution] = []  # without arrays, but for a batch that is everything
+        self._arrays: dict[str, np.ndarray] = {}
+
+    def add(self, part: Solution) -> None:
+        """Take the next batch: what not all of them have is left out, except for standard errors.
+
+        Rows that happen to be exact among sampled ones have standard errors of 0: None would say so of all rows.
+        """
+        n_rows = len(part.values)
+        if n_rows == self._n_rows:
+            self._parts.append(part)
+            return
+        place = slice(self._done, self._done + n_rows)
+        known = {name: array for name in _PER_ROW if (array := getattr(part, name)) is not None}
+        for name in self._arrays.keys() - known.keys() - {"std_error"}:
+            del self._arrays[name]
+        for name, array in known.items():
+            if name not in self._arrays and (not self._done or name == "std_error"):
+                make = np.zeros if name == "std_error" else np.empty
+                self._arrays[name] = make((self._n_rows, *np.shape(array)[1:]))
+            if name in self._arrays:  # bounds and scales may be one number for all rows of a part
+                self._arrays[name][place] = array
+        self._parts.append(part.with_(**dict.fromkeys(_PER_ROW)))
+        self._done = place.stop
+
+    def solution(self) -> Solution:
+        """Return all rows."""
+        parts = self._parts
+        if not self._arrays:
+            return parts[0]
+        return parts[0].with_(
+            **self._arrays,
+            method=max((part.method for part in parts), key=lambda text: (len(text), text)),
+            n_evaluations=sum(part.n_evaluations for part in parts),
+            n_nodes=max(part.n_nodes for part in parts),
+        )
 
 
 def _either(combine: np.ufunc, one: Solution, other: Solution, name: str) -> Any:
     """Combine what is known of two solutions; None stands for 0 exactly."""
     known = [array for array in (getattr(one, name), getattr(other, name)) if array is not None]
     return combine(*known) if len(known) == 2 else known[0] if known else None
-
-
-def set_sizes(order: int) -> range:
-    """Return the sizes of the sets that a request of ``order`` returns: 1..order."""
-    if not isinstance(order, (int, np.integer)) or order < 1:
-        raise InputError(message("The 'order' parameter must be an int >= 1", f"Got {order!r}"))
-    return range(1, int(order) + 1)
-
-
-def player_sets(n_players: int, order: int) -> tuple[tuple[int, ...], ...]:
-    """Return all sets of 1..order players, by size and then lexicographically: the order of ``Solution.values``.
-
-    Parameters
-    ----------
-    n_players : int
-    order : int
-        At least 1, at most ``n_players``.
-
-    Returns
-    -------
-    sets : tuple of tuples of int
-
-    Raises
-    ------
-    InputError
-        If the order is not one.
-    BudgetError
-        If there are more than 4 million sets.
-
-    Examples
-    --------
-    >>> player_sets(3, 2)
-    ((0,), (1,), (2,), (0, 1), (0, 2), (1, 2))
-    """
-    sizes = set_sizes(order)
-    if order == 1 and n_players > 0:
-        return _singles(int(n_players))
-    if order > n_players:
-        raise InputError(message(f"The 'order' parameter must be at most the number of players, {n_players}", f"Got {order}"))
-    n_sets = sum(math.comb(n_players, size) for size in sizes)
-    if n_sets > MAX_SETS:
-        raise BudgetError(
-            message(
-                f"Interactions of order {order} among {n_players} players are out of reach",
-                f"They are {n_sets:.3g} sets; the limit is {MAX_SETS:.3g}",
-                "Ask for a lower order, or group columns into fewer players with groups=",
-            )
-        )
-    return tuple(itertools.chain.from_iterable(itertools.combinations(range(n_players), size) for size in sizes))
-
-
-@functools.lru_cache(maxsize=16)
-def _singles(n_players: int) -> tuple[tuple[int, ...], ...]:
-    """Return each player's set: every call asks for them several times."""
-    return tuple((j,) for j in range(n_players))

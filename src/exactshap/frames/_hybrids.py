@@ -1,0 +1,79 @@
+"""Hybrid rows: cells of one table where a coalition says so, and of another everywhere else."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from exactshap.frames._table import Table
+
+__all__ = ["above", "hybrid_cells", "hybrid_columns"]
+
+
+def hybrid_cells(here: Table, other: Table, rows: np.ndarray, references: np.ndarray, columns: np.ndarray) -> Table | None:
+    """Return rows that take the cells where ``columns (n, n_columns)`` is True from ``rows`` of here, the rest from ``references``.
+
+    Each has a coalition of its own: arrays, and pandas frames of one dtype of numbers. None for other tables.
+    """
+    both_arrays = not here.is_frame and not other.is_frame
+    mine, theirs = (here.native, other.native) if both_arrays else (_numbers(here), _numbers(other))
+    if mine is None or theirs is None:
+        return None
+    values = np.where(columns, mine[rows], theirs[references])
+    if (
+        values.dtype.kind == mine.dtype.kind == "f"
+    ):  # of the rows that are explained beside them: any row will do, rounded ones too
+        values = values.astype(mine.dtype, copy=False)
+    return _of_numbers(here, values, rows)
+
+
+def _numbers(table: Table) -> np.ndarray | None:
+    """Return the numbers of an array or of a pandas frame of one dtype, without a copy; None of other tables."""
+    if not table.is_frame:
+        return table.native if table.native.dtype.kind in "fiub" else None
+    return table.native.to_numpy() if table.has_one_dtype else None
+
+
+def _of_numbers(kind: Table, values: np.ndarray, rows: np.ndarray) -> Table:
+    """Return numbers as a table of the same kind; ``rows`` name the index of a frame."""
+    if not kind.is_frame:
+        return Table(values, None, *values.shape)
+    frame = kind.native
+    native = type(frame)(values, columns=frame.columns, index=frame.index.take(rows), copy=False)
+    return kind.of_same_columns(native, len(values), same_dtypes=values.dtype == kind.dtypes[0])
+
+
+def hybrid_columns(
+    here: Table, other: Table, rows: Sequence[np.ndarray], references: Sequence[np.ndarray], coalitions: np.ndarray
+) -> Table | None:
+    """Return hybrids of pandas frames of equal dtypes, whatever these are: share k of the rows takes the columns of coalition k.
+
+    Whole columns are replaced, so that dtypes, categories and gaps stay. None for other tables.
+    """
+    if not here.dtypes or here.dtypes != other.dtypes:
+        return None
+    shares = []
+    for chosen, replaced_by, inside in zip(rows, references, coalitions, strict=True):
+        share, reference = here.native.iloc[chosen], other.native.iloc[replaced_by]
+        for j in np.flatnonzero(~inside).tolist():
+            share.isetitem(j, reference.iloc[:, j].array)
+        shares.append(share)
+    return here.of_same_columns(_under_each_other(shares), sum(map(len, shares)))
+
+
+def above(top: Table, below: Table) -> Table:
+    """Return the rows of two tables of one kind under each other."""
+    n_rows = top.n_rows + below.n_rows
+    if not top.is_frame:
+        return Table(np.concatenate([top.native, below.native]), None, n_rows, top.n_columns)
+    if top.has_one_dtype and below.has_one_dtype:
+        values = np.concatenate([top.native.to_numpy(), below.native.to_numpy()])
+        return _of_numbers(top, values, np.append(np.arange(top.n_rows), np.zeros(below.n_rows, int)))
+    return top.of_same_columns(_under_each_other([top.native, below.native]), n_rows)
+
+
+def _under_each_other(frames: Sequence[object]) -> object:
+    import pandas
+
+    return frames[0] if len(frames) == 1 else pandas.concat(frames)

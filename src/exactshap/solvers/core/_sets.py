@@ -1,0 +1,70 @@
+"""The sets of players that a question of some order is answered for."""
+
+from __future__ import annotations
+
+import functools
+import itertools
+import math
+
+import numpy as np
+
+from exactshap.errors import BudgetError, InputError, message
+
+__all__ = ["player_sets", "set_sizes"]
+
+MAX_SETS = 4_000_000  # a tile of 32 terms for each set is 1 GiB of work space
+
+
+def set_sizes(order: int) -> range:
+    """Return the sizes of the sets that a request of ``order`` returns: 1..order."""
+    if not isinstance(order, (int, np.integer)) or order < 1:
+        raise InputError(message("The 'order' parameter must be an int >= 1", f"Got {order!r}"))
+    return range(1, int(order) + 1)
+
+
+def player_sets(n_players: int, order: int) -> tuple[tuple[int, ...], ...]:
+    """Return all sets of 1..order players, by size and then lexicographically: the order of ``Solution.values``.
+
+    Parameters
+    ----------
+    n_players : int
+    order : int
+        At least 1, at most ``n_players``.
+
+    Returns
+    -------
+    sets : tuple of tuples of int
+
+    Raises
+    ------
+    InputError
+        If the order is not one.
+    BudgetError
+        If there are more than 4 million sets.
+
+    Examples
+    --------
+    >>> player_sets(3, 2)
+    ((0,), (1,), (2,), (0, 1), (0, 2), (1, 2))
+    """
+    sizes = set_sizes(order)
+    if order == 1 and n_players > 0:
+        return _singles(int(n_players))
+    if order > n_players:
+        raise InputError(message(f"The 'order' parameter must be at most the number of players, {n_players}", f"Got {order}"))
+    n_sets = sum(math.comb(n_players, size) for size in sizes)
+    if n_sets > MAX_SETS:
+        raise BudgetError(
+            message(
+                f"Interactions of order {order} among {n_players} players are out of reach",
+                f"They are {n_sets:.3g} sets; the limit is {MAX_SETS:.3g}",
+                "Ask for a lower order, or group columns into fewer players with groups=",
+            )
+        )
+    return tuple(itertools.chain.from_iterable(itertools.combinations(range(n_players), size) for size in sizes))
+
+
+@functools.lru_cache(maxsize=16)
+def _singles(n_players: int) -> tuple[tuple[int, ...], ...]:
+    """Return each player's set: every call asks for them several times."""
+    return tuple((j,) for j in range(n_players))
