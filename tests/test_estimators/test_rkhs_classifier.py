@@ -8,7 +8,7 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 from exactshap import Explainer
 from exactshap.errors import InputError
 from exactshap.estimators import RKHSWeightingClassifier
-from tolerances import SOLVED_TWICE
+from tolerances import PROBABILITY, SOLVED_TWICE
 
 
 @parametrize_with_checks(
