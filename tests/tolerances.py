@@ -128,3 +128,14 @@ FOUR_DIGITS = 1e-3
 
 FOUR_DIGITS_ADDED = 5e-3
 """The sum of half a dozen such numbers, none larger than ten."""
+INVERTED = 1e-12
+"""Values of order 1 from matrices of ridge regressions, whose condition is at most 1e4 in these tests: eps times that."""
+
+CUBIC = 1e-6
+"""A ratio of bounds that are cubic but for the curvature that is added to flat parabolas, a 1e-10 of them."""
+
+PROBABILITY = 1e-6
+"""The logarithm of p / (1 - p): 1 - p keeps ten digits where p is within 1e-6 of 1."""
+
+SOLVED_TWICE = 1e-3
+"""Newton's method stops at a gradient of 1e-8; the penalty of 1e-5 turns that into 1e-3 of the coefficients."""

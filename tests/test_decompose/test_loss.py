@@ -15,6 +15,8 @@ from sklearn.ensemble import (
 from exactshap.decompose import decompose_loss
 from exactshap.errors import InputError, UnknownNameError, UnsupportedStructureError
 from exactshap.trees import convert
+from tolerances import CUBIC
+from tolerances import INVERTED as CLOSE
 
 LOSS = {
     "log_loss": lambda y, m: -np.log(1 / (1 + np.exp(-m))) if y else -np.log(1 / (1 + np.exp(m))),
@@ -22,8 +24,6 @@ LOSS = {
     "poisson": lambda y, m: np.exp(m) - y * m,
     "gamma": lambda y, m: y * np.exp(-m) + m,
 }
-CLOSE = 1e-12
-"""Of scores of order 1: a few hundred losses are added up."""
 
 
 def data(n=40, d=4, seed=0):
@@ -133,7 +133,7 @@ def test_a_fourth_of_the_leaves_is_a_64th_of_the_bound():
     for rate in (0.2, 0.05):
         model = GradientBoostingClassifier(n_estimators=1, max_depth=3, learning_rate=rate, random_state=0).fit(X, score > 0)
         bounds.append(decompose_loss(model, X, score > 0, method="parabolas").error_bound)
-    assert np.isclose(bounds[0] / bounds[1], 64.0, rtol=1e-6)
+    assert np.isclose(bounds[0] / bounds[1], 64.0, rtol=CUBIC)
 
 
 @pytest.mark.parametrize(("library", "name"), [("xgboost", "XGBClassifier"), ("lightgbm", "LGBMClassifier")])

@@ -8,6 +8,7 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 from exactshap import Explainer
 from exactshap.errors import InputError
 from exactshap.estimators import RKHSWeightingClassifier
+from tolerances import PROBABILITY, SOLVED_TWICE
 
 
 @parametrize_with_checks(
@@ -83,12 +84,12 @@ def test_probabilities_and_margins():
     model = RKHSWeightingClassifier(subsets=2, random_state=0).fit(X, y)
     assert model.score(X, y) > 0.8
     np.testing.assert_allclose(
-        np.log(model.predict_proba(X)[:, 1] / model.predict_proba(X)[:, 0]), model.decision_function(X), atol=1e-6
+        np.log(model.predict_proba(X)[:, 1] / model.predict_proba(X)[:, 0]), model.decision_function(X), atol=PROBABILITY
     )
     assert not hasattr(RKHSWeightingClassifier(loss="hinge"), "predict_proba")
     twice = RKHSWeightingClassifier(subsets=2, random_state=0).fit(np.vstack([X, X[:40]]), np.append(y, y[:40]))
     weighted = RKHSWeightingClassifier(subsets=2, random_state=0).fit(X, y, np.where(np.arange(len(y)) < 40, 2.0, 1.0))
-    np.testing.assert_allclose(weighted.decision_function(X), twice.decision_function(X), atol=1e-3)
+    np.testing.assert_allclose(weighted.decision_function(X), twice.decision_function(X), atol=SOLVED_TWICE)
 
 
 @pytest.mark.parametrize("loss", ["logistic", "hinge"])

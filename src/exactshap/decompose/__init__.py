@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 _PUBLIC = {
     "Decomposition": "exactshap.results.decomposition._decomposition",
-    "decompose_conditional_hsic": "exactshap.decompose.pairwise._conditional",
+    "decompose_conditional_hsic": "exactshap.decompose.conditional",
     "decompose_hsic": "exactshap.decompose.pairwise._hsic",
     "decompose_loss": "exactshap.decompose.r2._loss",
     "decompose_mmd": "exactshap.decompose.pairwise._mmd",

@@ -5,7 +5,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 _PUBLIC = {
+    "FanovaEffects": "exactshap.estimators.fanova_process",
     "FanovaGaussianProcess": "exactshap.estimators.fanova_process",
+    "FanovaValues": "exactshap.estimators.fanova_process",
     "HSICSelector": "exactshap.estimators.hsic_selector",
     "Instantiation": "exactshap.estimators.rkhs_weighting._instantiation",
     "MonteCarlo": "exactshap.estimators.rkhs_weighting._instantiations",
@@ -14,10 +16,14 @@ _PUBLIC = {
     "RKHSWeightingRegressor": "exactshap.estimators.rkhs_weighting._regressor",
     "ShapleyKernelClassifier": "exactshap.estimators.shapley_ridge._classifier",
     "ShapleyKernelRidge": "exactshap.estimators.shapley_ridge._regressor",
+    "connected_subsets": "exactshap.estimators.rkhs_weighting._subsets",
+    "grid_edges": "exactshap.estimators.rkhs_weighting._subsets",
 }
 
 __all__ = [
+    "FanovaEffects",
     "FanovaGaussianProcess",
+    "FanovaValues",
     "HSICSelector",
     "Instantiation",
     "MonteCarlo",
@@ -26,10 +32,12 @@ __all__ = [
     "RKHSWeightingRegressor",
     "ShapleyKernelClassifier",
     "ShapleyKernelRidge",
+    "connected_subsets",
+    "grid_edges",
 ]
 
 if TYPE_CHECKING:
-    from exactshap.estimators.fanova_process import FanovaGaussianProcess
+    from exactshap.estimators.fanova_process import FanovaEffects, FanovaGaussianProcess, FanovaValues
     from exactshap.estimators.hsic_selector import HSICSelector
     from exactshap.estimators.rkhs_weighting import (
         Instantiation,
@@ -37,6 +45,8 @@ if TYPE_CHECKING:
         RKHSWeightingClassifier,
         RKHSWeightingCV,
         RKHSWeightingRegressor,
+        connected_subsets,
+        grid_edges,
     )
     from exactshap.estimators.shapley_ridge import ShapleyKernelClassifier, ShapleyKernelRidge
 

@@ -245,6 +245,15 @@ def connected_subsets(edges: Iterable[tuple[int, int]], size: int) -> list[tuple
 def grid_edges(n_rows: int, n_columns: int) -> list[tuple[int, int]]:
     """Return the pairs of horizontal and vertical neighbours of a grid whose pixels are columns, row by row.
 
+    Parameters
+    ----------
+    n_rows, n_columns : int
+        Of the grid; pixel (r, c) is column ``r * n_columns + c``.
+
+    Returns
+    -------
+    edges : list of pairs of int
+
     Examples
     --------
     >>> grid_edges(2, 2)

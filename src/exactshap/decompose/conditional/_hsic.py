@@ -9,9 +9,15 @@ from typing import Any
 
 import numpy as np
 
-from exactshap.decompose.pairwise._columns import pooled_names
-from exactshap.decompose.pairwise._factors import Factors, read_factors
-from exactshap.decompose.pairwise._inference import adjust, check_inference, check_reach, permutation_p_values
+from exactshap.decompose.pairwise import (
+    Factors,
+    adjust,
+    check_inference,
+    check_reach,
+    permutation_p_values,
+    pooled_names,
+    read_factors,
+)
 from exactshap.errors import InputError, message
 from exactshap.frames import Table, as_table
 from exactshap.results.decomposition import PairwiseDecomposition, check_residual, frame_backend
