@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from pathlib import Path
 from typing import Any
@@ -22,6 +23,8 @@ class NativeHook(BuildHookInterface):
     def initialize(self, version: str, build_data: dict[str, Any]) -> None:
         """Compile, and tag the wheel with the platform."""
         editable = version == "editable"
+        if not editable and os.environ.get("EXACTSHAP_LEVELS"):
+            raise SystemExit("A wheel holds all levels: other CPUs will load it. Unset EXACTSHAP_LEVELS.")
         library = native.build(native.IN_PLACE if editable else native.ROOT / "build" / "wheel")
         build_data["pure_python"] = False
         build_data["tag"] = f"py3-none-{native.platform_tag()}"

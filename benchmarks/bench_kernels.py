@@ -128,28 +128,6 @@ def imports():
     return row("import exactshap (numpy beside it)", ours, numpy, "<= 1.3x numpy", over_numpy=ours / numpy)
 
 
-def first_result():
-    """Seconds of the first explanation in a new process, beyond importing scikit-learn and fitting, kernels cached."""
-    code = (
-        "import time, numpy as np; from sklearn.svm import SVR; X = np.random.default_rng(0).normal(size=(200, 5)); "
-        "m = SVR().fit(X, X[:, 0]); t = time.perf_counter(); import exactshap; exactshap.explain(m, X[:5]); print(time.perf_counter() - t)"
-    )
-
-    def once(environment=None):
-        return float(
-            subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True, env=environment).stdout
-        )
-
-    import os
-    import tempfile
-
-    once()
-    with tempfile.TemporaryDirectory() as folder:
-        cold = once({**os.environ, "NUMBA_CACHE_DIR": folder})
-    warm = min(once() for _ in range(3))
-    return row("first result in a new process, kernels cached", warm, None, "<= 2 s; very first time <= 10 s", very_first=cold)
-
-
 def memory():
     """Peak of Python and NumPy allocations beyond the result while 100,000 rows x 50 features are explained."""
     model, _ = machine(50, n=300)
@@ -187,7 +165,6 @@ def run():
         interventional(20, 1000),
         many_rows(),
         imports(),
-        first_result(),
         memory(),
     ]
 

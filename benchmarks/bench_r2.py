@@ -142,47 +142,9 @@ def rows_too():
     return alone("residual game with per_row, depth 6, n = 1000, T = 100", model, X, y, "", 1, per_row=True)
 
 
-# what, model, arguments
-FIRST_CALLS = [
-    ("residual game, depth 3", "GradientBoostingRegressor(n_estimators=5)", ""),
-    ("ensemble game, depth 3", "GradientBoostingRegressor(n_estimators=5)", ", game='ensemble'"),
-    ("residual game, depth 6", "GradientBoostingRegressor(n_estimators=5, max_depth=6)", ""),
-    ("residual game, forest not pruned", "RandomForestRegressor(2)", ""),
-    (
-        "ensemble game with per_row, depth 6",
-        "GradientBoostingRegressor(n_estimators=2, max_depth=6)",
-        ", game='ensemble', per_row=True",
-    ),
-]
-
-
-def first_call(what, model, arguments):
-    """Seconds of the first call in a fresh process with an empty cache of compiled code; ``cpu``: the part it was computing."""
-    import os
-    import subprocess
-    import sys
-    import tempfile
-
-    code = (
-        "import time, numpy as np; from sklearn.ensemble import GradientBoostingRegressor, RandomForestRegressor;"
-        f"X = np.random.default_rng(0).normal(size=(200, 5)); y = X[:, 0] * X[:, 1]; m = {model}.fit(X, y);"
-        "s, c = time.perf_counter(), time.process_time(); from exactshap import decompose_r2;"
-        f"decompose_r2(m, X, y{arguments}); print(time.perf_counter() - s, time.process_time() - c)"
-    )
-    with tempfile.TemporaryDirectory() as folder:
-        environment = {**os.environ, "NUMBA_CACHE_DIR": folder}
-        done = [
-            subprocess.run([sys.executable, "-c", code], env=environment, capture_output=True, text=True, check=True)
-            for _ in range(2)
-        ]
-    (cold, cpu), (warm, _) = (map(float, run.stdout.split()) for run in done)
-    return row(f"first call, {what}: empty cache of compiled code", cold, None, "<= 15 s", cpu=cpu, with_cache=warm)
-
-
 def run() -> list[dict]:
     rows = [line for case in CASES for line in against_qshap(*case)]
     rows += [ensemble(1, "< 2 s"), ensemble(3, "< 2 s"), ensemble(6, "< 60 s"), rows_too(), large()]
-    rows += [first_call(*case) for case in FIRST_CALLS]
     rows += reading()
     return rows
 

@@ -3,28 +3,14 @@
 The model is an XGBRegressor with d = 20 and T = 100, as in the targets. Ours always explains 10,000 rows; peers explain fewer where that
 would take minutes (``peer_rows``), and rows per second are compared: their cost is linear in the rows. What depends on the model only
 (``prepare_trees``; the constructors of the peers) is timed apart. Numbers are the best of several repeats, in seconds per row.
-The last lines are the seconds of the first call in a fresh process with an empty numba cache (``cpu``: the part that was computing).
 """
 
 import functools
-import os
-import subprocess
-import sys
-import tempfile
 import time
 
 import numpy as np
 
 D, TREES, ROWS = 20, 100, 10_000
-BOOSTING = "from sklearn.ensemble import GradientBoostingRegressor as Model; model = Model(n_estimators=3)"
-DEEP_XGBOOST = "from xgboost import XGBRegressor as Model; model = Model(n_estimators=3, max_depth=10, n_jobs=1)"
-FIRST_CALLS = {
-    "covers": (BOOSTING, "prepare_trees(trees, players)"),
-    "background": (BOOSTING, "prepare_trees(trees, players, X[:50])"),
-    "deep, covers": (BOOSTING, "replace(prepare_trees(trees, players), tables=None)"),
-    "deep, background": (BOOSTING, "replace(prepare_trees(trees, players, X[:50]), tables=None)"),
-    "XGBoost of depth 10 with reading, background": (DEEP_XGBOOST, "prepare_trees(trees, players, X[:50])"),
-}
 
 
 def data():
@@ -59,7 +45,7 @@ def ours(fitted, X, n_background=None, index="shapley", order=1, repeats=3):
     trees = flatten(fitted)
     players = [(j,) for j in range(D)]
     background = None if n_background is None else data()[0][:n_background]
-    solve_trees(prepare_trees(trees, players, background), X[:1], find(index), order)  # compile, or load the cache
+    solve_trees(prepare_trees(trees, players, background), X[:1], find(index), order)  # loads the library
     start = time.perf_counter()
     prepared = prepare_trees(trees, players, background)
     prepared_in = time.perf_counter() - start
@@ -246,7 +232,7 @@ def served(fitted, background, X, what):
 
     import exactshap
 
-    exactshap.Explainer(fitted, background)(X[-1:])  # compile, or load the cache
+    exactshap.Explainer(fitted, background)(X[-1:])  # loads the library
     clock = [time.perf_counter()]
     explainer = exactshap.Explainer(fitted, background)
     clock.append(time.perf_counter())
@@ -271,44 +257,8 @@ def served(fitted, background, X, what):
     }
 
 
-def first_call(kind):
-    """Return the seconds of the first call in a fresh process, with an empty and then with a filled numba cache."""
-    script = f"""
-import time
-import numpy as np
-from dataclasses import replace
-from exactshap.semivalues import find
-from exactshap.trees import flatten
-import numba
-X = np.random.default_rng(0).normal(size=(200, 5))
-{FIRST_CALLS[kind][0]}
-model.fit(X, X[:, 0] * X[:, 1])
-start, cpu = time.perf_counter(), time.process_time()
-from exactshap.solvers.trees import prepare_trees, solve_trees
-trees, players = flatten(model), [(j,) for j in range(5)]
-solve_trees({FIRST_CALLS[kind][1]}, X, find("shapley"), 1)
-print(time.perf_counter() - start, time.process_time() - cpu)
-"""
-    with tempfile.TemporaryDirectory() as cache:
-        environment = {**os.environ, "NUMBA_CACHE_DIR": cache}
-        runs = [
-            subprocess.run([sys.executable, "-c", script], env=environment, capture_output=True, text=True, check=True)
-            for _ in range(2)
-        ]
-    cold, warm = ([float(seconds) for seconds in done.stdout.split()] for done in runs)
-    return {
-        "what": f"first call, {kind}: seconds to compile",
-        "ours": cold[0],
-        "cpu": cold[1],
-        "cached": warm[0],
-        "peer": None,
-        "ratio": None,
-        "target": 15.0,
-    }
-
-
 def run():
-    return [*covers(), *background(), *pairs(), *forest(), *one_row(), *service(), *(first_call(kind) for kind in FIRST_CALLS)]
+    return [*covers(), *background(), *pairs(), *forest(), *one_row(), *service()]
 
 
 if __name__ == "__main__":

@@ -85,6 +85,13 @@ def boxes(low, high, leaf, x, z):
     return leaf[alive], a[alive].astype(float), b[alive].astype(float)
 
 
+def fourier(values, x, z):
+    """Return products for a function of the integer sum of columns, from its values at 0, 1, ..., by a discrete Fourier transform."""
+    n = len(values)
+    turns = 2j * np.pi * np.fft.fftfreq(n)[:, None]
+    return np.fft.fft(values) / n, np.exp(turns * x), np.exp(turns * z)
+
+
 def blocks(rng, d, size, n):
     """Return ``n`` sets of ``size`` columns that together hold every column about as often."""
     order = np.concatenate([rng.permutation(d) for _ in range(-(-n * size // d) + 1)])

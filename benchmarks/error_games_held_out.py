@@ -3,18 +3,11 @@
 from __future__ import annotations
 
 import numpy as np
-from error_games import KnownGame, blocks, boxes, local, row_pair
+from error_games import KnownGame, blocks, boxes, fourier, local, row_pair
 
 
 def uniform_pair(rng, d):
     return rng.uniform(-1.0, 1.0, size=d), rng.uniform(-1.0, 1.0, size=d)
-
-
-def fourier(values, x, z):
-    """Return products for a function of the integer sum of columns, from its values at 0, 1, ..., by a discrete Fourier transform."""
-    n = len(values)
-    turns = 2j * np.pi * np.fft.fftfreq(n)[:, None]
-    return np.fft.fft(values) / n, np.exp(turns * x), np.exp(turns * z)
 
 
 def weighted_vote(rng, d):

@@ -72,7 +72,7 @@ def run(name: str, code: str) -> str:
     """Return what a fresh process with empty caches prints."""
     script = DATA + FITS[name] + code.format(call=CALLS.get(name, "exactshap.explain(model, X[:10])"))
     with tempfile.TemporaryDirectory() as empty:
-        environment = {**os.environ, "XDG_CACHE_HOME": empty, "NUMBA_CACHE_DIR": empty}
+        environment = {**os.environ, "XDG_CACHE_HOME": empty}
         return subprocess.run(
             [sys.executable, "-c", script], env=environment, stdout=subprocess.PIPE, text=True, check=True
         ).stdout

@@ -22,7 +22,6 @@ PACKAGES = [
     "numpy",
     "scipy",
     "scikit-learn",
-    "numba",
     "shap",
     "shapiq",
     "qshap",

@@ -6,7 +6,9 @@
 
 ``rows``: each run draws the explained row, the background row and the seed; what a data set sees. ``seeds``: every run explains the
 same row, so that only the choice of coalitions is left to chance; what a sceptic of one explanation sees. Constants were tuned on the
-families of ``error_games``; those of ``error_games_held_out`` were kept out of it. The errors before were the process' own.
+families of ``error_games`` and ``error_games_development``; those of ``error_games_held_out`` were kept out of it. The errors before
+were the process' own. Runs whose values are all right to rounding (``exact``, a share of the runs) have no error to be covered:
+coverage, z2 and width are those of the other runs.
 """
 
 from __future__ import annotations
@@ -19,6 +21,7 @@ from pathlib import Path
 
 import numpy as np
 from error_games import TUNING
+from error_games_development import DEVELOPMENT
 from error_games_held_out import HELD_OUT
 
 from exactshap.games import OracleGame
@@ -26,9 +29,9 @@ from exactshap.solvers import solve
 from exactshap.solvers.sampled import _estimators
 
 FILE = Path(__file__).parent / "results" / "standard_errors.csv"
-FAMILIES = {"tuning": TUNING, "held-out": HELD_OUT}
+FAMILIES = {"tuning": {**TUNING, **DEVELOPMENT}, "held-out": HELD_OUT}
 SEEDS = {"tuning": 1000, "held-out": 2000}  # of the families' parameters
-FIELDS = ["families", "mode", "family", "d", "budget", "first", "runs", "hits", "hits_before", "z2", "width"]
+FIELDS = ["families", "mode", "family", "d", "budget", "first", "runs", "exact", "hits", "hits_before", "z2", "width"]
 PLAYERS = (8, 14, 20, 40)
 BATCH, DEAR_BATCH, DEAR = 20, 5, 2000  # runs a line on file; of so many calls and more
 ROUNDING = 1e-9  # of the game's largest value: errors below are none
@@ -53,12 +56,14 @@ class Before:
 
 
 def one_run(before, family, d, budget, run, mode):
-    """Return hits and hits before (d,), the mean squared z-score and the width relative to before."""
+    """Return hits and hits before (d,), the mean squared z-score and the width relative to before; None if all values are exact."""
     game = family(np.random.default_rng([0 if mode == "seeds" else run, d]))
     before.errors = None
     found = solve(OracleGame(game.value, d), budget=budget, random_state=run, method="regression")
     error = np.abs(found.values - game.exact())
     error[error <= ROUNDING * found.scale] = 0.0
+    if not error.any():
+        return None
     now, old = found.std_error, found.std_error if before.errors is None else before.errors
     z2 = np.where(error > 0, (error / np.maximum(now, 1e-300)) ** 2, 0.0).mean()
     width = float(np.sqrt((now**2).sum() / (old**2).sum())) if old.any() else 1.0
@@ -83,10 +88,12 @@ def run_cells(families, mode, n_runs, max_budget):
                             continue
                         size = BATCH if budget < DEAR else DEAR_BATCH
                         found = [one_run(before, family, d, budget, first + k, mode) for k in range(size)]
-                        hits, old, z2, width = (list(column) for column in zip(*found, strict=True))
+                        found = [one for one in found if one is not None]
+                        hits, old, z2, width = zip(*found, strict=True) if found else ([[0] * d], [[0] * d], [0.0], [1.0])
                         counts = [" ".join(map(str, np.sum(each, axis=0))) for each in (hits, old)]
                         numbers = f"{np.mean(z2):.4g}", f"{statistics.median(width):.4g}"
-                        writer.writerow([families, mode, name, d, budget, first, size, *counts, *numbers])
+                        exact = size - len(found)
+                        writer.writerow([families, mode, name, d, budget, first, size, exact, *counts, *numbers])
                         file.flush()
 
 
@@ -98,24 +105,28 @@ def lines():
 
 
 def cells():
-    """Return {(families, mode, family, d, budget): (runs, coverage, worst, before, worst before, z2, width)}."""
+    """Return {(families, mode, family, d, budget): (runs, exact ones, coverage, worst, before, worst before, z2, width)}."""
     grouped = {}
     for line in lines():
         grouped.setdefault((*line[:3], int(line[3]), int(line[4])), []).append(line)
     found = {}
     for key, parts in grouped.items():
-        runs = sum(int(part[6]) for part in parts)
-        now, old = (sum(np.array(part[k].split(), int) for part in parts) / runs for k in (7, 8))
-        z2, width = np.mean([float(part[9]) for part in parts]), statistics.median(float(part[10]) for part in parts)
-        found[key] = runs, now.mean(), now.min(), old.mean(), old.min(), z2, width
+        runs, exact = (sum(int(part[k]) for part in parts) for k in (6, 7))
+        now, old = (sum(np.array(part[k].split(), int) for part in parts) / max(runs - exact, 1) for k in (8, 9))
+        some = [part for part in parts if int(part[7]) < int(part[6])]
+        z2 = np.mean([float(part[10]) for part in some]) if some else 0.0
+        width = statistics.median(float(part[11]) for part in some) if some else 1.0
+        found[key] = runs, exact, now.mean(), now.min(), old.mean(), old.min(), z2, width
     return found
 
 
 def misses(cell):
-    """Say which targets a cell misses."""
+    """Say which targets a cell misses, or that its values are exact."""
     low, high, worst, width = TARGETS
-    runs, coverage, least, before, least_before, _, relative = cell
-    enough = runs >= BATCH
+    runs, exact, coverage, least, before, least_before, _, relative = cell
+    if exact == runs:
+        return "exact"
+    enough = runs - exact >= BATCH
     right = before >= low and (least_before >= worst or not enough)
     told = [(coverage < low, "low"), (coverage > high, "high"), (enough and least < worst, "player")]
     told += [(right and relative > width, "wide")]
@@ -144,12 +155,15 @@ def table():
     for families, mode in sorted({key[:2] for key in found}):
         some = {key: cell for key, cell in found.items() if key[:2] == (families, mode)}
         text += ["", f"## {families} families, {mode} drawn", "", *summary(some), ""]
-        text += ["| family | d | calls | runs | coverage | worst player | before | worst before | z2 | width | misses |"]
-        text += ["|---|--:|--:|--:|--:|--:|--:|--:|--:|--:|---|"]
+        text += [
+            "| family | d | calls | runs | exact | coverage | worst player | before | worst before | z2 | width | misses |"
+        ]
+        text += ["|---|--:|--:|--:|--:|--:|--:|--:|--:|--:|--:|---|"]
         for (_, _, name, d, budget), cell in some.items():
-            runs, *numbers, z2, relative = cell
-            shown = " | ".join(f"{x:.3f}" for x in numbers)
-            text += [f"| {name} | {d} | {budget} | {runs} | {shown} | {z2:.2g} | {relative:.2f} | {misses(cell)} |"]
+            runs, exact, *numbers, z2, relative = cell
+            shown = " | ".join(f"{x:.3f}" for x in numbers) + f" | {z2:.2g} | {relative:.2f}"
+            shown = " | ".join("-" * 6) if exact == runs else shown
+            text += [f"| {name} | {d} | {budget} | {runs} | {exact / runs:.2f} | {shown} | {misses(cell)} |"]
     (FILE.parent / "standard_errors.md").write_text("\n".join(text) + "\n", encoding="utf-8")
     print("\n".join(text))
 
@@ -157,13 +171,14 @@ def table():
 def summary(some):
     """Return lines that count what is missed now and was missed before."""
     told = [misses(cell).split(", ") for cell in some.values()]
-    before = [misses((cell[0], cell[3], cell[4], cell[3], cell[4], 0.0, 1.0)).split(", ") for cell in some.values()]
+    before = [misses((*cell[:2], *cell[4:6], *cell[4:6], 0.0, 1.0)).split(", ") for cell in some.values()]
     count = {
         word: (sum(word in each for each in told), sum(word in each for each in before))
         for word in ("low", "high", "player", "wide")
     }
+    exact = sum("exact" in each for each in told)
     return [
-        f"{len(some)} cells; missed now (before): "
+        f"{len(some)} cells, {exact} of them exact; missed now (before): "
         + ", ".join(f"{word} {now} ({old})" for word, (now, old) in count.items())
         + "."
     ]

@@ -1,11 +1,13 @@
 """Damage files in every way and see that the answer is one class of error, or an object that works. Never a crash or a hang.
 
-Run a campaign with: python -m tests.fuzz --format npz --count 100000 --seed 0
+Run a campaign with: python tests/fuzz.py --format npz --count 100000 --seed 0
+With --library, model files that still load must predict what their own library predicts from them: fuzz_libraries.
 """
 
 import argparse
 import collections
 import dataclasses
+import functools
 import io
 import json
 import resource
@@ -18,112 +20,14 @@ from pathlib import Path
 
 import numpy as np
 
-from exactshap.errors import ExactshapError, ModelFormatError, UnsupportedStructureError
+from exactshap.errors import ExactshapError, InputError, ModelFormatError, UnsupportedStructureError
 from exactshap.results.explanation import Explanation
 from exactshap.trees import loads
+from mutants import ODD, mutant, other_bytes
 
 SECONDS = 2.0
 MAX_BYTES = 2**26
 FOLDER = Path(__file__).parent / "data" / "trees"
-WORDS = [
-    b"-1",
-    b"0",
-    b"1",
-    b"91",
-    b"2147483647",
-    b"-2147483648",
-    b"99999999999999999999",
-    b"1e400",
-    b"-1e400",
-    b"nan",
-    b"NaN",
-    b"Infinity",
-    b"null",
-    b"true",
-    b"[]",
-    b"{}",
-    b'""',
-    b"0.5",
-    b"=",
-    b"\n",
-    b"\x00",
-    b"\xff",
-    b"",
-]
-ODD = [
-    None,
-    True,
-    False,
-    -1,
-    0,
-    1,
-    3,
-    2**63,
-    10**400,
-    0.5,
-    -1e308,
-    float("nan"),
-    float("inf"),
-    "",
-    "x",
-    "1",
-    "\x00\ud800",
-    [],
-    [[]],
-    [1],
-    [1.0, 2.0, 3.0, 4.0],
-    ["x", "y", "z"],
-    [[0], [1], [2]],
-    [[0, 1]],
-    [["x"]],
-    {},
-    {"a": 1},
-    {"a": [0, 9]},
-    {"a": "xyz"},
-    {"a": [0.5]},
-    "x" * 10_000,
-    "pandas",
-    "polars",
-    "array",
-    "objects",
-]
-
-
-def mutant(data, rng):
-    """One to three edits: a byte, a cut, a repeated or swapped piece, or a number or token replaced by a nasty one."""
-    for _ in range(rng.integers(1, 4)):
-        n = len(data)
-        if n < 4:
-            break
-        i, j = sorted(int(v) for v in rng.integers(0, n, 2))
-        kind = rng.integers(6)
-        if kind == 0:
-            data = data[:i] + bytes([rng.integers(256)]) + data[i + 1 :]
-        elif kind == 1:
-            data = data[:i]
-        elif kind == 2:
-            data = data[:i] + data[i : i + 40] + data[i:]
-        elif kind == 3:
-            data = data[:i] + data[j : j + 8] + data[i + 8 :]
-        elif kind == 4:
-            data = data[:i] + data[i + int(rng.integers(1, 30)) :]
-        else:
-            data = replace_token(data, i, WORDS[rng.integers(len(WORDS))])
-    return data
-
-
-def replace_token(data, i, word):
-    """Replace the number around or after byte i."""
-    digits = b"0123456789.-+eE"
-    while i < len(data) and data[i] not in digits:
-        i += 1
-    start = i
-    while start > 0 and data[start - 1] in digits:
-        start -= 1
-    end = i
-    while end < len(data) and data[end] in digits:
-        end += 1
-    return data[:start] + word + data[end:]
 
 
 # --- saved explanations -----------------------------------------------------------------------------------------------
@@ -191,14 +95,6 @@ def other_fact(content, rng):
     return json.dumps(metadata | {names[rng.integers(len(names))]: ODD[rng.integers(len(ODD))]}).encode()
 
 
-def other_bytes(content, rng):
-    """Replace one to three bytes: lengths stay, so that what comes after the first check is reached."""
-    changed = bytearray(content)
-    for place in rng.integers(0, len(changed), rng.integers(1, 4)):
-        changed[place] = rng.integers(256)
-    return bytes(changed)
-
-
 def load_npz(data):
     """Load and, if it is an explanation, say everything that is said of one."""
     with tempfile.TemporaryDirectory() as folder:
@@ -214,8 +110,13 @@ def load_npz(data):
 # --- tree models ------------------------------------------------------------------------------------------------------
 
 
-def tree_files():
-    return [(FOLDER / path.name.removesuffix(".expected.json")).read_bytes() for path in sorted(FOLDER.glob("*.expected.json"))]
+def tree_paths(pattern="*"):
+    """Return the golden files of a kind; those of all kinds by default."""
+    return sorted(path for path in FOLDER.glob(pattern) if path.with_name(path.name + ".expected.json").exists())
+
+
+def tree_files(pattern="*"):
+    return [path.read_bytes() for path in tree_paths(pattern)]
 
 
 def load_trees(data):
@@ -229,7 +130,36 @@ def load_trees(data):
     return "loaded"
 
 
-FORMATS = {"npz": (npz_files, npz_mutant, load_npz), "trees": (tree_files, mutant, load_trees)}
+# --- tables of the command ----------------------------------------------------------------------------------------------
+
+
+def parquet_files():
+    import pandas
+
+    numbers = np.random.default_rng(0).normal(size=50)
+    frame = pandas.DataFrame({"a": numbers, "b": ["u", "v"] * 25, "c": pandas.Categorical(["x", "y"] * 25)})
+    buffer = io.BytesIO()
+    frame.to_parquet(buffer)
+    return [buffer.getvalue()]
+
+
+def load_parquet(data):
+    from exactshap.cli._io import read_table
+
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "table.parquet"
+        path.write_bytes(data)
+        try:
+            read_table(path)
+        except InputError:
+            return "refused"
+    return "loaded"
+
+
+TREES = {"trees": "*", "ubj": "*.ubj", "json": "xgboost*.json", "text": "*.txt", "catboost": "catboost*.json"}
+FORMATS = {name: (functools.partial(tree_files, pattern), mutant, load_trees) for name, pattern in TREES.items()}
+FORMATS["npz"] = (npz_files, npz_mutant, load_npz)
+FORMATS["parquet"] = (parquet_files, lambda data, rng: (mutant, other_bytes)[rng.integers(2)](data, rng), load_parquet)
 
 
 def campaign(kind, count, seed, report=None):
@@ -258,15 +188,42 @@ def campaign(kind, count, seed, report=None):
     return verdicts
 
 
+def against_library(kind, count, seed, report=None):
+    """Return how often each verdict of :mod:`fuzz_libraries` came up."""
+    import fuzz_libraries
+
+    paths = tree_paths(TREES[kind])
+    whole = [(path.read_bytes(), fuzz_libraries.rows_of(path)) for path in paths]
+    read = [
+        said == "loaded: the same" for _, said in fuzz_libraries.verdicts(whole)
+    ]  # an older library may not know the format
+    whole, paths = ([one for one, good in zip(each, read, strict=True) if good] for each in (whole, paths))
+    found = collections.Counter()
+    for first in range(0, count, 1000):
+        numbers = range(first, min(first + 1000, count))
+        mutants = []
+        for number in numbers:
+            data, rows = whole[number % len(whole)]
+            mutants.append((mutant(data, np.random.default_rng([seed, number])), rows))
+        for number, verdict in fuzz_libraries.verdicts(mutants):
+            found[verdict] += 1
+            if verdict[:1].isupper() and report is not None:
+                report(f"mutant {first + number} of {paths[(first + number) % len(paths)].name}: {verdict}")
+    return found
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--format", choices=sorted(FORMATS), required=True)
     parser.add_argument("--count", type=int, default=1000)
     parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--library", action="store_true", help="compare with the library's own predictions")
     options = parser.parse_args()
-    verdicts = campaign(options.format, options.count, options.seed, report=lambda *lines: print(*lines, sep="\n", flush=True))
+    run = against_library if options.library else campaign
+    verdicts = run(options.format, options.count, options.seed, report=lambda *lines: print(*lines, sep="\n", flush=True))
     print(dict(verdicts.most_common(20)), f"peak {resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024:.0f} MiB")
-    raise SystemExit(len(verdicts.keys() - {"loaded", "refused", "unsupported"}) > 0)
+    good = {"loaded", "refused", "unsupported"}
+    raise SystemExit(any(verdict not in good and not verdict.startswith("loaded:") for verdict in verdicts))
 
 
 if __name__ == "__main__":

@@ -10,6 +10,7 @@ pandas = pytest.importorskip("pandas")
 
 from exactshap import decompose_hsic, decompose_mmd  # noqa: E402
 from exactshap.cli import main  # noqa: E402
+from tolerances import roundings  # noqa: E402
 
 
 def run(*arguments):
@@ -40,7 +41,7 @@ def test_mmd_prints_and_writes_what_the_function_gives(files, tmp_path, capsys):
     assert run("mmd", *files, *arguments) == 0
     first, second = (pandas.read_csv(path).drop(columns="y") for path in files)
     shares = decompose_mmd(first, second, bandwidth="column-median", n_permutations=19)
-    pandas.testing.assert_frame_equal(pandas.read_csv(out), shares.to_frame(), rtol=1e-12)
+    pandas.testing.assert_frame_equal(pandas.read_csv(out), shares.to_frame(), rtol=roundings(5_000))
     assert picture.read_bytes()[:4] == b"\x89PNG"
     text = capsys.readouterr().out
     assert f"MMD2 = {shares.total:.6g}" in text
@@ -77,7 +78,7 @@ def test_hsic_prints_and_writes_what_the_function_gives(files, tmp_path, capsys)
     assert run("hsic", files[0], "--target", "y", "--permutations", 0, "--out", out, "--report", report) == 0
     data = pandas.read_csv(files[0])
     shares = decompose_hsic(data.drop(columns="y"), data["y"], bandwidth_x="column-median", estimator="unbiased")
-    pandas.testing.assert_frame_equal(pandas.read_csv(out), shares.to_frame(), rtol=1e-12)
+    pandas.testing.assert_frame_equal(pandas.read_csv(out), shares.to_frame(), rtol=roundings(5_000))
     assert "What y depends on in may.csv" in report.read_text(encoding="utf-8")
     assert "HSIC = " in capsys.readouterr().out
 

@@ -10,7 +10,7 @@ import pytest
 
 import exactshap
 
-RESULTS = ["exactshap.results.explanation", "exactshap.results.plots", "exactshap.results.report"]
+RESULTS = [f"exactshap.results.{room}" for room in ("comparison", "explanation", "plots", "report")]
 ROOMS = [
     "exactshap",
     *(
@@ -29,6 +29,7 @@ WITHOUT_EXAMPLE = {
 }
 FOR_AUTHORS = "for authors of readers: one sentence with the shapes, shown at work in docs/extend.md and the readers themselves"
 HELPERS = {
+    "frames": ("above", "hybrid_cells", "hybrid_columns"),
     "readers": ("choose_value_function", "names_of", "players_of", "select_outputs"),
     "trees": (
         "RawTree",

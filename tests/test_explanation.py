@@ -11,6 +11,7 @@ from exactshap import explain
 from exactshap.errors import InputError, InputTypeError, ModelFormatError, UnknownNameError
 from exactshap.results.explanation import Explanation, fingerprint, value_function_sentence
 from explanation_factory import bilinear, linear
+from tolerances import FLOAT32_PEER, roundings
 
 X = np.random.default_rng(1).normal(size=(6, 3))
 
@@ -335,14 +336,14 @@ def test_to_shap_shows_the_mean_of_a_numeric_group(groups):
     pytest.importorskip("shap")
     explanation = linear(X[:, :2], data=frame("pandas"), names=["g", "x1"], groups=groups)
     other = explanation.to_shap()
-    np.testing.assert_allclose(other.data[:, 0], (X[:, 0] + X[:, 2]) / 2, rtol=1e-15)
+    np.testing.assert_allclose(other.data[:, 0], (X[:, 0] + X[:, 2]) / 2, rtol=roundings(5))
     np.testing.assert_array_equal(other.data[:, 1], X[:, 1])
 
 
 def test_groups_of_an_array_may_use_the_names_that_readers_give():
     pytest.importorskip("shap")
     other = linear(X[:, :2], data=X, names=["g", "x1"], groups={"g": ("x0", "x2")}).to_shap()
-    np.testing.assert_allclose(other.data[:, 0], (X[:, 0] + X[:, 2]) / 2, rtol=1e-15)
+    np.testing.assert_allclose(other.data[:, 0], (X[:, 0] + X[:, 2]) / 2, rtol=roundings(5))
     np.testing.assert_array_equal(other.data[:, 1], X[:, 1])
 
 
@@ -366,7 +367,7 @@ def test_to_shap_keeps_pairs_as_shap_has_them():
     explanation = bilinear(index="k-sii")
     other = explanation.to_shap()
     assert other.values.shape == explanation.interactions.shape
-    np.testing.assert_allclose(other.values.sum(axis=(1, 2)), explanation.set_values.sum(axis=1), atol=1e-12)
+    np.testing.assert_allclose(other.values.sum(axis=(1, 2)), explanation.set_values.sum(axis=1), atol=roundings(5_000))
     np.testing.assert_array_equal(2 * other.values[:, 0, 1], explanation.interactions[:, 0, 1])
     np.testing.assert_array_equal(other.values[:, 2, 2], explanation.values[:, 2])
     assert isinstance(other, shap.Explanation)
@@ -378,7 +379,7 @@ def test_shap_pairs_of_trees_are_those_of_shap():
     model = RandomForestRegressor(3, max_depth=3, random_state=0).fit(rows, rows[:, 0] * rows[:, 1])
     ours = explain(model, X[:3], index="k-sii", order=2).to_shap()
     theirs = shap.TreeExplainer(model).shap_interaction_values(X[:3])
-    np.testing.assert_allclose(ours.values, theirs, atol=1e-6)
+    np.testing.assert_allclose(ours.values, theirs, atol=FLOAT32_PEER)
 
 
 def test_one_row_at_a_time_for_shapiq():
@@ -637,7 +638,7 @@ def test_names_of_shap_lead_to_ours():
     with pytest.raises(InputError, match=r"covariances"):
         explanation.covariance(0)
     with pytest.raises(TypeError, match=r"Take an output with .output\(name\), and the values of a feature"):
-        explanation[:, "x1"]
+        explanation["x1"]
 
 
 def test_long_facts_are_wrapped_beside_their_names():

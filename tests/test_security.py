@@ -4,6 +4,7 @@ import io
 import json
 import os
 import pickle
+import re
 import signal
 import struct
 import subprocess
@@ -296,6 +297,22 @@ def test_a_thousand_damaged_files_are_refused_or_work():
     verdicts = fuzz.campaign("npz", 1000, seed=0)
     assert verdicts.keys() == {"refused", "loaded"}, verdicts
     assert verdicts["loaded"] > 50  # what is damaged is also read
+
+
+def test_damaged_parquet_is_refused_or_read():
+    pytest.importorskip("pyarrow")
+    verdicts = fuzz.campaign("parquet", 200, seed=0)
+    assert verdicts.keys() == {"refused", "loaded"}, verdicts
+
+
+@pytest.mark.parametrize("kind", ["ubj", "json", "text", "catboost"])
+def test_damaged_models_that_load_predict_as_their_library_does(kind):
+    for library in ("xgboost", "lightgbm", "catboost"):
+        pytest.importorskip(library)
+    command = [sys.executable, fuzz.__file__, "--library", "--format", kind, "--count", "400"]  # apart: it forks
+    done = subprocess.run(command, capture_output=True, text=True, timeout=300)
+    assert done.returncode == 0, done.stdout
+    assert re.search(r"'loaded: the same': \d", done.stdout), done.stdout  # what is damaged is also compared
 
 
 WRONG = [

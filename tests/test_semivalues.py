@@ -12,6 +12,7 @@ from exactshap.games import OracleGame
 from exactshap.semivalues import Atom, Beta, Density, Moments, Nodes, Semivalue, SignedDensity
 from exactshap.semivalues._named import _aggregated_moment
 from exactshap.solvers import solve
+from tolerances import conditioned, printed, roundings
 
 D = 5
 
@@ -35,7 +36,7 @@ def solved(game, index, order):
 
 def test_shapley_is_the_average_over_all_orders_of_arrival(game, table):
     expected = [float(x) for x in oracles.shapley(table, D)]
-    np.testing.assert_allclose(solve(game).values, expected, rtol=0, atol=1e-15 * 2**D)
+    np.testing.assert_allclose(solve(game).values, expected, rtol=0, atol=roundings(5) * 2**D)
 
 
 @pytest.mark.parametrize("order", [1, 2, 3])
@@ -54,38 +55,38 @@ def test_shapley_is_the_average_over_all_orders_of_arrival(game, table):
 )
 def test_every_index_agrees_with_its_textbook_definition_set_by_set(game, table, index, definition, order):
     for T, value in solved(game, index, order).items():
-        assert value == pytest.approx(float(definition(table, T, order)), abs=1e-12), T
+        assert value == pytest.approx(float(definition(table, T, order)), abs=roundings(5_000)), T
 
 
 @pytest.mark.parametrize("order", [1, 2, 3])
 def test_fsii_is_the_constrained_least_squares_fit(game, table, order):
     expected = oracles.fsii(table, D, order)
     for T, value in solved(game, "fsii", order).items():
-        assert value == pytest.approx(expected[T], abs=1e-10), T
+        assert value == pytest.approx(expected[T], abs=conditioned(1e5)), T
 
 
 @pytest.mark.parametrize(("alpha", "beta"), [(1, 1), (16, 1), (4, 1), (2, 5), (1, 16)])
 def test_beta_weights_follow_the_convention_of_kwon_and_zou(alpha, beta):
     weights = semivalues.beta(alpha, beta).weights(6)
     expected = [oracles.beta_weight(6, s, alpha, beta) for s in range(6)]
-    np.testing.assert_allclose(weights, expected, rtol=1e-12)
+    np.testing.assert_allclose(weights, expected, rtol=roundings(5_000))
 
 
 def test_beta_16_1_stresses_small_coalitions():
     weights = semivalues.beta(16, 1).weights(6)
-    assert weights[0] == pytest.approx(0.762, abs=5e-4)
-    assert weights[5] == pytest.approx(4.9e-5, abs=5e-7)
+    assert weights[0] == pytest.approx(0.762, abs=printed(3))
+    assert weights[5] == pytest.approx(4.9e-5, abs=printed(6))
 
 
 def test_beta_1_1_is_shapley():
-    np.testing.assert_allclose(semivalues.beta(1, 1).weights(9), semivalues.find("shapley").weights(9), rtol=1e-13)
+    np.testing.assert_allclose(semivalues.beta(1, 1).weights(9), semivalues.find("shapley").weights(9), rtol=roundings(500))
 
 
 @pytest.mark.parametrize("name", semivalues.available())
 @pytest.mark.parametrize("d", [1, 2, 7, 40])
 def test_weights_of_one_player_have_mass_one(name, d):
     weights = semivalues.find(name).weights(d)
-    assert sum(math.comb(d - 1, s) * w for s, w in enumerate(weights)) == pytest.approx(1.0, abs=1e-12)
+    assert sum(math.comb(d - 1, s) * w for s, w in enumerate(weights)) == pytest.approx(1.0, abs=roundings(5_000))
 
 
 def faithful_moment(s, k, r):
@@ -112,7 +113,9 @@ def test_densities_of_any_sign():
     density = SignedDensity((Fraction(4), Fraction(-6)))  # FSII of single players within pairs
     assert density.size == 2.0
     nodes, weights = density.rule(3)
-    assert [weights @ nodes**r for r in range(4)] == pytest.approx([4 / (r + 1) - 6 / (r + 2) for r in range(4)], abs=1e-14)
+    assert [weights @ nodes**r for r in range(4)] == pytest.approx(
+        [4 / (r + 1) - 6 / (r + 2) for r in range(4)], abs=roundings(50)
+    )
 
 
 @pytest.mark.parametrize(("size", "order"), [(1, 2), (1, 3), (2, 3), (3, 6), (5, 12)])
@@ -140,7 +143,7 @@ def test_aggregate_is_the_twin_of_the_rule_of_k_sii(game):
     interactions = solved(game, "sii", 3)
     aggregated = semivalues.aggregate(interactions, 3)
     for T, value in solved(game, "k-sii", 3).items():
-        assert aggregated[T] == pytest.approx(value, abs=1e-12)
+        assert aggregated[T] == pytest.approx(value, abs=roundings(5_000))
 
 
 def test_a_new_semivalue_is_one_line(game, table):
@@ -149,7 +152,7 @@ def test_a_new_semivalue_is_one_line(game, table):
         float(oracles.weighted(table, D, (j,), lambda s: Fraction(9, 10) ** s * Fraction(1, 10) ** (D - 1 - s)))
         for j in range(D)
     ]
-    np.testing.assert_allclose(solve(game, optimist).values, expected, atol=1e-13)
+    np.testing.assert_allclose(solve(game, optimist).values, expected, atol=roundings(500))
 
 
 def test_density_nodes_and_moments_can_state_the_uniform_measure(game):
@@ -161,14 +164,17 @@ def test_density_nodes_and_moments_can_state_the_uniform_measure(game):
         Nodes(*map(tuple, Beta().gauss(4))),
     ]
     for measure in same:
-        np.testing.assert_allclose(solve(game, Semivalue("uniform", measure)).values, expected, atol=1e-12)
+        np.testing.assert_allclose(solve(game, Semivalue("uniform", measure)).values, expected, atol=roundings(5_000))
 
 
 def test_efficiency_is_declared_only_where_it_holds(game):
     total = float(game.value(np.ones((1, D), bool))[0] - game.value(np.zeros((1, D), bool))[0])
     for name, order in itertools.product(semivalues.available(), (1, 2, 3)):
         values = solve(game, name, order).values.sum()
-        assert semivalues.find(name).is_efficient(order) == bool(np.isclose(values, total, atol=1e-9)), (name, order)
+        assert semivalues.find(name).is_efficient(order) == bool(np.isclose(values, total, atol=conditioned(1e6))), (
+            name,
+            order,
+        )
 
 
 @pytest.mark.parametrize(

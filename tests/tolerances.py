@@ -79,3 +79,46 @@ def ridge(eta, scale):
 
 END_WEIGHTS = 2e-9
 """Outermost weights of scipy's Gauss rules of 1000 nodes are 7e-10 off, relatively, as is what they alone decide; times three."""
+
+
+def roundings(count):
+    """``count`` roundings in a row of values of size one (or relative to the values): eps / 2 each, on both of two sides."""
+    return count * EPS
+
+
+def conditioned(condition):
+    """A solution of linear equations of that condition number, or a sum in which that factor cancels: five roundings, enlarged by it."""
+    return 5 * EPS * condition
+
+
+def printed(decimals):
+    """Half a unit of the last decimal that a paper prints."""
+    return 0.5 * 10.0**-decimals
+
+
+HALF_THE_DIGITS = 1e-6
+"""Roots of small differences, and what an optimiser or a regression with a jitter of 1e-10 gives: about half of sixteen digits, times 60."""
+
+DIFFERENCES = 1e-5
+"""Central differences with a step of 1e-6: eps / step = 2e-10 of the function, relative to slopes down to some 1e-5 of it."""
+
+ITERATED = 1e-4
+"""Minima by iteration: flat to the root of the criterion at which it stops (1e-8 and less) along the flattest direction."""
+
+COORDINATE_DESCENT = 2e-3
+"""Two coordinate descents on features of condition 1e3 and more that stop at different duality gaps of 1e-6 to 1e-4 of the target."""
+
+FLOAT32_FUNCTION = 1e-5
+"""A function that returns single precision: 6e-8 relative, values of size ten, a few dozen of them added up."""
+
+SERIES = 1e-4
+"""A few hundred terms of a quadrature or a limit that was cut where the next one is smaller than that."""
+
+
+def chance(deviations, standard_error):
+    """So many standard errors of a mean: 4.5 are left once in 150,000 draws, three once in 370 (with a fixed seed: never again)."""
+    return deviations * standard_error
+
+
+NORMAL_TAILS = 2.7e-3
+"""What a normal density holds beyond three standard deviations: where the grid of a density picture ends."""

@@ -14,7 +14,7 @@ REQUIREMENT = re.compile(r"([A-Za-z0-9._-]+)(?:\[[^]]*\])?(?:>=([0-9.]+))?$")
 def requirements() -> dict[str, str | None]:
     """Return every package that the library and its tests name, with its lower bound."""
     extras = PROJECT["optional-dependencies"]
-    named = [*PROJECT["dependencies"], *(one for extra in extras if extra != "bench" for one in extras[extra])]
+    named = [*PROJECT["dependencies"], *(one for extra in extras if extra not in ("bench", "docs") for one in extras[extra])]
     found = [REQUIREMENT.match(requirement) for requirement in named]
     assert all(found), f"a requirement that is no lower bound: {named[found.index(None)]}"
     return {match[1]: match[2] for match in found if match and match[1] != PROJECT["name"]}

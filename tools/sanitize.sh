@@ -17,4 +17,4 @@ export ASAN_OPTIONS=detect_leaks=0:abort_on_error=1:allocator_may_return_null=1 
 sanitized() { LD_PRELOAD="$(g++ -print-file-name=libasan.so) $(g++ -print-file-name=libubsan.so)" "$@"; }
 sanitized "$python" -c "import exactshap._native as n; print('sanitized, level', n.level())"
 sanitized "$python" -m pytest -q "$@"
-[ "${COUNT:-100000}" -eq 0 ] || sanitized "$python" -m tests.fuzz --format trees --count "${COUNT:-100000}" --seed "${SEED:-0}"
+[ "${COUNT:-100000}" -eq 0 ] || sanitized "$python" tests/fuzz.py --format trees --count "${COUNT:-100000}" --seed "${SEED:-0}"

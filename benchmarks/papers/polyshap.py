@@ -22,7 +22,6 @@ import time
 import warnings
 
 import numpy as np
-from numba import njit
 
 RESULTS = pathlib.Path(__file__).parent / "results"
 RUNS = RESULTS / "polyshap_runs.csv"
@@ -34,27 +33,22 @@ ROWS = 10  # rows of each game: instances beyond them are the same rows with oth
 
 
 # ---------------------------------------------------------------------------------------------------------------- games
-@njit(nogil=True, cache=True, error_model="numpy")
 def fill_forest(left, right, feature, share, goes_left, value, roots, masks, out):
     """Set ``out`` to the path-dependent value of every mask: both children, weighted by cover, where a player is absent."""
-    nodes, weights = np.empty(512, np.int64), np.empty(512)
-    for row in range(masks.shape[0]):
-        total = 0.0
-        for t in range(roots.shape[0]):
-            nodes[0], weights[0], top = roots[t], 1.0, 1
-            while top > 0:
-                top -= 1
-                node, weight = nodes[top], weights[top]
-                while left[node] >= 0:
-                    if masks[row, feature[node]]:
-                        node = left[node] if goes_left[node] else right[node]
-                    else:
-                        nodes[top], weights[top] = right[node], weight * (1.0 - share[node])
-                        top += 1
-                        weight *= share[node]
-                        node = left[node]
-                total += weight * value[node]
-        out[row] = total / roots.shape[0]
+    for start in range(0, len(masks), 4096):
+        present = masks[start : start + 4096].T
+        total = np.zeros(present.shape[1])
+        for root, end in zip(roots, [*roots[1:], len(left)], strict=True):
+            of_node = np.empty((end - root, len(total)))
+            for node in range(end - 1, root - 1, -1):  # children come after their parents
+                if left[node] < 0:
+                    of_node[node - root] = value[node]
+                    continue
+                a, b = of_node[left[node] - root], of_node[right[node] - root]
+                mixed = share[node] * a + (1.0 - share[node]) * b
+                of_node[node - root] = np.where(present[feature[node]], a if goes_left[node] else b, mixed)
+            total += of_node[0]
+        out[start : start + 4096] = total / len(roots)
 
 
 class ForestGame:
@@ -357,6 +351,7 @@ METHODS = {
     "shap KernelExplainer": from_shap,
     "permutation": from_shapiq("PermutationSamplingSV"),
     "SVARM": from_shapiq("SVARM"),
+    "MSR": from_shapiq("UnbiasedKernelSHAP"),
 }
 
 

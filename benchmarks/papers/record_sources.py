@@ -99,6 +99,7 @@ POLYSHAP = {  # our names of the printed columns
     "RegressionMSR": "RegressionMSR",
     "permutation": "permutation",
     "SVARM": "SVARM",
+    "MSR": "MSR",
 }
 
 

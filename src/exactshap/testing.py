@@ -24,7 +24,7 @@ def check_game(game: Game, *, orders: tuple[int, ...] = (1, 2), tolerance: float
         With at most 14 players.
     orders : tuple of int, default=(1, 2)
     tolerance : float, default=1e-9
-        Relative to the largest |v(S)|.
+        Relative to the largest ``|v(S)|``.
 
     Raises
     ------

@@ -10,6 +10,7 @@ import hashlib
 import importlib.util
 import os
 import platform
+import re
 import shlex
 import shutil
 import subprocess
@@ -142,11 +143,19 @@ def _link_flags(command: list[str]) -> list[str]:
     return ["-shared", "-nostdlib++"] if _machine()[1] == "Darwin" else ["-shared", "-Wl,--as-needed"]
 
 
-def _object(command: list[str], source: Path, level: str, flags: list[str], folder: Path, common: bytes) -> Path:
+@lru_cache
+def _text(source: Path) -> bytes:
+    """Return a file with all that it includes of ours."""
+    text = source.read_bytes()
+    included = re.findall(rb'^#include "(.+)"', text, re.MULTILINE)
+    return text + b"".join(_text((source.parent / name.decode()).resolve()) for name in included)
+
+
+def _object(command: list[str], source: Path, level: str, flags: list[str], folder: Path, version: bytes) -> Path:
     """Compile one file for one level, unless the same was compiled before."""
     line = [*command, *FLAGS, *flags, f"-DEXACTSHAP_LEVEL={level}"]
     line += [] if _machine()[1] == "Windows" else ["-fPIC"]
-    digest = hashlib.sha256(common + " ".join(line).encode() + source.read_bytes()).hexdigest()[:16]
+    digest = hashlib.sha256(version + " ".join(line).encode() + _text(source)).hexdigest()[:16]
     out = folder / f"{source.stem}.{level}.{digest}.o"
     if not out.exists():
         part = out.with_suffix(f".{os.getpid()}.part.o")
@@ -162,7 +171,6 @@ def build(out: Path, extra_flags: tuple[str, ...] = ()) -> Path:
     """Compile and link; return the library, replaced in one step so that programs which run keep theirs."""
     command, folder = _compiler(), ROOT / "build" / "native"
     folder.mkdir(parents=True, exist_ok=True)
-    headers = b"".join(path.read_bytes() for path in files() if path.suffix == ".h")
     version = subprocess.run([*command, "--version"], capture_output=True, check=True).stdout
     jobs = []
     for path in files():
@@ -171,9 +179,7 @@ def build(out: Path, extra_flags: tuple[str, ...] = ()) -> Path:
         elif path.suffix == ".cpp":
             jobs.extend((path, level, flags) for level, flags in _levels(command).items())
     with ThreadPoolExecutor(os.cpu_count()) as pool:
-        objects = list(
-            pool.map(lambda job: _object(command, job[0], job[1], [*job[2], *extra_flags], folder, headers + version), jobs)
-        )
+        objects = list(pool.map(lambda job: _object(command, job[0], job[1], [*job[2], *extra_flags], folder, version), jobs))
     linker = ["cc" if part == "c++" and "ziglang" in command else part for part in command]
     out.mkdir(parents=True, exist_ok=True)
     part = out / f".{os.getpid()}.{library_name()}"

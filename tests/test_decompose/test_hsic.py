@@ -4,7 +4,7 @@ import pytest
 from exactshap import decompose_hsic
 from exactshap.errors import ExactnessError, InputError, UnsupportedStructureError
 from pairwise_oracle import hsic, joint_values, matrices, values
-from tolerances import exact
+from tolerances import conditioned, exact, roundings
 
 
 def variables(n=41, d=4, seed=0):
@@ -128,7 +128,7 @@ def test_standard_errors_are_the_jackknife(estimator):
     left = [decompose_hsic(np.delete(X, i, 0), np.delete(y, i), **settings) for i in range(12)]
     left = np.array([[*one.values, one.total] for one in left])
     expected = np.sqrt(11 / 12 * ((left - left.mean(axis=0)) ** 2).sum(axis=0))
-    np.testing.assert_allclose([*shares.std_error, shares.total_std_error], expected, rtol=1e-9)
+    np.testing.assert_allclose([*shares.std_error, shares.total_std_error], expected, rtol=conditioned(1e6))
 
 
 def test_every_number_of_threads_gives_the_same_bits():
@@ -173,7 +173,7 @@ def test_blocks_average_independent_parts():
 
 def test_the_certificate_bites(monkeypatch):
     X, y = variables()
-    monkeypatch.setattr("exactshap.decompose.pairwise._hsic.direct_hsic", lambda *_: 0.123)
+    monkeypatch.setattr("exactshap.decompose.pairwise._hsic_estimate.direct_hsic", lambda *_: 0.123)
     with pytest.raises(ExactnessError, match="do not add up to its direct computation"):
         decompose_hsic(X, y)
 
@@ -185,7 +185,7 @@ def test_hyppo_computes_the_same_statistic():
     peer = independence.Hsic(compute_kernel="rbf", bias=False, gamma=0.5)
     settings = {"bandwidth_x": 1.0, "bandwidth_y": 1.0, "estimator": "unbiased"}
     both, own_x, own_y = (decompose_hsic(*pair, **settings).total for pair in ((X, y), (X, X), (y[:, None], y)))
-    assert abs(peer.statistic(X, y[:, None]) - both / np.sqrt(own_x * own_y)) < 1e-12  # hyppo divides by both norms
+    assert abs(peer.statistic(X, y[:, None]) - both / np.sqrt(own_x * own_y)) < roundings(5_000)  # hyppo divides by both norms
 
 
 X3, Y3 = [[0.0, 1.0], [1.0, 0.0], [2.0, 1.0]], [0.0, 1.0, 2.0]

@@ -7,6 +7,7 @@ from scipy.stats import kstest
 from exactshap import decompose_hsic, decompose_mmd
 from exactshap.decompose.pairwise._inference import adjust, check_reach, jackknife_error, permutation_p_values, permutations
 from exactshap.errors import ExplanationWarning
+from tolerances import roundings
 
 
 def uniform(p_values, n_permutations):
@@ -79,7 +80,7 @@ def test_holm_agrees_with_statsmodels():
     p = np.random.default_rng(0).uniform(size=20) ** 3
     for name in ("holm", "fdr_bh", "fdr_by"):
         expected = multitest.multipletests(p, method=name)[1]
-        np.testing.assert_allclose(adjust(p, name, p, np.zeros((20, 1)), 0.0), expected, rtol=1e-12)
+        np.testing.assert_allclose(adjust(p, name, p, np.zeros((20, 1)), 0.0), expected, rtol=roundings(5_000))
 
 
 def test_the_largest_share_correction_controls_the_family():
@@ -137,7 +138,7 @@ def test_eleven_shares_are_found_with_199_permutations():
 def test_jackknife_of_a_mean_is_its_standard_error():
     x = np.random.default_rng(0).normal(size=30)
     left = (x.sum() - x) / 29
-    np.testing.assert_allclose(jackknife_error(left[None]), x.std(ddof=1) / np.sqrt(30), rtol=1e-12)
+    np.testing.assert_allclose(jackknife_error(left[None]), x.std(ddof=1) / np.sqrt(30), rtol=roundings(5_000))
 
 
 def test_seeds():

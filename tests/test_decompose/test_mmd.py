@@ -8,7 +8,7 @@ from exactshap.errors import BudgetError, ExactnessError, ExplanationWarning, In
 from exactshap.games import ProductGame
 from exactshap.solvers import solve
 from pairwise_oracle import KERNELS, matrices, mmd, values
-from tolerances import exact
+from tolerances import conditioned, exact, roundings
 
 
 def samples(n=23, m=31, d=5, seed=0):
@@ -110,7 +110,9 @@ def test_standard_errors_are_the_jackknife(estimator):
         left = np.array([[*one.values, one.total] for one in left])
         variance = variance + (n - 1) / n * ((left - left.mean(axis=0)) ** 2).sum(axis=0)
     errors = [*shares.std_error, shares.total_std_error]
-    np.testing.assert_allclose(errors, np.sqrt(variance), rtol=1e-9)  # differences of values 1/n apart: 1e-14 / 1e-5
+    np.testing.assert_allclose(
+        errors, np.sqrt(variance), rtol=conditioned(1e6)
+    )  # differences of values 1/n apart: 1e-14 / 1e-5
 
 
 def test_every_number_of_threads_gives_the_same_bits():
@@ -186,7 +188,7 @@ def test_the_median_heuristic_is_the_median_distance():
     pooled = np.concatenate([X, Z])
     distances = [np.linalg.norm(pooled[i] - pooled[j]) for i in range(54) for j in range(i)]
     shares = decompose_mmd(X, Z)
-    np.testing.assert_allclose(list(shares.details["bandwidth"].values()), np.median(distances), rtol=1e-14)
+    np.testing.assert_allclose(list(shares.details["bandwidth"].values()), np.median(distances), rtol=roundings(50))
     own = decompose_mmd(X * [1, 10, 100, 1000, 1], Z * [1, 10, 100, 1000, 1], bandwidth="column-median")
     unscaled = decompose_mmd(X, Z, bandwidth="column-median")
     close(own.values, unscaled.values, 54, 5)
@@ -232,7 +234,7 @@ def test_blocks_are_taken_beyond_fifty_thousand_rows_and_seeded(monkeypatch):
 
 def test_the_certificate_bites(monkeypatch):
     X, Z = samples()
-    monkeypatch.setattr("exactshap.decompose.pairwise._mmd.direct_mmd", lambda *_: 0.123)
+    monkeypatch.setattr("exactshap.decompose.pairwise._mmd_estimate.direct_mmd", lambda *_: 0.123)
     with pytest.raises(ExactnessError, match="do not add up to its direct computation"):
         decompose_mmd(X, Z)
 

@@ -8,7 +8,7 @@ import pytest
 from exactshap.decompose import decompose_r2
 from exactshap.trees import convert
 from r2_oracle import r2_rows
-from tolerances import assert_close_r2
+from tolerances import assert_close_r2, roundings
 
 N_ROWS, N_FEATURES = 44, 4
 
@@ -231,10 +231,10 @@ def test_drift_is_zero_only_where_the_trees_are_centred_on_y():
 
     X, y = data()
     model = GradientBoostingRegressor(n_estimators=10, max_depth=2, random_state=0).fit(X[:30], y[:30])
-    assert abs(decompose_r2(model, X[:30], y[:30]).drift) < 1e-12
+    assert abs(decompose_r2(model, X[:30], y[:30]).drift) < roundings(5_000)
     held = decompose_r2(model, X[30:], y[30:])
     assert abs(held.drift) > 1e-4
-    assert held.total == pytest.approx(model.score(X[30:], y[30:]), abs=1e-12)
+    assert held.total == pytest.approx(model.score(X[30:], y[30:]), abs=roundings(5_000))
     assert abs(held.residual) <= held.tolerance
 
 
@@ -247,7 +247,7 @@ def test_brier_skill_score_of_a_forest():
     shares = decompose_r2(named, X, labels)
     score = 1.0 - brier_score_loss(y, named.predict_proba(X)[:, 1]) / np.var(y)
     assert shares.statistic == "Brier skill score"
-    assert shares.total == pytest.approx(score, abs=1e-12)
+    assert shares.total == pytest.approx(score, abs=roundings(5_000))
     assert_close_r2(shares.values, decompose_r2(model, X, y).values)
 
 

@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 from exactshap.decompose import decompose_r2
+from tolerances import conditioned
 
 
 def run(*arguments):
@@ -49,7 +50,7 @@ def test_command_prints_and_writes_what_the_function_gives(files, game, capsys):
     )
     assert run("r2", folder / "m.json", folder / "d.parquet", *arguments) == 0
     shares = decompose_r2(model, frame[["age", "bmi", "sex"]], frame["cost"], game=game, sample_weight=frame["w"])
-    pandas.testing.assert_frame_equal(pandas.read_csv(folder / "t.csv"), shares.to_frame(), rtol=1e-10)
+    pandas.testing.assert_frame_equal(pandas.read_csv(folder / "t.csv"), shares.to_frame(), rtol=conditioned(1e5))
     text = capsys.readouterr().out
     assert f"R2 = {shares.total:.6g} ({game} game)" in text
     assert "drift" in text

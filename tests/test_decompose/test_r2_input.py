@@ -13,6 +13,7 @@ from exactshap.errors import (
     UnsupportedModelError,
     UnsupportedStructureError,
 )
+from tolerances import conditioned
 
 RNG = np.random.default_rng(0)
 X = RNG.normal(size=(60, 3))
@@ -126,12 +127,12 @@ def test_a_model_that_predicts_something_else_is_caught(model, monkeypatch):
 
 
 def test_a_long_run_is_announced_and_a_hopeless_one_refused(model, monkeypatch):
-    monkeypatch.setattr("exactshap.decompose.r2._decompose.WARN_SECONDS", 0.0)
+    monkeypatch.setattr("exactshap.decompose.r2._solving.WARN_SECONDS", 0.0)
     with pytest.warns(
         ExplanationWarning, match=r"'ensemble' game of GradientBoostingRegressor is forecast to take .* s on one core"
     ):
         decompose_r2(model, X, Y, game="ensemble")
-    monkeypatch.setattr("exactshap.decompose.r2._decompose.REFUSE_SECONDS", 0.0)
+    monkeypatch.setattr("exactshap.decompose.r2._solving.REFUSE_SECONDS", 0.0)
     with pytest.raises(BudgetError, match="More than a day"):
         decompose_r2(model, X, Y)
 
@@ -163,4 +164,4 @@ def test_agrees_with_qshap_on_its_own_ground(depth):
         regressor.fit(wide, target)
         theirs = np.asarray(qshap.gazer(regressor).rsq(wide, target))
         ours = decompose_r2(regressor, wide, target).values
-        assert np.abs(ours - theirs).max() < 1e-7  # their accumulated predictions and shap values are float32
+        assert np.abs(ours - theirs).max() < conditioned(1e8)  # their accumulated predictions and shap values are float32

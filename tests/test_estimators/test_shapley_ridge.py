@@ -15,7 +15,7 @@ from exactshap.estimators import ShapleyKernelRidge
 from exactshap.kernels import RBF, Laplacian, Linear
 from exactshap.semivalues import find
 from exactshap.solvers.rkhs._functionals import by_quadrature, by_splitting, splitting_pays
-from tolerances import EPS
+from tolerances import EPS, conditioned, roundings
 
 RNG = np.random.default_rng(0)
 X = RNG.normal(size=(40, 4))
@@ -103,13 +103,13 @@ def test_solution_is_a_stationary_point_of_the_objective(value_function, feature
         up, down = (objective(model, model.dual_coef_ + s * step, *problem) for s in (1, -1))
         assert up > best
         assert down > best
-        np.testing.assert_allclose(up - down, 0, atol=1e-10 * up)
+        np.testing.assert_allclose(up - down, 0, atol=conditioned(1e5) * up)
 
 
 def test_without_penalty_it_is_kernel_ridge():
     ours = ShapleyKernelRidge(gamma=0.3, alpha=0.1, shapley_penalty=0.0).fit(X, Y)
     theirs = KernelRidge(kernel="rbf", gamma=0.3, alpha=0.1).fit(X, Y)
-    np.testing.assert_allclose(ours.predict(X[::-1]), theirs.predict(X[::-1]), rtol=0, atol=1e-10)
+    np.testing.assert_allclose(ours.predict(X[::-1]), theirs.predict(X[::-1]), rtol=0, atol=conditioned(1e5))
 
 
 def test_an_enormous_penalty_silences_the_feature():
@@ -122,14 +122,14 @@ def test_an_enormous_penalty_silences_the_feature():
 def test_mean_squared_values_are_those_of_the_explanation():
     model = ShapleyKernelRidge(gamma=0.2, shapley_penalty=3.0, features=[1, 3]).fit(X, Y)
     values = explain(model, X, X).values
-    assert model.mean_squared_values_ == pytest.approx((values[:, [1, 3]] ** 2).sum(axis=1).mean(), rel=1e-9)
+    assert model.mean_squared_values_ == pytest.approx((values[:, [1, 3]] ** 2).sum(axis=1).mean(), rel=conditioned(1e6))
     assert model.functional_error_ is None
 
 
 def test_duplicated_rows_are_weights():
     once = ShapleyKernelRidge(gamma=0.3, shapley_penalty=10.0, features=2).fit(X, Y, sample_weight=np.full(40, 2.0))
     twice = ShapleyKernelRidge(gamma=0.3, shapley_penalty=10.0, features=2).fit(np.vstack([X, X]), np.concatenate([Y, Y]))
-    np.testing.assert_allclose(once.predict(X), twice.predict(X), rtol=0, atol=1e-9 * np.abs(Y).max())
+    np.testing.assert_allclose(once.predict(X), twice.predict(X), rtol=0, atol=conditioned(1e6) * np.abs(Y).max())
 
 
 @pytest.mark.parametrize("alpha", [0.0, 1e-12])
@@ -139,7 +139,7 @@ def test_singular_kernels_are_solved(alpha):
     assert np.all(np.isfinite(model.dual_coef_))
     assert model.mean_squared_values_ >= 0
     constant = ShapleyKernelRidge(alpha=0.5).fit(np.ones((6, 2)), np.arange(6.0))
-    np.testing.assert_allclose(constant.predict(np.ones((1, 2))), 15.0 / 6.5, rtol=1e-12)
+    np.testing.assert_allclose(constant.predict(np.ones((1, 2))), 15.0 / 6.5, rtol=roundings(5_000))
 
 
 @pytest.mark.parametrize(
@@ -160,14 +160,14 @@ def test_kernels(kernel, value_function):
     explanation = explain(model, X, X)
     assert explanation.certificate().passed
     if value_function == "interventional":
-        assert model.mean_squared_values_ == pytest.approx((explanation.values[:, 1] ** 2).mean(), rel=1e-8)
+        assert model.mean_squared_values_ == pytest.approx((explanation.values[:, 1] ** 2).mean(), rel=conditioned(1e7))
 
 
 def test_several_targets():
     both = ShapleyKernelRidge(gamma=0.3, shapley_penalty=4.0, features=1).fit(X, np.stack([Y, -2 * Y], axis=1))
     one = ShapleyKernelRidge(gamma=0.3, shapley_penalty=4.0, features=1).fit(X, Y)
     assert both.dual_coef_.shape == (40, 2)
-    np.testing.assert_allclose(both.predict(X)[:, 1], -2 * one.predict(X), rtol=0, atol=1e-9)
+    np.testing.assert_allclose(both.predict(X)[:, 1], -2 * one.predict(X), rtol=0, atol=conditioned(1e6))
     assert explain(both, X[:3], X[:5]).values.shape == (3, 4, 2)
     assert explain(both, X[:3], X[:5], output=1).certificate().passed
 
@@ -183,7 +183,7 @@ def test_path_equals_single_fits_and_shrinks():
     assert np.all(np.diff(path.mean_squared_values) < 0)
     for penalty, dual in zip(grid, path.dual_coef, strict=True):
         fitted = ShapleyKernelRidge(gamma=0.3, alpha=0.1, features=3, shapley_penalty=penalty).fit(X, Y)
-        np.testing.assert_allclose(fitted.dual_coef_, dual, rtol=0, atol=1e-12 * np.abs(dual).max())
+        np.testing.assert_allclose(fitted.dual_coef_, dual, rtol=0, atol=roundings(5_000) * np.abs(dual).max())
 
 
 def test_grid_search():
@@ -219,7 +219,7 @@ def test_sampled_functionals_report_an_error_that_is_right():
     assert 0.7 < np.sqrt(np.mean(errors) / np.mean(claimed)) < 1.4  # both means scatter by about 10 per cent
     fitted = ShapleyKernelRidge(**settings, n_coalitions=7, random_state=0).fit(X, Y)
     assert fitted.functional_error_ == pytest.approx(
-        _observational(part, X, shares, [3], 0.01, 7, np.random.RandomState(0)).relative_error, rel=1e-9
+        _observational(part, X, shares, [3], 0.01, 7, np.random.RandomState(0)).relative_error, rel=conditioned(1e6)
     )
 
 

@@ -10,7 +10,7 @@ from additive_oracle import largest, masked_games, values_of
 from exactshap.errors import InputError, UnknownNameError, UnsupportedStructureError
 from exactshap.explainer import Explainer
 from exactshap.testing import check_reader
-from tolerances import assert_close
+from tolerances import assert_close, roundings
 
 glassbox = pytest.importorskip("interpret.glassbox")
 pytestmark = pytest.mark.filterwarnings("ignore:.*:UserWarning", "ignore:.*:FutureWarning", "ignore:.*:DeprecationWarning")
@@ -120,7 +120,7 @@ def test_regression_links_are_explained_in_link_space():
     model = fitted(glassbox.ExplainableBoostingRegressor, F, np.exp(Y / 5.0), interactions=2, objective="poisson_deviance")
     explanation = Explainer(model, Z)(X)
     assert explanation.unit == "log of the target"
-    np.testing.assert_allclose(explanation.prediction, np.log(model.predict(X)), rtol=1e-14)
+    np.testing.assert_allclose(explanation.prediction, np.log(model.predict(X)), rtol=roundings(50))
 
 
 def test_without_a_background_the_training_rows_are_one(regressor):
@@ -199,7 +199,7 @@ def test_a_background_of_one_row_and_constant_columns_give_exactly_nothing(regre
 def test_the_cost_does_not_depend_on_the_background(regressor):
     large = pd.concat([Z] * 40, ignore_index=True)
     few, many = Explainer(regressor, Z), Explainer(regressor, large)
-    np.testing.assert_allclose(many(X).values, few(X).values, rtol=0, atol=1e-13)
+    np.testing.assert_allclose(many(X).values, few(X).values, rtol=0, atol=roundings(500))
     sizes = [sum(term.folded.size for term in explainer.reader._bound[0].terms) for explainer in (few, many)]
     assert sizes[0] == sizes[1]
 
@@ -242,4 +242,4 @@ def test_models_without_interactions_agree_with_their_centred_scores():
     """Without interactions the Shapley value is the score minus its mean over the background."""
     model = fitted(glassbox.ExplainableBoostingRegressor, F, Y, interactions=0)
     expected = model.eval_terms(X) - model.eval_terms(Z).mean(axis=0)
-    np.testing.assert_allclose(Explainer(model, Z)(X).values, expected, rtol=0, atol=1e-13)
+    np.testing.assert_allclose(Explainer(model, Z)(X).values, expected, rtol=0, atol=roundings(500))

@@ -16,7 +16,7 @@ from exactshap.frames import as_table
 from exactshap.readers import Request
 from exactshap.readers.additive import sklearn_linear
 from exactshap.testing import check_reader
-from tolerances import assert_close
+from tolerances import assert_close, conditioned, roundings
 
 pytestmark = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning", "ignore::FutureWarning")
 
@@ -72,7 +72,9 @@ def test_linear_support_vector_machines(model):
     model.fit(X, LABELS if isinstance(model, svm.LinearSVC) else Y)
     reader = sklearn_linear.read(model, Request(background=as_table(Z)))
     prediction = model.decision_function(ROWS) if isinstance(model, svm.LinearSVC) else model.predict(ROWS)
-    np.testing.assert_allclose(reader.game(as_table(ROWS)).value(np.ones((1, 4), bool))[:, 0], prediction, rtol=1e-12)
+    np.testing.assert_allclose(
+        reader.game(as_table(ROWS)).value(np.ones((1, 4), bool))[:, 0], prediction, rtol=roundings(5_000)
+    )
     check_reader(model, ROWS, Z)
 
 
@@ -171,7 +173,7 @@ def test_large_means_do_not_drown_the_values():
     model = Ridge(alpha=1e-8).fit(shifted, Y)
     explanation = Explainer(model, shifted[:50])(shifted[:5])
     exact = (X[:5, 0] - X[:50, 0].mean()) * model.coef_[0]
-    np.testing.assert_allclose(explanation.values[:, 0], exact, rtol=1e-8, atol=1e-9)
+    np.testing.assert_allclose(explanation.values[:, 0], exact, rtol=conditioned(1e7), atol=conditioned(1e6))
 
 
 def test_frames():

@@ -10,7 +10,7 @@ from additive_oracle import largest, masked_games, values_of
 from exactshap.errors import InputError, UnknownNameError, UnsupportedStructureError
 from exactshap.explainer import Explainer
 from exactshap.testing import check_reader
-from tolerances import assert_close
+from tolerances import assert_close, roundings
 
 pygam = pytest.importorskip("pygam")
 f, l, s, te = pygam.f, pygam.l, pygam.s, pygam.te
@@ -80,7 +80,7 @@ def test_logistic_models_are_explained_in_log_odds_far_out_too():
     assert np.abs(explanation.prediction).max() > 50.0
     assert explanation.certificate().passed
     near = Explainer(model, Z)(ROWS)
-    np.testing.assert_allclose(1.0 / (1.0 + np.exp(-near.prediction)), model.predict_proba(ROWS), rtol=1e-12)
+    np.testing.assert_allclose(1.0 / (1.0 + np.exp(-near.prediction)), model.predict_proba(ROWS), rtol=roundings(5_000))
 
 
 def test_units_say_the_link():

@@ -25,6 +25,7 @@ from exactshap import Explainer, explain, kernels
 from exactshap.errors import InputError, InputTypeError, UnknownNameError, UnsupportedModelError, UnsupportedStructureError
 from exactshap.readers.kernel_machines import KernelMachine
 from exactshap.testing import check_reader
+from tolerances import conditioned, roundings
 
 X, y = load_diabetes(return_X_y=True, as_frame=True)
 X, y = X.iloc[:120, :5] * 20, y[:120]  # about unit variance
@@ -187,7 +188,7 @@ def test_groups_of_columns_are_exact_players(name, value_function):
 def test_normalized_values_of_a_scaled_target_share_its_baseline_too():
     scaled = TransformedTargetRegressor(SVR(), transformer=StandardScaler()).fit(X, y)
     plain, shared = explain(scaled, X[:3]), explain(scaled, X[:3], value_function="normalized")
-    np.testing.assert_allclose(shared.values, plain.values + plain.baseline[:, None] / 5, rtol=1e-12)
+    np.testing.assert_allclose(shared.values, plain.values + plain.baseline[:, None] / 5, rtol=roundings(5_000))
     assert not shared.baseline.any()
     check_reader(scaled, X[:3], value_function="normalized")
 
@@ -294,7 +295,7 @@ def test_target_encoded_columns_are_players(kind):
 def test_normalized_values_share_the_baseline_equally():
     model = SVR(C=10).fit(X, y)
     plain, shared = explain(model, X[:3]), explain(model, X[:3], value_function="normalized")
-    np.testing.assert_allclose(shared.values, plain.values + plain.baseline[:, None] / 5, rtol=1e-13)
+    np.testing.assert_allclose(shared.values, plain.values + plain.baseline[:, None] / 5, rtol=roundings(500))
     assert not shared.baseline.any()
     check_reader(model, X[:3], value_function="normalized", indices=("shapley", "banzhaf", "stii", "k-sii"))
 
@@ -313,7 +314,7 @@ def test_independent_marginals_are_another_game_and_exact():
         grid = np.stack(np.meshgrid(*(background.to_numpy()[:, j] for j in (1, 3, 4)), indexing="ij"), -1).reshape(-1, 3)
         hybrids = np.column_stack([np.full(len(grid), x[0]), grid[:, 0], np.full(len(grid), x[2]), grid[:, 1:]])
         values.append(model.predict(hybrids).mean())
-    np.testing.assert_allclose(game.value(masks)[:, 0], values, rtol=1e-11)
+    np.testing.assert_allclose(game.value(masks)[:, 0], values, rtol=roundings(50_000))
 
 
 def test_streaming_in_tiles_changes_nothing(monkeypatch):
@@ -325,7 +326,7 @@ def test_streaming_in_tiles_changes_nothing(monkeypatch):
     monkeypatch.setattr(_bound, "BACKGROUND_VALUES", 2000)
     monkeypatch.setattr(_streamed, "BLOCK_VALUES", 100)
     tiled = explain(model, X[:9], background)
-    np.testing.assert_allclose(tiled.values, whole.values, atol=1e-11 * np.abs(whole.values).max())
+    np.testing.assert_allclose(tiled.values, whole.values, atol=roundings(50_000) * np.abs(whole.values).max())
 
 
 def test_one_output_of_many_is_that_column_of_all():
@@ -345,7 +346,9 @@ def test_the_rest_view_of_a_multiclass_machine_adds_up():
     model = SVC().fit(X, CLASSES)
     explanation = explain(model, X[:2], X[8:12], output="ovr")
     assert explanation.values.shape == (2, 5, 4)
-    np.testing.assert_allclose(explanation.baseline + explanation.values.sum(axis=1), model.decision_function(X[:2]), atol=1e-9)
+    np.testing.assert_allclose(
+        explanation.baseline + explanation.values.sum(axis=1), model.decision_function(X[:2]), atol=conditioned(1e6)
+    )
 
 
 @pytest.mark.parametrize(
@@ -397,7 +400,7 @@ def test_constant_and_equal_columns():
     data = X.assign(flat=1.0, copy=X["bmi"])
     values = explain(SVR(C=10).fit(data, y), data[:4], data[:30]).values
     assert not values[:, 5].any()
-    np.testing.assert_allclose(values[:, 6], values[:, 2], atol=1e-11)
+    np.testing.assert_allclose(values[:, 6], values[:, 2], atol=roundings(50_000))
 
 
 def test_a_row_equal_to_the_baseline_gets_exact_zeros():
@@ -451,7 +454,7 @@ def test_shapiq_agrees_on_its_own_ground():
     model = SVR(C=10).fit(X.to_numpy(), y)
     theirs = peer.ProductKernelExplainer(model=model, index="SV", min_order=1, max_order=1).explain(X.to_numpy()[0])
     ours = explain(model, X.to_numpy()[:1])
-    np.testing.assert_allclose([theirs[(j,)] for j in range(5)], ours.values[0], rtol=1e-10)
+    np.testing.assert_allclose([theirs[(j,)] for j in range(5)], ours.values[0], rtol=conditioned(1e5))
 
 
 @pytest.mark.parametrize(

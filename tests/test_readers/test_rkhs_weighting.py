@@ -20,7 +20,7 @@ from exactshap.readers.additive import _homogeneous, rkhs_weighting
 from exactshap.readers.additive._homogeneous import Growth, interpolate
 from exactshap.readers.additive.rkhs_weighting import _growth
 from exactshap.testing import check_game, check_reader
-from tolerances import assert_close
+from tolerances import assert_close, conditioned, roundings
 
 RNG = np.random.default_rng(0)
 X = RNG.normal(size=(200, 5))
@@ -117,8 +117,8 @@ def test_interpolated_values_are_the_direct_ones(base, max_theta, monkeypatch):
     difference = np.abs(fast.values - slow.values).max(axis=1)
     assert np.all(difference <= fast.error_bound)
     assert difference.max() > 0  # two different paths ran
-    assert np.max(fast.error_bound) <= 1e-8 * np.abs(slow.values).max()
-    assert np.abs(fast.residual).max() <= 1e-12 * max(1.0, np.max(rkhs_weighting._magnitude(model.terms_, X)))
+    assert np.max(fast.error_bound) <= conditioned(1e7) * np.abs(slow.values).max()
+    assert np.abs(fast.residual).max() <= roundings(5_000) * max(1.0, np.max(rkhs_weighting._magnitude(model.terms_, X)))
 
 
 @pytest.mark.parametrize("k", [2, 3])
@@ -168,7 +168,10 @@ def test_theta_of_complex_rows_is_the_largest_value_of_a_function_of_norm_one(ba
     rng = np.random.default_rng(0)
     W, real = base.sample(rng, k, 500), rng.normal(size=k)
     np.testing.assert_allclose(
-        complex_expectation(base, W, real.astype(complex)), base.expectation(W, real[None])[0], rtol=1e-9, atol=1e-15
+        complex_expectation(base, W, real.astype(complex)),
+        base.expectation(W, real[None])[0],
+        rtol=conditioned(1e6),
+        atol=roundings(5),
     )
     inverse = np.linalg.pinv(base.kernel(W, W, k), rcond=1e-8, hermitian=True)
     for imaginary in (0.0, 0.2, 0.35):

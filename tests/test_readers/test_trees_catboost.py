@@ -7,7 +7,7 @@ from exactshap import Explainer, explain
 from exactshap.errors import UnknownNameError, UnsupportedStructureError
 from exactshap.testing import check_reader
 from exactshap.trees import convert, flatten
-from tolerances import assert_close
+from tolerances import assert_close, roundings
 from tree_models import brute_shapley, data
 
 catboost = pytest.importorskip("catboost")
@@ -90,8 +90,8 @@ def test_agrees_with_its_own_contributions(name):
     """On symmetric trees; on others its contributions differ from the definition where columns repeat."""
     theirs = MODELS[name].get_feature_importance(catboost.Pool(HOLES[:20]), type="ShapValues", thread_count=1)
     ours = explain(MODELS[name], HOLES[:20])
-    np.testing.assert_allclose(ours.values, theirs[:, :-1], atol=1e-13)
-    np.testing.assert_allclose(ours.baseline, theirs[:, -1], atol=1e-13)
+    np.testing.assert_allclose(ours.values, theirs[:, :-1], atol=roundings(500))
+    np.testing.assert_allclose(ours.baseline, theirs[:, -1], atol=roundings(500))
 
 
 def test_best_iteration_is_honoured():

@@ -13,7 +13,7 @@ from exactshap.testing import check_reader
 from exactshap.trees import convert
 from exactshap.trees.ensemble import encode
 from oracles import subsets
-from tolerances import assert_close
+from tolerances import assert_close, roundings
 from tree_models import own_value, shapley_weights
 
 catboost = pytest.importorskip("catboost")
@@ -154,7 +154,7 @@ def test_agrees_with_its_own_contributions(name):
     theirs = MODELS[name].get_feature_importance(
         catboost.Pool(FRAME[:20], cat_features=SMALL["cat_features"]), type="ShapValues", thread_count=1
     )
-    np.testing.assert_allclose(explain(MODELS[name], FRAME[:20]).values, theirs[:, :-1], atol=1e-13)
+    np.testing.assert_allclose(explain(MODELS[name], FRAME[:20]).values, theirs[:, :-1], atol=roundings(500))
 
 
 def test_groups_that_do_not_hold_a_combination_are_refused():
@@ -202,7 +202,7 @@ def test_r2_is_the_sum_over_coalitions(name, game):
     Q = {S: np.sum((before - g) ** 2) if game == "residual" else np.sum((start - g.sum(axis=1)) ** 2) for S, g in f.items()}
     weight = shapley_weights(d)
     brute = [-sum(float(weight[len(S)]) * (Q[S | {p}] - Q[S]) for S in Q if p not in S) / sst for p in range(d)]
-    np.testing.assert_allclose(shares.values, brute, atol=1e-11)
+    np.testing.assert_allclose(shares.values, brute, atol=roundings(50_000))
 
 
 def frames():

@@ -7,7 +7,7 @@ from sklearn.ensemble import HistGradientBoostingRegressor
 from exactshap import decompose_r2, explain
 from exactshap.errors import InputError
 from exactshap.trees import convert
-from tolerances import FLOAT32_MARGIN
+from tolerances import FLOAT32_MARGIN, roundings
 
 pd = pytest.importorskip("pandas")
 CITIES, SIZES = ["u", "v", "w", "x", "y", "z"], ["large", "medium", "small"]
@@ -80,9 +80,9 @@ def test_names_are_matched_whatever_their_order(library, kind, rows):
     assert np.abs(ensemble.predict(FRAMES[rows]) - own).max() <= FLOAT32_MARGIN * np.abs(own).max()
     explanation = explain(model, FRAMES[rows])
     assert explanation.certificate().passed
-    np.testing.assert_allclose(explanation.values, explain(model, FRAMES[kind]).values, rtol=0, atol=1e-12)
+    np.testing.assert_allclose(explanation.values, explain(model, FRAMES[kind]).values, rtol=0, atol=roundings(5_000))
     np.testing.assert_allclose(
-        decompose_r2(model, FRAMES[rows], Y).values, decompose_r2(model, FRAMES[kind], Y).values, atol=1e-12
+        decompose_r2(model, FRAMES[rows], Y).values, decompose_r2(model, FRAMES[kind], Y).values, atol=roundings(5_000)
     )
 
 

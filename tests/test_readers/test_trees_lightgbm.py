@@ -7,7 +7,7 @@ from exactshap import Explainer, explain
 from exactshap.errors import ExplanationWarning, InputError, UnknownNameError, UnsupportedStructureError
 from exactshap.testing import check_reader
 from exactshap.trees import convert, flatten
-from tolerances import assert_close
+from tolerances import assert_close, roundings
 from tree_models import brute_shapley, data, mixed_frame
 
 lightgbm = pytest.importorskip("lightgbm")
@@ -57,7 +57,7 @@ def test_margins(name):
 def test_random_forests_are_means():
     """LightGBM's raw score is the sum of the trees there; its prediction, which we explain, is their mean."""
     model = MODELS["random forest"]
-    np.testing.assert_allclose(convert(model).predict(SPARSE), model.predict(SPARSE), rtol=1e-13)
+    np.testing.assert_allclose(convert(model).predict(SPARSE), model.predict(SPARSE), rtol=roundings(500))
     assert not convert(model).boosted
 
 
@@ -65,6 +65,18 @@ def test_random_forests_are_means():
 def test_games_and_values(name):
     check_reader(MODELS[name], SPARSE[:5], SPARSE[20:30])
     check_reader(MODELS[name], SPARSE[:5], n_masks=2)
+
+
+@pytest.mark.parametrize("background", [None, slice(100, 110)])
+def test_splits_of_missing_values_alone(background):
+    """Their threshold is infinite in the model's text and 1e300 in the dump that checks read."""
+    rng = np.random.default_rng(0)
+    rows = rng.normal(size=(200, 2))
+    rows[rng.random(200) < 0.4, 0] = np.nan
+    model = lightgbm.LGBMRegressor(n_estimators=2, num_leaves=3, verbose=-1, n_jobs=1)
+    model.fit(rows, np.isnan(rows[:, 0]) + 0.01 * rows[:, 1])
+    assert np.isinf(convert(model).trees.threshold).any()
+    check_reader(model, rows[:20], None if background is None else rows[background])
 
 
 @pytest.mark.parametrize("value", [np.nan, np.inf, -np.inf, 0.0, -0.0, 1e-35, -1e-35, 1.1e-35, 1e-300, 1e300])
@@ -137,8 +149,8 @@ def test_path_dependent_values_by_brute_force(model, rows):
 def test_agrees_with_its_own_contributions(model, rows):
     theirs = model.predict(rows[:20], pred_contrib=True)
     ours = explain(model, rows[:20])
-    np.testing.assert_allclose(ours.values, theirs[:, :-1], atol=1e-13)
-    np.testing.assert_allclose(ours.baseline, theirs[:, -1], atol=1e-13)
+    np.testing.assert_allclose(ours.values, theirs[:, :-1], atol=roundings(500))
+    np.testing.assert_allclose(ours.baseline, theirs[:, -1], atol=roundings(500))
 
 
 def test_names_with_white_space():

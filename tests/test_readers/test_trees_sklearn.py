@@ -21,7 +21,7 @@ from exactshap import Explainer, explain
 from exactshap.errors import BudgetError, InputError, UnknownNameError, UnsupportedStructureError
 from exactshap.testing import check_reader
 from exactshap.trees import convert, flatten
-from tolerances import CHAIN, assert_close
+from tolerances import CHAIN, assert_close, roundings
 from tree_models import brute_shapley, data
 
 X, HOLES, Y = data()
@@ -83,7 +83,7 @@ def test_isolation_forests_give_the_path_length(name):
     assert ensemble.unit == "average path length"
     n = model.max_samples_
     normal = 2 * (np.log(n - 1) + np.euler_gamma) - 2 * (n - 1) / n
-    np.testing.assert_allclose(model.score_samples(rows), -(2.0 ** (-length / normal)), rtol=1e-13)
+    np.testing.assert_allclose(model.score_samples(rows), -(2.0 ** (-length / normal)), rtol=roundings(500))
 
 
 @pytest.mark.parametrize("name", ALL)
@@ -123,7 +123,7 @@ def test_stages_and_initial_margin():
     assert ensemble.tree_output.tolist() == [0, 1, 2] * 3
     assert ensemble.tree_stage.tolist() == [0, 0, 0, 1, 1, 1, 2, 2, 2]
     assert ensemble.boosted
-    np.testing.assert_allclose(convert(BOOSTED["boosting"]).trees.constant, [Y.mean()], rtol=1e-14)
+    np.testing.assert_allclose(convert(BOOSTED["boosting"]).trees.constant, [Y.mean()], rtol=roundings(50))
     assert convert(BOOSTED["boosting from zero"]).trees.constant.tolist() == [0.0]
     assert not convert(MODELS["forest"]).boosted
 

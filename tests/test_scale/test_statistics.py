@@ -15,7 +15,7 @@ import scale_cases as cases
 from exactshap import decompose_r2
 from exactshap.errors import InputError
 from exactshap.scale import GlobalImportance, PartialR2, Partition
-from exactshap.scale._exact_sum import ExactSums
+from exactshap.scale.statistics._exact_sum import ExactSums
 from tolerances import assert_close
 
 

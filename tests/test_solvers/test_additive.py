@@ -14,7 +14,7 @@ from exactshap.solvers.additive import Singles, Stack, solve_stacks
 from exactshap.solvers.additive._stacks import _position
 from exactshap.solvers.core._enumeration import set_values
 from exactshap.testing import additive_games, check_game
-from tolerances import assert_close
+from tolerances import assert_close, roundings
 
 INDICES = [*semivalues.available(), semivalues.beta(4, 1)]
 few = settings(max_examples=25, deadline=None)
@@ -131,7 +131,7 @@ def test_efficiency_and_scale():
     game = random_game(6, terms=30)
     for index, order in (("shapley", 1), ("k-sii", 2), ("stii", 3), ("fsii", 3)):
         solution = solve(game, index, order)
-        assert np.abs(solution.residual).max() <= 1e-12 * solution.scale.max()
+        assert np.abs(solution.residual).max() <= roundings(5_000) * solution.scale.max()
     expected = sum(np.abs(table).max(axis=(1, 2)) for table in game.tables)
     assert_close(solve(game).scale, expected, expected.max(), 30, 1)
 

@@ -6,6 +6,7 @@ from scipy.optimize import minimize
 
 from exactshap.solvers.sampled.process._descent import CONVEX, LONGEST, search
 from exactshap.solvers.sampled.process._relevance_kernels import correct_curvature
+from tolerances import ITERATED, conditioned, roundings
 
 WIDE = np.array([[-9.0] * 4, [9.0] * 4])
 HESSIAN = np.diag([1.0, 10.0, 100.0, 0.1]) + 0.3
@@ -44,7 +45,7 @@ FUNCTIONS = {
 def test_the_minimum_is_found(name):
     function, minimum = FUNCTIONS[name]
     found = search(function, np.array([0.2, 1.0, 0.5, 3.0]), WIDE, 300, 1e-14)
-    np.testing.assert_allclose(found, minimum, atol=1e-4)
+    np.testing.assert_allclose(found, minimum, atol=ITERATED)
 
 
 @pytest.mark.parametrize("upper", [0.5, 1.5, 9.0])
@@ -61,7 +62,7 @@ def test_bounds_are_kept_as_scipy_keeps_them(upper, factor):
         bounds=bounds.T,
         options={"ftol": 1e-15, "gtol": 1e-12},
     )
-    np.testing.assert_allclose(found, scipy.x, atol=1e-5)
+    np.testing.assert_allclose(found, scipy.x, atol=ITERATED)
 
 
 def test_a_known_curvature_needs_one_evaluation_and_slopes_are_asked_for_where_steps_are_taken():
@@ -74,7 +75,7 @@ def test_a_known_curvature_needs_one_evaluation_and_slopes_are_asked_for_where_s
 
     found = search(counted, np.full(4, 1.5), WIDE, 300, 1e6)
     np.testing.assert_allclose(
-        found, 2.0, atol=1e-12
+        found, 2.0, atol=roundings(5_000)
     )  # the promised gain is below 1e6: the step is the last, and not evaluated
     assert len(values) == 1
     values.clear(), slopes.clear()
@@ -133,7 +134,7 @@ def test_corrections_against_the_formula(bend):
         wanted = wanted - np.outer(old, old) / (s @ old) + np.outer(r, r) / (s @ r)
     found = start.copy()
     correct_curvature(found, steps, turns, CONVEX)
-    np.testing.assert_allclose(found, wanted, rtol=1e-10)
+    np.testing.assert_allclose(found, wanted, rtol=conditioned(1e5))
     assert np.linalg.eigvalsh(found).min() > 0
     if bend > 0:
-        np.testing.assert_allclose(found @ steps[-1], turns[-1], rtol=1e-9)  # the last step met what it met
+        np.testing.assert_allclose(found @ steps[-1], turns[-1], rtol=conditioned(1e6))  # the last step met what it met

@@ -8,7 +8,7 @@ import pytest
 from exactshap.games import AdditiveGame, OracleGame, ProductGame
 from exactshap.solvers import solve
 from exactshap.solvers.sampled._draws import Draws, _first_places
-from tolerances import VARIANCE_RATIO, assert_regression_close
+from tolerances import VARIANCE_RATIO, assert_regression_close, chance, roundings
 
 
 def names(masks):
@@ -39,7 +39,7 @@ def test_probabilities_add_up_to_one():
         draws = Draws(8)
         draws.grow(n_pairs, np.random.default_rng(0))
         total = sum(math.comb(8, s) * draws.probability[s] for s in range(1, 8))
-        assert total == pytest.approx(1.0, abs=1e-14)
+        assert total == pytest.approx(1.0, abs=roundings(50))
 
 
 def test_draws_go_on_where_they_were():
@@ -68,7 +68,7 @@ def test_means_are_unbiased_and_those_that_end_with_the_last_call_are_not():
     z_right, z_wrong = ((found.mean(axis=0) - exact) / found.std(axis=0) * np.sqrt(n_seeds) for found in (right, wrong))
     assert np.abs(z_right).max() < 4.0
     assert np.abs(z_wrong).max() > 6.0
-    assert right.var(axis=0) == pytest.approx(variance.mean(axis=0), rel=0.12)
+    assert right.var(axis=0) == pytest.approx(variance.mean(axis=0), rel=chance(4.5, np.sqrt(2.0 / n_seeds)))
 
 
 def strong_pairs(d):

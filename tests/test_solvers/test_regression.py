@@ -7,7 +7,16 @@ from exactshap.errors import BudgetError, ExplanationWarning, InputError, InputT
 from exactshap.games import AdditiveGame, OracleGame, ProductGame
 from exactshap.semivalues import beta
 from exactshap.solvers import solve
-from tolerances import JACKKNIFE_Z2, PROCESS_Z2, VARIANCE_RATIO, assert_regression_close
+from tolerances import (
+    HALF_THE_DIGITS,
+    ITERATED,
+    JACKKNIFE_Z2,
+    PROCESS_Z2,
+    VARIANCE_RATIO,
+    assert_regression_close,
+    conditioned,
+    roundings,
+)
 
 
 def product_game(n_players=6, n_terms=5, n_outputs=None, seed=0):
@@ -127,7 +136,7 @@ def test_additive_games_need_few_calls(settings):
     rng = np.random.default_rng(1)
     game = AdditiveGame(20, [(j,) for j in range(20)], [np.array([0.0, w]) for w in rng.normal(size=20)])
     found = regress(game, budget=100, **settings)
-    np.testing.assert_allclose(found.values, solve(game).values, rtol=0, atol=2e-4)
+    np.testing.assert_allclose(found.values, solve(game).values, rtol=0, atol=ITERATED)
 
 
 def test_quadratic_games_are_exact_for_paired_order_1_and_cubic_for_3():
@@ -151,7 +160,7 @@ def test_more_calls_help_and_the_budget_is_kept(settings):
         assert len(calls) == len(set(calls))
         assert found.n_evaluations == len(set(calls)) <= budget
         errors.append(np.mean((found.values - exact) ** 2))
-        assert abs(found.residual) <= 1e-12 * found.scale
+        assert abs(found.residual) <= roundings(5_000) * found.scale
     assert errors[-1] < errors[0] / 10
 
 
@@ -251,7 +260,7 @@ def test_batches_and_progress():
         OracleGame(function, 13), method="regression", budget=200, batch_size=32, progress=seen.append, random_state=0
     )
     whole = regress(game, budget=200)
-    np.testing.assert_allclose(found.values, whole.values, rtol=0, atol=1e-9)
+    np.testing.assert_allclose(found.values, whole.values, rtol=0, atol=conditioned(1e6))
     assert max(sizes) <= 32
     assert seen == sorted(seen)
     assert seen[-1] == found.n_evaluations == 200
@@ -265,7 +274,7 @@ def test_multi_output_is_each_output():
         single = ProductGame(game.c[:, k], game.a[0], game.b[0], constant=game.constant[k])
         one = regress(single, budget=300, estimator="polynomial", polynomial_order=3, sampling="leverage-1")
         assert_regression_close(found.values[:, k], one.values, found.scale)
-        np.testing.assert_allclose(found.std_error[:, k], one.std_error, rtol=1e-6)
+        np.testing.assert_allclose(found.std_error[:, k], one.std_error, rtol=HALF_THE_DIGITS)
 
 
 def test_named_special_cases_are_what_they_say():
@@ -286,7 +295,7 @@ def test_constant_games_have_zero_values(constant, estimator):
     found = solve(
         OracleGame(lambda masks: np.full(len(masks), constant), 13), method="regression", budget=100, estimator=estimator
     )
-    np.testing.assert_allclose(found.values, 0.0, rtol=0, atol=1e-12)
+    np.testing.assert_allclose(found.values, 0.0, rtol=0, atol=roundings(5_000))
 
 
 @pytest.mark.parametrize("budget", [2, 3, 4, 5, 7, 12])
@@ -295,14 +304,14 @@ def test_tiny_budgets_still_add_up(budget):
     found = regress(game, budget=budget)
     assert found.n_evaluations <= budget
     assert np.all(np.isfinite(found.std_error))
-    assert abs(found.full - found.empty - found.values.sum()) <= 1e-12 * found.scale
+    assert abs(found.full - found.empty - found.values.sum()) <= roundings(5_000) * found.scale
 
 
 def test_many_players_at_order_1():
     rng = np.random.default_rng(0)
     weights = rng.normal(size=300) * (rng.random(300) < 0.1)
     found = solve(OracleGame(lambda masks: masks @ weights, 300), budget=1400, random_state=0, estimator="kernelshap")
-    np.testing.assert_allclose(found.values, weights, rtol=0, atol=1e-9)
+    np.testing.assert_allclose(found.values, weights, rtol=0, atol=conditioned(1e6))
     sampled = solve(OracleGame(lambda masks: masks @ weights, 300), budget=400, random_state=0)
     assert np.mean((sampled.values - weights) ** 2) < np.mean(weights**2)
 

@@ -13,6 +13,7 @@ from exactshap.solvers.sampled._leverage import leverage_scores
 from exactshap.solvers.sampled._polynomial import fit_polynomial, unanimity_shares
 from exactshap.solvers.sampled._sampling import design, draw, draw_independent, quotas, strata, stratum_weights
 from exactshap.solvers.sampled.process import covariance, functionals, white_functionals
+from tolerances import chance, conditioned, printed, roundings
 
 RNG = np.random.default_rng(0)
 
@@ -25,13 +26,13 @@ def test_leverage_scores_against_the_projected_design(n_players, order):
     u, s, _ = np.linalg.svd(rows, full_matrices=False)
     scores = (u[:, s > 1e-9 * s[0]] ** 2).sum(axis=1)
     by_size = np.bincount(masks.sum(axis=1), scores)[1:]
-    np.testing.assert_allclose(leverage_scores(n_players, order), by_size / by_size.sum(), rtol=1e-8)
+    np.testing.assert_allclose(leverage_scores(n_players, order), by_size / by_size.sum(), rtol=conditioned(1e7))
 
 
 def test_published_leverage_scores():
     """Ten players, orders 2 and 3, as measured for the paper (MATHS.md, section 5)."""
-    np.testing.assert_allclose(leverage_scores(10, 2)[:5], [0.064, 0.0993, 0.1246, 0.1397, 0.1448], atol=6e-5)
-    np.testing.assert_allclose(leverage_scores(10, 3)[:5], [0.0355, 0.0831, 0.1301, 0.1635, 0.1755], atol=6e-5)
+    np.testing.assert_allclose(leverage_scores(10, 2)[:5], [0.064, 0.0993, 0.1246, 0.1397, 0.1448], atol=1.2 * printed(4))
+    np.testing.assert_allclose(leverage_scores(10, 3)[:5], [0.0355, 0.0831, 0.1301, 0.1635, 0.1755], atol=1.2 * printed(4))
 
 
 @pytest.mark.parametrize(("n_players", "paired"), [(5, True), (6, True), (6, False), (7, False)])
@@ -72,7 +73,7 @@ def test_stratum_weights_estimate_the_number_of_coalitions():
 def test_independent_draws_have_their_probabilities():
     masks, probability = draw_independent(6, 6000, np.random.default_rng(0))
     sizes = np.bincount(masks.sum(axis=1), minlength=6)[1:6] / 6000
-    np.testing.assert_allclose(sizes, 0.2, atol=4.5 * np.sqrt(0.2 * 0.8 / 6000))
+    np.testing.assert_allclose(sizes, 0.2, atol=chance(4.5, np.sqrt(0.2 * 0.8 / 6000)))
     assert np.all(probability == 0.2)
 
 
@@ -106,10 +107,10 @@ def test_jackknife_against_refits():
         return free @ np.linalg.lstsq(root[:, None] * a, root * y, rcond=None)[0] + 1.0 / d
 
     whole = refit(np.arange(40))
-    np.testing.assert_allclose(fit.values[:, 0], whole, atol=1e-12)
+    np.testing.assert_allclose(fit.values[:, 0], whole, atol=roundings(5_000))
     unseen = 1.0 - 1.0 / stratum_weights(masks, paired=False)
     moved = np.array([refit(np.arange(40) != row) - whole for row in range(40)])
-    np.testing.assert_allclose(fit.std_error[:, 0] ** 2, (unseen[:, None] * moved**2).sum(axis=0), rtol=1e-8)
+    np.testing.assert_allclose(fit.std_error[:, 0] ** 2, (unseen[:, None] * moved**2).sum(axis=0), rtol=conditioned(1e7))
 
 
 def test_partial_frontiers():
@@ -142,7 +143,7 @@ def test_placed_coalitions_lower_the_variance_most(sign):
 
     for step in range(10):
         gains = [explained([*chosen[:step], row]) for row in range(24) if row not in chosen[:step]]
-        assert explained(chosen[: step + 1]) == pytest.approx(max(gains), rel=1e-10)
+        assert explained(chosen[: step + 1]) == pytest.approx(max(gains), rel=conditioned(1e5))
 
 
 def test_designs_repeat_by_seed_and_differ_by_a_relabelling_of_the_players():

@@ -9,7 +9,7 @@ from exactshap import semivalues
 from exactshap.games import OracleGame, ProductGame
 from exactshap.solvers import Solution, solve
 from exactshap.solvers.product import solve_terms
-from tolerances import EPS, assert_close
+from tolerances import EPS, assert_close, roundings
 
 D = 4
 
@@ -98,7 +98,7 @@ def test_errors_of_a_sum():
     sampled = dataclasses.replace(one, std_error=np.full_like(one.values, 3.0), error_bound=np.full(3, 0.5))
     also = dataclasses.replace(other, std_error=np.full_like(one.values, 4.0), error_bound=0.25, n_evaluations=7)
     both = sampled + also
-    np.testing.assert_allclose(both.std_error, 5.0, rtol=4 * EPS)  # independent: variances add
+    np.testing.assert_allclose(both.std_error, 5.0, rtol=roundings(4))  # independent: variances add
     np.testing.assert_array_equal(both.error_bound, np.full(3, 0.75))  # bounds add
     assert both.n_evaluations == 7
     np.testing.assert_array_equal((sampled + other).std_error, 3.0)  # an exact game adds no error
@@ -109,7 +109,7 @@ def test_errors_of_a_sum():
     uncertain = dataclasses.replace(one, covariance=covariance, set_std=np.full_like(one.values, 6.0))
     np.testing.assert_array_equal((uncertain + uncertain).covariance, 2.0 * covariance)
     np.testing.assert_allclose(
-        (uncertain + dataclasses.replace(other, set_std=np.full_like(one.values, 8.0))).set_std, 10.0, rtol=4 * EPS
+        (uncertain + dataclasses.replace(other, set_std=np.full_like(one.values, 8.0))).set_std, 10.0, rtol=roundings(4)
     )
     np.testing.assert_array_equal((uncertain * -3.0).covariance, 9.0 * covariance)
     np.testing.assert_array_equal((sampled * -2.0).std_error, 6.0)

@@ -14,6 +14,7 @@ from exactshap.solvers.sampled._frontier import additive_frontier, character_col
 from exactshap.solvers.sampled._polynomial import fit_polynomial, odd_shares
 from exactshap.solvers.sampled._sampling import draw, strata, stratum_weights
 from exactshap.solvers.sampled.process import _hypercube, fit_process
+from tolerances import conditioned, roundings
 
 D = 10
 
@@ -113,13 +114,13 @@ def test_errors_are_held_to_kernelshap_written_out(monkeypatch, max_checked, tai
     bias = np.sqrt(np.array([[((moved[j] * residuals[:, k]) ** 2).sum() for k in (0, 1)] for j in range(d)]) * n / len(rows))
     kurtosis = (residuals**4).mean(axis=0) / (residuals**2).mean(axis=0) ** 2
     asked = find("shapley"), 1, tuple((j,) for j in range(d))
-    values, posterior = process.solve(*asked, doubt=2.0 * (d / (n + 1)) ** 2)
-    few = 4.0 * (d / (n + 1)) ** 4 * fit.std_error * process.unit
-    parts = {"posterior": posterior, "bias": 0.8 * bias, "few": few}
+    values, posterior = process.solve(*asked, relative_doubt=2.0 * (d / (n + 1)) ** 2)
+    few = 0.4 * (2.0 * d / (n + 1)) ** 8 * fit.std_error * process.unit
+    parts = {"posterior": posterior, "bias": 0.65 * bias, "few": few}
     assert all(np.all(parts[largest] >= part) for part in parts.values()), "each part must be seen"
     found, std_error = held_to(fit, process, *asked)
     np.testing.assert_array_equal(found, values)
-    np.testing.assert_allclose(std_error, np.clip(np.sqrt(kurtosis / 5.0), 1.0, 2.0) * parts[largest], rtol=1e-9)
+    np.testing.assert_allclose(std_error, np.clip(np.sqrt(kurtosis / 5.0), 1.0, 2.0) * parts[largest], rtol=conditioned(1e6))
     assert (kurtosis > 5.0).any() == (tail > 0.0), "one of the two cases must have heavy tails"
 
 
@@ -133,6 +134,39 @@ def test_players_that_matter_in_no_call_have_an_error():
     function = network(np.random.default_rng([9, 7]))
     found = solve(OracleGame(function, D), method="regression", budget=40, random_state=9)
     assert found.std_error.min() > 1e-2 * np.abs(found.values).max()
+
+
+@pytest.mark.parametrize(("d", "budget"), [(8, 32), (14, 56), (30, 400)])
+def test_games_of_pairs_are_exact_and_their_errors_are_rounding(d, budget):
+    """KernelSHAP foretells every pair that is left out; a third player in a term, however small, is no rounding."""
+    rng = np.random.default_rng(d)
+    form = rng.normal(size=(d, d))
+    parity = np.where(rng.random(3) < 0.5, 1.0, -1.0)
+
+    def game(masks, share=0.0):
+        return np.einsum("ni,ij,nj->n", 1.0 * masks, form, 1.0 * masks) + share * ((2.0 * masks[:, :3] - 1.0) * parity).prod(
+            axis=1
+        )
+
+    exact = 0.5 * (form + form.T).sum(axis=1)
+    found = solve(OracleGame(game, d), method="regression", budget=budget, random_state=0)
+    assert "PolySHAP, order 1" in found.method
+    assert np.all(np.abs(found.values - exact) <= 64 * np.finfo(float).eps * found.scale)
+    assert np.all((found.std_error > 0) & (found.std_error <= 64 * np.finfo(float).eps * found.scale))
+    more = solve(OracleGame(lambda masks: game(masks, 1e-6), d), method="regression", budget=budget, random_state=0)
+    assert "process" in more.method
+    assert more.std_error.max() > 1e-9
+
+
+def test_as_many_pairs_as_players_foretell_nothing():
+    """A polynomial that fits because it has as many coefficients as there are pairs is not taken for the game."""
+    rng = np.random.default_rng(0)
+    table = rng.normal(size=2**D)
+    game = OracleGame(lambda masks: table[masks @ (1 << np.arange(D))], D)
+    for budget in (2 * D + 2, 2 * D + 4, 3 * D):
+        found = solve(game, method="regression", budget=budget, random_state=0)
+        assert "process" in found.method
+        assert found.std_error.min() > 1e-3
 
 
 @pytest.mark.parametrize("index", ["banzhaf", "leave-one-out"])
@@ -149,10 +183,11 @@ def test_known_games_have_the_values_of_enumeration(pytestconfig, monkeypatch):
         pytest.skip("the benchmarks are not here")
     monkeypatch.syspath_prepend(str(folder))
     from error_games import TUNING
+    from error_games_development import DEVELOPMENT
     from error_games_held_out import HELD_OUT
 
-    assert not set(TUNING) & set(HELD_OUT)
-    for name, family in {**TUNING, **HELD_OUT}.items():
+    assert not set(TUNING | DEVELOPMENT) & set(HELD_OUT)
+    for name, family in {**TUNING, **DEVELOPMENT, **HELD_OUT}.items():
         game = family(np.random.default_rng(1), 8)(np.random.default_rng(2))
         exact = solve(OracleGame(game.value, 8), method="enumeration")
-        np.testing.assert_allclose(game.exact(), exact.values, atol=1e-12 * max(1.0, exact.scale), err_msg=name)
+        np.testing.assert_allclose(game.exact(), exact.values, atol=roundings(5_000) * max(1.0, exact.scale), err_msg=name)

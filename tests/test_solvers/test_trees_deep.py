@@ -13,7 +13,7 @@ from exactshap.solvers.trees._leaf_engine import LeafEngine
 from exactshap.solvers.trees._path_engine import PathEngine
 from exactshap.trees import RawTree, build, flatten, margin
 from test_solvers.trees_by_hand import random_rows, random_trees
-from tolerances import CHAIN, FLOAT32_PEER, assert_close
+from tolerances import CHAIN, FLOAT32_PEER, assert_close, conditioned, roundings
 
 SHAPLEY = find("shapley")
 
@@ -122,7 +122,7 @@ def test_fewer_nodes_than_exact_stay_within_the_reported_bound():
     depth = 200
     values = np.random.default_rng(0).normal(size=depth + 1)
     solution = solve_trees(prepare_trees(chain(depth, values), [(j,) for j in range(depth)]), np.ones((1, depth)), SHAPLEY, 1)
-    assert 0 < solution.error_bound[0] < 1e-14 * solution.scale[0]
+    assert 0 < solution.error_bound[0] < roundings(50) * solution.scale[0]
     assert "(4" in solution.method  # about 45 nodes, not 100
 
 
@@ -165,7 +165,7 @@ def test_shap_agrees_with_cover_ratios(depth):
     prepared = prepare_trees(flatten(model), [(j,) for j in range(8)])
     for engine in (prepared, dataclasses.replace(prepared, tables=None)):
         values = solve_trees(engine, X[:20], SHAPLEY, 1).values
-        assert np.max(np.abs(values - shap.TreeExplainer(model).shap_values(X[:20]))) < 1e-10
+        assert np.max(np.abs(values - shap.TreeExplainer(model).shap_values(X[:20]))) < conditioned(1e5)
 
 
 @pytest.mark.peer
@@ -188,4 +188,4 @@ def test_shap_interactions_agree_with_pairs():
     peer = shap.TreeExplainer(model).shap_interaction_values(X[:10])
     for s, players in enumerate(solution.sets):
         if len(players) == 2:
-            assert np.max(np.abs(solution.values[:, s] - 2 * peer[:, players[0], players[1]])) < 1e-10
+            assert np.max(np.abs(solution.values[:, s] - 2 * peer[:, players[0], players[1]])) < conditioned(1e5)

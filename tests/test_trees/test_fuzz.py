@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from exactshap.errors import ModelFormatError, UnsupportedStructureError
 from exactshap.trees import loads
-from fuzz import WORDS, mutant
+from mutants import WORDS, mutant
 from reference_ubj import read_ubj
 
 FOLDER = Path(__file__).parents[1] / "data" / "trees"

@@ -43,9 +43,11 @@ def read_table(path: Path) -> Any:
         raise FileNotFoundError(2, "No such file", str(path))
     try:
         table = _read(path, suffix)
-    except (OSError, MissingDependencyError):
+    except MissingDependencyError:
         raise
-    except Exception as error:  # each library has its own classes for malformed files
+    except Exception as error:  # each library has its own classes for malformed files, OSError without a number among them
+        if isinstance(error, OSError) and error.errno is not None:
+            raise
         raise InputError(
             message(f"{path} cannot be read as {suffix[1:].upper()}", f"{type(error).__name__}: {error}")
         ) from None

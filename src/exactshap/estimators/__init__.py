@@ -5,18 +5,31 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 _PUBLIC = {
+    "FanovaGaussianProcess": "exactshap.estimators.fanova_process",
     "HSICSelector": "exactshap.estimators.hsic_selector",
+    "Instantiation": "exactshap.estimators.rkhs_weighting._instantiation",
+    "MonteCarlo": "exactshap.estimators.rkhs_weighting._instantiations",
     "RKHSWeightingCV": "exactshap.estimators.rkhs_weighting._cross_validation",
     "RKHSWeightingRegressor": "exactshap.estimators.rkhs_weighting._regressor",
     "ShapleyKernelClassifier": "exactshap.estimators.shapley_ridge._classifier",
     "ShapleyKernelRidge": "exactshap.estimators.shapley_ridge._regressor",
 }
 
-__all__ = ["HSICSelector", "RKHSWeightingCV", "RKHSWeightingRegressor", "ShapleyKernelClassifier", "ShapleyKernelRidge"]
+__all__ = [
+    "FanovaGaussianProcess",
+    "HSICSelector",
+    "Instantiation",
+    "MonteCarlo",
+    "RKHSWeightingCV",
+    "RKHSWeightingRegressor",
+    "ShapleyKernelClassifier",
+    "ShapleyKernelRidge",
+]
 
 if TYPE_CHECKING:
+    from exactshap.estimators.fanova_process import FanovaGaussianProcess
     from exactshap.estimators.hsic_selector import HSICSelector
-    from exactshap.estimators.rkhs_weighting import RKHSWeightingCV, RKHSWeightingRegressor
+    from exactshap.estimators.rkhs_weighting import Instantiation, MonteCarlo, RKHSWeightingCV, RKHSWeightingRegressor
     from exactshap.estimators.shapley_ridge import ShapleyKernelClassifier, ShapleyKernelRidge
 
 

@@ -46,11 +46,11 @@ class HSICSelector(SelectorMixin, BaseEstimator):
 
     Attributes
     ----------
-    shares_ : array of shape (n_features_in_,)
+    shares_ : array of shape (n_features,)
         Share of each column, in the unit of HSIC.
-    ranking_ : array of shape (n_features_in_,)
+    ranking_ : array of shape (n_features,)
         1 for the largest share, 2 for the next; ties by column order.
-    support_ : array of shape (n_features_in_,)
+    support_ : array of shape (n_features,)
         Which columns are kept.
     decomposition_ : PairwiseDecomposition
         Total, intervals, p-values, certificate.

@@ -10,6 +10,7 @@ import numpy as np
 
 from exactshap._runtime.progress import Progress, duration, progress_text
 from exactshap._runtime.threads import using_jobs
+from exactshap._runtime.words import fields_html
 from exactshap.errors import warn
 from exactshap.explainer._certify import certify
 from exactshap.explainer._mask_check import MaskChecker
@@ -19,10 +20,10 @@ from exactshap.explainer._solve import mask_facts, solve_blocks, wrap
 from exactshap.explainer._verify import Verification, verify
 from exactshap.frames import Table, as_table, check_columns
 from exactshap.games import normalised_weights
-from exactshap.readers import Reader, Request, read
-from exactshap.results.data import called_here
+from exactshap.readers import Reader, Request, read, reader_for
+from exactshap.results.data import called_here, counted, value_function_sentence
 from exactshap.results.explanation import Explanation, fingerprint
-from exactshap.semivalues import Semivalue, find
+from exactshap.semivalues import Question
 
 __all__ = ["Explainer", "explain"]
 
@@ -125,19 +126,32 @@ class Explainer:
             f"Explainer({reader.model_name}, value_function={reader.value_function!r}, {reader.n_players} players{background})"
         )
 
+    def _repr_html_(self) -> str:
+        reader, names = self.reader, self.reader.player_names
+        facts = {
+            "value function": f"{reader.value_function}. {value_function_sentence(reader.value_function)}",
+            "background": "" if reader.background is None else counted(reader.background.n_rows, "row"),
+            "players": f"{len(names)}: {', '.join(names[:10])}{', ...' if len(names) > 10 else ''}",
+            "outputs": "" if reader.single_output else ", ".join(reader.output_names),
+            "unit": reader.unit,
+            "next": "explainer(X) explains rows, explainer.plan(X) says what that costs, explainer.verify(X) checks the reading",
+        }
+        return fields_html(f"Explainer of {reader.model_name}", {name: text for name, text in facts.items() if text})
+
     def __getattr__(self, name: str) -> Any:
         if text := called_here("Explainer", name):
             raise AttributeError(text)
         return object.__getattribute__(self, name)  # raises again, whatever it was
 
-    def __call__(self, X: Any, index: str | Semivalue = "shapley", order: int = 1) -> Explanation:
+    def __call__(self, X: Any, index: str | Question = "shapley", order: int = 1) -> Explanation:
         """Explain rows.
 
         Parameters
         ----------
         X : array or DataFrame of shape (n_rows, n_features)
-        index : str or Semivalue, default="shapley"
-            See :func:`exactshap.semivalues.available`.
+        index : str, Semivalue or Hierarchy, default="shapley"
+            See :func:`exactshap.semivalues.available`; :func:`exactshap.semivalues.owen` for columns in nested groups,
+            :func:`exactshap.semivalues.asymmetric` for an order of causes.
         order : int, default=1
             2 for pairs (``explanation.interactions``), more for larger sets (``explanation.set_values``).
 
@@ -156,7 +170,7 @@ class Explainer:
             If a residual against the model's own prediction is above its tolerance.
         """
         started = time.perf_counter()
-        reader, table, semivalue = self.reader, self._checked(X), find(index)
+        table, (reader, semivalue) = self._checked(X), reader_for(self.reader, index)
         check_result(reader, table.n_rows, order)
         with using_jobs(self.n_jobs):
             step = block_size(reader, table.n_rows, order, self.memory_limit)
@@ -172,11 +186,11 @@ class Explainer:
         certify(reader, explanation, self.on_inexact)
         return explanation
 
-    def plan(self, X: Any, index: str | Semivalue = "shapley", order: int = 1) -> Forecast:
+    def plan(self, X: Any, index: str | Question = "shapley", order: int = 1) -> Forecast:
         """Say which method will run on ``X`` and what it will cost, without explaining a row."""
-        table = self._checked(X)
+        table, (reader, semivalue) = self._checked(X), reader_for(self.reader, index)
         with using_jobs(self.n_jobs):
-            return forecast(self.reader, table, find(index), order, self.memory_limit)
+            return forecast(reader, table, semivalue, order, self.memory_limit)
 
     def verify(self, X: Any, n_masks: int = 8, random_state: int = 0) -> Verification:
         """Check the reading of the model beyond additivity, which cannot see credit given to the wrong column.
@@ -205,7 +219,7 @@ class Explainer:
 
 
 def explain(
-    model: Any, X: Any, background: Any = None, *, index: str | Semivalue = "shapley", order: int = 1, **settings: Any
+    model: Any, X: Any, background: Any = None, *, index: str | Question = "shapley", order: int = 1, **settings: Any
 ) -> Explanation:
     """Explain rows of a fitted model in one call: ``Explainer(model, background, **settings)(X, index, order)``.
 
@@ -214,7 +228,7 @@ def explain(
     model, background, **settings
         As in :class:`Explainer`.
     X, index, order
-        As in :meth:`Explainer.__call__`; mind that the rows come before the background.
+        As in the call of an :class:`Explainer`; mind that the rows come before the background.
 
     Returns
     -------

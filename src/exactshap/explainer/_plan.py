@@ -10,6 +10,7 @@ import numpy as np
 from exactshap._runtime.calibration import Sample, clocked, seconds_per_unit
 from exactshap._runtime.memory import physical_memory
 from exactshap._runtime.progress import duration
+from exactshap._runtime.words import fields_html
 from exactshap.errors import BudgetError, memory_needed, message
 from exactshap.explainer._certify import certify
 from exactshap.explainer._solve import wrap
@@ -25,7 +26,7 @@ ENOUGH_BLOCKS = 4  # for each thread: with fewer, some threads would wait for th
 QUICK = 0.005  # seconds of a prediction up to which it is timed again for more rows
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Forecast:
     """What an explanation will cost; printed, it is a sentence. Made by :meth:`exactshap.Explainer.plan`.
 
@@ -49,11 +50,26 @@ class Forecast:
     result: float
     block_rows: int
 
-    def __str__(self) -> str:
+    @property
+    def _kind(self) -> str:
         other = "exact for an approximated game" if "enumeration" in self.method else "sampled, with standard errors"
-        kind = "exact" if self.exact else other
+        return "exact" if self.exact else other
+
+    def __repr__(self) -> str:
+        return f"Forecast: {self}"
+
+    def _repr_html_(self) -> str:
+        facts = {
+            "method": f"{self.method} ({self._kind})",
+            "time": f"about {duration(self.seconds)} on one thread",
+            "working memory": f"{self.memory / 2**20:.0f} MiB, in blocks of {self.block_rows} rows",
+            "result": f"{self.result / 2**20:.1f} MiB",
+        }
+        return fields_html("Forecast", facts)
+
+    def __str__(self) -> str:
         return (
-            f"{self.method} ({kind}): about {duration(self.seconds)} on one thread, {self.memory / 2**20:.0f} MiB of working"
+            f"{self.method} ({self._kind}): about {duration(self.seconds)} on one thread, {self.memory / 2**20:.0f} MiB of working"
             f" memory, {self.result / 2**20:.1f} MiB of result, blocks of {self.block_rows} rows"
         )
 

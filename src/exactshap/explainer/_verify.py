@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from exactshap._runtime.words import fields_html
 from exactshap.explainer._reference import reference_values
 from exactshap.frames import Table
 from exactshap.readers import Reader
@@ -18,16 +19,16 @@ SOLVED_ROWS = 4  # rows whose values are compared with the definition: each cost
 SAME_READING = 1e-7  # dumps print float32 and counts with about eight digits; covers are sums of them
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Verification:
     """The outcome of :meth:`exactshap.Explainer.verify`; printed, it is a sentence.
 
     Attributes
     ----------
     max_residual : float
-        Largest |prediction - baseline - sum of values|.
+        Largest ``|prediction - baseline - sum of values|``.
     max_mask_difference : float or None
-        Largest |v(S) - prediction of rows masked by hand|; None where no such reference exists.
+        Largest difference of v(S) and the prediction of rows masked by hand; None where no such reference exists.
     tolerance : float
         What rounding explains of either.
     passed : bool
@@ -35,7 +36,7 @@ class Verification:
     n_rows, n_masks : int
         What was checked.
     max_value_difference : float or None
-        Largest |value - value by the definition|, over all players of a few rows; None where it is out of reach.
+        Largest difference of a value and its definition, over all players of a few rows; None where it is out of reach.
     reading_difference : float or None
         Largest relative difference of leaf values and covers to the library's own dump, infinity for another split; None without.
     unchecked : tuple of str
@@ -52,17 +53,30 @@ class Verification:
     reading_difference: float | None = None
     unchecked: tuple[str, ...] = ()
 
-    def __str__(self) -> str:
-        parts = [f"largest residual {self.max_residual:.2g}"]
+    def _parts(self) -> dict[str, str]:
+        """Return what was compared, as a number in words by name."""
+        found = {"largest residual": f"{self.max_residual:.2g}"}
         if self.max_mask_difference is not None:
             of = f"on {self.n_masks} random coalitions"
-            parts.append(f"largest difference to the hand-masked model {self.max_mask_difference:.2g} {of}")
+            found["largest difference to the hand-masked model"] = f"{self.max_mask_difference:.2g} {of}"
         if self.max_value_difference is not None:
-            parts.append(f"of values to their definition {self.max_value_difference:.2g}")
+            found["of values to their definition"] = f"{self.max_value_difference:.2g}"
         if self.reading_difference is not None:
-            parts.append(f"of nodes to the library's dump {self.reading_difference:.2g}")
+            found["of nodes to the library's dump"] = f"{self.reading_difference:.2g}"
+        return found
+
+    def __str__(self) -> str:
+        parts = ", ".join(f"{name} {text}" for name, text in self._parts().items())
         missing = "".join(f"; not checked: {text}" for text in self.unchecked)
-        return f"{self._verdict()}: {', '.join(parts)}; tolerance {self.tolerance:.2g}; {self.n_rows} rows{missing}"
+        return f"{self._verdict()}: {parts}; tolerance {self.tolerance:.2g}; {self.n_rows} rows{missing}"
+
+    def __repr__(self) -> str:
+        return f"Verification {self}"
+
+    def _repr_html_(self) -> str:
+        facts = {**self._parts(), "tolerance": f"{self.tolerance:.2g}", "rows": str(self.n_rows)}
+        facts |= {"not checked": "; ".join(self.unchecked)} if self.unchecked else {}
+        return fields_html(f"Verification {self._verdict()}", facts)
 
     def _verdict(self) -> str:
         """Return what passed: never more than what was compared."""

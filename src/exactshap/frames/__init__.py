@@ -1,4 +1,4 @@
-"""Input validation: whatever table comes in becomes a :class:`Table`; nothing else in the package knows pandas or polars."""
+"""Input validation: whatever table comes in becomes a :class:`exactshap.frames.Table`; nothing else in the package knows pandas or polars."""
 
 from __future__ import annotations
 

@@ -115,7 +115,8 @@ class Table:
             return numeric_array(self.native, what)
         if self.is_plain and (values := plain_numbers(self.native, self.dtypes)) is not None:
             return values
-        columns = [numeric_column(self._series(j), what) for j in range(self.n_columns)]
+        frame = narwhals().from_native(self.native, eager_only=True)  # once: it costs as much as a column of a few hundred rows
+        columns = [numeric_column(frame[name], what) for name in self.names or ()]
         return np.stack(columns, axis=1) if columns else np.empty((self.n_rows, 0))
 
     def _series(self, j: int) -> Any:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 from exactshap.readers._base import Reader
 from exactshap.readers._base import columns_of as columns_of
 from exactshap.readers._delegating import DelegatingReader
+from exactshap.readers._hierarchical import reader_for as reader_for
 from exactshap.readers._identity import is_own_method as is_own_method
 from exactshap.readers._identity import library_class as library_class
 from exactshap.readers._identity import replaced as replaced

@@ -7,9 +7,9 @@ No engine is imported here: Dask, Spark, Ray and process pools are given one pic
 from __future__ import annotations
 
 from exactshap.decompose.r2 import PartialR2
-from exactshap.scale._dataset import explain_dataset
-from exactshap.scale._importance import GlobalImportance
-from exactshap.scale._partition import Partition
-from exactshap.scale._result import DatasetResult
+from exactshap.frames.stored import StoredTable
+from exactshap.scale.files import DatasetResult, explain_dataset
+from exactshap.scale.partition import Partition
+from exactshap.scale.statistics import GlobalImportance
 
-__all__ = ["DatasetResult", "GlobalImportance", "PartialR2", "Partition", "explain_dataset"]
+__all__ = ["DatasetResult", "GlobalImportance", "PartialR2", "Partition", "StoredTable", "explain_dataset"]

@@ -5,7 +5,7 @@ Let :math:`V(t)` be the multilinear extension of a game on the diagonal: each pl
 
 .. math:: \phi_T = \int_0^1 I_T(t)\, \mathrm{d}\mu_{|T|}(t),
 
-so that an index *is* its measure :math:`\mu`. A measure answers one question, :meth:`rule`: nodes and weights that
+so that an index *is* its measure :math:`\mu`. A measure answers one question, ``rule``: nodes and weights that
 integrate every polynomial up to a degree exactly. A new semivalue is one line::
 
     optimist = Semivalue("optimist", Atom(0.9))
@@ -26,6 +26,9 @@ chaining              Beta(s, 1)                                  Marichal & Rou
 
 from __future__ import annotations
 
+from exactshap.semivalues._hierarchy import Branch as Branch
+from exactshap.semivalues._hierarchy import Hierarchy
+from exactshap.semivalues._hierarchy import Question as Question
 from exactshap.semivalues._measures import Atom, Beta, Density, Measure, Mixture, Moments, Nodes
 from exactshap.semivalues._measures import EndSlopes as EndSlopes
 from exactshap.semivalues._measures import SignedDensity as SignedDensity
@@ -33,18 +36,22 @@ from exactshap.semivalues._named import aggregate, available, beta, find
 from exactshap.semivalues._rules import Rule as Rule
 from exactshap.semivalues._rules import gauss_jacobi as gauss_jacobi
 from exactshap.semivalues._semivalue import Semivalue
+from exactshap.semivalues._structures import asymmetric, owen
 
 __all__ = [
     "Atom",
     "Beta",
     "Density",
+    "Hierarchy",
     "Measure",
     "Mixture",
     "Moments",
     "Nodes",
     "Semivalue",
     "aggregate",
+    "asymmetric",
     "available",
     "beta",
     "find",
+    "owen",
 ]

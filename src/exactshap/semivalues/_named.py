@@ -5,10 +5,12 @@ from __future__ import annotations
 import functools
 import math
 from fractions import Fraction
+from typing import overload
 
 import numpy as np
 
 from exactshap.errors import InputTypeError, UnknownNameError, did_you_mean, message
+from exactshap.semivalues._hierarchy import Hierarchy, Question
 from exactshap.semivalues._measures import Atom, Beta, EndSlopes, Measure, Mixture, Moments, SignedDensity
 from exactshap.semivalues._semivalue import Semivalue
 
@@ -81,6 +83,12 @@ _TABLE: dict[str, Semivalue] = {
     )
 }
 
+_OF_A_STRUCTURE = {
+    "owen": "It needs the groups: index=semivalues.owen({'body': ['bmi', 'bp']})",
+    "winter": "It needs the groups: index=semivalues.owen({'body': {'size': ['bmi'], 'blood': ['s1', 's2']}})",
+    "asymmetric": "It needs the order: index=semivalues.asymmetric([['age', 'sex'], 'bmi'])",
+}
+
 
 def beta(alpha: float, beta: float) -> Semivalue:
     r"""Return the Beta(alpha, beta) semivalue of Kwon & Zou (2022), in the paper's convention.
@@ -129,17 +137,21 @@ def available() -> tuple[str, ...]:
     return tuple(_TABLE)
 
 
-def find(index: str | Semivalue) -> Semivalue:
+@overload
+def find(index: str | Semivalue) -> Semivalue: ...
+@overload
+def find(index: Hierarchy) -> Hierarchy: ...
+def find(index: str | Question) -> Question:
     """Return the semivalue behind a name, or the object itself.
 
     Parameters
     ----------
-    index : str or Semivalue
+    index : str, Semivalue or Hierarchy
         One of :func:`available`; case, spaces around it and ``_`` for ``-`` do not matter.
 
     Returns
     -------
-    semivalue : Semivalue
+    semivalue : Semivalue or Hierarchy
 
     Raises
     ------
@@ -153,14 +165,15 @@ def find(index: str | Semivalue) -> Semivalue:
     >>> find("K_SII").name
     'k-sii'
     """
-    if isinstance(index, Semivalue):
+    if isinstance(index, Semivalue | Hierarchy):
         return index
     if not isinstance(index, str):
         raise InputTypeError(message("`index` must be a name or a Semivalue", f"Got {type(index).__name__}"))
     try:
         return _TABLE[index.strip().lower().replace("_", "-")]
     except KeyError:
-        raise UnknownNameError(message(f"Unknown index {index!r}", do=did_you_mean(index, _TABLE))) from None
+        do = _OF_A_STRUCTURE.get(index.strip().lower()) or did_you_mean(index, _TABLE)
+        raise UnknownNameError(message(f"Unknown index {index!r}", do=do)) from None
 
 
 def aggregate(interactions: dict[tuple[int, ...], np.ndarray], order: int) -> dict[tuple[int, ...], np.ndarray]:

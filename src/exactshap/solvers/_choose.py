@@ -11,13 +11,13 @@ import numpy as np
 
 from exactshap._runtime.calibration import Sample, seconds_per_unit
 from exactshap.errors import BudgetError, InputError, InputTypeError, message
-from exactshap.games import AdditiveGame, Game, OracleGame, ProductGame, n_coalitions
+from exactshap.games import AdditiveGame, Game, OracleGame, ProductGame, TensorTrainGame, n_coalitions
 from exactshap.semivalues import Semivalue, find
 from exactshap.solvers.core import Cost, set_sizes
 
 __all__ = ["METHODS", "Plan", "choose", "method_of", "n_calls", "seconds_besides_calls"]
 
-METHODS = ("quadrature", "folded enumeration", "per-term enumeration", "enumeration", "regression")
+METHODS = ("quadrature", "folded enumeration", "per-term enumeration", "transfer matrices", "enumeration", "regression")
 MAX_ENUMERATED_ORACLE = 12
 
 
@@ -28,7 +28,7 @@ class Plan:
     Attributes
     ----------
     method : str
-        One of "quadrature", "folded enumeration", "per-term enumeration", "enumeration", "regression".
+        One of "quadrature", "folded enumeration", "per-term enumeration", "transfer matrices", "enumeration", "regression".
     cost : Cost
         Seconds are NaN for calls of the user's own function.
     reason : str
@@ -54,18 +54,19 @@ class Plan:
 def choose(
     game: Game, index: str | Semivalue = "shapley", order: int = 1, *, budget: int | None = None, method: str = "auto"
 ) -> Plan:
-    """Say which method :func:`solve` will use, and what it will cost, without running it.
+    """Say which method :func:`exactshap.solve` will use, and what it will cost, without running it.
 
-    ============== =============================================== ======================== =======
-    game           when                                            method                   exact
-    ============== =============================================== ======================== =======
-    ProductGame    many background rows, few players               folded enumeration       yes
-    ProductGame    otherwise                                       quadrature               yes
-    AdditiveGame   always                                          per-term enumeration     yes
-    OracleGame     2^d calls fit the budget (or d <= 12 and no     enumeration              yes
-                   budget is given)
-    OracleGame     otherwise                                       regression               no
-    ============== =============================================== ======================== =======
+    =============== =============================================== ======================== =======
+    game            when                                            method                   exact
+    =============== =============================================== ======================== =======
+    ProductGame     many background rows, few players               folded enumeration       yes
+    ProductGame     otherwise                                       quadrature               yes
+    AdditiveGame    always                                          per-term enumeration     yes
+    TensorTrainGame always                                          transfer matrices        yes
+    OracleGame      2^d calls fit the budget (or d <= 12 and no     enumeration              yes
+                    budget is given)
+    OracleGame      otherwise                                       regression               no
+    =============== =============================================== ======================== =======
 
     ``method="enumeration"`` visits all coalitions of any game: the reference implementation. Folded enumeration sums the
     background up once, for all rows; whether it is taken depends on players, background rows, terms, outputs, index and order
@@ -74,7 +75,7 @@ def choose(
     Parameters
     ----------
     game, index, order, budget, method
-        As in :func:`solve`.
+        As in :func:`exactshap.solve`.
 
     Returns
     -------
@@ -84,7 +85,7 @@ def choose(
     Raises
     ------
     InputError, InputTypeError, UnknownNameError
-        If the request makes no sense; what :func:`solve` would raise.
+        If the request makes no sense; what :func:`exactshap.solve` would raise.
 
     Examples
     --------
@@ -106,7 +107,7 @@ def method_of(game: Game, index: str | Semivalue, order: int, *, budget: int | N
     if not (hasattr(game, "value") and hasattr(game, "n_players")):
         raise InputTypeError(
             message(
-                "`game` must be a ProductGame, an AdditiveGame or an OracleGame",
+                "`game` must be a ProductGame, an AdditiveGame, a TensorTrainGame or an OracleGame",
                 f"Got {type(game).__name__}",
                 "See exactshap.games",
             )
@@ -133,7 +134,8 @@ def _applies(game: Game, method: str) -> bool:
             text = f"Folding 2^{d} coalitions is out of reach"
             raise BudgetError(message(text, f"The limit is {MAX_FOLDED_PLAYERS} players"))
         return applies
-    owner = {"quadrature": ProductGame, "per-term enumeration": AdditiveGame}.get(method)
+    owners = {"quadrature": ProductGame, "per-term enumeration": AdditiveGame, "transfer matrices": TensorTrainGame}
+    owner = owners.get(method)
     return owner is None or isinstance(game, owner)
 
 
@@ -145,6 +147,8 @@ def _automatic(game: Game, budget: int | None, semivalue: Semivalue, order: int)
         return "folded enumeration" if pays and not game.is_complex else "quadrature"
     if isinstance(game, AdditiveGame):
         return "per-term enumeration"
+    if isinstance(game, TensorTrainGame):
+        return "transfer matrices"
     affordable = MAX_ENUMERATED_ORACLE if budget is None else math.floor(math.log2(max(budget, 1)))
     return "enumeration" if game.n_players <= affordable else "regression"
 
@@ -173,6 +177,13 @@ def _per_term(game: AdditiveGame, semivalue: Semivalue, order: int, budget: int 
 
     cost = stacks_cost([len(term) for term in game.subsets], game.n_rows or 1, game.n_outputs, order)
     return cost, f"{len(game.subsets)} terms of at most {max(map(len, game.subsets), default=0)} players"
+
+
+def _chain(game: TensorTrainGame, semivalue: Semivalue, order: int, budget: int | None) -> tuple[Cost, str]:
+    from exactshap.solvers.chains import chain_bytes
+
+    cost = Cost(math.nan, chain_bytes(game), True, "transfer matrices")
+    return cost, f"a chain of {game.n_players} matrices of rank {game.largest_rank} at most"
 
 
 def _enumeration(game: Game, semivalue: Semivalue, order: int, budget: int | None) -> tuple[Cost, str]:
@@ -216,6 +227,7 @@ _COSTS: dict[str, Callable[..., tuple[Cost, str]]] = {
     "quadrature": _quadrature,
     "folded enumeration": _folded,
     "per-term enumeration": _per_term,
+    "transfer matrices": _chain,
     "enumeration": _enumeration,
     "regression": _regression,
 }

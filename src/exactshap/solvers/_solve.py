@@ -6,7 +6,7 @@ from typing import Any
 
 from exactshap.errors import InputError, UnknownNameError, did_you_mean, message
 from exactshap.games import Game, OracleGame
-from exactshap.semivalues import Semivalue, find
+from exactshap.semivalues import Hierarchy, Question, find
 from exactshap.solvers._choose import method_of
 from exactshap.solvers.core import Solution
 
@@ -17,6 +17,7 @@ SETTINGS: dict[str, tuple[str, ...]] = {
     "quadrature": ("all_nodes",),
     "folded enumeration": ("all_nodes",),
     "per-term enumeration": (),
+    "transfer matrices": (),
     "enumeration": BATCHES,
     "regression": (
         "estimator",
@@ -33,7 +34,7 @@ SETTINGS: dict[str, tuple[str, ...]] = {
 
 def solve(
     game: Game,
-    index: str | Semivalue = "shapley",
+    index: str | Question = "shapley",
     order: int = 1,
     *,
     budget: int | None = None,
@@ -48,10 +49,10 @@ def solve(
 
     Parameters
     ----------
-    game : ProductGame, AdditiveGame or OracleGame
+    game : ProductGame, AdditiveGame, TensorTrainGame or OracleGame
         Game (or batch of games) over ``n_players`` players.
-    index : str or Semivalue, default="shapley"
-        Which value; see :func:`exactshap.semivalues.available`.
+    index : str, Semivalue or Hierarchy, default="shapley"
+        Which value; see :func:`exactshap.semivalues.available`, and :func:`exactshap.semivalues.owen` for players in groups.
     order : int, default=1
         Sets of 1..order players get a value. Cost grows as ``n_players ** order``.
     budget : int, default=None
@@ -61,13 +62,13 @@ def solve(
     random_state : int, Generator or None
         Seed of sampled methods, new at every call by default; the global generator is never touched.
     method : str, default="auto"
-        As :func:`choose` says, or one of its methods by name.
+        As :func:`exactshap.solvers.choose` says, or one of its methods by name.
     **settings
         Passed to the solver; names that the chosen method does not know raise. Product games take ``all_nodes`` (True: exact rules
         even where the a-priori bound allows fewer nodes). Oracles take ``batch_size`` and ``progress``; those that are sampled, because the
         budget is below 2^d or one of these is given, ``estimator`` ("auto", "process", "polynomial", "unbiased",
         "kernelshap", "kadd-shap", "unbiased-kernelshap"), ``surrogate``, ``polynomial_order``, ``frontier``, ``pairing`` and
-        ``sampling``: :func:`exactshap.solvers.sampled.solve_regression` says what each does.
+        ``sampling``: the page "Black boxes" of the user guide says what each does.
 
     Returns
     -------
@@ -101,6 +102,10 @@ def solve(
     ((0,), (1,), (0, 1))
     """
     semivalue = find(index)
+    if isinstance(semivalue, Hierarchy):
+        from exactshap.solvers.hierarchy import solve_hierarchy
+
+        return solve_hierarchy(game, semivalue, order, budget=budget, method=method, **settings)
     if method == "auto" and isinstance(game, OracleGame) and settings.keys() - set(BATCHES):
         method = "regression"  # a setting of the sampled solver asks for it, even where all coalitions could be called
     method = method_of(game, semivalue, order, budget=budget, method=method)
@@ -117,6 +122,10 @@ def solve(
         from exactshap.solvers.additive import solve_additive
 
         return solve_additive(game, semivalue, order, **settings)  # type: ignore[arg-type]
+    if method == "transfer matrices":
+        from exactshap.solvers.chains import solve_chain
+
+        return solve_chain(game, semivalue, order, **settings)  # type: ignore[arg-type]
     if method == "enumeration":
         from exactshap.solvers.core import solve_enumerated
 

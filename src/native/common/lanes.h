@@ -5,6 +5,34 @@
 
 EXACTSHAP_BEGIN
 
+/// Several doubles that are added and multiplied lane by lane, in however many registers that takes.
+template <int WIDTH> struct Doubles;
+template <> struct Doubles<4> { typedef double Vector __attribute__((vector_size(32))); };
+template <> struct Doubles<8> { typedef double Vector __attribute__((vector_size(64))); };
+
+/// As many as one register holds.
+#if defined(__AVX512F__)
+typedef double Widest __attribute__((vector_size(64)));
+#elif defined(__AVX__)
+typedef double Widest __attribute__((vector_size(32)));
+#else
+typedef double Widest __attribute__((vector_size(16)));
+#endif
+
+/// A product of vectors that is rounded before it is added to (see level.h).
+EXACTSHAP_INLINE Widest rounded(Widest product) {
+#if defined(__AVX512F__) && !defined(__clang__)
+  __asm__("" : "+v"(product));
+#endif
+  return product;
+}
+
+/// Read a vector from anywhere, and write one.
+template <class T, class Vector>
+EXACTSHAP_INLINE void load(const T* values, Vector& out) { __builtin_memcpy(&out, values, sizeof(out)); }
+template <class T, class Vector>
+EXACTSHAP_INLINE void store(Vector vector, T* values) { __builtin_memcpy(values, &vector, sizeof(vector)); }
+
 /// Add `values[source:source + size]` to `values[to:to + size]`, eight at a time: these ranges are often just eight, and do not overlap.
 EXACTSHAP_INLINE void add_range(double* values, int64_t to, int64_t source, int64_t size) {
   double* const target = values + to;

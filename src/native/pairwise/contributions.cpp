@@ -1,5 +1,6 @@
 // Blocks of pairwise statistics (MMD, HSIC): what each pair of rows gives to the share of each player.
 
+#include "../common/lanes.h"
 #include "tile.h"
 
 EXACTSHAP_BEGIN
@@ -28,7 +29,8 @@ struct Rules {
   }
 };
 
-constexpr int CHUNK = 16;  // lanes whose running products stay in vector registers
+constexpr int EACH = int(sizeof(Widest) / sizeof(double));  // lanes in one register
+constexpr int CHUNK = 2 * EACH;  // lanes whose running products stay in registers
 
 /// Set `share (n_even, LANES)` to the integrals of the products without one player, in the lanes from `lane` on:
 ///
@@ -37,38 +39,35 @@ constexpr int CHUNK = 16;  // lanes whose running products stay in vector regist
 /// A prefix times a suffix: no division. Memory traffic is the limit, so nodes and players come in pairs: the product without j
 /// is (prefix * suffix of the pair of j) * the other factor of the pair. An odd last player has gap 0.
 void integrate(Array<double, 2> gaps, const double* nodes, const double* weights, int64_t n_nodes, int lane,
-               double (*__restrict suffix)[2][CHUNK], Array<double, 2> shares) {
+               Widest (*__restrict suffix)[2][2], Array<double, 2> shares) {
   const int64_t n_even = gaps.size[0];
-  const double* __restrict const gap = gaps.data + lane;
-  double* __restrict const share = shares.data + lane;
+  const double* const gap = gaps.data + lane;
+  double* const share = shares.data + lane;
   for (int64_t j = 0; j < n_even; j++)
-    for (int i = 0; i < CHUNK; i++) share[j * LANES + i] = 0.0;
+    for (int i = 0; i < CHUNK; i += EACH) store(Widest{}, share + j * LANES + i);
   for (int64_t q = 0; q < n_nodes; q += 2) {
     const double t = nodes[q], u = nodes[q + 1];
-    double at_t[CHUNK], at_u[CHUNK];
-    for (int i = 0; i < CHUNK; i++) at_t[i] = weights[q], at_u[i] = weights[q + 1];
-    for (int64_t j = n_even - 2; j >= 0; j -= 2) {
-      const double *const g = gap + (j + 1) * LANES, *const h = gap + j * LANES;
-      for (int i = 0; i < CHUNK; i++) {
-        suffix[j / 2][0][i] = at_t[i];
-        suffix[j / 2][1][i] = at_u[i];
-        at_t[i] *= (1.0 - t * g[i]) * (1.0 - t * h[i]);
-        at_u[i] *= (1.0 - u * g[i]) * (1.0 - u * h[i]);
+    Widest at_t[2], at_u[2], g, h, share_j, share_k;
+    for (int i = 0; i < 2; i++) at_t[i] = Widest{} + weights[q], at_u[i] = Widest{} + weights[q + 1];
+    for (int64_t j = n_even - 2; j >= 0; j -= 2)
+      for (int i = 0; i < 2; i++) {
+        load(gap + (j + 1) * LANES + i * EACH, g), load(gap + j * LANES + i * EACH, h);
+        suffix[j / 2][i][0] = at_t[i], suffix[j / 2][i][1] = at_u[i];
+        at_t[i] *= (1.0 - t * g) * (1.0 - t * h);
+        at_u[i] *= (1.0 - u * g) * (1.0 - u * h);
       }
-    }
-    for (int i = 0; i < CHUNK; i++) at_t[i] = at_u[i] = 1.0;
-    for (int64_t j = 0; j < n_even; j += 2) {
-      const double *const g = gap + j * LANES, *const h = g + LANES;
-      double *const share_j = share + j * LANES, *const share_k = share_j + LANES;
-      for (int i = 0; i < CHUNK; i++) {
-        const double t_j = 1.0 - t * g[i], t_k = 1.0 - t * h[i], t_rest = at_t[i] * suffix[j / 2][0][i];
-        const double u_j = 1.0 - u * g[i], u_k = 1.0 - u * h[i], u_rest = at_u[i] * suffix[j / 2][1][i];
-        share_j[i] = (share_j[i] + t_rest * t_k) + u_rest * u_k;
-        share_k[i] = (share_k[i] + t_rest * t_j) + u_rest * u_j;
+    for (int i = 0; i < 2; i++) at_t[i] = at_u[i] = Widest{} + 1.0;
+    for (int64_t j = 0; j < n_even; j += 2)
+      for (int i = 0; i < 2; i++) {
+        double *const at_j = share + j * LANES + i * EACH, *const at_k = at_j + LANES;
+        load(gap + j * LANES + i * EACH, g), load(gap + (j + 1) * LANES + i * EACH, h), load(at_j, share_j), load(at_k, share_k);
+        const Widest t_j = 1.0 - t * g, t_k = 1.0 - t * h, t_rest = at_t[i] * suffix[j / 2][i][0];
+        const Widest u_j = 1.0 - u * g, u_k = 1.0 - u * h, u_rest = at_u[i] * suffix[j / 2][i][1];
+        store((share_j + t_rest * t_k) + u_rest * u_k, at_j);
+        store((share_k + t_rest * t_j) + u_rest * u_j, at_k);
         at_t[i] *= t_j * t_k;
         at_u[i] *= u_j * u_k;
       }
-    }
   }
 }
 
@@ -100,7 +99,7 @@ Status fill_contributions(Factors factors, Rules rules, Block block, Out<double,
   EXACTSHAP_REQUIRE(out.size[0] == d + 1 && out.size[1] == block.height() && out.size[2] == block.padded());
   Tile lanes(factors, context);
   auto gap = context.zeros<double>(n_even, LANES), share = context.empty<double>(n_even, LANES);
-  auto suffix = context.empty<double[2][CHUNK]>(n_even / 2);
+  auto suffix = context.empty<Widest[2][2]>(n_even / 2);
   if (context.failed()) return Status::no_memory;
   for (int64_t tile = 0; tile < block.padded(); tile += LANES) {
     const int64_t left = block.first + tile, width = block.width(tile);

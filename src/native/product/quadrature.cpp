@@ -5,109 +5,14 @@
 // `c (n_outputs, n_terms)`, background `weights (n_background,)`. No divisions, no expansions, no fast-math: with factors in
 // [0, 1] nothing can overflow or cancel.
 
-#include "../common/kernel.h"
+#include "tiles.h"
 
 EXACTSHAP_BEGIN
 
 namespace {
 
-constexpr int TILE = 32;       // terms per sweep: four 512-bit or eight 256-bit registers of double, and small enough for the cache
 constexpr int STRIP = 128;     // terms per sweep that keeps nothing for each player
 constexpr double TINY = 1e-300;  // stands in for a factor that is 0 throughout: half / top is 0 / TINY then
-
-EXACTSHAP_INLINE int64_t smaller(int64_t a, int64_t b) { return a < b ? a : b; }
-EXACTSHAP_INLINE double larger(double a, double b) { return b > a ? b : a; }
-
-/// Sizes of the terms of a game that must agree.
-template <class T>
-bool fit(In<T, 3> a, In<T, 3> b, In<T, 2> c, In<double, 1> weights) {
-  return b.size[0] == weights.size[0] && b.size[1] == a.size[1] && b.size[2] == a.size[2] && c.size[1] == a.size[2];
-}
-
-/// Copy one tile: base = b, slope = a - b; pad the last tile with terms of coefficient 0.
-template <class T>
-EXACTSHAP_INLINE void load_tile(In<T, 2> a, In<T, 2> b, In<T, 2> c, int64_t start, Array<T, 2> base, Array<T, 2> slope,
-                                Array<T, 2> coefficient) {
-  const int64_t n_players = a.size[0], width = smaller(TILE, a.size[1] - start);
-  for (int64_t k = 0; k < n_players; k++) {
-    const T *inside = a[k].data + start, *outside = b[k].data + start;
-    T *const base_k = base[k].data, *const slope_k = slope[k].data;
-    for (int64_t i = 0; i < width; i++) {
-      base_k[i] = outside[i];
-      slope_k[i] = inside[i] - outside[i];
-    }
-    for (int64_t i = width; i < TILE; i++) base_k[i] = slope_k[i] = T(0.0);
-  }
-  for (int64_t o = 0; o < c.size[0]; o++) {
-    for (int64_t i = 0; i < width; i++) coefficient[o][i] = c[o][start + i];
-    for (int64_t i = width; i < TILE; i++) coefficient[o][i] = T(0.0);
-  }
-}
-
-/// Add the terms of one tile, weighted by their coefficients, to the outputs of every set: one sum after the other.
-template <class T>
-void add_tile(Array<T, 2> total, Array<T, 2> coefficient, Out<double, 2> out) {
-  for (int64_t s = 0; s < out.size[0]; s++)
-    for (int64_t o = 0; o < coefficient.size[0]; o++) {
-      const T *const total_s = total[s].data, *const coefficient_o = coefficient[o].data;
-      T value = total_s[0] * coefficient_o[0];
-      for (int i = 1; i < TILE; i++) value += total_s[i] * coefficient_o[i];
-      out[s][o] += real(value);
-    }
-}
-
-/// Add one node of the rule to `share`: the product without player j is a prefix times a suffix, never divided out.
-template <class T>
-EXACTSHAP_INLINE void add_node(double t, double weight, const T* __restrict base, const T* __restrict slope,
-                               T* __restrict suffix, T* __restrict share, int64_t n_players) {
-  T prefix[TILE];
-  for (int i = 0; i < TILE; i++) {
-    suffix[(n_players - 1) * TILE + i] = T(weight);
-    prefix[i] = T(1.0);
-  }
-  for (int64_t k = n_players - 1; k > 0; k--)
-    for (int i = 0; i < TILE; i++) {
-      const int64_t at = k * TILE + i;
-      suffix[at - TILE] = suffix[at] * (base[at] + T(t) * slope[at]);
-    }
-  for (int64_t k = 0; k < n_players; k++)
-    for (int i = 0; i < TILE; i++) {
-      const int64_t at = k * TILE + i;
-      share[at] += prefix[i] * suffix[at];
-      prefix[i] *= base[at] + T(t) * slope[at];
-    }
-}
-
-/// Add the values of single players, one per row, player and output, to `out (n_rows, n_players, n_outputs)`.
-///
-///   phi_j = sum_m w_m sum_l c_l (a_lj - b_mlj) sum_q omega_q prod_{k != j} F_mlk(t_q),   F = b + t (a - b)
-template <class T>
-Status fill_singles(In<T, 3> a, In<T, 3> b, In<T, 2> c, In<double, 1> weights, In<double, 1> nodes,
-                    In<double, 1> node_weights, Out<double, 3> out, Context& context) {
-  const int64_t n_rows = a.size[0], n_players = a.size[1], n_terms = a.size[2], n_outputs = c.size[0];
-  EXACTSHAP_REQUIRE(fit(a, b, c, weights) && nodes.size[0] == node_weights.size[0]);
-  EXACTSHAP_REQUIRE(out.size[0] == n_rows && out.size[1] == n_players && out.size[2] == n_outputs);
-  if (n_players == 0) return Status::done;
-  auto base = context.empty<T>(n_players, TILE), slope = context.empty<T>(n_players, TILE);
-  auto suffix = context.empty<T>(n_players, TILE), share = context.empty<T>(n_players, TILE);
-  auto total = context.empty<T>(n_players, TILE), coefficient = context.empty<T>(n_outputs, TILE);
-  if (context.failed()) return Status::no_memory;
-  for (int64_t start = 0; start < n_terms; start += TILE)  // all rows of a tile while its background is in cache
-    for (int64_t r = 0; r < n_rows; r++) {
-      total.fill(T(0.0));
-      for (int64_t m = 0; m < weights.size[0]; m++) {
-        if (context.interrupted()) return Status::interrupted;
-        load_tile(a[r], b[m], c, start, base, slope, coefficient);
-        share.fill(T(0.0));
-        for (int64_t q = 0; q < nodes.size[0]; q++)
-          add_node(nodes[q], node_weights[q], base.data, slope.data, suffix.data, share.data, n_players);
-        const T weight = T(weights[m]);
-        for (int64_t i = 0; i < n_players * TILE; i++) total.data[i] += weight * (slope.data[i] * share.data[i]);
-      }
-      if (weights.size[0] > 0) add_tile(total, coefficient, out[r]);
-    }
-  return Status::done;
-}
 
 /// Visit every set of `size` players by a stack of running products, one per member, and add its integrand at one node.
 template <class T>
@@ -170,11 +75,12 @@ Status fill_interactions(In<T, 3> a, In<T, 3> b, In<T, 2> c, In<double, 1> weigh
   auto position = context.empty<int64_t>(size + 1);
   auto coefficient = context.empty<T>(n_outputs, TILE);
   if (context.failed()) return Status::no_memory;
-  for (int64_t start = 0; start < n_terms; start += TILE)
+  for (int64_t start = 0; start < n_terms; start += TILE) {
+    load_coefficients(c, start, coefficient);
     for (int64_t r = 0; r < n_rows; r++) {
       share.fill(T(0.0));
       for (int64_t m = 0; m < weights.size[0]; m++) {
-        load_tile(a[r], b[m], c, start, base, slope, coefficient);
+        load_tile(a[r], b[m], start, base, slope);
         for (int64_t q = 0; q < nodes.size[0]; q++) {
           if (context.interrupted()) return Status::interrupted;
           suffix[n_players].fill(T(1.0));
@@ -190,6 +96,7 @@ Status fill_interactions(In<T, 3> a, In<T, 3> b, In<T, 2> c, In<double, 1> weigh
       }
       if (weights.size[0] > 0) add_tile(share, coefficient, out[r]);
     }
+  }
   return Status::done;
 }
 
@@ -263,6 +170,5 @@ Status fill_ends(In<T, 3> a, In<T, 3> b, In<T, 2> c, In<double, 1> weights, Out<
 
 EXACTSHAP_END
 
-EXACTSHAP_KERNEL(product, fill_singles, fill_singles<double>, fill_singles<Complex>)
 EXACTSHAP_KERNEL(product, fill_interactions, fill_interactions<double>, fill_interactions<Complex>)
 EXACTSHAP_KERNEL(product, fill_ends, fill_ends<double>, fill_ends<Complex>)

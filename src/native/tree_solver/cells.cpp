@@ -1,64 +1,10 @@
-// Values of single players in tables of trees: all cells of a leaf at once, or one cell alone with the same bits.
-//
-// A leaf's cell A are the players whose splits the row satisfies. With cover ratios b and the rule's nodes t and weights w
-//
-//   phi_j(A) = ([j in A] - b_j) sum_q w_q prod_{k != j} (t_q [k in A] + (1 - t_q) b_k),
-//
-// with a background, g of which is known for all sets of players,
-//
-//   phi_j(A) = P(A) - (P + Y)(A \ j),   Y(A) = sum_{S in A} p(|S|) g(S),   P(A) = sum_{S in A} p(|S| - 1) g(S).
-//
-// A few rows need a few cells only: they are not worth whole tables. Every operation of a cell is the same, in the same order,
-// either way.
+// Values of single players in tables of trees: all cells of a leaf at once (see cells.h).
 
-#include "../common/lanes.h"
-#include "tables.h"
+#include "cells.h"
 
 EXACTSHAP_BEGIN
 
 namespace {
-
-/// A rule's nodes and weights for cover ratios, and p(s) on m players, `weights[m, s]`, for a background.
-struct Measure {
-  In<double, 1> nodes, node_weights;
-  In<double, 2> weights;
-  EXACTSHAP_FIELDS(nodes, node_weights, weights)
-};
-
-/// Room for one leaf: tables of products or sums, the sets inside a cell, the values of its players (in all cells or in one).
-struct Scratch {
-  double *one, *two;
-  int64_t* inside;
-};
-
-/// Sum over the subsets of three players in registers: `t[S]` for S in 0..7.
-EXACTSHAP_INLINE void sum_eight(double* t) {
-  double a0 = t[0], a1 = t[1], a2 = t[2], a3 = t[3], a4 = t[4], a5 = t[5], a6 = t[6], a7 = t[7];
-  a1 = a1 + a0, a3 = a3 + a2, a5 = a5 + a4, a7 = a7 + a6;
-  a2 = a2 + a0, a3 = a3 + a1, a6 = a6 + a4, a7 = a7 + a5;
-  t[0] = a0, t[1] = a1, t[2] = a2, t[3] = a3;
-  t[4] = a4 + a0, t[5] = a5 + a1, t[6] = a6 + a2, t[7] = a7 + a3;
-}
-
-/// Replace `table[S] (2^m,)` by the sum over the subsets of S, one player after another.
-///
-/// A cell meets the same additions in the same order whichever players outside it the table has.
-void sum_subsets(double* table, int64_t m) {
-  const int64_t size = int64_t(1) << m;
-  if (m < 3) {
-    for (int64_t k = 0; k < m; k++) {
-      const int64_t half = int64_t(1) << k;
-      for (int64_t block = 0; block < size; block += 2 * half)
-        for (int64_t s = block; s < block + half; s++) table[s + half] += table[s];
-    }
-    return;
-  }
-  for (int64_t start = 0; start < size; start += 8) sum_eight(table + start);
-  for (int64_t k = 3; k < m; k++) {
-    const int64_t half = int64_t(1) << k;
-    for (int64_t block = 0; block < size; block += 2 * half) add_range(table, block + half, block, half);
-  }
-}
 
 /// Write the products over the players below and above each player, at one node t of the rule:
 /// `below[2^j + x]` over those below j, the ones in x satisfied, `above[2^(m - 1 - j) + x]` over those above.
@@ -114,41 +60,6 @@ void fill_cover_values(const double* b, int64_t m, const Measure& measure, const
   }
 }
 
-/// Write the values of all players of a leaf in the cell A to `out (m,)`.
-EXACTSHAP_INLINE void cover_values_of(int64_t A, const double* b, int64_t m, const Measure& measure, double* __restrict below,
-                                      double* __restrict out) {
-  for (int64_t j = 0; j < m; j++) out[j] = 0.0;
-  for (int64_t q = 0; q < measure.nodes.size[0]; q++) {
-    const double t = measure.nodes[q];
-    double product = measure.node_weights[q];
-    for (int64_t j = 0; j < m; j++) {
-      const double outside = (1.0 - t) * b[j];
-      below[j] = product;
-      product *= (A >> j) & 1 ? t + outside : outside;
-    }
-    product = 1.0;
-    for (int64_t j = m - 1; j >= 0; j--) {
-      const double outside = (1.0 - t) * b[j];
-      out[j] += below[j] * product;
-      product *= (A >> j) & 1 ? t + outside : outside;
-    }
-  }
-  for (int64_t j = 0; j < m; j++) out[j] *= (A >> j) & 1 ? 1.0 - b[j] : -b[j];
-}
-
-/// Replace g in `P` by P, and write P + Y to `both`, on the subsets of m players.
-void fill_sums(int64_t m, In<double, 1> weights, double* __restrict P, double* __restrict both) {
-  const int64_t size = int64_t(1) << m;
-  for (int64_t s = 0; s < size; s++) {
-    const int64_t n = __builtin_popcountll(uint64_t(s));
-    both[s] = P[s] * weights[n];
-    P[s] *= n > 0 ? weights[n - 1] : 0.0;
-  }
-  sum_subsets(P, m);
-  sum_subsets(both, m);
-  for (int64_t s = 0; s < size; s++) both[s] += P[s];
-}
-
 /// Write the values of all players of a leaf in all cells to `out (m, stride)`.
 void fill_background_values(const double* survival, int64_t m, In<double, 1> weights, const Scratch& scratch, double* out,
                             int64_t stride) {
@@ -166,30 +77,6 @@ void fill_background_values(const double* survival, int64_t m, In<double, 1> wei
   }
 }
 
-/// Write the values of all players of a leaf in the cell A to `out (m,)`: sums over the subsets of A only.
-EXACTSHAP_INLINE void background_values_of(int64_t A, const double* survival, int64_t m, In<double, 1> weights,
-                                           const Scratch& scratch, double* out) {
-  double *const P = scratch.one, *const both = scratch.two;
-  int64_t* const inside = scratch.inside;
-  int64_t size = 1;
-  inside[0] = 0;
-  for (int64_t j = 0; j < m; j++)
-    if ((A >> j) & 1) {
-      for (int64_t x = 0; x < size; x++) inside[size + x] = inside[x] | (int64_t(1) << j);
-      size *= 2;
-    }
-  for (int64_t x = 0; x < size; x++) P[x] = survival[inside[x]];
-  fill_sums(__builtin_popcountll(uint64_t(size - 1)), weights, P, both);
-  int64_t bit = 1;
-  for (int64_t j = 0; j < m; j++)
-    if ((A >> j) & 1) {
-      out[j] = P[size - 1] - both[size - 1 - bit];
-      bit *= 2;
-    } else {
-      out[j] = P[size - 1] - both[size - 1];
-    }
-}
-
 /// Write which row of group g's table each of its players' first output has; return how many rows are players'.
 EXACTSHAP_INLINE int64_t fill_positions(int64_t g, const Groups& groups, const TableRows& rows, int64_t n_outputs,
                                         Array<int64_t, 1> position) {
@@ -198,14 +85,6 @@ EXACTSHAP_INLINE int64_t fill_positions(int64_t g, const Groups& groups, const T
   for (int64_t row = 0; row < n_rows; row += n_group_outputs > 1 ? n_group_outputs : 1)
     position[rows.columns[rows.column_start[g] + row] / n_outputs] = row;
   return n_rows;
-}
-
-/// Whether the arguments of both kernels belong together.
-bool fit(const Tables& tables, const TableRows& rows, const Measure& measure, int64_t first_group, int64_t last_group, int64_t n_players) {
-  const int64_t most = most_players(tables.leaves);
-  if (!tables.fit() || !rows.fit(tables.groups) || !are_groups(first_group, last_group, tables.groups)) return false;
-  if (measure.nodes.size[0] != measure.node_weights.size[0] || measure.weights.size[0] <= most) return false;
-  return measure.weights.size[1] > most && most < 62 && rows.offsets.size[0] == 3 && rows.offsets[2] == n_players;
 }
 
 /// Add the leaves' values of all players, v(D) and the scale of every code of groups first to last - 1 to `out`.
@@ -223,12 +102,13 @@ Status fill_single_tables(Tables tables, TableRows rows, Measure measure, int64_
   auto values = context.empty<double>(most, n_cells);
   auto bit_of_node = context.zeros<int16_t>(tables.forest.value.size[0]);
   auto position = context.zeros<int64_t>(n_players);
+  auto table = context.empty<double>(most_cells(first_group, last_group, rows));
   if (context.failed()) return Status::no_memory;
   const Scratch scratch{one.data, two.data, nullptr};
   for (int64_t g = first_group; g < last_group; g++) {
     const auto codes = every_code.slice(0, int64_t(1) << groups.n_bits[g]);
     const int64_t first = groups.first_output[g], last = groups.last_output[g], n_codes = codes.size[0];
-    double* const base = out.data + (rows.table_start[g] - rows.table_start[first_group]);
+    table.slice(0, rows.n_columns(g) * n_codes).fill(0.0);
     note_bits(g, groups, bit_of_node);
     const int64_t n_set_rows = fill_positions(g, groups, rows, n_outputs, position);
     for (int64_t i = groups.leaf_start[g]; i < groups.leaf_start[g + 1]; i++) {
@@ -245,92 +125,16 @@ Status fill_single_tables(Tables tables, TableRows rows, Measure measure, int64_
         fill_cover_survival(b, m, one.data);
       }
       for (int64_t j = 0; j < m; j++) {
-        double* __restrict at = base + position[leaves.player[leaves.start[l] + j]] * n_codes;
+        double* __restrict at = table.data + position[leaves.player[leaves.start[l] + j]] * n_codes;
         const double* const of_j = values.data + j * n_cells;
         for (int64_t o = first; o < last; o++, at += n_codes) {
           const double c = value[o];
           for (int64_t code = 0; code < n_codes; code++) at[code] += c * of_j[codes[code]];
         }
       }
-      add_ends(codes, survival, m, value, first, last, base + n_set_rows * n_codes);
+      add_ends(codes, survival, m, value, first, last, table.data + n_set_rows * n_codes);
     }
-  }
-  return Status::done;
-}
-
-/// Which players of leaf l row r satisfies, as a mask.
-EXACTSHAP_INLINE int64_t cell_of(int64_t l, int64_t r, const Leaves& leaves, Array<uint8_t, 2> decisions, int64_t offset) {
-  int64_t A = (int64_t(1) << leaves.n_players(l)) - 1;
-  for (int64_t e = leaves.edge_start[l]; e < leaves.edge_start[l + 1]; e++)
-    if ((decisions[leaves.edge_node[e] - offset][r] != 0) != leaves.edge_left[e]) A &= ~(int64_t(1) << leaves.edge_slot[e]);
-  return A;
-}
-
-/// The product of the cover ratios of the players outside A.
-EXACTSHAP_INLINE double survival_outside(int64_t A, const double* b, int64_t m) {
-  double product = 1.0;
-  for (int64_t k = 0; k < m; k++)
-    if (((A >> k) & 1) == 0) product *= b[k];
-  return product;
-}
-
-/// Add leaf l's share in the cell A to the sums of one row, in the order of the group's table rows: `total (n_columns,)`.
-EXACTSHAP_INLINE void add_cell(int64_t l, int64_t A, int64_t first, int64_t last, int64_t n_set_rows, const Tables& tables,
-                               const Measure& measure, const Scratch& scratch, const int64_t* position, double* values, double* total) {
-  const Leaves& leaves = tables.leaves;
-  const int64_t m = leaves.n_players(l);
-  const double* const b = leaves.ratio.data + leaves.start[l];
-  const In<double, 1> value = tables.forest.value[leaves.node[l]];
-  double passing;
-  if (tables.has_background()) {
-    const double* const survival = tables.survival_of(l).data;
-    passing = survival[A];
-    background_values_of(A, survival, m, measure.weights[m], scratch, values);
-  } else {
-    passing = survival_outside(A, b, m);
-    cover_values_of(A, b, m, measure, scratch.one, values);
-  }
-  for (int64_t j = 0; j < m; j++) {
-    const int64_t at = position[leaves.player[leaves.start[l] + j]];
-    for (int64_t o = first; o < last; o++) total[at + o - first] += value[o] * values[j];
-  }
-  if ((int64_t(1) << m) - 1 == A)
-    for (int64_t o = first; o < last; o++) total[n_set_rows + o - first] += value[o];
-  total[n_set_rows + last - first] += largest(value) * passing;
-}
-
-/// Add what fill_single_tables and sweep would add to `out (n_columns, n_rows)`, without tables: cell by cell.
-Status sweep_few(In<double, 2> columns, Tables tables, TableRows rows, Measure measure, int64_t first_group, int64_t last_group,
-                 int64_t n_players, Out<double, 2> out, Context& context) {
-  EXACTSHAP_REQUIRE(fit(tables, rows, measure, first_group, last_group, n_players));
-  const Groups& groups = tables.groups;
-  const In<int64_t, 1> tree_start = tables.forest.tree_start;
-  const int64_t n_rows = columns.size[1], n_outputs = tables.forest.value.size[1], most = most_players(tables.leaves);
-  EXACTSHAP_REQUIRE(out.size[1] == n_rows && out.size[0] > (n_players + 1) * n_outputs);
-  int64_t tree = -1;
-  const int64_t n_cells = tables.has_background() ? int64_t(1) << most : most;
-  auto one = context.empty<double>(n_cells), two = context.empty<double>(n_cells), values = context.empty<double>(most);
-  auto inside = context.empty<int64_t>(n_cells), position = context.zeros<int64_t>(n_players);
-  auto total = context.empty<double>((n_players + 1) * n_outputs + 1);
-  auto decisions = context.empty<uint8_t>(tables.forest.largest_tree(), n_rows);
-  if (context.failed()) return Status::no_memory;
-  const Scratch scratch{one.data, two.data, inside.data};
-  for (int64_t g = first_group; g < last_group; g++) {
-    if (context.interrupted()) return Status::interrupted;
-    if (groups.tree[g] != tree) {
-      tree = groups.tree[g];
-      if (!decide_nodes(columns, tree_start[tree], tree_start[tree + 1], tables.forest.nodes, decisions)) return Status::fault;
-    }
-    const int64_t n_set_rows = fill_positions(g, groups, rows, n_outputs, position), n_columns = rows.n_columns(g);
-    for (int64_t r = 0; r < n_rows; r++) {
-      for (int64_t c = 0; c < n_columns; c++) total[c] = 0.0;
-      for (int64_t i = groups.leaf_start[g]; i < groups.leaf_start[g + 1]; i++) {
-        const int64_t l = groups.leaf[i];
-        add_cell(l, cell_of(l, r, tables.leaves, decisions, tree_start[tree]), groups.first_output[g], groups.last_output[g],
-                 n_set_rows, tables, measure, scratch, position.data, values.data, total.data);
-      }
-      for (int64_t c = 0; c < n_columns; c++) out[rows.columns[rows.column_start[g] + c]][r] += total[c];
-    }
+    turn_table(table.data, rows.n_columns(g), n_codes, out.data + rows.table_start[g] - rows.table_start[first_group]);
   }
   return Status::done;
 }
@@ -340,4 +144,3 @@ Status sweep_few(In<double, 2> columns, Tables tables, TableRows rows, Measure m
 EXACTSHAP_END
 
 EXACTSHAP_KERNEL(tree_solver, fill_single_tables, fill_single_tables)
-EXACTSHAP_KERNEL(tree_solver, sweep_few, sweep_few)

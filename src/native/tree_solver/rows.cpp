@@ -1,7 +1,9 @@
 // Quadrature along the paths for one row at a time: the bits of sweep_paths without its coefficients.
 //
-// Coefficients for three states at every split pay off for many rows. One row has one state, and its factors are made as it walks.
+// Coefficients for three states at every split pay off for many rows. One row has one state, and its factors are made as it walks:
+// all nodes of the rule at once, `n` of them in whole registers, the last ones of weight 0.
 
+#include "../common/lanes.h"
 #include "quadrature.h"
 
 EXACTSHAP_BEGIN
@@ -18,48 +20,47 @@ struct Walk {
   double *outside, *taken;          // products of cover ratios: above a split, and on the side taken
   double (*product)[2];             // of the largest factors of both sides
   double (*magnitude)[2];           // the same, times the magnitudes of leaves; then sums
+  double* gains;                    // of one split, node by node
 };
 
+constexpr int EACH = int(sizeof(Widest) / sizeof(double));  // nodes in one register
+
 /// Write the products of both sides of an open split, and their sums where they are leaves (`c` 0.0 elsewhere).
-EXACTSHAP_INLINE void enter(const double* __restrict h, const double* __restrict before, double* down, int64_t n, int64_t taken,
-                            double b_taken, double b_other, double c_taken, double c_other, const double* rule) {
-  double *__restrict const to = down + taken * n, *__restrict const fro = down + (1 - taken) * n;
-  double *__restrict const sum_to = to + 2 * n, *__restrict const sum_fro = fro + 2 * n, *__restrict const inverse = down + INVERSE * n;
-  for (int64_t k = 0; k < n; k++) {
-    const double rest = rule[REST * n + k], product = h[k], above = before[k];
-    const double factor = passed(rule[NODES * n + k], rest, b_taken);
-    const double ratio = factor * above, other = rest * b_other * above;
-    to[k] = product * ratio;
-    fro[k] = product * other;
-    sum_to[k] = product * (ratio * c_taken);
-    sum_fro[k] = product * (other * c_other);
-    inverse[k] = 1.0 / factor;
+EXACTSHAP_INLINE void enter(const double* h, const double* before, double* down, int64_t n, int64_t taken, double b_taken, double b_other,
+                            double c_taken, double c_other, const double* rule) {
+  double *const to = down + taken * n, *const fro = down + (1 - taken) * n, *const inverse = down + INVERSE * n;
+  for (int64_t k = 0; k < n; k += EACH) {
+    Widest t, rest, product, above;
+    load(rule + NODES * n + k, t), load(rule + REST * n + k, rest), load(h + k, product), load(before + k, above);
+    const Widest factor = t + rest * b_taken, ratio = factor * above, other = rest * b_other * above;
+    store(product * ratio, to + k), store(product * other, fro + k);
+    store(product * (ratio * c_taken), to + SUM * n + k), store(product * (other * c_other), fro + SUM * n + k);
+    store(1.0 / factor, inverse + k);
   }
 }
 
 /// Do the same at a split on a player that the row failed above.
-EXACTSHAP_INLINE void pass_on(const double* __restrict h, double* __restrict down, int64_t n, double left, double right, double c_left,
-                              double c_right) {
+EXACTSHAP_INLINE void pass_on(const double* h, double* down, int64_t n, double left, double right, double c_left, double c_right) {
   const double of_left = left * c_left, of_right = right * c_right;
-  for (int64_t k = 0; k < n; k++) {
-    const double product = h[k];
-    down[k] = product * left;
-    down[n + k] = product * right;
-    down[2 * n + k] = product * of_left;
-    down[3 * n + k] = product * of_right;
+  for (int64_t k = 0; k < n; k += EACH) {
+    Widest product;
+    load(h + k, product);
+    store(product * left, down + k), store(product * right, down + n + k);
+    store(product * of_left, down + 2 * n + k), store(product * of_right, down + 3 * n + k);
   }
 }
 
-/// Add the sums of both sides of a finished open split to `up`; return `total` with their gain.
-EXACTSHAP_INLINE double leave(const double* down, const double* before, double* __restrict up, int64_t n, int64_t taken, double outside,
-                              double b_taken, double total, const double* rule) {
+/// Add the sums of both sides of a finished open split to `up`, and its gain at each node to `gains`.
+EXACTSHAP_INLINE void leave(const double* down, const double* before, double* up, int64_t n, int64_t taken, double outside, double b_taken,
+                            double* gains, const double* rule) {
   const double *const to = down + (SUM + taken) * n, *const fro = down + (SUM + 1 - taken) * n, *const inverse = down + INVERSE * n;
-  for (int64_t k = 0; k < n; k++) {
-    const double above = before[k], of_taken = to[k], of_other = fro[k];
-    up[k] = of_taken + of_other;
-    total += of_taken * gain(b_taken, inverse[k], outside, above) + of_other * loss(rule[LOST * n + k], outside, above);
+  for (int64_t k = 0; k < n; k += EACH) {
+    Widest above, of_taken, of_other, below, lost;
+    load(before + k, above), load(to + k, of_taken), load(fro + k, of_other), load(inverse + k, below), load(rule + LOST * n + k, lost);
+    store(of_taken + of_other, up + k);
+    const Widest won = rounded((1.0 - b_taken) * below) - rounded((1.0 - outside) * above), missed = lost - (1.0 - outside) * above;
+    store(rounded(of_taken * won) + rounded(of_other * missed), gains + k);
   }
-  return total;
 }
 
 /// Go through one split: products of both sides, and sums where they are leaves.
@@ -90,15 +91,21 @@ EXACTSHAP_INLINE void open(const double* x, int64_t step, int64_t output, const 
   walk.magnitude[level][0] = product * (left * largest(values[0])), walk.magnitude[level][1] = product * (right * largest(values[1]));
 }
 
-/// Hand the sums of a finished split to the one above.
-EXACTSHAP_INLINE void close(int64_t done, const double* rule, int64_t n, const Walk& walk, double* total) {
+/// Hand the sums of a finished split to the one above; add its gain at the first `n_nodes` nodes to its player, one after the other.
+EXACTSHAP_INLINE void close(int64_t done, const double* rule, int64_t n, int64_t n_nodes, const Walk& walk, double* total) {
   double *const down = walk.work + done * ROWS * n, *const up = down - ROWS * n + (SUM + walk.side_at[done - 1]) * n;
   if (walk.state[done] == FAILED) {
     const double* const of_left = down + SUM * n;
-    for (int64_t k = 0; k < n; k++) up[k] = of_left[k] + of_left[n + k];
+    for (int64_t k = 0; k < n; k += EACH) {
+      Widest left, right;
+      load(of_left + k, left), load(of_left + n + k, right);
+      store(left + right, up + k);
+    }
   } else {
-    double& of_player = total[walk.player_at[done]];
-    of_player = leave(down, walk.before[done], up, n, walk.state[done], walk.outside[done], walk.taken[done], of_player, rule);
+    leave(down, walk.before[done], up, n, walk.state[done], walk.outside[done], walk.taken[done], walk.gains, rule);
+    double of_player = total[walk.player_at[done]];
+    for (int64_t k = 0; k < n_nodes; k++) of_player += walk.gains[k];
+    total[walk.player_at[done]] = of_player;
   }
   walk.magnitude[done - 1][walk.side_at[done - 1]] = walk.magnitude[done][0] + walk.magnitude[done][1];
 }
@@ -107,11 +114,13 @@ EXACTSHAP_INLINE void close(int64_t done, const double* rule, int64_t n, const W
 /// row of `X (n_rows, n_features)`.
 Status sweep_rows(In<double, 2> X, Steps steps, In<int32_t, 1> player_of, In<double, 2> rule, Out<double, 3> out, Out<double, 1> scale,
                   Context& context) {
-  const int64_t n = rule.size[1], n_players = out.size[0], n_outputs = out.size[1], n_rows = X.size[0], n_levels = steps.n_levels();
+  const int64_t n_nodes = rule.size[1], n = (n_nodes + EACH - 1) / EACH * EACH, n_players = out.size[0], n_outputs = out.size[1], n_rows = X.size[0], n_levels = steps.n_levels();
   EXACTSHAP_REQUIRE(steps.fit(X.size[1], player_of) && steps.value.size[2] == n_outputs && rule.size[0] == 4);
   EXACTSHAP_REQUIRE(out.size[2] == n_rows && scale.size[0] == n_rows);
   for (int64_t j = 0; j < player_of.size[0]; j++) EXACTSHAP_REQUIRE(player_of[j] >= 0 && player_of[j] < n_players);
   auto work = context.empty<double>((n_levels + 1) * ROWS * n), ratios = context.empty<double>(2 * (n_levels + 1));
+  auto padded = context.zeros<double>(int64_t(4), n);
+  auto gains = context.empty<double>(n);
   auto numbers = context.zeros<int64_t>(3 * (n_levels + 1));
   auto before = context.empty<const double*>(n_levels + 1);
   auto pairs = context.empty<double[2]>(2 * (n_levels + 1));
@@ -120,10 +129,13 @@ Status sweep_rows(In<double, 2> X, Steps steps, In<int32_t, 1> player_of, In<dou
   work.fill(1.0);
   ratios.fill(1.0);
   for (int64_t i = 0; i < pairs.size[0]; i++) pairs[i][0] = pairs[i][1] = 1.0;
-  for (int64_t k = 0; k < n; k++) work[k] = rule[WEIGHTS][k];
+  padded[NODES].fill(0.5), padded[REST].fill(0.5);
+  for (int64_t row = 0; row < 4; row++)
+    for (int64_t k = 0; k < n_nodes; k++) padded[row][k] = rule[row][k];
+  for (int64_t k = 0; k < n; k++) work[k] = padded[WEIGHTS][k];
   int64_t* const number = numbers.data;
   const Walk walk{work.data, before.data, number, number + n_levels + 1, number + 2 * (n_levels + 1), ratios.data,
-                  ratios.data + n_levels + 1, pairs.data, pairs.data + n_levels + 1};
+                  ratios.data + n_levels + 1, pairs.data, pairs.data + n_levels + 1, gains.data};
   for (int64_t o = 0; o < n_outputs; o++)
     for (int64_t i = 0; i < n_rows; i++) {
       if (context.interrupted()) return Status::interrupted;
@@ -134,9 +146,9 @@ Status sweep_rows(In<double, 2> X, Steps steps, In<int32_t, 1> player_of, In<dou
         if (first == last) continue;
         total.fill(0.0);
         for (int64_t step = first; step < last; step++) {
-          open(X[i].data, step, o, steps, player_of, rule.data, n, walk);
+          open(X[i].data, step, o, steps, player_of, padded.data, n, walk);
           const int64_t next = step + 1 < last ? steps.level[step + 1] : 0;
-          for (int64_t done = steps.level[step] + 1; done > next; done--) close(done, rule.data, n, walk, total.data);
+          for (int64_t done = steps.level[step] + 1; done > next; done--) close(done, padded.data, n, n_nodes, walk, total.data);
         }
         size += walk.magnitude[0][0];
         for (int64_t j = 0; j < n_players; j++) values[j] += total[j];

@@ -6,6 +6,10 @@ EXACTSHAP_BEGIN
 
 namespace {
 
+constexpr int64_t FEW_ROWS = 4;  // rows that are swept one by one
+constexpr int64_t LARGE = 4096;  // cells of a table that does not fit into the first-level cache
+constexpr int64_t AHEAD = 8;
+
 /// Replace `table[S] (2^m,)` by the sum over subsets that agree with S on the players of the mask `skip`.
 void sum_subsets(double* table, int64_t m, int64_t skip) {
   for (int64_t k = 0; k < m; k++) {
@@ -127,15 +131,16 @@ Status fill_tables(Tables tables, TableRows rows, In<double, 3> weights, int64_t
   auto passing = context.empty<double>(int64_t(1) << most), values = context.empty<double>(int64_t(1) << most);
   auto bit_of_node = context.zeros<int16_t>(tables.forest.value.size[0]);
   auto position = context.zeros<int64_t>(rows.offsets[order + 1] + 1);  // where each set's rows start in the group's table
+  auto table = context.empty<double>(most_cells(first_group, last_group, rows));
   if (context.failed()) return Status::no_memory;
   for (int64_t g = first_group; g < last_group; g++) {
     const auto codes = every_code.slice(0, int64_t(1) << groups.n_bits[g]);
     const int64_t first = groups.first_output[g], last = groups.last_output[g];
-    const int64_t base = rows.table_start[g] - rows.table_start[first_group];
     const int64_t n_set_rows = rows.n_columns(g) - 1 - (last - first);
     note_bits(g, groups, bit_of_node);
+    table.slice(0, rows.n_columns(g) * codes.size[0]).fill(0.0);
     for (int64_t row = 0; row < n_set_rows; row += last > first ? last - first : 1)
-      position[rows.columns[rows.column_start[g] + row] / n_outputs] = base + row * codes.size[0];
+      position[rows.columns[rows.column_start[g] + row] / n_outputs] = row * codes.size[0];
     for (int64_t i = groups.leaf_start[g]; i < groups.leaf_start[g + 1]; i++) {
       if (context.interrupted()) return Status::interrupted;
       const int64_t l = groups.leaf[i], m = leaves.n_players(l);
@@ -147,9 +152,10 @@ Status fill_tables(Tables tables, TableRows rows, In<double, 3> weights, int64_t
       fill_leaf_codes(g, l, groups, leaves, bit_of_node, codes);
       const In<double, 1> value = tables.forest.value[leaves.node[l]];
       add_sets({m, first, last, leaves.player.data + leaves.start[l], survival, value, codes, position}, weights, rows, values.data,
-               out.data);
-      add_ends(codes, survival, m, value, first, last, out.data + base + n_set_rows * codes.size[0]);
+               table.data);
+      add_ends(codes, survival, m, value, first, last, table.data + n_set_rows * codes.size[0]);
     }
+    turn_table(table.data, rows.n_columns(g), codes.size[0], out.data + rows.table_start[g] - rows.table_start[first_group]);
   }
   return Status::done;
 }
@@ -161,14 +167,19 @@ EXACTSHAP_APART void fail_condition(const uint8_t* __restrict decided, uint8_t f
   for (int64_t r = 0; r < n_rows; r++) code[r] = uint16_t(code[r] & (keep | uint16_t(uint16_t(decided[r] ^ fails) * bit)));
 }
 
-EXACTSHAP_APART void look_up(const uint16_t* __restrict code, const double* __restrict table, double* __restrict total, int64_t n_rows) {
-  int64_t r = 0;
-  for (; r + 8 <= n_rows; r += 8) {
-    double lane[8];
-    for (int i = 0; i < 8; i++) lane[i] = table[code[r + i]];
-    for (int i = 0; i < 8; i++) total[r + i] += lane[i];
+/// Add the cells of all rows to their sums, `out (n_rows, n_results)`; those of a large table are asked for some rows ahead.
+template <bool IS_LARGE>
+EXACTSHAP_APART void look_up(const uint16_t* code, const double* table, const int64_t* columns, int64_t n_columns, Out<double, 2> out) {
+  const int64_t n_rows = out.size[0], n_results = out.size[1];
+  double* total = out.data;
+  for (int64_t r = 0; r < n_rows; r++, total += n_results) {
+    const double* const cell = table + code[r] * n_columns;
+    if (IS_LARGE && r + AHEAD < n_rows) {
+      const double* const next = table + code[r + AHEAD] * n_columns;
+      __builtin_prefetch(next), __builtin_prefetch(next + n_columns - 1);
+    }
+    for (int64_t c = 0; c < n_columns; c++) total[columns[c]] += cell[c];
   }
-  for (; r < n_rows; r++) total[r] += table[code[r]];
 }
 
 /// Take the bits of the conditions of group g that a row fails from its code, for all rows.
@@ -179,31 +190,100 @@ void fill_codes(int64_t g, int64_t offset, const Groups& groups, Array<uint8_t, 
                    uint16_t(int64_t(1) << groups.condition_bit[c]), codes.data, codes.size[0]);
 }
 
-/// Add the table entries of each row's codes to `out (n_columns, n_rows)`, group after group.
+/// The code of one row in group g; `decided` says whether it goes left at each node from `offset` on.
+EXACTSHAP_INLINE int64_t code_of(int64_t g, int64_t offset, const Groups& groups, const uint8_t* decided) {
+  int64_t failed = 0;
+  for (int64_t c = groups.condition_start[g]; c < groups.condition_start[g + 1]; c++)
+    failed |= int64_t(decided[groups.condition_node[c] - offset] ^ uint8_t(groups.condition_left[c])) << groups.condition_bit[c];
+  return ((int64_t(1) << groups.n_bits[g]) - 1) & ~failed;
+}
+
+/// What a sweep reads besides the rows.
+struct Look {
+  const Tables& tables;
+  const TableRows& rows;
+  int64_t first_group, last_group;
+  const double* cells;
+
+  EXACTSHAP_INLINE const double* table(int64_t g) const { return cells + (rows.table_start[g] - rows.table_start[first_group]); }
+  EXACTSHAP_INLINE const int64_t* columns(int64_t g) const { return rows.columns.data + rows.column_start[g]; }
+};
+
+/// Add the cells of one row to `total (n_results,)`: the cells of a tree are asked for before they are read.
+Status sweep_row(const double* x, int64_t stride, int64_t n_features, const Look& look, uint8_t* decided, const double** cell_of, double* total) {
+  const Groups& groups = look.tables.groups;
+  const Forest& forest = look.tables.forest;
+  for (int64_t g = look.first_group; g < look.last_group;) {
+    const int64_t tree = groups.tree[g], offset = forest.tree_start[tree], first = g;
+    if (!decide_row(x, stride, n_features, offset, forest.tree_start[tree + 1], forest.nodes, decided)) return Status::fault;
+    for (; g < look.last_group && groups.tree[g] == tree; g++) {
+      const double* const cell = look.table(g) + code_of(g, offset, groups, decided) * look.rows.n_columns(g);
+      __builtin_prefetch(cell);
+      __builtin_prefetch(cell + look.rows.n_columns(g) - 1);
+      cell_of[g - first] = cell;
+    }
+    for (int64_t done = first; done < g; done++) {
+      const double* const cell = cell_of[done - first];
+      const int64_t* const columns = look.columns(done);
+      for (int64_t c = 0, n = look.rows.n_columns(done); c < n; c++) total[columns[c]] += cell[c];
+    }
+  }
+  return Status::done;
+}
+
+/// Add the cells of a block of rows to `out (n_rows, n_results)`, group after group.
+Status sweep_rows(In<double, 2> columns, const Look& look, Array<uint16_t, 1> codes, Array<uint8_t, 2> decisions, Out<double, 2> out,
+                  Context& context) {
+  const Groups& groups = look.tables.groups;
+  const Forest& forest = look.tables.forest;
+  int64_t tree = -1;
+  for (int64_t g = look.first_group; g < look.last_group; g++) {
+    if (context.interrupted()) return Status::interrupted;
+    const int64_t offset = forest.tree_start[groups.tree[g]];
+    if (groups.tree[g] != tree) {
+      tree = groups.tree[g];
+      if (!decide_nodes(columns, offset, forest.tree_start[tree + 1], forest.nodes, decisions)) return Status::fault;
+    }
+    fill_codes(g, offset, groups, decisions, codes);
+    const int64_t n_columns = look.rows.n_columns(g), n_cells = n_columns << groups.n_bits[g];
+    (n_cells > LARGE ? look_up<true> : look_up<false>)(codes.data, look.table(g), look.columns(g), n_columns, out);
+  }
+  return Status::done;
+}
+
+/// The most groups of one tree.
+int64_t most_groups(const Groups& groups) {
+  int64_t most = 0;
+  for (int64_t g = 0, same = 0; g < groups.count(); g++) {
+    same = g > 0 && groups.tree[g] == groups.tree[g - 1] ? same + 1 : 1;
+    most = same > most ? same : most;
+  }
+  return most;
+}
+
+/// Add the cells of each row's codes to `out (n_rows, n_results)`, group after group.
 ///
 /// `columns (n_features, n_rows)`. A row costs one look-up per set of players of each group.
 Status sweep(In<double, 2> columns, Tables tables, TableRows rows, int64_t first_group, int64_t last_group, In<double, 1> cells,
              Out<double, 2> out, Context& context) {
-  const Groups& groups = tables.groups;
-  const int64_t n_rows = columns.size[1];
-  EXACTSHAP_REQUIRE(tables.fit() && rows.fit(groups) && are_groups(first_group, last_group, groups) && out.size[1] == n_rows);
-  EXACTSHAP_REQUIRE(cells.size[0] == rows.table_start[last_group] - rows.table_start[first_group]);
-  EXACTSHAP_REQUIRE(out.size[0] > (rows.offsets[rows.offsets.size[0] - 1] + 1) * tables.forest.value.size[1]);
-  int64_t tree = -1;
-  auto codes = context.empty<uint16_t>(n_rows);
-  auto decisions = context.empty<uint8_t>(tables.forest.largest_tree(), n_rows);
+  const int64_t n_rows = columns.size[1], largest_tree = tables.forest.largest_tree();
+  EXACTSHAP_REQUIRE(tables.fit() && rows.fit(tables.groups) && are_groups(first_group, last_group, tables.groups));
+  EXACTSHAP_REQUIRE(cells.size[0] == rows.table_start[last_group] - rows.table_start[first_group] && out.size[0] == n_rows);
+  EXACTSHAP_REQUIRE(out.size[1] > (rows.offsets[rows.offsets.size[0] - 1] + 1) * tables.forest.value.size[1]);
+  const Look look{tables, rows, first_group, last_group, cells.data};
+  if (n_rows > FEW_ROWS) {
+    auto codes = context.empty<uint16_t>(n_rows);
+    auto decisions = context.empty<uint8_t>(largest_tree, n_rows);
+    return context.failed() ? Status::no_memory : sweep_rows(columns, look, codes, decisions, out, context);
+  }
+  auto decided = context.empty<uint8_t>(largest_tree);
+  auto cell_of = context.empty<const double*>(most_groups(tables.groups));
   if (context.failed()) return Status::no_memory;
-  for (int64_t g = first_group; g < last_group; g++) {
+  for (int64_t r = 0; r < n_rows; r++) {
     if (context.interrupted()) return Status::interrupted;
-    const int64_t offset = tables.forest.tree_start[groups.tree[g]];
-    if (groups.tree[g] != tree) {
-      tree = groups.tree[g];
-      if (!decide_nodes(columns, offset, tables.forest.tree_start[tree + 1], tables.forest.nodes, decisions)) return Status::fault;
-    }
-    fill_codes(g, offset, groups, decisions, codes);
-    const double* table = cells.data + (rows.table_start[g] - rows.table_start[first_group]);
-    for (int64_t c = rows.column_start[g]; c < rows.column_start[g + 1]; c++, table += int64_t(1) << groups.n_bits[g])
-      look_up(codes.data, table, out[rows.columns[c]].data, n_rows);
+    const Status status =
+        sweep_row(columns.data + r, n_rows, columns.size[0], look, decided.data, cell_of.data, out[r].data);
+    if (status != Status::done) return status;
   }
   return Status::done;
 }

@@ -24,7 +24,7 @@ struct Tables {
   }
 };
 
-/// Which column of the result each table row adds to, and where each group's cells start.
+/// Which column of the result each table row adds to, and where each group's cells start: `(n_codes, n_columns)`, code after code.
 struct TableRows {
   In<int64_t, 1> column_start, columns, table_start;
   In<int64_t, 2> binomials;
@@ -85,6 +85,23 @@ inline void fill_leaf_codes(int64_t g, int64_t l, const Groups& groups, const Le
     const int64_t passes = above || leaves.edge_left[e] ? 1 : 0, kept = ~(int64_t(1) << leaves.edge_slot[e]);
     for (int64_t code = 0; code < n_codes; code++) codes[code] &= ((code >> bit) & 1) != passes ? kept : -1;
   }
+}
+
+/// The most cells of a group.
+EXACTSHAP_INLINE int64_t most_cells(int64_t first_group, int64_t last_group, const TableRows& rows) {
+  int64_t most = 0;
+  for (int64_t g = first_group; g < last_group; g++) {
+    const int64_t n_cells = rows.table_start[g + 1] - rows.table_start[g];
+    most = n_cells > most ? n_cells : most;
+  }
+  return most;
+}
+
+/// Write a table that was filled row by row, `table (n_columns, n_codes)`, to `out (n_codes, n_columns)`: what belongs to one code
+/// lies together, so that one row touches a cache line or two of each group.
+EXACTSHAP_APART inline void turn_table(const double* table, int64_t n_columns, int64_t n_codes, double* __restrict out) {
+  for (int64_t code = 0; code < n_codes; code++)
+    for (int64_t c = 0; c < n_columns; c++) out[code * n_columns + c] = table[c * n_codes + code];
 }
 
 /// Add v(D) of the outputs and the scale of one leaf: the full coalition survives where all its players are satisfied.

@@ -121,4 +121,16 @@ inline bool decide_nodes(In<double, 2> columns, int64_t first, int64_t last, con
   return true;
 }
 
+/// Write 1 where one row, `x[j * stride]`, goes left at nodes first to last - 1 to `out`, 0 where right; leaves get anything. False if
+/// a node splits on a column that is not there.
+inline bool decide_row(const double* x, int64_t stride, int64_t n_features, int64_t first, int64_t last, const Nodes& nodes, uint8_t* __restrict out) {
+  int64_t largest = -1;
+  for (int64_t q = first; q < last; q++) {
+    const int64_t feature = nodes.feature[q], j = feature < 0 ? 0 : feature;
+    largest = j > largest ? j : largest;
+    if (j < n_features) out[q - first] = goes_left(x[j * stride], q, nodes);
+  }
+  return largest < n_features || n_features == 0;
+}
+
 EXACTSHAP_END

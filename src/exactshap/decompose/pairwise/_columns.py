@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Sequence
 from typing import Any
 
@@ -9,13 +10,14 @@ import numpy as np
 
 from exactshap.errors import InputError, message
 from exactshap.frames import Table
+from exactshap.frames.stored import StoredTable, pieces_of, scratch_array
 
-__all__ = ["encode_columns", "pooled_names"]
+__all__ = ["encode_columns", "in_order", "pooled_names"]
 
 _TEXT_TYPES = ("String", "Categorical", "Enum", "Boolean")
 
 
-def pooled_names(tables: Sequence[Table], owners: Sequence[str], fallback: str = "x") -> tuple[str, ...]:
+def pooled_names(tables: Sequence[Table | StoredTable], owners: Sequence[str], fallback: str = "x") -> tuple[str, ...]:
     """Return the common column names of some tables, or say how they differ."""
     first = tables[0]
     for table, owner in zip(tables[1:], owners[1:], strict=True):
@@ -43,23 +45,49 @@ def _difference(one: str, names: tuple[str, ...], other: str, others: tuple[str,
 
 
 def encode_columns(
-    tables: Sequence[Table], owners: Sequence[str], categorical: Sequence[bool | None]
+    tables: Sequence[Table | StoredTable], owners: Sequence[str], categorical: Sequence[bool | None]
 ) -> tuple[np.ndarray, np.ndarray]:
     """Return the pooled columns (n_columns, n_rows) and which of them are categorical (n_columns,).
 
-    ``categorical`` says so per column; None looks at the column: text, categories and booleans are.
+    ``categorical`` says so per column; None looks at the column: text, categories and booleans are. Columns of stored tables are
+    read a piece at a time, into a scratch file.
     """
-    n_rows = sum(table.n_rows for table in tables)
-    columns = np.empty((tables[0].n_columns, n_rows))
-    is_category = np.zeros(len(columns), bool)
-    for j, wanted in enumerate(categorical):
-        is_category[j] = any(_is_text(table, j) for table in tables) if wanted is None else wanted
-        encode = _codes if is_category[j] else _numbers
-        columns[j] = encode(tables, owners, j)
+    shape = (tables[0].n_columns, sum(table.n_rows for table in tables))
+    columns = scratch_array(shape) if any(isinstance(table, StoredTable) for table in tables) else np.empty(shape)
+    is_category = np.array(
+        [any(_is_text(table, j) for table in tables) if wanted is None else wanted for j, wanted in enumerate(categorical)],
+        bool,
+    )
+    codes: list[dict[Any, int]] = [{} for _ in categorical]
+    start = 0
+    for table, owner in zip(tables, owners, strict=True):
+        first = start
+        for piece in pieces_of(table):
+            stop = start + piece.n_rows
+            for j, coded in enumerate(is_category):
+                place = (owner, start - first)
+                columns[j, start:stop] = _codes(piece, j, codes[j], place) if coded else _numbers(piece, j, place)
+            start = stop
     return columns, is_category
 
 
-def _is_text(table: Table, j: int) -> bool:
+def in_order(columns: np.ndarray, order: list[int]) -> np.ndarray:
+    """Return the columns in another order; they stay where they are, in memory or in a scratch file."""
+    if order == list(range(len(columns))):
+        return columns
+    out = (
+        scratch_array((len(order), columns.shape[1]))
+        if isinstance(columns, np.memmap)
+        else np.empty((len(order), columns.shape[1]))
+    )
+    for place, j in enumerate(order):
+        out[place] = columns[j]
+    return out
+
+
+def _is_text(table: Table | StoredTable, j: int) -> bool:
+    if isinstance(table, StoredTable):
+        return any(_is_text(piece, j) for piece in itertools.islice(table.pieces(), 1))  # columns of files have a type
     if table.is_frame:
         dtype = str(table._series(j).dtype)
         if dtype.startswith(_TEXT_TYPES):
@@ -70,25 +98,24 @@ def _is_text(table: Table, j: int) -> bool:
     return values.dtype.kind in "bUS" or (values.dtype.kind == "O" and any(isinstance(v, (str, bool)) for v in values))
 
 
-def _numbers(tables: Sequence[Table], owners: Sequence[str], j: int) -> np.ndarray:
-    parts = [table.select([j]).numeric(what=owner)[:, 0] for table, owner in zip(tables, owners, strict=True)]
-    for table, owner, values in zip(tables, owners, parts, strict=True):
-        bad = ~np.isfinite(values)
-        if bad.any():
-            kind = "NaN" if np.isnan(values[bad][0]) else "infinity"
-            raise InputError(_missing(owner, kind, table.label(j), int(np.argmax(bad))))
-    return np.concatenate(parts)
+def _numbers(piece: Table, j: int, place: tuple[str, int]) -> np.ndarray:
+    owner, first = place
+    values = piece.select([j]).numeric(what=owner)[:, 0]
+    bad = ~np.isfinite(values)
+    if bad.any():
+        kind = "NaN" if np.isnan(values[bad][0]) else "infinity"
+        raise InputError(_missing(owner, kind, piece.label(j), first + int(np.argmax(bad))))
+    return values
 
 
-def _codes(tables: Sequence[Table], owners: Sequence[str], j: int) -> np.ndarray:
+def _codes(piece: Table, j: int, numbers: dict[Any, int], place: tuple[str, int]) -> np.ndarray:
     """Return category numbers, in order of first appearance over all tables."""
-    numbers: dict[Any, int] = {}
+    owner, first = place
     codes = []
-    for table, owner in zip(tables, owners, strict=True):
-        for row, value in enumerate(table.column(j).tolist()):
-            if value is None or value != value or type(value).__name__ in ("NAType", "NaTType"):
-                raise InputError(_missing(owner, "NaN", table.label(j), row))
-            codes.append(numbers.setdefault(value, len(numbers)))
+    for row, value in enumerate(piece.column(j).tolist()):
+        if value is None or value != value or type(value).__name__ in ("NAType", "NaTType"):
+            raise InputError(_missing(owner, "NaN", piece.label(j), first + row))
+        codes.append(numbers.setdefault(value, len(numbers)))
     return np.array(codes, float)
 
 

@@ -8,7 +8,7 @@ import numpy as np
 
 from exactshap.decompose.pairwise._factors import Factors
 
-__all__ = ["direct_hsic", "direct_mmd"]
+__all__ = ["direct_hsic", "direct_mmd", "direct_sums", "hsic_of_sums", "kernel_sum", "mmd_of_sums"]
 
 _ROWS = 256
 
@@ -21,13 +21,17 @@ def direct_mmd(factors: Factors, n_first: int, estimator: str) -> float:
 
     unbiased; the biased estimator keeps the pairs i = i' and divides by n^2 and m^2.
     """
-    n, m = n_first, factors.n_rows - n_first
     label = np.zeros((factors.n_rows, 2))
-    label[:n, 0] = label[n:, 1] = 1.0
+    label[:n_first, 0] = label[n_first:, 1] = 1.0
     sums = np.zeros((2, 2))
     for rows, others, kernel in _kernel_blocks(factors):
-        part = label[rows].T @ (kernel @ label[others])
-        sums += part + part.T
+        sums += label[rows].T @ (kernel @ label[others])
+    return mmd_of_sums(sums, n_first, factors.n_rows - n_first, estimator)
+
+
+def mmd_of_sums(pairs: np.ndarray, n: int, m: int, estimator: str) -> float:
+    """Return the squared MMD from the sums of the kernel over pairs i < i' within and between the samples, (2, 2)."""
+    sums = pairs + pairs.T
     within = np.diag(sums) / (np.array([n - 1.0, m - 1.0]) * [n, m])
     if estimator == "biased":
         within = (np.diag(sums) + np.array([n, m])) / np.array([float(n) ** 2, float(m) ** 2])
@@ -42,13 +46,29 @@ def direct_hsic(x: Factors, y: Factors, estimator: str) -> float:
 
     biased; unbiased as in Song et al. (2012, equation 5), with the diagonals of K and L set to zero.
     """
-    n = x.n_rows
-    product, k_rows, l_rows = 0.0, np.zeros(n), np.zeros(n)
-    for (rows, others, k), (_, _, kernel) in zip(_kernel_blocks(x), _kernel_blocks(y), strict=True):
+    return hsic_of_sums(direct_sums(x, y), estimator)
+
+
+def kernel_sum(factors: Factors, begin: int) -> float:
+    """Return the sum of the kernel over pairs i < i'; with ``begin``, of rows before it with those from it on."""
+    return float(sum(kernel.sum() for _, _, kernel in _kernel_blocks(factors, begin)))
+
+
+def direct_sums(x: Factors, y: Factors, begin: int = 0) -> tuple[float, np.ndarray, np.ndarray]:
+    """Return the sum of K L over ordered pairs, and the row sums of K and of L, all without the diagonal."""
+    product, k_rows, l_rows = 0.0, np.zeros(x.n_rows), np.zeros(x.n_rows)
+    for (rows, others, k), (_, _, kernel) in zip(_kernel_blocks(x, begin), _kernel_blocks(y, begin), strict=True):
         product += 2.0 * float(np.einsum("ij,ij->", k, kernel))
         for sums, block in ((k_rows, k), (l_rows, kernel)):
             sums[rows] += block.sum(axis=1)
             sums[others] += block.sum(axis=0)
+    return product, k_rows, l_rows
+
+
+def hsic_of_sums(sums: tuple[float, np.ndarray, np.ndarray], estimator: str) -> float:
+    """Return the HSIC from what :func:`direct_sums` gives for all rows."""
+    product, k_rows, l_rows = sums
+    n = len(k_rows)
     if estimator == "biased":
         k_rows, l_rows, product = k_rows + 1.0, l_rows + 1.0, product + n
         mixed = 2.0 / n * (k_rows @ l_rows)
@@ -57,13 +77,15 @@ def direct_hsic(x: Factors, y: Factors, estimator: str) -> float:
     return float((product - mixed + k_rows.sum() * l_rows.sum() / ((n - 1) * (n - 2))) / (n * (n - 3)))
 
 
-def _kernel_blocks(one: Factors) -> Iterator[tuple[slice, slice, np.ndarray]]:
-    """Yield rows, later rows and the whole kernel between them, 0 where i' <= i."""
-    for start in range(0, one.n_rows, _ROWS):
-        rows, others = slice(start, min(start + _ROWS, one.n_rows)), slice(start, one.n_rows)
+def _kernel_blocks(one: Factors, begin: int = 0) -> Iterator[tuple[slice, slice, np.ndarray]]:
+    """Yield rows, later rows (from ``begin`` on) and the whole kernel between them, 0 where i' <= i."""
+    last = begin or one.n_rows
+    for start in range(0, last, _ROWS):
+        rows, others = slice(start, min(start + _ROWS, last)), slice(begin or start, one.n_rows)
         kernel = _whole_kernel(one, rows, others)
-        height = rows.stop - rows.start
-        kernel[:, :height][np.tril_indices(height)] = 0.0
+        if not begin:
+            height = rows.stop - rows.start
+            kernel[:, :height][np.tril_indices(height)] = 0.0
         yield rows, others, kernel
 
 
@@ -77,8 +99,8 @@ def _whole_kernel(one: Factors, rows: slice, others: slice) -> np.ndarray:
         chosen = kinds == kind
         if chosen.any():
             weight = 1.0 / one.bandwidths[chosen] ** power / power
-            columns = one.columns[chosen]
-            exponent -= cdist(columns[:, rows].T, columns[:, others].T, metric, w=weight)
+            sides = (one.columns[:, some][chosen].T for some in (rows, others))
+            exponent -= cdist(*sides, metric, w=weight)
     kernel = np.exp(exponent)
     for k in np.flatnonzero(kinds == "cauchy"):
         kernel /= 1.0 + (np.subtract.outer(one.columns[k, rows], one.columns[k, others]) / one.bandwidths[k]) ** 2

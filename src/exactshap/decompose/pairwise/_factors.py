@@ -11,10 +11,11 @@ from typing import Any
 import numpy as np
 
 from exactshap._native import Handle
-from exactshap.decompose.pairwise._columns import encode_columns
+from exactshap.decompose.pairwise._columns import encode_columns, in_order
 from exactshap.decompose.pairwise._kernels import FactorArrays
 from exactshap.errors import ExplanationWarning, InputError, InputTypeError, UnknownNameError, did_you_mean, message, warn
 from exactshap.frames import Table
+from exactshap.frames.stored import StoredTable
 
 __all__ = ["KERNELS", "MEDIAN_ROWS", "Factors", "read_factors"]
 
@@ -58,8 +59,8 @@ class Factors:
         gaussian = np.array([name == "rbf" for name in self.kernels])
         return np.where(gaussian, np.sqrt(0.5), 1.0) / self.bandwidths
 
-    def take(self, rows: np.ndarray) -> Factors:
-        """Return some rows, with the same kernels and bandwidths."""
+    def take(self, rows: np.ndarray | slice) -> Factors:
+        """Return some rows, with the same kernels and bandwidths; a slice of all rows is no copy."""
         return replace(self, columns=np.ascontiguousarray(self.columns[:, rows]))
 
     def kernel_matrices(self, rows: np.ndarray, others: np.ndarray) -> np.ndarray:
@@ -89,7 +90,7 @@ def _kernel(name: str, u: np.ndarray, sigma: float) -> np.ndarray:
 
 
 def read_factors(
-    tables: Sequence[Table],
+    tables: Sequence[Table | StoredTable],
     owners: Sequence[str],
     names: tuple[str, ...],
     *,
@@ -114,7 +115,7 @@ def read_factors(
     players, player_names = players_of(Request(groups=groups), names)
     order = [j for player in players for j in player]
     return Factors(
-        columns=np.ascontiguousarray(columns[order]),
+        columns=in_order(columns, order),
         column_names=tuple(names[j] for j in order),
         kernels=tuple(kernels[j] for j in order),
         bandwidths=sigmas[order],

@@ -2,38 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, replace
+import builtins
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 import numpy as np
 
-from exactshap._runtime.threads import map_in_threads
 from exactshap.decompose.pairwise._columns import pooled_names
-from exactshap.decompose.pairwise._direct import direct_hsic
-from exactshap.decompose.pairwise._estimate import (
-    Estimate,
-    PairwiseSettings,
-    average,
-    choose_method,
-    fields_of,
-    residual_of,
-    rows_of_blocks,
-)
+from exactshap.decompose.pairwise._estimate import Estimate, PairwiseSettings, average, choose_method, fields_of, rows_of_blocks
 from exactshap.decompose.pairwise._factors import Factors, read_factors
-from exactshap.decompose.pairwise._hsic_weights import CentredKernel, centred_kernel
-from exactshap.decompose.pairwise._inference import jackknife_error, permutations
-from exactshap.decompose.pairwise._interactions import joint_values
-from exactshap.decompose.pairwise._kernels import LANES, add_sides
-from exactshap.decompose.pairwise._panels import Rules, Sweep, rule_table
+from exactshap.decompose.pairwise._hsic_estimate import estimate_by_tasks, estimate_hsic
+from exactshap.decompose.pairwise._hsic_joint import estimate_joint
+from exactshap.decompose.pairwise._inference import permutations
+from exactshap.decompose.pairwise._panels import run_in_waves
 from exactshap.errors import InputError, UnsupportedStructureError, message
 from exactshap.frames import Table, as_table
-from exactshap.results.decomposition import PairwiseDecomposition, check_residual, frame_backend, pair_tolerance
+from exactshap.frames.stored import StoredTable, as_rows
+from exactshap.results.decomposition import PairwiseDecomposition, frame_backend
 from exactshap.semivalues import Semivalue
 
 __all__ = ["decompose_hsic"]
-
-_AT_ONCE = 32  # permutations whose weights are made together: a block of them stays in cache
 
 
 def decompose_hsic(
@@ -56,6 +44,7 @@ def decompose_hsic(
     block_size: int = 1000,
     random_state: Any = 0,
     n_jobs: int | None = None,
+    map: Callable[..., Iterable[Any]] | None = None,
 ) -> PairwiseDecomposition:
     r"""Split the dependence between the columns of X and Y, as measured by HSIC, over the columns of X (or of both).
 
@@ -67,10 +56,10 @@ def decompose_hsic(
 
     Parameters
     ----------
-    X : array or DataFrame of shape (n_rows, n_columns)
-        At least two rows. Text, category and boolean columns are categorical.
+    X : array or DataFrame of shape (n_rows, n_columns), or path
+        At least two rows. Text, category and boolean columns are categorical. Parquet streams, as in :func:`decompose_mmd`.
     Y : array, Series or DataFrame of shape (n_rows,) or (n_rows, n_targets)
-        The other variables, row by row. Class labels that are numbers need ``kernel_y="categorical"``.
+        The other variables, row by row; of a stored X the names of its columns will do. Class labels that are numbers need ``kernel_y="categorical"``.
     kernel_x, kernel_y : str, sequence or mapping, default="rbf"
         As ``kernel`` of :func:`decompose_mmd`.
     bandwidth_x, bandwidth_y : float, "median", "column-median", sequence or mapping, default="median"
@@ -81,8 +70,8 @@ def decompose_hsic(
         The V-statistic above, or the U-statistic of Song et al. (2012), which needs four rows.
     groups : mapping of name to columns, optional
         Columns of X that share one player.
-    index, order, n_permutations, correction, level, method, block_size, random_state, n_jobs
-        As in :func:`decompose_mmd`. Permutations reorder the rows of Y: every p-value tests that X and Y are independent.
+    index, order, n_permutations, correction, level, method, block_size, random_state, n_jobs, map
+        As in :func:`decompose_mmd`; tasks over pairs of blocks do not permute. Permutations reorder the rows of Y: every p-value tests that X and Y are independent.
         ``method="blocks"``, taken beyond 50,000 rows, needs ``estimator="unbiased"``.
 
     Returns
@@ -95,7 +84,7 @@ def decompose_hsic(
     InputError
         For too few rows, different numbers of rows, missing values, bandwidths that are not positive.
     UnsupportedStructureError
-        For ``joint=True`` with ``order > 1`` or ``groups``.
+        For ``joint=True`` with ``order > 1`` or ``groups``; for ``map`` over pairs of blocks with ``joint=True`` or permutations.
     ExactnessError
         If the shares do not add up to the textbook formula, computed on its own.
 
@@ -143,18 +132,11 @@ def decompose_hsic(
         random_state=generator,
         what="_y",
     )
-    sets: tuple[tuple[int, ...], ...] = ()
-    names, one_block = x.names, _estimate
     if joint:
-        from exactshap.decompose.pairwise._hsic_joint import estimate_joint
-
         _refuse_joint(order, groups)
-        names, one_block = _joint_names(x.names, y.names), estimate_joint
-    else:
-        sets = settings.sets(x.n_players)
+    names, sets = (_joint_names(x.names, y.names), ()) if joint else (x.names, settings.sets(x.n_players))
     chosen, n_blocks = choose_method(method, first.n_rows, block_size, estimator)
-    blocks = rows_of_blocks(first.n_rows, n_blocks, generator) if n_blocks > 1 else [np.arange(first.n_rows)]
-    estimate = average(one_block(x.take(rows), y.take(rows), settings, generator) for rows in blocks)
+    estimate = _estimated(x, y, settings, n_blocks, generator, joint, map)
     details = {
         "x": x.describe(),
         "y": y.describe(),
@@ -172,13 +154,39 @@ def decompose_hsic(
     )
 
 
-def _paired(X: Any, Y: Any, minimum: int) -> tuple[Table, Table]:
-    first, second = as_table(X, what="X"), as_table(_two_dimensional(Y), what="Y")
+def _estimated(
+    x: Factors, y: Factors, settings: PairwiseSettings, n_blocks: int, generator: np.random.Generator, joint: bool, run: Any
+) -> Estimate:
+    """Return the estimate of all rows, or the average of those of random blocks."""
+    if run is not None and n_blocks == 1:
+        if joint or settings.n_permutations:
+            got = "Got joint=True" if joint else f"Got n_permutations={settings.n_permutations}"
+            do = "Leave map= out, or pass method='blocks' with estimator='unbiased'"
+            raise UnsupportedStructureError(message("Tasks over pairs of blocks give shares of one game", got, do))
+        return estimate_by_tasks(x, y, settings, run)
+    blocks = rows_of_blocks(x.n_rows, n_blocks, generator) if n_blocks > 1 else [slice(None)]
+    sides = ((x.take(rows), y.take(rows)) for rows in blocks)
+    tasks = ((x, y, settings, permutations(x.n_rows, settings.n_permutations, generator)) for x, y in sides)
+    return average(run_in_waves(run or builtins.map, estimate_joint if joint else estimate_hsic, tasks))
+
+
+def _paired(X: Any, Y: Any, minimum: int) -> tuple[Table | StoredTable, Table | StoredTable]:
+    first: Table | StoredTable = as_rows(X)
+    second: Table | StoredTable
+    if isinstance(first, StoredTable) and _are_names(Y):
+        targets = [Y] if isinstance(Y, str) else list(Y)
+        first, second = first.select(drop=targets), first.select(targets)
+    else:
+        second = Y if isinstance(Y, StoredTable) else as_table(_two_dimensional(Y), what="Y")
     if first.n_rows != second.n_rows:
         raise InputError(message("`X` and `Y` must have the same number of rows", f"Got {first.n_rows} and {second.n_rows}"))
     if first.n_rows < minimum:
         raise InputError(message(f"`X` has {first.n_rows} row(s)", f"HSIC needs at least {minimum}", "Pass more rows"))
     return first, second
+
+
+def _are_names(Y: Any) -> bool:
+    return isinstance(Y, str) or (isinstance(Y, (list, tuple)) and bool(Y) and all(isinstance(name, str) for name in Y))
 
 
 def _two_dimensional(Y: Any) -> Any:
@@ -208,84 +216,3 @@ def _refuse_joint(order: int, groups: Any) -> None:
 def _joint_names(x: tuple[str, ...], y: tuple[str, ...]) -> tuple[str, ...]:
     clash = set(x) & set(y)
     return (*(f"X: {name}" if name in clash else name for name in x), *(f"Y: {name}" if name in clash else name for name in y))
-
-
-@dataclass(frozen=True, eq=False)
-class _PairSums:
-    r"""Sums of the pair contributions G over pairs.
-
-    ``weighted[j, i]`` is :math:`\sum_{i'} G_j[i,i'] L_c[i,i']`, ``plain[j, i]`` the same without the centred kernel, and
-    ``permuted[j, b]`` is :math:`\sum_{i,i'} G_j[i,i'] L_c[\pi_b i, \pi_b i']`.
-    """
-
-    weighted: np.ndarray
-    plain: np.ndarray
-    permuted: np.ndarray
-
-
-def _estimate(x: Factors, y: Factors, settings: PairwiseSettings, generator: np.random.Generator) -> Estimate:
-    rules = rule_table(settings.semivalue, x.n_players, settings.order)
-    target = centred_kernel(y, settings.estimator, settings.n_jobs)
-    orders = permutations(x.n_rows, settings.n_permutations, generator)
-    sums = _pair_sums(x, rules, target, orders, settings.n_jobs)
-    norm = target.norm(x.n_rows)
-    values = norm * sums.weighted.sum(axis=1)
-    joint, truncation = joint_values(x, target.block, None, settings, len(settings.sets(x.n_players)) - x.n_players)
-    residual = residual_of(direct_hsic(x, y, settings.estimator), values, norm * joint, settings)
-    scale = 4.0 * norm * x.n_rows**2
-    tolerance = pair_tolerance(scale, x.n_rows, len(x.columns) + len(y.columns))
-    check_residual("HSIC", residual, tolerance)
-    return Estimate(
-        values,
-        _jackknife(sums, target, settings.n_jobs),
-        norm * sums.permuted,
-        norm * joint,
-        residual,
-        tolerance,
-        scale * max(rules.error_bound, truncation),
-    )
-
-
-def _pair_sums(x: Factors, rules: Rules, target: CentredKernel, orders: np.ndarray, n_jobs: int | None) -> _PairSums:
-    """Return the sums over pairs, in one sweep: permutations only change the weights of the pair contributions."""
-    sweep = Sweep(x, rules)
-    shape = (x.n_players + 1, x.n_rows + LANES)
-
-    def panel_sums(panel: tuple[int, int]) -> _PairSums:
-        sums = _PairSums(np.zeros(shape), np.zeros(shape), np.zeros((shape[0], len(orders))))
-        for block, values in sweep.blocks(panel):
-            weights = target.block(block)
-            add_sides(values, weights, sums.weighted, block.start, sums.weighted, block.first)
-            add_sides(values, np.ones_like(weights), sums.plain, block.start, sums.plain, block.first)
-            flat = values.reshape(shape[0], -1)
-            for start in range(0, len(orders), _AT_ONCE):
-                some = slice(start, start + _AT_ONCE)
-                sums.permuted[:, some] += 2.0 * (flat @ target.permuted_block(block, orders[some]).T)
-        return sums
-
-    total = _PairSums(np.zeros(shape), np.zeros(shape), np.zeros((shape[0], len(orders))))
-    for sums in map_in_threads(panel_sums, sweep.panels(), n_jobs):
-        for name in ("weighted", "plain", "permuted"):
-            getattr(total, name)[...] += getattr(sums, name)
-    return replace(total, weighted=total.weighted[:, : x.n_rows], plain=total.plain[:, : x.n_rows])
-
-
-def _jackknife(sums: _PairSums, target: CentredKernel, n_jobs: int | None) -> np.ndarray | None:
-    r"""Return standard errors (n_players + 1,) from all leave-one-out values at once; None where too few rows stay.
-
-    HSIC does not change when :math:`a_i + a_{i'}` is added to the kernel of Y, so the kernel centred on all rows serves the
-    samples without one row. With A = sum G L_c, c = (G ∘ L_c) 1, g = G 1 and the row sums of L_c being 0, leaving row i out
-    gives A - 2 c_i, the inner product c_i - (L_c g)_i + g_i L_c[i,i] of the row sums, and their totals
-    1'g - 2 g_i and L_c[i,i].
-    """
-    n = sums.plain.shape[1]
-    if n - 1 < (4 if target.estimator == "unbiased" else 2):
-        return None
-    c, g, diagonal = sums.weighted, sums.plain, target.diagonal
-    left = c.sum(axis=1, keepdims=True) - 2.0 * c
-    inner = c - target.times(g, n_jobs) + g * diagonal
-    if target.estimator == "unbiased":
-        without = left - 2.0 * inner / (n - 3)
-    else:
-        without = left - 2.0 * inner / (n - 1) + (g.sum(axis=1, keepdims=True) - 2.0 * g) * diagonal / (n - 1) ** 2
-    return jackknife_error(target.norm(n - 1) * without)

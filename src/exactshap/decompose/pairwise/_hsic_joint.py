@@ -9,7 +9,6 @@ from exactshap.decompose.pairwise._direct import direct_hsic
 from exactshap.decompose.pairwise._estimate import Estimate, PairwiseSettings, residual_of
 from exactshap.decompose.pairwise._factors import Factors
 from exactshap.decompose.pairwise._hsic_weights import norm_of, offsets_of
-from exactshap.decompose.pairwise._inference import permutations
 from exactshap.decompose.pairwise._kernels import LANES, add_sides, fill_joint_contributions, fill_node_products
 from exactshap.decompose.pairwise._panels import blocks_of, panels_of
 from exactshap.results.decomposition import check_residual, pair_tolerance
@@ -19,7 +18,7 @@ from exactshap.solvers.core import RELATIVE_TRUNCATION, enough_nodes
 __all__ = ["estimate_joint"]
 
 
-def estimate_joint(x: Factors, y: Factors, settings: PairwiseSettings, generator: np.random.Generator) -> Estimate:
+def estimate_joint(task: tuple[Factors, Factors, PairwiseSettings, np.ndarray]) -> Estimate:
     r"""Return the shares of the columns of X, then of Y, then HSIC itself.
 
     .. math:: \phi_j = \frac{1}{(n-1)^2} \int_0^1 \bigl\langle (K_j - 1) \circ P_{-j}(t),\ H R(t) H \bigr\rangle \mathrm{d}\mu(t)
@@ -28,10 +27,10 @@ def estimate_joint(x: Factors, y: Factors, settings: PairwiseSettings, generator
     exchanged for a column of Y. The kernels of the other side must be centred at every node, which takes one pass for row
     sums before the pass for the shares: O(n^2 (d_x + d_y)) per node. Permutations repeat it all.
     """
+    x, y, settings, orders = task
     nodes, weights, error_bound = _rule(x, y, settings)
     norm = norm_of(x.n_rows, settings.estimator)
     values = norm * _sums(x, y, nodes, weights, settings)
-    orders = permutations(x.n_rows, settings.n_permutations, generator)
     permuted = [norm * _sums(x, y.take(order), nodes, weights, settings) for order in orders]
     residual = residual_of(direct_hsic(x, y, settings.estimator), values, np.zeros(0), settings)
     scale = 4.0 * norm * x.n_rows**2

@@ -11,7 +11,7 @@ from exactshap.decompose.pairwise._factors import Factors
 from exactshap.decompose.pairwise._kernels import LANES, PanelBlock, fill_permuted_weights, fill_products
 from exactshap.decompose.pairwise._panels import blocks_of, panels_of
 
-__all__ = ["CentredKernel", "centred_kernel", "norm_of", "offsets_of"]
+__all__ = ["CentredKernel", "centred_kernel", "norm_of", "offsets_of", "row_sums_of"]
 
 
 def norm_of(n: int, estimator: str) -> float:
@@ -61,12 +61,16 @@ class CentredKernel:
 
     def times(self, vectors: np.ndarray, n_jobs: int | None) -> np.ndarray:
         """Return the product of each vector (n_vectors, n_rows) with the centred kernel matrix, the diagonal included."""
+        return self.off_diagonal(vectors, n_jobs) + vectors * self.diagonal
+
+    def off_diagonal(self, vectors: np.ndarray, n_jobs: int | None, begin: int = 0) -> np.ndarray:
+        """Return the product without the diagonal; with ``begin``, of rows before it with those from it on, both ways."""
         n = self.factors.n_rows
         padded = np.pad(vectors, ((0, 0), (0, LANES)))
 
         def panel_product(panel: tuple[int, int]) -> np.ndarray:
             out = np.zeros_like(padded)
-            for block in blocks_of(panel, n, 1):
+            for block in blocks_of(panel, n, 1, begin=begin):
                 weights = self.block(block)
                 rows, columns = slice(block.start, block.stop), slice(block.first, block.first + block.padded)
                 out[:, rows] += padded[:, columns] @ weights.T
@@ -74,13 +78,17 @@ class CentredKernel:
             return out
 
         total = np.zeros_like(padded)
-        for part in map_in_threads(panel_product, panels_of(n), n_jobs):
+        for part in map_in_threads(panel_product, panels_of(begin or n), n_jobs):
             total += part
-        return total[:, :n] + vectors * self.diagonal
+        return total[:, :n]
 
 
 def centred_kernel(y: Factors, estimator: str, n_jobs: int | None) -> CentredKernel:
     """Centre the kernel of Y: one pass over its pairs for the row sums."""
-    plain = CentredKernel(y, np.zeros(y.n_rows), "unbiased")  # no offsets yet, and no diagonal
-    row_sums = plain.times(np.ones((1, y.n_rows)), n_jobs)[0]
-    return CentredKernel(y, offsets_of(row_sums, estimator), estimator)
+    return CentredKernel(y, offsets_of(row_sums_of(y, n_jobs), estimator), estimator)
+
+
+def row_sums_of(y: Factors, n_jobs: int | None, begin: int = 0) -> np.ndarray:
+    """Return the row sums (n_rows,) of the kernel of Y without its diagonal."""
+    plain = CentredKernel(y, np.zeros(y.n_rows), "unbiased")
+    return plain.off_diagonal(np.ones((1, y.n_rows)), n_jobs, begin)[0]

@@ -2,32 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass
+import builtins
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 import numpy as np
 
-from exactshap._runtime.threads import map_in_threads
 from exactshap.decompose.pairwise._columns import pooled_names
-from exactshap.decompose.pairwise._direct import direct_mmd
-from exactshap.decompose.pairwise._estimate import (
-    Estimate,
-    PairwiseSettings,
-    average,
-    choose_method,
-    fields_of,
-    residual_of,
-    rows_of_blocks,
-)
-from exactshap.decompose.pairwise._factors import Factors, read_factors
-from exactshap.decompose.pairwise._inference import jackknife_error
-from exactshap.decompose.pairwise._interactions import joint_values
-from exactshap.decompose.pairwise._kernels import LANES, PanelBlock, add_sides
-from exactshap.decompose.pairwise._panels import Rules, Sweep, panels_of, rule_table
+from exactshap.decompose.pairwise._estimate import PairwiseSettings, average, choose_method, fields_of, rows_of_blocks
+from exactshap.decompose.pairwise._factors import read_factors
+from exactshap.decompose.pairwise._mmd_estimate import estimate_by_tasks, estimate_mmd, permuted_labels
+from exactshap.decompose.pairwise._panels import run_in_waves
 from exactshap.errors import InputError, message
-from exactshap.frames import Table, as_table
-from exactshap.results.decomposition import PairwiseDecomposition, check_residual, frame_backend, pair_tolerance
+from exactshap.frames import Table
+from exactshap.frames.stored import StoredTable, as_rows
+from exactshap.results.decomposition import PairwiseDecomposition, frame_backend
 from exactshap.semivalues import Semivalue
 
 __all__ = ["decompose_mmd"]
@@ -50,6 +39,7 @@ def decompose_mmd(
     block_size: int = 1000,
     random_state: Any = 0,
     n_jobs: int | None = None,
+    map: Callable[..., Iterable[Any]] | None = None,
 ) -> PairwiseDecomposition:
     r"""Split the squared maximum mean discrepancy of two samples over their columns.
 
@@ -62,10 +52,11 @@ def decompose_mmd(
 
     Parameters
     ----------
-    X, Z : arrays or DataFrames of shapes (n_rows, n_columns), (m_rows, n_columns)
-        The two samples, at least two rows each, with the same columns. Text, category and boolean columns are categorical.
+    X, Z : arrays or DataFrames of shapes (n_rows, n_columns), (m_rows, n_columns), or paths
+        The two samples, at least two rows each, with the same columns. Text, category and boolean columns are categorical. Parquet
+        files and folders (``scale.StoredTable`` leaves columns out) stream into a scratch file.
     kernel : str, sequence or mapping, default="rbf"
-        "rbf" exp(-u^2 / (2 sigma^2)), "laplacian" exp(-|u| / sigma), "cauchy" 1 / (1 + u^2 / sigma^2) for numeric columns,
+        "rbf" exp(-u^2 / (2 sigma^2)), "laplacian" ``exp(-|u| / sigma)``, "cauchy" 1 / (1 + u^2 / sigma^2) for numeric columns,
         "categorical" (1 if equal, else 0): one name for all, or one per column.
     bandwidth : float, "median", "column-median", sequence or mapping, default="median"
         sigma, in the unit of the column. "median": the median distance of two pooled rows over all numeric columns
@@ -98,6 +89,9 @@ def decompose_mmd(
         Seed of permutations, blocks and bandwidth subsamples.
     n_jobs : int, optional
         Threads, as in scikit-learn; None is one. The result has the same bits for every number.
+    map : callable, optional
+        An ordered map, such as ``executor.map`` of a process pool: tasks over pairs of blocks of 4,096 rows (or the random blocks)
+        go through it, with their rows. The same bits for every number of workers; off those without it by rounding only.
 
     Returns
     -------
@@ -141,10 +135,12 @@ def decompose_mmd(
     )
     sets = settings.sets(factors.n_players)
     chosen, n_blocks = choose_method(method, factors.n_rows, 2 * block_size, estimator)
-    estimate = average(
-        _estimate(factors.take(rows), n, settings, generator)
-        for rows, n in _two_sample_blocks(first.n_rows, second.n_rows, n_blocks, generator)
-    )
+    blocks = _two_sample_blocks(first.n_rows, second.n_rows, n_blocks, generator)
+    tasks = ((factors.take(rows), n, settings, permuted_labels(size, n, n_permutations, generator)) for rows, n, size in blocks)
+    if map is None or n_blocks > 1:
+        estimate = average(run_in_waves(map or builtins.map, estimate_mmd, tasks))
+    else:
+        estimate = estimate_by_tasks(*next(tasks), map)
     fields = fields_of(estimate, settings, sets)
     details = {
         **factors.describe(),
@@ -161,18 +157,18 @@ def decompose_mmd(
     )
 
 
-def _two_samples(X: Any, Z: Any) -> tuple[Table, Table]:
-    first, second = as_table(X, what="X"), as_table(Z, what="Z")
+def _two_samples(X: Any, Z: Any) -> tuple[Table | StoredTable, Table | StoredTable]:
+    first, second = as_rows(X, what="X"), as_rows(Z, what="Z")
     for table, owner in ((first, "X"), (second, "Z")):
         if table.n_rows < 2:
             raise InputError(message(f"`{owner}` has {table.n_rows} row", "A sample needs at least 2", "Pass more rows"))
     return first, second
 
 
-def _two_sample_blocks(n: int, m: int, n_blocks: int, generator: np.random.Generator) -> list[tuple[np.ndarray, int]]:
-    """Return the pooled rows of each block, those of the first sample first, and how many these are."""
+def _two_sample_blocks(n: int, m: int, n_blocks: int, generator: np.random.Generator) -> list[tuple[Any, int, int]]:
+    """Return the pooled rows of each block, those of the first sample first, how many these are, and how many all are."""
     if n_blocks == 1:
-        return [(np.arange(n + m), n)]
+        return [(slice(None), n, n + m)]
     first, second = rows_of_blocks(n, n_blocks, generator), rows_of_blocks(m, n_blocks, generator)
     if min(map(len, first + second)) < 4:
         raise InputError(
@@ -182,119 +178,4 @@ def _two_sample_blocks(n: int, m: int, n_blocks: int, generator: np.random.Gener
                 "Pass a larger block_size, or method='exact'",
             )
         )
-    return [(np.concatenate([a, b + n]), len(a)) for a, b in zip(first, second, strict=True)]
-
-
-def _estimate(factors: Factors, n: int, settings: PairwiseSettings, generator: np.random.Generator) -> Estimate:
-    """Return the shares of one pair of samples: pooled rows, the first ``n`` of which are the first sample."""
-    rules = rule_table(settings.semivalue, factors.n_players, settings.order)
-    labels = _labels(factors.n_rows, n, settings.n_permutations, generator)
-    sums, within = _pair_sums(factors, rules, n, labels, settings.n_jobs)
-    scale = _PairMeans(n, factors.n_rows - n, settings.estimator)
-    values = scale.statistic(*_split(sums, n))
-    joint, truncation = joint_values(
-        factors, scale.weights, n, settings, len(settings.sets(factors.n_players)) - factors.n_players
-    )
-    direct = direct_mmd(factors, n, settings.estimator)
-    residual = residual_of(direct, values, joint, settings)
-    tolerance = pair_tolerance(4.0, factors.n_rows, len(factors.columns))
-    check_residual("MMD2", residual, tolerance)
-    return Estimate(
-        values,
-        scale.jackknife(sums),
-        _permuted(sums, within, labels, scale),
-        joint,
-        residual,
-        tolerance,
-        4.0 * max(rules.error_bound, truncation),
-    )
-
-
-def _labels(n_rows: int, n: int, count: int, generator: np.random.Generator) -> np.ndarray:
-    """Return which rows belong to the first sample, of shape (n_rows + LANES, count): one column per permutation."""
-    labels = np.zeros((count, n_rows), bool)
-    labels[:, :n] = True
-    permuted = generator.permuted(labels, axis=1)
-    return np.ascontiguousarray(np.pad(permuted, ((0, 0), (0, LANES))).T)
-
-
-def _pair_sums(factors: Factors, rules: Rules, n: int, labels: np.ndarray, n_jobs: int | None) -> tuple[np.ndarray, np.ndarray]:
-    r"""Return the sums over pairs that all estimators and permutations are made of.
-
-    ``sums[s, j, i]`` is :math:`\sum_{i' \in s} G_j[i, i']` over sample s, of shape (2, n_players + 1, n_rows), and
-    ``within[j, b]`` is :math:`p_b^\top G_j p_b` for the label vectors p, of shape (n_players + 1, n_permutations). The pair
-    contributions G do not depend on the labels, so that all permutations of a block cost one matrix product.
-    """
-    sweep = Sweep(factors, rules, n)
-    shape = (2, factors.n_players + 1, factors.n_rows + LANES)
-
-    def panel_sums(panel: tuple[int, int]) -> tuple[np.ndarray, np.ndarray]:
-        sums, within = np.zeros(shape), np.zeros((shape[1], labels.shape[1]))
-        for block, values in sweep.blocks(panel):
-            own, other = int(block.start >= n), int(block.first >= n)
-            rows, columns = slice(block.start, block.stop), slice(block.first, block.first + block.padded)
-            add_sides(values, np.ones(values.shape[1:]), sums[other], block.start, sums[own], block.first)
-            if labels.shape[1]:
-                product = (values.reshape(-1, block.padded) @ labels[columns].astype(float)).reshape(shape[1], block.height, -1)
-                within += 2.0 * np.einsum("jrb,rb->jb", product, labels[rows].astype(float))
-        return sums, within
-
-    total, total_within = np.zeros(shape), np.zeros((shape[1], labels.shape[1]))
-    for sums, within in map_in_threads(panel_sums, sweep.panels(), n_jobs):
-        total += sums
-        total_within += within
-    return total[:, :, : factors.n_rows], total_within
-
-
-def _split(sums: np.ndarray, n: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Return the sums over ordered pairs within the first sample, within the second, and between, each (n_players + 1,)."""
-    return sums[0, :, :n].sum(axis=1), sums[1, :, n:].sum(axis=1), sums[1, :, :n].sum(axis=1)
-
-
-def _permuted(sums: np.ndarray, within: np.ndarray, labels: np.ndarray, scale: _PairMeans) -> np.ndarray:
-    r"""Return the shares for all label vectors p, of shape (n_players + 1, n_permutations).
-
-    With q = 1 - p: :math:`q^\top G q = 1^\top G 1 - 2 p^\top G 1 + p^\top G p` and
-    :math:`p^\top G q = p^\top G 1 - p^\top G p`.
-    """
-    all_rows = sums.sum(axis=0)
-    one_side = np.zeros_like(within)
-    for start, stop in panels_of(all_rows.shape[1]):
-        one_side += all_rows[:, start:stop] @ labels[start:stop].astype(float)
-    everything = all_rows.sum(axis=1, keepdims=True)
-    return scale.statistic(within, everything - 2.0 * one_side + within, one_side - within)
-
-
-@dataclass(frozen=True)
-class _PairMeans:
-    """How sums over pairs become the statistic; pairs i = i' contribute 0 to every share."""
-
-    n: int
-    m: int
-    estimator: str
-
-    def _denominators(self, n: Any, m: Any) -> tuple[Any, Any]:
-        return (n * n, m * m) if self.estimator == "biased" else (n * (n - 1), m * (m - 1))
-
-    def statistic(self, first: Any, second: Any, between: Any, n: int | None = None, m: int | None = None) -> Any:
-        """Return first / (n (n - 1)) + second / (m (m - 1)) - 2 between / (n m), or the biased form."""
-        n, m = float(self.n if n is None else n), float(self.m if m is None else m)  # type: ignore[assignment]
-        of_first, of_second = self._denominators(n, m)
-        return first / of_first + second / of_second - 2.0 * between / (n * m)  # type: ignore[operator]
-
-    def weights(self, block: PanelBlock) -> np.ndarray:
-        """Return the weight of each ordered pair of a block."""
-        of_first, of_second = self._denominators(float(self.n), float(self.m))
-        own, other = block.start >= self.n, block.first >= self.n
-        weight = -1.0 / (self.n * self.m) if own != other else 1.0 / (of_second if own else of_first)
-        return np.full((block.height, block.padded), weight)
-
-    def jackknife(self, sums: np.ndarray) -> np.ndarray | None:
-        """Return standard errors (n_players + 1,): leaving a row out takes its row sums away. None below 3 rows."""
-        n, m = self.n, self.m
-        if min(n, m) < 3:
-            return None
-        first, second, between = (part[:, None] for part in _split(sums, n))
-        without_x = self.statistic(first - 2.0 * sums[0, :, :n], second, between - sums[1, :, :n], n=n - 1)
-        without_z = self.statistic(first, second - 2.0 * sums[1, :, n:], between - sums[0, :, n:], m=m - 1)
-        return jackknife_error(without_x, without_z)
+    return [(np.concatenate([a, b + n]), len(a), len(a) + len(b)) for a, b in zip(first, second, strict=True)]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 import itertools
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -16,9 +16,23 @@ from exactshap.decompose.pairwise._kernels import LANES, PanelBlock, RuleArrays,
 from exactshap.semivalues import Beta, Semivalue
 from exactshap.solvers.core import RELATIVE_TRUNCATION, bound
 
-__all__ = ["LANES", "PANEL", "PanelBlock", "Rules", "Sweep", "blocks_of", "panels_of", "rule_table"]
+__all__ = [
+    "LANES",
+    "PANEL",
+    "BlockPair",
+    "PanelBlock",
+    "Rules",
+    "Sweep",
+    "block_pairs",
+    "blocks_of",
+    "panels_of",
+    "rule_table",
+    "run_in_waves",
+]
 
 PANEL = 256  # rows of one task: it depends on nothing, so that any number of threads adds up in the same order
+TASK_ROWS = 4096  # rows of a block of pairs: a task of seconds, and a megabyte or so of columns
+WAVE = 128  # tasks that are made at a time
 _BLOCK_BYTES = 1 << 20  # a block of contributions stays in the second-level cache
 _NODE_COUNTS = (2, 4, 6, 8, 10, 12, 16, 20, 24, 32, 40, 48, 64, 80, 96, 128, 160, 192, 256, 320, 400, 512)
 
@@ -74,20 +88,58 @@ def _largest_spread(n_nodes: int) -> float:
     return low
 
 
+@dataclass(frozen=True)
+class BlockPair:
+    """The pairs of one block of rows with another, or with itself: one task."""
+
+    first: tuple[int, int]
+    second: tuple[int, int]
+
+    @property
+    def rows(self) -> np.ndarray:
+        """The rows of the first block, then those of the second if it is another."""
+        sides = [np.arange(*self.first)] if self.first == self.second else [np.arange(*self.first), np.arange(*self.second)]
+        return np.concatenate(sides)
+
+    @property
+    def begin(self) -> int:
+        """Where the second block begins among ``rows``; 0 for a block with itself."""
+        return 0 if self.first == self.second else self.first[1] - self.first[0]
+
+
+def block_pairs(n_rows: int, boundary: int | None = None) -> list[BlockPair]:
+    """Cut all pairs of rows into tasks for any number of workers; no block crosses ``boundary``."""
+    cuts = sorted({*range(0, n_rows, TASK_ROWS), n_rows, *([] if boundary is None else [boundary])})
+    blocks = list(itertools.pairwise(cuts))
+    return [BlockPair(one, other) for place, one in enumerate(blocks) for other in blocks[place:]]
+
+
+def run_in_waves(run: Callable[..., Iterable[Any]], function: Callable[[Any], Any], tasks: Iterable[Any]) -> Iterator[Any]:
+    """Yield ``function(task)`` in order, by a map that may make all of its tasks at once: it is given some at a time."""
+    if run is map:
+        yield from map(function, tasks)
+        return
+    waiting = iter(tasks)
+    while wave := list(itertools.islice(waiting, WAVE)):
+        yield from run(function, wave)
+
+
 def panels_of(n_rows: int, boundary: int | None = None) -> list[tuple[int, int]]:
     """Return the row ranges of the tasks; none crosses ``boundary`` (the first row of the second sample)."""
     cuts = sorted({*range(0, n_rows, PANEL), n_rows, *([] if boundary is None else [boundary])})
     return list(itertools.pairwise(cuts))
 
 
-def blocks_of(panel: tuple[int, int], n_rows: int, n_players: int, boundary: int | None = None) -> Iterator[PanelBlock]:
-    """Cut the pairs of a panel's rows into blocks that fit the cache; none crosses ``boundary``."""
+def blocks_of(
+    panel: tuple[int, int], n_rows: int, n_players: int, boundary: int | None = None, begin: int = 0
+) -> Iterator[PanelBlock]:
+    """Cut the pairs of a panel's rows with later ones, from ``begin`` on, into blocks that fit the cache; none crosses ``boundary``."""
     width = 2 * LANES if n_players < 64 else LANES
     height = min(PANEL, max(4, _BLOCK_BYTES // (8 * width * (n_players + 1))))
     start, stop = panel
     for top in range(start, stop, height):
         cuts = [n_rows] if boundary is None or top >= boundary else [boundary, n_rows]
-        first = top
+        first = max(top, begin)
         for cut in cuts:
             for left in range(first, cut, width):
                 yield PanelBlock(top, min(top + height, stop), left, min(left + width, cut))
@@ -101,15 +153,16 @@ class Sweep:
     factors: Factors
     rules: Rules
     boundary: int | None = None
+    begin: int = 0  # rows before it meet those from it on, and no others; 0: all pairs
 
     def panels(self) -> list[tuple[int, int]]:
-        return panels_of(self.factors.n_rows, self.boundary)
+        return panels_of(self.begin or self.factors.n_rows, self.boundary)
 
     def blocks(self, panel: tuple[int, int]) -> Iterator[tuple[PanelBlock, np.ndarray]]:
         """Yield the blocks of a panel with their contributions (n_players + 1, height, padded), valid until the next one."""
         one, rules = self.factors, self.rules.arrays
         buffer = np.empty(0)
-        for block in blocks_of(panel, one.n_rows, one.n_players, self.boundary):
+        for block in blocks_of(panel, one.n_rows, one.n_players, self.boundary, self.begin):
             shape = (one.n_players + 1, block.height, block.padded)
             size = int(np.prod(shape))
             buffer = buffer if buffer.size >= size else np.empty(size)

@@ -2,23 +2,24 @@
 
 from __future__ import annotations
 
+import functools
+import operator
+import os
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Any, Literal
 
 import numpy as np
 
-from exactshap.decompose.r2 import _games as games
-from exactshap.decompose.r2._forecast import check_memory, cost_of
-from exactshap.decompose.r2._input import R2Problem, prepare_problem
-from exactshap.decompose.r2._result import R2Decomposition, R2Sums
-from exactshap.errors import BudgetError, ExplanationWarning, UnknownNameError, did_you_mean, message, warn
+from exactshap.decompose.r2._input import prepare_problem
+from exactshap.decompose.r2._partial import PartialR2
+from exactshap.decompose.r2._result import R2Decomposition
+from exactshap.decompose.r2._solving import check_game, forecast, solve, sums
+from exactshap.errors import InputError, InputTypeError, message
+from exactshap.frames import Table
+from exactshap.frames.stored import StoredTable, as_rows
 from exactshap.results.decomposition import frame_backend
 
-__all__ = ["check_game", "decompose_r2", "solve_sums"]
-
-GAMES = ("residual", "ensemble")
-WARN_SECONDS, REFUSE_SECONDS = 60.0, 86_400.0
+__all__ = ["decompose_r2"]
 
 
 def decompose_r2(
@@ -49,15 +50,16 @@ def decompose_r2(
         Gradient boosting, forest or tree of scikit-learn (HistGradientBoosting included), XGBoost, LightGBM or CatBoost for
         regression, or a forest or tree for a binary target; or an ``exactshap.trees.TreeModel``, which has been read already
         (nothing can be held against the library's own predictions then).
-    X : array or DataFrame of shape (n_rows, n_features)
-        Rows to explain: training or held-out ones.
-    y : array of shape (n_rows,)
-        Their target; class labels for a classifier.
+    X : array or DataFrame of shape (n_rows, n_features), or path
+        Rows to explain: training or held-out ones. A Parquet file or folder (or a ``scale.StoredTable``, which leaves columns out)
+        is read in pieces that add up.
+    y : array of shape (n_rows,), or str
+        Their target; class labels for a classifier. Of a stored X the name of its column.
     game : {"residual", "ensemble"}, default="residual"
         Which question to ask; ``docs/r2.md`` compares the two. The residual game depends on the order of boosted trees and
         costs the pairs of leaves within trees; the ensemble game does not and costs all pairs of leaves of the ensemble.
     sample_weight : array of shape (n_rows,), default=None
-        Weights of the rows in every sum, the mean of y included. The trees' covers stay those of training.
+        Weights of the rows in every sum, the mean of y included; of a stored X the name of its column. The trees' covers stay those of training.
     per_row : bool, default=False
         Whether to return each row's part of every share, as ``per_row`` (n_rows, n_features).
     groups : mapping of name to list of columns, default=None
@@ -113,116 +115,38 @@ def decompose_r2(
     True
     """
     check_game(game)
+    if isinstance(X, (StoredTable, str, os.PathLike)):
+        return _of_stored(
+            model, X, y, sample_weight, per_row, game=game, groups=groups, n_jobs=n_jobs, memory_limit=memory_limit
+        )
     problem = prepare_problem(model, X, y, sample_weight, groups)
-    seconds = _forecast(problem, game, per_row, memory_limit)
-    solved = _solve(problem, game, per_row, n_jobs)
+    seconds = forecast(problem, game, per_row, memory_limit)
+    solved = solve(problem, game, per_row, n_jobs)
     problem.check_prediction(solved.prediction)
     backend = None if isinstance(problem.native, np.ndarray) else frame_backend(problem.native)
     return sums(problem, game, solved, seconds).result(solved.rows, backend)
 
 
-def _forecast(problem: R2Problem, game: str, per_row: bool, memory_limit: float | None) -> float:
-    cost = cost_of(problem.layout, game, per_row)
-    check_memory(cost, problem.layout, game, memory_limit)
-    seconds = cost.seconds
-    what = f"The {game!r} game of {problem.ensemble.name} is forecast to take {seconds:.2g} s on one core"
-    do = "Pass n_jobs=, fewer rows, or game='residual'" if game == "ensemble" else "Pass n_jobs= or fewer rows"
-    if seconds > REFUSE_SECONDS:
-        raise BudgetError(message(what, "More than a day", do))
-    if seconds > WARN_SECONDS:
-        warn(message(what, do=do), ExplanationWarning)
-    return seconds
-
-
-@dataclass(frozen=True, eq=False)
-class _Solved:
-    """Shapley(Q) by player, its rows if asked for, the predictions, and what ``sum(values)`` must be times SST."""
-
-    shares: np.ndarray
-    rows: np.ndarray | None
-    prediction: np.ndarray
-    expected: float
-
-
-def _solve(problem: R2Problem, game: str, per_row: bool, n_jobs: int | None) -> _Solved:
-    if game == "ensemble":
-        return _solve_ensemble(problem, per_row, n_jobs)
-    return _solve_boosted(problem, per_row, n_jobs) if problem.boosted else _solve_averaged(problem, per_row, n_jobs)
-
-
-def _solve_ensemble(problem: R2Problem, per_row: bool, n_jobs: int | None) -> _Solved:
-    layout, weights = problem.layout, problem.weights
-    target = problem.y - problem.ensemble.trees.constant[0]
-    prediction = problem.predict()
-    rows = games.ensemble_rows(layout, target, weights, n_jobs) if per_row else None
-    shares = games.ensemble_shares(layout, target, weights, n_jobs) if rows is None else rows.sum(axis=0)
-    empty = np.sum(weights * (target - layout.empty.sum()) ** 2)
-    return _Solved(shares, rows, prediction, empty - np.sum(weights * (problem.y - prediction) ** 2))
-
-
-def _solve_averaged(problem: R2Problem, per_row: bool, n_jobs: int | None) -> _Solved:
-    """Tree by tree where the trees have no order: each meets y less half of the others, all centred (see decompose_r2)."""
-    layout, weights = problem.layout, problem.weights
-    prediction, empty = problem.predict(), problem.ensemble.trees.constant[0] + layout.empty.sum()
-    base = problem.y - empty - 0.5 * (prediction - empty)
-    rows = games.residual_rows(layout, base, weights, True, n_jobs) if per_row else None
-    shares = games.residual_shares(layout, base, weights, True, n_jobs)[0] if rows is None else rows.sum(axis=0)
-    lost = np.sum(weights * (problem.y - empty) ** 2) - np.sum(weights * (problem.y - prediction) ** 2)
-    return _Solved(shares, rows, prediction, lost)
-
-
-def _solve_boosted(problem: R2Problem, per_row: bool, n_jobs: int | None) -> _Solved:
-    """Tree by tree in the given order: each meets the residual of those before it (Jiang, Zhang & Zhang, equation 9)."""
-    layout, weights = problem.layout, problem.weights
-    start = problem.y - problem.ensemble.trees.constant[0]
-    residual = start.copy()
+def _of_stored(model: Any, X: Any, y: Any, sample_weight: Any, per_row: bool, **settings: Any) -> R2Decomposition:
+    """Add up the parts of a stored table."""
     if per_row:
-        rows = games.residual_rows(layout, start, weights, False, n_jobs)
-        prediction = problem.predict()
-        shares, met = rows.sum(axis=0), problem.residual_sums(start)
-    else:
-        rows = None
-        shares, met = games.residual_shares(layout, residual, weights, False, n_jobs)
-        prediction = problem.y - residual
-    lost = np.sum(weights * start**2) - np.sum(weights * (problem.y - prediction) ** 2)
-    drift = np.sum(layout.empty**2) * np.sum(weights) - 2.0 * np.sum(layout.empty * met)
-    return _Solved(shares, rows, prediction, lost + drift)
+        do = "Pass per_row=False, or the rows in parts that fit"
+        raise InputError(message("The parts of each row of a stored table are not kept", "Got per_row=True", do))
+    beside = [name for name in (y, sample_weight) if name is not None]
+    if y is None or not all(isinstance(name, str) for name in beside):
+        got = f"Got {', '.join(type(name).__name__ for name in (y, sample_weight))}"
+        raise InputTypeError(message("`y` and `sample_weight` of a stored table are names of its columns", got))
+    rows = as_rows(X)
+    assert isinstance(rows, StoredTable)
+    features = rows.select(drop=beside).names
+    if not rows.n_rows:
+        raise InputError(message(f"{rows.source.name} has no rows"))
 
+    def part(piece: Table) -> PartialR2:
+        names = piece.names or ()
+        target, weights = (None if name is None else piece.column(names.index(name)) for name in (y, sample_weight))
+        return PartialR2(
+            model, piece.select([names.index(name) for name in features]).native, target, sample_weight=weights, **settings
+        )
 
-def sums(problem: R2Problem, game: str, solved: _Solved, seconds: float) -> R2Sums:
-    """Return what the rows of a problem add to each sum that R2 and its shares are made of."""
-    weight = float(np.sum(problem.weights))
-    return R2Sums(
-        facts={
-            "model": problem.ensemble.name,
-            "n_trees": problem.ensemble.trees.n_trees,
-            "order": "given" if problem.boosted else "averaged",
-            "checked_against_model": problem.own_prediction is not None,
-        },
-        statistic="Brier skill score" if problem.ensemble.unit == "probability" else "R2",
-        feature_names=problem.player_names,
-        game=game,
-        shares=solved.shares,
-        expected=solved.expected,
-        rounding=problem.rounding(game),
-        squared_error=float(np.sum(problem.weights * (problem.y - solved.prediction) ** 2)),
-        weight=weight,
-        mean=float(np.sum(problem.weights * problem.y)) / weight,
-        variation=problem.sst,
-        n_rows=len(problem.y),
-        seconds=seconds,
-    )
-
-
-def solve_sums(problem: R2Problem, game: str, n_jobs: int | None, memory_limit: float | None) -> R2Sums:
-    """Return the sums of a problem, checked against the model's own predictions."""
-    seconds = _forecast(problem, game, False, memory_limit)
-    solved = _solve(problem, game, False, n_jobs)
-    problem.check_prediction(solved.prediction)
-    return sums(problem, game, solved, seconds)
-
-
-def check_game(game: Any) -> None:
-    """Refuse the name of a game that is not known."""
-    if game not in GAMES:
-        raise UnknownNameError(message(f"Unknown game {game!r}", do=did_you_mean(str(game), GAMES)))
+    return functools.reduce(operator.add, map(part, rows.pieces())).result()

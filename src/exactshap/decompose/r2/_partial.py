@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from exactshap.decompose.r2._decompose import check_game, solve_sums
 from exactshap.decompose.r2._input import prepare_rows
 from exactshap.decompose.r2._result import R2Decomposition, R2Sums, require_variation
+from exactshap.decompose.r2._solving import check_game, solve_sums
 from exactshap.results.decomposition import frame_backend
 
 __all__ = ["PartialR2"]

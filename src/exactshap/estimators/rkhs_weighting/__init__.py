@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 from exactshap.estimators.rkhs_weighting._cross_validation import RKHSWeightingCV
+from exactshap.estimators.rkhs_weighting._instantiation import Instantiation
+from exactshap.estimators.rkhs_weighting._instantiations import MonteCarlo
 from exactshap.estimators.rkhs_weighting._regressor import RKHSWeightingRegressor
 
 __all__ = [
+    "Instantiation",
+    "MonteCarlo",
     "RKHSWeightingCV",
     "RKHSWeightingRegressor",
 ]

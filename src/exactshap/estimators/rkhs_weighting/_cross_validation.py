@@ -28,7 +28,7 @@ class RKHSWeightingCV(RKHSWeightingRegressor):
     Parameters
     ----------
     base : {"relu", "sign", "stump"} or Instantiation, default="relu"
-        As all other parameters but the next two, those of :class:`RKHSWeightingRegressor` with its least squares solver.
+        As all other parameters but the next two, those of :class:`exactshap.RKHSWeightingRegressor` with its least squares solver.
     alphas : sequence of float, default=(1e-9, 1e-8, ..., 1e-2)
         The weights of the squared RKHS norm to choose from.
     cv : int, splitter or iterable, default=5
@@ -43,7 +43,7 @@ class RKHSWeightingCV(RKHSWeightingRegressor):
     best_score_ : float
         The largest mean over folds.
     terms_, coef_, intercept_, rkhs_norm_, theta_, kappa_, n_features_in_, feature_names_in_
-        Of the model fitted on all rows, as in :class:`RKHSWeightingRegressor`.
+        Of the model fitted on all rows, as in :class:`exactshap.RKHSWeightingRegressor`.
 
     Notes
     -----

@@ -16,7 +16,33 @@ ROW_BLOCK = 2**21  # values of one block of expectations: 16 MiB
 
 
 class Instantiation(ABC):
-    """A base predictor phi(w, x), a kernel K(u, w) and a distribution p of parameters, for inputs of ``size`` columns."""
+    r"""Define an RKHS weighting: a base predictor phi(w, x), a kernel K(u, w) and a distribution p of parameters.
+
+    Subclasses write ``sample``, ``kernel``, ``expectation`` and ``predictor`` for inputs of ``size`` columns; ``theta`` and ``kappa`` where
+    they have a closed form, which the bounds of the regressor need.
+
+    Attributes
+    ----------
+    degree : int or None
+        :math:`\phi(w, s x) = s^\mathrm{degree} \phi(w, x)` for s > 0, where the base predictor is homogeneous.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from exactshap.estimators import Instantiation, RKHSWeightingRegressor
+    >>> class Cosine(Instantiation):
+    ...     def sample(self, rng, size, n):
+    ...         return rng.normal(size=(n, size))
+    ...     def kernel(self, U, W, size):
+    ...         return (U[:, None] == W).all(axis=2).astype(float)  # parameters that are not alike do not meet
+    ...     def expectation(self, W, X):
+    ...         return self.predictor(W, X) / len(W)
+    ...     def predictor(self, W, X):
+    ...         return np.cos(X @ W.T)
+    >>> X = np.linspace(-1, 1, 20).reshape(10, 2)
+    >>> RKHSWeightingRegressor(Cosine(), n_terms=10, random_state=0).fit(X, X[:, 0] ** 2).predict(X).shape
+    (10,)
+    """
 
     degree: int | None = None  # phi(w, s x) = s ** degree phi(w, x) for s > 0, where the base predictor is homogeneous
 

@@ -68,7 +68,11 @@ class Stump(Instantiation):
 
 @dataclass(frozen=True)
 class MonteCarlo(Instantiation):
-    """Any base predictor, kernel and distribution, with the expectation by a seeded average; :meth:`error` reports it.
+    r"""Average any base predictor over seeded draws, where the expectation has no closed form.
+
+    .. math:: E_{w \sim p}[K(u, w)\, \phi(w, x)] \approx \frac1N \sum_{i=1}^N K(u, w_i)\, \phi(w_i, x)
+
+    ``error`` reports the standard error of each average.
 
     Parameters
     ----------
@@ -82,6 +86,25 @@ class MonteCarlo(Instantiation):
         Parameters in the average.
     seed : int, default=0
         The same parameters are used for every row and every call, so that predictions are one fixed function.
+
+    Raises
+    ------
+    InputError
+        If ``n_draws`` is below 2; from ``fit``, if one of the functions returns another shape.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from exactshap.estimators import MonteCarlo, RKHSWeightingRegressor
+    >>> waves = MonteCarlo(
+    ...     phi=lambda W, X: np.cos(X @ W.T),
+    ...     similarity=lambda U, W: np.exp(-((U[:, None] - W) ** 2).sum(axis=2) / 2),
+    ...     draw=lambda rng, size, n: rng.normal(size=(n, size)),
+    ...     n_draws=100,
+    ... )
+    >>> X = np.linspace(-1, 1, 20).reshape(10, 2)
+    >>> RKHSWeightingRegressor(waves, n_terms=10, random_state=0).fit(X, np.cos(X[:, 0])).predict(X).shape
+    (10,)
     """
 
     phi: Callable[[np.ndarray, np.ndarray], np.ndarray]

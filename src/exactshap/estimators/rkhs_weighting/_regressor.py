@@ -71,7 +71,7 @@ class RKHSWeightingRegressor(RegressorMixin, BaseEstimator):
     rkhs_norm_ : float
         The norm of the weight function, sqrt(a' G a).
     theta_ : float
-        Bound of the evaluation: \|f(x) - b\| <= theta_ * rkhs_norm_ for rows whose norms in any k columns are within those of
+        Bound of the evaluation: ``|f(x) - b| <= theta_ * rkhs_norm_`` for rows whose norms in any k columns are within those of
         the training rows; NaN without closed form.
     kappa_ : float
         Bound on the root of E[K(w, w) phi(w, x)^2] for the same rows (Eq. 59); NaN without closed form.

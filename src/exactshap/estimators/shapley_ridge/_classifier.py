@@ -40,7 +40,7 @@ class ShapleyKernelClassifier(ClassifierMixin, BaseEstimator):
     Parameters
     ----------
     kernel, gamma, features, value_function, eta, n_coalitions, random_state
-        As in :class:`ShapleyKernelRidge`.
+        As in :class:`exactshap.ShapleyKernelRidge`.
     alpha : float, default=1.0
         Ridge > 0.
     shapley_penalty : float, default=1.0
@@ -55,7 +55,7 @@ class ShapleyKernelClassifier(ClassifierMixin, BaseEstimator):
     classes_ : array of shape (n_classes,)
     dual_coef_ : array of shape (n_train,) for two classes, (n_train, n_classes) for more
     X_fit_, kernel_, functional_error_, n_features_in_, feature_names_in_ :
-        As in :class:`ShapleyKernelRidge`.
+        As in :class:`exactshap.ShapleyKernelRidge`.
     mean_squared_values_ : float
         Mean over training rows of the sum of the squared, penalised Shapley values of all decision functions.
     n_iter_ : int

@@ -13,6 +13,8 @@ import numpy as np
 
 __all__ = ["Node", "own_trees"]
 
+LARGEST_DUMPED = 1e300  # LightGBM's dump says this for all larger thresholds, infinite ones (missing or not) among them
+
 
 @dataclass
 class Node:
@@ -84,7 +86,8 @@ def _lightgbm(model: Any) -> Iterator[Node]:
         kind = entry["missing_type"]
         missing = None if kind == "None" else bool(entry["default_left"])
         below, above = node(entry["left_child"]), node(entry["right_child"])
-        return Node(np.zeros(1), entry["internal_count"], entry["split_feature"], entry["threshold"], below, above, missing,
+        threshold = entry["threshold"] if abs(entry["threshold"]) < LARGEST_DUMPED else np.copysign(np.inf, entry["threshold"])
+        return Node(np.zeros(1), entry["internal_count"], entry["split_feature"], threshold, below, above, missing,
                     zero_is_missing=kind == "Zero")  # fmt: skip
 
     for tree in trees:

@@ -5,14 +5,18 @@ from __future__ import annotations
 import functools
 import importlib
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
 from exactshap.errors import UnsupportedModelError, message
 from exactshap.frames import Table
-from exactshap.readers import Reader, Request, fitted_names, require_fitted, select_outputs
+from exactshap.games import ProductGame
+from exactshap.readers import Reader, Request, fitted_names, names_of, players_of, require_fitted, select_outputs
 from exactshap.readers.kernel_machines import KernelReader, expand
+from exactshap.semivalues import Semivalue
+from exactshap.solvers import Solution
 
 __all__ = ["read"]
 
@@ -55,7 +59,7 @@ def _machine(model: Any, request: Request, names: tuple[str, ...], unit: str, pr
     return KernelReader(
         model,
         request,
-        expand(model.kernel_, model.X_fit_, dual[:, chosen]),
+        expand(model.kernel_, model.X_fit_, dual[:, chosen], getattr(model, "intercept_", 0.0)),
         functools.partial(_predict, predict, chosen, single),
         feature_names=fitted_names(model),
         output_names=tuple(names[k] for k in chosen),
@@ -69,12 +73,56 @@ def _predict(predict: Callable[[Any], Any], chosen: list[int], single: bool, X: 
     return values[:, 0] if single else values
 
 
+def _fanova(model: Any, request: Request) -> Reader:
+    """Read f(x) = b + sum_i a_i prod_j (1 + c k~_j(X_ij, x_j)): its components, or with a background the kernel machine."""
+    require_fitted(model, "dual_coef_")
+    if request.background is None and request.value_function in ("auto", "functional"):
+        return FanovaReader(model, request)
+    return _machine(model, request, ("target",), "target", model.predict)
+
+
+class FanovaReader(Reader):
+    """v(S) is the sum of all components of columns in S: factors 1 + c k~_j inside, 1 outside; values have a covariance."""
+
+    value_functions = ("functional",)
+
+    def __init__(self, model: Any, request: Request) -> None:
+        self.model, self.model_name, self.unit = model, type(model).__name__, "target"
+        self.output_names, self.single_output, self.fitted_names = ("target",), True, fitted_names(model)
+        request.refuse_options(owner=self.model_name)
+        self.feature_names = names_of(request, self.fitted_names, model.X_fit_.shape[1], self.model_name)
+        self.players, self.player_names = players_of(request, self.feature_names)
+        self.value_function = "functional"
+
+    def predict(self, X: Table) -> np.ndarray:
+        return np.asarray(self.model.predict(X.native), float)
+
+    def game(self, X: Table) -> ProductGame:
+        factors = self.model.factors(X.numeric())
+        inside = np.stack([factors[list(columns)].prod(axis=0) for columns in self.players], axis=2)
+        return ProductGame(self.model.dual_coef_, inside, constant=self.model.intercept_)
+
+    def solve(self, X: Table, semivalue: Semivalue, order: int) -> Solution:
+        solution = super().solve(X, semivalue, order)
+        if semivalue.name != "shapley" or order != 1 or any(len(columns) != 1 for columns in self.players):
+            return solution
+        found = self.model.shapley_values(X.numeric())
+        return replace(solution, covariance=found.covariance, covariance_residual=found.covariance_residual)
+
+    def n_terms(self) -> float:
+        return float(len(self.model.dual_coef_))
+
+    def memory(self, n_rows: int, order: int) -> float:
+        return 8.0 * 6 * n_rows * len(self.model.dual_coef_) * self.n_features + super().memory(n_rows, order)
+
+
 def _elsewhere(module: str) -> Callable[[Any, Request], Reader]:
     """Return a reader that lives in its own module, imported on first sight."""
     return lambda model, request: importlib.import_module(module).read(model, request)
 
 
 _READERS: dict[str, Callable[[Any, Request], Reader]] = {
+    "FanovaGaussianProcess": _fanova,
     "ShapleyKernelClassifier": _shapley_classifier,
     "ShapleyKernelRidge": _shapley_ridge,
     "RKHSWeightingCV": _elsewhere("exactshap.readers.additive.rkhs_weighting"),

@@ -5,26 +5,24 @@ Below pictures and reports, which take this data; :class:`exactshap.Explanation`
 
 from __future__ import annotations
 
-from exactshap.results.data._cells import Cells, axis_name, cells, row_name
+from exactshap.results.data._cells import Cells, axis_name, cell_text, cells, player_columns, row_name
 from exactshap.results.data._certificate import Certificate
 from exactshap.results.data._conversion import frame_kind, shap_of_columns, to_frame, to_shap, to_shapiq
 from exactshap.results.data._explanation_data import ExplanationData
 from exactshap.results.data._facts import facts, headline
 from exactshap.results.data._fingerprint import fingerprint
+from exactshap.results.data._named_values import NamedValues
 from exactshap.results.data._names_elsewhere import called_here
-from exactshap.results.data._words import (
-    counted,
-    index_title,
-    value_function_sentence,
-    wrap_field,
-)
+from exactshap.results.data._words import counted, index_title, value_function_sentence
 
 __all__ = [
     "Cells",
     "Certificate",
     "ExplanationData",
+    "NamedValues",
     "axis_name",
     "called_here",
+    "cell_text",
     "cells",
     "counted",
     "facts",
@@ -32,11 +30,11 @@ __all__ = [
     "frame_kind",
     "headline",
     "index_title",
+    "player_columns",
     "row_name",
     "shap_of_columns",
     "to_frame",
     "to_shap",
     "to_shapiq",
     "value_function_sentence",
-    "wrap_field",
 ]

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from exactshap._runtime.words import fields_html
+
 __all__ = ["Certificate"]
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True, repr=False)
 class Certificate:
     """The largest residual of an explanation and the tolerance it was held against.
 
@@ -77,3 +79,16 @@ class Certificate:
         verdict = "passed" if self.passed else f"FAILED, first at row {self.row}" if self.masks_passed else "FAILED"
         masks = self.masks() and f"; v(S) {self.masks()}"
         return f"{self.kind}; {self.checks}: residual at most {self.max_residual:.2g} (tolerance {self.tolerance:.2g}){masks}: {verdict}"
+
+    def __repr__(self) -> str:
+        return f"Certificate: {self}"
+
+    def _repr_html_(self) -> str:
+        facts = {
+            "kind": self.kind,
+            "residual": f"at most {self.max_residual:.2g} (tolerance {self.tolerance:.2g}), of {self.checks}",
+            "coalitions": self.masks(),
+            "worst row": "" if self.passed or self.row is None else str(self.row),
+        }
+        title = f"Certificate: {'passed' if self.passed else 'FAILED'}"
+        return fields_html(title, {name: text for name, text in facts.items() if text})

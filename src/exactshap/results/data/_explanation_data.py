@@ -11,6 +11,7 @@ import numpy as np
 from exactshap.errors import InputError, UnknownNameError, did_you_mean, message
 from exactshap.results.data import _validation as validation
 from exactshap.results.data._certificate import Certificate
+from exactshap.results.data._named_values import NamedValues
 
 __all__ = ["ExplanationData"]
 
@@ -106,8 +107,14 @@ class ExplanationData:
     def __len__(self) -> int:
         return self.n_rows
 
-    def __getitem__(self, rows: Any) -> Self:
-        """Return the explanation of some rows: an int, a slice, a boolean mask or an array of row numbers."""
+    def __getitem__(self, rows: Any) -> Any:
+        """Return the explanation of some rows: an int, a slice, a boolean mask (a Series too) or an array of row numbers.
+
+        ``explanation[rows, "sex"]`` is the array of one player's values, ``explanation[rows, ["sex", "age"]]`` are
+        :class:`NamedValues`: a part of the values does not add up to the prediction, so that it is no explanation.
+        """
+        if isinstance(rows, tuple) and len(rows) == 2:
+            return self[rows[0]]._of_players(rows[1])
         chosen = validation.row_numbers(rows, self.n_rows)
         changes: dict[str, Any] = {name: array[chosen] for name, array in self._arrays(_PER_ROW)}
         if np.ndim(self.error_bound):
@@ -117,6 +124,12 @@ class ExplanationData:
         if self.mask_rows:
             changes["mask_rows"] = tuple(new for new, old in enumerate(chosen.tolist()) if old in self.mask_rows)
         return replace(self, **changes)
+
+    def _of_players(self, players: Any) -> Any:
+        if isinstance(players, (str, int, np.integer)) and not isinstance(players, bool):
+            return self.values[:, validation.player_numbers([players], self.feature_names)[0]]
+        chosen = validation.player_numbers(players, self.feature_names)
+        return NamedValues(self.values[:, chosen], tuple(self.feature_names[j] for j in chosen), self.output_names)
 
     def output(self, which: int | str) -> Self:
         """Return the single-output explanation of one output, by number or name."""

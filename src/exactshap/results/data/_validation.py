@@ -8,9 +8,9 @@ from typing import Any
 
 import numpy as np
 
-from exactshap.errors import InputError, InputTypeError, message
+from exactshap.errors import InputError, InputTypeError, UnknownNameError, did_you_mean, message
 
-__all__ = ["checked", "row_numbers", "take_rows"]
+__all__ = ["checked", "player_numbers", "row_numbers", "take_rows"]
 
 
 def checked(given: Mapping[str, Any]) -> dict[str, Any]:
@@ -231,7 +231,7 @@ def row_numbers(rows: Any, n_rows: int) -> np.ndarray:
     if chosen.size == 0:
         return np.empty(0, np.int64)
     if chosen.dtype.kind not in "iu" or chosen.ndim > 1:
-        do = "Take an output with .output(name), and the values of a feature with .to_frame()[name] or .values[:, j]"
+        do = "Take an output with .output(name), and the values of a feature with explanation[:, name]"
         raise InputTypeError(
             message("Rows are selected by an int, a slice, a boolean mask or an array of ints", f"Got {rows!r}", do)
         )
@@ -240,6 +240,28 @@ def row_numbers(rows: Any, n_rows: int) -> np.ndarray:
     if outside.size:
         raise IndexError(message(f"Row {outside[0]} is out of range", f"There are {n_rows} rows"))
     return chosen % max(n_rows, 1)
+
+
+def player_numbers(players: Any, names: tuple[str, ...]) -> list[int]:
+    """Return the numbers (non-negative) of players that a slice, a mask, or a list of names and numbers means."""
+    if isinstance(players, slice):
+        return list(range(len(names)))[players]
+    wanted = list(players)
+    if wanted and all(isinstance(item, (bool, np.bool_)) for item in wanted):
+        if len(wanted) != len(names):
+            raise InputError(message("A mask of players must have one entry per player", f"Got {len(wanted)} for {len(names)}"))
+        return [j for j, chosen in enumerate(wanted) if chosen]
+    return [_player_number(item, names) for item in wanted]
+
+
+def _player_number(item: Any, names: tuple[str, ...]) -> int:
+    if isinstance(item, str):
+        if item not in names:
+            raise UnknownNameError(message(f"Unknown player {item!r}", do=did_you_mean(item, names)))
+        return names.index(item)
+    if not isinstance(item, (int, np.integer)) or not -len(names) <= item < len(names):
+        raise InputError(message(f"There is no player {item!r}", f"There are {len(names)}", "Pass a name or a number"))
+    return int(item) % len(names)
 
 
 def take_rows(data: Any, rows: np.ndarray) -> Any:

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import textwrap
-
-__all__ = ["counted", "index_title", "value_function_sentence", "wrap_field"]
+__all__ = ["counted", "index_title", "value_function_sentence"]
 
 _VALUE_FUNCTIONS = {
     "interventional": "v(S) is the mean prediction over the background rows with the features in S taken from the explained row."
@@ -35,6 +33,9 @@ _INDICES = {
     "stii": "Shapley-Taylor interaction index",
     "fsii": "faithful Shapley interaction index",
     "k-sii": "k-SII values",
+    "owen": "Owen values of players in groups",
+    "winter": "Winter values of players in nested groups",
+    "asymmetric": "asymmetric Shapley values",
 }
 
 
@@ -45,23 +46,6 @@ def counted(number: int, noun: str) -> str:
     ('1 row', '2,000 features')
     """
     return f"{number:,} {noun}{'' if number == 1 else 's'}"
-
-
-def wrap_field(name: str, text: str, width: int = 116) -> str:
-    """Return a name and its text, wrapped beside the name.
-
-    >>> print(wrap_field("method", "a few words and more", width=30))
-      method          a few words
-                      and more
-    """
-    return textwrap.fill(
-        text,
-        width,
-        initial_indent=f"  {name:<15} ",
-        subsequent_indent=" " * 18,
-        break_long_words=False,
-        break_on_hyphens=False,
-    )
 
 
 def value_function_sentence(name: str) -> str:

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from exactshap._runtime.optional import FRAME_LIBRARIES, INSTALL_FRAMES, first_installed
+from exactshap._runtime.words import fields_html, table_html
 from exactshap.errors import InputError, MissingDependencyError, message
 from exactshap.results.plots import ShareBars, draw_shares, prepare_shares
 
@@ -142,6 +143,16 @@ class Decomposition:
         if len(self) > len(shown):
             lines.append(f"  ({len(self) - len(shown)} more)")
         return "\n".join(lines)
+
+    def _repr_html_(self) -> str:
+        head, *lines = repr(self).split("\n")
+        shown = np.argsort(-np.abs(self.values), kind="stable")[: sum(not line.startswith("  (") for line in lines)]
+        numbers = {"value": self.values, "of total": self.fractions, "std error": self.std_error, "p": self.p_values}
+        known = {name: column for name, column in numbers.items() if column is not None}
+        rows = [[self.feature_names[j], *(f"{column[j]:.4g}" for column in known.values())] for j in shown]
+        hidden = len(self) - len(shown)
+        more = f"({hidden} more)" if hidden else ""
+        return fields_html(head, {}, table_html(["feature", *known], rows) + more)
 
 
 def _drift_note(drift: float | None, values: np.ndarray) -> str:

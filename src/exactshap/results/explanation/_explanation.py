@@ -5,22 +5,24 @@ from __future__ import annotations
 from dataclasses import dataclass, fields
 from typing import TYPE_CHECKING, Any
 
-from exactshap.errors import InputError, message, printable
+from exactshap._runtime.words import fields_html, fields_text
+from exactshap.errors import InputError, message
 from exactshap.results.data import (
     ExplanationData,
+    NamedValues,
     called_here,
     facts,
     headline,
     to_frame,
     to_shap,
     to_shapiq,
-    wrap_field,
 )
 from exactshap.results.explanation._storage import load, save
 
 if TYPE_CHECKING:
     from pathlib import Path
 
+    from exactshap.results.comparison import Cohorts, Comparison
     from exactshap.results.plots import PlotAccessor
 
 __all__ = ["Explanation"]
@@ -51,7 +53,7 @@ class Explanation(ExplanationData):
     feature_names : sequence of str
         Names of the players: columns, or groups of columns.
     value_function : str
-        Which game was played; see :func:`value_function_sentence`.
+        Which game was played; see :func:`exactshap.results.explanation.value_function_sentence`.
     std_error : array like ``values``, or None
         Standard errors of sampled values; None (never 0) for exact ones.
     data : table or None
@@ -75,7 +77,7 @@ class Explanation(ExplanationData):
     seconds : float or None
         Wall time.
     background_size, background_hash : int and str, or None
-        Of the reference rows; see :func:`fingerprint`.
+        Of the reference rows; see :func:`exactshap.results.explanation.fingerprint`.
     groups : mapping of player name to a sequence of columns (numbers or names), or None
         The columns of each player that is a group.
     covariances : array of shape (n_rows, n_players, n_players[, n_outputs]), or None
@@ -158,21 +160,81 @@ class Explanation(ExplanationData):
     # --- words ---------------------------------------------------------------------------------------------------------
 
     def __repr__(self) -> str:
-        return "\n".join([f"Explanation: {headline(self)}", *(wrap_field(name, text) for name, text in self.facts().items())])
+        return fields_text(f"Explanation: {headline(self)}", self.facts())
 
     def _repr_html_(self) -> str:
-        from html import escape
-
-        rows = "".join(
-            f"<tr><th style='text-align:left;vertical-align:top'>{escape(name)}</th>"
-            f"<td style='text-align:left'>{escape(text)}</td></tr>"
-            for name, text in self.facts().items()
-        )
-        return printable(f"<div><strong>Explanation: {escape(headline(self))}</strong><table>{rows}</table></div>")
+        return fields_html(f"Explanation: {headline(self)}", self.facts())
 
     def facts(self) -> dict[str, str]:
         """Return what a reader must know besides the numbers, as short texts by name."""
         return facts(self)
+
+    # --- summaries and groups of rows ----------------------------------------------------------------------------------
+
+    def abs(self) -> NamedValues:
+        """Return the magnitudes of the values with the players' names: ``explanation.abs().mean()`` are importances."""
+        return NamedValues(self.values, self.feature_names, self.output_names).abs()
+
+    __abs__ = abs
+
+    def mean(self) -> NamedValues:
+        """Return the mean value of each player over the rows, with the players' names."""
+        return NamedValues(self.values, self.feature_names, self.output_names).mean()
+
+    def ranking(self) -> NamedValues:
+        """Return the players by decreasing mean magnitude; several outputs need ``explanation.output(name).ranking()``."""
+        return self.abs().mean().sort_values(ascending=False)
+
+    def compare(self, other: ExplanationData, **settings: Any) -> Comparison:
+        """Compare the mean values of these rows with those of another explanation of the same question.
+
+        Parameters
+        ----------
+        other : Explanation
+            Differences are its means less these.
+        labels : pair of str, default=("first", "second")
+            Names of the two.
+        drift : bool, default=True
+            Also split the MMD of their data over the players: beyond 5,000 rows from blocks of rows, which the notes say.
+        level : float, default=0.95
+            Of the intervals.
+        n_bootstrap : int, default=1000
+            Resamples of the rows.
+        n_permutations : int, default=99
+            Of the MMD's p-values.
+        random_state : int, default=0
+
+        Returns
+        -------
+        comparison : Comparison
+            ``difference``, ``intervals``, ``drift``, ``to_frame()``, ``plot()``.
+        """
+        from exactshap.results.comparison import compare
+
+        return compare(self, other, **settings)
+
+    def by(self, column: Any, **settings: Any) -> Cohorts:
+        """Compare groups of these rows, each with all others.
+
+        Parameters
+        ----------
+        column : str, int or array of shape (n_rows,)
+            A column of the data, or a label for each row. Numbers with more than ten values are cut at their quantiles.
+        bins : int, default=4
+            Into how many groups they are cut.
+        drift : bool, default=False
+            As of :meth:`compare`, for each group.
+        **settings
+            The others of :meth:`compare`, except ``labels``.
+
+        Returns
+        -------
+        cohorts : Cohorts
+            ``means``, ``cohorts[label]`` (a Comparison), ``to_frame()``, ``plot()``.
+        """
+        from exactshap.results.comparison import by
+
+        return by(self, column, **settings)
 
     # --- conversions, pictures, files ----------------------------------------------------------------------------------
 

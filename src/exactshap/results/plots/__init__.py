@@ -6,6 +6,9 @@ Nothing here calls ``plt.show()``, resizes a figure that was passed in, or touch
 from __future__ import annotations
 
 from exactshap.results.plots._accessor import PlotAccessor
+from exactshap.results.plots._pyplot import displayed as displayed
+from exactshap.results.plots._pyplot import escape as escape
+from exactshap.results.plots._pyplot import new_axes as new_axes
 from exactshap.results.plots.interactions import draw_interactions, prepare_interactions
 from exactshap.results.plots.intervals import draw_intervals, prepare_intervals
 from exactshap.results.plots.shapes import draw_shape, draw_shapes, prepare_shape

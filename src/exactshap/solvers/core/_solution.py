@@ -8,13 +8,15 @@ from typing import Any
 
 import numpy as np
 
-from exactshap.semivalues import Semivalue
+from exactshap._runtime.words import fields_html, fields_text
+from exactshap.semivalues import Question
 from exactshap.solvers.core._sets import player_sets
+from exactshap.solvers.core._words import solution_facts
 
 __all__ = ["Rows", "Solution"]
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class Solution:
     """Values of sets of players, with what is known of their error.
 
@@ -80,6 +82,12 @@ class Solution:
         """Whether the values are exact up to rounding and the reported bound, neither sampled nor approximated."""
         return self.std_error is None and self.approximation_error is None
 
+    def __repr__(self) -> str:
+        return fields_text("Solution", solution_facts(self))
+
+    def _repr_html_(self) -> str:
+        return fields_html("Solution", solution_facts(self))
+
     @classmethod
     def zeros(cls, n_rows: int, n_sets: int, *n_outputs: int, method: str = "") -> Solution:
         """Return the part of no terms at all."""
@@ -136,7 +144,7 @@ class Solution:
         return self.with_(empty=self.empty + constant, full=self.full + constant)
 
     def with_shared_baseline(self, n_players: int) -> Solution:
-        """Return the solution of v(S) - v(empty) + v(empty) |S| / d: any semivalue of the last, additive game is 1 / d of it."""
+        """Return the solution of ``v(S) - v(empty) + v(empty) |S| / d``: any semivalue of the last, additive game is 1 / d of it."""
         values = self.values.copy()
         values[:, :n_players] += self.empty[:, None] / n_players
         return self.with_(values=values, empty=np.zeros_like(self.empty))
@@ -144,7 +152,7 @@ class Solution:
     def finish(
         self,
         n_players: int,
-        semivalue: Semivalue,
+        semivalue: Question,
         order: int,
         *,
         constant: np.ndarray | float = 0.0,
@@ -219,9 +227,10 @@ class Rows:
 
     Examples
     --------
+    >>> from exactshap.solvers import Rows, Solution
     >>> rows = Rows(3)
-    >>> for n in (1, 2):
-    ...     rows.add(Solution.zeros(n, 4))
+    >>> for n_rows in (1, 2):
+    ...     rows.add(Solution.zeros(n_rows, n_sets=4))
     >>> rows.solution().values.shape
     (3, 4)
     """

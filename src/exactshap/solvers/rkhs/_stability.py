@@ -31,7 +31,7 @@ class Stability:
     bound : array of shape (n_outputs,)
         No value of any row moves by more, in units of the output.
     rkhs_norm : array of shape (n_outputs,)
-        |f|, in the space of the kernel.
+        ``|f|``, in the space of the kernel.
     functional : float
         Bound on |phi_x - phi_x'|.
     delta : array of shape (n_features,)
@@ -244,7 +244,7 @@ def _falls_to(part: Component, change: np.ndarray) -> float:
 
 
 def functional_distance(kernel: Kernel, X: Any, X_moved: Any, background: Any, weights: Any = None) -> np.ndarray:
-    r"""Return how far the functionals of two rows are apart, exactly: no row's Shapley value moves by more than this times |f|.
+    r"""Return how far the functionals of two rows are apart, exactly: no row's Shapley value moves by more than this times ``|f|``.
 
     .. math:: \|\phi_{x,j} - \phi_{x',j}\|^2 = P_{jj}(x, x) - 2 P_{jj}(x, x') + P_{jj}(x', x')
 

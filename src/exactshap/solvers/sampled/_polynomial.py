@@ -29,7 +29,8 @@ class PolynomialFit:
 
     ``values`` and ``std_error`` (n_players, n_outputs); ``error`` is the cross-validated mean squared residual, in the metric of the
     weights, infinite when the rows do not determine the polynomial. ``moves`` (n_rows, n_players) is by how much one more unit of a
-    row's target moves the values, times the squared share of the row's stratum that no row shows.
+    row's target moves the values, times the squared share of the row's stratum that no row shows. ``left_out`` (n_outputs,) is the
+    largest residual of a row that was left out, in units of the largest target.
     """
 
     values: np.ndarray
@@ -38,6 +39,7 @@ class PolynomialFit:
     rank: int
     n_columns: int
     moves: np.ndarray
+    left_out: np.ndarray
 
     @property
     def determined(self) -> bool:
@@ -94,7 +96,7 @@ def fit_polynomial(
     n, width = matrix.shape
     still = np.zeros((n, len(shares)))
     if width == 0:
-        return PolynomialFit(base, np.zeros_like(base), 0.0, 0, p, still)
+        return PolynomialFit(base, np.zeros_like(base), 0.0, 0, p, still, np.zeros(right.shape[1]))
     if n >= width:
         q, r = qr(matrix, mode="economic", check_finite=False)
         diagonal = np.abs(np.diag(r))
@@ -103,27 +105,32 @@ def fit_polynomial(
             residual = right - matrix @ rest
             influence = solve_triangular(r, shares_left.T, trans="T", check_finite=False)
             moves, unseen = q @ influence, _unseen_shares(masks, paired=paired)[:, None]
-            std_error, error = _jackknife(q, residual, np.sqrt(unseen) * moves, mirrored=mirrored)
-            return PolynomialFit(base + shares_left @ rest, std_error, error, width, p, unseen**2 * root * moves)
+            left_out = _left_out(q, residual)
+            std_error = _jackknife(left_out, np.sqrt(unseen) * moves, mirrored=mirrored)
+            error = float((left_out**2).sum() / n)
+            worst = np.abs(left_out / root).max(axis=0) / np.maximum(np.abs(targets).max(axis=0), 1e-300)
+            return PolynomialFit(base + shares_left @ rest, std_error, error, width, p, unseen**2 * root * moves, worst)
     rest, _, rank, _ = lstsq(matrix, right, check_finite=False)
-    return PolynomialFit(base + shares_left @ rest, np.full((len(shares), right.shape[1]), np.inf), np.inf, int(rank), p, still)
+    unknown = np.full((len(shares), right.shape[1]), np.inf)
+    return PolynomialFit(base + shares_left @ rest, unknown, np.inf, int(rank), p, still, unknown[0])
 
 
-def _jackknife(q: np.ndarray, residual: np.ndarray, moves: np.ndarray, *, mirrored: bool) -> tuple[np.ndarray, float]:
-    r"""Return standard errors of the values and the mean squared leave-one-out residual.
+def _left_out(q: np.ndarray, residual: np.ndarray) -> np.ndarray:
+    """Return the residual (n_rows, n_outputs) of each row when it is left out, e_i / (1 - h_i), h_i = |q_i|^2: no refit is needed."""
+    room = 1.0 - np.minimum((q**2).sum(axis=1), 1.0)
+    return np.where(room[:, None] > 1e-8, residual / np.maximum(room, 1e-8)[:, None], 0.0)
 
-    Leaving row i out moves the values by :math:`B^\top q_i\, e_i / (1 - h_i)`, :math:`h_i = |q_i|^2` (``moves`` holds
-    :math:`B^\top q_i`), so that the delete-one
-    jackknife needs no refit. Rows of strata that are enumerated almost completely count less: 1 - n_s / C(d, s).
+
+def _jackknife(left_out: np.ndarray, moves: np.ndarray, *, mirrored: bool) -> np.ndarray:
+    r"""Return standard errors of the values: leaving row i out moves them by :math:`B^\top q_i` (``moves``) times its residual then.
+
+    Rows of strata that are enumerated almost completely count less: 1 - n_s / C(d, s).
     """
-    leverage = np.minimum((q**2).sum(axis=1), 1.0)
-    room = 1.0 - leverage
-    left_out = np.where(room[:, None] > 1e-8, residual / np.maximum(room, 1e-8)[:, None], 0.0)
-    n = len(q)
+    n = len(left_out)
     moved = moves[:, :, None] * left_out[:, None, :]
     if mirrored:
         moved = moved[: n // 2] + moved[n // 2 :]
-    return np.sqrt((moved**2).sum(axis=0)), float((left_out**2).sum() / n)
+    return np.asarray(np.sqrt((moved**2).sum(axis=0)))
 
 
 def odd_shares(n_players: int, sets: Sets) -> np.ndarray:

@@ -16,7 +16,6 @@ from exactshap.solvers.trees._leaf_engine import LeafEngine
 from exactshap.solvers.trees._path_engine import FEW_ROWS as PATH_FEW
 from exactshap.solvers.trees._path_engine import PathEngine
 from exactshap.solvers.trees._sums import whole_weights
-from exactshap.solvers.trees._table_engine import FEW_ROWS as TABLE_FEW
 from exactshap.solvers.trees._table_engine import TableEngine, tabulate_background
 from exactshap.trees.ensemble import complete_forest
 
@@ -41,7 +40,7 @@ def engine_cost(engine: Engine, n_rows: int, n_blocks: int, order: int) -> Cost:
 
 def _table_cost(engine: TableEngine, n_rows: int, n_blocks: int, order: int) -> Cost:
     filled, look_ups, one_row = engine.work(order)
-    few = order == 1 and n_rows <= n_blocks * TABLE_FEW
+    few = order == 1 and n_rows <= n_blocks * engine.few_rows
     if few:
         seconds = n_rows * one_row * _seconds(TableEngine, "row", 1)
     else:

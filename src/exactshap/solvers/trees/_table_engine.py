@@ -35,7 +35,10 @@ CHUNK = 2**26  # bytes of tables at a time where they are too large to be kept
 BLOCK = 1024  # rows at a time: their codes and decisions stay in cache
 BLOCK_BYTES = 2**21
 WORK_BYTES = 3.5 * 2**20  # numbers of players of all codes while they are made, sums of one block
-FEW_ROWS = 16  # that are answered cell by cell before tables are filled
+FEW_ROWS = 16  # that are answered cell by cell before tables are filled, at least
+FILLING_SHARE = (
+    0.1  # of the steps of a filling are spent row by row before tables are filled: a service's first rows should not wait
+)
 BACKGROUND_BLOCK = 2**14  # background rows at a time
 
 
@@ -157,9 +160,12 @@ class TableEngine:
             cells = self._cells(rows, semivalue, order, is_kept, first, last)
             for start in range(0, len(out), block):
                 part = np.ascontiguousarray(columns[:, start : start + block])
-                total = np.zeros((n_results, part.shape[1]))
+                if first == 0:
+                    sweep(part, self.tables, rows, first, last, cells, out[start : start + block])
+                    continue
+                total = np.zeros((part.shape[1], n_results))
                 sweep(part, self.tables, rows, first, last, cells, total)
-                out[start : start + block] += total.T
+                out[start : start + block] += total
         return out
 
     def _runs(self, rows: TableRows) -> list[tuple[int, int]]:
@@ -170,14 +176,20 @@ class TableEngine:
         answered = self.cache.get(("answered",), lambda: [0], keep=1)
         if is_kept:
             answered[0] += n_rows
-        return (answered[0] if is_kept else n_rows) <= FEW_ROWS
+        return bool((answered[0] if is_kept else n_rows) <= self.few_rows)
+
+    @functools.cached_property
+    def few_rows(self) -> float:
+        """How many rows are answered cell by cell: a service's first rows should not wait for tables that take a thousand rows' time."""
+        filled, _, one_row = self.work(1)
+        return max(FEW_ROWS, FILLING_SHARE * filled / max(one_row, 1.0))
 
     def _sweep_few(self, columns: np.ndarray, rows: TableRows, semivalue: Semivalue, out: np.ndarray) -> np.ndarray:
         """Add the sums over all groups to ``out``, cell by cell: the same bits without tables."""
         for first, last in self._runs(rows):
-            total = np.zeros(out.shape[::-1])
+            total = np.zeros_like(out)
             sweep_few(columns, self.tables, rows, self._measure(semivalue), first, last, self.n_players, total)
-            out += total.T
+            out += total
         return out
 
     def _measure(self, semivalue: Semivalue) -> Measure:

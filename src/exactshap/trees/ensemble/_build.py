@@ -22,7 +22,7 @@ def build(
 ) -> FlatTrees:
     """Return the trees in one set of arrays: parents before children, ``right == left + 1``, leaf covers summed upwards.
 
-    Raises :class:`ModelFormatError` naming tree and node for child numbers out of range, cycles, shared nodes, columns out of
+    Raises :class:`exactshap.errors.ModelFormatError` naming tree and node for child numbers out of range, cycles, shared nodes, columns out of
     range, values that are not finite, negative covers and trees deeper than ``MAX_DEPTH``.
     """
     constant = np.atleast_1d(np.asarray(constant, float)).copy()

@@ -47,7 +47,7 @@ class FlatTrees:
     missing : int8 array of shape (n_nodes,)
         Where NaN goes: 1 left, 0 right, 2 the split never sees NaN as missing (NaN is read as 0.0).
     zero_is_missing : bool array of shape (n_nodes,)
-        Whether |x| <= 1e-35 is treated as missing too (LightGBM's "Zero" missing type).
+        Whether ``|x| <= 1e-35`` is treated as missing too (LightGBM's "Zero" missing type).
     category_start : int64 array of shape (n_nodes,)
         -1 for numeric splits; else the offset of the node's bit set in ``category_words``.
     category_count : int32 array of shape (n_nodes,)

@@ -42,6 +42,8 @@ class Features:
     missing_left : bool array
         Whether NaN of a float feature is below every border.
     hashed : HashedColumns or None
+    places : dict
+        Number of each possible split, by which the library finds it: of a float feature and a border, a categorical one and a value.
     first_split : int64 array of shape (n_statistics + 1,)
         Numbers of the splits of each target statistic: they come after those of the float features and categories.
     borders : tuple of float32 arrays
@@ -54,6 +56,7 @@ class Features:
     missing_left: np.ndarray
     categorical: np.ndarray
     hashed: HashedColumns | None
+    places: dict[tuple[str, int, float], int]
     first_split: np.ndarray
     borders: tuple[np.ndarray, ...]
     target_borders: tuple[int, ...]
@@ -63,8 +66,9 @@ class Features:
         kind = field(entry, "split_type", str)
         if kind == "FloatFeature":
             f = integer(entry.get("float_feature_index"), f"{where}: float_feature_index", 0, len(self.floats) - 1)
-            column = int(self.floats[f])
-            return Split((column, -1), single(field(entry, "border", (int, float))), column, bool(self.missing_left[f]))
+            column, border = int(self.floats[f]), single(field(entry, "border", (int, float)))
+            self._check_place(entry, (kind, f, border), where)
+            return Split((column, -1), border, column, bool(self.missing_left[f]))
         if kind == "OneHotFeature":
             return self._one_hot(entry, where)
         if kind == "OnlineCtr":
@@ -81,11 +85,18 @@ class Features:
         c = integer(entry.get("cat_feature_index"), f"{where}: cat_feature_index", 0, len(self.categorical) - 1)
         column = int(self.categorical[c])
         assert self.hashed is not None
-        known = self.hashed.values[column]
-        code = np.flatnonzero(known == integer(entry.get("value"), f"{where}: value", -(2**31), 2**31 - 1))
+        known, value = self.hashed.values[column], integer(entry.get("value"), f"{where}: value", -(2**31), 2**31 - 1)
+        code = np.flatnonzero(known == value)
         if not len(code):
             raise ModelFormatError(message(f"{where}: compares with a category that its column does not list"))
+        self._check_place(entry, ("OneHotFeature", c, value), where)
         return Split((column, int(code[0])), 0.5, column, True, int(code[0]))
+
+    def _check_place(self, entry: dict, what: tuple[str, int, float], where: str) -> None:
+        """Refuse a split whose number says another one than its words: the library goes by the number."""
+        number = integer(entry.get("split_index"), f"{where}: split_index", 0, 2**62)
+        if self.places.get(what) != number:
+            raise ModelFormatError(message(f"{where}: split_index {number} is not that of {what[0]} {what[1]} with {what[2]}"))
 
     def _statistic(self, entry: dict, where: str) -> Split:
         number = integer(entry.get("split_index"), f"{where}: split_index", 0, 2**62)
@@ -123,8 +134,8 @@ def read_features(document: dict) -> Features:
     if not set(treatment) <= {"AsIs", "AsFalse", "AsTrue"}:
         raise ModelFormatError(message("Unknown nan_value_treatment", f"Got {sorted(map(str, set(treatment)))}"))
     values = [numbers(entry.get("values") or [], "one-hot values", np.int64) for entry in categories]
-    n_before = sum(len(entry.get("borders") or ()) for entry in floats) + sum(map(len, values))
-    borders = tuple(numbers(entry.get("borders") or [], "borders of a target statistic", np.float32) for entry in ctrs)
+    places = _places([_borders(entry) for entry in floats], values)
+    borders = tuple(map(_borders, ctrs))
     missing_left = np.array([kind != "AsTrue" for kind in treatment], bool)
     columns = flat[: len(floats)], flat[len(floats) :]
     statistics = tuple(_statistic(entry, document.get("ctr_data") or {}, columns, missing_left) for entry in ctrs)
@@ -134,16 +145,37 @@ def read_features(document: dict) -> Features:
         missing_left=missing_left,
         categorical=columns[1],
         hashed=HashedColumns(dict(zip(columns[1].tolist(), values, strict=True)), statistics) if categories else None,
-        first_split=n_before + np.concatenate([[0], np.cumsum([len(b) for b in borders])]).astype(np.int64),
+        places=places,
+        first_split=len(places) + np.concatenate([[0], np.cumsum([len(b) for b in borders])]).astype(np.int64),
         borders=borders,
         target_borders=tuple(integer(entry.get("target_border_idx", 0), "target_border_idx", 0, 2**31) for entry in ctrs),
     )
+
+
+def _borders(entry: dict) -> np.ndarray:
+    """Return the borders (float32) of a feature or a target statistic: increasing, since the library counts those below a number."""
+    borders = numbers(entry.get("borders") or [], "borders", np.float32)
+    if not (borders[1:] > borders[:-1]).all():
+        raise ModelFormatError(message("The borders of a feature must increase", f"Got {borders[:9].tolist()}"))
+    return borders
+
+
+def _places(borders: list[np.ndarray], values: list[np.ndarray]) -> dict[tuple[str, int, float], int]:
+    """Return the numbers of the splits: those of float features border by border, then those of categories value by value."""
+    kinds = (("FloatFeature", borders), ("OneHotFeature", values))
+    named = [(kind, f, float(one)) for kind, lists in kinds for f, some in enumerate(lists) for one in some]
+    if len(set(named)) < len(named):
+        raise ModelFormatError(message("A one-hot value of a column occurs twice"))
+    return {what: number for number, what in enumerate(named)}
 
 
 def _entries(info: dict, kind: str) -> list[dict]:
     entries = info.get(kind) or []
     if not isinstance(entries, list) or not all(isinstance(entry, dict) for entry in entries):
         raise ModelFormatError(message(f"features_info.{kind} must be a list of objects"))
+    stated = [entry.get("feature_index") for entry in entries] if kind != "ctrs" else list(range(len(entries)))
+    if stated != list(range(len(entries))):
+        raise ModelFormatError(message(f"features_info.{kind} must be in the order of feature_index", f"Got {stated[:9]}"))
     return entries
 
 

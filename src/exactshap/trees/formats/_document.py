@@ -114,6 +114,8 @@ def numbers(values: Any, what: str, dtype: type, length: int | None = None) -> n
         raise ModelFormatError(message(f"{what} must be a flat list of numbers")) from None
     wanted = np.dtype(dtype)
     whole = wanted.kind in "iu"
+    if not whole and isinstance(values, list) and bool in set(map(type, values)):
+        raise ModelFormatError(message(f"{what} must hold numbers", "Got a truth value"))
     if array.ndim != 1 or array.dtype.kind not in ("iub" if whole else "iubf"):
         raise ModelFormatError(
             message(f"{what} must be a flat list of {'whole ' if whole else ''}numbers", f"Got {array.dtype} {array.shape}")

@@ -40,8 +40,8 @@ class Records(Sequence[Any]):
         return {name for block in self.objects for name in block}
 
     def has(self, name: str) -> bool:
-        """Return whether every object has an entry."""
-        return all(entry is not None for entry in self.entries(name))
+        """Return whether every object has an entry; refuse a file in which some have."""
+        return every_or_none([entry is not None for entry in self.entries(name)], name)
 
     def distinct(self, name: str) -> set[Any]:
         """Return the different values, texts or numbers, of an entry."""
@@ -55,6 +55,14 @@ class Records(Sequence[Any]):
     def column(self, name: str, dtype: type, counts: np.ndarray | None = None) -> tuple[np.ndarray, np.ndarray]:
         """Return the numbers of an entry behind one another, and how many each object has; ``counts`` checks them."""
         return chained(self.entries(name), name, dtype, counts)
+
+
+def every_or_none(found: Sequence[bool] | np.ndarray, name: str) -> bool:
+    """Return whether every object has the entry; an entry that some lack is damage, and the library reads them one by one."""
+    having = np.asarray(found, bool)
+    if having.any() and not having.all():
+        raise ModelFormatError(message(f"tree {int(np.argmin(having))}: has no entry {name!r}, unlike others"))
+    return bool(having.all())
 
 
 def records(objects: Any) -> Records:

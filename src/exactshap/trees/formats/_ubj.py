@@ -14,7 +14,7 @@ import numpy as np
 
 from exactshap.errors import ModelFormatError, message
 from exactshap.trees.formats._document import numbers
-from exactshap.trees.formats._records import Records, chained
+from exactshap.trees.formats._records import Records, chained, every_or_none
 
 __all__ = ["Scanned", "read_ubj"]
 
@@ -154,7 +154,7 @@ class Scanned(Records):
         return {_text(tape, start, length) for start, length in pieces}
 
     def has(self, name: str) -> bool:
-        return bool((self._children(name) >= 0).all())
+        return every_or_none(self._children(name) >= 0, name)
 
     def distinct(self, name: str) -> set[Any]:
         tape, rows = self.tape, self._children(name)

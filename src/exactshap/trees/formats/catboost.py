@@ -85,7 +85,8 @@ def from_document(
         raw, n_features=n_columns, constant=np.broadcast_to(bias, (n_outputs,)), less_equal=True, single_precision=True
     )
     objective = _objective(document)
-    classes = _class_names(document) if classes is None else classes
+    known = _class_names(document, n_outputs)
+    classes = known if classes is None else classes
     return TreeModel(
         trees=trees,
         library="catboost",
@@ -144,6 +145,8 @@ def _oblivious(block: dict, where: str, features: Features, scale: float, n_outp
         raise ModelFormatError(
             message(f"{where}: {depth} splits need {n_outputs} x 2^{depth} leaf values", f"Got {len(values)}")
         )
+    if not np.isfinite(values).all():  # those of empty boxes, which are left out below, too
+        raise ModelFormatError(message(f"{where}: a leaf value is not finite"))
     weights = block.get("leaf_weights") or np.zeros(1 << depth)
     weights = numbers(weights, f"{where}: leaf_weights", np.float64, 1 << depth)
     builder = _Nodes(n_outputs, where, used)
@@ -230,11 +233,20 @@ def _objective(document: dict) -> str:
         return ""
 
 
-def _class_names(document: dict) -> Any:
+def _class_names(document: dict, n_outputs: int) -> Any:
+    """Return the names of the classes, if any; refuse classes without outputs, for which the library predicts -inf."""
     try:
-        return _parsed(document["model_info"]["class_params"])["class_names"]
-    except (KeyError, TypeError):
+        parameters = _parsed(document["model_info"]["class_params"])
+        n_classes, names = parameters.get("classes_count", 0), parameters["class_names"]
+    except (KeyError, TypeError, AttributeError):
         return None
+    if n_outputs > 1 and n_classes not in (0, n_outputs):
+        raise UnsupportedStructureError(
+            message(
+                "CatBoost models with classes_count= are not supported", f"Got {str(n_classes)[:20]} for {n_outputs} outputs"
+            )
+        )
+    return names
 
 
 def _parsed(value: Any) -> Any:

@@ -46,7 +46,8 @@ def from_text(text: str, *, name: str = "LightGBM model", n_stages: int | None =
                 f"This version of exactshap knows {', '.join(KNOWN_VERSIONS)}",
             )
         )
-    n_outputs = integer(header.get("num_tree_per_iteration", 1), "num_tree_per_iteration", 1, MAX_OUTPUTS)
+    stated = header.get("num_tree_per_iteration", header.get("num_class"))  # the library's own default
+    n_outputs = integer(stated, "num_tree_per_iteration", 1, MAX_OUTPUTS)
     n_features = integer(header.get("max_feature_idx"), "max_feature_idx", -1, MAX_COLUMNS) + 1
     sizes = header.get("tree_sizes", "").split()
     if ("tree_sizes" in header and len(sizes) != len(blocks)) or len(blocks) % n_outputs:
@@ -151,10 +152,11 @@ def _numbers(entries: dict[str, str], name: str, where: str, kind: type, length:
 
 def _category_sets(entries: dict[str, str], nodes: np.ndarray, threshold: np.ndarray, where: str) -> dict[int, np.ndarray]:
     """Return the bit sets of the categorical nodes: ``threshold`` holds the number of the set."""
+    n_sets = integer(entries.get("num_cat", 0), f"{where}: num_cat", 0, 2**31)
     if not len(nodes):
         return {}
-    bounds = _numbers(entries, "cat_boundaries", where, int)
-    words = _numbers(entries, "cat_threshold", where, int, int(bounds[-1]) if len(bounds) else 0)
+    bounds = _numbers(entries, "cat_boundaries", where, int, n_sets + 1)
+    words = _numbers(entries, "cat_threshold", where, int, int(bounds[-1]))
     sets = {}
     for q in nodes.tolist():
         s = int(threshold[q]) if 0 <= threshold[q] < len(bounds) - 1 else -1

@@ -133,7 +133,7 @@ def _raw_forest(blocks: Records, owners: np.ndarray, weights: np.ndarray, n_outp
         left[nodes], right[nodes], missing[nodes] = right[nodes].copy(), left[nodes].copy(), ~missing[nodes]
     _check_categorical(blocks, sizes, is_leaf, sets)
     whole = vector or n_outputs == 1
-    if not whole and (bad := np.flatnonzero((owners < 0) | (owners >= n_outputs))).size:
+    if not vector and (bad := np.flatnonzero((owners < 0) | (owners >= n_outputs))).size:
         raise ModelFormatError(message(f"tree {bad[0]}: output {owners[bad[0]]} out of range [0, {n_outputs})"))
     scale = weights[owner]
     return RawForest(
@@ -228,15 +228,18 @@ def _bit_sets(
 
 
 def _check_categorical(blocks: Records, sizes: np.ndarray, is_leaf: np.ndarray, sets: Any) -> None:
-    if not blocks.has("split_type"):
-        return
-    categorical = (blocks.column("split_type", np.int64, sizes)[0] != 0) & ~is_leaf
+    """Refuse trees whose kinds of splits and sets of categories do not name the same nodes: the library goes by the kinds."""
+    stated = np.zeros(len(is_leaf), bool)
+    if blocks.has("split_type"):
+        stated = (blocks.column("split_type", np.int64, sizes)[0] != 0) & ~is_leaf
+    found = np.zeros(len(is_leaf), bool)
     if sets is not None:
-        categorical[sets[0]] = False
-    if categorical.any():
-        q = int(np.argmax(categorical))
+        found[sets[0]] = True
+    if (stated != found).any():
+        q = int(np.argmax(stated != found))
         k = int(np.searchsorted(np.cumsum(sizes), q, side="right"))
-        raise ModelFormatError(message(f"tree {k} node {q - sizes[:k].sum()}: a categorical split without categories"))
+        text = "a categorical split without categories" if stated[q] else "categories of a split that is none of categories"
+        raise ModelFormatError(message(f"tree {k} node {q - sizes[:k].sum()}: {text}"))
 
 
 def _categories(booster: dict, learner: dict, n_features: int) -> tuple[tuple[Any, ...] | None, ...]:

@@ -33,6 +33,7 @@ __all__ = ["CubeProcess", "fit_process"]
 MAX_CHECKED = 200  # rows that are left out to calibrate the standard errors
 # the true squared error over the posterior's, after leaving rows out: 0.5 to 1.6 on seven forest games, 1.2 to 2.6 on image games
 HEAVY_TAILS = 1.5
+LEAST_TOLD = 1e-4  # of the posterior's squared error, for its own rounding and jitter
 BOTH_ROWS = 150  # pairs up to which the even half tells of the relevances, too, where only the odd one is asked for
 MAX_ROWS = 12_000  # pairs in one dense factorisation, of two matrices (2.1 GiB)
 
@@ -119,24 +120,23 @@ class CubeProcess:
         return fitted.dual[-n_last:] / fitted.precisions(n_last)[:, None]
 
     def solve(
-        self, semivalue: Semivalue, order: int, sets: tuple[tuple[int, ...], ...], doubt: float | None = None
+        self, semivalue: Semivalue, order: int, sets: tuple[tuple[int, ...], ...], relative_doubt: float | None = None
     ) -> tuple[np.ndarray, np.ndarray]:
         r"""Return the exact values of the posterior mean and their posterior standard deviations, calibrated: (n_sets, n_outputs).
 
-        Values are linear in the game, so that those of the mean are :math:`\mathrm{cov}(\phi_T, g)\, K^{-1} g`. ``doubt`` stands for
-        the relevances having been fitted to the rows; default: d / m.
+        Values are linear in the game, so that those of the mean are :math:`\mathrm{cov}(\phi_T, g)\, K^{-1} g`. ``relative_doubt``
+        stands for the relevances having been fitted to the rows, for callers who hold the errors to another estimate, too.
         """
-        doubt = self.points.shape[1] / len(self.points) if doubt is None else doubt
         by_size = [np.array([players for players in sets if len(players) == size]) for size in set_sizes(order)]
         values = error = np.zeros(())
         for fitted in self.halves:
             parts = [self._joint(fitted.half.sign, players, semivalue, order) for players in by_size]
             cross, prior = np.concatenate([c for c, _ in parts], axis=1), np.concatenate([p for _, p in parts])
             values = values + (cross.T @ fitted.dual) * fitted.half.scale
-            error = np.hypot(error, np.sqrt(self._variance(fitted, cross, prior, doubt)) * fitted.half.scale)
+            error = np.hypot(error, np.sqrt(self._variance(fitted, cross, prior, relative_doubt)) * fitted.half.scale)
         return values, error
 
-    def _variance(self, fitted: FittedHalf, cross: np.ndarray, prior: np.ndarray, doubt: float) -> np.ndarray:
+    def _variance(self, fitted: FittedHalf, cross: np.ndarray, prior: np.ndarray, doubt: float | None) -> np.ndarray:
         """Return the variances (n_sets, n_outputs) of one half's scaled values."""
         from scipy.linalg import lapack
 
@@ -145,15 +145,15 @@ class CubeProcess:
         influence = lapack.dtrtrs(fitted.factor, half, lower=1, trans=1)[0]
         return left[:, None] * fitted.variance * self._inflation(fitted, influence, doubt)
 
-    def _inflation(self, fitted: FittedHalf, influence: np.ndarray, doubt: float) -> np.ndarray:
+    def _inflation(self, fitted: FittedHalf, influence: np.ndarray, doubt: float | None) -> np.ndarray:
         r"""Return by how much the posterior's variances (n_outputs,) are too small, judged by leaving out every observation.
 
-        .. math:: c \Bigl(\max\Bigl\{\frac1m \sum_i z_i^2,\; \frac{\sum_i w_i z_i^2}{\sum_i w_i}\Bigr\} + q\Bigr),
+        .. math:: c\, (1 + q) \max\Bigl\{\frac1m \sum_i z_i^2,\; \frac{\sum_i w_i z_i^2}{\sum_i w_i},\; 10^{-4}\Bigr\},
                   \qquad w_i = \sum_T (K^{-1} c_T)_i^2 / (K^{-1})_{ii}
 
         ``z`` are standardised residuals, ``w`` the variance by which the values would move without row i, :math:`c_T` the covariance
-        of the value of T with the rows. ``q`` (``doubt``) stands for the d relevances that were fitted to the rows, ``c`` (HEAVY_TAILS)
-        for games that are rougher between the rows than at them.
+        of the value of T with the rows. ``q`` (``doubt``) stands for the d relevances that were fitted to the rows; where it is None, d / m
+        is added to the largest instead. ``c`` (HEAVY_TAILS) stands for games that are rougher between the rows than at them.
         """
         m = len(self.points)
         checked = slice(-min(m, MAX_CHECKED), None)
@@ -161,7 +161,8 @@ class CubeProcess:
         squares = fitted.dual[checked] ** 2 / precision[:, None] / np.maximum(fitted.variance, 1e-300)
         weights = (influence[checked] ** 2).sum(axis=1) / precision
         weighted = weights @ squares / max(float(weights.sum()), 1e-300)
-        return HEAVY_TAILS * (np.maximum(squares.mean(axis=0), weighted) + doubt)
+        told = np.maximum(np.maximum(squares.mean(axis=0), weighted), LEAST_TOLD)
+        return HEAVY_TAILS * (told + self.points.shape[1] / m if doubt is None else told * (1.0 + doubt))
 
     def _joint(self, sign: int, sets: np.ndarray, semivalue: Semivalue, order: int) -> tuple[np.ndarray, np.ndarray]:
         """Return the covariances of the values of sets of one size with the rows, (n_pairs, n_sets), and their variances."""

@@ -11,9 +11,9 @@ import numpy as np
 from exactshap._runtime.files import atomic_write
 from exactshap._runtime.optional import require
 from exactshap.errors import ExactshapError, InputError, message
-from exactshap.scale._importance import GlobalImportance
-from exactshap.scale._partition import Partition
-from exactshap.scale._source import SourceFile, read_rows
+from exactshap.frames.stored import SourceFile, read_rows
+from exactshap.scale.partition import Partition
+from exactshap.scale.statistics import GlobalImportance
 
 __all__ = ["Batch", "Work", "cut", "elsewhere"]
 

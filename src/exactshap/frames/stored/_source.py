@@ -13,7 +13,7 @@ from typing import Any
 from exactshap._runtime.optional import require
 from exactshap.errors import InputError, message
 
-__all__ = ["SourceFile", "find_files", "inspect", "read_rows", "read_schema"]
+__all__ = ["SourceFile", "find_files", "inspect", "kind_of", "parquet_file", "read_rows", "read_schema"]
 
 _SUFFIXES = {".parquet": "parquet", ".pq": "parquet", ".csv": "csv"}
 _STEP = 65_536  # rows that are decoded at a time
@@ -88,7 +88,7 @@ def kind_of(path: str | Path) -> str:
 def read_schema(path: str | Path, keep: tuple[str, ...]) -> Any:
     """Return the columns and types of a file; those of CSV files are as :func:`csv_types` says."""
     if kind_of(path) == "parquet":
-        with _parquet(path) as file:
+        with parquet_file(path) as file:
             return file.schema_arrow.remove_metadata()
     return _csv(path, keep).schema
 
@@ -99,7 +99,7 @@ def inspect(path: str, name: str, keep: tuple[str, ...]) -> SourceFile:
         digest = hashlib.file_digest(stream, "sha256").hexdigest()
     if kind_of(path) == "csv":
         return SourceFile(path, name, digest, (0, sum(batch.num_rows for batch in _batches(path, 0, keep))))
-    with _parquet(path) as file:
+    with parquet_file(path) as file:
         sizes = [file.metadata.row_group(number).num_rows for number in range(file.num_row_groups)]
     starts = [0]
     for size in sizes:
@@ -152,7 +152,7 @@ class _Stream:
 def _batches(path: str | Path, group: int, keep: tuple[str, ...]) -> Iterator[Any]:
     """Yield record batches from a row group on."""
     if kind_of(path) == "parquet":
-        with _parquet(path) as file:
+        with parquet_file(path) as file:
             schema = file.schema_arrow.remove_metadata()
             for number in range(group, file.num_row_groups):  # one by one: asked for several, the library holds all of them
                 for batch in file.iter_batches(_STEP, row_groups=[number]):
@@ -165,7 +165,8 @@ def _batches(path: str | Path, group: int, keep: tuple[str, ...]) -> Iterator[An
         raise InputError(message(f"{Path(path).name} cannot be read as CSV", f"{error}")) from None
 
 
-def _parquet(path: str | Path) -> Any:
+def parquet_file(path: str | Path) -> Any:
+    """Open a Parquet file, or say that it is none."""
     parquet = require("pyarrow.parquet", "scale", purpose="Reading Parquet")
     try:
         return parquet.ParquetFile(path)

@@ -11,7 +11,7 @@ from exactshap._runtime.optional import FRAME_LIBRARIES, first_installed, requir
 from exactshap.errors import InputError, message
 from exactshap.frames import as_table
 from exactshap.results.data import counted
-from exactshap.scale._exact_sum import ExactSums
+from exactshap.scale.statistics._exact_sum import ExactSums
 
 __all__ = ["GlobalImportance"]
 

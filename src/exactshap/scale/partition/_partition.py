@@ -11,11 +11,11 @@ import numpy as np
 from exactshap._runtime.optional import require
 from exactshap.errors import InputError, InputTypeError, UnknownNameError, did_you_mean, message
 from exactshap.frames import Table, as_table
-from exactshap.scale._bad_rows import REFUSALS, explain_what_is_possible, first_refused
-from exactshap.scale._carrier import pack, unpack
-from exactshap.scale._columns import EXACT, beside, layout_of
-from exactshap.scale._identity import explainer_identity
-from exactshap.scale._tables import as_frame, check_types
+from exactshap.scale.partition._bad_rows import REFUSALS, explain_what_is_possible, first_refused
+from exactshap.scale.partition._carrier import pack, unpack
+from exactshap.scale.partition._columns import EXACT, beside, layout_of
+from exactshap.scale.partition._identity import explainer_identity
+from exactshap.scale.partition._tables import as_frame, check_types
 
 if TYPE_CHECKING:
     from exactshap.explainer import Explainer

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from exactshap._runtime.progress import duration
-from exactshap.scale._importance import GlobalImportance
+from exactshap.scale.statistics import GlobalImportance
 
 __all__ = ["DatasetResult"]
 

@@ -15,12 +15,12 @@ import numpy as np
 from exactshap._runtime.optional import require
 from exactshap._runtime.progress import Progress, progress_rows
 from exactshap.errors import ExactshapError, ExplanationWarning, InputError, message, warn
-from exactshap.scale._batches import Batch, Work, cut, elsewhere
-from exactshap.scale._importance import GlobalImportance
-from exactshap.scale._manifest import check_destination, write_manifest
-from exactshap.scale._partition import Partition
-from exactshap.scale._result import DatasetResult
-from exactshap.scale._source import SourceFile, find_files, inspect, read_schema
+from exactshap.frames.stored import SourceFile, find_files, inspect, read_schema
+from exactshap.scale.files._batches import Batch, Work, cut, elsewhere
+from exactshap.scale.files._manifest import check_destination, write_manifest
+from exactshap.scale.files._result import DatasetResult
+from exactshap.scale.partition import Partition
+from exactshap.scale.statistics import GlobalImportance
 
 if TYPE_CHECKING:
     from exactshap.explainer import Explainer

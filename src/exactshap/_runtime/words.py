@@ -1,0 +1,85 @@
+"""Facts and tables as text and as HTML, for what is printed in a terminal and shown in a notebook."""
+
+from __future__ import annotations
+
+import textwrap
+from collections.abc import Mapping, Sequence
+from html import escape
+
+from exactshap.errors import printable
+
+__all__ = ["fields_html", "fields_text", "table_html", "table_text", "wrap_field"]
+
+_LEFT = "text-align:left;vertical-align:top"
+
+
+def wrap_field(name: str, text: str, width: int = 116) -> str:
+    """Return a name and its text, wrapped beside the name.
+
+    >>> print(wrap_field("method", "a few words and more", width=30))
+      method          a few words
+                      and more
+    """
+    return textwrap.fill(
+        text,
+        width,
+        initial_indent=f"  {name:<15} ",
+        subsequent_indent=" " * 18,
+        break_long_words=False,
+        break_on_hyphens=False,
+    )
+
+
+def fields_text(title: str, facts: Mapping[str, str]) -> str:
+    """Return a title and facts below it.
+
+    >>> print(fields_text("Forecast", {"method": "quadrature"}))
+    Forecast
+      method          quadrature
+    """
+    return "\n".join([title, *(wrap_field(name, text) for name, text in facts.items())])
+
+
+def fields_html(title: str, facts: Mapping[str, str], below: str = "") -> str:
+    """Return a title, facts and markup below them as one element; text is escaped, its control characters are replaced.
+
+    >>> fields_html("A < B", {})
+    '<div><strong>A &lt; B</strong><table></table></div>'
+    """
+    rows = "".join(
+        f"<tr><th style='{_LEFT}'>{escape(name)}</th><td style='text-align:left'>{escape(text)}</td></tr>"
+        for name, text in facts.items()
+    )
+    return printable(f"<div><strong>{escape(title)}</strong><table>{rows}</table>{below}</div>")
+
+
+def table_text(headings: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
+    """Return a table whose first column is on the left and whose others are on the right.
+
+    >>> print(table_text(["feature", "mean"], [["age", "1.5"]]))
+      feature  mean
+      age       1.5
+    """
+    table = [[" ".join(str(cell).split()) for cell in row] for row in (headings, *rows)]
+    widths = [max(len(row[k]) for row in table) for k in range(len(headings))]
+    return "\n".join(
+        "  "
+        + "  ".join(f"{cell:<{w}}" if k == 0 else f"{cell:>{w}}" for k, (cell, w) in enumerate(zip(row, widths, strict=True)))
+        for row in table
+    )
+
+
+def table_html(headings: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
+    """Return a table as HTML; text is escaped.
+
+    >>> table_html(["x"], [["<b>"]])
+    "<table><thead><tr><th style='text-align:left'>x</th></tr></thead><tbody><tr><th style='text-align:left'>&lt;b&gt;</th></tr></tbody></table>"
+    """
+
+    def line(cells: Sequence[str], tag: str) -> str:
+        sides = (("th", "left") if k == 0 else (tag, "right") for k in range(len(cells)))
+        marked = (f"<{t} style='text-align:{side}'>{escape(c)}</{t}>" for (t, side), c in zip(sides, cells, strict=True))
+        return f"<tr>{''.join(marked)}</tr>"
+
+    body = "".join(line(row, "td") for row in rows)
+    return printable(f"<table><thead>{line(headings, 'th')}</thead><tbody>{body}</tbody></table>")

@@ -1,0 +1,215 @@
+"""Estimates of MMD and its shares from one pair of samples, in one sweep or as tasks over pairs of blocks of rows."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from exactshap._runtime.threads import map_in_threads
+from exactshap.decompose.pairwise._direct import direct_mmd, kernel_sum, mmd_of_sums
+from exactshap.decompose.pairwise._estimate import Estimate, PairwiseSettings, joint_values, residual_of
+from exactshap.decompose.pairwise._factors import Factors
+from exactshap.decompose.pairwise._inference import jackknife_error
+from exactshap.decompose.pairwise._kernels import LANES, PanelBlock, add_sides
+from exactshap.decompose.pairwise._panels import Rules, Sweep, block_pairs, panels_of, rule_table, run_in_waves
+from exactshap.results.decomposition import check_residual, pair_tolerance
+
+__all__ = ["estimate_by_tasks", "estimate_mmd", "permuted_labels"]
+
+
+def estimate_mmd(task: tuple[Factors, int, PairwiseSettings, np.ndarray]) -> Estimate:
+    """Return the shares of one pair of samples: pooled rows, the first ``n`` of which are the first sample."""
+    factors, n, settings, labels = task
+    rules = rule_table(settings.semivalue, factors.n_players, settings.order)
+    scale = _PairMeans(n, factors.n_rows - n, settings.estimator)
+    sums, within = _pair_sums(factors, rules, n, labels, settings.n_jobs)
+    joint = joint_values(factors, scale.weights, n, settings, len(settings.sets(factors.n_players)) - factors.n_players)
+    direct = direct_mmd(factors, n, settings.estimator)
+    return _finished(factors, settings, scale, rules, labels, (sums, within, *joint, direct))
+
+
+def estimate_by_tasks(
+    factors: Factors, n: int, settings: PairwiseSettings, labels: np.ndarray, run: Callable[..., Iterable[Any]]
+) -> Estimate:
+    """Return the same shares from tasks over pairs of blocks of rows, which any ordered map may run anywhere.
+
+    The tasks and the order in which they are added up depend on the numbers of rows only.
+    """
+    rules = rule_table(settings.semivalue, factors.n_players, settings.order)
+    scale = _PairMeans(n, factors.n_rows - n, settings.estimator)
+    pairs = block_pairs(factors.n_rows, n)
+    samples = [(int(pair.first[0] >= n), int(pair.second[0] >= n)) for pair in pairs]
+    alone = replace(settings, n_jobs=None)
+    tasks = (
+        _Task(factors.take(pair.rows), pair.begin, _rows_of(labels, pair.rows), scale.weight(*which), rules, alone)
+        for pair, which in zip(pairs, samples, strict=True)
+    )
+    sums = np.zeros((2, factors.n_players + 1, factors.n_rows))
+    kernels = np.zeros((2, 2))
+    within, joint, truncation = np.zeros((sums.shape[1], labels.shape[1])), np.zeros(_n_joint(factors, settings)), 0.0
+    for pair, (own, other), part in zip(pairs, samples, run_in_waves(run, _part, tasks), strict=True):
+        height = pair.begin or len(pair.rows)
+        sums[other][:, slice(*pair.first)] += part.sums[:, :height]
+        if pair.begin:
+            sums[own][:, slice(*pair.second)] += part.sums[:, height:]
+        kernels[own, other] += part.kernel
+        within += part.within
+        joint += part.joint
+        truncation = max(truncation, part.truncation)
+    direct = mmd_of_sums(kernels, n, factors.n_rows - n, settings.estimator)
+    return _finished(factors, settings, scale, rules, labels, (sums, within, joint, truncation, direct))
+
+
+@dataclass(frozen=True, eq=False)
+class _Task:
+    """Pairs of two blocks of rows, or of one block with itself (``begin`` 0)."""
+
+    factors: Factors
+    begin: int
+    labels: np.ndarray
+    weight: float
+    rules: Rules
+    settings: PairwiseSettings
+
+
+@dataclass(frozen=True, eq=False)
+class _Part:
+    """What a task adds to each sum; ``sums`` (n_players + 1, n_rows) are those of each row over the rows of the other block."""
+
+    sums: np.ndarray
+    within: np.ndarray
+    joint: np.ndarray
+    truncation: float
+    kernel: float
+
+
+def _part(task: _Task) -> _Part:
+    factors, begin = task.factors, task.begin
+    both, within = _pair_sums(factors, task.rules, begin or factors.n_rows, task.labels, None, begin)
+    sums = both[0] if not begin else np.concatenate([both[1][:, :begin], both[0][:, begin:]], axis=1)
+
+    def weights(block: PanelBlock) -> np.ndarray:
+        return np.full((block.height, block.padded), task.weight)
+
+    joint, truncation = joint_values(factors, weights, None, task.settings, _n_joint(factors, task.settings), begin)
+    return _Part(sums, within, joint, truncation, kernel_sum(factors, begin))
+
+
+def _n_joint(factors: Factors, settings: PairwiseSettings) -> int:
+    return len(settings.sets(factors.n_players)) - factors.n_players
+
+
+def _rows_of(labels: np.ndarray, rows: np.ndarray) -> np.ndarray:
+    return np.pad(labels[rows], ((0, LANES), (0, 0)))
+
+
+def _finished(
+    factors: Factors, settings: PairwiseSettings, scale: _PairMeans, rules: Rules, labels: np.ndarray, found: tuple[Any, ...]
+) -> Estimate:
+    """Return the estimate from all sums over pairs, held against the direct statistic."""
+    sums, within, joint, truncation, direct = found
+    values = scale.statistic(*_split(sums, scale.n))
+    residual = residual_of(direct, values, joint, settings)
+    tolerance = pair_tolerance(4.0, factors.n_rows, len(factors.columns))
+    check_residual("MMD2", residual, tolerance)
+    permuted = _permuted(sums, within, labels, scale)
+    bound = 4.0 * max(rules.error_bound, truncation)
+    return Estimate(values, scale.jackknife(sums), permuted, joint, residual, tolerance, bound)
+
+
+def permuted_labels(n_rows: int, n: int, count: int, generator: np.random.Generator) -> np.ndarray:
+    """Return which rows belong to the first sample, of shape (n_rows + LANES, count): one column per permutation."""
+    labels = np.zeros((count, n_rows), bool)
+    labels[:, :n] = True
+    permuted = generator.permuted(labels, axis=1)
+    return np.ascontiguousarray(np.pad(permuted, ((0, 0), (0, LANES))).T)
+
+
+def _pair_sums(
+    factors: Factors, rules: Rules, n: int, labels: np.ndarray, n_jobs: int | None, begin: int = 0
+) -> tuple[np.ndarray, np.ndarray]:
+    r"""Return the sums over pairs that all estimators and permutations are made of.
+
+    ``sums[s, j, i]`` is :math:`\sum_{i' \in s} G_j[i, i']` over sample s, of shape (2, n_players + 1, n_rows), and
+    ``within[j, b]`` is :math:`p_b^\top G_j p_b` for the label vectors p, of shape (n_players + 1, n_permutations). The pair
+    contributions G do not depend on the labels, so that all permutations of a block cost one matrix product.
+    """
+    sweep = Sweep(factors, rules, n, begin)
+    shape = (2, factors.n_players + 1, factors.n_rows + LANES)
+
+    def panel_sums(panel: tuple[int, int]) -> tuple[np.ndarray, np.ndarray]:
+        sums, within = np.zeros(shape), np.zeros((shape[1], labels.shape[1]))
+        for block, values in sweep.blocks(panel):
+            own, other = int(block.start >= n), int(block.first >= n)
+            rows, columns = slice(block.start, block.stop), slice(block.first, block.first + block.padded)
+            add_sides(values, np.ones(values.shape[1:]), sums[other], block.start, sums[own], block.first)
+            if labels.shape[1]:
+                product = (values.reshape(-1, block.padded) @ labels[columns].astype(float)).reshape(shape[1], block.height, -1)
+                within += 2.0 * np.einsum("jrb,rb->jb", product, labels[rows].astype(float))
+        return sums, within
+
+    total, total_within = np.zeros(shape), np.zeros((shape[1], labels.shape[1]))
+    for sums, within in map_in_threads(panel_sums, sweep.panels(), n_jobs):
+        total += sums
+        total_within += within
+    return total[:, :, : factors.n_rows], total_within
+
+
+def _split(sums: np.ndarray, n: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Return the sums over ordered pairs within the first sample, within the second, and between, each (n_players + 1,)."""
+    return sums[0, :, :n].sum(axis=1), sums[1, :, n:].sum(axis=1), sums[1, :, :n].sum(axis=1)
+
+
+def _permuted(sums: np.ndarray, within: np.ndarray, labels: np.ndarray, scale: _PairMeans) -> np.ndarray:
+    r"""Return the shares for all label vectors p, of shape (n_players + 1, n_permutations).
+
+    With q = 1 - p: :math:`q^\top G q = 1^\top G 1 - 2 p^\top G 1 + p^\top G p` and
+    :math:`p^\top G q = p^\top G 1 - p^\top G p`.
+    """
+    all_rows = sums.sum(axis=0)
+    one_side = np.zeros_like(within)
+    for start, stop in panels_of(all_rows.shape[1]):
+        one_side += all_rows[:, start:stop] @ labels[start:stop].astype(float)
+    everything = all_rows.sum(axis=1, keepdims=True)
+    return scale.statistic(within, everything - 2.0 * one_side + within, one_side - within)
+
+
+@dataclass(frozen=True)
+class _PairMeans:
+    """How sums over pairs become the statistic; pairs i = i' contribute 0 to every share."""
+
+    n: int
+    m: int
+    estimator: str
+
+    def _denominators(self, n: Any, m: Any) -> tuple[Any, Any]:
+        return (n * n, m * m) if self.estimator == "biased" else (n * (n - 1), m * (m - 1))
+
+    def statistic(self, first: Any, second: Any, between: Any, n: int | None = None, m: int | None = None) -> Any:
+        """Return first / (n (n - 1)) + second / (m (m - 1)) - 2 between / (n m), or the biased form."""
+        n, m = float(self.n if n is None else n), float(self.m if m is None else m)  # type: ignore[assignment]
+        of_first, of_second = self._denominators(n, m)
+        return first / of_first + second / of_second - 2.0 * between / (n * m)  # type: ignore[operator]
+
+    def weights(self, block: PanelBlock) -> np.ndarray:
+        """Return the weight of each ordered pair of a block."""
+        return np.full((block.height, block.padded), self.weight(int(block.start >= self.n), int(block.first >= self.n)))
+
+    def weight(self, own: int, other: int) -> float:
+        """Return the weight of an ordered pair of rows of two samples, 0 or 1."""
+        if own != other:
+            return -1.0 / (self.n * self.m)
+        return 1.0 / float(self._denominators(float(self.n), float(self.m))[own])
+
+    def jackknife(self, sums: np.ndarray) -> np.ndarray | None:
+        """Return standard errors (n_players + 1,): leaving a row out takes its row sums away. None below 3 rows."""
+        n, m = self.n, self.m
+        if min(n, m) < 3:
+            return None
+        first, second, between = (part[:, None] for part in _split(sums, n))
+        without_x = self.statistic(first - 2.0 * sums[0, :, :n], second, between - sums[1, :, :n], n=n - 1)
+        without_z = self.statistic(first, second - 2.0 * sums[1, :, n:], between - sums[0, :, n:], m=m - 1)
+        return jackknife_error(without_x, without_z)

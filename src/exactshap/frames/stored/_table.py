@@ -1,0 +1,149 @@
+"""A Parquet file or folder as a table whose rows are read when they are needed."""
+
+from __future__ import annotations
+
+import os
+import tempfile
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from exactshap._runtime.optional import require
+from exactshap.errors import InputError, InputTypeError, UnknownNameError, did_you_mean, message
+from exactshap.frames import Table, as_table
+from exactshap.frames.stored._source import find_files, kind_of, parquet_file
+
+__all__ = ["StoredTable", "as_rows", "pieces_of", "scratch_array"]
+
+_STEP = 65_536  # rows that are decoded at a time
+
+
+class StoredTable:
+    """Rows of a Parquet file or folder, of which only a piece is in memory at a time.
+
+    Parameters
+    ----------
+    source : path
+        A ``.parquet`` file, or a folder of such files (in the order of their names; hidden ones are left out).
+    columns : sequence of str, default=None
+        The columns that count, in this order; None: all.
+    drop : sequence of str, default=()
+        Columns that do not count, such as identifiers.
+
+    Attributes
+    ----------
+    n_rows, n_columns : int
+    names : tuple of str
+        The columns.
+
+    Raises
+    ------
+    InputError, UnknownNameError
+        If the files have other columns than the first one, or a column is asked for that is not there.
+
+    Notes
+    -----
+    Making one reads the ends of the files only. Rows are decoded 65,536 at a time, row group by row group.
+
+    Examples
+    --------
+    >>> import pathlib, tempfile
+    >>> import pandas
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     pandas.DataFrame({"id": [1, 2], "age": [3.0, 4.0]}).to_parquet(pathlib.Path(folder, "a.parquet"))
+    ...     rows = StoredTable(folder, drop=["id"])
+    ...     rows.names, rows.n_rows
+    (('age',), 2)
+    """
+
+    def __init__(
+        self, source: str | os.PathLike[str], columns: Sequence[str] | None = None, *, drop: Sequence[str] = ()
+    ) -> None:
+        if isinstance(columns, str) or isinstance(drop, str):
+            raise InputTypeError(message("`columns` and `drop` are lists of columns", "Got a single text", 'Pass drop=["id"]'))
+        paths = find_files(Path(source))
+        if kind_of(paths[0]) != "parquet":
+            raise InputError(message(f"{Path(source).name} is not Parquet", "Got CSV", "Convert it to Parquet first"))
+        self.source = Path(source)
+        sizes, schemas = zip(*map(_extent, paths), strict=True)
+        self._paths, self.n_rows = tuple(map(str, paths)), int(sum(sizes))
+        held = schemas[0].names
+        for name in (*(columns or ()), *drop):
+            if name not in held:
+                raise UnknownNameError(message(f"{self.source.name} has no column {name!r}", do=did_you_mean(name, held)))
+        self.names = tuple(name for name in (held if columns is None else columns) if name not in drop)
+        for path, schema in zip(paths, schemas, strict=True):
+            _check(schema, schemas[0], self.names, path, paths[0])
+
+    @property
+    def n_columns(self) -> int:
+        return len(self.names)
+
+    def select(self, columns: Sequence[str] | None = None, *, drop: Sequence[str] = ()) -> StoredTable:
+        """Return the same rows with other columns.
+
+        Parameters
+        ----------
+        columns, drop : sequences of str
+
+        Returns
+        -------
+        table : StoredTable
+        """
+        wanted = self.names if columns is None else columns
+        return StoredTable(self.source, wanted, drop=drop)
+
+    def pieces(self) -> Iterator[Table]:
+        """Yield the rows in order, a piece at a time.
+
+        Yields
+        ------
+        piece : Table
+            Of an Arrow table.
+        """
+        arrow = require("pyarrow", "scale", purpose="Reading data")
+        for path in self._paths:
+            with parquet_file(path) as file:
+                for group in range(file.num_row_groups):  # one by one: asked for several, the library holds all of them
+                    for batch in file.iter_batches(_STEP, row_groups=[group], columns=list(self.names)):
+                        yield as_table(arrow.Table.from_batches([batch]).select(list(self.names)), allow_empty=True)
+
+    def __repr__(self) -> str:
+        return f"StoredTable({self.source.name!r}: {self.n_rows:,} rows, {self.n_columns} columns)"
+
+
+def as_rows(native: Any, *, what: str = "X") -> Table | StoredTable:
+    """Return a table in memory, or the stored one that a path names."""
+    if isinstance(native, StoredTable):
+        return native
+    return StoredTable(native) if isinstance(native, (str, os.PathLike)) else as_table(native, what=what)
+
+
+def pieces_of(table: Table | StoredTable) -> Iterator[Table]:
+    """Yield a table in memory as one piece, a stored one as many."""
+    return table.pieces() if isinstance(table, StoredTable) else iter((table,))
+
+
+def scratch_array(shape: tuple[int, ...]) -> np.ndarray:
+    """Return float64 numbers in a file that has no name and goes with the array: the system keeps in memory what fits."""
+    if not np.prod(shape):
+        return np.empty(shape)
+    with tempfile.TemporaryFile() as file:
+        return np.memmap(file, np.float64, "w+", shape=shape)
+
+
+def _extent(path: Path) -> tuple[int, Any]:
+    with parquet_file(path) as file:
+        return file.metadata.num_rows, file.schema_arrow.remove_metadata()
+
+
+def _check(schema: Any, first: Any, names: tuple[str, ...], path: Path, of: Path) -> None:
+    """Refuse a file that lacks a column or holds it as another kind."""
+    for name in names:
+        if name not in schema.names:
+            raise InputError(message(f"{path.name} has no column {name!r}", f"{of.name} has one", "Convert one of the files"))
+        if schema.field(name).type != first.field(name).type:
+            got = f"Got {schema.field(name).type}, in {of.name} {first.field(name).type}"
+            raise InputError(message(f"Column {name!r} of {path.name} has another type", got, "Convert one of the files"))

@@ -1,0 +1,56 @@
+"""A reader whose games are solved for players in a tree instead of by its own fast path, which knows no trees."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+from exactshap._runtime.calibration import clocked
+from exactshap.frames import Table
+from exactshap.readers._base import Reader
+from exactshap.readers._delegating import DelegatingReader
+from exactshap.semivalues import Hierarchy, Question, Semivalue, find
+from exactshap.solvers import Cost, Solution, solve
+
+__all__ = ["HierarchicalReader", "reader_for"]
+
+WORK_BYTES = 2.0**27  # arrays of one block of the solver's sweep, all levels together
+CALLS = 2**12  # coalitions for each row of a function, without a budget
+
+
+class HierarchicalReader(DelegatingReader):
+    """Solves ``inner``'s games as they are written; names of players in a hierarchy are those of ``inner``."""
+
+    def __init__(self, inner: Reader) -> None:
+        super().__init__(inner, block_rows=16)
+        self.options = getattr(inner, "options", {})
+
+    def answer(self, X: Table, semivalue: Any, order: int) -> Solution:
+        return Reader.answer(self, X, semivalue, order)
+
+    def solve(self, X: Table, semivalue: Any, order: int) -> Solution:
+        if isinstance(semivalue, Semivalue):  # the certificate asks for Shapley values of its own rows
+            return self.inner.solve(X, semivalue, order)
+        budget = self.options.get("budget") or CALLS if self.calls_model else None
+        return solve(self.inner.game(X), semivalue, order, budget=budget)
+
+    def memory(self, n_rows: int, order: int) -> float:
+        background = 1 if self.background is None else self.background.n_rows
+        return WORK_BYTES + 16.0 * (n_rows + background) * self.n_terms() * self.n_players
+
+    def cost(self, few: Table, n_rows: int, semivalue: Any, order: int, block_rows: int) -> Cost:
+        row, found = few.take(slice(0, 1)), []
+        seconds = clocked(lambda: found.append(self.solve(row, semivalue, order)))
+        cost = Cost(seconds, method=found[0].method, exact=found[0].exact)
+        return replace(n_rows * cost, bytes=self.memory(block_rows, order))
+
+    def stability(self, X: Table) -> None:
+        return None
+
+
+def reader_for(reader: Reader, index: str | Question) -> tuple[Reader, Any]:
+    """Return who answers a question about ``reader``'s model, and the question with players by number."""
+    question = find(index)
+    if isinstance(question, Hierarchy):
+        return HierarchicalReader(reader), question.among(reader.player_names)
+    return reader, question

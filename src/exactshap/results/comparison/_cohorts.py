@@ -1,0 +1,244 @@
+"""The groups of one explanation, each held against all other rows."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from exactshap._runtime.optional import FRAME_LIBRARIES, INSTALL_FRAMES, first_installed, require
+from exactshap._runtime.words import fields_html, fields_text, table_html, table_text
+from exactshap.errors import InputError, InputTypeError, MissingDependencyError, UnknownNameError, did_you_mean, message
+from exactshap.results.comparison._comparison import Comparison, compare
+from exactshap.results.data import ExplanationData, cell_text, counted
+
+__all__ = ["Cohorts", "by"]
+
+MAX_COHORTS, FEW_VALUES = 30, 10
+MISSING = "missing"
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Cohorts(Mapping[str, Comparison]):
+    """Mean values of the groups of an explanation; made by :meth:`exactshap.Explanation.by`.
+
+    Attributes
+    ----------
+    name : str
+        What the rows were grouped by.
+    comparisons : mapping of label to Comparison
+        Each group (second) against all other rows (first); ``cohorts[label]`` is one of them.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from exactshap import Explanation
+    >>> X = np.array([[0.0, 1.0], [0.0, 3.0], [1.0, 5.0], [1.0, 7.0]])
+    >>> explanation = Explanation(values=X, baseline=np.zeros(4), prediction=X.sum(axis=1), residual=np.zeros(4),
+    ...                           tolerance=1e-12, feature_names=["sex", "age"], value_function="baseline", data=X)
+    >>> cohorts = explanation.by("sex")
+    >>> cohorts.labels, cohorts.means
+    (('0', '1'), array([[0., 2.],
+           [1., 6.]]))
+    >>> cohorts["1"].difference
+    array([1., 4.])
+    """
+
+    name: str
+    comparisons: Mapping[str, Comparison]
+
+    def __getitem__(self, label: str) -> Comparison:
+        if label not in self.comparisons:
+            raise UnknownNameError(message(f"There is no group {label!r}", do=did_you_mean(str(label), self.labels)))
+        return self.comparisons[label]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self.comparisons)
+
+    def __len__(self) -> int:
+        return len(self.comparisons)
+
+    @property
+    def labels(self) -> tuple[str, ...]:
+        """Names of the groups."""
+        return tuple(self.comparisons)
+
+    @property
+    def n_rows(self) -> tuple[int, ...]:
+        """Rows of each group."""
+        return tuple(one.n_rows[1] for one in self.comparisons.values())
+
+    @property
+    def means(self) -> np.ndarray:
+        """Mean value of each player in each group, (n_groups, n_players[, n_outputs])."""
+        return np.stack([one.means[1] for one in self.comparisons.values()])
+
+    @property
+    def mean_intervals(self) -> np.ndarray:
+        """Bootstrap intervals of ``means`` over rows, (n_groups, n_players[, n_outputs], 2)."""
+        return np.stack([one.mean_intervals[1] for one in self.comparisons.values()])
+
+    def to_frame(self, kind: str | None = None) -> Any:
+        """Return one row per group and player (and output): column ``group`` before those of a comparison.
+
+        Parameters
+        ----------
+        kind : {"pandas", "polars", "pyarrow"} or None, default=None
+        """
+        import narwhals.stable.v2 as nw
+
+        parts = {label: one.columns() for label, one in self.comparisons.items()}
+        names = [name for name in next(iter(parts.values())) if all(name in part for part in parts.values())]
+        columns: dict[str, Any] = {"group": [label for label, part in parts.items() for _ in part["feature"]]}
+        columns |= {name: np.concatenate([np.asarray(part[name]) for part in parts.values()]) for name in names}
+        backend: Any = kind or next(iter(self.comparisons.values())).backend or first_installed(FRAME_LIBRARIES)
+        if backend is None:
+            raise MissingDependencyError(message("`to_frame` needs a frame library", "None is installed", INSTALL_FRAMES))
+        require(backend, "frames", purpose=f"A {backend} frame")
+        return nw.from_dict({name: list(column) for name, column in columns.items()}, backend=backend).to_native()
+
+    def rows(self, most: int = 10) -> tuple[list[str], list[list[str]]]:
+        """Return headings and rows of text: means of the groups, players that differ most between groups first."""
+        first = next(iter(self.comparisons.values()))
+        means = self.means.reshape(len(self), -1)
+        outputs = [""] if first.output_names is None else [f"[{name}]" for name in first.output_names]
+        names = [f"{name}{output}" for name in first.feature_names for output in outputs]
+        order = np.argsort(-np.ptp(means, axis=0), kind="stable")[:most]
+        return ["feature", *self.labels], [[names[j], *(f"{mean:.4g}" for mean in means[:, j])] for j in order]
+
+    def plot(self, ax: Any = None, *, output: int | str | None = None, max_display: int = 10) -> Any:
+        """Draw the mean values of all groups with their intervals, a colour for each group.
+
+        Parameters
+        ----------
+        ax : matplotlib Axes, optional
+        output : int or str, optional
+            Which output, where there are several.
+        max_display : int, default=10
+            Number of players shown.
+
+        Returns
+        -------
+        ax : matplotlib Axes
+        """
+        from exactshap.results.comparison._picture import draw_cohorts
+
+        return draw_cohorts(self, ax, output=output, max_display=max_display)
+
+    def _facts(self) -> dict[str, str]:
+        sizes = (f"{label}: {counted(n, 'row')}" for label, n in zip(self.labels, self.n_rows, strict=True))
+        return {"groups": ", ".join(sizes), "each": "cohorts[label] compares a group with all other rows, with intervals"}
+
+    def _title(self) -> str:
+        return f"Mean values ({next(iter(self.comparisons.values())).unit}) by {self.name}, {len(self)} groups"
+
+    def __repr__(self) -> str:
+        return f"{fields_text(self._title(), self._facts())}\n{table_text(*self.rows())}"
+
+    def _repr_html_(self) -> str:
+        return fields_html(self._title(), self._facts(), table_html(*self.rows()))
+
+
+def by(explanation: ExplanationData, column: Any, *, bins: int = 4, drift: bool = False, **settings: Any) -> Cohorts:
+    """Compare the groups of an explanation with all other rows; see :meth:`exactshap.Explanation.by`.
+
+    Parameters
+    ----------
+    explanation : Explanation
+    column, bins, drift, **settings
+        As of :meth:`exactshap.Explanation.by`.
+
+    Returns
+    -------
+    cohorts : Cohorts
+
+    Raises
+    ------
+    InputError
+        If there is no such column, one group only, or more than 30.
+
+    Examples
+    --------
+    >>> from exactshap import Explanation
+    >>> explanation = Explanation(
+    ...     values=[[1.0], [2.0]], baseline=[0.0, 0.0], prediction=[1.0, 2.0], residual=[0.0, 0.0], tolerance=1e-12,
+    ...     feature_names=["age"], value_function="baseline",
+    ... )
+    >>> by(explanation, ["north", "south"]).means.ravel()
+    array([1., 2.])
+    """
+    name, cells = _cells(explanation, column)
+    labels = np.asarray(_labels(cells, bins), object)
+    wanted = list(dict.fromkeys(labels[np.argsort(_order(cells), kind="stable")]))
+    if not 2 <= len(wanted) <= MAX_COHORTS:
+        do = "Pass a column with fewer values, or an array with a label for each row"
+        raise InputError(message(f"{name} makes {counted(len(wanted), 'group')}", f"2 to {MAX_COHORTS} can be compared", do))
+    found = {}
+    for label in wanted:
+        inside = labels == label
+        found[label] = compare(explanation[~inside], explanation[inside], labels=("the rest", label), drift=drift, **settings)
+    return Cohorts(name, found)
+
+
+def _cells(explanation: ExplanationData, column: Any) -> tuple[str, np.ndarray]:
+    """Return the name and the cells (n_rows,) of a column of the data, or of labels that the caller brings."""
+    if isinstance(column, (str, int, np.integer)):
+        return _column_of_data(explanation, column if isinstance(column, str) else int(column))
+    values = np.asarray(column)
+    if values.shape != (explanation.n_rows,):
+        got = f"Got shape {values.shape} for {explanation.n_rows} rows"
+        raise InputError(message("Rows are grouped by a column of the data or by one label for each row", got))
+    return str(getattr(column, "name", None) or "labels"), values
+
+
+def _column_of_data(explanation: ExplanationData, column: str | int) -> tuple[str, np.ndarray]:
+    from exactshap.frames import as_table
+
+    if explanation.data is None:
+        do = "Pass one label for each row"
+        raise InputError(message("Rows are grouped by a column of the data", "This explanation has data=None", do))
+    table = as_table(explanation.data)
+    names = table.names or (explanation.feature_names if table.n_columns == explanation.n_players else ())
+    if isinstance(column, str):
+        if column not in names:
+            raise UnknownNameError(message(f"The data have no column {column!r}", do=did_you_mean(column, names)))
+        return column, table.column(names.index(column))
+    if isinstance(column, bool) or not -table.n_columns <= column < table.n_columns:
+        raise InputTypeError(message(f"There is no column {column!r}", f"The data have {table.n_columns} columns"))
+    j = int(column) % table.n_columns
+    return names[j] if names else f"column {j}", table.column(j)
+
+
+def _numbers(cells: np.ndarray) -> np.ndarray | None:
+    """Return cells as numbers where all that are there are numbers."""
+    if cells.dtype.kind not in "fiu":
+        return None
+    return cells.astype(float)
+
+
+def _labels(cells: np.ndarray, bins: int) -> list[str]:
+    """Return a label for each row: its cell as text, or the quarter (with 4 bins) of the numbers that it lies in."""
+    numbers = _numbers(cells)
+    if numbers is None:
+        return [cell_text(cell) or MISSING for cell in cells]
+    known = numbers[~np.isnan(numbers)]
+    if len(np.unique(known)) <= FEW_VALUES:
+        return [MISSING if np.isnan(number) else f"{number:g}" for number in numbers]
+    if not isinstance(bins, (int, np.integer)) or bins < 2:
+        raise InputError(message("The 'bins' parameter must be an int >= 2", f"Got {bins!r}"))
+    edges = np.unique(np.quantile(known, np.linspace(0.0, 1.0, bins + 1)))
+    last = len(edges) - 2
+    names = [f"{edges[k]:.4g} to {edges[k + 1]:.4g}" for k in range(last + 1)]
+    place = np.clip(np.searchsorted(edges, numbers, side="right") - 1, 0, last)
+    return [MISSING if np.isnan(number) else names[k] for number, k in zip(numbers, place, strict=True)]
+
+
+def _order(cells: np.ndarray) -> np.ndarray:
+    """Return what sorts the groups: numbers by size, texts by name, missing cells last."""
+    numbers = _numbers(cells)
+    if numbers is not None:
+        return np.where(np.isnan(numbers), np.inf, numbers)
+    texts = [cell_text(cell) for cell in cells]
+    return np.unique([f"0{text}" if text else "1" for text in texts], return_inverse=True)[1]

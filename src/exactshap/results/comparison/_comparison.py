@@ -1,0 +1,236 @@
+"""How mean values differ between two explanations, with intervals, beside what differs in their data."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from exactshap._runtime.optional import FRAME_LIBRARIES, INSTALL_FRAMES, first_installed, require
+from exactshap.errors import InputError, InputTypeError, MissingDependencyError, message
+from exactshap.results.comparison import _words as words
+from exactshap.results.comparison._bootstrap import bootstrap_deviations, interval
+from exactshap.results.comparison._drift import data_drift
+from exactshap.results.data import ExplanationData, frame_kind
+
+if TYPE_CHECKING:
+    from exactshap.results.decomposition import PairwiseDecomposition
+
+__all__ = ["Comparison", "compare"]
+
+_SAME = {"feature_names": "the same features", "output_names": "the same outputs", "value_function": "the same value function"}
+_SAME |= {"index": "the same index", "unit": "the same unit"}
+
+
+@dataclass(frozen=True, eq=False, kw_only=True, repr=False)
+class Comparison:
+    r"""Mean values of two groups of rows, and by how much they differ; made by :meth:`exactshap.Explanation.compare`.
+
+    .. math:: \Delta_j = \bar\phi_j^{(2)} - \bar\phi_j^{(1)}, \qquad
+              \bar f^{(2)} - \bar f^{(1)} = \Delta_\mathrm{baseline} + \sum_j \Delta_j + \Delta_\mathrm{residual}
+
+    Attributes
+    ----------
+    labels : tuple of str
+        Names of the two groups.
+    n_rows : tuple of int
+    feature_names, output_names, unit
+        As of the explanations.
+    means : array of shape (2, n_players[, n_outputs])
+        Mean value of each player in both groups, in the unit of the model output.
+    magnitudes : array of shape (2, n_players[, n_outputs])
+        Mean absolute value.
+    baselines, predictions, residuals : arrays of shape (2[, n_outputs])
+        Their means.
+    difference : array of shape (n_players[, n_outputs])
+        Second mean less the first: exact for these rows.
+    intervals : array of shape (n_players[, n_outputs], 2)
+        Bootstrap intervals of ``difference`` over rows; NaN where a group has one row.
+    mean_intervals : array of shape (2, n_players[, n_outputs], 2)
+        The same of ``means``.
+    level : float
+        Of the intervals.
+    drift : Decomposition or None
+        The MMD of the data of both groups, split over the players; None where they were not compared.
+    notes : tuple of str
+        What a reader must know besides.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from exactshap import Explanation
+    >>> def linear(X):
+    ...     return Explanation(values=X, baseline=np.zeros(len(X)), prediction=X.sum(axis=1), residual=np.zeros(len(X)),
+    ...                        tolerance=1e-12, feature_names=["age", "bmi"], value_function="baseline", data=X)
+    >>> X = np.random.default_rng(0).normal(size=(60, 2))
+    >>> comparison = linear(X).compare(linear(X + [0.0, 2.0]))
+    >>> comparison.difference.round(12), comparison.drift.values.argmax()
+    (array([0., 2.]), np.int64(1))
+    """
+
+    labels: tuple[str, str]
+    n_rows: tuple[int, int]
+    feature_names: tuple[str, ...]
+    means: np.ndarray
+    magnitudes: np.ndarray
+    baselines: np.ndarray
+    predictions: np.ndarray
+    residuals: np.ndarray
+    difference: np.ndarray
+    intervals: np.ndarray
+    mean_intervals: np.ndarray
+    level: float
+    unit: str = "response"
+    output_names: tuple[str, ...] | None = None
+    drift: PairwiseDecomposition | None = None
+    notes: tuple[str, ...] = ()
+    backend: str | None = None
+
+    def to_frame(self, kind: str | None = None) -> Any:
+        """Return one row per player (and output): means, magnitudes, difference, interval, share of the MMD and its p-value.
+
+        Parameters
+        ----------
+        kind : {"pandas", "polars", "pyarrow"} or None, default=None
+            None: as the data; for arrays the first of these that is installed.
+        """
+        import narwhals.stable.v2 as nw
+
+        backend: Any = kind or self.backend or first_installed(FRAME_LIBRARIES)
+        if backend is None:
+            raise MissingDependencyError(message("`to_frame` needs a frame library", "None is installed", INSTALL_FRAMES))
+        require(backend, "frames", purpose=f"A {backend} frame")
+        return nw.from_dict(self.columns(), backend=backend).to_native()
+
+    def columns(self) -> dict[str, Any]:
+        """Return the columns of :meth:`to_frame`, outputs within players."""
+        n_outputs = 1 if self.output_names is None else len(self.output_names)
+        columns: dict[str, Any] = {"feature": [name for name in self.feature_names for _ in range(n_outputs)]}
+        if self.output_names is not None:
+            columns["output"] = list(self.output_names) * len(self.feature_names)
+        numbers = {
+            "mean_first": self.means[0],
+            "mean_second": self.means[1],
+            "difference": self.difference,
+            "lower": self.intervals[..., 0],
+            "upper": self.intervals[..., 1],
+            "magnitude_first": self.magnitudes[0],
+            "magnitude_second": self.magnitudes[1],
+        }
+        columns |= {name: np.ravel(values) for name, values in numbers.items()}
+        if self.drift is not None:
+            columns["mmd_share"] = np.repeat(self.drift.values, n_outputs)
+            if self.drift.p_adjusted is not None:
+                columns["mmd_p"] = np.repeat(self.drift.p_adjusted, n_outputs)
+        return columns
+
+    def plot(self, ax: Any = None, *, output: int | str | None = None, max_display: int = 10) -> Any:
+        """Draw the differences with their intervals, beside the shares of the MMD where there are any.
+
+        Parameters
+        ----------
+        ax : matplotlib Axes, optional
+            Where to draw the differences alone; without it a figure with both pictures is made.
+        output : int or str, optional
+            Which output, where there are several.
+        max_display : int, default=10
+            Number of players shown.
+
+        Returns
+        -------
+        ax : matplotlib Axes
+            Of the differences.
+        """
+        from exactshap.results.comparison._picture import draw_comparison
+
+        return draw_comparison(self, ax, output=output, max_display=max_display)
+
+    def __repr__(self) -> str:
+        return words.text(self)
+
+    def _repr_html_(self) -> str:
+        return words.html(self)
+
+
+def compare(
+    first: ExplanationData,
+    second: ExplanationData,
+    *,
+    labels: Sequence[str] = ("first", "second"),
+    drift: bool = True,
+    level: float = 0.95,
+    n_bootstrap: int = 1000,
+    n_permutations: int = 99,
+    random_state: int = 0,
+) -> Comparison:
+    """Compare the mean values of two explanations; see :meth:`exactshap.Explanation.compare`.
+
+    Parameters
+    ----------
+    first, second : Explanation
+        With rows, the same features and outputs, of one value function, index and unit.
+    labels, drift, level, n_bootstrap, n_permutations, random_state
+        As of :meth:`exactshap.Explanation.compare`.
+
+    Returns
+    -------
+    comparison : Comparison
+
+    Raises
+    ------
+    InputError
+        If the two do not answer the same question.
+
+    Examples
+    --------
+    >>> from exactshap import Explanation
+    >>> explanation = Explanation(
+    ...     values=[[1.0, 2.0]], baseline=[0.5], prediction=[3.5], residual=[0.0], tolerance=1e-12,
+    ...     feature_names=["age", "bmi"], value_function="baseline",
+    ... )
+    >>> compare(explanation, explanation).difference
+    array([0., 0.])
+    """
+    _check(first, second, level, n_bootstrap)
+    pair, generator = (first, second), np.random.default_rng(random_state)
+    spread = [bootstrap_deviations(one.values, n_bootstrap, generator) for one in pair]
+    means = np.stack([one.values.mean(axis=0) for one in pair])
+    difference = means[1] - means[0]
+    moved, notes = data_drift(first, second, n_permutations, random_state) if drift else (None, ())
+    one, other = (str(label) for label in labels)
+    return Comparison(
+        labels=(one, other),
+        n_rows=(first.n_rows, second.n_rows),
+        feature_names=first.feature_names,
+        output_names=first.output_names,
+        unit=first.unit,
+        means=means,
+        magnitudes=np.stack([np.abs(one.values).mean(axis=0) for one in pair]),
+        baselines=np.stack([one.baseline.mean(axis=0) for one in pair]),
+        predictions=np.stack([one.prediction.mean(axis=0) for one in pair]),
+        residuals=np.stack([one.residual.mean(axis=0) for one in pair]),
+        difference=difference,
+        intervals=interval(difference, spread[1] - spread[0], level),
+        mean_intervals=np.stack([interval(mean, each, level) for mean, each in zip(means, spread, strict=True)]),
+        level=level,
+        drift=moved,
+        notes=(*words.differing(first, second), *notes),
+        backend=frame_kind(first.data),
+    )
+
+
+def _check(first: ExplanationData, second: Any, level: float, n_bootstrap: int) -> None:
+    if not isinstance(second, ExplanationData):
+        raise InputTypeError(message("An Explanation is compared with another one", f"Got {type(second).__name__}"))
+    for name, question in _SAME.items():
+        one, other = getattr(first, name), getattr(second, name)
+        if one != other:
+            raise InputError(message(f"Two explanations are compared with {question}", f"Got {one!r} and {other!r}"))
+    if not first.n_rows or not second.n_rows:
+        raise InputError(message("A mean needs at least one row", f"Got {first.n_rows} and {second.n_rows} rows"))
+    if not 0 < level < 1:
+        raise InputError(message("The 'level' parameter must be a float in (0, 1)", f"Got {level!r}"))
+    if not isinstance(n_bootstrap, (int, np.integer)) or n_bootstrap < 0:
+        raise InputError(message("The 'n_bootstrap' parameter must be an int >= 0", f"Got {n_bootstrap!r}"))

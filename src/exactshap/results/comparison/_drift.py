@@ -1,0 +1,100 @@
+"""The data of two explanations as numbers of one table, and how much of their difference each player holds (MMD)."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from exactshap.errors import ExactshapError, InputError, InputTypeError
+from exactshap.results.data import cell_text, player_columns
+
+if TYPE_CHECKING:
+    from exactshap.frames import Table
+    from exactshap.results.data import ExplanationData
+    from exactshap.results.decomposition import PairwiseDecomposition
+
+__all__ = ["data_drift"]
+
+MAX_EXACT_ROWS = 5000  # of both samples together: the statistic is quadratic in them
+
+
+def data_drift(
+    first: ExplanationData, second: ExplanationData, n_permutations: int, seed: Any
+) -> tuple[PairwiseDecomposition | None, tuple[str, ...]]:
+    """Return the MMD of the data split over the players, or None, and sentences on what was done to get it."""
+    if first.data is None or second.data is None:
+        return None, ("The data are not compared: an explanation holds none.",)
+    if min(first.n_rows, second.n_rows) < 2:
+        return None, ("The data are not compared: a sample needs two rows.",)
+    from exactshap.decompose import decompose_mmd
+
+    try:
+        samples, groups, kernels, filled = _coded(first, second)
+        (one, other), method, notes = _thinned(samples, np.random.default_rng(seed))
+        drift = decompose_mmd(
+            one,
+            other,
+            bandwidth="column-median",
+            kernel=kernels,
+            groups=groups,
+            n_permutations=n_permutations,
+            random_state=seed,
+            **method,
+        )
+    except ExactshapError as error:
+        return None, (f"The data are not compared: {error}",)
+    missing = f"Missing numbers of {', '.join(filled)} count as a category of their own." if filled else ""
+    return drift, tuple(text for text in (*notes, missing) if text)
+
+
+def _coded(first: ExplanationData, second: ExplanationData) -> tuple[Any, dict[str, list[int]], dict[int, str], list[str]]:
+    """Return both samples as numbers, the columns of each player, which columns are categories, and what had gaps."""
+    from exactshap.frames import as_table
+
+    tables = as_table(first.data), as_table(second.data)
+    columns: list[np.ndarray] = []
+    groups: dict[str, list[int]] = {}
+    kernels: dict[int, str] = {}
+    filled: list[str] = []
+    for name, members in zip(first.feature_names, player_columns(first, tables[0]), strict=True):
+        groups[name] = []
+        for j in members:
+            coded, categorical = _column(tables, j)
+            for part, is_category in zip(coded, categorical, strict=True):
+                groups[name].append(len(columns))
+                kernels |= {len(columns): "categorical"} if is_category else {}
+                columns.append(part)
+            filled += [name] if len(coded) > 1 and name not in filled else []
+    pooled = np.stack(columns, axis=1)
+    return (pooled[: first.n_rows], pooled[first.n_rows :]), groups, kernels, filled
+
+
+def _column(tables: tuple[Table, Table], j: int) -> tuple[list[np.ndarray], list[bool]]:
+    """Return a column of both tables: its numbers, beside whether they are missing where some are, or codes of its texts."""
+    try:
+        numbers = np.concatenate([table.select([j]).numeric()[:, 0] for table in tables])
+    except (InputError, InputTypeError):
+        texts = [cell_text(value) for table in tables for value in table.column(j)]
+        return [np.unique(texts, return_inverse=True)[1].astype(float)], [True]
+    missing = np.isnan(numbers)
+    if not missing.any():
+        return [numbers], [False]
+    known = numbers[~missing]
+    return [np.where(missing, np.median(known) if known.size else 0.0, numbers), missing.astype(float)], [False, True]
+
+
+def _thinned(samples: tuple[np.ndarray, np.ndarray], generator: np.random.Generator) -> tuple[Any, dict[str, Any], list[str]]:
+    """Return samples, a method and a sentence on it: blocks of rows beyond 5,000, of which both samples need enough."""
+    sizes = [len(sample) for sample in samples]
+    if sum(sizes) <= MAX_EXACT_ROWS:
+        return samples, {"method": "exact"}, []
+    if min(sizes) >= 100 * (sum(sizes) // 2000):
+        return (
+            samples,
+            {"method": "blocks", "block_size": 1000},
+            ["The MMD is the mean over random blocks of about 2,000 rows."],
+        )
+    keep = MAX_EXACT_ROWS - min(min(sizes), MAX_EXACT_ROWS // 2)
+    chosen = [sample[np.sort(generator.permutation(len(sample))[:keep])] for sample in samples]
+    return chosen, {"method": "exact"}, [f"The MMD is that of a random choice of {keep:,} rows of the larger sample."]

@@ -1,0 +1,101 @@
+"""Pictures of comparisons: differences with intervals beside the shares of the MMD; means of groups."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from exactshap._runtime.optional import require
+from exactshap.errors import InputError, UnknownNameError, did_you_mean, message
+from exactshap.results.plots import displayed, escape, new_axes
+
+__all__ = ["draw_cohorts", "draw_comparison"]
+
+_UP, _DOWN, _DATA = "#c44e52", "#4c72b0", "#8c8c8c"
+
+
+def draw_comparison(comparison: Any, ax: Any, *, output: int | str | None, max_display: int) -> Any:
+    """Draw the largest differences; see :meth:`Comparison.plot`."""
+    k = _output(comparison.output_names, output)
+    difference, intervals = (array if k is None else array[:, k] for array in (comparison.difference, comparison.intervals))
+    order = np.argsort(-np.abs(difference), kind="stable")[: displayed(max_display)]
+    beside = None
+    if ax is None:
+        panels = 1 if comparison.drift is None else 2
+        plt = require("matplotlib.pyplot", "plots", purpose="Plotting")
+        size = (4.2 * panels + 2.0, 0.42 * len(order) + 1.8)
+        axes = plt.subplots(1, panels, figsize=size, layout="constrained", sharey=True, squeeze=False)[1][0]
+        ax, beside = axes[0], axes[-1] if panels == 2 else None
+    place = np.arange(len(order))
+    ax.barh(place, difference[order], color=[_UP if v > 0 else _DOWN for v in difference[order]], zorder=2)
+    ends = np.abs(intervals[order].T - difference[order])
+    if np.isfinite(ends).any():
+        ax.errorbar(difference[order], place, xerr=ends, fmt="none", ecolor="black", capsize=3, zorder=4)
+    first, second = (escape(label) for label in comparison.labels)
+    ax.set_xlabel(
+        f"mean value, {second} less {first}\n({escape(comparison.unit)}; bars: {100 * comparison.level:g} % intervals over rows)"
+    )
+    ax.set_title("attribution", fontsize="medium")
+    _finish(ax, place, [comparison.feature_names[j] for j in order])
+    if beside is not None and comparison.drift is not None:
+        _draw_drift(beside, comparison, order)
+    return ax
+
+
+def _draw_drift(ax: Any, comparison: Any, order: np.ndarray) -> None:
+    drift, place = comparison.drift, np.arange(len(order))
+    assert drift is not None
+    ax.barh(place, drift.values[order], color=_DATA, zorder=2)
+    if drift.intervals is not None:
+        ends = np.abs(drift.intervals[order].T - drift.values[order])
+        ax.errorbar(drift.values[order], place, xerr=ends, fmt="none", ecolor="black", capsize=3, zorder=4)
+    p = "" if drift.p_value is None else f", p = {drift.p_value:.3g}"
+    ax.set_title("data", fontsize="medium")
+    ax.set_xlabel(f"share of MMD² = {drift.total:.3g}{p}")
+    _finish(ax, place, None)
+
+
+def draw_cohorts(cohorts: Any, ax: Any, *, output: int | str | None, max_display: int) -> Any:
+    """Draw the means of all groups; see :meth:`Cohorts.plot`."""
+    first = next(iter(cohorts.values()))
+    k = _output(first.output_names, output)
+    means, intervals = (array if k is None else array[:, :, k] for array in (cohorts.means, cohorts.mean_intervals))
+    order = np.argsort(-np.ptp(means, axis=0), kind="stable")[: displayed(max_display)]
+    ax = new_axes(7.0, 0.5 * len(order) + 1.8) if ax is None else ax
+    colours = require("matplotlib", "plots", purpose="Plotting").colormaps["viridis"](np.linspace(0.0, 0.9, len(cohorts)))
+    shifts = np.linspace(-0.3, 0.3, len(cohorts))
+    for g, label in enumerate(cohorts):
+        place = np.arange(len(order)) + shifts[g]
+        ends = np.abs(intervals[g, order].T - means[g, order])
+        shown = {"xerr": ends} if np.isfinite(ends).all() else {}
+        name = escape(f"{label} ({cohorts.n_rows[g]:,})")
+        ax.errorbar(means[g, order], place, fmt="o", color=colours[g], markersize=4, capsize=2, label=name, **shown)
+    ax.set_xlabel(f"mean value ({escape(first.unit)}; bars: {100 * first.level:g} % intervals over rows)")
+    ax.legend(title=escape(cohorts.name), frameon=False, fontsize="small", loc="center left", bbox_to_anchor=(1.0, 0.5))
+    _finish(ax, np.arange(len(order)), [first.feature_names[j] for j in order])
+    return ax
+
+
+def _finish(ax: Any, place: np.ndarray, names: list[str] | None) -> None:
+    if names is not None:
+        ax.set_yticks(place, [escape(name) for name in names])
+        ax.set_ylim(len(place) - 0.5, -0.5)
+    ax.axvline(0.0, color="black", linewidth=0.8)
+    ax.grid(axis="x", color="#e5e5e5", zorder=0)
+    for side in ("top", "right"):
+        ax.spines[side].set_visible(False)
+
+
+def _output(names: tuple[str, ...] | None, output: int | str | None) -> int | None:
+    if names is None:
+        return None
+    if output is None:
+        raise InputError(message("A picture shows one output", f"There are {list(names)}", "Pass output= (a number or a name)"))
+    if isinstance(output, str):
+        if output not in names:
+            raise UnknownNameError(message(f"Unknown output {output!r}", do=did_you_mean(output, names)))
+        return names.index(output)
+    if not -len(names) <= output < len(names):
+        raise InputError(message(f"There is no output {output!r}", f"There are {len(names)}: {list(names)}"))
+    return int(output) % len(names)

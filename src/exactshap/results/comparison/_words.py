@@ -1,0 +1,92 @@
+"""A comparison as text: facts, and the table of its largest differences."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from exactshap._runtime.words import fields_html, fields_text, table_html, table_text
+from exactshap.results.data import ExplanationData, counted
+
+if TYPE_CHECKING:
+    from exactshap.results.decomposition import PairwiseDecomposition
+
+__all__ = ["differing", "facts_of", "html", "rows_of", "text"]
+
+_SHOWN = 10
+
+
+def text(comparison: Any) -> str:
+    """Return what a terminal shows."""
+    hidden = comparison.difference.size - _SHOWN
+    more = f"\n  ({hidden} more with smaller differences)" if hidden > 0 else ""
+    table = table_text(*rows_of(comparison, _SHOWN))
+    return f"{fields_text(_title(comparison), facts_of(comparison))}\n{table}{more}"
+
+
+def html(comparison: Any) -> str:
+    """Return what a notebook shows."""
+    return fields_html(_title(comparison), facts_of(comparison), table_html(*rows_of(comparison, _SHOWN)))
+
+
+def _title(comparison: Any) -> str:
+    return f"Comparison of mean values ({comparison.unit}): {comparison.labels[1]} less {comparison.labels[0]}"
+
+
+def rows_of(comparison: Any, most: int | None = None) -> tuple[list[str], list[list[str]]]:
+    """Return headings and rows of text, by decreasing magnitude of the difference."""
+    columns = comparison.columns()
+    outputs = columns.get("output", [None] * len(columns["feature"]))
+    names = [name if k is None else f"{name}[{k}]" for name, k in zip(columns["feature"], outputs, strict=True)]
+    ends = zip(columns["lower"], columns["upper"], strict=True)
+    table = [
+        ("feature", names),
+        *((f"mean {label}", [f"{v:.4g}" for v in mean]) for label, mean in _means(comparison)),
+        ("difference", [f"{v:+.4g}" for v in columns["difference"]]),
+        (f"{100 * comparison.level:g} % interval", [f"{low:.3g} to {high:.3g}" for low, high in ends]),
+    ]
+    known = (("mmd_share", "share of MMD2"), ("mmd_p", "p"))
+    table += [(heading, [f"{v:.3g}" for v in columns[name]]) for name, heading in known if name in columns]
+    order = np.argsort(-np.abs(columns["difference"]), kind="stable")[:most]
+    return [heading for heading, _ in table], [[cells[j] for _, cells in table] for j in order]
+
+
+def _means(comparison: Any) -> list[tuple[str, np.ndarray]]:
+    return [(label, np.ravel(mean)) for label, mean in zip(comparison.labels, comparison.means, strict=True)]
+
+
+def facts_of(comparison: Any) -> dict[str, str]:
+    """Return what is known besides the table, as short texts by name."""
+    moved = np.atleast_1d(comparison.predictions[1] - comparison.predictions[0])
+    shifted = np.atleast_1d(comparison.baselines[1] - comparison.baselines[0])
+    rows = [f"{label}: {counted(n, 'row')}" for label, n in zip(comparison.labels, comparison.n_rows, strict=True)]
+    found = {
+        "groups": ", ".join(rows),
+        "prediction": f"changed by {_numbers(moved)} in the mean; the baseline by {_numbers(shifted)}, the rest is below",
+        "data": "" if comparison.drift is None else _drift_words(comparison.drift),
+        "notes": " ".join(comparison.notes),
+    }
+    return {name: words for name, words in found.items() if words}
+
+
+def differing(first: ExplanationData, second: ExplanationData) -> list[str]:
+    """Say what else than the rows differs: part of the differences is then not theirs."""
+    notes = []
+    if first.background_hash != second.background_hash:
+        notes.append("The backgrounds differ: part of the differences is theirs.")
+    if first.model_name != second.model_name:
+        notes.append(f"The models differ: {first.model_name or 'not named'} and {second.model_name or 'not named'}.")
+    if not (first.exact and second.exact):
+        notes.append("Not all values are exact: the intervals hold their errors only as far as rows do not share them.")
+    return notes
+
+
+def _numbers(values: np.ndarray) -> str:
+    return ", ".join(f"{value:+.4g}" for value in values[:6]) + (", ..." if len(values) > 6 else "")
+
+
+def _drift_words(drift: PairwiseDecomposition) -> str:
+    p = "" if drift.p_value is None else f", p = {drift.p_value:.3g}"
+    strongest = drift.feature_names[int(np.argmax(drift.values))]
+    return f"MMD2 = {drift.total:.4g}{p}; largest share: {strongest} ({drift.values.max():.3g})"

@@ -1,0 +1,158 @@
+"""Values with the names of their players: what ``abs``, ``mean`` and a selection of players return."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from exactshap._runtime.optional import FRAME_LIBRARIES, INSTALL_FRAMES, first_installed
+from exactshap._runtime.words import table_html, table_text
+from exactshap.errors import InputError, MissingDependencyError, UnknownNameError, did_you_mean, message
+
+__all__ = ["NamedValues"]
+
+_SHOWN = 10
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class NamedValues:
+    """Values of players: of every row, or one for all of them, as :meth:`exactshap.Explanation.mean` returns.
+
+    NumPy takes it for the array ``values``; ``named["age"]`` is the part of one player.
+
+    Attributes
+    ----------
+    values : array of shape ([n_rows,] n_players[, n_outputs])
+        In the unit of the model output.
+    names : tuple of str
+        Of the players.
+    output_names : tuple of str or None
+    per_row : bool
+        Whether the first axis is that of the rows.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> named = NamedValues(np.array([[1.0, -4.0], [3.0, -2.0]]), ("age", "bmi"))
+    >>> named.abs().mean().sort_values(ascending=False)
+      player  value
+      bmi         3
+      age         2
+    >>> named["age"]
+    array([1., 3.])
+    """
+
+    values: np.ndarray
+    names: tuple[str, ...]
+    output_names: tuple[str, ...] | None = None
+    per_row: bool = True
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        return self.values.shape
+
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray:
+        return np.array(self.values, dtype=dtype) if copy else np.asarray(self.values, dtype=dtype)
+
+    def __len__(self) -> int:
+        return len(self.values)
+
+    def __iter__(self) -> Iterator[Any]:
+        return iter(self.values)
+
+    def __getitem__(self, name: str) -> Any:
+        if name not in self.names:
+            raise UnknownNameError(message(f"Unknown player {name!r}", do=did_you_mean(str(name), self.names)))
+        return self.values[(slice(None), self.names.index(name)) if self.per_row else self.names.index(name)]
+
+    def abs(self) -> NamedValues:
+        """Return the magnitudes."""
+        return replace(self, values=np.abs(self.values))
+
+    __abs__ = abs
+
+    def mean(self) -> NamedValues:
+        """Return the mean over the rows, one value per player (and output); itself where that is what it holds."""
+        return self._over_rows(np.mean)
+
+    def max(self) -> NamedValues:
+        """Return the largest value of each player over the rows."""
+        return self._over_rows(np.max)
+
+    def min(self) -> NamedValues:
+        """Return the smallest value of each player over the rows."""
+        return self._over_rows(np.min)
+
+    def _over_rows(self, summary: Any) -> NamedValues:
+        if not self.per_row:
+            return self
+        if not len(self.values):
+            raise InputError(message("A summary over rows needs at least one row", "Got none"))
+        return replace(self, values=summary(self.values, axis=0), per_row=False)
+
+    def sort_values(self, ascending: bool = True) -> NamedValues:
+        """Return the players sorted by their value; ties keep their order.
+
+        Parameters
+        ----------
+        ascending : bool, default=True
+            As in pandas; False puts the largest first.
+        """
+        if self.per_row or self.values.ndim > 1:
+            what = (
+                "rows: take .mean() or .max() first" if self.per_row else "outputs: take .output(name) of the explanation first"
+            )
+            raise InputError(message("Players are sorted by one value each", f"These are values of several {what}"))
+        order = np.argsort(self.values if ascending else -self.values, kind="stable")
+        return replace(self, values=self.values[order], names=tuple(self.names[j] for j in order))
+
+    def head(self, n: int = 5) -> NamedValues:
+        """Return the first ``n`` rows, or players where there are no rows."""
+        names = self.names if self.per_row else self.names[:n]
+        return replace(self, values=self.values[:n], names=names)
+
+    def to_frame(self) -> Any:
+        """Return a frame: a column per player (and output), or columns ``player`` and ``value`` where there are no rows."""
+        import narwhals.stable.v2 as nw
+
+        backend: Any = first_installed(FRAME_LIBRARIES)
+        if backend is None:
+            raise MissingDependencyError(message("`to_frame` needs a frame library", "None is installed", INSTALL_FRAMES))
+        return nw.from_dict(self._columns(), backend=backend).to_native()
+
+    def _columns(self) -> dict[str, Any]:
+        if not self.per_row:
+            outputs = (
+                {"value": self.values}
+                if self.output_names is None
+                else dict(zip(self.output_names, self.values.T, strict=True))
+            )
+            return {"player": list(self.names), **outputs}
+        if self.output_names is None:
+            return {name: self.values[:, j] for j, name in enumerate(self.names)}
+        return {
+            f"{name}[{output}]": self.values[:, j, k]
+            for j, name in enumerate(self.names)
+            for k, output in enumerate(self.output_names)
+        }
+
+    def _table(self) -> tuple[list[str], list[list[str]]]:
+        columns = self._columns()
+        if self.per_row:
+            columns = {"row": [str(i) for i in range(len(self.values))], **columns}
+        shown = [list(column[:_SHOWN]) for column in columns.values()]
+        rows = [[cell if isinstance(cell, str) else f"{cell:.6g}" for cell in row] for row in zip(*shown, strict=True)]
+        return list(columns), rows
+
+    def _more(self) -> str:
+        hidden = len(self.values) - _SHOWN
+        return f"({hidden} more)" if hidden > 0 else ""
+
+    def __repr__(self) -> str:
+        return table_text(*self._table()) + (f"\n  {self._more()}" if self._more() else "")
+
+    def _repr_html_(self) -> str:
+        return table_html(*self._table()) + self._more()

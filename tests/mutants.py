@@ -1,0 +1,109 @@
+"""What damage does to bytes: cuts, repeats, swaps, other bytes, and nasty numbers and words in place of others."""
+
+WORDS = [
+    b"-1",
+    b"0",
+    b"1",
+    b"91",
+    b"2147483647",
+    b"-2147483648",
+    b"99999999999999999999",
+    b"1e400",
+    b"-1e400",
+    b"nan",
+    b"NaN",
+    b"Infinity",
+    b"null",
+    b"true",
+    b"[]",
+    b"{}",
+    b'""',
+    b"0.5",
+    b"=",
+    b"\n",
+    b"\x00",
+    b"\xff",
+    b"",
+]
+ODD = [
+    None,
+    True,
+    False,
+    -1,
+    0,
+    1,
+    3,
+    2**63,
+    10**400,
+    0.5,
+    -1e308,
+    float("nan"),
+    float("inf"),
+    "",
+    "x",
+    "1",
+    "\x00\ud800",
+    [],
+    [[]],
+    [1],
+    [1.0, 2.0, 3.0, 4.0],
+    ["x", "y", "z"],
+    [[0], [1], [2]],
+    [[0, 1]],
+    [["x"]],
+    {},
+    {"a": 1},
+    {"a": [0, 9]},
+    {"a": "xyz"},
+    {"a": [0.5]},
+    "x" * 10_000,
+    "pandas",
+    "polars",
+    "array",
+    "objects",
+]
+
+
+def mutant(data, rng):
+    """One to three edits: a byte, a cut, a repeated or swapped piece, or a number or token replaced by a nasty one."""
+    for _ in range(rng.integers(1, 4)):
+        n = len(data)
+        if n < 4:
+            break
+        i, j = sorted(int(v) for v in rng.integers(0, n, 2))
+        kind = rng.integers(6)
+        if kind == 0:
+            data = data[:i] + bytes([rng.integers(256)]) + data[i + 1 :]
+        elif kind == 1:
+            data = data[:i]
+        elif kind == 2:
+            data = data[:i] + data[i : i + 40] + data[i:]
+        elif kind == 3:
+            data = data[:i] + data[j : j + 8] + data[i + 8 :]
+        elif kind == 4:
+            data = data[:i] + data[i + int(rng.integers(1, 30)) :]
+        else:
+            data = replace_token(data, i, WORDS[rng.integers(len(WORDS))])
+    return data
+
+
+def replace_token(data, i, word):
+    """Replace the number around or after byte i."""
+    digits = b"0123456789.-+eE"
+    while i < len(data) and data[i] not in digits:
+        i += 1
+    start = i
+    while start > 0 and data[start - 1] in digits:
+        start -= 1
+    end = i
+    while end < len(data) and data[end] in digits:
+        end += 1
+    return data[:start] + word + data[end:]
+
+
+def other_bytes(content, rng):
+    """Replace one to three bytes: lengths stay, so that what comes after the first check is reached."""
+    changed = bytearray(content)
+    for place in rng.integers(0, len(changed), rng.integers(1, 4)):
+        changed[place] = rng.integers(256)
+    return bytes(changed)

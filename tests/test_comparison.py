@@ -1,0 +1,214 @@
+"""Comparisons of explanations against plain NumPy, their intervals against coverage, their MMD against the function itself."""
+
+import numpy as np
+import pytest
+
+from exactshap import decompose_mmd
+from exactshap.errors import InputError, InputTypeError, UnknownNameError
+from exactshap.results.comparison import Comparison, by, compare
+from explanation_factory import bilinear, linear
+from tolerances import roundings
+
+pandas = pytest.importorskip("pandas")
+
+
+def two(n=60, shift=1.0, **changes):
+    rng = np.random.default_rng(0)
+    return linear(rng.normal(size=(n, 3)), **changes), linear(
+        rng.normal(size=(n + 20, 3)) + np.array([0.0, shift, 0.0]), **changes
+    )
+
+
+def test_differences_are_those_of_the_means_and_add_up_to_the_change_of_the_predictions():
+    first, second = two()
+    found = first.compare(second, drift=False)
+    np.testing.assert_array_equal(found.difference, second.values.mean(axis=0) - first.values.mean(axis=0))
+    np.testing.assert_array_equal(found.magnitudes[1], np.abs(second.values).mean(axis=0))
+    moved = second.prediction.mean() - first.prediction.mean()
+    parts = np.diff(found.baselines)[0] + found.difference.sum() + np.diff(found.residuals)[0]
+    np.testing.assert_allclose(parts, moved, rtol=roundings(5_000))
+    assert found.drift is None
+
+
+def test_several_outputs_are_compared_one_by_one():
+    first, second = two(n_outputs=2)
+    found = first.compare(second, drift=False)
+    for k in range(2):
+        single = first.output(k).compare(second.output(k).__class__(**fields(second.output(k))), drift=False, n_bootstrap=0)
+        np.testing.assert_array_equal(found.difference[:, k], single.difference)
+    assert found.intervals.shape == (3, 2, 2)
+    assert list(found.to_frame("pandas")["output"]) == ["class 0", "class 1"] * 3
+    assert "x1[class 0]" in repr(found)
+
+
+def fields(explanation):
+    return explanation.__reduce__()[1][0]
+
+
+def test_intervals_are_seeded_and_cover_the_difference_as_often_as_they_say():
+    rng, hits, n_trials = np.random.default_rng(1), 0, 400
+    for trial in range(n_trials):
+        first, second = (linear(rng.exponential(size=(n, 1)), seed=3) for n in (25, 40))
+        low, high = compare(first, second, drift=False, n_bootstrap=300, random_state=trial).intervals[0]
+        hits += low <= 0.0 <= high
+    assert 0.91 <= hits / n_trials <= 0.985  # 95 % but for the skewness of few rows; four standard errors are 0.044
+    one, other = (compare(*two(), drift=False, random_state=s).intervals for s in (0, 0))
+    np.testing.assert_array_equal(one, other)
+    assert not np.array_equal(one, compare(*two(), drift=False, random_state=1).intervals)
+
+
+def test_one_row_has_no_interval():
+    first, second = two()
+    assert np.isnan(first[:1].compare(second, drift=False).intervals).all()
+
+
+def test_the_drift_is_the_mmd_of_the_data():
+    first, second = two()
+    found = first.compare(second, n_permutations=19).drift
+    expected = decompose_mmd(first.data, second.data, bandwidth="column-median", n_permutations=19)
+    np.testing.assert_allclose(found.values, expected.values, atol=roundings(500))
+    np.testing.assert_array_equal(found.p_adjusted, expected.p_adjusted)
+    assert found.feature_names == first.feature_names
+
+
+def test_text_missing_numbers_and_groups_are_one_player_each():
+    rng = np.random.default_rng(0)
+    n = 80
+    table = pandas.DataFrame({"age": rng.normal(size=n), "town": rng.choice(["u", "v", None], n), "a": rng.normal(size=n)})
+    table["b"] = table["a"] ** 2
+    explanation = linear(rng.normal(size=(n, 3)), names=["age", "town", "both"], data=table, groups={"both": ["a", "b"]})
+    late = np.arange(n) >= 40
+    changed = table.assign(age=table["age"].where(~(late & (table.index % 2 == 0))))
+    holes = linear(rng.normal(size=(n, 3)), names=["age", "town", "both"], data=changed, groups={"both": ["a", "b"]})
+    assert explanation[~late].compare(explanation[late]).drift.p_value > 0.05
+    found = holes[~late].compare(holes[late])
+    assert found.drift.feature_names == ("age", "town", "both")
+    assert found.drift.values.argmax() == 0  # only that numbers are missing tells the halves apart
+    assert found.drift.p_adjusted[0] == 0.01
+    assert found.notes == ("Missing numbers of age count as a category of their own.",)
+
+
+def test_many_rows_are_compared_in_blocks_and_small_groups_with_a_choice_of_the_others():
+    rng = np.random.default_rng(0)
+    many, few = linear(rng.normal(size=(6000, 2))), linear(rng.normal(size=(30, 2)))
+    blocks = many[:3000].compare(many[3000:], n_permutations=0)
+    assert blocks.drift.details["n_blocks"] == 3
+    assert "random blocks" in blocks.notes[0]
+    chosen = many.compare(few, n_permutations=0)
+    assert chosen.drift.details["n_rows"] == (4970, 30)
+    assert "random choice of 4,970 rows" in chosen.notes[0]
+
+
+@pytest.mark.parametrize(
+    ("change", "text"),
+    [
+        ({"value_function": "functional"}, "compared with the same value function"),
+        ({"names": ["x0", "x1", "z"]}, "compared with the same features"),
+        ({"unit": "log-odds"}, "compared with the same unit"),
+    ],
+)
+def test_different_questions_are_not_compared(change, text):
+    first, _ = two()
+    with pytest.raises(InputError, match=text):
+        first.compare(two(**change)[1])
+
+
+def test_what_else_differs_is_said():
+    first, second = two()
+    other = type(first)(**(fields(second) | {"background_hash": "a" * 64, "background_size": 3, "model_name": "Other"}))
+    notes = " ".join(first.compare(other, drift=False).notes)
+    assert "backgrounds differ" in notes
+    assert "models differ: LinearModel and Other" in notes
+    with pytest.raises(InputTypeError, match="with another one"):
+        first.compare(first.values)
+
+
+def test_data_that_cannot_be_compared_leave_the_rest():
+    first, second = two()
+    bad = second.data.copy()
+    bad[3, 0] = np.inf
+    found = first.compare(type(first)(**(fields(second) | {"data": bad})))
+    assert found.drift is None
+    assert "infinity" in found.notes[0]
+    assert "holds none" in first.compare(two(data=None)[1]).notes[0]
+
+
+def test_cohorts_are_the_groups_and_each_is_held_against_the_rest():
+    rng = np.random.default_rng(0)
+    X = pandas.DataFrame({"sex": rng.choice(["f", "m", None], 90), "age": rng.normal(size=90)})
+    explanation = linear(rng.normal(size=(90, 2)), names=["sex", "age"], data=X)
+    cohorts = explanation.by("sex")
+    assert cohorts.labels == ("f", "m", "missing")
+    for label, mean in zip(cohorts, cohorts.means, strict=True):
+        inside = X["sex"].isna() if label == "missing" else (X["sex"] == label)
+        np.testing.assert_array_equal(mean, explanation.values[inside].mean(axis=0))
+        expected = explanation.values[inside].mean(axis=0) - explanation.values[~inside].mean(axis=0)
+        np.testing.assert_array_equal(cohorts[label].difference, expected)
+    assert len(cohorts.to_frame()) == 6
+    quarters = explanation.by("age")
+    assert quarters.n_rows == (23, 22, 22, 23) or sum(quarters.n_rows) == 90
+    assert len(quarters) == 4
+    np.testing.assert_array_equal(by(explanation, X["sex"].fillna("missing")).means, cohorts.means)
+
+
+def test_groups_that_make_no_sense_are_refused():
+    explanation = two()[0]
+    for column, text in (
+        ("x9", "no column 'x9'"),
+        (np.zeros(60), "makes 1 group"),
+        (np.ones(3), "one label for each row"),
+        (7, "no column 7"),
+    ):
+        with pytest.raises((InputError, InputTypeError), match=text):
+            explanation.by(column)
+    with pytest.raises(UnknownNameError, match="no group 'z'"):
+        explanation.by(np.arange(60) % 2)["z"]
+
+
+def test_pictures_and_words(tmp_path):
+    pytest.importorskip("matplotlib")
+    first, second = two(names=["$a$", "<b>", "c"], n_outputs=2)
+    found = first.compare(second, labels=("may", "<june>"), n_permutations=19)
+    assert isinstance(found, Comparison)
+    assert "&lt;june&gt;" in found._repr_html_()
+    assert "<b>" not in found._repr_html_()
+    with pytest.raises(InputError, match="one output"):
+        found.plot()
+    axes = found.plot(output="class 1")
+    np.testing.assert_allclose(sorted(p.get_width() for p in axes.patches), sorted(found.difference[:, 1]))
+    assert len(axes.figure.axes) == 2
+    axes.figure.savefig(tmp_path / "a.png")
+    cohorts = first.by(np.arange(60) % 3)
+    cohorts.plot(output=0).figure.savefig(tmp_path / "b.png")
+    assert "60" not in cohorts._repr_html_().split("<strong>")[0]
+
+
+# --- names beside values ----------------------------------------------------------------------------------------------
+
+
+def test_players_are_selected_and_summarised_by_name():
+    explanation, _ = two(names=["age", "sex", "fare"])
+    mask = explanation.values[:, 0] > 0
+    np.testing.assert_array_equal(explanation[mask, "sex"], explanation.values[mask, 1])
+    np.testing.assert_array_equal(explanation[pandas.Series(mask)].values, explanation.values[mask])
+    np.testing.assert_array_equal(explanation[:, ["fare", 0]], explanation.values[:, [2, 0]])
+    np.testing.assert_array_equal(explanation[:5, [True, False, True]]["fare"], explanation.values[:5, 2])
+    frame = explanation.to_frame("pandas")
+    expected = frame.abs().mean().sort_values(ascending=False)
+    ranking = explanation.ranking()
+    assert ranking.names == tuple(expected.index)
+    np.testing.assert_allclose(ranking.values, expected, rtol=roundings(500))
+    np.testing.assert_allclose(abs(explanation).max(), frame.abs().max(), rtol=roundings(500))
+    assert ranking.head(1).names == ranking.names[:1]
+    assert list(ranking.to_frame().columns) == ["player", "value"]
+    assert "<table" in explanation.mean()._repr_html_()
+    with pytest.raises(UnknownNameError, match="Did you mean 'sex'"):
+        explanation[:, "sexx"]
+    with pytest.raises(InputError, match="several rows"):
+        explanation.abs().sort_values()
+    with pytest.raises(InputError, match="several outputs"):
+        two(n_outputs=2)[0].ranking()
+
+
+def test_pairs_keep_their_explanation():
+    assert bilinear()[:2, "x1"].shape == (2,)

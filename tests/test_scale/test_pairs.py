@@ -1,0 +1,105 @@
+"""MMD and HSIC as tasks over pairs of blocks of rows: the statistic of all rows, and the same bits for any number of workers."""
+
+from concurrent.futures import ProcessPoolExecutor
+from multiprocessing import get_context
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import exactshap.decompose.pairwise._panels as panels
+from exactshap import decompose_hsic, decompose_mmd
+from exactshap.errors import ExactnessError, UnsupportedStructureError
+from tolerances import assert_close
+
+
+def here(function, *lists):
+    """Stand for an executor's map: not the built-in one, which needs no waves."""
+    yield from map(function, *lists)
+
+
+@pytest.fixture(autouse=True)
+def small_blocks(monkeypatch):
+    monkeypatch.setattr(panels, "TASK_ROWS", 64)
+    monkeypatch.setattr(panels, "WAVE", 5)
+
+
+@pytest.fixture(scope="module")
+def samples():
+    rng = np.random.default_rng(0)
+    X = pd.DataFrame(rng.normal(size=(150, 3)), columns=list("abc")).assign(kind=rng.choice(["u", "v"], 150))
+    Z = pd.DataFrame(rng.normal([0.0, 1.0, 0.0], size=(90, 3)), columns=list("abc")).assign(kind=rng.choice(["u", "w"], 90))
+    return X, Z
+
+
+def test_pairs_of_blocks_are_all_pairs():
+    for n_rows, boundary in ((1, None), (64, None), (200, None), (200, 70), (200, 128)):
+        met = np.zeros((n_rows, n_rows), int)
+        for pair in panels.block_pairs(n_rows, boundary):
+            rows, begin = pair.rows, pair.begin
+            if begin:
+                met[np.ix_(rows[:begin], rows[begin:])] += 1
+            else:
+                met[np.ix_(rows, rows)] += np.triu(np.ones((len(rows), len(rows)), int), 1)
+        assert np.array_equal(met, np.triu(np.ones((n_rows, n_rows), int), 1))
+
+
+def assert_same(found, expected):
+    for name in ("values", "total", "std_error", "set_values", "null_values"):
+        one, other = getattr(found, name, None), getattr(expected, name, None)
+        assert (one is None) == (other is None)
+        if one is not None:
+            assert_close(np.asarray(one), np.asarray(other), scale=1.0, n_terms=240)
+
+
+@pytest.mark.parametrize("estimator", ["biased", "unbiased"])
+@pytest.mark.parametrize("order", [1, 2])
+def test_mmd_of_pairs_is_that_of_all_rows(samples, order, estimator):
+    settings = {"order": order, "estimator": estimator, "n_permutations": 19}
+    found, whole = decompose_mmd(*samples, map=here, **settings), decompose_mmd(*samples, **settings)
+    assert_same(found, whole)
+    assert found.p_value == whole.p_value
+
+
+@pytest.mark.parametrize("estimator", ["biased", "unbiased"])
+@pytest.mark.parametrize("order", [1, 2])
+def test_hsic_of_pairs_is_that_of_all_rows(samples, order, estimator):
+    X, settings = samples[0], {"order": order, "estimator": estimator, "kernel_y": "categorical"}
+    y = (X["a"] * X["b"] > 0).astype(int)
+    assert_same(decompose_hsic(X, y, map=here, **settings), decompose_hsic(X, y, **settings))
+
+
+def test_workers_do_not_change_bits(samples):
+    X, Z = samples
+    calls = [
+        lambda run: decompose_mmd(X, Z, n_permutations=9, map=run),
+        lambda run: decompose_mmd(X, Z, n_permutations=9, method="blocks", block_size=20, map=run),
+        lambda run: decompose_hsic(X, X["a"] ** 2, map=run),
+        lambda run: decompose_hsic(
+            X, X["a"] ** 2, method="blocks", block_size=40, estimator="unbiased", n_permutations=9, map=run
+        ),
+    ]
+    with ProcessPoolExecutor(2, mp_context=get_context("spawn")) as pool:
+        for call in calls:
+            one, two = call(here), call(pool.map)
+            assert np.array_equal(one.values, two.values)
+            assert np.array_equal(one.std_error, two.std_error)
+            assert one.p_value == two.p_value
+    assert np.array_equal(calls[1](None).values, calls[1](here).values)  # blocks are the same with and without a map
+
+
+def test_a_task_that_loses_a_pair_is_caught(samples, monkeypatch):
+    def careless(function, *lists):
+        for number, part in enumerate(map(function, *lists)):
+            part.sums[...] *= number != 3
+            yield part
+
+    with pytest.raises(ExactnessError, match="MMD2"):
+        decompose_mmd(*samples, map=careless)
+
+
+def test_what_tasks_cannot_do_is_refused(samples):
+    X = samples[0]
+    for settings in ({"joint": True}, {"n_permutations": 9}):
+        with pytest.raises(UnsupportedStructureError, match="Tasks over pairs of blocks"):
+            decompose_hsic(X, X["a"], map=here, **settings)

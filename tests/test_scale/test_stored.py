@@ -1,0 +1,132 @@
+"""Decompositions of Parquet folders: the numbers of the table in memory, a piece of rows at a time."""
+
+import numpy as np
+import pandas as pd
+import pytest
+from sklearn.ensemble import GradientBoostingRegressor, RandomForestClassifier
+
+import exactshap.frames.stored._table as stored_module
+from exactshap import decompose_hsic, decompose_mmd, decompose_r2
+from exactshap.errors import InputError, InputTypeError, UnknownNameError
+from exactshap.scale import StoredTable
+from tolerances import assert_close
+
+pa = pytest.importorskip("pyarrow")
+
+NAMES = [*"abcd"]
+
+
+def frame(n_rows=300, seed=0):
+    rng = np.random.default_rng(seed)
+    X = pd.DataFrame(rng.normal(size=(n_rows, 4)), columns=NAMES)
+    kinds = {"kind": rng.choice(["u", "v", "w"], n_rows), "weight": rng.random(n_rows), "id": np.arange(n_rows)}
+    return X.assign(y=X["a"] * X["b"] + X["c"], **kinds)
+
+
+@pytest.fixture
+def folder(tmp_path):
+    """Return a folder of two files in row groups of 50, of which the second is decoded in steps of 40 rows."""
+    T = frame()
+    T[:100].to_parquet(tmp_path / "1.parquet", row_group_size=50)
+    T[100:].to_parquet(tmp_path / "2.parquet", row_group_size=50)
+    return tmp_path
+
+
+@pytest.fixture(autouse=True)
+def small_steps(monkeypatch):
+    monkeypatch.setattr(stored_module, "_STEP", 40)
+
+
+def test_pieces_are_the_rows(folder):
+    rows = StoredTable(folder, drop=["id"])
+    pieces = [piece.native.to_pandas() for piece in rows.pieces()]
+    assert [len(piece) for piece in pieces] == [40, 10] * 6
+    pd.testing.assert_frame_equal(pd.concat(pieces, ignore_index=True), frame().drop(columns="id"))
+    assert repr(rows) == f"StoredTable({folder.name!r}: 300 rows, 7 columns)"
+    assert StoredTable(folder, ["b", "a"]).names == ("b", "a")
+
+
+@pytest.mark.parametrize("groups", [None, {"g": ["a", "kind"]}])
+def test_mmd_has_the_bits_of_the_table(folder, groups):
+    columns, Z = [*NAMES, "kind"], frame(200, 1)
+    settings = {"groups": groups, "n_permutations": 19, "order": 2}
+    found = decompose_mmd(StoredTable(folder, columns), Z[columns], **settings)
+    expected = decompose_mmd(frame()[columns], Z[columns], **settings)
+    for name in ("values", "set_values", "std_error", "p_values"):
+        assert np.array_equal(getattr(found, name), getattr(expected, name))
+    assert found.total == expected.total
+    blocks = {"method": "blocks", "block_size": 50}
+    one, other = (decompose_mmd(X, Z[columns], **blocks) for X in (StoredTable(folder, columns), frame()[columns]))
+    assert np.array_equal(one.values, other.values)
+
+
+def test_hsic_takes_names_of_columns(folder):
+    T = frame()
+    for Y in ("y", ["y", "kind"]):
+        names = [Y] if isinstance(Y, str) else Y
+        X = T.drop(columns=["id", *names])
+        found = decompose_hsic(StoredTable(folder, drop=["id"]), Y, n_permutations=19)
+        expected = decompose_hsic(X, T[names], n_permutations=19)
+        assert found.feature_names == tuple(X.columns)
+        assert np.array_equal(found.values, expected.values)
+        assert found.p_value == expected.p_value
+    in_memory = decompose_hsic(StoredTable(folder, NAMES), T["y"])
+    assert np.array_equal(in_memory.values, decompose_hsic(T[NAMES], T["y"]).values)
+
+
+@pytest.mark.parametrize("game", ["residual", "ensemble"])
+@pytest.mark.parametrize("weight", [None, "weight"])
+def test_r2_adds_up_over_pieces(folder, game, weight):
+    T = frame()
+    model = GradientBoostingRegressor(n_estimators=8, random_state=0).fit(T[NAMES], T["y"])
+    found = decompose_r2(
+        model,
+        StoredTable(folder, [*NAMES, "y", "weight"], drop=[] if weight else ["weight"]),
+        "y",
+        sample_weight=weight,
+        game=game,
+    )
+    expected = decompose_r2(model, T[NAMES], T["y"], sample_weight=weight and T[weight], game=game)
+    assert_close(found.values, expected.values, scale=1.0, n_terms=300)
+    assert_close(found.total, expected.total, scale=1.0, n_terms=300)
+
+
+def test_r2_of_labels(folder):
+    T = frame().assign(label=lambda T: np.where(T["y"] > 0, "yes", "no"))
+    T.to_parquet(folder / "1.parquet")
+    model = RandomForestClassifier(5, max_depth=3, random_state=0).fit(T[NAMES], T["label"])
+    found = decompose_r2(model, StoredTable(folder / "1.parquet", [*NAMES, "label"]), "label")
+    assert_close(found.values, decompose_r2(model, T[NAMES], T["label"]).values, scale=1.0, n_terms=300)
+
+
+def test_gaps_are_named_by_their_row(folder):
+    T = frame()
+    T.loc[217, "b"] = np.nan
+    T[100:].to_parquet(folder / "2.parquet", row_group_size=50)
+    with pytest.raises(InputError, match=r"Input X contains NaN.*column 'b', row 217"):
+        decompose_mmd(StoredTable(folder, NAMES), frame()[NAMES])
+
+
+def test_what_does_not_fit_is_refused(folder, tmp_path_factory):
+    model = GradientBoostingRegressor(n_estimators=2).fit(frame()[NAMES], frame()["y"])
+    rows = StoredTable(folder, [*NAMES, "y"])
+    with pytest.raises(InputError, match="per_row=True"):
+        decompose_r2(model, rows, "y", per_row=True)
+    with pytest.raises(InputTypeError, match="names of its columns"):
+        decompose_r2(model, rows, frame()["y"])
+    with pytest.raises(UnknownNameError, match="no column 'z'"):
+        decompose_r2(model, rows, "z")
+    with pytest.raises(UnknownNameError, match="no column 'aa'"):
+        StoredTable(folder, drop=["aa"])
+    with pytest.raises(InputTypeError, match="lists of columns"):
+        StoredTable(folder, "a")
+    other = tmp_path_factory.mktemp("csv") / "a.csv"
+    other.write_text("a\n1\n")
+    with pytest.raises(InputError, match="is not Parquet"):
+        decompose_mmd(other, other)
+    frame()[:5].drop(columns="b").to_parquet(folder / "3.parquet")
+    with pytest.raises(InputError, match=r"3.parquet has no column 'b'"):
+        StoredTable(folder, NAMES)
+    frame()[:5].astype({"b": str}).to_parquet(folder / "3.parquet")
+    with pytest.raises(InputError, match=r"Column 'b' of 3.parquet has another type"):
+        StoredTable(folder, NAMES)

@@ -1,0 +1,117 @@
+"""The documentation site: it builds without a warning, its links lead somewhere, and it loads nothing from elsewhere."""
+
+import re
+import subprocess
+import sys
+from html.parser import HTMLParser
+from pathlib import Path
+from urllib.parse import unquote, urlsplit
+
+import pytest
+
+ROOT = Path(__file__).parent.parent
+DOCS = ROOT / "docs"
+NEEDED = ("sphinx", "pydata_sphinx_theme", "numpydoc", "myst_parser", "sphinx_design", "sphinx_gallery", "latex2mathml")
+LOADS = {"script": "src", "img": "src", "link": "href", "iframe": "src", "source": "src"}
+PAGES = sorted([*DOCS.glob("*.md"), ROOT / "README.md"])
+
+
+class Page(HTMLParser):
+    """What a page links to, what it loads, and the places in it that can be linked to."""
+
+    def __init__(self, text):
+        super().__init__()
+        self.links, self.loads, self.anchors = [], [], set()
+        self.feed(text)
+
+    def handle_starttag(self, tag, attrs):
+        found = dict(attrs)
+        self.anchors |= {found[key] for key in ("id", "name") if found.get(key)}
+        if tag == "a" and found.get("href"):
+            self.links.append(found["href"])
+        if found.get(LOADS.get(tag)) and found.get("rel") not in ("canonical", "next", "prev", "search", "index", "author"):
+            self.loads.append(found[LOADS[tag]])
+
+
+def broken(site):
+    """Yield each link or file that leads nowhere, and whatever would be loaded from elsewhere."""
+    pages = {
+        path.resolve(): Page(path.read_text(encoding="utf-8")) for path in site.rglob("*.html") if "_static" not in path.parts
+    }
+    for path, page in pages.items():
+        for where in {*page.links, *page.loads}:
+            url = urlsplit(where)
+            if url.scheme in ("http", "https", "mailto", "data") or url.netloc:
+                if where in page.loads and url.scheme != "data":
+                    yield f"{path.name} loads {where}"
+                continue
+            target = (path.parent / unquote(url.path)).resolve() if url.path else path
+            if not target.exists():
+                yield f"{path.name}: {where} does not exist"
+            elif url.fragment and target in pages and unquote(url.fragment) not in pages[target].anchors:
+                yield f"{path.name}: {where} has no such place"
+
+
+@pytest.fixture(scope="module")
+def site(tmp_path_factory):
+    """Return the folder of the site, built without running the gallery."""
+    for name in NEEDED:
+        pytest.importorskip(name)
+    folder = tmp_path_factory.mktemp("site")
+    flags = ["-W", "--keep-going", "-E", "-q", "-D", "plot_gallery=0", "-d", str(folder / "doctrees")]
+    run = subprocess.run(
+        [sys.executable, "-m", "sphinx", *flags, str(DOCS), str(folder / "html")], capture_output=True, text=True, timeout=300
+    )
+    assert run.returncode == 0, run.stderr[-5000:]
+    return folder / "html"
+
+
+@pytest.mark.slow
+def test_links_lead_somewhere_and_nothing_is_loaded_from_elsewhere(site):
+    assert not list(broken(site))
+
+
+@pytest.mark.slow
+def test_every_public_name_has_a_page(site):
+    import test_docstrings
+
+    places = set()
+    for path in (site / "api" / "generated").glob("*.html"):
+        places |= Page(path.read_text(encoding="utf-8")).anchors
+    names = [path.rsplit(".", 1)[1] for path in test_docstrings.NAMES]
+    assert [name for name in names if not any(place.rsplit(".", 1)[-1] == name for place in places)] == []
+
+
+def test_the_check_of_links_bites(tmp_path):
+    (tmp_path / "a.html").write_text(
+        '<p id="here"><a href="a.html#here">x</a><a href="a.html#there">x</a><a href="b.html">x</a>'
+    )
+    (tmp_path / "c.html").write_text('<script src="https://example.org/x.js"></script><a href="https://example.org">x</a>')
+    assert len(list(broken(tmp_path))) == 3
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda path: path.name)
+def test_pages_import_nothing_private(page):
+    if page.name == "native.md":
+        pytest.skip("for those who write kernels: the private room is its subject")
+    text = page.read_text(encoding="utf-8")
+    assert not re.findall(r"exactshap(?:\.\w+)*\._[a-z]\w*|from exactshap[\w.]* import _[a-z]\w*", text)
+
+
+def test_docstrings_point_to_nothing_private():
+    import inspect
+
+    import test_docstrings
+
+    pointing = re.compile(r":\w+:`~?exactshap(?:\.\w+)*\._\w+|``exactshap(?:\.\w+)*\._\w+")
+    assert [p for p in test_docstrings.NAMES if pointing.search(inspect.getdoc(test_docstrings.thing_of(p)) or "")] == []
+
+
+def test_every_page_is_reached():
+    """Each page stands in a toctree; an orphan would only be found by search."""
+    listed = set()
+    for page in DOCS.glob("*.md"):
+        for block in re.findall(r"```\{toctree\}\n(.*?)```", page.read_text(encoding="utf-8"), re.DOTALL):
+            lines = [line.strip() for line in block.splitlines() if line.strip() and not line.startswith(":")]
+            listed |= {re.sub(r".*<(.*)>", r"\1", line) for line in lines}
+    assert {page.stem for page in DOCS.glob("*.md")} - listed == {"index"}
