@@ -19,8 +19,10 @@ _BINARY_BOOSTERS = (".cbm", ".bst", ".model")  # their reader says how to save t
 _PICKLES = (".pkl", ".pickle", ".joblib")
 _OWN_TYPES = {  # room -> estimators, and the classes of plain data that fitted estimators hold
     "exactshap.estimators": (
+        "FanovaGaussianProcess",
         "HSICSelector",
         "RKHSWeightingCV",
+        "RKHSWeightingClassifier",
         "RKHSWeightingRegressor",
         "ShapleyKernelClassifier",
         "ShapleyKernelRidge",

@@ -133,6 +133,8 @@ def mask_facts(check: MaskCheck | None, reason: str) -> dict[str, Any]:
     """Return what an explanation carries of its coalitions that were compared with the model, or why none were."""
     if check is None:
         return {"mask_reason": reason}
+    if not np.isfinite(check.tolerance):
+        return {"mask_reason": "numbers overflow in them"}
     return {
         "mask_difference": check.difference,
         "mask_tolerance": check.tolerance,

@@ -142,7 +142,7 @@ def decompose_loss(
         feature_names=problem.player_names,
         drift=float(values.sum() - total),
         loss=name,
-        error_bound=2.0 * error / null,
+        error_bound=float(2.0 * error / null),
         residual=residual,
         tolerance=tolerance,
         details={"game": "residual", "value_function": "path_dependent", "method": method, "model": problem.ensemble.name},

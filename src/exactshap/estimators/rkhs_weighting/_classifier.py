@@ -38,7 +38,7 @@ class RKHSWeightingClassifier(ClassifierMixin, BaseEstimator):
     Parameters
     ----------
     base, subsets, sequence, n_terms, ridge, sigma, gamma, max_theta, random_state
-        As in :class:`RKHSWeightingRegressor`.
+        As in ``RKHSWeightingRegressor``.
     loss : {"logistic", "hinge"}, default="logistic"
     alpha : float, default=1e-5
         lambda.
@@ -51,7 +51,7 @@ class RKHSWeightingClassifier(ClassifierMixin, BaseEstimator):
     ----------
     classes_ : array of shape (2,)
     terms_, coef_, intercept_, rkhs_norm_
-        As in :class:`RKHSWeightingRegressor`, of the score.
+        As in ``RKHSWeightingRegressor``, of the score.
     n_iter_ : int
         Iterations of the solver.
     n_features_in_, feature_names_in_
@@ -70,7 +70,7 @@ class RKHSWeightingClassifier(ClassifierMixin, BaseEstimator):
     Examples
     --------
     >>> X = np.random.default_rng(0).normal(size=(200, 4))
-    >>> model = RKHSWeightingClassifier(subsets=2, random_state=0).fit(X, X[:, 0] * X[:, 1] > 0)
+    >>> model = RKHSWeightingClassifier(subsets=2, n_terms=300, random_state=0).fit(X, X[:, 0] * X[:, 1] > 0)
     >>> model.score(X, X[:, 0] * X[:, 1] > 0) > 0.9
     True
     """
