@@ -71,7 +71,7 @@ def test_text_and_missing_cells_can_be_changed():
     )
     what_if = WhatIf(model, X, X[:10])
     assert [control.get("choices") for control in what_if.controls] == [["u", "v", "w"], None]
-    assert what_if.cell(0, "age") is None
+    assert what_if.cells(0) == ["u", None]
     found = what_if.explain(0, {"town": "w"})
     expected = explain(model, X.iloc[[0]].assign(town=pandas.Categorical(["w"], categories=list("uvw"))), X[:10])
     np.testing.assert_array_equal(found.values, expected.values)
@@ -93,15 +93,90 @@ def test_filters_are_read_and_never_run(case, where, text):
         WhatIf(model, X, X[:40]).explain(0, where=where)
 
 
-def test_a_move_takes_less_than_a_tenth_of_a_second(case):
+def test_columns_whose_names_hold_the_words_of_a_filter_stand_in_quotes(case):
     model, X, WhatIf = case
-    what_if = WhatIf(model, X, X[:40])
+    named = X.set_axis(["age and sex", "b<=3", "bmi"], axis=1)
+    what_if = WhatIf(type(model)(C=100.0).fit(named, X["bmi"]), named, named[:40])
+    found = what_if.explain(0, where='bmi <= 26 and "age and sex" > 40 and "b<=3" > 5')
+    assert found.background_size == ((X["bmi"] <= 26) & (X["age"] > 40) & (X["<b>fare</b>"] > 5))[:40].sum()
+
+
+def models():
+    """Yield a name, how a model is made, and settings: the README's table."""
+    from sklearn.ensemble import HistGradientBoostingRegressor, RandomForestRegressor
+    from sklearn.gaussian_process import GaussianProcessRegressor
+    from sklearn.linear_model import LinearRegression
+    from sklearn.pipeline import make_pipeline
+    from sklearn.preprocessing import StandardScaler
+    from sklearn.svm import SVR
+
+    def of(module, name, **settings):
+        return lambda: getattr(pytest.importorskip(module), name)(**settings)
+
+    yield "XGBoost", of("xgboost", "XGBRegressor", n_estimators=100, n_jobs=1), {}
+    yield "LightGBM", of("lightgbm", "LGBMRegressor", n_estimators=100, n_jobs=1, verbose=-1), {}
+    quiet = {"verbose": 0, "thread_count": 1, "allow_writing_files": False}
+    yield "CatBoost", of("catboost", "CatBoostRegressor", iterations=100, **quiet), {}
+    yield "forest", lambda: RandomForestRegressor(50, min_samples_leaf=5, random_state=0), {}
+    yield "histogram", HistGradientBoostingRegressor, {}
+    quick = {"outer_bags": 1, "max_rounds": 50, "interactions": 3, "n_jobs": 1}
+    yield "EBM", of("interpret.glassbox", "ExplainableBoostingRegressor", **quick), {}
+    yield "linear", LinearRegression, {}
+    yield "SVR", SVR, {}
+    yield "GP", lambda: GaussianProcessRegressor(optimizer=None, alpha=0.1), {}
+    yield "pipeline", lambda: make_pipeline(StandardScaler(), SVR()), {}
+    yield "black box", LinearRegression, {"budget": 300}  # beside 30,000 calls of the model, whatever they take
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize(("name", "make", "settings"), [pytest.param(*model, id=model[0]) for model in models()])
+def test_a_move_takes_less_than_a_tenth_of_a_second(name, make, settings):
+    from exactshap.app import WhatIf
+
+    X = pandas.DataFrame(np.random.default_rng(0).normal(size=(300, 10)), columns=[f"x{j}" for j in range(10)])
+    model = make().fit(X, X["x0"] * X["x1"] + X["x2"])
+    what_if = WhatIf(model.predict if settings else model, X, X[:100], **settings)
     seconds = []
-    for age in range(20, 30):
+    for place in range(8):
         started = time.perf_counter()
-        what_if.explain(0, {"age": float(age)})
+        explanation = what_if.explain(0, {"x0": 0.1 * place, "x5": 0.5})
         seconds.append(time.perf_counter() - started)
-    assert min(seconds) < 0.1
+    assert explanation.certificate().passed
+    assert min(seconds) < 0.1  # of one core that other tests share
+
+
+def test_sliders_have_round_places_and_stand_at_the_rows_own_cells(case):
+    from exactshap.app._page import changes, will_change
+
+    _, X, WhatIf = case
+    what_if = WhatIf(case[0], X, X[:40])
+    age, fare, bmi = what_if.controls
+    assert (age["low"], age["high"], age["step"]) == (X["age"].min(), X["age"].max(), 1.0)
+    for control, name in ((fare, "<b>fare</b>"), (bmi, "bmi")):
+        assert control["low"] <= X[name].min()
+        assert control["high"] >= X[name].max()
+        assert all(len(repr(control[end])) <= 6 for end in ("low", "high", "step"))
+        assert 50 <= (control["high"] - control["low"]) / control["step"] <= 205
+    rounded = [float(X["age"][3]), *(round(X[c["name"]][3] / c["step"]) * c["step"] for c in (fare, bmi))]
+    assert changes(what_if, 3, rounded) == {}
+    assert changes(what_if, 3, [rounded[0] + 1.0, *rounded[1:]]) == {"age": rounded[0] + 1.0}
+    unheard = will_change(what_if, 3, what_if.cells(0))
+    assert changes(what_if, 3, what_if.cells(0), unheard) == {}  # sliders that have not followed a click say nothing
+    assert changes(what_if, 3, what_if.cells(0)) != {}
+    assert changes(what_if, 3, [float(X["age"][3]), *what_if.cells(0)[1:]], unheard) == {}
+    assert set(unheard) == {1, 2}
+
+
+def test_a_missing_number_is_at_the_low_end_until_it_is_moved():
+    from sklearn.ensemble import HistGradientBoostingRegressor
+
+    from exactshap.app import WhatIf
+    from exactshap.app._page import changes
+
+    X = pandas.DataFrame({"age": [np.nan, *np.arange(1.0, 60.0)], "bmi": np.linspace(20.0, 30.0, 60)})
+    what_if = WhatIf(HistGradientBoostingRegressor(max_iter=3).fit(X, np.arange(60.0)), X, X[:10])
+    assert changes(what_if, 0, [1.0, 20.0]) == {}
+    assert changes(what_if, 0, [2.0, 20.0]) == {"age": 2.0}
 
 
 # --- the page ---------------------------------------------------------------------------------------------------------
@@ -142,6 +217,32 @@ def test_only_who_has_the_token_is_answered(address):
     assert status(bare, Cookie="exactshap_token=secret-of-the-test") == 200
     assert status(bare, Cookie="exactshap_token=other") == 403
     assert status(address, Host="attacker.example:80") == 403
+
+
+def test_the_command_serves_a_page_to_who_has_its_address(tmp_path):
+    pytest.importorskip("shiny")
+    pytest.importorskip("typer")
+    skops = pytest.importorskip("skops.io")
+    from sklearn.linear_model import LinearRegression
+
+    X = pandas.DataFrame(np.random.default_rng(0).normal(size=(30, 3)), columns=["age", "bmi", "fare"])
+    skops.dump(LinearRegression().fit(X, X["age"]), tmp_path / "model.skops")
+    X.to_csv(tmp_path / "data.csv", index=False)
+    command = [sys.executable, "-m", "exactshap", "app", "model.skops", "data.csv", "--background", "data.csv", "--no-browser"]
+    narrow = {**os.environ, "COLUMNS": "20"}  # an address is one line, whatever the width
+    process = subprocess.Popen(command, cwd=tmp_path, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, env=narrow)
+    try:
+        found = re.fullmatch(r"open (http://127\.0\.0\.1:\d+/)\?token=([\w-]{32})", process.stdout.readline().strip())
+        assert found, process.stdout.read()
+        page, token = found.groups()
+        with urllib.request.urlopen(f"{page}?token={token}", timeout=30) as answer:
+            text = answer.read().decode()
+        assert all(name in text for name in ("age", "bmi", "fare", "exactshap: what if"))
+        assert status(page) == 403
+        assert status(f"{page}?token={token[:-1]}") == 403
+    finally:
+        process.terminate()
+        process.communicate(timeout=20)
 
 
 @pytest.fixture(scope="module")
@@ -208,8 +309,16 @@ def test_each_move_in_a_browser_gives_exact_values(address, browser, case, tmp_p
     assert age != X["age"][0]
     wait_until(page, is_row(X.iloc[[0]].assign(age=age), X[:40]))
     assert float(page.locator("#ms").inner_text()) < 1000.0
+    page.evaluate(
+        """() => { window.seen = []; new MutationObserver(() => {
+        const found = document.querySelector("#prediction");
+        if (found) window.seen.push(Number(found.dataset.value)); }).observe(document.body, {childList: true, subtree: true}) }"""
+    )
+    before = shown(page)[2]
     page.locator("#rows tbody tr").nth(4).locator("td").first.click()
-    wait_until(page, is_row(X.iloc[[4]], X[:40]))
+    after = wait_until(page, is_row(X.iloc[[4]], X[:40]))[2]
+    page.wait_for_timeout(800)  # the sliders answer a quarter of a second later
+    assert set(page.evaluate("window.seen")) <= {before, after}  # no mixture of two rows was shown
     page.locator("#where").fill("age > 40")
     page.get_by_role("button", name="Apply").click()
     wait_until(page, is_row(X.iloc[[4]], X[:40][X["age"][:40] > 40]))

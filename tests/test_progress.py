@@ -1,6 +1,7 @@
 """What a run says while it works, and that nothing is said where nobody watches."""
 
 import io
+import re
 import sys
 import time
 import warnings
@@ -60,6 +61,53 @@ def test_the_time_left_is_told(monkeypatch):
     text = said(monkeypatch, lambda: Explainer(slow, X[:2], progress=True)(X[:12]))
     assert "left" in text
     assert "explained 8 of 12 rows" in text
+
+
+def lazy(rows):
+    time.sleep(0.02)
+    return np.tanh(rows[:, 0] * rows[:, 1]) + rows.sum(axis=1)
+
+
+WIDE = np.random.default_rng(0).normal(size=(20, 14))
+
+
+def test_a_function_is_heard_of_within_a_row_and_what_asks_for_less_is_said_first(monkeypatch):
+    text = said(monkeypatch, lambda: Explainer(lazy, WIDE[:10], progress=True)(WIDE[10:11]))
+    first, *lines = re.split(r"[\r\n]+", text[text.index("regression:") :])
+    coalitions = "regression: 2,076 coalitions for each row, 10 background rows for each of them"
+    assert first == f"{coalitions}; budget=300 or tol=0.01 asks for fewer"
+    assert text.count(first) == 1
+    within = [
+        line
+        for line in lines
+        if re.match(r"explained 0 of 1 rows in .* s \((5|1,[05])\d\d of 2,076 coalitions\), about .* left", line)
+    ]
+    assert within, lines
+    assert re.match(
+        r"explained 1 of 1 rows in [\d.]+ s \(2,\d\d\d of 2,076 coalitions\) *$", [line for line in lines if line][-1]
+    )
+
+
+@pytest.mark.parametrize(
+    ("settings", "first"),
+    [
+        ({"budget": 100}, "regression: 100 coalitions for each row, 10 background rows for each of them"),
+        ({"tol": 0.5}, "lazy is asked until standard errors are below tol=0.5"),
+        ({"method": "enumeration", "groups": {"a": [*range(10)]}}, "enumeration: 32 coalitions for each row"),
+    ],
+    ids=str,
+)
+def test_what_was_chosen_is_said_without_advice(monkeypatch, settings, first):
+    text = said(monkeypatch, lambda: Explainer(lazy, WIDE[:10], progress=True, **settings)(WIDE[10:12]))
+    assert first in text
+    assert "asks for fewer" not in text
+    assert "coalitions" in text.splitlines()[-1]
+
+
+def test_a_model_that_is_known_says_rows_alone(monkeypatch):
+    text = said(monkeypatch, lambda: Explainer(MODEL, X[:20], progress=True)(X[:300]))
+    assert "explained 300 of 300 rows in" in text
+    assert "coalitions" not in text
 
 
 def test_a_failure_leaves_the_line_alone(monkeypatch):

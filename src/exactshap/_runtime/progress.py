@@ -7,28 +7,54 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
 
-__all__ = ["Progress", "duration", "is_watched", "progress_rows", "progress_text"]
+__all__ = ["Asks", "Progress", "asked", "duration", "is_watched", "progress_rows", "progress_text"]
 
 Progress = bool | Callable[[int, int], None] | None
 
 PATIENCE, RENEWAL = 2.0, 0.5  # seconds before the first word, and between two
 
 
+@dataclass(frozen=True)
+class Asks:
+    """What a row asks of a model that is called: a sentence, and how many coalitions; None where that shows as it goes."""
+
+    sentence: str
+    coalitions: float | None
+
+
+_asked = 0  # coalitions that models were asked about, in this process
+
+
+def asked(coalitions: int) -> None:
+    """Note that a model was asked about some coalitions."""
+    global _asked
+    _asked += coalitions
+
+
 @contextmanager
-def progress_rows(progress: Progress, total: int) -> Iterator[Callable[[int], None]]:
-    """Give a function of the rows done so far."""
+def progress_rows(progress: Progress, total: int, asks: Asks | None = None) -> Iterator[Callable[[int], None]]:
+    """Give a function of the rows done so far; where a row ``asks`` much, what is asked shows within it."""
     if callable(progress):
         yield lambda done: progress(done, total)
         return
-    with progress_text(progress, lambda done, seconds: _rows_text(done, total, seconds)) as line:
+    before = _asked
+
+    def text(done: int, seconds: float) -> str:
+        return _rows_text(done, total, seconds, *(() if asks is None else (_asked - before, asks.coalitions)))
+
+    with progress_text(progress, text, "" if asks is None else asks.sentence) as line:
         yield line.reached
 
 
 @contextmanager
-def progress_text(progress: Progress, text: Callable[[int, float], str]) -> Iterator[Line]:
-    """Show ``text(done, seconds)`` on standard error: with True, or by default once the work is long and someone watches."""
-    line = Line(text)
+def progress_text(progress: Progress, text: Callable[[int, float], str], first: str = "") -> Iterator[Line]:
+    """Show ``text(done, seconds)`` on standard error: with True, or by default once the work is long and someone watches.
+
+    ``first`` stands in a line of its own above.
+    """
+    line = Line(text, first)
     if callable(progress) or progress is False or (progress is None and not is_watched()):
         yield line
         return
@@ -51,8 +77,8 @@ def is_watched() -> bool:
 class Line:
     """One line that is written over itself by a thread of its own."""
 
-    def __init__(self, text: Callable[[int, float], str]) -> None:
-        self.text, self.done, self.width = text, 0, 0
+    def __init__(self, text: Callable[[int, float], str], first: str = "") -> None:
+        self.text, self.first, self.done, self.width = text, first, 0, 0
         self.started, self.stop = time.perf_counter(), threading.Event()
 
     def reached(self, done: int) -> None:
@@ -69,6 +95,8 @@ class Line:
     def write(self) -> None:
         """Write the line over what was there."""
         words = self.text(self.done, time.perf_counter() - self.started)
+        if self.first and not self.width:
+            print(self.first, file=sys.stderr)
         print(f"\r{words:<{self.width}}", end="", file=sys.stderr, flush=True)
         self.width = len(words)
 
@@ -79,23 +107,28 @@ class Line:
             print(file=sys.stderr, flush=True)
 
 
-def _rows_text(done: int, total: int, seconds: float) -> str:
-    """Return what a count of rows says.
+def _rows_text(done: int, total: int, seconds: float, coalitions: int = 0, of_each: float | None = None) -> str:
+    """Return what a count of rows says, and of the coalitions that a model was asked about for them.
 
     >>> _rows_text(50, 200, 20.0)
     'explained 50 of 200 rows in 20 s, about 60 s left'
+    >>> _rows_text(0, 3, 20.0, 1024, 2048)
+    'explained 0 of 3 rows in 20 s (1,024 of 6,144 coalitions), about 100 s left'
     """
-    left = f", about {duration(seconds * (total - done) / done)} left" if 0 < done < total else ""
-    return f"explained {done:,} of {total:,} rows in {duration(seconds)}{left}"
+    share = max(done / max(total, 1), 0.0 if of_each is None else min(coalitions / (of_each * total), 1.0))
+    left = f", about {duration(seconds * (1.0 - share) / share)} left" if 0.0 < share < 1.0 else ""
+    of = "" if of_each is None else f" of {of_each * total:,.0f}"
+    within = f" ({coalitions:,}{of} coalitions)" if coalitions else ""
+    return f"explained {done:,} of {total:,} rows in {duration(seconds)}{within}{left}"
 
 
 def duration(seconds: float) -> str:
     """Return a time in words, in the unit that suits it.
 
-    >>> [duration(seconds) for seconds in (0.0123, 45.0, 600.0, 14000.0, 900000.0)]
-    ['0.012 s', '45 s', '10 min', '3.9 hours', '10 days']
+    >>> [duration(seconds) for seconds in (0.0123, 45.0, 104.0, 600.0, 14000.0, 900000.0)]
+    ['0.012 s', '45 s', '100 s', '10 min', '3.9 hours', '10 days']
     """
     for unit, length, from_seconds in (("days", 86400.0, 172800.0), ("hours", 3600.0, 7200.0), ("min", 60.0, 120.0)):
         if seconds >= from_seconds:
-            return f"{seconds / length:.2g} {unit}"
-    return f"{seconds:.2g} s"
+            return f"{float(f'{seconds / length:.2g}'):g} {unit}"
+    return f"{float(f'{seconds:.2g}'):g} s"

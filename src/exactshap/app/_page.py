@@ -26,7 +26,9 @@ _ROWS_SHOWN = 500
 
 def page(what_if: WhatIf) -> Any:
     """Return the page: controls of the row at the left, prediction and values at the right, the data below."""
-    controls = [_control(what_if, j, control) for j, control in enumerate(what_if.controls)]
+    controls = [
+        _control(j, control, cell) for (j, control), cell in zip(enumerate(what_if.controls), what_if.cells(0), strict=True)
+    ]
     background = what_if.background is not None
     filters = (
         [
@@ -55,17 +57,23 @@ def page(what_if: WhatIf) -> Any:
     )
 
 
-def _control(what_if: WhatIf, j: int, control: dict[str, Any]) -> Any:
-    name, value = control["name"], what_if.cell(0, control["name"])
+def _control(j: int, control: dict[str, Any], cell: Any) -> Any:
     if "choices" in control:
         choices = {str(k): str(choice) for k, choice in enumerate(control["choices"])}
-        return ui.input_select(f"c{j}", name, choices, selected=_number_of(control, value))
-    start = control["low"] if value is None else float(value)
-    return ui.input_slider(f"c{j}", name, control["low"], control["high"], start, step=control["step"])
+        return ui.input_select(f"c{j}", control["name"], choices, selected=_held(control, cell))
+    low, high, step = (control[name] for name in ("low", "high", "step"))
+    return ui.input_slider(f"c{j}", _label(control, cell), low, high, _held(control, cell), step=step)
 
 
-def _number_of(control: dict[str, Any], value: Any) -> str:
-    return str(control["choices"].index(value)) if value in control["choices"] else ""
+def _label(control: dict[str, Any], cell: Any) -> str:
+    return f"{control['name']} (missing)" if cell is None else str(control["name"])
+
+
+def _held(control: dict[str, Any], cell: Any) -> Any:
+    """Return what a control holds that shows a cell: the number of a choice, or a place of the slider; its low end if missing."""
+    if "choices" in control:
+        return str(control["choices"].index(cell)) if cell in control["choices"] else ""
+    return float(control["low"] if cell is None else cell)
 
 
 def server(what_if: WhatIf) -> Callable[[Any, Any, Any], None]:
@@ -74,6 +82,7 @@ def server(what_if: WhatIf) -> Callable[[Any, Any, Any], None]:
     def run(input: Any, output: Any, session: Any) -> None:
         row, where = reactive.value(0), reactive.value("")
         baseline: reactive.Value[int | None] = reactive.value(None)
+        unheard: dict[int, Any] = {}
 
         @reactive.effect
         @reactive.event(input.apply)
@@ -89,7 +98,12 @@ def server(what_if: WhatIf) -> Callable[[Any, Any, Any], None]:
         def _clicked() -> None:
             chosen = rows.cell_selection()["rows"]
             req(chosen)
-            (baseline if input.click() == "baseline" else row).set(int(chosen[0]))
+            if input.click() == "baseline":
+                baseline.set(int(chosen[0]))
+                return
+            unheard.clear()
+            unheard.update(will_change(what_if, int(chosen[0]), [input[f"c{j}"]() for j in range(len(what_if.controls))]))
+            row.set(int(chosen[0]))
 
         @reactive.effect
         @reactive.event(input.no_baseline)
@@ -99,19 +113,18 @@ def server(what_if: WhatIf) -> Callable[[Any, Any, Any], None]:
         @reactive.effect
         @reactive.event(row)
         def _moved_to_row() -> None:
-            for j, control in enumerate(what_if.controls):
-                value = what_if.cell(row(), control["name"])
+            for (j, control), cell in zip(enumerate(what_if.controls), what_if.cells(row()), strict=True):
                 if "choices" in control:
-                    ui.update_select(f"c{j}", selected=_number_of(control, value))
-                elif value is not None:
-                    ui.update_slider(f"c{j}", value=float(value))
+                    ui.update_select(f"c{j}", selected=_held(control, cell))
+                else:
+                    ui.update_slider(f"c{j}", value=_held(control, cell), label=_label(control, cell))
 
         @render.ui
         def answer() -> Any:
             values = [input[f"c{j}"]() for j in range(len(what_if.controls))]
             started = time.perf_counter()
             try:
-                explanation = what_if.explain(row(), changes(what_if, row(), values), where(), baseline())
+                explanation = what_if.explain(row(), changes(what_if, row(), values, unheard), where(), baseline())
             except ExactshapError as error:
                 return ui.p(str(error), class_="failed")
             return ui.HTML(answer_html(explanation, 1000.0 * (time.perf_counter() - started), row(), baseline()))
@@ -119,18 +132,28 @@ def server(what_if: WhatIf) -> Callable[[Any, Any, Any], None]:
     return run
 
 
-def changes(what_if: WhatIf, i: int, values: list[Any]) -> dict[str, Any]:
-    """Return the cells that the controls hold and row ``i`` does not; a slider rounds, and a step's half is no move."""
+def will_change(what_if: WhatIf, i: int, values: list[Any]) -> dict[int, Any]:
+    """Return what those controls hold that have to move before they show row ``i``."""
+    shown = [_held(control, cell) for control, cell in zip(what_if.controls, what_if.cells(i), strict=True)]
+    return {j: value for j, value in enumerate(values) if value != shown[j]}
+
+
+def changes(what_if: WhatIf, i: int, values: list[Any], unheard: dict[int, Any] | None = None) -> dict[str, Any]:
+    """Return the cells that the controls hold and row ``i`` does not.
+
+    A slider rounds: a step's half is no move. A control that still holds what it held before a click on row ``i`` (``unheard``)
+    has not followed yet and says nothing; once it has, it leaves ``unheard``.
+    """
+    unheard = {} if unheard is None else unheard
     found = {}
-    for control, value in zip(what_if.controls, values, strict=True):
-        here = what_if.cell(i, control["name"])
+    for (j, control), value, here in zip(enumerate(what_if.controls), values, what_if.cells(i), strict=True):
+        if j in unheard and unheard[j] == value:
+            continue
+        unheard.pop(j, None)
         if "choices" in control:
-            chosen = control["choices"][int(value)] if value else None
-            if chosen is not None and chosen != here:
+            if value and (chosen := control["choices"][int(value)]) != here:
                 found[control["name"]] = chosen
-        elif (here is not None and abs(float(value) - float(here)) > 0.5 * control["step"]) or (
-            here is None and float(value) != control["low"]
-        ):
+        elif abs(float(value) - _held(control, here)) > (0.501 if here is not None else 0.0) * control["step"]:
             found[control["name"]] = float(value)
     return found
 

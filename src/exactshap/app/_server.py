@@ -51,6 +51,7 @@ def run_app(
     listening = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
     listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     listening.bind(("127.0.0.1", port))
+    listening.listen()  # who comes before the server has started waits, and is not refused
     address = f"http://127.0.0.1:{listening.getsockname()[1]}/?token={token}"
     ready(address)
     if open_browser:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import math
 import operator
 import re
 from collections import OrderedDict
@@ -19,7 +20,9 @@ if TYPE_CHECKING:
 __all__ = ["WhatIf"]
 
 _KEPT = 8  # explainers of other backgrounds and baseline rows: each is read once
-_FILTER = re.compile(r"\s*(.+?)\s*(==|!=|<=|>=|<|>)\s*(.+?)\s*")
+_FILTER = re.compile(r"""\s*(".+?"|'.+?'|.+?)\s*(==|!=|<=|>=|<|>)\s*(.+?)\s*""")
+_AND = re.compile(r"""\s+and\s+(?=(?:[^"]*"[^"]*")*[^"]*$)""")  # outside of quotes
+_MOVES = 200  # of a slider, at most
 _COMPARE = {"==": operator.eq, "!=": operator.ne, "<": operator.lt, "<=": operator.le, ">": operator.gt, ">=": operator.ge}
 
 
@@ -136,11 +139,15 @@ class WhatIf:
         """What each column can be moved over: ``low``, ``high``, ``step`` of numbers, ``choices`` of text and categories."""
         return [_control(self.data, j, name) for j, name in enumerate(self.names)]
 
-    def cell(self, i: int, name: str) -> Any:
-        """Return a cell of the data as a plain value; None where it is missing."""
-        value = self.data.take([i]).column(self.names.index(name))[0]
-        value = value.item() if isinstance(value, np.generic) else value
-        return None if value is None or value != value or type(value).__name__ in ("NAType", "NaTType") else value
+    def cells(self, i: int) -> list[Any]:
+        """Return the cells of row ``i`` of the data as plain values; None where one is missing."""
+        row = self.data.take([i])
+        return [_plain(row.column(j)[0]) for j in range(len(self.names))]
+
+
+def _plain(value: Any) -> Any:
+    value = value.item() if isinstance(value, np.generic) else value
+    return None if value is None or value != value or type(value).__name__ in ("NAType", "NaTType") else value
 
 
 def _changed(row: Table, changes: dict[str, Any]) -> Any:
@@ -181,19 +188,37 @@ def _control(data: Table, j: int, name: str) -> dict[str, Any]:
     known = cells[np.isfinite(cells.astype(float))]
     low, high = (float(known.min()), float(known.max())) if known.size else (0.0, 1.0)
     whole = bool(known.size) and bool(np.all(known == np.round(known)))
-    step = 1.0 if whole else (high - low) / 200.0
-    return {"name": name, "low": low, "high": high if high > low else low + 1.0, "step": step or 0.005, "whole": whole}
+    return {"name": name, "whole": whole, **_grid(low, high if high > low else low + 1.0, whole)}
+
+
+def _grid(low: float, high: float, whole: bool) -> dict[str, float]:
+    """Return the places of a slider: a step of 1, 2 or 5 times a power of ten, and ends that are multiples of it.
+
+    >>> _grid(-3.0459, 2.7594, False)
+    {'low': -3.05, 'high': 2.8, 'step': 0.05}
+    """
+    if whole:
+        return {"low": low, "high": high, "step": 1.0}
+    smallest = (high - low) / _MOVES
+    places = -math.floor(math.log10(smallest))
+    step = next(size for size in (1.0, 2.0, 5.0, 10.0) if size * 10.0**-places >= 0.999 * smallest) * 10.0**-places
+    ends = (math.floor(low / step) * step, math.ceil(high / step) * step, step)
+    return dict(zip(("low", "high", "step"), (round(end, places) for end in ends), strict=True))
 
 
 def matches(table: Table, where: str, names: tuple[str, ...]) -> np.ndarray:
-    """Return which rows (n_rows,) a filter keeps: comparisons of a column with a value, joined by "and"; nothing is evaluated."""
+    """Return which rows (n_rows,) a filter keeps: comparisons of a column with a value, joined by "and"; nothing is evaluated.
+
+    A name or a text that holds "and" or a sign stands in quotes: ``"cut and colour" > 3``.
+    """
     keep = np.ones(table.n_rows, bool)
-    for part in re.split(r"\s+and\s+", where.strip()):
+    for part in _AND.split(where.strip()):
         found = _FILTER.fullmatch(part)
         if found is None:
             do = "Write comparisons such as age > 40 and sex == F"
             raise InputError(message(f"{part!r} is no comparison", do=do))
         name, sign, text = found.groups()
+        name = name if name in names else name.strip("'\"")
         if name not in names:
             raise UnknownNameError(message(f"There is no column {name!r}", do=did_you_mean(name, names)))
         cells, text = table.column(names.index(name)), text.strip("'\"")

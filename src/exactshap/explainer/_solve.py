@@ -59,7 +59,7 @@ def solve_blocks(
         makers.append(lambda: company)
     rows, hybrids = Rows(n_together), None
     blocks_at_once, threads_of_each = workers
-    with progress_rows(progress, n_rows) as report, granting_threads(threads_of_each):
+    with progress_rows(progress, n_rows, reader.asks()) as report, granting_threads(threads_of_each):
         for place, part in enumerate(_parts(reader, makers, semivalue, order, blocks_at_once)):
             if place < len(blocks):
                 rows.add(part)

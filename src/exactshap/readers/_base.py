@@ -11,6 +11,7 @@ from typing import Any, ClassVar, Self
 import numpy as np
 
 from exactshap._runtime.calibration import clocked
+from exactshap._runtime.progress import Asks
 from exactshap._runtime.threads import rows_in_threads
 from exactshap.frames import Table
 from exactshap.games import Game
@@ -96,6 +97,10 @@ class Reader(ABC):
     def memory(self, n_rows: int, order: int) -> float:
         """Return the bytes of working memory for a block of rows: it decides how many rows make a block."""
         return 8.0 * 4 * n_rows * len(player_sets(self.n_players, order)) * self.n_outputs
+
+    def asks(self) -> Asks | None:
+        """Return what a row asks of a model that is called, for the line of progress; None where rows are quick."""
+        return None
 
     def cost(self, few: Table, n_rows: int, semivalue: Semivalue, order: int, block_rows: int) -> Cost:
         """Return what solving ``n_rows`` rows in blocks costs, on one thread and in memory beyond what is held already.

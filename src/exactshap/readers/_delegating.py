@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from exactshap._runtime.progress import Asks
 from exactshap.frames import Table
 from exactshap.games import Game
 from exactshap.readers._base import Reader
@@ -58,6 +59,9 @@ class DelegatingReader(Reader):
 
     def tolerance(self, X: Table, prediction: np.ndarray, solution: Solution) -> np.ndarray:
         return self.inner.tolerance(self.rows(X), prediction, solution)
+
+    def asks(self) -> Asks | None:
+        return self.inner.asks()
 
     def n_terms(self) -> float:
         return self.inner.n_terms()

@@ -86,6 +86,7 @@ _TABLE: dict[str, Semivalue] = {
 _OF_A_STRUCTURE = {
     "owen": "It needs the groups: index=semivalues.owen({'body': ['bmi', 'bp']})",
     "winter": "It needs the groups: index=semivalues.owen({'body': {'size': ['bmi'], 'blood': ['s1', 's2']}})",
+    "terms": "Terms of a model are no index: exactshap.readers.additive.explain_terms(model, X) gives them, as interpret does",
     "asymmetric": "It needs the order: index=semivalues.asymmetric([['age', 'sex'], 'bmi'])",
 }
 

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from exactshap.readers.additive._term_scores import TermScores, explain_terms
 from exactshap.readers.additive.additive_model import AdditiveModel
 from exactshap.readers.additive.sklearn_linear import linear_parts as linear_parts
 
 __all__ = [
     "AdditiveModel",
+    "TermScores",
+    "explain_terms",
 ]

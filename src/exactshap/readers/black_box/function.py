@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from exactshap._runtime.progress import Asks, asked
 from exactshap.errors import (
     ExplanationWarning,
     InputError,
@@ -22,7 +23,7 @@ from exactshap.frames import Table
 from exactshap.games import OracleGame
 from exactshap.readers import Reader, Request, choose_value_function, columns_of, names_of, players_of, select_outputs
 from exactshap.readers.black_box._call import call, name_of, output_names, precision
-from exactshap.readers.black_box._cost import calls_cost, calls_memory
+from exactshap.readers.black_box._cost import calls_asked, calls_cost, calls_memory
 from exactshap.readers.black_box._hybrid_rows import hybrid_rows
 from exactshap.readers.black_box._idle_players import moving_players, single_values, solve_moving
 from exactshap.readers.black_box._owner import CHECKED_ROWS, owner_reader
@@ -48,6 +49,7 @@ OPTIONS = (
 )
 SAMPLING = frozenset(OPTIONS) - {"exact_owner", "deterministic", "batch_size"}
 CELLS = 2**23  # cells of one batch of rows: 64 MiB
+ROWS, COALITIONS = 2**15, 512  # of one batch: a function that is slow is heard of within a row
 SAFETY = 8.0  # a function's own arithmetic may depend on the batch that a row is in
 
 logger = logging.getLogger("exactshap")
@@ -194,7 +196,16 @@ class BlackBox(Reader):
         return SAFETY * super().tolerance(X, prediction, solution)
 
     def memory(self, n_rows: int, order: int) -> float:
-        return calls_memory(self, CELLS) + super().memory(n_rows, order)
+        return calls_memory(self, self.batch_rows() * self.n_features) + super().memory(n_rows, order)
+
+    def batch_rows(self) -> int:
+        """Return how many rows the function gets at once, at most, unless a single coalition needs more."""
+        assert self.background is not None
+        most = min(CELLS // max(self.n_features, 1), ROWS, COALITIONS * self.background.n_rows)
+        return self.options["batch_size"] or max(most, 1)
+
+    def asks(self) -> Asks:
+        return calls_asked(self)
 
     def cost(self, few: Table, n_rows: int, semivalue: Semivalue, order: int, block_rows: int) -> Cost:
         row = self.row_game(few.take(slice(0, 1)))
@@ -212,8 +223,7 @@ class RowFunction:
         reader, background = self.reader, self.reader.background
         assert background is not None
         columns = columns_of(reader, masks)
-        limit = reader.options["batch_size"] or max(CELLS // max(reader.n_features, 1), 1)
-        step = max(limit // background.n_rows, 1)
+        step = max(reader.batch_rows() // background.n_rows, 1)
         parts = [self._means(columns[start : start + step]) for start in range(0, len(masks), step)]
         return np.concatenate(parts)
 
@@ -222,6 +232,7 @@ class RowFunction:
         assert background is not None
         rows = hybrid_rows(self.row, background, columns)
         predicted = reader._select(call(reader.model, rows, reader.model_name, columns, reader.feature_names))
+        asked(len(columns))
         predicted = predicted.reshape(len(columns), background.n_rows, *predicted.shape[1:])
         if reader.weights is None:
             return np.asarray(predicted.mean(axis=1))

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 __all__ = ["render_interactive"]
 
-_SCRIPT_PLACES = ("@@vega@@", "@@script@@")
+_SCRIPT_PLACES = ("@@vega@@", "@@script@@")  # the second one is a module: strict, and it may await
 
 
 def render_interactive(
@@ -102,6 +102,6 @@ def render_interactive(
 def _with_scripts(page: str, *scripts: str) -> str:
     """Put the scripts in as they are, to the last byte: their hashes are in the policy."""
     for place, script in zip(_SCRIPT_PLACES, scripts, strict=True):
-        before, _, after = page.rpartition(f"<script>{place}</script>")
-        page = f"{before}<script>{script}</script>{after}"
+        before, _, after = page.rpartition(f"{place}</script>")
+        page = f"{before}{script}</script>{after}"
     return page

@@ -14,6 +14,8 @@ __all__ = ["charts"]
 _SHADES = list(range(-1, 9))
 _SHADE_COLOURS = ["var(--qx)", *(f"var(--q{k})" for k in range(9))]
 _WORDS = "words[datum.value]"
+_SHADE = "isValid(datum.colour) ? round(8 * clamp((datum.colour - range[0]) / (range[1] - range[0] || 1), 0, 1)) : -1"
+_EMBED = {"ast": True, "actions": False, "renderer": "svg", "logLevel": 1}  # no code is made of text, as the policy demands
 _LABEL_LIMIT = "windowSize()[0] < 600 ? 140 : 190"
 _AXIS = {
     "labelColor": "var(--soft)",
@@ -55,15 +57,15 @@ def charts() -> dict[str, dict[str, Any]]:
     }
 
 
-def _places(alt: Any) -> Any:
-    """Return the vertical axis of bars: places 0, 1, 2, ... that a signal gives their names."""
-    axis = alt.Axis(title=None, labelExpr=_WORDS, domain=False, ticks=False, labelPadding=8)
+def _places(alt: Any, data: str) -> Any:
+    """Return the vertical axis of bars: places 0, 1, 2, ... that stand for the rows of ``data``."""
+    axis = alt.Axis(title=None, labelExpr=f"data('{data}')[datum.value].word", domain=False, ticks=False, labelPadding=8)
     return alt.Y("place:O", axis=axis, scale=alt.Scale(paddingInner=0.35, paddingOuter=0.2))
 
 
 def _rooted(alt: Any, chart: Any, *params: Any) -> Any:
     words = alt.param(name="words", value=[])
-    fitted = chart.properties(width="container", height=300)
+    fitted = chart.properties(width="container", height=300, usermeta={"embedOptions": _EMBED})
     return fitted.add_params(words, *params).configure(
         background="transparent",
         font="system-ui, -apple-system, Segoe UI, Roboto, DejaVu Sans, sans-serif",
@@ -76,7 +78,11 @@ def _rooted(alt: Any, chart: Any, *params: Any) -> Any:
 
 def _features(alt: Any) -> Any:
     """Draw mean magnitudes of the filtered rows as bars, those of all rows as marks."""
-    base = alt.Chart(alt.NamedData(name="features")).encode(y=_places(alt))
+    base = (
+        alt.Chart(alt.NamedData(name="features"))
+        .transform_calculate(said="datum.name + ': ' + datum.text")
+        .encode(y=_places(alt, "features"))
+    )
     zero = alt.Scale(zero=True, nice=True)
     bars = base.mark_bar(color="var(--accent)", cursor="pointer", cornerRadius=1).encode(
         description="said:N",
@@ -99,13 +105,17 @@ def _features(alt: Any) -> Any:
 
 def _row(alt: Any) -> Any:
     """Draw the path from the baseline to the prediction, one bar a feature, with standard errors as whiskers."""
-    base = alt.Chart(alt.NamedData(name="row")).encode(y=_places(alt))
+    sign = "datum.end ? 'end' : datum.stop < datum.start ? 'down' : 'up'"
+    base = (
+        alt.Chart(alt.NamedData(name="row"))
+        .transform_calculate(sign=sign, said="datum.word + ': ' + datum.text")
+        .encode(y=_places(alt, "row"))
+    )
     limits = alt.param(name="limits", value=[0, 1])
     across = alt.Scale(domain=alt.ExprRef("limits"), nice=False, zero=False)
     colour = alt.Color("sign:N", legend=None, scale=alt.Scale(domain=["up", "down"], range=["var(--plus)", "var(--minus)"]))
-    is_bar = "datum.sign != 'end'"
     bars = (
-        base.transform_filter(is_bar)
+        base.transform_filter("!datum.end")
         .mark_bar(cursor="pointer", cornerRadius=1)
         .encode(
             description="said:N",
@@ -115,7 +125,7 @@ def _row(alt: Any) -> Any:
         )
     )
     ends = (
-        base.transform_filter("datum.sign == 'end'")
+        base.transform_filter("datum.end")
         .mark_tick(aria=False, color="var(--ink)", thickness=3, bandSize=16)
         .encode(x=alt.X("stop:Q", scale=across))
     )
@@ -139,7 +149,7 @@ def _scatter(alt: Any, kind: str, scale: dict[str, Any], axis: Any = None) -> An
     shade = alt.Color("shade:O", legend=None, scale=alt.Scale(domain=_SHADES, range=_SHADE_COLOURS))
     across = {
         "scale": alt.Scale(nice=False, padding=12, **scale),
-        "axis": alt.Axis(labelOverlap="greedy", labelLimit=120, tickCount=6, **(axis or {})),
+        "axis": alt.Axis(title=None, labelOverlap="greedy", labelLimit=120, tickCount=6, **(axis or {})),
     }
     x, up = (
         alt.X("x", type=kind),
@@ -148,6 +158,7 @@ def _scatter(alt: Any, kind: str, scale: dict[str, Any], axis: Any = None) -> An
     zero = alt.Chart(alt.InlineData([{"y": 0}])).mark_rule(color="var(--soft)", aria=False).encode(y="y:Q")
     points = (
         alt.Chart(alt.NamedData(name="points"))
+        .transform_calculate(shade=_SHADE)
         .mark_circle(size=26, cursor="pointer", aria=False)
         .encode(
             x=alt.X("x", type=kind, **across), y=up, color=shade, opacity=alt.condition(brush, alt.value(0.75), alt.value(0.15))
@@ -157,7 +168,17 @@ def _scatter(alt: Any, kind: str, scale: dict[str, Any], axis: Any = None) -> An
     chosen = alt.Chart(alt.NamedData(name="chosen")).encode(x=x, y="y:Q")
     rings = chosen.mark_point(size=110, color="var(--ink)", strokeWidth=2, filled=False, aria=False)
     letters = chosen.mark_text(dy=-13, color="var(--ink)", fontWeight="bold", fontSize=13, aria=False).encode(text="slot:N")
-    return _rooted(alt, alt.layer(zero, points, rings, letters))
+    below = {
+        "orient": "bottom",
+        "anchor": "middle",
+        "frame": "group",
+        "fontSize": 12,
+        "fontWeight": "normal",
+        "color": "var(--soft)",
+    }
+    title = alt.TitleParams(text=alt.ExprRef("title"), **below)  # an axis cannot take its title from a signal
+    spans = (alt.param(name="range", value=[0, 0]), alt.param(name="title", value=""))
+    return _rooted(alt, alt.layer(zero, points, rings, letters).properties(title=title), *spans)
 
 
 def _pairs(alt: Any) -> Any:

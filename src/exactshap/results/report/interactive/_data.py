@@ -24,6 +24,7 @@ __all__ = ["Packed", "pack"]
 _MAX_ROWS = 20_000  # what a browser sums while a brush moves
 _MAX_BYTES = 6_700_000  # compressed; 4/3 of that as text, and 0.9 MB of scripts, stay below 10 MB
 _BYTES = {"values": 3.55, "cells": 2.65, "errors": 1.9, "pairs": 3.55, "rows": 24.0}  # one number of each kind, compressed
+_STATE = {"output": 0, "colour": -1, "pair": -1, "B": [], "sort": "", "up": False, "page": 0}  # what the page shows first
 _CELL_BITS, _ERROR_BITS = 16, 9  # of the mantissa: five and three digits
 
 
@@ -105,10 +106,9 @@ def pack(explanation: ExplanationData, *, target: Any = None, seed: int = 0) -> 
         "ranges": [_range(column) for column in arrays.get("cells", ())],
         "pairs": pairs,
         "strength": strength,
-        "strongest": int(np.argmax(strength[0])),
         "tiles": tiles(explanation, pairs),
         "tile_signals": {"words": [printable(explanation.feature_names[j])[:200] for j in tiled], "height": 30 * len(tiled)},
-        "first": place,
+        "state": _STATE | {"feature": int(np.argmax(strength[0])), "A": [place]},
         "facts": ["baseline", "prediction", "residual", *(["error"] if error is not None else [])],
     }
     named = [(first, second) for first, second, _ in pairs]

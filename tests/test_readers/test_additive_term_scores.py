@@ -1,0 +1,89 @@
+"""Scores of terms: what interpret's explain_local shows, and what other additive models consist of."""
+
+import numpy as np
+import pandas as pd
+import pytest
+from sklearn.linear_model import LinearRegression
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import OneHotEncoder, StandardScaler
+from sklearn.svm import SVR
+
+from exactshap import Explainer
+from exactshap.errors import ExactnessError, InputError, UnknownNameError, UnsupportedModelError
+from exactshap.readers.additive import AdditiveModel, explain_terms
+from tolerances import roundings
+
+pytestmark = pytest.mark.filterwarnings("ignore:.*:UserWarning", "ignore:.*:FutureWarning", "ignore:.*:DeprecationWarning")
+RNG = np.random.default_rng(0)
+X = pd.DataFrame({"size": RNG.normal(size=200), "age": RNG.uniform(0, 60, 200), "city": RNG.choice(["Oslo", "Rome"], 200)})
+X.loc[::9, "age"] = np.nan
+Y = (X["size"] * (X["city"] == "Rome") + np.sin(X["age"].fillna(0.0) / 10)).to_numpy()
+ROWS = X[:12].assign(city=["Paris", *X["city"][1:12]])  # a category that the model never saw
+TARGETS = {
+    "regression": ("ExplainableBoostingRegressor", Y),
+    "two classes": ("ExplainableBoostingClassifier", np.where(Y > 0, "yes", "no")),
+    "three classes": ("ExplainableBoostingClassifier", np.digitize(Y, [-0.5, 0.5])),
+}
+
+
+@pytest.mark.parametrize("case", TARGETS)
+def test_terms_are_those_of_explain_local(case):
+    glassbox = pytest.importorskip("interpret.glassbox")
+    name, y = TARGETS[case]
+    model = getattr(glassbox, name)(interactions=2, outer_bags=1, max_rounds=60, n_jobs=1).fit(X, y)
+    scores = explain_terms(model, ROWS)
+    assert scores.names == tuple(model.term_names_)
+    assert any(len(columns) == 2 for columns in scores.columns)
+    local = model.explain_local(ROWS)
+    for i in range(len(ROWS)):
+        theirs = local.data(i)
+        order = [theirs["names"].index(term) for term in scores.names]
+        np.testing.assert_allclose(scores.values[i], np.array(theirs["scores"])[order], rtol=roundings(10))
+        np.testing.assert_allclose(scores.intercept, theirs["extra"]["scores"][0], rtol=roundings(10))
+    own = model.predict(ROWS) if case == "regression" else model.decision_function(ROWS)
+    np.testing.assert_array_equal(scores.prediction, own)
+    total = scores.intercept + scores.values.sum(axis=1)
+    np.testing.assert_allclose(total, own, rtol=roundings(20), atol=roundings(20))
+    assert (scores.output_names is None) == (case != "three classes")
+
+
+def test_terms_without_pairs_are_shapley_values_but_for_their_means():
+    glassbox = pytest.importorskip("interpret.glassbox")
+    model = glassbox.ExplainableBoostingRegressor(interactions=0, outer_bags=1, max_rounds=60, n_jobs=1).fit(X, Y)
+    scores, explanation = explain_terms(model, X), Explainer(model, X)(X)
+    np.testing.assert_allclose(scores.values - scores.values.mean(axis=0), explanation.values, atol=roundings(2_000))
+
+
+def test_terms_of_your_own_model_and_of_a_linear_one():
+    own = AdditiveModel(
+        [("a", lambda v: v[:, 0] ** 2), (("a", "b"), lambda v: v[:, 0] * v[:, 1])], intercept=1.0, feature_names=["a", "b"]
+    )
+    table = pd.DataFrame(RNG.normal(size=(5, 2)), columns=["a", "b"])
+    scores = explain_terms(own, table)
+    assert scores.names == ("a", "a & b")
+    np.testing.assert_array_equal(scores.values, np.stack([table["a"] ** 2, table["a"] * table["b"]], axis=1))
+    linear = LinearRegression().fit(table, table["a"] - 2.0 * table["b"])
+    found = explain_terms(linear, table)
+    np.testing.assert_allclose(found.values, table.to_numpy() * linear.coef_, rtol=roundings(10))
+    assert repr(found) == "TermScores of 5 rows: 2 terms (a, b)"
+
+
+def test_models_without_terms_of_their_columns_are_refused():
+    numbers = X[["size", "city"]]
+    with pytest.raises(UnsupportedModelError, match=r"SVR is no sum of terms of its own columns. Explain its columns"):
+        explain_terms(SVR().fit(X[["size"]], Y), X[["size"]])
+    piped = make_pipeline(OneHotEncoder(), StandardScaler(with_mean=False), LinearRegression()).fit(numbers, Y)
+    with pytest.raises(UnsupportedModelError, match="Pipeline is no sum of terms"):
+        explain_terms(piped, numbers)
+    with pytest.raises(UnknownNameError, match=r"Unknown index 'terms'. .*explain_terms\(model, X\)"):
+        Explainer(LinearRegression().fit(X[["size"]], Y), X[["size"]])(X[["size"]], "terms")
+    with pytest.raises(InputError, match="minimum of 1 is required"):
+        explain_terms(LinearRegression().fit(X[["size"]], Y), X[["size"]][:0])
+
+
+def test_terms_that_do_not_add_up_are_refused(monkeypatch):
+    model = AdditiveModel([(0, lambda v: v[:, 0])], n_features=1)
+    jumps = lambda reader, rows: reader.form.predict(rows) + (rows.native[:, 0] > 1.0)  # noqa: E731
+    monkeypatch.setattr("exactshap.readers.additive._additive.AdditiveReader.predict", jumps)
+    with pytest.raises(ExactnessError, match=r"terms of AdditiveModel do not add up to its prediction. Row 1 is off by 1"):
+        explain_terms(model, [[0.0], [2.0]])
