@@ -629,10 +629,12 @@ def test_names_of_shap_lead_to_ours():
         (explanation, "base_values", "baseline"),
         (explanation, "shap_values", "values"),
         (explanation.plot, "summary", "beeswarm"),
-        (explanation.plot, "force", "waterfall"),
     ):
         with pytest.raises(AttributeError, match=f"no attribute '{name}'. It is called '{ours}' here; explanation.to_shap"):
             getattr(holder, name)
+    for name in ("force", "decision"):
+        with pytest.raises(AttributeError, match=rf"no attribute '{name}': plot.*waterfall\(i\).*explanation.to_shap\(\)"):
+            getattr(explanation.plot, name)
     with pytest.raises(AttributeError, match="no attribute 'nonsense'"):
         _ = explanation.nonsense
     with pytest.raises(InputError, match=r"covariances"):

@@ -122,3 +122,9 @@ def chance(deviations, standard_error):
 
 NORMAL_TAILS = 2.7e-3
 """What a normal density holds beyond three standard deviations: where the grid of a density picture ends."""
+
+FOUR_DIGITS = 1e-3
+"""Numbers that a page writes with four significant digits: half a unit of the last one, of numbers that begin with a 1."""
+
+FOUR_DIGITS_ADDED = 5e-3
+"""The sum of half a dozen such numbers, none larger than ten."""

@@ -20,6 +20,8 @@ PLOTS = {
     "scatter": lambda plot, **settings: plot.scatter("city=NY", **settings),
     "coloured scatter": lambda plot, **settings: plot.scatter("age", color="x4", **settings),
     "interactions": lambda plot, **settings: plot.interactions(1, **settings),
+    "heatmap": lambda plot, **settings: plot.heatmap(**settings),
+    "violin": lambda plot, **settings: plot.violin(**settings),
 }
 
 
@@ -121,7 +123,7 @@ def test_waterfall_shows_the_numbers_of_its_row():
     content = texts(source.plot.waterfall(3, max_display=6))
     for j in range(6):
         value = source.values[3, j]
-        assert f"{value:+.2f}".replace("-", "\N{MINUS SIGN}").rstrip("0") in content
+        assert f"{value:+.3g}".replace("-", "\N{MINUS SIGN}") in content
     assert f"{source.prediction[3]:.3f}".rstrip("0") in content
     assert r"v(\emptyset)" in content
 
@@ -160,7 +162,7 @@ def test_several_outputs_need_a_choice():
     source.plot.waterfall(0, output=0)
 
 
-@pytest.mark.parametrize("kind", ["bar", "beeswarm", "waterfall", "intervals"])
+@pytest.mark.parametrize("kind", ["bar", "beeswarm", "waterfall", "heatmap", "violin", "intervals"])
 @pytest.mark.parametrize("wrong", [0, -1, 1.5, None, "3", True])
 def test_a_number_of_bars_that_is_none_is_refused(kind, wrong):
     plt = pytest.importorskip("matplotlib.pyplot")

@@ -29,8 +29,11 @@ def command(
     align: options.Align = False,
     jobs: options.Jobs = None,
     seed: options.Seed = 0,
+    interactive: Annotated[
+        bool, typer.Option("--interactive", help="Write a page that answers clicks, with scripts inside and no requests.")
+    ] = False,
 ) -> None:
-    """Write one static HTML file about a model on some rows."""
+    """Write one HTML file about a model on some rows: static, or interactive; either works offline."""
     from exactshap.cli._io import check_target
     from exactshap.cli._screen import console
     from exactshap.cli._work import Task, command_line
@@ -63,5 +66,5 @@ def command(
             n_stages=n_stages,
             settings=settings,
         ).explain(index, order)
-    explanation.report(out, data_name=(data or model).name, command=command_line(), seed=seed)
+    explanation.report(out, data_name=(data or model).name, command=command_line(), seed=seed, interactive=interactive)
     console().print(f"{explanation.certificate()}\nreport written to {out}")

@@ -13,10 +13,10 @@ _RESULT = {
     "plots": "plot",
     "summary": "beeswarm",
     "dependence": "scatter",
-    "force": "waterfall",
-    "decision": "waterfall",
-    "violin": "beeswarm",
-    "heatmap": "beeswarm",
+}
+_PICTURES = {  # pictures of shap's that are not drawn here, and what shows the same
+    "force": "plot.waterfall(i) shows the same numbers as bars with their names",
+    "decision": "plot.heatmap() shows the values of all rows, and plot.waterfall(i) the path of one",
 }
 _EXPLAINER = {
     "shap_values": "explainer(X).values",
@@ -54,6 +54,8 @@ def called_here(owner: str, name: str) -> str | None:
     """
     if owner == "Explainer":
         return f"{owner} has no attribute {name!r}. It is {_EXPLAINER[name]} here." if name in _EXPLAINER else None
+    if name in _PICTURES and owner == "plot":
+        return f"{owner} has no attribute {name!r}: {_PICTURES[name]}. shap draws its own from explanation.to_shap()."
     if name not in _RESULT:
         return None
     text = f"{owner} has no attribute {name!r}. It is called {_RESULT[name]!r} here"

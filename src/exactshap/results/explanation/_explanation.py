@@ -280,7 +280,10 @@ class Explanation(ExplanationData):
         return PlotAccessor(self)
 
     def report(self, path: str | Path, **settings: Any) -> Path:
-        """Write one static HTML file without scripts; see :func:`exactshap.results.report.write_report`."""
+        """Write one HTML file: static without scripts, or with ``interactive=True`` a page that answers clicks.
+
+        See :func:`exactshap.results.report.write_report`.
+        """
         from exactshap.results.report import write_report
 
         return write_report(self, path, **settings)

@@ -1,4 +1,4 @@
-"""The plots that users know from shap, drawn by shap from an explanation, saying which game was played."""
+"""The plots that users know from shap, of an explanation, saying which game was played."""
 
 from __future__ import annotations
 
@@ -9,10 +9,13 @@ import numpy as np
 
 from exactshap._runtime.optional import require
 from exactshap.errors import InputError, UnknownNameError, did_you_mean, message
-from exactshap.results.data import axis_name, called_here, cells, counted, index_title, row_name, shap_of_columns
+from exactshap.results.data import called_here, cells, counted, index_title, row_name, shap_of_columns
 from exactshap.results.plots._pyplot import current, displayed, escape, new_axes, seeded
 from exactshap.results.plots.interactions import draw_interactions, prepare_interactions
 from exactshap.results.plots.intervals import draw_intervals, prepare_intervals
+from exactshap.results.plots.overview import draw_heatmap, draw_violin, prepare_heatmap, prepare_violin
+from exactshap.results.plots.scatter import draw_scatter, prepare_scatter
+from exactshap.results.plots.waterfall import draw_waterfall, prepare_waterfall
 
 if TYPE_CHECKING:
     from exactshap.results.data import ExplanationData
@@ -21,7 +24,6 @@ __all__ = ["PlotAccessor"]
 
 _EQUALS = "\ue000"  # stands for "=" in names while shap draws: it cuts tick labels at that sign
 _SEED = 0
-_NAMES_SHOWN = 30
 
 
 @dataclass(frozen=True, repr=False)
@@ -54,7 +56,10 @@ class PlotAccessor:
     explanation: ExplanationData
 
     def __repr__(self) -> str:
-        return "plot: waterfall(i), beeswarm(), bar(i=None), scatter(feature), interactions(i=None), intervals(i=None); each takes ax= and output="
+        return (
+            "plot: waterfall(i), beeswarm(), bar(i=None), scatter(feature), heatmap(), violin(), interactions(i=None), intervals(i=None); "
+            "each takes ax= and output="
+        )
 
     def __getattr__(self, name: str) -> Any:
         if text := called_here("plot", name):
@@ -63,25 +68,10 @@ class PlotAccessor:
 
     def waterfall(self, i: int = 0, *, max_display: int = 10, output: int | str | None = None, ax: Any = None) -> Any:
         """Draw how the values lead from the baseline to the prediction of row ``i``."""
-        row = self._single(output)[i]
-        if not row.additive:
-            raise InputError(
-                message(
-                    "A waterfall needs values that add up to the prediction",
-                    f"Got index={row.index!r} of order {row.order}",
-                    "Explain with index='shapley' and order=1, or use plot.bar(i)",
-                )
-            )
-        shown = min(displayed(max_display), row.n_players)
-        ax = new_axes(8.0, 0.5 * shown + 2.0) if ax is None else ax
-        axes = set(ax.figure.axes)
-        content = _shap_explanation(row)[0]
-        with current(ax):
-            _shap().waterfall(content, max_display=max_display, show=False)
-        _rename_baseline([other for other in ax.figure.axes if other not in axes])
-        ax.set_title(escape(_game(row)), fontsize=11, pad=28)
-        ax.set_xlabel(escape(f"{row_name(self.explanation, i)} ({_unit(row)})"), fontsize=11, labelpad=26)
-        return _restore_names(ax)
+        rows = self._single(output)
+        ax = draw_waterfall(prepare_waterfall(rows, i, max_display=max_display), ax)
+        ax.set_title(escape(_game(rows)), fontsize=11, pad=20)
+        return ax
 
     def beeswarm(self, *, max_display: int = 10, output: int | str | None = None, ax: Any = None) -> Any:
         """Draw every row's value of the strongest features, coloured by the feature's own number (text stays grey)."""
@@ -113,18 +103,23 @@ class PlotAccessor:
     ) -> Any:
         """Draw the values of one feature against its own numbers, coloured by another feature if asked."""
         rows = self._single(output)
-        if rows.data is None:
-            raise InputError(message("A scatter plot needs the data", "This explanation has data=None", "Use plot.bar()"))
-        content = _shap_explanation(rows, codes=True)
-        j = self._player(feature)
-        colour = {} if color is None else {"color": content[:, self._player(color)]}
-        ax = new_axes(6.5, 4.5) if ax is None else ax
-        with current(ax), seeded(_SEED):
-            _shap().scatter(content[:, j], ax=ax, show=False, **colour)
-        _thin_ticks(ax)
-        ax.set_xlabel(escape(axis_name(rows, j)), fontsize=12)
-        ax.set_ylabel(escape(f"value of {rows.feature_names[j]}\n({_unit(rows)})"), fontsize=11)
+        other = None if color is None else self._player(color)
+        ax = draw_scatter(prepare_scatter(rows, self._player(feature), other), ax)
         ax.set_title(escape(_game(rows)), fontsize=11)
+        return ax
+
+    def heatmap(self, *, max_display: int = 10, output: int | str | None = None, ax: Any = None) -> Any:
+        """Draw every row as a column of colours, rows with similar values side by side, under the line of their predictions."""
+        rows = self._single(output)
+        ax = draw_heatmap(prepare_heatmap(rows, max_display=max_display), ax)
+        ax.set_title(escape(_game(rows)), fontsize=11)
+        return ax
+
+    def violin(self, *, max_display: int = 10, output: int | str | None = None, ax: Any = None) -> Any:
+        """Draw how the values of the strongest features are distributed over the rows."""
+        rows = self._single(output)
+        ax = draw_violin(prepare_violin(rows, max_display=max_display), ax)
+        ax.set_xlabel(escape(f"{index_title(rows.index)} ({_unit(rows)})\n{_game(rows)}"), fontsize=11)
         return ax
 
     def intervals(
@@ -177,17 +172,17 @@ def _shap() -> Any:
     return require("shap", "plots", purpose="Plotting").plots
 
 
-def _shap_explanation(rows: ExplanationData, *, codes: bool = False) -> Any:
-    """Return a shap object with drawable names; text cells are text (which shap draws grey) or ``codes`` with text ticks."""
+def _shap_explanation(rows: ExplanationData) -> Any:
+    """Return a shap object with drawable names; text cells are text, which shap draws grey."""
     content = shap_of_columns(rows)
-    drawable = escape if codes else _drawable
-    content.feature_names = [drawable(name) for name in content.feature_names]
+    content.feature_names = [_drawable(name) for name in content.feature_names]
     shown = cells(rows)
     if shown is not None and shown.text.any():
-        texts = np.array([[drawable(cell) if isinstance(cell, str) else cell for cell in row] for row in shown.display], object)
-        coloured = np.where(shown.numeric, shown.numbers.astype(object), texts)
-        content.display_data = coloured if codes else texts
-        content.data = shown.numbers if codes else coloured
+        texts = np.array(
+            [[_drawable(cell or "missing") if isinstance(cell, str) else cell for cell in row] for row in shown.display], object
+        )
+        content.display_data = texts
+        content.data = np.where(shown.numeric, shown.numbers.astype(object), texts)
     return content
 
 
@@ -200,22 +195,6 @@ def _restore_names(ax: Any) -> Any:
     if any(label.get_text() != text for label, text in zip(ax.get_yticklabels(), labels, strict=True)):
         ax.set_yticklabels(labels)
     return ax
-
-
-def _thin_ticks(ax: Any) -> None:
-    """Name every k-th of many categories, so that names do not lie on each other."""
-    names = sorted(zip(ax.get_xticks(), (label.get_text() for label in ax.get_xticklabels()), strict=True))
-    step = -(-len(names) // _NAMES_SHOWN)
-    if step > 1:
-        ax.set_xticks(*zip(*names[::step], strict=True))
-
-
-def _rename_baseline(axes: list[Any]) -> None:
-    """Write v(empty), the baseline, where shap writes E[f(X)]: only for some value functions is it a mean prediction."""
-    for ax in axes:
-        labels = [label.get_text() for label in ax.get_xticklabels()]
-        if any("E[f(X)]" in text for text in labels):
-            ax.set_xticklabels([text.replace("E[f(X)]", r"v(\emptyset)") for text in labels])
 
 
 def _unit(rows: ExplanationData) -> str:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -11,11 +10,13 @@ import numpy as np
 from exactshap._runtime.files import atomic_write, check_suffix
 from exactshap._runtime.optional import require
 from exactshap.errors import InputError, message, printable
-from exactshap.results.data import counted, facts, fingerprint, index_title, value_function_sentence
+from exactshap.results.data import index_title, value_function_sentence
 from exactshap.results.report import _figures as figures
 from exactshap.results.report._content import Content, content
+from exactshap.results.report._interactive import render_interactive
 from exactshap.results.report._svg import decimals, fixed
-from exactshap.results.report._words import limits, reproduce
+from exactshap.results.report._template import now, template
+from exactshap.results.report._words import installed, limits, report_facts, reproduce
 
 if TYPE_CHECKING:
     from exactshap.results.data import ExplanationData
@@ -25,7 +26,7 @@ __all__ = ["render", "write_report"]
 _MAX_DOTS, _MAX_DRAWN, _MAX_OUTPUTS = 30_000, 1000, 4
 
 
-def write_report(explanation: ExplanationData, path: str | Path, **settings: Any) -> Path:
+def write_report(explanation: ExplanationData, path: str | Path, *, interactive: bool = False, **settings: Any) -> Path:
     """Write the report of an explanation, all of it or nothing.
 
     Parameters
@@ -33,8 +34,10 @@ def write_report(explanation: ExplanationData, path: str | Path, **settings: Any
     explanation : Explanation
     path : str or Path
         Of the ``.html`` file.
+    interactive : bool, default=False
+        Whether to write a page that answers clicks (with scripts, up to 10 MB) or a static one (without).
     **settings
-        Of :func:`render`.
+        Of :func:`render`, or of :func:`render_interactive`.
 
     Returns
     -------
@@ -43,7 +46,7 @@ def write_report(explanation: ExplanationData, path: str | Path, **settings: Any
     Raises
     ------
     MissingDependencyError
-        If jinja2 is not installed.
+        If jinja2 is not installed; for an interactive page, Altair or vl-convert-python.
 
     Examples
     --------
@@ -58,7 +61,7 @@ def write_report(explanation: ExplanationData, path: str | Path, **settings: Any
     'report.html'
     """
     check_report_path(path)
-    page = render(explanation, **settings)
+    page = render_interactive(explanation, **settings) if interactive else render(explanation, **settings)
     with atomic_write(path) as draft:
         draft.write_text(page, encoding="utf-8")
     return Path(path)
@@ -133,9 +136,9 @@ def render(
     contents = [
         content(view, output=name, drawn=drawn, max_display=max_display, n_dependences=6, n_rows=n_rows) for name, view in shown
     ]
-    page = _template().render(
+    page = template("page.html.jinja").render(
         title=title or f"Explanation of {explanation.model_name or 'a model'}",
-        facts=_facts(explanation, data_name),
+        facts=report_facts(explanation, data_name),
         certificate=explanation.certificate(),
         explanation=explanation,
         index=index_title(explanation.index, explanation.order),
@@ -146,26 +149,13 @@ def render(
         n_drawn=len(drawn),
         limits=limits(explanation),
         reproduce=reproduce(explanation, command=command, seed=seed),
-        versions=_versions(),
-        date=datetime.datetime.now(datetime.UTC).strftime("%Y-%m-%d %H:%M UTC"),
+        versions=installed(),
+        date=now(),
         seed=seed,
         fixed=fixed,
         decimals=decimals,
     )
     return printable(page)
-
-
-def _template() -> Any:
-    jinja2 = require("jinja2", "report", purpose="A report")
-    folder = Path(__file__).parent
-    environment = jinja2.Environment(
-        loader=jinja2.FileSystemLoader(folder),
-        autoescape=True,
-        trim_blocks=True,
-        lstrip_blocks=True,
-        undefined=jinja2.StrictUndefined,
-    )
-    return environment.get_template("page.html.jinja")
 
 
 def _outputs(explanation: ExplanationData) -> list[tuple[str | None, ExplanationData]]:
@@ -198,33 +188,3 @@ def _drawn(view: ExplanationData, item: Content, explanation: ExplanationData) -
             figures.matrix(item.pairs.matrix, item.pairs.names, label=f"{explanation.index}, mean magnitude ({view.unit})")
         ),
     }
-
-
-def _facts(explanation: ExplanationData, data_name: str | None) -> dict[str, str]:
-    player = "feature" if explanation.groups is None else "player"
-    digest = "" if explanation.data is None else f"SHA-256 {fingerprint(explanation.data)}"
-    known = facts(explanation)
-    return {
-        "Model": known["model"],
-        "Output": f"{', '.join(explanation.output_names)} ({explanation.unit})"
-        if explanation.output_names
-        else explanation.unit,
-        "Data": f"{data_name + ', ' if data_name else ''}{counted(explanation.n_rows, 'row')} x {counted(explanation.n_players, player)}",
-        "Background": known.get("background", ""),
-        "Question": index_title(explanation.index, explanation.order),
-        "Value function": explanation.value_function,
-        "Baseline": known["baseline"],
-        "Method": explanation.method,
-        "Error bound": known.get("error bound", ""),
-        "Standard error": known.get("std error", ""),
-        "Approximation": known.get("approximation", ""),
-        "Model calls": known.get("evaluations", ""),
-        "Computed in": f"{known['seconds']} s" if "seconds" in known else "",
-        "Data hash": digest,
-    }
-
-
-def _versions() -> dict[str, str]:
-    from exactshap.versions import system, versions
-
-    return {name: text for name, text in {"python": system()["python"].split()[0], **versions()}.items() if text}

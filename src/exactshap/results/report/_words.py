@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from exactshap.results.data import index_title
+from exactshap.results.data import counted, facts, fingerprint, index_title
 
 if TYPE_CHECKING:
     from exactshap.results.data import ExplanationData
 
-__all__ = ["limits", "reproduce"]
+__all__ = ["installed", "limits", "report_facts", "reproduce"]
 
 
 def limits(explanation: ExplanationData) -> list[str]:
@@ -55,7 +55,7 @@ def _interactions(explanation: ExplanationData) -> str:
     )
 
 
-def reproduce(explanation: ExplanationData, *, command: str | None, seed: int) -> str:
+def reproduce(explanation: ExplanationData, *, command: str | None, seed: int, interactive: bool = False) -> str:
     """Return the command, or the Python calls, that give this report again."""
     if command is not None:
         return command
@@ -66,6 +66,38 @@ def reproduce(explanation: ExplanationData, *, command: str | None, seed: int) -
             "",
             f"explainer = exactshap.Explainer(model{background}, value_function={explanation.value_function!r})",
             f"explanation = explainer(X, index={explanation.index!r}, order={explanation.order})",
-            f'explanation.report("report.html", seed={seed})',
+            f'explanation.report("report.html", {"interactive=True, " * interactive}seed={seed})',
         ]
     )
+
+
+def report_facts(explanation: ExplanationData, data_name: str | None) -> dict[str, str]:
+    """Return what was explained, how, and with what, as short texts by name; empty where unknown."""
+    player = "feature" if explanation.groups is None else "player"
+    digest = "" if explanation.data is None else f"SHA-256 {fingerprint(explanation.data)}"
+    known = facts(explanation)
+    return {
+        "Model": known["model"],
+        "Output": f"{', '.join(explanation.output_names)} ({explanation.unit})"
+        if explanation.output_names
+        else explanation.unit,
+        "Data": f"{data_name + ', ' if data_name else ''}{counted(explanation.n_rows, 'row')} x {counted(explanation.n_players, player)}",
+        "Background": known.get("background", ""),
+        "Question": index_title(explanation.index, explanation.order),
+        "Value function": explanation.value_function,
+        "Baseline": known["baseline"],
+        "Method": explanation.method,
+        "Error bound": known.get("error bound", ""),
+        "Standard error": known.get("std error", ""),
+        "Approximation": known.get("approximation", ""),
+        "Model calls": known.get("evaluations", ""),
+        "Computed in": f"{known['seconds']} s" if "seconds" in known else "",
+        "Data hash": digest,
+    }
+
+
+def installed() -> dict[str, str]:
+    """Return the versions of Python and of the libraries that are installed."""
+    from exactshap.versions import system, versions
+
+    return {name: text for name, text in {"python": system()["python"].split()[0], **versions()}.items() if text}

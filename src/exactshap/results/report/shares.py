@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -11,6 +10,7 @@ from exactshap._runtime.optional import require
 from exactshap.errors import printable
 from exactshap.results.decomposition import facts_of, rows_of, strongest_marginals
 from exactshap.results.report._share_figures import marginal_panel, share_bars
+from exactshap.results.report._template import now, template
 
 if TYPE_CHECKING:
     from exactshap.results.decomposition import PairwiseDecomposition
@@ -74,17 +74,9 @@ def render_shares(
     command : str, optional
         The command that wrote this report.
     """
-    jinja2 = require("jinja2", "report", purpose="A report")
     markup = require("markupsafe", "report", purpose="A report").Markup
-    environment = jinja2.Environment(
-        loader=jinja2.FileSystemLoader(Path(__file__).parent),
-        autoescape=True,
-        trim_blocks=True,
-        lstrip_blocks=True,
-        undefined=jinja2.StrictUndefined,
-    )
     headings, rows = rows_of(shares)
-    page = environment.get_template("shares.html.jinja").render(
+    page = template("shares.html.jinja").render(
         title=title,
         facts=facts_of(shares),
         details=_settings(shares),
@@ -98,7 +90,7 @@ def render_shares(
         labels=labels,
         limits=(*_LIMITS[shares.statistic], *_BOTH),
         command=command,
-        date=datetime.datetime.now(datetime.UTC).strftime("%Y-%m-%d %H:%M UTC"),
+        date=now(),
         version=_version(),
     )
     return printable(page)

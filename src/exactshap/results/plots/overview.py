@@ -1,0 +1,193 @@
+"""All rows at once: a heatmap of their values, and the distribution of each feature's values."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from exactshap.results.plots._pyplot import displayed, escape, new_axes
+
+if TYPE_CHECKING:
+    from exactshap.results.data import ExplanationData
+
+__all__ = ["Heatmap", "Violin", "draw_heatmap", "draw_violin", "prepare_heatmap", "prepare_violin"]
+
+_MAX_ORDERED = 2000  # rows that are ordered by similarity, which costs their number squared
+
+
+@dataclass(frozen=True, eq=False)
+class Heatmap:
+    """What the heatmap shows.
+
+    Attributes
+    ----------
+    labels : tuple of str
+        Features by decreasing mean magnitude; the last one reads "12 others" where features were put together.
+    values : array of shape (n_labels, n_rows)
+        In the order in which the rows are drawn.
+    prediction : array of shape (n_rows,)
+    order : array of int
+        Which row stands in which column.
+    unit : str
+    """
+
+    labels: tuple[str, ...]
+    values: np.ndarray
+    prediction: np.ndarray
+    order: np.ndarray
+    unit: str
+
+
+def _strongest(explanation: ExplanationData, max_display: int) -> tuple[tuple[str, ...], np.ndarray]:
+    """Return labels and values (n_rows, n_labels) of the features with the largest mean magnitudes, and the rest as one."""
+    values = np.asarray(explanation.values)
+    order = np.argsort(-np.abs(values).mean(axis=0), kind="stable")
+    n_single = len(order) if len(order) <= displayed(max_display) else max_display - 1
+    labels, parts = [explanation.feature_names[j] for j in order[:n_single]], [values[:, order[:n_single]]]
+    rest = order[n_single:]
+    if len(rest):
+        labels.append(f"{len(rest)} other{'s' if len(rest) > 1 else ''}")
+        parts.append(values[:, rest].sum(axis=1, keepdims=True))
+    return tuple(labels), np.concatenate(parts, axis=1)
+
+
+def prepare_heatmap(explanation: ExplanationData, *, max_display: int = 10) -> Heatmap:
+    """Order the rows so that similar values stand together: by clustering, and beyond 2,000 rows by the prediction.
+
+    Parameters
+    ----------
+    explanation : Explanation
+        Of one output.
+    max_display : int, default=10
+        Largest number of lines, at least 1.
+
+    Returns
+    -------
+    heatmap : Heatmap
+
+    Examples
+    --------
+    >>> from exactshap import Explanation
+    >>> explanation = Explanation(
+    ...     values=[[3.0], [-1.0], [2.5]], baseline=[0.0] * 3, prediction=[3.0, -1.0, 2.5], residual=[0.0] * 3, tolerance=1e-12,
+    ...     feature_names=["age"], value_function="baseline",
+    ... )
+    >>> prepare_heatmap(explanation).values
+    array([[-1. ,  2.5,  3. ]])
+    """
+    labels, values = _strongest(explanation, max_display)
+    order = _similar_rows(values, explanation.prediction)
+    return Heatmap(labels, values[order].T, explanation.prediction[order], order, explanation.unit)
+
+
+def _similar_rows(values: np.ndarray, prediction: np.ndarray) -> np.ndarray:
+    if not 2 < len(values) <= _MAX_ORDERED:
+        return np.argsort(prediction, kind="stable")
+    from scipy.cluster.hierarchy import leaves_list, linkage
+
+    order = leaves_list(linkage(values, method="ward", optimal_ordering=len(values) <= 500))
+    return order if prediction[order[0]] <= prediction[order[-1]] else order[::-1]
+
+
+def draw_heatmap(prepared: Heatmap, ax: Any = None) -> Any:
+    """Draw a prepared heatmap, with the line of predictions above it.
+
+    Parameters
+    ----------
+    prepared : Heatmap
+        Of :func:`prepare_heatmap`.
+    ax : matplotlib Axes, default=None
+        None makes a new figure; nothing is shown.
+
+    Returns
+    -------
+    ax : matplotlib Axes
+    """
+    n = len(prepared.labels)
+    ax = new_axes(8.0, 0.38 * n + 2.2) if ax is None else ax
+    limit = float(np.percentile(np.abs(prepared.values), 99.0)) or float(np.abs(prepared.values).max()) or 1.0
+    picture = ax.imshow(
+        prepared.values, aspect="auto", cmap="PuOr_r", vmin=-limit, vmax=limit, interpolation="nearest", resample=False
+    )
+    width = float(np.ptp(prepared.prediction)) or 1.0
+    ax.plot(-0.75 - 1.2 * (prepared.prediction - prepared.prediction.min()) / width, color="black", linewidth=1.0)
+    ax.set_ylim(n - 0.5, -2.2)
+    ax.set_yticks([-1.35, *range(n)], ["prediction", *(escape(label) for label in prepared.labels)])
+    ax.set_xlabel("rows, similar values side by side")
+    ax.figure.colorbar(picture, ax=ax, label=escape(f"value ({prepared.unit})"), extend="both")
+    return ax
+
+
+@dataclass(frozen=True, eq=False)
+class Violin:
+    """Distributions of the values, features from top to bottom; ``values`` has shape (n_rows, n_labels)."""
+
+    labels: tuple[str, ...]
+    values: np.ndarray
+
+
+def prepare_violin(explanation: ExplanationData, *, max_display: int = 10) -> Violin:
+    """Return the values of the strongest features, and those of the rest as one.
+
+    Parameters
+    ----------
+    explanation : Explanation
+        Of one output.
+    max_display : int, default=10
+        Largest number of violins, at least 1.
+
+    Returns
+    -------
+    violin : Violin
+
+    Examples
+    --------
+    >>> from exactshap import Explanation
+    >>> explanation = Explanation(
+    ...     values=[[1.0, 2.0]], baseline=[0.5], prediction=[3.5], residual=[0.0], tolerance=1e-12,
+    ...     feature_names=["age", "bmi"], value_function="baseline",
+    ... )
+    >>> prepare_violin(explanation).labels
+    ('bmi', 'age')
+    """
+    return Violin(*_strongest(explanation, max_display))
+
+
+def draw_violin(prepared: Violin, ax: Any = None) -> Any:
+    """Draw prepared distributions, with their quartiles; values that are all equal are a mark.
+
+    Parameters
+    ----------
+    prepared : Violin
+        Of :func:`prepare_violin`.
+    ax : matplotlib Axes, default=None
+        None makes a new figure; nothing is shown.
+
+    Returns
+    -------
+    ax : matplotlib Axes
+    """
+    n = len(prepared.labels)
+    ax = new_axes(7.0, 0.5 * n + 1.7) if ax is None else ax
+    ax.axvline(0.0, color="gray", linewidth=0.8, zorder=1)
+    for place, column in enumerate(prepared.values.T):
+        low, middle, high = np.percentile(column, [25, 50, 75])
+        if np.ptp(column) > 1e-12 * np.abs(column).max():
+            grid, half_width = _outline(column)
+            ax.fill_between(grid, place - half_width, place + half_width, color="#0b6bb3", alpha=0.45, linewidth=0, zorder=2)
+        ax.plot([low, high], [place, place], color="#0b3d66", linewidth=3, solid_capstyle="butt", zorder=3)
+        ax.plot(middle, place, marker="o", markersize=4, color="white", markeredgecolor="#0b3d66", zorder=4)
+    ax.set_yticks(range(n), [escape(label) for label in prepared.labels])
+    ax.set_ylim(n - 0.5, -0.5)
+    return ax
+
+
+def _outline(column: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Return where the kernel density estimate is known, and it, scaled so that its largest is 0.4."""
+    from scipy.stats import gaussian_kde
+
+    grid = np.linspace(column.min(), column.max(), 200)
+    density = gaussian_kde(column)(grid)
+    return grid, 0.4 * density / density.max()

@@ -1,0 +1,210 @@
+"""The path from the baseline to the prediction of one row: a bar for each feature, the largest on top."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from exactshap.errors import InputError, message
+from exactshap.results.data import Cells, cells, counted, row_name
+from exactshap.results.plots._columns import as_days, shortened
+from exactshap.results.plots._pyplot import displayed, escape, new_axes
+
+if TYPE_CHECKING:
+    from exactshap.results.data import ExplanationData
+
+__all__ = ["Waterfall", "draw_waterfall", "prepare_waterfall"]
+
+UP, DOWN = "#c8500a", "#0b6bb3"  # told apart by colour-blind readers, and in grey
+_HEAD = 0.012  # of an arrow, as a share of the axis
+
+
+@dataclass(frozen=True, eq=False)
+class Waterfall:
+    """Everything that a waterfall shows, from top to bottom.
+
+    Attributes
+    ----------
+    labels : tuple of str
+        "name = cell" by decreasing magnitude; the last one reads "12 other features" where features were put together.
+    starts, values : arrays of shape (n_bars,)
+        Where each bar begins and how far it goes, in the unit of the model output. The path goes from the bottom to the top.
+    baseline, prediction : float
+    row, unit : str
+        Which row, and what is measured.
+    """
+
+    labels: tuple[str, ...]
+    starts: np.ndarray
+    values: np.ndarray
+    baseline: float
+    prediction: float
+    row: str
+    unit: str
+
+
+def prepare_waterfall(explanation: ExplanationData, i: int = 0, *, max_display: int = 10) -> Waterfall:
+    r"""Put the values of one row on the path from the baseline to the prediction.
+
+    .. math:: \mathrm{starts}_j = v(\emptyset) + \sum_{k \text{ below } j} \phi_k
+
+    Parameters
+    ----------
+    explanation : Explanation
+        Of one output, whose values add up to the prediction.
+    i : int, default=0
+    max_display : int, default=10
+        Largest number of bars, at least 1.
+
+    Returns
+    -------
+    waterfall : Waterfall
+
+    Raises
+    ------
+    InputError
+        If the values do not add up to the prediction.
+
+    Examples
+    --------
+    >>> from exactshap import Explanation
+    >>> explanation = Explanation(
+    ...     values=[[1.0, 2.0]], baseline=[0.5], prediction=[3.5], residual=[0.0], tolerance=1e-12,
+    ...     feature_names=["age", "bmi"], value_function="baseline",
+    ... )
+    >>> prepare_waterfall(explanation).starts
+    array([1.5, 0.5])
+    """
+    row = explanation[i]
+    if not row.additive:
+        raise InputError(
+            message(
+                "A waterfall needs values that add up to the prediction",
+                f"Got index={row.index!r} of order {row.order}",
+                "Explain with index='shapley' and order=1, or use plot.bar(i)",
+            )
+        )
+    values = row.values[0]
+    order = np.argsort(-np.abs(values), kind="stable")
+    n_single = len(order) if len(order) <= displayed(max_display) else max_display - 1
+    shown = cells(row)
+    labels = [_label(row, int(j), shown) for j in order[:n_single]]
+    lengths = list(values[order[:n_single]])
+    if n_single < len(order):
+        labels.append(counted(len(order) - n_single, "other feature"))
+        lengths.append(float(values[order[n_single:]].sum()))
+    ends = float(row.baseline[0]) + np.cumsum(lengths[::-1])[::-1]
+    return Waterfall(
+        labels=tuple(labels),
+        starts=np.append(ends[1:], float(row.baseline[0])),
+        values=np.array(lengths),
+        baseline=float(row.baseline[0]),
+        prediction=float(row.prediction[0]),
+        row=row_name(explanation, i),
+        unit=row.unit,
+    )
+
+
+def _label(row: ExplanationData, j: int, shown: Cells | None) -> str:
+    name = row.feature_names[j]
+    if shown is None:
+        return name
+    cell = shown.display[0, j]
+    if not isinstance(cell, str):
+        return f"{name} = {_number(float(cell))}"
+    is_midnight = as_days(np.array([cell], object)) is not None and cell[10:].strip("T0:. ") == ""
+    return f"{name} = {shortened(cell[:10] if is_midnight else cell, 30) or 'missing'}"
+
+
+def _number(cell: float) -> str:
+    """Return whole numbers in full, others with four digits.
+
+    >>> _number(1e6), _number(0.123456), _number(float("nan"))
+    ('1,000,000', '0.1235', 'missing')
+    """
+    if np.isnan(cell):
+        return "missing"
+    return f"{cell:,.0f}" if abs(cell) < 1e15 and cell == round(cell) else f"{cell:.4g}"
+
+
+def draw_waterfall(prepared: Waterfall, ax: Any = None) -> Any:
+    """Draw a prepared waterfall; a value of zero has no bar.
+
+    Parameters
+    ----------
+    prepared : Waterfall
+        Of :func:`prepare_waterfall`.
+    ax : matplotlib Axes, default=None
+        None makes a new figure; nothing is shown.
+
+    Returns
+    -------
+    ax : matplotlib Axes
+    """
+    n = len(prepared.labels)
+    ax = new_axes(8.0, 0.42 * n + 1.9) if ax is None else ax
+    ends = prepared.starts + prepared.values
+    low, high = min(prepared.starts.min(), ends.min()), max(prepared.starts.max(), ends.max())
+    space = 0.14 * (high - low) or 0.05 * abs(high) or 1.0
+    ax.set_xlim(low - space, high + space)
+    head = _HEAD * (high - low + 2 * space)
+    for place, (start, value) in enumerate(zip(prepared.starts, prepared.values, strict=True)):
+        text, colour = _signed(value, high - low), UP if value > 0 else DOWN
+        if value:
+            ax.fill(*_arrow(start, value, place, head), color=colour, linewidth=0, zorder=2)
+        ax.annotate(
+            text,
+            (start + value, place),
+            xytext=(4 if value >= 0 else -4, 0),
+            textcoords="offset points",
+            ha="left" if value >= 0 else "right",
+            va="center",
+            fontsize=9,
+            color=colour if value else "gray",
+        )
+        ax.plot(
+            [start] * 2, [place - 0.4, place + 1.4 if place < n - 1 else place + 0.6], color="#bbbbbb", linewidth=0.7, zorder=1
+        )
+    ax.set_yticks(range(n), [escape(label) for label in prepared.labels])
+    ax.set_ylim(n - 0.4, -0.6)
+    _name_ends(prepared, ax)
+    ax.set_xlabel(escape(f"{prepared.row} (model output: {prepared.unit})"), fontsize=11)
+    for side in ("top", "right", "left"):
+        ax.spines[side].set_visible(False)
+    ax.tick_params(axis="y", length=0)
+    return ax
+
+
+def _signed(value: float, width: float) -> str:
+    """Return a value with the digits that the width of the picture can show; none of a zero."""
+    shown = f"{value:+.3g}" if abs(value) >= 1e-3 * width else f"{value:+.1e}" if value else "0"
+    return shown.replace("-", "\N{MINUS SIGN}")
+
+
+def _arrow(start: float, value: float, place: int, head: float) -> tuple[list[float], list[float]]:
+    """Return the corners of a bar that points where it goes; a bar shorter than a head is all head."""
+    end = start + value
+    neck = end - np.sign(value) * min(head, abs(value))
+    return [start, neck, end, neck, start], [place - 0.36, place - 0.36, place, place + 0.36, place + 0.36]
+
+
+def _name_ends(prepared: Waterfall, ax: Any) -> None:
+    """Write the model's prediction over its place, and the baseline under its own."""
+    n = len(prepared.labels)
+    for x, y, offset, name, value in (
+        (prepared.prediction, -0.6, 3, "f(x)", prepared.prediction),
+        (prepared.baseline, n - 0.4, 3, r"v(\emptyset)", prepared.baseline),
+    ):
+        ax.plot([x, x], [-0.6, n - 0.4], color="gray", linestyle=":", linewidth=0.8, zorder=0)
+        below = y > 0
+        ax.annotate(
+            f"${name}$ = {value:.4g}".replace("-", "\N{MINUS SIGN}"),
+            (x, y),
+            xytext=(0, offset if not below else 4),
+            textcoords="offset points",
+            ha="center",
+            va="bottom",
+            fontsize=10,
+        )

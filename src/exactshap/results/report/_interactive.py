@@ -1,0 +1,107 @@
+"""Fill the template of the interactive page: one file with its numbers, charts and scripts, which asks no network."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Any
+
+from exactshap.errors import InputError, message, printable
+from exactshap.results.data import index_title, value_function_sentence
+from exactshap.results.report._template import now, template
+from exactshap.results.report._words import installed, limits, report_facts, reproduce
+from exactshap.results.report.interactive import charts, content_policy, own_script, pack, vega
+
+if TYPE_CHECKING:
+    from exactshap.results.data import ExplanationData
+
+__all__ = ["render_interactive"]
+
+_SCRIPT_PLACES = ("@@vega@@", "@@script@@")
+
+
+def render_interactive(
+    explanation: ExplanationData,
+    *,
+    title: str | None = None,
+    data_name: str | None = None,
+    command: str | None = None,
+    target: Any = None,
+    seed: int = 0,
+) -> str:
+    """Return the interactive report as HTML text.
+
+    The page holds up to 20,000 rows, fewer where it would exceed 10 MB, and says which. Its policy allows the two scripts that it
+    contains, by their hashes, and no requests.
+
+    Parameters
+    ----------
+    explanation : Explanation
+        With rows.
+    title : str or None, default=None
+        Heading; None names the model.
+    data_name : str or None, default=None
+        Of the explained data, such as a file name.
+    command : str or None, default=None
+        The command that wrote this report; None shows the Python calls.
+    target : array of the shape of ``explanation.prediction``, optional
+        What was observed, in the unit of the model output. Adds ``target - prediction`` to each row, and the row with the largest
+        is shown first.
+    seed : int, default=0
+        Of the choice of rows where there are too many.
+
+    Returns
+    -------
+    page : str
+
+    Raises
+    ------
+    InputError
+        If there are no rows, or ``target`` has another shape.
+    MissingDependencyError
+        If jinja2, Altair or vl-convert-python is not installed.
+
+    Notes
+    -----
+    The first page of a process takes some seconds, in which Vega is bundled.
+
+    Examples
+    --------
+    >>> from exactshap import Explanation
+    >>> explanation = Explanation(
+    ...     values=[[1.0, 2.0]], baseline=[0.5], prediction=[3.5], residual=[0.0], tolerance=1e-12,
+    ...     feature_names=["age", "bmi"], value_function="baseline",
+    ... )
+    >>> render_interactive(explanation, title="A tiny report")[:15]  # doctest: +SKIP
+    '<!DOCTYPE html>'
+    """
+    if explanation.n_rows == 0:
+        raise InputError(message("A report needs at least one row", "Got an explanation of 0 rows"))
+    library, script = vega(), own_script()
+    errors = explanation.std_error is not None or explanation.covariances is not None
+    page = template("interactive/page.html.jinja").render(
+        title=title or f"Explanation of {explanation.model_name or 'a model'}",
+        facts=report_facts(explanation, data_name),
+        certificate=explanation.certificate(),
+        explanation=explanation,
+        index=index_title(explanation.index, explanation.order),
+        sentence=value_function_sentence(explanation.value_function),
+        packed=pack(explanation, target=target, seed=seed),
+        errors=errors,
+        limits=limits(explanation),
+        reproduce=reproduce(explanation, command=command, seed=seed, interactive=True),
+        versions=installed(),
+        date=now(),
+        charts=json.dumps(charts()).replace("<", "\\u003c"),
+        policy=content_policy(library, script),
+        vega=_SCRIPT_PLACES[0],
+        script=_SCRIPT_PLACES[1],
+    )
+    return _with_scripts(printable(page), library, script)
+
+
+def _with_scripts(page: str, *scripts: str) -> str:
+    """Put the scripts in as they are, to the last byte: their hashes are in the policy."""
+    for place, script in zip(_SCRIPT_PLACES, scripts, strict=True):
+        before, _, after = page.rpartition(f"<script>{place}</script>")
+        page = f"{before}<script>{script}</script>{after}"
+    return page

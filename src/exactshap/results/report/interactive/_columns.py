@@ -1,0 +1,28 @@
+"""Columns as the page needs them: numbers with fewer digits."""
+
+from __future__ import annotations
+
+import numpy as np
+
+__all__ = ["rounded"]
+
+_FULL_BITS = 23  # of a float32's mantissa
+
+
+def rounded(numbers: np.ndarray, bits: int) -> np.ndarray:
+    """Round float32 numbers to ``bits`` bits of mantissa where that changes any number in the column that needs more than 23.
+
+    Columns that float32 holds exactly (counts, codes, prices in cents) stay as they are: they compress well.
+
+    >>> rounded(np.array([1234567.0, 3.0]), 9).tolist(), rounded(np.array([0.123456789]), 9).tolist()
+    ([1234567.0, 3.0], [0.1234130859375])
+    """
+    with np.errstate(over="ignore", under="ignore"):  # beyond float32: infinite in the page, and drawn nowhere
+        single = np.asarray(numbers).astype(np.float32)
+    if np.array_equal(single.astype(float), numbers, equal_nan=True):
+        return single
+    drop = np.uint32(_FULL_BITS - bits)
+    words = single.view(np.uint32)
+    half = np.uint32(1) << (drop - np.uint32(1))
+    kept = ((words + half) >> drop) << drop
+    return np.where(np.isfinite(single), kept.view(np.float32), single)

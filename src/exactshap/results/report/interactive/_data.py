@@ -1,0 +1,259 @@
+"""The numbers behind the interactive page: JSON and arrays in one compressed block, few enough for a mail attachment."""
+
+from __future__ import annotations
+
+import base64
+import json
+import zlib
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from exactshap.errors import InputError, message, printable
+from exactshap.results.data import Cells, axis_name, cells, index_title, row_name
+from exactshap.results.plots import as_days
+from exactshap.results.report.interactive._columns import rounded
+from exactshap.results.report.interactive._pairs import players_of, strongest_pairs, tiles
+
+if TYPE_CHECKING:
+    from exactshap.results.data import ExplanationData
+
+__all__ = ["Packed", "pack"]
+
+_MAX_ROWS = 20_000  # what a browser sums while a brush moves
+_MAX_BYTES = 6_700_000  # compressed; 4/3 of that as text, and 0.9 MB of scripts, stay below 10 MB
+_BYTES = {"values": 3.55, "cells": 2.65, "errors": 1.9, "pairs": 3.55, "rows": 24.0}  # one number of each kind, compressed
+_CELL_BITS, _ERROR_BITS = 16, 9  # of the mantissa: five and three digits
+
+
+@dataclass(frozen=True)
+class Packed:
+    """The block for the page, and what the page says about its rows.
+
+    Attributes
+    ----------
+    text : str
+        Base64 of zlib of: the length of the JSON (4 bytes, little endian), the JSON, the arrays.
+    rows : array of int
+        The rows that are in the page.
+    sentence : str
+        Which rows these are, and why.
+    first : int
+        The row that is shown first, as a place among ``rows``.
+    first_words : str
+        Why this one.
+    labels : list of str
+        Of these rows.
+    pairs : list of pairs of int
+        Those that the page can draw.
+    """
+
+    text: str
+    rows: np.ndarray
+    sentence: str
+    first: int
+    first_words: str
+    labels: list[str]
+    pairs: list[tuple[int, int]]
+
+
+def pack(explanation: ExplanationData, *, target: Any = None, seed: int = 0) -> Packed:
+    """Choose the rows of the page and pack their numbers.
+
+    Parameters
+    ----------
+    explanation : Explanation
+        With rows.
+    target : array of shape (n_rows,), optional
+        What was observed, in the unit of the model output: ``target - prediction`` becomes the error of a row.
+    seed : int, default=0
+        Of the choice of rows where there are too many.
+
+    Returns
+    -------
+    packed : Packed
+
+    Raises
+    ------
+    InputError
+        If ``target`` does not have one finite or missing number per row.
+
+    Examples
+    --------
+    >>> from exactshap import Explanation
+    >>> explanation = Explanation(
+    ...     values=[[1.0, 2.0]], baseline=[0.5], prediction=[3.5], residual=[0.0], tolerance=1e-12,
+    ...     feature_names=["age", "bmi"], value_function="baseline",
+    ... )
+    >>> pack(explanation).sentence
+    'The page holds the one row that was explained.'
+    """
+    error = _error(explanation, target)
+    first, words = _first(explanation, error)
+    pairs = strongest_pairs(explanation)
+    rows, sentence = _rows(explanation, _bytes_per_row(explanation, len(pairs)), first, seed)
+    shown = cells(explanation, rows)
+    arrays = _arrays(explanation, rows, pairs, error)
+    kinds, texts = _cell_arrays(explanation, rows, shown, arrays)
+    place = int(np.searchsorted(rows, first))
+    strength, tiled = _strength(explanation), players_of(pairs)
+    info = {
+        **_names(explanation, rows),
+        "kinds": kinds,
+        "texts": texts,
+        "ranges": [_range(column) for column in arrays.get("cells", ())],
+        "pairs": pairs,
+        "strength": strength,
+        "strongest": int(np.argmax(strength[0])),
+        "tiles": tiles(explanation, pairs),
+        "tile_signals": {"words": [printable(explanation.feature_names[j])[:200] for j in tiled], "height": 30 * len(tiled)},
+        "first": place,
+        "facts": ["baseline", "prediction", "residual", *(["error"] if error is not None else [])],
+    }
+    named = [(first, second) for first, second, _ in pairs]
+    return Packed(_block(info, arrays), rows, sentence, place, words, info["labels"], named)
+
+
+def _error(explanation: ExplanationData, target: Any) -> np.ndarray | None:
+    if target is None:
+        return None
+    observed = np.asarray(target, float)
+    if observed.shape != explanation.prediction.shape:
+        raise InputError(
+            message(
+                "`target` needs one number for each prediction, in the unit of the model output",
+                f"Got shape {observed.shape} for predictions of shape {explanation.prediction.shape}",
+            )
+        )
+    return observed - explanation.prediction
+
+
+def _first(explanation: ExplanationData, error: np.ndarray | None) -> tuple[int, str]:
+    """Return the row that is shown first and why: the largest error that is known, else the median prediction."""
+    n = explanation.n_rows
+
+    def largest(numbers: np.ndarray) -> int:
+        return int(np.argmax(np.nan_to_num(np.abs(numbers)).reshape(n, -1).max(axis=1)))
+
+    if not explanation.certificate().passed:
+        return largest(explanation.residual), "the row with the largest residual"
+    if error is not None:
+        return largest(error), "the row with the largest error of the prediction"
+    if explanation.std_error is not None:
+        return largest(explanation.std_error), "the row with the largest standard error"
+    order = np.argsort(explanation.prediction.reshape(n, -1)[:, 0], kind="stable")
+    return int(order[n // 2]), "the row with the median prediction" if n > 1 else "the only row"
+
+
+def _bytes_per_row(explanation: ExplanationData, n_pairs: int) -> float:
+    outputs = max(explanation.n_outputs, 1)
+    errors = _BYTES["errors"] * (explanation.std_error is not None or explanation.covariances is not None)
+    cell = _BYTES["cells"] * (explanation.data is not None)
+    player = outputs * (_BYTES["values"] + errors) + cell
+    return explanation.n_players * player + outputs * (_BYTES["rows"] + _BYTES["pairs"] * n_pairs)
+
+
+def _rows(explanation: ExplanationData, width: float, first: int, seed: int) -> tuple[np.ndarray, str]:
+    n = explanation.n_rows
+    limit = max(min(_MAX_ROWS, int(_MAX_BYTES / width)), 10)
+    if n <= limit:
+        every = "the one row" if n == 1 else f"all {n:,} rows"
+        return np.arange(n), f"The page holds {every} that {'was' if n == 1 else 'were'} explained."
+    prediction = explanation.prediction.reshape(n, -1)[:, 0]
+    residual = np.abs(explanation.residual).reshape(n, -1).max(axis=1)
+    kept = {first, int(np.argmin(prediction)), int(np.argmax(prediction)), int(np.argmax(residual))}
+    others = np.setdiff1d(np.arange(n), list(kept))
+    drawn = np.random.default_rng(seed).choice(others, size=limit - len(kept), replace=False)
+    why = "a page of all of them would be too large to mail" if limit < _MAX_ROWS else "a browser is slow with more"
+    return np.sort(np.concatenate([drawn, list(kept)])), (
+        f"The page holds {limit:,} of the {n:,} explained rows, because {why}: drawn at random (seed {seed}), and the rows with the "
+        "lowest and the highest prediction, the largest residual, and the one shown first. Importances before a filter are of all rows."
+    )
+
+
+def _per_output(numbers: np.ndarray, rows: np.ndarray, n_outputs: int) -> np.ndarray:
+    """Return (n_outputs, ..., n_rows): an output and a player are one piece of memory."""
+    taken = numbers[rows]
+    return np.moveaxis(taken if n_outputs else taken[..., None], (-1, 0), (0, -1))
+
+
+def _arrays(
+    explanation: ExplanationData, rows: np.ndarray, pairs: list[list[int]], error: np.ndarray | None
+) -> dict[str, np.ndarray]:
+    K = 0 if explanation.output_names is None else explanation.n_outputs
+    spread = explanation.std_error if explanation.std_error is not None else explanation.std
+    arrays = {
+        name: _per_output(numbers, rows, K)
+        for name, numbers in (
+            ("baseline", explanation.baseline),
+            ("prediction", explanation.prediction),
+            ("residual", explanation.residual),
+            ("values", explanation.values),
+            ("error", error),
+        )
+        if numbers is not None
+    }
+    if spread is not None:
+        arrays["errors"] = rounded(_per_output(spread, rows, K), _ERROR_BITS)
+    if pairs and explanation.set_values is not None:
+        arrays["pairs"] = _per_output(explanation.set_values[:, [s for _, _, s in pairs]], rows, K)
+    return arrays
+
+
+def _cell_arrays(
+    explanation: ExplanationData, rows: np.ndarray, shown: Cells | None, arrays: dict[str, np.ndarray]
+) -> tuple[list[str], list[list[str]]]:
+    """Add the cells of the players, (n_players, n_rows); return their kinds, and the texts that codes stand for."""
+    if shown is None:
+        return [], []
+    kinds, texts, columns = [], [], []
+    for j in range(explanation.n_players):
+        days = None if shown.numeric[j] else as_days(shown.display[:, j])
+        kinds.append("number" if shown.numeric[j] else "text" if days is None else "date")
+        columns.append(rounded(shown.numbers[:, j], _CELL_BITS) if days is None else days)
+        words = sorted({str(text) for text in shown.display[:, j] if text != ""}) if kinds[-1] == "text" else []
+        texts.append([printable(text)[:200] for text in words])
+    arrays["cells"] = np.stack(columns) if columns else np.zeros((0, len(rows)))
+    return kinds, texts
+
+
+def _range(column: np.ndarray) -> list[float]:
+    """Return the 5th and 95th percentile of the cells, between which colours differ."""
+    known = column[np.isfinite(column)]
+    return [0.0, 0.0] if known.size == 0 else [float(bound) for bound in np.percentile(known, [5, 95])]
+
+
+def _names(explanation: ExplanationData, rows: np.ndarray) -> dict[str, Any]:
+    labels = [printable(row_name(explanation, int(i)))[:200] for i in rows]
+    has_data = explanation.data is not None
+    return {
+        "names": [printable(name)[:200] for name in explanation.feature_names],
+        "axes": [
+            printable(axis_name(explanation, j) if has_data else name)[:200] for j, name in enumerate(explanation.feature_names)
+        ],
+        "labels": labels,
+        "outputs": [printable(name)[:200] for name in explanation.output_names or ()],
+        "unit": printable(explanation.unit),
+        "index": index_title(explanation.index, explanation.order),
+        "additive": explanation.additive,
+        "n_outputs": max(len(explanation.output_names or ()), 1),
+    }
+
+
+def _strength(explanation: ExplanationData) -> list[list[float]]:
+    mean = np.abs(explanation.values).mean(axis=0)
+    return mean.reshape(explanation.n_players, -1).T.tolist()
+
+
+def _block(info: dict[str, Any], arrays: dict[str, np.ndarray]) -> str:
+    """Return one block; the bytes of an array's numbers are sorted by their place in the number, which compresses better."""
+    offset, places, pieces = 0, {}, []
+    for name, array in arrays.items():
+        size = 8 if name in ("baseline", "prediction", "residual") else 4
+        flat = np.ascontiguousarray(array, f"<f{size}").ravel()
+        places[name] = [offset, flat.size, size]
+        offset += flat.nbytes
+        pieces.append(flat.view(np.uint8).reshape(-1, size).T.tobytes())
+    words = json.dumps({**info, "arrays": places}, allow_nan=False).encode()
+    return base64.b64encode(zlib.compress(len(words).to_bytes(4, "little") + words + b"".join(pieces), 6)).decode()

@@ -1,0 +1,482 @@
+import base64
+import hashlib
+import json
+import re
+import sys
+import zlib
+
+import numpy as np
+import pytest
+
+import browser as browsers
+from exactshap.errors import InputError
+from exactshap.results.plots import as_days
+from exactshap.results.report import render_interactive
+from exactshap.results.report.interactive import charts, own_script, pack
+from exactshap.results.report.interactive._columns import rounded
+from explanation_factory import bilinear, linear
+from tolerances import FOUR_DIGITS, FOUR_DIGITS_ADDED, roundings
+
+pytest.importorskip("jinja2")
+pytest.importorskip("altair")
+pytest.importorskip("vl_convert")
+pandas = pytest.importorskip("pandas")
+
+ROUNDED, ROUNDED_ERRORS = 1.01 * 2**-17, 1.01 * 2**-10  # half a unit of 16 and of 9 bits of mantissa
+EVIL = [
+    '<script>window.hacked="a"</script>',
+    "</script><script>window.hacked='b'</script>",
+    '"><img src=x onerror="window.hacked=1">',
+    "javascript:window.hacked=1",
+    "a\u2028b\u2029c\x00d\u202ee",
+    "{{ 7*7 }}<!--<script>",
+    "datum['x'] ? (window.hacked=1) : 0",
+    "a.b[c]\\d",
+]
+
+
+def people(n=300, **changes):
+    """Explain a table with numbers, text, dates and gaps."""
+    random = np.random.default_rng(0)
+    X = random.normal(size=(n, 5))
+    day = np.datetime64("2024-01-01") + random.integers(0, 700, n)
+    city = random.choice(["Bonn", "Köln", "Düsseldorf"], n)
+    data = pandas.DataFrame({"age": X[:, 0], "city": city, "joined": day, "bmi": X[:, 3], "income": X[:, 4]})
+    data.loc[::20, "bmi"] = np.nan
+    settings = {"names": list(data.columns), "data": data, "value_function": "interventional", "background_size": 7}
+    return linear(X, **(settings | changes))
+
+
+def unpacked(text):
+    """Read a block as the page does."""
+    raw = zlib.decompress(base64.b64decode(text))
+    head = 4 + int.from_bytes(raw[:4], "little")
+    info = json.loads(raw[4:head])
+    arrays = {}
+    for name, (offset, length, size) in info["arrays"].items():
+        planes = np.frombuffer(raw, np.uint8, length * size, head + offset).reshape(size, length)
+        arrays[name] = np.ascontiguousarray(planes.T).view(f"<f{size}").ravel()
+    return info, arrays
+
+
+# --- the block of numbers ---------------------------------------------------------------------------------------------
+
+
+def test_the_block_holds_the_numbers_of_the_explanation():
+    source = people()
+    info, arrays = unpacked(pack(source).text)
+    assert info["names"] == list(source.feature_names)
+    assert info["kinds"] == ["number", "text", "date", "number", "number"]
+    np.testing.assert_array_equal(arrays["values"].reshape(5, -1), source.values.T.astype(np.float32))
+    np.testing.assert_array_equal(arrays["prediction"], source.prediction)
+    np.testing.assert_array_equal(arrays["residual"], source.residual)
+    cells = arrays["cells"].reshape(5, -1)
+    np.testing.assert_allclose(cells[0], source.data["age"], rtol=ROUNDED)
+    assert [info["texts"][1][int(code)] for code in cells[1]] == list(source.data["city"])
+    np.testing.assert_array_equal(cells[2], source.data["joined"].to_numpy().astype("datetime64[D]").astype(float))
+    np.testing.assert_array_equal(np.isnan(cells[3]), source.data["bmi"].isna())
+
+
+def test_outputs_errors_and_pairs_are_packed_by_output():
+    source = people(n_outputs=3, std_error=np.abs(np.random.default_rng(1).normal(size=(300, 5, 3))))
+    info, arrays = unpacked(pack(source).text)
+    assert info["outputs"] == ["class 0", "class 1", "class 2"]
+    np.testing.assert_array_equal(arrays["values"].reshape(3, 5, -1), source.values.T.astype(np.float32))
+    np.testing.assert_allclose(arrays["errors"].reshape(3, 5, -1), source.std_error.T, rtol=ROUNDED_ERRORS)
+    pairs = bilinear(n=20, d=14)
+    info, arrays = unpacked(pack(pairs).text)
+    assert len(info["pairs"]) == 12 * 11 / 2
+    sets = [s for _, _, s in info["pairs"]]
+    np.testing.assert_array_equal(arrays["pairs"].reshape(66, -1), pairs.set_values[:, sets].T.astype(np.float32))
+    tile = info["tiles"][0][0]
+    assert tile["text"] == f"{np.abs(pairs.set_values[:, sets[tile['pair']]]).mean():.2g}"
+
+
+def test_the_largest_error_that_is_known_is_shown_first():
+    source = people()
+    assert pack(source).first == np.argsort(source.prediction, kind="stable")[150]
+    target = source.prediction.copy()
+    target[17] += 5.0
+    packed = pack(source, target=target)
+    assert (packed.first, packed.first_words) == (17, "the row with the largest error of the prediction")
+    errors = np.full((300, 5), 0.1)
+    errors[23, 2] = 0.4
+    assert pack(people(std_error=errors)).first == 23
+    failed = pack(people(residual=np.where(np.arange(300) == 31, 1.0, 0.0)))
+    assert (failed.first, failed.first_words) == (31, "the row with the largest residual")
+
+
+def test_a_target_of_another_shape_is_refused():
+    with pytest.raises(InputError, match=r"`target` needs one number for each prediction.*Got shape \(3,\)"):
+        pack(people(), target=[1.0, 2.0, 3.0])
+
+
+def test_more_rows_than_fit_are_sampled_with_a_sentence():
+    source = linear(np.random.default_rng(0).normal(size=(30_000, 3)))
+    packed = pack(source)
+    assert len(packed.rows) == 20_000
+    assert "20,000 of the 30,000 explained rows" in packed.sentence
+    kept = set(packed.rows.tolist())
+    assert {
+        int(np.argmin(source.prediction)),
+        int(np.argmax(source.prediction)),
+        int(np.argmax(np.abs(source.residual))),
+    } <= kept
+    info, arrays = unpacked(packed.text)
+    np.testing.assert_array_equal(arrays["prediction"], source.prediction[packed.rows])
+    assert info["labels"][5] == f"row {packed.rows[5]}"
+    np.testing.assert_allclose(info["strength"][0], np.abs(source.values).mean(axis=0), rtol=roundings(300))  # of all rows
+    assert packed.rows[packed.first] == np.argsort(source.prediction, kind="stable")[15_000]
+
+
+@pytest.mark.slow
+def test_twenty_thousand_rows_of_fifty_columns_stay_below_ten_megabytes():
+    source = linear(np.random.default_rng(0).normal(size=(20_000, 50)))
+    page = render_interactive(source)
+    assert "The page holds all 20,000 rows" in page
+    assert len(page.encode()) < 10_000_000
+
+
+def test_columns_are_rounded_only_where_they_must_be():
+    counts = np.array([16_777_215.0, 3.0, np.nan])
+    np.testing.assert_array_equal(rounded(counts, 9), counts)
+    numbers = np.random.default_rng(0).normal(size=1000)
+    np.testing.assert_allclose(rounded(numbers, 16), numbers, rtol=ROUNDED)
+    assert np.isinf(rounded(np.array([1e300, 0.1]), 9)[0])
+
+
+def test_only_columns_of_dates_are_dates():
+    dates = np.array(["2024-02-29", "", "1969-12-31T12:00:00.000000000"], object)
+    np.testing.assert_array_equal(as_days(dates), [19782.0, np.nan, -0.5])
+    for texts in (["2024-02-29", "x"], ["2024-13-01"], [""], ["12345-abc-d"]):
+        assert as_days(np.array(texts, object)) is None
+
+
+# --- the page as text -------------------------------------------------------------------------------------------------
+
+
+def test_the_policy_allows_the_two_scripts_by_their_hashes_and_no_others():
+    page = render_interactive(people())
+    policy = re.search(r'http-equiv="Content-Security-Policy" content="([^"]+)"', page).group(1).replace("&#39;", "'")
+    assert policy.startswith("default-src 'none'; style-src 'unsafe-inline'; script-src 'sha256-")
+    assert "unsafe-eval" not in policy
+    scripts = re.findall(r"<script>(.*?)</script>", page, re.DOTALL)
+    hashes = [base64.b64encode(hashlib.sha256(script.encode()).digest()).decode() for script in scripts]
+    assert re.findall(r"'sha256-([^']+)'", policy) == hashes
+    assert len(hashes) == 2
+
+
+def test_no_word_of_the_user_is_part_of_a_script_or_a_chart():
+    clean = render_interactive(people())
+    names = [f"{EVIL[0]}{j}" for j in range(5)]
+    hostile = render_interactive(
+        people(names=names, data=people().data.set_axis(names, axis=1), model_name=EVIL[1]), title=EVIL[2]
+    )
+    parts = re.compile(r"<script[ >].*?</script>", re.DOTALL)
+    numbers, *scripts = parts.findall(hostile)
+    assert scripts == parts.findall(clean)[1:]
+    assert re.fullmatch(r'<script type="text/plain" id="numbers">[A-Za-z0-9+/=]+</script>', numbers)
+    assert "<img" not in parts.sub("", hostile)
+
+
+def test_our_own_script_stays_small():
+    code = [line for line in own_script().splitlines() if line.strip() and not line.strip().startswith("//")]
+    assert len(code) <= 221
+    assert max(map(len, code)) <= 140
+    assert "innerHTML" not in own_script()
+    assert "eval" not in own_script()
+
+
+def test_the_charts_ask_for_no_address():
+    text = json.dumps(charts())
+    assert (
+        re.findall(r"https?://[^\"]+", text)
+        == ["https://vega.github.io/schema/vega-lite/" + re.search(r"vega-lite/(v[\d.]+json)", text).group(1)] * 6
+    )
+
+
+def test_no_rows_and_missing_libraries_are_refused(monkeypatch):
+    with pytest.raises(InputError, match="A report needs at least one row"):
+        render_interactive(linear(np.empty((0, 2))))
+    monkeypatch.setitem(sys.modules, "altair", None)
+    with pytest.raises(ImportError, match=r"An interactive report needs altair.*pip install \"exactshap\[interactive\]\""):
+        charts()
+
+
+# --- in a browser -----------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def browser():
+    with browsers.launched() as browser:
+        yield browser
+
+
+@pytest.fixture(scope="module")
+def path(tmp_path_factory):
+    return people().report(tmp_path_factory.mktemp("page") / "page.html", interactive=True, data_name="people.csv")
+
+
+def number(text):
+    return float(text.replace("\N{MINUS SIGN}", "-").replace(",", ""))
+
+
+def table(page, name="values"):
+    """Return the rows of a table as lists of texts."""
+    return page.eval_on_selector_all(f"#{name} tr", "rows => rows.map(row => [...row.children].map(cell => cell.textContent))")
+
+
+def says(page, name, pattern):
+    """Wait until an element's text fits a pattern."""
+    sync_api = pytest.importorskip("playwright.sync_api")
+    sync_api.expect(page.locator(f"#{name}")).to_have_text(re.compile(pattern))
+
+
+def shown(page, column=-1):
+    """Return (sum of the shown values, baseline, prediction) of a column of the table."""
+    rows = {row[0]: number(row[column]) for row in table(page)[1:]}
+    facts = [rows.pop(name) for name in ("residual", "prediction", "baseline")]
+    return sum(rows.values()), facts[2], facts[1]
+
+
+def bars(page, slot="A"):
+    marks = page.eval_on_selector_all(
+        f"#row-{slot} .mark-rect path[aria-label]", "paths => paths.map(path => path.getAttribute('aria-label'))"
+    )
+    return [mark.rpartition(": ") for mark in marks]
+
+
+@pytest.mark.browser
+def test_a_click_on_a_row_changes_the_bars_and_they_add_up(browser, path):
+    source = people()
+    with browsers.opened(browser, path) as page:
+        assert "Certificate passed" in page.inner_text("header")
+        assert "interventional" in page.inner_text("header")
+        before = bars(page)
+        i = int(np.argsort(source.prediction, kind="stable")[150])
+        assert page.inner_text("#title-A") == f"A: row {i}"
+        page.click("#rows button:text-is('row 7')")
+        says(page, "title-A", "^A: row 7$")
+        total, baseline, prediction = shown(page)
+        assert prediction == pytest.approx(source.prediction[7], rel=FOUR_DIGITS)
+        assert total == pytest.approx(prediction - baseline, abs=FOUR_DIGITS_ADDED)  # numbers of four digits
+        page.wait_for_timeout(200)
+        assert bars(page) != before
+        assert sum(number(text) for _, _, text in bars(page)) == pytest.approx(prediction - baseline, abs=FOUR_DIGITS_ADDED)
+        largest = np.argsort(-np.abs(source.values[7]))
+        assert [words.split(" = ")[0] for words, _, _ in bars(page)] == [source.feature_names[j] for j in largest]
+
+
+@pytest.mark.browser
+def test_a_click_on_a_dot_and_a_label_choose_rows_to_compare(browser, path):
+    source = people()
+    i = int(np.argmax(source.data["age"]))  # alone at the edge
+    with browsers.opened(browser, path) as page:
+        page.select_option("#feature", label="age")
+        page.wait_for_timeout(400)
+        page.locator("#scatter .mark-symbol path").nth(i).click(force=True)
+        says(page, "title-A", f"^A: row {i}$")
+        page.check("input[value=B]")
+        page.fill("#row", "12")
+        page.press("#row", "Enter")
+        says(page, "title-B", "^B: row 12$")
+        assert table(page)[0] == ["feature", "cell, A", "value, A", "cell, B", "value, B", "A \N{MINUS SIGN} B"]
+        for name, _, a, _, b, difference in table(page)[1:6]:
+            j = source.feature_names.index(name)
+            assert [number(a), number(b)] == pytest.approx(source.values[[i, 12], j], rel=FOUR_DIGITS)
+            assert number(difference) == pytest.approx(source.values[i, j] - source.values[12, j], rel=FOUR_DIGITS)
+        page.click("#clear-B")
+        assert page.is_hidden("#B")
+
+
+@pytest.mark.browser
+def test_a_brush_shows_the_mean_of_its_rows(browser, path):
+    source = people()
+    with browsers.opened(browser, path) as page:
+        page.select_option("#feature", label="age")
+        page.wait_for_timeout(400)
+        page.locator("#scatter").scroll_into_view_if_needed()
+        box = page.locator("#scatter .background").first.bounding_box()
+        page.mouse.move(box["x"] + 0.6 * box["width"], box["y"] + 2)
+        page.mouse.down()
+        page.mouse.move(box["x"] + box["width"] - 1, box["y"] + box["height"] - 2, steps=6)
+        page.mouse.up()
+        says(page, "title-A", "^A: mean of")
+        page.wait_for_timeout(200)
+        n = int(page.inner_text("#title-A").split()[3])
+        right = np.argsort(-source.data["age"].to_numpy())[:n]  # the brush took the n rows furthest to the right
+        rows = {row[0]: number(row[-1]) for row in table(page)[1:]}
+        for j, name in enumerate(source.feature_names):
+            assert rows[name] == pytest.approx(source.values[right, j].mean(), rel=FOUR_DIGITS, abs=FOUR_DIGITS)
+        assert rows["prediction"] == pytest.approx(source.prediction[right].mean(), rel=FOUR_DIGITS)
+        assert 20 < n < 200
+
+
+@pytest.mark.browser
+@pytest.mark.parametrize(
+    ("text", "chosen"),
+    [
+        ("city = bonn and age > 0.5", lambda data: (data.city == "Bonn") & (data.age > 0.5)),
+        ("joined >= 2025-06-01", lambda data: data.joined >= "2025-06-01"),
+        ("bmi = missing", lambda data: data.bmi.isna()),
+        ("düssel", lambda data: data.city == "Düsseldorf"),
+        ("", lambda data: data.age == data.age),
+    ],
+)
+def test_the_filter_keeps_the_rows_that_it_says(browser, path, text, chosen):
+    source = people()
+    mask = chosen(source.data).to_numpy()
+    with browsers.opened(browser, path) as page:
+        page.fill("#filter", "age > 100")
+        says(page, "filtered", "^No such row")
+        page.fill("#filter", text)
+        says(page, "filtered", f"^{mask.sum()} rows of 300$")
+        page.click("#filtered-A")
+        rows = {row[0]: number(row[-1]) for row in table(page)[1:]}
+        assert rows["age"] == pytest.approx(source.values[mask, 0].mean(), rel=FOUR_DIGITS, abs=FOUR_DIGITS)
+        page.fill("#filter", "agee > 1")
+        says(page, "filtered", "There is no feature")
+
+
+@pytest.mark.browser
+def test_rows_are_sorted_turned_and_copied(browser, path):
+    source = people()
+    with browsers.opened(browser, path) as page:
+        page.click("#rows button:text-is('prediction')")
+        assert number(table(page, "rows")[1][1]) == pytest.approx(source.prediction.max(), rel=FOUR_DIGITS)
+        page.click("#rows button:has-text('prediction')")
+        assert table(page, "rows")[1][0] == f"row {int(np.argmin(source.prediction))}"
+        page.click("#after")
+        assert page.inner_text("#page") == "page 2 of 15"
+        page.click("#copy")
+        page.wait_for_timeout(300)
+        header, *lines = page.input_value("#csv").splitlines()
+        assert header == '"feature","cell, A","value, A"'
+        assert len(lines) == 5 + 3
+
+
+@pytest.mark.browser
+def test_keys_alone_choose_a_row_and_a_feature(browser, path):
+    with browsers.opened(browser, path) as page:
+        page.focus("#rows button:text-is('row 3')")
+        page.keyboard.press("Enter")
+        says(page, "title-A", "^A: row 3$")
+        assert page.inner_text("#said").startswith("A: row 3. Largest values: ")
+        page.focus("#feature")
+        page.keyboard.press("Home")
+        says(page, "scatter-note", "^Value of age")
+        unnamed = page.eval_on_selector_all(
+            "input, select, button, textarea",
+            "all => all.filter(x => !x.labels?.length && !x.textContent && !x.ariaLabel).map(x => x.outerHTML)",
+        )
+        assert unnamed == []
+
+
+@pytest.mark.browser
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+@pytest.mark.parametrize("width", [390, 1280])
+def test_two_widths_and_two_schemes(browser, path, tmp_path, width, scheme):
+    image = pytest.importorskip("matplotlib.image")
+    with browsers.opened(browser, path, width=width, scheme=scheme) as page:
+        page.wait_for_timeout(300)
+        assert page.evaluate("document.documentElement.scrollWidth") == width
+        for chart in ("features", "row-A", "scatter"):
+            box = page.locator(f"#{chart} svg").bounding_box()
+            assert width / 3 < box["width"] <= width
+        page.screenshot(path=tmp_path / "page.png", full_page=True)
+        picture = (image.imread(tmp_path / "page.png")[:, :, :3] * 255).astype(int)
+        paper, plus, minus = (
+            ((255, 255, 255), (200, 80, 10), (11, 107, 179))
+            if scheme == "light"
+            else ((13, 17, 23), (255, 146, 72), (88, 174, 245))
+        )
+        assert (np.abs(picture - paper).max(axis=2) <= 2).mean() > 0.4
+        for colour in (plus, minus):
+            assert (np.abs(picture - colour).max(axis=2) <= 8).sum() > 300, f"nothing is drawn in {colour}"
+
+
+@pytest.mark.browser
+def test_a_tile_of_the_matrix_leads_to_the_scatter_of_its_pair(browser, tmp_path):
+    source = bilinear(n=50, d=4)
+    path = source.report(tmp_path / "pairs.html", interactive=True)
+    with browsers.opened(browser, path) as page:
+        page.locator("#pairs .mark-rect path").nth(2).click(force=True)
+        says(page, "scatter-note", "index")
+        note = page.inner_text("#scatter-note")
+        assert re.match(r"Shapley-Taylor interaction index of order 2 of x\d and x\d \(response\) against x\d\.", note)
+        assert page.input_value("#pair") != "-1"
+        page.select_option("#pair", label="x1 and x3")
+        says(page, "scatter-note", "x1 and x3")
+
+
+@pytest.mark.browser
+def test_outputs_and_standard_errors(browser, tmp_path):
+    source = people(n_outputs=3, std_error=np.full((300, 5, 3), 0.25))
+    path = source.report(tmp_path / "outputs.html", interactive=True)
+    with browsers.opened(browser, path) as page:
+        page.select_option("#output", label="class 2")
+        page.fill("#row", "5")
+        page.press("#row", "Enter")
+        page.wait_for_timeout(400)
+        rows = {row[0]: number(row[-1]) for row in table(page)[1:]}
+        assert rows["age"] == pytest.approx(source.values[5, 0, 2], rel=FOUR_DIGITS)
+        assert rows["prediction"] == pytest.approx(source.prediction[5, 2], rel=FOUR_DIGITS)
+        assert page.locator("#row-A .mark-rule.role-mark line").count() == 5
+        assert "\N{PLUS-MINUS SIGN} 0.25" in bars(page)[0][2]
+
+
+@pytest.mark.browser
+def test_nothing_runs_from_hostile_names_labels_and_cells(browser, tmp_path):
+    n = 3 * len(EVIL)
+    X = np.random.default_rng(0).normal(size=(n, len(EVIL)))
+    data = pandas.DataFrame(dict(zip(EVIL, X.T, strict=True)), index=[f"{EVIL[i % len(EVIL)]}{i}" for i in range(n)])
+    data[EVIL[0]] = EVIL * 3
+    outputs = [EVIL[0], EVIL[2]]
+    source = linear(
+        X,
+        names=EVIL,
+        data=data,
+        n_outputs=2,
+        output_names=outputs,
+        model_name=EVIL[1],
+        unit=EVIL[2],
+        method=EVIL[3],
+        value_function=EVIL[0],
+    )
+    path = source.report(tmp_path / "evil.html", interactive=True, title=EVIL[1], data_name=EVIL[2], command=EVIL[1])
+    with browsers.opened(browser, path) as page:
+        for index in range(len(EVIL)):
+            page.select_option("#feature", index=index)
+            page.select_option("#colour", index=index)
+            page.wait_for_timeout(150)
+        page.select_option("#output", index=1)
+        page.locator("#rows button").nth(9).click()
+        page.fill("#filter", "script")
+        page.wait_for_timeout(500)
+        page.click("#others-B")
+        page.wait_for_timeout(300)
+        assert page.evaluate("window.hacked") is None
+        assert page.locator("script").count() == 4
+        assert page.locator("img, a, iframe, object, embed, form:not(.vega-bindings), svg image, svg a").count() == 0
+        assert EVIL[0] in page.inner_text("#values")
+
+
+@pytest.mark.browser
+def test_without_scripts_the_page_says_what_to_do(browser, path):
+    with browsers.opened(browser, path, javascript=False) as page:
+        assert "This page needs JavaScript" in page.inner_text("noscript")
+
+
+# --- the command ------------------------------------------------------------------------------------------------------
+
+
+def test_the_command_writes_the_interactive_page(tmp_path):
+    pytest.importorskip("typer")
+    from exactshap.cli import main
+
+    saved, out = tmp_path / "saved.npz", tmp_path / "page.html"
+    people().save(saved)
+    with pytest.raises(SystemExit) as ended:
+        main(["report", str(saved), "--out", str(out), "--interactive"])
+    assert ended.value.code == 0
+    assert "'sha256-" in out.read_text(encoding="utf-8").replace("&#39;", "'")
