@@ -14,7 +14,7 @@ from fractions import Fraction
 
 import numpy as np
 
-from exactshap.estimators.fanova_process._integrals import shares
+from exactshap.solvers.product import set_sums
 
 
 def newton(h):
@@ -60,7 +60,7 @@ if __name__ == "__main__":
         h = np.random.default_rng(0).uniform(-0.9, 0.9, (d, 500))
         reference = np.array([exact(column) for column in h.T[:5]]).T
         line = f"d = {d:3}"
-        for name, function in (("Gauss nodes", lambda h: np.array(shares(list(h)))), ("Newton", newton)):
+        for name, function in (("Gauss nodes", lambda h: np.array(set_sums(list(h)))), ("Newton", newton)):
             started = time.perf_counter()
             values = function(h)
             seconds = time.perf_counter() - started

@@ -70,6 +70,49 @@ def write_rows(path, n_rows):
             writer.write_table(pa.table([rng.normal(size=size) for _ in range(COLUMNS)], schema=schema))
 
 
+WORKERS, PART_ROWS = 2, 25_000
+
+
+def with_dask(source):
+    """Return the seconds of one process and of a Dask cluster of two for the same partitions, and whether their bits are the same.
+
+    The cluster is up and has loaded the explainer, as in a long run.
+    """
+    import time
+
+    import pandas as pd
+    from distributed import Client, LocalCluster
+
+    from exactshap.scale import Partition
+
+    table = pd.read_parquet(source)
+    part = Partition(explainer_of("trees"))
+    parts = [table[start : start + PART_ROWS] for start in range(0, len(table), PART_ROWS)]
+    with LocalCluster(n_workers=WORKERS, threads_per_worker=1, dashboard_address=None) as cluster, Client(cluster) as client:
+        function, held = client.scatter(part, broadcast=True), client.scatter(parts)
+        client.gather(client.map(lambda f, piece: len(f(piece[:100])), [function] * len(held), held))
+        started = time.perf_counter()
+        there = client.map(lambda f, piece: f(piece), [function] * len(held), held)
+        client.gather([client.submit(len, one) for one in there])
+        two = time.perf_counter() - started
+        found = pd.concat(client.gather(there))
+    part(parts[0])
+    started = time.perf_counter()
+    expected = [part(piece) for piece in parts]
+    return time.perf_counter() - started, two, found.equals(pd.concat(expected))
+
+
+def dask_line(folder):
+    """Return the line of the table for Dask."""
+    source = Path(folder, "dask.parquet")
+    write_rows(source, min(ROWS, 400_000))
+    one, two, same = with_dask(source)
+    note = f"{'the same bits' if same else 'OTHER BITS'}; {min(ROWS, 400_000) / two:,.0f} rows/s"
+    return row(
+        f"trees, {min(ROWS, 400_000):,} rows: Dask, {WORKERS} workers, beside one process", two, one, ">= 1.7 x", note=note
+    )
+
+
 def run():
     """Return the lines of the table."""
     lines = []
@@ -90,4 +133,5 @@ def run():
             target = "<= 600 MB, <= 15 % over"
             lines.append(row(what, found["cpu"], found["pure"], target, note=note))
             source.unlink()
+        lines.append(dask_line(folder))
     return lines

@@ -37,7 +37,7 @@ nitpicky = True  # a name that leads nowhere is a warning, and a warning is an e
 nitpick_ignore_regex = [  # names of other libraries: their sites are not asked
     (
         r"py:.*",
-        r"(numpy|np|pandas|pd|polars|sklearn|scipy|shap|shapiq|matplotlib|pyarrow|collections|typing|pathlib|joblib)\..*",
+        r"(numpy|np|pandas|pd|polars|sklearn|scipy|shap|shapiq|matplotlib|pyarrow|collections|dataclasses|typing|pathlib|joblib)\..*",
     ),
     (r"py:.*", r"(array|optional|callable|default.*|sequence|mapping|iterable|any)"),
 ]

@@ -75,11 +75,20 @@ def test_explain_writes_the_values_that_the_library_gives(files, fitted, capsys)
     arguments = ["explain", "model.joblib", "data.csv", *COMMON, "--background", "background.csv"]
     assert run(*arguments, "--output", "values.parquet", "--report", "report.html") == 0
     np.testing.assert_allclose(
-        pandas.read_parquet("values.parquet"), expected.values, rtol=conditioned(1e6), atol=roundings(5_000)
+        pandas.read_parquet("values.parquet").filter(like="phi_"), expected.values, rtol=conditioned(1e6), atol=roundings(5_000)
     )
     assert run(*arguments, "--output", "values.csv") == 0
-    np.testing.assert_allclose(pandas.read_csv("values.csv"), expected.values, rtol=conditioned(1e6), atol=roundings(5_000))
-    assert list(pandas.read_csv("values.csv").columns) == list(X.columns)
+    table = pandas.read_csv("values.csv")
+    assert list(table.columns) == ["row", *(f"phi_{name}" for name in X.columns), "baseline", "prediction", "residual", "exact"]
+    np.testing.assert_allclose(table.filter(like="phi_"), expected.values, rtol=conditioned(1e6), atol=roundings(5_000))
+    np.testing.assert_allclose(table["prediction"], model.predict(X), rtol=roundings(5_000))
+    assert list(table["row"]) == list(range(40))
+    assert table["exact"].all()
+    assert run(*arguments, "--rows", "7,3", "--keep", "id", "--keep", "y", "--output", "some.csv") == 0
+    some = pandas.read_csv("some.csv")
+    assert list(some.columns[:3]) == ["row", "id", "y"]
+    assert list(some["id"]) == list(some["row"]) == [7, 3]
+    np.testing.assert_allclose(some.filter(like="phi_"), expected.values[[7, 3]], rtol=conditioned(1e6), atol=roundings(5_000))
     assert (
         run("explain", "model.joblib", "data.parquet", *COMMON, "--order", "2", "--index", "sii", "--output", "values.npz") == 0
     )
@@ -141,6 +150,9 @@ def test_help_names_every_command_and_each_has_its_own(capsys):
         assert name in COMMANDS
         assert name in output
         assert run(name, "--help") == 0
+    for name in set(COMMANDS) - {"show-versions"}:
+        assert run(name, "--help") == 0
+        assert f"exactshap {name}" in capsys.readouterr().out.partition("Examples")[2], name
     assert run() == 2 or "Usage" in capsys.readouterr().out
 
 
@@ -172,6 +184,9 @@ def test_the_module_is_the_command_and_its_help_is_light():
         (["model.joblib", "data.csv", *COMMON, "--drop", "zz"], "`data.csv` has no column 'zz'"),
         (["model.joblib", "nothing.csv", *COMMON], "No such file: nothing.csv"),
         (["nothing.skops", "data.csv"], "No such file: nothing.skops"),
+        (["model.joblib", "data.csv", *COMMON, "--rows", "a"], "--rows a is no choice of rows"),
+        (["model.joblib", "data.csv", *COMMON, "--rows", "40"], "There is no row 40"),
+        (["model.joblib", "data.csv", *COMMON, "--keep", "zz", "-o", "v.csv"], "`data.csv` has no column 'zz'"),
         (["data.csv", "data.csv"], "data.csv is not a model file that can be read. Got the suffix '.csv'"),
         (["model.joblib", "model.joblib", *COMMON], "Data are read from CSV and Parquet files, not from model.joblib"),
         (["model.joblib", "broken.parquet", *COMMON], "broken.parquet cannot be read as PARQUET"),
@@ -278,8 +293,11 @@ def test_data_are_read_with_whatever_is_installed(files, library, monkeypatch):
     arguments = ["explain", "model.joblib", "data.parquet", *COMMON, "--output"]
     for name in ("values.csv", "values.parquet"):
         assert run(*arguments, name) == 0
-    np.testing.assert_array_equal(pandas.read_parquet("values.parquet").shape, (40, 4))
-    np.testing.assert_allclose(pandas.read_csv("values.csv"), pandas.read_parquet("values.parquet"), rtol=roundings(5_000))
+    np.testing.assert_array_equal(pandas.read_parquet("values.parquet").shape, (40, 9))
+    np.testing.assert_allclose(
+        *(table.astype(float) for table in (pandas.read_csv("values.csv"), pandas.read_parquet("values.parquet"))),
+        rtol=roundings(5_000),
+    )
     monkeypatch.setattr(_io, "first_installed", lambda names: None)
     with pytest.raises(MissingDependencyError, match=r"Reading data needs pandas, polars or pyarrow.*exactshap\[frames\]"):
         _io.read_table(files / "data.csv")
@@ -361,6 +379,25 @@ def test_a_report_that_cannot_be_written_is_refused_before_the_work(files, name,
     monkeypatch.setattr(_work.Task, "explain", lambda *arguments: pytest.fail("it was explained"))
     assert run("report", files / "model.pkl", files / "rows.csv", "--out", files / name) == 2
     assert text in " ".join(capsys.readouterr().err.split())
+
+
+def test_two_explanations_or_the_groups_of_one_are_compared(files, capsys):
+    pytest.importorskip("matplotlib")
+    for name, rows in (("may", "0:20"), ("june", "20:")):
+        assert run("explain", "model.joblib", "data.csv", *COMMON, "--rows", rows, "-o", f"{name}.npz") == 0
+    capsys.readouterr()
+    assert run("compare", "may.npz", "june.npz", "-o", "change.csv", "--picture", "change.png") == 0
+    assert "june less may" in capsys.readouterr().out
+    may, june = Explanation.load("may.npz"), Explanation.load("june.npz")
+    table = pandas.read_csv("change.csv").set_index("feature")
+    np.testing.assert_allclose(table["difference"], june.values.mean(axis=0) - may.values.mean(axis=0), rtol=conditioned(1e6))
+    assert {"lower", "upper", "mmd_share", "mmd_p"} <= set(table)
+    assert (files / "change.png").read_bytes()[:4] == b"\x89PNG"
+    assert run("compare", "may.npz", "--by", "age", "--no-drift") == 0
+    assert "by age, 4 groups" in capsys.readouterr().out
+    for wrong, text in ((["may.npz"], "Got neither"), (["may.npz", "june.npz", "--by", "age"], "Got both")):
+        assert run("compare", *wrong) == 2
+        assert text in capsys.readouterr().err
 
 
 def test_short_help(capsys):

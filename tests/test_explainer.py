@@ -10,6 +10,7 @@ from sklearn.svm import SVC, SVR
 
 import exactshap
 from exactshap import Explainer, explain, semivalues
+from exactshap._runtime import threads
 from exactshap.errors import BudgetError, ExactnessError, ExplanationWarning, InputError, UnknownNameError
 from tolerances import HALF_THE_DIGITS, conditioned, roundings
 
@@ -46,6 +47,57 @@ def test_same_bits_for_every_number_of_threads_and_every_block(background, order
             np.testing.assert_array_equal(getattr(again, name), getattr(reference, name))
         if order == 2:
             np.testing.assert_array_equal(again.set_values, reference.set_values)
+
+
+def _models():
+    from sklearn.ensemble import RandomForestRegressor
+    from sklearn.gaussian_process import GaussianProcessRegressor
+    from sklearn.linear_model import Ridge
+
+    rows = X.to_numpy()
+    return {
+        "svr": (SVR().fit(rows, y), rows[200:230]),
+        "gp": (GaussianProcessRegressor(alpha=0.1).fit(rows[:50], y[:50]), None),
+        "forest": (RandomForestRegressor(5, max_depth=5, random_state=0).fit(rows, y), None),
+        "forest with background": (RandomForestRegressor(5, max_depth=5, random_state=0).fit(rows, y), rows[200:220]),
+        "ridge": (Ridge().fit(rows, y), rows[200:230]),
+        "pipeline": (make_pipeline(StandardScaler(), SVR()).fit(rows, y), rows[200:220]),
+        "function": (lambda table: np.tanh(table[:, 0] * table[:, 1]) + table[:, 2], rows[200:210]),
+    }
+
+
+@pytest.mark.parametrize("name", ["svr", "gp", "forest", "forest with background", "ridge", "pipeline", "function"])
+def test_the_rows_of_one_block_share_the_threads_with_the_same_bits(name, monkeypatch):
+    model, background = _models()[name]
+    reference = Explainer(model, background)(X.to_numpy()[:43])
+    pieces = []
+    monkeypatch.setattr(threads, "SECONDS", 0.0)  # any work is worth threads
+    original = threads.map_in_threads
+    monkeypatch.setattr(threads, "map_in_threads", lambda f, tasks, n: pieces.append(n) or original(f, tasks, n))
+    again = Explainer(model, background, n_jobs=2)(X.to_numpy()[:43])
+    assert name == "function" or 2 in pieces  # its blocks of few rows are many
+    for field in ("values", "baseline", "prediction", "residual", "tolerance"):
+        np.testing.assert_array_equal(getattr(again, field), getattr(reference, field))
+
+
+def test_what_solving_raises_comes_before_what_the_model_does():
+    def function(rows):
+        if rows.start > 2:
+            raise InputError("ours")
+        return rows
+
+    def beside():
+        raise ValueError("the model's")
+
+    with pytest.MonkeyPatch.context() as patch, threads.granting_threads(2):
+        patch.setattr(threads, "SECONDS", 0.0)
+        with pytest.raises(InputError, match="ours"):
+            threads.rows_in_threads(function, 40, beside)
+        with pytest.raises(ValueError, match="the model's"):
+            threads.rows_in_threads(lambda rows: rows, 40, beside)
+        pieces, found = threads.rows_in_threads(lambda rows: rows, 40, lambda: 7)
+    assert found == 7
+    assert [i for rows in pieces for i in range(rows.start, rows.stop)] == list(range(40))
 
 
 def test_threads_really_run_blocks(monkeypatch):

@@ -7,7 +7,11 @@ import zipfile
 import numpy as np
 import pandas as pd
 import pytest
+from sklearn.compose import make_column_transformer
+from sklearn.ensemble import VotingRegressor
 from sklearn.linear_model import Ridge
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import OneHotEncoder, StandardScaler
 from sklearn.svm import SVR
 from sklearn.tree import DecisionTreeRegressor
 
@@ -15,10 +19,11 @@ from exactshap import Explainer, Explanation
 from exactshap.errors import ExactnessError, ExplanationWarning, InputTypeError
 from exactshap.explainer import _mask_check
 from exactshap.explainer._reference import reference_values
+from exactshap.frames import above, as_table, hybrid_cells, hybrid_columns
 from exactshap.games import AdditiveGame, ProductGame
 from exactshap.readers.kernel_machines import KernelReader
 from exactshap.solvers import solve
-from tolerances import assert_close
+from tolerances import assert_close, roundings
 
 rng = np.random.default_rng(0)
 X = rng.normal(size=(300, 4))
@@ -47,6 +52,86 @@ def test_single_rows_are_checked_when_the_explainer_is_made_and_now_and_then(mon
     assert explainer(X[:1]).certificate().n_masks >= _mask_check.MADE
 
 
+MIXED = pd.DataFrame(X, columns=list("abcd")).assign(
+    e=pd.Categorical(rng.choice(["u", "v"], 300)), f=rng.integers(5, size=300), g=rng.choice(["red", "blue"], 300)
+)
+
+
+def one_hot():
+    steps = make_column_transformer((OneHotEncoder(), ["e", "g"]), (StandardScaler(), ["a", "b", "c", "d", "f"]))
+    return make_pipeline(steps, Ridge()).fit(MIXED, Y)
+
+
+def test_hybrids_of_frames_take_cells_of_their_coalition_and_keep_dtypes():
+    rows, references = as_table(MIXED[:10].set_axis(range(5, 15))), as_table(MIXED[50:60])
+    inside = np.array([True, False, True, False, True, False, False])
+    mixed = hybrid_columns(rows, references, [np.array([3, 1])], [np.array([0, 2])], inside[None])
+    expected = rows.native.iloc[[3, 1]].copy()
+    for name in MIXED.columns[~inside]:
+        expected[name] = references.native[name].iloc[[0, 2]].array
+    pd.testing.assert_frame_equal(mixed.native, expected)
+    both = above(rows, mixed)
+    pd.testing.assert_frame_equal(both.native, pd.concat([rows.native, expected]))
+    assert both.dtypes == as_table(both.native).dtypes == rows.dtypes
+    assert hybrid_columns(rows, as_table(MIXED.astype({"f": float})[:9]), [[0]], [[0]], inside[None]) is None
+
+
+@pytest.mark.parametrize("kinds", ["aa", "ff", "af", "fa"])
+@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+def test_hybrids_of_numbers_have_coalitions_of_their_own(kinds, dtype):
+    make = {"a": lambda rows: as_table(rows), "f": lambda rows: as_table(pd.DataFrame(rows, columns=list("abcd")))}
+    rows, references = make[kinds[0]](X[:5].astype(dtype)), make[kinds[1]](X[5:9])
+    columns = rng.random((3, 4)) < 0.5
+    mixed = hybrid_cells(rows, references, np.array([4, 0, 1]), np.array([3, 3, 0]), columns)
+    expected = np.where(columns, X[:5][[4, 0, 1]], X[5:9][[3, 3, 0]]).astype(dtype)
+    np.testing.assert_array_equal(np.asarray(mixed.native), expected)
+    assert mixed.is_frame == rows.is_frame
+    np.testing.assert_array_equal(np.asarray(above(rows, mixed).native), np.concatenate([X[:5].astype(dtype), expected]))
+    assert above(rows, mixed).is_plain == rows.is_plain
+
+
+def test_frames_of_several_dtypes_are_checked_in_company_of_their_rows(monkeypatch):
+    explainer = Explainer(one_hot(), MIXED[:30])
+    explanation = explainer(MIXED[30:60])
+    certificate = explanation.certificate()
+    assert certificate.passed
+    assert len(certificate.mask_rows) >= 1
+    monkeypatch.setattr(_mask_check.MaskChecker, "company", lambda self, table: None)
+    without = Explainer(one_hot(), MIXED[:30])(MIXED[30:60])
+    np.testing.assert_allclose(explanation.values, without.values, rtol=roundings(500), atol=roundings(500))
+    assert without.certificate().mask_rows
+
+
+@pytest.mark.filterwarnings("ignore:X does not have valid feature names:UserWarning")
+def test_arrays_beside_a_background_of_numbers_in_a_frame_are_compared():
+    names = pd.DataFrame(X, columns=list("abcd"))
+    explainer = Explainer(Ridge().fit(names, Y), names[:20])
+    assert explainer(X[30:50]).certificate().mask_rows
+
+
+def test_sums_of_models_are_compared_with_their_own_predictions(monkeypatch):
+    model = VotingRegressor([("ridge", Ridge()), ("tree", DecisionTreeRegressor(max_depth=3)), ("svr", SVR())]).fit(X, Y)
+    assert Explainer(model, X[:20])(X[20:40]).certificate().mask_rows
+    original = KernelReader.solve
+
+    def swapped(self, table, semivalue, order):
+        solution = original(self, table, semivalue, order)
+        solution.values[:, :2] = solution.values[:, 1::-1].copy()
+        return solution
+
+    monkeypatch.setattr(KernelReader, "solve", swapped)
+    with pytest.raises(ExactnessError, match="not what the model predicts for hybrid rows"):
+        Explainer(model, X[:20])(X[20:40])
+
+
+def test_verify_says_which_trees_it_could_not_compare_with_a_dump():
+    from sklearn.ensemble import IsolationForest
+
+    text = str(Explainer(IsolationForest(n_estimators=5).fit(X)).verify(X[:3]))
+    assert "not checked: " in text
+    assert "the nodes of the trees" in text
+
+
 def test_one_reference_row_is_compared_with_the_first_rows_that_come():
     explainer = Explainer(MODELS["tree"], X[:1], value_function="baseline")
     assert explainer(X[5:6]).certificate().mask_rows == (0,)
@@ -55,7 +140,9 @@ def test_one_reference_row_is_compared_with_the_first_rows_that_come():
 @pytest.mark.parametrize("settings", [{}, {"background": X[:9], "value_function": "observational"}])
 def test_where_no_rows_are_replaced_nothing_is_compared(settings):
     certificate = Explainer(MODELS["svr"], **settings)(X[:12]).certificate()
-    assert (certificate.mask_difference, certificate.n_masks, certificate.masks()) == (None, 0, "")
+    assert (certificate.mask_difference, certificate.n_masks) == (None, 0)
+    assert "v(S) not compared: " in str(certificate)
+    assert "no hybrid rows" in certificate.mask_reason
 
 
 def test_a_function_is_compared_with_itself_on_rows_masked_by_hand():

@@ -56,7 +56,7 @@ rng, digest = np.random.default_rng(0), hashlib.sha256()
 for made in (lambda *s: rng.random(s), lambda *s: rng.random(s) + 1j * rng.normal(size=s)):
     for n, d, terms, m, outputs in ((3, 5, 40, 2, 2), (1, 1, 1, 1, 1), (2, 7, 130, 3, 1)):
         a, b, c = made(n, d, terms), made(m, d, terms), made(outputs, terms)
-        w, nodes, node_weights = rng.random(m), rng.random(4), rng.random(4)
+        w, nodes, node_weights = rng.random(m), rng.random(7), rng.random(7)
         out = [np.zeros((n, d, outputs)), np.zeros((n, outputs)), np.zeros((n, outputs)), np.zeros(n), np.zeros(n)]
         product.fill_singles(a, b, c, w, nodes, node_weights, out[0])
         product.fill_ends(a, b, c, w, *out[1:])
@@ -99,7 +99,7 @@ forest = flatten(RandomForestRegressor(4, max_depth=6, random_state=0).fit(X, X[
 for background in (None, X[:40]):
     prepared = prepare_trees(forest, [[0], [1], [2, 3], [4], [5]], background)
     for engine in (prepared.deep, prepared.tables):
-        for n, order in ((3, 1), (150, 1), (20, 2)):
+        for n, order in ((3, 1), (150, 1), (2, 1), (20, 2)):
             part = engine.solve(np.ascontiguousarray(X[:n].T), shapley, order)
             digest.update(np.ascontiguousarray(part.values).tobytes() + part.scale.tobytes() + part.full.tobytes())
 from exactshap.decompose.pairwise import _kernels as pairs

@@ -215,3 +215,42 @@ def test_bad_input_is_refused(X, Y, settings, text):
 def test_the_joint_game_refuses_what_it_cannot_do(settings):
     with pytest.raises(UnsupportedStructureError, match="joint=True has values of single columns only"):
         decompose_hsic(X3, Y3, joint=True, **settings)
+
+
+def test_one_bandwidth_serves_both_sides_and_each_side_may_have_its_own():
+    rng = np.random.default_rng(0)
+    X, y = rng.normal(size=(40, 2)), rng.normal(size=40)
+    one = decompose_hsic(X, y, bandwidth="column-median")
+    np.testing.assert_array_equal(
+        one.values, decompose_hsic(X, y, bandwidth_x="column-median", bandwidth_y="column-median").values
+    )
+    np.testing.assert_array_equal(
+        decompose_hsic(X, y, bandwidth=0.7, bandwidth_x=[1.0, 2.0]).values,
+        decompose_hsic(X, y, bandwidth_x=[1.0, 2.0], bandwidth_y=0.7).values,
+    )
+    with pytest.raises(TypeError, match="one number or word, for both sides"):
+        decompose_hsic(X, y, bandwidth=[1.0, 2.0])
+
+
+def test_progress_counts_all_pairs():
+    rng = np.random.default_rng(0)
+    X, seen = rng.normal(size=(600, 2)), []
+    decompose_hsic(X, X[:, 0], progress=lambda done, total: seen.append((done, total)))
+    assert [done for done, _ in seen] == sorted(done for done, _ in seen)
+    assert seen[-1] == (600 * 601 // 2, 600 * 601 // 2)
+
+
+def test_long_work_is_cut_into_blocks_and_the_result_says_so(monkeypatch):
+    from exactshap.decompose.pairwise import _estimate
+
+    rng = np.random.default_rng(0)
+    X, y = rng.normal(size=(60, 2)), rng.normal(size=60)
+    monkeypatch.setattr(_estimate, "MAX_EXACT_WORK", 60.0**2 * 2 * (28 + 19))
+    settings = {"estimator": "unbiased", "n_permutations": 19, "block_size": 20}
+    assert decompose_hsic(X, y, **settings).details["method"] == "exact"
+    monkeypatch.setattr(_estimate, "MAX_EXACT_WORK", 60.0**2 * 2 * (28 + 19) - 1)
+    cut = decompose_hsic(X, y, **settings)
+    assert cut.details["n_blocks"] == 3
+    assert "mean over 3 random blocks of rows" in repr(cut)
+    assert decompose_hsic(X, y, **settings, method="exact").details["n_blocks"] == 1
+    assert decompose_hsic(X, y, n_permutations=19, block_size=20).details["method"] == "exact"  # blocks would be biased

@@ -35,7 +35,8 @@ def games(model, X, y, x):
     d = X.shape[1]
 
     def kernel(a, b, S):
-        return np.prod([_factor(model, j, a[:, j], b[:, j]) for j in S], axis=0) if S else np.ones((len(a), len(b)))
+        factors = [_factor(model, j, a[:, j], b[:, j]) for j in S]
+        return np.prod([np.ones((len(a), len(b))), *factors], axis=0)
 
     inverse = np.linalg.inv(model.variance_ * kernel(X, X, range(d)) + model.noise_ * np.eye(len(X)))
     sets = [S for size in range(d + 1) for S in itertools.combinations(range(d), size)]

@@ -13,6 +13,8 @@ from tolerances import FLOAT32_MARGIN, assert_close
 from tree_models import brute_shapley, data, mixed_frame
 
 xgboost = pytest.importorskip("xgboost")
+RELEASE = tuple(int(part) for part in xgboost.__version__.split(".")[:2])
+remembers_names = pytest.mark.skipif(RELEASE < (3, 1), reason="XGBoost remembers the names of categories from 3.1 on")
 X, HOLES, Y = data()
 TERNARY = np.digitize(Y, [0.0, 1.0])
 SMALL = {"n_estimators": 4, "max_depth": 3, "n_jobs": 1}
@@ -68,7 +70,12 @@ def test_margins(name):
 @pytest.mark.parametrize("name", MODELS)
 def test_games_and_values(name):
     check_reader(MODELS[name], HOLES[:5], HOLES[20:30])
-    check_reader(MODELS[name], HOLES[:5], n_masks=2)
+    if name != "vector leaf" or flatten(MODELS[name]).cover.any():
+        check_reader(MODELS[name], HOLES[:5], n_masks=2)
+    else:
+        assert RELEASE < (3, 2)  # XGBoost 2 wrote no covers of them
+        with pytest.raises(UnsupportedStructureError, match="keeps no training weights in its nodes"):
+            explain(MODELS[name], HOLES[:5])
 
 
 OBJECTIVES = [
@@ -92,6 +99,8 @@ OBJECTIVES = [
 @pytest.mark.parametrize("base_score", [None, 0.3])
 @pytest.mark.parametrize("objective", OBJECTIVES)
 def test_base_score_of_every_objective(objective, base_score):
+    if objective == "binary:logitraw" and RELEASE < (3, 1):
+        pytest.skip("refused: the meaning of its base_score was another one")
     target = (Y > 0).astype(float) if objective.startswith(("binary", "rank")) else 0.9 * np.abs(Y) / np.abs(Y).max() + 0.01
     settings = {"objective": objective, "max_depth": 2, "nthread": 1}
     if objective == "reg:quantileerror":
@@ -157,6 +166,7 @@ def test_missing_setting():
     check_reader(model, coded[:5], coded[20:30])
 
 
+@remembers_names
 @pytest.mark.parametrize("one_hot", [1, 10])
 def test_named_categories(one_hot):
     frame, y = mixed_frame()
@@ -171,6 +181,7 @@ def test_named_categories(one_hot):
     np.testing.assert_array_equal(explain(model, shuffled[:9]).values, explain(model, frame[:9]).values)
 
 
+@remembers_names
 def test_unseen_names_are_refused_because_the_library_guesses():
     frame, y = mixed_frame()
     model = regressor(enable_categorical=True).fit(frame, y)

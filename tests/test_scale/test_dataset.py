@@ -1,6 +1,7 @@
 """Files in, files out: the same numbers as in memory, and the same bytes however often a run is interrupted."""
 
 import errno
+import functools
 import json
 import os
 import signal
@@ -178,6 +179,38 @@ def test_a_worker_that_is_killed_costs_one_run(source, tmp_path):
     with pytest.raises(RuntimeError, match="a worker died"):
         run(source, tmp_path / "out", map=map_that_breaks)
     assert run(source, tmp_path / "out").n_resumed == 8 + 8 + 8 + 1 + 8
+    assert contents(tmp_path / "out") == contents(tmp_path / "whole")
+
+
+def kill_once(work, flag, batch):
+    """Explain a batch; the first process that comes to the fifth one is killed as a machine that fails would be."""
+    if batch.first == 33 and not flag.exists():
+        flag.touch()
+        os.kill(os.getpid(), signal.SIGKILL)
+    return work(batch)
+
+
+@pytest.mark.slow
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.skipif(not hasattr(signal, "SIGKILL"), reason="POSIX")
+def test_the_same_run_completes_where_a_worker_is_killed(source, tmp_path):
+    """Dask runs the tasks of a killed worker again: nothing is to be done, and the bytes are those of a quiet run."""
+    distributed = pytest.importorskip("distributed")
+    run(source, tmp_path / "whole")
+    settings = {"n_workers": 2, "threads_per_worker": 1, "dashboard_address": None}
+    with distributed.LocalCluster(**settings) as cluster, distributed.Client(cluster) as client:
+
+        def ordered(function, *lists):
+            function = (
+                functools.partial(kill_once, function, tmp_path / "flag")
+                if isinstance(function, batches_module.Work)
+                else function
+            )
+            yield from client.gather(client.map(function, *lists))
+
+        result = run(source, tmp_path / "out", map=ordered)
+    assert (tmp_path / "flag").exists()
+    assert result.n_rows == 60
     assert contents(tmp_path / "out") == contents(tmp_path / "whole")
 
 
@@ -393,3 +426,17 @@ def test_memory_is_bounded(tmp_path):
     )
     assert len(peak) == 40
     assert max(peak) < 16e6
+
+
+def test_no_network_is_touched_and_nothing_is_unpickled(source, tmp_path, monkeypatch):
+    """Everything is prepared before; then sockets and unpicklers are traps, for a first run and for one that is resumed."""
+    explainer = cases.svr()
+
+    def trap(*_, **__):
+        raise AssertionError("this must not be called")
+
+    for name in ("socket.socket.connect", "socket.getaddrinfo", "pickle.load", "pickle.loads", "pickle.Unpickler"):
+        monkeypatch.setattr(name, trap)
+    run(source, tmp_path / "out", explainer)
+    (tmp_path / "out" / "part-00002.parquet").unlink()
+    assert run(source, tmp_path / "out", explainer).n_resumed == 52

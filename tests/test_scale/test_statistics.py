@@ -10,11 +10,13 @@ import numpy as np
 import pandas as pd
 import pytest
 from sklearn.ensemble import GradientBoostingRegressor, RandomForestRegressor
+from sklearn.kernel_approximation import Nystroem
+from sklearn.linear_model import Ridge
 
 import scale_cases as cases
 from exactshap import decompose_r2
 from exactshap.errors import InputError
-from exactshap.scale import GlobalImportance, PartialR2, Partition
+from exactshap.scale import GlobalImportance, GlobalQuantiles, PartialR2, PartialRidge, Partition
 from exactshap.scale.statistics._exact_sum import ExactSums
 from tolerances import assert_close
 
@@ -107,3 +109,59 @@ def test_a_constant_target_is_fine_in_a_part_only():
     assert_close(both.values, whole.values, scale=np.abs(whole.values).max() + 1.0, n_terms=9)
     with pytest.raises(InputError, match="one model"):
         part + PartialR2(model, X[5:9], np.zeros(4), game="ensemble")
+
+
+@pytest.mark.parametrize("n_parts", [1, 2, 7, 20])
+def test_quantiles_of_parts_are_approximate_and_the_same_bits(n_parts):
+    pytest.importorskip("ddsketch")
+    rng = np.random.default_rng(0)
+    values = np.column_stack([rng.normal(size=2000), rng.exponential(size=2000) ** 6, np.zeros(2000)])
+    values[::50, 0] = 0.0
+    T = pd.DataFrame(values, columns=["phi_a", "phi_b", "phi_c"])
+    T.loc[7] = np.nan
+    parts = [GlobalQuantiles.of(T.iloc[rows]) for rows in np.array_split(rng.permutation(2000), n_parts)]
+    found = functools.reduce(operator.add, pickle.loads(pickle.dumps(parts)))
+    assert found.n_rows == 1999
+    assert "approximate quantiles" in repr(found)
+    left = np.delete(values, 7, axis=0)
+    for q in (0.0, 0.05, 0.25, 0.5, 0.75, 0.95, 1.0):
+        exact = np.quantile(left, q, axis=0, method="lower")
+        assert (np.abs(found.quantile(q) - exact) <= 0.0101 * np.abs(exact)).all()
+        assert np.array_equal(found.quantile(q), GlobalQuantiles.of(T).quantile(q))
+
+
+def test_quantiles_are_asked_for_with_sense():
+    pytest.importorskip("ddsketch")
+    one = GlobalQuantiles.of(pd.DataFrame({"phi_a": [1.0]}))
+    with pytest.raises(InputError, match=r"number in \[0, 1\]"):
+        one.quantile(5)
+    with pytest.raises(InputError, match="`relative_error`"):
+        GlobalQuantiles.of(pd.DataFrame({"phi_a": [1.0]}), 0.0)
+    with pytest.raises(InputError, match="cannot be added"):
+        one + GlobalQuantiles.of(pd.DataFrame({"phi_a": [1.0]}), 0.02)
+    assert np.isnan(GlobalQuantiles.of(pd.DataFrame({"phi_a": [np.nan]})).quantile(0.5)).all()
+
+
+@pytest.mark.parametrize("n_parts", [1, 2, 7])
+@pytest.mark.parametrize("weighted", [False, True])
+def test_normal_equations_of_parts_give_the_ridge_of_the_whole(n_parts, weighted):
+    rng = np.random.default_rng(0)
+    X, y = rng.normal(size=(300, 3)) + 5.0, rng.normal(size=300) + 100.0
+    weights = rng.random(300) if weighted else np.ones(300)
+    features = Nystroem(gamma=0.2, n_components=30, random_state=0).fit(X[:100])
+    parts = [PartialRidge(features, X[rows], y[rows], weights[rows]) for rows in np.array_split(np.arange(300), n_parts)]
+    found = functools.reduce(operator.add, pickle.loads(pickle.dumps(parts))).result(alpha=0.1)
+    expected = Ridge(alpha=0.1, solver="cholesky").fit(features.transform(X), y, weights)
+    assert_close(found[-1].coef_, expected.coef_, scale=100.0 * np.abs(expected.coef_).max(), n_terms=300)
+    assert_close(found.predict(X), expected.predict(features.transform(X)), scale=1e4, n_terms=300)
+    assert cases.Explainer(found, X[:5])(X[:4]).certificate().passed
+
+
+def test_ridge_of_what_does_not_fit_is_refused():
+    X, features = np.eye(4), Nystroem(n_components=3).fit(np.eye(4))
+    with pytest.raises(InputError, match="one number for each row"):
+        PartialRidge(features, X, np.ones(3))
+    with pytest.raises(InputError, match="must be finite"):
+        PartialRidge(features, X, np.full(4, np.nan))
+    with pytest.raises(InputError, match="one feature map"):
+        PartialRidge(features, X, np.ones(4)) + PartialRidge(Nystroem(n_components=2).fit(X), X, np.ones(4))

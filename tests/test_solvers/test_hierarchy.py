@@ -6,10 +6,11 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from exactshap import Explainer, explain, solve
+from exactshap import Explainer, decompose_mmd, explain, solve
 from exactshap.errors import BudgetError, InputError, InputTypeError, UnknownNameError, UnsupportedStructureError
 from exactshap.games import AdditiveGame, OracleGame, ProductGame
 from exactshap.semivalues import asymmetric, find, owen
+from exactshap.solvers import choose
 from oracles import table_of
 from tolerances import assert_close
 
@@ -172,6 +173,12 @@ def test_functions_are_called_on_the_coalitions_that_are_admitted():
         (lambda: solve(games()["product"], owen({"x": ["bmi"]})), UnknownNameError, "called 'bmi'"),
         (lambda: solve(games()["product"], asymmetric([0, 1])), InputError, "no place in the order"),
         (lambda: solve(games()["product"], owen({"x": [0]}), order=2), UnsupportedStructureError, "single players"),
+        (lambda: choose(games()["product"], owen({"x": [0]})), UnsupportedStructureError, "not a semivalue"),
+        (
+            lambda: decompose_mmd(np.eye(4), np.ones((4, 4)), index=owen({"x": [0]})),
+            UnsupportedStructureError,
+            "not a semivalue",
+        ),
         (lambda: solve(games()["product"], owen({"x": [0]}), method="regression"), InputError, "methods of its own"),
         (lambda: solve(OracleGame(lambda m: m.sum(1), 40), owen({"x": range(20)})), BudgetError, "Nest the groups"),
         (lambda: solve(OracleGame(lambda m: m.sum(1), 14), owen({"x": range(7)}), budget=100), BudgetError, "budget="),

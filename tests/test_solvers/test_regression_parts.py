@@ -111,6 +111,20 @@ def test_jackknife_against_refits():
     unseen = 1.0 - 1.0 / stratum_weights(masks, paired=False)
     moved = np.array([refit(np.arange(40) != row) - whole for row in range(40)])
     np.testing.assert_allclose(fit.std_error[:, 0] ** 2, (unseen[:, None] * moved**2).sum(axis=0), rtol=conditioned(1e7))
+    left_out = [targets[row, 0] - columns[row] @ refit(np.arange(40) != row) for row in range(40)]
+    np.testing.assert_allclose(fit.left_out, np.abs(left_out).max() / np.abs(targets).max(), rtol=conditioned(1e7))
+
+
+def test_rows_that_no_other_foretells_leave_the_left_out_residual_open():
+    d = 5
+    masks = np.array(
+        [[1, 1, 0, 0, 0], [0, 1, 1, 0, 0], [1, 0, 1, 0, 0], [1, 1, 1, 0, 0], [0, 1, 0, 0, 0], [0, 0, 0, 1, 0]], bool
+    )
+    sets = additive_frontier(d, 1)
+    columns, shares = unanimity_columns(masks, sets), unanimity_shares(d, sets)
+    fit = fit_polynomial(columns, masks.sum(axis=1)[:, None] * 1.0, np.full(1, 5.0), masks, shares, paired=False)
+    assert fit.determined
+    assert np.isinf(fit.left_out).all()  # the last row alone tells the fourth player from the fifth
 
 
 def test_partial_frontiers():

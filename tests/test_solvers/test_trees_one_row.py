@@ -10,6 +10,7 @@ from exactshap.semivalues import available, beta, find
 from exactshap.solvers import solve
 from exactshap.solvers.trees import _leaf_engine as _tree_leaves
 from exactshap.solvers.trees import _path_engine as _tree_deep
+from exactshap.solvers.trees import _table_engine as _tree_tables
 from exactshap.solvers.trees import prepare_trees, solve_trees
 from exactshap.solvers.trees._steps import Steps, make_steps, steps_bytes
 from test_solvers.trees_by_hand import game_by_hand, random_rows, random_trees
@@ -52,6 +53,24 @@ def test_a_row_has_the_bits_that_it_has_among_many(engine_of, index, n_outputs):
         few = deep.solve(columns_of(ROWS[:n]), find(index), 1)
         for name in ("values", "full", "scale"):
             assert np.array_equal(getattr(few, name), getattr(many, name)[:n]), name
+
+
+@pytest.mark.parametrize("setting", SETTINGS)
+@pytest.mark.parametrize("index", [*available(), beta(4, 1)], ids=str)
+@pytest.mark.parametrize("n_outputs", [1, 3])
+@pytest.mark.parametrize("chunk", [_tree_tables.CHUNK, 2**13])
+def test_tables_answer_a_row_with_the_bits_that_it_has_among_many(setting, index, n_outputs, chunk, monkeypatch):
+    monkeypatch.setattr(_tree_tables, "CHUNK", chunk)  # the smaller one cuts the groups into several runs
+    trees = random_trees(11, n_features=9, depth=5, n_outputs=n_outputs, zero_covers=n_outputs == 1)
+    engine = prepare_trees(trees, [(j,) for j in range(9)], *SETTINGS[setting]).tables
+    rows = random_rows(44, 300, 9)
+    cell_by_cell = [engine.solve(columns_of(rows[:n]), find(index), 1) for n in (1, 3, 8)]
+    many = engine.solve(columns_of(rows), find(index), 1)
+    assert len(rows) > engine.few_rows >= 12
+    one_by_one = [engine.solve(columns_of(rows[:n]), find(index), 1) for n in (1, 3, 4, 5)]
+    for few in [*cell_by_cell, *one_by_one]:
+        for name in ("values", "full", "scale"):
+            assert np.array_equal(getattr(few, name), getattr(many, name)[: len(few.full)]), name
 
 
 @pytest.mark.parametrize("n_rows", [1, 3, 40])

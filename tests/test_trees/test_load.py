@@ -262,6 +262,18 @@ def test_malformed_xgboost(change, text):
         loaded(content)
 
 
+def test_vector_leaves_without_covers_need_a_background():
+    """As XGBoost 2 wrote them."""
+    content, (X, margin) = document("xgboost_vector_leaf.ubj"), expected("xgboost_vector_leaf.ubj")
+    for tree in content["learner"]["gradient_booster"]["model"]["trees"]:
+        del tree["sum_hessian"]
+    model = loaded(content)
+    assert np.abs(model.predict(X) - margin).max() <= FLOAT32_MARGIN * max(1.0, np.abs(margin).max())
+    check_reader(model, X[:6], X[6:14])
+    with pytest.raises(UnsupportedStructureError, match="keeps no training weights in its nodes"):
+        Explainer(model)
+
+
 def test_trees_of_unknown_outputs_are_refused():
     content = document("xgboost_multiclass.ubj")
     content["learner"]["gradient_booster"]["model"]["tree_info"][4] = 3

@@ -6,6 +6,8 @@ not depend on it.
 
 from __future__ import annotations
 
+import functools
+import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
@@ -14,13 +16,23 @@ from typing import Any, TypeVar
 from exactshap._native import Cancellation
 from exactshap._runtime.blas import single_threaded_blas
 
-__all__ = ["coalitions_in_threads", "map_in_threads", "n_threads", "single_threaded_blas", "using_jobs"]
+__all__ = [
+    "coalitions_in_threads",
+    "granting_threads",
+    "map_in_threads",
+    "n_threads",
+    "rows_in_threads",
+    "single_threaded_blas",
+    "using_jobs",
+]
 
 T = TypeVar("T")
 Result = TypeVar("Result")
 
 WORTH_IT = 2.0**14  # values of a coalition's largest matrix; below, starting threads costs more than it saves
+SECONDS, SHARE, PIECES = 0.02, 16, 2  # work that threads are worth; a first piece of rows that tells; pieces for each thread
 _JOBS: ContextVar[int | None] = ContextVar("n_jobs", default=None)
+_GRANTED: ContextVar[int] = ContextVar("granted threads", default=1)
 
 
 @contextmanager
@@ -31,6 +43,16 @@ def using_jobs(n_jobs: int | None) -> Iterator[None]:
         yield
     finally:
         _JOBS.reset(token)
+
+
+@contextmanager
+def granting_threads(n: int) -> Iterator[None]:
+    """Let the rows of a block be solved on ``n`` threads inside."""
+    token = _GRANTED.set(n)
+    try:
+        yield
+    finally:
+        _GRANTED.reset(token)
 
 
 def n_threads(size: float) -> int:
@@ -78,3 +100,41 @@ def map_in_threads(function: Callable[[T], Result], tasks: Iterable[T], n_jobs: 
 def coalitions_in_threads(function: Callable[[Any], Any], tasks: Sequence[Any], size: float) -> list[Any]:
     """Return ``function(task)`` for every coalition, in order, on the threads that :func:`n_threads` grants."""
     return list(map_in_threads(function, tasks, max(1, min(n_threads(size), len(tasks)))))
+
+
+def rows_in_threads(function: Callable[[slice], Result], n_rows: int, beside: Callable[[], T]) -> tuple[list[Result], T]:
+    """Return ``function(rows)`` for slices that cover all rows, and ``beside()``: on the threads granted, if there is work for them.
+
+    A first piece of the rows tells how long the others will take. No bit depends on the cut where no row depends on the others.
+
+    >>> with granting_threads(2):
+    ...     rows_in_threads(lambda rows: rows.stop - rows.start, 3, lambda: "beside")
+    ([1, 2], 'beside')
+    """
+    workers, first = _GRANTED.get(), max(1, n_rows // SHARE)
+    if workers == 1 or n_rows < 2:
+        return [function(slice(0, n_rows))], beside()
+    started = time.perf_counter()
+    head = function(slice(0, first))
+    if (time.perf_counter() - started) * (n_rows - first) / first < SECONDS:
+        return [head, function(slice(first, n_rows))], beside()
+    step = -(-(n_rows - first) // (PIECES * workers))
+    pieces = [slice(start, min(start + step, n_rows)) for start in range(first, n_rows, step)]
+    tasks: list[Callable[[], Any]] = [functools.partial(_tried, beside)]
+    tasks += [functools.partial(function, rows) for rows in pieces]
+    found, *parts = map_in_threads(lambda task: task(), tasks, workers)
+    return [head, *parts], found()
+
+
+def _tried(function: Callable[[], T]) -> Callable[[], T]:
+    """Call a function; return what gives its result, or raises what it raised: what others raise comes first."""
+    try:
+        result = function()
+    except Exception as error:
+        raised = error
+
+        def fail() -> T:
+            raise raised
+
+        return fail
+    return lambda: result

@@ -25,16 +25,18 @@ _TYPED = (
     (r"resume=False", "--no-resume"),
 )
 
-# command -> file in this folder; files that are not there are not offered
+# command -> file in this folder, and the function in it where it is not ``command``; files that are not there are not offered
 COMMANDS = {
     "demo": "demo",
     "explain": "explain",
     "report": "report",
     "check": "check",
+    "compare": "compare",
+    "app": "app",
     "r2": "r2",
-    "mmd": "mmd",
-    "hsic": "hsic",
-    "show-versions": "versions",
+    "mmd": "pairwise.mmd",
+    "hsic": "pairwise.hsic",
+    "show-versions": "demo.versions",
 }
 
 
@@ -60,6 +62,8 @@ def _app(arguments: list[str]) -> Any:
     """Return the typer application with the command that is asked for, or with all of them for the help."""
     import typer
 
+    from exactshap.cli._options import EXAMPLES
+
     app = typer.Typer(
         help="Exact Shapley values wherever a model has structure, honest estimates with error bars where it has none.",
         no_args_is_help=True,
@@ -68,11 +72,12 @@ def _app(arguments: list[str]) -> Any:
         context_settings={"help_option_names": ["-h", "--help"]},
     )
     app.callback()(_general_options(typer))
-    available = {name: file for name, file in COMMANDS.items() if importlib.util.find_spec(f"{__name__}.{file}")}
     asked = next((argument for argument in arguments if not argument.startswith("-")), None)
-    for name in [asked] if asked in available else available:
-        module = importlib.import_module(f"{__name__}.{available[name]}")
-        app.command(name)(module.command)
+    for name in [asked] if asked in COMMANDS else COMMANDS:
+        file, _, function = COMMANDS[name].partition(".")
+        if importlib.util.find_spec(f"{__name__}.{file}"):
+            module = importlib.import_module(f"{__name__}.{file}")
+            app.command(name, epilog=EXAMPLES.get(name))(getattr(module, function or "command"))
     return app
 
 

@@ -8,6 +8,7 @@ from typing import Annotated
 import typer
 
 __all__ = [
+    "EXAMPLES",
     "Align",
     "AllowPickle",
     "Background",
@@ -21,6 +22,7 @@ __all__ = [
     "Model",
     "ModelOutput",
     "Order",
+    "Rows",
     "Seed",
     "Stages",
     "Target",
@@ -45,6 +47,7 @@ Groups = Annotated[Path | None, typer.Option(help='Groups of columns as players,
 Budget = Annotated[
     int | None, typer.Option(min=1, help="Calls of a function, or of the game, that sampling may use for a row.")
 ]
+Rows = Annotated[str | None, typer.Option(help="Which rows: 7, 0:100, or 3,5,8; all by default.")]
 Jobs = Annotated[int | None, typer.Option(help="Threads; results are the same bits for every number.")]
 Seed = Annotated[int, typer.Option(help="Of random choices.")]
 Stages = Annotated[
@@ -53,6 +56,27 @@ Stages = Annotated[
         "--n-stages", min=0, help="Boosting rounds of a booster's file; XGBoost's stop at its best iteration by default."
     ),
 ]
+
+# the examples below the help of each command
+_LINES = {
+    "demo": ("exactshap demo", "exactshap demo --background-rows 0 -o demo.html"),
+    "explain": (
+        "exactshap explain model.skops data.csv --background train.csv --target y",
+        "exactshap explain booster.json data.csv -o values.csv --keep customer --rows 0:1000",
+        "exactshap explain model.skops data.csv --background train.csv --groups groups.toml -o all.npz",
+    ),
+    "report": (
+        "exactshap report model.skops data.csv --background train.csv --target y -o report.html",
+        "exactshap report all.npz",
+    ),
+    "check": ("exactshap check model.skops data.csv --background train.csv --target y --rows 20",),
+    "compare": ("exactshap compare may.npz june.npz --picture change.png", "exactshap compare all.npz --by sex -o groups.csv"),
+    "app": ("exactshap app model.skops data.csv --background train.csv --target y",),
+    "r2": ("exactshap r2 booster.json data.csv --target y -o shares.csv",),
+    "mmd": ("exactshap mmd may.csv june.csv --picture drift.png",),
+    "hsic": ("exactshap hsic data.csv --target y", "exactshap hsic data.csv --target y --method exact --permutations 999"),
+}
+EXAMPLES = {name: "\n\n".join(("Examples:", *lines)) for name, lines in _LINES.items()}
 
 
 def dropped(target: str | None, drop: list[str] | None) -> tuple[str, ...]:
@@ -76,6 +100,27 @@ def read_groups(path: Path | None) -> dict[str, list[str]] | None:
     if wrong is not None:
         raise InputError(message(f"Group {wrong!r} of {path} is no list", do='Write it as blood = ["s1", "s2"]'))
     return groups
+
+
+def row_choice(text: str | None) -> slice | list[int] | None:
+    """Return what ``--rows`` means: one row, a range without its end, or a list.
+
+    >>> row_choice("0:100"), row_choice("3,5"), row_choice("7")
+    (slice(0, 100, None), [3, 5], [7])
+    """
+    from exactshap.errors import InputError, message
+
+    if text is None:
+        return None
+    try:
+        if ":" in text:
+            start, stop = (int(part) if part.strip() else None for part in text.split(":"))
+            return slice(start, stop)
+        return [int(part) for part in text.split(",")]
+    except ValueError:
+        raise InputError(
+            message(f"--rows {text} is no choice of rows", do="Write --rows 7, --rows 0:100 or --rows 3,5,8")
+        ) from None
 
 
 def output_choice(text: str) -> int | str:

@@ -16,6 +16,7 @@ __all__ = [
     "Bandwidth",
     "Correction",
     "Kernel",
+    "Method",
     "Out",
     "Permutations",
     "Picture",
@@ -27,6 +28,9 @@ __all__ = [
 
 Kernel = Annotated[str, typer.Option(help="Of numeric columns: rbf, laplacian or cauchy. Text columns are categorical.")]
 Bandwidth = Annotated[str, typer.Option(help="column-median (each column counts, whatever its unit), median, or a number.")]
+Method = Annotated[
+    str, typer.Option(help="exact, blocks (the mean over random blocks of rows), or auto: blocks beyond half a minute of work.")
+]
 Permutations = Annotated[int, typer.Option(min=0, help="For p-values; 0 for none.")]
 Correction = Annotated[str, typer.Option(help="Of p-values for the number of columns: max, holm, fdr_bh, fdr_by or none.")]
 Out = Annotated[Path | None, typer.Option("--out", "-o", help="Write the table: .csv or .parquet.")]

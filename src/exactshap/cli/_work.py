@@ -8,6 +8,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from exactshap.cli._io import load_model, read_table, take_columns
 from exactshap.errors import InputError, message
 
@@ -30,6 +32,10 @@ class Task:
         Columns of the files that are not features: the target, identifiers.
     settings : dict
         Keyword arguments of Explainer.
+    rows : slice or list of int, or None
+        Which rows of the data; None means all.
+    keep : tuple of str
+        Columns of the data that are written beside the values.
     """
 
     model: Path
@@ -40,23 +46,53 @@ class Task:
     trust: bool = False
     n_stages: int | None = None
     settings: dict[str, Any] = field(default_factory=dict)
+    rows: slice | list[int] | None = None
+    keep: tuple[str, ...] = ()
 
     def explainer(self) -> tuple[Explainer, Any]:
         """Read the files; return the bound Explainer and the rows."""
         explainer = self.without_data()
-        X = take_columns(read_table(self.data), self.drop, what=self.data.name)
+        X = take_columns(self.table(), self.drop, what=self.data.name)
         self._refuse_unknown(X, explainer.reader.fitted_names)
         return explainer, X
+
+    def row_numbers(self, n_rows: int) -> np.ndarray:
+        """Return which rows of a file of ``n_rows`` are explained."""
+        if self.rows is None or isinstance(self.rows, slice):
+            return np.arange(n_rows)[self.rows or slice(None)]
+        outside = next((i for i in self.rows if not -n_rows <= i < n_rows), None)
+        if outside is not None:
+            raise InputError(message(f"There is no row {outside}", f"{self.data.name} has {n_rows} rows, numbered from 0"))
+        return np.arange(n_rows)[self.rows]
+
+    def table(self) -> Any:
+        """Read the rows that are asked for, with all columns."""
+        from exactshap.frames import as_table
+
+        whole = as_table(read_table(self.data), what=self.data.name, allow_empty=True)
+        return whole.native if self.rows is None else whole.take(self.row_numbers(whole.n_rows)).native
+
+    def labelled(self, explanation: Explanation) -> Any:
+        """Return the values as a frame: row, kept columns, ``phi_<feature>``, baseline, prediction, residual, standard errors."""
+        from exactshap.frames import as_table
+        from exactshap.scale import output_columns
+
+        table = as_table(self.table())
+        numbers = self.row_numbers(as_table(read_table(self.data)).n_rows)
+        names = table.names or ()
+        take_columns(table.native, self.keep, what=self.data.name)  # says which one is not there
+        kept = {name: table.column(names.index(name)) for name in self.keep}
+        return output_columns(explanation, before={"row": numbers, **kept})
 
     def without_data(self) -> Explainer:
         """Read model and background; return the bound Explainer."""
         from exactshap.explainer import Explainer
 
         model = load_model(self.model, allow_pickle=self.allow_pickle, trust=self.trust, n_stages=self.n_stages)
-        background = None if self.background is None else self._background()
+        background = None if self.background is None else self.read_background()
         return Explainer(model, background, **self.settings)
 
-    def _background(self) -> Any:
+    def read_background(self) -> Any:
         """Read the background; columns to drop need not be in it."""
         from exactshap.frames import as_table
 

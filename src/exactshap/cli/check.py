@@ -26,6 +26,8 @@ def command(
     n_stages: options.Stages = None,
     align: options.Align = False,
     seed: options.Seed = 0,
+    groups: options.Groups = None,
+    budget: options.Budget = None,
 ) -> None:
     """Check that a model is read correctly: residuals, and games against the model on rows masked by hand.
 
@@ -48,6 +50,8 @@ def command(
             "output": options.output_choice(model_output),
             "align": align,
             "progress": False,
+            "groups": options.read_groups(groups),
+            **({} if budget is None else {"budget": budget}),
         },
     )
     with progress_text(None, lambda _, seconds: f"checking {model.name} for {duration(seconds)}"):

@@ -1,4 +1,4 @@
-"""``exactshap demo``: from bundled data to exact values, a certificate and a report."""
+"""First steps: ``exactshap demo``, from bundled data to a report, and ``exactshap show-versions``."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import typer
 if TYPE_CHECKING:
     from exactshap.results.explanation import Explanation
 
-__all__ = ["command"]
+__all__ = ["command", "versions"]
 
 
 def command(
@@ -40,3 +40,10 @@ def explained(background_rows: int) -> Explanation:
     model = make_pipeline(StandardScaler(), SVR(C=100.0)).fit(data.data, data.target)
     background = data.data[:background_rows] if background_rows else None
     return Explainer(model, background, feature_names=data.feature_names)(data.data)
+
+
+def versions() -> None:
+    """Print the versions of Python, the system and all packages concerned."""
+    from exactshap.versions import show_versions
+
+    show_versions()

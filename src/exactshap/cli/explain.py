@@ -13,6 +13,7 @@ from exactshap.errors import InputError, message
 
 if TYPE_CHECKING:
     from exactshap.cli._work import Task
+    from exactshap.results.explanation import Explanation
 
 __all__ = ["command"]
 
@@ -45,7 +46,8 @@ def command(
     seed: options.Seed = 0,
     groups: options.Groups = None,
     budget: options.Budget = None,
-    keep: Annotated[list[str] | None, typer.Option(help="Column to copy to a folder of results; may be repeated.")] = None,
+    rows: options.Rows = None,
+    keep: Annotated[list[str] | None, typer.Option(help="Column to copy beside the values; may be repeated.")] = None,
     batch_rows: Annotated[int | None, typer.Option(min=1, help="Rows of one file in a folder of results.")] = None,
     resume: Annotated[bool, typer.Option("--resume/--no-resume", help="Go on with a folder of results, or refuse it.")] = True,
     on_bad_rows: Annotated[
@@ -74,13 +76,19 @@ def command(
             "groups": options.read_groups(groups),
             **({} if budget is None else {"budget": budget}),
         },
+        rows=options.row_choice(rows),
+        keep=tuple(keep or ()),
     )
     if data.is_dir() or (output is not None and not output.suffix):
+        if rows is not None:
+            raise InputError(
+                message("--rows is for one file of results", f"Got --out {output}", "Name a file: --out values.csv")
+            )
         stream = Stream(tuple(keep or ()), batch_rows, resume, on_bad_rows)
         stream.run(task, index, order, output, report)
         return
-    if keep or batch_rows is not None or not resume or on_bad_rows != "raise":
-        what = "--keep, --batch-rows, --no-resume and --on-bad-rows are for a folder of results"
+    if (keep and output is None) or batch_rows is not None or not resume or on_bad_rows != "raise":
+        what = "--batch-rows, --no-resume, --on-bad-rows (and, but for a table of values, --keep) are for a folder of results"
         raise InputError(message(what, f"Got --out {output}" if output else "Got no --out", "Name a folder: --out results"))
     for path, suffixes in ((output, (".csv", ".parquet", ".npz")), (report, None)):
         check_target(path, suffixes)
@@ -90,7 +98,7 @@ def command(
     show_explanation(explanation)
     screen = console()
     if output is not None:
-        write_values(explanation, output)
+        write_values(task, explanation, output)
         screen.print(f"\nvalues written to {output}")
     if report is not None:
         explanation.report(report, data_name=data.name, command=command_line(), seed=seed)
@@ -131,13 +139,11 @@ class Stream:
         console().print(repr(result))
 
 
-def write_values(explanation: object, path: Path) -> None:
-    """Write the values as a table, or the whole explanation as ``.npz``."""
+def write_values(task: Task, explanation: Explanation, path: Path) -> None:
+    """Write the values as a table with their rows, or the whole explanation as ``.npz``."""
     from exactshap.cli._io import write_table
-    from exactshap.results.explanation import Explanation
 
-    assert isinstance(explanation, Explanation)
     if path.suffix.lower() == ".npz":
         explanation.save(path)
     else:
-        write_table(explanation.to_frame(), path)
+        write_table(explanation.to_frame() if explanation.order > 1 else task.labelled(explanation), path)

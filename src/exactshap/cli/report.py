@@ -32,6 +32,9 @@ def command(
     interactive: Annotated[
         bool, typer.Option("--interactive", help="Write a page that answers clicks, with scripts inside and no requests.")
     ] = False,
+    groups: options.Groups = None,
+    budget: options.Budget = None,
+    rows: options.Rows = None,
 ) -> None:
     """Write one HTML file about a model on some rows: static, or interactive; either works offline."""
     from exactshap.cli._io import check_target
@@ -55,6 +58,8 @@ def command(
             "output": options.output_choice(model_output),
             "align": align,
             "n_jobs": jobs,
+            "groups": options.read_groups(groups),
+            **({} if budget is None else {"budget": budget}),
         }
         explanation = Task(
             model=model,
@@ -65,6 +70,7 @@ def command(
             trust=trust,
             n_stages=n_stages,
             settings=settings,
+            rows=options.row_choice(rows),
         ).explain(index, order)
     explanation.report(out, data_name=(data or model).name, command=command_line(), seed=seed, interactive=interactive)
     console().print(f"{explanation.certificate()}\nreport written to {out}")

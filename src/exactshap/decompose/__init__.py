@@ -6,12 +6,14 @@ from typing import TYPE_CHECKING, Any
 
 _PUBLIC = {
     "Decomposition": "exactshap.results.decomposition._decomposition",
+    "decompose_conditional_hsic": "exactshap.decompose.pairwise._conditional",
     "decompose_hsic": "exactshap.decompose.pairwise._hsic",
+    "decompose_loss": "exactshap.decompose.r2._loss",
     "decompose_mmd": "exactshap.decompose.pairwise._mmd",
     "decompose_r2": "exactshap.decompose.r2._decompose",
 }
 
-__all__ = ["Decomposition", "decompose_hsic", "decompose_mmd", "decompose_r2"]
+__all__ = ["Decomposition", "decompose_conditional_hsic", "decompose_hsic", "decompose_loss", "decompose_mmd", "decompose_r2"]
 
 if TYPE_CHECKING:
     from exactshap.results.decomposition import Decomposition

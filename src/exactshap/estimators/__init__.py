@@ -10,6 +10,7 @@ _PUBLIC = {
     "Instantiation": "exactshap.estimators.rkhs_weighting._instantiation",
     "MonteCarlo": "exactshap.estimators.rkhs_weighting._instantiations",
     "RKHSWeightingCV": "exactshap.estimators.rkhs_weighting._cross_validation",
+    "RKHSWeightingClassifier": "exactshap.estimators.rkhs_weighting._classifier",
     "RKHSWeightingRegressor": "exactshap.estimators.rkhs_weighting._regressor",
     "ShapleyKernelClassifier": "exactshap.estimators.shapley_ridge._classifier",
     "ShapleyKernelRidge": "exactshap.estimators.shapley_ridge._regressor",
@@ -21,6 +22,7 @@ __all__ = [
     "Instantiation",
     "MonteCarlo",
     "RKHSWeightingCV",
+    "RKHSWeightingClassifier",
     "RKHSWeightingRegressor",
     "ShapleyKernelClassifier",
     "ShapleyKernelRidge",
@@ -29,7 +31,13 @@ __all__ = [
 if TYPE_CHECKING:
     from exactshap.estimators.fanova_process import FanovaGaussianProcess
     from exactshap.estimators.hsic_selector import HSICSelector
-    from exactshap.estimators.rkhs_weighting import Instantiation, MonteCarlo, RKHSWeightingCV, RKHSWeightingRegressor
+    from exactshap.estimators.rkhs_weighting import (
+        Instantiation,
+        MonteCarlo,
+        RKHSWeightingClassifier,
+        RKHSWeightingCV,
+        RKHSWeightingRegressor,
+    )
     from exactshap.estimators.shapley_ridge import ShapleyKernelClassifier, ShapleyKernelRidge
 
 

@@ -174,12 +174,11 @@ class Explainer:
         check_result(reader, table.n_rows, order)
         with using_jobs(self.n_jobs):
             step = block_size(reader, table.n_rows, order, self.memory_limit)
-            workers = n_workers(reader, step, order, self.memory_limit, self.n_jobs)
             blocks = [slice(start, min(start + step, table.n_rows)) for start in range(0, table.n_rows, step)]
+            workers = n_workers(reader, step, len(blocks), order, self.memory_limit, self.n_jobs)
             company, whose = self._check_masks.company(table) or (None, ())
-            solution = solve_blocks(reader, table, blocks, semivalue, order, workers, self.progress, company)
-            facts = mask_facts(self._check_masks(table, solution, whose))
-            solution = solution if company is None else solution.rows(slice(table.n_rows))
+            solution, hybrids = solve_blocks(reader, table, blocks, semivalue, order, workers, self.progress, company)
+            facts = mask_facts(self._check_masks(table, solution, hybrids, whose), self._check_masks.reason)
         seconds = time.perf_counter() - started
         explanation = wrap(
             reader, table, solution, semivalue, order, seconds=seconds, background_hash=self._background_hash, **facts

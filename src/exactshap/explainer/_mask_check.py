@@ -84,8 +84,9 @@ class MaskChecker:
         self._rng = np.random.default_rng(0)
         replaces = reader.background is not None and reader.value_function in ("interventional", "baseline")
         self._checkable = replaces or reader.value_function == "interventional-independent"
-        self.reason = "" if self._checkable else f"{reader.value_function} values have no hybrid rows"
+        self.reason = ""  # why nothing could be compared last
         if not self._checkable:
+            self.reason = f"{reader.value_function} values have no hybrid rows, of which the model could be asked"
             return
         background = reader.background
         assert background is not None
@@ -111,11 +112,8 @@ class MaskChecker:
             return None
         return self._mixed(table, _n_hybrids(table))
 
-    def __call__(self, table: Table, solution: Solution, whose: tuple[int, ...]) -> MaskCheck | None:
-        """Check a few coalitions of an explanation; of fewer than ten rows, now and then.
-
-        The last rows of the solution are the hybrids in company, if there are any, and belong to the rows ``whose``.
-        """
+    def __call__(self, table: Table, solution: Solution, hybrids: Solution | None, whose: tuple[int, ...]) -> MaskCheck | None:
+        """Check a few coalitions of an explanation, those in its company or others; of fewer than ten rows, now and then."""
         if not self._checkable:
             return None
         found = before = self._before
@@ -123,7 +121,8 @@ class MaskChecker:
         self._waiting = 0 if due else self._waiting + table.n_rows
         if due:
             with np.errstate(all="ignore"):  # overflow is told by the certificate
-                now = _sums(solution, table.n_rows, rows=whose) if whose else self._compared(table, _n_hybrids(table))
+                alone = None if hybrids is not None else self._compared(table, _n_hybrids(table))
+                now = alone if hybrids is None else _sums(hybrids, rows=whose)
             if now is not None:
                 found = now | before
                 if before is None or not now.passed:
@@ -251,14 +250,11 @@ def _checked(bound: Reader, hybrids: _Hybrids) -> MaskCheck:
     return _sums(answer, stray=stray, rows=tuple(sorted(set(hybrids.rows.tolist()))))
 
 
-def _sums(answer: Solution, first: int = 0, *, stray: np.ndarray | float = 0.0, rows: tuple[int, ...] = ()) -> MaskCheck:
-    """Return the row from ``first`` on whose sum misses the model's prediction most, or whose absent players got something.
-
-    It is the worst one for its tolerance.
-    """
+def _sums(answer: Solution, *, stray: np.ndarray | float = 0.0, rows: tuple[int, ...] = ()) -> MaskCheck:
+    """Return the row whose sum misses the model's prediction most for its tolerance, or whose absent players got something."""
     assert answer.residual is not None
     assert answer.tolerance is not None
-    residual, tolerance = answer.residual[first:], answer.tolerance[first:]
+    residual, tolerance = answer.residual, answer.tolerance
     difference = np.maximum(np.abs(residual).reshape(len(residual), -1).max(axis=1), stray)
     difference[np.isnan(difference)] = np.inf
     excess = difference - tolerance

@@ -22,6 +22,7 @@ from exactshap.solvers import Cost, player_sets
 __all__ = ["Forecast", "block_size", "check_result", "forecast", "n_workers"]
 
 TIMED_ROWS = 16  # at most, on which a reader times pieces of the work
+ENOUGH_BLOCKS = 4  # for each thread: with fewer, some threads would wait for the last
 QUICK = 0.005  # seconds of a prediction up to which it is timed again for more rows
 
 
@@ -128,13 +129,19 @@ def block_size(reader: Reader, n_rows: int, order: int, limit: float) -> int:
     )
 
 
-def n_workers(reader: Reader, block: int, order: int, limit: float, n_jobs: int | None) -> int:
-    """Return how many blocks fit side by side, ``n_jobs`` at most."""
+def n_workers(reader: Reader, block: int, n_blocks: int, order: int, limit: float, n_jobs: int | None) -> tuple[int, int]:
+    """Return how many blocks are solved side by side, and on how many threads one of them: the other number is 1.
+
+    Few blocks follow one another, and their rows share the threads.
+    """
     if n_jobs in (None, 1) or reader.threads_inside:
-        return 1
+        return 1, 1
     from joblib import effective_n_jobs
 
-    return int(min(effective_n_jobs(n_jobs), max(1.0, limit // max(1.0, reader.memory(block, order)))))
+    jobs = int(effective_n_jobs(n_jobs))
+    rows = block if n_blocks >= ENOUGH_BLOCKS * jobs else -(-block // jobs)
+    fit = int(min(jobs, max(1.0, limit // max(1.0, reader.memory(rows, order)))))
+    return (fit, 1) if rows == block else (1, fit)
 
 
 def result_bytes(reader: Reader, n_rows: int, order: int) -> float:

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from exactshap._runtime.progress import Progress, progress_rows
-from exactshap._runtime.threads import map_in_threads
+from exactshap._runtime.threads import granting_threads, map_in_threads
 from exactshap.explainer._mask_check import MaskCheck
 from exactshap.frames import Table, above
 from exactshap.readers import Reader
@@ -19,6 +19,7 @@ from exactshap.solvers import Rows, Solution, player_sets
 
 __all__ = ["mask_facts", "solve_blocks", "wrap"]
 
+APART = 1024  # rows from which on those in company are a block of their own
 _SAME_NAMES = (
     "approximation_error",
     "covariance_residual",
@@ -37,43 +38,47 @@ def solve_blocks(
     blocks: list[slice],
     semivalue: Semivalue,
     order: int,
-    n_jobs: int | None,
+    workers: tuple[int, int],
     progress: Progress,
     company: Table | None = None,
-) -> Solution:
-    """Return the solution of all rows beside its predictions, from one block after another, whatever the number of threads.
+) -> tuple[Solution, Solution | None]:
+    """Return the solution of all rows beside its predictions, from one block after another, and that of the rows in company.
 
-    Rows in ``company`` are solved with the last block, and stand below its own.
+    ``workers``: how many blocks are solved at once, and on how many threads each of them; no bit depends on it. A few rows are solved
+    together with those in company, which then cost no call of the model; many are not copied for it.
     """
     if not blocks:
-        return _nothing(reader, order)
-    rows = Rows(table.n_rows + (0 if company is None else company.n_rows))
-    with progress_rows(progress, table.n_rows) as report:
-        for block, part in zip(blocks, _parts(reader, _tables(table, blocks, company), semivalue, order, n_jobs), strict=True):
-            rows.add(part)
-            report(block.stop)
-    return rows.solution()
-
-
-def _tables(table: Table, blocks: list[slice], company: Table | None) -> list[Callable[[], Table]]:
-    """Return what makes the rows of each block when their turn comes."""
-    makers: list[Callable[[], Table]] = [functools.partial(table.take, rows) for rows in blocks]
-    if company is not None:
-        last = makers[-1]
+        return _nothing(reader, order), None
+    makers: list[Callable[[], Table]] = [functools.partial(table.take, block) for block in blocks]
+    n_rows = n_together = table.n_rows
+    if company is not None and n_rows < APART:
+        last, n_together = makers[-1], n_rows + company.n_rows
         makers[-1] = lambda: above(last(), company)
-    return makers
+    elif company is not None:
+        makers.append(lambda: company)
+    rows, hybrids = Rows(n_together), None
+    blocks_at_once, threads_of_each = workers
+    with progress_rows(progress, n_rows) as report, granting_threads(threads_of_each):
+        for place, part in enumerate(_parts(reader, makers, semivalue, order, blocks_at_once)):
+            if place < len(blocks):
+                rows.add(part)
+                report(blocks[place].stop)
+            else:
+                hybrids = part
+    solution = rows.solution()
+    if n_together == n_rows:
+        return solution, hybrids
+    return solution.rows(slice(n_rows)), solution.rows(slice(n_rows, None))
 
 
 def _parts(
-    reader: Reader, tables: Sequence[Callable[[], Table]], semivalue: Semivalue, order: int, n_jobs: int | None
+    reader: Reader, tables: Sequence[Callable[[], Table]], semivalue: Semivalue, order: int, n_threads: int
 ) -> Iterator[Solution]:
     def run(make: Callable[[], Table]) -> Solution:
         with np.errstate(all="ignore"):  # overflow is told by the certificate
             return reader.answer(make(), semivalue, order)
 
-    if n_jobs in (None, 1) or len(tables) < 2 or reader.threads_inside:
-        return map(run, tables)
-    return map_in_threads(run, tables, n_jobs)
+    return map_in_threads(run, tables, n_threads) if n_threads > 1 else map(run, tables)
 
 
 def wrap(
@@ -114,10 +119,10 @@ def wrap(
     )
 
 
-def mask_facts(check: MaskCheck | None) -> dict[str, Any]:
-    """Return what an explanation carries of its coalitions that were compared with the model."""
+def mask_facts(check: MaskCheck | None, reason: str) -> dict[str, Any]:
+    """Return what an explanation carries of its coalitions that were compared with the model, or why none were."""
     if check is None:
-        return {}
+        return {"mask_reason": reason}
     return {
         "mask_difference": check.difference,
         "mask_tolerance": check.tolerance,

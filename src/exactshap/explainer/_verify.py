@@ -137,6 +137,8 @@ def _unchecked(reader: Reader, masked: np.ndarray | None, solved: np.ndarray | N
     texts = []
     if masked is None:
         texts.append(f"v(S), as value_function={reader.value_function!r} of {reader.model_name} cannot be masked by hand")
+    if gap := reader.reading_gap():
+        texts.append(f"the nodes of the trees, as {gap}")
     if solved is None:
         why = f"the coalitions of {reader.n_players} players are out of reach" if answer.exact else "they are estimates"
         texts.append(f"values one by one, as {why}")

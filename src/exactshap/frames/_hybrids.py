@@ -12,28 +12,27 @@ __all__ = ["above", "hybrid_cells", "hybrid_columns"]
 
 
 def hybrid_cells(here: Table, other: Table, rows: np.ndarray, references: np.ndarray, columns: np.ndarray) -> Table | None:
-    """Return rows that take some cells from one table and the others from another, each with a coalition of its own.
+    """Return hybrid rows, each with a coalition of its own: of arrays, and of pandas frames of one dtype of numbers.
 
     Parameters
     ----------
     here, other : Table
-        Arrays, or pandas frames of one dtype of numbers.
-    rows, references : int arrays of shape (n,)
-        Rows of ``here`` and of ``other``.
+    rows, references : arrays of shape (n,)
+        Row numbers of ``here`` and of ``other``.
     columns : bool array of shape (n, n_columns)
-        Where the cell comes from ``here``.
+        Which cells come from ``here``.
 
     Returns
     -------
     hybrids : Table or None
-        None for other tables.
+        Of the kind of ``here``; None for other tables.
 
     Examples
     --------
-    >>> from exactshap.frames import as_table, hybrid_cells
-    >>> zeros, ones = as_table(np.zeros((1, 2))), as_table(np.ones((1, 2)))
-    >>> hybrid_cells(zeros, ones, np.array([0]), np.array([0]), np.array([[True, False]])).native
-    array([[0., 1.]])
+    >>> from exactshap.frames import as_table
+    >>> here, other = as_table([[1.0, 2.0]]), as_table([[3.0, 4.0]])
+    >>> hybrid_cells(here, other, np.array([0]), np.array([0]), np.array([[True, False]])).native
+    array([[1., 4.]])
     """
     both_arrays = not here.is_frame and not other.is_frame
     mine, theirs = (here.native, other.native) if both_arrays else (_numbers(here), _numbers(other))
@@ -66,15 +65,17 @@ def _of_numbers(kind: Table, values: np.ndarray, rows: np.ndarray) -> Table:
 def hybrid_columns(
     here: Table, other: Table, rows: Sequence[np.ndarray], references: Sequence[np.ndarray], coalitions: np.ndarray
 ) -> Table | None:
-    """Return hybrids of pandas frames of equal dtypes, whatever these are: share k of the rows takes the columns of coalition k.
+    """Return hybrid rows of pandas frames of equal dtypes, whatever these are: share k of them has coalition k.
+
+    Whole columns are replaced, so that dtypes, categories and gaps stay.
 
     Parameters
     ----------
     here, other : Table
-    rows, references : sequences of int arrays
-        Rows of ``here`` and of ``other``, one array for each coalition.
-    coalitions : bool array of shape (n_coalitions, n_columns)
-        Which columns come from ``here``. Whole columns are replaced, so that dtypes, categories and gaps stay.
+    rows, references : sequences of arrays
+        Row numbers of ``here`` and of ``other``, one pair of arrays for each share.
+    coalitions : bool array of shape (n_shares, n_columns)
+        Which columns come from ``here``.
 
     Returns
     -------
@@ -83,19 +84,18 @@ def hybrid_columns(
 
     Examples
     --------
-    >>> import pandas as pd
-    >>> from exactshap.frames import as_table, hybrid_columns
-    >>> one, two = (as_table(pd.DataFrame({"age": [age], "city": [city]})) for age, city in ((30, "Oslo"), (50, "Rome")))
-    >>> hybrid_columns(one, two, [np.array([0])], [np.array([0])], np.array([[True, False]])).native.values.tolist()
-    [[30, 'Rome']]
+    >>> from exactshap.frames import as_table
+    >>> array = as_table([[1.0, 2.0]])
+    >>> hybrid_columns(array, array, [np.array([0])], [np.array([0])], np.array([[True, False]])) is None
+    True
     """
     if not here.dtypes or here.dtypes != other.dtypes:
         return None
     shares = []
     for chosen, replaced_by, inside in zip(rows, references, coalitions, strict=True):
-        share, reference = here.native.iloc[chosen], other.native.iloc[replaced_by]
+        share = here.native.iloc[chosen]
         for j in np.flatnonzero(~inside).tolist():
-            share.isetitem(j, reference.iloc[:, j].array)
+            share.isetitem(j, other.column_arrays[j].take(replaced_by))
         shares.append(share)
     return here.of_same_columns(_under_each_other(shares), sum(map(len, shares)))
 
@@ -109,13 +109,15 @@ def above(top: Table, below: Table) -> Table:
 
     Returns
     -------
-    table : Table
+    both : Table
+        Frames of one dtype of numbers keep the index of the rows on top.
 
     Examples
     --------
-    >>> from exactshap.frames import above, as_table
-    >>> above(as_table(np.zeros((1, 2))), as_table(np.ones((2, 2)))).n_rows
-    3
+    >>> from exactshap.frames import as_table
+    >>> above(as_table([[1.0]]), as_table([[2.0]])).native
+    array([[1.],
+           [2.]])
     """
     n_rows = top.n_rows + below.n_rows
     if not top.is_frame:

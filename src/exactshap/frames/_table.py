@@ -61,6 +61,11 @@ class Table:
         is_pandas = self.is_frame and type(self.native).__module__.partition(".")[0] == "pandas"
         return tuple(self.native.dtypes.array) if is_pandas else ()
 
+    @functools.cached_property
+    def column_arrays(self) -> tuple[Any, ...]:
+        """The columns of a pandas frame as pandas' own arrays, of whatever dtype."""
+        return tuple(self.native.iloc[:, j].array for j in range(self.n_columns))
+
     def of_same_columns(self, native: Any, n_rows: int, *, same_dtypes: bool = True) -> Table:
         """Return other rows of a frame with these columns; their dtypes, for which pandas makes a Series, need not be asked for."""
         table = Table(native, self.names, n_rows, self.n_columns)

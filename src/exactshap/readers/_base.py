@@ -11,6 +11,7 @@ from typing import Any, ClassVar, Self
 import numpy as np
 
 from exactshap._runtime.calibration import clocked
+from exactshap._runtime.threads import rows_in_threads
 from exactshap.frames import Table
 from exactshap.games import Game
 from exactshap.semivalues import Semivalue
@@ -79,8 +80,16 @@ class Reader(ABC):
 
     def answer(self, X: Table, semivalue: Semivalue, order: int) -> Solution:
         """Return the solution of a block of rows beside its predictions; wrappers transform the rows once for all of it."""
-        solution = self.solve(X, semivalue, order)
-        prediction = np.array(self.predict(X), float)  # a copy: some models return one array again and again
+
+        def solve(rows: slice) -> Solution:
+            with np.errstate(all="ignore"):  # of each thread; overflow is told by the certificate
+                return self.solve(X.take(rows), semivalue, order)
+
+        def predict() -> np.ndarray:
+            return np.array(self.predict(X), float)  # a copy: some models return one array again and again
+
+        parts, prediction = rows_in_threads(solve, X.n_rows, predict)
+        solution = Solution.join(parts, X.n_rows)
         tolerance = self.tolerance(X, prediction, solution)
         return solution.beside(prediction, tolerance, efficient=semivalue.is_efficient(order))
 
@@ -140,6 +149,10 @@ class Reader(ABC):
     def reading_difference(self) -> float | None:
         """Return the largest relative difference of what was read to a second, independent reading of the model; None without one."""
         return None
+
+    def reading_gap(self) -> str:
+        """Return why that second reading is missing, where the family has one; "" where it has none, or nothing is missing."""
+        return ""
 
     def bound_to(self, row: Table) -> Reader | None:
         """Return this very reading, its arrays shared, bound to one reference row; None where no rows are replaced by a background's.

@@ -74,6 +74,9 @@ class DelegatingReader(Reader):
     def reading_difference(self) -> float | None:
         return self.inner.reading_difference()
 
+    def reading_gap(self) -> str:
+        return self.inner.reading_gap()
+
     def bound_to(self, row: Table) -> DelegatingReader | None:
         inner = self.inner.bound_to(self.rows(row))
         if inner is None:

@@ -8,8 +8,20 @@ from __future__ import annotations
 
 from exactshap.decompose.r2 import PartialR2
 from exactshap.frames.stored import StoredTable
+from exactshap.scale.calls import MappedFunction
 from exactshap.scale.files import DatasetResult, explain_dataset
-from exactshap.scale.partition import Partition
-from exactshap.scale.statistics import GlobalImportance
+from exactshap.scale.partition import Partition, output_columns
+from exactshap.scale.statistics import GlobalImportance, GlobalQuantiles, PartialRidge
 
-__all__ = ["DatasetResult", "GlobalImportance", "PartialR2", "Partition", "StoredTable", "explain_dataset"]
+__all__ = [
+    "DatasetResult",
+    "GlobalImportance",
+    "GlobalQuantiles",
+    "MappedFunction",
+    "PartialR2",
+    "PartialRidge",
+    "Partition",
+    "StoredTable",
+    "explain_dataset",
+    "output_columns",
+]

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from exactshap.errors import InputError, UnknownNameError, did_you_mean, message
+from exactshap.errors import InputError, UnknownNameError, UnsupportedStructureError, did_you_mean, message
 from exactshap.semivalues._semivalue import Semivalue
 
 __all__ = ["Branch", "Hierarchy", "Question"]
@@ -89,6 +89,13 @@ class Hierarchy:
     def is_efficient(self, order: int) -> bool:
         """Say whether the values of one request of ``order`` add up to v(D) - v(empty)."""
         return self.efficient and order == 1
+
+    def of_size(self, *_: Any, **__: Any) -> Any:
+        """Refuse what only semivalues have: whoever asks for it knows no trees of players."""
+        text = f"Index {self.name!r} is not a semivalue: it has no one weight for all coalitions of a size"
+        raise UnsupportedStructureError(message(text, do="Use it in explainer(X, index=...) or solve(game, index)"))
+
+    rule = weights = of_size
 
     def among(self, names: Sequence[str]) -> Hierarchy:
         """Return the hierarchy with numbers for the players ``names``; those left out stand alone, beside the uppermost branches.

@@ -61,11 +61,11 @@ void fill_cover_values(const double* b, int64_t m, const Measure& measure, const
 }
 
 /// Write the values of all players of a leaf in all cells to `out (m, stride)`.
-void fill_background_values(const double* survival, int64_t m, In<double, 1> weights, const Scratch& scratch, double* out,
+void fill_background_values(const double* survival, int64_t m, const SubsetWeights& weights, const Scratch& scratch, double* out,
                             int64_t stride) {
   double *const P = scratch.one, *const both = scratch.two;
   for (int64_t s = 0; s < int64_t(1) << m; s++) P[s] = survival[s];
-  fill_sums(m, weights, P, both);
+  fill_sums(m, m, weights, P, both);
   for (int64_t j = 0; j < m; j++) {
     const int64_t half = int64_t(1) << j;
     double* __restrict const total = out + j * stride;
@@ -99,6 +99,7 @@ Status fill_single_tables(Tables tables, TableRows rows, Measure measure, int64_
   const int64_t most = most_players(leaves), n_cells = int64_t(1) << most, n_outputs = tables.forest.value.size[1];
   auto every_code = context.empty<int64_t>(int64_t(1) << most_bits(groups));
   auto one = context.empty<double>(2 * n_cells), two = context.empty<double>(2 * n_cells);
+  const SubsetWeights weights(measure.weights, most, context);
   auto values = context.empty<double>(most, n_cells);
   auto bit_of_node = context.zeros<int16_t>(tables.forest.value.size[0]);
   auto position = context.zeros<int64_t>(n_players);
@@ -119,7 +120,7 @@ Status fill_single_tables(Tables tables, TableRows rows, Measure measure, int64_
       fill_leaf_codes(g, l, groups, leaves, bit_of_node, codes);
       if (tables.has_background()) {
         survival = tables.survival_of(l).data;
-        fill_background_values(survival, m, measure.weights[m], scratch, values.data, n_cells);
+        fill_background_values(survival, m, weights, scratch, values.data, n_cells);
       } else {
         fill_cover_values(b, m, measure, scratch, values.data, n_cells);
         fill_cover_survival(b, m, one.data);

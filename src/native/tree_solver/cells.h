@@ -25,7 +25,32 @@ struct Measure {
   EXACTSHAP_FIELDS(nodes, node_weights, weights)
 };
 
-/// Room for one leaf: tables of products or sums, the sets inside a cell, the values of its players (in all cells or in one).
+/// p(|S| - 1) and p(|S|) for all sets S of up to m players, written out when leaves of m players are first met.
+class SubsetWeights {
+ public:
+  SubsetWeights(In<double, 2> weights, int64_t most, Context& context) : weights_(weights) {
+    of_sets_ = context.empty<double>(int64_t(2), int64_t(2) << most);
+    is_ready_ = context.zeros<bool>(most + 1);
+  }
+  /// The table of p(|S| - 1), 0 for the empty set; that of p(|S|) is `distance()` numbers further.
+  EXACTSHAP_INLINE const double* of(int64_t m) const {
+    double *const before = of_sets_[0].data + (int64_t(1) << m), *const of_set = before + distance();
+    for (int64_t s = 0; s < int64_t(1) << m && !is_ready_[m]; s++) {
+      const int64_t n = __builtin_popcountll(uint64_t(s));
+      before[s] = n > 0 ? weights_[m][n - 1] : 0.0, of_set[s] = weights_[m][n];
+    }
+    is_ready_[m] = true;
+    return before;
+  }
+  EXACTSHAP_INLINE int64_t distance() const { return of_sets_.size[1]; }
+
+ private:
+  In<double, 2> weights_;
+  Array<double, 2> of_sets_;
+  Array<bool, 1> is_ready_;
+};
+
+/// Room for one leaf: tables of products or sums, the sets inside a cell.
 struct Scratch {
   double *one, *two;
   int64_t* inside;
@@ -60,16 +85,16 @@ inline void sum_cell_subsets(double* table, int64_t m) {
   }
 }
 
-/// Replace g in `P` by P, and write P + Y to `both`, on the subsets of m players.
-inline void fill_sums(int64_t m, In<double, 1> weights, double* __restrict P, double* __restrict both) {
-  const int64_t size = int64_t(1) << m;
+/// Replace g in `P` by P, and write P + Y to `both`, on the subsets of n players of a leaf of m.
+EXACTSHAP_INLINE void fill_sums(int64_t n, int64_t m, const SubsetWeights& weights, double* __restrict P, double* __restrict both) {
+  const int64_t size = int64_t(1) << n;
+  const double *const before = weights.of(m), *const of_set = before + weights.distance();
   for (int64_t s = 0; s < size; s++) {
-    const int64_t n = __builtin_popcountll(uint64_t(s));
-    both[s] = P[s] * weights[n];
-    P[s] *= n > 0 ? weights[n - 1] : 0.0;
+    both[s] = P[s] * of_set[s];
+    P[s] *= before[s];
   }
-  sum_cell_subsets(P, m);
-  sum_cell_subsets(both, m);
+  sum_cell_subsets(P, n);
+  sum_cell_subsets(both, n);
   for (int64_t s = 0; s < size; s++) both[s] += P[s];
 }
 

@@ -47,7 +47,7 @@ EXACTSHAP_INLINE void cover_values_of(int64_t A, const double* b, int64_t m, con
 }
 
 /// Write the values of all players of a leaf in the cell A to `out (m,)`: sums over the subsets of A only.
-EXACTSHAP_INLINE void background_values_of(int64_t A, const double* survival, int64_t m, In<double, 1> weights,
+EXACTSHAP_INLINE void background_values_of(int64_t A, const double* survival, int64_t m, const SubsetWeights& weights,
                                            const Scratch& scratch, double* out) {
   double *const P = scratch.one, *const both = scratch.two;
   int64_t* const inside = scratch.inside;
@@ -55,11 +55,12 @@ EXACTSHAP_INLINE void background_values_of(int64_t A, const double* survival, in
   inside[0] = 0;
   for (int64_t j = 0; j < m; j++)
     if ((A >> j) & 1) {
-      for (int64_t x = 0; x < size; x++) inside[size + x] = inside[x] | (int64_t(1) << j);
+      int64_t *const from = inside, *__restrict const to = inside + size;
+      for (int64_t x = 0; x < size; x++) to[x] = from[x] | (int64_t(1) << j);
       size *= 2;
     }
   for (int64_t x = 0; x < size; x++) P[x] = survival[inside[x]];
-  fill_sums(__builtin_popcountll(uint64_t(size - 1)), weights, P, both);
+  fill_sums(__builtin_popcountll(uint64_t(size - 1)), m, weights, P, both);
   int64_t bit = 1;
   for (int64_t j = 0; j < m; j++)
     if ((A >> j) & 1) {
@@ -90,6 +91,7 @@ EXACTSHAP_INLINE double survival_outside(int64_t A, const double* b, int64_t m) 
 
 /// Room for one row, with sums of one group as `total (n_results,)`.
 struct RowWork {
+  const SubsetWeights& weights;
   Scratch scratch;
   Lanes lanes;
   double *values, *total;
@@ -97,7 +99,7 @@ struct RowWork {
 
 /// Add leaf l's share in the cell A to the sums of one row.
 EXACTSHAP_INLINE void add_cell(int64_t l, int64_t A, int64_t first, int64_t last, int64_t n_players, const Tables& tables,
-                               const Measure& measure, const RowWork& work) {
+                               const RowWork& work) {
   const Leaves& leaves = tables.leaves;
   const int64_t m = leaves.n_players(l), n_outputs = tables.forest.value.size[1];
   const double* const b = leaves.ratio.data + leaves.start[l];
@@ -107,7 +109,7 @@ EXACTSHAP_INLINE void add_cell(int64_t l, int64_t A, int64_t first, int64_t last
   if (tables.has_background()) {
     const double* const survival = tables.survival_of(l).data;
     passing = survival[A];
-    background_values_of(A, survival, m, measure.weights[m], work.scratch, work.values);
+    background_values_of(A, survival, m, work.weights, work.scratch, work.values);
   } else {
     passing = survival_outside(A, b, m);
     cover_values_of(A, b, m, work.lanes, work.values);
@@ -121,12 +123,12 @@ EXACTSHAP_INLINE void add_cell(int64_t l, int64_t A, int64_t first, int64_t last
 
 /// Add the sums of group g for one row to `out (n_results,)`.
 EXACTSHAP_INLINE void add_group(int64_t g, const uint8_t* decided, int64_t n_players, const Tables& tables, const TableRows& rows,
-                                const Measure& measure, const RowWork& work, double* out) {
+                                const RowWork& work, double* out) {
   const Groups& groups = tables.groups;
   const int64_t offset = tables.forest.tree_start[groups.tree[g]], first = groups.first_output[g], last = groups.last_output[g];
   for (int64_t i = groups.leaf_start[g]; i < groups.leaf_start[g + 1]; i++) {
     const int64_t l = groups.leaf[i];
-    add_cell(l, cell_of(l, tables.leaves, decided, offset), first, last, n_players, tables, measure, work);
+    add_cell(l, cell_of(l, tables.leaves, decided, offset), first, last, n_players, tables, work);
   }
   for (int64_t c = rows.column_start[g]; c < rows.column_start[g + 1]; c++) {
     out[rows.columns[c]] += work.total[rows.columns[c]];
@@ -159,7 +161,8 @@ Status sweep_few(In<double, 2> columns, Tables tables, TableRows rows, Measure m
   auto inside = context.empty<int64_t>(n_cells);
   auto total = context.zeros<double>(out.size[1]);
   auto decisions = context.empty<uint8_t>(n_rows, tables.forest.largest_tree());
-  const RowWork work{{one.data, two.data, inside.data}, lanes_of(measure, most, context), values.data, total.data};
+  const SubsetWeights weights(measure.weights, tables.has_background() ? most : 0, context);
+  const RowWork work{weights, {one.data, two.data, inside.data}, lanes_of(measure, most, context), values.data, total.data};
   if (context.failed()) return Status::no_memory;
   int64_t tree = -1;
   for (int64_t g = first_group; g < last_group; g++) {
@@ -169,7 +172,7 @@ Status sweep_few(In<double, 2> columns, Tables tables, TableRows rows, Measure m
                       tables.forest.nodes, decisions[r].data))
         return Status::fault;
     tree = groups.tree[g];
-    for (int64_t r = 0; r < n_rows; r++) add_group(g, decisions[r].data, n_players, tables, rows, measure, work, out[r].data);
+    for (int64_t r = 0; r < n_rows; r++) add_group(g, decisions[r].data, n_players, tables, rows, work, out[r].data);
   }
   return Status::done;
 }

@@ -108,24 +108,21 @@ bool are_players(In<int32_t, 1> player, int64_t n_players) {
   return true;
 }
 
-/// Add the values of single players to `out (n_rows, n_players, n_outputs)` and magnitudes to `scale (n_rows, n_outputs)`:
+/// Walk each row with each background row through each tree; add the sums over the background to `out (n_rows, n_values, n_outputs)`
+/// and the magnitudes to `scale (n_rows, n_outputs)`.
 ///
-///   phi_j = sum_m w_m (sum_{l: j in I_l} c_l p(|I_l| - 1) - sum_{l: j in O_l} c_l p(|I_l|))
-///
-/// I and O are the players inside and outside, p(s) is `weights[|I| + |O|, s]`. Sums come back up the walk, so that a pair of rows
-/// costs O(visited nodes). `columns (n_features, n_rows)`, `background (n_features, n_background)`.
-Status walk_singles(In<double, 2> columns, In<double, 2> background, In<double, 1> background_weights, Forest forest,
-                    In<int32_t, 1> player, In<double, 2> weights, Out<double, 3> out, Out<double, 2> scale, Context& context) {
-  const int64_t n_rows = columns.size[1], n_background = background.size[1], n_players = out.size[1], n_outputs = out.size[2];
-  EXACTSHAP_REQUIRE(fit(columns, background, background_weights, forest, player, out, scale) && are_players(player, n_players));
-  EXACTSHAP_REQUIRE(weights.size[0] > 0 && weights.size[0] == weights.size[1]);
+/// `add_pair(weight, pair, path, value, stride, size, total)` adds one pair of rows to `total (n_values,)` and returns `size` with its
+/// magnitudes; `columns (n_features, n_rows)`, `background (n_features, n_background)`.
+template <class AddPair>
+Status walk_rows(In<double, 2> columns, In<double, 2> background, In<double, 1> background_weights, const Forest& forest,
+                 In<int32_t, 1> player, int64_t n_players, Out<double, 3> out, Out<double, 2> scale, AddPair add_pair, Context& context) {
+  const int64_t n_rows = columns.size[1], n_background = background.size[1], n_values = out.size[1], n_outputs = out.size[2];
   const int64_t n_levels = most_levels(forest, n_players), n_nodes = forest.largest_tree();
   auto turned = context.empty<uint8_t>(n_nodes, n_rows > n_background ? n_rows : n_background);
   auto of_rows = context.empty<uint8_t>(n_rows, n_nodes), of_background = context.empty<uint8_t>(n_background, n_nodes);
-  auto role = context.zeros<int8_t>(n_players);
+  auto role = context.zeros<int8_t>(n_players + 1);
   auto other = context.empty<int64_t>(n_levels), owner = context.empty<int64_t>(n_levels);
-  auto is_second = context.empty<bool>(n_levels);
-  auto gains = context.empty<double>(n_levels), losses = context.empty<double>(n_levels), total = context.empty<double>(n_players);
+  auto total = context.empty<double>(n_values);
   if (context.failed()) return Status::no_memory;
   for (int64_t tree = 0; tree < forest.n_trees(); tree++) {
     const int64_t first = forest.tree_start[tree], last = forest.tree_start[tree + 1];
@@ -141,14 +138,35 @@ Status walk_singles(In<double, 2> columns, In<double, 2> background, In<double, 
         total.fill(0.0);
         for (int64_t m = 0; m < n_background; m++) {
           const Pair pair{forest.nodes, player, first, of_rows.data + i * (last - first), of_background.data + m * (last - first)};
-          size = walk_pair(background_weights[m], pair, {role.data, other.data, owner.data, 0, 0},
-                           {is_second.data, gains.data, losses.data}, forest.value.data + o, n_outputs, weights, size, total.data);
+          size = add_pair(background_weights[m], pair, Path{role.data, other.data, owner.data, 0, 0}, forest.value.data + o, n_outputs,
+                          size, total.data);
         }
-        for (int64_t j = 0; j < n_players; j++) out[i][j][o] += total[j];
+        for (int64_t j = 0; j < n_values; j++) out[i][j][o] += total[j];
         scale[i][o] += size;
       }
   }
   return Status::done;
+}
+
+/// Add the values of single players to `out (n_rows, n_players, n_outputs)` and magnitudes to `scale (n_rows, n_outputs)`:
+///
+///   phi_j = sum_m w_m (sum_{l: j in I_l} c_l p(|I_l| - 1) - sum_{l: j in O_l} c_l p(|I_l|))
+///
+/// I and O are the players inside and outside, p(s) is `weights[|I| + |O|, s]`. Sums come back up the walk, so that a pair of rows
+/// costs O(visited nodes).
+Status walk_singles(In<double, 2> columns, In<double, 2> background, In<double, 1> background_weights, Forest forest,
+                    In<int32_t, 1> player, In<double, 2> weights, Out<double, 3> out, Out<double, 2> scale, Context& context) {
+  const int64_t n_players = out.size[1], n_levels = most_levels(forest, n_players);
+  EXACTSHAP_REQUIRE(fit(columns, background, background_weights, forest, player, out, scale) && are_players(player, n_players));
+  EXACTSHAP_REQUIRE(weights.size[0] > 0 && weights.size[0] == weights.size[1]);
+  auto is_second = context.empty<bool>(n_levels);
+  auto gains = context.empty<double>(n_levels), losses = context.empty<double>(n_levels);
+  if (context.failed()) return Status::no_memory;
+  const Sums sums{is_second.data, gains.data, losses.data};
+  const auto add_pair = [&](double weight, const Pair& pair, Path path, const double* value, int64_t stride, double size, double* total) {
+    return walk_pair(weight, pair, path, sums, value, stride, weights, size, total);
+  };
+  return walk_rows(columns, background, background_weights, forest, player, n_players, out, scale, add_pair, context);
 }
 
 /// Where the sets of each size start among all sets, and p(s) for sets of `size` among m active players: `weights[size, m, s]`.
@@ -225,41 +243,18 @@ double walk_pair_sets(double weight, const Pair& pair, Path path, const Active& 
 /// Add the values of all sets of 1..order players to `out (n_rows, n_sets, n_outputs)`: as walk_singles, at the leaves.
 Status walk_sets(In<double, 2> columns, In<double, 2> background, In<double, 1> background_weights, Forest forest, In<int32_t, 1> player,
                  SetWeights sets, Out<double, 3> out, Out<double, 2> scale, Context& context) {
-  const int64_t n_rows = columns.size[1], n_background = background.size[1], n_sets = out.size[1], n_outputs = out.size[2];
-  const int64_t n_players = sets.binomials.size[0] - 1, order = sets.weights.size[0] - 1;
+  const int64_t n_players = sets.binomials.size[0] - 1, order = sets.weights.size[0] - 1, n_levels = most_levels(forest, n_players);
   EXACTSHAP_REQUIRE(fit(columns, background, background_weights, forest, player, out, scale) && are_players(player, n_players));
-  EXACTSHAP_REQUIRE(order >= 1 && sets.binomials.size[1] == order + 1 && sets.offsets.size[0] == order + 2 && sets.offsets[order + 1] == n_sets);
-  const int64_t n_levels = most_levels(forest, n_players), n_nodes = forest.largest_tree();
-  auto turned = context.empty<uint8_t>(n_nodes, n_rows > n_background ? n_rows : n_background);
-  auto of_rows = context.empty<uint8_t>(n_rows, n_nodes), of_background = context.empty<uint8_t>(n_background, n_nodes);
-  auto role = context.zeros<int8_t>(n_players + 1);
-  auto other = context.empty<int64_t>(n_levels), owner = context.empty<int64_t>(n_levels), active = context.empty<int64_t>(n_levels);
-  auto chosen = context.empty<int64_t>(order);
+  EXACTSHAP_REQUIRE(order >= 1 && sets.binomials.size[1] == order + 1 && sets.offsets.size[0] == order + 2);
+  EXACTSHAP_REQUIRE(sets.offsets[order + 1] == out.size[1]);
+  auto in_order = context.empty<int64_t>(n_levels), chosen = context.empty<int64_t>(order);
   auto is_inside = context.empty<bool>(n_levels);
-  auto total = context.empty<double>(n_sets);
   if (context.failed()) return Status::no_memory;
-  for (int64_t tree = 0; tree < forest.n_trees(); tree++) {
-    const int64_t first = forest.tree_start[tree], last = forest.tree_start[tree + 1];
-    Array<uint8_t, 2> some = turned;
-    some.size[1] = n_rows;
-    if (!decide_rows(columns, first, last, forest.nodes, some, of_rows.data)) return Status::fault;
-    some.size[1] = n_background;
-    if (!decide_rows(background, first, last, forest.nodes, some, of_background.data)) return Status::fault;
-    for (int64_t o = 0; o < n_outputs; o++)
-      for (int64_t i = 0; i < n_rows; i++) {
-        if (context.interrupted()) return Status::interrupted;
-        double size = 0.0;
-        total.fill(0.0);
-        for (int64_t m = 0; m < n_background; m++) {
-          const Pair pair{forest.nodes, player, first, of_rows.data + i * (last - first), of_background.data + m * (last - first)};
-          size = walk_pair_sets(background_weights[m], pair, {role.data, other.data, owner.data, 0, 0},
-                                {active.data, is_inside.data, chosen.data}, forest.value.data + o, n_outputs, sets, size, total.data);
-        }
-        for (int64_t s = 0; s < n_sets; s++) out[i][s][o] += total[s];
-        scale[i][o] += size;
-      }
-  }
-  return Status::done;
+  const Active active{in_order.data, is_inside.data, chosen.data};
+  const auto add_pair = [&](double weight, const Pair& pair, Path path, const double* value, int64_t stride, double size, double* total) {
+    return walk_pair_sets(weight, pair, path, active, value, stride, sets, size, total);
+  };
+  return walk_rows(columns, background, background_weights, forest, player, n_players, out, scale, add_pair, context);
 }
 
 }  // namespace

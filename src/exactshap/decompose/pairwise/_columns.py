@@ -8,11 +8,11 @@ from typing import Any
 
 import numpy as np
 
-from exactshap.errors import InputError, message
+from exactshap.errors import InputError, InputTypeError, message
 from exactshap.frames import Table
 from exactshap.frames.stored import StoredTable, pieces_of, scratch_array
 
-__all__ = ["encode_columns", "in_order", "pooled_names"]
+__all__ = ["encode_columns", "in_order", "pooled_names", "refuse_per_column"]
 
 _TEXT_TYPES = ("String", "Categorical", "Enum", "Boolean")
 
@@ -121,3 +121,10 @@ def _codes(piece: Table, j: int, numbers: dict[Any, int], place: tuple[str, int]
 
 def _missing(owner: str, kind: str, label: str, row: int) -> str:
     return message(f"Input {owner} contains {kind}", f"First in {label}, row {row}", "Fill or drop the missing values")
+
+
+def refuse_per_column(bandwidth: Any) -> None:
+    """Refuse bandwidths of single columns where one number or word stands for two sets of variables."""
+    if not isinstance(bandwidth, (str, int, float, np.number)):
+        got, do = f"Got {type(bandwidth).__name__}", "Pass bandwidth_x= or bandwidth_y= for one per column"
+        raise InputTypeError(message("`bandwidth` of HSIC is one number or word, for both sides", got, do))

@@ -33,6 +33,8 @@ __all__ = [
 ESTIMATORS = ("unbiased", "biased")
 METHODS = ("auto", "exact", "blocks")
 MAX_EXACT_ROWS = 50_000
+PERMUTATIONS_OF_A_PASS = 28  # of a column over all pairs take as long as the shares themselves
+MAX_EXACT_WORK = 1.6e11  # permutations times pairs times columns: half a minute at 2e-10 s each
 MAX_SETS = 200_000
 Weights = Callable[[PanelBlock], np.ndarray]
 
@@ -123,11 +125,14 @@ def rows_of_blocks(n_rows: int, n_blocks: int, generator: np.random.Generator) -
     return [np.sort(rows) for rows in np.array_split(generator.permutation(n_rows), n_blocks)]
 
 
-def choose_method(method: str, n_rows: int, block_size: int, estimator: str) -> tuple[str, int]:
+def choose_method(method: str, n_rows: int, n_columns: int, block_size: int, settings: PairwiseSettings) -> tuple[str, int]:
     """Return "exact" or "blocks", and the number of blocks."""
+    estimator = settings.estimator
     if method not in METHODS:
         raise UnknownNameError(message(f"Unknown `method` {method!r}", do=did_you_mean(str(method), METHODS)))
-    if method == "exact" or (method == "auto" and n_rows <= MAX_EXACT_ROWS):
+    work = float(n_rows) ** 2 * n_columns * (PERMUTATIONS_OF_A_PASS + settings.n_permutations)
+    long = n_rows > MAX_EXACT_ROWS or (estimator == "unbiased" and work > MAX_EXACT_WORK and n_rows >= 2 * block_size)
+    if method == "exact" or (method == "auto" and not long):
         return "exact", 1
     if estimator == "biased":
         raise InputError(

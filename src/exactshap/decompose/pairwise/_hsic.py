@@ -8,13 +8,13 @@ from typing import Any
 
 import numpy as np
 
-from exactshap.decompose.pairwise._columns import pooled_names
+from exactshap.decompose.pairwise._columns import pooled_names, refuse_per_column
 from exactshap.decompose.pairwise._estimate import Estimate, PairwiseSettings, average, choose_method, fields_of, rows_of_blocks
 from exactshap.decompose.pairwise._factors import Factors, read_factors
 from exactshap.decompose.pairwise._hsic_estimate import estimate_by_tasks, estimate_hsic
 from exactshap.decompose.pairwise._hsic_joint import estimate_joint
 from exactshap.decompose.pairwise._inference import permutations
-from exactshap.decompose.pairwise._panels import run_in_waves
+from exactshap.decompose.pairwise._panels import Progress, run_in_waves, showing
 from exactshap.errors import InputError, UnsupportedStructureError, message
 from exactshap.frames import Table, as_table
 from exactshap.frames.stored import StoredTable, as_rows
@@ -30,8 +30,9 @@ def decompose_hsic(
     *,
     kernel_x: Any = "rbf",
     kernel_y: Any = "rbf",
-    bandwidth_x: Any = "median",
-    bandwidth_y: Any = "median",
+    bandwidth: Any = "median",
+    bandwidth_x: Any = None,
+    bandwidth_y: Any = None,
     joint: bool = False,
     estimator: str = "biased",
     groups: Mapping[str, Any] | None = None,
@@ -44,6 +45,7 @@ def decompose_hsic(
     block_size: int = 1000,
     random_state: Any = 0,
     n_jobs: int | None = None,
+    progress: Progress = None,
     map: Callable[..., Iterable[Any]] | None = None,
 ) -> PairwiseDecomposition:
     r"""Split the dependence between the columns of X and Y, as measured by HSIC, over the columns of X (or of both).
@@ -62,17 +64,19 @@ def decompose_hsic(
         The other variables, row by row; of a stored X the names of its columns will do. Class labels that are numbers need ``kernel_y="categorical"``.
     kernel_x, kernel_y : str, sequence or mapping, default="rbf"
         As ``kernel`` of :func:`decompose_mmd`.
-    bandwidth_x, bandwidth_y : float, "median", "column-median", sequence or mapping, default="median"
-        As ``bandwidth`` of :func:`decompose_mmd`, over the rows of X and of Y.
+    bandwidth : float, "median" or "column-median", default="median"
+        As of :func:`decompose_mmd`, over the rows of X and of Y.
+    bandwidth_x, bandwidth_y : float, "median", "column-median", sequence or mapping, optional
+        Of one side, where it is another one than ``bandwidth``, or one for each column.
     joint : bool, default=False
         One game over the columns of X and Y together.
     estimator : {"biased", "unbiased"}, default="biased"
         The V-statistic above, or the U-statistic of Song et al. (2012), which needs four rows.
     groups : mapping of name to columns, optional
         Columns of X that share one player.
-    index, order, n_permutations, correction, level, method, block_size, random_state, n_jobs, map
+    index, order, n_permutations, correction, level, method, block_size, random_state, n_jobs, progress, map
         As in :func:`decompose_mmd`; tasks over pairs of blocks do not permute. Permutations reorder the rows of Y: every p-value tests that X and Y are independent.
-        ``method="blocks"``, taken beyond 50,000 rows, needs ``estimator="unbiased"``.
+        ``method="blocks"`` needs ``estimator="unbiased"``; with "biased" all rows are taken, up to 50,000.
 
     Returns
     -------
@@ -110,6 +114,7 @@ def decompose_hsic(
     (1, 0.01)
     """
     settings = PairwiseSettings.checked(estimator, index, order, n_permutations, correction, level, n_jobs)
+    refuse_per_column(bandwidth)
     first, second = _paired(X, Y, 4 if estimator == "unbiased" else 2)
     generator = np.random.default_rng(random_state)
     x = read_factors(
@@ -117,7 +122,7 @@ def decompose_hsic(
         ("X",),
         pooled_names((first,), ("X",)),
         kernel=kernel_x,
-        bandwidth=bandwidth_x,
+        bandwidth=bandwidth if bandwidth_x is None else bandwidth_x,
         groups=groups,
         random_state=generator,
         what="_x",
@@ -127,7 +132,7 @@ def decompose_hsic(
         ("Y",),
         pooled_names((second,), ("Y",), "y"),
         kernel=kernel_y,
-        bandwidth=bandwidth_y,
+        bandwidth=bandwidth if bandwidth_y is None else bandwidth_y,
         groups=None,
         random_state=generator,
         what="_y",
@@ -135,8 +140,10 @@ def decompose_hsic(
     if joint:
         _refuse_joint(order, groups)
     names, sets = (_joint_names(x.names, y.names), ()) if joint else (x.names, settings.sets(x.n_players))
-    chosen, n_blocks = choose_method(method, first.n_rows, block_size, estimator)
-    estimate = _estimated(x, y, settings, n_blocks, generator, joint, map)
+    n_columns = len(x.columns) + (len(y.columns) if joint else 0)
+    chosen, n_blocks = choose_method(method, first.n_rows, n_columns, block_size, settings)
+    with showing(progress, "HSIC", first.n_rows, n_columns, n_blocks):
+        estimate = _estimated(x, y, settings, n_blocks, generator, joint, map)
     details = {
         "x": x.describe(),
         "y": y.describe(),

@@ -15,7 +15,7 @@ from exactshap.decompose.pairwise._factors import Factors
 from exactshap.decompose.pairwise._hsic_weights import CentredKernel, centred_kernel, offsets_of, row_sums_of
 from exactshap.decompose.pairwise._inference import jackknife_error
 from exactshap.decompose.pairwise._kernels import LANES, add_sides
-from exactshap.decompose.pairwise._panels import Rules, Sweep, block_pairs, rule_table, run_in_waves
+from exactshap.decompose.pairwise._panels import Rules, Sweep, block_pairs, followed, rule_table, run_in_waves
 from exactshap.results.decomposition import check_residual, pair_tolerance
 
 __all__ = ["estimate_by_tasks", "estimate_hsic"]
@@ -144,7 +144,8 @@ def _pair_sums(
         return sums
 
     total = _PairSums(np.zeros(shape), np.zeros(shape), np.zeros((shape[0], len(orders))))
-    for sums in map_in_threads(panel_sums, sweep.panels(), n_jobs):
+    panels = sweep.panels()
+    for sums in followed(map_in_threads(panel_sums, panels, n_jobs), panels, x.n_rows):
         for name in ("weighted", "plain", "permuted"):
             getattr(total, name)[...] += getattr(sums, name)
     return replace(total, weighted=total.weighted[:, : x.n_rows], plain=total.plain[:, : x.n_rows])

@@ -14,7 +14,7 @@ from exactshap.decompose.pairwise._estimate import Estimate, PairwiseSettings, j
 from exactshap.decompose.pairwise._factors import Factors
 from exactshap.decompose.pairwise._inference import jackknife_error
 from exactshap.decompose.pairwise._kernels import LANES, PanelBlock, add_sides
-from exactshap.decompose.pairwise._panels import Rules, Sweep, block_pairs, panels_of, rule_table, run_in_waves
+from exactshap.decompose.pairwise._panels import Rules, Sweep, block_pairs, followed, panels_of, rule_table, run_in_waves
 from exactshap.results.decomposition import check_residual, pair_tolerance
 
 __all__ = ["estimate_by_tasks", "estimate_mmd", "permuted_labels"]
@@ -152,7 +152,8 @@ def _pair_sums(
         return sums, within
 
     total, total_within = np.zeros(shape), np.zeros((shape[1], labels.shape[1]))
-    for sums, within in map_in_threads(panel_sums, sweep.panels(), n_jobs):
+    panels = sweep.panels()
+    for sums, within in followed(map_in_threads(panel_sums, panels, n_jobs), panels, factors.n_rows):
         total += sums
         total_within += within
     return total[:, :, : factors.n_rows], total_within

@@ -5,12 +5,15 @@ from __future__ import annotations
 import functools
 import itertools
 from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 
 from exactshap._native import Handle
+from exactshap._runtime.progress import Line, Progress, duration, progress_text
 from exactshap.decompose.pairwise._factors import Factors
 from exactshap.decompose.pairwise._kernels import LANES, PanelBlock, RuleArrays, fill_contributions
 from exactshap.semivalues import Beta, Semivalue
@@ -21,13 +24,16 @@ __all__ = [
     "PANEL",
     "BlockPair",
     "PanelBlock",
+    "Progress",
     "Rules",
     "Sweep",
     "block_pairs",
     "blocks_of",
+    "followed",
     "panels_of",
     "rule_table",
     "run_in_waves",
+    "showing",
 ]
 
 PANEL = 256  # rows of one task: it depends on nothing, so that any number of threads adds up in the same order
@@ -169,3 +175,49 @@ class Sweep:
             out = buffer[:size].reshape(shape)
             fill_contributions(one.arrays, rules, block, out)
             yield block, out
+
+
+Result = TypeVar("Result")
+
+_SWEEP: ContextVar[_Sweep | None] = ContextVar("sweep", default=None)
+
+
+class _Sweep:
+    """How many pairs are done, of how many."""
+
+    def __init__(self, total: int, progress: Progress, line: Line) -> None:
+        self.done, self.total, self.progress, self.line = 0, total, progress, line
+
+    def add(self, pairs: int) -> None:
+        self.done += pairs
+        self.line.reached(self.done)
+        if callable(self.progress):
+            self.progress(self.done, self.total)
+
+
+@contextmanager
+def showing(progress: Progress, statistic: str, n_rows: int, n_columns: int, n_blocks: int) -> Iterator[None]:
+    """Show how far the sweeps inside are: over ``n_blocks`` blocks of the rows."""
+    size = n_rows // n_blocks
+    total = max(1, n_blocks * size * (size + 1) // 2)
+
+    def text(done: int, seconds: float) -> str:
+        left = f", about {duration(seconds * (total - done) / done)} left" if 0 < done < total else ""
+        part = f"{min(1.0, done / total):.0%} of the pairs in {duration(seconds)}{left}"
+        return f"{statistic} of {n_rows:,} rows x {n_columns} columns: {part}"
+
+    with progress_text(progress, text) as line:
+        token = _SWEEP.set(_Sweep(total, progress, line))
+        try:
+            yield
+        finally:
+            _SWEEP.reset(token)
+
+
+def followed(results: Iterable[Result], panels: list[tuple[int, int]], n_rows: int) -> Iterator[Result]:
+    """Yield the results of panels of rows, each of which pairs its rows with all later ones, and note them."""
+    sweep: Any = _SWEEP.get()
+    for (start, stop), result in zip(panels, results, strict=True):
+        yield result
+        if sweep is not None:
+            sweep.add((stop - start) * (2 * n_rows - start - stop + 1) // 2)

@@ -28,7 +28,7 @@ from exactshap.decompose.r2._layout import EnsembleLayout
 from exactshap.semivalues import gauss_jacobi
 from exactshap.trees.ensemble import fill_decisions
 
-__all__ = ["ensemble_rows", "ensemble_shares", "residual_rows", "residual_shares"]
+__all__ = ["ensemble_rows", "ensemble_shares", "residual_rows", "residual_rows_of", "residual_shares", "tree_decisions"]
 
 CHUNK_BYTES = 2**25  # decisions of the trees of one chunk
 BLOCK_ROWS = 64  # rows that quadrature sweeps at once: eight 512-bit registers, and a pair's arrays stay in cache
@@ -69,6 +69,11 @@ def _decisions(layout: EnsembleLayout, first: int, last: int, rows: slice = slic
     out = np.zeros((stop - start, columns.shape[1]), np.uint8)
     fill_decisions(columns, nodes, out)
     return out
+
+
+def tree_decisions(layout: EnsembleLayout, tree: int) -> np.ndarray:
+    """Return whether each row goes left at each node of one tree, bool of shape (n_rows, n_nodes)."""
+    return _decisions(layout, tree, tree + 1).T.astype(bool)
 
 
 def _chunks(layout: EnsembleLayout) -> list[tuple[int, int]]:
@@ -144,6 +149,11 @@ def residual_rows(
     """Return each row's part of :func:`residual_shares`, of shape (n_rows, n_players)."""
     n_trees = layout.trees.n_trees
     return _residual_rows(layout, (0, n_trees), residual, weights, averaged, 0, n_jobs)
+
+
+def residual_rows_of(layout: EnsembleLayout, tree: int, residual: np.ndarray, weights: np.ndarray) -> np.ndarray:
+    """Return each row's part of Shapley(w_i (r_i - f_S(x_i))^2) of one tree, of shape (n_rows, n_players)."""
+    return _residual_rows(layout, (tree, tree + 1), residual, weights, False, 0)
 
 
 def _residual_rows(

@@ -17,7 +17,7 @@ from exactshap.readers import Request, names_of, players_of, require_own_predict
 from exactshap.trees import TreeModel, apply, convert, margin
 from exactshap.trees.ensemble import encode, largest_sum, readable
 
-__all__ = ["R2Problem", "prepare_problem", "prepare_rows"]
+__all__ = ["R2Problem", "encode_rows", "prepare_problem", "prepare_rows", "target_of", "weights_of"]
 
 EPS = float(np.finfo(np.float64).eps)
 
@@ -127,10 +127,10 @@ def prepare_rows(model: Any, X: Any, y: Any, sample_weight: Any, groups: Mapping
     table = check_columns(table, checkable, ensemble.n_features, owner=ensemble.name)
     names = names_of(Request(), fitted or table.names, ensemble.n_features, ensemble.name)
     players, player_names = players_of(Request(groups=groups), names)
-    target = _target(model, y, table.n_rows)
-    weights = _weights(sample_weight, table.n_rows)
+    target = target_of(model, y, table.n_rows)
+    weights = weights_of(sample_weight, table.n_rows)
     ensemble.require_covers("game of R2", "Save the model with its node statistics")
-    numbers = _numbers(ensemble, table)  # first: it refuses by name what the library refuses in words of its own
+    numbers = encode_rows(ensemble, table)  # first: it refuses by name what the library refuses in words of its own
     own = None if isinstance(model, TreeModel) else _own_prediction(model, readable(ensemble, table), ensemble)
     return R2Problem(ensemble, table.native, numbers, target, weights, players, player_names, own)
 
@@ -144,7 +144,7 @@ def _single_output(ensemble: TreeModel) -> TreeModel:
             message(
                 f"The trees of {ensemble.name} add up to a {ensemble.unit}, which has no R2 against y",
                 "Only sums of trees that are on the scale of y do: regression with an identity link, forests, single trees",
-                "Decompose a regression model, or a forest or a tree for the Brier score of a binary target",
+                "Use decompose_loss for a booster with a link; or a regression model, or a forest or a tree for a Brier score",
             )
         )
     one = ensemble.pick("auto")
@@ -159,7 +159,7 @@ def _single_output(ensemble: TreeModel) -> TreeModel:
     return one
 
 
-def _numbers(ensemble: TreeModel, table: Table) -> np.ndarray:
+def encode_rows(ensemble: TreeModel, table: Table) -> np.ndarray:
     """Return the rows as the trees compare them; plain arrays are not copied."""
     plain = not any(known is not None for known in ensemble.categories) and np.isnan(ensemble.missing_value)
     plain &= ensemble.library != "lightgbm"  # its frames have categories of their own, and it reads tiny numbers as zero
@@ -175,7 +175,7 @@ def _own_prediction(model: Any, table: Table, ensemble: TreeModel) -> np.ndarray
     return np.asarray(model.predict(table.native), float).reshape(-1)
 
 
-def _target(model: Any, y: Any, n_rows: int) -> np.ndarray:
+def target_of(model: Any, y: Any, n_rows: int) -> np.ndarray:
     """Return y as float64; the labels of a binary classifier become 0 and 1."""
     values = np.asarray(y)
     if values.ndim == 2 and values.shape[1] == 1:
@@ -198,7 +198,7 @@ def _target(model: Any, y: Any, n_rows: int) -> np.ndarray:
     return _finite(values, "y")
 
 
-def _weights(sample_weight: Any, n_rows: int) -> np.ndarray:
+def weights_of(sample_weight: Any, n_rows: int) -> np.ndarray:
     if sample_weight is None:
         return np.ones(n_rows)
     values = np.asarray(sample_weight)

@@ -1,7 +1,6 @@
 r"""Sums over all sets of columns by quadrature.
 
-.. math:: \sum_{U \ni j} \frac{1}{|U|} \prod_{k \in U} h_k = h_j \int_0^1 \prod_{k \ne j} (1 + t\, h_k)\, \mathrm{d}t, \qquad
-          \sum_{U \ni i, j} \frac{1}{|U|^2} \prod_{k \in U} h_k
+.. math:: \sum_{U \ni i, j} \frac{1}{|U|^2} \prod_{k \in U} h_k
           = h_i h_j \int_0^1 u \prod_{k \ne i, j} (1 + u\, h_k)\, (-\ln u)\, \mathrm{d}u
 
 as :math:`1/n^2 = \int_0^1 u^{n-1} (-\ln u)\, \mathrm{d}u`; for i = j one factor h and the factor u are left out. Integrands have degree
@@ -11,26 +10,12 @@ d - 1: ceil(d / 2) Gauss nodes of either weight are exact.
 from __future__ import annotations
 
 import functools
-from collections.abc import Sequence
 
 import numpy as np
 
 from exactshap.semivalues import find
 
-__all__ = ["log_rule", "shares", "squared_shares"]
-
-
-def shares(h: Sequence[np.ndarray]) -> list[np.ndarray]:
-    """Return the sum over all U with j of prod h_U / |U|, for each j, from arrays of one shape."""
-    total: list[np.ndarray] = [np.zeros_like(one) for one in h]
-    for t, weight in zip(*find("shapley").rule(degree=len(h) - 1), strict=True):
-        before, after = [np.full_like(h[0], weight)], [np.ones_like(h[0])]
-        for one, other in zip(h[:-1], h[:0:-1], strict=True):
-            before.append(before[-1] * (1.0 + t * one))
-            after.append(after[-1] * (1.0 + t * other))
-        for found, left, right, one in zip(total, before, reversed(after), h, strict=True):
-            found += left * right * one
-    return total
+__all__ = ["log_rule", "squared_shares"]
 
 
 def squared_shares(h: np.ndarray) -> np.ndarray:

@@ -13,9 +13,10 @@ from sklearn.base import BaseEstimator, RegressorMixin
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from exactshap.errors import InputError, message
-from exactshap.estimators.fanova_process._integrals import shares, squared_shares
+from exactshap.estimators.fanova_process._integrals import squared_shares
 from exactshap.estimators.fanova_process._results import FanovaEffects, FanovaValues
 from exactshap.kernels import Custom, Kernel
+from exactshap.solvers.product import set_sums
 
 __all__ = ["FanovaGaussianProcess"]
 
@@ -130,7 +131,7 @@ class FanovaGaussianProcess(RegressorMixin, BaseEstimator):  # type: ignore[misc
         X = validate_data(self, X, dtype=np.float64, reset=False)
         sections = self._components(X)
         constant = 0.0 if value_function == "functional" else 1.0 / X.shape[1]
-        functionals = np.stack(shares(sections), axis=1) + constant  # (n_rows, d, n_train)
+        functionals = np.stack(set_sums(sections), axis=1) + constant  # (n_rows, d, n_train)
         values = functionals @ self.dual_coef_ + constant * self._shift
         whitened = solve_triangular(self._cholesky, functionals.reshape(-1, functionals.shape[2]).T, lower=True)
         whitened = whitened.T.reshape(functionals.shape)
@@ -158,13 +159,13 @@ class FanovaGaussianProcess(RegressorMixin, BaseEstimator):  # type: ignore[misc
         pairs = np.outer(self.dual_coef_, self.dual_coef_)
         inverse = self.variance_ * cho_solve((self._cholesky, True), np.eye(len(self._X)))
         own = list(self._own(self._X).mean(axis=0)[:, None])
-        of_mean, learned = np.transpose([[(pairs * part).sum(), (inverse * part).sum()] for part in shares(grams)])
+        of_mean, learned = np.transpose([[(pairs * part).sum(), (inverse * part).sum()] for part in set_sums(grams)])
         whole = np.prod([1.0 + gram for gram in grams], axis=0) - 1.0
         prior = self.variance_ * (np.prod([1.0 + one[0] for one in own]) - 1.0)
         return FanovaEffects(
             of_mean,
             float((pairs * whole).sum()),
-            of_mean - learned + self.variance_ * np.concatenate(shares(own)),
+            of_mean - learned + self.variance_ * np.concatenate(set_sums(own)),
             float(((pairs - inverse) * whole).sum() + prior),
         )
 

@@ -11,8 +11,9 @@ from sklearn.utils import check_random_state
 from sklearn.utils.validation import _check_sample_weight, check_is_fitted, validate_data
 
 from exactshap.errors import InputError, message
-from exactshap.estimators.rkhs_weighting._bounds import evaluation_constant
+from exactshap.estimators.rkhs_weighting._instantiation import evaluation_constant, largest_norms
 from exactshap.estimators.rkhs_weighting._instantiations import Instantiation, MonteCarlo, checked, instantiation
+from exactshap.estimators.rkhs_weighting._partial_fit import PartialFit
 from exactshap.estimators.rkhs_weighting._problem import Group, WeightingProblem
 from exactshap.estimators.rkhs_weighting._pruning import prune, targets_of
 from exactshap.estimators.rkhs_weighting._solvers import SOLVERS
@@ -26,7 +27,7 @@ def _is_number(value: Any, least: float = 0.0) -> bool:
     return isinstance(value, (int, float, np.number)) and not isinstance(value, bool) and bool(least <= value < math.inf)
 
 
-class RKHSWeightingRegressor(RegressorMixin, BaseEstimator):
+class RKHSWeightingRegressor(PartialFit, RegressorMixin, BaseEstimator):
     r"""Fit a weighting of base predictors by a function of a reproducing kernel Hilbert space.
 
     .. math:: f(x) = b + \sum_t a_t\, p(I_t)\, E_{w \sim p_k}\bigl[K(w_t, w)\, \phi(w, x_{I_t})\bigr]
@@ -138,19 +139,25 @@ class RKHSWeightingRegressor(RegressorMixin, BaseEstimator):
         X, y = validate_data(self, X, y, y_numeric=True, dtype=np.float64)
         weights = _check_sample_weight(sample_weight, X, dtype=np.float64, ensure_non_negative=True)
         self._check_parameters()
-        rng = np.random.default_rng(check_random_state(self.random_state).randint(2**31 - 1))
-        base = instantiation(self.base, sigma=self.sigma, gamma=self.gamma, max_theta=self.max_theta)
-        distribution = subset_distribution(self.subsets, self.sequence)
-        distribution.check(self.n_features_in_)
-        groups = self._draw(base, distribution, rng)
+        for name in ("_drawn", "_equations"):  # rows of earlier calls of partial_fit
+            self.__dict__.pop(name, None)
+        base, distribution, groups, rng = self._drawn_anew()
         center = float(np.average(y, weights=weights)) if self.fit_intercept else 0.0
         problem = WeightingProblem(groups, X, y - center, weights, self._first_alpha(), self.ridge, rng)
         coefficients = self._coefficients(problem)
         self.intercept_ = center + (problem.mean_residual(coefficients) if self.fit_intercept else 0.0)
         self._keep(groups, coefficients)
-        self.theta_ = evaluation_constant(base.theta, distribution.squared_masses(self.n_features_in_), X)
-        self.kappa_ = evaluation_constant(base.kappa, distribution.masses(self.n_features_in_), X)
+        largest = largest_norms(X)
+        self.theta_ = evaluation_constant(base.theta, distribution.squared_masses(self.n_features_in_), largest)
+        self.kappa_ = evaluation_constant(base.kappa, distribution.masses(self.n_features_in_), largest)
         return self
+
+    def _drawn_anew(self) -> tuple[Instantiation, SubsetDistribution, list[Group], np.random.Generator]:
+        rng = np.random.default_rng(check_random_state(self.random_state).randint(2**31 - 1))
+        base = instantiation(self.base, sigma=self.sigma, gamma=self.gamma, max_theta=self.max_theta)
+        distribution = subset_distribution(self.subsets, self.sequence)
+        distribution.check(self.n_features_in_)
+        return base, distribution, self._draw(base, distribution, rng), rng
 
     def _first_alpha(self) -> float:
         return self.alpha

@@ -5,15 +5,25 @@ from __future__ import annotations
 import itertools
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
-from exactshap.errors import InputError, message
+from exactshap.errors import BudgetError, InputError, message
 
-__all__ = ["Full", "GivenSubsets", "SubsetDistribution", "UniformSubsets", "subset_distribution"]
+__all__ = [
+    "Full",
+    "GivenSubsets",
+    "SubsetDistribution",
+    "UniformSubsets",
+    "connected_subsets",
+    "grid_edges",
+    "subset_distribution",
+]
+
+MAX_SUBSETS = 100_000
 
 
 class SubsetDistribution(ABC):
@@ -188,3 +198,58 @@ def subset_distribution(subsets: Any, sequence: bool) -> SubsetDistribution:
             f"Got {subsets!r}",
         )
     )
+
+
+def connected_subsets(edges: Iterable[tuple[int, int]], size: int) -> list[tuple[int, ...]]:
+    """Return all connected subsets of ``size`` columns of a graph, for ``subsets=`` of the RKHS weightings.
+
+    Parameters
+    ----------
+    edges : iterable of pairs of int
+        Which columns are neighbours.
+    size : int
+        At least 1.
+
+    Returns
+    -------
+    subsets : list of tuples of int
+        Sorted, each once.
+
+    Raises
+    ------
+    InputError, BudgetError
+        If the size is below 1, or there are more than 100,000 subsets.
+
+    Examples
+    --------
+    >>> connected_subsets([(0, 1), (1, 2), (2, 3)], 2)
+    [(0, 1), (1, 2), (2, 3)]
+    >>> len(connected_subsets(grid_edges(3, 3), 3))  # L and I shapes in a square of nine
+    22
+    """
+    if size < 1:
+        raise InputError(message("The 'size' parameter must be an int >= 1", f"Got {size!r}"))
+    neighbours: dict[int, set[int]] = {}
+    for i, j in edges:
+        neighbours.setdefault(int(i), set()).add(int(j))
+        neighbours.setdefault(int(j), set()).add(int(i))
+    found = {frozenset([i]) for i in neighbours}
+    for _ in range(size - 1):  # every connected set of k + 1 is one of k and a neighbour
+        found = {one | {j} for one in found for i in one for j in neighbours[i] if j not in one}
+        if len(found) > MAX_SUBSETS:
+            text = f"There are more than {MAX_SUBSETS} connected subsets"
+            raise BudgetError(message(text, f"Got size={size}", "Pass a smaller size, or draw some of them"))
+    return sorted(tuple(sorted(one)) for one in found)
+
+
+def grid_edges(n_rows: int, n_columns: int) -> list[tuple[int, int]]:
+    """Return the pairs of horizontal and vertical neighbours of a grid whose pixels are columns, row by row.
+
+    Examples
+    --------
+    >>> grid_edges(2, 2)
+    [(0, 1), (0, 2), (1, 3), (2, 3)]
+    """
+    right = [(r * n_columns + c, r * n_columns + c + 1) for r in range(n_rows) for c in range(n_columns - 1)]
+    down = [(r * n_columns + c, (r + 1) * n_columns + c) for r in range(n_rows - 1) for c in range(n_columns)]
+    return sorted(right + down)

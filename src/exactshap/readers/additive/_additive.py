@@ -16,7 +16,7 @@ from exactshap.errors import InputError, UnsupportedStructureError, message
 from exactshap.frames import Table, check_columns
 from exactshap.games import AdditiveGame, normalised_weights
 from exactshap.readers import Reader, Request, choose_value_function, names_of, players_of
-from exactshap.readers.additive._terms import CHUNK_VALUES, Reference, TermBlock, players_of_term
+from exactshap.readers.additive._terms import CHUNK_VALUES, Reference, TermBlock, players_of_term, slices
 from exactshap.semivalues import Semivalue
 from exactshap.solvers import Cost, Solution, player_sets
 from exactshap.solvers.additive import Singles, Stack, solve_stacks, stacks_cost
@@ -26,6 +26,7 @@ __all__ = ["AdditiveForm", "AdditiveReader"]
 VALUE_FUNCTIONS = ("interventional", "baseline")
 TIMED_ROWS, TIMED_CALLS = 256, 5e4  # of a forecast: rows of one evaluation, evaluations up to which rows are solved
 QUICK, LARGER = 0.002, 16  # seconds of an evaluation that is repeated, on so many times as many rows
+CACHED_VALUES, FEWEST_ROWS = 2**17, 256  # coalition values of a piece of rows: 1 MiB; rows of it at least
 CHECKED_ROWS = 8  # background rows on which the terms are compared with the model's own prediction when it is read
 
 
@@ -84,7 +85,7 @@ class AdditiveReader(Reader):
     """A sum of small terms bound to a background, which is folded into the terms once, here."""
 
     value_functions = VALUE_FUNCTIONS
-    block_rows = 4096  # rows are cheap here: calls would cost more
+    block_rows = 2**16  # rows are cheap here: calls would cost more
     rows_are_cheap = True
 
     def __init__(self, model: Any, request: Request, form: AdditiveForm) -> None:
@@ -175,9 +176,14 @@ class AdditiveReader(Reader):
         return AdditiveGame(self.n_players, subsets, tables, self.form.intercept)
 
     def solve(self, X: Table, semivalue: Semivalue, order: int) -> Solution:
-        """Solve some rows, one stack of terms in memory at a time."""
-        part = solve_stacks(self._stacks(X), self.n_players, X.n_rows, self.n_outputs, semivalue, order)
-        part = replace(part, error_bound=2.0**order * self._errors(X))
+        """Solve some rows, one stack of terms in memory at a time, and no more rows than fit into a core's caches with it."""
+        rows = self._encode(X)
+        step = max(FEWEST_ROWS, int(CACHED_VALUES / (self.n_outputs * sum(2.0**width for width in self._widths) + 1.0)))
+        parts = (
+            solve_stacks(self._tables(rows[piece]), self.n_players, len(rows[piece]), self.n_outputs, semivalue, order)
+            for piece in slices(X.n_rows, step)
+        )
+        part = Solution.join(parts, X.n_rows).with_(error_bound=2.0**order * self._errors(X))
         return part.finish(self.n_players, semivalue, order, constant=self.form.intercept, single_output=self.single_output)
 
     def bound_to(self, row: Table) -> AdditiveReader | None:

@@ -27,6 +27,7 @@ PAID_ROWS = 64  # an interpolant is built where its evaluations cost no more tha
 def read(model: Any, request: Request) -> Reader:
     """Read the functions f_J of a fitted weighting; those of two or three columns are interpolated for mixed coalitions."""
     require_fitted(model, "terms_")
+    classes = getattr(model, "classes_", None)
     n_background = 0 if request.background is None else request.background.n_rows
     smooth: list[SmoothTerm] = []
     direct: list[FunctionTerm] = []
@@ -44,8 +45,8 @@ def read(model: Any, request: Request) -> Reader:
         predict=functools.partial(_predict, model),
         n_columns=model.n_features_in_,
         fitted_names=fitted_names(model),
-        output_names=("target",),
-        unit="target",
+        output_names=("target",) if classes is None else (str(classes[1]),),
+        unit="target" if classes is None else "log-odds" if model.loss == "logistic" else "margin",
         single_output=True,
         magnitude=functools.partial(_magnitude, model.terms_),
     )
@@ -108,7 +109,8 @@ def _numbers(owner: str, X: Table, what: str) -> np.ndarray:
 
 
 def _predict(model: Any, X: Table) -> np.ndarray:
-    return np.asarray(model.predict(X.native), float)
+    own = model.decision_function if hasattr(model, "classes_") else model.predict
+    return np.asarray(own(X.native), float)
 
 
 def _magnitude(terms: Sequence[Any], rows: np.ndarray) -> np.ndarray:

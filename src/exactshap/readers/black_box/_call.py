@@ -61,7 +61,12 @@ def call(
     except Exception as error:
         if isinstance(error, ValueError) and "read-only" in str(error):
             raise InputError(message(f"{name} changes its input", f"{error}", "Let it work on a copy: f(X.copy())")) from error
-        where = "" if columns is None else f" of {len(columns)} coalitions, the first with {_inside(columns[0], names)} from x"
+        row = getattr(error, "row", None)  # the first row of the call that failed, where the function cuts rows into calls
+        where = ""
+        if columns is not None:
+            first = _inside(columns[(row or 0) * len(columns) // rows.n_rows], names)
+            which = "the first" if row is None else "in the call that begins at that"
+            where = f" of {len(columns)} coalitions, {which} with {first} from x"
         do = _OF_TABLES if _is_network(function) else "Its own error is chained"
         raise InputError(
             message(f"{name} raised {type(error).__name__} on {rows.n_rows} rows{where}", f"{error}", do)

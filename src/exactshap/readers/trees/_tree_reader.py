@@ -127,6 +127,16 @@ class TreeReader(Reader):
         own = self._own_trees()
         return None if own is None else dump_difference(self.ensemble.trees, own, self.ensemble.tree_output)
 
+    def reading_gap(self) -> str:
+        """Say what keeps the trees from being compared, node by node, with the library's own dump of them."""
+        if self._own_trees() is not None:
+            return ""
+        if self.ensemble.hashed is not None or any(self.ensemble.categories):
+            return f"{self.model_name} splits on categories, which its dump tells in other words"
+        if isinstance(self.model, TreeModel):
+            return "they come from a file, without the library that could dump them"
+        return f"the library has no dump of {self.model_name} with every number that it predicts by"
+
     def _own_trees(self) -> list[Node] | None:
         """Return the trees of the outputs that are explained, by the library's own dump."""
         ensemble = self.ensemble

@@ -165,6 +165,7 @@ class SumReader(Reader):
         self.value_function = self._one_value_function()
         self.block_rows = min(member.reader.block_rows for member in self.members)
         self.threads_inside = any(member.reader.threads_inside for member in self.members)
+        self.rows_are_cheap = all(member.reader.rows_are_cheap for member in self.members)
 
     def _one_value_function(self) -> str:
         names = list(dict.fromkeys(member.reader.value_function for member in self.members))
@@ -280,3 +281,15 @@ class SumReader(Reader):
         values = [member.outputs(np.asarray(part)) for member, part in zip(self.members, parts, strict=True)]
         total = sum(values, start=self.constant)
         return total[..., 0] if self.single_output else total
+
+    def reading_gap(self) -> str:
+        return "; ".join(dict.fromkeys(filter(None, (member.reader.reading_gap() for member in self.members))))
+
+    def bound_to(self, row: Table) -> SumReader | None:
+        """Bind every member to the row as it takes it."""
+        readers = [member.reader.bound_to(member.rows(row)) for member in self.members]
+        bound = self._rebound(row)
+        bound.members = tuple(
+            replace(member, reader=reader) for member, reader in zip(self.members, readers, strict=True) if reader is not None
+        )
+        return bound if len(bound.members) == len(self.members) else None

@@ -126,5 +126,6 @@ _READERS: dict[str, Callable[[Any, Request], Reader]] = {
     "ShapleyKernelClassifier": _shapley_classifier,
     "ShapleyKernelRidge": _shapley_ridge,
     "RKHSWeightingCV": _elsewhere("exactshap.readers.additive.rkhs_weighting"),
+    "RKHSWeightingClassifier": _elsewhere("exactshap.readers.additive.rkhs_weighting"),
     "RKHSWeightingRegressor": _elsewhere("exactshap.readers.additive.rkhs_weighting"),
 }

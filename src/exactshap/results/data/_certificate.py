@@ -37,6 +37,8 @@ class Certificate:
     mask_rows : tuple of int
         The explained rows that some of them belong to; the others are of the background's rows, checked when the explainer was made,
         or of an earlier call.
+    mask_reason : str
+        Why none were compared.
     """
 
     max_residual: float
@@ -50,6 +52,7 @@ class Certificate:
     mask_tolerance: float | None = None
     n_masks: int = 0
     mask_rows: tuple[int, ...] = ()
+    mask_reason: str = ""
 
     @property
     def masks_passed(self) -> bool:
@@ -57,14 +60,14 @@ class Certificate:
         return self.mask_difference is None or self.mask_tolerance is None or self.mask_difference <= self.mask_tolerance
 
     def masks(self) -> str:
-        """Say how far the coalitions are from the model's own predictions; "" where none were compared.
+        """Say how far the coalitions are from the model's own predictions, or why none were compared; "" where that is not known.
 
         >>> facts = dict(max_residual=0.0, tolerance=1e-9, row=0, passed=True, exact=True, checks="a sum")
         >>> Certificate(**facts, mask_difference=2e-12, mask_tolerance=1e-9, n_masks=2, mask_rows=(0, 7)).masks()
         'off by at most 2e-12 (tolerance 1e-09) on 2 hybrids of rows and background, of 2 rows here and others before'
         """
         if self.mask_difference is None or self.mask_tolerance is None:
-            return ""
+            return self.mask_reason and f"not compared: {self.mask_reason}"
         n_rows = len(self.mask_rows)
         of = f"{n_rows} row{'s' * (n_rows != 1)} here and others before" if n_rows else "rows before"
         return (

@@ -82,6 +82,7 @@ class ExplanationData:
     mask_tolerance: float | None = None
     n_masks: int = 0
     mask_rows: tuple[int, ...] = ()
+    mask_reason: str = ""
     stability_bound: Callable[[Any], Any] | None = None
 
     def __post_init__(self) -> None:
@@ -251,6 +252,7 @@ class ExplanationData:
             mask_tolerance=allowed,
             n_masks=self.n_masks,
             mask_rows=self.mask_rows,
+            mask_reason=self.mask_reason,
             kind=self.kind,
             checks=self.residual_meaning,
         )

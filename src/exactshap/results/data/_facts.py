@@ -9,6 +9,7 @@ import numpy as np
 from exactshap.results.data._words import counted, index_title, value_function_sentence
 
 if TYPE_CHECKING:
+    from exactshap.results.data._certificate import Certificate
     from exactshap.results.data._explanation_data import ExplanationData
 
 __all__ = ["facts", "headline"]
@@ -36,7 +37,7 @@ def facts(explanation: ExplanationData) -> dict[str, str]:
         "baseline": _range(explanation.baseline),
         "residual": f"at most {certificate.max_residual:.2g} (tolerance {certificate.tolerance:.2g}), "
         f"of {certificate.checks}: {verdict}",
-        "coalitions": certificate.masks() and f"{certificate.masks()}: {'passed' if certificate.masks_passed else 'FAILED'}",
+        "coalitions": _coalitions(certificate),
         "error bound": f"{np.max(bound, initial=0.0):.2g}" if np.any(bound > 0) else "",
         "std error": _largest("at most", explanation.std_error),
         "approximation": _approximation(explanation),
@@ -47,6 +48,12 @@ def facts(explanation: ExplanationData) -> dict[str, str]:
         "seconds": "" if seconds is None else f"{seconds:.3g}",
     }
     return {name: text for name, text in found.items() if text}
+
+
+def _coalitions(certificate: Certificate) -> str:
+    words = certificate.masks()
+    compared = certificate.mask_difference is not None
+    return f"{words}: {'passed' if certificate.masks_passed else 'FAILED'}" if compared else words
 
 
 def _largest(words: str, array: np.ndarray | None) -> str:

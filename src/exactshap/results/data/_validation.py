@@ -36,7 +36,7 @@ def checked(given: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _check_words(given: Mapping[str, Any]) -> None:
-    for name in ("index", "value_function", "unit", "method", "model_name"):
+    for name in ("index", "value_function", "unit", "method", "model_name", "mask_reason"):
         if not isinstance(given[name], str):
             raise InputTypeError(message(f"`{name}` must be a str", f"Got {given[name]!r}"))
     if not _is_count(given["order"]) or given["order"] < 1:

@@ -96,6 +96,8 @@ class PairwiseDecomposition(Decomposition):
         head = head.replace(" over ", f"{error} over ", 1)
         facts = [] if self.p_value is None else [f"p = {self.p_value:.4g}"]
         facts += [] if self.residual is None else [f"residual {self.residual:.1e}"]
+        n_blocks = self.details.get("n_blocks", 1)
+        facts += [] if n_blocks == 1 else [f"mean over {n_blocks} random blocks of rows"]
         return "\n".join([head + "".join(f"; {fact}" for fact in facts), *lines])
 
 

@@ -95,6 +95,8 @@ class Explanation(ExplanationData):
         How many coalitions were.
     mask_rows : sequence of int
         The rows that they belong to; none where those of an earlier explanation, or of the background, speak for this one.
+    mask_reason : str, default=""
+        Why none were compared.
     stability_bound : callable, or None
         What :meth:`stability` calls; it is not saved.
 

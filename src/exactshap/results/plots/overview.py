@@ -104,6 +104,18 @@ def draw_heatmap(prepared: Heatmap, ax: Any = None) -> Any:
     Returns
     -------
     ax : matplotlib Axes
+
+    Examples
+    --------
+    >>> import matplotlib
+    >>> matplotlib.use("Agg")
+    >>> from exactshap import Explanation
+    >>> explanation = Explanation(
+    ...     values=[[1.0, 2.0], [0.5, -1.0]], baseline=[0.5, 0.5], prediction=[3.5, 0.0], residual=[0.0, 0.0], tolerance=1e-12,
+    ...     feature_names=["age", "bmi"], value_function="baseline", data=[[40.0, 21.0], [50.0, 30.0]],
+    ... )
+    >>> draw_heatmap(prepare_heatmap(explanation)).get_xlabel()
+    'rows, similar values side by side'
     """
     n = len(prepared.labels)
     ax = new_axes(8.0, 0.38 * n + 2.2) if ax is None else ax
@@ -168,6 +180,18 @@ def draw_violin(prepared: Violin, ax: Any = None) -> Any:
     Returns
     -------
     ax : matplotlib Axes
+
+    Examples
+    --------
+    >>> import matplotlib
+    >>> matplotlib.use("Agg")
+    >>> from exactshap import Explanation
+    >>> explanation = Explanation(
+    ...     values=[[1.0, 2.0], [0.5, -1.0]], baseline=[0.5, 0.5], prediction=[3.5, 0.0], residual=[0.0, 0.0], tolerance=1e-12,
+    ...     feature_names=["age", "bmi"], value_function="baseline", data=[[40.0, 21.0], [50.0, 30.0]],
+    ... )
+    >>> draw_violin(prepare_violin(explanation)).get_xlabel()
+    ''
     """
     n = len(prepared.labels)
     ax = new_axes(7.0, 0.5 * n + 1.7) if ax is None else ax

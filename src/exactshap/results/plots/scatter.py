@@ -118,6 +118,18 @@ def draw_scatter(prepared: Scatter, ax: Any = None) -> Any:
     Returns
     -------
     ax : matplotlib Axes
+
+    Examples
+    --------
+    >>> import matplotlib
+    >>> matplotlib.use("Agg")
+    >>> from exactshap import Explanation
+    >>> explanation = Explanation(
+    ...     values=[[1.0, 2.0], [0.5, -1.0]], baseline=[0.5, 0.5], prediction=[3.5, 0.0], residual=[0.0, 0.0], tolerance=1e-12,
+    ...     feature_names=["age", "bmi"], value_function="baseline", data=[[40.0, 21.0], [50.0, 30.0]],
+    ... )
+    >>> draw_scatter(prepare_scatter(explanation, 0)).get_xlabel()
+    'age'
     """
     ax = new_axes(6.5, 4.5) if ax is None else ax
     x, colour = prepared.x, prepared.colour

@@ -142,6 +142,18 @@ def draw_waterfall(prepared: Waterfall, ax: Any = None) -> Any:
     Returns
     -------
     ax : matplotlib Axes
+
+    Examples
+    --------
+    >>> import matplotlib
+    >>> matplotlib.use("Agg")
+    >>> from exactshap import Explanation
+    >>> explanation = Explanation(
+    ...     values=[[1.0, 2.0], [0.5, -1.0]], baseline=[0.5, 0.5], prediction=[3.5, 0.0], residual=[0.0, 0.0], tolerance=1e-12,
+    ...     feature_names=["age", "bmi"], value_function="baseline", data=[[40.0, 21.0], [50.0, 30.0]],
+    ... )
+    >>> len(draw_waterfall(prepare_waterfall(explanation, 0)).patches)
+    2
     """
     n = len(prepared.labels)
     ax = new_axes(8.0, 0.42 * n + 1.9) if ax is None else ax

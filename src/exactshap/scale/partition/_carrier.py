@@ -14,7 +14,7 @@ from typing import Any
 from exactshap._runtime.cache import BoundedCache
 from exactshap._runtime.optional import first_installed
 
-__all__ = ["pack", "unpack"]
+__all__ = ["Carried", "pack", "unpack"]
 
 _KEPT = 4  # objects that a process keeps unpacked
 _WORD = "unpacked"
@@ -41,3 +41,30 @@ def unpack(digest: str, data: bytes) -> Any:
     True
     """
     return _UNPACKED.get((_WORD, digest), lambda: pickle.loads(data), keep=_KEPT)
+
+
+class Carried:
+    """A function that travels as bytes that are made once, and is unpacked once in each process.
+
+    >>> one = pickle.loads(pickle.dumps(Carried(len)))
+    >>> one("ab")
+    2
+    """
+
+    def __init__(self, function: Any) -> None:
+        self._function = function
+        self._packed: tuple[str, bytes] | None = None
+
+    def __call__(self, *arguments: Any) -> Any:
+        return self._function(*arguments)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        if self._packed is None:
+            self._packed = pack(self._function)
+        return _unpacked, self._packed
+
+
+def _unpacked(digest: str, data: bytes) -> Carried:
+    carried = Carried(unpack(digest, data))
+    carried._packed = (digest, data)
+    return carried

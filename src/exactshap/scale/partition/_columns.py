@@ -2,21 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from types import MappingProxyType, SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from exactshap._runtime.optional import require
-from exactshap.errors import ExactnessError, InputError, message
+from exactshap._runtime.optional import FRAME_LIBRARIES, INSTALL_FRAMES, first_installed, require
+from exactshap.errors import ExactnessError, InputError, MissingDependencyError, message
 from exactshap.results.data import frame_kind
 
 if TYPE_CHECKING:
     from exactshap.readers import Reader
     from exactshap.results.explanation import Explanation
 
-__all__ = ["EXACT", "Layout", "beside", "layout_of"]
+__all__ = ["EXACT", "Layout", "beside", "layout_of", "output_columns"]
 
 EXACT = "exact"
 _TOTALS = ("baseline", "prediction", "residual")
@@ -113,3 +114,51 @@ def beside(frame: Any, keep: Sequence[str], columns: dict[str, np.ndarray]) -> A
         made = library.DataFrame(columns)
         return frame.select(list(keep)).hstack(made) if keep else made
     return library.table([*(frame[name] for name in keep), *columns.values()], names=[*keep, *columns])
+
+
+def output_columns(
+    explanation: Explanation, before: Mapping[str, np.ndarray] = MappingProxyType({}), kind: str | None = None
+) -> Any:
+    """Return an explanation as a table of the columns that :class:`Partition` makes.
+
+    Parameters
+    ----------
+    explanation : Explanation
+        Of order 1.
+    before : mapping of name to array of shape (n_rows,), default={}
+        Columns before these, such as identifiers.
+    kind : {"pandas", "polars", "pyarrow"} or None, default=None
+        None: as the data of the explanation; for arrays the first that is installed.
+
+    Returns
+    -------
+    table : frame
+        ``phi_<feature>``, ``baseline``, ``prediction``, ``residual``, ``exact`` and, of sampled values, ``se_<feature>``.
+
+    Raises
+    ------
+    MissingDependencyError
+        No library of frames is installed.
+
+    Examples
+    --------
+    >>> from exactshap import Explanation
+    >>> explanation = Explanation(
+    ...     values=[[1.0, 2.0]], baseline=[0.5], prediction=[3.5], residual=[0.0], tolerance=1e-12,
+    ...     feature_names=["age", "bmi"], value_function="baseline",
+    ... )
+    >>> list(output_columns(explanation, {"row": np.array([7])}))
+    ['row', 'phi_age', 'phi_bmi', 'baseline', 'prediction', 'residual', 'exact']
+    """
+    names = SimpleNamespace(
+        single_output=explanation.output_names is None,
+        output_names=explanation.output_names or (),
+        player_names=explanation.feature_names,
+    )
+    layout = layout_of(names, tuple(before), sampled=explanation.std_error is not None)  # type: ignore[arg-type]
+    library = kind or frame_kind(explanation.data) or first_installed(FRAME_LIBRARIES)
+    if library is None:
+        raise MissingDependencyError(message("A frame needs pandas, polars or pyarrow", do=INSTALL_FRAMES))
+    columns = {**before, **layout.columns(explanation)}
+    frames = require(library, "frames", purpose=f"A {library} frame")
+    return frames.table(columns) if library == "pyarrow" else frames.DataFrame(columns)

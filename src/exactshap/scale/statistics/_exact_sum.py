@@ -35,11 +35,20 @@ class ExactSums:
     @classmethod
     def of(cls, values: np.ndarray) -> ExactSums:
         """Return the sums of the columns of an array (n_rows, n_columns)."""
+        return cls.with_magnitudes(values)[0]
+
+    @classmethod
+    def with_magnitudes(cls, values: np.ndarray) -> tuple[ExactSums, ExactSums]:
+        """Return the sums of the columns of an array (n_rows, n_columns), and those of the absolute values."""
         values = np.asarray(values, np.float64)
         if not np.isfinite(values).all():
             raise InputError(message("A sum of values that are not finite has no value", do="Leave such rows out"))
-        parts = [values[start : start + _ROWS] for start in range(0, len(values), _ROWS)]
-        return sum((cls(tuple(_units(column) for column in part.T)) for part in parts), cls.zeros(values.shape[1]))
+        sums = magnitudes = cls.zeros(values.shape[1])
+        for start in range(0, len(values), _ROWS):
+            parts = [_units(column) for column in values[start : start + _ROWS].T]
+            sums += cls(tuple(above - below for above, below in parts))
+            magnitudes += cls(tuple(above + below for above, below in parts))
+        return sums, magnitudes
 
     @classmethod
     def zeros(cls, n_columns: int) -> ExactSums:
@@ -54,20 +63,23 @@ class ExactSums:
         return np.array([unit / (n << _UNIT) if n else np.nan for unit in self.units], np.float64)
 
 
-def _units(column: np.ndarray) -> int:
-    r"""Return :math:`2^{1074} \sum_i m_i 2^{e_i}` for mantissas of 53 bits, added up exponent by exponent."""
+def _units(column: np.ndarray) -> tuple[int, int]:
+    r"""Return :math:`2^{1074} \sum_i |m_i| 2^{e_i}` over the positive and over the negative numbers of a column.
+
+    Mantissas have 53 bits and are added up exponent by exponent.
+    """
     fraction, exponent = np.frexp(np.ascontiguousarray(column))
-    mantissa = np.ldexp(fraction, 53).astype(np.int64)  # a whole number by definition of float64
+    mantissa = np.ldexp(np.abs(fraction), 53).astype(np.int64)  # a whole number by definition of float64
     if not mantissa.any():
-        return 0
+        return 0, 0
     smallest = int(exponent.min())
     high = mantissa >> _LOW
     low = mantissa - (high << _LOW)
-    places = exponent - smallest
+    places = 2 * (exponent - smallest) + (fraction < 0)
     sums = (np.bincount(places, weights=high), np.bincount(places, weights=low))
-    total = 0
+    total = [0, 0]
     for place in np.flatnonzero((sums[0] != 0) | (sums[1] != 0)):
         units = (int(sums[0][place]) << _LOW) + int(sums[1][place])
-        shift = int(place) + smallest - 53 + _UNIT
-        total += units << shift if shift >= 0 else units >> -shift  # subnormal numbers end in that many zeros
-    return total
+        shift = int(place) // 2 + smallest - 53 + _UNIT
+        total[int(place) % 2] += units << shift if shift >= 0 else units >> -shift  # subnormal numbers end in that many zeros
+    return total[0], total[1]

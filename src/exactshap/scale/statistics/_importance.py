@@ -13,7 +13,7 @@ from exactshap.frames import as_table
 from exactshap.results.data import counted
 from exactshap.scale.statistics._exact_sum import ExactSums
 
-__all__ = ["GlobalImportance"]
+__all__ = ["GlobalImportance", "value_columns"]
 
 _VALUE = "phi_"
 
@@ -40,7 +40,7 @@ class GlobalImportance:
     Notes
     -----
     Sums are whole numbers of 2^-1074, so ``a + b`` is exact and the means have the same bits for any number of parts; each is
-    rounded once. Cost: about 50 ns for each value.
+    rounded once. Cost: about 25 ns for each value.
 
     Examples
     --------
@@ -71,23 +71,18 @@ class GlobalImportance:
         importance : GlobalImportance
         """
         wide = as_table(table, allow_empty=True)
+        features, numbers, explained = value_columns(table)
         names = wide.names or ()
-        values = [j for j, name in enumerate(names) if name.startswith(_VALUE)]
-        if not values:
-            raise InputError(
-                message("The table has no columns of values", f"Got {list(names)[:6]}", "Pass what a Partition gives")
-            )
-        numbers = wide.select(values).numeric()
         residuals = [j for j, name in enumerate(names) if name == "residual" or name.startswith("residual_")]
-        explained = ~np.isnan(numbers).all(axis=1)
         left = np.abs(wide.select(residuals).numeric())[explained] if residuals else np.zeros((0, 0))
+        sums, magnitudes = ExactSums.with_magnitudes(numbers[explained])
         return cls(
-            feature_names=tuple(names[j].removeprefix(_VALUE) for j in values),
+            feature_names=features,
             n_rows=int(explained.sum()),
             n_bad_rows=int((~explained).sum()),
             max_residual=float(left.max(initial=0.0)),
-            sums=ExactSums.of(numbers[explained]),
-            absolute_sums=ExactSums.of(np.abs(numbers[explained])),
+            sums=sums,
+            absolute_sums=magnitudes,
         )
 
     def __add__(self, other: GlobalImportance) -> GlobalImportance:
@@ -134,3 +129,15 @@ class GlobalImportance:
         lines += [f"  {self.feature_names[j]:<{width}}  {strength[j]:.6g}" for j in order]
         more = len(strength) - len(order)
         return "\n".join([*lines, f"  ({more} more)"] if more else lines)
+
+
+def value_columns(table: Any) -> tuple[tuple[str, ...], np.ndarray, np.ndarray]:
+    """Return the names and the numbers (n_rows, n_columns) of the columns of values, and which rows were explained."""
+    wide = as_table(table, allow_empty=True)
+    names = wide.names or ()
+    values = [j for j, name in enumerate(names) if name.startswith(_VALUE)]
+    if not values:
+        got = f"Got {list(names)[:6]}"
+        raise InputError(message("The table has no columns of values", got, "Pass what a Partition gives"))
+    numbers = wide.select(values).numeric()
+    return tuple(names[j].removeprefix(_VALUE) for j in values), numbers, ~np.isnan(numbers).all(axis=1)

@@ -201,7 +201,7 @@ class Solution:
     def rows(self, chosen: slice) -> Solution:
         """Return some rows of a batch."""
         known = ((name, getattr(self, name)) for name in _PER_ROW)
-        return self.with_(**{name: array[chosen] for name, array in known if np.ndim(array)})  # type: ignore[misc]
+        return self.with_(**{name: array[chosen] for name, array in known if isinstance(array, np.ndarray) and array.ndim})
 
     def as_batch(self) -> Solution:
         """Return the solution of a single game as that of a batch of one."""

@@ -12,6 +12,7 @@ from exactshap.solvers.product._cost import (
 from exactshap.solvers.product._folding import CoalitionTable, Folded, fold, folded_method, solve_folded
 from exactshap.solvers.product._kernels import fill_interactions
 from exactshap.solvers.product._quadrature import solve_product, solve_terms
+from exactshap.solvers.product._set_sums import set_sums
 
 __all__ = [
     "MAX_FOLDED_PLAYERS",
@@ -24,6 +25,7 @@ __all__ = [
     "folding_pays",
     "quadrature_cost",
     "quadrature_units",
+    "set_sums",
     "solve_folded",
     "solve_product",
     "solve_terms",

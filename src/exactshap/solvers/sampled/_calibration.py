@@ -10,10 +10,10 @@ G its linear map from pairs to values, u the share of each pair's size that is n
 once for how much better it is known). And its own jackknife error s is what the relevances improve upon, which they may claim the
 less the fewer pairs a player they were fitted to. The error of a value is
 
-.. math:: \sqrt{\min\{\max\{\kappa / 5, 1\}, 4\}}\; \max\bigl\{\text{posterior},\; 0.65\, e_j,\; 0.4 (2 d / m)^8 s_j\bigr\}
+.. math:: \sqrt{\min\{\max\{\kappa / 5, 1\}, 4\}}\; \max\bigl\{\text{posterior},\; 0.65\, e_j,\; 0.4 (2 d / m)^p s_j\bigr\}
 
-with the kurtosis :math:`\kappa` of the residuals, 3 if they are normal: a few large ones among many small ones are what jumps that
-few pairs have met leave behind. The posterior's own error follows the left-out residuals down to a hundredth: a game that they
+with p = 3 for fewer than two pairs a player and 8 for more, the kurtosis :math:`\kappa` of the residuals, 3 if they are normal: a
+few large ones among many small ones are what jumps that few pairs have met leave behind. The posterior's own error follows the left-out residuals down to a hundredth: a game that they
 tell to be recovered has small errors, whatever was believed before. The constants were tuned on the families of
 ``benchmarks/error_games.py`` and ``error_games_development.py``, and checked on those of ``error_games_held_out.py``.
 """
@@ -29,7 +29,11 @@ from exactshap.solvers.sampled.process import CubeProcess
 __all__ = ["held_to"]
 
 CHECKED = 0.65  # of the error with which residuals tell of a bias: about that of the posterior where that is right
-FEW_ROWS, FADES = 0.4, 8  # of KernelSHAP's error with two pairs a player, and how fast that fades with more of them
+FEW_ROWS = 0.4  # of KernelSHAP's error with two pairs a player
+GROWS, FADES = (
+    3,
+    8,
+)  # powers of 2 d / m with fewer and with more of them: KernelSHAP's own error grows without bound as m falls to d
 USUAL, MOST = 5.0, 4.0  # kurtosis up to which nothing is added, and the most by which variances are raised beyond
 FITTED = 2.0  # of (d / m)^2 times what left-out rows say, for fitted relevances; without KernelSHAP beside it, d / m is added
 
@@ -48,7 +52,8 @@ def held_to(
     inner = rows > 0  # row 0 is the full coalition, which every estimate meets
     moves, squares = kernelshap.moves[rows[inner] - 1], residuals[inner] ** 2
     bias_error = np.sqrt((moves**2).T @ squares * (len(kernelshap.moves) / len(moves)))
-    few = FEW_ROWS * (2.0 * players_per_pair) ** FADES * kernelshap.std_error
+    fewness = 2.0 * players_per_pair
+    few = FEW_ROWS * fewness ** (GROWS if fewness > 1.0 else FADES) * kernelshap.std_error
     return values, _heaviness(squares) * np.maximum(std_error, process.unit * np.maximum(CHECKED * bias_error, few))
 
 

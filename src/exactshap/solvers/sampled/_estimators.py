@@ -30,6 +30,7 @@ RELEVANCE_ROWS = 1000  # at most so many pairs decide the relevances; all pairs 
 MAX_ITERATIONS = 25
 COMPARED_ROWS = 1500  # beyond, auto takes the process without a comparison
 COMPARED_COLUMNS = 600
+ENOUGH_PAIRS = 1.15  # pairs a player from which KernelSHAP's errors tell anything: with fewer they are huge
 ROUNDING = 16.0  # of eps times the largest call: 0.3 to 10 was seen, against values by hand
 ADDITIVE = 1e-10  # of the values: what KernelSHAP may miss of pairs left out, where rounding is all that it misses
 FOLDS = 5
@@ -59,36 +60,35 @@ def _process(problem: RegressionProblem) -> CubeProcess:
 def _of_process(problem: RegressionProblem, process: CubeProcess) -> Solution:
     asked = problem.semivalue, problem.order, problem.sets
     fit = _kernelshap(problem, process.unit)
-    if fit is not None and _is_additive(problem, fit):
-        exact = _fit_characters(problem, additive_frontier(problem.n_players, 1, odd=True))
-        return _of_polynomial(problem, exact, "order 1, which foretells every call left out")
     found = process.solve(*asked) if fit is None else held_to(fit, process, *asked)
     return problem.solution(*found, "Gaussian process over coalitions")
 
 
-def _of_polynomial(problem: RegressionProblem, fit: PolynomialFit, name: str) -> Solution:
-    """Return a polynomial's values; no error is below the rounding of the calls."""
+def _of_polynomial(problem: RegressionProblem, fit: PolynomialFit, name: str, unit: float = 1.0) -> Solution:
+    """Return a polynomial's values, which are in units of ``unit``; no error is below the rounding of the calls."""
     rounding = ROUNDING * np.finfo(float).eps * problem.magnitude
-    return problem.solution(fit.values, np.maximum(fit.std_error, rounding), f"PolySHAP, {name}")
+    return problem.solution(unit * fit.values, np.maximum(unit * fit.std_error, rounding), f"PolySHAP, {name}")
 
 
-def _kernelshap(problem: RegressionProblem, unit: np.ndarray) -> PolynomialFit | None:
+def _kernelshap(problem: RegressionProblem, unit: float | np.ndarray) -> PolynomialFit | None:
     """Return KernelSHAP of the same pairs in units of ``unit``, if it estimates what is asked for and they determine it."""
     asked = problem.paired and problem.n_players <= COMPARED_COLUMNS and problem.is_shapley()
-    if not asked or len(problem.masks) < problem.n_players:
+    if not asked or len(problem.masks) < ENOUGH_PAIRS * problem.n_players:
         return None
     fit = _fit_characters(problem, additive_frontier(problem.n_players, 1, odd=True), unit)
     return fit if fit.determined else None
 
 
-def _is_additive(problem: RegressionProblem, fit: PolynomialFit) -> bool:
-    """Say whether the pairs are those of a game of single players and pairs, which KernelSHAP then solves exactly.
+def _of_pairs(problem: RegressionProblem) -> Solution | None:
+    """Return KernelSHAP's values where it foretells every pair of calls that is left out: it has those of single players and pairs exactly.
 
     Asked only with twice as many pairs as players: fewer fit anything.
     """
-    if len(problem.masks) < 2 * problem.n_players - 1:
-        return False
-    return bool(np.all(fit.left_out <= ADDITIVE))
+    unit = problem.magnitude or 1.0  # squares of the numbers themselves might overflow
+    fit = _kernelshap(problem, unit) if len(problem.masks) >= 2 * problem.n_players - 1 else None
+    if fit is None or not np.all(fit.left_out <= ADDITIVE):
+        return None
+    return _of_polynomial(problem, fit, "order 1, which foretells every call left out", unit)
 
 
 def by_polynomial(problem: RegressionProblem) -> Solution:
@@ -181,7 +181,9 @@ def _warn_rank(fit: PolynomialFit) -> None:
 
 
 def by_best(problem: RegressionProblem) -> Solution:
-    """Return the process, or the polynomial where its leave-one-out error is smaller on the same coalitions."""
+    """Return the process, or a polynomial where it is exact or its leave-one-out error is smaller on the same coalitions."""
+    if (exact := _of_pairs(problem)) is not None:
+        return exact
     process = _process(problem)
     order = _affordable_order(problem)
     if not (problem.paired and order > 1 and len(problem.masks) <= COMPARED_ROWS and problem.is_shapley()):

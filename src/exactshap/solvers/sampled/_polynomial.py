@@ -20,6 +20,7 @@ from exactshap.solvers.sampled._sampling import stratum_weights
 
 __all__ = ["PolynomialFit", "fit_polynomial"]
 
+UNTOLD = 1e-8  # of the weight of a row: the share of it that others foretell
 SINGULAR = 1e-10  # |R_jj| below this share of the largest: the columns do not determine the coefficients
 
 
@@ -30,7 +31,7 @@ class PolynomialFit:
     ``values`` and ``std_error`` (n_players, n_outputs); ``error`` is the cross-validated mean squared residual, in the metric of the
     weights, infinite when the rows do not determine the polynomial. ``moves`` (n_rows, n_players) is by how much one more unit of a
     row's target moves the values, times the squared share of the row's stratum that no row shows. ``left_out`` (n_outputs,) is the
-    largest residual of a row that was left out, in units of the largest target.
+    largest residual of a row that was left out, in units of the largest target; infinite where the others do not foretell one.
     """
 
     values: np.ndarray
@@ -109,6 +110,8 @@ def fit_polynomial(
             std_error = _jackknife(left_out, np.sqrt(unseen) * moves, mirrored=mirrored)
             error = float((left_out**2).sum() / n)
             worst = np.abs(left_out / root).max(axis=0) / np.maximum(np.abs(targets).max(axis=0), 1e-300)
+            if (_leverage(q) > 1.0 - UNTOLD).any():
+                worst = np.full_like(worst, np.inf)
             return PolynomialFit(base + shares_left @ rest, std_error, error, width, p, unseen**2 * root * moves, worst)
     rest, _, rank, _ = lstsq(matrix, right, check_finite=False)
     unknown = np.full((len(shares), right.shape[1]), np.inf)
@@ -117,8 +120,12 @@ def fit_polynomial(
 
 def _left_out(q: np.ndarray, residual: np.ndarray) -> np.ndarray:
     """Return the residual (n_rows, n_outputs) of each row when it is left out, e_i / (1 - h_i), h_i = |q_i|^2: no refit is needed."""
-    room = 1.0 - np.minimum((q**2).sum(axis=1), 1.0)
-    return np.where(room[:, None] > 1e-8, residual / np.maximum(room, 1e-8)[:, None], 0.0)
+    room = 1.0 - _leverage(q)
+    return np.where(room[:, None] > UNTOLD, residual / np.maximum(room, UNTOLD)[:, None], 0.0)
+
+
+def _leverage(q: np.ndarray) -> np.ndarray:
+    return np.asarray(np.minimum((q**2).sum(axis=1), 1.0))
 
 
 def _jackknife(left_out: np.ndarray, moves: np.ndarray, *, mirrored: bool) -> np.ndarray:

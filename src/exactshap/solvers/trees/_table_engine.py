@@ -36,9 +36,7 @@ BLOCK = 1024  # rows at a time: their codes and decisions stay in cache
 BLOCK_BYTES = 2**21
 WORK_BYTES = 3.5 * 2**20  # numbers of players of all codes while they are made, sums of one block
 FEW_ROWS = 16  # that are answered cell by cell before tables are filled, at least
-FILLING_SHARE = (
-    0.1  # of the steps of a filling are spent row by row before tables are filled: a service's first rows should not wait
-)
+FILLING_SHARE = 0.1  # of the steps of a filling are spent on rows before tables are filled: a service's first ones do not wait
 BACKGROUND_BLOCK = 2**14  # background rows at a time
 
 

@@ -136,6 +136,8 @@ def _raw_forest(blocks: Records, owners: np.ndarray, weights: np.ndarray, n_outp
     if not vector and (bad := np.flatnonzero((owners < 0) | (owners >= n_outputs))).size:
         raise ModelFormatError(message(f"tree {bad[0]}: output {owners[bad[0]]} out of range [0, {n_outputs})"))
     scale = weights[owner]
+    # XGBoost 2 writes no covers of trees with vector leaves: they need a background
+    cover = np.zeros(len(is_leaf)) if vector and not blocks.has("sum_hessian") else column("sum_hessian", np.float32)
     return RawForest(
         sizes=sizes,
         feature=column("split_indices", np.int64),
@@ -145,7 +147,7 @@ def _raw_forest(blocks: Records, owners: np.ndarray, weights: np.ndarray, n_outp
         value=scale[:, None] * value if vector else scale * value,
         output=np.full(len(blocks), -1) if whole else owners,
         root=np.zeros(len(blocks), np.int64),
-        cover=np.where(is_leaf, column("sum_hessian", np.float32).astype(float), 0.0),
+        cover=np.where(is_leaf, cover, 0.0),
         missing=missing.astype(np.int8),
         sets=sets,
     )

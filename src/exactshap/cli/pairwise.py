@@ -1,4 +1,4 @@
-"""``exactshap hsic DATA --target y``: which columns the target depends on."""
+"""``exactshap mmd A B``: what makes two samples differ; ``exactshap hsic DATA --target y``: what the target depends on."""
 
 from __future__ import annotations
 
@@ -10,10 +10,49 @@ import typer
 from exactshap.cli import _options as options
 from exactshap.cli import _shares as shares
 
-__all__ = ["command"]
+__all__ = ["hsic", "mmd"]
 
 
-def command(
+def mmd(
+    first: Annotated[Path, typer.Argument(metavar="A", help="One sample: .csv or .parquet.")],
+    second: Annotated[Path, typer.Argument(metavar="B", help="The other sample, with the same columns.")],
+    drop: options.Drop = None,
+    kernel: shares.Kernel = "rbf",
+    bandwidth: shares.Bandwidth = "column-median",
+    permutations: shares.Permutations = 199,
+    correction: shares.Correction = "max",
+    index: options.Index = "shapley",
+    out: shares.Out = None,
+    picture: shares.Picture = None,
+    report: shares.Report = None,
+    method: shares.Method = "auto",
+    jobs: options.Jobs = None,
+    seed: options.Seed = 0,
+) -> None:
+    """Say which columns make two samples differ (maximum mean discrepancy)."""
+    from exactshap.cli._io import read_table, take_columns
+    from exactshap.decompose import decompose_mmd
+
+    names = tuple(drop or ())
+    one, other = (take_columns(read_table(path), names, what=path.name) for path in (first, second))
+    result = decompose_mmd(
+        one,
+        other,
+        kernel=kernel,
+        bandwidth=shares.bandwidth_choice(bandwidth),
+        index=index,
+        n_permutations=permutations,
+        correction=correction,
+        random_state=seed,
+        method=method,
+        n_jobs=jobs,
+    )
+    labels = (first.stem, second.stem)
+    title = f"What differs between {first.name} and {second.name}"
+    shares.finish(result, (one, other), labels, title=title, out=out, picture=picture, report=report)
+
+
+def hsic(
     data: Annotated[Path, typer.Argument(help="Rows: .csv or .parquet.")],
     target: Annotated[str, typer.Option(help="Column that the others are held against.")],
     drop: options.Drop = None,
@@ -26,6 +65,7 @@ def command(
     out: shares.Out = None,
     picture: shares.Picture = None,
     report: shares.Report = None,
+    method: shares.Method = "auto",
     jobs: options.Jobs = None,
     seed: options.Seed = 0,
 ) -> None:
@@ -42,12 +82,13 @@ def command(
         take_columns(table, others, what=data.name),
         kernel_x=kernel,
         kernel_y=kernel_target,
-        bandwidth_x=shares.bandwidth_choice(bandwidth),
+        bandwidth=shares.bandwidth_choice(bandwidth),
         estimator="unbiased",
         index=index,
         n_permutations=permutations,
         correction=correction,
         random_state=seed,
+        method=method,
         n_jobs=jobs,
     )
     title = f"What {target} depends on in {data.name}"

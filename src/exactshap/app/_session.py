@@ -1,0 +1,212 @@
+"""What the page computes: one row with changed cells, explained against a background that a filter chooses."""
+
+from __future__ import annotations
+
+import functools
+import operator
+import re
+from collections import OrderedDict
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from exactshap.errors import InputError, UnknownNameError, did_you_mean, message
+from exactshap.frames import Table, as_table
+
+if TYPE_CHECKING:
+    from exactshap.results.explanation import Explanation
+
+__all__ = ["WhatIf"]
+
+_KEPT = 8  # explainers of other backgrounds and baseline rows: each is read once
+_FILTER = re.compile(r"\s*(.+?)\s*(==|!=|<=|>=|<|>)\s*(.+?)\s*")
+_COMPARE = {"==": operator.eq, "!=": operator.ne, "<": operator.lt, "<=": operator.le, ">": operator.gt, ">=": operator.ge}
+
+
+class WhatIf:
+    """Explain changed rows of one model; what :func:`run_app` shows.
+
+    Parameters
+    ----------
+    model : object
+        As of :class:`exactshap.Explainer`.
+    data : DataFrame or array of shape (n_rows, n_features)
+        Rows to begin with; their columns give the ranges of the sliders.
+    background : DataFrame or array, default=None
+        Reference rows; a filter keeps some of them. None uses the family's own value function.
+    **settings
+        Of :class:`exactshap.Explainer`.
+
+    Raises
+    ------
+    ExactshapError
+        What :class:`exactshap.Explainer` raises.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from sklearn.svm import SVR
+    >>> X = np.random.default_rng(0).normal(size=(30, 2))
+    >>> what_if = WhatIf(SVR().fit(X, X[:, 0]), X, X[:10])
+    >>> explanation = what_if.explain(3, {"x0": 0.5}, "x1 > 0")
+    >>> explanation.certificate().passed, explanation.background_size == (X[:10, 1] > 0).sum()
+    (True, np.True_)
+    """
+
+    def __init__(self, model: Any, data: Any, background: Any = None, **settings: Any) -> None:
+        self.model, self.settings = model, settings
+        self.data = as_table(data, what="data")
+        self.background = None if background is None else as_table(background, what="background")
+        self._explainers: OrderedDict[tuple[str, int | None], Any] = OrderedDict()
+        self.names = self.data.names or tuple(self.explainer().reader.feature_names)
+        self.explainer()
+
+    def explainer(self, where: str = "", baseline_row: int | None = None) -> Any:
+        """Return the explainer for a filter of the background, or for one baseline row of the data."""
+        from exactshap.explainer import Explainer
+
+        key = (where.strip(), baseline_row)
+        if key not in self._explainers:
+            if baseline_row is not None:
+                settings = {**self.settings, "value_function": "baseline"}
+                made = Explainer(self.model, self.data.take([baseline_row]).native, **settings)
+            else:
+                made = Explainer(self.model, self._filtered(key[0]), **self.settings)
+            self._explainers[key] = made
+        self._explainers.move_to_end(key)
+        while len(self._explainers) > _KEPT:
+            self._explainers.popitem(last=False)
+        return self._explainers[key]
+
+    def _filtered(self, where: str) -> Any:
+        if self.background is None or not where:
+            if where:
+                raise InputError(
+                    message("A filter chooses background rows", "There is no background", "Pass --background FILE")
+                )
+            return None if self.background is None else self.background.native
+        keep = np.flatnonzero(matches(self.background, where, self.names))
+        if not keep.size:
+            raise InputError(message(f"No background row has {where}", do="Widen the filter"))
+        return self.background.take(keep).native
+
+    def row(self, i: int, changes: dict[str, Any] | None = None) -> Any:
+        """Return row ``i`` as a table of one row with some cells changed; columns keep their types."""
+        row = self.data.take([i])
+        if not changes:
+            return row.native
+        unknown = next((name for name in changes if name not in self.names), None)
+        if unknown is not None:
+            raise UnknownNameError(message(f"There is no column {unknown!r}", do=did_you_mean(unknown, self.names)))
+        if not row.is_frame:
+            native = np.array(row.native)
+            for name, value in changes.items():
+                native[0, self.names.index(name)] = value
+            return native
+        return _changed(row, changes)
+
+    def explain(
+        self, i: int, changes: dict[str, Any] | None = None, where: str = "", baseline_row: int | None = None
+    ) -> Explanation:
+        """Return the explanation of row ``i`` with changed cells.
+
+        Parameters
+        ----------
+        i : int
+        changes : dict of column to cell, optional
+        where : str, default=""
+            Background rows to keep: comparisons joined by "and", such as ``age > 40 and sex == F``; "" keeps all.
+        baseline_row : int, optional
+            A row of the data to compare with, instead of the background.
+
+        Returns
+        -------
+        explanation : Explanation
+            Of one row.
+
+        Raises
+        ------
+        InputError
+            If the filter cannot be read or keeps no row.
+        """
+        return self.explainer(where, baseline_row)(self.row(i, changes))
+
+    @functools.cached_property
+    def controls(self) -> list[dict[str, Any]]:
+        """What each column can be moved over: ``low``, ``high``, ``step`` of numbers, ``choices`` of text and categories."""
+        return [_control(self.data, j, name) for j, name in enumerate(self.names)]
+
+    def cell(self, i: int, name: str) -> Any:
+        """Return a cell of the data as a plain value; None where it is missing."""
+        value = self.data.take([i]).column(self.names.index(name))[0]
+        value = value.item() if isinstance(value, np.generic) else value
+        return None if value is None or value != value or type(value).__name__ in ("NAType", "NaTType") else value
+
+
+def _changed(row: Table, changes: dict[str, Any]) -> Any:
+    import narwhals.stable.v2 as nw
+
+    frame = nw.from_native(row.native, eager_only=True)
+    cells = []
+    for name, value in changes.items():
+        dtype = frame[name].dtype
+        made = nw.new_series(name, [value], backend=frame.implementation)
+        if dtype.is_integer() and isinstance(value, float) and not value.is_integer():
+            dtype = nw.Float64()
+        cells.append(made if dtype in (nw.Object, nw.Unknown) else made.cast(dtype))
+    return _same_index(frame.with_columns(*(_aligned(cell, frame) for cell in cells)).to_native(), row.native)
+
+
+def _aligned(cell: Any, frame: Any) -> Any:
+    """Return a series with the index of a pandas frame: it has one row, whose label is that of the data."""
+    native = frame.to_native()
+    if hasattr(native, "index") and not callable(native.index):
+        import narwhals.stable.v2 as nw
+
+        return nw.maybe_set_index(cell, index=nw.from_native(native.index.to_series(), series_only=True))
+    return cell
+
+
+def _same_index(changed: Any, native: Any) -> Any:
+    if hasattr(native, "index") and not callable(native.index):
+        changed.index = native.index
+    return changed
+
+
+def _control(data: Table, j: int, name: str) -> dict[str, Any]:
+    cells = data.column(j)
+    if cells.dtype.kind not in "fiu":
+        texts = {value for value in cells.tolist() if value is not None and value == value}
+        return {"name": name, "choices": sorted(texts, key=str)}
+    known = cells[np.isfinite(cells.astype(float))]
+    low, high = (float(known.min()), float(known.max())) if known.size else (0.0, 1.0)
+    whole = bool(known.size) and bool(np.all(known == np.round(known)))
+    step = 1.0 if whole else (high - low) / 200.0
+    return {"name": name, "low": low, "high": high if high > low else low + 1.0, "step": step or 0.005, "whole": whole}
+
+
+def matches(table: Table, where: str, names: tuple[str, ...]) -> np.ndarray:
+    """Return which rows (n_rows,) a filter keeps: comparisons of a column with a value, joined by "and"; nothing is evaluated."""
+    keep = np.ones(table.n_rows, bool)
+    for part in re.split(r"\s+and\s+", where.strip()):
+        found = _FILTER.fullmatch(part)
+        if found is None:
+            do = "Write comparisons such as age > 40 and sex == F"
+            raise InputError(message(f"{part!r} is no comparison", do=do))
+        name, sign, text = found.groups()
+        if name not in names:
+            raise UnknownNameError(message(f"There is no column {name!r}", do=did_you_mean(name, names)))
+        cells, text = table.column(names.index(name)), text.strip("'\"")
+        keep &= _compared(cells, sign, text, name)
+    return keep
+
+
+def _compared(cells: np.ndarray, sign: str, text: str, name: str) -> np.ndarray:
+    if cells.dtype.kind in "fiu":
+        try:
+            return _COMPARE[sign](cells.astype(float), float(text))
+        except ValueError:
+            raise InputError(message(f"Column {name!r} holds numbers", f"Got {text!r}")) from None
+    if sign not in ("==", "!="):
+        raise InputError(message(f"Column {name!r} holds text", f"Got {sign}", "Compare it with == or !="))
+    return np.array([_COMPARE[sign](str(cell), text) for cell in cells], bool)

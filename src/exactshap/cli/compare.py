@@ -1,0 +1,56 @@
+"""``exactshap compare A.npz B.npz``, or ``exactshap compare A.npz --by column``."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from exactshap.cli import _options as options
+from exactshap.cli import _shares as shares
+
+if TYPE_CHECKING:
+    from exactshap.results.comparison import Cohorts, Comparison
+
+__all__ = ["command"]
+
+
+def command(
+    first: Annotated[Path, typer.Argument(metavar="A", help="An explanation saved as .npz.")],
+    second: Annotated[Path | None, typer.Argument(metavar="B", help="Another one, of the same question.")] = None,
+    by: Annotated[str | None, typer.Option(help="Column of A's data whose groups are compared, instead of B.")] = None,
+    drift: Annotated[bool, typer.Option("--drift/--no-drift", help="Also split the MMD of the data over the features.")] = True,
+    level: Annotated[float, typer.Option(help="Of the intervals.")] = 0.95,
+    bootstrap: Annotated[int, typer.Option(min=0, help="Resamples of the rows for the intervals.")] = 1000,
+    out: shares.Out = None,
+    picture: shares.Picture = None,
+    model_output: Annotated[str | None, typer.Option(help="Output that the picture shows, where there are several.")] = None,
+    seed: options.Seed = 0,
+) -> None:
+    """Say how mean values differ between two explanations, or between the groups of one, with intervals over rows."""
+    from exactshap.cli._io import write_table
+    from exactshap.cli._screen import console
+
+    output = None if model_output is None else options.output_choice(model_output)
+    result = _compared(first, second, by, {"drift": drift, "level": level, "n_bootstrap": bootstrap, "random_state": seed})
+    console().print(repr(result))
+    if out is not None:
+        write_table(result.to_frame(), out)
+        console().print(f"table written to {out}")
+    if picture is not None:
+        shares.write_picture(result.plot(output=output).figure, picture)
+        console().print(f"picture written to {picture}")
+
+
+def _compared(first: Path, second: Path | None, by: str | None, settings: dict[str, object]) -> Comparison | Cohorts:
+    from exactshap.errors import InputError, message
+    from exactshap.results.explanation import Explanation
+
+    if (second is None) == (by is None):
+        got = "Got neither" if by is None else "Got both"
+        raise InputError(message("Compare A with B, or the groups of A with --by", got, "exactshap compare a.npz b.npz"))
+    explanation = Explanation.load(first)
+    if second is None:
+        return explanation.by(by, **settings)
+    return explanation.compare(Explanation.load(second), labels=(first.stem, second.stem), **settings)

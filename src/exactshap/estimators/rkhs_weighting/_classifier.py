@@ -1,0 +1,208 @@
+"""RKHS weightings of functions as a scikit-learn classifier of two classes."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.utils import check_random_state
+from sklearn.utils.metaestimators import available_if
+from sklearn.utils.multiclass import check_classification_targets, type_of_target
+from sklearn.utils.validation import _check_sample_weight, check_is_fitted, validate_data
+
+from exactshap.errors import InputError, message
+from exactshap.estimators.rkhs_weighting._instantiations import instantiation
+from exactshap.estimators.rkhs_weighting._problem import WeightingProblem
+from exactshap.estimators.rkhs_weighting._regressor import RKHSWeightingRegressor
+from exactshap.estimators.rkhs_weighting._subsets import subset_distribution
+
+__all__ = ["RKHSWeightingClassifier"]
+
+LOSSES = ("logistic", "hinge")
+
+
+def _gives_probabilities(model: Any) -> bool:
+    return bool(model.loss == "logistic")
+
+
+class RKHSWeightingClassifier(ClassifierMixin, BaseEstimator):
+    r"""Classify by the sign of a weighting of base predictors by a function of a reproducing kernel Hilbert space.
+
+    .. math:: f(x) = b + \sum_t a_t\, p(I_t)\, E_{w \sim p_k}\bigl[K(w_t, w)\, \phi(w, x_{I_t})\bigr], \qquad
+              \min_{a, b} \frac{1}{m} \sum_i \ell\bigl(s_i f(x_i)\bigr) + \lambda\, a^\top G a + \epsilon\, a^\top a
+
+    with s = -1 or 1, :math:`\ell(u) = \ln(1 + e^{-u})` (logistic) or :math:`\max(0, 1 - u)` (hinge). Both are 1-Lipschitz, as the bounds of the
+    method ask. With ``subsets`` the score is a sum of functions of few columns each (STAR), which is explained exactly.
+
+    Parameters
+    ----------
+    base, subsets, sequence, n_terms, ridge, sigma, gamma, max_theta, random_state
+        As in :class:`RKHSWeightingRegressor`.
+    loss : {"logistic", "hinge"}, default="logistic"
+    alpha : float, default=1e-5
+        lambda.
+    fit_intercept : bool, default=True
+        b is not penalised. The hinge loss has one always.
+    max_iter : int, default=1000
+        Iterations of the solver.
+
+    Attributes
+    ----------
+    classes_ : array of shape (2,)
+    terms_, coef_, intercept_, rkhs_norm_
+        As in :class:`RKHSWeightingRegressor`, of the score.
+    n_iter_ : int
+        Iterations of the solver.
+    n_features_in_, feature_names_in_
+        As in scikit-learn.
+
+    Notes
+    -----
+    In coordinates where the penalty is the identity (a Cholesky factor for each subset) the problems are scikit-learn's own: logistic
+    regression by Newton's method, and a support vector machine for the kernel of the rows. Several classes: wrap the classifier in
+    ``sklearn.multiclass.OneVsRestClassifier``.
+
+    References
+    ----------
+    .. [1] Dubé, G. and Marchand, M. RKHS weightings of functions, structured additive models and their Shapley values, section 2.3.
+
+    Examples
+    --------
+    >>> X = np.random.default_rng(0).normal(size=(200, 4))
+    >>> model = RKHSWeightingClassifier(subsets=2, random_state=0).fit(X, X[:, 0] * X[:, 1] > 0)
+    >>> model.score(X, X[:, 0] * X[:, 1] > 0) > 0.9
+    True
+    """
+
+    def __init__(
+        self,
+        base: Any = "relu",
+        *,
+        loss: str = "logistic",
+        subsets: Any = None,
+        sequence: bool = False,
+        n_terms: int = 100,
+        alpha: float = 1e-5,
+        ridge: float = 1e-10,
+        sigma: float = 1.0,
+        gamma: float | None = None,
+        max_theta: float = 0.5,
+        fit_intercept: bool = True,
+        max_iter: int = 1000,
+        random_state: Any = None,
+    ) -> None:
+        self.base = base
+        self.loss = loss
+        self.subsets = subsets
+        self.sequence = sequence
+        self.n_terms = n_terms
+        self.alpha = alpha
+        self.ridge = ridge
+        self.sigma = sigma
+        self.gamma = gamma
+        self.max_theta = max_theta
+        self.fit_intercept = fit_intercept
+        self.max_iter = max_iter
+        self.random_state = random_state
+
+    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> RKHSWeightingClassifier:
+        """Draw parameters and subsets, and fit their coefficients to rows X (n_rows, n_features) and labels y (n_rows,)."""
+        X, y = validate_data(self, X, y, dtype=np.float64)
+        check_classification_targets(y)
+        weights = _check_sample_weight(sample_weight, X, dtype=np.float64, ensure_non_negative=True)
+        self.classes_, labels = self._labels(y, weights)
+        kept = weights > 0
+        X, labels, weights = X[kept], labels[kept], weights[kept]
+        score = RKHSWeightingRegressor(
+            **{name: getattr(self, name) for name in _SHARED}, fit_intercept=bool(self.fit_intercept)
+        )
+        score.n_features_in_ = X.shape[1]
+        score._check_parameters()
+        if self.loss not in LOSSES:
+            raise InputError(message(f"The 'loss' parameter must be one of {list(LOSSES)}", f"Got {self.loss!r}"))
+        if self.loss == "hinge" and not self.fit_intercept:
+            raise InputError(
+                message("The hinge loss is fitted with an intercept", "Got fit_intercept=False", "Use loss='logistic'")
+            )
+        if not self.alpha + self.ridge > 0:
+            raise InputError(message("A classifier needs a penalty", "Got alpha=0 and ridge=0", "Pass alpha=1e-8"))
+        rng = np.random.default_rng(check_random_state(self.random_state).randint(2**31 - 1))
+        base = instantiation(self.base, sigma=self.sigma, gamma=self.gamma, max_theta=self.max_theta)
+        distribution = subset_distribution(self.subsets, self.sequence)
+        distribution.check(X.shape[1])
+        groups = score._draw(base, distribution, rng)
+        problem = WeightingProblem(groups, X, labels, np.ones(len(X)), self.alpha, self.ridge, rng)
+        coefficients, score.intercept_ = self._solve(problem, weights)
+        score._keep(groups, coefficients)
+        self.terms_, self.coef_, self.rkhs_norm_ = score.terms_, score.coef_, score.rkhs_norm_
+        self.intercept_ = score.intercept_
+        return self
+
+    def _labels(self, y: np.ndarray, weights: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Return the two classes, and 0 or 1 for each row."""
+        classes, labels = np.unique(y, return_inverse=True)
+        if type_of_target(y) == "multiclass":
+            do = "Wrap it in sklearn.multiclass.OneVsRestClassifier"
+            raise InputError(message("Only binary classification is supported. The type of the target is multiclass", do=do))
+        if len(classes) < 2 or len(np.unique(labels[weights > 0])) < 2:
+            got = f"Got {len(np.unique(labels[weights > 0]))} class"
+            raise InputError(message("RKHSWeightingClassifier needs rows of 2 classes", got))
+        return classes, labels.astype(float)
+
+    def _solve(self, problem: WeightingProblem, weights: np.ndarray) -> tuple[np.ndarray, float]:
+        """Return the coefficients (T,) and the intercept."""
+        from scipy.linalg import LinAlgError, solve_triangular
+        from sklearn.linear_model import LogisticRegression
+        from sklearn.svm import SVC
+
+        try:
+            parts = list(problem.whitened())
+        except LinAlgError:
+            text = "The penalty of the coefficients is numerically singular"
+            raise InputError(message(text, f"Got alpha={self.alpha!r}, ridge={self.ridge!r}", "Raise ridge")) from None
+        rows = np.concatenate([whitened for _, _, whitened in parts]).T  # f = rows u + b, and u'u is the penalty
+        strength = 1.0 / (2.0 * float(weights.sum()))
+        if self.loss == "logistic":
+            solver = LogisticRegression(
+                C=strength, solver="newton-cholesky", fit_intercept=bool(self.fit_intercept), max_iter=self.max_iter, tol=1e-8
+            ).fit(rows, problem.y, sample_weight=weights)
+            u, intercept = solver.coef_[0], float(np.ravel(solver.intercept_)[0]) if self.fit_intercept else 0.0
+        else:
+            solver = SVC(C=strength, kernel="precomputed", tol=1e-10).fit(rows @ rows.T, problem.y, sample_weight=weights)
+            u, intercept = rows[solver.support_].T @ solver.dual_coef_[0], float(solver.intercept_[0])
+        self.n_iter_ = int(np.max(solver.n_iter_))
+        coefficients = np.empty(problem.n_terms)
+        for place, factor, _ in parts:
+            coefficients[place] = solve_triangular(factor, u[place], lower=True, trans="T")
+        return coefficients, intercept
+
+    def decision_function(self, X: Any) -> np.ndarray:
+        """Return f(x), of shape (n_rows,): log-odds of the second class for the logistic loss, a margin for the hinge."""
+        check_is_fitted(self)
+        X = validate_data(self, X, reset=False, dtype=np.float64)
+        total = np.full(len(X), self.intercept_)
+        for term in self.terms_:
+            total += term(X[:, list(term.subset)])
+        return total
+
+    @available_if(_gives_probabilities)
+    def predict_proba(self, X: Any) -> np.ndarray:
+        """Return the probability of each class, (n_rows, 2); for the logistic loss only."""
+        from scipy.special import expit
+
+        score = self.decision_function(X)
+        return np.stack([expit(-score), expit(score)], axis=1)
+
+    def predict(self, X: Any) -> np.ndarray:
+        """Return the class of each row, (n_rows,)."""
+        check_is_fitted(self)
+        return self.classes_[(self.decision_function(X) > 0).astype(int)]
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.classifier_tags.multi_class = False
+        return tags
+
+
+_SHARED = ("base", "subsets", "sequence", "n_terms", "alpha", "ridge", "sigma", "gamma", "max_theta", "random_state")

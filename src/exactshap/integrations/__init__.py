@@ -1,0 +1,5 @@
+"""Other people's tools, each in a module of its own that imports its library on first use: :mod:`exactshap.integrations.mlflow`."""
+
+from __future__ import annotations
+
+__all__: list[str] = []

@@ -1,0 +1,204 @@
+"""Explanations in MLflow: the report, the values and the certificate of a run, without pickle.
+
+``log_explanation`` logs to the active run; ``mlflow.models.evaluate(..., evaluators=["exactshap"])`` explains while it evaluates.
+"""
+
+from __future__ import annotations
+
+import re
+import tempfile
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from exactshap._runtime.optional import require
+from exactshap.errors import InputError, message
+
+if TYPE_CHECKING:
+    from exactshap.results.explanation import Explanation
+
+    ExplanationEvaluator: type
+
+__all__ = ["ExplanationEvaluator", "log_explanation"]
+
+_IMPORTANCES = 50  # features with a metric of their own, the strongest ones
+_NOT_IN_NAMES = re.compile(r"[^\w\-. /]")  # what MLflow refuses in the name of a metric
+
+
+def log_explanation(
+    explanation: Explanation, name: str = "exactshap", *, run_id: str | None = None, report: bool = True, **settings: Any
+) -> dict[str, float]:
+    """Log an explanation to a run of MLflow: files under ``name/``, the certificate and the importances as metrics.
+
+    Parameters
+    ----------
+    explanation : Explanation
+        With rows.
+    name : str, default="exactshap"
+        Folder of the artifacts, and first part of the metrics' names.
+    run_id : str or None, default=None
+        The run; None is the active one, or a new one that stays active.
+    report : bool, default=True
+        Also log ``report.html``.
+    **settings
+        Of :meth:`exactshap.Explanation.report`.
+
+    Returns
+    -------
+    metrics : dict of str to float
+        What was logged: ``max_residual``, ``tolerance``, ``certificate_passed``, ``exact``, ``n_rows``, for sampled values
+        ``max_std_error``, and ``importance/<feature>`` (mean magnitudes, of at most 50 features), each after ``name.``.
+
+    Raises
+    ------
+    InputError
+        For an explanation without rows.
+    MissingDependencyError
+        If mlflow (or mlflow-skinny) is not installed, or what a report or a Parquet file needs.
+
+    Notes
+    -----
+    Artifacts: ``explanation.npz`` (everything; read it with ``Explanation.load``), ``values.parquet`` for order 1 (the columns of
+    :func:`exactshap.scale.output_columns`), ``report.html``, ``certificate.json``. Nothing is pickled.
+
+    Examples
+    --------
+    >>> log_explanation(explanation)  # doctest: +SKIP
+    {'exactshap.max_residual': 1.4e-14, ...}
+    """
+    if not explanation.n_rows:
+        raise InputError(message("An explanation without rows is not logged", "Got 0 rows"))
+    mlflow = require("mlflow", "mlflow", purpose="Logging to MLflow")
+    run = run_id or (mlflow.active_run() or mlflow.start_run()).info.run_id
+    client = mlflow.MlflowClient()
+    with tempfile.TemporaryDirectory() as folder:
+        for path in _files(explanation, Path(folder), report, settings):
+            client.log_artifact(run, str(path), artifact_path=name)
+    client.log_dict(run, _certificate(explanation), f"{name}/certificate.json")
+    metrics = {f"{name}.{key}": value for key, value in _metrics(explanation).items()}
+    for key, value in metrics.items():
+        client.log_metric(run, key, value)
+    for key, text in _tags(explanation).items():
+        client.set_tag(run, f"{name}.{key}", text)
+    return metrics
+
+
+def _files(explanation: Explanation, folder: Path, report: bool, settings: Mapping[str, Any]) -> list[Path]:
+    """Write the artifacts and return their paths."""
+    paths = [folder / "explanation.npz"]
+    explanation.save(paths[0])
+    if explanation.order == 1:
+        from exactshap.scale import output_columns
+
+        paths.append(folder / "values.parquet")
+        _write_parquet(output_columns(explanation), paths[-1])
+    if report:
+        paths.append(explanation.report(folder / "report.html", **settings))
+    return paths
+
+
+def _write_parquet(table: Any, path: Path) -> None:
+    if hasattr(table, "write_parquet"):  # polars
+        table.write_parquet(path)
+        return
+    arrow = require("pyarrow", "frames", purpose="A Parquet file")
+    parquet = require("pyarrow.parquet", "frames", purpose="A Parquet file")
+    parquet.write_table(table if isinstance(table, arrow.Table) else arrow.Table.from_pandas(table), path)
+
+
+def _certificate(explanation: Explanation) -> dict[str, Any]:
+    certificate = explanation.certificate()
+    return {
+        "passed": certificate.passed,
+        "kind": certificate.kind,
+        "max_residual": certificate.max_residual,
+        "tolerance": certificate.tolerance,
+        "identity": certificate.checks,
+        "mask_difference": certificate.mask_difference,
+        "mask_tolerance": certificate.mask_tolerance,
+        "n_masks": certificate.n_masks,
+        "words": str(certificate),
+    }
+
+
+def _metrics(explanation: Explanation) -> dict[str, float]:
+    certificate = explanation.certificate()
+    found = {
+        "max_residual": certificate.max_residual,
+        "tolerance": certificate.tolerance,
+        "certificate_passed": float(certificate.passed),
+        "exact": float(explanation.exact),
+        "n_rows": float(explanation.n_rows),
+    }
+    if certificate.mask_difference is not None:
+        found["mask_difference"] = certificate.mask_difference
+    if explanation.std_error is not None:
+        found["max_std_error"] = float(explanation.std_error.max())
+    strength = np.abs(explanation.values).mean(axis=0).reshape(explanation.n_players, -1).mean(axis=1)
+    for j in np.argsort(-strength, kind="stable")[:_IMPORTANCES]:
+        found[f"importance/{_NOT_IN_NAMES.sub('_', explanation.feature_names[j])}"] = float(strength[j])
+    return found
+
+
+def _tags(explanation: Explanation) -> dict[str, str]:
+    found = {
+        "model": explanation.model_name,
+        "value_function": explanation.value_function,
+        "index": f"{explanation.index}, order {explanation.order}",
+        "background_hash": explanation.background_hash or "",
+        "method": explanation.method,
+    }
+    return {name: text[:500] for name, text in found.items() if text}
+
+
+def _evaluator() -> type:
+    """Return the class that MLflow calls while it evaluates a model; made on first use, as its base is MLflow's."""
+    base = require("mlflow.models.evaluation.base", "mlflow", purpose="An evaluator of MLflow")
+
+    class ExplanationEvaluator(base.ModelEvaluator):  # type: ignore[name-defined, misc]
+        """Explain the model on the rows it is evaluated on, and log that to its run."""
+
+        @classmethod
+        def can_evaluate(cls, *, model_type: str, evaluator_config: Mapping[str, Any], **kwargs: Any) -> bool:
+            return model_type in ("regressor", "classifier")
+
+        def evaluate(
+            self,
+            *,
+            model_type: str,
+            dataset: Any,
+            run_id: str,
+            evaluator_config: Mapping[str, Any] | None = None,
+            model: Any = None,
+            **kwargs: Any,
+        ) -> Any:
+            from exactshap.explainer import Explainer
+
+            if model is None:
+                raise InputError(message("Predictions alone cannot be explained", "Got model=None", "Evaluate a model"))
+            config = dict(evaluator_config or {})
+            logging = {name: config.pop(name) for name in ("name", "report") if name in config}
+            call = {name: config.pop(name) for name in ("index", "order") if name in config}
+            rows, limit = dataset.features_data, config.pop("max_rows", 1000)
+            explanation = Explainer(_raw(model), config.pop("background", None), **config)(rows[:limit], **call)
+            return base.EvaluationResult(metrics=log_explanation(explanation, run_id=run_id, **logging), artifacts={})
+
+    return ExplanationEvaluator
+
+
+def _raw(model: Any) -> Any:
+    """Return the fitted model inside MLflow's wrapper, or its ``predict``, which can be sampled."""
+    try:
+        raw = model.get_raw_model()
+    except Exception:  # each flavour has its own way of not having one
+        return model.predict
+    return model.predict if raw is None else raw
+
+
+def __getattr__(name: str) -> Any:
+    """Make the evaluator when it is asked for."""
+    if name == "ExplanationEvaluator":
+        return _evaluator()
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

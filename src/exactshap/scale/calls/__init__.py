@@ -1,0 +1,7 @@
+"""Functions whose calls are the cost: calls go through any ordered map, and finished ones are kept."""
+
+from __future__ import annotations
+
+from exactshap.scale.calls._mapped import MappedFunction
+
+__all__ = ["MappedFunction"]

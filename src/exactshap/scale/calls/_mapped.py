@@ -1,0 +1,156 @@
+"""A function on rows whose calls go through an ordered map: batches of rows, the same for any number of workers."""
+
+from __future__ import annotations
+
+import builtins
+import hashlib
+import io
+import os
+from collections.abc import Callable, Iterable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from exactshap._runtime.files import atomic_write
+from exactshap.errors import InputError, message
+from exactshap.frames import Table, as_table
+from exactshap.results.data import fingerprint
+from exactshap.scale.partition import Carried, object_digest
+
+__all__ = ["MappedFunction"]
+
+
+class CallError(RuntimeError):
+    """A call failed; ``row`` is the first row of its batch."""
+
+    row: int = 0
+
+
+class MappedFunction:
+    """A black box whose rows are cut into batches that go through any ordered map, such as ``executor.map``.
+
+    Give it to :class:`exactshap.Explainer` in place of the function: the coalitions of a row are cut into batches, and with
+    ``n_jobs`` threads the batches of several rows are under way at once.
+
+    Parameters
+    ----------
+    function : callable
+        Takes tables of the kind that the background is, returns (n_rows,) or (n_rows, n_outputs) numbers. It travels to the workers.
+    map : callable, default=None
+        An ordered map. None: here, one by one.
+    batch_rows : int, default=1000
+        Rows of one call. It decides on the cuts, so that any number of workers gives the same bits.
+    kept : path, default=None
+        Folder in which the answer of every finished call is kept, by the digests of the function and of its rows: after a call that
+        failed, or a run that was killed, only what is missing is called.
+
+    Raises
+    ------
+    InputError
+        If calls are to be kept of a function that has no bytes to compare.
+
+    Notes
+    -----
+    All calls of a request are waited for before a failed one is raised, with the coalition and the row it belongs to, so that those that
+    finished are kept. Kept answers are plain arrays of numbers; nothing is unpickled.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from exactshap import Explainer
+    >>> def slow(rows):
+    ...     return rows[:, 0] * rows[:, 1]
+    >>> explainer = Explainer(MappedFunction(slow, batch_rows=2), np.zeros((1, 2)))
+    >>> explainer([[2.0, 3.0]]).values
+    array([[3., 3.]])
+    """
+
+    def __init__(
+        self,
+        function: Callable[[Any], Any],
+        map: Callable[..., Iterable[Any]] | None = None,
+        *,
+        batch_rows: int = 1000,
+        kept: str | os.PathLike[str] | None = None,
+    ) -> None:
+        if isinstance(batch_rows, bool) or not isinstance(batch_rows, (int, np.integer)) or batch_rows < 1:
+            raise InputError(message("The 'batch_rows' parameter must be a positive int", f"Got {batch_rows!r}"))
+        self._map, self._batch_rows = map or builtins.map, int(batch_rows)
+        self._call = Carried(_Attempt(function))
+        self.__name__ = getattr(function, "__name__", type(function).__name__)
+        self._folder = None if kept is None else Path(kept)
+        self._digest = None if kept is None else object_digest(function)
+        if self._folder is not None:
+            if self._digest is None:
+                do = "Leave kept= out, or pass a function that pickles"
+                raise InputError(message(f"{self.__name__} has no bytes to tell it from another function", do=do))
+            self._folder.mkdir(parents=True, exist_ok=True)
+
+    def __call__(self, rows: Any) -> np.ndarray:
+        """Return the function's answers for some rows.
+
+        Parameters
+        ----------
+        rows : array or DataFrame of shape (n_rows, n_features)
+
+        Returns
+        -------
+        values : array of shape (n_rows,) or (n_rows, n_outputs)
+        """
+        table = as_table(rows)
+        starts = range(0, table.n_rows, self._batch_rows)
+        batches = [table.take(slice(start, min(start + self._batch_rows, table.n_rows))) for start in starts]
+        places = [self._place(batch) for batch in batches]
+        answers = [_kept(place) for place in places]
+        missing = [k for k, answer in enumerate(answers) if answer is None]
+        failed: CallError | None = None
+        found = self._map(self._call, [batches[k].native for k in missing])
+        for k, (answer, error) in zip(missing, found, strict=True):
+            if error is None:
+                answers[k] = answer
+                _keep(places[k], answer)
+            elif failed is None:
+                failed = CallError(f"{error} (rows {starts[k]} to {starts[k] + batches[k].n_rows - 1} of {table.n_rows})")
+                failed.row = starts[k]
+        if failed is not None:
+            raise failed
+        return np.concatenate([answer for answer in answers if answer is not None])
+
+    def _place(self, batch: Table) -> Path | None:
+        if self._folder is None:
+            return None
+        content = f"{self._digest} {batch.names} {fingerprint(batch.native)}".encode()
+        return self._folder / f"{hashlib.sha256(content).hexdigest()}.npy"
+
+    def __repr__(self) -> str:
+        return f"MappedFunction({self.__name__}, batch_rows={self._batch_rows})"
+
+
+class _Attempt:
+    """A call that returns its answer, or what it raised as text: errors of users do not always pickle."""
+
+    def __init__(self, function: Callable[[Any], Any]) -> None:
+        self.function = function
+
+    def __call__(self, rows: Any) -> tuple[np.ndarray | None, str | None]:
+        try:
+            return np.asarray(self.function(rows)), None
+        except Exception as error:
+            return None, f"{type(error).__name__}: {error}"
+
+
+def _kept(place: Path | None) -> np.ndarray | None:
+    if place is None or not place.exists():
+        return None
+    try:
+        return np.load(io.BytesIO(place.read_bytes()), allow_pickle=False)
+    except (OSError, ValueError, EOFError):  # not whole: it is called again
+        return None
+
+
+def _keep(place: Path | None, answer: np.ndarray) -> None:
+    if place is None or answer.dtype.kind not in "fiub":  # what is not numbers is refused by the reader
+        return
+    with atomic_write(place) as draft, open(draft, "wb") as file:
+        np.save(file, answer, allow_pickle=False)

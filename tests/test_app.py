@@ -1,0 +1,223 @@
+"""The live page: what it computes, who may see it, and what a real browser shows at each move."""
+
+import contextlib
+import os
+import re
+import shutil
+import subprocess
+import sys
+import time
+import urllib.error
+import urllib.request
+
+import numpy as np
+import pytest
+
+from exactshap import explain
+from exactshap.errors import InputError, UnknownNameError
+from tolerances import roundings
+
+pandas = pytest.importorskip("pandas")
+
+SCRIPT = """
+import numpy as np, pandas
+from sklearn.svm import SVR
+from exactshap.app import WhatIf, run_app
+rng = np.random.default_rng(0)
+X = pandas.DataFrame({"age": rng.integers(18, 80, 60), "<b>fare</b>": rng.exponential(30.0, 60), "bmi": rng.normal(25.0, 4.0, 60)})
+model = SVR(C=100.0).fit(X, X["age"] * 0.1 + X["bmi"])
+"""
+SERVE = (
+    "run_app(WhatIf(model, X, X[:40]), token='secret-of-the-test', open_browser=False, ready=lambda a: print(a, flush=True))"
+)
+
+
+@pytest.fixture(scope="module")
+def case():
+    namespace = {}
+    exec(SCRIPT.replace("from exactshap.app import WhatIf, run_app", "from exactshap.app import WhatIf"), namespace)
+    return namespace["model"], namespace["X"], namespace["WhatIf"]
+
+
+@pytest.mark.filterwarnings("ignore:.*valid feature names")
+def test_a_changed_row_has_the_values_that_the_library_gives(case):
+    model, X, WhatIf = case
+    what_if = WhatIf(model, X, X[:40])
+    changed = X.iloc[[3]].assign(age=41, bmi=30.5)
+    expected = explain(model, changed, X[:40])
+    found = what_if.explain(3, {"age": 41.0, "bmi": 30.5})
+    np.testing.assert_array_equal(found.values, expected.values)
+    assert list(found.data.dtypes) == list(X.dtypes)
+    assert list(found.data.index) == [3]
+    older = X[:40][(X["age"][:40] > 40) & (X["bmi"][:40] <= 26)]
+    np.testing.assert_array_equal(
+        what_if.explain(0, where="age > 40 and bmi <= 26").values, explain(model, X.iloc[[0]], older).values
+    )
+    one = what_if.explain(0, baseline_row=5)
+    np.testing.assert_array_equal(one.values, explain(model, X.iloc[[0]], X.iloc[[5]], value_function="baseline").values)
+    np.testing.assert_array_equal(
+        WhatIf(model, X.to_numpy(), X[:40].to_numpy()).explain(3, {"age": 41.0, "bmi": 30.5}).values, found.values
+    )
+
+
+def test_text_and_missing_cells_can_be_changed():
+    from sklearn.ensemble import HistGradientBoostingRegressor
+
+    from exactshap.app import WhatIf
+
+    X = pandas.DataFrame({"town": pandas.Categorical(list("uvw") * 20), "age": [np.nan, *range(59)]})
+    model = HistGradientBoostingRegressor(categorical_features="from_dtype", max_iter=5, min_samples_leaf=2).fit(
+        X, np.arange(60.0)
+    )
+    what_if = WhatIf(model, X, X[:10])
+    assert [control.get("choices") for control in what_if.controls] == [["u", "v", "w"], None]
+    assert what_if.cell(0, "age") is None
+    found = what_if.explain(0, {"town": "w"})
+    expected = explain(model, X.iloc[[0]].assign(town=pandas.Categorical(["w"], categories=list("uvw"))), X[:10])
+    np.testing.assert_array_equal(found.values, expected.values)
+
+
+@pytest.mark.parametrize(
+    ("where", "text"),
+    [
+        ("zz > 3", "no column 'zz'"),
+        ("age", "'age' is no comparison"),
+        ("age > x", "holds numbers"),
+        ("age > 900", "No background row"),
+        ("__import__('os').system('true') == 1", "no column"),
+    ],
+)
+def test_filters_are_read_and_never_run(case, where, text):
+    model, X, WhatIf = case
+    with pytest.raises((InputError, UnknownNameError), match=re.escape(text)):
+        WhatIf(model, X, X[:40]).explain(0, where=where)
+
+
+def test_a_move_takes_less_than_a_tenth_of_a_second(case):
+    model, X, WhatIf = case
+    what_if = WhatIf(model, X, X[:40])
+    seconds = []
+    for age in range(20, 30):
+        started = time.perf_counter()
+        what_if.explain(0, {"age": float(age)})
+        seconds.append(time.perf_counter() - started)
+    assert min(seconds) < 0.1
+
+
+# --- the page ---------------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def address():
+    pytest.importorskip("shiny")
+    code = SCRIPT + SERVE
+    process = subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE, text=True)
+    try:
+        yield process.stdout.readline().strip()
+    finally:
+        process.terminate()
+        process.wait(timeout=20)
+
+
+def status(url, **headers):
+    deadline = time.monotonic() + 30
+    while True:
+        try:
+            with urllib.request.urlopen(urllib.request.Request(url, headers=headers), timeout=10) as answer:
+                return answer.status
+        except urllib.error.HTTPError as error:
+            return error.code
+        except urllib.error.URLError:
+            if time.monotonic() > deadline:
+                raise
+            time.sleep(0.2)
+
+
+def test_only_who_has_the_token_is_answered(address):
+    assert address.startswith("http://127.0.0.1:")
+    bare = address.partition("?")[0]
+    assert status(address) == 200
+    assert status(bare) == 403
+    assert status(bare + "?token=guess") == 403
+    assert status(bare, Cookie="exactshap_token=secret-of-the-test") == 200
+    assert status(bare, Cookie="exactshap_token=other") == 403
+    assert status(address, Host="attacker.example:80") == 403
+
+
+@pytest.fixture(scope="module")
+def browser():
+    playwright = pytest.importorskip("playwright.sync_api")
+    path = os.environ.get("EXACTSHAP_CHROMIUM") or shutil.which("chromium") or shutil.which("google-chrome")
+    flags = ["--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-background-networking"]
+    with playwright.sync_playwright() as driver:
+        try:
+            opened = driver.chromium.launch(executable_path=path, args=[*flags, "--disable-component-update", "--disable-sync"])
+        except playwright.Error as error:
+            pytest.skip(f"no Chromium: {str(error).splitlines()[0]}")
+        with contextlib.closing(opened):
+            yield opened
+
+
+def shown(page):
+    """Return what the page shows: values by player, baseline and prediction."""
+    cells = page.locator(".waterfall tr").all()
+    values = {cell.locator("td").first.inner_text(): float(cell.locator(".v").get_attribute("data-value")) for cell in cells}
+    ends = [float(page.locator(name).get_attribute("data-value")) for name in ("#baseline", "#prediction")]
+    return values, *ends
+
+
+def wait_until(page, holds, seconds=20.0):
+    deadline = time.monotonic() + seconds
+    while time.monotonic() < deadline:
+        with contextlib.suppress(Exception):  # the answer is replaced while it is read
+            if holds(*shown(page)):
+                return shown(page)
+        page.wait_for_timeout(100)
+    raise AssertionError(f"the page still shows {shown(page)}")
+
+
+@pytest.mark.browser
+def test_each_move_in_a_browser_gives_exact_values(address, browser, case, tmp_path):
+    model, X, _ = case
+    page = browser.new_page(viewport={"width": 1100, "height": 800})
+    errors, requests = [], []
+    page.on("console", lambda text: errors.append(text.text) if text.type == "error" else None)
+    page.on("pageerror", lambda error: errors.append(str(error)))
+    page.on("request", lambda request: requests.append(request.url))
+    page.goto(address)
+    page.wait_for_selector("#prediction", timeout=30_000)
+
+    def is_row(row, background):
+        expected = explain(model, row, background)
+
+        def holds(values, baseline, prediction):
+            same = dict(zip(expected.feature_names, expected.values[0], strict=True))
+            adds_up = abs(baseline + sum(values.values()) - prediction) < roundings(5_000) * 100.0
+            return (
+                adds_up
+                and all(abs(same[name] - value) < roundings(5_000) * 100.0 for name, value in values.items())
+                and len(values) == 3
+            )
+
+        return holds
+
+    wait_until(page, is_row(X.iloc[[0]], X[:40]))
+    page.locator(".shiny-input-container:has(#c0) .irs-line").click(position={"x": 100, "y": 5}, force=True)
+    page.wait_for_timeout(300)
+    age = int(float(page.locator("#c0").input_value()))
+    assert age != X["age"][0]
+    wait_until(page, is_row(X.iloc[[0]].assign(age=age), X[:40]))
+    assert float(page.locator("#ms").inner_text()) < 1000.0
+    page.locator("#rows tbody tr").nth(4).locator("td").first.click()
+    wait_until(page, is_row(X.iloc[[4]], X[:40]))
+    page.locator("#where").fill("age > 40")
+    page.get_by_role("button", name="Apply").click()
+    wait_until(page, is_row(X.iloc[[4]], X[:40][X["age"][:40] > 40]))
+    page.get_by_text("compares with it").click()
+    page.locator("#rows tbody tr").nth(7).locator("td").first.click()
+    wait_until(page, is_row(X.iloc[[4]], X.iloc[[7]]))
+    assert page.locator("b").filter(has_text="fare").count() == 0  # the hostile name is text
+    assert not errors
+    assert all(url.startswith(("http://127.0.0.1:", "ws://127.0.0.1:", "data:", "blob:")) for url in requests), requests
+    page.screenshot(path=os.environ.get("EXACTSHAP_SCREENSHOT", str(tmp_path / "app.png")))
+    page.close()

@@ -1,0 +1,119 @@
+"""Conditional HSIC: values against the definition on all coalitions, and the level of its permutation test."""
+
+import itertools
+from math import factorial
+
+import numpy as np
+import pytest
+
+from exactshap.decompose import decompose_conditional_hsic
+from exactshap.decompose.pairwise import _conditional
+from exactshap.errors import InputError
+from tolerances import roundings
+
+
+def sample(n=40, d=3, seed=0):
+    rng = np.random.default_rng(seed)
+    Z, e = rng.normal(size=(n, 1)), rng.normal(size=(n, d + 1))
+    X = Z + e[:, :d]
+    return X, Z[:, 0] + e[:, 0] + 0.5 * e[:, d], Z
+
+
+def by_definition(X, Y, Z, shares):
+    """v(S) as the trace of two products of explicit matrices, from the settings that the result names."""
+    n = len(X)
+    centring = np.eye(n) - 1.0 / n
+    gauss = lambda x, s: np.exp(-((x[:, None] - x[None]) ** 2) / (2 * s**2))  # noqa: E731
+    median = lambda x: np.median(np.sqrt(((x[:, None] - x[None]) ** 2).sum(-1))[np.triu_indices(n, 1)])  # noqa: E731
+    kernels = [gauss(x, median(X)) for x in X.T]
+    left = {}
+    for name in "XY":
+        width, ridge = shares.details["ridge"][name]
+        k = centring @ gauss(Z[:, 0], width * median(Z)) @ centring
+        left[name] = ridge * np.linalg.inv(k + ridge * np.eye(n))
+    target = left["Y"] @ centring @ gauss(Y, median(Y[:, None])) @ centring @ left["Y"]
+    values = {}
+    for size in range(X.shape[1] + 1):
+        for S in itertools.combinations(range(X.shape[1]), size):
+            k = np.prod([np.ones((n, n)), *(kernels[j] for j in S)], axis=0)
+            values[S] = np.trace(left["X"] @ centring @ k @ centring @ left["X"] @ target) / n**2
+    return values
+
+
+def shapley(v, d):
+    found = np.zeros(d)
+    for S, value in v.items():
+        for j in range(d):
+            s = len(S)
+            weight = factorial(s - 1) * factorial(d - s) if j in S else -factorial(s) * factorial(d - s - 1)
+            found[j] += weight * value / factorial(d)
+    return found
+
+
+def test_values_are_those_of_all_coalitions():
+    X, Y, Z = sample()
+    shares = decompose_conditional_hsic(X, Y, Z)
+    v = by_definition(X, Y, Z, shares)
+    np.testing.assert_allclose(shares.values, shapley(v, 3), atol=roundings(5_000))
+    assert np.isclose(shares.total, v[0, 1, 2])
+    assert abs(v[()]) < 1e-15
+    last = decompose_conditional_hsic(X, Y, Z, index="leave-one-out").values
+    np.testing.assert_allclose(last, [v[0, 1, 2] - v[1, 2], v[0, 1, 2] - v[0, 2], v[0, 1, 2] - v[0, 1]], atol=roundings(5_000))
+
+
+def test_groups_and_names_and_frames():
+    pandas = pytest.importorskip("pandas")
+    X, Y, Z = sample()
+    frame = pandas.DataFrame(X, columns=["a", "b", "c"])
+    shares = decompose_conditional_hsic(frame, pandas.Series(Y), Z, groups={"both": ["a", "c"]}, n_permutations=19, level=0.9)
+    assert shares.feature_names == ("both", "b")
+    assert {"p_value", "p_adjusted"} <= set(shares.to_frame().columns) or shares.p_adjusted is not None
+
+
+def test_permutations_stay_among_neighbours():
+    rng = np.random.default_rng(0)
+    columns = np.sort(rng.normal(size=(1, 64)))
+    parts = _conditional._halved(np.arange(64), columns, 5)
+    assert sorted(np.concatenate(parts)) == list(range(64))
+    assert all(5 <= len(part) < 10 for part in parts)
+    assert all(np.ptp(part) == len(part) - 1 for part in parts)  # sorted rows: neighbours are next to each other
+
+
+def test_the_level_is_held_and_dependence_is_found():
+    """60 runs: a binomial count at 5 % stays at or under 8 with probability 0.997."""
+    rejected, found = 0, 0
+    for run in range(60):
+        rng = np.random.default_rng(run)
+        Z, e = rng.normal(size=(60, 1)), rng.normal(size=(60, 3))
+        X, Y = np.c_[np.sin(2 * Z[:, 0]) + 0.3 * e[:, 0], e[:, 1]], Z[:, 0] + (0.3 + np.abs(Z[:, 0])) * e[:, 2]
+        rejected += decompose_conditional_hsic(X, Y, Z, n_permutations=39, random_state=run).p_value <= 0.05
+        found += decompose_conditional_hsic(X, Y + 2 * e[:, 0], Z, n_permutations=39, random_state=run).p_value <= 0.05
+    assert rejected <= 8
+    assert found >= 30
+
+
+def test_a_column_that_z_explains_is_not_found():
+    rng = np.random.default_rng(1)
+    Z, e = rng.normal(size=(100, 1)), rng.normal(size=(100, 3))
+    X, Y = np.c_[Z[:, 0] + 0.5 * e[:, 0], Z[:, 0] + e[:, 1]], Z[:, 0] + e[:, 1] + 0.5 * e[:, 2]
+    shares = decompose_conditional_hsic(X, Y, Z, n_permutations=99)
+    assert shares.p_values[0] > 0.05
+    assert shares.p_values[1] == 0.01
+    assert shares.p_value == 0.01
+
+
+@pytest.mark.parametrize(
+    ("change", "text"),
+    [
+        ({"Y": np.zeros(7)}, "same number of rows"),
+        ({"neighbours": 1}, "neighbours"),
+        ({"n_permutations": -1}, "n_permutations"),
+        ({"kernel_x": "rfb"}, "rfb"),
+    ],
+)
+def test_what_cannot_be_is_refused(change, text):
+    X, Y, Z = sample(12)
+    with pytest.raises(InputError, match=text):
+        decompose_conditional_hsic(**{"X": X, "Y": Y, "Z": Z} | change)
+    with pytest.raises(InputError, match="Take a random part"):
+        decompose_conditional_hsic(np.zeros((5001, 1)), np.zeros(5001), np.zeros((5001, 1)))

@@ -1,0 +1,197 @@
+"""Skill scores of boosted trees under any loss, against all coalitions of all columns with an own walk through the trees."""
+
+import itertools
+from math import factorial
+
+import numpy as np
+import pytest
+from sklearn.ensemble import (
+    GradientBoostingClassifier,
+    GradientBoostingRegressor,
+    HistGradientBoostingRegressor,
+    RandomForestClassifier,
+)
+
+from exactshap.decompose import decompose_loss
+from exactshap.errors import InputError, UnknownNameError, UnsupportedStructureError
+from exactshap.trees import convert
+
+LOSS = {
+    "log_loss": lambda y, m: -np.log(1 / (1 + np.exp(-m))) if y else -np.log(1 / (1 + np.exp(m))),
+    "brier": lambda y, m: (y - 1 / (1 + np.exp(-m))) ** 2,
+    "poisson": lambda y, m: np.exp(m) - y * m,
+    "gamma": lambda y, m: y * np.exp(-m) + m,
+}
+CLOSE = 1e-12
+"""Of scores of order 1: a few hundred losses are added up."""
+
+
+def data(n=40, d=4, seed=0):
+    rng = np.random.default_rng(seed)
+    X = rng.normal(size=(n, d)).astype(np.float32).astype(float)
+    return X, X[:, 0] + X[:, 1] * X[:, 2] + 0.5 * rng.normal(size=n)
+
+
+def expectation(trees, node, x, S):
+    """Path-dependent expectation: follow the row at known columns, average by cover at the others."""
+    j = trees.feature[node]
+    if j < 0:
+        return trees.value[node, 0]
+    left, right = trees.left[node], trees.right[node]
+    if j in S:
+        goes = x[j] <= trees.threshold[node] if trees.less_equal else x[j] < trees.threshold[node]
+        return expectation(trees, left if goes else right, x, S)
+    share = trees.cover[left] / trees.cover[node]
+    return share * expectation(trees, left, x, S) + (1 - share) * expectation(trees, right, x, S)
+
+
+def by_definition(model, X, y, loss, weights):
+    trees, d = convert(model).trees, X.shape[1]
+    shares = np.zeros(d)
+    for i, x in enumerate(X):
+        met = trees.constant[0]
+        for root in trees.tree_start[:-1]:
+            v = {}
+            for size in range(d + 1):
+                for S in itertools.combinations(range(d), size):
+                    v[S] = LOSS[loss](y[i], met + expectation(trees, root, x, S))
+            for S, value in v.items():
+                s = len(S)
+                for j in range(d):
+                    weight = factorial(s - 1) * factorial(d - s) if j in S else -factorial(s) * factorial(d - s - 1)
+                    shares[j] += weights[i] * weight * value / factorial(d)
+            met += expectation(trees, root, x, range(d))
+    return shares
+
+
+def fitted(loss):
+    X, score = data()
+    if loss in ("log_loss", "brier"):
+        y = (score > 0).astype(int)
+        return GradientBoostingClassifier(n_estimators=4, max_depth=3, random_state=0).fit(X, y), X, y
+    y = np.random.default_rng(1).poisson(np.exp(score)) + (0.5 if loss == "gamma" else 0)
+    return HistGradientBoostingRegressor(loss=loss, max_iter=4, max_depth=3, min_samples_leaf=3).fit(X, y), X, y
+
+
+def null_loss(loss, y, weights):
+    mean = np.average(y, weights=weights)
+    margin = np.log(mean / (1 - mean)) if loss in ("log_loss", "brier") else np.log(mean)
+    best = sum(w * LOSS[loss](one, margin) for w, one in zip(weights, y, strict=True))
+    if loss == "poisson":
+        return best - sum(w * (one - (one * np.log(one) if one else 0)) for w, one in zip(weights, y, strict=True))
+    return best - (np.sum(weights * (1 + np.log(y))) if loss == "gamma" else 0.0)
+
+
+@pytest.mark.parametrize("loss", LOSS)
+def test_tables_are_the_definition_and_parabolas_within_their_bound(loss):
+    model, X, y = fitted(loss)
+    weights = np.random.default_rng(2).uniform(0.5, 2.0, len(y))
+    expected = -by_definition(model, X, y, loss, weights) / null_loss(loss, y, weights)
+    shares = decompose_loss(model, X, y, loss=loss, sample_weight=weights, method="tables")
+    np.testing.assert_allclose(shares.values, expected, atol=CLOSE)
+    assert shares.error_bound == 0.0
+    near = decompose_loss(model, X, y, loss=loss, sample_weight=weights, method="parabolas")
+    assert 0.0 < np.abs(near.values - expected).max() <= near.error_bound
+    assert near.error_bound < 0.5
+
+
+@pytest.mark.parametrize("loss", LOSS)
+def test_the_total_is_that_of_scikit_learn(loss):
+    from sklearn import metrics
+
+    model, X, y = fitted(loss)
+    total = decompose_loss(model, X, y, loss=loss).total
+    if loss == "log_loss":
+        rate = np.full((len(y), 2), [1 - y.mean(), y.mean()])
+        assert np.isclose(total, 1 - metrics.log_loss(y, model.predict_proba(X)) / metrics.log_loss(y, rate))
+    elif loss == "brier":
+        p = model.predict_proba(X)[:, 1]
+        assert np.isclose(total, 1 - metrics.brier_score_loss(y, p) / (y.mean() * (1 - y.mean())))
+    else:
+        power = 1 if loss == "poisson" else 2
+        assert np.isclose(total, metrics.d2_tweedie_score(y, model.predict(X), power=power))
+
+
+def test_shares_add_up_and_idle_columns_get_nothing():
+    X, score = data(200, 6)
+    X[:, 5] = 1.0
+    model = GradientBoostingClassifier(n_estimators=30, max_depth=4, random_state=0).fit(X, score > 0)
+    for method in ("tables", "parabolas"):
+        shares = decompose_loss(model, X, score > 0, method=method)
+        assert shares.values[5] == 0.0
+        assert np.isclose(shares.values.sum(), shares.total + shares.drift)
+        assert abs(shares.residual) <= shares.tolerance
+    grouped = decompose_loss(model, X, score > 0, groups={"pair": [1, 2]})
+    assert grouped.feature_names == ("x0", "pair", "x3", "x4", "x5")
+    assert np.isclose(grouped.values.sum(), shares.total + grouped.drift)
+
+
+def test_a_fourth_of_the_leaves_is_a_64th_of_the_bound():
+    """Cubic: leaves scaled by the learning rate."""
+    X, score = data(100)
+    bounds = []
+    for rate in (0.2, 0.05):
+        model = GradientBoostingClassifier(n_estimators=1, max_depth=3, learning_rate=rate, random_state=0).fit(X, score > 0)
+        bounds.append(decompose_loss(model, X, score > 0, method="parabolas").error_bound)
+    assert np.isclose(bounds[0] / bounds[1], 64.0, rtol=1e-6)
+
+
+@pytest.mark.parametrize(("library", "name"), [("xgboost", "XGBClassifier"), ("lightgbm", "LGBMClassifier")])
+def test_boosters_of_other_libraries(library, name):
+    module = pytest.importorskip(library)
+    X, score = data(200)
+    settings = {"verbose": -1} if library == "lightgbm" else {}
+    model = getattr(module, name)(n_estimators=10, max_depth=3, n_jobs=1, **settings).fit(X, (score > 0).astype(int))
+    shares = decompose_loss(model, X, (score > 0).astype(int))
+    assert 0.1 < shares.total < 1.0
+    assert abs(shares.residual) <= shares.tolerance
+
+
+@pytest.mark.parametrize(
+    ("make", "error", "text"),
+    [
+        (
+            lambda X, y: decompose_loss(GradientBoostingRegressor(n_estimators=2).fit(X, y), X, y),
+            UnsupportedStructureError,
+            "decompose_r2",
+        ),
+        (
+            lambda X, y: decompose_loss(RandomForestClassifier(3).fit(X, y > 0), X, y > 0),
+            UnsupportedStructureError,
+            "decompose_r2",
+        ),
+        (
+            lambda X, y: decompose_loss(GradientBoostingClassifier(n_estimators=2).fit(X, np.digitize(y, [-1, 1])), X, y),
+            UnsupportedStructureError,
+            "each class",
+        ),
+        (
+            lambda X, y: decompose_loss(GradientBoostingClassifier(n_estimators=2).fit(X, y > 0), X, y > 0, loss="poisson"),
+            InputError,
+            "log_loss",
+        ),
+        (
+            lambda X, y: decompose_loss(GradientBoostingClassifier(n_estimators=2).fit(X, y > 0), X, y > 0, loss="logloss"),
+            UnknownNameError,
+            "log_loss",
+        ),
+        (
+            lambda X, y: decompose_loss(GradientBoostingClassifier(n_estimators=2).fit(X, y > 0), X, y > 0, method="table"),
+            UnknownNameError,
+            "tables",
+        ),
+        (
+            lambda X, y: decompose_loss(GradientBoostingClassifier(n_estimators=2).fit(X, y > 0), X[:3], np.ones(3, bool)),
+            InputError,
+            "vary",
+        ),
+        (
+            lambda X, y: decompose_loss(HistGradientBoostingRegressor(loss="poisson", max_iter=2).fit(X, y**2), X, -(y**2)),
+            InputError,
+            "0 or more",
+        ),
+    ],
+)
+def test_refusals_name_the_route(make, error, text):
+    with pytest.raises(error, match=text):
+        make(*data())

@@ -1,0 +1,144 @@
+"""RKHS weightings as classifiers: scikit-learn's checks, the minimum itself, and exact explanations of the score."""
+
+import numpy as np
+import pytest
+from scipy.optimize import minimize
+from sklearn.utils.estimator_checks import parametrize_with_checks
+
+from exactshap import Explainer
+from exactshap.errors import InputError
+from exactshap.estimators import RKHSWeightingClassifier
+
+
+@parametrize_with_checks(
+    [
+        RKHSWeightingClassifier(n_terms=30, random_state=0),
+        RKHSWeightingClassifier("sign", loss="hinge", n_terms=30, random_state=0),
+    ]
+)
+def test_scikit_learns_checks(estimator, check):
+    check(estimator)
+
+
+def data(n=120, d=4):
+    X = np.random.default_rng(0).normal(size=(n, d))
+    return X, np.where(X[:, 0] * X[:, 1] + 0.5 * X[:, 2] > 0, "yes", "no")
+
+
+def objective(model, X, signs, weights, loss):
+    """The penalised loss as a function of (a, b), from the fitted terms' own features."""
+    features = np.concatenate(
+        [
+            t.coefficients / a * t.base.expectation(t.parameters, X[:, list(t.subset)])
+            for t, a in zip(model.terms_, _split(model), strict=True)
+        ],
+        axis=1,
+    )
+    T = features.shape[1]
+    gram, start = np.zeros((T, T)), 0
+    for t in model.terms_:
+        stop = start + len(t.parameters)
+        gram[start:stop, start:stop] = t.base.kernel(t.parameters, t.parameters, len(t.subset))
+        start = stop
+    penalty = model.alpha * gram + model.ridge * np.eye(T)
+
+    def value(z):
+        margin = signs * (features @ z[:T] + z[T])
+        if loss == "logistic":
+            losses, slope = np.logaddexp(0.0, -margin), -signs / (1 + np.exp(margin))
+        else:
+            losses, slope = np.maximum(0.0, 1.0 - margin), -signs * (margin < 1)
+        weighted = weights * slope / weights.sum()
+        gradient = np.append(features.T @ weighted + 2 * penalty @ z[:T], weighted.sum())
+        return weights @ losses / weights.sum() + z[:T] @ penalty @ z[:T], gradient
+
+    return value
+
+
+def _split(model):
+    stops = np.cumsum([len(t.parameters) for t in model.terms_])
+    return np.split(model.coef_, stops[:-1])
+
+
+@pytest.mark.parametrize("loss", ["logistic", "hinge"])
+def test_the_coefficients_are_the_minimum(loss):
+    X, y = data()
+    weights = np.random.default_rng(1).uniform(0.5, 2.0, len(y))
+    model = RKHSWeightingClassifier(loss=loss, n_terms=20, alpha=1e-2, subsets=2, random_state=0).fit(X, y, weights)
+    value = objective(model, X, np.where(y == "yes", 1.0, -1.0), weights, loss)
+    at = np.append(model.coef_, model.intercept_)
+    here, slope = value(at)
+    if loss == "logistic":
+        assert np.abs(slope).max() < 1e-7  # convex and smooth: a minimum
+    rng = np.random.default_rng(2)
+    for size in (1e-1, 1e-2, 1e-3):
+        steps = size * rng.normal(size=(200, len(at)))
+        assert min(value(at + step)[0] for step in steps) >= here - 1e-6
+    found = minimize(value, np.zeros_like(at), jac=True, method="L-BFGS-B", options={"maxiter": 5000})
+    assert here <= found.fun + 1e-6
+
+
+def test_probabilities_and_margins():
+    X, y = data()
+    model = RKHSWeightingClassifier(subsets=2, random_state=0).fit(X, y)
+    assert model.score(X, y) > 0.8
+    np.testing.assert_allclose(
+        np.log(model.predict_proba(X)[:, 1] / model.predict_proba(X)[:, 0]), model.decision_function(X), atol=1e-6
+    )
+    assert not hasattr(RKHSWeightingClassifier(loss="hinge"), "predict_proba")
+    twice = RKHSWeightingClassifier(subsets=2, random_state=0).fit(np.vstack([X, X[:40]]), np.append(y, y[:40]))
+    weighted = RKHSWeightingClassifier(subsets=2, random_state=0).fit(X, y, np.where(np.arange(len(y)) < 40, 2.0, 1.0))
+    np.testing.assert_allclose(weighted.decision_function(X), twice.decision_function(X), atol=1e-3)
+
+
+@pytest.mark.parametrize("loss", ["logistic", "hinge"])
+def test_the_score_is_explained_exactly(loss):
+    X, y = data()
+    model = RKHSWeightingClassifier(loss=loss, subsets=2, alpha=1e-2, n_terms=40, random_state=0).fit(X, y)
+    explainer = Explainer(model, X[:10])
+    explanation = explainer(X[:5])
+    assert explanation.certificate().passed
+    assert explanation.unit == ("log-odds" if loss == "logistic" else "margin")
+    np.testing.assert_allclose(explanation.prediction, model.decision_function(X[:5]))
+    assert explainer.verify(X[:3]).passed
+
+
+@pytest.mark.parametrize(
+    ("settings", "text"),
+    [
+        ({"loss": "squared"}, "loss"),
+        ({"alpha": 0.0, "ridge": 0.0}, "penalty"),
+        ({"loss": "hinge", "fit_intercept": False}, "intercept"),
+        ({"n_terms": 0}, "n_terms"),
+    ],
+)
+def test_settings_are_checked(settings, text):
+    with pytest.raises(InputError, match=text):
+        RKHSWeightingClassifier(**settings).fit(*data())
+    with pytest.raises(InputError, match="OneVsRest"):
+        RKHSWeightingClassifier().fit(data()[0], np.arange(120) % 3)
+
+
+def test_connected_subsets_are_those_that_a_search_reaches():
+    import itertools
+
+    from exactshap.errors import BudgetError
+    from exactshap.estimators.rkhs_weighting import connected_subsets, grid_edges
+
+    edges = grid_edges(3, 4)
+    near = {i: {b if a == i else a for a, b in edges if i in (a, b)} for i in range(12)}
+
+    def connected(subset):
+        reached, todo = {subset[0]}, [subset[0]]
+        while todo:
+            fresh = (near[todo.pop()] & set(subset)) - reached
+            reached |= fresh
+            todo += fresh
+        return len(reached) == len(subset)
+
+    for size in (1, 2, 3, 4):
+        assert connected_subsets(edges, size) == [s for s in itertools.combinations(range(12), size) if connected(s)]
+    with pytest.raises(InputError, match="size"):
+        connected_subsets(edges, 0)
+    with pytest.raises(BudgetError, match="connected subsets"):
+        connected_subsets(grid_edges(30, 30), 8)

@@ -1,0 +1,114 @@
+"""Explanations logged to a local MLflow store: what lies there is what was logged, and no pickle is among it."""
+
+import json
+import pickletools
+import sys
+
+import numpy as np
+import pytest
+
+from exactshap import Explanation
+from exactshap.errors import InputError, MissingDependencyError
+from exactshap.integrations.mlflow import log_explanation
+from explanation_factory import bilinear, linear
+
+pytest.importorskip("jinja2")
+pandas = pytest.importorskip("pandas")
+
+
+@pytest.fixture
+def store(tmp_path, monkeypatch):
+    mlflow = pytest.importorskip("mlflow")
+    monkeypatch.setenv("MLFLOW_ALLOW_FILE_STORE", "true")
+    monkeypatch.chdir(tmp_path)
+    mlflow.set_tracking_uri((tmp_path / "store").as_uri())
+    mlflow.create_experiment("cases", artifact_location=(tmp_path / "artifacts").as_uri())
+    mlflow.set_experiment("cases")
+    yield mlflow
+    while mlflow.active_run():
+        mlflow.end_run()
+
+
+def logged(mlflow, run_id, name):
+    return mlflow.MlflowClient().download_artifacts(run_id, name)
+
+
+@pytest.mark.filterwarnings("ignore")
+def test_report_values_and_certificate_are_logged_without_pickle(store, tmp_path):
+    X = np.random.default_rng(0).normal(size=(12, 3))
+    explanation = linear(
+        pandas.DataFrame(X), data=pandas.DataFrame(X, columns=["age", "b<=3", "c"]), names=["age", "b<=3", "c"]
+    )
+    with store.start_run() as run:
+        metrics = log_explanation(explanation, "why", title="A title")
+    found = store.MlflowClient().get_run(run.info.run_id).data
+    assert found.metrics == pytest.approx(metrics)
+    assert found.metrics["why.certificate_passed"] == 1.0
+    assert found.metrics["why.importance/b_=3" if "why.importance/b_=3" in metrics else "why.importance/b__3"] == pytest.approx(
+        np.abs(explanation.values[:, 1]).mean()
+    )
+    assert found.tags["why.value_function"] == "baseline"
+    again = Explanation.load(logged(store, run.info.run_id, "why/explanation.npz"))
+    np.testing.assert_array_equal(again.values, explanation.values)
+    table = pandas.read_parquet(logged(store, run.info.run_id, "why/values.parquet"))
+    np.testing.assert_array_equal(table["phi_age"], explanation.values[:, 0])
+    assert {"baseline", "prediction", "residual", "exact"} <= set(table)
+    with open(logged(store, run.info.run_id, "why/certificate.json"), encoding="utf-8") as file:
+        assert json.load(file)["passed"] is True
+    with open(logged(store, run.info.run_id, "why/report.html"), encoding="utf-8") as file:
+        assert "A title" in file.read()
+    for path in (tmp_path / "artifacts").rglob("*"):
+        if path.is_file():
+            assert path.suffix in (".npz", ".parquet", ".json", ".html")
+            with pytest.raises(Exception, match=""):
+                list(pickletools.genops(path.read_bytes()))
+
+
+@pytest.mark.filterwarnings("ignore")
+def test_pairs_and_a_given_run(store):
+    run = store.start_run()
+    store.end_run()
+    metrics = log_explanation(bilinear(), run_id=run.info.run_id, report=False)
+    assert store.active_run() is None
+    names = {file.path for file in store.MlflowClient().list_artifacts(run.info.run_id, "exactshap")}
+    assert names == {"exactshap/explanation.npz", "exactshap/certificate.json"}
+    assert metrics["exactshap.n_rows"] == 4.0
+
+
+@pytest.mark.filterwarnings("ignore")
+def test_the_evaluator_explains_the_model_inside_mlflows_wrapper(store):
+    from sklearn.svm import SVR
+
+    from exactshap import explain
+    from exactshap.integrations.mlflow import ExplanationEvaluator
+
+    X = np.random.default_rng(0).normal(size=(30, 3))
+    model = SVR().fit(X, X[:, 0])
+
+    class Wrapped:
+        def get_raw_model(self):
+            return model
+
+    class Rows:
+        features_data = X
+
+    with store.start_run() as run:
+        settings = {"background": X[:5], "max_rows": 10, "name": "why", "report": False}
+        evaluator = ExplanationEvaluator()
+        assert evaluator.can_evaluate(model_type="regressor", evaluator_config=settings)
+        result = evaluator.evaluate(
+            model_type="regressor", dataset=Rows, run_id=run.info.run_id, evaluator_config=settings, model=Wrapped()
+        )
+    expected = explain(model, X[:10], X[:5])
+    assert result.metrics["why.importance/x0"] == pytest.approx(np.abs(expected.values[:, 0]).mean())
+    again = Explanation.load(logged(store, run.info.run_id, "why/explanation.npz"))
+    np.testing.assert_array_equal(again.values, expected.values)
+    assert again.exact
+
+
+def test_what_cannot_be_logged_is_said(monkeypatch):
+    with pytest.raises(InputError, match="without rows"):
+        log_explanation(linear(np.ones((2, 2)))[:0])
+    monkeypatch.setitem(sys.modules, "mlflow", None)
+    with pytest.raises(MissingDependencyError, match="mlflow"):
+        log_explanation(linear(np.ones((2, 2))))

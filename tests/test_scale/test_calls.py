@@ -1,0 +1,119 @@
+"""Black boxes whose calls go through a map: the same bits for any cuts' runners, failures named, finished calls kept."""
+
+from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
+from multiprocessing import get_context
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import scale_cases as cases
+from exactshap import Explainer
+from exactshap.errors import InputError
+from exactshap.scale import MappedFunction
+from tolerances import roundings
+
+NAMES = [f"f{j}" for j in range(14)]
+
+
+@pytest.fixture(scope="module")
+def data():
+    rng = np.random.default_rng(0)
+    return rng.normal(size=(4, 14)), rng.normal(size=(6, 14))
+
+
+def explained(function, data, **settings):
+    X, background = data
+    return Explainer(function, background, budget=120, **settings)(X)
+
+
+@pytest.mark.parametrize("n_jobs", [None, 3])
+def test_any_number_of_workers_gives_the_same_bits(data, n_jobs):
+    here = explained(MappedFunction(cases.product, batch_rows=50), data)
+    whole = explained(cases.product, data)
+    assert np.allclose(here.values, whole.values, rtol=0.0, atol=roundings(5_000))
+    for workers in (1, 3):
+        with ProcessPoolExecutor(workers, mp_context=get_context("spawn")) as pool:
+            there = explained(MappedFunction(cases.product, pool.map, batch_rows=50), data, n_jobs=n_jobs)
+        assert np.array_equal(here.values, there.values)
+        assert np.array_equal(here.std_error, there.std_error)
+
+
+def test_frames_stay_frames(data):
+    frames = [pd.DataFrame(part, columns=NAMES) for part in data]
+    function = lambda rows: rows["f0"] * rows["f1"]  # noqa: E731
+    with ThreadPoolExecutor(2) as pool:
+        found = explained(MappedFunction(function, pool.map, batch_rows=40), frames)
+    assert np.array_equal(found.values, explained(function, frames).values)
+
+
+class Fragile:
+    """A function that fails on one row of the request as long as it is told to."""
+
+    def __init__(self):
+        self.broken, self.calls = False, 0
+
+    def __call__(self, rows):
+        self.calls += 1
+        if self.broken and (rows[:, 0] == 7.0).any():
+            raise KeyError("the service is down")
+        return rows[:, 0] * rows[:, 1] + rows[:, 2]
+
+    def __reduce__(self):
+        return Fragile, ()
+
+
+def test_a_call_that_fails_is_named_and_the_others_are_kept(tmp_path):
+    X, background = np.array([[1.0, 2.0, 3.0], [5.0, 1.0, 1.0], [7.0, 2.0, 5.0]]), np.zeros((2, 3))
+    function = Fragile()
+    explainer = Explainer(MappedFunction(function, batch_rows=2, kept=tmp_path), background)
+    function.broken = True
+    with pytest.raises(
+        InputError,
+        match=r"on \d+ rows of 8 coalitions, in the call that begins at that with \['x0'.*\] from x. KeyError: 'the service is down'",
+    ):
+        explainer(X)
+    function.broken, before = False, function.calls
+    values = explainer(X).values
+    resumed = function.calls - before
+    assert np.array_equal(values, Explainer(function, background)(X).values)
+    again = function.calls
+    fresh = Explainer(MappedFunction(function, batch_rows=2, kept=tmp_path), background)
+    assert np.array_equal(fresh(X).values, values)
+    assert function.calls == again  # nothing is called twice
+    assert 0 < resumed <= 4 + 2  # the batches that failed, and the prediction
+
+
+def test_kept_calls_are_those_of_the_function(tmp_path):
+    background, scale = np.zeros((1, 2)), 2.0
+    one = Explainer(MappedFunction(lambda rows: rows[:, 0] * scale, kept=tmp_path), background)([[1.0, 1.0]])
+    scale = 3.0
+    two = Explainer(MappedFunction(lambda rows: rows[:, 0] * scale, kept=tmp_path), background)([[1.0, 1.0]])
+    assert (one.values[0, 0], two.values[0, 0]) == (2.0, 3.0)
+
+
+def test_answers_that_are_not_whole_are_asked_for_again(tmp_path):
+    mapped = MappedFunction(cases.product, kept=tmp_path)
+    rows = np.ones((3, 14))
+    first = mapped(rows)
+    (place,) = tmp_path.iterdir()
+    place.write_bytes(place.read_bytes()[:-5])
+    assert np.array_equal(mapped(rows), first)
+    place.write_bytes(b"\x80\x04N.")  # a pickle is not read
+    assert np.array_equal(mapped(rows), first)
+
+
+def test_settings_are_checked(tmp_path):
+    with pytest.raises(InputError, match="'batch_rows' parameter"):
+        MappedFunction(len, batch_rows=0)
+
+    class Closed:
+        def __call__(self, rows):
+            return rows[:, 0]
+
+        def __reduce__(self):
+            raise TypeError("never")
+
+    with pytest.raises(InputError, match="no bytes to tell it from another"):
+        MappedFunction(Closed(), kept=tmp_path)
+    assert repr(MappedFunction(cases.product)) == "MappedFunction(product, batch_rows=1000)"
