@@ -1,6 +1,6 @@
 """
-Boosted trees: which measurements speak for a malignant tumour
-==============================================================
+Which measurements speak for a malignant tumour?
+================================================
 
 Gradient boosting on the breast cancer data of scikit-learn: 569 tumours, 30 measurements. The model is XGBoost's; its Shapley values are exact,
 in log-odds, and compared with the model's own predictions.

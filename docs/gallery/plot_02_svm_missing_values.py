@@ -1,8 +1,8 @@
 """
-A support vector machine behind a pipeline: text and missing values
-===================================================================
+My pipeline takes text and missing values: in which columns is it explained?
+============================================================================
 
-A pipeline is explained in the columns that go into it: a text column stays one player although it becomes several columns inside, and a missing value
+A support vector machine behind a pipeline is explained in the columns that go into the pipeline: a text column stays one player although it becomes several columns inside, and a missing value
 is a value like any other.
 """
 
@@ -32,7 +32,8 @@ model = make_pipeline(columns, SVR(C=100)).fit(X, y)
 # %%
 # Exact values in the input columns
 # ---------------------------------
-# ``plan`` says what it will cost before anything is paid.
+# The value function is *interventional*: what is unknown about a patient is taken from 100 background rows. ``plan`` says what it will cost before anything
+# is paid.
 from exactshap import Explainer
 
 explainer = Explainer(model, background=X[:100])

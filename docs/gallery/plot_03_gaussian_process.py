@@ -1,6 +1,6 @@
 """
-A Gaussian process: values with intervals
-=========================================
+How sure is a Gaussian process of its Shapley values?
+=====================================================
 
 A Gaussian process does not know its function exactly, and so it does not know the Shapley values exactly. Both are jointly normal, and their
 covariance is computed, not sampled.

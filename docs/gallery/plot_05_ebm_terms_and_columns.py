@@ -33,8 +33,10 @@ print(explanation.certificate())
 # two columns, and every bar is measured from the mean over the patients.
 import matplotlib.pyplot as plt
 
-row = int(np.argmax(explanation.prediction))
-scores = model.eval_terms(X[row : row + 1])[0]
+all_scores = model.eval_terms(X)
+pair_scores = abs(all_scores[:, X.shape[1] :]).max(axis=1)
+row = int(pair_scores.argmax())  # the patient with the largest score of a pair
+scores = all_scores[row]
 largest = np.argsort(-abs(scores))[:9][::-1]
 figure, (left, right) = plt.subplots(1, 2, figsize=(11, 4), layout="constrained")
 left.barh([model.term_names_[k] for k in largest], scores[largest], color=np.where(scores[largest] > 0, "tab:orange", "tab:blue"))
@@ -47,8 +49,8 @@ right.set(title="exactshap: Shapley values of columns", xlabel="value (disease p
 # %%
 # Half of a pair for each?
 # ------------------------
-# A common short cut gives each column its main term and half of each of its pairs. It adds up, too, but it is not the Shapley value: what a pair does on
-# average over the background belongs to one of its columns, not to both.
+# A common short cut gives each column its main term and half of each of its pairs. It adds up, too, but it is not the Shapley value: averaged over one of
+# its columns, a pair still varies with the other, and that part belongs to the other alone.
 halves = np.zeros(X.shape[1])
 for score, term in zip(scores, model.term_features_):
     halves[list(term)] += score / len(term)
@@ -60,7 +62,7 @@ print("largest difference:", round(float(abs(halves - explanation.values[row]).m
 # The curve is the effect of a column by itself, the dots are its Shapley values. Where they leave the curve, a pair is at work.
 from exactshap.results.plots import draw_shape, prepare_shape
 
-ax = draw_shape(prepare_shape(explanation, explainer(X, index="moebius"), "bmi"))
+ax = draw_shape(prepare_shape(explanation, explainer(X, index="moebius"), "s6"))
 
 # %%
 # To conclude

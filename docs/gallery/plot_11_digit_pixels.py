@@ -72,4 +72,4 @@ bar.set_label("value of a square")
 # %%
 # To conclude
 # -----------
-# The two differ in the left half, where the eight is closed and the three is open. An absent pixel is not a white pixel here: it is one of the usual ones.
+# What decides lies in the left half, where the eight is closed and the three is open; of the image in doubt, some of those pixels speak for each. An absent pixel is not a white pixel here: it is one of the usual ones.
