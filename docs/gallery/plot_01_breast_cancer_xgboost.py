@@ -2,8 +2,8 @@
 Which measurements speak for a malignant tumour?
 ================================================
 
-Gradient boosting on the breast cancer data of scikit-learn: 569 tumours, 30 measurements. The model is XGBoost's; its Shapley values are exact,
-in log-odds, and compared with the model's own predictions.
+Gradient boosting on the breast cancer data of scikit-learn: 569 tumours, 30 measurements. The model is XGBoost's; its
+Shapley values are exact, in log-odds, and compared with the model's own predictions.
 """
 
 # %%
@@ -22,7 +22,8 @@ print("accuracy on held-out rows:", round(model.score(X_test, y_test), 3))
 # %%
 # Exact values
 # ------------
-# The background says what is usual: here the training rows, all of them. The cost of a row does not depend on their number.
+# The background says what is usual: here the training rows, all of them. The cost of a row does not depend on their
+# number.
 from exactshap import Explainer
 
 explainer = Explainer(model, background=X_train)
@@ -43,8 +44,8 @@ ax = explanation.plot.waterfall(least_sure)
 # %%
 # Measurements that belong together
 # ---------------------------------
-# Ten quantities come three times: as mean, as standard error and as worst value. Groups are players of the game itself, not sums that are made
-# afterwards.
+# Ten quantities come three times: as mean, as standard error and as worst value. Groups are players of the game itself,
+# not sums that are made afterwards.
 groups = {}
 for column in X.columns:
     groups.setdefault(column.replace("mean ", "").replace("worst ", "").replace(" error", ""), []).append(column)

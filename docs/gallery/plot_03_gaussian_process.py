@@ -2,8 +2,8 @@
 How sure is a Gaussian process of its Shapley values?
 =====================================================
 
-A Gaussian process does not know its function exactly, and so it does not know the Shapley values exactly. Both are jointly normal, and their
-covariance is computed, not sampled.
+A Gaussian process does not know its function exactly, and so it does not know the Shapley values exactly. Both are
+jointly normal, and their covariance is computed, not sampled.
 """
 
 # %%
@@ -36,6 +36,7 @@ ax = explanation.plot.intervals(0)
 # %%
 # Far from the data
 # -----------------
-# Twenty standard deviations away nothing is known. The values shrink to those of the prior, and only the intervals tell.
+# Twenty standard deviations away nothing is known. The values shrink to those of the prior, and only the intervals
+# tell.
 far = explain(model, X[80:81] + 20.0, background=X[:80])
 ax = far.plot.intervals(0)

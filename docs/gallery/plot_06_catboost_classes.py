@@ -2,8 +2,8 @@
 Three classes: which measurement speaks for which wine?
 =======================================================
 
-With more than two classes every class has a score of its own, and every score has Shapley values. CatBoost on the wine data of scikit-learn: 178 wines of
-three growers, 13 chemical measurements.
+With more than two classes every class has a score of its own, and every score has Shapley values. CatBoost on the wine
+data of scikit-learn: 178 wines of three growers, 13 chemical measurements.
 """
 
 # %%
@@ -24,8 +24,9 @@ print("accuracy on held-out rows:", round(model.score(X_test, y_test), 3))
 # %%
 # One explanation, three outputs
 # ------------------------------
-# The raw scores are explained, before the softmax: a sum of trees has exact values, a probability of three classes has not. The value function is
-# *interventional*, the background is the training table. Pictures and rankings take ``output=``, by name.
+# The raw scores are explained, before the softmax: a sum of trees has exact values, a probability of three classes has
+# not. The value function is *interventional*, the background is the training table. Pictures and rankings take
+# ``output=``, by name.
 from exactshap import Explainer
 
 explanation = Explainer(model, background=X_train)(X_test)
@@ -48,8 +49,8 @@ for ax, name in zip(axes, explanation.output_names):
 # %%
 # One wine, from the view of two classes
 # --------------------------------------
-# The same bottle: for the class that is predicted, and for the one that comes next. Scores are comparable within a row, so the difference of the two
-# explanations is the explanation of the difference.
+# The same bottle: for the class that is predicted, and for the one that comes next. Scores are comparable within a row,
+# so the difference of the two explanations is the explanation of the difference.
 scores = explanation.prediction
 ranked = np.sort(scores, axis=1)
 bottle = int((ranked[:, -1] - ranked[:, -2]).argmin())
@@ -62,4 +63,5 @@ ax = explanation.plot.waterfall(bottle, output=second, max_display=7)
 # %%
 # To conclude
 # -----------
-# One ranking for all classes hides what they do not share. Look at each class, and name the unit: raw scores, not probabilities.
+# One ranking for all classes hides what they do not share. Look at each class, and name the unit: raw scores, not
+# probabilities.

@@ -2,8 +2,8 @@
 Which columns hold the R2 of a forest on new rows?
 ==================================================
 
-A forest reaches some R2 on held-out patients. The number can be split over the columns exactly, on those very rows: a column on which the forest has only
-overfitted gets nothing, or less.
+A forest reaches some R2 on held-out patients. The number can be split over the columns exactly, on those very rows: a
+column on which the forest has only overfitted gets nothing, or less.
 """
 
 # %%
@@ -19,14 +19,16 @@ X, y = load_diabetes(return_X_y=True, as_frame=True)
 X["noise"] = np.random.default_rng(0).normal(size=len(X))
 X_train, X_test, y_train, y_test = train_test_split(X, y, test_size=0.4, random_state=0)
 model = RandomForestRegressor(n_estimators=50, min_samples_leaf=5, n_jobs=1, random_state=0).fit(X_train, y_train)
-print("R2 on training rows:", round(model.score(X_train, y_train), 3), "on held-out rows:", round(model.score(X_test, y_test), 3))
+print(
+    "R2 on training rows:", round(model.score(X_train, y_train), 3), "on held-out rows:", round(model.score(X_test, y_test), 3)
+)
 
 # %%
 # The split
 # ---------
-# The game is v(S) = the R2 that the trees reach when only the columns in S are known and the others are averaged over the trees' own covers
-# (*path-dependent*). ``sum(values) = total + drift``: the drift is there because the mean of new rows is not the mean of the training rows. ``residual``
-# is the check, and is rounding.
+# The game is v(S) = the R2 that the trees reach when only the columns in S are known and the others are averaged over
+# the trees' own covers (*path-dependent*). ``sum(values) = total + drift``: the drift is there because the mean of new
+# rows is not the mean of the training rows. ``residual`` is the check, and is rounding.
 from exactshap import decompose_r2
 
 training = decompose_r2(model, X_train, y_train)
@@ -40,7 +42,8 @@ ax = held_out.plot.bar()
 # %%
 # Training rows flatter
 # ---------------------
-# The same trees, the same columns, other rows. What a bar loses between left and right is what the forest learnt about the training patients only.
+# The same trees, the same columns, other rows. What a bar loses between left and right is what the forest learnt about
+# the training patients only.
 import matplotlib.pyplot as plt
 
 order = np.argsort(held_out.values)
@@ -57,4 +60,5 @@ print("noise:", round(training.values[noise], 3), "on training rows,", round(hel
 # %%
 # To conclude
 # -----------
-# Importance on training rows rewards overfitting. The held-out split says what a column is worth where the model will be used.
+# Importance on training rows rewards overfitting. The held-out split says what a column is worth where the model will
+# be used.

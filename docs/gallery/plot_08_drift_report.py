@@ -2,14 +2,15 @@
 Did the data drift, and in which columns?
 =========================================
 
-A model was built on one group of patients and meets another. The maximum mean discrepancy (MMD) says whether the two tables come from one distribution;
-its exact Shapley shares say where they differ. No model is needed.
+A model was built on one group of patients and meets another. The maximum mean discrepancy (MMD) says whether the two
+tables come from one distribution; its exact Shapley shares say where they differ. No model is needed.
 """
 
 # %%
 # Two tables
 # ----------
-# The diabetes data of scikit-learn: patients up to 45 years, and older ones. The age itself is left out, so it is the other columns that must tell.
+# The diabetes data of scikit-learn: patients up to 45 years, and older ones. The age itself is left out, so it is the
+# other columns that must tell.
 from sklearn.datasets import load_diabetes
 
 X = load_diabetes(as_frame=True, scaled=False).data.rename(
@@ -22,8 +23,9 @@ print(len(young), "and", len(older), "patients")
 # %%
 # The difference, column by column
 # --------------------------------
-# v(S) is the MMD with the kernel of the columns in S; columns outside of S have kernel value one. The shares add up to the statistic, which is computed a
-# second time by the plain formula as a check. The p-values come from 199 permutations.
+# v(S) is the MMD with the kernel of the columns in S; columns outside of S have kernel value one. The shares add up to
+# the statistic, which is computed a second time by the plain formula as a check. The p-values come from 199
+# permutations.
 from exactshap import decompose_mmd
 
 shares = decompose_mmd(young, older, bandwidth="column-median", n_permutations=199)
@@ -51,5 +53,5 @@ print("p-value:", shares.p_value, "by age,", control.p_value, "by chance")
 # %%
 # To conclude
 # -----------
-# First the p-value of the total, then the shares, then the pictures. A share slightly below zero belongs to a column that does not differ. ``exactshap mmd young.csv
-# older.csv --report drift.html`` writes the same as one file.
+# First the p-value of the total, then the shares, then the pictures. A share slightly below zero belongs to a column
+# that does not differ. ``exactshap mmd young.csv older.csv --report drift.html`` writes the same as one file.

@@ -2,14 +2,15 @@
 How many columns are enough?
 ============================
 
-A selector inside of a pipeline, its size chosen by cross-validation. ``HSICSelector`` ranks columns by their exact Shapley shares of HSIC, a measure of
-dependence of any shape, and needs no model to do so.
+A selector inside of a pipeline, its size chosen by cross-validation. ``HSICSelector`` ranks columns by their exact
+Shapley shares of HSIC, a measure of dependence of any shape, and needs no model to do so.
 """
 
 # %%
 # The search
 # ----------
-# The wine data of scikit-learn, with 13 columns of noise added to the 13 real ones. Selection is part of the pipeline, so that no held-out row is seen by it.
+# The wine data of scikit-learn, with 13 columns of noise added to the 13 real ones. Selection is part of the pipeline,
+# so that no held-out row is seen by it.
 import numpy as np
 from sklearn.datasets import load_wine
 from sklearn.model_selection import GridSearchCV
@@ -42,8 +43,8 @@ ax.minorticks_off()
 # %%
 # The shares behind it
 # --------------------
-# v(S) is HSIC of the columns in S with the class. The shares add up to HSIC of all columns; ``decomposition_`` holds the check, and p-values where permutations
-# are asked for.
+# v(S) is HSIC of the columns in S with the class. The shares add up to HSIC of all columns; ``decomposition_`` holds
+# the check, and p-values where permutations are asked for.
 selector = search.best_estimator_["hsicselector"]
 print(f"HSIC {selector.decomposition_.total:.4f}, residual {selector.decomposition_.residual:.1g}")
 kept = search.best_estimator_[:-1].get_feature_names_out()
@@ -58,4 +59,5 @@ ax.set(xlabel="share of HSIC; the columns in blue are kept")
 # %%
 # To conclude
 # -----------
-# The noise has shares near zero, and below them where it dilutes. The selector does not remove redundant columns: two copies would share their credit and could both stay.
+# The noise has shares near zero, and below them where it dilutes. The selector does not remove redundant columns: two
+# copies would share their credit and could both stay.

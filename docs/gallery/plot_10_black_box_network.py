@@ -2,8 +2,8 @@
 A network has no structure to use: how many calls are enough?
 =============================================================
 
-For a neural network nothing exact is known beyond a dozen columns, so its values are estimated from calls. What matters then is an honest error. The
-standard errors below come with the values, and more calls make them smaller.
+For a neural network nothing exact is known beyond a dozen columns, so its values are estimated from calls. What matters
+then is an honest error. The standard errors below come with the values, and more calls make them smaller.
 """
 
 # %%
@@ -27,8 +27,8 @@ def probability(rows):
 # %%
 # A budget
 # --------
-# ``budget`` counts coalitions for each row; each calls the function on the 20 background rows. The value function is *interventional*. The certificate is
-# honest about what it knows: the values add up, and they are not exact.
+# ``budget`` counts coalitions for each row; each calls the function on the 20 background rows. The value function is
+# *interventional*. The certificate is honest about what it knows: the values add up, and they are not exact.
 from exactshap import Explainer
 
 background = X[:20]
@@ -45,7 +45,8 @@ ax = explanation.plot.intervals(0, max_display=12)
 # %%
 # More calls, smaller errors
 # --------------------------
-# A run with 4,096 coalitions serves as the reference. The errors that were announced are compared with the errors that were made.
+# A run with 4,096 coalitions serves as the reference. The errors that were announced are compared with the errors that
+# were made.
 import numpy as np
 
 budgets = [150, 300, 600, 1200]
@@ -71,5 +72,5 @@ ax.legend()
 # %%
 # To conclude
 # -----------
-# Ask for the error that you can live with, ``tol=0.002``, and the calls are made until every standard error is below it. If a dozen groups of columns will do, ``groups=``
-# makes the values exact.
+# Ask for the error that you can live with, ``tol=0.002``, and the calls are made until every standard error is below
+# it. If a dozen groups of columns will do, ``groups=`` makes the values exact.

@@ -2,8 +2,8 @@
 Which pixels make a three out of an eight?
 ==========================================
 
-An image is 64 players: 2^64 coalitions of pixels. A support vector machine with a Gaussian kernel is a sum of products over pixels, so its Shapley values
-are exact all the same, in milliseconds.
+An image is 64 players: 2^64 coalitions of pixels. A support vector machine with a Gaussian kernel is a sum of products
+over pixels, so its Shapley values are exact all the same, in milliseconds.
 """
 
 # %%
@@ -23,7 +23,8 @@ print("accuracy on held-out images:", round(model.score(X_test, y_test), 3))
 # %%
 # Exact values of every pixel
 # ---------------------------
-# The background is one hundred training images: an absent pixel takes the values that it has there (*interventional*). Positive values speak for the eight.
+# The background is one hundred training images: an absent pixel takes the values that it has there (*interventional*).
+# Positive values speak for the eight.
 from exactshap import Explainer
 
 explainer = Explainer(model, background=X_train[:100])
@@ -50,7 +51,8 @@ bar.set_label("Shapley value of a pixel (red: speaks for eight)")
 # %%
 # Strokes instead of pixels
 # -------------------------
-# Sixteen squares of 2 x 2 pixels as players. Their values are those of a game with 16 players, not sums of pixel values, and they are exact as well.
+# Sixteen squares of 2 x 2 pixels as players. Their values are those of a game with 16 players, not sums of pixel
+# values, and they are exact as well.
 import numpy as np
 
 square = np.add.outer(4 * (np.arange(8) // 2), np.arange(8) // 2).ravel()
@@ -72,4 +74,5 @@ bar.set_label("value of a square")
 # %%
 # To conclude
 # -----------
-# What decides lies in the left half, where the eight is closed and the three is open; of the image in doubt, some of those pixels speak for each. An absent pixel is not a white pixel here: it is one of the usual ones.
+# What decides lies in the left half, where the eight is closed and the three is open; of the image in doubt, some of
+# those pixels speak for each. An absent pixel is not a white pixel here: it is one of the usual ones.

@@ -2,8 +2,8 @@
 Which columns act together?
 ===========================
 
-A Shapley value divides what two columns do jointly between them, and so hides it. An interaction index of order two shows it: one number for each pair, exact
-like the values themselves.
+A Shapley value divides what two columns do jointly between them, and so hides it. An interaction index of order two
+shows it: one number for each pair, exact like the values themselves.
 """
 
 # %%
@@ -19,8 +19,9 @@ model = GradientBoostingRegressor(n_estimators=100, max_depth=3, learning_rate=0
 # %%
 # Pairs that add up
 # -----------------
-# With ``index="k-sii"`` single columns and pairs together add up to the prediction. ``sii`` measures the same pairs, but its singles are Shapley values, which
-# contain them already. The value function is *interventional* with 100 background rows. The ensemble is a sum of trees, so pairs are solved leaf by leaf.
+# With ``index="k-sii"`` single columns and pairs together add up to the prediction. ``sii`` measures the same pairs,
+# but its singles are Shapley values, which contain them already. The value function is *interventional* with 100
+# background rows. The ensemble is a sum of trees, so pairs are solved leaf by leaf.
 from exactshap import Explainer
 
 explainer = Explainer(model, background=X[:100])
@@ -34,7 +35,8 @@ ax = pairs.plot.interactions()
 # %%
 # The strongest pair
 # ------------------
-# Each patient's number for the strongest pair, against one of its columns and coloured by the other. An additive model would have a flat line here.
+# Each patient's number for the strongest pair, against one of its columns and coloured by the other. An additive model
+# would have a flat line here.
 import matplotlib.pyplot as plt
 import numpy as np
 
@@ -58,4 +60,5 @@ ax = pairs.plot.interactions(int(abs(pairs.interactions[:, first, second]).argma
 # %%
 # To conclude
 # -----------
-# Off the diagonal is the index itself, not half of it: both triangles show the same number. Where pairs are small beside the diagonal, the plain values tell all there is.
+# Off the diagonal is the index itself, not half of it: both triangles show the same number. Where pairs are small
+# beside the diagonal, the plain values tell all there is.

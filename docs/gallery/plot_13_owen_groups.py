@@ -2,14 +2,15 @@
 My columns come in groups: what changes?
 ========================================
 
-Thirty columns, but three kinds of measurement of ten quantities. There are two ways to respect that: one player for each group, or the columns as players that
-join group by group (Owen's value). They fit together.
+Thirty columns, but three kinds of measurement of ten quantities. There are two ways to respect that: one player for
+each group, or the columns as players that join group by group (Owen's value). They fit together.
 """
 
 # %%
 # The model
 # ---------
-# A support vector machine on the breast cancer data. The groups are the three kinds: means, standard errors and worst values.
+# A support vector machine on the breast cancer data. The groups are the three kinds: means, standard errors and worst
+# values.
 from sklearn.datasets import load_breast_cancer
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
@@ -26,7 +27,8 @@ kinds = {
 # %%
 # Groups as players
 # -----------------
-# Three players. The value function is *interventional*, the background 50 rows; positive values speak for a malignant tumour.
+# Three players. The value function is *interventional*, the background 50 rows; positive values speak for a malignant
+# tumour.
 from exactshap import Explainer
 
 background = X[:50]
@@ -38,8 +40,8 @@ ax = together.plot.bar()
 # %%
 # Columns within groups
 # ---------------------
-# Owen's value averages over those orders in which no group is broken up. Within a group the values add up to what the group has as one player. The plain Shapley values of the
-# same columns do not.
+# Owen's value averages over those orders in which no group is broken up. Within a group the values add up to what the
+# group has as one player. The plain Shapley values of the same columns do not.
 import numpy as np
 
 from exactshap.semivalues import owen
@@ -69,5 +71,5 @@ ax.legend(loc="lower right")
 # %%
 # To conclude
 # -----------
-# If the report is about groups, make them the players. If it is about columns, but must agree with the groups, take Owen's value. Both are exact, and neither is
-# a sum of the other's numbers that happens to fit.
+# If the report is about groups, make them the players. If it is about columns, but must agree with the groups, take
+# Owen's value. Both are exact; sums of plain Shapley values over a group are the answer to neither.

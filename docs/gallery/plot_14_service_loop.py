@@ -2,8 +2,8 @@
 Can a service explain every request?
 ====================================
 
-Requests come one at a time and are answered with a score and its reasons. The explainer is made once; a row then takes a
-few milliseconds, checked against the model's own prediction each time.
+Requests come one at a time and are answered with a score and its reasons. The explainer is made once; a row then takes
+a few milliseconds, checked against the model's own prediction each time.
 """
 
 # %%
@@ -28,8 +28,9 @@ print(explainer.plan(X_test[:1]))
 # %%
 # One request
 # -----------
-# A row comes as JSON, the three strongest reasons go back. What does not add up to the model's own prediction raises ``ExactnessError``; what the model was not fitted
-# for, a missing column or text for a number, is an ``InputError``, and both messages say what to do.
+# A row comes as JSON, the three strongest reasons go back. What does not add up to the model's own prediction raises
+# ``ExactnessError``; what the model was not fitted for, a missing column or text for a number, is an ``InputError``,
+# and both messages say what to do.
 import pandas as pd
 
 from exactshap.errors import InputError
@@ -87,5 +88,5 @@ print("same scores:", same, "| same bits:", (alone.values[0] == batch.values[5])
 # %%
 # To conclude
 # -----------
-# The value function is *interventional* with the training rows as background, in log-odds; say so to whoever reads the reasons. ``explanation.certificate()`` of the
-# nightly batch is the line for the log.
+# The value function is *interventional* with the training rows as background, in log-odds; say so to whoever reads the
+# reasons. ``explanation.certificate()`` of the nightly batch is the line for the log.

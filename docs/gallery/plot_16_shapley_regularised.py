@@ -2,15 +2,15 @@
 Can a model be taught to rely less on one column?
 =================================================
 
-Leaving a column out is one way. Another is to keep it, and to make its Shapley values small while the model is fitted: a penalty with an exact, closed
-form for kernel ridge regression.
+Leaving a column out is one way. Another is to keep it, and to make its Shapley values small while the model is fitted:
+a penalty with an exact, closed form for kernel ridge regression.
 """
 
 # %%
 # The column to rely on less
 # --------------------------
-# The diabetes data of scikit-learn. The blood value ``s5`` (the logarithm of triglycerides) carries much of the prediction; suppose that another laboratory will measure it from now on, and that it is to
-# be trusted less.
+# The diabetes data of scikit-learn. The blood value ``s5`` (the logarithm of triglycerides) carries much of the
+# prediction; suppose that another laboratory will measure it from now on, and that it is to be trusted less.
 import numpy as np
 from sklearn.datasets import load_diabetes
 from sklearn.model_selection import train_test_split
@@ -25,8 +25,8 @@ centre = y_train.mean()
 # %%
 # From free to held back
 # ----------------------
-# ``shapley_penalty=0`` is kernel ridge regression as scikit-learn has it. The penalty uses the *interventional* values with the training rows as background; they are linear
-# in the model, so the fit stays one linear system.
+# ``shapley_penalty=0`` is kernel ridge regression as scikit-learn has it. The penalty uses the *interventional* values
+# with the training rows as background; they are linear in the model, so the fit stays one linear system.
 penalties = [0.0, 10.0, 30.0, 100.0, 300.0, 1e3, 3e3, 1e4, 1e5]
 models, sizes, scores = [], [], []
 for penalty in penalties:
@@ -64,5 +64,6 @@ ax.legend(loc="lower right")
 # %%
 # To conclude
 # -----------
-# The curve is the price: how much accuracy each step away from the column costs. Small *interventional* values protect against changes of the column itself; they do not
-# remove what other columns tell about it (``value_function="observational"`` penalises that, too).
+# The curve is the price, step by step. A moderate penalty costs nothing here; without the column the score is a little
+# lower. Small *interventional* values protect against changes of the column itself; they do not remove what other
+# columns tell about it (``value_function="observational"`` penalises that, too).

@@ -2,14 +2,15 @@
 Is there an accurate model that is exact on many columns?
 =========================================================
 
-A structured additive regression: a sum of functions of a few columns each, here learnt as an RKHS weighting of rectified linear units. Its Shapley values cost the
-coalitions within its terms, not those of all columns.
+A structured additive regression: a sum of functions of a few columns each, here learnt as an RKHS weighting of
+rectified linear units. Its Shapley values cost the coalitions within its terms, not those of all columns.
 """
 
 # %%
 # The model
 # ---------
-# Terms of one and of two columns on the breast cancer data, 30 columns. A regression of the label serves as a score here.
+# Terms of one and of two columns on the breast cancer data, 30 columns. A regression of the label serves as a score
+# here.
 from sklearn.datasets import load_breast_cancer
 from sklearn.metrics import roc_auc_score
 from sklearn.model_selection import train_test_split
@@ -33,7 +34,8 @@ print(len(model.coef_), "->", len(smaller.coef_), "terms;", round(roc_auc_score(
 # %%
 # Exact values
 # ------------
-# The value function is *interventional* with 100 background rows, 2^30 coalitions. The certificate compares with the model's own predictions.
+# The value function is *interventional* with 100 background rows, 2^30 coalitions. The certificate compares with the
+# model's own predictions.
 explanation = Explainer(smaller, background=X_train[:100])(X_test)
 print(explanation.certificate())
 ax = explanation.plot.beeswarm(max_display=10)
@@ -45,4 +47,5 @@ ax = explanation.plot.waterfall(int(explanation.prediction.argmax()), max_displa
 # %%
 # To conclude
 # -----------
-# Structure that is chosen before fitting is what makes exactness cheap afterwards. If a model like this predicts as well as the black box, nothing has to be estimated.
+# Structure that is chosen before fitting is what makes exactness cheap afterwards. If a model like this predicts as
+# well as the black box, nothing has to be estimated.

@@ -2,8 +2,9 @@
 My columns are correlated: which value function?
 ================================================
 
-"Unknown" can mean two things. *Interventional*: the column is set to what others have, whatever the rest of the row says. *Observational*: it is what one would
-expect from the columns that are known. With correlated columns the answers differ, and neither is wrong.
+"Unknown" can mean two things. *Interventional*: the column is set to what others have, whatever the rest of the row
+says. *Observational*: it is what one would expect from the columns that are known. With correlated columns the answers
+differ, and neither is wrong.
 """
 
 # %%
@@ -23,8 +24,9 @@ print(np.corrcoef(X["s1"], X["s2"])[0, 1].round(2), round(model.score(X, y), 3))
 # %%
 # The same model, three games
 # ---------------------------
-# ``observational`` is the conditional mean embedding in the kernel's own space; ``functional`` needs no rows at all: kernel factors of absent columns are one. All are exact for
-# the game that they name, and each certificate compares with the model's own predictions.
+# ``observational`` is the conditional mean embedding in the kernel's own space; ``functional`` needs no rows at all:
+# kernel factors of absent columns are one. All are exact for the game that they name, and each certificate compares
+# with the model's own predictions.
 from exactshap import Explainer
 
 background = X[:150]
@@ -51,7 +53,8 @@ ax.legend()
 # %%
 # Row by row
 # ----------
-# The values of LDL under both readings. What LDL tells about the total cholesterol counts for it only in the observational game.
+# The values of LDL under both readings. What LDL tells about the total cholesterol counts for it only in the
+# observational game.
 figure, ax = plt.subplots(figsize=(5, 4.4), layout="constrained")
 pair = [explanations[name].values[:, 2] for name in ("interventional", "observational")]
 ax.scatter(*pair, s=14)
@@ -62,5 +65,5 @@ ax.set(xlabel="value of s2, interventional", ylabel="value of s2, observational"
 # %%
 # To conclude
 # -----------
-# To describe what the *model* does with its inputs, take the interventional game; to describe what the *columns* tell about the prediction, the observational one. A picture
-# without the name of its game says neither.
+# To describe what the *model* does with its inputs, take the interventional game; to describe what the *columns* tell
+# about the prediction, the observational one. A picture without the name of its game says neither.
