@@ -2,21 +2,25 @@
 A network has no structure to use: how many calls are enough?
 =============================================================
 
-For a neural network nothing exact is known beyond a dozen columns, so its values are estimated from calls. What matters
-then is an honest error. The standard errors below come with the values, and more calls make them smaller.
+For a neural network nothing exact is known beyond a dozen columns, so its values are
+estimated from calls. What matters then is an honest error. The standard errors below
+come with the values, and more calls make them smaller.
 """
 
 # %%
 # The model
 # ---------
-# A multilayer perceptron of scikit-learn on the breast cancer data, 30 columns: 2^30 coalitions.
+# A multilayer perceptron of scikit-learn on the breast cancer data, 30 columns: 2^30
+# coalitions.
 from sklearn.datasets import load_breast_cancer
 from sklearn.neural_network import MLPClassifier
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 X, y = load_breast_cancer(return_X_y=True, as_frame=True)
-model = make_pipeline(StandardScaler(), MLPClassifier((30,), max_iter=400, random_state=0)).fit(X[:450], y[:450])
+model = make_pipeline(
+    StandardScaler(), MLPClassifier((30,), max_iter=400, random_state=0)
+).fit(X[:450], y[:450])
 print("accuracy on held-out rows:", round(model.score(X[450:], y[450:]), 3))
 
 
@@ -27,8 +31,9 @@ def probability(rows):
 # %%
 # A budget
 # --------
-# ``budget`` counts coalitions for each row; each calls the function on the 20 background rows. The value function is
-# *interventional*. The certificate is honest about what it knows: the values add up, and they are not exact.
+# ``budget`` counts coalitions for each row; each calls the function on the 20
+# background rows. The value function is *interventional*. The certificate is honest
+# about what it knows: the values add up, and they are not exact.
 from exactshap import Explainer
 
 background = X[:20]
@@ -45,8 +50,8 @@ ax = explanation.plot.intervals(0, max_display=12)
 # %%
 # More calls, smaller errors
 # --------------------------
-# A run with 4,096 coalitions serves as the reference. The errors that were announced are compared with the errors that
-# were made.
+# A run with 4,096 coalitions serves as the reference. The errors that were announced
+# are compared with the errors that were made.
 import numpy as np
 
 budgets = [150, 300, 600, 1200]
@@ -55,7 +60,9 @@ reference = Explainer(probability, background, budget=4096)(unsure)
 made = [float(np.sqrt(np.mean((run.values - reference.values) ** 2))) for run in runs]
 announced = [float(np.sqrt(np.mean(run.std_error**2))) for run in runs]
 for budget, error, standard_error in zip(budgets, made, announced):
-    print(f"{budget:4d} coalitions: standard error {standard_error:.5f}, difference from the reference {error:.5f}")
+    print(
+        f"{budget:4d} coalitions: standard error {standard_error:.5f}, difference from the reference {error:.5f}"
+    )
 
 # %%
 import matplotlib.pyplot as plt
@@ -72,5 +79,6 @@ ax.legend()
 # %%
 # To conclude
 # -----------
-# Ask for the error that you can live with, ``tol=0.002``, and the calls are made until every standard error is below
-# it. If a dozen groups of columns will do, ``groups=`` makes the values exact.
+# Ask for the error that you can live with, ``tol=0.002``, and the calls are made until
+# every standard error is below it. If a dozen groups of columns will do, ``groups=``
+# makes the values exact.

@@ -2,15 +2,16 @@
 My columns come in groups: what changes?
 ========================================
 
-Thirty columns, but three kinds of measurement of ten quantities. There are two ways to respect that: one player for
-each group, or the columns as players that join group by group (Owen's value). They fit together.
+Thirty columns, but three kinds of measurement of ten quantities. There are two ways to
+respect that: one player for each group, or the columns as players that join group by
+group (Owen's value). They fit together.
 """
 
 # %%
 # The model
 # ---------
-# A support vector machine on the breast cancer data. The groups are the three kinds: means, standard errors and worst
-# values.
+# A support vector machine on the breast cancer data. The groups are the three kinds:
+# means, standard errors and worst values.
 from sklearn.datasets import load_breast_cancer
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
@@ -27,8 +28,8 @@ kinds = {
 # %%
 # Groups as players
 # -----------------
-# Three players. The value function is *interventional*, the background 50 rows; positive values speak for a malignant
-# tumour.
+# Three players. The value function is *interventional*, the background 50 rows;
+# positive values speak for a malignant tumour.
 from exactshap import Explainer
 
 background = X[:50]
@@ -40,8 +41,9 @@ ax = together.plot.bar()
 # %%
 # Columns within groups
 # ---------------------
-# Owen's value averages over those orders in which no group is broken up. Within a group the values add up to what the
-# group has as one player. The plain Shapley values of the same columns do not.
+# Owen's value averages over those orders in which no group is broken up. Within a group
+# the values add up to what the group has as one player. The plain Shapley values of the
+# same columns do not.
 import numpy as np
 
 from exactshap.semivalues import owen
@@ -52,8 +54,13 @@ plain = explainer(rows)
 for name, columns in kinds.items():
     inside = [X.columns.get_loc(column) for column in columns]
     as_one = together.values[:, together.feature_names.index(name)]
-    off = [float(abs(one.values[:, inside].sum(axis=1) - as_one).max()) for one in (nested, plain)]
-    print(f"{name}: largest difference from the group {off[0]:.1e} (Owen), {off[1]:.3f} (Shapley)")
+    off = [
+        float(abs(one.values[:, inside].sum(axis=1) - as_one).max())
+        for one in (nested, plain)
+    ]
+    print(
+        f"{name}: largest difference from the group {off[0]:.1e} (Owen), {off[1]:.3f} (Shapley)"
+    )
 
 # %%
 # The same columns, by both indices: mean magnitudes over 100 tumours.
@@ -62,8 +69,20 @@ import matplotlib.pyplot as plt
 order = np.argsort(abs(nested.values).mean(axis=0))[-12:]
 places = np.arange(len(order))
 figure, ax = plt.subplots(figsize=(7.5, 4.8), layout="constrained")
-ax.barh(places + 0.2, abs(nested.values).mean(axis=0)[order], 0.4, label="Owen", color="tab:blue")
-ax.barh(places - 0.2, abs(plain.values).mean(axis=0)[order], 0.4, label="Shapley", color="lightgrey")
+ax.barh(
+    places + 0.2,
+    abs(nested.values).mean(axis=0)[order],
+    0.4,
+    label="Owen",
+    color="tab:blue",
+)
+ax.barh(
+    places - 0.2,
+    abs(plain.values).mean(axis=0)[order],
+    0.4,
+    label="Shapley",
+    color="lightgrey",
+)
 ax.set_yticks(places, X.columns[order])
 ax.set(xlabel="mean magnitude (decision value)")
 ax.legend(loc="lower right")
@@ -71,5 +90,6 @@ ax.legend(loc="lower right")
 # %%
 # To conclude
 # -----------
-# If the report is about groups, make them the players. If it is about columns, but must agree with the groups, take
-# Owen's value. Both are exact; sums of plain Shapley values over a group are the answer to neither.
+# If the report is about groups, make them the players. If it is about columns, but must
+# agree with the groups, take Owen's value. Both are exact; sums of plain Shapley values
+# over a group are the answer to neither.

@@ -2,14 +2,16 @@
 Can a service explain every request?
 ====================================
 
-Requests come one at a time and are answered with a score and its reasons. The explainer is made once; a row then takes
-a few milliseconds, checked against the model's own prediction each time.
+Requests come one at a time and are answered with a score and its reasons. The explainer
+is made once; a row then takes a few milliseconds, checked against the model's own
+prediction each time.
 """
 
 # %%
 # Before the service starts
 # -------------------------
-# Model and background are read once. An ``Explainer`` can be pickled and sent to workers.
+# Model and background are read once. An ``Explainer`` can be pickled and sent to
+# workers.
 import json
 import time
 
@@ -28,9 +30,10 @@ print(explainer.plan(X_test[:1]))
 # %%
 # One request
 # -----------
-# A row comes as JSON, the three strongest reasons go back. What does not add up to the model's own prediction raises
-# ``ExactnessError``; what the model was not fitted for, a missing column or text for a number, is an ``InputError``,
-# and both messages say what to do.
+# A row comes as JSON, the three strongest reasons go back. What does not add up to the
+# model's own prediction raises ``ExactnessError``; what the model was not fitted for, a
+# missing column or text for a number, is an ``InputError``, and both messages say what
+# to do.
 import pandas as pd
 
 from exactshap.errors import InputError
@@ -39,7 +42,10 @@ from exactshap.errors import InputError
 def answer(request):
     row = pd.DataFrame([json.loads(request)])
     explanation = explainer(row)
-    reasons = sorted(zip(explanation.feature_names, explanation.values[0]), key=lambda pair: -abs(pair[1]))[:3]
+    reasons = sorted(
+        zip(explanation.feature_names, explanation.values[0]),
+        key=lambda pair: -abs(pair[1]),
+    )[:3]
     return {
         "score": round(float(explanation.prediction[0]), 3),
         "baseline": round(float(explanation.baseline[0]), 3),
@@ -56,7 +62,8 @@ except InputError as error:
 # %%
 # All requests of a morning
 # -------------------------
-# Seconds are those of the machine that built this page; the first request pays for what is prepared on first use.
+# Seconds are those of the machine that built this page; the first request pays for what
+# is prepared on first use.
 requests = [row.to_json() for _, row in X_test.iterrows()]
 milliseconds = []
 answers = []
@@ -68,7 +75,8 @@ median = sorted(milliseconds)[len(milliseconds) // 2]
 print(f"{len(requests)} requests, median {median:.1f} ms")
 
 # %%
-# How often each column was the first reason, which is what people on the other side will hear.
+# How often each column was the first reason, which is what people on the other side
+# will hear.
 import matplotlib.pyplot as plt
 
 first = pd.Series([next(iter(one["reasons"])) for one in answers]).value_counts()[::-1]
@@ -79,14 +87,19 @@ ax.set(xlabel=f"first reason, of {len(answers)} requests")
 # %%
 # One batch gives the same bits
 # -----------------------------
-# Values of a row depend on that row alone. What was answered during the day can be audited at night, all rows at once.
+# Values of a row depend on that row alone. What was answered during the day can be
+# audited at night, all rows at once.
 batch = explainer(X_test)
-same = all(answer["score"] == round(float(score), 3) for answer, score in zip(answers, batch.prediction))
+same = all(
+    answer["score"] == round(float(score), 3)
+    for answer, score in zip(answers, batch.prediction)
+)
 alone = explainer(X_test.iloc[[5]])
 print("same scores:", same, "| same bits:", (alone.values[0] == batch.values[5]).all())
 
 # %%
 # To conclude
 # -----------
-# The value function is *interventional* with the training rows as background, in log-odds; say so to whoever reads the
-# reasons. ``explanation.certificate()`` of the nightly batch is the line for the log.
+# The value function is *interventional* with the training rows as background, in
+# log-odds; say so to whoever reads the reasons. ``explanation.certificate()`` of the
+# nightly batch is the line for the log.
