@@ -25,8 +25,8 @@ print("accuracy on held-out rows:", round(model.score(X_test, y_test), 3))
 # %%
 # Exact values
 # ------------
-# The background says what is usual: here the training rows, all of them. The cost of a
-# row does not depend on their number.
+# The value function is *interventional*, and the background says what is usual: here
+# the training rows, all of them. The cost of a row does not depend on their number.
 from exactshap import Explainer
 
 explainer = Explainer(model, background=X_train)

@@ -1,4 +1,4 @@
-"""Other people's tools, each in a module of its own that imports its library on first use: :mod:`exactshap.integrations.mlflow`."""
+"""Other people's tools, each in a module of its own that imports its library on first use: ``exactshap.integrations.mlflow``."""
 
 from __future__ import annotations
 

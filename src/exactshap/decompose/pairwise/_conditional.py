@@ -57,7 +57,7 @@ def decompose_conditional_hsic(
     X, Y, Z : arrays or DataFrames of shape (n_rows, n_columns)
         At most 5000 rows. The columns of X are the players; Y may be a vector.
     kernel_x, kernel_y, kernel_z, bandwidth_x, bandwidth_y, bandwidth_z, groups
-        As in :func:`decompose_hsic`. The kernel of Z is tried at 1/2, 1, 2, 4 and 8 times its bandwidth with nine ridges, once for X
+        As in :func:`exactshap.decompose_hsic`. The kernel of Z is tried at 1/2, 1, 2, 4 and 8 times its bandwidth with nine ridges, once for X
         and once for Y, and the smallest leave-one-out error is taken.
     index : str or Semivalue, default="shapley"
     n_permutations : int, default=0
@@ -66,7 +66,7 @@ def decompose_conditional_hsic(
         Rows of a neighbourhood at least: Z is halved at medians down to sets of fewer than twice as many rows. 0 permutes all rows, right
         where the noise does not depend on Z.
     correction, level
-        As in :func:`decompose_mmd`.
+        As in :func:`exactshap.decompose_mmd`.
     random_state : int, Generator or None, default=0
 
     Returns
