@@ -67,6 +67,7 @@ sphinx_gallery_conf = {
     "within_subsection_order": "FileNameSortKey",
     "plot_gallery": "True",
     "write_computation_times": False,
+    "reset_modules": ("matplotlib", "gallery_pictures.whole_pictures"),
 }
 
 

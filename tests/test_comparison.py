@@ -212,3 +212,12 @@ def test_players_are_selected_and_summarised_by_name():
 
 def test_pairs_keep_their_explanation():
     assert bilinear()[:2, "x1"].shape == (2,)
+
+
+@pytest.mark.parametrize("n_groups", [2, 3, 6])
+def test_marks_of_one_player_stand_closer_than_players(n_groups):
+    pytest.importorskip("matplotlib").use("agg")
+    source = linear(np.random.default_rng(0).normal(size=(30, 3)))
+    ax = source.by(np.arange(30) % n_groups).plot()
+    marks = np.sort([y for line in ax.lines for y in line.get_ydata() if line.get_marker() == "o"]).reshape(3, n_groups)
+    assert np.diff(marks, axis=1).max() < (marks[1:, 0] - marks[:-1, -1]).min()

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import exactshap
 
-IN_RESULTS = ("explanation", "plots", "report")
+IN_RESULTS = ("explanation", "comparison", "plots", "report")
 INTRODUCTION = """.. Written by docs/_ext/api_pages.py.
 
 API reference

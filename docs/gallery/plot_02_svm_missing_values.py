@@ -1,15 +1,17 @@
 """
-A support vector machine behind a pipeline: text and missing values
-===================================================================
+My pipeline takes text and missing values: in which columns is it explained?
+============================================================================
 
-A pipeline is explained in the columns that go into it: a text column stays one player although it becomes several columns inside, and a missing value
-is a value like any other.
+A support vector machine behind a pipeline is explained in the columns that go into the
+pipeline: a text column stays one player although it becomes several columns inside, and
+a missing value is a value like any other.
 """
 
 # %%
 # Patients with gaps
 # ------------------
-# The diabetes data of scikit-learn, with two changes: every seventh body mass index is missing, and the sex is written out.
+# The diabetes data of scikit-learn, with two changes: every seventh body mass index is
+# missing, and the sex is written out.
 import numpy as np
 from sklearn.compose import make_column_transformer
 from sklearn.datasets import load_diabetes
@@ -26,13 +28,17 @@ numbers = [name for name in X.columns if name != "sex"]
 # %%
 # The model
 # ---------
-columns = make_column_transformer((make_pipeline(SimpleImputer(), StandardScaler()), numbers), (OneHotEncoder(), ["sex"]))
+columns = make_column_transformer(
+    (make_pipeline(SimpleImputer(), StandardScaler()), numbers),
+    (OneHotEncoder(), ["sex"]),
+)
 model = make_pipeline(columns, SVR(C=100)).fit(X, y)
 
 # %%
 # Exact values in the input columns
 # ---------------------------------
-# ``plan`` says what it will cost before anything is paid.
+# The value function is *interventional*: what is unknown about a patient is taken from
+# 100 background rows. ``plan`` says what it will cost before anything is paid.
 from exactshap import Explainer
 
 explainer = Explainer(model, background=X[:100])
@@ -41,7 +47,8 @@ explanation = explainer(X)
 print(explanation.certificate())
 
 # %%
-# The first patient has no body mass index; the bar shows what that absence does to the prediction.
+# The first patient has no body mass index; the bar shows what that absence does to the
+# prediction.
 ax = explanation.plot.waterfall(0)
 
 # %%

@@ -66,6 +66,14 @@ def test_a_waterfall_leads_from_the_baseline_to_the_prediction():
     np.testing.assert_array_equal(prepared.values[:9], source.values[2][order[:9]])
 
 
+@pytest.mark.parametrize("n", [1, 3, 14])
+def test_the_name_of_the_baseline_stands_clear_of_the_last_bar(n):
+    ax = draw_waterfall(prepare_waterfall(linear(np.random.default_rng(0).normal(size=(5, n)) + 1.0), 2))
+    ax.figure.canvas.draw()
+    name = next(text for text in ax.texts if "emptyset" in text.get_text()).get_window_extent()
+    assert name.y1 <= min(patch.get_window_extent().y0 for patch in ax.patches)
+
+
 def test_cells_of_a_waterfall_are_words():
     labels = dict(label.split(" = ") for label in prepare_waterfall(awkward()).labels)
     assert labels["cabin"] == labels["fare"] == "missing"

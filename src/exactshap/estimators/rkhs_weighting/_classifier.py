@@ -38,7 +38,7 @@ class RKHSWeightingClassifier(ClassifierMixin, BaseEstimator):
     Parameters
     ----------
     base, subsets, sequence, n_terms, ridge, sigma, gamma, max_theta, random_state
-        As in ``RKHSWeightingRegressor``.
+        As in :class:`exactshap.RKHSWeightingRegressor`.
     loss : {"logistic", "hinge"}, default="logistic"
     alpha : float, default=1e-5
         lambda.
@@ -51,7 +51,7 @@ class RKHSWeightingClassifier(ClassifierMixin, BaseEstimator):
     ----------
     classes_ : array of shape (2,)
     terms_, coef_, intercept_, rkhs_norm_
-        As in ``RKHSWeightingRegressor``, of the score.
+        As in :class:`exactshap.RKHSWeightingRegressor`, of the score.
     n_iter_ : int
         Iterations of the solver.
     n_features_in_, feature_names_in_

@@ -19,6 +19,7 @@ __all__ = ["Waterfall", "draw_waterfall", "prepare_waterfall"]
 
 UP, DOWN = "#c8500a", "#0b6bb3"  # told apart by colour-blind readers, and in grey
 _HEAD = 0.012  # of an arrow, as a share of the axis
+_FOOT = 0.45  # room for the name of the baseline under the last bar, in bars
 
 
 @dataclass(frozen=True, eq=False)
@@ -156,7 +157,7 @@ def draw_waterfall(prepared: Waterfall, ax: Any = None) -> Any:
     2
     """
     n = len(prepared.labels)
-    ax = new_axes(8.0, 0.42 * n + 1.9) if ax is None else ax
+    ax = new_axes(8.0, 0.42 * (n + _FOOT) + 1.9) if ax is None else ax
     ends = prepared.starts + prepared.values
     low, high = min(prepared.starts.min(), ends.min()), max(prepared.starts.max(), ends.max())
     space = 0.14 * (high - low) or 0.05 * abs(high) or 1.0
@@ -180,7 +181,7 @@ def draw_waterfall(prepared: Waterfall, ax: Any = None) -> Any:
             [start] * 2, [place - 0.4, place + 1.4 if place < n - 1 else place + 0.6], color="#bbbbbb", linewidth=0.7, zorder=1
         )
     ax.set_yticks(range(n), [escape(label) for label in prepared.labels])
-    ax.set_ylim(n - 0.4, -0.6)
+    ax.set_ylim(n - 0.4 + _FOOT, -0.6)
     _name_ends(prepared, ax)
     ax.set_xlabel(escape(f"{prepared.row} (model output: {prepared.unit})"), fontsize=11)
     for side in ("top", "right", "left"):
@@ -207,9 +208,9 @@ def _name_ends(prepared: Waterfall, ax: Any) -> None:
     n = len(prepared.labels)
     for x, y, offset, name, value in (
         (prepared.prediction, -0.6, 3, "f(x)", prepared.prediction),
-        (prepared.baseline, n - 0.4, 3, r"v(\emptyset)", prepared.baseline),
+        (prepared.baseline, n - 0.4 + _FOOT, 3, r"v(\emptyset)", prepared.baseline),
     ):
-        ax.plot([x, x], [-0.6, n - 0.4], color="gray", linestyle=":", linewidth=0.8, zorder=0)
+        ax.plot([x, x], [-0.6, n - 0.4 + _FOOT], color="gray", linestyle=":", linewidth=0.8, zorder=0)
         below = y > 0
         ax.annotate(
             f"${name}$ = {value:.4g}".replace("-", "\N{MINUS SIGN}"),
