@@ -1,5 +1,9 @@
 """Models and tables that the tests of exactshap.scale share."""
 
+import os
+import signal
+from pathlib import Path
+
 import numpy as np
 import pandas as pd
 from sklearn.compose import make_column_transformer
@@ -59,3 +63,22 @@ def rough(rows):
 def black_box(budget=120, function=product):
     background = np.random.default_rng(3).normal(size=(6, 14))
     return Explainer(function, background, budget=budget, feature_names=[f"f{j}" for j in range(14)])
+
+
+def kill_once(work, flag, batch):
+    """Explain a batch; the first process that comes to the fifth one is killed as a machine that fails would be."""
+    if batch.first == 33 and not flag.exists():
+        flag.touch()
+        os.kill(os.getpid(), signal.SIGKILL)
+    return work(batch)
+
+
+class Recorded:
+    """A function that leaves the number of its process in a folder."""
+
+    def __init__(self, folder):
+        self.folder = folder
+
+    def __call__(self, rows):
+        Path(self.folder, str(os.getpid())).touch()
+        return rows[:, 0] * rows[:, 1] + rows[:, 2]

@@ -1,6 +1,5 @@
 """Files in, files out: the same numbers as in memory, and the same bytes however often a run is interrupted."""
 
-import contextlib
 import errno
 import functools
 import json
@@ -183,45 +182,26 @@ def test_a_worker_that_is_killed_costs_one_run(source, tmp_path):
     assert contents(tmp_path / "out") == contents(tmp_path / "whole")
 
 
-def kill_once(work, flag, batch):
-    """Explain a batch; the first process that comes to the fifth one is killed as a machine that fails would be."""
-    if batch.first == 33 and not flag.exists():
-        flag.touch()
-        os.kill(os.getpid(), signal.SIGKILL)
-    return work(batch)
-
-
 @pytest.mark.slow
 @pytest.mark.filterwarnings("ignore")
 @pytest.mark.skipif(not hasattr(signal, "SIGKILL"), reason="POSIX")
 def test_the_same_run_completes_where_a_worker_is_killed(source, tmp_path):
-    """Dask runs the tasks of a killed worker again: nothing is to be done, and the bytes are those of a quiet run.
-
-    A cluster whose worker is killed may stall on a busy machine, whatever it computes: such a trial says nothing and is repeated.
-    """
+    """Dask runs the tasks of a killed worker again: nothing is to be done, and the bytes are those of a quiet run."""
     distributed = pytest.importorskip("distributed")
     run(source, tmp_path / "whole")
-    for trial in range(3):
-        flag, out = tmp_path / f"flag{trial}", tmp_path / f"out{trial}"
-        with contextlib.suppress(TimeoutError):
-            result = _with_a_killed_worker(distributed, source, flag, out)
-            break
-    assert flag.exists()
-    assert result.n_rows == 60
-    assert contents(out) == contents(tmp_path / "whole")
-
-
-def _with_a_killed_worker(distributed, source, flag, out):
     settings = {"n_workers": 2, "threads_per_worker": 1, "dashboard_address": None}
-    with distributed.LocalCluster(**settings) as cluster, distributed.Client(cluster, timeout=20) as client:
+    with distributed.LocalCluster(**settings) as cluster, distributed.Client(cluster) as client:
 
         def ordered(function, *lists):
             if isinstance(function, batches_module.Work):
-                function = functools.partial(kill_once, function, flag)
+                function = functools.partial(cases.kill_once, function, tmp_path / "flag")
             for future in client.map(function, *lists):
-                yield future.result(timeout=30)
+                yield future.result(timeout=60)
 
-        return run(source, out, map=ordered)
+        result = run(source, tmp_path / "out", map=ordered)
+    assert (tmp_path / "flag").exists()
+    assert result.n_rows == 60
+    assert contents(tmp_path / "out") == contents(tmp_path / "whole")
 
 
 def test_a_full_disk_is_said_and_whole_files_stay(source, tmp_path, monkeypatch):

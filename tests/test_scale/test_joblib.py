@@ -1,24 +1,13 @@
 """joblib's own settings around a call: blocks of rows are solved on its workers, with the bits of one process."""
 
 import os
-from pathlib import Path
 
 import joblib
 import numpy as np
 import pytest
 
+import scale_cases as cases
 from exactshap import Explainer
-
-
-class Recorded:
-    """A function that leaves the number of its process in a folder."""
-
-    def __init__(self, folder):
-        self.folder = folder
-
-    def __call__(self, rows):
-        Path(self.folder, str(os.getpid())).touch()
-        return rows[:, 0] * rows[:, 1] + rows[:, 2]
 
 
 def others(folder):
@@ -30,7 +19,7 @@ def others(folder):
 @pytest.mark.parametrize("backend", ["loky", "dask"])
 def test_a_backend_takes_effect_without_n_jobs(tmp_path, backend):
     X = np.random.default_rng(0).normal(size=(12, 3))  # three blocks of a black box
-    explainer = Explainer(Recorded(tmp_path), X[:5])
+    explainer = Explainer(cases.Recorded(tmp_path), X[:5])
     expected = explainer(X)
     assert not others(tmp_path)
     if backend == "dask":
@@ -50,7 +39,7 @@ def test_a_backend_takes_effect_without_n_jobs(tmp_path, backend):
 
 def test_n_jobs_of_the_explainer_comes_first(tmp_path):
     X = np.random.default_rng(0).normal(size=(12, 3))
-    explainer = Explainer(Recorded(tmp_path), X[:5], n_jobs=1)
+    explainer = Explainer(cases.Recorded(tmp_path), X[:5], n_jobs=1)
     with joblib.parallel_config(backend="loky", n_jobs=2):
         explainer(X)
     assert not others(tmp_path)
