@@ -15,6 +15,7 @@ from exactshap import Explanation
 from exactshap.errors import InputError, MissingDependencyError
 from exactshap.integrations.mlflow import log_explanation
 from explanation_factory import bilinear, linear
+from tolerances import roundings
 
 pytest.importorskip("jinja2")
 pandas = pytest.importorskip("pandas")
@@ -150,7 +151,8 @@ def test_mlflow_itself_finds_the_evaluator_and_runs_it(store):
     expected = explain(model, X[:15], X[:10])
     assert result.metrics["exactshap.importance/a"] == pytest.approx(np.abs(expected.values[:, 0]).mean())
     again = Explanation.load(logged(store, run.info.run_id, "exactshap/explanation.npz"))
-    np.testing.assert_array_equal(again.values, expected.values)
+    assert again.exact  # MLflow hands on a function of its own: all coalitions of three columns
+    np.testing.assert_allclose(again.values, expected.values, atol=roundings(5_000))
 
 
 def test_what_cannot_be_logged_is_said(monkeypatch):
