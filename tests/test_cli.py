@@ -402,7 +402,7 @@ def test_two_explanations_or_the_groups_of_one_are_compared(files, capsys):
 
 def test_short_help(capsys):
     assert run("report", "-h") == 0
-    assert "Write one static HTML file" in capsys.readouterr().out
+    assert "Write one HTML file" in capsys.readouterr().out
 
 
 def test_a_model_that_was_not_fitted_is_no_bug_to_report(files, capsys):
