@@ -3,7 +3,6 @@
 import contextlib
 import os
 import re
-import shutil
 import subprocess
 import sys
 import time
@@ -13,6 +12,7 @@ import urllib.request
 import numpy as np
 import pytest
 
+import browser as browsers
 from exactshap import explain
 from exactshap.errors import InputError, UnknownNameError
 from tolerances import roundings
@@ -146,6 +146,7 @@ def test_a_move_takes_less_than_a_tenth_of_a_second(name, make, settings):
 
 
 def test_sliders_have_round_places_and_stand_at_the_rows_own_cells(case):
+    pytest.importorskip("shiny")
     from exactshap.app._page import changes, will_change
 
     _, X, WhatIf = case
@@ -168,6 +169,7 @@ def test_sliders_have_round_places_and_stand_at_the_rows_own_cells(case):
 
 
 def test_a_missing_number_is_at_the_low_end_until_it_is_moved():
+    pytest.importorskip("shiny")
     from sklearn.ensemble import HistGradientBoostingRegressor
 
     from exactshap.app import WhatIf
@@ -232,8 +234,9 @@ def test_the_command_serves_a_page_to_who_has_its_address(tmp_path):
     narrow = {**os.environ, "COLUMNS": "20"}  # an address is one line, whatever the width
     process = subprocess.Popen(command, cwd=tmp_path, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, env=narrow)
     try:
-        found = re.fullmatch(r"open (http://127\.0\.0\.1:\d+/)\?token=([\w-]{32})", process.stdout.readline().strip())
-        assert found, process.stdout.read()
+        first = process.stdout.readline().strip()
+        found = re.fullmatch(r"open (http://127\.0\.0\.1:\d+/)\?token=([\w-]{32})", first)
+        assert found, first
         page, token = found.groups()
         with urllib.request.urlopen(f"{page}?token={token}", timeout=30) as answer:
             text = answer.read().decode()
@@ -247,16 +250,8 @@ def test_the_command_serves_a_page_to_who_has_its_address(tmp_path):
 
 @pytest.fixture(scope="module")
 def browser():
-    playwright = pytest.importorskip("playwright.sync_api")
-    path = os.environ.get("EXACTSHAP_CHROMIUM") or shutil.which("chromium") or shutil.which("google-chrome")
-    flags = ["--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-background-networking"]
-    with playwright.sync_playwright() as driver:
-        try:
-            opened = driver.chromium.launch(executable_path=path, args=[*flags, "--disable-component-update", "--disable-sync"])
-        except playwright.Error as error:
-            pytest.skip(f"no Chromium: {str(error).splitlines()[0]}")
-        with contextlib.closing(opened):
-            yield opened
+    with browsers.launched() as browser:
+        yield browser
 
 
 def shown(page):

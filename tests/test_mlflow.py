@@ -1,16 +1,21 @@
 """Explanations logged to a local MLflow store: what lies there is what was logged, and no pickle is among it."""
 
+import importlib.metadata
 import json
 import pickletools
 import sys
+import tomllib
+from pathlib import Path
 
 import numpy as np
 import pytest
 
+import exactshap
 from exactshap import Explanation
 from exactshap.errors import InputError, MissingDependencyError
 from exactshap.integrations.mlflow import log_explanation
 from explanation_factory import bilinear, linear
+from tolerances import roundings
 
 pytest.importorskip("jinja2")
 pandas = pytest.importorskip("pandas")
@@ -104,6 +109,50 @@ def test_the_evaluator_explains_the_model_inside_mlflows_wrapper(store):
     again = Explanation.load(logged(store, run.info.run_id, "why/explanation.npz"))
     np.testing.assert_array_equal(again.values, expected.values)
     assert again.exact
+
+
+def listed():
+    """Return the evaluators that this version's metadata list, or skip where it is not installed as a package."""
+    try:
+        installed = importlib.metadata.version("exactshap")
+    except importlib.metadata.PackageNotFoundError:
+        pytest.skip("exactshap is not installed: MLflow finds its evaluator by the metadata of the package")
+    if installed != exactshap.__version__:
+        pytest.skip(f"exactshap {installed} is installed, and this is {exactshap.__version__}")
+    return importlib.metadata.entry_points(group="mlflow.model_evaluator", name="exactshap")
+
+
+def test_the_evaluator_is_an_entry_point():
+    project = tomllib.loads((Path(__file__).parents[1] / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    declared = project["entry-points"]["mlflow.model_evaluator"]["exactshap"]
+    assert declared == "exactshap.integrations.mlflow:ExplanationEvaluator"
+    assert [found.value for found in listed()] == [declared]
+
+
+@pytest.mark.filterwarnings("ignore")
+def test_mlflow_itself_finds_the_evaluator_and_runs_it(store):
+    from sklearn.svm import SVR
+
+    from exactshap import explain
+
+    if not listed():
+        pytest.fail("MLflow finds its evaluators by the metadata of the package")
+    X = pandas.DataFrame(np.random.default_rng(0).normal(size=(40, 3)), columns=["a", "b", "c"])
+    model = SVR().fit(X, X["a"] * X["b"])
+    with store.start_run() as run:
+        result = store.models.evaluate(
+            model.predict,
+            X.assign(y=X["a"]),
+            targets="y",
+            model_type="regressor",
+            evaluators=["exactshap"],
+            evaluator_config={"exactshap": {"background": X[:10], "max_rows": 15}},
+        )
+    expected = explain(model, X[:15], X[:10])
+    assert result.metrics["exactshap.importance/a"] == pytest.approx(np.abs(expected.values[:, 0]).mean())
+    again = Explanation.load(logged(store, run.info.run_id, "exactshap/explanation.npz"))
+    assert again.exact  # MLflow hands on a function of its own: all coalitions of three columns
+    np.testing.assert_allclose(again.values, expected.values, atol=roundings(5_000))
 
 
 def test_what_cannot_be_logged_is_said(monkeypatch):

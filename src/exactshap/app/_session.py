@@ -215,7 +215,7 @@ def matches(table: Table, where: str, names: tuple[str, ...]) -> np.ndarray:
     for part in _AND.split(where.strip()):
         found = _FILTER.fullmatch(part)
         if found is None:
-            do = "Write comparisons such as age > 40 and sex == F"
+            do = 'Write comparisons such as age > 40 and sex == F, with a name that holds "and" in quotes'
             raise InputError(message(f"{part!r} is no comparison", do=do))
         name, sign, text = found.groups()
         name = name if name in names else name.strip("'\"")
