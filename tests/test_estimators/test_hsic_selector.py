@@ -76,3 +76,11 @@ def test_feature_names_come_out():
     top = sorted(np.argsort(-selector.shares_)[:2])
     assert selector.get_feature_names_out().tolist() == [f"c{j}" for j in top]
     assert selector.decomposition_.p_value == 0.1
+
+
+def test_shares_of_frames_carry_the_names_of_their_columns():
+    pandas = pytest.importorskip("pandas")
+    rows = np.random.default_rng(0).normal(size=(40, 2))
+    fitted = HSICSelector().fit(pandas.DataFrame(rows, columns=["age", "bmi"]), rows[:, 0])
+    assert tuple(fitted.decomposition_.feature_names) == ("age", "bmi")
+    np.testing.assert_array_equal(fitted.decomposition_.values, HSICSelector().fit(rows, rows[:, 0]).decomposition_.values)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from numbers import Integral, Real
 from typing import Any, Self
 
@@ -131,6 +132,8 @@ class HSICSelector(SelectorMixin, BaseEstimator):
             random_state=self.random_state,
             n_jobs=self.n_jobs,
         )
+        if hasattr(self, "feature_names_in_"):  # validation has made an array of a frame
+            self.decomposition_ = replace(self.decomposition_, feature_names=tuple(self.feature_names_in_.tolist()))
         self.shares_ = np.array(self.decomposition_.values)
         order = np.argsort(-self.shares_, kind="stable")
         self.ranking_ = np.empty(len(order), dtype=int)
