@@ -9,7 +9,7 @@ import pytest
 
 import scale_cases as cases
 from exactshap import Explainer
-from exactshap.errors import InputError
+from exactshap.errors import InputError, InputTypeError
 from exactshap.scale import MappedFunction, Partition
 from tolerances import assert_close
 
@@ -106,6 +106,8 @@ def test_answers_that_are_not_whole_are_asked_for_again(tmp_path):
 def test_settings_are_checked(tmp_path):
     with pytest.raises(InputError, match="'batch_rows' parameter"):
         MappedFunction(len, batch_rows=0)
+    with pytest.raises(InputTypeError, match="'function' parameter must be callable"):
+        MappedFunction(3)
 
     class Closed:
         def __call__(self, rows):

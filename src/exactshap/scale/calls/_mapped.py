@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from exactshap._runtime.files import atomic_write
-from exactshap.errors import InputError, message
+from exactshap.errors import InputError, InputTypeError, message
 from exactshap.frames import Table, as_table
 from exactshap.results.data import fingerprint
 from exactshap.scale.partition import Carried, object_digest
@@ -48,7 +48,9 @@ class MappedFunction:
     Raises
     ------
     InputError
-        If calls are to be kept of a function that has no bytes to compare.
+        If calls are to be kept of a function that has no bytes to compare, or ``batch_rows`` is no positive int.
+    InputTypeError
+        If ``function`` cannot be called.
 
     Notes
     -----
@@ -74,6 +76,8 @@ class MappedFunction:
         batch_rows: int = 1000,
         kept: str | os.PathLike[str] | None = None,
     ) -> None:
+        if not callable(function):
+            raise InputTypeError(message("The 'function' parameter must be callable", f"Got {type(function).__name__}"))
         if isinstance(batch_rows, bool) or not isinstance(batch_rows, (int, np.integer)) or batch_rows < 1:
             raise InputError(message("The 'batch_rows' parameter must be a positive int", f"Got {batch_rows!r}"))
         self._map, self._batch_rows = map or builtins.map, int(batch_rows)
