@@ -1,11 +1,11 @@
 import re
-import shutil
 import subprocess
 from html.parser import HTMLParser
 
 import numpy as np
 import pytest
 
+import browser
 from exactshap.errors import InputError
 from exactshap.results.report import _figures as figures
 from exactshap.results.report import _svg as svg
@@ -310,24 +310,21 @@ def test_every_dot_is_drawn_once():
 
 # --- in a browser -----------------------------------------------------------------------------------------------------
 
-FLAGS = [
-    "--headless",
-    "--no-sandbox",
-    "--disable-gpu",
-    "--disable-quic",
-    "--no-first-run",
-    "--disable-background-networking",
-    "--disable-component-update",
-    "--disable-sync",
-    "--hide-scrollbars",
-]
-
 
 def chromium(tmp_path, page, *flags):
-    browser = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
-    if browser is None:
+    path = browser.executable()
+    if path is None:
         pytest.skip("no Chromium is installed: the report is not opened in a browser")
-    command = [browser, *FLAGS, f"--user-data-dir={tmp_path / 'profile'}", "--window-size=1240,2800", *flags, page.as_uri()]
+    command = [
+        path,
+        "--headless",
+        *browser.FLAGS,
+        "--hide-scrollbars",
+        f"--user-data-dir={tmp_path / 'profile'}",
+        "--window-size=1240,2800",
+        *flags,
+        page.as_uri(),
+    ]
     return subprocess.run(command, capture_output=True, timeout=60, check=True).stdout.decode()
 
 

@@ -25,6 +25,7 @@ __all__ = [
     "rows_in_threads",
     "single_threaded_blas",
     "using_jobs",
+    "worker_count",
 ]
 
 T = TypeVar("T")
@@ -63,11 +64,20 @@ def asked_jobs() -> int | None:
 
 def n_threads(size: float) -> int:
     """Return on how many threads coalitions of matrices of ``size`` values run."""
-    if size < WORTH_IT or _JOBS.get() in (None, 1):
+    return 1 if size < WORTH_IT else worker_count(_JOBS.get())
+
+
+def worker_count(n_jobs: int | None) -> int:
+    """Return the number of threads that ``n_jobs`` asks for, with joblib's conventions; None is one.
+
+    >>> worker_count(None), worker_count(3)
+    (1, 3)
+    """
+    if n_jobs in (None, 1):
         return 1
     from joblib import effective_n_jobs
 
-    return max(1, int(effective_n_jobs(_JOBS.get())))
+    return max(1, int(effective_n_jobs(n_jobs)))
 
 
 def map_in_threads(function: Callable[[T], Result], tasks: Iterable[T], n_jobs: int | None) -> Iterator[Result]:
@@ -78,11 +88,7 @@ def map_in_threads(function: Callable[[T], Result], tasks: Iterable[T], n_jobs: 
     >>> list(map_in_threads(abs, [-2, 1, -3], n_jobs=2))
     [2, 1, 3]
     """
-    workers = 1
-    if n_jobs not in (None, 1):
-        from joblib import effective_n_jobs
-
-        workers = max(1, int(effective_n_jobs(n_jobs)))
+    workers = worker_count(n_jobs)
     with single_threaded_blas():
         if workers == 1:
             yield from map(function, tasks)

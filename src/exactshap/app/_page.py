@@ -102,7 +102,7 @@ def server(what_if: WhatIf) -> Callable[[Any, Any, Any], None]:
                 baseline.set(int(chosen[0]))
                 return
             unheard.clear()
-            unheard.update(will_change(what_if, int(chosen[0]), [input[f"c{j}"]() for j in range(len(what_if.controls))]))
+            unheard.update(will_change(what_if, int(chosen[0]), _positions(what_if, input)))
             row.set(int(chosen[0]))
 
         @reactive.effect
@@ -113,15 +113,11 @@ def server(what_if: WhatIf) -> Callable[[Any, Any, Any], None]:
         @reactive.effect
         @reactive.event(row)
         def _moved_to_row() -> None:
-            for (j, control), cell in zip(enumerate(what_if.controls), what_if.cells(row()), strict=True):
-                if "choices" in control:
-                    ui.update_select(f"c{j}", selected=_held(control, cell))
-                else:
-                    ui.update_slider(f"c{j}", value=_held(control, cell), label=_label(control, cell))
+            _move_controls(what_if, row())
 
         @render.ui
         def answer() -> Any:
-            values = [input[f"c{j}"]() for j in range(len(what_if.controls))]
+            values = _positions(what_if, input)
             started = time.perf_counter()
             try:
                 explanation = what_if.explain(row(), changes(what_if, row(), values, unheard), where(), baseline())
@@ -130,6 +126,20 @@ def server(what_if: WhatIf) -> Callable[[Any, Any, Any], None]:
             return ui.HTML(answer_html(explanation, 1000.0 * (time.perf_counter() - started), row(), baseline()))
 
     return run
+
+
+def _positions(what_if: WhatIf, input: Any) -> list[Any]:
+    """Return where the controls stand."""
+    return [input[f"c{j}"]() for j in range(len(what_if.controls))]
+
+
+def _move_controls(what_if: WhatIf, i: int) -> None:
+    """Put the controls where row i has them."""
+    for (j, control), cell in zip(enumerate(what_if.controls), what_if.cells(i), strict=True):
+        if "choices" in control:
+            ui.update_select(f"c{j}", selected=_held(control, cell))
+        else:
+            ui.update_slider(f"c{j}", value=_held(control, cell), label=_label(control, cell))
 
 
 def will_change(what_if: WhatIf, i: int, values: list[Any]) -> dict[int, Any]:

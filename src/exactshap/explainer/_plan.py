@@ -10,6 +10,7 @@ import numpy as np
 from exactshap._runtime.calibration import Sample, clocked, seconds_per_unit
 from exactshap._runtime.memory import physical_memory
 from exactshap._runtime.progress import duration
+from exactshap._runtime.threads import worker_count
 from exactshap._runtime.words import fields_html
 from exactshap.errors import BudgetError, memory_needed, message
 from exactshap.explainer._certify import certify
@@ -134,11 +135,8 @@ def n_workers(reader: Reader, block: int, n_blocks: int, order: int, limit: floa
 
     Few blocks follow one another, and their rows share the threads.
     """
-    if n_jobs in (None, 1) or reader.threads_inside:
+    if reader.threads_inside or (jobs := worker_count(n_jobs)) == 1:
         return 1, 1
-    from joblib import effective_n_jobs
-
-    jobs = int(effective_n_jobs(n_jobs))
     rows = block if n_blocks >= ENOUGH_BLOCKS * jobs else -(-block // jobs)
     fit = int(min(jobs, max(1.0, limit // max(1.0, reader.memory(rows, order)))))
     return (fit, 1) if rows == block else (1, fit)

@@ -39,9 +39,8 @@ def hybrid_cells(here: Table, other: Table, rows: np.ndarray, references: np.nda
     if mine is None or theirs is None:
         return None
     values = np.where(columns, mine[rows], theirs[references])
-    if (
-        values.dtype.kind == mine.dtype.kind == "f"
-    ):  # of the rows that are explained beside them: any row will do, rounded ones too
+    # of the dtype of the rows that are explained beside them: any row will do, rounded ones too
+    if values.dtype.kind == mine.dtype.kind == "f":
         values = values.astype(mine.dtype, copy=False)
     return _of_numbers(here, values, rows)
 

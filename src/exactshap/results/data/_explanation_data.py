@@ -29,18 +29,7 @@ _PER_ROW = (
     "covariance_residual",
     "approximation_error",
 )
-_PER_OUTPUT = (
-    "values",
-    "baseline",
-    "prediction",
-    "residual",
-    "std_error",
-    "set_values",
-    "set_std_error",
-    "set_std",
-    "covariances",
-    "covariance_residual",
-)
+_PER_OUTPUT = tuple(name for name in _PER_ROW if name not in ("tolerance", "approximation_error"))
 
 
 @dataclass(frozen=True, kw_only=True, eq=False, repr=False, slots=True)
