@@ -84,7 +84,7 @@ def test_forests_average_the_leaves_of_known_columns():
         np.testing.assert_allclose(found[:, column], shares @ curve(Z), rtol=0, atol=roundings(500))
 
 
-def copula_mean(known, cells, score, rho):
+def copula_mean(cells, score, rho):
     """E[X_1 | score of X_0] under a Gaussian copula whose margin is that of ``cells``, as a finite sum."""
     edges = norm.ppf(np.arange(len(cells) + 1) / len(cells))
     mass = np.diff(norm.cdf((edges[None, :] - rho * score[:, None]) / np.sqrt(1 - rho**2)))
@@ -98,15 +98,11 @@ def test_copulas_draw_what_they_say():
     rho = np.corrcoef(norm.ppf(ranks).T)[0, 1]
     inside = np.array([[(column <= cell).mean() for cell in at] for column, at in zip(background.T, rows.T, strict=True)])
     scores = norm.ppf(np.clip(inside, 0.5 / n, 1 - 0.5 / n))
-    expected = np.array([copula_mean(None, background[:, 1 - j], scores[j], rho) for j in (0, 1)]).T
-    explanation = explain(
-        lambda table: table.sum(axis=1),
-        rows,
-        background,
-        value_function="observational-copula",
-        n_samples=4096,
-        index="banzhaf",
-    )
+    expected = np.array([copula_mean(background[:, 1 - j], scores[j], rho) for j in (0, 1)]).T
+    settings = {"value_function": "observational-copula", "n_samples": 4096}
+    explainer = Explainer(lambda table: table.sum(axis=1), background, **settings)
+    assert explainer.reader.means.correlations[0, 1] == pytest.approx(rho, rel=roundings(100))
+    explanation = explainer(rows, index="banzhaf")
     v = [background.sum(axis=1).mean(), rows[:, 0] + expected[:, 0], rows[:, 1] + expected[:, 1], rows.sum(axis=1)]
     phi = 0.5 * np.stack([v[1] - v[0] + v[3] - v[2], v[2] - v[0] + v[3] - v[1]], axis=1)
     assert explanation.std_error.max() < 0.01 * np.abs(background).max()
