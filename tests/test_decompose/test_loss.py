@@ -13,9 +13,10 @@ from sklearn.ensemble import (
 )
 
 from exactshap.decompose import decompose_loss
+from exactshap.decompose.r2._losses import loss_form
 from exactshap.errors import InputError, UnknownNameError, UnsupportedStructureError
 from exactshap.trees import convert
-from tolerances import CUBIC
+from tolerances import CUBIC, roundings
 from tolerances import INVERTED as CLOSE
 
 LOSS = {
@@ -23,7 +24,10 @@ LOSS = {
     "brier": lambda y, m: (y - 1 / (1 + np.exp(-m))) ** 2,
     "poisson": lambda y, m: np.exp(m) - y * m,
     "gamma": lambda y, m: y * np.exp(-m) + m,
+    "tweedie": lambda y, m: 2 * y * np.exp(-m / 2) + 2 * np.exp(m / 2),
+    "pinball": lambda y, m: 0.3 * (y - m) if y > m else 0.7 * (m - y),
 }
+SETTINGS = {"pinball": {"level": 0.3}, "tweedie": {"power": 1.5}}
 
 
 def data(n=40, d=4, seed=0):
@@ -69,16 +73,23 @@ def fitted(loss):
     if loss in ("log_loss", "brier"):
         y = (score > 0).astype(int)
         return GradientBoostingClassifier(n_estimators=4, max_depth=3, random_state=0).fit(X, y), X, y
+    if loss == "pinball":
+        return GradientBoostingRegressor(loss="quantile", alpha=0.3, n_estimators=4, random_state=0).fit(X, score), X, score
     y = np.random.default_rng(1).poisson(np.exp(score)) + (0.5 if loss == "gamma" else 0)
-    return HistGradientBoostingRegressor(loss=loss, max_iter=4, max_depth=3, min_samples_leaf=3).fit(X, y), X, y
+    kind = "poisson" if loss == "tweedie" else loss
+    return HistGradientBoostingRegressor(loss=kind, max_iter=4, max_depth=3, min_samples_leaf=3).fit(X, y), X, y
 
 
 def null_loss(loss, y, weights):
+    if loss == "pinball":
+        return min(sum(w * LOSS[loss](one, constant) for w, one in zip(weights, y, strict=True)) for constant in y)
     mean = np.average(y, weights=weights)
     margin = np.log(mean / (1 - mean)) if loss in ("log_loss", "brier") else np.log(mean)
     best = sum(w * LOSS[loss](one, margin) for w, one in zip(weights, y, strict=True))
     if loss == "poisson":
         return best - sum(w * (one - (one * np.log(one) if one else 0)) for w, one in zip(weights, y, strict=True))
+    if loss == "tweedie":
+        return best - np.sum(weights * 4 * np.sqrt(y))
     return best - (np.sum(weights * (1 + np.log(y))) if loss == "gamma" else 0.0)
 
 
@@ -87,10 +98,11 @@ def test_tables_are_the_definition_and_parabolas_within_their_bound(loss):
     model, X, y = fitted(loss)
     weights = np.random.default_rng(2).uniform(0.5, 2.0, len(y))
     expected = -by_definition(model, X, y, loss, weights) / null_loss(loss, y, weights)
-    shares = decompose_loss(model, X, y, loss=loss, sample_weight=weights, method="tables")
+    settings = {"loss": loss, "sample_weight": weights, **SETTINGS.get(loss, {})}
+    shares = decompose_loss(model, X, y, method="tables", **settings)
     np.testing.assert_allclose(shares.values, expected, atol=CLOSE)
     assert shares.error_bound == 0.0
-    near = decompose_loss(model, X, y, loss=loss, sample_weight=weights, method="parabolas")
+    near = decompose_loss(model, X, y, method="parabolas", **settings)
     assert 0.0 < np.abs(near.values - expected).max() <= near.error_bound
     assert near.error_bound < 0.5
 
@@ -100,16 +112,33 @@ def test_the_total_is_that_of_scikit_learn(loss):
     from sklearn import metrics
 
     model, X, y = fitted(loss)
-    total = decompose_loss(model, X, y, loss=loss).total
+    total = decompose_loss(model, X, y, loss=loss, **SETTINGS.get(loss, {})).total
     if loss == "log_loss":
         rate = np.full((len(y), 2), [1 - y.mean(), y.mean()])
         assert np.isclose(total, 1 - metrics.log_loss(y, model.predict_proba(X)) / metrics.log_loss(y, rate))
     elif loss == "brier":
         p = model.predict_proba(X)[:, 1]
         assert np.isclose(total, 1 - metrics.brier_score_loss(y, p) / (y.mean() * (1 - y.mean())))
+    elif loss == "pinball":
+        best = min(metrics.mean_pinball_loss(y, np.full(len(y), constant), alpha=0.3) for constant in y)
+        assert np.isclose(total, 1 - metrics.mean_pinball_loss(y, model.predict(X), alpha=0.3) / best)
     else:
-        power = 1 if loss == "poisson" else 2
+        power = {"poisson": 1, "tweedie": 1.5, "gamma": 2}[loss]
         assert np.isclose(total, metrics.d2_tweedie_score(y, model.predict(X), power=power))
+
+
+def test_the_parabola_of_a_kink_is_off_as_told():
+    """Against a fine grid: the largest difference to the parabola that numpy puts through the same three points."""
+    y, low, high = np.linspace(-2.0, 2.0, 81), np.full(81, -1.3), np.full(81, 0.9)
+    grid, points = np.linspace(-1.3, 0.9, 4001), -0.2 + 1.1 * np.cos(np.pi * np.array([1, 3, 5]) / 6)
+    form = loss_form("pinball", 0.3, None)
+    told = form.missed(y, low, high)
+    for one, bound in zip(y, told, strict=True):
+        parabola = np.polynomial.Polynomial.fit(points, form.value(np.full(3, one), points), 2)
+        off = np.abs(form.value(np.full(4001, one), grid) - parabola(grid)).max()
+        assert off <= bound + roundings(50)
+        assert bound <= off + 2.2 / 4000  # the grid may miss the kink by half a step
+    assert 0.1 < told.max() <= 1.1 / 6 + roundings(50)
 
 
 def test_shares_add_up_and_idle_columns_get_nothing():
@@ -184,6 +213,16 @@ def test_boosters_of_other_libraries(library, name):
             lambda X, y: decompose_loss(GradientBoostingClassifier(n_estimators=2).fit(X, y > 0), X[:3], np.ones(3, bool)),
             InputError,
             "vary",
+        ),
+        (
+            lambda X, y: decompose_loss(GradientBoostingRegressor().fit(X, y), X, y, loss="pinball", level=1.0),
+            InputError,
+            r"`level` must be a number in \(0, 1\)",
+        ),
+        (
+            lambda X, y: decompose_loss(GradientBoostingRegressor().fit(X, y), X, y, loss="pinball", power=1.2),
+            InputError,
+            "`power` belongs to loss='tweedie'",
         ),
         (
             lambda X, y: decompose_loss(HistGradientBoostingRegressor(loss="poisson", max_iter=2).fit(X, y**2), X, -(y**2)),

@@ -10,7 +10,7 @@ import numpy as np
 
 from exactshap.decompose.r2._input import R2Problem, encode_rows, target_of, weights_of
 from exactshap.decompose.r2._loss_games import TreeGame, parabola_rows, table_rows
-from exactshap.decompose.r2._losses import LOSSES, Loss
+from exactshap.decompose.r2._losses import LOSSES, Loss, loss_form
 from exactshap.errors import ExactnessError, InputError, UnknownNameError, UnsupportedStructureError, did_you_mean, message
 from exactshap.frames import as_table, check_columns
 from exactshap.readers import Request, names_of, players_of, require_own_prediction
@@ -52,11 +52,13 @@ def decompose_loss(
     y: Any,
     *,
     loss: str = "auto",
+    level: float | None = None,
+    power: float | None = None,
     method: str = "auto",
     sample_weight: Any = None,
     groups: Mapping[str, Any] | None = None,
 ) -> LossDecomposition:
-    r"""Split the skill score of boosted trees over their features: McFadden's R2, Brier skill, Poisson and gamma D2.
+    r"""Split the skill score of boosted trees over their features: McFadden's R2, Brier skill, Poisson, gamma, Tweedie, pinball D2.
 
     .. math:: \phi_j = -\frac{1}{L_0 - L_{sat}} \sum_k \operatorname{Shapley}_j(v_k), \qquad
               v_k(S) = \sum_i w_i\, \ell\bigl(y_i, F_{k-1}(x_i) + f_{k,S}(x_i)\bigr)
@@ -68,12 +70,17 @@ def decompose_loss(
     Parameters
     ----------
     model : fitted boosted trees
-        With one margin: binary classifiers, Poisson and gamma regressions of scikit-learn, XGBoost, LightGBM, CatBoost.
+        With one margin: binary classifiers, regressions with a log link and (pinball) without a link, of scikit-learn, XGBoost,
+        LightGBM, CatBoost.
     X : array or DataFrame of shape (n_rows, n_features)
     y : array of shape (n_rows,)
         Labels of a classifier; counts or positive numbers.
-    loss : {"auto", "log_loss", "brier", "poisson", "gamma"}, default="auto"
+    loss : {"auto", "log_loss", "brier", "poisson", "gamma", "tweedie", "pinball"}, default="auto"
         "auto": log_loss for log-odds; for the logarithm of the target gamma if the model was fitted with it, else poisson.
+    level : float, default=None
+        Of the quantile of "pinball", 0.5 if None: half the absolute error, with the same score.
+    power : float, default=None
+        Of the variance of "tweedie", in (1, 2); 1.5 if None.
     method : {"auto", "tables", "parabolas"}, default="auto"
         "tables" visits all coalitions of the features of each tree, exactly; "parabolas" takes each tree's loss for a parabola, with a
         bound; "auto": tables for trees of up to 10 features.
@@ -98,7 +105,8 @@ def decompose_loss(
     Notes
     -----
     A parabola at three Chebyshev points over the range of a tree's leaves, of half width h, is off by at most
-    :math:`\max|\ell'''| h^3 / 24`, a share by twice the sum of that over rows and trees. Cost O(n 2^m) for trees of m features by tables,
+    :math:`\max|\ell'''| h^3 / 24`, that of a pinball loss by at most h / 6, computed row by row, and by nothing where y is out of the range;
+    a share by twice the sum of that over rows and trees. Cost O(n 2^m) for trees of m features by tables,
     O(n m^2) in the number m of half-leaves by parabolas.
 
     References
@@ -117,14 +125,13 @@ def decompose_loss(
     """
     if method not in METHODS:
         raise UnknownNameError(message(f"Unknown method {method!r}", do=did_you_mean(str(method), METHODS)))
-    problem, name = _prepare(model, X, y, loss, sample_weight, groups)
-    form = LOSSES[name]
+    problem, name, form = _prepare(model, X, y, loss, (level, power), sample_weight, groups)
     shares, ends, error, margin = _solve(problem, form, method)
     _check_margin(model, problem, form, margin)
     weights, target = problem.weights, problem.y
-    mean = np.full_like(target, np.average(target, weights=weights))
+    constant = np.full_like(target, form.constant(target, weights))
     perfect = np.sum(weights * form.saturated(target))
-    null = np.sum(weights * form.best(target, mean)) - perfect
+    null = np.sum(weights * form.best(target, constant)) - perfect
     if not null > 0:
         raise InputError(message("`y` must vary", f"Got {target[0]:.6g} in all rows of positive weight"))
     total = 1.0 - (np.sum(weights * form.value(target, margin)) - perfect) / null
@@ -175,13 +182,20 @@ def _solve(problem: R2Problem, form: Loss, method: str) -> tuple[np.ndarray, tup
 
 
 def _prepare(
-    model: Any, X: Any, y: Any, loss: str, sample_weight: Any, groups: Mapping[str, Any] | None
-) -> tuple[R2Problem, str]:
-    """Check everything that the caller passed; also return the name of the loss."""
+    model: Any,
+    X: Any,
+    y: Any,
+    loss: str,
+    parameters: tuple[float | None, float | None],
+    sample_weight: Any,
+    groups: Mapping[str, Any] | None,
+) -> tuple[R2Problem, str, Loss]:
+    """Check everything that the caller passed; also return the loss and its name."""
     require_own_prediction(model)
     ensemble = convert(model)
     ensemble = ensemble.pick("auto") if ensemble.trees.n_trees else ensemble
     name = _loss_of(ensemble, loss)
+    form = loss_form(name, *parameters)
     table = as_table(X)
     fitted = ensemble.feature_names
     table = check_columns(table, None if ensemble.library == "lightgbm" else fitted, ensemble.n_features, owner=ensemble.name)
@@ -189,27 +203,28 @@ def _prepare(
     players, player_names = players_of(Request(groups=groups), names)
     target, weights = target_of(model, y, table.n_rows), weights_of(sample_weight, table.n_rows)
     ensemble.require_covers("game of a loss", "Save the model with its node statistics")
-    bad = np.flatnonzero(~LOSSES[name].valid(target))
+    bad = np.flatnonzero(~form.valid(target))
     if bad.size:
-        text = f"`y` must be {LOSSES[name].needs} for loss={name!r}"
+        text = f"`y` must be {form.needs} for loss={name!r}"
         raise InputError(message(text, f"Got {target[bad[0]]:.6g} at row {bad[0]}"))
     numbers = encode_rows(ensemble, table)
-    return R2Problem(ensemble, table.native, numbers, target, weights, players, player_names, None), name
+    return R2Problem(ensemble, table.native, numbers, target, weights, players, player_names, None), name, form
 
 
 def _loss_of(ensemble: TreeModel, loss: str) -> str:
     """Return the name of the loss, or refuse what has no margin for it."""
-    links = {"log-odds": ("log_loss", "brier"), "log of the target": ("poisson", "gamma")}
-    known = links.get(ensemble.unit, ())
+    links = {"log-odds": ("log_loss", "brier"), "log of the target": ("poisson", "gamma", "tweedie")}
+    known = ("pinball",) if ensemble.unit == "target" and loss != "auto" else links.get(ensemble.unit, ())
     if not known or not ensemble.boosted or not ensemble.single_output or ensemble.trees.n_trees == 0:
         kind = "no trees" if ensemble.trees.n_trees == 0 else f"{len(ensemble.output_names)} outputs in {ensemble.unit}"
         text = f"{ensemble.name} is no sum of boosted trees with one margin and a link"
-        do = "Use decompose_r2 for squared errors and for the Brier score of forests; fit one model for each class"
+        do = "Use decompose_r2 for squared errors and Brier scores of forests, loss='pinball' for quantiles; fit one model for each class"
         raise UnsupportedStructureError(message(text, f"It has {kind}", do))
     if loss == "auto":
         return "gamma" if "gamma" in ensemble.objective.lower() else known[0]
-    if loss not in LOSSES:
-        raise UnknownNameError(message(f"Unknown loss {loss!r}", do=did_you_mean(str(loss), ("auto", *LOSSES))))
+    names = (*LOSSES, "tweedie", "pinball")
+    if loss not in names:
+        raise UnknownNameError(message(f"Unknown loss {loss!r}", do=did_you_mean(str(loss), ("auto", *names))))
     if loss not in known:
         do = f"Use loss={' or '.join(map(repr, known))}"
         raise InputError(message(f"loss={loss!r} does not suit trees that add up to {ensemble.unit}", do=do))

@@ -6,8 +6,8 @@ r"""The game of one boosted tree under any loss: exact by a table of its coaliti
 
 **Parabolas.** :math:`f_{k,S}(x_i)` lies between the smallest and the largest leaf. The parabola through the loss at the three Chebyshev
 points of that interval, of half width h, is off by at most :math:`\max |\ell'''|\, h^3 / 24` (Trefethen, Approximation Theory, chapter 4: the
-node polynomial of three Chebyshev points is at most h^3 / 4), a value of its game by at most twice as much; and a parabola of
-:math:`f_{k,S}` is a squared error, whose game is that of R2.
+node polynomial of three Chebyshev points is at most h^3 / 4), or as computed for a loss with a kink; a value of its game by at most twice
+as much; and a parabola of :math:`f_{k,S}` is a squared error, whose game is that of R2.
 """
 
 from __future__ import annotations
@@ -92,5 +92,5 @@ def parabola_rows(game: TreeGame, loss: Loss, y: np.ndarray, met: np.ndarray) ->
     flattest = FLAT * np.abs(slope) / half + np.finfo(float).tiny
     weight = np.where(np.abs(curvature) < flattest, flattest, curvature)  # a residual is slope over curvature
     shares = residual_rows_of(game.layout, game.tree, middle - slope / (2.0 * weight), weight)
-    off = loss.third(y, met + game.low, met + game.high) * half**3 / 24.0 + np.abs(weight - curvature) * half**2
+    off = loss.missed(y, met + game.low, met + game.high) + np.abs(weight - curvature) * half**2
     return shares, off

@@ -8,9 +8,12 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.special import expit, xlogy
 
-__all__ = ["LOSSES", "Loss"]
+from exactshap.errors import InputError, message
+
+__all__ = ["LOSSES", "Loss", "loss_form"]
 
 Pointwise = Callable[[np.ndarray, np.ndarray], np.ndarray]
+Bound = Callable[[np.ndarray, np.ndarray, np.ndarray], np.ndarray]
 
 
 @dataclass(frozen=True)
@@ -26,15 +29,17 @@ class Loss:
     response : callable
         The prediction that a margin stands for.
     best : callable
-        Loss (n_rows,) of the best constant prediction, whose response is the mean of y.
+        Loss (n_rows,) of the best constant prediction, which is ``constant(y, weights)``.
     saturated : callable
         Loss of a perfect prediction.
-    third : callable
-        ``third(y, low, high)``, a bound on the magnitude of the third derivative of l in the margin within [low, high].
+    missed : callable
+        ``missed(y, low, high)``, how far the parabola through the three Chebyshev points of [low, high] can be off l within.
     valid : callable
         Whether each y is one that the loss knows.
     needs : str
         What y must be, for messages.
+    constant : callable
+        The best constant prediction for weighted rows: the mean but for quantiles.
     """
 
     statistic: str
@@ -42,9 +47,10 @@ class Loss:
     response: Callable[[np.ndarray], np.ndarray]
     best: Pointwise
     saturated: Callable[[np.ndarray], np.ndarray]
-    third: Callable[[np.ndarray, np.ndarray, np.ndarray], np.ndarray]
+    missed: Bound
     valid: Callable[[np.ndarray], np.ndarray]
     needs: str
+    constant: Callable[[np.ndarray, np.ndarray], float] = lambda y, weights: float(np.average(y, weights=weights))
 
 
 def _brier_third() -> float:
@@ -66,6 +72,81 @@ def _log_of_mean(y: np.ndarray, mean: np.ndarray) -> np.ndarray:
     return -xlogy(y, mean) - xlogy(1.0 - y, 1.0 - mean)
 
 
+def _smooth(third: Bound) -> Bound:
+    """Return the bound max |l_3| h^3 / 24 from ``third(y, low, high)``, a bound on the third derivative in the margin."""
+    return lambda y, low, high: third(y, low, high) * ((high - low) / 2.0) ** 3 / 24.0
+
+
+def _kinked(y: np.ndarray, low: np.ndarray, high: np.ndarray) -> np.ndarray:
+    r"""Return how far that parabola is off a function of two straight pieces, whose slope jumps by one at y.
+
+    Up to a straight line it is :math:`h\, (x - t)_+` for x in [-1, 1]. The difference to the parabola p is a parabola on both sides of t, and
+    largest at -1, t, 1 or where p' = 0 (left of t) or p' = 1 (right of it). No parabola is off where the kink is outside.
+    """
+    half = (high - low) / 2.0
+    t = np.clip((y - (high + low) / 2.0) / half, -1.0, 1.0)
+    c = np.sqrt(0.75)
+    left, middle, right = (np.maximum(x - t, 0.0) for x in (-c, 0.0, c))
+    slope, curvature = (right - left) / (2.0 * c), (right - 2.0 * middle + left) / (2.0 * c**2)
+    bent = np.where(curvature > 0.0, curvature, 1.0)
+    flat, steep = np.clip(-slope / (2.0 * bent), -1.0, t), np.clip((1.0 - slope) / (2.0 * bent), t, 1.0)
+    error = lambda x: np.abs(np.maximum(x - t, 0.0) - middle - slope * x - curvature * x**2)  # noqa: E731
+    return half * np.max([error(x) for x in (-1.0, t, 1.0, flat, steep)], axis=0)
+
+
+def _pinball(level: float) -> Loss:
+    def value(y: np.ndarray, m: np.ndarray) -> np.ndarray:
+        return np.maximum(level * (y - m), (level - 1.0) * (y - m))
+
+    def quantile(y: np.ndarray, weights: np.ndarray) -> float:
+        order = np.argsort(y, kind="stable")
+        cumulated = np.cumsum(weights[order])
+        return float(y[order][np.searchsorted(cumulated, level * cumulated[-1])])
+
+    anything = lambda y: np.ones(len(y), bool)  # noqa: E731
+    name = f"pinball D2 at {level:g}"
+    return Loss(name, value, lambda m: m, value, np.zeros_like, _kinked, anything, "a number", quantile)
+
+
+def _tweedie(power: float) -> Loss:
+    a, b = power - 1.0, 2.0 - power
+
+    def value(y: np.ndarray, m: np.ndarray) -> np.ndarray:
+        return y * np.exp(-a * m) / a + np.exp(b * m) / b
+
+    def third(y: np.ndarray, low: np.ndarray, high: np.ndarray) -> np.ndarray:
+        return np.maximum(y * a**2 * np.exp(-a * low), b**2 * np.exp(b * high))  # of the two terms, which have opposite signs
+
+    return Loss(
+        f"Tweedie D2 of power {power:g}",
+        value,
+        np.exp,
+        lambda y, mean: y * mean**-a / a + mean**b / b,
+        lambda y: y**b * (1.0 / a + 1.0 / b),
+        _smooth(third),
+        lambda y: y >= 0,
+        "0 or more",
+    )
+
+
+def loss_form(name: str, level: float | None, power: float | None) -> Loss:
+    """Return a loss by name, with the ``level`` of a quantile or the ``power`` of Tweedie's deviance, which are refused elsewhere."""
+    for given, word, owner in ((level, "level", "pinball"), (power, "power", "tweedie")):
+        if given is not None and name != owner:
+            raise InputError(message(f"`{word}` belongs to loss={owner!r}", f"Got {word}={given!r} with loss={name!r}"))
+    if name == "pinball":
+        return _pinball(_between(0.0, 0.5 if level is None else level, 1.0, "level"))
+    if name == "tweedie":
+        return _tweedie(_between(1.0, 1.5 if power is None else power, 2.0, "power"))
+    return LOSSES[name]
+
+
+def _between(least: float, value: float, most: float, name: str) -> float:
+    if isinstance(value, bool) or not isinstance(value, (int, float, np.number)) or not least < value < most:
+        raise InputError(message(f"`{name}` must be a number in ({least:g}, {most:g})", f"Got {value!r}"))
+    return float(value)
+
+
 LOSSES = {
     "log_loss": Loss(
         "McFadden R2",
@@ -73,7 +154,7 @@ LOSSES = {
         expit,
         _log_of_mean,
         lambda y: np.zeros_like(y),
-        lambda y, low, high: np.full_like(low, _LOGISTIC_THIRD),
+        _smooth(lambda y, low, high: np.full_like(low, _LOGISTIC_THIRD)),
         lambda y: (y == 0) | (y == 1),
         "0 or 1",
     ),
@@ -83,7 +164,7 @@ LOSSES = {
         expit,
         lambda y, mean: (y - mean) ** 2,
         lambda y: np.zeros_like(y),
-        lambda y, low, high: np.full_like(low, _BRIER_THIRD),
+        _smooth(lambda y, low, high: np.full_like(low, _BRIER_THIRD)),
         lambda y: (y == 0) | (y == 1),
         "0 or 1",
     ),
@@ -93,7 +174,7 @@ LOSSES = {
         np.exp,
         lambda y, mean: mean - xlogy(y, mean),
         lambda y: y - xlogy(y, y),
-        lambda y, low, high: np.exp(high),
+        _smooth(lambda y, low, high: np.exp(high)),
         lambda y: y >= 0,
         "0 or more",
     ),
@@ -103,7 +184,7 @@ LOSSES = {
         np.exp,
         lambda y, mean: y / mean + np.log(mean),
         lambda y: 1.0 + np.log(y),
-        lambda y, low, high: y * np.exp(-low),
+        _smooth(lambda y, low, high: y * np.exp(-low)),
         lambda y: y > 0,
         "positive",
     ),
