@@ -34,18 +34,27 @@ def asked(coalitions: int) -> None:
 
 
 @contextmanager
-def progress_rows(progress: Progress, total: int, asks: Asks | None = None) -> Iterator[Callable[[int], None]]:
-    """Give a function of the rows done so far; where a row ``asks`` much, what is asked shows within it."""
+def progress_rows(
+    progress: Progress, total: int, asking: Callable[[], Asks | None] | None = None
+) -> Iterator[Callable[[int], None]]:
+    """Give a function of the rows done so far; where a row asks much, which ``asking`` tells, what is asked shows within it."""
     if callable(progress):
         yield lambda done: progress(done, total)
         return
-    before = _asked
+    if progress is False or (progress is None and not is_watched()):
+        yield _nowhere
+        return
+    asks, before = asking() if asking else None, _asked
 
     def text(done: int, seconds: float) -> str:
         return _rows_text(done, total, seconds, *(() if asks is None else (_asked - before, asks.coalitions)))
 
     with progress_text(progress, text, "" if asks is None else asks.sentence) as line:
         yield line.reached
+
+
+def _nowhere(done: int) -> None:
+    """Nobody is told."""
 
 
 @contextmanager
