@@ -177,6 +177,7 @@ class Explainer:
             step = block_size(reader, table.n_rows, order, self.memory_limit)
             blocks = [slice(start, min(start + step, table.n_rows)) for start in range(0, table.n_rows, step)]
             workers = n_workers(reader, step, len(blocks), order, self.memory_limit, self.n_jobs)
+            self._check_masks.begin()
             company, whose = self._check_masks.company(table) or (None, ())
             solution, hybrids = solve_blocks(reader, table, blocks, semivalue, order, workers, self.progress, company)
             facts = mask_facts(self._check_masks(table, solution, hybrids, whose), self._check_masks.reason)
