@@ -175,6 +175,7 @@ class Explainer:
         table, (reader, semivalue) = self._checked(X), reader_for(self.reader, index)
         cut = self._cut(reader, table.n_rows, order)
         with using_jobs(self.n_jobs, cut.threads_of_each):
+            self._check_masks.begin()
             company, whose = self._check_masks.company(table) or (None, ())
             solution, hybrids = solve_blocks(reader, table, cut, semivalue, order, self.progress, company)
             facts = mask_facts(self._check_masks(table, solution, hybrids, whose), self._check_masks.reason)

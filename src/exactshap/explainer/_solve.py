@@ -11,7 +11,7 @@ import numpy as np
 from exactshap._runtime.progress import Progress, progress_rows
 from exactshap._runtime.threads import map_in_threads
 from exactshap._runtime.workers import map_on_workers
-from exactshap.explainer._mask_check import MaskCheck
+from exactshap.explainer._mask_check import Ends, MaskCheck, ends_of
 from exactshap.frames import Table, above
 from exactshap.readers import Reader
 from exactshap.results.explanation import Explanation
@@ -49,8 +49,8 @@ def solve_blocks(
     order: int,
     progress: Progress,
     company: Table | None = None,
-) -> tuple[Solution, Solution | None]:
-    """Return the solution of all rows beside its predictions, from one block after another, and that of the rows in company.
+) -> tuple[Solution, Ends | None]:
+    """Return the solution of all rows beside its predictions, from one block after another, and residuals of those in company.
 
     A few rows are solved together with those in company, which then cost no call of the model; many are not copied for it. No bit
     depends on the number of workers.
@@ -77,11 +77,12 @@ def solve_blocks(
                 rows.add(part)
                 report(blocks[place].stop)
             else:
-                hybrids = part
+                hybrids = ends_of(part)
     solution = rows.solution()
     if n_together == n_rows:
         return solution, hybrids
-    return solution.rows(slice(n_rows)), solution.rows(slice(n_rows, None))
+    residual, tolerance = ends_of(solution)
+    return solution.rows(slice(n_rows)), (residual[n_rows:], tolerance[n_rows:])
 
 
 def _parts(

@@ -71,6 +71,11 @@ class Reader(ABC):
     def predict(self, X: Table) -> np.ndarray:
         """Return the model's OWN prediction, of shape (n_rows,) or (n_rows, n_outputs): the residual is a check against it."""
 
+    def predicted_background(self) -> np.ndarray:
+        """Return the model's own predictions of the background's rows; some readers have asked for them when they were made."""
+        assert self.background is not None
+        return np.asarray(self.predict(self.background), float)
+
     @abstractmethod
     def game(self, X: Table) -> Game:
         """Return the batch of games of the rows: the definition, in one of the three kinds."""
