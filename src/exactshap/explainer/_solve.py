@@ -11,6 +11,7 @@ import numpy as np
 from exactshap._runtime.progress import Progress, progress_rows
 from exactshap._runtime.threads import granting_threads, map_in_threads
 from exactshap._runtime.workers import map_on_workers
+from exactshap.errors import rows_from
 from exactshap.explainer._mask_check import MaskCheck
 from exactshap.frames import Table, above
 from exactshap.readers import Reader
@@ -51,21 +52,25 @@ def solve_blocks(
     if not blocks:
         return _nothing(reader, order), None
     makers: list[Callable[[], Table]] = [functools.partial(table.take, block) for block in blocks]
+    starts = [block.start for block in blocks]
     n_rows = n_together = table.n_rows
     if company is not None and n_rows < APART:
         last, n_together = makers[-1], n_rows + company.n_rows
         makers[-1] = lambda: above(last(), company)
     elif company is not None:
         makers.append(lambda: company)
+        starts.append(n_rows)
     rows, hybrids = Rows(n_together), None
     blocks_at_once, threads_of_each = workers
     with progress_rows(progress, n_rows, reader.asks()) as report, granting_threads(threads_of_each):
-        for place, part in enumerate(_parts(reader, makers, semivalue, order, blocks_at_once)):
-            if place < len(blocks):
-                rows.add(part)
-                report(blocks[place].stop)
-            else:
-                hybrids = part
+        parts = _parts(reader, list(zip(starts, makers, strict=True)), semivalue, order, blocks_at_once)
+        with rows_from(0, functools.partial(_named, table)):
+            for place, part in enumerate(parts):
+                if place < len(blocks):
+                    rows.add(part)
+                    report(blocks[place].stop)
+                else:
+                    hybrids = part
     solution = rows.solution()
     if n_together == n_rows:
         return solution, hybrids
@@ -73,22 +78,25 @@ def solve_blocks(
 
 
 def _parts(
-    reader: Reader, tables: Sequence[Callable[[], Table]], semivalue: Semivalue, order: int, n_threads: int
+    reader: Reader, tables: Sequence[tuple[int, Callable[[], Table]]], semivalue: Semivalue, order: int, n_threads: int
 ) -> Iterator[Solution]:
-    def run(make: Callable[[], Table]) -> Solution:
-        return _answer(reader, make(), semivalue, order)
+    def run(one: tuple[int, Callable[[], Table]]) -> Solution:
+        start, make = one
+        return _answer(reader, start, make(), semivalue, order)
 
-    if (
-        len(tables) > 1
-        and (parts := map_on_workers(_answer, ((reader, make(), semivalue, order) for make in tables))) is not None
-    ):
+    tasks = ((reader, start, make(), semivalue, order) for start, make in tables)
+    if len(tables) > 1 and (parts := map_on_workers(_answer, tasks)) is not None:
         return parts
     return map_in_threads(run, tables, n_threads) if n_threads > 1 else map(run, tables)
 
 
-def _answer(reader: Reader, rows: Table, semivalue: Semivalue, order: int) -> Solution:
-    with np.errstate(all="ignore"):  # overflow is told by the certificate
+def _answer(reader: Reader, start: int, rows: Table, semivalue: Semivalue, order: int) -> Solution:
+    with np.errstate(all="ignore"), rows_from(start):  # overflow is told by the certificate
         return reader.answer(rows, semivalue, order)
+
+
+def _named(table: Table, row: int) -> str:
+    return table.row_label(row) if row < table.n_rows else "a row mixed with the background"
 
 
 def wrap(
