@@ -11,6 +11,7 @@ import numpy as np
 from exactshap._runtime.progress import Progress, progress_rows
 from exactshap._runtime.threads import map_in_threads
 from exactshap._runtime.workers import map_on_workers
+from exactshap.errors import rows_from
 from exactshap.explainer._mask_check import Ends, MaskCheck, ends_of
 from exactshap.frames import Table, above
 from exactshap.readers import Reader
@@ -59,20 +60,23 @@ def solve_blocks(
     if not blocks:
         return _nothing(reader, order), None
     if len(blocks) == 1 and company is None:
-        with progress_rows(progress, table.n_rows, reader.asks) as report:
-            solution = _answer(reader, table, semivalue, order)
+        named = functools.partial(_named, table)
+        with progress_rows(progress, table.n_rows, reader.asks) as report, np.errstate(all="ignore"), rows_from(0, named):
+            solution = reader.answer(table, semivalue, order)
             report(table.n_rows)
         return solution, None
     makers: list[Callable[[], Table]] = [functools.partial(table.take, block) for block in blocks]
+    starts = [block.start for block in blocks]
     n_rows = n_together = table.n_rows
     if company is not None and n_rows < APART:
         last, n_together = makers[-1], n_rows + company.n_rows
         makers[-1] = lambda: above(last(), company)
     elif company is not None:
         makers.append(lambda: company)
+        starts.append(n_rows)
     rows, hybrids = Rows(n_together), None
-    with progress_rows(progress, n_rows, reader.asks) as report:
-        for place, part in enumerate(_parts(reader, makers, semivalue, order, cut)):
+    with progress_rows(progress, n_rows, reader.asks) as report, rows_from(0, functools.partial(_named, table)):
+        for place, part in enumerate(_parts(reader, list(zip(starts, makers, strict=True)), semivalue, order, cut)):
             if place < len(blocks):
                 rows.add(part)
                 report(blocks[place].stop)
@@ -86,22 +90,25 @@ def solve_blocks(
 
 
 def _parts(
-    reader: Reader, tables: Sequence[Callable[[], Table]], semivalue: Semivalue, order: int, cut: Cut
+    reader: Reader, tables: Sequence[tuple[int, Callable[[], Table]]], semivalue: Semivalue, order: int, cut: Cut
 ) -> Iterator[Solution]:
-    def run(make: Callable[[], Table]) -> Solution:
-        return _answer(reader, make(), semivalue, order)
+    def run(one: tuple[int, Callable[[], Table]]) -> Solution:
+        start, make = one
+        return _answer(reader, start, make(), semivalue, order)
 
-    if (
-        len(tables) > 1
-        and (parts := map_on_workers(_answer, ((reader, make(), semivalue, order) for make in tables))) is not None
-    ):
+    tasks = ((reader, start, make(), semivalue, order) for start, make in tables)
+    if len(tables) > 1 and (parts := map_on_workers(_answer, tasks)) is not None:
         return parts
     return map_in_threads(run, tables, cut.blocks_at_once) if cut.blocks_at_once > 1 else map(run, tables)
 
 
-def _answer(reader: Reader, rows: Table, semivalue: Semivalue, order: int) -> Solution:
-    with np.errstate(all="ignore"):  # overflow is told by the certificate
+def _answer(reader: Reader, start: int, rows: Table, semivalue: Semivalue, order: int) -> Solution:
+    with np.errstate(all="ignore"), rows_from(start):  # overflow is told by the certificate
         return reader.answer(rows, semivalue, order)
+
+
+def _named(table: Table, row: int) -> str:
+    return table.row_label(row) if row < table.n_rows else "a row mixed with the background"
 
 
 def wrap(

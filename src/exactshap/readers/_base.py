@@ -13,6 +13,7 @@ import numpy as np
 from exactshap._runtime.calibration import clocked
 from exactshap._runtime.progress import Asks
 from exactshap._runtime.threads import rows_in_threads, threads_of_a_block
+from exactshap.errors import rows_from
 from exactshap.frames import Table
 from exactshap.games import Game
 from exactshap.semivalues import Semivalue
@@ -88,7 +89,7 @@ class Reader(ABC):
         """Return the solution of a block of rows beside its predictions; wrappers transform the rows once for all of it."""
 
         def solve(rows: slice) -> Solution:
-            with np.errstate(all="ignore"):  # of each thread; overflow is told by the certificate
+            with np.errstate(all="ignore"), rows_from(rows.start):  # of each thread; overflow is told by the certificate
                 return self.solve(X.take(rows), semivalue, order)
 
         def predict() -> np.ndarray:

@@ -161,5 +161,6 @@ def _refuse_not_finite(stack: Stack | Singles, *sums: np.ndarray) -> None:
             f"The term on players {stack.subsets[term]} has a coalition value that is NaN or infinite",
             f"First at row {row}",
             "Terms must be finite on every mix of a row with the background",
-        )
+        ),
+        row=row,
     )
