@@ -89,12 +89,15 @@ def test_a_function_is_heard_of_within_a_row_and_what_asks_for_less_is_said_firs
 
 
 def test_forecast_and_explanation_say_what_asks_for_less_also_where_nobody_watches():
-    explainer = Explainer(lambda rows: np.tanh(rows[:, 0] * rows[:, 1]) + rows.sum(axis=1), WIDE[:5])
+    def curved(rows):
+        return np.tanh(rows[:, 0] * rows[:, 1]) + rows.sum(axis=1)
+
+    explainer = Explainer(curved, WIDE[:5])
     assert "; budget=300 asks for fewer, tol=" in str(explainer.plan(WIDE[:1]))
     assert "less" in explainer.plan(WIDE[:1])._repr_html_()
     told = explainer(WIDE[10:11]).facts()["evaluations"]
     assert re.fullmatch(r"2,\d\d\d: 2,\d\d\d coalitions a row; budget=300 or tol=\S+ asks for fewer", told)
-    few = Explainer(explainer.model, WIDE[:5], budget=300)
+    few = Explainer(curved, WIDE[:5], budget=300)
     assert "asks for fewer" not in str(few.plan(WIDE[:1]))
     assert few(WIDE[10:11]).facts()["evaluations"] == "300"
 
