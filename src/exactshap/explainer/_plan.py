@@ -41,6 +41,8 @@ class Forecast:
         Bytes of working memory, beyond what the explainer holds already, and of the result.
     block_rows : int
         Rows solved at a time.
+    advice : str
+        What would ask less of a function, where nobody chose how much.
     """
 
     method: str
@@ -49,6 +51,7 @@ class Forecast:
     memory: float
     result: float
     block_rows: int
+    advice: str = ""
 
     @property
     def _kind(self) -> str:
@@ -64,6 +67,7 @@ class Forecast:
             "time": f"about {duration(self.seconds)} on one thread",
             "working memory": f"{self.memory / 2**20:.0f} MiB, in blocks of {self.block_rows} rows",
             "result": f"{self.result / 2**20:.1f} MiB",
+            **({"less": self.advice} if self.advice else {}),
         }
         return fields_html("Forecast", facts)
 
@@ -71,6 +75,7 @@ class Forecast:
         return (
             f"{self.method} ({self._kind}): about {duration(self.seconds)} on one thread, {self.memory / 2**20:.0f} MiB of working"
             f" memory, {self.result / 2**20:.1f} MiB of result, blocks of {self.block_rows} rows"
+            f"{'; ' if self.advice else ''}{self.advice}"
         )
 
 
@@ -84,7 +89,9 @@ def forecast(reader: Reader, table: Table, semivalue: Semivalue, order: int, lim
     cost = reader.cost(few, n_rows, semivalue, order, block) + _predictions(reader, few, n_rows, -(-n_rows // block))
     answers = result if n_rows > block else 0.0  # blocks are held until they are joined
     overhead = seconds_per_unit("explanation", _explanation)
-    return Forecast(cost.method, cost.exact, cost.seconds + overhead, cost.bytes + answers, result, block)
+    asks = reader.asks()
+    advice = "" if asks is None else asks.advice
+    return Forecast(cost.method, cost.exact, cost.seconds + overhead, cost.bytes + answers, result, block, advice)
 
 
 def _predictions(reader: Reader, few: Table, n_rows: int, n_blocks: int) -> Cost:
