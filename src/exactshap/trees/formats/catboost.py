@@ -21,6 +21,7 @@ from exactshap.trees.formats._document import (
     field,
     guarded,
     integer,
+    number,
     numbers,
     read_json,
     rounds_read,
@@ -70,7 +71,7 @@ def from_document(
     scale_and_bias = field(document, "scale_and_bias", list)
     if len(scale_and_bias) != 2:
         raise ModelFormatError(message("scale_and_bias must be [scale, [bias, ...]]"))
-    scale = float(scale_and_bias[0])
+    scale = float(numbers(scale_and_bias[:1], "scale", np.float64)[0])
     bias = numbers(scale_and_bias[1] if isinstance(scale_and_bias[1], list) else [scale_and_bias[1]], "bias", np.float64)
     oblivious = "oblivious_trees" in document
     blocks = field(document, "oblivious_trees" if oblivious else "trees", list)
@@ -188,7 +189,7 @@ def _nested(block: dict, where: str, features: Features, scale: float, n_outputs
             continue
         value = field(node, "value", (list, int, float))
         value = numbers(value if isinstance(value, list) else [value], f"{where} node {q}: value", np.float64, n_outputs)
-        builder.set_leaf(q, scale * value, float(field(node, "weight", (int, float)) if "weight" in node else 0.0))
+        builder.set_leaf(q, scale * value, number(node, "weight") if "weight" in node else 0.0)
     return builder.tree()
 
 
