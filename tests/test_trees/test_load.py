@@ -464,10 +464,16 @@ CATEGORY_FAULTS = [
     (edit(ctr("elements", 0, "cat_feature_index"), 3), r"cat_feature_index must be within \[0, 2\]"),
     (edit(ctr("elements", 0, "combination_element"), "magic"), "Unknown part of a target statistic. Got 'magic'"),
     (edit(ctr("identifier"), "other"), "ctr_data holds no table of the target statistic 'other'"),
-    (edit(ctr("ctr_type"), "Median"), "Unknown kind of target statistic. Got 'Median'"),
+    (
+        lambda content: content.update(json.loads(json.dumps(content).replace("Borders", "Median"))),
+        "Unknown kind of target statistic. Got 'Median'",
+    ),
     (edit(ctr("target_border_idx"), 1), "target_border_idx 1 is out of range. There are 2 classes"),
     (edit(ctr("borders"), [0.25, 0.5]), r"split_index \d+ is none of a target statistic with border"),
     (edit(ctr("prior_denomerator"), -1e308), "A target statistic is not finite"),
+    (edit(ctr("elements", 0, "cat_feature_index"), 1), "is not the one that its identifier names"),
+    (edit(ctr("ctr_type"), "Buckets"), "is not the one that its identifier names"),
+    (edit(("oblivious_trees", 0, "leaf_weights", 0), float("inf")), "tree 0: a leaf weight is not finite"),
     (edit(ctr("scale"), float("nan")), "A target statistic is not finite"),
     (edit(("ctr_data",), {}), "ctr_data holds no table of the target statistic"),
     (table_edit(lambda table: table.update(hash_stride=1)), r"hash_stride must be within \[2, 65536\]"),
@@ -475,6 +481,9 @@ CATEGORY_FAULTS = [
     (table_edit(lambda table: table["hash_map"].__setitem__(0, "-1")), r"hash must be within \[0, 18446744073709551615\]"),
     (table_edit(lambda table: table["hash_map"].extend(table["hash_map"][-3:])), "hash_map holds a hash twice"),
     (table_edit(lambda table: table["hash_map"].__setitem__(1, 2**63)), r"hash_map holds whole numbers beyond 2\^53"),
+    (table_edit(lambda table: table["hash_map"].__setitem__(1, 12.9)), r"must count in whole numbers below 2\^31"),
+    (table_edit(lambda table: table["hash_map"].__setitem__(1, 2**31 - 1)), r"must count in whole numbers below 2\^31"),
+    (table_edit(lambda table: table["hash_map"].__setitem__(1, -1)), r"must count in whole numbers below 2\^31"),
     (table_edit(lambda table: table["hash_map"].__setitem__(1, "x")), "hash_map must be a flat list of numbers"),
 ]
 
@@ -492,6 +501,9 @@ def test_catboost_classes_without_outputs_are_refused():
     content = document("catboost_multiclass.json")
     content["model_info"]["class_params"]["classes_count"] = 30
     with pytest.raises(UnsupportedStructureError, match=r"classes_count= are not supported. Got 30 for 3 outputs"):
+        loaded(content)
+    content["model_info"]["class_params"].update(classes_count=0, class_to_label=[0, 2, 1])
+    with pytest.raises(ModelFormatError, match=r"class_to_label must number the 3 classes. Got \[0, 2, 1\]"):
         loaded(content)
 
 

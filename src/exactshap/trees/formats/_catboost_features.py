@@ -9,7 +9,7 @@ import numpy as np
 
 from exactshap.errors import ModelFormatError, UnsupportedStructureError, message
 from exactshap.trees.ensemble import HashedColumns, TargetStatistic
-from exactshap.trees.formats._document import MAX_COLUMNS, field, integer, number, numbers
+from exactshap.trees.formats._document import MAX_COLUMNS, field, integer, number, numbers, read_json
 
 __all__ = ["Features", "Split", "read_features"]
 
@@ -207,6 +207,8 @@ def _statistic(entry: dict, tables: dict, columns: tuple[np.ndarray, np.ndarray]
     name = field(entry, "identifier", str)
     if name not in tables:
         raise ModelFormatError(message(f"ctr_data holds no table of the target statistic {name[:80]!r}"))
+    if read_json(name.encode(), "identifier") != {"identifier": entry["elements"], "type": entry.get("ctr_type")}:
+        raise ModelFormatError(message("A target statistic is not the one that its identifier names", f"Got {name[:80]!r}"))
     keys, values, unknown = _table(entry, field(tables[name], "hash_map", list), tables[name])
     categories, above, equal = map(tuple, parts.values())
     return TargetStatistic(categories, above, equal, keys, values, unknown)
@@ -241,7 +243,9 @@ def _table(entry: dict, cells: list, table: dict) -> tuple[np.ndarray, np.ndarra
 def _shares(entry: dict, counts: np.ndarray, table: dict) -> tuple[np.ndarray, np.ndarray, np.float32, np.float32]:
     """Return count and total of each row of a table, and those of an unknown hash, in float32."""
     kind, border = field(entry, "ctr_type", str), integer(entry.get("target_border_idx", 0), "target_border_idx", 0, 2**31)
-    nothing = np.float32(0)
+    nothing, whole = np.float32(0), counts[:, kind == "BinarizedTargetMeanValue" :]  # a mean has a sum before its count
+    if not ((whole >= 0).all() and (whole % 1 == 0).all() and (whole.sum(axis=1) < 2**31).all()):
+        raise ModelFormatError(message("A target statistic must count in whole numbers below 2^31"))
     if kind in _COUNTS:
         total = np.float32(integer(table.get("counter_denominator"), "counter_denominator", 0, 2**31))
         return counts[:, 0].astype(np.float32), np.full(len(counts), total), nothing, total

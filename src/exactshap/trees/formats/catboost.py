@@ -150,6 +150,8 @@ def _oblivious(block: dict, where: str, features: Features, scale: float, n_outp
         raise ModelFormatError(message(f"{where}: a leaf value is not finite"))
     weights = block.get("leaf_weights") or np.zeros(1 << depth)
     weights = numbers(weights, f"{where}: leaf_weights", np.float64, 1 << depth)
+    if not np.isfinite(weights).all():
+        raise ModelFormatError(message(f"{where}: a leaf weight is not finite"))
     builder = _Nodes(n_outputs, where, used)
     stack: list[tuple[int, int, int, dict[tuple[int, int], tuple[float, float]]]] = [(builder.add(), depth, 0, {})]
     while stack:
@@ -239,6 +241,7 @@ def _class_names(document: dict, n_outputs: int) -> Any:
     try:
         parameters = _parsed(document["model_info"]["class_params"])
         n_classes, names = parameters.get("classes_count", 0), parameters["class_names"]
+        labels = parameters.get("class_to_label", list(range(n_outputs)))
     except (KeyError, TypeError, AttributeError):
         return None
     if n_outputs > 1 and n_classes not in (0, n_outputs):
@@ -247,6 +250,8 @@ def _class_names(document: dict, n_outputs: int) -> Any:
                 "CatBoost models with classes_count= are not supported", f"Got {str(n_classes)[:20]} for {n_outputs} outputs"
             )
         )
+    if n_outputs > 1 and labels != list(range(n_outputs)):
+        raise ModelFormatError(message(f"class_to_label must number the {n_outputs} classes", f"Got {str(labels)[:40]}"))
     return names
 
 
