@@ -224,7 +224,8 @@ def base_margin(parameters: dict, objective: str, n_outputs: int, version: tuple
             )
         )
     with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
-        base = np.array([float(part) for part in parts]).astype(np.float32).astype(float)
+        values = [int(part) if str(part).strip(" +-").isdecimal() else float(part) for part in parts]
+        base = numbers(values, "base_score", np.float32).astype(float)
         if objective in _LOGIT:
             base = -np.log(1.0 / base - 1.0)
         elif objective in _LOG:
