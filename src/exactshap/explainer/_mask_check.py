@@ -30,10 +30,7 @@ FEW = 10  # rows from which on every explanation is checked by itself
 EVERY = 200  # rows of smaller explanations after which one of them is
 SHARE = 50  # rows for each hybrid: 2 % of the work at most
 MANY = 64  # hybrids at most in an explanation
-MADE, MADE_CHEAP = (
-    32,
-    256,
-)  # hybrids before the first explanation: against one reference row, and in company where rows are cheap
+MADE, MADE_CHEAP = 32, 256  # hybrids before the first explanation: of one reference row; in company, where rows are cheap
 FRAME_MASKS = 4  # coalitions at most for frames of several dtypes, whose rows cannot each take columns of their own
 REASON_LENGTH = 300
 Ends = tuple[np.ndarray, np.ndarray]  # residuals and tolerances of hybrids
@@ -110,7 +107,8 @@ class MaskChecker:
                     self._remember(_sums(*ends_of(reader.answer(many[0], find("shapley"), 1))))
 
     def __getstate__(self) -> dict[str, Any]:
-        """Leave out what is made again where it is needed."""
+        """Leave out what is made again where it is needed; a fresh one is checked first, so that workers need not, each by itself."""
+        self.begin()
         return {**self.__dict__, "_bound": None, "_pool": None}
 
     def company(self, table: Table) -> tuple[Table, tuple[int, ...]] | None:

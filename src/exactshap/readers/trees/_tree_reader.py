@@ -8,7 +8,6 @@ does the rest: ``prepare_trees`` of ``exactshap.solvers.trees._solve`` once at c
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -90,7 +89,7 @@ class TreeReader(Reader):
     def solve(self, X: Table, semivalue: Semivalue, order: int) -> Solution:
         solution = solve_trees(self._prepared, encode(self.ensemble, X), semivalue, order)
         reading = self.ensemble.reading
-        return replace(solution, method=f"{solution.method}; {reading}") if reading else solution
+        return solution.with_(method=f"{solution.method}; {reading}") if reading else solution
 
     def game(self, X: Table) -> ProductGame:
         rows = None if self.background is None else encode(self.ensemble, self.background)
@@ -184,7 +183,7 @@ class TreeReader(Reader):
         return 8.0 * (3.0 * sets + 4.0 * self.ensemble.trees.n_features)
 
     def n_terms(self) -> float:
-        return float(max(self.ensemble.trees.n_trees, 1))
+        return float(max(len(self.ensemble.trees.tree_start) - 1, 1))
 
     def epsilon(self) -> float:
         return self.ensemble.epsilon
