@@ -413,6 +413,7 @@ CATBOOST_FAULTS = [
         edit(("features_info", "float_features", 1, "feature_index"), None),
         r"must be in the order of feature_index. Got \[0, None",
     ),
+    (edit(("features_info", "float_features", 1, "feature_index"), True), r"in the order of feature_index. Got \[0, True"),
     (edit(("oblivious_trees", 0, "splits"), [{}] * 100), r"has no entry 'split_type'"),
     (edit(("oblivious_trees", 1, "leaf_weights"), [1, 2]), r"tree 1: leaf_weights must hold 8 numbers"),
     (edit(("scale_and_bias",), [1]), r"scale_and_bias must be"),
