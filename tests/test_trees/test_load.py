@@ -356,6 +356,8 @@ LIGHTGBM_FAULTS = [
     ),
     ("leaf_value=-0.", "leaf_value=-0_0.", r"tree \d: leaf_value must hold numbers. Got '-0_0"),
     ("num_class=1", "num_class=0_1", r"num_class must be a whole number. Got '0_1'"),
+    ("feature_infos=", "feature_infos=\0", r"Got the control character '\\x00'"),
+    ("feature_infos=", "feature_infos=\r", r"Got the control character '\\r'"),
     ("split_gain=", "split_feature=1\nsplit_gain=", r"tree 0: key 'split_feature' occurs twice"),
     ("\nend of trees", "\n", r"Not a complete LightGBM text model"),
     ("cat_boundaries=0 ", "cat_boundaries=0 9", r"tree \d: cat_threshold must hold 9\d numbers"),
