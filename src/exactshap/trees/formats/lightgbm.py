@@ -37,6 +37,8 @@ def convert(model: Any) -> TreeModel:
 @guarded("LightGBM model")
 def from_text(text: str, *, name: str = "LightGBM model", n_stages: int | None = None, classes: Any = None) -> TreeModel:
     """Return the model that a LightGBM text describes; ``n_stages`` keeps the first boosting rounds only."""
+    if odd := re.search(r"[\x00-\x08\x0b-\x1f]", text):  # the library's text ends at a NUL, and its line at a carriage return
+        raise ModelFormatError(message("Not a LightGBM text model", f"Got the control character {odd[0]!r}"))
     body, ended, tail = text.partition("\nend of trees")
     if not body.startswith("tree\n") or not ended:
         raise ModelFormatError(
