@@ -27,6 +27,7 @@ __all__ = [
     "UnknownNameError",
     "UnsupportedModelError",
     "UnsupportedStructureError",
+    "count_row_from",
     "did_you_mean",
     "memory_needed",
     "message",
@@ -175,10 +176,16 @@ def rows_from(start: int, named: Callable[[int], str] = "row {}".format) -> Iter
     try:
         yield
     except InputError as error:
-        if error.row is not None:
-            text = str(error).replace(f"row {error.row}", named(error.row + start), 1)
-            error.row, error.args = error.row + start, (text,)
+        count_row_from(error, start, named)
         raise
+
+
+def count_row_from(error: InputError, start: int, named: Callable[[int], str]) -> InputError:
+    """Return an error whose row, if it speaks of one, is counted from ``start`` rows further up: see :func:`rows_from`."""
+    if error.row is not None:
+        text = str(error).replace(f"row {error.row}", named(error.row + start), 1)
+        error.row, error.args = error.row + start, (text,)
+    return error
 
 
 def did_you_mean(name: str, known: Iterable[str]) -> str:

@@ -90,13 +90,12 @@ class MaskChecker:
         if not self._checkable:
             self.reason = f"{reader.value_function} values have no hybrid rows, of which the model could be asked"
 
-    def begin(self) -> None:
+    def _begin(self) -> None:
         """Check hybrids of the background's own rows before the first explanation; an explainer that is only made does not pay."""
         reader, background = self._reader, self._reader.background
         if not self._is_fresh:
             return
         assert background is not None
-        self._is_fresh = False
         self._place = int(self._rng.integers(background.n_rows))
         with warnings.catch_warnings(), np.errstate(all="ignore"):
             warnings.simplefilter("ignore")  # whatever is to be said about the background was said when it was read
@@ -105,25 +104,36 @@ class MaskChecker:
                 self._remember(self._compared(background, MADE))
                 if reader.rows_are_cheap and (many := self._mixed(background, MADE_CHEAP)) is not None:
                     self._remember(_sums(*ends_of(reader.answer(many[0], find("shapley"), 1))))
+        self._is_fresh = False  # last: another thread that comes meanwhile does the same
 
     def __getstate__(self) -> dict[str, Any]:
         """Leave out what is made again where it is needed; a fresh one is checked first, so that workers need not, each by itself."""
-        self.begin()
+        self._begin()
         return {**self.__dict__, "_bound": None, "_pool": None}
 
-    def company(self, table: Table) -> tuple[Table, tuple[int, ...]] | None:
+    def company(self, table: Table) -> tuple[Table | None, tuple[int, ...]]:
         """Return hybrids to be solved in company of the rows, and whose they are; None where they are solved by themselves.
 
         In company they cost no call, and take the way of the rows: tables, threads and all.
         """
-        if not self._checkable or not self._reader.rows_are_cheap or not self._is_due(table):
-            return None
-        return self._mixed(table, _n_hybrids(table))
-
-    def __call__(self, table: Table, solution: Solution, hybrids: Ends | None, whose: tuple[int, ...]) -> MaskCheck | None:
-        """Check a few coalitions of an explanation, those in its company or others; of fewer than ten rows, now and then."""
         if not self._checkable:
-            return None
+            return None, ()
+        self._begin()
+        together = self._reader.rows_are_cheap and self._is_due(table)
+        return (self._mixed(table, _n_hybrids(table)) if together else None) or (None, ())
+
+    def facts(self, table: Table, solution: Solution, hybrids: Ends | None, whose: tuple[int, ...]) -> dict[str, Any]:
+        """Check a few coalitions, and return what an explanation carries of them, or why none could be compared."""
+        check = self._check(table, solution, hybrids, whose) if self._checkable else None
+        if check is None:
+            return {"mask_reason": self.reason}
+        if not math.isfinite(check.tolerance):
+            return {"mask_reason": "numbers overflow in them"}
+        difference, tolerance = float(check.difference), float(check.tolerance)
+        return {"mask_difference": difference, "mask_tolerance": tolerance, "n_masks": check.n_masks, "mask_rows": check.rows}
+
+    def _check(self, table: Table, solution: Solution, hybrids: Ends | None, whose: tuple[int, ...]) -> MaskCheck | None:
+        """Check a few coalitions of an explanation, those in its company or others; of fewer than ten rows, now and then."""
         found = before = self._before
         due = self._is_due(table)
         self._waiting = 0 if due else self._waiting + table.n_rows
