@@ -181,7 +181,25 @@ def rows_from(start: int, named: Callable[[int], str] = "row {}".format) -> Iter
 
 
 def count_row_from(error: InputError, start: int, named: Callable[[int], str]) -> InputError:
-    """Return an error whose row, if it speaks of one, is counted from ``start`` rows further up: see :func:`rows_from`."""
+    """Return an error whose row, if it speaks of one, is counted from ``start`` rows further up: what :func:`rows_from` does.
+
+    Parameters
+    ----------
+    error : InputError
+        It is changed.
+    start : int
+    named : callable
+        What to call a row of the whole table.
+
+    Returns
+    -------
+    error : InputError
+
+    Examples
+    --------
+    >>> count_row_from(InputError("NaN at row 7", row=7), 100, "row {}".format)
+    InputError('NaN at row 107')
+    """
     if error.row is not None:
         text = str(error).replace(f"row {error.row}", named(error.row + start), 1)
         error.row, error.args = error.row + start, (text,)
