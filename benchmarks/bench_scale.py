@@ -17,11 +17,10 @@ COLUMNS, BATCH, POINTS = 20, 50_000, 1000
 MODELS = ("trees", "svr")
 
 RUN = "import sys; sys.path.insert(0, {here!r}); import bench_scale; bench_scale.streamed({model!r}, {source!r}, {out!r})"
-APART = 8  # every so many batches, rows in memory are explained as well
 
 
 def streamed(model, source, out):
-    """Print what a run over a file takes, and what calls on rows in memory take that were made in between."""
+    """Print what a run over a file takes, and what calls on rows in memory take that were made between its batches."""
     import resource
     import time
     import warnings
@@ -41,10 +40,9 @@ def streamed(model, source, out):
 
     def interleaved(work, *arguments):  # an ordered map; other jobs of the machine slow both sides down alike
         for k, one in enumerate(zip(*arguments, strict=True)):
-            if k % APART == 0:
-                sample, started = samples[k // APART % len(samples)], time.process_time()
-                explainer(sample)
-                pure[:] += len(sample), time.process_time() - started
+            sample, started = samples[k % len(samples)], time.process_time()
+            explainer(sample)
+            pure[:] += len(sample), time.process_time() - started
             yield work(*one)
 
     started = time.process_time()
