@@ -16,7 +16,7 @@ __all__ = ["convert", "from_text"]
 KNOWN_VERSIONS = ("v2", "v3", "v4")
 _CATEGORICAL, _DEFAULT_LEFT = 1, 2  # bits of decision_type; the next two are the missing type: 0 none, 1 zero, 2 NaN
 _LOG = ("poisson", "gamma", "tweedie")
-_LOG_ODDS = ("binary", "multiclass", "multiclassova", "cross_entropy")
+_LOG_ODDS = ("binary", "multiclassova", "cross_entropy")
 
 
 def convert(model: Any) -> TreeModel:
@@ -176,6 +176,8 @@ def _frame_categories(tail: str) -> tuple[tuple[Any, ...], ...]:
 
 
 def _unit(objective: list[str]) -> str:
+    if objective[0] == "multiclass":
+        return "score before the softmax"
     if objective[0] in _LOG_ODDS:
         return "log-odds"
     if objective[0] in _LOG:
