@@ -75,4 +75,4 @@ ax = explanation.plot.waterfall(bottle, output=second, max_display=7)
 # To conclude
 # -----------
 # One ranking for all classes hides what they do not share. Look at each class, and name
-# the unit: raw scores, not probabilities.
+# the unit: scores before the softmax, not probabilities.

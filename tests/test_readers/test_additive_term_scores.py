@@ -85,7 +85,7 @@ def test_models_without_terms_of_their_columns_are_refused():
 def test_a_missing_number_is_named_where_it_is(row):
     X = np.ones((3, 2))
     X[row, 1] = np.nan
-    with pytest.raises(InputError, match=rf"Input X contains NaN \(first at row {row}, column 'x1'\)"):
+    with pytest.raises(InputError, match=rf"Input X contains NaN \(first at row {row}, column 1\)"):
         explain_terms(LinearRegression().fit(np.eye(2), [0.0, 1.0]), X)
 
 
