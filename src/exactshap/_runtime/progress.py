@@ -40,12 +40,17 @@ def asked(coalitions: int) -> None:
 
 
 @contextmanager
-def progress_rows(progress: Progress, total: int, asks: Asks | None = None) -> Iterator[Callable[[int], None]]:
-    """Give a function of the rows done so far; where a row ``asks`` much, what is asked shows within it."""
+def progress_rows(
+    progress: Progress, total: int, asking: Callable[[], Asks | None] | None = None
+) -> Iterator[Callable[[int], None]]:
+    """Give a function of the rows done so far; where a row asks much, which ``asking`` tells, what is asked shows within it."""
     if callable(progress):
         yield lambda done: progress(done, total)
         return
-    before = _asked
+    if progress is False or (progress is None and not is_watched()):
+        yield _nowhere
+        return
+    asks, before = asking() if asking else None, _asked
 
     def text(done: int, seconds: float) -> str:
         return _rows_text(done, total, seconds, *(() if asks is None else (_asked - before, asks.coalitions)))
@@ -53,6 +58,10 @@ def progress_rows(progress: Progress, total: int, asks: Asks | None = None) -> I
     first = "" if asks is None else "; ".join(filter(None, (asks.sentence, asks.advice)))
     with progress_text(progress, text, first) as line:
         yield line.reached
+
+
+def _nowhere(done: int) -> None:
+    """Nobody is told."""
 
 
 @contextmanager

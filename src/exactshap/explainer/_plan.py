@@ -13,14 +13,13 @@ from exactshap._runtime.progress import duration
 from exactshap._runtime.threads import worker_count
 from exactshap._runtime.words import fields_html
 from exactshap.errors import BudgetError, memory_needed, message
-from exactshap.explainer._certify import certify
-from exactshap.explainer._solve import wrap
+from exactshap.explainer._solve import Cut, wrap
 from exactshap.frames import Table, as_table
 from exactshap.readers import Reader, Request, read
 from exactshap.semivalues import Semivalue, find
 from exactshap.solvers import Cost, player_sets
 
-__all__ = ["Forecast", "block_size", "check_result", "forecast", "n_workers"]
+__all__ = ["Forecast", "cut_rows", "forecast"]
 
 TIMED_ROWS = 16  # at most, on which a reader times pieces of the work
 ENOUGH_BLOCKS = 4  # for each thread: with fewer, some threads would wait for the last
@@ -115,9 +114,17 @@ def _explanation() -> Sample:
 
     def run() -> None:
         answer = reader.answer(as_table(rows.native), shapley, 1)
-        certify(reader, wrap(reader, rows, answer, shapley, 1, seconds=0.0), "raise")
+        wrap(reader, rows, answer, shapley, 1, seconds=0.0).certificate()
 
     return 1.0, run
+
+
+def cut_rows(reader: Reader, n_rows: int, order: int, limit: float, n_jobs: int | None) -> Cut:
+    """Cut the rows of a request into blocks; refuse what cannot fit."""
+    check_result(reader, n_rows, order)
+    step = block_size(reader, n_rows, order, limit)
+    blocks = [slice(start, min(start + step, n_rows)) for start in range(0, n_rows, step)]
+    return Cut(blocks, *n_workers(reader, step, len(blocks), order, limit, n_jobs))
 
 
 def block_size(reader: Reader, n_rows: int, order: int, limit: float) -> int:
