@@ -244,6 +244,7 @@ XGBOOST_FAULTS = [
     (edit(("learner", "learner_model_param", "num_feature"), "99999999999"), r"num_feature must be within"),
     (edit(("learner", "learner_model_param", "num_class"), "99999999"), r"num_class must be within"),
     (edit(("learner", "learner_model_param", "base_score"), f"[-{10**20}]"), r"base_score holds whole numbers beyond 2\^53"),
+    (edit(("learner", "learner_model_param", "base_score"), "0.5,0.5]"), r"Malformed XGBoost model. ValueError"),
     (edit(("learner", "learner_model_param", "base_score"), "1_0"), r"base_score must hold numbers. Got \'1_0\'"),
     (edit(("learner", "learner_model_param", "base_score"), "1,2"), r"base_score holds 2 numbers. The model has 1 outputs"),
     (edit(("learner", "gradient_booster", "name"), "gbforest"), r"Unknown XGBoost booster. Got 'gbforest'"),
