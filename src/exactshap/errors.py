@@ -27,7 +27,6 @@ __all__ = [
     "UnknownNameError",
     "UnsupportedModelError",
     "UnsupportedStructureError",
-    "count_row_from",
     "did_you_mean",
     "memory_needed",
     "message",
@@ -52,6 +51,12 @@ class InputError(ExactshapError, ValueError):
     def __init__(self, text: str = "", row: int | None = None) -> None:
         super().__init__(text)
         self.row = row
+
+    def count_from(self, start: int, named: Callable[[int], str]) -> None:
+        """Count the row, if the text speaks of one, from ``start`` rows further up; ``named`` says what to call it."""
+        if self.row is not None:
+            text = str(self).replace(f"row {self.row}", named(self.row + start), 1)
+            self.row, self.args = self.row + start, (text,)
 
 
 class InputTypeError(ExactshapError, TypeError):
@@ -176,34 +181,8 @@ def rows_from(start: int, named: Callable[[int], str] = "row {}".format) -> Iter
     try:
         yield
     except InputError as error:
-        count_row_from(error, start, named)
+        error.count_from(start, named)
         raise
-
-
-def count_row_from(error: InputError, start: int, named: Callable[[int], str]) -> InputError:
-    """Return an error whose row, if it speaks of one, is counted from ``start`` rows further up: what :func:`rows_from` does.
-
-    Parameters
-    ----------
-    error : InputError
-        It is changed.
-    start : int
-    named : callable
-        What to call a row of the whole table.
-
-    Returns
-    -------
-    error : InputError
-
-    Examples
-    --------
-    >>> count_row_from(InputError("NaN at row 7", row=7), 100, "row {}".format)
-    InputError('NaN at row 107')
-    """
-    if error.row is not None:
-        text = str(error).replace(f"row {error.row}", named(error.row + start), 1)
-        error.row, error.args = error.row + start, (text,)
-    return error
 
 
 def did_you_mean(name: str, known: Iterable[str]) -> str:

@@ -11,7 +11,7 @@ import numpy as np
 from exactshap._runtime.progress import Progress, progress_rows
 from exactshap._runtime.threads import map_in_threads
 from exactshap._runtime.workers import map_on_workers
-from exactshap.errors import InputError, count_row_from, rows_from
+from exactshap.errors import InputError, rows_from
 from exactshap.explainer._mask_check import Ends, ends_of
 from exactshap.frames import Table, above
 from exactshap.readers import Reader
@@ -64,7 +64,7 @@ def solve_blocks(
             try:
                 solution = reader.answer(table, semivalue, order)
             except InputError as error:
-                count_row_from(error, 0, functools.partial(_named, table))
+                error.count_from(0, functools.partial(_named, table))
                 raise
             report(table.n_rows)
         return solution, None
