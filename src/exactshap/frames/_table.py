@@ -9,9 +9,12 @@ from typing import Any
 
 import numpy as np
 
+from exactshap.errors import printable
 from exactshap.frames._numeric import narwhals, numeric_array, numeric_column, plain_numbers
 
 __all__ = ["Table"]
+
+_LABEL = 60  # characters of a row's label in a message
 
 
 @dataclass(frozen=True, eq=False)
@@ -80,6 +83,9 @@ class Table:
         if isinstance(rows, slice) and not self.is_frame:  # a view: nobody writes to what the user passed
             part = self.native[rows]
             return Table(part, None, len(part), self.n_columns)
+        if self.dtypes and isinstance(rows, slice):  # a view here, too
+            part = self.native.iloc[rows]
+            return self.of_same_columns(part, len(part))
         rows = np.arange(self.n_rows)[rows] if isinstance(rows, slice) else np.asarray(rows)
         if not self.is_frame:
             return Table(self.native[rows], None, len(rows), self.n_columns)
@@ -125,6 +131,13 @@ class Table:
     def label(self, j: int) -> str:
         """Return how to name column ``j`` in a message."""
         return f"column {self.names[j]!r}" if self.names is not None else f"column {j}"
+
+    def row_label(self, i: int) -> str:
+        """Return how to name row ``i`` in a message: with its label, where a pandas frame has other labels than numbers from 0 on."""
+        index: Any = self.native.index if self.dtypes else None
+        if index is None or (type(index).__name__ == "RangeIndex" and index.start == 0 and index.step == 1):
+            return f"row {i}"
+        return f"row {i} (label {printable(str(index[i]))[:_LABEL]})"
 
     def hybrid(self, other: Table, mask: np.ndarray, cells: np.ndarray | None = None) -> Table:
         """Return rows that take the columns where ``mask`` (n_columns,) is True from here and the rest from ``other``.

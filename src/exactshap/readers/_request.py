@@ -239,6 +239,7 @@ def finite_numbers(
                 f"Input {what} contains {kind} (first at row {i}, {label})",
                 f"{owner} does not accept missing or infinite values",
                 "Impute them, or explain the Pipeline that does",
-            )
+            ),
+            row=i if what == "X" else None,
         )
     return values
