@@ -127,6 +127,16 @@ def test_the_total_is_that_of_scikit_learn(loss):
         assert np.isclose(total, metrics.d2_tweedie_score(y, model.predict(X), power=power))
 
 
+@pytest.mark.parametrize("loss", [loss for loss in LOSS if loss != "pinball"])
+def test_no_parabola_is_off_by_more_than_told(loss):
+    form = loss_form(loss, None, SETTINGS.get(loss, {}).get("power"))
+    y, grid = np.array([1.0, 1.0] if loss == "gamma" else [0.0, 1.0]), np.linspace(-0.4, 0.3, 2001)
+    points = -0.05 + 0.35 * np.cos(np.pi * np.array([1, 3, 5]) / 6)
+    for one, bound in zip(y, form.missed(y, np.full(2, -0.4), np.full(2, 0.3)), strict=True):
+        parabola = np.polynomial.Polynomial.fit(points, form.value(np.full(3, one), points), 2)
+        assert np.abs(form.value(np.full(2001, one), grid) - parabola(grid)).max() <= bound
+
+
 def test_the_parabola_of_a_kink_is_off_as_told():
     """Against a fine grid: the largest difference to the parabola that numpy puts through the same three points."""
     y, low, high = np.linspace(-2.0, 2.0, 81), np.full(81, -1.3), np.full(81, 0.9)
