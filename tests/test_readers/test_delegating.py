@@ -56,6 +56,7 @@ def test_every_attribute_of_a_reader_is_copied():
 def test_a_pipeline_transforms_a_block_once(wrap):
     model = wrap(make_pipeline(Scaler(), SVR())).fit(X, Y)
     explainer = Explainer(model, X[:5])
+    explainer(X[:1])  # before the first explanation, hybrids of the background's own rows are checked
     Scaler.calls = 0
     explanation = explainer(X[:9])  # of ten rows and more, some hybrids of rows and background are transformed too
     assert Scaler.calls == 1

@@ -51,6 +51,10 @@ class DelegatingReader(Reader):
     def predict(self, X: Table) -> np.ndarray:
         return self.inner.predict(self.rows(X))
 
+    def predicted_background(self) -> np.ndarray:
+        forwards = type(self).predict is DelegatingReader.predict
+        return self.inner.predicted_background() if forwards else super().predicted_background()
+
     def game(self, X: Table) -> Game:
         return self.inner.game(self.rows(X))
 
