@@ -87,7 +87,7 @@ def test_json_and_ubjson_say_the_same(name):
 
 def test_units_and_names():
     assert load(FOLDER / "xgboost_multiclass.ubj").output_names == ("class 0", "class 1", "class 2")
-    assert load(FOLDER / "xgboost_multiclass.ubj").unit == "log-odds"
+    assert load(FOLDER / "xgboost_multiclass.ubj").unit == "score before the softmax"
     assert load(FOLDER / "xgboost_poisson.json").unit == "log of the target"
     assert load(FOLDER / "xgboost_named.ubj").feature_names == ("a", "b", "c", "d")
     assert load(FOLDER / "xgboost_named.ubj").categories == (None, None, None, tuple("tuvwxyz"))
@@ -244,6 +244,7 @@ XGBOOST_FAULTS = [
     (edit(("learner", "learner_model_param", "num_feature"), "99999999999"), r"num_feature must be within"),
     (edit(("learner", "learner_model_param", "num_class"), "99999999"), r"num_class must be within"),
     (edit(("learner", "learner_model_param", "base_score"), f"[-{10**20}]"), r"base_score holds whole numbers beyond 2\^53"),
+    (edit(("learner", "learner_model_param", "base_score"), "0.5,0.5]"), r"Malformed XGBoost model. ValueError"),
     (edit(("learner", "learner_model_param", "base_score"), "1_0"), r"base_score must hold numbers. Got \'1_0\'"),
     (edit(("learner", "learner_model_param", "base_score"), "1,2"), r"base_score holds 2 numbers. The model has 1 outputs"),
     (edit(("learner", "gradient_booster", "name"), "gbforest"), r"Unknown XGBoost booster. Got 'gbforest'"),
@@ -356,6 +357,11 @@ LIGHTGBM_FAULTS = [
     ),
     ("leaf_value=-0.", "leaf_value=-0_0.", r"tree \d: leaf_value must hold numbers. Got '-0_0"),
     ("num_class=1", "num_class=0_1", r"num_class must be a whole number. Got '0_1'"),
+    ("feature_infos=", "feature_infos=\0", r"Got the control character '\\x00'"),
+    ("feature_infos=", "feature_infos=\r", r"Got the control character '\\r'"),
+    ("decision_type=", "decision_type=1", r"tree 0: decision_type 1\d+ is not known"),
+    ("left_child=2", "left_child=5", r"tree 0 node 0: child 5 out of range \[-6, 5\)"),
+    ("\n\n\nTree=1", "\nTree=1", r"tree 0: has no empty line at its end"),
     ("split_gain=", "split_feature=1\nsplit_gain=", r"tree 0: key 'split_feature' occurs twice"),
     ("\nend of trees", "\n", r"Not a complete LightGBM text model"),
     ("cat_boundaries=0 ", "cat_boundaries=0 9", r"tree \d: cat_threshold must hold 9\d numbers"),
@@ -413,6 +419,7 @@ CATBOOST_FAULTS = [
         edit(("features_info", "float_features", 1, "feature_index"), None),
         r"must be in the order of feature_index. Got \[0, None",
     ),
+    (edit(("features_info", "float_features", 1, "feature_index"), True), r"in the order of feature_index. Got \[0, True"),
     (edit(("oblivious_trees", 0, "splits"), [{}] * 100), r"has no entry 'split_type'"),
     (edit(("oblivious_trees", 1, "leaf_weights"), [1, 2]), r"tree 1: leaf_weights must hold 8 numbers"),
     (edit(("scale_and_bias",), [1]), r"scale_and_bias must be"),

@@ -107,7 +107,7 @@ def _outputs(model: Any) -> tuple[tuple[str, ...], str]:
     classes = tuple(str(c) for c in model.classes_)
     if len(classes) == 2:
         return (classes[1],), f"log-odds (> 0: {classes[1]})"
-    return classes, "log-odds" if model.link_ == "vlogit" else "log-probability up to a constant"
+    return classes, "log-odds" if model.link_ == "vlogit" else "score before the softmax"
 
 
 def _refuse_unknown(model: Any) -> None:

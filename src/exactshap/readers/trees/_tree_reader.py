@@ -202,7 +202,7 @@ def _leaves(own: list[Node]) -> Iterator[Node]:
 def _unit(ensemble: TreeModel, column: int | None) -> str:
     """Return the unit, and of which class it is where only one of them is explained."""
     names, unit = ensemble.output_names, ensemble.unit
-    if unit not in ("log-odds", "probability") or names == ("output",):
+    if unit not in ("log-odds", "probability", "score before the softmax") or names == ("output",):
         return unit
     if ensemble.single_output:
         return f"{unit} (> 0: {names[0]})" if unit == "log-odds" else unit

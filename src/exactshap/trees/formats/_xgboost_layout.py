@@ -214,7 +214,8 @@ def base_margin(parameters: dict, objective: str, n_outputs: int, version: tuple
     text = parameters.get("base_score", "5E-1")
     if not set(str(text)) <= OF_NUMBERS | set("[],"):
         raise ModelFormatError(message("base_score must hold numbers", f"Got {str(text)[:40]!r}"))
-    parts = text.strip("[] ").split(",") if isinstance(text, str) else np.atleast_1d(text).tolist()
+    listed = isinstance(text, str) and text.startswith("[") and text.endswith("]")  # else the library reads one number
+    parts = text[1:-1].split(",") if listed else [text] if isinstance(text, str) else np.atleast_1d(text).tolist()
     if objective == "binary:logitraw" and version < (3, 1):
         raise UnsupportedStructureError(
             message(
@@ -241,8 +242,10 @@ def unit_of(objective: str, n_outputs: int) -> str:
     """Return the unit of the margins."""
     if objective == _EXPECTILES and n_outputs > 1:
         return "target of the lowest expectile, then the inverse softplus of each step to the next"
-    if objective in _LOGIT or objective.startswith(("binary:logitraw", "multi:")):
+    if objective in _LOGIT or objective.startswith("binary:logitraw"):
         return "log-odds"
+    if objective.startswith("multi:"):
+        return "score before the softmax"
     if objective in _LOG:
         return "log of the target"
     return "score" if objective.startswith(("rank:", "binary:")) else "target"

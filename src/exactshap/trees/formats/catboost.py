@@ -31,7 +31,13 @@ from exactshap.trees.formats._document import (
 __all__ = ["convert", "from_document"]
 
 _LOG = ("Poisson", "Tweedie")
-_LOG_ODDS = ("Logloss", "CrossEntropy", "MultiClass", "MultiClassOneVsAll", "MultiLogloss", "MultiCrossEntropy")
+_LOG_ODDS = ("Logloss", "CrossEntropy", "MultiClassOneVsAll", "MultiLogloss", "MultiCrossEntropy")
+
+
+def _unit(objective: str) -> str:
+    if objective == "MultiClass":
+        return "score before the softmax"
+    return "log-odds" if objective in _LOG_ODDS else "log of the target" if objective in _LOG else "target"
 
 
 def convert(model: Any) -> TreeModel:
@@ -92,7 +98,7 @@ def from_document(
         trees=trees,
         library="catboost",
         name=name,
-        unit="log-odds" if objective in _LOG_ODDS else "log of the target" if objective in _LOG else "target",
+        unit=_unit(objective),
         output_names=_output_names(n_outputs, classes),
         single_output=n_outputs == 1,
         feature_names=names if all(names) and names != tuple(map(str, range(len(names)))) else None,
@@ -250,7 +256,7 @@ def _class_names(document: dict, n_outputs: int) -> Any:
                 "CatBoost models with classes_count= are not supported", f"Got {str(n_classes)[:20]} for {n_outputs} outputs"
             )
         )
-    if n_outputs > 1 and labels != list(range(n_outputs)):
+    if n_outputs > 1 and str(labels) != str([*range(n_outputs)]):
         raise ModelFormatError(message(f"class_to_label must number the {n_outputs} classes", f"Got {str(labels)[:40]}"))
     return names
 
