@@ -38,12 +38,14 @@ ROUNDING = 1e-9  # of the game's largest value: errors below are none
 TARGETS = (0.92, 0.995, 0.85, 1.3)  # coverage from, to; of the worst player; width where coverage was right
 
 REASONS = """
-What is missed, and why. `low` and `player`: votes at four calls a player. Every column decides wherever the others leave the sum near the
-quota, so that a few dozen answers of 0 and 1 tell little of how often that is; in one run of sixty all of them agree, and nothing says
-that there is an error. `high`: mostly eight players with 96 or 200 of the 256 coalitions, and functions of few columns at a time. The
-coalitions are placed, and terms of three columns all but cancel between them; neither the process nor left-out rows know that, so
-that errors of a hundredth to a millionth of the largest value are reported several times too wide. `wide`: the same, and products over
-all columns, where the posterior alone came out right on average and the share that left-out rows claim is added to it.
+What is missed, and why. `low` and `player`: votes, which jump in every column wherever the others leave the sum near the quota. At four
+calls a player a few dozen answers of 0 and 1 tell little of how often that is, and where all of them agree nothing says that there is an
+error; with 200 of the 256 coalitions of eight players 30 of 200 runs are not exact, and those have the jump among what is not called.
+And an effect that takes seven of forty columns together. `high`: mostly eight players with 96 or 200 of the 256 coalitions, and
+functions of few columns at a time. The coalitions are placed, and terms of three columns all but cancel between them; neither the
+process nor left-out rows know that, so that errors of a hundredth to a millionth of the largest value are reported several times too
+wide. `wide`: the same, and functions of all columns at once (products, sigmoids, votes), where the posterior alone came out right on
+average and what left-out rows and KernelSHAP claim is added to it.
 """
 
 
