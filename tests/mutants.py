@@ -1,5 +1,7 @@
 """What damage does to bytes: cuts, repeats, swaps, other bytes, and nasty numbers and words in place of others."""
 
+import re
+
 WORDS = [
     b"-1",
     b"0",
@@ -85,6 +87,13 @@ def mutant(data, rng):
         else:
             data = replace_token(data, i, WORDS[rng.integers(len(WORDS))])
     return data
+
+
+def other_number(data, rng):
+    """Replace one number of a text by another one of it, or by a nasty word: most such files can still be read."""
+    places = [match.span() for match in re.finditer(rb"-?[0-9][0-9.eE+-]*", data)]
+    (start, end), (i, j) = (places[rng.integers(len(places))] for _ in range(2))
+    return data[:start] + (data[i:j] if rng.integers(4) else WORDS[rng.integers(len(WORDS))]) + data[end:]
 
 
 def replace_token(data, i, word):

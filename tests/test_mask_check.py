@@ -44,8 +44,9 @@ def test_every_explanation_of_ten_rows_checks_at_least_two_coalitions_of_its_own
         assert certificate.mask_difference <= certificate.mask_tolerance
 
 
-def test_single_rows_are_checked_when_the_explainer_is_made_and_now_and_then(monkeypatch):
+def test_single_rows_are_checked_before_the_first_and_now_and_then(monkeypatch):
     explainer = Explainer(MODELS["svr"], X[:20])
+    assert explainer._check_masks._before is None, "an explainer that is only made pays for no hybrids"
     monkeypatch.setattr(_mask_check, "EVERY", 5)
     own = [bool(explainer(X[i : i + 1]).certificate().mask_rows) for i in range(11)]
     assert own == [False, False, False, False, True] * 2 + [False]

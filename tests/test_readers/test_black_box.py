@@ -379,7 +379,7 @@ BAD = [
     ({"deterministic": "maybe"}, UnknownNameError, r"Unknown deterministic='maybe'"),
     ({"random_state": np.random.default_rng(0)}, InputError, r"'random_state' parameter must be None or an int >= 0 here"),
     ({"batch_size": 0}, InputError, r"'batch_size' parameter must be None or an int >= 1\. Got 0"),
-    ({"value_function": "observational"}, UnknownNameError, r"no value function 'observational'"),
+    ({"value_function": "functional"}, UnknownNameError, r"no value function 'functional'"),
     ({"value_function": "baseline"}, InputError, r"needs exactly one reference row\. Got 9"),
     ({"output": 3}, InputError, r"has 1 output\. Got output=3"),
     ({"budget": 1}, BudgetError, r"budget of one call is too small"),

@@ -56,7 +56,7 @@ COLUMN_WISE = ColumnTransformer(
         ("own function", FunctionTransformer(squares), ["a"]),
         ("own transformer", Calendar(), ["day"]),
         ("pipeline", make_pipeline(PowerTransformer(), FunctionTransformer(squares)), ["b"]),
-        ("bins", KBinsDiscretizer(3, quantile_method="averaged_inverted_cdf"), ["c"]),
+        ("bins", KBinsDiscretizer(3, strategy="uniform"), ["c"]),
         ("quantiles", QuantileTransformer(n_quantiles=9), ["a", "c"]),
         ("one-hot", OneHotEncoder(), ["city"]),
         ("chi2", AdditiveChi2Sampler(), ["b", "a"]),

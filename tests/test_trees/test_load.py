@@ -243,7 +243,8 @@ XGBOOST_FAULTS = [
     (edit((*TREES, "split_type"), [1] * 99), r"tree 1: split_type must hold"),
     (edit(("learner", "learner_model_param", "num_feature"), "99999999999"), r"num_feature must be within"),
     (edit(("learner", "learner_model_param", "num_class"), "99999999"), r"num_class must be within"),
-    (edit(("learner", "learner_model_param", "base_score"), "abc"), r"Malformed XGBoost model. ValueError"),
+    (edit(("learner", "learner_model_param", "base_score"), f"[-{10**20}]"), r"base_score holds whole numbers beyond 2\^53"),
+    (edit(("learner", "learner_model_param", "base_score"), "1_0"), r"base_score must hold numbers. Got \'1_0\'"),
     (edit(("learner", "learner_model_param", "base_score"), "1,2"), r"base_score holds 2 numbers. The model has 1 outputs"),
     (edit(("learner", "gradient_booster", "name"), "gbforest"), r"Unknown XGBoost booster. Got 'gbforest'"),
     (edit(("learner", "gradient_booster", "model", "tree_info"), [0]), r"tree_info must hold 3 numbers"),
@@ -323,14 +324,38 @@ def test_categories_and_kinds_of_splits_must_name_the_same_nodes():
         loaded(content)
 
 
+def test_a_column_holds_codes_or_numbers():
+    """XGBoost takes numbers between -1 and 0 for no category, but the code of a column is cut to a whole number before it is looked up."""
+    content = document("xgboost_regression.json")
+    tree = next(t for t in content["learner"]["gradient_booster"]["model"]["trees"] if t["categories_nodes"])
+    node = tree["categories_nodes"][0]
+    assert content["learner"]["feature_types"][tree["split_indices"][node]] == "c"
+    types = content["learner"]["feature_types"]
+    for known in (types, [], ["c"] * len(types), ["float"] * len(types)):
+        content["learner"]["feature_types"] = known
+        tree["split_indices"][node] = 0 if known in (types, []) else types.index("c")
+        with pytest.raises(ModelFormatError, match=r"Column \d is split by number and by category, or against its type"):
+            loaded(content)
+
+
 LIGHTGBM_FAULTS = [
     ("left_child=", "left_child=99 ", r"tree 0: left_child must hold"),
     ("leaf_value=", "leaf_value=x ", r"tree 0: leaf_value must hold numbers"),
     ("Tree=1", "Tree=7", r"tree 1: numbered 7"),
     ("num_leaves=6", "num_leaves=66", r"tree 0: .* must hold 6[56] numbers"),
     ("max_feature_idx=3", "max_feature_idx=9", r"feature_names must hold 10 names"),
-    ("tree_sizes=", "tree_sizes=1 ", r"announces 4 trees for 1 outputs. Got 3"),
-    ("num_tree_per_iteration=1", "num_tree_per_iteration=2", r"announces 3 trees for 2 outputs"),
+    ("tree_sizes=", "tree_sizes=1 ", r"tree_sizes are not those of the trees. Got '1 "),
+    ("num_class=1", "num_class=91", r"num_class is 91, num_tree_per_iteration 1"),
+    ("shrinkage=", "shrinkage=0", r"tree_sizes are not those of the trees"),
+    ("decision_type=", "0.5 0.5\ndecision_type=", r"tree 0: unknown entry '0.5 0.5'"),
+    ("num_tree_per_iteration=1", "num_tree_per_iteration=2", r"num_class is 1, num_tree_per_iteration 2"),
+    (
+        "num_class=1\nnum_tree_per_iteration=1",
+        "num_class=2\nnum_tree_per_iteration=2",
+        r"holds 3 trees. The model has 2 outputs",
+    ),
+    ("leaf_value=-0.", "leaf_value=-0_0.", r"tree \d: leaf_value must hold numbers. Got '-0_0"),
+    ("num_class=1", "num_class=0_1", r"num_class must be a whole number. Got '0_1'"),
     ("split_gain=", "split_feature=1\nsplit_gain=", r"tree 0: key 'split_feature' occurs twice"),
     ("\nend of trees", "\n", r"Not a complete LightGBM text model"),
     ("cat_boundaries=0 ", "cat_boundaries=0 9", r"tree \d: cat_threshold must hold 9\d numbers"),
@@ -365,6 +390,11 @@ CATBOOST_FAULTS = [
     (edit(("oblivious_trees", 1, "leaf_values"), [1.0]), r"tree 1: 3 splits need 1 x 2\^3 leaf values. Got 1"),
     (edit(("oblivious_trees", 1, "leaf_values", 0), float("inf")), r"tree 1: a leaf value is not finite"),
     (edit(("oblivious_trees", 1, "leaf_values", 0), True), r"tree 1: leaf_values must hold numbers. Got a truth value"),
+    (edit(("oblivious_trees", 1, "leaf_values", 0), -(2**53) - 1), r"tree 1: leaf_values holds whole numbers beyond 2\^53"),
+    (edit(("scale_and_bias", 0), 2**53 + 2), r"scale holds whole numbers beyond 2\^53"),
+    (edit(("scale_and_bias", 0), "1"), r"scale must be a flat list of numbers"),
+    (edit(("oblivious_trees", 1, "splits", 0, "split_index"), 7.5), r"tree 1: split_index must be a whole number. Got '7.5'"),
+    (edit(("oblivious_trees", 1, "splits", 0, "float_feature_index"), True), r"float_feature_index must be a whole number"),
     (
         edit(("oblivious_trees", 1, "splits", 0, "float_feature_index"), 9),
         r"tree 1: float_feature_index must be within \[0, 3\]",
@@ -435,16 +465,26 @@ CATEGORY_FAULTS = [
     (edit(ctr("elements", 0, "cat_feature_index"), 3), r"cat_feature_index must be within \[0, 2\]"),
     (edit(ctr("elements", 0, "combination_element"), "magic"), "Unknown part of a target statistic. Got 'magic'"),
     (edit(ctr("identifier"), "other"), "ctr_data holds no table of the target statistic 'other'"),
-    (edit(ctr("ctr_type"), "Median"), "Unknown kind of target statistic. Got 'Median'"),
+    (
+        lambda content: content.update(json.loads(json.dumps(content).replace("Borders", "Median"))),
+        "Unknown kind of target statistic. Got 'Median'",
+    ),
     (edit(ctr("target_border_idx"), 1), "target_border_idx 1 is out of range. There are 2 classes"),
     (edit(ctr("borders"), [0.25, 0.5]), r"split_index \d+ is none of a target statistic with border"),
     (edit(ctr("prior_denomerator"), -1e308), "A target statistic is not finite"),
+    (edit(ctr("elements", 0, "cat_feature_index"), 1), "is not the one that its identifier names"),
+    (edit(ctr("ctr_type"), "Buckets"), "is not the one that its identifier names"),
+    (edit(("oblivious_trees", 0, "leaf_weights", 0), float("inf")), "tree 0: a leaf weight is not finite"),
     (edit(ctr("scale"), float("nan")), "A target statistic is not finite"),
     (edit(("ctr_data",), {}), "ctr_data holds no table of the target statistic"),
     (table_edit(lambda table: table.update(hash_stride=1)), r"hash_stride must be within \[2, 65536\]"),
     (table_edit(lambda table: table["hash_map"].pop()), "hash_map must hold rows of 3 entries"),
     (table_edit(lambda table: table["hash_map"].__setitem__(0, "-1")), r"hash must be within \[0, 18446744073709551615\]"),
     (table_edit(lambda table: table["hash_map"].extend(table["hash_map"][-3:])), "hash_map holds a hash twice"),
+    (table_edit(lambda table: table["hash_map"].__setitem__(1, 2**63)), r"hash_map holds whole numbers beyond 2\^53"),
+    (table_edit(lambda table: table["hash_map"].__setitem__(1, 12.9)), r"must count in whole numbers below 2\^31"),
+    (table_edit(lambda table: table["hash_map"].__setitem__(1, 2**31 - 1)), r"must count in whole numbers below 2\^31"),
+    (table_edit(lambda table: table["hash_map"].__setitem__(1, -1)), r"must count in whole numbers below 2\^31"),
     (table_edit(lambda table: table["hash_map"].__setitem__(1, "x")), "hash_map must be a flat list of numbers"),
 ]
 
@@ -462,6 +502,9 @@ def test_catboost_classes_without_outputs_are_refused():
     content = document("catboost_multiclass.json")
     content["model_info"]["class_params"]["classes_count"] = 30
     with pytest.raises(UnsupportedStructureError, match=r"classes_count= are not supported. Got 30 for 3 outputs"):
+        loaded(content)
+    content["model_info"]["class_params"].update(classes_count=0, class_to_label=[0, 2, 1])
+    with pytest.raises(ModelFormatError, match=r"class_to_label must number the 3 classes. Got \[0, 2, 1\]"):
         loaded(content)
 
 

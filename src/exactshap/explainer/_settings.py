@@ -16,7 +16,8 @@ from exactshap.readers import Reader, Request
 __all__ = ["aligned", "check_names", "check_settings", "checked_names"]
 
 
-_NAMES_OF_FIT = ("feature_names_in_", "feature_names", "feature_names_", "feature_name")  # of estimators, then of boosters
+# of estimators (the last but one: LightGBM before 4.5), then of boosters
+_NAMES_OF_FIT = ("feature_names_in_", "feature_names_", "feature_name_", "feature_names", "feature_name")
 
 
 def check_settings(given: Mapping[str, Any]) -> None:

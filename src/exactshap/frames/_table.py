@@ -139,18 +139,21 @@ class Table:
             return f"row {i}"
         return f"row {i} (label {printable(str(index[i]))[:_LABEL]})"
 
-    def hybrid(self, other: Table, mask: np.ndarray) -> Table:
+    def hybrid(self, other: Table, mask: np.ndarray, cells: np.ndarray | None = None) -> Table:
         """Return rows that take the columns where ``mask`` (n_columns,) is True from here and the rest from ``other``.
 
-        Both tables need the same number of rows. The result is of the same kind as this table.
+        Row i of the rest is row i of ``other``, which has as many, or with ``cells`` (n_rows, n_columns) row ``cells[i, j]`` in column j.
+        The result is of the same kind as this table.
         """
         mask = np.asarray(mask, bool)
         if not self.is_frame:
-            native = np.where(mask[None, :], self.native, other.native)
-            return Table(native, None, self.n_rows, self.n_columns)
+            outside = other.native if cells is None else np.take_along_axis(np.asarray(other.native), cells, axis=0)
+            return Table(np.where(mask[None, :], self.native, outside), None, self.n_rows, self.n_columns)
         here = narwhals().from_native(self.native, eager_only=True)
-        outside = [other.series_like(here, j, name) for j, name in enumerate(self.names or ()) if not mask[j]]
-        native = here.with_columns(*outside).to_native()  # whole columns: their dtype, categories and gaps stay
+        rest = [(j, name) for j, name in enumerate(self.names or ()) if not mask[j]]
+        of = {j: other if cells is None else other.select([j]).take(cells[:, j]) for j, _ in rest}
+        columns = [of[j].series_like(here, j if cells is None else 0, name) for j, name in rest]
+        native = here.with_columns(*columns).to_native()  # whole columns: their dtype, categories and gaps stay
         return Table(native, self.names, self.n_rows, self.n_columns)
 
     def series_like(self, frame: Any, j: int, name: str) -> Any:

@@ -9,7 +9,7 @@ import numpy as np
 
 from exactshap.errors import ModelFormatError, UnsupportedStructureError, message
 from exactshap.trees.ensemble import HashedColumns, TargetStatistic
-from exactshap.trees.formats._document import MAX_COLUMNS, field, integer, numbers
+from exactshap.trees.formats._document import MAX_COLUMNS, field, integer, number, numbers, read_json
 
 __all__ = ["Features", "Split", "read_features"]
 
@@ -66,7 +66,7 @@ class Features:
         kind = field(entry, "split_type", str)
         if kind == "FloatFeature":
             f = integer(entry.get("float_feature_index"), f"{where}: float_feature_index", 0, len(self.floats) - 1)
-            column, border = int(self.floats[f]), single(field(entry, "border", (int, float)))
+            column, border = int(self.floats[f]), single(number(entry, "border"))
             self._check_place(entry, (kind, f, border), where)
             return Split((column, -1), border, column, bool(self.missing_left[f]))
         if kind == "OneHotFeature":
@@ -94,18 +94,18 @@ class Features:
 
     def _check_place(self, entry: dict, what: tuple[str, int, float], where: str) -> None:
         """Refuse a split whose number says another one than its words: the library goes by the number."""
-        number = integer(entry.get("split_index"), f"{where}: split_index", 0, 2**62)
-        if self.places.get(what) != number:
-            raise ModelFormatError(message(f"{where}: split_index {number} is not that of {what[0]} {what[1]} with {what[2]}"))
+        place = integer(entry.get("split_index"), f"{where}: split_index", 0, 2**62)
+        if self.places.get(what) != place:
+            raise ModelFormatError(message(f"{where}: split_index {place} is not that of {what[0]} {what[1]} with {what[2]}"))
 
     def _statistic(self, entry: dict, where: str) -> Split:
-        number = integer(entry.get("split_index"), f"{where}: split_index", 0, 2**62)
-        s = int(np.searchsorted(self.first_split, number, side="right")) - 1
-        border = single(field(entry, "border", (int, float)))
-        if not 0 <= s < len(self.borders) or self.borders[s][number - self.first_split[s]] != border:
-            raise ModelFormatError(message(f"{where}: split_index {number} is none of a target statistic with border {border}"))
+        place = integer(entry.get("split_index"), f"{where}: split_index", 0, 2**62)
+        s = int(np.searchsorted(self.first_split, place, side="right")) - 1
+        border = single(number(entry, "border"))
+        if not 0 <= s < len(self.borders) or self.borders[s][place - self.first_split[s]] != border:
+            raise ModelFormatError(message(f"{where}: split_index {place} is none of a target statistic with border {border}"))
         if entry.get("ctr_target_border_idx", self.target_borders[s]) != self.target_borders[s]:
-            raise ModelFormatError(message(f"{where}: split_index {number} has another ctr_target_border_idx"))
+            raise ModelFormatError(message(f"{where}: split_index {place} has another ctr_target_border_idx"))
         column = len(self.names) + s
         return Split((column, -1), border, column, True)
 
@@ -197,7 +197,7 @@ def _statistic(entry: dict, tables: dict, columns: tuple[np.ndarray, np.ndarray]
         kind = field(element, "combination_element", str)
         if kind == "float_feature":
             f = integer(element.get("float_feature_index"), "float_feature_index", 0, len(floats) - 1)
-            parts[kind].append((int(floats[f]), single(field(element, "border", (int, float))), not missing_left[f]))
+            parts[kind].append((int(floats[f]), single(number(element, "border")), not missing_left[f]))
         elif kind in parts:
             column = int(categorical[integer(element.get("cat_feature_index"), "cat_feature_index", 0, len(categorical) - 1)])
             exact = kind == "cat_feature_exact_value"
@@ -207,6 +207,8 @@ def _statistic(entry: dict, tables: dict, columns: tuple[np.ndarray, np.ndarray]
     name = field(entry, "identifier", str)
     if name not in tables:
         raise ModelFormatError(message(f"ctr_data holds no table of the target statistic {name[:80]!r}"))
+    if read_json(name.encode(), "identifier") != {"identifier": entry["elements"], "type": entry.get("ctr_type")}:
+        raise ModelFormatError(message("A target statistic is not the one that its identifier names", f"Got {name[:80]!r}"))
     keys, values, unknown = _table(entry, field(tables[name], "hash_map", list), tables[name])
     categories, above, equal = map(tuple, parts.values())
     return TargetStatistic(categories, above, equal, keys, values, unknown)
@@ -228,7 +230,7 @@ def _table(entry: dict, cells: list, table: dict) -> tuple[np.ndarray, np.ndarra
     if (keys[1:] == keys[:-1]).any():
         raise ModelFormatError(message("hash_map holds a hash twice"))
     count, total, count_unknown, total_unknown = _shares(entry, counts[kept][order], table)
-    settings = [field(entry, key, (int, float)) for key in ("prior_numerator", "prior_denomerator", "shift", "scale")]
+    settings = [number(entry, key) for key in ("prior_numerator", "prior_denomerator", "shift", "scale")]
     prior, denominator, shift, scale = (np.float32(single(value)) for value in settings)
     with np.errstate(all="ignore"):
         values = ((count + prior) / (total + denominator) + shift) * scale
@@ -241,7 +243,9 @@ def _table(entry: dict, cells: list, table: dict) -> tuple[np.ndarray, np.ndarra
 def _shares(entry: dict, counts: np.ndarray, table: dict) -> tuple[np.ndarray, np.ndarray, np.float32, np.float32]:
     """Return count and total of each row of a table, and those of an unknown hash, in float32."""
     kind, border = field(entry, "ctr_type", str), integer(entry.get("target_border_idx", 0), "target_border_idx", 0, 2**31)
-    nothing = np.float32(0)
+    nothing, whole = np.float32(0), counts[:, kind == "BinarizedTargetMeanValue" :]  # a mean has a sum before its count
+    if not ((whole >= 0).all() and (whole % 1 == 0).all() and (whole.sum(axis=1) < 2**31).all()):
+        raise ModelFormatError(message("A target statistic must count in whole numbers below 2^31"))
     if kind in _COUNTS:
         total = np.float32(integer(table.get("counter_denominator"), "counter_denominator", 0, 2**31))
         return counts[:, 0].astype(np.float32), np.full(len(counts), total), nothing, total

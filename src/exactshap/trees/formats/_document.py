@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import functools
 import json
+import operator
+import re
 from collections.abc import Callable
 from typing import Any, TypeVar
 
@@ -14,10 +16,12 @@ from exactshap.errors import ExactshapError, ModelFormatError, message
 __all__ = [
     "MAX_COLUMNS",
     "MAX_OUTPUTS",
+    "OF_NUMBERS",
     "bit_set",
     "field",
     "guarded",
     "integer",
+    "number",
     "numbers",
     "read_json",
     "rounds_read",
@@ -26,6 +30,8 @@ __all__ = [
 
 MAX_COLUMNS = 2**22
 MAX_OUTPUTS = 2**16
+OF_NUMBERS = set("0123456789+-.eEnaif ")  # Python's own reader takes 1_0 and digits of other scripts, too
+EXACT = 2**53  # up to here every whole number is a float64
 MAX_WORDS = 2**26  # of all category bit sets together: 256 MiB
 T = TypeVar("T")
 
@@ -95,10 +101,13 @@ def field(document: Any, path: str, kind: type | tuple[type, ...] = dict) -> Any
 
 def integer(value: Any, what: str, low: int, high: int) -> int:
     """Return a whole number, given as a number or as text, within [low, high]."""
-    try:
-        number = int(value)
-    except (TypeError, ValueError, OverflowError):
-        raise ModelFormatError(message(f"{what} must be a whole number", f"Got {str(value)[:40]!r}")) from None
+    text = value.strip(" ") if isinstance(value, str) else "truth value" if isinstance(value, bool) else None
+    try:  # int() takes 1.7, "1_0" and digits of other scripts, which libraries read as something else
+        number = operator.index(value) if text is None else int(text) if re.fullmatch("[+-]?[0-9]+", text) else None
+    except TypeError:
+        number = None
+    if number is None:
+        raise ModelFormatError(message(f"{what} must be a whole number", f"Got {str(value)[:40]!r}"))
     if not low <= number <= high:
         raise ModelFormatError(message(f"{what} must be within [{low}, {high}]", f"Got {number}"))
     return number
@@ -114,8 +123,11 @@ def numbers(values: Any, what: str, dtype: type, length: int | None = None) -> n
         raise ModelFormatError(message(f"{what} must be a flat list of numbers")) from None
     wanted = np.dtype(dtype)
     whole = wanted.kind in "iu"
-    if not whole and isinstance(values, list) and bool in set(map(type, values)):
+    kinds = set(map(type, values)) if not whole and isinstance(values, list) else set()
+    if bool in kinds:
         raise ModelFormatError(message(f"{what} must hold numbers", "Got a truth value"))
+    if int in kinds and any(type(value) is int and abs(value) > EXACT for value in values):  # CatBoost reads them as zeros
+        raise ModelFormatError(message(f"{what} holds whole numbers beyond 2^53"))
     if array.ndim != 1 or array.dtype.kind not in ("iub" if whole else "iubf"):
         raise ModelFormatError(
             message(f"{what} must be a flat list of {'whole ' if whole else ''}numbers", f"Got {array.dtype} {array.shape}")
@@ -128,6 +140,11 @@ def numbers(values: Any, what: str, dtype: type, length: int | None = None) -> n
         raise ModelFormatError(message(f"{what} holds numbers beyond {wanted.name}"))
     with np.errstate(over="ignore"):
         return array.astype(wanted)
+
+
+def number(document: Any, path: str) -> float:
+    """Return the number at a dotted ``path``."""
+    return float(numbers([field(document, path, (int, float))], path, np.float64)[0])
 
 
 @functools.cache

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from exactshap.errors import ExplanationWarning, ModelFormatError, UnsupportedStructureError, message, warn
-from exactshap.trees.formats._document import field, integer, numbers
+from exactshap.trees.formats._document import OF_NUMBERS, field, integer, numbers
 from exactshap.trees.formats._records import Records, records
 
 __all__ = [
@@ -212,6 +212,8 @@ def base_margin(parameters: dict, objective: str, n_outputs: int, version: tuple
     Expectiles beyond the first are :math:`b_k = b_{k-1} + \ln(1 + e^{m_k})`, so that they cannot cross.
     """
     text = parameters.get("base_score", "5E-1")
+    if not set(str(text)) <= OF_NUMBERS | set("[],"):
+        raise ModelFormatError(message("base_score must hold numbers", f"Got {str(text)[:40]!r}"))
     parts = text.strip("[] ").split(",") if isinstance(text, str) else np.atleast_1d(text).tolist()
     if objective == "binary:logitraw" and version < (3, 1):
         raise UnsupportedStructureError(
@@ -222,7 +224,8 @@ def base_margin(parameters: dict, objective: str, n_outputs: int, version: tuple
             )
         )
     with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
-        base = np.array([float(part) for part in parts]).astype(np.float32).astype(float)
+        values = [int(part) if str(part).strip(" +-").isdecimal() else float(part) for part in parts]
+        base = numbers(values, "base_score", np.float32).astype(float)
         if objective in _LOGIT:
             base = -np.log(1.0 / base - 1.0)
         elif objective in _LOG:

@@ -21,6 +21,7 @@ from exactshap.trees.formats._document import (
     field,
     guarded,
     integer,
+    number,
     numbers,
     read_json,
     rounds_read,
@@ -70,7 +71,7 @@ def from_document(
     scale_and_bias = field(document, "scale_and_bias", list)
     if len(scale_and_bias) != 2:
         raise ModelFormatError(message("scale_and_bias must be [scale, [bias, ...]]"))
-    scale = float(scale_and_bias[0])
+    scale = float(numbers(scale_and_bias[:1], "scale", np.float64)[0])
     bias = numbers(scale_and_bias[1] if isinstance(scale_and_bias[1], list) else [scale_and_bias[1]], "bias", np.float64)
     oblivious = "oblivious_trees" in document
     blocks = field(document, "oblivious_trees" if oblivious else "trees", list)
@@ -149,6 +150,8 @@ def _oblivious(block: dict, where: str, features: Features, scale: float, n_outp
         raise ModelFormatError(message(f"{where}: a leaf value is not finite"))
     weights = block.get("leaf_weights") or np.zeros(1 << depth)
     weights = numbers(weights, f"{where}: leaf_weights", np.float64, 1 << depth)
+    if not np.isfinite(weights).all():
+        raise ModelFormatError(message(f"{where}: a leaf weight is not finite"))
     builder = _Nodes(n_outputs, where, used)
     stack: list[tuple[int, int, int, dict[tuple[int, int], tuple[float, float]]]] = [(builder.add(), depth, 0, {})]
     while stack:
@@ -188,7 +191,7 @@ def _nested(block: dict, where: str, features: Features, scale: float, n_outputs
             continue
         value = field(node, "value", (list, int, float))
         value = numbers(value if isinstance(value, list) else [value], f"{where} node {q}: value", np.float64, n_outputs)
-        builder.set_leaf(q, scale * value, float(field(node, "weight", (int, float)) if "weight" in node else 0.0))
+        builder.set_leaf(q, scale * value, number(node, "weight") if "weight" in node else 0.0)
     return builder.tree()
 
 
@@ -238,6 +241,7 @@ def _class_names(document: dict, n_outputs: int) -> Any:
     try:
         parameters = _parsed(document["model_info"]["class_params"])
         n_classes, names = parameters.get("classes_count", 0), parameters["class_names"]
+        labels = parameters.get("class_to_label", list(range(n_outputs)))
     except (KeyError, TypeError, AttributeError):
         return None
     if n_outputs > 1 and n_classes not in (0, n_outputs):
@@ -246,6 +250,8 @@ def _class_names(document: dict, n_outputs: int) -> Any:
                 "CatBoost models with classes_count= are not supported", f"Got {str(n_classes)[:20]} for {n_outputs} outputs"
             )
         )
+    if n_outputs > 1 and labels != list(range(n_outputs)):
+        raise ModelFormatError(message(f"class_to_label must number the {n_outputs} classes", f"Got {str(labels)[:40]}"))
     return names
 
 

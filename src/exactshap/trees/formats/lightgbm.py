@@ -3,19 +3,24 @@
 from __future__ import annotations
 
 import json
+import re
 from typing import Any
 
 import numpy as np
 
 from exactshap.errors import ModelFormatError, UnsupportedStructureError, message
 from exactshap.trees.ensemble import MISSING_NEVER, RawTree, TreeModel, build
-from exactshap.trees.formats._document import MAX_COLUMNS, MAX_OUTPUTS, guarded, integer, rounds_read
+from exactshap.trees.formats._document import MAX_COLUMNS, MAX_OUTPUTS, OF_NUMBERS, guarded, integer, rounds_read
 
 __all__ = ["convert", "from_text"]
 
 KNOWN_VERSIONS = ("v2", "v3", "v4")
 _CATEGORICAL, _DEFAULT_LEFT = 1, 2  # bits of decision_type; the next two are the missing type: 0 none, 1 zero, 2 NaN
 _LOG = ("poisson", "gamma", "tweedie")
+_OF_TREES = re.compile(
+    "num_leaves|num_cat|num_features|split_feature|split_gain|threshold|decision_type|is_linear|(left|right)_child|shrinkage"
+    "|leaf_(value|weight|count|const|features|coeff)|internal_(value|weight|count)|cat_(boundaries|threshold)"
+)
 _LOG_ODDS = ("binary", "multiclass", "multiclassova", "cross_entropy")
 
 
@@ -48,13 +53,15 @@ def from_text(text: str, *, name: str = "LightGBM model", n_stages: int | None =
         )
     n_classes = integer(header.get("num_class"), "num_class", 1, MAX_OUTPUTS)
     n_outputs = integer(header.get("num_tree_per_iteration", n_classes), "num_tree_per_iteration", 1, MAX_OUTPUTS)
+    if n_classes != n_outputs:
+        raise ModelFormatError(message(f"num_class is {n_classes}, num_tree_per_iteration {n_outputs}", "They must agree"))
     n_features = integer(header.get("max_feature_idx"), "max_feature_idx", -1, MAX_COLUMNS) + 1
-    sizes = header.get("tree_sizes", "").split()
-    if ("tree_sizes" in header and len(sizes) != len(blocks)) or len(blocks) % n_outputs:
-        raise ModelFormatError(message(f"The file announces {len(sizes)} trees for {n_outputs} outputs", f"Got {len(blocks)}"))
+    if len(blocks) % n_outputs:
+        raise ModelFormatError(message(f"The file holds {len(blocks)} trees", f"The model has {n_outputs} outputs"))
     keep = len(blocks) if n_stages is None else min(len(blocks), n_stages * n_outputs)
     share = n_outputs / keep if "average_output" in header and keep else 1.0
     raw = [_raw_tree(block, k, share, k % n_outputs if n_outputs > 1 else -1) for k, block in enumerate(blocks[:keep])]
+    _check_sizes(header, blocks)
     trees = build(raw, n_features=n_features, constant=np.zeros(n_outputs), less_equal=True, single_precision=False)
     names = tuple(header.get("feature_names", "").split(" "))
     if len(names) != n_features:
@@ -77,6 +84,14 @@ def from_text(text: str, *, name: str = "LightGBM model", n_stages: int | None =
     )
 
 
+def _check_sizes(header: dict[str, str], blocks: list[str]) -> None:
+    """Refuse trees that are not where the header says: the library goes by the header."""
+    sizes = header.get("tree_sizes", "").split()
+    found = [str(len(f"Tree={block}\n".encode())) for block in blocks]
+    if "tree_sizes" in header and sizes != found:
+        raise ModelFormatError(message("tree_sizes are not those of the trees", f"Got {' '.join(sizes)[:60]!r}"))
+
+
 def _entries(block: str, where: str) -> dict[str, str]:
     """Return the ``key=value`` lines of a block; a bare word is a key without value."""
     entries: dict[str, str] = {}
@@ -93,7 +108,9 @@ def _raw_tree(block: str, k: int, share: float, output: int) -> RawTree:
     number, _, block = block.partition("\n")
     if integer(number, f"{where}: number", 0, 2**31) != k:
         raise ModelFormatError(message(f"{where}: numbered {number.strip()[:20]}", "Trees must be numbered from 0 in order"))
-    entries = _entries(block, where)
+    entries = _entries(block.rstrip("\n"), where)
+    if strange := [name for name in entries if not _OF_TREES.fullmatch(name)]:  # such a line can hide the next from the library
+        raise ModelFormatError(message(f"{where}: unknown entry {strange[0][:40]!r}"))
     if entries.get("is_linear", "0") != "0":
         raise UnsupportedStructureError(
             message(
@@ -142,6 +159,8 @@ def _numbers(entries: dict[str, str], name: str, where: str, kind: type, length:
     if name not in entries:
         raise ModelFormatError(message(f"{where}: {name} is missing"))
     try:
+        if not set(entries[name]) <= OF_NUMBERS:
+            raise ValueError
         values = np.array([kind(v) for v in entries[name].split()], np.int64 if kind is int else np.float64)
     except (ValueError, OverflowError):
         raise ModelFormatError(message(f"{where}: {name} must hold numbers", f"Got {entries[name][:40]!r}")) from None

@@ -88,6 +88,7 @@ def from_document(
     if n_stages is not None:
         kept = np.flatnonzero(stage < n_stages)
         blocks, owners, stage, weights = blocks.take(kept), owners[kept], stage[kept], weights[kept]
+    categories = _categories(booster, learner, n_features)
     forest = _raw_forest(blocks, owners, weights, n_outputs)
     trees = build(
         forest,
@@ -96,6 +97,7 @@ def from_document(
         less_equal=False,
         single_precision=True,
     )
+    _check_coded_columns(forest, categories, typed=bool(learner.get("feature_types")))
     names = tuple(map(str, learner.get("feature_names") or ()))
     return TreeModel(
         trees=trees,
@@ -109,7 +111,7 @@ def from_document(
         tree_stage=stage.astype(np.int32),
         objective=objective,
         epsilon=float(np.finfo(np.float32).eps),
-        categories=_categories(booster, learner, n_features),
+        categories=categories,
         missing_value=missing_value,
         reading=rounds_read(n_stages, n_rounds, reason),
     )
@@ -250,6 +252,20 @@ def _check_categorical(blocks: Records, sizes: np.ndarray, is_leaf: np.ndarray, 
         k = int(np.searchsorted(np.cumsum(sizes), q, side="right"))
         text = "a categorical split without categories" if stated[q] else "categories of a split that is none of categories"
         raise ModelFormatError(message(f"tree {k} node {q - sizes[:k].sum()}: {text}"))
+
+
+def _check_coded_columns(forest: RawForest, categories: tuple[Any, ...], *, typed: bool) -> None:
+    """Refuse splits by category of a column of numbers, and the other way round: a column holds codes or it does not."""
+    if forest.sets is None:
+        return
+    splits, coded = forest.left >= 0, np.array([known is not None for known in categories])
+    by_category = np.zeros(len(splits), bool)
+    by_category[forest.sets[0]] = True
+    column, by_category = forest.feature[splits], by_category[splits]
+    if not categories:
+        coded = np.bincount(column[by_category & (not typed)], minlength=column.max() + 1) > 0
+    if (bad := np.flatnonzero(coded[column] != by_category)).size:
+        raise ModelFormatError(message(f"Column {column[bad[0]]} is split by number and by category, or against its type"))
 
 
 def _categories(booster: dict, learner: dict, n_features: int) -> tuple[tuple[Any, ...] | None, ...]:
