@@ -55,10 +55,10 @@ class Exponential(Gaussian):
     name = "exponentials of Gaussians"
 
     def draw(self, n, rng):
-        return np.exp(super().draw(n, rng) / 2)
+        return np.expm1(super().draw(n, rng))
 
     def conditional(self, row, mask, rng, n):
-        return np.exp(given(2 * np.log(row), mask, rng, n) / 2)
+        return np.expm1(given(np.log1p(row), mask, rng, n))
 
 
 class Mixture(Gaussian):
@@ -74,6 +74,9 @@ class Mixture(Gaussian):
         first = round(n * weights[0] / weights.sum())
         parts = [c + 0.5 * given(2 * (row - c), mask, rng, m) for c, m in zip(CENTRES, (first, n - first), strict=True)]
         return np.concatenate(parts)
+
+
+DESIGNS = (Gaussian(), Exponential(), Mixture())
 
 
 def truth(design, f, rows, rng, n=4000):
@@ -118,7 +121,7 @@ def main(n, repetitions):
         f"{n} background rows, {ROWS} rows explained, {D} columns, {repetitions} runs: mean squared error of the values over their"
     )
     print("mean square (standard error over runs), and seconds a run")
-    for design in (Gaussian(), Exponential(), Mixture()):
+    for design in DESIGNS:
         for f in (smooth, steps):
             errors, seconds = {}, {}
             for run in range(repetitions):

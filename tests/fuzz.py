@@ -213,6 +213,9 @@ def against_library(kind, count, seed, report=None):
         said == "loaded: the same" for _, said in fuzz_libraries.verdicts(whole)
     ]  # an older library may not know the format
     whole, paths = ([one for one, good in zip(each, read, strict=True) if good] for each in (whole, paths))
+    if not whole:
+        print("The installed library reads none of these files")
+        return collections.Counter()
     found = collections.Counter()
     for first in range(0, count, 1000):
         numbers = range(first, min(first + 1000, count))

@@ -319,6 +319,8 @@ def test_damaged_models_that_load_predict_as_their_library_does(kind):
     command = [sys.executable, fuzz.__file__, "--library", "--format", kind, "--count", "400"]  # apart: it forks
     done = subprocess.run(command, capture_output=True, text=True, timeout=300)
     assert done.returncode == 0, done.stdout
+    if "reads none of these files" in done.stdout:
+        pytest.skip("an older library than the files'")
     assert re.search(r"'loaded: the same': \d", done.stdout), done.stdout  # what is damaged is also compared
 
 

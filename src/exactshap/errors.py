@@ -52,6 +52,12 @@ class InputError(ExactshapError, ValueError):
         super().__init__(text)
         self.row = row
 
+    def count_from(self, start: int, named: Callable[[int], str]) -> None:
+        """Count the row, if the text speaks of one, from ``start`` rows further up; ``named`` says what to call it."""
+        if self.row is not None:
+            text = str(self).replace(f"row {self.row}", named(self.row + start), 1)
+            self.row, self.args = self.row + start, (text,)
+
 
 class InputTypeError(ExactshapError, TypeError):
     """An object of the wrong type was passed."""
@@ -175,9 +181,7 @@ def rows_from(start: int, named: Callable[[int], str] = "row {}".format) -> Iter
     try:
         yield
     except InputError as error:
-        if error.row is not None:
-            text = str(error).replace(f"row {error.row}", named(error.row + start), 1)
-            error.row, error.args = error.row + start, (text,)
+        error.count_from(start, named)
         raise
 
 

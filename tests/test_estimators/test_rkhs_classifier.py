@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+import sklearn
 from scipy.optimize import minimize
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
@@ -10,12 +11,19 @@ from exactshap.errors import InputError
 from exactshap.estimators import RKHSWeightingClassifier
 from tolerances import PROBABILITY, SOLVED_TWICE
 
+OLD_CHECKS = (
+    {"check_sample_weight_equivalence_on_dense_data": "scikit-learn 1.6 fits other labels with weights than with repeats"}
+    if sklearn.__version__.startswith("1.6.")
+    else {}
+)
+
 
 @parametrize_with_checks(
     [
         RKHSWeightingClassifier(n_terms=30, random_state=0),
         RKHSWeightingClassifier("sign", loss="hinge", n_terms=30, random_state=0),
-    ]
+    ],
+    expected_failed_checks=lambda _: OLD_CHECKS,
 )
 def test_scikit_learns_checks(estimator, check):
     check(estimator)

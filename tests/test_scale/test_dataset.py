@@ -394,6 +394,32 @@ def test_sources_are_checked(tmp_path):
         run(tmp_path / "b.parquet", tmp_path / "out", batch_rows=0)
 
 
+DAMAGE = {
+    "empty": lambda data: b"",
+    "cut": lambda data: data[: len(data) // 2],
+    "no end": lambda data: data[:-8],
+    "other": lambda data: b"a,b\n1,2\n",
+    "pages": lambda data: data[:4] + bytes(byte ^ 255 for byte in data[4:400]) + data[400:],
+    "footer": lambda data: data[:-60] + bytes(byte ^ 255 for byte in data[-60:-30]) + data[-30:],
+}
+
+
+@pytest.mark.parametrize("how", DAMAGE)
+def test_one_damaged_file_of_a_folder_is_named(how, source, tmp_path):
+    path = source / "b.parquet"
+    cases.table().to_parquet(path)
+    path.write_bytes(DAMAGE[how](path.read_bytes()))
+    with pytest.raises(InputError, match=r"b\.parquet cannot be read as Parquet"):
+        run(source, tmp_path / "out")
+
+
+def test_a_damaged_result_is_named(source, tmp_path):
+    path = run(source, tmp_path / "out").files[-1]
+    path.write_bytes(path.read_bytes()[:4] + bytes(400) + path.read_bytes()[404:])
+    with pytest.raises(InputError, match=rf"{path.name} cannot be read as Parquet"):
+        run(source, tmp_path / "out")
+
+
 def test_memory_is_bounded(tmp_path):
     """A file of 32 MB of cells is read and written in pieces: Arrow holds a few batches at a time."""
     writer = None

@@ -130,3 +130,19 @@ def test_what_does_not_fit_is_refused(folder, tmp_path_factory):
     frame()[:5].astype({"b": str}).to_parquet(folder / "3.parquet")
     with pytest.raises(InputError, match=r"Column 'b' of 3.parquet has another type"):
         StoredTable(folder, NAMES)
+
+
+@pytest.mark.parametrize("part", [slice(0, 0), slice(0, 500), slice(None, -9), slice(1, None)], ids=str)
+def test_damaged_files_are_named(part, folder):
+    path = folder / "2.parquet"
+    path.write_bytes(path.read_bytes()[part])
+    for decompose in (lambda: decompose_mmd(folder, frame()), lambda: decompose_hsic(folder, frame()["y"])):
+        with pytest.raises(InputError, match=r"2\.parquet cannot be read as Parquet"):
+            decompose()
+
+
+def test_damaged_pages_are_named(folder):
+    path, rows = folder / "2.parquet", StoredTable(folder, NAMES)
+    path.write_bytes(path.read_bytes()[:4] + bytes(300) + path.read_bytes()[304:])
+    with pytest.raises(InputError, match=r"2\.parquet cannot be read as Parquet"):
+        decompose_mmd(rows, frame(50, 1)[NAMES])

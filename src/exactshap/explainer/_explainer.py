@@ -8,7 +8,6 @@ from typing import Any
 
 import numpy as np
 
-from exactshap._runtime.cache import BoundedCache
 from exactshap._runtime.progress import Progress, duration, progress_text
 from exactshap._runtime.threads import using_jobs
 from exactshap._runtime.words import fields_html
@@ -17,16 +16,18 @@ from exactshap.explainer._certify import refuse_or_warn
 from exactshap.explainer._mask_check import MaskChecker
 from exactshap.explainer._plan import Forecast, cut_rows, forecast
 from exactshap.explainer._settings import aligned, check_names, check_settings, checked_names
-from exactshap.explainer._solve import Cut, mask_facts, solve_blocks, wrap
+from exactshap.explainer._solve import Cut, solve_blocks, wrap
 from exactshap.explainer._verify import Verification, verify
 from exactshap.frames import Table, as_table, check_columns
 from exactshap.games import normalised_weights
 from exactshap.readers import Reader, Request, read, reader_for
 from exactshap.results.data import called_here, counted, value_function_sentence
 from exactshap.results.explanation import Explanation, fingerprint
-from exactshap.semivalues import Question
+from exactshap.semivalues import Question, Semivalue, find
 
 __all__ = ["Explainer", "explain"]
+
+KEPT_CUTS = 64  # numbers of rows whose blocks are remembered
 
 
 class Explainer:
@@ -118,7 +119,8 @@ class Explainer:
         with reading, np.errstate(all="ignore"):  # overflow is told by the certificate
             self.reader: Reader = read(model, self._request)
         check_names(self.reader, self._request)
-        self._check_masks, self._cuts = MaskChecker(self.reader), BoundedCache()
+        self._check_masks = MaskChecker(self.reader)
+        self._cuts: dict[tuple[Any, ...], Cut] = {}
         self._background_hash = None if table is None else fingerprint(table.native)
 
     def __repr__(self) -> str:
@@ -172,13 +174,13 @@ class Explainer:
             If a residual against the model's own prediction is above its tolerance.
         """
         started = time.perf_counter()
-        table, (reader, semivalue) = self._checked(X), reader_for(self.reader, index)
+        table, question = self._checked(X), find(index)
+        reader, semivalue = (self.reader, question) if isinstance(question, Semivalue) else reader_for(self.reader, question)
         cut = self._cut(reader, table.n_rows, order)
         with using_jobs(self.n_jobs, cut.threads_of_each):
-            self._check_masks.begin()
-            company, whose = self._check_masks.company(table) or (None, ())
+            company, whose = self._check_masks.company(table)
             solution, hybrids = solve_blocks(reader, table, cut, semivalue, order, self.progress, company)
-            facts = mask_facts(self._check_masks(table, solution, hybrids, whose), self._check_masks.reason)
+            facts = self._check_masks.facts(table, solution, hybrids, whose)
         seconds = time.perf_counter() - started
         explanation = wrap(
             reader, table, solution, semivalue, order, seconds=seconds, background_hash=self._background_hash, **facts
@@ -204,12 +206,13 @@ class Explainer:
 
     def _cut(self, reader: Reader, n_rows: int, order: int) -> Cut:
         """Return how many rows are solved at a time: small requests are alike, and asking costs as much as solving them."""
-        question = "cut", n_rows, order, self.memory_limit, self.n_jobs
-
-        def make() -> Cut:
-            return cut_rows(reader, n_rows, order, self.memory_limit, self.n_jobs)
-
-        return self._cuts.get(question, make, keep=16) if reader is self.reader else make()
+        question = n_rows, order, self.memory_limit, self.n_jobs
+        cut = self._cuts.get(question) if reader is self.reader else None
+        if cut is None:
+            cut = cut_rows(reader, n_rows, order, self.memory_limit, self.n_jobs)
+            if reader is self.reader and len(self._cuts) < KEPT_CUTS:
+                self._cuts[question] = cut
+        return cut
 
     def _checked(self, X: Any) -> Table:
         reader = self.reader

@@ -13,13 +13,13 @@ from __future__ import annotations
 
 import math
 import warnings
-from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from exactshap.errors import ExactshapError
-from exactshap.frames import Table, hybrid_cells, hybrid_columns
+from exactshap.explainer._hybrids import Hybrids, coalitions, hybrids_of, mixed_rows
+from exactshap.frames import Table
 from exactshap.readers import Reader, columns_of
 from exactshap.semivalues import find
 from exactshap.solvers import Solution
@@ -31,7 +31,6 @@ EVERY = 200  # rows of smaller explanations after which one of them is
 SHARE = 50  # rows for each hybrid: 2 % of the work at most
 MANY = 64  # hybrids at most in an explanation
 MADE, MADE_CHEAP = 32, 256  # hybrids before the first explanation: of one reference row; in company, where rows are cheap
-FRAME_MASKS = 4  # coalitions at most for frames of several dtypes, whose rows cannot each take columns of their own
 REASON_LENGTH = 300
 Ends = tuple[np.ndarray, np.ndarray]  # residuals and tolerances of hybrids
 
@@ -90,13 +89,12 @@ class MaskChecker:
         if not self._checkable:
             self.reason = f"{reader.value_function} values have no hybrid rows, of which the model could be asked"
 
-    def begin(self) -> None:
+    def _begin(self) -> None:
         """Check hybrids of the background's own rows before the first explanation; an explainer that is only made does not pay."""
         reader, background = self._reader, self._reader.background
         if not self._is_fresh:
             return
         assert background is not None
-        self._is_fresh = False
         self._place = int(self._rng.integers(background.n_rows))
         with warnings.catch_warnings(), np.errstate(all="ignore"):
             warnings.simplefilter("ignore")  # whatever is to be said about the background was said when it was read
@@ -105,25 +103,36 @@ class MaskChecker:
                 self._remember(self._compared(background, MADE))
                 if reader.rows_are_cheap and (many := self._mixed(background, MADE_CHEAP)) is not None:
                     self._remember(_sums(*ends_of(reader.answer(many[0], find("shapley"), 1))))
+        self._is_fresh = False  # last: another thread that comes meanwhile does the same
 
     def __getstate__(self) -> dict[str, Any]:
         """Leave out what is made again where it is needed; a fresh one is checked first, so that workers need not, each by itself."""
-        self.begin()
+        self._begin()
         return {**self.__dict__, "_bound": None, "_pool": None}
 
-    def company(self, table: Table) -> tuple[Table, tuple[int, ...]] | None:
+    def company(self, table: Table) -> tuple[Table | None, tuple[int, ...]]:
         """Return hybrids to be solved in company of the rows, and whose they are; None where they are solved by themselves.
 
         In company they cost no call, and take the way of the rows: tables, threads and all.
         """
-        if not self._checkable or not self._reader.rows_are_cheap or not self._is_due(table):
-            return None
-        return self._mixed(table, _n_hybrids(table))
-
-    def __call__(self, table: Table, solution: Solution, hybrids: Ends | None, whose: tuple[int, ...]) -> MaskCheck | None:
-        """Check a few coalitions of an explanation, those in its company or others; of fewer than ten rows, now and then."""
         if not self._checkable:
-            return None
+            return None, ()
+        self._begin()
+        together = self._reader.rows_are_cheap and self._is_due(table)
+        return (self._mixed(table, _n_hybrids(table)) if together else None) or (None, ())
+
+    def facts(self, table: Table, solution: Solution, hybrids: Ends | None, whose: tuple[int, ...]) -> dict[str, Any]:
+        """Check a few coalitions, and return what an explanation carries of them, or why none could be compared."""
+        check = self._check(table, solution, hybrids, whose) if self._checkable else None
+        if check is None:
+            return {"mask_reason": self.reason}
+        if not math.isfinite(check.tolerance):
+            return {"mask_reason": "numbers overflow in them"}
+        difference, tolerance = float(check.difference), float(check.tolerance)
+        return {"mask_difference": difference, "mask_tolerance": tolerance, "n_masks": check.n_masks, "mask_rows": check.rows}
+
+    def _check(self, table: Table, solution: Solution, hybrids: Ends | None, whose: tuple[int, ...]) -> MaskCheck | None:
+        """Check a few coalitions of an explanation, those in its company or others; of fewer than ten rows, now and then."""
         found = before = self._before
         due = self._is_due(table)
         self._waiting = 0 if due else self._waiting + table.n_rows
@@ -149,13 +158,13 @@ class MaskChecker:
         reader, rng, background = self._reader, self._rng, self._reader.background
         assert background is not None
         if self._pool is None:
-            columns = columns_of(reader, _coalitions(rng, MADE_CHEAP, reader.n_players))
+            columns = columns_of(reader, coalitions(rng, MADE_CHEAP, reader.n_players))
             self._pool = columns, rng.integers(background.n_rows, size=MADE_CHEAP)
         chance = rng.random(n_hybrids + 1)  # one draw: each is a call
         start = int(chance[n_hybrids] * (MADE_CHEAP - n_hybrids + 1))
         columns, references = (known[start : start + n_hybrids] for known in self._pool)
         rows = (chance[:n_hybrids] * table.n_rows).astype(int)
-        mixed = _mixed_rows(table, background, rows, references, columns)
+        mixed = mixed_rows(table, background, rows, references, columns)
         return None if mixed is None else (mixed, tuple(sorted(set(rows.tolist()))))
 
     def _mean_prediction(self) -> tuple[np.ndarray, float]:
@@ -181,7 +190,7 @@ class MaskChecker:
         if self._bound is None:
             self._bound = reader.bound_to(background.take([self._place]))
         rows = rng.integers(table.n_rows, size=n_hybrids)
-        masks = _coalitions(rng, n_hybrids, reader.n_players)
+        masks = coalitions(rng, n_hybrids, reader.n_players)
         found = None
         try:
             if self._bound is None:
@@ -189,7 +198,7 @@ class MaskChecker:
                 self.reason = "" if found else f"{reader.model_name} cannot be bound to one reference row"
                 return found
             with np.errstate(all="ignore"):  # overflow is told by the certificate
-                for part in _hybrids(reader, table, rows, np.full(n_hybrids, self._place), masks):
+                for part in hybrids_of(reader, table, rows, np.full(n_hybrids, self._place), masks):
                     found = _checked(self._bound, part) | found
             self.reason = "" if found else "the columns of an array cannot be put into those of a frame without a guess"
         except (ExactshapError, TypeError, ValueError) as error:
@@ -202,54 +211,7 @@ def _n_hybrids(table: Table) -> int:
     return max(2, min(table.n_rows // SHARE, MANY))
 
 
-def _coalitions(rng: np.random.Generator, n: int, n_players: int) -> np.ndarray:
-    """Return random coalitions (n, n_players) of all sizes, the complement of each beside it: together they split any two players."""
-    half = rng.random((-(-n // 2), n_players)) < rng.uniform(0.25, 0.75, (-(-n // 2), 1))
-    return np.stack([half, ~half], axis=1).reshape(-1, n_players)[:n]
-
-
-@dataclass(frozen=True, eq=False)
-class _Hybrids:
-    """Hybrid rows: the coalition of each, and whose it is."""
-
-    table: Table
-    masks: np.ndarray
-    rows: np.ndarray
-
-
-def _hybrids(reader: Reader, X: Table, rows: np.ndarray, references: np.ndarray, masks: np.ndarray) -> list[_Hybrids]:
-    """Return rows that take the columns of their coalition from X, the others from the background: none where that is a guess."""
-    background, columns = reader.background, columns_of(reader, masks)
-    assert background is not None
-    shares = _shares(len(rows))
-    shared = np.concatenate([np.full(len(share), k) for k, share in enumerate(shares)])
-    if (mixed := _mixed_rows(X, background, rows, references, columns)) is not None:
-        has_cells = not X.is_frame or X.has_one_dtype
-        return [_Hybrids(mixed, masks if has_cells else masks[shared], rows)]
-    return [
-        _Hybrids(X.take(rows[share]).hybrid(background.take(references[share]), columns[k]), masks[shared[share]], rows[share])
-        for k, share in enumerate(shares if X.is_frame else [])
-    ]
-
-
-def _mixed_rows(X: Table, background: Table, rows: np.ndarray, references: np.ndarray, columns: np.ndarray) -> Table | None:
-    """Return hybrids as one table; None where there is none.
-
-    Where cells of several dtypes make a row, whole columns are replaced: a few coalitions are shared by all.
-    """
-    if (cells := hybrid_cells(X, background, rows, references, columns)) is not None:
-        return cells
-    shares = _shares(len(rows))
-    of_shares = [rows[share] for share in shares], [references[share] for share in shares]
-    return hybrid_columns(X, background, *of_shares, columns[: len(shares)])
-
-
-def _shares(n: int) -> list[np.ndarray]:
-    """Return which of n hybrids share a coalition: at least two."""
-    return np.array_split(np.arange(n), min(-(-n // 2), FRAME_MASKS))
-
-
-def _checked(bound: Reader, hybrids: _Hybrids) -> MaskCheck:
+def _checked(bound: Reader, hybrids: Hybrids) -> MaskCheck:
     """Hold the values of hybrids against the model: their sum, and nothing for players that come from the reader's reference row."""
     masks = hybrids.masks
     answer = bound.answer(hybrids.table, find("shapley"), 1)

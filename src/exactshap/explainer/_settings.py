@@ -16,7 +16,7 @@ from exactshap.readers import Reader, Request
 __all__ = ["aligned", "check_names", "check_settings", "checked_names"]
 
 
-# of estimators (the last but one: LightGBM before 4.5), then of boosters
+# of estimators (feature_name_: of LightGBM before 4.5), then of boosters
 _NAMES_OF_FIT = ("feature_names_in_", "feature_names_", "feature_name_", "feature_names", "feature_name")
 
 

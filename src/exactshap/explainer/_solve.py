@@ -11,15 +11,15 @@ import numpy as np
 from exactshap._runtime.progress import Progress, progress_rows
 from exactshap._runtime.threads import map_in_threads
 from exactshap._runtime.workers import map_on_workers
-from exactshap.errors import rows_from
-from exactshap.explainer._mask_check import Ends, MaskCheck, ends_of
+from exactshap.errors import InputError, rows_from
+from exactshap.explainer._mask_check import Ends, ends_of
 from exactshap.frames import Table, above
 from exactshap.readers import Reader
 from exactshap.results.explanation import Explanation
 from exactshap.semivalues import Semivalue
 from exactshap.solvers import Rows, Solution, player_sets
 
-__all__ = ["Cut", "mask_facts", "solve_blocks", "wrap"]
+__all__ = ["Cut", "solve_blocks", "wrap"]
 
 APART = 1024  # rows from which on those in company are a block of their own
 _SAME_NAMES = (
@@ -60,9 +60,12 @@ def solve_blocks(
     if not blocks:
         return _nothing(reader, order), None
     if len(blocks) == 1 and company is None:
-        named = functools.partial(_named, table)
-        with progress_rows(progress, table.n_rows, reader.asks) as report, np.errstate(all="ignore"), rows_from(0, named):
-            solution = reader.answer(table, semivalue, order)
+        with progress_rows(progress, table.n_rows, reader.asks) as report, np.errstate(all="ignore"):
+            try:
+                solution = reader.answer(table, semivalue, order)
+            except InputError as error:
+                error.count_from(0, functools.partial(_named, table))
+                raise
             report(table.n_rows)
         return solution, None
     makers: list[Callable[[], Table]] = [functools.partial(table.take, block) for block in blocks]
@@ -147,20 +150,6 @@ def wrap(
         stability_bound=reader.stability(table) if semivalue.name == "shapley" else None,
         **facts,
     )
-
-
-def mask_facts(check: MaskCheck | None, reason: str) -> dict[str, Any]:
-    """Return what an explanation carries of its coalitions that were compared with the model, or why none were."""
-    if check is None:
-        return {"mask_reason": reason}
-    if not np.isfinite(check.tolerance):
-        return {"mask_reason": "numbers overflow in them"}
-    return {
-        "mask_difference": float(check.difference),
-        "mask_tolerance": float(check.tolerance),
-        "n_masks": check.n_masks,
-        "mask_rows": check.rows,
-    }
 
 
 def _nothing(reader: Reader, order: int) -> Solution:

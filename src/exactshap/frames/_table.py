@@ -83,6 +83,9 @@ class Table:
         if isinstance(rows, slice) and not self.is_frame:  # a view: nobody writes to what the user passed
             part = self.native[rows]
             return Table(part, None, len(part), self.n_columns)
+        if self.dtypes and isinstance(rows, slice):  # a view here, too
+            part = self.native.iloc[rows]
+            return self.of_same_columns(part, len(part))
         rows = np.arange(self.n_rows)[rows] if isinstance(rows, slice) else np.asarray(rows)
         if not self.is_frame:
             return Table(self.native[rows], None, len(rows), self.n_columns)

@@ -6,14 +6,15 @@ import hashlib
 import threading
 from bisect import bisect_right
 from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from exactshap._runtime.optional import require
-from exactshap.errors import InputError, message
+from exactshap.errors import ExactshapError, InputError, message
 
-__all__ = ["SourceFile", "find_files", "inspect", "kind_of", "parquet_file", "read_rows", "read_schema"]
+__all__ = ["SourceFile", "find_files", "inspect", "kind_of", "parquet_file", "read_rows", "read_schema", "readable"]
 
 _SUFFIXES = {".parquet": "parquet", ".pq": "parquet", ".csv": "csv"}
 _STEP = 65_536  # rows that are decoded at a time
@@ -139,7 +140,10 @@ class _Stream:
         arrow = require("pyarrow", "scale", purpose="Reading data")
         parts = []
         while self.position < stop:
-            batch = next(self.batches) if self.left is None else self.left
+            batch = next(self.batches, None) if self.left is None else self.left
+            if batch is None:
+                got = f"It ends after {self.position} of {self.file.n_rows} rows"
+                raise InputError(message(f"{self.file.name} is not the file that it was, or damaged", got))
             end = min(stop - self.position, batch.num_rows)
             begin = min(max(start - self.position, 0), end)
             if end > begin:
@@ -158,27 +162,39 @@ def _batches(path: str | Path, group: int, keep: tuple[str, ...]) -> Iterator[An
                 for batch in file.iter_batches(_STEP, row_groups=[number]):
                     yield batch.cast(schema) if batch.schema != schema else batch.replace_schema_metadata()
         return
-    try:
-        with _csv(path, keep) as reader:
-            yield from reader
-    except require("pyarrow", "scale", purpose="Reading CSV").ArrowInvalid as error:
-        raise InputError(message(f"{Path(path).name} cannot be read as CSV", f"{error}")) from None
+    with readable(path, "CSV"), _csv(path, keep) as reader:
+        yield from reader
 
 
-def parquet_file(path: str | Path) -> Any:
-    """Open a Parquet file, or say that it is none."""
+@contextmanager
+def parquet_file(path: str | Path) -> Iterator[Any]:
+    """Open a Parquet file; damage that shows then or later, while it is read, is said with the file's name."""
     parquet = require("pyarrow.parquet", "scale", purpose="Reading Parquet")
+    with readable(path, "Parquet"), parquet.ParquetFile(path) as file:
+        yield file
+
+
+@contextmanager
+def readable(path: str | Path, kind: str) -> Iterator[None]:
+    """Turn what Arrow raises at damaged files into an InputError; errors of the system, which have a number, stay as they are.
+
+    Arrow raises its own classes, those of Python for text and sizes that cannot be, and OSError without a number.
+    """
+    arrow = require("pyarrow", "scale", purpose=f"Reading {kind}")
     try:
-        return parquet.ParquetFile(path)
-    except require("pyarrow", "scale", purpose="Reading Parquet").ArrowInvalid as error:
-        raise InputError(message(f"{Path(path).name} cannot be read as Parquet", f"{error}")) from None
+        yield
+    except (arrow.ArrowException, OSError, ValueError, OverflowError, MemoryError) as error:
+        if isinstance(error, ExactshapError) or (isinstance(error, OSError) and error.errno is not None):
+            raise
+        what = f"{Path(path).name} cannot be read as {kind}"
+        raise InputError(message(what, f"{error}"[:200] or type(error).__name__, "Is it whole? Write it again")) from None
 
 
 def _csv(path: str | Path, keep: tuple[str, ...]) -> Any:
     """Open a CSV file; its first megabyte decides on types, and whole numbers in it may turn into others later: float64."""
     csv = require("pyarrow.csv", "scale", purpose="Reading CSV")
     arrow = require("pyarrow", "scale", purpose="Reading CSV")
-    try:
+    with readable(path, "CSV"):
         with csv.open_csv(path) as first:
             guessed = first.schema
         wide = {
@@ -187,5 +203,3 @@ def _csv(path: str | Path, keep: tuple[str, ...]) -> Any:
             if field.name not in keep and (arrow.types.is_integer(field.type) or arrow.types.is_null(field.type))
         }
         return csv.open_csv(path, convert_options=csv.ConvertOptions(column_types=wide))
-    except arrow.ArrowInvalid as error:
-        raise InputError(message(f"{Path(path).name} cannot be read as CSV", f"{error}")) from None

@@ -11,7 +11,7 @@ import numpy as np
 from exactshap._runtime.files import atomic_write
 from exactshap._runtime.optional import require
 from exactshap.errors import ExactshapError, InputError, message
-from exactshap.frames.stored import SourceFile, read_rows
+from exactshap.frames.stored import SourceFile, read_rows, readable
 from exactshap.scale.partition import Partition
 from exactshap.scale.statistics import GlobalImportance
 
@@ -56,7 +56,8 @@ class Work:
         parquet = require("pyarrow.parquet", "scale", purpose="Reading Parquet")
         target = Path(self.folder, batch.name)
         if self.is_whole(batch):
-            return GlobalImportance.of(parquet.read_table(target)), True
+            with readable(target, "Parquet"):
+                return GlobalImportance.of(parquet.read_table(target)), True
         table = self._explained(batch)
         try:
             with atomic_write(target) as draft:
@@ -83,7 +84,8 @@ class Work:
         """Explain one row again that an earlier run has explained: settings that no digest shows would change its values."""
         parquet = require("pyarrow.parquet", "scale", purpose="Reading Parquet")
         row = read_rows(batch.file, batch.start, batch.start + 1, self.part.layout.keep)
-        with parquet.ParquetFile(Path(self.folder, batch.name)) as file:
+        target = Path(self.folder, batch.name)
+        with readable(target, "Parquet"), parquet.ParquetFile(target) as file:
             before = next(file.iter_batches(1)).to_pylist()[0]
         try:
             now = self.part(row).to_pylist()[0]

@@ -174,7 +174,7 @@ def _entries(info: dict, kind: str) -> list[dict]:
     if not isinstance(entries, list) or not all(isinstance(entry, dict) for entry in entries):
         raise ModelFormatError(message(f"features_info.{kind} must be a list of objects"))
     stated = [entry.get("feature_index") for entry in entries] if kind != "ctrs" else list(range(len(entries)))
-    if stated != list(range(len(entries))):
+    if str(stated) != str([*range(len(entries))]):  # true is 1 to Python, and another number to the library
         raise ModelFormatError(message(f"features_info.{kind} must be in the order of feature_index", f"Got {stated[:9]}"))
     return entries
 

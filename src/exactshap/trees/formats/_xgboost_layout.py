@@ -214,7 +214,8 @@ def base_margin(parameters: dict, objective: str, n_outputs: int, version: tuple
     text = parameters.get("base_score", "5E-1")
     if not set(str(text)) <= OF_NUMBERS | set("[],"):
         raise ModelFormatError(message("base_score must hold numbers", f"Got {str(text)[:40]!r}"))
-    parts = text.strip("[] ").split(",") if isinstance(text, str) else np.atleast_1d(text).tolist()
+    listed = isinstance(text, str) and text.startswith("[") and text.endswith("]")  # else the library reads one number
+    parts = text[1:-1].split(",") if listed else [text] if isinstance(text, str) else np.atleast_1d(text).tolist()
     if objective == "binary:logitraw" and version < (3, 1):
         raise UnsupportedStructureError(
             message(

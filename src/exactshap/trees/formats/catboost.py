@@ -256,7 +256,7 @@ def _class_names(document: dict, n_outputs: int) -> Any:
                 "CatBoost models with classes_count= are not supported", f"Got {str(n_classes)[:20]} for {n_outputs} outputs"
             )
         )
-    if n_outputs > 1 and labels != list(range(n_outputs)):
+    if n_outputs > 1 and str(labels) != str([*range(n_outputs)]):
         raise ModelFormatError(message(f"class_to_label must number the {n_outputs} classes", f"Got {str(labels)[:40]}"))
     return names
 

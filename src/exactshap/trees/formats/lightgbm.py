@@ -15,6 +15,7 @@ from exactshap.trees.formats._document import MAX_COLUMNS, MAX_OUTPUTS, OF_NUMBE
 __all__ = ["convert", "from_text"]
 
 KNOWN_VERSIONS = ("v2", "v3", "v4")
+_KINDS = 11  # the largest decision_type: NaN is missing, goes left, and the split is one of categories
 _CATEGORICAL, _DEFAULT_LEFT = 1, 2  # bits of decision_type; the next two are the missing type: 0 none, 1 zero, 2 NaN
 _LOG = ("poisson", "gamma", "tweedie")
 _OF_TREES = re.compile(
@@ -37,6 +38,8 @@ def convert(model: Any) -> TreeModel:
 @guarded("LightGBM model")
 def from_text(text: str, *, name: str = "LightGBM model", n_stages: int | None = None, classes: Any = None) -> TreeModel:
     """Return the model that a LightGBM text describes; ``n_stages`` keeps the first boosting rounds only."""
+    if odd := re.search(r"[\x00-\x08\x0b-\x1f]", text):  # the library's text ends at a NUL, and its line at a carriage return
+        raise ModelFormatError(message("Not a LightGBM text model", f"Got the control character {odd[0]!r}"))
     body, ended, tail = text.partition("\nend of trees")
     if not body.startswith("tree\n") or not ended:
         raise ModelFormatError(
@@ -108,6 +111,8 @@ def _raw_tree(block: str, k: int, share: float, output: int) -> RawTree:
     number, _, block = block.partition("\n")
     if integer(number, f"{where}: number", 0, 2**31) != k:
         raise ModelFormatError(message(f"{where}: numbered {number.strip()[:20]}", "Trees must be numbered from 0 in order"))
+    if not block.endswith("\n"):
+        raise ModelFormatError(message(f"{where}: has no empty line at its end", "The library reads on to one"))
     entries = _entries(block.rstrip("\n"), where)
     if strange := [name for name in entries if not _OF_TREES.fullmatch(name)]:  # such a line can hide the next from the library
         raise ModelFormatError(message(f"{where}: unknown entry {strange[0][:40]!r}"))
@@ -130,11 +135,14 @@ def _raw_tree(block: str, k: int, share: float, output: int) -> RawTree:
         return _numbers(entries, name, where, kind, n)
 
     kinds, feature, threshold = column("decision_type", int), column("split_feature", int), column("threshold", float)
-    left, right = (np.where(side < 0, n + ~side, side) for side in (column("left_child", int), column("right_child", int)))
+    if (bad := (kinds < 0) | (kinds > _KINDS)).any():
+        raise ModelFormatError(message(f"{where}: decision_type {kinds[np.argmax(bad)]} is not known"))
+    left, right = column("left_child", int), column("right_child", int)  # nodes count from 0, leaves from -1 downwards
     for side in (left, right):
-        if (bad := (side < 0) | (side >= n + n_leaves)).any():
+        if (bad := (side < -n_leaves) | (side >= n)).any():
             q = int(np.argmax(bad))
-            raise ModelFormatError(message(f"{where} node {q}: child {side[q]} out of range [0, {n + n_leaves})"))
+            raise ModelFormatError(message(f"{where} node {q}: child {side[q]} out of range [{-n_leaves}, {n})"))
+    left, right = (np.where(side < 0, n + ~side, side) for side in (left, right))
     cover = _numbers(entries, "leaf_count", where, float, n_leaves) if "leaf_count" in entries else np.zeros(n_leaves)
     missing_type = (kinds >> 2) & 3
     categorical = (kinds & _CATEGORICAL) != 0
