@@ -325,3 +325,15 @@ def test_each_move_in_a_browser_gives_exact_values(address, browser, case, tmp_p
     assert all(url.startswith(("http://127.0.0.1:", "ws://127.0.0.1:", "data:", "blob:")) for url in requests), requests
     page.screenshot(path=os.environ.get("EXACTSHAP_SCREENSHOT", str(tmp_path / "app.png")))
     page.close()
+
+
+def test_a_value_of_zero_has_no_bar():
+    pytest.importorskip("shiny")
+    from exactshap.app._page import answer_html
+    from explanation_factory import linear
+
+    page = answer_html(linear(np.array([[1.0, 0.0, -2.0]]), value_function="functional"), 1.0, 0, None)
+    cells = re.findall(r"data-value='(\S+)'>([^<]+)</td><td class='t'>", page)
+    assert len(cells) == 3
+    assert page.count("class='bar ") == sum(float(value) != 0.0 for value, _ in cells) < 3
+    assert [text for value, text in cells if float(value) == 0.0] == ["0"]

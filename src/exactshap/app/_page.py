@@ -19,7 +19,10 @@ __all__ = ["page", "server"]
 _STYLE = """
 .waterfall{border-collapse:collapse;width:100%} .waterfall td{padding:2px 6px} .waterfall .v{text-align:right;width:6em}
 .waterfall .t{position:relative;width:60%;min-width:120px} .bar{position:absolute;height:60%;top:20%}
-.up{background:#c44e52}.down{background:#4c72b0} .fact{color:#555;font-size:.9em} .failed{color:#b00020;font-weight:bold}
+.up{background:#c44e52}.down{background:#4c72b0} .fact{color:var(--bs-secondary-color);font-size:.9em}
+.failed{color:var(--bs-danger-text-emphasis);font-weight:bold}
+@media(max-width:600px){.waterfall{table-layout:fixed} .waterfall td:first-child{width:42%;overflow-wrap:anywhere}
+.waterfall .v{width:26%} .waterfall .t{width:32%;min-width:0}}
 """
 _ROWS_SHOWN = 500
 
@@ -41,6 +44,7 @@ def page(what_if: WhatIf) -> Any:
     choose = ui.input_radio_buttons("click", "A click on a row", {"row": "explains it", "baseline": "compares with it"})
     return ui.page_sidebar(
         ui.sidebar(
+            ui.input_dark_mode(id=None),
             choose,
             ui.input_action_button("no_baseline", "Compare with the background" if background else "Compare with no row"),
             *filters,
@@ -195,9 +199,10 @@ def _waterfall(view: Any, name: str) -> str:
     for j, end in zip(order, ends, strict=True):
         first, last = min(left, end), max(left, end)
         place = f"left:{100 * (first - low) / width:.2f}%;width:{max(0.3, 100 * (last - first) / width):.2f}%"
-        bar = f"<div class='bar {'up' if values[j] >= 0 else 'down'}' style='{place}'></div>"
+        bar = f"<div class='bar {'up' if values[j] > 0 else 'down'}' style='{place}'></div>" if values[j] else ""
+        text = f"{values[j]:+.4g}" if values[j] else "0"
         rows.append(
-            f"<tr><td>{escape(view.feature_names[j])}</td><td class='v' data-value='{float(values[j])!r}'>{values[j]:+.4g}</td>"
+            f"<tr><td>{escape(view.feature_names[j])}</td><td class='v' data-value='{float(values[j])!r}'>{text}</td>"
             f"<td class='t'>{bar}</td></tr>"
         )
         left = end
