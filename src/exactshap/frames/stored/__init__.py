@@ -15,6 +15,5 @@ __all__ = [
     "read_rows",
     "read_schema",
     "readable",
-    "readable",
     "scratch_array",
 ]
