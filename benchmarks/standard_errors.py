@@ -1,7 +1,7 @@
 """Do the standard errors of sampled values hold? Coverage of +-2 standard errors of ``estimator="auto"`` on games with known values.
 
-    python benchmarks/standard_errors.py run held-out rows 200 700     200 runs of each cell of at most 700 calls, those on file included
-    python benchmarks/standard_errors.py run tuning seeds 40 2000      one game a cell, a new seed each run, up to 2000 calls
+    python benchmarks/standard_errors.py run held-out rows 200 2000    200 runs of each cell of at most 2000 calls, those on file included
+    python benchmarks/standard_errors.py run tuning seeds 40 700       one game a cell, a new seed each run, at most 700 calls
     python benchmarks/standard_errors.py table                         write results/standard_errors.md from what is on file
 
 ``rows``: each run draws the explained row, the background row and the seed; what a data set sees. ``seeds``: every run explains the
@@ -33,7 +33,7 @@ FAMILIES = {"tuning": {**TUNING, **DEVELOPMENT}, "held-out": HELD_OUT}
 SEEDS = {"tuning": 1000, "held-out": 2000}  # of the families' parameters
 FIELDS = ["families", "mode", "family", "d", "budget", "first", "runs", "exact", "hits", "hits_before", "z2", "width"]
 PLAYERS = (8, 14, 20, 40)
-BATCH, DEAR_BATCH, DEAR = 20, 5, 2000  # runs a line on file; of so many calls and more
+BATCH = 20  # runs a line on file
 ROUNDING = 1e-9  # of the game's largest value: errors below are none
 TARGETS = (0.92, 0.995, 0.85, 1.3)  # coverage from, to; of the worst player; width where coverage was right
 
@@ -95,14 +95,13 @@ def run_cells(families, mode, n_runs, max_budget):
                     for budget in budgets(d):
                         if budget > max_budget or (families, mode, name, d, budget, first) in done:
                             continue
-                        size = BATCH if budget < DEAR else DEAR_BATCH
-                        found = [one_run(before, family, d, budget, first + k, mode) for k in range(size)]
+                        found = [one_run(before, family, d, budget, first + k, mode) for k in range(BATCH)]
                         found = [one for one in found if one is not None]
                         hits, old, z2, width = zip(*found, strict=True) if found else ([[0] * d], [[0] * d], [0.0], [1.0])
                         counts = [" ".join(map(str, np.sum(each, axis=0))) for each in (hits, old)]
                         numbers = f"{np.mean(z2):.4g}", f"{statistics.median(width):.4g}"
-                        exact = size - len(found)
-                        writer.writerow([families, mode, name, d, budget, first, size, exact, *counts, *numbers])
+                        exact = BATCH - len(found)
+                        writer.writerow([families, mode, name, d, budget, first, BATCH, exact, *counts, *numbers])
                         file.flush()
 
 

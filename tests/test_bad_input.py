@@ -245,6 +245,18 @@ def test_nullable_columns_without_gaps_are_numbers():
     np.testing.assert_array_equal(explain(NAMED, nullable).values, explain(NAMED, FRAME[:5]).values)
 
 
+@pytest.mark.parametrize("settings", [{}, {"memory_limit": 2**20}, {"memory_limit": 2**20, "n_jobs": 2}, {"n_jobs": 2}])
+def test_the_row_of_a_gap_counts_from_the_first_of_the_table(settings):
+    """Blocks and threads see a part of the rows only."""
+    X = np.random.default_rng(0).normal(size=(3000, 3))
+    X[[2500, 2900], 1] = np.nan
+    frame = pd.DataFrame(X, columns=["a", "b", "c"], index=np.arange(3000) + 7)
+    with pytest.raises(InputError, match=r"first at row 2500, column 1"):
+        Explainer(SVR().fit(X[:50], X[:50, 0]), **settings)(X)
+    with pytest.raises(InputError, match=r"first at row 2500 \(label 2507\), column 'b'"):
+        Explainer(SVR().fit(frame[:50], X[:50, 0]), **settings)(frame)
+
+
 def test_an_interrupted_run_raises_cleanly():
     def interrupt(done, total):
         raise KeyboardInterrupt

@@ -1,29 +1,93 @@
 """Every Python block of the README and of docs/ runs, page by page, in one namespace per page."""
 
+import importlib.util
 import re
 import sys
+import threading
+import urllib.request
 from pathlib import Path
 
 import pytest
 
 ROOT = Path(__file__).parent.parent
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
-BLOCK = re.compile(r"```python\n(.*?)```", re.DOTALL)
+FENCE = re.compile(r"(?:<!-- needs (\w+) -->\n\n)?^```(\S*)(.*?)\n(.*?)^```$", re.DOTALL | re.MULTILINE)
+NO_CODE = {"sh", "cpp", "text", "{include}", "{toctree}"}
+SHOWN = {  # Python that is shown and not run here: what runs it
+    "extend.md": "the files of docs/examples, compared below; the blocks that follow import them",
+    "native.md": "a kernel that this library does not have; tests/test_native.py calls those that it has",
+    "scale.md": "Spark, Ray and pools of processes: tools/engines.py and tests/test_scale",
+}
+
+
+def blocks(page):
+    """Yield (language, what it needs, code) of each block of a page."""
+    for needs, language, _, code in FENCE.findall(page.read_text(encoding="utf-8")):
+        yield language, needs, code
+
+
+@pytest.fixture
+def servers(tmp_path, monkeypatch):
+    """What pages serve is asked for once, and what they log lies in the test's folder; return the answers of the pages served."""
+    answers, running = [], []
+    monkeypatch.setenv("MLFLOW_ALLOW_FILE_STORE", "true")
+    monkeypatch.setenv("MLFLOW_TRACKING_URI", (tmp_path / "store").as_uri())
+    try:
+        import uvicorn
+    except ImportError:
+        return answers
+    run = uvicorn.Server.run
+
+    def visit(address):
+        with urllib.request.urlopen(address) as answer:
+            answers.append(answer.read().decode())
+        running[0].should_exit = True
+
+    monkeypatch.setattr(uvicorn.Server, "run", lambda self, **settings: running.append(self) or run(self, **settings))
+    monkeypatch.setattr("webbrowser.open", lambda address: threading.Thread(target=visit, args=(address,)).start())
+    return answers
+
+
+def register_evaluator():
+    """Do what MLflow does with the metadata of an installed package: this may be a working tree of another version."""
+    from mlflow.models.evaluation.evaluator_registry import _model_evaluation_registry as registry
+
+    from exactshap.integrations.mlflow import ExplanationEvaluator
+
+    registry.register("exactshap", ExplanationEvaluator)
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda path: path.name)
 @pytest.mark.filterwarnings("ignore")
-def test_snippets_run(page, tmp_path, monkeypatch):
+def test_snippets_run(page, tmp_path, monkeypatch, servers):
     import matplotlib
     import matplotlib.pyplot as plt
 
     matplotlib.use("Agg")
     monkeypatch.chdir(tmp_path)
     monkeypatch.syspath_prepend(str(ROOT / "docs" / "examples"))
-    namespace = {"__name__": "snippet"}
-    for block in BLOCK.findall(page.read_text(encoding="utf-8")):
-        exec(compile(block, str(page), "exec"), namespace)
+    namespace, served = {"__name__": "snippet"}, False
+    for language, needs, code in blocks(page):
+        if language == "python" and (not needs or importlib.util.find_spec(needs)):
+            if needs == "mlflow":
+                register_evaluator()
+            exec(compile(code, str(page), "exec"), namespace)
+            served |= "run_app(" in code
     plt.close("all")
+    assert [("exactshap" in answer) for answer in servers] == [True] * served
+
+
+def test_every_block_of_python_runs_or_says_why_not():
+    shown = set()
+    for page in PAGES:
+        for language, _, _ in blocks(page):
+            if language == "py":
+                shown.add(page.name)
+            elif language != "python":
+                assert language in NO_CODE, f"{page.name}: ```{language} is neither run nor known to be no Python"
+        fences = re.findall(r"^\s*[`~]{3,}\S", page.read_text(encoding="utf-8"), re.MULTILINE)
+        assert len(fences) == len(list(blocks(page))), f"{page.name}: a block that is not read"
+    assert shown <= set(SHOWN), f"Python that is not run, without a reason: {shown - set(SHOWN)}"
 
 
 def test_readme_is_one_screen_and_its_files_exist():

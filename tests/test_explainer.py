@@ -1,3 +1,4 @@
+import dataclasses
 import pickle
 import warnings
 
@@ -66,6 +67,45 @@ def _models():
     }
 
 
+@pytest.mark.parametrize("order", [1, 2])
+@pytest.mark.parametrize("name", ["svr", "gp", "forest with background", "pipeline", "function"])
+def test_what_a_solver_made_is_what_the_checking_constructor_holds(name, order):
+    model, background = _models()[name]
+    quick = Explainer(model, background)(X[:3].to_numpy(), order=order)
+    names = [field.name for field in dataclasses.fields(quick)]
+    checked = type(quick)(**{name: getattr(quick, name) for name in names})
+    for field in names:
+        ours, theirs = getattr(quick, field), getattr(checked, field)
+        assert type(ours) is type(theirs), field
+        if isinstance(ours, np.ndarray):
+            assert ours.dtype == theirs.dtype, field
+            assert not ours.flags.writeable or field == "data"
+            np.testing.assert_array_equal(ours, theirs)
+        else:
+            assert ours is theirs or ours == theirs, field
+
+
+def test_a_reader_whose_arrays_do_not_fit_is_told_which():
+    explainer = Explainer(MODEL)
+    explainer.reader.predict = lambda rows: np.zeros((rows.n_rows, 2))
+    with pytest.raises((InputError, ValueError), match=r"does not fit|broadcast"):
+        explainer(X[:3])
+
+
+def test_a_small_request_is_cut_once(monkeypatch):
+    explainer = Explainer(MODEL, X[200:240], memory_limit=2.0**26)
+    asked = []
+    memory = type(explainer.reader).memory
+    monkeypatch.setattr(type(explainer.reader), "memory", lambda *given: asked.append(given) or memory(*given))
+    explainer(X[:1])
+    first = len(asked)
+    explainer(X[1:2])
+    assert 0 < first == len(asked)
+    explainer.memory_limit = 1.0
+    with pytest.raises(BudgetError, match="memory_limit"):
+        explainer(X[:1])
+
+
 @pytest.mark.parametrize("name", ["svr", "gp", "forest", "forest with background", "ridge", "pipeline", "function"])
 def test_the_rows_of_one_block_share_the_threads_with_the_same_bits(name, monkeypatch):
     model, background = _models()[name]
@@ -89,7 +129,7 @@ def test_what_solving_raises_comes_before_what_the_model_does():
     def beside():
         raise ValueError("the model's")
 
-    with pytest.MonkeyPatch.context() as patch, threads.granting_threads(2):
+    with pytest.MonkeyPatch.context() as patch, threads.using_jobs(2, of_a_block=2):
         patch.setattr(threads, "SECONDS", 0.0)
         with pytest.raises(InputError, match="ours"):
             threads.rows_in_threads(function, 40, beside)

@@ -44,8 +44,9 @@ def test_every_explanation_of_ten_rows_checks_at_least_two_coalitions_of_its_own
         assert certificate.mask_difference <= certificate.mask_tolerance
 
 
-def test_single_rows_are_checked_when_the_explainer_is_made_and_now_and_then(monkeypatch):
+def test_single_rows_are_checked_before_the_first_and_now_and_then(monkeypatch):
     explainer = Explainer(MODELS["svr"], X[:20])
+    assert explainer._check_masks._before is None, "an explainer that is only made pays for no hybrids"
     monkeypatch.setattr(_mask_check, "EVERY", 5)
     own = [bool(explainer(X[i : i + 1]).certificate().mask_rows) for i in range(11)]
     assert own == [False, False, False, False, True] * 2 + [False]
@@ -96,7 +97,7 @@ def test_frames_of_several_dtypes_are_checked_in_company_of_their_rows(monkeypat
     certificate = explanation.certificate()
     assert certificate.passed
     assert len(certificate.mask_rows) >= 1
-    monkeypatch.setattr(_mask_check.MaskChecker, "company", lambda self, table: None)
+    monkeypatch.setattr(_mask_check.MaskChecker, "company", lambda self, table: (self._begin(), ()))
     without = Explainer(one_hot(), MIXED[:30])(MIXED[30:60])
     assert_close(explanation.values, without.values, scale=10.0, n_terms=7, n_players=7)
     assert without.certificate().mask_rows
@@ -184,7 +185,7 @@ def test_weights_of_the_background_are_seen_by_the_mean_prediction(monkeypatch):
 
 def test_the_rows_in_company_change_no_bit_of_the_others(monkeypatch):
     with_them = Explainer(MODELS["tree"], X[:20])(X[20:170])
-    monkeypatch.setattr(_mask_check.MaskChecker, "company", lambda self, table: None)
+    monkeypatch.setattr(_mask_check.MaskChecker, "company", lambda self, table: (self._begin(), ()))
     without = Explainer(MODELS["tree"], X[:20])(X[20:170])
     for name in ("values", "baseline", "prediction", "residual", "tolerance"):
         np.testing.assert_array_equal(getattr(with_them, name), getattr(without, name))

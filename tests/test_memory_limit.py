@@ -80,7 +80,7 @@ def test_what_does_not_fit_is_refused(family):
 def test_a_forest_counts_its_tables():
     model = RandomForestRegressor(30, max_depth=9, random_state=0).fit(X, Y)
     explainer = Explainer(model)
-    tables = explainer.reader._prepared.tables.rows(1).n_bytes
+    tables = explainer.reader._prepared.tables.of_order(1).rows.n_bytes
     assert tables > 2.0**22
     assert tables <= explainer.plan(X).memory < 1.5 * tables
     with pytest.raises(BudgetError, match="does not fit in memory_limit"):

@@ -75,7 +75,7 @@ def test_a_function_is_heard_of_within_a_row_and_what_asks_for_less_is_said_firs
     text = said(monkeypatch, lambda: Explainer(lazy, WIDE[:10], progress=True)(WIDE[10:11]))
     first, *lines = re.split(r"[\r\n]+", text[text.index("regression:") :])
     coalitions = "regression: 2,076 coalitions for each row, 10 background rows for each of them"
-    assert first == f"{coalitions}; budget=300 or tol=0.01 asks for fewer"
+    assert first == f"{coalitions}; budget=300 asks for fewer, tol= for as few as an error allows"
     assert text.count(first) == 1
     within = [
         line
@@ -86,6 +86,20 @@ def test_a_function_is_heard_of_within_a_row_and_what_asks_for_less_is_said_firs
     assert re.match(
         r"explained 1 of 1 rows in [\d.]+ s \(2,\d\d\d of 2,076 coalitions\) *$", [line for line in lines if line][-1]
     )
+
+
+def test_forecast_and_explanation_say_what_asks_for_less_also_where_nobody_watches():
+    def curved(rows):
+        return np.tanh(rows[:, 0] * rows[:, 1]) + rows.sum(axis=1)
+
+    explainer = Explainer(curved, WIDE[:5])
+    assert "; budget=300 asks for fewer, tol=" in str(explainer.plan(WIDE[:1]))
+    assert "less" in explainer.plan(WIDE[:1])._repr_html_()
+    told = explainer(WIDE[10:11]).facts()["evaluations"]
+    assert re.fullmatch(r"2,\d\d\d: 2,\d\d\d coalitions a row; budget=300 or tol=\S+ asks for fewer", told)
+    few = Explainer(curved, WIDE[:5], budget=300)
+    assert "asks for fewer" not in str(few.plan(WIDE[:1]))
+    assert few(WIDE[10:11]).facts()["evaluations"] == "300"
 
 
 @pytest.mark.parametrize(

@@ -9,7 +9,8 @@ import pytest
 import exactshap
 
 ROOT = Path(__file__).parent.parent
-PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+TOML = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
+PROJECT = TOML["project"]
 YAML = [
     *sorted((ROOT / ".github").rglob("*.yml")),
     ROOT / ".pre-commit-config.yaml",
@@ -51,6 +52,9 @@ def test_the_papers_are_cited_with_title_and_authors(read):
 def test_the_recipe_asks_for_what_the_package_asks_for(read):
     asked = {re.sub(r"\s", "", one) for one in read("packaging/conda/recipe.yaml")["requirements"]["run"]}
     assert asked == {*PROJECT["dependencies"], f"python{PROJECT['requires-python']}"}
+    extras = {bound for extra in PROJECT["optional-dependencies"].values() for bound in extra}
+    optional = {re.sub(r"\s|-base", "", one) for one in read("packaging/conda/recipe.yaml")["requirements"]["run_constraints"]}
+    assert optional <= extras
 
 
 def test_badges_say_what_the_package_says():
@@ -58,7 +62,7 @@ def test_badges_say_what_the_package_says():
     oldest = PROJECT["requires-python"].removeprefix(">=")
     assert f"python: {oldest}+" in (badges / "python.svg").read_text(encoding="utf-8")
     assert f"license: {PROJECT['license']}" in (badges / "license.svg").read_text(encoding="utf-8")
-    assert (ROOT / "src" / "exactshap" / "py.typed").exists()
+    assert (Path(exactshap.__file__).parent / "py.typed").exists()
 
 
 def test_workflows_run_what_is_documented(read):
@@ -68,8 +72,19 @@ def test_workflows_run_what_is_documented(read):
     steps = read(".github/workflows/docs.yml")["jobs"]["build"]["steps"]
     command = next(step["run"] for step in steps if "sphinx" in step.get("run", ""))
     assert command in (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8")
-    build = (ROOT / "src" / "native" / "build.py").read_text(encoding="utf-8")
-    release = (ROOT / ".github" / "workflows" / "release.yml").read_text(encoding="utf-8")
-    targets = re.findall(r'^    "(\S+)": "\w+",$', build, re.MULTILINE)
-    assert targets
-    assert all(target in release for target in targets)
+    builds = TOML["tool"]["cibuildwheel"]["build"]
+    assert builds == [f"cp{python.replace('.', '')}-*" for python in matrix["python"]]
+
+
+def test_the_release_builds_and_tests_on_the_same_platforms(read):
+    jobs = read(".github/workflows/release.yml")["jobs"]
+    built, tested = (jobs[name]["strategy"]["matrix"]["os"] for name in ("wheels", "test"))
+    assert built == tested
+    assert {name.split("-")[0] for name in built} == {"ubuntu", "macos", "windows"}
+
+
+def test_actions_are_named_by_commit():
+    text = "".join(path.read_text(encoding="utf-8") for path in (ROOT / ".github" / "workflows").glob("*.yml"))
+    used = re.findall(r"uses: (.+)", text)
+    assert len(used) > 10
+    assert all(re.fullmatch(r"[\w/-]+@[0-9a-f]{40} # v[\d.]+", one) for one in used)

@@ -1,67 +1,73 @@
-"""Run one partition function in every engine that is installed, and hold each against one process, bit for bit.
+"""Run the blocks of docs/scale.md in every engine that is installed, as they stand, and hold each against one process, bit for bit.
 
     pip install "dask[distributed]" pyspark ray      (Spark needs a Java runtime)
     python tools/engines.py [dask] [spark] [ray]
 
-Prints one line for each engine: rows per second and whether the values have the bits of one process.
+Prints one line for each engine: rows per second of CPU time (of driver and workers, once they have started), those of one process,
+and whether the values have the same bits.
 """
 
+import contextlib
+import os
+import re
 import sys
+import tempfile
 import time
+from pathlib import Path
 
 import numpy as np
 import pandas as pd
-from sklearn.ensemble import HistGradientBoostingRegressor
+import psutil
 
-from exactshap import Explainer
-from exactshap.scale import Partition
-
-NAMES = [f"f{j}" for j in range(8)]
-N_ROWS, N_PARTS = 40_000, 8
+PAGE = Path(__file__).parent.parent / "docs" / "scale.md"
+N_ROWS, N_PARTS = 200_000, 8
 
 
-def problem():
-    """Return a table with identifiers and the partition function of a boosted model."""
-    X = pd.DataFrame(np.random.default_rng(0).normal(size=(N_ROWS, len(NAMES))), columns=NAMES)
-    model = HistGradientBoostingRegressor(max_iter=30, random_state=0).fit(X[:2000], X["f0"][:2000] * X["f1"][:2000])
-    return X.assign(id=np.arange(N_ROWS)), Partition(Explainer(model, X[NAMES][:20]), keep={"id": "int64"})
+def blocks_before(text, word):
+    """Return the Python blocks of a page above a word."""
+    return re.findall(r"```python\n(.*?)```", text[: text.index(word)], re.DOTALL)
 
 
-def with_dask(table, part):
-    """Map partitions on two worker processes."""
-    from dask import dataframe
+def block_of(text, engine):
+    """Return the first block below the name of an engine."""
+    return re.search(rf"\*\*{engine}\.\*\*.*?```py\w*\n(.*?)```", text, re.DOTALL).group(1)
+
+
+@contextlib.contextmanager
+def dask(table):
+    """Give rows and how to collect results, on two worker processes."""
     from distributed import Client, LocalCluster
 
     settings = {"n_workers": 2, "threads_per_worker": 1, "dashboard_address": None}
     with LocalCluster(**settings) as cluster, Client(cluster):
-        return dataframe.from_pandas(table, npartitions=N_PARTS).map_partitions(part, meta=part.meta).compute()
+        yield None, lambda values: values.compute()  # the block reads the rows itself
 
 
-def with_spark(table, part):
-    """Map batches of pandas frames on two local cores."""
+@contextlib.contextmanager
+def spark(table):
+    """Give rows and how to collect results, on two local cores."""
     from pyspark.sql import SparkSession
-    from pyspark.sql.pandas.types import from_arrow_schema
 
-    spark = SparkSession.builder.master("local[2]").config("spark.ui.enabled", "false").getOrCreate()
+    session = SparkSession.builder.master("local[2]").config("spark.ui.enabled", "false").getOrCreate()
     try:
-        rows = spark.createDataFrame(table).repartition(N_PARTS)
-        return rows.mapInPandas(part.iterate, schema=from_arrow_schema(part.schema)).toPandas()
+        yield session.createDataFrame(table).repartition(N_PARTS), lambda values: values.toPandas()
     finally:
-        spark.stop()
+        session.stop()
 
 
-def with_ray(table, part):
-    """Map batches on two local workers; the batches are mappings of arrays, Ray's default."""
-    import ray
+@contextlib.contextmanager
+def ray(table):
+    """Give rows and how to collect results, on two local workers."""
+    import ray as library
 
-    ray.init(num_cpus=2, include_dashboard=False, log_to_driver=False)
+    library.init(num_cpus=2, include_dashboard=False, log_to_driver=False)
     try:
-        return ray.data.from_pandas(table).repartition(N_PARTS).map_batches(part, batch_size=None).to_pandas()
+        yield library.data.from_pandas(table).repartition(N_PARTS), lambda values: values.to_pandas()
     finally:
-        ray.shutdown()
+        library.shutdown()
 
 
-ENGINES = {"dask": with_dask, "spark": with_spark, "ray": with_ray}
+ENGINES = {"Dask": dask, "Spark": spark, "Ray": ray}
 
 
 def compared(found, expected):
@@ -73,22 +79,49 @@ def compared(found, expected):
     return f"different: {off}" if off else "the same bits"
 
 
+def cpu_seconds():
+    """Return the CPU time of this process and of all that it has started."""
+    own = psutil.Process()
+    return sum(sum(process.cpu_times()[:2]) for process in (own, *own.children(recursive=True)))
+
+
+def run(name, page, namespace, table):
+    """Run one engine twice, since the first time includes its start, and print what was found."""
+    code = compile(block_of(page, name), f"{PAGE}, {name}", "exec")
+    with ENGINES[name](table) as (rows, collect):
+        for _ in range(2):
+            namespace["rows"] = rows
+            exec(code, namespace)
+            before = cpu_seconds()
+            found = collect(namespace["values"])
+            seconds = cpu_seconds() - before
+    started = time.process_time()
+    expected = namespace["part"](table)
+    one = time.process_time() - started
+    said = compared(found.sort_values("id", ignore_index=True)[list(expected.columns)], expected)
+    print(
+        f"{name}: {len(table) / seconds:,.0f} rows per CPU second, {len(table) / one:,.0f} in one process; {said}", flush=True
+    )
+
+
 def main(names):
-    """Run the engines named, or all, and print what was found."""
-    table, part = problem()
-    started = time.perf_counter()
-    expected = part(table)
-    print(f"one process: {N_ROWS / (time.perf_counter() - started):,.0f} rows/s", flush=True)
-    for name in names or ENGINES:
-        try:
-            started = time.perf_counter()
-            found = ENGINES[name](table, part)
-            seconds = time.perf_counter() - started
-        except ImportError as error:
-            print(f"{name}: not installed ({error})", flush=True)
-            continue
-        found = found.sort_values("id", ignore_index=True)
-        print(f"{name}: {N_ROWS / seconds:,.0f} rows/s with its start; {compared(found, expected)}", flush=True)
+    """Make the table and the function of the page, and run the engines named, or all."""
+    page = PAGE.read_text(encoding="utf-8")
+    with tempfile.TemporaryDirectory() as folder, contextlib.chdir(folder):
+        namespace = {"__name__": "page"}
+        for block in blocks_before(page, "**Dask.**"):
+            with contextlib.redirect_stdout(open(os.devnull, "w")):
+                exec(compile(block, str(PAGE), "exec"), namespace)
+        numbers = np.random.default_rng(1).normal(size=(N_ROWS, namespace["X"].shape[1]))
+        table = pd.DataFrame(numbers, columns=namespace["X"].columns).assign(id=np.arange(N_ROWS))
+        table.to_parquet("rows.parquet")
+        for name in ENGINES:
+            if names and ENGINES[name].__name__ not in names:
+                continue
+            try:
+                run(name, page, dict(namespace), table)
+            except ImportError as error:
+                print(f"{name}: not installed ({error})", flush=True)
 
 
 if __name__ == "__main__":

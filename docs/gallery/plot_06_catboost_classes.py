@@ -48,12 +48,13 @@ print(explanation.certificate())
 import matplotlib.pyplot as plt
 import numpy as np
 
-figure, axes = plt.subplots(1, 3, figsize=(13, 4), layout="constrained")
+figure, axes = plt.subplots(3, 1, figsize=(7, 7), sharex=True, layout="constrained")
 for ax, name in zip(axes, explanation.output_names):
     top = explanation.output(name).ranking()
     names, heights = top.names[:6][::-1], top.values[:6][::-1]
     ax.barh(names, heights, color="tab:blue")
-    ax.set(title=name, xlabel="mean magnitude (raw score)")
+    ax.set(title=name)
+axes[-1].set(xlabel="mean magnitude (score before the softmax)")
 
 # %%
 # One wine, from the view of two classes
@@ -74,4 +75,4 @@ ax = explanation.plot.waterfall(bottle, output=second, max_display=7)
 # To conclude
 # -----------
 # One ranking for all classes hides what they do not share. Look at each class, and name
-# the unit: raw scores, not probabilities.
+# the unit: scores before the softmax, not probabilities.

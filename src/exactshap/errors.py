@@ -12,7 +12,8 @@ import numbers
 import re
 import sys
 import warnings
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
 
 __all__ = [
     "BudgetError",
@@ -31,6 +32,7 @@ __all__ = [
     "message",
     "no_output",
     "printable",
+    "rows_from",
     "warn",
 ]
 
@@ -44,7 +46,17 @@ class ExactshapError(Exception):
 
 
 class InputError(ExactshapError, ValueError):
-    """A value that the caller passed cannot be used."""
+    """A value that the caller passed cannot be used; ``row`` is the number of the row of which the text speaks, if it is one of X."""
+
+    def __init__(self, text: str = "", row: int | None = None) -> None:
+        super().__init__(text)
+        self.row = row
+
+    def count_from(self, start: int, named: Callable[[int], str]) -> None:
+        """Count the row, if the text speaks of one, from ``start`` rows further up; ``named`` says what to call it."""
+        if self.row is not None:
+            text = str(self).replace(f"row {self.row}", named(self.row + start), 1)
+            self.row, self.args = self.row + start, (text,)
 
 
 class InputTypeError(ExactshapError, TypeError):
@@ -138,6 +150,39 @@ def _shortened(text: str) -> str:
         return text
     end = MAX_CHARACTERS // 3
     return f"{text[: MAX_CHARACTERS - end - 3]}...{text[-end:]}"
+
+
+@contextmanager
+def rows_from(start: int, named: Callable[[int], str] = "row {}".format) -> Iterator[None]:
+    """Let an error inside the block count its row from the beginning of the table of which these are the rows from ``start`` on.
+
+    Parameters
+    ----------
+    start : int
+    named : callable, default="row {}".format
+        What to call a row of the whole table.
+
+    Returns
+    -------
+    context : context manager
+
+    Raises
+    ------
+    InputError
+        That of the block, with another number.
+
+    Examples
+    --------
+    >>> with rows_from(100):
+    ...     raise InputError("NaN at row 7", row=7)
+    Traceback (most recent call last):
+    exactshap.errors.InputError: NaN at row 107
+    """
+    try:
+        yield
+    except InputError as error:
+        error.count_from(start, named)
+        raise
 
 
 def did_you_mean(name: str, known: Iterable[str]) -> str:

@@ -14,13 +14,15 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from exactshap.errors import InputError
 from exactshap.estimators import RKHSWeightingRegressor
-from exactshap.estimators.rkhs_weighting._gaussian import _inner, _relu_bracket
+from exactshap.estimators.rkhs_weighting._gaussian import _relu_bracket, inner_products
+from exactshap.estimators.rkhs_weighting._instantiation import Instantiation, MonteCarlo
 from exactshap.estimators.rkhs_weighting._instantiations import (
-    Instantiation,
-    MonteCarlo,
+    ExponentialSign,
+    PolynomialSign,
     Relu,
     Sign,
     Stump,
+    UniformStump,
 )
 from exactshap.estimators.rkhs_weighting._problem import Group, WeightingProblem
 from exactshap.estimators.rkhs_weighting._solvers import gradient, greedy
@@ -31,7 +33,14 @@ RNG = np.random.default_rng(0)
 X = RNG.normal(size=(60, 4))
 Y = np.maximum(X[:, 0] + X[:, 1], 0.0) - np.abs(X[:, 2])
 WEIGHTS = RNG.integers(1, 4, size=60)
-BASES = [Relu(0.8, None, 0.5), Relu(1.3, 2.0), Sign(0.8, None, 0.3), Sign(1.3, 0.7), Stump(0.8, 1.1), Stump(1.0)]
+NEW_BASES = [
+    UniformStump(-0.7, 1.2, 0.9),
+    UniformStump(),
+    PolynomialSign(0.8, 1),
+    PolynomialSign(0.6, 4),
+    ExponentialSign(0.8, 1.1),
+]
+BASES = [Relu(0.8, None, 0.5), Relu(1.3, 2.0), Sign(0.8, None, 0.3), Sign(1.3, 0.7), Stump(0.8, 1.1), Stump(1.0), *NEW_BASES]
 
 
 def model(**settings):
@@ -81,7 +90,7 @@ def test_expectations_are_the_integrals(base):
         )
 
 
-@pytest.mark.parametrize("base", BASES[4:], ids=str)
+@pytest.mark.parametrize("base", BASES[4:6], ids=str)
 def test_stumps_are_the_integral_along_their_column(base):
     column, u, x = 1, 0.4, np.array([[9.0, -0.3, 2.0]])
     width = base.sigma if base.gamma is None else base.gamma
@@ -92,6 +101,35 @@ def test_stumps_are_the_integral_along_their_column(base):
         [-8 * base.sigma, x[0, column], 8 * base.sigma],
     )
     assert base.expectation(np.array([[column, u]]), x)[0, 0] == pytest.approx(float(mean) / 3, rel=conditioned(1e6))
+
+
+@pytest.mark.parametrize("at", [-3.0, -0.2, 0.9, 5.0])
+@pytest.mark.parametrize("base", NEW_BASES[:2], ids=str)
+def test_uniform_stumps_are_the_integral_along_their_column(base, at):
+    u, inside = 0.4, min(max(at, base.low), base.high)
+    kernel = lambda w: mpmath.exp(-((w - u) ** 2) / (2 * base._width() ** 2))  # noqa: E731
+    mean = (mpmath.quad(kernel, [base.low, inside]) - mpmath.quad(kernel, [inside, base.high])) / (base.high - base.low)
+    assert base.expectation(np.array([[1, u]]), np.array([[7.0, at]]))[0, 0] == pytest.approx(
+        float(mean) / 2, rel=roundings(50)
+    )
+
+
+@pytest.mark.parametrize("base", NEW_BASES[2:], ids=str)
+@pytest.mark.parametrize("x", [(0.7, 2.0), (-3.0, 0.1)])
+def test_signs_of_products_are_the_integral_of_their_kernel(base, x):
+    u, x = np.array([0.3, -1.2]), np.array(x)
+    along = x / np.linalg.norm(x)
+    a, b = float(u @ along), float(u @ [-along[1], along[0]])
+    nodes, weights = np.polynomial.hermite_e.hermegauss(60)
+
+    def integrand(s):
+        products = base.sigma * (float(s) * a + nodes * b)
+        kernel = (1 + products) ** base.power if isinstance(base, PolynomialSign) else np.exp(products / (2 * base.gamma**2))
+        return mpmath.npdf(s) * float(weights @ kernel) / math.sqrt(2 * math.pi)
+
+    mean = mpmath.quad(integrand, [0, 4, 12]) - mpmath.quad(integrand, [-12, -4, 0])
+    assert base.expectation(u[None], x[None])[0, 0] == pytest.approx(float(mean), rel=HALF_THE_DIGITS)
+    assert base.expectation(u[None], 0.0 * x[None])[0, 0] == 0.0
 
 
 @pytest.mark.parametrize("size", [1, 3])
@@ -157,7 +195,7 @@ def test_inner_products_are_added_up_column_by_column(shape):
     total = np.zeros((n, T))
     for j in range(k):
         total += rows[:, [j]] * W[:, j]
-    np.testing.assert_array_equal(_inner(rows, W), total)
+    np.testing.assert_array_equal(inner_products(rows, W), total)
 
 
 # -- subsets -------------------------------------------------------------------------------------------------------------
@@ -256,9 +294,10 @@ def test_a_gradient_step_by_hand():
 def test_kappa_is_the_second_moment_of_the_predictor(base):
     x = np.array([[1.0, -2.0, 0.5]])
     W = base.sample(np.random.default_rng(0), 3, 200_000)
-    assert math.sqrt(np.mean(base.predictor(W, x) ** 2)) == pytest.approx(
-        base.kappa(3, np.linalg.norm(x)), rel=chance(4.5, np.sqrt(2.0 / 200_000))
-    )
+    itself = np.concatenate([np.diag(base.kernel(part, part, 3)) for part in np.split(W, 400)])
+    squares = itself * base.predictor(W, x)[0] ** 2
+    error = squares.std() / math.sqrt(len(squares)) + roundings(50)
+    assert squares.mean() == pytest.approx(base.kappa(3, np.linalg.norm(x)) ** 2, abs=chance(4.5, error))
     fitted = model(base=base, subsets=[1, 2]).fit(X, Y)
     largest = np.sqrt(np.sort(X**2, axis=1)[:, ::-1].cumsum(axis=1).max(axis=0))
     assert fitted.kappa_**2 == pytest.approx(0.5 * base.kappa(1, largest[0]) ** 2 + 0.5 * base.kappa(2, largest[1]) ** 2)
@@ -312,6 +351,16 @@ def test_safe_pruning_keeps_predictions():
     assert np.abs(pruned.predict(X) - fitted.predict(X)).max() <= 0.5
 
 
+def test_sure_pruning_is_one_lasso_whose_penalty_keeps_predictions():
+    fitted = model(n_terms=80, alpha=1e-2).fit(X, Y)
+    pruned = fitted.prune("sure", tolerance=2.0)
+    beta = 2.0**2 / (2 * 80 * fitted.theta_**2 * np.abs(fitted.coef_).sum())
+    np.testing.assert_array_equal(pruned.coef_, fitted.prune(beta).coef_)
+    assert 0 < len(pruned.coef_) < len(fitted.coef_)
+    assert np.abs(pruned.predict(X) - fitted.predict(X)).max() <= 2.0
+    assert len(pruned.prune("sure", tolerance=1e-9).coef_) == len(pruned.coef_)
+
+
 def test_smart_pruning_keeps_the_loss():
     fitted = model(n_terms=80).fit(X, Y)
     pruned = fitted.prune(X=X, y=Y, tolerance=0.02)
@@ -336,7 +385,7 @@ def test_pruning_is_the_lasso_in_the_norm_of_the_space():
 def test_pruning_refuses_what_it_cannot_do():
     fitted = model().fit(X, Y)
     for arguments, text in [
-        ({"penalty": "bold"}, "must be a number, 'safe' or 'smart'"),
+        ({"penalty": "bold"}, "must be a number, 'sure', 'safe' or 'smart'"),
         ({"penalty": -1.0}, "must be a float >= 0"),
         ({"penalty": "smart"}, "needs the training sample"),
         ({"penalty": "safe", "tolerance": 0.0}, "must be > 0"),
@@ -445,7 +494,7 @@ def test_pickles_and_skops():
 @pytest.mark.parametrize(
     ("settings", "text"),
     [
-        ({"base": "tanh"}, "'base' parameter of RKHSWeightingRegressor must be 'relu', 'sign', 'stump'"),
+        ({"base": "tanh"}, "'base' parameter of RKHSWeightingRegressor must be 'relu', 'sign', 'polynomial-sign'"),
         ({"n_terms": 0}, "'n_terms' parameter of RKHSWeightingRegressor must be an int >= 1. Got 0"),
         ({"n_terms": 2.5}, "'n_terms' parameter"),
         ({"alpha": -1.0}, "'alpha' parameter of RKHSWeightingRegressor must be a float >= 0"),
@@ -470,6 +519,10 @@ def test_pickles_and_skops():
         ({"subsets": GivenSubsets(((0,), (1,)), (0.5, 0.6))}, "must be positive and sum to 1"),
         ({"sigma": 0.0}, "`sigma` and `gamma` must be > 0"),
         ({"gamma": -1.0}, "`sigma` and `gamma` must be > 0"),
+        ({"base": "uniform-stump", "sigma": -1.0}, "`sigma` and `gamma` must be > 0"),
+        ({"base": "uniform-stump", "gamma": 0.0}, "`sigma` and `gamma` must be > 0"),
+        ({"base": "polynomial-sign", "gamma": 1.0}, "has no `gamma`"),
+        ({"base": "exponential-sign", "gamma": 1.0}, "`gamma` must be above `sigma`"),
         ({"base": "stump", "sigma": -1.0}, "`sigma` and `gamma` must be > 0"),
         ({"max_theta": 1.0}, r"`max_theta` must be in \(0, 1\)"),
         ({"max_theta": "half"}, r"`max_theta` must be in \(0, 1\)"),

@@ -1,3 +1,4 @@
+import io
 import warnings
 
 import numpy as np
@@ -297,3 +298,18 @@ def test_prepared_interactions_over_all_rows_are_mean_magnitudes_of_the_stronges
 def test_no_rows_are_refused_in_words(draw):
     with pytest.raises(InputError, match=r"needs at least one row\. Got an explanation of 0 rows"):
         draw(linear(np.zeros((0, 2))).plot)
+
+
+@pytest.mark.parametrize("picture", ["waterfall", "beeswarm", "bar", "scatter", "heatmap", "violin"])
+def test_long_names_stay_inside_the_figure(picture):
+    long = "the score before the softmax of a class whose name goes on and on"
+    X = np.random.default_rng(0).normal(size=(12, 3))
+    names = ["a column with a name that somebody wrote as a whole sentence", "b", "c"]
+    explanation = linear(X, names=names, value_function="interventional", unit=long)
+    ax = getattr(explanation.plot, picture)(*([0] if picture in ("waterfall", "scatter") else []))
+    ax.figure.savefig(io.BytesIO())
+    width, height = ax.figure.bbox.size
+    shown = [ax.title, ax.xaxis.label, ax.yaxis.label, *ax.get_yticklabels()]
+    boxes = [text.get_window_extent() for text in shown if text.get_text()]
+    assert len(boxes) >= 3
+    assert all(box.x0 >= 0 and box.x1 <= width and box.y0 >= 0 and box.y1 <= height for box in boxes)

@@ -9,6 +9,7 @@ import pytest
 from additive_oracle import largest, masked_games, values_of
 from exactshap.errors import InputError, UnknownNameError, UnsupportedStructureError
 from exactshap.explainer import Explainer
+from exactshap.frames import as_table
 from exactshap.testing import check_reader
 from tolerances import assert_close, roundings
 
@@ -67,6 +68,45 @@ def models():
         "one column": (regressor, F[["age"]], Y, {"interactions": 0}),
     }
     return [pytest.param(*case, id=name) for name, case in cases.items()]
+
+
+@pytest.mark.parametrize("kind", [np.float64, np.float32, np.int64, "pandas", "polars"])
+def test_cells_are_found_as_the_model_finds_them(kind):
+    numbers = F[["age", "rooms", "size"]].fillna({"age": 1.0} if kind is np.int64 else {})
+    model = fitted(glassbox.ExplainableBoostingRegressor, numbers, Y, interactions=[(0, 1), (0, 2), (0, 1, 2)])
+    encode = Explainer(model).reader.form.encode
+    assert encode.bins is not None
+    rows = table(400, 5)[["age", "rooms", "size"]]
+    rows.loc[3:5, "size"] = [np.inf, -np.inf, -0.0]
+    frames = {"pandas": rows, "polars": pl.from_pandas(rows)}
+    given = (
+        frames[kind]
+        if kind in frames
+        else np.nan_to_num(rows.to_numpy()).clip(-9, 9).astype(kind)
+        if kind is np.int64
+        else rows.to_numpy(kind)
+    )
+    np.testing.assert_array_equal(encode(as_table(given), "X"), encode._asked(given))
+
+
+def test_a_model_that_cuts_otherwise_is_asked_itself(monkeypatch):
+    numbers = F[["age", "rooms", "size"]].to_numpy(float)
+    model = fitted(glassbox.ExplainableBoostingRegressor, numbers, Y, interactions=2)
+    cells = type(model).eval_terms
+    monkeypatch.setattr(
+        type(model), "eval_terms", lambda self, X: cells(self, X + 1e-9)
+    )  # the next bin begins a little earlier
+    encode = Explainer(model).reader.form.encode
+    assert encode.bins is None
+    np.testing.assert_array_equal(encode(as_table(numbers), "X"), encode._asked(numbers))
+
+
+@pytest.mark.parametrize(
+    ("columns", "changes"), [(["age", "city"], {}), (["age", "rooms"], {"feature_types": ["continuous", "nominal"]})]
+)
+def test_columns_that_are_no_numbers_are_left_to_the_model(columns, changes):
+    model = fitted(glassbox.ExplainableBoostingRegressor, F[columns], Y, interactions=0, **changes)
+    assert Explainer(model).reader.form.encode.bins is None
 
 
 @pytest.mark.parametrize(("cls", "data", "y", "settings"), models())

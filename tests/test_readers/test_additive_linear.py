@@ -128,7 +128,7 @@ def test_names_units_and_outputs():
     assert Explainer(LogisticRegression().fit(X, LABELS > 0), Z).reader.unit == "log-odds (> 0: True)"
     three = Explainer(LogisticRegression().fit(X, np.array(["low", "mid", "high"])[LABELS]), Z)
     assert three.reader.output_names == ("high", "low", "mid")
-    assert three.reader.unit == "log-probability up to a constant"
+    assert three.reader.unit == "score before the softmax"
     everything = three(ROWS)
     one = Explainer(three.reader.model, Z, output="mid")(ROWS)
     np.testing.assert_array_equal(one.values, everything.values[..., 2])

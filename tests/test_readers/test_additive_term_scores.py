@@ -81,6 +81,14 @@ def test_models_without_terms_of_their_columns_are_refused():
         explain_terms(LinearRegression().fit(X[["size"]], Y), X[["size"]][:0])
 
 
+@pytest.mark.parametrize("row", [0, 2])
+def test_a_missing_number_is_named_where_it_is(row):
+    X = np.ones((3, 2))
+    X[row, 1] = np.nan
+    with pytest.raises(InputError, match=rf"Input X contains NaN \(first at row {row}, column 1\)"):
+        explain_terms(LinearRegression().fit(np.eye(2), [0.0, 1.0]), X)
+
+
 def test_terms_that_do_not_add_up_are_refused(monkeypatch):
     model = AdditiveModel([(0, lambda v: v[:, 0])], n_features=1)
     jumps = lambda reader, rows: reader.form.predict(rows) + (rows.native[:, 0] > 1.0)  # noqa: E731

@@ -256,7 +256,7 @@ def complex_numbers(rows):
 FAULTS = [
     (short, InputError, r"short returned shape \(3,\) for 9 rows\. Expected one number, or one row of outputs, for each"),
     (not_a_number, InputError, r"not_a_number returned NaN or infinity\. First at row \d"),
-    (nan_inside, InputError, r"returned NaN or infinity\. First at row \d+, coalition with \['x0'.*\] from x"),
+    (nan_inside, InputError, r"NaN or infinity for row 0\. First at the coalition with \['x0'.*\] from x"),
     (infinite, InputError, r"infinite returned NaN or infinity"),
     (labels, InputTypeError, r"must return real numbers\. Got dtype <U3\. Pass predict_proba or decision_function"),
     (objects, InputTypeError, r"must return real numbers\. Got dict such as \{\}"),
@@ -283,7 +283,7 @@ def test_exceptions_inside_a_coalition_are_chained_and_located():
         return rows[:, 0]
 
     with pytest.raises(
-        InputError, match=r"fragile raised ZeroDivisionError on \d+ rows of \d+ coalitions.*x0 without x1"
+        InputError, match=r"fragile raised ZeroDivisionError for row 0 on \d+ rows of \d+ coalitions.*x0 without x1"
     ) as caught:
         explain(fragile, X[:1], BACKGROUND)
     assert isinstance(caught.value.__cause__, ZeroDivisionError)
@@ -379,7 +379,7 @@ BAD = [
     ({"deterministic": "maybe"}, UnknownNameError, r"Unknown deterministic='maybe'"),
     ({"random_state": np.random.default_rng(0)}, InputError, r"'random_state' parameter must be None or an int >= 0 here"),
     ({"batch_size": 0}, InputError, r"'batch_size' parameter must be None or an int >= 1\. Got 0"),
-    ({"value_function": "observational"}, UnknownNameError, r"no value function 'observational'"),
+    ({"value_function": "functional"}, UnknownNameError, r"no value function 'functional'"),
     ({"value_function": "baseline"}, InputError, r"needs exactly one reference row\. Got 9"),
     ({"output": 3}, InputError, r"has 1 output\. Got output=3"),
     ({"budget": 1}, BudgetError, r"budget of one call is too small"),

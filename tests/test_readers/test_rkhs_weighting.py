@@ -13,7 +13,8 @@ from additive_oracle import largest, masked_games, values_of
 from exactshap import Explainer
 from exactshap.errors import BudgetError, InputError
 from exactshap.estimators import RKHSWeightingRegressor
-from exactshap.estimators.rkhs_weighting._instantiations import MonteCarlo, Relu, Sign
+from exactshap.estimators.rkhs_weighting._gaussian import Relu, Sign
+from exactshap.estimators.rkhs_weighting._instantiation import MonteCarlo
 from exactshap.estimators.rkhs_weighting._terms import WeightingTerm
 from exactshap.frames import as_table
 from exactshap.readers.additive import _homogeneous, rkhs_weighting
@@ -32,6 +33,9 @@ SETTINGS = [
     {"subsets": 4, "fit_intercept": True},
     {"subsets": 2, "base": "stump"},
     {"base": "stump"},
+    {"subsets": 2, "base": "uniform-stump", "sigma": 0.7},
+    {"subsets": [1, 2], "base": "polynomial-sign"},
+    {"subsets": 3, "base": "exponential-sign", "gamma": 2.0},
     {"subsets": 2, "sequence": True},
     {},
 ]

@@ -110,7 +110,7 @@ def test_names_units_and_outputs():
         explain(model, frame[list("edcba")])
     assert convert(MODELS["binary"]).output_names == ("yes",)
     assert convert(MODELS["ternary"]).output_names == ("0", "1", "2")
-    units = {"plain": "target", "poisson": "log of the target", "ternary": "log-odds"}
+    units = {"plain": "target", "poisson": "log of the target", "ternary": "score before the softmax"}
     assert {name: convert(MODELS[name]).unit for name in units} == units
 
 

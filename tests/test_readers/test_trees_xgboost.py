@@ -113,7 +113,7 @@ def test_base_score_of_every_objective(objective, base_score):
 
 
 def test_units():
-    units = {"plain": "target", "binary": "log-odds", "ternary": "log-odds", "ranking": "score"}
+    units = {"plain": "target", "binary": "log-odds", "ternary": "score before the softmax", "ranking": "score"}
     assert {name: convert(MODELS[name]).unit for name in units} == units
     assert convert(regressor(objective="count:poisson").fit(X, np.abs(Y))).unit == "log of the target"
     assert convert(MODELS["binary"]).output_names == convert(MODELS["classifying forest"]).output_names == ("1",)

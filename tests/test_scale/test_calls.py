@@ -70,7 +70,7 @@ def test_a_call_that_fails_is_named_and_the_others_are_kept(tmp_path):
     function.broken = True
     with pytest.raises(
         InputError,
-        match=r"on \d+ rows of 8 coalitions, in the call that begins at that with \['x0'.*\] from x. KeyError: 'the service is down'",
+        match=r"for row 2 on \d+ rows of 8 coalitions, in the call that begins at that with \['x0'.*\] from x. KeyError: 'the service is down'",
     ):
         explainer(X)
     function.broken, before = False, function.calls
@@ -82,6 +82,46 @@ def test_a_call_that_fails_is_named_and_the_others_are_kept(tmp_path):
     assert np.array_equal(fresh(X).values, values)
     assert function.calls == again  # nothing is called twice
     assert 0 < resumed <= 4 + 2  # the batches that failed, and the prediction
+
+
+@pytest.mark.parametrize("settings", [{}, {"n_jobs": 3}, {"memory_limit": 2**14}, {"memory_limit": 2**14, "n_jobs": 2}])
+@pytest.mark.parametrize("mapped", [False, True])
+def test_the_row_of_a_failed_call_counts_from_the_first_of_the_table(mapped, settings):
+    rng = np.random.default_rng(0)
+    X = pd.DataFrame(rng.normal(size=(40, 3)), columns=["a", "b", "c"], index=[f"r{i}" for i in range(40)])
+    X.iloc[[31, 37], 0] = 7.0
+    function, fragile = (lambda rows: fragile(np.asarray(rows))), Fragile()
+    fragile.broken = True
+    with ThreadPoolExecutor(2) as pool:
+        model = MappedFunction(function, pool.map, batch_rows=2) if mapped else function
+        with pytest.raises(
+            InputError, match=r"for row 31 \(label r31\) on \d+ rows of 8 coalitions.*the service is down"
+        ) as caught:
+            Explainer(model, X[:2], **settings)(X)
+    assert caught.value.row == 31
+
+
+def test_a_map_that_breaks_is_named_as_a_call_and_what_was_there_is_kept(tmp_path):
+    """As a pool of processes does whose worker was killed."""
+    function, intact = Fragile(), [True]
+
+    def breaking(function, batches):
+        for number, batch in enumerate(batches):
+            if number == 3 and not intact[0]:
+                raise OSError("a worker was killed")
+            yield function(batch)
+
+    X, background = np.array([[1.0, 2.0, 3.0]]), np.zeros((2, 3))
+    explainer = Explainer(MappedFunction(function, breaking, batch_rows=2, kept=tmp_path), background)
+    intact[0] = False
+    with pytest.raises(
+        InputError, match=r"raised CallError for row 0 on 16 rows of 8 coalitions.*OSError: a worker was killed .rows 8 to 9"
+    ):
+        explainer(X)
+    intact[0], before = True, function.calls
+    values, resumed = explainer(X).values, function.calls - before
+    assert resumed == 4 + 1  # the batches that were left, and the prediction
+    assert np.array_equal(values, Explainer(function, background)(X).values)
 
 
 def test_kept_calls_are_those_of_the_function(tmp_path):

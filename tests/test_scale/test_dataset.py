@@ -330,7 +330,7 @@ def test_a_bad_row_is_named_by_file_row_group_and_row(source, tmp_path):
     T = cases.table()
     T.loc[54, "bmi"] = np.nan
     T[40:].to_parquet(source / "deep" / "c.parquet", row_group_size=10)
-    place = r"Row 54 cannot be explained \(deep/c.parquet, row group 1, row 14 of the file\). Input X contains NaN"
+    place = r"Row 54 cannot be explained \(deep/c.parquet, row group 1, row 14 of the file\). Input X contains NaN \(first at row 54,"
     with pytest.raises(InputError, match=place):
         run(source, tmp_path / "out")
     marked = run(source, tmp_path / "marked", on_bad_rows="mark")

@@ -66,12 +66,12 @@ def coverage(family, budget, n_runs=20):
 
 
 def test_two_standard_errors_cover_games_unlike_the_prior(monkeypatch):
-    """0.82 to 0.88, by the release of NumPy and SciPy, of the values of games that jump: the hardest families known, at an eighth of their calls.
+    """0.86 to 0.91, by the seed, of the values of games that jump: the hardest families known, at an eighth of their calls.
 
     0.76 by the posterior alone.
     """
     hard = voting, network, bankruptcy
-    assert np.mean([coverage(family, 120) for family in hard]) >= 0.81
+    assert np.mean([coverage(family, 120, n_runs=40) for family in hard]) >= 0.85
     monkeypatch.setattr(_estimators, "_kernelshap", lambda *_: None)
     assert np.mean([coverage(family, 120) for family in hard]) < 0.8, "the games no longer tell the errors from the posterior's"
 
@@ -83,15 +83,41 @@ def test_two_standard_errors_cover_games_like_the_prior_and_are_no_wider_than_th
     assert np.all(found.std_error <= 1e-3 * found.scale)
 
 
+@pytest.mark.parametrize("budget", [75, 99])
+def test_few_more_pairs_than_players_do_not_blow_errors_up(budget):
+    """With 37 pairs for 30 players KernelSHAP's jackknife is several times its error, and was told of the process fivefold."""
+    d, ratios = 30, []
+    for run in range(6):
+        rng = np.random.default_rng([run, 30])
+        linear, form, triples = rng.normal(size=d), rng.normal(size=(d, d)) / d, rng.permutation(d).reshape(-1, 3)
+        heights, shares = rng.normal(size=len(triples)), np.eye(d)[triples].sum(axis=1)
+
+        def game(masks, linear=linear, form=form, heights=heights, shares=shares):
+            return masks @ linear + np.einsum("ni,ij,nj->n", 1.0 * masks, form, 1.0 * masks) + (masks @ shares.T == 3) @ heights
+
+        exact = linear + (form + form.T).sum(axis=1) / 2.0 + heights @ shares / 3.0
+        found = solve(OracleGame(game, d), method="regression", budget=budget, random_state=run)
+        ratios.append(np.sqrt((found.std_error**2).mean() / ((found.values - exact) ** 2).mean()))
+    assert 1.0 < np.median(ratios) < 2.5
+
+
 @pytest.mark.parametrize("max_checked", [11, 200])
 @pytest.mark.parametrize(
     ("n", "tail", "largest"),
-    [(40, 0.0, "posterior"), (40, 30.0, "posterior"), (40, 30.0, "bias"), (40, 0.0, "few"), (12, 0.0, "few")],
+    [
+        (40, 0.0, "posterior"),
+        (40, 30.0, "posterior"),
+        (40, 30.0, "bias"),
+        (40, 0.0, "few"),
+        (12, 0.0, "few"),
+        (40, 30.0, "alike"),
+    ],
 )
 def test_errors_are_held_to_kernelshap_written_out(monkeypatch, max_checked, n, tail, largest):
     """Every factor from its definition: KernelSHAP's map by refits of unit targets, residuals as the process has them.
 
-    Relevances of next to nothing leave the posterior no error, residuals of next to nothing leave only KernelSHAP's own.
+    Relevances of next to nothing leave the posterior no error and foretell no better than KernelSHAP, residuals of next to nothing
+    leave only what few pairs ask for.
     """
     monkeypatch.setattr(_hypercube, "MAX_CHECKED", max_checked)
     d, rng = 7, np.random.default_rng(5)
@@ -111,6 +137,8 @@ def test_errors_are_held_to_kernelshap_written_out(monkeypatch, max_checked, n, 
         return fit_polynomial(columns, targets, total, masks, shares, paired=True)
 
     fit = kernelshap((inside - outside)[1:] / process.unit / 2.0, (inside - outside)[0] / process.unit / 2.0)
+    if largest == "bias":
+        fit = replace(fit, std_error=1e-6 * fit.std_error)
     linear = kernelshap(np.eye(n), np.zeros(n)).values  # (d, n)
     unseen = 1.0 - 1.0 / np.maximum(stratum_weights(masks, paired=True), 1.0)
     rows = np.sort(process.order[-max_checked:])
@@ -121,12 +149,15 @@ def test_errors_are_held_to_kernelshap_written_out(monkeypatch, max_checked, n, 
     kurtosis = (residuals**4).mean(axis=0) / (residuals**2).mean(axis=0) ** 2
     asked = find("shapley"), 1, tuple((j,) for j in range(d))
     values, posterior = process.solve(*asked, relative_doubt=2.0 * (d / (n + 1)) ** 2)
-    few = 0.4 * (2.0 * d / (n + 1)) ** (8 if n == 40 else 3) * fit.std_error * process.unit
-    parts = {"posterior": posterior, "bias": 0.65 * bias, "few": few}
-    assert all(np.all(parts[largest] >= part) for part in parts.values()), "each part must be seen"
+    spread, root = fit.std_error * process.unit, np.sqrt(1.0 - d / (n + 1))
+    few = 0.4 * ((2.0 * d / (n + 1)) ** 8 if n == 40 else np.sqrt(2.0) * root) * spread
+    gain = (residuals**2).sum(axis=0) / ((fit.residuals[rows - 1] * process.unit) ** 2).sum(axis=0)
+    parts = {"posterior": posterior, "bias": 0.65 * bias, "few": few, "alike": root * np.minimum(gain, 1.0) * spread}
+    expected = np.max(list(parts.values()), axis=0)
+    assert np.any(parts[largest] == expected), "each part must be seen"
     found, std_error = held_to(fit, process, *asked)
     np.testing.assert_array_equal(found, values)
-    np.testing.assert_allclose(std_error, np.clip(np.sqrt(kurtosis / 5.0), 1.0, 2.0) * parts[largest], rtol=conditioned(1e6))
+    np.testing.assert_allclose(std_error, np.clip(np.sqrt(kurtosis / 5.0), 1.0, 2.0) * expected, rtol=conditioned(1e6))
     assert (kurtosis > 5.0).any() == (tail > 0.0), "one of the two cases must have heavy tails"
 
 

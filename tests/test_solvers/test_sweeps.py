@@ -26,33 +26,98 @@ def test_folded_backgrounds(n_inside, n_outside, n_outputs):
     assert_close(out, np.einsum("z,czo->co", weights, scores[inside[:, None] + outside]), 20.0, n_outside)
 
 
+def lookups(cells, **changes):
+    """Return arguments: two terms, of 3 x 5 bins and of 4, whose tables lie behind each other."""
+    strides = np.zeros((2, 4, 3), np.int64)
+    strides[0], strides[1, :, 0] = STRIDES, 24
+    strides[1, 1::2, 1] = 1
+    given = {
+        "term": np.array([0, 1]),
+        "shape": np.array([[3, 5], [4, 1]]),
+        "strides": strides,
+        "folded": RNG.normal(size=(28, 2)),
+    }
+    return cells, terms.Lookups(**given | changes), np.empty((2, len(cells), 4, 2))
+
+
+@pytest.mark.parametrize("dtype", [np.int32, np.int64])
 @pytest.mark.parametrize("n_rows", [0, 1, 20])
-def test_lookups(n_rows):
-    cells, folded = RNG.integers(0, 15, n_rows), RNG.normal(size=(24, 2))
-    out = np.empty((n_rows, 4, 2))
-    terms.fill_lookups(cells, np.array([3, 5]), STRIDES, folded, out)
-    bins = np.stack(np.unravel_index(cells, (3, 5)), axis=1)
-    np.testing.assert_array_equal(out, folded[STRIDES[:, 0] + bins @ STRIDES[:, 1:].T])
+def test_lookups(n_rows, dtype):
+    cells = np.stack([RNG.integers(0, 15, n_rows), RNG.integers(0, 4, n_rows)], axis=1).astype(dtype)
+    given = lookups(cells)
+    terms.fill_lookups(*given)
+    _, (_, shape, strides, folded), out = given
+    for term in range(2):
+        bins = np.stack(np.unravel_index(cells[:, term], shape[term]), axis=1)
+        np.testing.assert_array_equal(out[term], folded[strides[term, :, 0] + bins @ strides[term, :, 1:].T])
+
+
+def bins(**changes):
+    """Return columns 0 and 2 cut into bins, column 0 in two ways; terms of column 0, of 2 and of both."""
+    given = {
+        "cuts": np.array([-1.0, 0.0, 0.0, 2.0, 0.5]),
+        "cut_start": np.array([0, 4, 4, 5]),
+        "column": np.array([0, 2, 0]),
+        "way_start": np.array([0, 1, 2, 4]),
+        "way": np.array([0, 1, 2, 1]),
+        "stride": np.array([1, 1, 3, 1]),
+    }
+    return terms.Bins(**given | changes)
+
+
+@pytest.mark.parametrize("dtype", [np.int32, np.int64])
+def test_cells_of_bins(dtype):
+    column = np.array([np.nan, -np.inf, -1.5, -1.0, -0.0, 0.0, 0.3, 0.5, 2.0, 1e300, np.inf])
+    X = np.stack([column, np.zeros(11), column[::-1]], axis=1)
+    out = np.empty((11, 3), dtype)
+    terms.fill_cells(X, bins(), out)
+    fine = np.where(np.isnan(X[:, 0]), 0, 1 + np.searchsorted([-1.0, 0.0, 0.0, 2.0], X[:, 0], side="right"))
+    coarse = np.where(np.isnan(X[:, 0]), 0, 1 + (X[:, 0] >= 0.5))
+    other = np.where(np.isnan(X[:, 2]), 0, 1)
+    np.testing.assert_array_equal(out, np.stack([fine, other, 3 * coarse + other], axis=1))
 
 
 @pytest.mark.parametrize(
-    ("kernel", "arguments"),
+    "change",
     [
-        (terms.fill_fold, ([30], [30], [1.0])),
-        (terms.fill_fold, ([-1], [3], [1.0])),
-        (terms.fill_fold, ([1], [-1], [1.0])),
-        (terms.fill_lookups, ([-1], [3, 5], STRIDES)),
-        (terms.fill_lookups, ([0], [0, 5], STRIDES)),
-        (terms.fill_lookups, ([0], [3, 6], STRIDES + 30)),
-        (terms.fill_lookups, ([0], [3, 5], -STRIDES)),
-        (terms.fill_lookups, ([0], [3, 5], [[0, 2**62, 2**62]] * 4)),
+        {"cut_start": np.array([0, 4, 3, 5])},
+        {"cut_start": np.array([0, 4, 4, 6])},
+        {"column": np.array([0, 3, 0])},
+        {"column": np.array([0, -1, 0])},
+        {"way": np.array([0, 1, 3, 1])},
+        {"way": np.array([0, 1, -1, 1])},
+        {"way_start": np.array([0, 1, 2, 5])},
+        {"way_start": np.empty(0, np.int64)},
+        {"stride": np.array([1, 1, 3])},
     ],
 )
-def test_cells_that_lead_outside_are_refused(kernel, arguments):
-    values, given = np.zeros((60, 1)), [np.array(argument) for argument in arguments]
-    given = [values, *given] if kernel is terms.fill_fold else [*given, values]
+def test_bins_that_lead_outside_are_refused(change):
     with pytest.raises(InputTypeError, match="do not belong together"):
-        kernel(*given, np.zeros((1, 1) if kernel is terms.fill_fold else (1, 4, 1)))
+        terms.fill_cells(np.zeros((2, 3)), bins(**change), np.empty((2, 3), np.int64))
+
+
+@pytest.mark.parametrize(
+    ("cell", "change"),
+    [
+        (-1, {}),
+        (0, {"shape": np.array([[0, 5], [4, 1]])}),
+        (0, {"shape": np.array([[3, 16], [4, 1]])}),
+        (0, {"strides": np.full((2, 4, 3), 30)}),
+        (0, {"strides": np.full((2, 4, 3), -1)}),
+        (0, {"strides": np.full((2, 4, 3), 2**62)}),
+        (0, {"term": np.array([0, 2])}),
+        (0, {"term": np.array([-1, 1])}),
+    ],
+)
+def test_lookups_that_lead_outside_are_refused(cell, change):
+    with pytest.raises(InputTypeError, match="do not belong together"):
+        terms.fill_lookups(*lookups(np.array([[cell, 0]]), **change))
+
+
+@pytest.mark.parametrize("arguments", [([30], [30], [1.0]), ([-1], [3], [1.0]), ([1], [-1], [1.0])])
+def test_cells_that_lead_outside_are_refused(arguments):
+    with pytest.raises(InputTypeError, match="do not belong together"):
+        terms.fill_fold(np.zeros((60, 1)), *map(np.array, arguments), np.zeros((1, 1)))
 
 
 @pytest.mark.parametrize(

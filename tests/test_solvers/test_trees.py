@@ -6,6 +6,7 @@ from unittest import mock
 import numpy as np
 import pytest
 
+from exactshap._runtime.cache import BoundedCache
 from exactshap.errors import InputError
 from exactshap.semivalues import available, beta, find
 from exactshap.solvers import solve
@@ -201,7 +202,8 @@ def test_tables_in_runs_agree_with_kept_ones(monkeypatch):
     prepared = prepare(many_trees(), [(j,) for j in range(12)], MANY_ROWS[:30])
     kept = solve_trees(prepared, MANY_ROWS[:50], SHAPLEY, 2)
     monkeypatch.setattr(_tree_tables, "CHUNK", 2**16)
-    in_runs = dataclasses.replace(prepared, tables=dataclasses.replace(prepared.tables, limit=0.0))
+    apart = {"cache": BoundedCache(), "questions": BoundedCache()}
+    in_runs = dataclasses.replace(prepared, tables=dataclasses.replace(prepared.tables, limit=0.0, **apart))
     filled = solve_trees(in_runs, MANY_ROWS[:50], SHAPLEY, 2)
     assert "kept" in kept.method
     assert "in runs" in filled.method
@@ -349,6 +351,6 @@ def test_forecasts_are_those_of_the_engine():
             assert engine.memory(100, order) > 0
             assert engine.cost(100, 1, order).seconds > 0
     solve_trees(prepared, MANY_ROWS[:2], SHAPLEY, 2)
-    kept = prepared.tables._cells(prepared.tables.rows(2), SHAPLEY, 2, True, 0, prepared.tables.layout.n_groups)
+    kept = prepared.tables._cells(prepared.tables.of_order(2), SHAPLEY, 2, 0, prepared.tables.layout.n_groups)
     tables = kept.nbytes + prepared.tables.background.table.nbytes
     assert tables <= prepared.memory(100, 2) <= tables + 2**22

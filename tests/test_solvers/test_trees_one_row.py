@@ -13,6 +13,7 @@ from exactshap.solvers.trees import _path_engine as _tree_deep
 from exactshap.solvers.trees import _table_engine as _tree_tables
 from exactshap.solvers.trees import prepare_trees, solve_trees
 from exactshap.solvers.trees._steps import Steps, make_steps, steps_bytes
+from exactshap.trees.ensemble import complete_forest
 from test_solvers.trees_by_hand import game_by_hand, random_rows, random_trees
 from tolerances import assert_close
 
@@ -152,3 +153,17 @@ def test_trees_without_tables_are_prepared_once():
     prepared = prepare_trees(random_trees(11, n_features=9, depth=9), [(j,) for j in range(9)], BACKGROUND, memory_limit=0.0)
     assert prepared.tables is None
     assert prepared.rest is prepared.deep
+
+
+def test_tables_beyond_any_cache_give_the_bits_of_a_row_however_rows_are_cut():
+    trees, rows = complete_forest(8, 25, 20), random_rows(44, 60, 20)
+    engine = prepare_trees(trees, [(j,) for j in range(20)]).tables
+    engine.answered[0] = 10**6  # tables, however few the rows
+    assert engine.of_order(1).rows.n_bytes > 2**25  # see CACHED_CELLS in tables.cpp
+    every = engine.solve(columns_of(rows), SHAPLEY, 1)
+    for n in (1, 4, 5, 24, 25):
+        few = engine.solve(columns_of(rows[:n]), SHAPLEY, 1)
+        for name in ("values", "full", "scale"):
+            assert np.array_equal(getattr(few, name), getattr(every, name)[:n]), (name, n)
+    deep = prepare_trees(trees, [(j,) for j in range(20)]).deep.solve(columns_of(rows[:24]), SHAPLEY, 1)
+    assert_close(every.values[:24], deep.values, every.scale[:24], n_terms=25 * 2**8)

@@ -87,7 +87,7 @@ def test_json_and_ubjson_say_the_same(name):
 
 def test_units_and_names():
     assert load(FOLDER / "xgboost_multiclass.ubj").output_names == ("class 0", "class 1", "class 2")
-    assert load(FOLDER / "xgboost_multiclass.ubj").unit == "log-odds"
+    assert load(FOLDER / "xgboost_multiclass.ubj").unit == "score before the softmax"
     assert load(FOLDER / "xgboost_poisson.json").unit == "log of the target"
     assert load(FOLDER / "xgboost_named.ubj").feature_names == ("a", "b", "c", "d")
     assert load(FOLDER / "xgboost_named.ubj").categories == (None, None, None, tuple("tuvwxyz"))

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 
-__all__ = ["Asks", "Progress", "asked", "duration", "is_watched", "progress_rows", "progress_text"]
+__all__ = ["Asks", "Progress", "asked", "duration", "fewer_coalitions", "is_watched", "progress_rows", "progress_text"]
 
 Progress = bool | Callable[[int, int], None] | None
 
@@ -18,10 +18,16 @@ PATIENCE, RENEWAL = 2.0, 0.5  # seconds before the first word, and between two
 
 @dataclass(frozen=True)
 class Asks:
-    """What a row asks of a model that is called: a sentence, and how many coalitions; None where that shows as it goes."""
+    """What a row asks of a model that is called: a sentence, how many coalitions (None where that shows), what asks for less."""
 
     sentence: str
     coalitions: float | None
+    advice: str = ""
+
+
+def fewer_coalitions(n_players: int) -> int:
+    """Return a budget of a first look: 300 coalitions give most functions of a dozen columns errors of some thousandths."""
+    return max(300, 8 * n_players)
 
 
 _asked = 0  # coalitions that models were asked about, in this process
@@ -34,18 +40,28 @@ def asked(coalitions: int) -> None:
 
 
 @contextmanager
-def progress_rows(progress: Progress, total: int, asks: Asks | None = None) -> Iterator[Callable[[int], None]]:
-    """Give a function of the rows done so far; where a row ``asks`` much, what is asked shows within it."""
+def progress_rows(
+    progress: Progress, total: int, asking: Callable[[], Asks | None] | None = None
+) -> Iterator[Callable[[int], None]]:
+    """Give a function of the rows done so far; where a row asks much, which ``asking`` tells, what is asked shows within it."""
     if callable(progress):
         yield lambda done: progress(done, total)
         return
-    before = _asked
+    if progress is False or (progress is None and not is_watched()):
+        yield _nowhere
+        return
+    asks, before = asking() if asking else None, _asked
 
     def text(done: int, seconds: float) -> str:
         return _rows_text(done, total, seconds, *(() if asks is None else (_asked - before, asks.coalitions)))
 
-    with progress_text(progress, text, "" if asks is None else asks.sentence) as line:
+    first = "" if asks is None else "; ".join(filter(None, (asks.sentence, asks.advice)))
+    with progress_text(progress, text, first) as line:
         yield line.reached
+
+
+def _nowhere(done: int) -> None:
+    """Nobody is told."""
 
 
 @contextmanager

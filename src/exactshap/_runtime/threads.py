@@ -19,11 +19,11 @@ from exactshap._runtime.blas import single_threaded_blas
 __all__ = [
     "asked_jobs",
     "coalitions_in_threads",
-    "granting_threads",
     "map_in_threads",
     "n_threads",
     "rows_in_threads",
     "single_threaded_blas",
+    "threads_of_a_block",
     "using_jobs",
     "worker_count",
 ]
@@ -34,27 +34,18 @@ Result = TypeVar("Result")
 WORTH_IT = 2.0**14  # values of a coalition's largest matrix; below, starting threads costs more than it saves
 SECONDS, SHARE, PIECES = 0.02, 16, 2  # work that threads are worth; a first piece of rows that tells; pieces for each thread
 _JOBS: ContextVar[int | None] = ContextVar("n_jobs", default=None)
-_GRANTED: ContextVar[int] = ContextVar("granted threads", default=1)
+threads_of_a_block: ContextVar[int] = ContextVar("granted threads", default=1)
 
 
 @contextmanager
-def using_jobs(n_jobs: int | None) -> Iterator[None]:
-    """Let coalitions inside the block run on ``n_jobs`` threads, with joblib's conventions."""
-    token = _JOBS.set(n_jobs)
+def using_jobs(n_jobs: int | None, of_a_block: int = 1) -> Iterator[None]:
+    """Let coalitions inside run on ``n_jobs`` threads, with joblib's conventions, and the rows of a block on so many of them."""
+    jobs, threads = _JOBS.set(n_jobs), threads_of_a_block.set(of_a_block)
     try:
         yield
     finally:
-        _JOBS.reset(token)
-
-
-@contextmanager
-def granting_threads(n: int) -> Iterator[None]:
-    """Let the rows of a block be solved on ``n`` threads inside."""
-    token = _GRANTED.set(n)
-    try:
-        yield
-    finally:
-        _GRANTED.reset(token)
+        _JOBS.reset(jobs)
+        threads_of_a_block.reset(threads)
 
 
 def asked_jobs() -> int | None:
@@ -119,11 +110,11 @@ def rows_in_threads(function: Callable[[slice], Result], n_rows: int, beside: Ca
 
     A first piece of the rows tells how long the others will take. No bit depends on the cut where no row depends on the others.
 
-    >>> with granting_threads(2):
+    >>> with using_jobs(2, of_a_block=2):
     ...     rows_in_threads(lambda rows: rows.stop - rows.start, 3, lambda: "beside")
     ([1, 2], 'beside')
     """
-    workers, first = _GRANTED.get(), max(1, n_rows // SHARE)
+    workers, first = threads_of_a_block.get(), max(1, n_rows // SHARE)
     if workers == 1 or n_rows < 2:
         return [function(slice(0, n_rows))], beside()
     started = time.perf_counter()

@@ -5,33 +5,39 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 _PUBLIC = {
+    "ExponentialSign": "exactshap.estimators.rkhs_weighting._instantiations",
     "FanovaEffects": "exactshap.estimators.fanova_process",
     "FanovaGaussianProcess": "exactshap.estimators.fanova_process",
     "FanovaValues": "exactshap.estimators.fanova_process",
     "HSICSelector": "exactshap.estimators.hsic_selector",
     "Instantiation": "exactshap.estimators.rkhs_weighting._instantiation",
-    "MonteCarlo": "exactshap.estimators.rkhs_weighting._instantiations",
+    "MonteCarlo": "exactshap.estimators.rkhs_weighting._instantiation",
+    "PolynomialSign": "exactshap.estimators.rkhs_weighting._instantiations",
     "RKHSWeightingCV": "exactshap.estimators.rkhs_weighting._cross_validation",
     "RKHSWeightingClassifier": "exactshap.estimators.rkhs_weighting._classifier",
     "RKHSWeightingRegressor": "exactshap.estimators.rkhs_weighting._regressor",
     "ShapleyKernelClassifier": "exactshap.estimators.shapley_ridge._classifier",
     "ShapleyKernelRidge": "exactshap.estimators.shapley_ridge._regressor",
+    "UniformStump": "exactshap.estimators.rkhs_weighting._instantiations",
     "connected_subsets": "exactshap.estimators.rkhs_weighting._subsets",
     "grid_edges": "exactshap.estimators.rkhs_weighting._subsets",
 }
 
 __all__ = [
+    "ExponentialSign",
     "FanovaEffects",
     "FanovaGaussianProcess",
     "FanovaValues",
     "HSICSelector",
     "Instantiation",
     "MonteCarlo",
+    "PolynomialSign",
     "RKHSWeightingCV",
     "RKHSWeightingClassifier",
     "RKHSWeightingRegressor",
     "ShapleyKernelClassifier",
     "ShapleyKernelRidge",
+    "UniformStump",
     "connected_subsets",
     "grid_edges",
 ]
@@ -40,11 +46,14 @@ if TYPE_CHECKING:
     from exactshap.estimators.fanova_process import FanovaEffects, FanovaGaussianProcess, FanovaValues
     from exactshap.estimators.hsic_selector import HSICSelector
     from exactshap.estimators.rkhs_weighting import (
+        ExponentialSign,
         Instantiation,
         MonteCarlo,
+        PolynomialSign,
         RKHSWeightingClassifier,
         RKHSWeightingCV,
         RKHSWeightingRegressor,
+        UniformStump,
         connected_subsets,
         grid_edges,
     )

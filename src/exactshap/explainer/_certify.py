@@ -9,13 +9,11 @@ from exactshap.frames import as_table
 from exactshap.readers import Reader
 from exactshap.results.explanation import Explanation
 
-__all__ = ["certify"]
+__all__ = ["refuse_or_warn"]
 
 
-def certify(reader: Reader, explanation: Explanation, on_inexact: str) -> None:
-    """Raise, or warn, where a residual is above its tolerance."""
-    if explanation.is_within_tolerance:
-        return
+def refuse_or_warn(reader: Reader, explanation: Explanation, on_inexact: str) -> None:
+    """Say which residual is above its tolerance, and why that may be."""
     certificate = explanation.certificate()
     adds_up = certificate.max_residual <= certificate.tolerance
     text = _mask_message(reader, explanation) if adds_up else _sum_message(reader, explanation)

@@ -12,20 +12,22 @@ from exactshap._runtime.progress import Progress, duration, progress_text
 from exactshap._runtime.threads import using_jobs
 from exactshap._runtime.words import fields_html
 from exactshap.errors import warn
-from exactshap.explainer._certify import certify
+from exactshap.explainer._certify import refuse_or_warn
 from exactshap.explainer._mask_check import MaskChecker
-from exactshap.explainer._plan import Forecast, block_size, check_result, forecast, n_workers
+from exactshap.explainer._plan import Forecast, cut_rows, forecast
 from exactshap.explainer._settings import aligned, check_names, check_settings, checked_names
-from exactshap.explainer._solve import mask_facts, solve_blocks, wrap
+from exactshap.explainer._solve import Cut, solve_blocks, wrap
 from exactshap.explainer._verify import Verification, verify
 from exactshap.frames import Table, as_table, check_columns
 from exactshap.games import normalised_weights
 from exactshap.readers import Reader, Request, read, reader_for
 from exactshap.results.data import called_here, counted, value_function_sentence
 from exactshap.results.explanation import Explanation, fingerprint
-from exactshap.semivalues import Question
+from exactshap.semivalues import Question, Semivalue, find
 
 __all__ = ["Explainer", "explain"]
+
+KEPT_CUTS = 64  # numbers of rows whose blocks are remembered
 
 
 class Explainer:
@@ -118,6 +120,7 @@ class Explainer:
             self.reader: Reader = read(model, self._request)
         check_names(self.reader, self._request)
         self._check_masks = MaskChecker(self.reader)
+        self._cuts: dict[tuple[Any, ...], Cut] = {}
         self._background_hash = None if table is None else fingerprint(table.native)
 
     def __repr__(self) -> str:
@@ -171,20 +174,19 @@ class Explainer:
             If a residual against the model's own prediction is above its tolerance.
         """
         started = time.perf_counter()
-        table, (reader, semivalue) = self._checked(X), reader_for(self.reader, index)
-        check_result(reader, table.n_rows, order)
-        with using_jobs(self.n_jobs):
-            step = block_size(reader, table.n_rows, order, self.memory_limit)
-            blocks = [slice(start, min(start + step, table.n_rows)) for start in range(0, table.n_rows, step)]
-            workers = n_workers(reader, step, len(blocks), order, self.memory_limit, self.n_jobs)
-            company, whose = self._check_masks.company(table) or (None, ())
-            solution, hybrids = solve_blocks(reader, table, blocks, semivalue, order, workers, self.progress, company)
-            facts = mask_facts(self._check_masks(table, solution, hybrids, whose), self._check_masks.reason)
+        table, question = self._checked(X), find(index)
+        reader, semivalue = (self.reader, question) if isinstance(question, Semivalue) else reader_for(self.reader, question)
+        cut = self._cut(reader, table.n_rows, order)
+        with using_jobs(self.n_jobs, cut.threads_of_each):
+            company, whose = self._check_masks.company(table)
+            solution, hybrids = solve_blocks(reader, table, cut, semivalue, order, self.progress, company)
+            facts = self._check_masks.facts(table, solution, hybrids, whose)
         seconds = time.perf_counter() - started
         explanation = wrap(
             reader, table, solution, semivalue, order, seconds=seconds, background_hash=self._background_hash, **facts
         )
-        certify(reader, explanation, self.on_inexact)
+        if not explanation.is_within_tolerance:
+            refuse_or_warn(reader, explanation, self.on_inexact)
         return explanation
 
     def plan(self, X: Any, index: str | Question = "shapley", order: int = 1) -> Forecast:
@@ -202,21 +204,28 @@ class Explainer:
         """
         return verify(self.reader, self._checked(X), n_masks, random_state)
 
+    def _cut(self, reader: Reader, n_rows: int, order: int) -> Cut:
+        """Return how many rows are solved at a time: small requests are alike, and asking costs as much as solving them."""
+        question = n_rows, order, self.memory_limit, self.n_jobs
+        cut = self._cuts.get(question) if reader is self.reader else None
+        if cut is None:
+            cut = cut_rows(reader, n_rows, order, self.memory_limit, self.n_jobs)
+            if reader is self.reader and len(self._cuts) < KEPT_CUTS:
+                self._cuts[question] = cut
+        return cut
+
     def _checked(self, X: Any) -> Table:
         reader = self.reader
         table = as_table(X, allow_empty=True)
         if self.align:
             table = aligned(table, reader.model)
-        names = reader.fitted_names
-        if names is None and reader.background is not None and reader.background.names is not None:
-            names = reader.background.names
-        if reader.fitted_names is not None and not table.is_frame:
+        fitted, background = reader.fitted_names, reader.background
+        if fitted is not None and table.names is None:
             warn(f"X does not have valid feature names, but {reader.model_name} was fitted with feature names")
-        elif (
-            reader.fitted_names is None and table.is_frame and reader.background is not None and not reader.background.is_frame
-        ):
+        elif fitted is None and table.names is not None and background is not None and background.names is None:
             warn(f"X has feature names, but {reader.model_name} was fitted without feature names")
-        return check_columns(table, names, reader.n_features, owner=reader.model_name, align=self.align)
+        names = background.names if fitted is None and background is not None else fitted
+        return check_columns(table, names, len(reader.feature_names), owner=reader.model_name, align=self.align)
 
 
 def explain(

@@ -11,31 +11,31 @@ over the whole background is compared where it is known without solving: v(empty
 
 from __future__ import annotations
 
+import math
 import warnings
-from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from exactshap.errors import ExactshapError
-from exactshap.frames import Table, hybrid_cells, hybrid_columns
+from exactshap.explainer._hybrids import Hybrids, coalitions, hybrids_of, mixed_rows
+from exactshap.frames import Table
 from exactshap.readers import Reader, columns_of
 from exactshap.semivalues import find
 from exactshap.solvers import Solution
 
-__all__ = ["MaskCheck", "MaskChecker"]
+__all__ = ["Ends", "MaskCheck", "MaskChecker", "ends_of"]
 
 FEW = 10  # rows from which on every explanation is checked by itself
 EVERY = 200  # rows of smaller explanations after which one of them is
 SHARE = 50  # rows for each hybrid: 2 % of the work at most
 MANY = 64  # hybrids at most in an explanation
-MADE, MADE_CHEAP = 32, 256  # hybrids when the explainer is made: against one reference row, and in company where rows are cheap
-FRAME_MASKS = 4  # coalitions at most for frames of several dtypes, whose rows cannot each take columns of their own
+MADE, MADE_CHEAP = 32, 256  # hybrids before the first explanation: of one reference row; in company, where rows are cheap
 REASON_LENGTH = 300
+Ends = tuple[np.ndarray, np.ndarray]  # residuals and tolerances of hybrids
 
 
-@dataclass(frozen=True)
-class MaskCheck:
+class MaskCheck(NamedTuple):
     """The largest difference of coalitions to the model's own predictions.
 
     Attributes
@@ -61,13 +61,13 @@ class MaskCheck:
         """Return both checks as one."""
         if other is None:
             return self
-        worst = max(self, other, key=lambda check: (check.difference - check.tolerance, check.difference))
-        rows = tuple(sorted({*self.rows, *other.rows}))
-        return replace(worst, n_masks=self.n_masks + other.n_masks, rows=rows)
+        worst = other if _excess(other) > _excess(self) else self
+        rows = tuple(sorted({*self.rows, *other.rows})) if self.rows and other.rows else self.rows or other.rows
+        return MaskCheck(worst.difference, worst.tolerance, self.n_masks + other.n_masks, rows)
 
 
 class MaskChecker:
-    """Checks coalitions of what a reader explains: when it is made, and on explanations as they come.
+    """Checks coalitions of what a reader explains: of the background's rows before the first explanation, and of others as they come.
 
     Parameters
     ----------
@@ -79,50 +79,65 @@ class MaskChecker:
         self._reader, self._waiting = reader, 0
         self._before: MaskCheck | None = None  # of the background's rows; then the worst of earlier explanations
         self._bound: Reader | None = None
-        self._columns: np.ndarray | None = None  # of coalitions that are taken in turn
+        self._pool: tuple[np.ndarray, np.ndarray] | None = None  # columns of coalitions, and reference rows, taken in turn
         self._empty: tuple[np.ndarray, float] | None = None
         self._rng = np.random.default_rng(0)
-        replaces = reader.background is not None and reader.value_function in ("interventional", "baseline")
-        self._checkable = replaces or reader.value_function == "interventional-independent"
+        self._replaces = reader.background is not None and reader.value_function in ("interventional", "baseline")
+        self._checkable = self._replaces or reader.value_function == "interventional-independent"
+        self._is_fresh = self._checkable
         self.reason = ""  # why nothing could be compared last
         if not self._checkable:
             self.reason = f"{reader.value_function} values have no hybrid rows, of which the model could be asked"
+
+    def _begin(self) -> None:
+        """Check hybrids of the background's own rows before the first explanation; an explainer that is only made does not pay."""
+        reader, background = self._reader, self._reader.background
+        if not self._is_fresh:
             return
-        background = reader.background
         assert background is not None
         self._place = int(self._rng.integers(background.n_rows))
         with warnings.catch_warnings(), np.errstate(all="ignore"):
             warnings.simplefilter("ignore")  # whatever is to be said about the background was said when it was read
-            self._empty = self._mean_prediction() if replaces else None
+            self._empty = self._mean_prediction() if self._replaces else None
             if background.n_rows > 1:
                 self._remember(self._compared(background, MADE))
                 if reader.rows_are_cheap and (many := self._mixed(background, MADE_CHEAP)) is not None:
-                    self._remember(_sums(reader.answer(many[0], find("shapley"), 1)))
+                    self._remember(_sums(*ends_of(reader.answer(many[0], find("shapley"), 1))))
+        self._is_fresh = False  # last: another thread that comes meanwhile does the same
 
     def __getstate__(self) -> dict[str, Any]:
-        """Leave out what is made again where it is needed."""
-        return {**self.__dict__, "_bound": None}
+        """Leave out what is made again where it is needed; a fresh one is checked first, so that workers need not, each by itself."""
+        self._begin()
+        return {**self.__dict__, "_bound": None, "_pool": None}
 
-    def company(self, table: Table) -> tuple[Table, tuple[int, ...]] | None:
+    def company(self, table: Table) -> tuple[Table | None, tuple[int, ...]]:
         """Return hybrids to be solved in company of the rows, and whose they are; None where they are solved by themselves.
 
         In company they cost no call, and take the way of the rows: tables, threads and all.
         """
-        if not self._checkable or not self._reader.rows_are_cheap or not self._is_due(table):
-            return None
-        return self._mixed(table, _n_hybrids(table))
-
-    def __call__(self, table: Table, solution: Solution, hybrids: Solution | None, whose: tuple[int, ...]) -> MaskCheck | None:
-        """Check a few coalitions of an explanation, those in its company or others; of fewer than ten rows, now and then."""
         if not self._checkable:
-            return None
+            return None, ()
+        self._begin()
+        together = self._reader.rows_are_cheap and self._is_due(table)
+        return (self._mixed(table, _n_hybrids(table)) if together else None) or (None, ())
+
+    def facts(self, table: Table, solution: Solution, hybrids: Ends | None, whose: tuple[int, ...]) -> dict[str, Any]:
+        """Check a few coalitions, and return what an explanation carries of them, or why none could be compared."""
+        check = self._check(table, solution, hybrids, whose) if self._checkable else None
+        if check is None:
+            return {"mask_reason": self.reason}
+        if not math.isfinite(check.tolerance):
+            return {"mask_reason": "numbers overflow in them"}
+        difference, tolerance = float(check.difference), float(check.tolerance)
+        return {"mask_difference": difference, "mask_tolerance": tolerance, "n_masks": check.n_masks, "mask_rows": check.rows}
+
+    def _check(self, table: Table, solution: Solution, hybrids: Ends | None, whose: tuple[int, ...]) -> MaskCheck | None:
+        """Check a few coalitions of an explanation, those in its company or others; of fewer than ten rows, now and then."""
         found = before = self._before
         due = self._is_due(table)
         self._waiting = 0 if due else self._waiting + table.n_rows
         if due:
-            with np.errstate(all="ignore"):  # overflow is told by the certificate
-                alone = None if hybrids is not None else self._compared(table, _n_hybrids(table))
-                now = alone if hybrids is None else _sums(hybrids, rows=whose)
+            now = self._compared(table, _n_hybrids(table)) if hybrids is None else _sums(*hybrids, whose)
             if now is not None:
                 found = now | before
                 if before is None or not now.passed:
@@ -136,25 +151,27 @@ class MaskChecker:
     def _remember(self, check: MaskCheck | None) -> None:
         """Keep a check for the explanations that come: what was wrong once stays wrong."""
         if check is not None:
-            self._before = replace(check | self._before, rows=())
+            self._before = (check | self._before)._replace(rows=())
 
     def _mixed(self, table: Table, n_hybrids: int) -> tuple[Table, tuple[int, ...]] | None:
         """Return hybrids of rows of a table with rows of the background, and whose they are."""
         reader, rng, background = self._reader, self._rng, self._reader.background
         assert background is not None
-        if self._columns is None:
-            self._columns = columns_of(reader, _coalitions(rng, MADE_CHEAP, reader.n_players))
-        start = int(rng.random() * (MADE_CHEAP - n_hybrids + 1))
-        columns = self._columns[start : start + n_hybrids]
-        rows, references = ((rng.random(n_hybrids) * n).astype(int) for n in (table.n_rows, background.n_rows))
-        mixed = _mixed_rows(table, background, rows, references, columns)
-        return None if mixed is None else (mixed, tuple(rows.tolist()))
+        if self._pool is None:
+            columns = columns_of(reader, coalitions(rng, MADE_CHEAP, reader.n_players))
+            self._pool = columns, rng.integers(background.n_rows, size=MADE_CHEAP)
+        chance = rng.random(n_hybrids + 1)  # one draw: each is a call
+        start = int(chance[n_hybrids] * (MADE_CHEAP - n_hybrids + 1))
+        columns, references = (known[start : start + n_hybrids] for known in self._pool)
+        rows = (chance[:n_hybrids] * table.n_rows).astype(int)
+        mixed = mixed_rows(table, background, rows, references, columns)
+        return None if mixed is None else (mixed, tuple(sorted(set(rows.tolist()))))
 
     def _mean_prediction(self) -> tuple[np.ndarray, float]:
         """Return the mean of the model's own predictions over the background, and how far rounding can move it."""
         reader, background = self._reader, self._reader.background
         assert background is not None
-        own = np.asarray(reader.predict(background), float)
+        own = reader.predicted_background()
         rounding = 8.0 * np.finfo(float).eps * np.sqrt(background.n_rows) * np.abs(own).max(initial=0.0)
         return np.average(own, axis=0, weights=reader.weights), float(rounding)
 
@@ -164,8 +181,7 @@ class MaskChecker:
             return None
         mean, rounding = self._empty
         assert solution.tolerance is not None
-        tolerance = float(np.max(solution.tolerance)) + rounding
-        return MaskCheck(_magnitude(np.abs(solution.empty - mean).max()), tolerance, 1)
+        return MaskCheck(_magnitude(np.abs(solution.empty - mean).max()), float(solution.tolerance.max()) + rounding, 1)
 
     def _compared(self, table: Table, n_hybrids: int) -> MaskCheck | None:
         """Solve hybrids of rows of a table and of the background, and compare them with the model's own predictions."""
@@ -174,15 +190,16 @@ class MaskChecker:
         if self._bound is None:
             self._bound = reader.bound_to(background.take([self._place]))
         rows = rng.integers(table.n_rows, size=n_hybrids)
-        masks = _coalitions(rng, n_hybrids, reader.n_players)
+        masks = coalitions(rng, n_hybrids, reader.n_players)
         found = None
         try:
             if self._bound is None:
                 found = _by_game(reader, table.take(rows[:1]), masks[:2], int(rows[0])) if reader.calls_model else None
                 self.reason = "" if found else f"{reader.model_name} cannot be bound to one reference row"
                 return found
-            for part in _hybrids(reader, table, rows, np.full(n_hybrids, self._place), masks):
-                found = _checked(self._bound, part) | found
+            with np.errstate(all="ignore"):  # overflow is told by the certificate
+                for part in hybrids_of(reader, table, rows, np.full(n_hybrids, self._place), masks):
+                    found = _checked(self._bound, part) | found
             self.reason = "" if found else "the columns of an array cannot be put into those of a frame without a guess"
         except (ExactshapError, TypeError, ValueError) as error:
             self.reason = f"the model refuses rows that mix X and the background: {error}"[:REASON_LENGTH]
@@ -194,72 +211,34 @@ def _n_hybrids(table: Table) -> int:
     return max(2, min(table.n_rows // SHARE, MANY))
 
 
-def _coalitions(rng: np.random.Generator, n: int, n_players: int) -> np.ndarray:
-    """Return random coalitions (n, n_players) of all sizes, the complement of each beside it: together they split any two players."""
-    half = rng.random((-(-n // 2), n_players)) < rng.uniform(0.25, 0.75, (-(-n // 2), 1))
-    return np.stack([half, ~half], axis=1).reshape(-1, n_players)[:n]
-
-
-@dataclass(frozen=True, eq=False)
-class _Hybrids:
-    """Hybrid rows: the coalition of each, and whose it is."""
-
-    table: Table
-    masks: np.ndarray
-    rows: np.ndarray
-
-
-def _hybrids(reader: Reader, X: Table, rows: np.ndarray, references: np.ndarray, masks: np.ndarray) -> list[_Hybrids]:
-    """Return rows that take the columns of their coalition from X, the others from the background: none where that is a guess."""
-    background, columns = reader.background, columns_of(reader, masks)
-    assert background is not None
-    shares = _shares(len(rows))
-    shared = np.concatenate([np.full(len(share), k) for k, share in enumerate(shares)])
-    if (mixed := _mixed_rows(X, background, rows, references, columns)) is not None:
-        has_cells = not X.is_frame or X.has_one_dtype
-        return [_Hybrids(mixed, masks if has_cells else masks[shared], rows)]
-    return [
-        _Hybrids(X.take(rows[share]).hybrid(background.take(references[share]), columns[k]), masks[shared[share]], rows[share])
-        for k, share in enumerate(shares if X.is_frame else [])
-    ]
-
-
-def _mixed_rows(X: Table, background: Table, rows: np.ndarray, references: np.ndarray, columns: np.ndarray) -> Table | None:
-    """Return hybrids as one table; None where there is none.
-
-    Where cells of several dtypes make a row, whole columns are replaced: a few coalitions are shared by all.
-    """
-    if (cells := hybrid_cells(X, background, rows, references, columns)) is not None:
-        return cells
-    shares = _shares(len(rows))
-    of_shares = [rows[share] for share in shares], [references[share] for share in shares]
-    return hybrid_columns(X, background, *of_shares, columns[: len(shares)])
-
-
-def _shares(n: int) -> list[np.ndarray]:
-    """Return which of n hybrids share a coalition: at least two."""
-    return np.array_split(np.arange(n), min(-(-n // 2), FRAME_MASKS))
-
-
-def _checked(bound: Reader, hybrids: _Hybrids) -> MaskCheck:
+def _checked(bound: Reader, hybrids: Hybrids) -> MaskCheck:
     """Hold the values of hybrids against the model: their sum, and nothing for players that come from the reader's reference row."""
     masks = hybrids.masks
     answer = bound.answer(hybrids.table, find("shapley"), 1)
     values = answer.values[:, : masks.shape[1]].reshape(*masks.shape, -1)
     stray = np.abs(values * ~masks[:, :, None]).max(axis=(1, 2), initial=0.0)
-    return _sums(answer, stray=stray, rows=tuple(sorted(set(hybrids.rows.tolist()))))
+    residual, tolerance = ends_of(answer)
+    rows = tuple(sorted(set(hybrids.rows.tolist())))
+    return _sums(residual, tolerance, rows) | _sums(stray, tolerance)._replace(n_masks=0)
 
 
-def _sums(answer: Solution, *, stray: np.ndarray | float = 0.0, rows: tuple[int, ...] = ()) -> MaskCheck:
-    """Return the row whose sum misses the model's prediction most for its tolerance, or whose absent players got something."""
+def ends_of(answer: Solution) -> Ends:
+    """Return the residuals of a solution beside its predictions, and what rounding explains of them."""
     assert answer.residual is not None
     assert answer.tolerance is not None
-    residual, tolerance = answer.residual, answer.tolerance
-    difference = np.maximum(np.abs(residual).reshape(len(residual), -1).max(axis=1), stray)
-    difference[np.isnan(difference)] = np.inf
-    excess = difference - tolerance
-    worst = int(np.argmax(excess if excess.max() > 0.0 else difference))
-    return MaskCheck(float(difference[worst]), float(tolerance[worst]), len(difference), rows)
+    return answer.residual, answer.tolerance
+
+
+def _sums(residual: np.ndarray, tolerance: np.ndarray, rows: tuple[int, ...] = ()) -> MaskCheck:
+    """Return the row whose sum misses the model's prediction most for its tolerance."""
+    size = np.abs(residual)
+    size = size if size.ndim == 1 else size.reshape(len(size), -1).max(axis=1)
+    pairs = zip(size.tolist(), tolerance.tolist(), strict=True)  # few numbers: each step of arrays costs a call
+    return max((MaskCheck(_magnitude(found), limit, len(size), rows) for found, limit in pairs), key=_excess)
+
+
+def _excess(check: MaskCheck) -> tuple[float, float]:
+    return check.difference - check.tolerance, check.difference
 
 
 def _by_game(reader: Reader, row: Table, masks: np.ndarray, place: int) -> MaskCheck | None:
@@ -273,5 +252,5 @@ def _by_game(reader: Reader, row: Table, masks: np.ndarray, place: int) -> MaskC
     return MaskCheck(_magnitude(np.abs(ours - by_hand).max()), tolerance, len(masks), (place,))
 
 
-def _magnitude(value: Any) -> float:
-    return float("inf") if np.isnan(value) else float(value)
+def _magnitude(value: float) -> float:
+    return math.inf if math.isnan(value) else float(value)

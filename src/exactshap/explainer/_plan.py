@@ -13,14 +13,13 @@ from exactshap._runtime.progress import duration
 from exactshap._runtime.threads import worker_count
 from exactshap._runtime.words import fields_html
 from exactshap.errors import BudgetError, memory_needed, message
-from exactshap.explainer._certify import certify
-from exactshap.explainer._solve import wrap
+from exactshap.explainer._solve import Cut, wrap
 from exactshap.frames import Table, as_table
 from exactshap.readers import Reader, Request, read
 from exactshap.semivalues import Semivalue, find
 from exactshap.solvers import Cost, player_sets
 
-__all__ = ["Forecast", "block_size", "check_result", "forecast", "n_workers"]
+__all__ = ["Forecast", "cut_rows", "forecast"]
 
 TIMED_ROWS = 16  # at most, on which a reader times pieces of the work
 ENOUGH_BLOCKS = 4  # for each thread: with fewer, some threads would wait for the last
@@ -42,6 +41,8 @@ class Forecast:
         Bytes of working memory, beyond what the explainer holds already, and of the result.
     block_rows : int
         Rows solved at a time.
+    advice : str
+        What would ask less of a function, where nobody chose how much.
     """
 
     method: str
@@ -50,6 +51,7 @@ class Forecast:
     memory: float
     result: float
     block_rows: int
+    advice: str = ""
 
     @property
     def _kind(self) -> str:
@@ -65,6 +67,7 @@ class Forecast:
             "time": f"about {duration(self.seconds)} on one thread",
             "working memory": f"{self.memory / 2**20:.0f} MiB, in blocks of {self.block_rows} rows",
             "result": f"{self.result / 2**20:.1f} MiB",
+            **({"less": self.advice} if self.advice else {}),
         }
         return fields_html("Forecast", facts)
 
@@ -72,6 +75,7 @@ class Forecast:
         return (
             f"{self.method} ({self._kind}): about {duration(self.seconds)} on one thread, {self.memory / 2**20:.0f} MiB of working"
             f" memory, {self.result / 2**20:.1f} MiB of result, blocks of {self.block_rows} rows"
+            f"{'; ' if self.advice else ''}{self.advice}"
         )
 
 
@@ -85,7 +89,9 @@ def forecast(reader: Reader, table: Table, semivalue: Semivalue, order: int, lim
     cost = reader.cost(few, n_rows, semivalue, order, block) + _predictions(reader, few, n_rows, -(-n_rows // block))
     answers = result if n_rows > block else 0.0  # blocks are held until they are joined
     overhead = seconds_per_unit("explanation", _explanation)
-    return Forecast(cost.method, cost.exact, cost.seconds + overhead, cost.bytes + answers, result, block)
+    asks = reader.asks()
+    advice = "" if asks is None else asks.advice
+    return Forecast(cost.method, cost.exact, cost.seconds + overhead, cost.bytes + answers, result, block, advice)
 
 
 def _predictions(reader: Reader, few: Table, n_rows: int, n_blocks: int) -> Cost:
@@ -108,9 +114,17 @@ def _explanation() -> Sample:
 
     def run() -> None:
         answer = reader.answer(as_table(rows.native), shapley, 1)
-        certify(reader, wrap(reader, rows, answer, shapley, 1, seconds=0.0), "raise")
+        wrap(reader, rows, answer, shapley, 1, seconds=0.0).certificate()
 
     return 1.0, run
+
+
+def cut_rows(reader: Reader, n_rows: int, order: int, limit: float, n_jobs: int | None) -> Cut:
+    """Cut the rows of a request into blocks; refuse what cannot fit."""
+    check_result(reader, n_rows, order)
+    step = block_size(reader, n_rows, order, limit)
+    blocks = [slice(start, min(start + step, n_rows)) for start in range(0, n_rows, step)]
+    return Cut(blocks, *n_workers(reader, step, len(blocks), order, limit, n_jobs))
 
 
 def block_size(reader: Reader, n_rows: int, order: int, limit: float) -> int:

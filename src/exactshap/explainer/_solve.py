@@ -4,21 +4,22 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable, Iterator, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from exactshap._runtime.progress import Progress, progress_rows
-from exactshap._runtime.threads import granting_threads, map_in_threads
+from exactshap._runtime.threads import map_in_threads
 from exactshap._runtime.workers import map_on_workers
-from exactshap.explainer._mask_check import MaskCheck
+from exactshap.errors import InputError, rows_from
+from exactshap.explainer._mask_check import Ends, ends_of
 from exactshap.frames import Table, above
 from exactshap.readers import Reader
 from exactshap.results.explanation import Explanation
 from exactshap.semivalues import Semivalue
 from exactshap.solvers import Rows, Solution, player_sets
 
-__all__ = ["mask_facts", "solve_blocks", "wrap"]
+__all__ = ["Cut", "solve_blocks", "wrap"]
 
 APART = 1024  # rows from which on those in company are a block of their own
 _SAME_NAMES = (
@@ -33,62 +34,84 @@ _SAME_NAMES = (
 )
 
 
+class Cut(NamedTuple):
+    """How rows are cut into blocks; how many of them are solved at once, and on how many threads each."""
+
+    blocks: list[slice]
+    blocks_at_once: int
+    threads_of_each: int
+
+
 def solve_blocks(
     reader: Reader,
     table: Table,
-    blocks: list[slice],
+    cut: Cut,
     semivalue: Semivalue,
     order: int,
-    workers: tuple[int, int],
     progress: Progress,
     company: Table | None = None,
-) -> tuple[Solution, Solution | None]:
-    """Return the solution of all rows beside its predictions, from one block after another, and that of the rows in company.
+) -> tuple[Solution, Ends | None]:
+    """Return the solution of all rows beside its predictions, from one block after another, and residuals of those in company.
 
-    ``workers``: how many blocks are solved at once, and on how many threads each of them; no bit depends on it. A few rows are solved
-    together with those in company, which then cost no call of the model; many are not copied for it.
+    A few rows are solved together with those in company, which then cost no call of the model; many are not copied for it. No bit
+    depends on the number of workers.
     """
+    blocks = cut.blocks
     if not blocks:
         return _nothing(reader, order), None
+    if len(blocks) == 1 and company is None:
+        with progress_rows(progress, table.n_rows, reader.asks) as report, np.errstate(all="ignore"):
+            try:
+                solution = reader.answer(table, semivalue, order)
+            except InputError as error:
+                error.count_from(0, functools.partial(_named, table))
+                raise
+            report(table.n_rows)
+        return solution, None
     makers: list[Callable[[], Table]] = [functools.partial(table.take, block) for block in blocks]
+    starts = [block.start for block in blocks]
     n_rows = n_together = table.n_rows
     if company is not None and n_rows < APART:
         last, n_together = makers[-1], n_rows + company.n_rows
         makers[-1] = lambda: above(last(), company)
     elif company is not None:
         makers.append(lambda: company)
+        starts.append(n_rows)
     rows, hybrids = Rows(n_together), None
-    blocks_at_once, threads_of_each = workers
-    with progress_rows(progress, n_rows, reader.asks()) as report, granting_threads(threads_of_each):
-        for place, part in enumerate(_parts(reader, makers, semivalue, order, blocks_at_once)):
+    with progress_rows(progress, n_rows, reader.asks) as report, rows_from(0, functools.partial(_named, table)):
+        for place, part in enumerate(_parts(reader, list(zip(starts, makers, strict=True)), semivalue, order, cut)):
             if place < len(blocks):
                 rows.add(part)
                 report(blocks[place].stop)
             else:
-                hybrids = part
+                hybrids = ends_of(part)
     solution = rows.solution()
     if n_together == n_rows:
         return solution, hybrids
-    return solution.rows(slice(n_rows)), solution.rows(slice(n_rows, None))
+    residual, tolerance = ends_of(solution)
+    return solution.rows(slice(n_rows)), (residual[n_rows:], tolerance[n_rows:])
 
 
 def _parts(
-    reader: Reader, tables: Sequence[Callable[[], Table]], semivalue: Semivalue, order: int, n_threads: int
+    reader: Reader, tables: Sequence[tuple[int, Callable[[], Table]]], semivalue: Semivalue, order: int, cut: Cut
 ) -> Iterator[Solution]:
-    def run(make: Callable[[], Table]) -> Solution:
-        return _answer(reader, make(), semivalue, order)
+    def run(one: tuple[int, Callable[[], Table]]) -> Solution:
+        start, make = one
+        return _answer(reader, start, make(), semivalue, order)
 
-    if (
-        len(tables) > 1
-        and (parts := map_on_workers(_answer, ((reader, make(), semivalue, order) for make in tables))) is not None
-    ):
+    tasks = ((reader, start, make(), semivalue, order) for start, make in tables)
+    if len(tables) > 1 and (parts := map_on_workers(_answer, tasks)) is not None:
         return parts
-    return map_in_threads(run, tables, n_threads) if n_threads > 1 else map(run, tables)
+    return map_in_threads(run, tables, cut.blocks_at_once) if cut.blocks_at_once > 1 else map(run, tables)
 
 
-def _answer(reader: Reader, rows: Table, semivalue: Semivalue, order: int) -> Solution:
-    with np.errstate(all="ignore"):  # overflow is told by the certificate
+def _answer(reader: Reader, start: int, rows: Table, semivalue: Semivalue, order: int) -> Solution:
+    with np.errstate(all="ignore"), rows_from(start):  # overflow is told by the certificate
         return reader.answer(rows, semivalue, order)
+
+
+def _named(table: Table, row: int) -> str:
+    return table.row_label(row) if row < table.n_rows else "a row mixed with the background"
 
 
 def wrap(
@@ -102,18 +125,18 @@ def wrap(
     **facts: Any,
 ) -> Explanation:
     """Return a solution beside its predictions as an explanation, with what is known about the model."""
-    background, std_error = reader.background, solution.std_error
-    return Explanation(
+    background, std_error, n_players = reader.background, solution.std_error, len(reader.player_names)
+    return Explanation.of_solver(
         **{name: getattr(solution, name) for name in _SAME_NAMES},
-        values=solution.values[:, : reader.n_players],
+        values=solution.values[:, :n_players],
         baseline=solution.empty,
-        std_error=None if std_error is None else std_error[:, : reader.n_players],
+        std_error=None if std_error is None else std_error[:, :n_players],
         data=table.native,
         feature_names=reader.player_names,
         output_names=None if reader.single_output else reader.output_names,
         index=semivalue.name,
         order=order,
-        sets=player_sets(reader.n_players, order) if order > 1 else None,
+        sets=player_sets(n_players, order) if order > 1 else None,
         set_values=solution.values if order > 1 else None,
         set_std_error=std_error if order > 1 else None,
         value_function=reader.value_function,
@@ -127,20 +150,6 @@ def wrap(
         stability_bound=reader.stability(table) if semivalue.name == "shapley" else None,
         **facts,
     )
-
-
-def mask_facts(check: MaskCheck | None, reason: str) -> dict[str, Any]:
-    """Return what an explanation carries of its coalitions that were compared with the model, or why none were."""
-    if check is None:
-        return {"mask_reason": reason}
-    if not np.isfinite(check.tolerance):
-        return {"mask_reason": "numbers overflow in them"}
-    return {
-        "mask_difference": check.difference,
-        "mask_tolerance": check.tolerance,
-        "n_masks": check.n_masks,
-        "mask_rows": check.rows,
-    }
 
 
 def _nothing(reader: Reader, order: int) -> Solution:

@@ -47,8 +47,8 @@ def check_columns(
     >>> check_columns(as_table([[1.0, 2.0]]), None, 2, owner="SVR").n_columns
     2
     """
-    if table.is_frame and names is not None:
-        wanted, got = list(names), list(table.names or ())
+    if table.names is not None and names is not None:
+        wanted, got = list(names), list(table.names)
         if wanted != got:
             if align and sorted(wanted) == sorted(got):
                 return table.select([got.index(name) for name in wanted])

@@ -9,9 +9,12 @@ from typing import Any
 
 import numpy as np
 
+from exactshap.errors import printable
 from exactshap.frames._numeric import narwhals, numeric_array, numeric_column, plain_numbers
 
 __all__ = ["Table"]
+
+_LABEL = 60  # characters of a row's label in a message
 
 
 @dataclass(frozen=True, eq=False)
@@ -80,6 +83,9 @@ class Table:
         if isinstance(rows, slice) and not self.is_frame:  # a view: nobody writes to what the user passed
             part = self.native[rows]
             return Table(part, None, len(part), self.n_columns)
+        if self.dtypes and isinstance(rows, slice):  # a view here, too
+            part = self.native.iloc[rows]
+            return self.of_same_columns(part, len(part))
         rows = np.arange(self.n_rows)[rows] if isinstance(rows, slice) else np.asarray(rows)
         if not self.is_frame:
             return Table(self.native[rows], None, len(rows), self.n_columns)
@@ -126,18 +132,28 @@ class Table:
         """Return how to name column ``j`` in a message."""
         return f"column {self.names[j]!r}" if self.names is not None else f"column {j}"
 
-    def hybrid(self, other: Table, mask: np.ndarray) -> Table:
+    def row_label(self, i: int) -> str:
+        """Return how to name row ``i`` in a message: with its label, where a pandas frame has other labels than numbers from 0 on."""
+        index: Any = self.native.index if self.dtypes else None
+        if index is None or (type(index).__name__ == "RangeIndex" and index.start == 0 and index.step == 1):
+            return f"row {i}"
+        return f"row {i} (label {printable(str(index[i]))[:_LABEL]})"
+
+    def hybrid(self, other: Table, mask: np.ndarray, cells: np.ndarray | None = None) -> Table:
         """Return rows that take the columns where ``mask`` (n_columns,) is True from here and the rest from ``other``.
 
-        Both tables need the same number of rows. The result is of the same kind as this table.
+        Row i of the rest is row i of ``other``, which has as many, or with ``cells`` (n_rows, n_columns) row ``cells[i, j]`` in column j.
+        The result is of the same kind as this table.
         """
         mask = np.asarray(mask, bool)
         if not self.is_frame:
-            native = np.where(mask[None, :], self.native, other.native)
-            return Table(native, None, self.n_rows, self.n_columns)
+            outside = other.native if cells is None else np.take_along_axis(np.asarray(other.native), cells, axis=0)
+            return Table(np.where(mask[None, :], self.native, outside), None, self.n_rows, self.n_columns)
         here = narwhals().from_native(self.native, eager_only=True)
-        outside = [other.series_like(here, j, name) for j, name in enumerate(self.names or ()) if not mask[j]]
-        native = here.with_columns(*outside).to_native()  # whole columns: their dtype, categories and gaps stay
+        rest = [(j, name) for j, name in enumerate(self.names or ()) if not mask[j]]
+        of = {j: other if cells is None else other.select([j]).take(cells[:, j]) for j, _ in rest}
+        columns = [of[j].series_like(here, j if cells is None else 0, name) for j, name in rest]
+        native = here.with_columns(*columns).to_native()  # whole columns: their dtype, categories and gaps stay
         return Table(native, self.names, self.n_rows, self.n_columns)
 
     def series_like(self, frame: Any, j: int, name: str) -> Any:

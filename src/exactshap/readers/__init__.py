@@ -9,6 +9,9 @@ from typing import TYPE_CHECKING, Any
 
 from exactshap.readers._base import Reader
 from exactshap.readers._base import columns_of as columns_of
+from exactshap.readers._conditional_game import Coalitions as Coalitions
+from exactshap.readers._conditional_game import ConditionalGame as ConditionalGame
+from exactshap.readers._conditional_game import some_coalitions as some_coalitions
 from exactshap.readers._delegating import DelegatingReader
 from exactshap.readers._hierarchical import reader_for as reader_for
 from exactshap.readers._identity import is_own_method as is_own_method

@@ -12,7 +12,8 @@ import numpy as np
 
 from exactshap._runtime.calibration import clocked
 from exactshap._runtime.progress import Asks
-from exactshap._runtime.threads import rows_in_threads
+from exactshap._runtime.threads import rows_in_threads, threads_of_a_block
+from exactshap.errors import rows_from
 from exactshap.frames import Table
 from exactshap.games import Game
 from exactshap.semivalues import Semivalue
@@ -71,6 +72,11 @@ class Reader(ABC):
     def predict(self, X: Table) -> np.ndarray:
         """Return the model's OWN prediction, of shape (n_rows,) or (n_rows, n_outputs): the residual is a check against it."""
 
+    def predicted_background(self) -> np.ndarray:
+        """Return the model's own predictions of the background's rows; some readers have asked for them when they were made."""
+        assert self.background is not None
+        return np.asarray(self.predict(self.background), float)
+
     @abstractmethod
     def game(self, X: Table) -> Game:
         """Return the batch of games of the rows: the definition, in one of the three kinds."""
@@ -83,14 +89,17 @@ class Reader(ABC):
         """Return the solution of a block of rows beside its predictions; wrappers transform the rows once for all of it."""
 
         def solve(rows: slice) -> Solution:
-            with np.errstate(all="ignore"):  # of each thread; overflow is told by the certificate
+            with np.errstate(all="ignore"), rows_from(rows.start):  # of each thread; overflow is told by the certificate
                 return self.solve(X.take(rows), semivalue, order)
 
         def predict() -> np.ndarray:
             return np.array(self.predict(X), float)  # a copy: some models return one array again and again
 
-        parts, prediction = rows_in_threads(solve, X.n_rows, predict)
-        solution = Solution.join(parts, X.n_rows)
+        if threads_of_a_block.get() == 1:
+            solution, prediction = self.solve(X, semivalue, order), predict()
+        else:
+            parts, prediction = rows_in_threads(solve, X.n_rows, predict)
+            solution = Solution.join(parts, X.n_rows)
         tolerance = self.tolerance(X, prediction, solution)
         return solution.beside(prediction, tolerance, efficient=semivalue.is_efficient(order))
 
@@ -126,7 +135,7 @@ class Reader(ABC):
         sqrt(n) eps with overwhelming probability (Higham & Mary 2019); 4 = 2 sides (ours and the model's) x 2 for its constant.
         """
         magnitude = np.abs(prediction).reshape(X.n_rows, -1).max(axis=1, initial=0.0)
-        growth = np.sqrt(self.n_terms()) + self.n_features
+        growth = np.sqrt(self.n_terms()) + len(self.feature_names)
         return 4.0 * self.epsilon() * growth * (np.asarray(solution.scale) + magnitude) + np.max(solution.error_bound)
 
     def n_terms(self) -> float:

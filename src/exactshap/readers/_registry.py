@@ -11,7 +11,7 @@ from typing import Any
 from exactshap.errors import ExplanationWarning, InputTypeError, UnsupportedModelError, message, warn
 from exactshap.readers._base import Reader
 from exactshap.readers._identity import answering_method, library_class, replaced
-from exactshap.readers._request import Request
+from exactshap.readers._request import CONDITIONAL, Request
 
 __all__ = ["known_class", "read", "register", "registered", "require_own_prediction"]
 
@@ -132,6 +132,8 @@ def read(model: Any, request: Request) -> Reader:
         do = f"Pass a fitted estimator, such as {'model' if model is None else model.__name__ + '()'}.fit(X, y)"
         raise InputTypeError(message("`model` must be a fitted model", f"Got {got}", do))
     known = known_class(model)
+    if _is_conditional(model, known, request.value_function):
+        return importlib.import_module("exactshap.readers.conditional.conditional").read(model, request)
     if known is not None and (changed := replaced(model, known)):
         return _read_method(model, known, changed, request)
     if known is not None:
@@ -139,6 +141,15 @@ def read(model: Any, request: Request) -> Reader:
     if callable(model):
         return importlib.import_module("exactshap.readers.black_box.function").read(model, request)
     raise UnsupportedModelError(_unknown(model))
+
+
+def _is_conditional(model: Any, known: type | None, value_function: str) -> bool:
+    """Whether v(S) is a conditional mean of which the model's family has no form of its own, nor passes it on."""
+    if value_function != "observational":
+        return value_function in CONDITIONAL
+    module = "exactshap.readers.black_box" if known is None else _module(model)
+    kernels, wrappers = "exactshap.readers.kernel_machines.", "exactshap.readers.wrappers."
+    return module.startswith("exactshap.readers.") and not module.startswith((kernels, wrappers))
 
 
 def known_class(model: Any) -> type | None:

@@ -68,6 +68,7 @@ _SETTINGS_ELSEWHERE = {  # what shap and scikit-learn call them
     "nsamples": "budget",
     "seed": "random_state",
 }
+CONDITIONAL = ("observational", "observational-copula", "observational-forest")  # of any model with a background
 _VALUE_FUNCTIONS_ELSEWHERE = {
     "conditional": "observational",
     "marginal": "interventional",
@@ -130,7 +131,8 @@ def choose_value_function(request: Request, supported: tuple[str, ...], default:
             )
     if name not in supported:
         here = _VALUE_FUNCTIONS_ELSEWHERE.get(name, "")
-        do = f"It is called {here!r} here" if here in supported else did_you_mean(name, supported)
+        known = (*supported, *CONDITIONAL)
+        do = f"It is called {here!r} here" if here in known else did_you_mean(name, known)
         raise UnknownNameError(message(f"{owner} has no value function {name!r}", do=do))
     if name in ("interventional", "interventional-independent", "baseline") and request.background is None:
         raise InputError(message(f"value_function={name!r} needs reference rows", "Got background=None", "Pass background="))
@@ -237,6 +239,7 @@ def finite_numbers(
                 f"Input {what} contains {kind} (first at row {i}, {label})",
                 f"{owner} does not accept missing or infinite values",
                 "Impute them, or explain the Pipeline that does",
-            )
+            ),
+            row=i if what == "X" else None,
         )
     return values

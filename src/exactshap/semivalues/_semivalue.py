@@ -47,6 +47,9 @@ class Semivalue:
     def __post_init__(self) -> None:
         _check_measure(self.name, self.of_size(1, 1))
 
+    def __hash__(self) -> int:
+        return hash(self.name)  # equal ones have equal names; the measure's own hash costs more than a look-up should
+
     def of_size(self, size: int, order: int) -> Measure:
         """Return the measure for sets of ``size`` players within a request of ``order``."""
         if hasattr(self.measure, "rule") or not callable(self.measure):

@@ -124,57 +124,9 @@ Status fill_fold(In<double, 2> scores, In<int64_t, 1> inside, In<int64_t, 1> out
   return Status::done;
 }
 
-/// Whether every coalition's table lies in `n_places` places, whatever the bins.
-bool are_strides(In<int64_t, 2> strides, In<int64_t, 1> shape, int64_t n_places) {
-  for (int64_t code = 0; code < strides.size[0]; code++) {
-    int64_t last = strides[code][0];
-    if (last < 0) return false;
-    for (int64_t p = 0; p < shape.size[0]; p++) {
-      int64_t reach;
-      if (shape[p] < 1 || strides[code][p + 1] < 0 || __builtin_mul_overflow(strides[code][p + 1], shape[p] - 1, &reach) ||
-          __builtin_add_overflow(last, reach, &last))
-        return false;
-    }
-    if (last >= n_places) return false;
-  }
-  return true;
-}
-
-/// Look up all coalition values of one binned term:
-///
-///   out[i, A] = folded[start_A + sum_{p in A} stride_{A,p} bin_p(i)]
-///
-/// `cells (n_rows,)` numbers the bins of a row in C order within `shape (n_columns,)`; `strides (2^|I|, 1 + n_columns)` holds the
-/// start of each coalition's table and its strides, 0 for columns outside; `out (n_rows, 2^|I|, n_outputs)`.
-Status fill_lookups(In<int64_t, 1> cells, In<int64_t, 1> shape, In<int64_t, 2> strides, In<double, 2> folded, Out<double, 3> out,
-                    Context& context) {
-  const int64_t n_rows = cells.size[0], n_columns = shape.size[0], n_codes = strides.size[0], n_outputs = folded.size[1];
-  EXACTSHAP_REQUIRE(strides.size[1] == n_columns + 1 && are_strides(strides, shape, folded.size[0]));
-  EXACTSHAP_REQUIRE(out.size[0] == n_rows && out.size[1] == n_codes && out.size[2] == n_outputs);
-  auto bins = context.empty<int64_t>(n_columns);
-  if (context.failed()) return Status::no_memory;
-  for (int64_t i = 0; i < n_rows; i++) {
-    if ((i & 63) == 0 && context.interrupted()) return Status::interrupted;
-    int64_t cell = cells[i];
-    EXACTSHAP_REQUIRE(cell >= 0);
-    for (int64_t p = n_columns - 1; p >= 0; p--) {
-      bins[p] = cell % shape[p];
-      cell /= shape[p];
-    }
-    for (int64_t code = 0; code < n_codes; code++) {
-      const int64_t* const stride = strides[code].data;
-      int64_t place = stride[0];
-      for (int64_t p = 0; p < n_columns; p++) place += stride[p + 1] * bins[p];
-      for (int64_t o = 0; o < n_outputs; o++) out[i][code][o] = folded[place][o];
-    }
-  }
-  return Status::done;
-}
-
 }  // namespace
 
 EXACTSHAP_END
 
 EXACTSHAP_KERNEL(additive, fill_sets, fill_sets)
 EXACTSHAP_KERNEL(additive, fill_fold, fill_fold)
-EXACTSHAP_KERNEL(additive, fill_lookups, fill_lookups)

@@ -27,7 +27,7 @@ class RKHSWeightingCV(RKHSWeightingRegressor):
 
     Parameters
     ----------
-    base : {"relu", "sign", "stump"} or Instantiation, default="relu"
+    base : str or Instantiation, default="relu"
         As all other parameters but the next two, those of :class:`exactshap.RKHSWeightingRegressor` with its least squares solver.
     alphas : sequence of float, default=(1e-9, 1e-8, ..., 1e-2)
         The weights of the squared RKHS norm to choose from.

@@ -11,7 +11,7 @@ from exactshap._native import kernel
 from exactshap.errors import InputError, message
 from exactshap.estimators.rkhs_weighting._instantiation import Instantiation, check_widths, is_positive
 
-__all__ = ["Relu", "Sign"]
+__all__ = ["ExponentialSign", "Relu", "Sign", "SignPredictor", "directions", "inner_products", "moment", "norm_moment"]
 
 CANCELLING = -4.0  # below, 1 + erf S loses more than 5 bits and the scaled function takes over
 
@@ -31,9 +31,27 @@ def _tilted(sigma: float, gamma: float, W: np.ndarray) -> tuple[np.ndarray, floa
     return W * (sigma**2 / total), zeta, weights
 
 
+class _Directions(Instantiation):
+    """What all share: w ~ N(0, sigma^2 I)."""
+
+    sigma: float
+
+    def sample(self, rng: np.random.Generator, size: int, n: int) -> np.ndarray:
+        return rng.normal(scale=self.sigma, size=(n, size))
+
+
+class SignPredictor(_Directions):
+    """The base predictor sign(<w, x>)."""
+
+    degree = 0
+
+    def predictor(self, W: np.ndarray, X: np.ndarray) -> np.ndarray:
+        return np.where(X @ W.T >= 0, 1.0, -1.0)
+
+
 @dataclass(frozen=True)
-class _Gaussian(Instantiation):
-    """What "relu" and "sign" share: w ~ N(0, sigma^2 I) and the Gaussian kernel of width gamma."""
+class _Gaussian(_Directions):
+    """What "relu" and "sign" share: the Gaussian kernel of width gamma."""
 
     sigma: float = 1.0
     gamma: float | None = None
@@ -54,9 +72,6 @@ class _Gaussian(Instantiation):
         if self.gamma is not None:
             return self.gamma
         return math.sqrt(2.0) * self.sigma / math.sqrt(self.max_theta ** (-4.0 / size) - 1.0)
-
-    def sample(self, rng: np.random.Generator, size: int, n: int) -> np.ndarray:
-        return rng.normal(scale=self.sigma, size=(n, size))
 
     def kernel(self, U: np.ndarray, W: np.ndarray, size: int) -> np.ndarray:
         squares = (U**2).sum(axis=1)[:, None] + (W**2).sum(axis=1) - 2.0 * U @ W.T
@@ -79,14 +94,19 @@ class _Gaussian(Instantiation):
     def _standardised(self, W: np.ndarray, X: np.ndarray) -> tuple[np.ndarray, np.ndarray, float, np.ndarray]:
         """Return S = <u', x> / (sqrt(2) zeta |x|) (0 where x = 0), |x|, zeta and the weights C(u)."""
         centres, zeta, weights = _tilted(self.sigma, self.width(W.shape[1]), W)
-        largest = np.abs(X).max(axis=1, initial=0.0)
-        scaled = X / np.where(largest > 0, largest, 1.0)[:, None]  # squares of huge and tiny values stay in range
-        lengths = np.sqrt((scaled**2).sum(axis=1))
-        unit = scaled / np.where(lengths > 0, lengths, 1.0)[:, None]
-        return _inner(unit, centres / (math.sqrt(2.0) * zeta)), lengths * largest, zeta, weights
+        unit, lengths = directions(X)
+        return inner_products(unit, centres / (math.sqrt(2.0) * zeta)), lengths, zeta, weights
 
 
-def _inner(X: np.ndarray, W: np.ndarray) -> np.ndarray:
+def directions(X: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Return x / |x| (0 where x = 0) and |x|."""
+    largest = np.abs(X).max(axis=1, initial=0.0)
+    scaled = X / np.where(largest > 0, largest, 1.0)[:, None]  # squares of huge and tiny values stay in range
+    lengths = np.sqrt((scaled**2).sum(axis=1))
+    return scaled / np.where(lengths > 0, lengths, 1.0)[:, None], lengths * largest
+
+
+def inner_products(X: np.ndarray, W: np.ndarray) -> np.ndarray:
     """Return X W', added up column by column, so that a row's bits do not depend on the other rows."""
     out = np.zeros((len(X), len(W)))
     fill_inner(np.ascontiguousarray(X), np.ascontiguousarray(W.T), out)
@@ -154,19 +174,14 @@ def _relu_bracket(S: np.ndarray) -> np.ndarray:
 
 
 @dataclass(frozen=True)
-class Sign(_Gaussian):
+class Sign(SignPredictor, _Gaussian):
     r"""The base predictor sign(<w, x>) with Gaussian parameters and kernel: :math:`E = C(u)\, \mathrm{erf}(S)`; 0 at x = 0."""
-
-    degree = 0
 
     def expectation(self, W: np.ndarray, X: np.ndarray) -> np.ndarray:
         from scipy.special import erf
 
         S, _, _, weights = self._standardised(W, X)
         return erf(S) * weights
-
-    def predictor(self, W: np.ndarray, X: np.ndarray) -> np.ndarray:
-        return np.where(X @ W.T >= 0, 1.0, -1.0)
 
     def kappa(self, size: int, radius: float = math.inf) -> float:
         """Return 1: the predictor is 1 or -1."""
@@ -176,3 +191,70 @@ class Sign(_Gaussian):
         r"""Return the exact theta: :math:`\theta^2 = (1 + 2\sigma^2/\gamma^2)^{-k/2}\, \frac{2}{\pi} \arcsin (\rho\, |q|^2)`."""
         s = min(1.0, self.correlation(size) * tilt)
         return math.sqrt((1.0 + 2.0 * self.sigma**2 / self.width(size) ** 2) ** (-size / 2.0) * 2.0 / math.pi * math.asin(s))
+
+
+@dataclass(frozen=True)
+class ExponentialSign(SignPredictor):
+    r"""The base predictor sign(<w, x>) with the kernel exp(<u, w> / 2 gamma^2), for base="exponential-sign".
+
+    .. math:: E = e^{\sigma^2 |u|^2 / 8 \gamma^4}\, \mathrm{erf}\Bigl(\frac{\sigma \langle u, x \rangle}{2 \sqrt2\, \gamma^2 |x|}\Bigr)
+
+    Parameters
+    ----------
+    sigma : float, default=1.0
+        Deviation of w.
+    gamma : float, default=None
+        Above ``sigma``: the constants of the weighting are infinite below. None is sqrt(2) sigma.
+
+    Raises
+    ------
+    InputError
+        If ``gamma`` is not above ``sigma``, or one of them is not positive.
+
+    Examples
+    --------
+    >>> from exactshap.estimators import ExponentialSign
+    >>> round(ExponentialSign().theta(1), 4)
+    0.4078
+    """
+
+    sigma: float = 1.0
+    gamma: float | None = None
+
+    def __post_init__(self) -> None:
+        check_widths(self.sigma, self.gamma)
+        if self.gamma is not None and self.gamma <= self.sigma:
+            raise InputError(message("`gamma` must be above `sigma` for the exponential kernel", f"Got {self.gamma!r}"))
+
+    def _rate(self) -> float:
+        """Return 1 / 2 gamma^2."""
+        return 0.25 / self.sigma**2 if self.gamma is None else 0.5 / self.gamma**2
+
+    def kernel(self, U: np.ndarray, W: np.ndarray, size: int) -> np.ndarray:
+        return np.exp(self._rate() * (U @ W.T))
+
+    def expectation(self, W: np.ndarray, X: np.ndarray) -> np.ndarray:
+        from scipy.special import erf
+
+        tilt = self._rate() * self.sigma
+        weights = np.exp(0.5 * tilt**2 * (W**2).sum(axis=1))
+        return erf(inner_products(directions(X)[0], W * (tilt / math.sqrt(2.0)))) * weights
+
+    def kappa(self, size: int, radius: float = math.inf) -> float:
+        r"""Return the root of :math:`E e^{|w|^2 / 2 \gamma^2} = (1 - 2 c)^{-k/2}`, :math:`c = \sigma^2 / 2 \gamma^2`."""
+        return (1.0 - 2.0 * self._rate() * self.sigma**2) ** (-size / 4.0)
+
+    def theta(self, size: int, radius: float = math.inf, tilt: float = 1.0) -> float:
+        r"""Return the exact theta: :math:`\theta^2 = (1 - c^2)^{-k/2}\, \frac2\pi \arcsin c`, parameters tilted to correlation c."""
+        c = self._rate() * self.sigma**2
+        return math.sqrt((1.0 - c**2) ** (-size / 2.0) * 2.0 / math.pi * math.asin(c))
+
+
+def moment(i: int) -> float:
+    """Return E|g|^i of a standard Gaussian."""
+    return 2.0 ** (i / 2.0) * math.gamma((i + 1) / 2.0) / math.sqrt(math.pi)
+
+
+def norm_moment(size: int, half: int) -> float:
+    """Return E|g|^(2 half) of a standard Gaussian vector of ``size`` entries."""
+    return float(math.prod(size + 2 * l for l in range(half)))

@@ -5,13 +5,23 @@ from __future__ import annotations
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from exactshap.errors import InputError, message
 
-__all__ = ["ROW_BLOCK", "Instantiation", "check_widths", "checked", "evaluation_constant", "is_positive", "largest_norms"]
+__all__ = [
+    "ROW_BLOCK",
+    "Instantiation",
+    "MonteCarlo",
+    "check_widths",
+    "checked",
+    "evaluation_constant",
+    "is_positive",
+    "largest_norms",
+]
 
 ROW_BLOCK = 2**21  # values of one block of expectations: 16 MiB
 
@@ -26,6 +36,8 @@ class Instantiation(ABC):
     ----------
     degree : int or None
         :math:`\phi(w, s x) = s^\mathrm{degree} \phi(w, x)` for s > 0, where the base predictor is homogeneous.
+    one_column : bool
+        Whether the base predictor looks at one column only, whose number is its first parameter.
 
     Examples
     --------
@@ -46,6 +58,7 @@ class Instantiation(ABC):
     """
 
     degree: int | None = None  # phi(w, s x) = s ** degree phi(w, x) for s > 0, where the base predictor is homogeneous
+    one_column: bool = False
 
     @abstractmethod
     def sample(self, rng: np.random.Generator, size: int, n: int) -> np.ndarray:
@@ -114,3 +127,85 @@ def evaluation_constant(of_size: Callable[[int, float], float], masses: dict[int
 def largest_norms(X: np.ndarray) -> np.ndarray:
     """Return the largest norm of any 1, 2, ... columns of a row of X, of shape (n_features,)."""
     return np.sqrt(np.cumsum(np.sort(X**2, axis=1)[:, ::-1], axis=1).max(axis=0))
+
+
+@dataclass(frozen=True)
+class MonteCarlo(Instantiation):
+    r"""Average any base predictor over seeded draws, where the expectation has no closed form.
+
+    .. math:: E_{w \sim p}[K(u, w)\, \phi(w, x)] \approx \frac1N \sum_{i=1}^N K(u, w_i)\, \phi(w_i, x)
+
+    ``error`` reports the standard error of each average.
+
+    Parameters
+    ----------
+    phi : callable
+        ``phi(W, X) -> (n_rows, n_parameters)``.
+    similarity : callable
+        ``similarity(U, W) -> (len(U), len(W))``, the kernel.
+    draw : callable
+        ``draw(rng, size, n) -> (n, n_parameters)``, parameters from p.
+    n_draws : int, default=2000
+        Parameters in the average.
+    seed : int, default=0
+        The same parameters are used for every row and every call, so that predictions are one fixed function.
+
+    Raises
+    ------
+    InputError
+        If ``n_draws`` is below 2; from ``fit``, if one of the functions returns another shape.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from exactshap.estimators import MonteCarlo, RKHSWeightingRegressor
+    >>> waves = MonteCarlo(
+    ...     phi=lambda W, X: np.cos(X @ W.T),
+    ...     similarity=lambda U, W: np.exp(-((U[:, None] - W) ** 2).sum(axis=2) / 2),
+    ...     draw=lambda rng, size, n: rng.normal(size=(n, size)),
+    ...     n_draws=100,
+    ... )
+    >>> X = np.linspace(-1, 1, 20).reshape(10, 2)
+    >>> RKHSWeightingRegressor(waves, n_terms=10, random_state=0).fit(X, np.cos(X[:, 0])).predict(X).shape
+    (10,)
+    """
+
+    phi: Callable[[np.ndarray, np.ndarray], np.ndarray]
+    similarity: Callable[[np.ndarray, np.ndarray], np.ndarray]
+    draw: Callable[[np.random.Generator, int, int], np.ndarray]
+    n_draws: int = 2000
+    seed: int = 0
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.n_draws, (int, np.integer)) or self.n_draws < 2:
+            raise InputError(message("`n_draws` of MonteCarlo must be an int >= 2", f"Got {self.n_draws!r}"))
+
+    def sample(self, rng: np.random.Generator, size: int, n: int) -> np.ndarray:
+        draws = np.asarray(self.draw(rng, size, n), float)
+        return checked(self, "draw", draws, (n, draws.shape[1] if draws.ndim == 2 else None))
+
+    def kernel(self, U: np.ndarray, W: np.ndarray, size: int) -> np.ndarray:
+        return checked(self, "similarity", np.asarray(self.similarity(U, W), float), (len(U), len(W)))
+
+    def _average(self, W: np.ndarray, X: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        draws = self.sample(np.random.default_rng(self.seed), X.shape[1], self.n_draws)
+        return self.predictor(draws, X), self.kernel(W, draws, X.shape[1]), draws
+
+    def expectation(self, W: np.ndarray, X: np.ndarray) -> np.ndarray:
+        phi, kernel, _ = self._average(W, X)
+        return phi @ kernel.T / self.n_draws
+
+    def error(self, W: np.ndarray, X: np.ndarray) -> np.ndarray:
+        """Return the standard error of every expectation, of shape (n_rows, n_terms)."""
+        phi, kernel, _ = self._average(W, X)
+        mean = phi @ kernel.T / self.n_draws
+        squares = phi**2 @ (kernel**2).T / self.n_draws
+        return np.sqrt(np.maximum(squares - mean**2, 0.0) / (self.n_draws - 1))
+
+    def contributions(self, W: np.ndarray, X: np.ndarray, coefficients: np.ndarray) -> np.ndarray:
+        r"""Return :math:`\phi(w, x) \sum_t c_t K(w_t, w)` for every draw w, of shape (n_rows, n_draws): f is their mean."""
+        phi, kernel, _ = self._average(W, X)
+        return phi * (coefficients @ kernel)
+
+    def predictor(self, W: np.ndarray, X: np.ndarray) -> np.ndarray:
+        return checked(self, "phi", np.asarray(self.phi(W, X), float), (len(X), len(W)))

@@ -1,29 +1,78 @@
 r"""Instantiations of RKHS weightings: a base predictor, a kernel and a distribution over its parameters.
 
 An RKHS weighting is :math:`\Lambda\alpha(x) = \sum_t a_t\, E_{w \sim p}[K(w_t, w)\, \phi(w, x)]`. All it needs to know of an
-instantiation is in :class:`Instantiation`; users can write their own, with a Monte Carlo expectation where there is no closed
-form.
+instantiation is in :class:`Instantiation`; users can write their own, with ``MonteCarlo`` where there is no closed form.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from typing import Any
 
 import numpy as np
 
 from exactshap.errors import InputError, message
-from exactshap.estimators.rkhs_weighting._gaussian import Relu, Sign
-from exactshap.estimators.rkhs_weighting._instantiation import ROW_BLOCK, Instantiation, check_widths, checked
+from exactshap.estimators.rkhs_weighting._gaussian import (
+    ExponentialSign,
+    Relu,
+    Sign,
+    SignPredictor,
+    directions,
+    inner_products,
+    moment,
+    norm_moment,
+)
+from exactshap.estimators.rkhs_weighting._instantiation import Instantiation, MonteCarlo, check_widths, checked
 
-__all__ = ["ROW_BLOCK", "Instantiation", "MonteCarlo", "Relu", "Sign", "Stump", "checked", "instantiation"]
+__all__ = [
+    "ExponentialSign",
+    "Instantiation",
+    "MonteCarlo",
+    "PolynomialSign",
+    "Relu",
+    "Sign",
+    "Stump",
+    "UniformStump",
+    "checked",
+    "instantiation",
+]
+
+
+class _Stumps(Instantiation):
+    """The base predictor sign(x_j - w): a column j drawn uniformly, and a Gaussian kernel of thresholds within a column."""
+
+    one_column = True
+
+    def _width(self) -> float:
+        raise NotImplementedError
+
+    def _thresholds(self, rng: np.random.Generator, n: int) -> np.ndarray:
+        raise NotImplementedError
+
+    def sample(self, rng: np.random.Generator, size: int, n: int) -> np.ndarray:
+        return np.column_stack([rng.integers(size, size=n), self._thresholds(rng, n)])
+
+    def kernel(self, U: np.ndarray, W: np.ndarray, size: int) -> np.ndarray:
+        same = U[:, None, 0] == W[None, :, 0]
+        return np.where(same, np.exp(-((U[:, None, 1] - W[None, :, 1]) ** 2) / (2.0 * self._width() ** 2)), 0.0)
+
+    def predictor(self, W: np.ndarray, X: np.ndarray) -> np.ndarray:
+        return np.where(X[:, W[:, 0].astype(int)] >= W[:, 1], 1.0, -1.0)
+
+    def kappa(self, size: int, radius: float = math.inf) -> float:
+        """Return 1: the predictor is 1 or -1."""
+        return 1.0
+
+
+def _chosen(W: np.ndarray, X: np.ndarray) -> np.ndarray:
+    """Return the column of each parameter, in C order: sums over terms do not depend on the number of rows."""
+    return np.take(X, W[:, 0].astype(int), axis=1)
 
 
 @dataclass(frozen=True)
-class Stump(Instantiation):
-    r"""The base predictor sign(x_j - w): a column j drawn uniformly, a threshold w ~ N(0, sigma^2), a Gaussian kernel within a column.
+class Stump(_Stumps):
+    r"""Stumps with thresholds w ~ N(0, sigma^2).
 
     .. math:: E = \frac{\zeta}{k \sigma} e^{-u^2 / 2(\sigma^2 + \gamma^2)}\,
               \mathrm{erf}\Bigl(\frac{x_j - u \sigma^2 / (\sigma^2 + \gamma^2)}{\sqrt{2}\, \zeta}\Bigr)
@@ -38,12 +87,8 @@ class Stump(Instantiation):
     def _width(self) -> float:
         return self.sigma if self.gamma is None else self.gamma
 
-    def sample(self, rng: np.random.Generator, size: int, n: int) -> np.ndarray:
-        return np.column_stack([rng.integers(size, size=n), rng.normal(scale=self.sigma, size=n)])
-
-    def kernel(self, U: np.ndarray, W: np.ndarray, size: int) -> np.ndarray:
-        same = U[:, None, 0] == W[None, :, 0]
-        return np.where(same, np.exp(-((U[:, None, 1] - W[None, :, 1]) ** 2) / (2.0 * self._width() ** 2)), 0.0)
+    def _thresholds(self, rng: np.random.Generator, n: int) -> np.ndarray:
+        return rng.normal(scale=self.sigma, size=n)
 
     def expectation(self, W: np.ndarray, X: np.ndarray) -> np.ndarray:
         from scipy.special import erf
@@ -51,15 +96,7 @@ class Stump(Instantiation):
         total = self.sigma**2 + self._width() ** 2
         zeta = self.sigma * self._width() / math.sqrt(total)
         weights = zeta / (X.shape[1] * self.sigma) * np.exp(-(W[:, 1] ** 2) / (2.0 * total))
-        columns = np.take(X, W[:, 0].astype(int), axis=1)  # in C order: sums over terms do not depend on the number of rows
-        return weights * erf((columns - W[:, 1] * self.sigma**2 / total) / (math.sqrt(2.0) * zeta))
-
-    def predictor(self, W: np.ndarray, X: np.ndarray) -> np.ndarray:
-        return np.where(X[:, W[:, 0].astype(int)] >= W[:, 1], 1.0, -1.0)
-
-    def kappa(self, size: int, radius: float = math.inf) -> float:
-        """Return 1: the predictor is 1 or -1."""
-        return 1.0
+        return weights * erf((_chosen(W, X) - W[:, 1] * self.sigma**2 / total) / (math.sqrt(2.0) * zeta))
 
     def theta(self, size: int, radius: float = math.inf, tilt: float = 1.0) -> float:
         r"""Return the exact theta: :math:`(1 + 2\sigma^2/\gamma^2)^{-1/4} / \sqrt{k}`, reached as every |x_j| grows."""
@@ -67,99 +104,154 @@ class Stump(Instantiation):
 
 
 @dataclass(frozen=True)
-class MonteCarlo(Instantiation):
-    r"""Average any base predictor over seeded draws, where the expectation has no closed form.
+class UniformStump(_Stumps):
+    r"""Stumps with thresholds uniform on [low, high], for base="uniform-stump"; constant outside.
 
-    .. math:: E_{w \sim p}[K(u, w)\, \phi(w, x)] \approx \frac1N \sum_{i=1}^N K(u, w_i)\, \phi(w_i, x)
-
-    ``error`` reports the standard error of each average.
+    .. math:: E = \frac{\gamma \sqrt{\pi / 2}}{k (\mathrm{high} - \mathrm{low})} \bigl(2\, e(x_j) - e(\mathrm{low}) - e(\mathrm{high})\bigr),
+              \qquad e(s) = \mathrm{erf}\Bigl(\frac{\min(\max(s, \mathrm{low}), \mathrm{high}) - u}{\sqrt2\, \gamma}\Bigr)
 
     Parameters
     ----------
-    phi : callable
-        ``phi(W, X) -> (n_rows, n_parameters)``.
-    similarity : callable
-        ``similarity(U, W) -> (len(U), len(W))``, the kernel.
-    draw : callable
-        ``draw(rng, size, n) -> (n, n_parameters)``, parameters from p.
-    n_draws : int, default=2000
-        Parameters in the average.
-    seed : int, default=0
-        The same parameters are used for every row and every call, so that predictions are one fixed function.
+    low, high : float, default=-sqrt(3), sqrt(3)
+        Of deviation 1. By name ``sigma`` is the deviation.
+    gamma : float, default=None
+        Width of the kernel; None is the deviation.
 
     Raises
     ------
     InputError
-        If ``n_draws`` is below 2; from ``fit``, if one of the functions returns another shape.
+        If ``low`` is not below ``high``, or ``gamma`` is not positive.
 
     Examples
     --------
     >>> import numpy as np
-    >>> from exactshap.estimators import MonteCarlo, RKHSWeightingRegressor
-    >>> waves = MonteCarlo(
-    ...     phi=lambda W, X: np.cos(X @ W.T),
-    ...     similarity=lambda U, W: np.exp(-((U[:, None] - W) ** 2).sum(axis=2) / 2),
-    ...     draw=lambda rng, size, n: rng.normal(size=(n, size)),
-    ...     n_draws=100,
-    ... )
-    >>> X = np.linspace(-1, 1, 20).reshape(10, 2)
-    >>> RKHSWeightingRegressor(waves, n_terms=10, random_state=0).fit(X, np.cos(X[:, 0])).predict(X).shape
-    (10,)
+    >>> from exactshap.estimators import UniformStump
+    >>> UniformStump(-2.0, 2.0).expectation(np.array([[0, 0.5]]), np.array([[-9.0], [9.0]])).round(4)
+    array([[-0.6096],
+           [ 0.6096]])
     """
 
-    phi: Callable[[np.ndarray, np.ndarray], np.ndarray]
-    similarity: Callable[[np.ndarray, np.ndarray], np.ndarray]
-    draw: Callable[[np.random.Generator, int, int], np.ndarray]
-    n_draws: int = 2000
-    seed: int = 0
+    low: float = -math.sqrt(3.0)
+    high: float = math.sqrt(3.0)
+    gamma: float | None = None
 
     def __post_init__(self) -> None:
-        if not isinstance(self.n_draws, (int, np.integer)) or self.n_draws < 2:
-            raise InputError(message("`n_draws` of MonteCarlo must be an int >= 2", f"Got {self.n_draws!r}"))
+        if not -math.inf < self.low < self.high < math.inf:
+            raise InputError(message("`low` must be below `high`, both finite", f"Got {self.low!r} and {self.high!r}"))
+        check_widths(1.0, self.gamma)
 
-    def sample(self, rng: np.random.Generator, size: int, n: int) -> np.ndarray:
-        draws = np.asarray(self.draw(rng, size, n), float)
-        return checked(self, "draw", draws, (n, draws.shape[1] if draws.ndim == 2 else None))
+    def _width(self) -> float:
+        return (self.high - self.low) / math.sqrt(12.0) if self.gamma is None else self.gamma
 
-    def kernel(self, U: np.ndarray, W: np.ndarray, size: int) -> np.ndarray:
-        return checked(self, "similarity", np.asarray(self.similarity(U, W), float), (len(U), len(W)))
-
-    def _average(self, W: np.ndarray, X: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        draws = self.sample(np.random.default_rng(self.seed), X.shape[1], self.n_draws)
-        return self.predictor(draws, X), self.kernel(W, draws, X.shape[1]), draws
+    def _thresholds(self, rng: np.random.Generator, n: int) -> np.ndarray:
+        return rng.uniform(self.low, self.high, n)
 
     def expectation(self, W: np.ndarray, X: np.ndarray) -> np.ndarray:
-        phi, kernel, _ = self._average(W, X)
-        return phi @ kernel.T / self.n_draws
+        from scipy.special import erf
 
-    def error(self, W: np.ndarray, X: np.ndarray) -> np.ndarray:
-        """Return the standard error of every expectation, of shape (n_rows, n_terms)."""
-        phi, kernel, _ = self._average(W, X)
-        mean = phi @ kernel.T / self.n_draws
-        squares = phi**2 @ (kernel**2).T / self.n_draws
-        return np.sqrt(np.maximum(squares - mean**2, 0.0) / (self.n_draws - 1))
+        low, here, high = (
+            erf((s - W[:, 1]) / (math.sqrt(2.0) * self._width()))
+            for s in (self.low, np.clip(_chosen(W, X), self.low, self.high), self.high)
+        )
+        return self._width() * math.sqrt(math.pi / 2.0) / (X.shape[1] * (self.high - self.low)) * (2.0 * here - low - high)
 
-    def contributions(self, W: np.ndarray, X: np.ndarray, coefficients: np.ndarray) -> np.ndarray:
-        r"""Return :math:`\phi(w, x) \sum_t c_t K(w_t, w)` for every draw w, of shape (n_rows, n_draws): f is their mean."""
-        phi, kernel, _ = self._average(W, X)
-        return phi * (coefficients @ kernel)
+    def theta(self, size: int, radius: float = math.inf, tilt: float = 1.0) -> float:
+        r"""Return the exact theta, reached beyond the thresholds: the root of :math:`E[K(w, w')] / k`.
 
-    def predictor(self, W: np.ndarray, X: np.ndarray) -> np.ndarray:
-        return checked(self, "phi", np.asarray(self.phi(W, X), float), (len(X), len(W)))
+        .. math:: E[K(w, w')] = 2 \bigl(s \sqrt{\pi/2}\, \mathrm{erf}(1 / \sqrt2 s) - s^2 (1 - e^{-1 / 2 s^2})\bigr),
+                  \quad s = \gamma / (\mathrm{high} - \mathrm{low})
+        """
+        s = self._width() / (self.high - self.low)
+        mean = 2.0 * (s * math.sqrt(math.pi / 2.0) * math.erf(1.0 / (math.sqrt(2.0) * s)) + s**2 * math.expm1(-0.5 / s**2))
+        return math.sqrt(mean / size)
+
+
+@dataclass(frozen=True)
+class PolynomialSign(SignPredictor):
+    r"""The base predictor sign(<w, x>) with the kernel (1 + <u, w>)^q, for base="polynomial-sign" with q = 3.
+
+    .. math:: E = \sum_{i\ \mathrm{odd},\, j\ \mathrm{even}} \frac{q!}{i!\, j!\, (q - i - j)!}\, \sigma^{i + j} a^i b^j\, E|g|^i\, E[g^j],
+              \quad a = \langle u, x / |x| \rangle,\; a^2 + b^2 = |u|^2,\; g \sim N(0, 1)
+
+    Parameters
+    ----------
+    sigma : float, default=1.0
+        Deviation of w.
+    power : int, default=3
+        q, at least 1.
+
+    Raises
+    ------
+    InputError
+        If one of them is no such number.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from exactshap.estimators import PolynomialSign
+    >>> PolynomialSign(power=1).expectation(np.array([[3.0, 4.0]]), np.array([[1.0, 0.0]])).round(4)  # 3 E|g|
+    array([[2.3937]])
+    """
+
+    sigma: float = 1.0
+    power: int = 3
+
+    def __post_init__(self) -> None:
+        check_widths(self.sigma, None)
+        if isinstance(self.power, bool) or not isinstance(self.power, (int, np.integer)) or self.power < 1:
+            raise InputError(message("`power` must be an int >= 1", f"Got {self.power!r}"))
+
+    def kernel(self, U: np.ndarray, W: np.ndarray, size: int) -> np.ndarray:
+        return (1.0 + U @ W.T) ** self.power
+
+    def _terms(self) -> list[tuple[int, int, float]]:
+        """Return i, j and q! / (i! j! (q - i - j)!) sigma^(i + j) E[g^j] of the summands that do not vanish."""
+        q = int(self.power)
+        pairs = [(i, j) for i in range(1, q + 1, 2) for j in range(0, q - i + 1, 2)]
+        return [(i, j, math.comb(q, i) * math.comb(q - i, j) * self.sigma ** (i + j) * moment(j)) for i, j in pairs]
+
+    def expectation(self, W: np.ndarray, X: np.ndarray) -> np.ndarray:
+        along = inner_products(directions(X)[0], W)
+        across = np.maximum((W**2).sum(axis=1) - along**2, 0.0)
+        values = np.zeros(along.shape)
+        for i, j, weight in self._terms():
+            values += weight * moment(i) * along**i * across ** (j // 2)
+        return values
+
+    def kappa(self, size: int, radius: float = math.inf) -> float:
+        r"""Return the root of :math:`E (1 + |w|^2)^q`."""
+        moments = (math.comb(self.power, i) * self.sigma ** (2 * i) * norm_moment(size, i) for i in range(self.power + 1))
+        return math.sqrt(sum(moments))
+
+    def theta(self, size: int, radius: float = math.inf, tilt: float = 1.0) -> float:
+        r"""Return the exact theta: two parameters meet in <w, w'> = sigma^2 (g g' + r), r a product in the k - 1 other directions."""
+        others = [norm_moment(size - 1, j // 2) * self.sigma ** (i + j) for i, j, _ in self._terms()]
+        return math.sqrt(sum(w * moment(i) ** 2 * r for (i, _, w), r in zip(self._terms(), others, strict=True)))
+
+
+_NAMED: dict[str, type[Instantiation]] = {
+    "relu": Relu,
+    "sign": Sign,
+    "polynomial-sign": PolynomialSign,
+    "exponential-sign": ExponentialSign,
+    "stump": Stump,
+    "uniform-stump": UniformStump,
+}
 
 
 def instantiation(base: Any, **parameters: Any) -> Instantiation:
-    """Return the instantiation behind a name ("relu", "sign", "stump") or the object itself."""
+    """Return the instantiation behind a name with the estimator's ``sigma``, ``gamma`` and ``max_theta``, or the object itself."""
     if isinstance(base, Instantiation):
         return base
-    known = {"relu": Relu, "sign": Sign, "stump": Stump}
-    if base not in known:
-        raise InputError(
-            message(
-                "The 'base' parameter of RKHSWeightingRegressor must be 'relu', 'sign', 'stump' or an Instantiation",
-                f"Got {base!r}",
-            )
-        )
-    if base == "stump":
-        parameters.pop("max_theta", None)
-    return known[base](**parameters)
+    kind = _NAMED.get(base) if isinstance(base, str) else None
+    if kind is None:
+        names = ", ".join(map(repr, _NAMED))
+        text = f"The 'base' parameter of RKHSWeightingRegressor must be {names} or an Instantiation"
+        raise InputError(message(text, f"Got {base!r}"))
+    known = {field.name for field in fields(kind)}  # type: ignore[arg-type]
+    if parameters["gamma"] is not None and "gamma" not in known:
+        raise InputError(message(f"base={base!r} has no `gamma`", f"Got {parameters['gamma']!r}"))
+    if kind is UniformStump:
+        check_widths(parameters["sigma"], None)
+        parameters |= {"low": -math.sqrt(3.0) * parameters["sigma"], "high": math.sqrt(3.0) * parameters["sigma"]}
+    return kind(**{name: value for name, value in parameters.items() if name in known})

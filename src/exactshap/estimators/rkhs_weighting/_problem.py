@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from exactshap.estimators.rkhs_weighting._instantiations import ROW_BLOCK, Instantiation, checked
+from exactshap.estimators.rkhs_weighting._instantiation import ROW_BLOCK, Instantiation, checked
 
 __all__ = ["Group", "WeightingProblem", "moments_of", "row_kernel"]
 

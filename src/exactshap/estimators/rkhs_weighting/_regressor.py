@@ -36,7 +36,7 @@ class RKHSWeightingRegressor(PartialFit, RegressorMixin, BaseEstimator):
 
     Parameters
     ----------
-    base : {"relu", "sign", "stump"} or Instantiation, default="relu"
+    base : {"relu", "sign", "polynomial-sign", "exponential-sign", "stump", "uniform-stump"} or Instantiation, default="relu"
         Base predictor, kernel and distribution of its parameters.
     subsets : None, int, list of int, list of subsets or SubsetDistribution, default=None
         None uses all columns at once; an int only subsets of that size; a list of sizes each of them equally often.
@@ -51,7 +51,7 @@ class RKHSWeightingRegressor(PartialFit, RegressorMixin, BaseEstimator):
     sigma : float, default=1.0
         Deviation of the parameters' distribution.
     gamma : float, default=None
-        Width of the kernel; None calibrates it from ``max_theta`` (relu, sign) or takes ``sigma`` (stump).
+        Width of the kernel; None: from ``max_theta`` (relu, sign), ``sigma`` (stumps), sqrt(2) ``sigma`` (exponential-sign).
     max_theta : float, default=0.5
         c in (0, 1): the width gamma is chosen such that (1 + 2 sigma^2 / gamma^2)^(-k/4) = c for every subset size k.
     fit_intercept : bool, default=False
@@ -281,8 +281,9 @@ class RKHSWeightingRegressor(PartialFit, RegressorMixin, BaseEstimator):
 
         Parameters
         ----------
-        penalty : float, "safe" or "smart", default="smart"
-            beta. "safe" guarantees that no prediction on the training radius moves by more than ``tolerance``; "smart" takes
+        penalty : float, "sure", "safe" or "smart", default="smart"
+            beta. "safe" guarantees that no prediction on the training radius moves by more than ``tolerance``, by the largest of many
+            penalties; "sure" does so by one that is known beforehand, for the price of one Lasso. "smart" takes
             the largest power of ten for which the training loss on ``X, y`` grows by less than ``tolerance`` relative.
         X, y : arrays, needed by "smart"
         tolerance : float, default=0.01
@@ -293,5 +294,7 @@ class RKHSWeightingRegressor(PartialFit, RegressorMixin, BaseEstimator):
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
         # least squares in 100 weightings of all columns learns any table; other settings promise nothing on arbitrary data
-        tags.regressor_tags.poor_score = self.solver != "least_squares" or self.base == "stump" or self.subsets is not None
+        tags.regressor_tags.poor_score = (
+            self.solver != "least_squares" or self.base not in ("relu", "sign") or self.subsets is not None
+        )
         return tags

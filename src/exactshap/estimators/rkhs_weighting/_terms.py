@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from exactshap.estimators.rkhs_weighting._instantiations import ROW_BLOCK, Instantiation
+from exactshap.estimators.rkhs_weighting._instantiation import ROW_BLOCK, Instantiation
 
 __all__ = ["WeightingTerm"]
 

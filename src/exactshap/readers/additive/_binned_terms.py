@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
+from exactshap._native import Handle
 from exactshap.readers.additive._terms import Bound, Coalitions, Reference, by_size, coalitions
-from exactshap.solvers.additive import Stack
+from exactshap.solvers.additive import Bins, Lookups, Stack, fill_fold, fill_lookups
 
-__all__ = ["BinnedTerms"]
+__all__ = ["BinnedTerms", "numeric_bins"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -50,6 +53,33 @@ class BinnedTerms:
             yield cells, weights[cells] / weights.sum()
 
 
+def numeric_bins(model: Any) -> Bins | None:
+    """Return the bins of an EBM whose columns are all numbers, or None.
+
+    ``bins_[j]`` holds the cuts of column j, for terms of one column, of two, ...: the last holds for all larger ones. A term's
+    tables have a bin for missing values before, and one for unknown categories behind those between the cuts.
+    """
+    if any(kind != "continuous" for kind in model.feature_types_in_):
+        return None
+    ways: dict[tuple[int, int], int] = {}
+    used: list[list[int]] = []
+    strides: list[np.ndarray] = []
+    for columns, scores in zip(model.term_features_, model.term_scores_, strict=True):
+        levels = [(j, min(len(columns), len(model.bins_[j])) - 1) for j in columns]
+        used.append([ways.setdefault(level, len(ways)) for level in levels])
+        shape = np.array(scores.shape[: len(columns)], np.int64)
+        if any(len(model.bins_[j][level]) + 3 != size for (j, level), size in zip(levels, shape, strict=True)):
+            return None
+        strides.append(_c_strides(shape))
+    cuts = [np.asarray(model.bins_[j][level], float) for j, level in ways]
+    starts = (np.cumsum([0, *map(len, parts)]) for parts in (cuts, used))
+    column = np.array([j for j, _ in ways], np.int64)
+    cut_start, way_start = (start.astype(np.int64) for start in starts)
+    way = np.array([w for term in used for w in term], np.int64)
+    stride = np.concatenate([*strides, way[:0]])
+    return Bins(np.concatenate([*cuts, np.empty(0)]), cut_start, column, way_start, way, stride)
+
+
 @dataclass(frozen=True, eq=False)
 class _FoldedTable:
     players: tuple[int, ...]
@@ -78,8 +108,6 @@ def _fold(
     scores: np.ndarray, shape: np.ndarray, inside: np.ndarray, bins: np.ndarray, weights: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray]:
     """Return the table (n_inside_cells, n_outputs) of one coalition and its strides (n_columns,), 0 outside."""
-    from exactshap.solvers.additive import fill_fold
-
     full_strides = _c_strides(shape)
     outside, index = np.unique(bins[:, ~inside] @ full_strides[~inside], return_inverse=True)
     single = len(outside) == 1  # a constant background makes no rounding: its weight is exactly 1
@@ -102,14 +130,27 @@ def _c_strides(shape: np.ndarray) -> np.ndarray:
 class _BoundBins:
     terms: tuple[_FoldedTable, ...]
 
-    def stacks(self, rows: np.ndarray) -> Iterator[Stack]:
-        from exactshap.solvers.additive import fill_lookups
+    @functools.cached_property
+    def _sizes(self) -> tuple[tuple[tuple[tuple[int, ...], ...], Handle, tuple[int, int]], ...]:
+        """The players of terms of equally many of them, what the kernel looks up, and numbers of coalitions and outputs."""
+        return tuple(self._of_size(chosen) for chosen in by_size(term.players for term in self.terms))
 
-        cells = np.ascontiguousarray(rows.T, np.int64)
-        for chosen in by_size(term.players for term in self.terms):
-            first = self.terms[chosen[0]]
-            tables = np.empty((len(chosen), len(rows), len(first.strides), first.folded.shape[1]))
-            for place, l in enumerate(chosen):
-                term = self.terms[l]
-                fill_lookups(cells[l], term.shape, term.strides, term.folded, tables[place])
-            yield Stack(tuple(self.terms[l].players for l in chosen), tables)
+    def _of_size(self, chosen: list[int]) -> tuple[tuple[tuple[int, ...], ...], Handle, tuple[int, int]]:
+        terms = [self.terms[l] for l in chosen]
+        n_codes, width = len(terms[0].strides), max(len(term.shape) for term in terms)
+        shape, strides = np.ones((len(terms), width), np.int64), np.zeros((len(terms), n_codes, 1 + width), np.int64)
+        start = 0
+        for place, term in enumerate(terms):
+            shape[place, : len(term.shape)] = term.shape
+            strides[place, :, : 1 + len(term.shape)] = term.strides
+            strides[place, :, 0] += start
+            start += len(term.folded)
+        folded = np.concatenate([term.folded for term in terms])
+        lookups = Lookups(np.array(chosen, np.int64), shape, strides, folded)
+        return tuple(term.players for term in terms), Handle(lookups), (n_codes, folded.shape[1])
+
+    def stacks(self, rows: np.ndarray) -> Iterator[Stack]:
+        for players, lookups, (n_codes, n_outputs) in self._sizes:
+            tables = np.empty((len(players), len(rows), n_codes, n_outputs))
+            fill_lookups(rows, lookups, tables)
+            yield Stack(players, tables)

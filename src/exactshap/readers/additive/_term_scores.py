@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from exactshap.errors import ExactnessError, UnsupportedModelError, message
+from exactshap.errors import ExactnessError, InputError, UnsupportedModelError, message
 from exactshap.frames import as_table
 from exactshap.readers import Request, read
 from exactshap.readers.additive._additive import AdditiveReader
@@ -98,7 +98,10 @@ def explain_terms(model: Any, X: Any, *, output: Any = "auto") -> TermScores:
     (('x0', 'x0 & x1'), array([[4., 6.]]), 1.0)
     """
     table = as_table(X)
-    reader = read(model, Request(background=table.take([0]), output=output))  # terms need none: one row stands in for it
+    try:
+        reader = read(model, Request(background=table.take([0]), output=output))  # terms need none: one row stands in for it
+    except InputError as error:
+        raise type(error)(str(error).replace("background", "X", 1)) from error
     if not isinstance(reader, AdditiveReader):
         raise UnsupportedModelError(
             message(

@@ -105,7 +105,8 @@ def _encode(model: Any, X: Table, what: str) -> np.ndarray:
                 message(
                     f"Input {what} holds a category out of the range of those fitted (first at row {i}, {X.label(column)})",
                     f"Got {values[i, column]:g}; {type(model).__name__} knows {np.ceil(low) + 0.0:g} to {np.floor(high):g}",
-                )
+                ),
+                row=i if what == "X" else None,
             )
     return values
 

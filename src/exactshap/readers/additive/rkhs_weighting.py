@@ -76,7 +76,7 @@ def _norm(term: Any) -> float:
 def _split_by_column(terms: Sequence[Any]) -> Iterator[Any]:
     """Yield the terms; a term of stumps is a sum of functions of one column each, and yields those."""
     for term in terms:
-        if type(term.base).__name__ != "Stump" or len(term.subset) == 1:
+        if not term.base.one_column or len(term.subset) == 1:
             yield term
             continue
         for place, column in enumerate(term.subset):

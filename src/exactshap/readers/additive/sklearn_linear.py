@@ -118,7 +118,7 @@ def _classifier_words(model: Any, n_outputs: int) -> tuple[tuple[str, ...], str]
     if n_outputs == 1:
         return (classes[1],), f"{'log-odds' if logistic else 'decision function'} (> 0: {classes[1]})"
     if multinomial:
-        return classes, "log-probability up to a constant"
+        return classes, "score before the softmax"
     return classes, "one-vs-rest log-odds" if logistic else "decision function"
 
 

@@ -49,10 +49,11 @@ def call(
     name: str,
     columns: np.ndarray | None = None,
     names: tuple[str, ...] = (),
+    of_row: int | None = None,
 ) -> np.ndarray:
     """Call the function on a copy that it cannot change, and return (n_rows,) or (n_rows, n_outputs) finite numbers.
 
-    ``columns`` (n_coalitions, n_features) tells which coalition a row belongs to, for messages.
+    ``columns`` (n_coalitions, n_features) tells which coalition a row belongs to and ``of_row`` whose coalitions they are, for messages.
     """
     try:
         returned = function(_guarded(rows))
@@ -61,17 +62,16 @@ def call(
     except Exception as error:
         if isinstance(error, ValueError) and "read-only" in str(error):
             raise InputError(message(f"{name} changes its input", f"{error}", "Let it work on a copy: f(X.copy())")) from error
-        row = getattr(error, "row", None)  # the first row of the call that failed, where the function cuts rows into calls
-        where = ""
+        begun = getattr(error, "row", None)  # the first row of the call that failed, where the function cuts rows into calls
+        where = "" if begun is None else f", in the call that begins at row {begun}"
         if columns is not None:
-            first = _inside(columns[(row or 0) * len(columns) // rows.n_rows], names)
-            which = "the first" if row is None else "in the call that begins at that"
+            first = _inside(columns[(begun or 0) * len(columns) // rows.n_rows], names)
+            which = "the first" if begun is None else "in the call that begins at that"
             where = f" of {len(columns)} coalitions, {which} with {first} from x"
         do = _OF_TABLES if _is_network(function) else "Its own error is chained"
-        raise InputError(
-            message(f"{name} raised {type(error).__name__} on {rows.n_rows} rows{where}", f"{error}", do)
-        ) from error
-    return _checked_output(returned, rows, name, columns, names)
+        what = f"{name} raised {type(error).__name__}{_for(of_row)} on {rows.n_rows} rows{where}"
+        raise InputError(message(what, f"{error}", do), row=begun if columns is None else of_row) from error
+    return _checked_output(returned, rows, name, columns, names, of_row)
 
 
 _OF_TABLES = "Pass a function of tables: lambda rows: net(torch.tensor(np.asarray(rows), dtype=torch.float32))"
@@ -91,7 +91,13 @@ def _guarded(rows: Table) -> Any:
     return nw.from_native(rows.native, eager_only=True).clone().to_native()
 
 
-def _checked_output(returned: Any, rows: Table, name: str, columns: np.ndarray | None, names: tuple[str, ...]) -> np.ndarray:
+def _for(row: int | None) -> str:
+    return "" if row is None else f" for row {row}"
+
+
+def _checked_output(
+    returned: Any, rows: Table, name: str, columns: np.ndarray | None, names: tuple[str, ...], of_row: int | None
+) -> np.ndarray:
     if returned is None:
         raise InputTypeError(message(f"{name} must return one number a row", "Got None", "Let it return what it computes"))
     if callable(getattr(returned, "detach", None)):  # a tensor that may record gradients, or lie on another device
@@ -122,12 +128,13 @@ def _checked_output(returned: Any, rows: Table, name: str, columns: np.ndarray |
     finite = np.isfinite(values.reshape(rows.n_rows, -1)).all(axis=1)
     if not finite.all():
         bad = int(np.argmin(finite))
+        row: int | None = bad
         where = f"row {bad}"
         if columns is not None:
-            where += f", coalition with {_inside(columns[bad * len(columns) // rows.n_rows], names)} from x"
-        raise InputError(
-            message(f"{name} returned NaN or infinity", f"First at {where}", "Explain a finite output, or rows it can handle")
-        )
+            inside = _inside(columns[bad * len(columns) // rows.n_rows], names)
+            row, where = of_row, f"the coalition with {inside} from x"
+        do = "Explain a finite output, or rows it can handle"
+        raise InputError(message(f"{name} returned NaN or infinity{_for(of_row)}", f"First at {where}", do), row=row)
     return values
 
 

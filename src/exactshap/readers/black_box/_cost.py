@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from exactshap._runtime.calibration import clocked
-from exactshap._runtime.progress import Asks
+from exactshap._runtime.progress import Asks, fewer_coalitions
 from exactshap.games import OracleGame
 from exactshap.solvers import Cost, choose, n_calls, seconds_besides_calls
 
@@ -17,8 +17,7 @@ if TYPE_CHECKING:
 __all__ = ["calls_asked", "calls_cost", "calls_memory"]
 
 SAMPLED = ("estimator", "surrogate", "polynomial_order", "frontier", "pairing", "sampling")
-FEWER = 300  # coalitions that give most functions of a dozen columns errors of some thousandths
-TIMED_COALITIONS, QUICK, MANY_ROWS = 16, 0.005, 100  # timed together where one takes few seconds, or of many rows
+TIMED_COALITIONS, QUICK, MANY_ROWS = 16, 0.05, 100  # timed together where that takes at most two seconds, or of many rows
 
 
 def calls_cost(reader: Reader, row: OracleGame, n_rows: int) -> Cost:
@@ -38,15 +37,14 @@ def calls_asked(reader: Reader) -> Asks:
     """Return what a row asks of the function, and, where nobody chose how much, what would ask for less."""
     assert reader.background is not None
     coalitions, method = _coalitions(reader)
-    options, fewer = reader.options, max(FEWER, 8 * reader.n_players)  # type: ignore[attr-defined]
+    options, fewer = reader.options, fewer_coalitions(reader.n_players)  # type: ignore[attr-defined]
     if options.get("tol") is not None:
         return Asks(f"{reader.model_name} is asked until standard errors are below tol={options['tol']:g}", None)
     sentence = (
         f"{method}: {coalitions:,.0f} coalitions for each row, {reader.background.n_rows:,} background rows for each of them"
     )
-    if options.get("budget") is None and fewer < coalitions and method != "enumeration":
-        sentence += f"; budget={fewer} or tol=0.01 asks for fewer"
-    return Asks(sentence, coalitions)
+    chosen = options.get("budget") is not None or fewer >= coalitions or method == "enumeration"
+    return Asks(sentence, coalitions, "" if chosen else f"budget={fewer} asks for fewer, tol= for as few as an error allows")
 
 
 def calls_memory(reader: Reader, cells: int) -> float:

@@ -154,27 +154,28 @@ class BlackBox(Reader):
 
     def game(self, X: Table) -> Any:
         return RowGames(
-            tuple(self.row_game(X.take(slice(i, i + 1))) for i in range(X.n_rows)),
+            tuple(self.row_game(X.take(slice(i, i + 1)), i) for i in range(X.n_rows)),
             self.n_players,
             self.n_outputs,
             self.single_output,
         )
 
-    def row_game(self, row: Table) -> OracleGame:
+    def row_game(self, row: Table, number: int | None = None) -> OracleGame:
         """Return the game of one row: the weighted mean prediction over the background, players outside S from there."""
-        return OracleGame(RowFunction(self, row), self.n_players)
+        return OracleGame(RowFunction(self, row, number), self.n_players)
 
     def solve(self, X: Table, semivalue: Semivalue, order: int) -> Solution:
         self._check_kind(X)
         settings = {
             key: value for key, value in self.options.items() if key not in ("deterministic", "exact_owner", "batch_size")
         }
-        rows = (X.take(slice(i, i + 1)) for i in range(X.n_rows))
-        return Solution.join((self._solve_row(row, semivalue, order, settings).as_batch() for row in rows), X.n_rows)
 
-    def _solve_row(self, row: Table, semivalue: Semivalue, order: int, settings: dict[str, Any]) -> Solution:
-        moving = moving_players(self.players, self._fixed, row)
-        return solve_moving(self.row_game(row), moving, semivalue, order, **settings)
+        def solve_row(i: int) -> Solution:
+            row = X.take(slice(i, i + 1))
+            moving = moving_players(self.players, self._fixed, row)
+            return solve_moving(self.row_game(row, i), moving, semivalue, order, **settings).as_batch()
+
+        return Solution.join(map(solve_row, range(X.n_rows)), X.n_rows)
 
     def _check_kind(self, X: Table) -> None:
         """Refuse rows and background of different kinds: the function would be called on a mix of two libraries."""
@@ -214,10 +215,11 @@ class BlackBox(Reader):
 
 @dataclass(frozen=True, eq=False)
 class RowFunction:
-    """v(S) of one row, in batches of coalitions."""
+    """v(S) of one row, in batches of coalitions; ``number`` names the row in messages."""
 
     reader: BlackBox
     row: Table
+    number: int | None = None
 
     def __call__(self, masks: np.ndarray) -> np.ndarray:
         reader, background = self.reader, self.reader.background
@@ -231,7 +233,7 @@ class RowFunction:
         reader, background = self.reader, self.reader.background
         assert background is not None
         rows = hybrid_rows(self.row, background, columns)
-        predicted = reader._select(call(reader.model, rows, reader.model_name, columns, reader.feature_names))
+        predicted = reader._select(call(reader.model, rows, reader.model_name, columns, reader.feature_names, self.number))
         asked(len(columns))
         predicted = predicted.reshape(len(columns), background.n_rows, *predicted.shape[1:])
         if reader.weights is None:

@@ -171,7 +171,7 @@ class KernelReader(Reader):
 
     def stability(self, X: Table) -> Callable[[Any], Any] | None:
         """Return the bound of Theorem 6 of RKHS-SHAP for this machine, where its conditions hold."""
-        return self.strategy.stability(functools.partial(self._float_rows, X))
+        return self.strategy.stability(functools.partial(finite_numbers, X, "X", self.model_name, names=self._given_names))
 
     # -- masked by hand ----------------------------------------------------------------------------------------------
 

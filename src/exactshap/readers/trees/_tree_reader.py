@@ -8,7 +8,6 @@ does the rest: ``prepare_trees`` of ``exactshap.solvers.trees._solve`` once at c
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -62,7 +61,7 @@ class TreeReader(Reader):
         self.value_function = choose_value_function(request, self.value_functions, "path_dependent", owner=ensemble.name)
         self.players, self.player_names = players_of(request, self.feature_names)
         self._tree_players = ensemble.tree_players(self.players, self.feature_names)
-        rows = None
+        rows, self._predicted = None, None
         if self.value_function == "path_dependent":
             ensemble.require_covers("value function", "Pass background=X_reference for the interventional one")
         else:
@@ -72,7 +71,8 @@ class TreeReader(Reader):
             )
             self.weights = request.weights
             rows = encode(ensemble, self.background)
-            self._check_background(self.background, rows)
+            self._predicted = self.predict(self.background)
+            self._check_background(self._predicted, rows)
         self._prepared = prepare_trees(
             ensemble.trees, self._tree_players, rows, self.weights, memory_limit=request.memory_limit
         )
@@ -89,7 +89,7 @@ class TreeReader(Reader):
     def solve(self, X: Table, semivalue: Semivalue, order: int) -> Solution:
         solution = solve_trees(self._prepared, encode(self.ensemble, X), semivalue, order)
         reading = self.ensemble.reading
-        return replace(solution, method=f"{solution.method}; {reading}") if reading else solution
+        return solution.with_(method=f"{solution.method}; {reading}") if reading else solution
 
     def game(self, X: Table) -> ProductGame:
         rows = None if self.background is None else encode(self.ensemble, self.background)
@@ -100,6 +100,7 @@ class TreeReader(Reader):
         if self.background is None:
             return None
         bound = self._rebound(row)
+        bound._predicted = None
         bound._prepared = prepare_trees(self.ensemble.trees, self._tree_players, encode(self.ensemble, row), memory_limit=0.0)
         return bound
 
@@ -152,9 +153,12 @@ class TreeReader(Reader):
                 node.value = node.value[[self._column]] if len(node.value) > 1 else node.value
         return own
 
-    def _check_background(self, background: Table, rows: np.ndarray) -> None:
+    def predicted_background(self) -> np.ndarray:
+        return super().predicted_background() if self._predicted is None else self._predicted
+
+    def _check_background(self, predicted: np.ndarray, rows: np.ndarray) -> None:
         """Hold our routing of the background against the library's own predictions: v(empty) is made of it."""
-        own = self.predict(background).reshape(len(rows), -1)
+        own = predicted.reshape(len(rows), -1)
         ours = margin(self.ensemble.trees, rows)
         allowed = 64.0 * self.epsilon() * (np.sqrt(self.n_terms()) + 1.0) * largest_sum(self.ensemble.trees)
         worst = np.abs(own - ours).max(axis=1)
@@ -179,7 +183,7 @@ class TreeReader(Reader):
         return 8.0 * (3.0 * sets + 4.0 * self.ensemble.trees.n_features)
 
     def n_terms(self) -> float:
-        return float(max(self.ensemble.trees.n_trees, 1))
+        return float(max(len(self.ensemble.trees.tree_start) - 1, 1))
 
     def epsilon(self) -> float:
         return self.ensemble.epsilon
@@ -198,7 +202,7 @@ def _leaves(own: list[Node]) -> Iterator[Node]:
 def _unit(ensemble: TreeModel, column: int | None) -> str:
     """Return the unit, and of which class it is where only one of them is explained."""
     names, unit = ensemble.output_names, ensemble.unit
-    if unit not in ("log-odds", "probability") or names == ("output",):
+    if unit not in ("log-odds", "probability", "score before the softmax") or names == ("output",):
         return unit
     if ensemble.single_output:
         return f"{unit} (> 0: {names[0]})" if unit == "log-odds" else unit

@@ -39,7 +39,9 @@ def _own_margin(model: Any, X: Table) -> np.ndarray:
     what = "Input X contains infinity or a value too large for dtype('float32')"
     i, j = (int(position) for position in infinite[0])
     do = "Clip or impute it: float32 ends at 3.4e38"
-    raise InputError(message(f"{what} (first at row {i}, {X.label(j)})", f"{type(model).__name__} does not accept it", do))
+    raise InputError(
+        message(f"{what} (first at row {i}, {X.label(j)})", f"{type(model).__name__} does not accept it", do), row=i
+    )
 
 
 def _added_up(model: Any, X: Table) -> np.ndarray:

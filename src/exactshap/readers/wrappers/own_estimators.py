@@ -43,12 +43,12 @@ def _shapley_ridge(model: Any, request: Request) -> Reader:
 
 
 def _shapley_classifier(model: Any, request: Request) -> Reader:
-    """Read the decision function: the log-odds of the second class, or one softmax score for each class."""
+    """Read the decision function: the log-odds of the second class, or one score before the softmax for each class."""
     require_fitted(model, "dual_coef_")
     classes = tuple(str(c) for c in model.classes_)
     if model.dual_coef_.ndim == 1:
         return _machine(model, request, classes[1:], "log-odds", model.decision_function)
-    return _machine(model, request, classes, "softmax score", model.decision_function)
+    return _machine(model, request, classes, "score before the softmax", model.decision_function)
 
 
 def _machine(model: Any, request: Request, names: tuple[str, ...], unit: str, predict: Callable[[Any], Any]) -> Reader:

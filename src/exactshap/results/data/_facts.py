@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from exactshap._runtime.progress import fewer_coalitions
 from exactshap.results.data._words import counted, index_title, value_function_sentence
 
 if TYPE_CHECKING:
@@ -44,10 +45,20 @@ def facts(explanation: ExplanationData) -> dict[str, str]:
         "std": _largest("at most", explanation.std),
         "covariance": _covariance(explanation),
         "method": explanation.method,
-        "evaluations": f"{explanation.n_evaluations:,}" if explanation.n_evaluations else "",
+        "evaluations": _evaluations(explanation),
         "seconds": "" if seconds is None else f"{seconds:.3g}",
     }
     return {name: text for name, text in found.items() if text}
+
+
+def _evaluations(explanation: ExplanationData) -> str:
+    """Return how many coalitions were asked about, and, if they were many, what would have asked about fewer."""
+    count, fewer = explanation.n_evaluations, fewer_coalitions(explanation.n_players)
+    a_row = count / max(explanation.n_rows, 1)
+    error = 0.0 if explanation.std_error is None else np.max(explanation.std_error, initial=0.0)
+    if a_row > 2 * fewer and error > 0:
+        return f"{count:,}: {a_row:,.0f} coalitions a row; budget={fewer} or tol={10 * error:.0g} asks for fewer"
+    return f"{count:,}" if count else ""
 
 
 def _coalitions(certificate: Certificate) -> str:

@@ -20,6 +20,10 @@ _VALUE_FUNCTIONS = {
     " It uses the model's own cover counts; it is not a conditional expectation of the data.",
     "observational": "v(S) estimates E[f(X) | X_S = x_S] by a conditional mean embedding with a ridge."
     " It is a regularised estimate of the conditional expectation; it can give credit to features that the model does not use.",
+    "observational-copula": "v(S) is E[f(X) | X_S = x_S] under a Gaussian copula with the margins of the background rows."
+    " It is right as far as the copula is; it can give credit to features that the model does not use.",
+    "observational-forest": "v(S) estimates E[f(X) | X_S = x_S] by a random forest that splits on the features in S only."
+    " It is an estimate of the conditional expectation; it can give credit to features that the model does not use.",
 }
 
 _INDICES = {

@@ -10,7 +10,7 @@ import numpy as np
 from exactshap._runtime.optional import require
 from exactshap.errors import InputError, UnknownNameError, did_you_mean, message
 from exactshap.results.data import called_here, cells, counted, index_title, row_name, shap_of_columns
-from exactshap.results.plots._pyplot import current, displayed, escape, new_axes, seeded
+from exactshap.results.plots._pyplot import current, displayed, escape, fitted, new_axes, seeded
 from exactshap.results.plots.interactions import draw_interactions, prepare_interactions
 from exactshap.results.plots.intervals import draw_intervals, prepare_intervals
 from exactshap.results.plots.overview import draw_heatmap, draw_violin, prepare_heatmap, prepare_violin
@@ -71,7 +71,7 @@ class PlotAccessor:
         rows = self._single(output)
         ax = draw_waterfall(prepare_waterfall(rows, i, max_display=max_display), ax)
         ax.set_title(escape(_game(rows)), fontsize=11, pad=20)
-        return ax
+        return fitted(ax)
 
     def beeswarm(self, *, max_display: int = 10, output: int | str | None = None, ax: Any = None) -> Any:
         """Draw every row's value of the strongest features, coloured by the feature's own number (text stays grey)."""
@@ -81,7 +81,7 @@ class PlotAccessor:
         with current(ax), seeded(_SEED):
             _shap().beeswarm(content, max_display=max_display, ax=ax, plot_size=None, show=False)
         ax.set_xlabel(escape(f"{index_title(rows.index)} ({_unit(rows)})\n{_game(rows)}"), fontsize=11)
-        return _restore_names(ax)
+        return fitted(_restore_names(ax))
 
     def bar(self, i: int | None = None, *, max_display: int = 10, output: int | str | None = None, ax: Any = None) -> Any:
         """Draw the mean magnitude of each feature's values, or the values of row ``i``."""
@@ -96,7 +96,7 @@ class PlotAccessor:
             else row_name(rows, i)
         )
         ax.set_xlabel(escape(f"{what} ({_unit(rows)})\n{_game(rows)}"), fontsize=11)
-        return _restore_names(ax)
+        return fitted(_restore_names(ax))
 
     def scatter(
         self, feature: int | str, *, color: int | str | None = None, output: int | str | None = None, ax: Any = None
@@ -106,21 +106,21 @@ class PlotAccessor:
         other = None if color is None else self._player(color)
         ax = draw_scatter(prepare_scatter(rows, self._player(feature), other), ax)
         ax.set_title(escape(_game(rows)), fontsize=11)
-        return ax
+        return fitted(ax)
 
     def heatmap(self, *, max_display: int = 10, output: int | str | None = None, ax: Any = None) -> Any:
         """Draw every row as a column of colours, rows with similar values side by side, under the line of their predictions."""
         rows = self._single(output)
         ax = draw_heatmap(prepare_heatmap(rows, max_display=max_display), ax)
         ax.set_title(escape(_game(rows)), fontsize=11)
-        return ax
+        return fitted(ax)
 
     def violin(self, *, max_display: int = 10, output: int | str | None = None, ax: Any = None) -> Any:
         """Draw how the values of the strongest features are distributed over the rows."""
         rows = self._single(output)
         ax = draw_violin(prepare_violin(rows, max_display=max_display), ax)
         ax.set_xlabel(escape(f"{index_title(rows.index)} ({_unit(rows)})\n{_game(rows)}"), fontsize=11)
-        return ax
+        return fitted(ax)
 
     def intervals(
         self,
@@ -133,13 +133,13 @@ class PlotAccessor:
     ) -> Any:
         """Draw values with credible intervals (Gaussian processes) or confidence intervals (sampled values)."""
         prepared = prepare_intervals(self._single(output), i, level=level, max_display=max_display)
-        return draw_intervals(prepared, ax)
+        return fitted(draw_intervals(prepared, ax))
 
     def interactions(
         self, i: int | None = None, *, max_display: int = 12, output: int | str | None = None, ax: Any = None
     ) -> Any:
         """Draw the matrix of pairs of row ``i``, or of mean magnitudes over all rows."""
-        return draw_interactions(prepare_interactions(self._single(output), i, max_display=max_display), ax=ax)
+        return fitted(draw_interactions(prepare_interactions(self._single(output), i, max_display=max_display), ax=ax))
 
     def _single(self, output: int | str | None) -> ExplanationData:
         if self.explanation.n_rows == 0:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import textwrap
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
@@ -11,13 +12,27 @@ import numpy as np
 from exactshap._runtime.optional import require
 from exactshap.errors import InputError, message
 
-__all__ = ["current", "displayed", "escape", "new_axes", "seeded"]
+__all__ = ["current", "displayed", "escape", "fitted", "new_axes", "seeded"]
+
+NAME_WIDTH = 36  # letters of a line of a player's name
 
 
 def new_axes(width: float, height: float) -> Any:
     """Return the axes of a new figure, in inches."""
     plt = require("matplotlib.pyplot", "plots", purpose="Plotting")
     return plt.subplots(figsize=(width, height), layout="constrained")[1]
+
+
+def fitted(ax: Any) -> Any:
+    """Let a title and labels go on in a new line where they would leave the figure, and long names of players before that."""
+    for text in (ax.title, ax.xaxis.label, ax.yaxis.label):
+        text.set_wrap(True)
+    labels = [label.get_text() for label in ax.get_yticklabels()]
+    if any(len(label) > NAME_WIDTH for label in labels):
+        ax.set_yticks(
+            ax.get_yticks(), ["\n".join(textwrap.wrap(label, NAME_WIDTH, break_long_words=False)) for label in labels]
+        )
+    return ax
 
 
 def displayed(max_display: Any) -> int:

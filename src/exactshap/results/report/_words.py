@@ -90,7 +90,7 @@ def report_facts(explanation: ExplanationData, data_name: str | None) -> dict[st
         "Error bound": known.get("error bound", ""),
         "Standard error": known.get("std error", ""),
         "Approximation": known.get("approximation", ""),
-        "Model calls": known.get("evaluations", ""),
+        "Coalitions called": known.get("evaluations", ""),
         "Computed in": f"{known['seconds']} s" if "seconds" in known else "",
         "Data hash": digest,
     }

@@ -6,7 +6,7 @@ import builtins
 import hashlib
 import io
 import os
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -24,7 +24,9 @@ __all__ = ["MappedFunction"]
 class CallError(RuntimeError):
     """A call failed; ``row`` is the first row of its batch."""
 
-    row: int = 0
+    def __init__(self, text: str, row: int) -> None:
+        super().__init__(text)
+        self.row = row
 
 
 class MappedFunction:
@@ -109,17 +111,28 @@ class MappedFunction:
         answers = [_kept(place) for place in places]
         missing = [k for k, answer in enumerate(answers) if answer is None]
         failed: CallError | None = None
-        found = self._map(self._call, [batches[k].native for k in missing])
+        found = self._answers([batches[k].native for k in missing])
         for k, (answer, error) in zip(missing, found, strict=True):
-            if error is None:
+            if answer is not None:
                 answers[k] = answer
                 _keep(places[k], answer)
             elif failed is None:
-                failed = CallError(f"{error} (rows {starts[k]} to {starts[k] + batches[k].n_rows - 1} of {table.n_rows})")
-                failed.row = starts[k]
+                last = starts[k] + batches[k].n_rows - 1
+                failed = CallError(f"{error} (rows {starts[k]} to {last} of {table.n_rows})", starts[k])
         if failed is not None:
             raise failed
         return np.concatenate([answer for answer in answers if answer is not None])
+
+    def _answers(self, batches: list[Any]) -> Iterator[tuple[np.ndarray | None, str]]:
+        """Yield the answer of each batch, or its error; a map that fails itself (a worker was killed) fails for all that are left."""
+        left, text = len(batches), "the map gave no answer"
+        try:
+            for answer in self._map(self._call, batches):
+                yield answer
+                left -= 1
+        except Exception as error:
+            text = f"{type(error).__name__}: {error}"
+        yield from [(None, text)] * left
 
     def _place(self, batch: Table) -> Path | None:
         if self._folder is None:
@@ -137,9 +150,9 @@ class _Attempt:
     def __init__(self, function: Callable[[Any], Any]) -> None:
         self.function = function
 
-    def __call__(self, rows: Any) -> tuple[np.ndarray | None, str | None]:
+    def __call__(self, rows: Any) -> tuple[np.ndarray | None, str]:
         try:
-            return np.asarray(self.function(rows)), None
+            return np.asarray(self.function(rows)), ""
         except Exception as error:
             return None, f"{type(error).__name__}: {error}"
 

@@ -105,13 +105,13 @@ class Work:
         try:
             made = self.part(table)
         except InputError as error:
-            row = getattr(error, "row", None)
-            if row is None:
+            row, reason = error.row, getattr(error, "reason", "")
+            if row is None or not reason:
                 place = f"{batch.file.name}, rows {batch.start} to {batch.stop - 1} of the file"
                 raise elsewhere(error, f"{place}: {error}") from None
             what = f"Row {batch.first + row} cannot be explained ({batch.file.place(batch.start + row)})"
             do = 'Impute or drop such rows before, or pass on_bad_rows="mark"'
-            raise InputError(message(what, error.reason, do)) from None  # type: ignore[attr-defined]
+            raise InputError(message(what, reason.replace(f"row {row}", f"row {batch.first + row}", 1), do)) from None
         return made.cast(self.part.schema)
 
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from exactshap._runtime.optional import require
-from exactshap.errors import InputError, InputTypeError, UnknownNameError, did_you_mean, message
+from exactshap.errors import InputError, InputTypeError, UnknownNameError, did_you_mean, message, rows_from
 from exactshap.frames import Table, as_table
 from exactshap.scale.partition._bad_rows import REFUSALS, explain_what_is_possible, first_refused
 from exactshap.scale.partition._carrier import pack, unpack
@@ -214,7 +214,8 @@ class Partition:
 
     def _solve_all(self, features: Table) -> dict[str, np.ndarray]:
         def solve(rows: np.ndarray) -> dict[str, np.ndarray]:
-            return self._solve(features, rows)
+            with rows_from(int(rows[0]) if rows.size else 0):
+                return self._solve(features, rows)
 
         try:
             return solve(np.arange(features.n_rows))
@@ -236,13 +237,15 @@ def _restored(digest: str, data: bytes) -> Partition:
 
 
 def _naming_the_row(solve: Callable[[np.ndarray], Any], features: Table, error: Exception) -> Exception:
-    """Return the error with the number of the row, as text and as its attribute ``row``."""
-    row, reason = first_refused(solve, features, error)
+    """Return the error with the number of the row, as text and as its attribute ``row``; its ``reason`` is that of the row."""
+    row, reason = getattr(error, "row", None), error
+    if row is None:
+        row, reason = first_refused(solve, features, error)
     if row is None:
         return error
     do = 'Impute or drop such rows before, or pass on_bad_rows="mark"'
-    found = InputError(message(f"Row {row} of the partition cannot be explained", f"{reason}", do))
-    found.row, found.reason = row, f"{reason}"  # type: ignore[attr-defined]
+    found = InputError(message(f"Row {row} of the partition cannot be explained", f"{reason}", do), row=row)
+    found.reason = f"{reason}"  # type: ignore[attr-defined]
     return found
 
 

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-from exactshap.solvers.additive._kernels import fill_fold, fill_lookups
+from exactshap.solvers.additive._kernels import Bins, Lookups, fill_cells, fill_fold, fill_lookups
 from exactshap.solvers.additive._singles import Singles
 from exactshap.solvers.additive._stacks import Stack, solve_additive, solve_stacks, stacks_cost
 
 __all__ = [
+    "Bins",
+    "Lookups",
     "Singles",
     "Stack",
+    "fill_cells",
     "fill_fold",
     "fill_lookups",
     "solve_additive",

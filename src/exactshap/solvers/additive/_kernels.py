@@ -1,11 +1,39 @@
-"""Compiled sweeps over sums of small terms (``src/native/additive/terms.cpp``)."""
+"""Compiled sweeps over sums of small terms (``src/native/additive/terms.cpp``, ``bins.cpp``)."""
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
+import numpy as np
+
 from exactshap._native import kernel
 
-__all__ = ["fill_fold", "fill_lookups", "fill_sets"]
+__all__ = ["Bins", "Lookups", "fill_cells", "fill_fold", "fill_lookups", "fill_sets"]
+
+
+class Bins(NamedTuple):
+    """How columns are cut into bins, perhaps several ways each, and how terms number their cells."""
+
+    cuts: np.ndarray  # ascending, of one way of cutting after the other
+    cut_start: np.ndarray  # way w has cuts[cut_start[w]:cut_start[w + 1]]
+    column: np.ndarray  # that it cuts
+    way_start: np.ndarray  # term l uses the ways way[way_start[l]:way_start[l + 1]]
+    way: np.ndarray
+    stride: np.ndarray  # of each of them in the number of a cell
+
+
+class Lookups(NamedTuple):
+    """Terms of equally many players with the background folded in: one table for each coalition of a term's players."""
+
+    term: np.ndarray  # which of a row's cells belongs to it
+    shape: np.ndarray  # (n_terms, n_columns): bins of its columns; 1 where there are fewer columns
+    strides: (
+        np.ndarray
+    )  # (n_terms, n_codes, 1 + n_columns): where a coalition's table starts, its strides, 0 for columns outside
+    folded: np.ndarray  # (n_places, n_outputs): all tables
+
 
 fill_sets = kernel("additive.fill_sets(tables, members, sizes, positions, weights, out, empty, full, scale)")
 fill_fold = kernel("additive.fill_fold(scores, inside, outside, weights, out)")
-fill_lookups = kernel("additive.fill_lookups(cells, shape, strides, folded, out)")
+fill_cells = kernel("additive.fill_cells(X, bins, out)")
+fill_lookups = kernel("additive.fill_lookups(cells, lookups, out)")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -17,6 +18,8 @@ from exactshap.solvers.additive._singles import Singles, add_singles
 from exactshap.solvers.core import Cost, Solution, player_sets, set_sizes
 
 __all__ = ["Stack", "solve_additive", "solve_stacks", "stacks_cost"]
+
+KEPT_QUESTIONS = 64  # answers that do not depend on the rows; a service asks the same ones again and again
 
 
 @dataclass(frozen=True, eq=False)
@@ -74,7 +77,7 @@ def solve_stacks(
     for stack in stacks:
         n_terms += len(stack.subsets)
         if isinstance(stack, Singles):
-            weight, players = float(semivalue.weights(1, 1, order)[0]), np.array(stack.subsets, np.int64)[:, 0]
+            weight, players = _single_weight(semivalue, order), np.array(stack.subsets, np.int64)[:, 0]
             present, absent = np.ascontiguousarray(stack.present, float), np.ascontiguousarray(stack.absent, float)
             add_singles(present, absent, weight, players, values, empty, full, scale)
             _refuse_not_finite(stack, values, empty, full)
@@ -107,7 +110,8 @@ def _sample() -> Sample:
     return n_terms * n_rows * (3 * 4.0 + 2.0), run
 
 
-def _local_sets(subsets: Sequence[tuple[int, ...]], n_players: int, order: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+@functools.lru_cache(maxsize=KEPT_QUESTIONS)
+def _local_sets(subsets: tuple[tuple[int, ...], ...], n_players: int, order: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Return the sets within a term as bits (n_local, order) and sizes (n_local,), and where each term's go (n_terms, n_local)."""
     k = len(subsets[0])
     local = player_sets(k, min(order, k)) if k else ()
@@ -129,6 +133,7 @@ def _position(players: tuple[int, ...], n_players: int) -> int:
     return smaller + math.comb(n_players, size) - 1 - after
 
 
+@functools.lru_cache(maxsize=KEPT_QUESTIONS)
 def _local_weights(k: int, semivalue: Semivalue, order: int) -> np.ndarray:
     """Return p_size(|S|) for the code of each coalition S of the k - size other players, of shape (order + 1, 2^k)."""
     weights = np.zeros((order + 1, 2**k))
@@ -137,6 +142,12 @@ def _local_weights(k: int, semivalue: Semivalue, order: int) -> np.ndarray:
         counts = sum(((codes >> p) & 1 for p in range(k - size)), np.zeros_like(codes))
         weights[size, : len(codes)] = semivalue.weights(k, size, order)[counts]
     return weights
+
+
+@functools.lru_cache(maxsize=KEPT_QUESTIONS)
+def _single_weight(semivalue: Semivalue, order: int) -> float:
+    """Return p(0) of a player that is alone in its term."""
+    return float(semivalue.weights(1, 1, order)[0])
 
 
 def _refuse_not_finite(stack: Stack | Singles, *sums: np.ndarray) -> None:
@@ -150,5 +161,6 @@ def _refuse_not_finite(stack: Stack | Singles, *sums: np.ndarray) -> None:
             f"The term on players {stack.subsets[term]} has a coalition value that is NaN or infinite",
             f"First at row {row}",
             "Terms must be finite on every mix of a row with the background",
-        )
+        ),
+        row=row,
     )

@@ -7,15 +7,18 @@ estimate of the bias of the process' values, known up to
 .. math:: e_j^2 = \sum_i (u_i^2 G_{ij} r_i)^2,
 
 G its linear map from pairs to values, u the share of each pair's size that is not called (once for what is left to be wrong about,
-once for how much better it is known). And its own jackknife error s is what the relevances improve upon, which they may claim the
-less the fewer pairs a player they were fitted to. The error of a value is
+once for how much better it is known). And its own jackknife error s is what the process improves upon, which it may claim the less the
+fewer pairs a player its relevances were fitted to, and the less the worse it foretells pairs that are left out. The error of a value is
 
-.. math:: \sqrt{\min\{\max\{\kappa / 5, 1\}, 4\}}\; \max\bigl\{\text{posterior},\; 0.65\, e_j,\; 0.4 (2 d / m)^p s_j\bigr\}
+.. math:: \sqrt{\min\{\max\{\kappa / 5, 1\}, 4\}}\; \max\bigl\{\text{posterior},\; 0.65\, e_j,\;
+          0.4 \min\{(2 d / m)^8, \sqrt 2\, q\}\, s_j,\; q\, g\, s_j\bigr\}, \qquad q = \sqrt{1 - d / m}
 
-with p = 3 for fewer than two pairs a player and 8 for more, the kurtosis :math:`\kappa` of the residuals, 3 if they are normal: a
-few large ones among many small ones are what jumps that few pairs have met leave behind. The posterior's own error follows the left-out residuals down to a hundredth: a game that they
-tell to be recovered has small errors, whatever was believed before. The constants were tuned on the families of
-``benchmarks/error_games.py`` and ``error_games_development.py``, and checked on those of ``error_games_held_out.py``.
+with the kurtosis :math:`\kappa` of the residuals, 3 if they are normal: a few large ones among many small ones are what jumps that
+few pairs have met leave behind. g is the mean square of the process' residuals over that of KernelSHAP's, at most 1. q takes back
+what the jackknife adds where pairs are few: it divides residuals by 1 - h, h = d / m on average, where the root of it is right
+(MacKinnon & White 1985). The posterior's own error follows the left-out residuals down to a hundredth: a game that they tell to be
+recovered has small errors, whatever was believed before. The constants were tuned on the families of ``benchmarks/error_games.py``
+and ``error_games_development.py``, and checked on those of ``error_games_held_out.py``.
 """
 
 from __future__ import annotations
@@ -30,10 +33,7 @@ __all__ = ["held_to"]
 
 CHECKED = 0.65  # of the error with which residuals tell of a bias: about that of the posterior where that is right
 FEW_ROWS = 0.4  # of KernelSHAP's error with two pairs a player
-GROWS, FADES = (
-    3,
-    8,
-)  # powers of 2 d / m with fewer and with more of them: KernelSHAP's own error grows without bound as m falls to d
+FADES = 8  # power of 2 d / m with more of them
 USUAL, MOST = 5.0, 4.0  # kurtosis up to which nothing is added, and the most by which variances are raised beyond
 FITTED = 2.0  # of (d / m)^2 times what left-out rows say, for fitted relevances; without KernelSHAP beside it, d / m is added
 
@@ -50,11 +50,19 @@ def held_to(
     values, std_error = process.solve(semivalue, order, sets, relative_doubt=FITTED * players_per_pair**2)
     rows, residuals = process.checked()
     inner = rows > 0  # row 0 is the full coalition, which every estimate meets
-    moves, squares = kernelshap.moves[rows[inner] - 1], residuals[inner] ** 2
+    pairs, squares = rows[inner] - 1, residuals[inner] ** 2
+    moves, theirs = kernelshap.moves[pairs], kernelshap.residuals[pairs] ** 2
     bias_error = np.sqrt((moves**2).T @ squares * (len(kernelshap.moves) / len(moves)))
-    fewness = 2.0 * players_per_pair
-    few = FEW_ROWS * fewness ** (GROWS if fewness > 1.0 else FADES) * kernelshap.std_error
-    return values, _heaviness(squares) * np.maximum(std_error, process.unit * np.maximum(CHECKED * bias_error, few))
+    gain = np.minimum(squares.sum(axis=0) / np.maximum(theirs.sum(axis=0), 1e-300), 1.0)
+    own = _share(players_per_pair, gain) * kernelshap.std_error
+    return values, _heaviness(squares) * np.maximum(std_error, process.unit * np.maximum(CHECKED * bias_error, own))
+
+
+def _share(players_per_pair: float, gain: np.ndarray) -> np.ndarray:
+    """Return what of KernelSHAP's jackknife errors (n_outputs,) no process is believed to be better than."""
+    taken_back = np.sqrt(max(1.0 - players_per_pair, 0.0))
+    few = FEW_ROWS * min((2.0 * players_per_pair) ** FADES, np.sqrt(2.0) * taken_back)
+    return np.maximum(few, taken_back * gain)
 
 
 def _heaviness(squares: np.ndarray) -> np.ndarray:

@@ -30,8 +30,9 @@ class PolynomialFit:
 
     ``values`` and ``std_error`` (n_players, n_outputs); ``error`` is the cross-validated mean squared residual, in the metric of the
     weights, infinite when the rows do not determine the polynomial. ``moves`` (n_rows, n_players) is by how much one more unit of a
-    row's target moves the values, times the squared share of the row's stratum that no row shows. ``left_out`` (n_outputs,) is the
-    largest residual of a row that was left out, in units of the largest target; infinite where the others do not foretell one.
+    row's target moves the values, times the squared share of the row's stratum that no row shows. ``residuals`` (n_rows, n_outputs) are
+    those of rows that were left out, 0 where the others do not foretell one; ``left_out`` (n_outputs,) is the largest of them in units
+    of the largest target, then infinite.
     """
 
     values: np.ndarray
@@ -40,6 +41,7 @@ class PolynomialFit:
     rank: int
     n_columns: int
     moves: np.ndarray
+    residuals: np.ndarray
     left_out: np.ndarray
 
     @property
@@ -97,7 +99,7 @@ def fit_polynomial(
     n, width = matrix.shape
     still = np.zeros((n, len(shares)))
     if width == 0:
-        return PolynomialFit(base, np.zeros_like(base), 0.0, 0, p, still, np.zeros(right.shape[1]))
+        return PolynomialFit(base, np.zeros_like(base), 0.0, 0, p, still, np.zeros_like(right), np.zeros(right.shape[1]))
     if n >= width:
         q, r = qr(matrix, mode="economic", check_finite=False)
         diagonal = np.abs(np.diag(r))
@@ -109,13 +111,18 @@ def fit_polynomial(
             left_out = _left_out(q, residual)
             std_error = _jackknife(left_out, np.sqrt(unseen) * moves, mirrored=mirrored)
             error = float((left_out**2).sum() / n)
-            worst = np.abs(left_out / root).max(axis=0) / np.maximum(np.abs(targets).max(axis=0), 1e-300)
+            residuals = left_out / root
+            worst = np.abs(residuals).max(axis=0) / np.maximum(np.abs(targets).max(axis=0), 1e-300)
             if (_leverage(q) > 1.0 - UNTOLD).any():
                 worst = np.full_like(worst, np.inf)
-            return PolynomialFit(base + shares_left @ rest, std_error, error, width, p, unseen**2 * root * moves, worst)
+            return PolynomialFit(
+                base + shares_left @ rest, std_error, error, width, p, unseen**2 * root * moves, residuals, worst
+            )
     rest, _, rank, _ = lstsq(matrix, right, check_finite=False)
     unknown = np.full((len(shares), right.shape[1]), np.inf)
-    return PolynomialFit(base + shares_left @ rest, unknown, np.inf, int(rank), p, still, unknown[0])
+    return PolynomialFit(
+        base + shares_left @ rest, unknown, np.inf, int(rank), p, still, np.full_like(right, np.inf), unknown[0]
+    )
 
 
 def _left_out(q: np.ndarray, residual: np.ndarray) -> np.ndarray:

@@ -44,7 +44,7 @@ def _table_cost(engine: TableEngine, n_rows: int, n_blocks: int, order: int) -> 
     if few:
         seconds = n_rows * one_row * _seconds(TableEngine, "row", 1)
     else:
-        fillings = 1 if engine.is_kept(order) else n_blocks
+        fillings = 1 if engine.of_order(order).is_kept else n_blocks
         seconds = fillings * filled * _seconds(TableEngine, "filling", min(order, 2))
         seconds += n_rows * look_ups * _seconds(TableEngine, "rows", min(order, 2))
     return Cost(seconds, 0.0 if few else engine.memory(n_rows, order), True, "tables")
@@ -60,8 +60,8 @@ def _seconds(kind: type, what: str, order: int) -> float:
             return n_rows * engine.work(order), lambda: engine.solve(columns, semivalue, order)
         filled, look_ups, one_row = engine.work(order)
         if what == "filling":
-            rows = engine.rows(order)
-            return filled, lambda: engine.fill(rows, semivalue, order, 0, engine.layout.n_groups)
+            tables = engine.of_order(order)
+            return filled, lambda: engine.fill(tables, semivalue, order, 0, engine.layout.n_groups)
         if what == "rows":
             engine.solve(columns, semivalue, order)  # fills the tables
         return (look_ups * n_rows if what == "rows" else one_row), lambda: engine.solve(columns, semivalue, order)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -59,7 +59,7 @@ class PreparedTrees:
         """Return what will answer a request; it does not depend on the rows, so that their blocking changes no bit."""
         if self.tables is None:
             return (self.deep,)
-        if self.value_function == "path_dependent" and self.tables.rows(order).n_bytes > self.tables.limit:
+        if order > 1 and self.value_function == "path_dependent" and not self.tables.of_order(order).is_kept:
             return (self.deep,)
         return (self.tables,) if self.rest is None else (self.tables, self.rest)
 
@@ -191,12 +191,13 @@ def solve_trees(prepared: PreparedTrees, X: np.ndarray, semivalue: Semivalue, or
     used (paths of some 30 players and more). The same bits however the rows are cut into blocks.
     """
     trees = prepared.trees
-    player_sets(prepared.n_players, order)  # refuses what cannot fit
+    if order != 1:
+        player_sets(prepared.n_players, order)  # refuses what cannot fit
     columns = np.ascontiguousarray(rounded(trees, _check_rows(trees, X, "X")).T)
     first, *rest = (engine.solve(columns, semivalue, order) for engine in prepared.engines(order))
     part = sum(rest, start=first)
-    part = replace(part, empty=np.tile(prepared.empty, (len(X), 1)), full=trees.constant + part.full)
-    return part.finish(prepared.n_players, semivalue, order, single_output=trees.n_outputs == 1)
+    part = part.with_(empty=prepared.empty[None].repeat(len(X), axis=0), full=trees.constant + part.full)
+    return part.finish(prepared.n_players, semivalue, order, single_output=part.values.shape[2] == 1)
 
 
 def _check_players(trees: FlatTrees, players: Sequence[Sequence[int]]) -> np.ndarray:

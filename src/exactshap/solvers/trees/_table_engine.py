@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 import numpy as np
 from scipy.special import binom
@@ -94,6 +95,17 @@ def path_weights(semivalue: Semivalue, order: int, largest: int) -> np.ndarray:
     return weights
 
 
+class OrderTables(NamedTuple):
+    """The tables for sets of 1..order players, before they are filled."""
+
+    rows: TableRows
+    packed: Handle  # the same for kernels
+    runs: list[tuple[int, int]]  # groups first:last that are filled and swept together
+    n_sets: int
+    is_kept: bool  # whether the tables of a semivalue stay between calls
+    method: str
+
+
 @dataclass(frozen=True, eq=False)
 class TableEngine:
     """Look-ups: one table per group of leaves, filled once for a semivalue, kept while it fits ``limit`` bytes."""
@@ -104,7 +116,8 @@ class TableEngine:
     n_players: int
     limit: float
     cache: BoundedCache = field(default_factory=BoundedCache)
-    measures: BoundedCache = field(default_factory=BoundedCache)  # apart: tables are made under the lock of the other one
+    questions: BoundedCache = field(default_factory=BoundedCache)  # apart: tables are made under the lock of the other one
+    answered: list[int] = field(default_factory=lambda: [0])  # rows, without tables
 
     @functools.cached_property
     def tables(self) -> Handle:
@@ -112,69 +125,77 @@ class TableEngine:
         layout, background = self.layout, self.background
         return Handle(Tables(forest_of(self.trees), layout.groups, layout.leaves, background.start, background.table))
 
-    def rows(self, order: int) -> TableRows:
+    def of_order(self, order: int) -> OrderTables:
         """Return the layout of the tables for sets of 1..order players."""
-        return self.cache.get(
-            ("rows", order), lambda: lay_rows(self.layout, self.n_players, order, self.trees.n_outputs), keep=1
-        )
+
+        def make() -> OrderTables:
+            rows = lay_rows(self.layout, self.n_players, order, self.trees.n_outputs)
+            n_sets, is_kept = int(rows.offsets[order + 1]), rows.n_bytes <= self.limit
+            kept = "kept" if is_kept else f"in runs of {CHUNK / 2**20:.0f} MiB"
+            method = f"tables ({rows.n_bytes / 2**20:.1f} MiB in {self.layout.n_groups} groups, {kept})"
+            return OrderTables(rows, Handle(rows), _runs(rows, self.layout.n_groups), n_sets, is_kept, method)
+
+        return self.cache.get(("order", order), make, keep=1)  # type: ignore[no-any-return]
+
+    def asked(self, semivalue: Semivalue, order: int) -> tuple[OrderTables, Handle]:
+        """Return the layout of a question's tables, and its :class:`Measure` for single players of all leaves."""
+
+        def make() -> tuple[OrderTables, Handle]:
+            largest = int(np.diff(self.layout.leaves.start).max(initial=0))
+            nodes, node_weights = semivalue.rule(1, 1, degree=max(largest - 1, 0))
+            return self.of_order(order), Handle(Measure(nodes, node_weights, path_weights(semivalue, 1, largest)[1]))
+
+        return self.questions.get(("question", semivalue, order), make, keep=1)  # type: ignore[no-any-return]
 
     def solve(self, columns: np.ndarray, semivalue: Semivalue, order: int) -> Solution:
         """Return the values of the rows in ``columns`` (n_features, n_rows)."""
-        rows = self.rows(order)
-        is_kept = self.is_kept(order)
-        n_sets, n_outputs = int(rows.offsets[order + 1]), self.trees.n_outputs
-        total = self._sweep(columns, rows, semivalue, order, is_kept, (n_sets + 1) * n_outputs + 1)
-        sums = total[:, :-1].reshape(len(total), n_sets + 1, n_outputs)
-        kept = "kept" if is_kept else f"in runs of {CHUNK / 2**20:.0f} MiB"
-        method = f"tables ({rows.n_bytes / 2**20:.1f} MiB in {self.layout.n_groups} groups, {kept})"
+        (tables, measure), n_outputs = self.asked(semivalue, order), self.trees.value.shape[1]
+        out = np.zeros((columns.shape[1], (tables.n_sets + 1) * n_outputs + 1))
+        if order == 1 and self._are_few(len(out), tables.is_kept):
+            self._sweep_few(columns, tables, measure, out)
+        else:
+            self._sweep(columns, tables, semivalue, order, out)
+        sums = out[:, :-1].reshape(len(out), tables.n_sets + 1, n_outputs)
         full = sums[:, -1]
-        return Solution(sums[:, :-1], np.zeros_like(full), full, method, scale=total[:, -1])
-
-    def is_kept(self, order: int) -> bool:
-        """Whether the tables of a semivalue stay between calls."""
-        return self.rows(order).n_bytes <= self.limit
+        return Solution(sums[:, :-1], np.zeros_like(full), full, tables.method, scale=out[:, -1])
 
     def memory(self, n_rows: int, order: int) -> float:
         """Return the bytes besides the rows: the tables of one semivalue (see ``background`` for the background's)."""
-        needed = float(self.rows(order).n_bytes)
-        return WORK_BYTES + (needed if self.is_kept(order) else min(needed, 2.0 * CHUNK))
+        tables = self.of_order(order)
+        needed = float(tables.rows.n_bytes)
+        return WORK_BYTES + (needed if tables.is_kept else min(needed, 2.0 * CHUNK))
 
     def work(self, order: int) -> tuple[float, float, float]:
         """Return the steps that fill all tables, the look-ups of one row, and the steps of one row without tables."""
         groups, players = self.layout.groups, np.diff(self.layout.leaves.start)[self.layout.groups.leaf]
         n_sets = np.sum([binom(players, size) for size in set_sizes(order)], axis=0)
         codes = np.exp2(np.repeat(groups.n_bits, np.diff(groups.leaf_start))) + players * np.exp2(players)
-        return float(np.sum(n_sets * codes)), float(len(self.rows(order).columns)), float(np.sum(n_sets * (1.0 + players)))
+        return (
+            float(np.sum(n_sets * codes)),
+            float(len(self.of_order(order).rows.columns)),
+            float(np.sum(n_sets * (1.0 + players))),
+        )
 
-    def _sweep(
-        self, columns: np.ndarray, rows: TableRows, semivalue: Semivalue, order: int, is_kept: bool, n_results: int
-    ) -> np.ndarray:
-        """Return the sums over all groups, of shape (n_rows, n_results)."""
-        out = np.zeros((columns.shape[1], n_results))
+    def _sweep(self, columns: np.ndarray, tables: OrderTables, semivalue: Semivalue, order: int, out: np.ndarray) -> None:
+        """Add the sums over all groups to ``out`` (n_rows, n_results)."""
+        n_results = out.shape[1]
         block = int(max(16, min(BLOCK, BLOCK_BYTES // (8 * n_results))))
-        if order == 1 and self._are_few(len(out), is_kept):
-            return self._sweep_few(columns, rows, semivalue, out)
-        for first, last in self._runs(rows):
-            cells = self._cells(rows, semivalue, order, is_kept, first, last)
+        for first, last in tables.runs:
+            cells = self._cells(tables, semivalue, order, first, last)
             for start in range(0, len(out), block):
                 part = np.ascontiguousarray(columns[:, start : start + block])
                 if first == 0:
-                    sweep(part, self.tables, rows, first, last, cells, out[start : start + block])
+                    sweep(part, self.tables, tables.packed, first, last, cells, out[start : start + block])
                     continue
                 total = np.zeros((part.shape[1], n_results))
-                sweep(part, self.tables, rows, first, last, cells, total)
+                sweep(part, self.tables, tables.packed, first, last, cells, total)
                 out[start : start + block] += total
-        return out
-
-    def _runs(self, rows: TableRows) -> list[tuple[int, int]]:
-        return self.cache.get(("runs", len(rows.offsets)), lambda: _runs(rows, self.layout.n_groups), keep=1)
 
     def _are_few(self, n_rows: int, is_kept: bool) -> bool:
         """Whether tables are not worth filling for so many rows, and for those that were answered without tables before."""
-        answered = self.cache.get(("answered",), lambda: [0], keep=1)
         if is_kept:
-            answered[0] += n_rows
-        return bool((answered[0] if is_kept else n_rows) <= self.few_rows)
+            self.answered[0] += n_rows
+        return bool((self.answered[0] if is_kept else n_rows) <= self.few_rows)
 
     @functools.cached_property
     def few_rows(self) -> float:
@@ -182,37 +203,27 @@ class TableEngine:
         filled, _, one_row = self.work(1)
         return max(FEW_ROWS, FILLING_SHARE * filled / max(one_row, 1.0))
 
-    def _sweep_few(self, columns: np.ndarray, rows: TableRows, semivalue: Semivalue, out: np.ndarray) -> np.ndarray:
+    def _sweep_few(self, columns: np.ndarray, tables: OrderTables, measure: Handle, out: np.ndarray) -> None:
         """Add the sums over all groups to ``out``, cell by cell: the same bits without tables."""
-        for first, last in self._runs(rows):
+        for first, last in tables.runs:
             total = np.zeros_like(out)
-            sweep_few(columns, self.tables, rows, self._measure(semivalue), first, last, self.n_players, total)
+            sweep_few(columns, self.tables, tables.packed, measure, first, last, self.n_players, total)
             out += total
-        return out
 
-    def _measure(self, semivalue: Semivalue) -> Measure:
-        """Return the semivalue's rule and weights for single players of all leaves."""
+    def _cells(self, tables: OrderTables, semivalue: Semivalue, order: int, first: int, last: int) -> np.ndarray:
+        if not tables.is_kept:
+            return self.fill(tables, semivalue, order, first, last)
+        key, n_groups = ("tables", semivalue, order), self.layout.n_groups
+        every = self.cache.get(key, lambda: self.fill(tables, semivalue, order, 0, n_groups), keep=1)
+        start = tables.rows.table_start
+        return every[start[first] : start[last]]
 
-        def make() -> Measure:
-            largest = int(np.diff(self.layout.leaves.start).max(initial=0))
-            nodes, node_weights = semivalue.rule(1, 1, degree=max(largest - 1, 0))
-            return Measure(nodes, node_weights, path_weights(semivalue, 1, largest)[1])
-
-        measure: Measure = self.measures.get(("measure", semivalue), make, keep=1)
-        return measure
-
-    def _cells(self, rows: TableRows, semivalue: Semivalue, order: int, is_kept: bool, first: int, last: int) -> np.ndarray:
-        if not is_kept:
-            return self.fill(rows, semivalue, order, first, last)
-        key = ("tables", semivalue, order)
-        every = self.cache.get(key, lambda: self.fill(rows, semivalue, order, 0, self.layout.n_groups), keep=1)
-        return every[rows.table_start[first] : rows.table_start[last]]
-
-    def fill(self, rows: TableRows, semivalue: Semivalue, order: int, first: int, last: int) -> np.ndarray:
+    def fill(self, tables: OrderTables, semivalue: Semivalue, order: int, first: int, last: int) -> np.ndarray:
         """Return the filled tables of groups ``first:last``."""
-        cells = np.zeros(rows.table_start[last] - rows.table_start[first])
+        start, rows = tables.rows.table_start, tables.packed
+        cells = np.zeros(start[last] - start[first])
         if order == 1:
-            fill_single_tables(self.tables, rows, self._measure(semivalue), first, last, self.n_players, cells)
+            fill_single_tables(self.tables, rows, self.asked(semivalue, order)[1], first, last, self.n_players, cells)
             return cells
         weights = path_weights(semivalue, order, int(np.diff(self.layout.leaves.start).max(initial=0)))
         fill_tables(self.tables, rows, weights, first, last, cells)

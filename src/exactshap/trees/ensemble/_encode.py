@@ -44,6 +44,8 @@ def encode(model: Columns, table: Any) -> np.ndarray:
     """
     if model.hashed is not None:
         return model.hashed.encode(table)
+    if not model.categories and np.isnan(model.missing_value) and model.library != "lightgbm":
+        return table.numeric()
     named = _named_categories(model, table)
     plain = [j for j in range(table.n_columns) if j not in named]
     X = np.empty((table.n_rows, table.n_columns))
@@ -66,7 +68,7 @@ def readable(model: Columns, table: Any) -> Any:
     Numbers in pandas columns of objects (and, for LightGBM, of Arrow's dtypes) become float64. LightGBM 4.6 and CatBoost 1.2.10 end the process at polars columns of type Categorical (LightGBM: Enum and arrow's
     dictionaries too), and CatBoost does not know arrow tables.
     """
-    if model.library not in ("catboost", "lightgbm", "xgboost") or not table.is_frame:
+    if table.names is None or model.library not in ("catboost", "lightgbm", "xgboost"):
         return table
     if table.is_plain:
         return table

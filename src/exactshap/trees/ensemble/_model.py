@@ -29,7 +29,7 @@ class TreeModel:
     library, name : str
         Where it comes from.
     unit : str
-        Unit of the outputs: "target", "log-odds", "probability", ...
+        Unit of the outputs: "target", "log-odds", "score before the softmax", "probability", ...
     output_names : tuple of str
     single_output : bool
         Whether predictions are (n_rows,).

@@ -242,8 +242,10 @@ def unit_of(objective: str, n_outputs: int) -> str:
     """Return the unit of the margins."""
     if objective == _EXPECTILES and n_outputs > 1:
         return "target of the lowest expectile, then the inverse softplus of each step to the next"
-    if objective in _LOGIT or objective.startswith(("binary:logitraw", "multi:")):
+    if objective in _LOGIT or objective.startswith("binary:logitraw"):
         return "log-odds"
+    if objective.startswith("multi:"):
+        return "score before the softmax"
     if objective in _LOG:
         return "log of the target"
     return "score" if objective.startswith(("rank:", "binary:")) else "target"

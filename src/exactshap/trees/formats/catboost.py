@@ -31,7 +31,13 @@ from exactshap.trees.formats._document import (
 __all__ = ["convert", "from_document"]
 
 _LOG = ("Poisson", "Tweedie")
-_LOG_ODDS = ("Logloss", "CrossEntropy", "MultiClass", "MultiClassOneVsAll", "MultiLogloss", "MultiCrossEntropy")
+_LOG_ODDS = ("Logloss", "CrossEntropy", "MultiClassOneVsAll", "MultiLogloss", "MultiCrossEntropy")
+
+
+def _unit(objective: str) -> str:
+    if objective == "MultiClass":
+        return "score before the softmax"
+    return "log-odds" if objective in _LOG_ODDS else "log of the target" if objective in _LOG else "target"
 
 
 def convert(model: Any) -> TreeModel:
@@ -92,7 +98,7 @@ def from_document(
         trees=trees,
         library="catboost",
         name=name,
-        unit="log-odds" if objective in _LOG_ODDS else "log of the target" if objective in _LOG else "target",
+        unit=_unit(objective),
         output_names=_output_names(n_outputs, classes),
         single_output=n_outputs == 1,
         feature_names=names if all(names) and names != tuple(map(str, range(len(names)))) else None,

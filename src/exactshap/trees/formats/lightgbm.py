@@ -22,7 +22,7 @@ _OF_TREES = re.compile(
     "num_leaves|num_cat|num_features|split_feature|split_gain|threshold|decision_type|is_linear|(left|right)_child|shrinkage"
     "|leaf_(value|weight|count|const|features|coeff)|internal_(value|weight|count)|cat_(boundaries|threshold)"
 )
-_LOG_ODDS = ("binary", "multiclass", "multiclassova", "cross_entropy")
+_LOG_ODDS = ("binary", "multiclassova", "cross_entropy")
 
 
 def convert(model: Any) -> TreeModel:
@@ -203,6 +203,8 @@ def _frame_categories(tail: str) -> tuple[tuple[Any, ...], ...]:
 
 
 def _unit(objective: list[str]) -> str:
+    if objective[0] == "multiclass":
+        return "score before the softmax"
     if objective[0] in _LOG_ODDS:
         return "log-odds"
     if objective[0] in _LOG:

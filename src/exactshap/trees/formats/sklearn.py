@@ -109,7 +109,7 @@ def _gradient_boosting(model: Any) -> TreeModel:
         model,
         raw,
         _initial_margin(model, n_outputs),
-        unit="target" if classes is None else "log-odds",
+        unit="target" if classes is None else "log-odds" if n_outputs == 1 else "score before the softmax",
         output_names=names,
         single_output=n_outputs == 1,
         tree_stage=np.repeat(np.arange(n_stages, dtype=np.int32), n_outputs),

@@ -33,8 +33,10 @@ def convert(model: Any) -> TreeModel:
     if classes is None:
         output_names: tuple[str, ...] = ("output",)
         unit = "log of the target" if model.loss in _LOG_LINK else "target"
+    elif n_outputs > 1:
+        output_names, unit = tuple(map(str, classes)), "score before the softmax"
     else:
-        output_names, unit = (tuple(map(str, classes)) if n_outputs > 1 else (str(classes[-1]),)), "log-odds"
+        output_names, unit = (str(classes[-1]),), "log-odds"
     return TreeModel(
         trees=trees,
         library="scikit-learn",

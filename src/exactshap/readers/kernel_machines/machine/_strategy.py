@@ -12,7 +12,7 @@ import numpy as np
 from exactshap.readers.kernel_machines.machine._bound import BoundMachine
 from exactshap.semivalues import Semivalue
 from exactshap.solvers import Cost, Solution
-from exactshap.solvers.rkhs import machine_stability
+from exactshap.solvers.rkhs import Stability, machine_stability
 
 __all__ = ["Strategy"]
 
@@ -46,19 +46,23 @@ class Strategy(ABC):
 
     def stability(self, rows: Callable[[], np.ndarray]) -> Callable[[Any], Any] | None:
         """Return the bound of Theorem 6 of RKHS-SHAP for the rows that ``rows()`` returns, where its conditions hold."""
-        machine = self.machine
-        if machine.background is None or not machine.replaces_columns:
+        if self.machine.background is None or not self.machine.replaces_columns:
             return None
-        parts = [
-            (part.component, part.coefficients, part.points) for part in machine.expansion.parts if part.points is not None
-        ]
-        reach = np.stack([np.abs(values).max(axis=0, initial=0.0) for values in (rows(), machine.background)])
-        return functools.partial(machine_stability, parts, self._moving_monomials(), reach)
+        return functools.partial(_stability, self.machine, rows)
 
-    def _moving_monomials(self) -> tuple[np.ndarray, np.ndarray]:
-        """Return powers (n_columns, n_monomials) and coefficients (n_outputs, n_monomials) of all but the constants."""
-        machine, monomials = self.machine, self.machine.expansion.monomials
-        if monomials is None:
-            return np.zeros((machine.n_columns, 0), int), np.zeros((machine.n_outputs, 0))
-        moving = monomials.powers.any(axis=0)
-        return monomials.powers[:, moving], monomials.coefficients[:, moving]
+
+def _stability(machine: BoundMachine, rows: Callable[[], np.ndarray], delta: Any) -> Stability:
+    """Gather what the bound needs when it is asked for: most explanations never are."""
+    assert machine.background is not None
+    parts = [(part.component, part.coefficients, part.points) for part in machine.expansion.parts if part.points is not None]
+    reach = np.stack([np.abs(values).max(axis=0, initial=0.0) for values in (rows(), machine.background)])
+    return machine_stability(parts, _moving_monomials(machine), reach, delta)
+
+
+def _moving_monomials(machine: BoundMachine) -> tuple[np.ndarray, np.ndarray]:
+    """Return powers (n_columns, n_monomials) and coefficients (n_outputs, n_monomials) of all but the constants."""
+    monomials = machine.expansion.monomials
+    if monomials is None:
+        return np.zeros((machine.n_columns, 0), int), np.zeros((machine.n_outputs, 0))
+    moving = monomials.powers.any(axis=0)
+    return monomials.powers[:, moving], monomials.coefficients[:, moving]

@@ -16,27 +16,20 @@ from typing import Any
 
 import numpy as np
 
-from exactshap._runtime.calibration import clocked
 from exactshap._runtime.threads import n_threads
-from exactshap.errors import InputError, InputTypeError, message
-from exactshap.readers import Request
+from exactshap.readers import Coalitions, ConditionalGame, Request, some_coalitions
 from exactshap.readers.kernel_machines.machine import BoundMachine, Strategy
-from exactshap.readers.kernel_machines.observational._conditional_game import ConditionalGame
 from exactshap.readers.kernel_machines.observational._conditioning import conditioning, conditioning_rows
 from exactshap.readers.kernel_machines.observational._embedding_choice import Routes
 from exactshap.readers.kernel_machines.observational._exact_embedding import ExactEmbedding
 from exactshap.readers.kernel_machines.observational._nystroem import NystroemEmbedding, landmarks_of
 from exactshap.semivalues import Semivalue
-from exactshap.solvers import Cost, Solution, solve
+from exactshap.solvers import Cost, Solution
 from exactshap.solvers.rkhs import check_eta, choose_eta, conditional_stability
 
 __all__ = ["ConditionalGames", "bind"]
 
-MAX_ENUMERATED = 12
-DEFAULT_BUDGET = 2048
 OPTIONS = ("eta", "n_landmarks", "budget", "random_state")
-TIMED_COALITIONS = 2
-COMPARED_COALITIONS = 8
 
 
 def bind(
@@ -52,28 +45,19 @@ def bind(
     request.refuse_options(OPTIONS, owner=f"{machine.name} with value_function='observational'")
     settings = request.options
     rows, weights = conditioning_rows(machine)
-    budget, random_state = settings.get("budget"), settings.get("random_state", 0)
-    if budget is not None and (not isinstance(budget, (int, np.integer)) or budget < 2):
-        raise InputError(message("The 'budget' parameter must be an int >= 2", f"Got {budget!r}"))
-    if not isinstance(random_state, (int, np.integer)) or isinstance(random_state, bool):
-        raise InputTypeError(message("The 'random_state' parameter must be an int", f"Got {random_state!r}"))
-    budget = None if budget is None else int(budget)
-    routes = _routes(machine, len(rows), budget, request.memory_limit)
+    coalitions = Coalitions.of(machine.n_players, settings)
+    parts = len(machine.expansion.parts)
+    routes = Routes(len(rows), machine.n_terms, machine.n_players, parts, coalitions.count, request.memory_limit)
     n_landmarks = routes.chosen(settings.get("n_landmarks", "auto"))
-    eta = _eta(machine, settings.get("eta", 1e-3), rows, int(random_state))
-    rng = np.random.default_rng(int(random_state))
+    eta = _eta(machine, settings.get("eta", 1e-3), rows, coalitions.random_state)
+    rng = np.random.default_rng(coalitions.random_state)
     if n_landmarks is not None:
         landmarks = landmarks_of(machine, rows, weights, n_landmarks, rng)
         embedding: Any = NystroemEmbedding(machine, rows, weights, eta, landmarks)
     else:
         embedding = ExactEmbedding(machine, rows, weights, eta)
     empty = mean_prediction(rows, weights)
-    return ConditionalGames(machine, embedding, empty, budget, int(random_state), routes)
-
-
-def _routes(machine: BoundMachine, n_rows: int, budget: int | None, memory_limit: float) -> Routes:
-    coalitions = _n_coalitions(machine.n_players, budget)
-    return Routes(n_rows, machine.n_terms, machine.n_players, len(machine.expansion.parts), coalitions, memory_limit)
+    return ConditionalGames(machine, embedding, empty, coalitions, routes)
 
 
 def _eta(machine: BoundMachine, eta: Any, rows: np.ndarray, random_state: int) -> float:
@@ -82,15 +66,6 @@ def _eta(machine: BoundMachine, eta: Any, rows: np.ndarray, random_state: int) -
         return check_eta(eta, "this game")
     some = rows[np.sort(np.random.default_rng(random_state).choice(len(rows), min(len(rows), 300), replace=False))]
     return choose_eta(conditioning(machine, some, some))
-
-
-def _enumerates(n_players: int, budget: int | None) -> bool:
-    return n_players <= MAX_ENUMERATED if budget is None else 2**n_players <= budget
-
-
-def _n_coalitions(n_players: int, budget: int | None) -> float:
-    """Return how many coalitions one block of rows evaluates."""
-    return 2.0**n_players if _enumerates(n_players, budget) else float(DEFAULT_BUDGET if budget is None else budget)
 
 
 @dataclass(frozen=True, eq=False)
@@ -103,8 +78,7 @@ class ConditionalGames(Strategy):
     machine: BoundMachine
     embedding: Any
     empty: np.ndarray
-    budget: int | None
-    random_state: int
+    coalitions: Coalitions
     routes: Routes
 
     def game(self, values: np.ndarray) -> ConditionalGame:
@@ -125,11 +99,8 @@ class ConditionalGames(Strategy):
         )
 
     def solve(self, values: np.ndarray, semivalue: Semivalue, order: int) -> Solution:
-        """Enumerate up to 12 players (or where 2^d fits the budget), sample coalitions above."""
         game = self.game(values)
-        found = (
-            solve(game, semivalue, order, method="enumeration") if self._enumerates() else self._sampled(game, semivalue, order)
-        )
+        found = self.coalitions.solve(game, semivalue, order)
         magnitude = sum(
             np.abs(block.factors(values)).prod(axis=1) @ np.abs(block.coefficients.T) for block in self.machine.blocks
         )
@@ -143,11 +114,6 @@ class ConditionalGames(Strategy):
             approximation_error=self._approximation_error(game, values),
         )
 
-    def _sampled(self, game: ConditionalGame, semivalue: Semivalue, order: int) -> Solution:
-        budget = DEFAULT_BUDGET if self.budget is None else self.budget
-        found = solve(game.as_oracle(), semivalue, order, budget=budget, random_state=self.random_state)
-        return _unflattened(found, game)
-
     def _approximation_error(self, game: ConditionalGame, values: np.ndarray) -> np.ndarray | None:
         """Estimate how far v(S) of a low-rank form is off, (n_rows,); None for the exact form.
 
@@ -157,7 +123,7 @@ class ConditionalGames(Strategy):
         missed = self.embedding.error(values)
         if missed is None:
             return None
-        masks = _some_coalitions(self.machine.n_players, np.random.default_rng(self.random_state))
+        masks = some_coalitions(self.machine.n_players, np.random.default_rng(self.coalitions.random_state))
         half = self._game(self.embedding.halved(), values)
         change = np.abs(game.value(masks) - half.value(masks)).reshape(len(values), -1)
         return np.asarray(np.maximum(missed, change.max(axis=1, initial=0.0)))
@@ -165,7 +131,7 @@ class ConditionalGames(Strategy):
     def stability(self, rows: Callable[[], np.ndarray]) -> Callable[[Any], Any] | None:
         """Return the bound, where it holds: not for sampled values."""
         machine = self.machine
-        if not self._enumerates() or machine.expansion.monomials is not None:
+        if not self.coalitions.enumerated or machine.expansion.monomials is not None:
             return None
         parts = [
             (part.component, part.coefficients, part.points) for part in machine.expansion.parts if part.points is not None
@@ -175,7 +141,7 @@ class ConditionalGames(Strategy):
     def memory(self, n_rows: int, order: int) -> float:
         machine = self.machine
         width = machine.n_terms + len(self.embedding.rows)
-        table = 2.0 ** min(machine.n_players, MAX_ENUMERATED) * machine.n_outputs * 3.0
+        table = self.coalitions.table_values() * machine.n_outputs
         coalitions = float(self.embedding.coalition_bytes()) * n_threads(self._size())
         held = 0.5 if self.embedding.name == ExactEmbedding.name else 1.0  # low-rank forms keep features of the rows as well
         return coalitions + 8.0 * n_rows * (held * width * (machine.n_players + 4.0) + table)
@@ -188,54 +154,7 @@ class ConditionalGames(Strategy):
     def _size(self) -> float:
         return float(self.embedding.coalition_bytes()) / 48.0  # six matrices of eight bytes
 
-    def _enumerates(self) -> bool:
-        return _enumerates(self.machine.n_players, self.budget)
-
     def cost(self, few: np.ndarray, n_rows: int, semivalue: Semivalue, order: int, n_blocks: int) -> Cost:
-        """Time a few random coalitions for one row and for a few: the rows of a block share the factorisations."""
-        masks = _some_coalitions(self.machine.n_players, np.random.default_rng(0), TIMED_COALITIONS)
-        masks = np.concatenate([masks, ~masks])  # a coalition and its complement share work
-        one, some = (self.game(few[:k]) for k in (1, len(few)))
-        one.value(masks[:1])  # loads the kernels
-        seconds = [
-            min(clocked(lambda game=game: game.value(masks)) for _ in range(2)) / max(1, len(masks))  # type: ignore[misc]
-            for game in (one, some)
-        ]
-        each = max(0.0, seconds[1] - seconds[0]) / max(1, len(few) - 1)
-        total = (n_blocks * seconds[0] + n_rows * each) * self.routes.n_coalitions
-        enumerates = self._enumerates()
-        kind = "enumeration" if enumerates else "sampled coalitions"
-        method = f"{kind} of {self.embedding.describe()} [{self.routes}]"
-        return Cost(total, exact=enumerates and self.embedding.name == ExactEmbedding.name, method=method)
-
-
-def _some_coalitions(n_players: int, rng: np.random.Generator, n_masks: int = COMPARED_COALITIONS) -> np.ndarray:
-    """Return random proper coalitions (at most n_masks, n_players), all different, of sizes as in a Shapley value."""
-    found: dict[bytes, np.ndarray] = {}
-    for _ in range(4 * n_masks if n_players > 1 else 0):
-        mask = np.zeros(n_players, bool)
-        mask[rng.choice(n_players, rng.integers(1, n_players), replace=False)] = True
-        found.setdefault(mask.tobytes(), mask)
-    return np.array(list(found.values())[:n_masks], bool).reshape(-1, n_players)
-
-
-def _unflattened(found: Solution, game: ConditionalGame) -> Solution:
-    """Turn one solution with n_rows x n_outputs outputs into one solution for each row."""
-
-    def rows(array: Any) -> Any:
-        if array is None:
-            return None
-        shaped = np.asarray(array).reshape(*np.shape(array)[:-1], game.n_rows, game.n_outputs)
-        shaped = np.moveaxis(shaped, -2, 0)
-        return shaped[..., 0] if game.single_output else shaped
-
-    return replace(
-        found,
-        values=rows(found.values),
-        std_error=rows(found.std_error),
-        empty=rows(found.empty),
-        full=rows(found.full),
-        residual=rows(found.residual),
-        scale=np.broadcast_to(np.max(found.scale), (game.n_rows,)),
-        error_bound=np.broadcast_to(np.max(found.error_bound), (game.n_rows,)),
-    )
+        seconds, kind = self.coalitions.seconds(lambda k: self.game(few[:k]), len(few), n_rows, n_blocks)
+        exact = self.coalitions.enumerated and self.embedding.name == ExactEmbedding.name
+        return Cost(seconds, exact=exact, method=f"{kind} of {self.embedding.describe()} [{self.routes}]")

@@ -96,7 +96,7 @@ function drawRows() {
   const low = Math.min(...ends), high = Math.max(...ends), room = 0.03 * (high - low) || 1, limits = [low - room, high + room];
   $("B").hidden = !b;
   for (const [k, { slot, rows }] of shown.entries()) {
-    $(`title-${slot}`).textContent = [`${slot}: ${title(rows)}`, info.outputs[state.output]].filter(Boolean).join(", ");
+    $(`title-${slot}`).textContent = `${slot}: ${title(rows)}${info.outputs.length ? `, output ${info.outputs[state.output]}` : ""}`;
     show(`row-${slot}`, charts.row, { row: paths[k] }, { limits, height: 23 * paths[k].length });
   }
   const line = (name, said, of) => [name, ...shown.flatMap((s) => [said(s), of(s)]), ...(b ? [of(a) - of(b)] : [])];

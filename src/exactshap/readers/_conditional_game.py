@@ -1,0 +1,181 @@
+"""The observational games of some rows: one conditional expectation for each coalition, and what every way to one shares."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from exactshap._runtime.calibration import clocked
+from exactshap._runtime.threads import coalitions_in_threads
+from exactshap.errors import InputError, InputTypeError, message
+from exactshap.games import OracleGame, check_masks
+from exactshap.semivalues import Semivalue
+from exactshap.solvers import Solution, solve
+
+__all__ = ["Coalitions", "ConditionalGame", "some_coalitions"]
+
+MAX_ENUMERATED = 12
+DEFAULT_BUDGET = 2048
+TIMED_COALITIONS = 2
+COMPARED_COALITIONS = 8
+
+
+@dataclass(frozen=True)
+class Coalitions:
+    """Which coalitions conditional games are solved from: all up to 12 players, or where 2^d fits the budget; else a sample.
+
+    Attributes
+    ----------
+    n_players : int
+    budget : int or None
+        None: 2048 beyond 12 players.
+    random_state : int
+    """
+
+    n_players: int
+    budget: int | None
+    random_state: int
+
+    @classmethod
+    def of(cls, n_players: int, settings: Mapping[str, Any]) -> Coalitions:
+        """Return what the settings ``budget`` and ``random_state`` ask for, checked."""
+        budget, random_state = settings.get("budget"), settings.get("random_state", 0)
+        if budget is not None and (not isinstance(budget, (int, np.integer)) or budget < 2):
+            raise InputError(message("The 'budget' parameter must be an int >= 2", f"Got {budget!r}"))
+        if not isinstance(random_state, (int, np.integer)) or isinstance(random_state, bool):
+            raise InputTypeError(message("The 'random_state' parameter must be an int", f"Got {random_state!r}"))
+        return cls(n_players, None if budget is None else int(budget), int(random_state))
+
+    @property
+    def enumerated(self) -> bool:
+        return self.n_players <= MAX_ENUMERATED if self.budget is None else 2**self.n_players <= self.budget
+
+    @property
+    def count(self) -> float:
+        """How many coalitions one block of rows evaluates."""
+        return 2.0**self.n_players if self.enumerated else float(DEFAULT_BUDGET if self.budget is None else self.budget)
+
+    def table_values(self) -> float:
+        """Return how many values of coalitions are held for each row and output."""
+        return 3.0 * 2.0 ** min(self.n_players, MAX_ENUMERATED)
+
+    def solve(self, game: ConditionalGame, semivalue: Semivalue, order: int) -> Solution:
+        if self.enumerated:
+            return solve(game, semivalue, order, method="enumeration")
+        found = solve(game.as_oracle(), semivalue, order, budget=int(self.count), random_state=self.random_state)
+        return _unflattened(found, game)
+
+    def seconds(self, game: Callable[[int], ConditionalGame], n_few: int, n_rows: int, n_blocks: int) -> tuple[float, str]:
+        """Time a few random coalitions for one row and for a few, ``game(k)``: the rows of a block share work."""
+        masks = some_coalitions(self.n_players, np.random.default_rng(0), TIMED_COALITIONS)
+        masks = np.concatenate([masks, ~masks])  # a coalition and its complement may share work
+        one, some = game(1), game(n_few)
+        one.value(masks[:1])  # loads the kernels
+        seconds = [
+            min(clocked(lambda game=game: game.value(masks)) for _ in range(2)) / max(1, len(masks))  # type: ignore[misc]
+            for game in (one, some)
+        ]
+        each = max(0.0, seconds[1] - seconds[0]) / max(1, n_few - 1)
+        total = (n_blocks * seconds[0] + n_rows * each) * self.count
+        return total, "enumeration" if self.enumerated else "sampled coalitions"
+
+
+@dataclass(frozen=True, eq=False)
+class ConditionalGame:
+    """A batch of observational games, one for each row; v(empty) and v(D) are exact by definition."""
+
+    function: Any
+    empty: np.ndarray
+    full: np.ndarray
+    intercept: np.ndarray
+    n_players: int
+    single_output: bool
+    size: float = 0.0  # values of a coalition's largest matrix
+    routes: Any = None  # what each form would cost, for ``choose``
+    approximate: bool = False
+
+    @property
+    def n_rows(self) -> int:
+        return len(self.full)
+
+    @property
+    def n_outputs(self) -> int:
+        return self.full.shape[1]
+
+    def value(self, masks: np.ndarray) -> np.ndarray:
+        """Return v(S), of shape (n_rows, n_masks[, n_outputs])."""
+        masks = check_masks(masks, self.n_players)
+        groups = _with_complements(masks) if hasattr(self.function, "pair") else [(i,) for i in range(len(masks))]
+        values = np.empty((self.n_rows, len(masks), self.n_outputs))
+        for group, found in zip(
+            groups, coalitions_in_threads(lambda group: self._some(masks, group), groups, self.size), strict=True
+        ):
+            for column, value in zip(group, found, strict=True):
+                values[:, column] = value
+        return values[..., 0] if self.single_output else values
+
+    def _some(self, masks: np.ndarray, group: tuple[int, ...]) -> list[np.ndarray]:
+        """Return v of one coalition, or of one and its complement."""
+        if len(group) == 2 and not masks[group[0]].all() and masks[group[0]].any():
+            return [part + self.intercept for part in self.function.pair(masks[group[0]])]
+        return [self._one(masks[column]) for column in group]
+
+    def _one(self, mask: np.ndarray) -> np.ndarray:
+        if mask.all():
+            return self.full
+        return np.asarray(self.function(mask) + self.intercept) if mask.any() else np.broadcast_to(self.empty, self.full.shape)
+
+    def as_oracle(self) -> OracleGame:
+        """Return one game whose outputs are all outputs of all rows."""
+        return OracleGame(self._flat, self.n_players)
+
+    def _flat(self, masks: np.ndarray) -> np.ndarray:
+        return np.moveaxis(self.value(masks).reshape(self.n_rows, len(masks), -1), 1, 0).reshape(len(masks), -1)
+
+
+def _with_complements(masks: np.ndarray) -> list[tuple[int, ...]]:
+    """Return the numbers of the masks, each with that of its complement where both are there."""
+    waiting: dict[bytes, list[int]] = {}
+    groups: list[tuple[int, ...]] = []
+    for i, mask in enumerate(masks):
+        others = waiting.get(np.packbits(~mask).tobytes())
+        if others:
+            groups.append((others.pop(), i))
+        else:
+            waiting.setdefault(np.packbits(mask).tobytes(), []).append(i)
+    return groups + [(i,) for left in waiting.values() for i in left]
+
+
+def some_coalitions(n_players: int, rng: np.random.Generator, n_masks: int = COMPARED_COALITIONS) -> np.ndarray:
+    """Return random proper coalitions (at most n_masks, n_players), all different, of sizes as in a Shapley value."""
+    found: dict[bytes, np.ndarray] = {}
+    for _ in range(4 * n_masks if n_players > 1 else 0):
+        mask = np.zeros(n_players, bool)
+        mask[rng.choice(n_players, rng.integers(1, n_players), replace=False)] = True
+        found.setdefault(mask.tobytes(), mask)
+    return np.array(list(found.values())[:n_masks], bool).reshape(-1, n_players)
+
+
+def _unflattened(found: Solution, game: ConditionalGame) -> Solution:
+    """Turn one solution with n_rows x n_outputs outputs into one solution for each row."""
+
+    def rows(array: Any) -> Any:
+        if array is None:
+            return None
+        shaped = np.asarray(array).reshape(*np.shape(array)[:-1], game.n_rows, game.n_outputs)
+        shaped = np.moveaxis(shaped, -2, 0)
+        return shaped[..., 0] if game.single_output else shaped
+
+    return replace(
+        found,
+        values=rows(found.values),
+        std_error=rows(found.std_error),
+        empty=rows(found.empty),
+        full=rows(found.full),
+        residual=rows(found.residual),
+        scale=np.broadcast_to(np.max(found.scale), (game.n_rows,)),
+        error_bound=np.broadcast_to(np.max(found.error_bound), (game.n_rows,)),
+    )

@@ -1,0 +1,137 @@
+r"""Conditional means by regression: one for each coalition, of the background's predictions on the columns that are known.
+
+.. math:: v_x(S) = \sum_z W^S_{zx}\, f(z) \approx E[f(X) \mid X_S = x_S], \qquad \sum_z W^S_{zx} = 1
+
+The model is asked once about the background, whatever the coalitions: no row is ever mixed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from exactshap.errors import InputError, message
+from exactshap.frames import Table
+from exactshap.readers.conditional._coordinates import Coordinates
+from exactshap.solvers.rkhs import check_eta
+
+__all__ = ["ForestRegression", "RegressedMeans", "RidgeRegression"]
+
+BANDWIDTHS = (1.0, 2.0, 4.0)  # in units of half the mean squared distance of two rows; narrower ones fit noise
+ETAS = np.logspace(-5.0, 1.0, 13)  # smaller ones extrapolate wildly beyond the background
+LEAF_ROWS = 5
+
+Fit = tuple[Callable[[np.ndarray], np.ndarray], np.ndarray]  # predict(points) -> (n_rows, n_outputs), and left-out predictions
+
+
+class RidgeRegression:
+    r"""Kernel ridge regression around the mean m, the conditional mean embedding of the background applied to f.
+
+    .. math:: v_x(S) = m + k_S(x, Z)\, (K_S + \eta \operatorname{diag}(1 / w))^{-1} (f(Z) - m)
+
+    A Gaussian kernel, whose bandwidth and ridge are those of least squared error on rows that are left out, for each coalition.
+    With :math:`A` the inverse the error of row i is :math:`[A (f - m)]_i / A_{ii}`, as in every linear smoother.
+    """
+
+    name = "kernel ridge regressions"
+
+    def __init__(self, eta: Any) -> None:
+        auto = isinstance(eta, str) and eta == "auto"
+        self.etas = ETAS if auto else np.array([check_eta(eta, "value_function='observational'")])
+
+    def fit(self, known: np.ndarray, targets: np.ndarray, weights: np.ndarray) -> Fit:
+        from scipy.linalg import eigh
+        from scipy.spatial.distance import cdist
+
+        mean, root = weights @ targets, np.sqrt(weights)[:, None]
+        centred, spread = targets - mean, float(np.sum(weights @ (known - weights @ known) ** 2))
+        if spread == 0.0 or not centred.any():
+            return lambda points: np.broadcast_to(mean, (len(points), len(mean))), np.broadcast_to(mean, targets.shape)
+        squared, variance = cdist(known, known, "sqeuclidean"), weights @ centred**2
+        variance = np.where(variance > 0.0, variance, 1.0)
+        best: Any = (np.inf,)
+        for width in BANDWIDTHS:
+            scale = 0.5 / (width**2 * spread)
+            eigenvalues, vectors = eigh(root * np.exp(-scale * squared) * root.T, driver="evd", check_finite=False)
+            inverses = 1.0 / (np.maximum(eigenvalues, 0.0)[:, None] + self.etas)
+            dual = np.einsum("za,ak,ae->ezk", vectors, vectors.T @ (root * centred), inverses, optimize=True)
+            errors = dual / (vectors**2 @ inverses).T[:, :, None] / root
+            losses = np.einsum("z,ezk,k->e", weights, errors**2, 1.0 / variance)
+            e = int(np.argmin(losses))
+            best = min(best, (losses[e], scale, root * dual[e], targets - errors[e]), key=lambda found: found[0])
+        _, scale, coefficients, left_out = best
+        return lambda points: mean + np.exp(-scale * cdist(points, known, "sqeuclidean")) @ coefficients, left_out
+
+    def bytes(self, n: int, n_rows: int) -> float:
+        return 8.0 * n * (6.0 * n + 3.0 * n_rows)
+
+
+class ForestRegression:
+    """Random forests that split on known columns only: the weights are shares of the leaves that hold x; left out is who is out of the bag."""
+
+    name = "random forests"
+
+    def __init__(self, n_trees: Any, random_state: int) -> None:
+        if isinstance(n_trees, bool) or not isinstance(n_trees, (int, np.integer)) or n_trees < 20:
+            raise InputError(message("The 'n_trees' parameter must be an int >= 20", f"Got {n_trees!r}"))
+        self.settings = {"n_estimators": int(n_trees), "min_samples_leaf": LEAF_ROWS, "random_state": random_state}
+
+    def fit(self, known: np.ndarray, targets: np.ndarray, weights: np.ndarray) -> Fit:
+        from sklearn.ensemble import RandomForestRegressor
+
+        forest = RandomForestRegressor(oob_score=True, **self.settings)
+        forest.fit(known, targets[:, 0] if targets.shape[1] == 1 else targets, sample_weight=weights * len(weights))
+        return lambda points: forest.predict(points).reshape(len(points), -1), forest.oob_prediction_.reshape(targets.shape)
+
+    def bytes(self, n: int, n_rows: int) -> float:
+        return 100.0 * self.settings["n_estimators"] * n + 16.0 * n_rows
+
+
+class RegressedMeans:
+    """The conditional means of some rows for any coalition, by a regression; ``scores`` are kept as coalitions come."""
+
+    replicates = 1
+
+    def __init__(
+        self, way: Any, coordinates: Coordinates, background: list[np.ndarray], targets: np.ndarray, weights: np.ndarray
+    ):
+        self.way, self.coordinates = way, coordinates
+        self.background, self.targets, self.weights = background, targets, weights
+
+    def bound_to(self, X: Table) -> BoundRegressions:
+        return BoundRegressions(self, self.coordinates(X))
+
+    def bytes(self, n_rows: int) -> float:
+        """Return the memory of one coalition."""
+        return float(self.way.bytes(len(self.weights), n_rows))
+
+
+class BoundRegressions:
+    """``v(mask) -> (n_rows, n_outputs)`` for proper coalitions of some rows."""
+
+    def __init__(self, means: RegressedMeans, rows: Sequence[np.ndarray]) -> None:
+        self.means, self.rows = means, rows
+        self.scores: list[float] = []
+
+    def __call__(self, mask: np.ndarray) -> np.ndarray:
+        means, inside = self.means, np.flatnonzero(mask).tolist()
+        known, points = (np.concatenate([of[j] for j in inside], axis=1) for of in (means.background, self.rows))
+        predict, left_out = means.way.fit(known, means.targets, means.weights)
+        self.scores.append(_r2(means.targets, left_out, means.weights))
+        return np.asarray(predict(points))
+
+    def describe(self) -> str:
+        text = "exact for the estimated conditional distribution"
+        if self.scores:
+            told = f"{min(self.scores):.2g} to {max(self.scores):.2g}"
+            text += f"; a coalition tells {told} of the variance of f over rows that are left out"
+        n = len(self.means.weights)
+        return f"conditional means by {self.means.way.name} of the predictions of {n} background rows ({text})"
+
+
+def _r2(targets: np.ndarray, left_out: np.ndarray, weights: np.ndarray) -> float:
+    """Return the share of the variance over all outputs that is told, by rows that are left out."""
+    total = float(np.sum(weights @ (targets - weights @ targets) ** 2))
+    return 1.0 - float(np.sum(weights @ (targets - left_out) ** 2)) / total if total > 0.0 else 0.0

@@ -1,0 +1,161 @@
+"""Any model with a background, explained by conditional means that are estimated from it."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from exactshap._runtime.threads import n_threads
+from exactshap.errors import InputError, message
+from exactshap.frames import Table
+from exactshap.games import normalised_weights
+from exactshap.readers import Coalitions, ConditionalGame, DelegatingReader, Reader, Request
+from exactshap.readers import read as read_any
+from exactshap.readers.conditional._coordinates import Coordinates
+from exactshap.readers.conditional._copula import GaussianCopula
+from exactshap.readers.conditional._regressions import ForestRegression, RegressedMeans, RidgeRegression
+from exactshap.semivalues import Semivalue
+from exactshap.solvers import Cost, Solution
+
+__all__ = ["ConditionalReader", "read"]
+
+SAMPLED = ("budget", "random_state")
+OPTIONS = {"observational": ("eta",), "observational-copula": ("n_samples",), "observational-forest": ("n_trees",)}
+FEW = 16  # background rows with which the model's own reader is made: only its predictions are asked for
+DRAWS, TREES = 256, 100
+
+
+def read(model: Any, request: Request) -> Reader:
+    """Read a model by its own reader, for its predictions and names, and explain it by conditional means.
+
+    Settings (keywords of ``Explainer``): ``eta`` (ridge of ``"observational"``, default "auto": chosen for each coalition),
+    ``n_samples`` (draws a coalition of ``"observational-copula"``, default 256), ``n_trees`` (of ``"observational-forest"``,
+    default 100), ``budget`` (coalitions that are sampled beyond 12 players, default 2048), ``random_state`` (default 0).
+    """
+    if request.background is None:
+        raise InputError(
+            message(
+                f"value_function={request.value_function!r} needs rows to learn the conditional distribution from",
+                "Got background=None",
+                "Pass background=X_train",
+            )
+        )
+    own = (*SAMPLED, *OPTIONS[request.value_function])
+    settings = {name: value for name, value in request.options.items() if name in own}
+    others = {name: value for name, value in request.options.items() if name not in own}
+    few = request.background.take(slice(0, FEW))
+    inner = replace(request, value_function="interventional", background=few, weights=None, options=others)
+    return ConditionalReader(read_any(model, inner), request, settings)
+
+
+class ConditionalReader(DelegatingReader):
+    """Asks ``inner`` for the model's own predictions; v(empty) and v(D) are exact by definition.
+
+    A coalition is solved for all rows of a block at once.
+    """
+
+    def __init__(self, inner: Reader, request: Request, settings: dict[str, Any]) -> None:
+        assert request.background is not None
+        weights = normalised_weights(request.weights, request.background.n_rows)
+        super().__init__(
+            inner,
+            value_function=request.value_function,
+            background=request.background,
+            weights=request.weights,
+            block_rows=4096,
+            threads_inside=True,
+            rows_are_cheap=False,
+            calls_model=False,
+        )
+        self.coalitions = Coalitions.of(inner.n_players, settings)
+        rows, weights = request.background.take(np.flatnonzero(weights > 0)), weights[weights > 0]
+        targets = np.asarray(inner.predict(rows), float).reshape(rows.n_rows, -1)
+        self.empty = weights @ targets
+        self.means = self._means(rows, targets, weights, settings)
+        self.replicates = self.means.replicates
+
+    def _means(self, rows: Table, targets: np.ndarray, weights: np.ndarray, settings: dict[str, Any]) -> Any:
+        seed = self.coalitions.random_state
+        if self.value_function == "observational-copula":
+            return GaussianCopula(self.inner, rows, weights, settings.get("n_samples", DRAWS), seed)
+        if self.value_function == "observational-forest":
+            way: Any = ForestRegression(settings.get("n_trees", TREES), seed)
+        else:
+            way = RidgeRegression(settings.get("eta", "auto"))
+        coordinates = Coordinates.of(rows, weights, self.players)
+        return RegressedMeans(way, coordinates, coordinates(rows), targets, weights)
+
+    def game(self, X: Table) -> ConditionalGame:
+        full = np.asarray(self.inner.predict(X), float).reshape(X.n_rows, -1)
+        return ConditionalGame(
+            function=self.means.bound_to(X),
+            empty=np.repeat(self.empty, self.replicates),
+            full=np.repeat(full, self.replicates, axis=1),
+            intercept=np.zeros(self.n_outputs * self.replicates),
+            n_players=self.n_players,
+            single_output=self.single_output and self.replicates == 1,
+            size=self.means.bytes(X.n_rows) / 48.0,
+        )
+
+    def solve(self, X: Table, semivalue: Semivalue, order: int) -> Solution:
+        game = self.game(X)
+        found = self.coalitions.solve(game, semivalue, order)
+        found = replace(found, method=f"{found.method} of {game.function.describe()}")
+        return found if self.replicates == 1 else _averaged(found, self.replicates, self.single_output)
+
+    def memory(self, n_rows: int, order: int) -> float:
+        table, each = self.coalitions.table_values() * self.n_outputs * self.replicates, self.means.bytes(n_rows)
+        return each * n_threads(each / 48.0) + 8.0 * n_rows * (table + 4.0 * self.n_features)
+
+    def memory_advice(self) -> str:
+        return "Raise memory_limit=, or pass fewer rows as background="
+
+    def cost(self, few: Table, n_rows: int, semivalue: Semivalue, order: int, block_rows: int) -> Cost:
+        blocks = -(-n_rows // max(block_rows, 1))
+        seconds, kind = self.coalitions.seconds(lambda k: self.game(few.take(slice(0, k))), few.n_rows, n_rows, blocks)
+        kind = "all coalitions" if self.replicates > 1 and self.coalitions.enumerated else kind
+        method = f"{kind} of {self.means.bound_to(few.take(slice(0, 1))).describe()}"
+        exact = self.coalitions.enumerated and self.replicates == 1
+        return Cost(seconds, bytes=self.memory(block_rows, order), exact=exact, method=method)
+
+    def answer(self, X: Table, semivalue: Semivalue, order: int) -> Solution:
+        return Reader.answer(self, X, semivalue, order)
+
+    def asks(self) -> None:
+        """Return None: the model is asked about the background, or about what a copula draws, not about coalitions."""
+
+    def bound_to(self, row: Table) -> None:
+        """Return None: no column is replaced by a reference row's."""
+
+    def masked_predictions(self, X: Table, masks: np.ndarray) -> None:
+        """Return None: no row can be masked by hand."""
+
+    def stability(self, X: Table) -> None:
+        """Return None: none is known."""
+
+
+def _averaged(found: Solution, replicates: int, single_output: bool) -> Solution:
+    """Return the mean over replicates (the last axis), and its standard error, that of sampled coalitions included."""
+
+    def split(array: Any) -> np.ndarray:
+        return np.asarray(array).reshape(*np.shape(array)[:-1], -1, replicates)
+
+    def mean(array: Any) -> Any:
+        return None if array is None else _single(split(array).mean(axis=-1))
+
+    def _single(array: np.ndarray) -> np.ndarray:
+        return array[..., 0] if single_output else array
+
+    variance = split(found.values).var(axis=-1, ddof=1) / replicates
+    if found.std_error is not None:
+        variance = variance + (split(found.std_error) ** 2).mean(axis=-1)
+    return replace(
+        found,
+        values=mean(found.values),
+        std_error=_single(np.sqrt(variance)),
+        empty=mean(found.empty),
+        full=mean(found.full),
+        residual=mean(found.residual),
+    )

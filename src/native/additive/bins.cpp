@@ -1,0 +1,160 @@
+// Terms that are tables over bins: which cell a row falls into, and what its coalitions are worth.
+
+#include "../common/kernel.h"
+
+EXACTSHAP_BEGIN
+
+namespace {
+
+/// How columns are cut into bins, perhaps several ways each, and how terms number their cells.
+struct Bins {
+  In<double, 1> cuts;        // ascending, of one way of cutting after the other
+  In<int64_t, 1> cut_start;  // way w has cuts[cut_start[w]:cut_start[w + 1]]
+  In<int64_t, 1> column;     // that it cuts
+  In<int64_t, 1> way_start;  // term l uses the ways way[way_start[l]:way_start[l + 1]]
+  In<int64_t, 1> way;
+  In<int64_t, 1> stride;     // of each of them in the number of a cell
+
+  EXACTSHAP_FIELDS(cuts, cut_start, column, way_start, way, stride)
+
+  int64_t n_ways() const { return column.size[0]; }
+  int64_t n_terms() const { return way_start.size[0] - 1; }
+};
+
+/// Whether `start` cuts `size` places into as many pieces as it says, in order.
+bool are_starts(In<int64_t, 1> start, int64_t n_pieces, int64_t size) {
+  if (start.size[0] != n_pieces + 1 || start[0] != 0 || start[n_pieces] != size) return false;
+  for (int64_t k = 0; k < n_pieces; k++)
+    if (start[k] > start[k + 1]) return false;
+  return true;
+}
+
+bool are_bins(const Bins& bins, int64_t n_columns) {
+  const int64_t n_ways = bins.n_ways(), n_used = bins.way.size[0];
+  if (bins.n_terms() < 0 || !are_starts(bins.cut_start, n_ways, bins.cuts.size[0])) return false;
+  if (!are_starts(bins.way_start, bins.n_terms(), n_used) || bins.stride.size[0] != n_used) return false;
+  for (int64_t w = 0; w < n_ways; w++)
+    if (bins.column[w] < 0 || bins.column[w] >= n_columns) return false;
+  for (int64_t u = 0; u < n_used; u++)
+    if (bins.way[u] < 0 || bins.way[u] >= n_ways) return false;
+  return true;
+}
+
+/// The bin of x: 0 for a missing value, else 1 + #{cuts <= x}.
+EXACTSHAP_INLINE int64_t bin_of(double x, const double* cuts, int64_t n_cuts) {
+  if (x != x) return 0;
+  int64_t below = 0;
+  while (n_cuts > 0) {
+    const int64_t half = n_cuts / 2;
+    if (cuts[below + half] <= x) {
+      below += half + 1;
+      n_cuts -= half + 1;
+    } else {
+      n_cuts = half;
+    }
+  }
+  return 1 + below;
+}
+
+/// Set `out (n_rows, n_terms)` to the number of each row's cell:   sum_w stride_w bin_w(x)
+template <class T>
+Status fill_cells(In<double, 2> X, Bins bins, Out<T, 2> out, Context& context) {
+  EXACTSHAP_REQUIRE(are_bins(bins, X.size[1]) && out.size[0] == X.size[0] && out.size[1] == bins.n_terms());
+  auto found = context.empty<int64_t>(bins.n_ways());
+  if (context.failed()) return Status::no_memory;
+  for (int64_t i = 0; i < X.size[0]; i++) {
+    if ((i & 63) == 0 && context.interrupted()) return Status::interrupted;
+    for (int64_t w = 0; w < bins.n_ways(); w++) {
+      const int64_t first = bins.cut_start[w];
+      found[w] = bin_of(X[i][bins.column[w]], bins.cuts.data + first, bins.cut_start[w + 1] - first);
+    }
+    for (int64_t l = 0; l < bins.n_terms(); l++) {
+      int64_t cell = 0;
+      for (int64_t u = bins.way_start[l]; u < bins.way_start[l + 1]; u++) cell += bins.stride[u] * found[bins.way[u]];
+      out[i][l] = T(cell);
+    }
+  }
+  return Status::done;
+}
+
+/// Terms of equally many players with the background folded in: one table for each coalition of a term's players.
+struct Lookups {
+  In<int64_t, 1> term;     // which of a row's cells belongs to it
+  In<int64_t, 2> shape;    // (n_terms, n_columns): bins of its columns; 1 where there are fewer columns
+  In<int64_t, 3> strides;  // (n_terms, n_codes, 1 + n_columns): where a coalition's table starts, its strides, 0 for columns outside
+  In<double, 2> folded;    // (n_places, n_outputs): all tables
+
+  EXACTSHAP_FIELDS(term, shape, strides, folded)
+};
+
+/// Whether every coalition's table lies in `n_places` places, whatever the bins.
+bool are_strides(In<int64_t, 2> strides, In<int64_t, 1> shape, int64_t n_places) {
+  for (int64_t code = 0; code < strides.size[0]; code++) {
+    int64_t last = strides[code][0];
+    if (last < 0) return false;
+    for (int64_t p = 0; p < shape.size[0]; p++) {
+      int64_t reach;
+      if (shape[p] < 1 || strides[code][p + 1] < 0 || __builtin_mul_overflow(strides[code][p + 1], shape[p] - 1, &reach) ||
+          __builtin_add_overflow(last, reach, &last))
+        return false;
+    }
+    if (last >= n_places) return false;
+  }
+  return true;
+}
+
+bool are_lookups(const Lookups& lookups, int64_t n_cells) {
+  const int64_t n_terms = lookups.term.size[0];
+  if (lookups.shape.size[0] != n_terms || lookups.strides.size[0] != n_terms) return false;
+  if (lookups.strides.size[2] != lookups.shape.size[1] + 1) return false;
+  for (int64_t t = 0; t < n_terms; t++) {
+    if (lookups.term[t] < 0 || lookups.term[t] >= n_cells) return false;
+    if (!are_strides(lookups.strides[t], lookups.shape[t], lookups.folded.size[0])) return false;
+  }
+  return true;
+}
+
+/// Look up the coalition values of a term's cell:   out[A] = folded[start_A + sum_{p in A} stride_{A,p} bin_p]
+EXACTSHAP_INLINE bool look_up(int64_t cell, In<int64_t, 1> shape, In<int64_t, 2> strides, In<double, 2> folded, int64_t* bins,
+                              Out<double, 2> out) {
+  const int64_t n_columns = shape.size[0], n_outputs = folded.size[1];
+  if (cell < 0) return false;
+  for (int64_t p = n_columns - 1; p >= 0; p--) {
+    bins[p] = cell % shape[p];
+    cell /= shape[p];
+  }
+  for (int64_t code = 0; code < strides.size[0]; code++) {
+    const int64_t* const stride = strides[code].data;
+    int64_t place = stride[0];
+    for (int64_t p = 0; p < n_columns; p++) place += stride[p + 1] * bins[p];
+    for (int64_t o = 0; o < n_outputs; o++) out[code][o] = folded[place][o];
+  }
+  return true;
+}
+
+/// Look up all coalition values of some terms: `out (n_terms, n_rows, 2^|I|, n_outputs)`.
+///
+/// `cells (n_rows, n_cells)` numbers the bins of a row in C order within the shape of each term.
+template <class T>
+Status fill_lookups(In<T, 2> cells, Lookups lookups, Out<double, 4> out, Context& context) {
+  const int64_t n_rows = cells.size[0], n_terms = lookups.term.size[0];
+  EXACTSHAP_REQUIRE(are_lookups(lookups, cells.size[1]) && out.size[0] == n_terms && out.size[1] == n_rows);
+  EXACTSHAP_REQUIRE(out.size[2] == lookups.strides.size[1] && out.size[3] == lookups.folded.size[1]);
+  auto bins = context.empty<int64_t>(lookups.shape.size[1]);
+  if (context.failed()) return Status::no_memory;
+  for (int64_t t = 0; t < n_terms; t++) {
+    if (context.interrupted()) return Status::interrupted;
+    for (int64_t i = 0; i < n_rows; i++) {
+      const int64_t cell = int64_t(cells[i][lookups.term[t]]);
+      EXACTSHAP_REQUIRE(look_up(cell, lookups.shape[t], lookups.strides[t], lookups.folded, bins.data, out[t][i]));
+    }
+  }
+  return Status::done;
+}
+
+}  // namespace
+
+EXACTSHAP_END
+
+EXACTSHAP_KERNEL(additive, fill_cells, fill_cells<int32_t>, fill_cells<int64_t>)
+EXACTSHAP_KERNEL(additive, fill_lookups, fill_lookups<int32_t>, fill_lookups<int64_t>)

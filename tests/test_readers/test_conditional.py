@@ -1,0 +1,269 @@
+"""Conditional means of any model: each estimate against one of its own, written as the definition says, and against the truth."""
+
+import itertools
+import pickle
+
+import numpy as np
+import pytest
+from scipy.stats import norm
+from sklearn.ensemble import RandomForestClassifier, RandomForestRegressor
+from sklearn.linear_model import LinearRegression
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+from sklearn.svm import SVR
+
+from exactshap import Explainer, explain
+from exactshap.errors import InputError, InputTypeError, UnknownNameError
+from exactshap.frames import as_table
+from exactshap.readers.conditional._coordinates import Coordinates
+from exactshap.readers.conditional._regressions import BANDWIDTHS, ETAS, LEAF_ROWS
+from tolerances import chance, conditioned, roundings
+
+RNG = np.random.default_rng(0)
+COVARIANCE = np.array([[1.0, 0.8, 0.3], [0.8, 1.0, 0.0], [0.3, 0.0, 1.0]])
+Z = RNG.multivariate_normal(np.zeros(3), COVARIANCE, 40)
+X = RNG.multivariate_normal(np.zeros(3), COVARIANCE, 6)
+MASKS = np.array(list(itertools.product([False, True], repeat=3)))
+WAYS = ("observational", "observational-copula", "observational-forest")
+
+
+def curve(rows):
+    return rows[:, 0] * rows[:, 1] + np.exp(0.5 * rows[:, 2])
+
+
+def values(function, background, way, rows=X, **settings):
+    return Explainer(function, background, value_function=way, **settings).reader.game(as_table(rows)).value(MASKS)
+
+
+def left_out(kernel, y, weights, eta):
+    """Return the weighted squared error on each row, with the regression made anew from the others."""
+    total = 0.0
+    for i in range(len(y)):
+        others = np.arange(len(y)) != i
+        solved = np.linalg.solve(kernel[others][:, others] + np.diag(eta / weights[others]), y[others])
+        total += weights[i] * (y[i] - kernel[i, others] @ solved) ** 2
+    return total
+
+
+@pytest.mark.parametrize("weights", [None, np.arange(12.0)])
+def test_ridge_and_bandwidth_are_those_that_foretell_rows_left_out(weights):
+    found = values(curve, Z[:12], "observational", background_weights=weights)
+    background = Z[:12] if weights is None else Z[1:12]  # a row of no weight tells nothing
+    shares = np.full(12, 1 / 12) if weights is None else weights[1:] / weights.sum()
+    y = curve(background)
+    mean = shares @ y
+    scaled = (background - shares @ background) / np.sqrt(shares @ (background - shares @ background) ** 2)
+    rows = (X - shares @ background) / np.sqrt(shares @ (background - shares @ background) ** 2)
+    for column, mask in enumerate(MASKS[1:-1], start=1):
+        squared = ((scaled[:, None, mask] - scaled[None][:, :, mask]) ** 2).sum(axis=2)
+        across = ((rows[:, None, mask] - scaled[None][:, :, mask]) ** 2).sum(axis=2)
+        half = 0.5 * shares @ squared @ shares
+        choices = [(width**2 * half, eta) for width in BANDWIDTHS for eta in ETAS]
+        s, eta = min(choices, key=lambda choice: left_out(np.exp(-squared / (2 * choice[0])), y - mean, shares, choice[1]))
+        dual = np.linalg.solve(np.exp(-squared / (2 * s)) + np.diag(eta / shares), y - mean)
+        expected = mean + np.exp(-across / (2 * s)) @ dual
+        np.testing.assert_allclose(found[:, column], expected, rtol=0, atol=conditioned(1 / ETAS[0]) * np.abs(y).max())
+    np.testing.assert_allclose(found[:, 0], mean, rtol=roundings(12))
+    np.testing.assert_array_equal(found[:, -1], curve(X))
+
+
+def test_forests_average_the_leaves_of_known_columns():
+    found = values(curve, Z, "observational-forest", n_trees=20, random_state=3)
+    for column, mask in enumerate(MASKS[1:-1], start=1):
+        settings = {"min_samples_leaf": LEAF_ROWS, "random_state": 3, "bootstrap": True}
+        scaled = (Z - Z.mean(axis=0)) / Z.std(axis=0)
+        rows = (X - Z.mean(axis=0)) / Z.std(axis=0)
+        both = [np.stack([of[:, mask], np.zeros((len(of), mask.sum()))], axis=2).reshape(len(of), -1) for of in (scaled, rows)]
+        forest = RandomForestRegressor(20, **settings).fit(both[0], curve(Z), sample_weight=np.ones(len(Z)))
+        shares = np.zeros((len(X), len(Z)))
+        for tree, drawn in zip(forest.estimators_, forest.estimators_samples_, strict=True):
+            times = np.bincount(drawn, minlength=len(Z))
+            together = (tree.apply(both[1])[:, None] == tree.apply(both[0])[None, :]) * times
+            shares += together / together.sum(axis=1, keepdims=True) / 20
+        np.testing.assert_allclose(shares.sum(axis=1), 1.0, rtol=roundings(50))
+        np.testing.assert_allclose(found[:, column], shares @ curve(Z), rtol=0, atol=roundings(500))
+
+
+def copula_mean(cells, score, rho):
+    """E[X_1 | score of X_0] under a Gaussian copula whose margin is that of ``cells``, as a finite sum."""
+    edges = norm.ppf(np.arange(len(cells) + 1) / len(cells))
+    mass = np.diff(norm.cdf((edges[None, :] - rho * score[:, None]) / np.sqrt(1 - rho**2)))
+    return mass @ np.sort(cells)
+
+
+def test_copulas_draw_what_they_say():
+    background, rows = np.exp(Z[:, :2]), np.exp(X[:, :2])  # the margins are no Gaussians
+    n = len(background)
+    ranks = (np.argsort(np.argsort(background, axis=0), axis=0) + 0.5) / n
+    rho = np.corrcoef(norm.ppf(ranks).T)[0, 1]
+    inside = np.array([[(column <= cell).mean() for cell in at] for column, at in zip(background.T, rows.T, strict=True)])
+    scores = norm.ppf(np.clip(inside, 0.5 / n, 1 - 0.5 / n))
+    expected = np.array([copula_mean(background[:, 1 - j], scores[j], rho) for j in (0, 1)]).T
+    settings = {"value_function": "observational-copula", "n_samples": 4096}
+    explainer = Explainer(lambda table: table.sum(axis=1), background, **settings)
+    assert explainer.reader.means.correlations[0, 1] == pytest.approx(rho, rel=roundings(100))
+    explanation = explainer(rows, index="banzhaf")
+    v = [background.sum(axis=1).mean(), rows[:, 0] + expected[:, 0], rows[:, 1] + expected[:, 1], rows.sum(axis=1)]
+    phi = 0.5 * np.stack([v[1] - v[0] + v[3] - v[2], v[2] - v[0] + v[3] - v[1]], axis=1)
+    assert explanation.std_error.max() < 0.01 * np.abs(background).max()
+    assert np.all(np.abs(explanation.values - phi) <= chance(6, explanation.std_error))  # eight replicates: Student's t
+
+
+def test_standard_errors_of_copulas_are_those_over_seeds():
+    found = [explain(curve, X, Z, value_function="observational-copula", n_samples=64, random_state=seed) for seed in range(40)]
+    spread = np.std([one.values for one in found], axis=0, ddof=1)
+    told = np.sqrt(np.mean([one.std_error**2 for one in found], axis=0))
+    assert 0.8 < np.mean(spread**2) / np.mean(told**2) < 1.25
+    assert found[0].kind == "sampled"
+    assert "not in the standard errors" in found[0].method
+
+
+def truth(mask, rows):
+    """E[X0 X1 + X2 | X_S] of the Gaussian."""
+    inside, outside = np.flatnonzero(mask), np.flatnonzero(~mask)
+    mean, left = np.zeros_like(rows), COVARIANCE.copy()
+    mean[:, inside], left[inside], left[:, inside] = rows[:, inside], 0.0, 0.0
+    if len(inside):
+        slopes = COVARIANCE[np.ix_(outside, inside)] @ np.linalg.inv(COVARIANCE[np.ix_(inside, inside)])
+        mean[:, outside] = rows[:, inside] @ slopes.T
+        left[np.ix_(outside, outside)] -= slopes @ COVARIANCE[np.ix_(inside, outside)]
+    return mean[:, 0] * mean[:, 1] + left[0, 1] + mean[:, 2]
+
+
+@pytest.mark.parametrize(("way", "share"), list(zip(WAYS, (0.2, 0.2, 0.7), strict=True)))
+def test_the_truth_is_nearer_than_by_interventions(way, share):
+    rng = np.random.default_rng(1)
+    background, rows = (rng.multivariate_normal(np.zeros(3), COVARIANCE, n) for n in (200, 50))
+    expected = np.stack([truth(mask, rows) for mask in MASKS], axis=1)
+
+    def error(way):
+        found = values(lambda t: t[:, 0] * t[:, 1] + t[:, 2], background, way, rows)
+        return np.mean((found.reshape(*expected.shape, -1).mean(axis=2) - expected) ** 2)
+
+    assert error(way) < share * error("interventional")
+
+
+def test_coordinates_are_two_apart_on_average():
+    pandas = pytest.importorskip("pandas")
+    frame = pandas.DataFrame({"kind": list("aabbbccc") * 4, "size": RNG.normal(size=32), "same": 1.0})
+    table, weights = as_table(frame), RNG.dirichlet(np.ones(32))
+    for points, expected in zip(Coordinates.of(table, weights, [[0], [1], [2]])(table), (2.0, 2.0, 0.0), strict=True):
+        squared = ((points[:, None] - points[None]) ** 2).sum(axis=2)
+        assert weights @ squared @ weights == pytest.approx(expected, rel=roundings(500), abs=roundings(1))
+    strange = as_table(pandas.DataFrame({"kind": ["d"], "size": [np.nan], "same": [7.0]}))
+    kind, size, same = Coordinates.of(table, weights, [[0], [1], [2]])(strange)
+    assert not kind.any()
+    np.testing.assert_array_equal(size, [[0.0, 1.0]])
+    assert not same.any()
+
+
+def worth(rows):
+    return (np.asarray(rows["kind"]) == "b") * 1.0 + np.nan_to_num(np.asarray(rows["size"], float)) * 2.0
+
+
+@pytest.mark.parametrize("library", ["pandas", "polars"])
+@pytest.mark.parametrize("way", ["observational", "observational-forest"])
+def test_frames_with_text_and_gaps(library, way):
+    frames = pytest.importorskip(library)
+    rng = np.random.default_rng(2)
+    kind, size = rng.choice(list("abc"), 60), rng.normal(size=60)
+    size[kind == "b"] += 3.0
+    frame = frames.DataFrame({"kind": kind, "size": [None if i % 9 == 8 else number for i, number in enumerate(size)]})
+    explanation = explain(worth, frame[:5], frame, value_function=way)
+    assert explanation.certificate().passed
+    assert explanation.exact
+    assert "exact for the estimated conditional distribution; a coalition tells" in explanation.method
+
+
+def test_frames_keep_their_dtypes_under_a_copula():
+    polars = pytest.importorskip("polars")
+    frame = polars.DataFrame({"whole": np.arange(40), "real": Z[:, 0]})
+
+    def function(rows):
+        assert rows.schema == frame.schema
+        return rows["whole"].to_numpy() + rows["real"].to_numpy()
+
+    assert explain(function, frame[:3], frame, value_function="observational-copula").certificate().passed
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_models_pipelines_outputs_groups_and_players(way):
+    target = curve(Z)
+    forest = RandomForestRegressor(5, random_state=0).fit(Z, target)
+    of_tree = explain(forest, X, Z, value_function=way, n_jobs=2)
+    of_function = explain(forest.predict, X, Z, value_function=way)
+    np.testing.assert_array_equal(of_tree.values, of_function.values)
+    assert of_tree.value_function == way
+    assert of_tree.certificate().passed
+    whole = make_pipeline(StandardScaler(), LinearRegression()).fit(Z, target)
+    bare = LinearRegression().fit(Z, target)
+    near = explain(whole, X, Z, value_function=way).values - explain(bare, X, Z, value_function=way).values
+    assert np.abs(near).max() <= conditioned(1 / ETAS[0]) * np.abs(target).max()
+    classes = RandomForestClassifier(5, random_state=0).fit(Z, np.digitize(target, [0.9, 1.5]))
+    explainer = Explainer(classes, Z, value_function=way, groups={"both": [0, 1]})
+    explanation = pickle.loads(pickle.dumps(explainer))(X)
+    assert explanation.values.shape == (6, 2, 3)
+    np.testing.assert_array_equal(explanation.values, explainer(X).values)
+    assert explainer(X[:0]).values.shape == (0, 2, 3)
+    assert explainer.plan(X).exact == (way != "observational-copula")
+    assert explain(curve, X, Z, value_function=way, index="k-sii", order=2).interactions.shape == (6, 3, 3)
+
+
+def test_many_players_are_sampled():
+    rng = np.random.default_rng(3)
+    background = rng.normal(size=(30, 14))
+    for way in ("observational", "observational-copula"):
+        explanation = explain(lambda rows: rows[:, 0] - rows[:, 1], background[:2], background, value_function=way, budget=60)
+        assert explanation.std_error.shape == (2, 14)
+        assert explanation.certificate().passed
+
+
+def test_kernel_machines_have_embeddings_of_their_own():
+    model = SVR().fit(Z, curve(Z))
+    assert "embeddings" in explain(model, X, Z, value_function="observational").method
+    assert "kernel ridge regressions" in explain(model.predict, X, Z, value_function="observational", exact_owner=False).method
+    assert "copula" in explain(model, X, Z, value_function="observational-copula").method
+
+
+def test_a_column_of_one_value_and_a_constant_model_say_nothing():
+    background = np.column_stack([Z[:, 0], np.ones(40)])
+    rows = np.column_stack([X[:, 0], np.full(6, 5.0)])
+    reader = Explainer(lambda table: table[:, 0], background, value_function="observational").reader
+    told = reader.game(as_table(rows)).value([[False, False], [False, True]])
+    np.testing.assert_array_equal(told[:, 0], told[:, 1])
+    nothing = explain(lambda table: np.ones(len(table)), X, Z, value_function="observational")
+    assert np.abs(nothing.values).max() <= roundings(4)
+
+
+BAD = [
+    ({"background": None}, InputError, r"needs rows to learn the conditional distribution from\. Got background=None"),
+    ({"eta": 0}, InputError, r"'eta' parameter .* float > 0 or 'auto'"),
+    ({"eta": 1e-3, "value_function": "observational-forest"}, UnknownNameError, "no setting 'eta'"),
+    ({"n_trees": 3, "value_function": "observational-forest"}, InputError, r"'n_trees' parameter must be an int >= 20\. Got 3"),
+    (
+        {"n_samples": 3, "value_function": "observational-copula"},
+        InputError,
+        r"'n_samples' parameter must be an int >= 8\. Got 3",
+    ),
+    ({"budget": 1}, InputError, "'budget' parameter must be an int >= 2"),
+    ({"random_state": "a"}, InputTypeError, "'random_state' parameter must be an int"),
+    ({"value_function": "conditional"}, UnknownNameError, "It is called 'observational' here"),
+    ({"value_function": "observational-copul"}, UnknownNameError, "Did you mean 'observational-copula'"),
+]
+
+
+@pytest.mark.parametrize(("settings", "error", "match"), BAD, ids=lambda value: str(value)[:40])
+def test_bad_settings(settings, error, match):
+    settings = {"background": Z, "value_function": "observational", **settings}
+    with pytest.raises(error, match=match):
+        explain(curve, X, settings.pop("background"), **settings)
+
+
+def test_copulas_refuse_ties_and_gaps():
+    tied = np.column_stack([Z, np.arange(40) % 2])
+    with pytest.raises(InputError, match=r"continuous columns\. Column 3 holds one value in 50% of the background\. Pass 'obs"):
+        Explainer(lambda rows: rows[:, 0], tied, value_function="observational-copula")
+    gaps = Z.copy()
+    gaps[3, 1] = np.nan
+    with pytest.raises(InputError, match=r"Column 1 has missing cells"):
+        Explainer(lambda rows: rows[:, 0], gaps, value_function="observational-copula")
