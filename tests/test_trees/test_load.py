@@ -504,6 +504,12 @@ def test_malformed_catboost_categories(change, text):
         loaded(content)
 
 
+def test_exponents_that_libraries_cannot_read():
+    data = (FOLDER / "catboost_oblivious.json").read_bytes()
+    with pytest.raises(ModelFormatError, match="An exponent has more than three digits"):
+        loads(data.replace(b'"leaf_values": [', b'"leaf_values": [0e1234, ', 1))
+
+
 def test_catboost_classes_without_outputs_are_refused():
     """The library predicts -inf for them."""
     content = document("catboost_multiclass.json")
