@@ -246,7 +246,7 @@ XGBOOST_FAULTS = [
     (edit(("learner", "learner_model_param", "base_score"), f"[-{10**20}]"), r"base_score holds whole numbers beyond 2\^53"),
     (edit(("learner", "learner_model_param", "base_score"), "0.5,0.5]"), r"Malformed XGBoost model. ValueError"),
     (edit(("learner", "learner_model_param", "base_score"), "1_0"), r"base_score must hold numbers. Got \'1_0\'"),
-    (edit(("learner", "learner_model_param", "base_score"), "1,2"), r"base_score holds 2 numbers. The model has 1 outputs"),
+    (edit(("learner", "learner_model_param", "base_score"), "[1,2]"), r"base_score holds 2 numbers. The model has 1 outputs"),
     (edit(("learner", "gradient_booster", "name"), "gbforest"), r"Unknown XGBoost booster. Got 'gbforest'"),
     (edit(("learner", "gradient_booster", "model", "tree_info"), [0]), r"tree_info must hold 3 numbers"),
     (edit(("learner", "gradient_booster", "model", "iteration_indptr"), [0, 2, 1, 3]), r"iteration_indptr must ascend"),
@@ -502,6 +502,12 @@ def test_malformed_catboost_categories(change, text):
     change(content)
     with pytest.raises(ModelFormatError, match=text):
         loaded(content)
+
+
+def test_exponents_that_libraries_cannot_read():
+    data = (FOLDER / "catboost_oblivious.json").read_bytes()
+    with pytest.raises(ModelFormatError, match="An exponent has more than three digits"):
+        loads(data.replace(b'"leaf_values": [', b'"leaf_values": [0e1234, ', 1))
 
 
 def test_catboost_classes_without_outputs_are_refused():

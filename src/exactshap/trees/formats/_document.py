@@ -30,6 +30,7 @@ __all__ = [
 
 MAX_COLUMNS = 2**22
 MAX_OUTPUTS = 2**16
+_HUGE = re.compile(rb"[\[:,]\s*-?[0-9.]+[eE][+-]?[0-9]{4}")
 OF_NUMBERS = set("0123456789+-.eEnaif ")  # Python's own reader takes 1_0 and digits of other scripts, too
 EXACT = 2**53  # up to here every whole number is a float64
 MAX_WORDS = 2**26  # of all category bit sets together: 256 MiB
@@ -69,6 +70,8 @@ def guarded(what: str) -> Callable[[Callable[..., T]], Callable[..., T]]:
 
 def read_json(data: bytes, what: str) -> Any:
     """Parse JSON; duplicate keys, bad encodings and nesting that exhausts the parser are refused."""
+    if _HUGE.search(data):  # 0 to Python, and to CatBoost's parser no number
+        raise ModelFormatError(message(f"Malformed {what}", "An exponent has more than three digits"))
     try:
         return json.loads(data.decode("utf-8"), object_pairs_hook=_unique_keys)
     except ModelFormatError:

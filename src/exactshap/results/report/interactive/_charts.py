@@ -157,7 +157,7 @@ def _scatter(alt: Any, kind: str, scale: dict[str, Any], axis: Any = None) -> An
     )
     zero = alt.Chart(alt.InlineData([{"y": 0}])).mark_rule(color="var(--soft)", aria=False).encode(y="y:Q")
     points = (
-        alt.Chart(alt.NamedData(name="points"))
+        alt.Chart(alt.NamedData(name="points"), name="scatter")  # else Altair 5 counts: other bytes for every page
         .transform_calculate(shade=_SHADE)
         .mark_circle(size=26, cursor="pointer", aria=False)
         .encode(
