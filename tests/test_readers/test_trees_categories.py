@@ -75,6 +75,11 @@ def test_names_are_matched_whatever_their_order(library, kind, rows):
     """LightGBM 4.6 ends the process when it is fitted to polars' categories: there the model is one of pandas."""
     model = fitted(library, kind)
     own = np.asarray(model.predict(FRAMES[kind]))
+    if library == "xgboost" and rows != kind and not np.allclose(model.predict(FRAMES[rows]), own):
+        import xgboost
+
+        assert tuple(map(int, xgboost.__version__.split(".")[:2])) < (3, 1)
+        pytest.skip("XGBoost before 3.1 compares codes, not names")
     ensemble = convert(model)
     assert (ensemble.trees.category_start >= 0).any()
     assert np.abs(ensemble.predict(FRAMES[rows]) - own).max() <= FLOAT32_MARGIN * np.abs(own).max()

@@ -31,6 +31,7 @@ EVERY = 200  # rows of smaller explanations after which one of them is
 SHARE = 50  # rows for each hybrid: 2 % of the work at most
 MANY = 64  # hybrids at most in an explanation
 MADE, MADE_CHEAP = 32, 256  # hybrids before the first explanation: of one reference row; in company, where rows are cheap
+PIECE = 64  # of those at a time, whatever memory_limit is
 REASON_LENGTH = 300
 Ends = tuple[np.ndarray, np.ndarray]  # residuals and tolerances of hybrids
 
@@ -102,7 +103,9 @@ class MaskChecker:
             if background.n_rows > 1:
                 self._remember(self._compared(background, MADE))
                 if reader.rows_are_cheap and (many := self._mixed(background, MADE_CHEAP)) is not None:
-                    self._remember(_sums(*ends_of(reader.answer(many[0], find("shapley"), 1))))
+                    for start in range(0, many[0].n_rows, PIECE):
+                        piece = many[0].take(slice(start, start + PIECE))
+                        self._remember(_sums(*ends_of(reader.answer(piece, find("shapley"), 1))))
         self._is_fresh = False  # last: another thread that comes meanwhile does the same
 
     def __getstate__(self) -> dict[str, Any]:

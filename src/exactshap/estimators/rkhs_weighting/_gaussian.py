@@ -215,7 +215,7 @@ class ExponentialSign(SignPredictor):
     --------
     >>> from exactshap.estimators import ExponentialSign
     >>> round(ExponentialSign().theta(1), 4)
-    0.4078
+    0.4076
     """
 
     sigma: float = 1.0

@@ -127,8 +127,8 @@ class UniformStump(_Stumps):
     >>> import numpy as np
     >>> from exactshap.estimators import UniformStump
     >>> UniformStump(-2.0, 2.0).expectation(np.array([[0, 0.5]]), np.array([[-9.0], [9.0]])).round(4)
-    array([[-0.6096],
-           [ 0.6096]])
+    array([[-0.6424],
+           [ 0.6424]])
     """
 
     low: float = -math.sqrt(3.0)

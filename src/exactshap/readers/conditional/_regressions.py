@@ -87,7 +87,7 @@ class ForestRegression:
         from sklearn.ensemble import RandomForestRegressor
 
         forest = RandomForestRegressor(oob_score=True, **self.settings)
-        forest.fit(known, targets[:, 0] if targets.shape[1] == 1 else targets, sample_weight=weights * len(weights))
+        forest.fit(known, targets[:, 0] if targets.shape[1] == 1 else targets, sample_weight=weights / weights.max())
         return lambda points: forest.predict(points).reshape(len(points), -1), forest.oob_prediction_.reshape(targets.shape)
 
     def bytes(self, n: int, n_rows: int) -> float:
