@@ -83,7 +83,7 @@ def write_rows(path, n_rows):
             writer.write_table(pa.table([rng.normal(size=size) for _ in range(COLUMNS)], schema=schema))
 
 
-WORKERS, PART_ROWS, REPEATS = 2, 25_000, 3
+WORKERS, PART_ROWS, REPEATS = 2, 12_500, 3
 LEAN = {  # as docs/scale.md has it
     "distributed.nanny.pre-spawn-environ.MALLOC_MMAP_THRESHOLD_": 2**25,
     "distributed.nanny.pre-spawn-environ.MALLOC_TRIM_THRESHOLD_": 2**27,
@@ -135,7 +135,7 @@ def with_dask(source, settings):
 
 def dask_line(folder, name, settings):
     """Return the line of the table for Dask."""
-    source, n_rows = Path(folder, "dask.parquet"), min(ROWS, 400_000)
+    source, n_rows = Path(folder, "dask.parquet"), min(ROWS, 1_200_000)
     write_rows(source, n_rows)
     (one, one_cpu, two, workers_cpu, driver_cpu), same = with_dask(source, settings)
     note = (
