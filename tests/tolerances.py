@@ -96,6 +96,9 @@ def printed(decimals):
     return 0.5 * 10.0**-decimals
 
 
+FOREST_DIGITS = 2.0**-40
+"""Forests of conditional means see predictions to 40 binary digits of the power of two above the largest: half a unit, at most twice that."""
+
 HALF_THE_DIGITS = 1e-6
 """Roots of small differences, and what an optimiser or a regression with a jitter of 1e-10 gives: about half of sixteen digits, times 60."""
 

@@ -17,7 +17,7 @@ from exactshap.errors import InputError, InputTypeError, UnknownNameError
 from exactshap.frames import as_table
 from exactshap.readers.conditional._coordinates import Coordinates
 from exactshap.readers.conditional._regressions import BANDWIDTHS, ETAS, LEAF_ROWS
-from tolerances import chance, conditioned, roundings
+from tolerances import FOREST_DIGITS, chance, conditioned, roundings
 
 RNG = np.random.default_rng(0)
 COVARIANCE = np.array([[1.0, 0.8, 0.3], [0.8, 1.0, 0.0], [0.3, 0.0, 1.0]])
@@ -81,7 +81,8 @@ def test_forests_average_the_leaves_of_known_columns():
             together = (tree.apply(both[1])[:, None] == tree.apply(both[0])[None, :]) * times
             shares += together / together.sum(axis=1, keepdims=True) / 20
         np.testing.assert_allclose(shares.sum(axis=1), 1.0, rtol=roundings(50))
-        np.testing.assert_allclose(found[:, column], shares @ curve(Z), rtol=0, atol=roundings(500))
+        rounded = np.abs(curve(Z)).max() * FOREST_DIGITS
+        np.testing.assert_allclose(found[:, column], shares @ curve(Z), rtol=0, atol=rounded)
 
 
 def copula_mean(cells, score, rho):

@@ -22,6 +22,7 @@ __all__ = ["ForestRegression", "RegressedMeans", "RidgeRegression"]
 BANDWIDTHS = (1.0, 2.0, 4.0)  # in units of half the mean squared distance of two rows; narrower ones fit noise
 ETAS = np.logspace(-5.0, 1.0, 13)  # smaller ones extrapolate wildly beyond the background
 LEAF_ROWS = 5
+DIGITS = 40  # binary ones of predictions that forests see: a model's rounding should decide no split
 
 Fit = tuple[Callable[[np.ndarray], np.ndarray], np.ndarray]  # predict(points) -> (n_rows, n_outputs), and left-out predictions
 
@@ -87,6 +88,8 @@ class ForestRegression:
         from sklearn.ensemble import RandomForestRegressor
 
         forest = RandomForestRegressor(oob_score=True, **self.settings)
+        unit = 2.0 ** (np.ceil(np.log2(max(np.abs(targets).max(initial=0.0), 1e-300))) - DIGITS)
+        targets = np.rint(targets / unit) * unit
         forest.fit(known, targets[:, 0] if targets.shape[1] == 1 else targets, sample_weight=weights / weights.max())
         return lambda points: forest.predict(points).reshape(len(points), -1), forest.oob_prediction_.reshape(targets.shape)
 
