@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from exactshap._runtime.cache import BoundedCache
 from exactshap._runtime.progress import Progress, duration, progress_text
 from exactshap._runtime.threads import using_jobs
 from exactshap._runtime.words import fields_html
@@ -120,7 +121,7 @@ class Explainer:
             self.reader: Reader = read(model, self._request)
         check_names(self.reader, self._request)
         self._check_masks = MaskChecker(self.reader)
-        self._cuts: dict[tuple[Any, ...], Cut] = {}
+        self._cuts = BoundedCache()
         self._background_hash = None if table is None else fingerprint(table.native)
 
     def __repr__(self) -> str:
@@ -206,13 +207,12 @@ class Explainer:
 
     def _cut(self, reader: Reader, n_rows: int, order: int) -> Cut:
         """Return how many rows are solved at a time: small requests are alike, and asking costs as much as solving them."""
-        question = n_rows, order, self.memory_limit, self.n_jobs
-        cut = self._cuts.get(question) if reader is self.reader else None
-        if cut is None:
-            cut = cut_rows(reader, n_rows, order, self.memory_limit, self.n_jobs)
-            if reader is self.reader and len(self._cuts) < KEPT_CUTS:
-                self._cuts[question] = cut
-        return cut
+
+        def make() -> Cut:
+            return cut_rows(reader, n_rows, order, self.memory_limit, self.n_jobs)
+
+        question = "cut", n_rows, order, self.memory_limit, self.n_jobs
+        return self._cuts.get(question, make, keep=KEPT_CUTS) if reader is self.reader else make()
 
     def _checked(self, X: Any) -> Table:
         reader = self.reader

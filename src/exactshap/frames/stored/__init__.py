@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from exactshap.frames.stored._source import SourceFile, find_files, inspect, read_rows, read_schema, readable
+from exactshap.frames.stored._source import SourceFile, find_files, inspect, parquet_file, read_rows, read_schema
 from exactshap.frames.stored._table import StoredTable, as_rows, pieces_of, scratch_array
 
 __all__ = [
@@ -11,9 +11,9 @@ __all__ = [
     "as_rows",
     "find_files",
     "inspect",
+    "parquet_file",
     "pieces_of",
     "read_rows",
     "read_schema",
-    "readable",
     "scratch_array",
 ]

@@ -14,7 +14,7 @@ from typing import Any
 from exactshap._runtime.optional import require
 from exactshap.errors import ExactshapError, InputError, message
 
-__all__ = ["SourceFile", "find_files", "inspect", "kind_of", "parquet_file", "read_rows", "read_schema", "readable"]
+__all__ = ["SourceFile", "find_files", "inspect", "kind_of", "parquet_file", "read_rows", "read_schema"]
 
 _SUFFIXES = {".parquet": "parquet", ".pq": "parquet", ".csv": "csv"}
 _STEP = 65_536  # rows that are decoded at a time
@@ -162,7 +162,7 @@ def _batches(path: str | Path, group: int, keep: tuple[str, ...]) -> Iterator[An
                 for batch in file.iter_batches(_STEP, row_groups=[number]):
                     yield batch.cast(schema) if batch.schema != schema else batch.replace_schema_metadata()
         return
-    with readable(path, "CSV"), _csv(path, keep) as reader:
+    with _readable(path, "CSV"), _csv(path, keep) as reader:
         yield from reader
 
 
@@ -170,12 +170,12 @@ def _batches(path: str | Path, group: int, keep: tuple[str, ...]) -> Iterator[An
 def parquet_file(path: str | Path) -> Iterator[Any]:
     """Open a Parquet file; damage that shows then or later, while it is read, is said with the file's name."""
     parquet = require("pyarrow.parquet", "scale", purpose="Reading Parquet")
-    with readable(path, "Parquet"), parquet.ParquetFile(path) as file:
+    with _readable(path, "Parquet"), parquet.ParquetFile(path) as file:
         yield file
 
 
 @contextmanager
-def readable(path: str | Path, kind: str) -> Iterator[None]:
+def _readable(path: str | Path, kind: str) -> Iterator[None]:
     """Turn what Arrow raises at damaged files into an InputError; errors of the system, which have a number, stay as they are.
 
     Arrow raises its own classes, those of Python for text and sizes that cannot be, and OSError without a number.
@@ -194,7 +194,7 @@ def _csv(path: str | Path, keep: tuple[str, ...]) -> Any:
     """Open a CSV file; its first megabyte decides on types, and whole numbers in it may turn into others later: float64."""
     csv = require("pyarrow.csv", "scale", purpose="Reading CSV")
     arrow = require("pyarrow", "scale", purpose="Reading CSV")
-    with readable(path, "CSV"):
+    with _readable(path, "CSV"):
         with csv.open_csv(path) as first:
             guessed = first.schema
         wide = {

@@ -11,7 +11,7 @@ import numpy as np
 from exactshap._runtime.files import atomic_write
 from exactshap._runtime.optional import require
 from exactshap.errors import ExactshapError, InputError, message
-from exactshap.frames.stored import SourceFile, read_rows, readable
+from exactshap.frames.stored import SourceFile, parquet_file, read_rows
 from exactshap.scale.partition import Partition
 from exactshap.scale.statistics import GlobalImportance
 
@@ -56,8 +56,8 @@ class Work:
         parquet = require("pyarrow.parquet", "scale", purpose="Reading Parquet")
         target = Path(self.folder, batch.name)
         if self.is_whole(batch):
-            with readable(target, "Parquet"):
-                return GlobalImportance.of(parquet.read_table(target)), True
+            with parquet_file(target) as file:
+                return GlobalImportance.of(file.read()), True
         table = self._explained(batch)
         try:
             with atomic_write(target) as draft:
@@ -72,20 +72,17 @@ class Work:
         path = Path(self.folder, batch.name)
         if not path.exists():
             return False
-        parquet = require("pyarrow.parquet", "scale", purpose="Reading Parquet")
         try:
-            with parquet.ParquetFile(path) as file:
+            with parquet_file(path) as file:
                 fits = file.schema_arrow.remove_metadata().equals(self.part.schema)
                 return bool(file.metadata.num_rows == batch.n_rows and fits)
-        except (OSError, ValueError):  # Arrow's own errors are such
+        except (OSError, InputError):
             return False
 
     def check_again(self, batch: Batch) -> None:
         """Explain one row again that an earlier run has explained: settings that no digest shows would change its values."""
-        parquet = require("pyarrow.parquet", "scale", purpose="Reading Parquet")
         row = read_rows(batch.file, batch.start, batch.start + 1, self.part.layout.keep)
-        target = Path(self.folder, batch.name)
-        with readable(target, "Parquet"), parquet.ParquetFile(target) as file:
+        with parquet_file(Path(self.folder, batch.name)) as file:
             before = next(file.iter_batches(1)).to_pylist()[0]
         try:
             now = self.part(row).to_pylist()[0]

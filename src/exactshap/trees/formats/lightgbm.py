@@ -108,14 +108,7 @@ def _entries(block: str, where: str) -> dict[str, str]:
 
 def _raw_tree(block: str, k: int, share: float, output: int) -> RawTree:
     where = f"tree {k}"
-    number, _, block = block.partition("\n")
-    if integer(number, f"{where}: number", 0, 2**31) != k:
-        raise ModelFormatError(message(f"{where}: numbered {number.strip()[:20]}", "Trees must be numbered from 0 in order"))
-    if not block.endswith("\n"):
-        raise ModelFormatError(message(f"{where}: has no empty line at its end", "The library reads on to one"))
-    entries = _entries(block.rstrip("\n"), where)
-    if strange := [name for name in entries if not _OF_TREES.fullmatch(name)]:  # such a line can hide the next from the library
-        raise ModelFormatError(message(f"{where}: unknown entry {strange[0][:40]!r}"))
+    entries = _entries_of_tree(block, k)
     if entries.get("is_linear", "0") != "0":
         raise UnsupportedStructureError(
             message(
@@ -137,12 +130,7 @@ def _raw_tree(block: str, k: int, share: float, output: int) -> RawTree:
     kinds, feature, threshold = column("decision_type", int), column("split_feature", int), column("threshold", float)
     if (bad := (kinds < 0) | (kinds > _KINDS)).any():
         raise ModelFormatError(message(f"{where}: decision_type {kinds[np.argmax(bad)]} is not known"))
-    left, right = column("left_child", int), column("right_child", int)  # nodes count from 0, leaves from -1 downwards
-    for side in (left, right):
-        if (bad := (side < -n_leaves) | (side >= n)).any():
-            q = int(np.argmax(bad))
-            raise ModelFormatError(message(f"{where} node {q}: child {side[q]} out of range [{-n_leaves}, {n})"))
-    left, right = (np.where(side < 0, n + ~side, side) for side in (left, right))
+    left, right = (_children(column(name, int), n_leaves, where) for name in ("left_child", "right_child"))
     cover = _numbers(entries, "leaf_count", where, float, n_leaves) if "leaf_count" in entries else np.zeros(n_leaves)
     missing_type = (kinds >> 2) & 3
     categorical = (kinds & _CATEGORICAL) != 0
@@ -161,6 +149,29 @@ def _raw_tree(block: str, k: int, share: float, output: int) -> RawTree:
         categories=_category_sets(entries, np.flatnonzero(categorical), threshold, where),
         output=output,
     )
+
+
+def _entries_of_tree(block: str, k: int) -> dict[str, str]:
+    """Return the entries of a tree, which begin with its number and end with an empty line."""
+    where = f"tree {k}"
+    number, _, block = block.partition("\n")
+    if integer(number, f"{where}: number", 0, 2**31) != k:
+        raise ModelFormatError(message(f"{where}: numbered {number.strip()[:20]}", "Trees must be numbered from 0 in order"))
+    if not block.endswith("\n"):
+        raise ModelFormatError(message(f"{where}: has no empty line at its end", "The library reads on to one"))
+    entries = _entries(block.rstrip("\n"), where)
+    if strange := [name for name in entries if not _OF_TREES.fullmatch(name)]:  # such a line can hide the next from the library
+        raise ModelFormatError(message(f"{where}: unknown entry {strange[0][:40]!r}"))
+    return entries
+
+
+def _children(side: np.ndarray, n_leaves: int, where: str) -> np.ndarray:
+    """Return children as numbers of nodes: in the file nodes count from 0, leaves from -1 downwards."""
+    n = n_leaves - 1
+    if (bad := (side < -n_leaves) | (side >= n)).any():
+        q = int(np.argmax(bad))
+        raise ModelFormatError(message(f"{where} node {q}: child {side[q]} out of range [{-n_leaves}, {n})"))
+    return np.where(side < 0, n + ~side, side)
 
 
 def _numbers(entries: dict[str, str], name: str, where: str, kind: type, length: int | None = None) -> np.ndarray:
