@@ -8,9 +8,9 @@ from exactshap.games import AdditiveGame
 from exactshap.solvers import solve
 from exactshap.solvers.additive import _kernels as terms
 from exactshap.solvers.rkhs import _embedding_kernels as embeddings
-from exactshap.solvers.rkhs._embedding import subset_product
+from exactshap.solvers.rkhs import subset_product
 from exactshap.solvers.sampled.process import _relevance_kernels as process
-from exactshap.solvers.sampled.process._cube_index import functionals
+from exactshap.solvers.sampled.process import functionals
 from tolerances import assert_close, roundings
 
 RNG = np.random.default_rng(0)
