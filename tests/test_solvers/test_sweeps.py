@@ -180,12 +180,10 @@ def test_mirrored_triangles(n):
 @pytest.mark.parametrize("n", [0, 1, 7, 70])
 def test_covariances_of_the_process(n):
     matrix, difference = RNG.random((n, n)) + 0.1, np.empty((n, n))
-    summed, upper = matrix.copy(), np.zeros((n, n))
-    process.fill_sum_and_difference(0.3, -0.2, summed, difference)
-    np.testing.assert_array_equal(summed, 0.3 * matrix + -0.2 / matrix)
+    filled = matrix.copy()
+    process.fill_covariance(0.3, -0.2, 1.0, 0.5, filled, difference)
+    np.testing.assert_array_equal(filled, 0.3 * matrix + -0.2 / matrix + 1.0 + 0.5 * np.eye(n))
     np.testing.assert_array_equal(difference, 0.3 * matrix - -0.2 / matrix)
-    process.fill_upper(matrix, 1.0, 0.5, upper)
-    np.testing.assert_array_equal(upper, np.triu(matrix + 1.0) + 0.5 * np.eye(n))
 
 
 @pytest.mark.parametrize("make", [np.ascontiguousarray, np.asfortranarray])

@@ -24,9 +24,9 @@ from exactshap._runtime.blas import single_threaded_blas
 from exactshap.games import ProductGame
 from exactshap.semivalues import Beta, Measure, Semivalue
 from exactshap.solvers.core import enough_nodes, set_sizes
-from exactshap.solvers.sampled.process._cube_covariance import covariance, factorise, invert_triangle, sum_and_difference
 from exactshap.solvers.sampled.process._cube_index import functionals, prior_variance, white_functionals, white_variance
-from exactshap.solvers.sampled.process._relevance import Half, evenly_spaced, find_relevances
+from exactshap.solvers.sampled.process._evidence import Half, covariance, covariance_and_slopes, factorise, invert_triangle
+from exactshap.solvers.sampled.process._relevance import evenly_spaced, find_relevances
 
 __all__ = ["CubeProcess", "fit_process"]
 
@@ -241,8 +241,7 @@ def _halves(inside: np.ndarray, outside: np.ndarray | None, *, even: bool) -> li
 def _condition(points: np.ndarray, half: Half, theta: np.ndarray, white: float) -> FittedHalf:
     from scipy.linalg import lapack
 
-    summed, room = sum_and_difference(points, theta, half.sign)
-    factor, failed = factorise(summed, half.sign, white, room)
+    factor, failed = factorise(covariance_and_slopes(points, theta, half.sign, white)[0])
     if failed:
         raise np.linalg.LinAlgError("The covariance of the sampled coalitions is not positive definite")
     dual = np.ascontiguousarray(lapack.dpotrs(factor, half.target, lower=1)[0])
