@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -70,7 +71,7 @@ class RegressionProblem:
         self.inside = self.outside = np.zeros((0, len(self.full)))
         self.draws = Draws(d)
 
-    @property
+    @cached_property
     def n_players(self) -> int:
         return self.calls.game.n_players
 
@@ -90,6 +91,7 @@ class RegressionProblem:
         """Return values and standard errors (n_sets, n_outputs) of this game."""
         return Solution(values, self.empty, self.full, method, std_error=std_error)
 
+    @cached_property
     def is_shapley(self) -> bool:
         """Say whether the index is the Shapley value of single players: the one that polynomials estimate."""
         shapley = find("shapley").weights(self.n_players)
