@@ -19,8 +19,9 @@ from exactshap.solvers.sampled._frontier import (
     partial_frontier,
     unanimity_columns,
 )
-from exactshap.solvers.sampled._polynomial import PolynomialFit, fit_polynomial, odd_shares, row_weights, unanimity_shares
+from exactshap.solvers.sampled._polynomial import PolynomialFit, fit_polynomial, odd_shares, unanimity_shares
 from exactshap.solvers.sampled._problem import RegressionProblem
+from exactshap.solvers.sampled._sampling import row_weights, stratum_weights
 from exactshap.solvers.sampled._surrogate import SURROGATES
 from exactshap.solvers.sampled.process import CubeProcess, fit_process, needs_even, white_functionals
 
@@ -192,7 +193,7 @@ def by_best(problem: RegressionProblem) -> Solution:
     if not (problem.paired and order > 1 and len(problem.masks) <= COMPARED_ROWS and problem.is_shapley):
         return _of_process(problem, process, kernelshap)
     fit = _fit_characters(problem, additive_frontier(problem.n_players, order, odd=True))
-    weights = row_weights(problem.masks, paired=True)
+    weights = row_weights(problem.masks, stratum_weights(problem.masks, paired=True))
     error = float((weights[:, None] * process.left_out()[1:] ** 2).sum() / len(weights))
     if fit.error < error:
         return _of_polynomial(problem, fit, f"order {order}, by leave-one-out error")

@@ -14,9 +14,8 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from exactshap.solvers.sampled._counts import kernel_weights
 from exactshap.solvers.sampled._frontier import Sets
-from exactshap.solvers.sampled._sampling import stratum_weights
+from exactshap.solvers.sampled._sampling import row_weights, stratum_weights
 
 __all__ = ["PolynomialFit", "fit_polynomial"]
 
@@ -58,17 +57,6 @@ class PolynomialFit:
         return replace(self, values=values, std_error=std_error, residuals=residuals, errors=self.errors / unit / unit)
 
 
-def row_weights(masks: np.ndarray, *, paired: bool) -> np.ndarray:
-    """Return mu(S) times the inverse sampling rate of each row."""
-    sizes = masks.sum(axis=1)
-    return kernel_weights(masks.shape[1])[sizes - 1] * stratum_weights(masks, paired=paired)
-
-
-def _unseen_shares(masks: np.ndarray, *, paired: bool) -> np.ndarray:
-    """Return the share 1 - n_s / C(d, s) of each row's stratum that no row shows."""
-    return 1.0 - 1.0 / np.maximum(stratum_weights(masks, paired=paired), 1.0)
-
-
 def _reflected(columns: np.ndarray) -> np.ndarray:
     """Return the columns in an orthonormal basis whose first vector is (1, ..., 1) / sqrt(p)."""
     p = columns.shape[1]
@@ -99,7 +87,8 @@ def fit_polynomial(
     from scipy.linalg import lstsq, qr, solve_triangular
 
     p = columns.shape[1]
-    root = np.sqrt(row_weights(masks, paired=paired))[:, None]
+    inverse_rates = stratum_weights(masks, paired=paired)
+    root = np.sqrt(row_weights(masks, inverse_rates))[:, None]
     rotated, rotated_shares = _reflected(columns), _reflected(shares)
     first = total / np.sqrt(p)
     matrix, shares_left = root * rotated[:, 1:], rotated_shares[:, 1:]
@@ -117,7 +106,8 @@ def fit_polynomial(
             rest = solve_triangular(r, q.T @ right, check_finite=False)
             residual = right - matrix @ rest
             influence = solve_triangular(r, shares_left.T, trans="T", check_finite=False)
-            moves, unseen = q @ influence, _unseen_shares(masks, paired=paired)[:, None]
+            moves = q @ influence
+            unseen = 1.0 - 1.0 / np.maximum(inverse_rates, 1.0)[:, None]  # of each row's stratum, 1 - n_s / C(d, s)
             left_out = _left_out(q, residual)
             std_error = _jackknife(left_out, np.sqrt(unseen) * moves, mirrored=mirrored)
             errors = (left_out**2).sum(axis=0) / n

@@ -227,6 +227,11 @@ class Posterior:
         object.__setattr__(self, "points", np.asfortranarray(self.points))
         object.__setattr__(self, "work", np.zeros((len(self.halves), 3, m, m)))
 
+    @classmethod
+    def of(cls, points: np.ndarray, halves: list[Half], rows: np.ndarray) -> Posterior:
+        """Return what some rows (n_rows,) say."""
+        return cls(points[rows], [half.rows(rows) for half in halves])
+
     def __call__(self, logs: np.ndarray) -> tuple[float, Slopes]:
         """Return its value, and a function for its gradient (d + 1,) and roughly its curvature (d + 1, d + 1)."""
         value, slopes = self.evidence(logs)

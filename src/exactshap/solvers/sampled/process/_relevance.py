@@ -27,10 +27,12 @@ def find_relevances(points: np.ndarray, halves: list[Half], max_iterations: int)
     """
     bounds = np.array([RELEVANCE] * points.shape[1] + [WHITE]).T
     sizes = _sizes(len(points))
-    posteriors = [Posterior(*_some(points, halves, size)) for size in sizes]
+    chosen = [evenly_spaced(len(points), size) for size in sizes]  # the full coalition is always among them
+    promised = [_enough(level, sizes) for level in range(len(sizes))]
+    posteriors = [Posterior.of(points, halves, rows) for rows in chosen]
     here = _by_main_effects(posteriors[0]) if len(sizes) > 1 else _shared(posteriors[0])
-    for level, posterior in enumerate(posteriors):
-        here = search(posterior, here, bounds, max_iterations, _enough(level, sizes))
+    for posterior, enough in zip(posteriors, promised, strict=True):
+        here = search(posterior, here, bounds, max_iterations, enough)
     return here
 
 
@@ -75,12 +77,6 @@ def _shared(posterior: Posterior) -> np.ndarray:
         return value, few_slopes
 
     return spread @ search(function, posterior.typical[-2:], np.array([RELEVANCE, WHITE]).T, 15, ONLY)
-
-
-def _some(points: np.ndarray, halves: list[Half], n_rows: int) -> tuple[np.ndarray, list[Half]]:
-    """Return at most ``n_rows`` rows, evenly spaced, the first (the full coalition) among them."""
-    rows = evenly_spaced(len(points), n_rows)
-    return points[rows], [half.rows(rows) for half in halves]
 
 
 def evenly_spaced(n_rows: int, wanted: int) -> np.ndarray:
