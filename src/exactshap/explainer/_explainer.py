@@ -10,7 +10,7 @@ import numpy as np
 
 from exactshap._runtime.cache import BoundedCache
 from exactshap._runtime.progress import Progress, duration, progress_text
-from exactshap._runtime.threads import using_jobs
+from exactshap._runtime.threads import Pace, at_pace, using_jobs
 from exactshap._runtime.words import fields_html
 from exactshap.errors import warn
 from exactshap.explainer._certify import refuse_or_warn
@@ -29,6 +29,7 @@ from exactshap.semivalues import Question, Semivalue, find
 __all__ = ["Explainer", "explain"]
 
 KEPT_CUTS = 64  # numbers of rows whose blocks are remembered
+KEPT_PACES = 4  # questions whose pace is
 
 
 class Explainer:
@@ -121,7 +122,7 @@ class Explainer:
             self.reader: Reader = read(model, self._request)
         check_names(self.reader, self._request)
         self._check_masks = MaskChecker(self.reader)
-        self._cuts = BoundedCache()
+        self._cuts, self._paces = BoundedCache(), BoundedCache()
         self._background_hash = None if table is None else fingerprint(table.native)
 
     def __repr__(self) -> str:
@@ -180,7 +181,8 @@ class Explainer:
         cut = self._cut(reader, table.n_rows, order)
         with using_jobs(self.n_jobs, cut.threads_of_each):
             company, whose = self._check_masks.company(table)
-            solution, hybrids = solve_blocks(reader, table, cut, semivalue, order, self.progress, company)
+            with at_pace(self._paces.get(("pace", question, order), Pace, keep=KEPT_PACES), table.n_rows):
+                solution, hybrids = solve_blocks(reader, table, cut, semivalue, order, self.progress, company)
             facts = self._check_masks.facts(table, solution, hybrids, whose)
         seconds = time.perf_counter() - started
         explanation = wrap(
