@@ -212,7 +212,9 @@ class Explainer:
             return cut_rows(reader, n_rows, order, self.memory_limit, self.n_jobs)
 
         question = "cut", n_rows, order, self.memory_limit, self.n_jobs
-        return self._cuts.get(question, make, keep=KEPT_CUTS) if reader is self.reader else make()
+        if reader is not self.reader:
+            return make()
+        return self._cuts.get(question) or self._cuts.made(question, make, keep=KEPT_CUTS)
 
     def _checked(self, X: Any) -> Table:
         reader = self.reader

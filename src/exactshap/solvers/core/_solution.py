@@ -178,7 +178,7 @@ class Solution:
             array = array[..., 0] if single_output else array
             return array[0] if single_row else array
 
-        scale = np.maximum(self.scale, magnitude)
+        scale = self.scale if isinstance(magnitude, float) and magnitude == 0.0 else np.maximum(self.scale, magnitude)
         nodes = f" ({self.n_nodes} node{'s' if self.n_nodes > 1 else ''})" if self.n_nodes else ""
         return self.with_(
             values=squeezed(self.values),
@@ -195,8 +195,8 @@ class Solution:
     def beside(self, prediction: np.ndarray, tolerance: np.ndarray, *, efficient: bool) -> Solution:
         """Return a batch with the model's own predictions and how far it is from them."""
         whole = self.empty + self.values.sum(axis=1) if efficient else self.full
-        tolerance = np.broadcast_to(tolerance, (len(self.values),))
-        return self.with_(prediction=prediction, residual=prediction - whole, tolerance=tolerance)
+        tolerance, bound = (_of_rows(number, len(prediction)) for number in (tolerance, self.error_bound))
+        return self.with_(prediction=prediction, residual=prediction - whole, tolerance=tolerance, error_bound=bound)
 
     def rows(self, chosen: slice) -> Solution:
         """Return some rows of a batch."""
@@ -208,6 +208,11 @@ class Solution:
         known = {name: getattr(self, name) for name in _PER_ROW if getattr(self, name) is not None}
         batch: dict[str, Any] = {name: np.asarray(array)[None] for name, array in known.items()}
         return self.with_(**batch)
+
+
+def _of_rows(number: np.ndarray | float, n_rows: int) -> np.ndarray:
+    """Return a number for each row."""
+    return number if isinstance(number, np.ndarray) and number.shape == (n_rows,) else np.full(n_rows, number)
 
 
 _ADDED = ("values", "empty", "full", "error_bound", "scale", "n_evaluations")
