@@ -92,9 +92,9 @@ Status add_sides(In<double, 3> values, In<double, 2> weights, Out<double, 2> to_
           lane[i] += weighted;
         }
       }
-      double total = 0.0;
-      for (int i = 0; i < LANES; i++) total += lane[i];
-      to_rows[j][first_row + r] += total;
+      for (int half = LANES / 2; half > 0; half /= 2)
+        for (int i = 0; i < half; i++) lane[i] += lane[half + i];
+      to_rows[j][first_row + r] += lane[0];
     }
   }
   return Status::done;
