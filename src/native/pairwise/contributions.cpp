@@ -98,6 +98,29 @@ double fill_totals(Array<double, 2> gap, int64_t n_players, double* __restrict t
   return largest;
 }
 
+/// What the pairs of one row with a tile of others give to each share, see fill_contributions: -gap * share, and the total.
+struct RowOfPairs {
+  const Rules& rules;
+  Tile lanes;
+  Array<double, 2> gap, share;
+  Array<Suffix, 1> suffix;
+  double total[LANES];
+
+  RowOfPairs(const Factors& factors, const Rules& some_rules, Context& context) : rules(some_rules), lanes(factors, context) {
+    const int64_t n_even = (factors.n_players() + 1) / 2 * 2;
+    gap = context.zeros<double>(n_even, LANES), share = context.empty<double>(n_even, LANES);
+    suffix = context.empty<Suffix>(n_even / 2);
+  }
+
+  void fill(int64_t row, int64_t n_players) {
+    lanes.fill_gaps(row, gap);
+    const int64_t rule = rules.smallest(fill_totals(gap, n_players, total));
+    const int64_t begin = rules.offsets[rule], n_nodes = rules.offsets[rule + 1] - begin;
+    for (int lane = 0; lane < LANES; lane += CHUNK)
+      integrate(gap, rules.nodes.data + begin, rules.weights.data + begin, n_nodes, lane, suffix.data, share);
+  }
+};
+
 /// Set `out (n_players + 1, n_rows, n_padded)` to what each pair gives to each share, and to the total:
 ///
 ///   G_j[i, i'] = (k_j - 1) int prod_{k != j} (1 - t + t k_k) dmu(t),   G_d[i, i'] = prod_k k_k - 1
@@ -105,16 +128,14 @@ double fill_totals(Array<double, 2> gap, int64_t n_players, double* __restrict t
 /// for the pairs of a block, else 0. A statistic sum w[i,i'] k(i,i') has the shares sum w[i,i'] G_j[i,i'], whatever its weights.
 /// Each row of a tile takes the smallest rule whose limit is not below its largest sum of gaps / 2.
 Status fill_contributions(Factors factors, Rules rules, Block block, Out<double, 3> out, Context& context) {
-  const int64_t d = factors.n_players(), n_even = (d + 1) / 2 * 2;
+  const int64_t d = factors.n_players();
   EXACTSHAP_REQUIRE(factors.fit() && rules.fit() && block.fit(factors.n_rows()));
   EXACTSHAP_REQUIRE(out.size[0] == d + 1 && out.size[1] == block.height() && out.size[2] == block.padded());
-  Tile lanes(factors, context);
-  auto gap = context.zeros<double>(n_even, LANES), share = context.empty<double>(n_even, LANES);
-  auto suffix = context.empty<Suffix>(n_even / 2);
+  RowOfPairs pairs(factors, rules, context);
   if (context.failed()) return Status::no_memory;
   for (int64_t tile = 0; tile < block.padded(); tile += LANES) {
     const int64_t left = block.first + tile, width = block.width(tile);
-    lanes.load(left, width);
+    pairs.lanes.load(left, width);
     for (int64_t row = block.start; row < block.stop; row++) {
       if (context.interrupted()) return Status::interrupted;
       const int64_t r = row - block.start;
@@ -122,14 +143,41 @@ Status fill_contributions(Factors factors, Rules rules, Block block, Out<double,
         for (int64_t j = 0; j <= d; j++) memset(out[j][r].data + tile, 0, LANES * sizeof(double));
         continue;
       }
-      lanes.fill_gaps(row, gap);
-      const int64_t rule = rules.smallest(fill_totals(gap, d, out[d][r].data + tile));
-      const int64_t begin = rules.offsets[rule], n_nodes = rules.offsets[rule + 1] - begin;
-      for (int lane = 0; lane < LANES; lane += CHUNK)
-        integrate(gap, rules.nodes.data + begin, rules.weights.data + begin, n_nodes, lane, suffix.data, share);
+      pairs.fill(row, d);
+      memcpy(out[d][r].data + tile, pairs.total, sizeof pairs.total);
       for (int64_t j = 0; j < d; j++) {
         double* __restrict const given = out[j][r].data + tile;
-        for (int i = 0; i < LANES; i++) given[i] = -gap[j][i] * share[j][i];
+        for (int i = 0; i < LANES; i++) given[i] = -pairs.gap[j][i] * pairs.share[j][i];
+      }
+    }
+  }
+  return Status::done;
+}
+
+/// Add to the sums of a block's rows, `rows (n_players + 1, ...)`, and of those that they are paired with, `others`, what
+/// fill_contributions and add_sides (weights.cpp) give together with weights of 1: nothing is stored between.
+Status add_contributions(Factors factors, Rules rules, Block block, Out<double, 2> rows, Out<double, 2> others, Context& context) {
+  const int64_t d = factors.n_players();
+  EXACTSHAP_REQUIRE(factors.fit() && rules.fit() && block.fit(factors.n_rows()));
+  EXACTSHAP_REQUIRE(rows.size[0] == d + 1 && others.size[0] == d + 1 && rows.size[1] >= block.stop);
+  EXACTSHAP_REQUIRE(others.size[1] >= block.first + block.padded());
+  RowOfPairs pairs(factors, rules, context);
+  if (context.failed()) return Status::no_memory;
+  for (int64_t tile = 0; tile < block.padded(); tile += LANES) {
+    const int64_t left = block.first + tile, width = block.width(tile);
+    pairs.lanes.load(left, width);
+    for (int64_t row = block.start; row < block.stop && left + width > row + 1; row++) {
+      if (context.interrupted()) return Status::interrupted;
+      pairs.fill(row, d);
+      for (int64_t j = 0; j <= d; j++) {
+        double given[LANES];
+        if (j == d)
+          memcpy(given, pairs.total, sizeof given);
+        else
+          for (int i = 0; i < LANES; i++) given[i] = -pairs.gap[j][i] * pairs.share[j][i];
+        double* const other = others[j].data + left;
+        for (int i = 0; i < LANES; i++) other[i] += given[i];
+        rows[j][row] += folded(given);
       }
     }
   }
@@ -160,4 +208,5 @@ Status fill_gaps(Factors factors, Block block, Out<double, 3> out, Context& cont
 EXACTSHAP_END
 
 EXACTSHAP_KERNEL(pairwise, fill_contributions, fill_contributions)
+EXACTSHAP_KERNEL(pairwise, add_contributions, add_contributions)
 EXACTSHAP_KERNEL(pairwise, fill_gaps, fill_gaps)

@@ -92,6 +92,13 @@ EXACTSHAP_INLINE void exponentiate(double* values) {
   }
 }
 
+/// The sum of `lane (LANES,)`, which is used up: half of it is added to the other half, again and again.
+EXACTSHAP_INLINE double folded(double* __restrict lane) {
+  for (int half = LANES / 2; half > 0; half /= 2)
+    for (int i = 0; i < half; i++) lane[i] += lane[half + i];
+  return lane[0];
+}
+
 /// Set `out (LANES,)` to 1 - kernel of one Gaussian column, the usual player: nothing of it leaves the registers.
 EXACTSHAP_INLINE void fill_gaussian_gap(double x, double scale, const double* lane, double* __restrict out) {
   Widest some[TOGETHER], u;

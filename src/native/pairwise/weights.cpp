@@ -82,19 +82,16 @@ Status add_sides(In<double, 3> values, In<double, 2> weights, Out<double, 2> to_
     double* const columns = to_columns[j].data + first_column;
     for (int64_t r = 0; r < n_rows; r++) {
       if ((r & 15) == 0 && context.interrupted()) return Status::interrupted;
-      for (int i = 0; i < LANES; i++) lane[i] = 0.0;
       for (int64_t tile = 0; tile < n_padded; tile += LANES) {
         const double *__restrict const value = values[j][r].data + tile, *__restrict const weight = weights[r].data + tile;
         double* __restrict const column = columns + tile;
         for (int i = 0; i < LANES; i++) {
           const double weighted = value[i] * weight[i];
           column[i] += weighted;
-          lane[i] += weighted;
+          lane[i] = weighted;
         }
+        to_rows[j][first_row + r] += folded(lane);
       }
-      for (int half = LANES / 2; half > 0; half /= 2)
-        for (int i = 0; i < half; i++) lane[i] += lane[half + i];
-      to_rows[j][first_row + r] += lane[0];
     }
   }
   return Status::done;
