@@ -169,16 +169,16 @@ Status add_contributions(Factors factors, Rules rules, Block block, Out<double, 
     for (int64_t row = block.start; row < block.stop && left + width > row + 1; row++) {
       if (context.interrupted()) return Status::interrupted;
       pairs.fill(row, d);
-      for (int64_t j = 0; j <= d; j++) {
-        double given[LANES];
-        if (j == d)
-          memcpy(given, pairs.total, sizeof given);
-        else
-          for (int i = 0; i < LANES; i++) given[i] = -pairs.gap[j][i] * pairs.share[j][i];
-        double* const other = others[j].data + left;
-        for (int i = 0; i < LANES; i++) other[i] += given[i];
-        rows[j][row] += folded(given);
+      Widest given[LANES / EACH], gap;
+      for (int64_t j = 0; j < d; j++) {
+        for (int i = 0; i < LANES / EACH; i++) {
+          load(pairs.gap[j].data + i * EACH, gap), load(pairs.share[j].data + i * EACH, given[i]);
+          given[i] = -gap * given[i];
+        }
+        rows[j][row] += add_lanes(given, others[j].data + left);
       }
+      for (int i = 0; i < LANES / EACH; i++) load(pairs.total + i * EACH, given[i]);
+      rows[d][row] += add_lanes(given, others[d].data + left);
     }
   }
   return Status::done;

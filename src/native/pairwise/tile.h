@@ -49,7 +49,7 @@ struct Block {
 };
 
 constexpr int EACH = int(sizeof(Widest) / sizeof(double));  // numbers in one register
-constexpr int TOGETHER = 4;                                  // registers whose exponentials go together: none waits for the last step
+constexpr int TOGETHER = EACH == 8 ? 8 : 4;                                  // registers whose exponentials go together: none waits for the last step
 
 /// Replace `values`, all <= 0, by their exponentials, within two units in the last place:
 ///
@@ -92,11 +92,17 @@ EXACTSHAP_INLINE void exponentiate(double* values) {
   }
 }
 
-/// The sum of `lane (LANES,)`, which is used up: half of it is added to the other half, again and again.
-EXACTSHAP_INLINE double folded(double* __restrict lane) {
-  for (int half = LANES / 2; half > 0; half /= 2)
-    for (int i = 0; i < half; i++) lane[i] += lane[half + i];
-  return lane[0];
+/// Add the numbers of a tile to `sums (LANES,)`; return their sum: half of them is added to the other half, again and again.
+EXACTSHAP_INLINE double add_lanes(Widest (&values)[LANES / EACH], double* sums) {
+  Widest sum;
+  for (int i = 0; i < LANES / EACH; i++) load(sums + i * EACH, sum), store(sum + values[i], sums + i * EACH);
+  for (int half = LANES / EACH / 2; half > 0; half /= 2)
+    for (int i = 0; i < half; i++) values[i] += values[half + i];
+  double last[EACH];
+  store(values[0], last);
+  for (int half = EACH / 2; half > 0; half /= 2)
+    for (int i = 0; i < half; i++) last[i] += last[half + i];
+  return last[0];
 }
 
 /// Set `out (LANES,)` to 1 - kernel of one Gaussian column, the usual player: nothing of it leaves the registers.
