@@ -12,7 +12,7 @@ from exactshap.games import AdditiveGame
 from exactshap.solvers import choose, player_sets, solve
 from exactshap.solvers.additive import Scaled, Singles, Stack, solve_stacks
 from exactshap.solvers.additive._stacks import _position
-from exactshap.solvers.core._enumeration import set_values
+from exactshap.solvers.core import set_values
 from exactshap.testing import additive_games, check_game
 from tolerances import assert_close, roundings
 

@@ -45,7 +45,7 @@ class Table:
     n_rows: int
     n_columns: int
 
-    @property
+    @functools.cached_property
     def is_frame(self) -> bool:
         return self.names is not None
 

@@ -27,7 +27,7 @@ def estimate_mmd(task: tuple[Factors, int, PairwiseSettings, np.ndarray]) -> Est
     scale = _PairMeans(n, factors.n_rows - n, settings.estimator)
     sums, within = _pair_sums(factors, rules, n, labels, settings.n_jobs)
     joint = joint_values(factors, scale.weights, n, settings, len(settings.sets(factors.n_players)) - factors.n_players)
-    direct = direct_mmd(factors, n, settings.estimator)
+    direct = direct_mmd(factors, n, settings.estimator, settings.n_jobs)
     return _finished(factors, settings, scale, rules, labels, (sums, within, *joint, direct))
 
 
@@ -124,7 +124,7 @@ def permuted_labels(n_rows: int, n: int, count: int, generator: np.random.Genera
     """Return which rows belong to the first sample, of shape (n_rows + LANES, count): one column per permutation."""
     labels = np.zeros((count, n_rows), bool)
     labels[:, :n] = True
-    permuted = generator.permuted(labels, axis=1)
+    permuted = generator.permuted(labels, axis=1) if count else labels
     return np.ascontiguousarray(np.pad(permuted, ((0, 0), (0, LANES))).T)
 
 

@@ -36,7 +36,7 @@ __all__ = [
     "showing",
 ]
 
-PANEL = 256  # rows of one task: it depends on nothing, so that any number of threads adds up in the same order
+PANEL = 128  # rows of one task: it depends on nothing, so that any number of threads adds up in the same order
 TASK_ROWS = 4096  # rows of a block of pairs: a task of seconds, and a megabyte or so of columns
 WAVE = 128  # tasks that are made at a time
 _BLOCK_BYTES = 1 << 20  # a block of contributions stays in the second-level cache

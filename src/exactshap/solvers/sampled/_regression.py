@@ -259,7 +259,7 @@ def _warn_tolerance(reached: float, tol: float, limit: int) -> None:
 
 
 def _finish(estimate: Solution, game: Game, problem: RegressionProblem) -> Solution:
-    values, calls = estimate.values, problem.calls.count
+    values, calls = estimate.values, len(problem.calls.places)
     if problem.semivalue.is_efficient(problem.order):  # rounding, or the error of an unconstrained estimate
         values = values + (problem.total - values.sum(axis=0)) / len(values)
     method = f"regression ({estimate.method}, {calls} calls)"
