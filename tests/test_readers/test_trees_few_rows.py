@@ -62,6 +62,7 @@ LIGHTGBM = {
         lightgbm.LGBMRegressor(**{**QUIET, "n_estimators": 20}), callbacks=[lightgbm.early_stopping(2, verbose=False)]
     ),
     "booster": lightgbm.LGBMRegressor(**QUIET).fit(HOLES, Y).booster_,
+    "parameters set": lightgbm.LGBMRegressor().set_params(**QUIET).fit(HOLES, Y),
 }
 MODELS = {
     f"{library} {name}": model for library, of in (("xgboost", XGBOOST), ("lightgbm", LIGHTGBM)) for name, model in of.items()

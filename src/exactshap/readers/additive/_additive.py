@@ -189,7 +189,14 @@ class AdditiveReader(Reader):
             for piece in slices(X.n_rows, step)
         )
         part = Solution.join(parts, X.n_rows).with_(error_bound=2.0**order * self._errors(X))
-        return part.finish(self.n_players, semivalue, order, constant=self.form.intercept, single_output=self.single_output)
+        return part.finish(
+            self.n_players,
+            semivalue,
+            order,
+            constant=self.form.intercept,
+            single_output=self.single_output,
+            with_residual=False,
+        )
 
     def bound_to(self, row: Table) -> AdditiveReader | None:
         if self.background is None:
