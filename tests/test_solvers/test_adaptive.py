@@ -45,9 +45,10 @@ def test_the_variance_that_is_left_is_that_of_the_posterior():
     candidates = _adaptive.Candidates.of(process, 2.0 * masks - 1.0, 40)
     chosen = candidates.choose(40)
     points = np.concatenate([process.points, 2.0 * masks[chosen] - 1.0])
-    gram = _adaptive.covariance(points, points, process.theta, -1) + process.white * np.eye(len(points))
+    white = np.where(np.arange(len(points)) < len(process.points), process.white, process.white + _adaptive.ROUNDING)
+    gram = _adaptive.covariance(points, points, process.theta, -1) + np.diag(white)
     beside = _adaptive.covariance(points, candidates.points, process.theta, -1)
-    prior = _adaptive.covariance(points[:1], points[:1], process.theta, -1)[0, 0] + process.white
+    prior = _adaptive.covariance(points[:1], points[:1], process.theta, -1)[0, 0] + white[-1]
     left = prior - (beside * np.linalg.solve(gram, beside)).sum(axis=0)
     open_ = candidates.is_open
     assert open_.sum() == len(masks) - 40

@@ -33,6 +33,7 @@ STAGE_ROWS = 800  # pairs that decide the relevances of a stage
 CANDIDATES = 2  # for each place, and as many again as were called before
 BATCH = 128  # places between two passes over all candidates
 SHORTLIST = 4  # candidates for each place of a batch
+ROUNDING = 1e-5  # of a prior variance of 1/2: added to that of candidates, so that sums in single precision stay covariances
 
 
 def grow(problem: RegressionProblem, n_calls: int) -> None:
@@ -93,14 +94,15 @@ class Candidates:
         """Return candidates given the pairs that the process has seen, with room for ``n_places`` more."""
         from scipy.linalg import lapack
 
-        n_known, (theta, white, factor) = len(process.points), (process.theta, process.white, process.halves[0].factor)
+        n_known, theta, factor = len(process.points), process.theta, process.halves[0].factor
+        white = process.white + ROUNDING
         known = lapack.dtrtrs(factor, covariance(process.points, points, theta, -1), lower=1)[0]
-        values = lapack.dtrtrs(factor, value_covariances(process.points, theta, white, -1), lower=1)[0]
+        values = lapack.dtrtrs(factor, value_covariances(process.points, theta, process.white, -1), lower=1)[0]
         prior = covariance(points[:1], points[:1], theta, -1)[0, 0] + white
         explained = np.empty((n_known + n_places, len(points)), np.float32)
         explained[:n_known] = known
-        gain = value_covariances(points, theta, white, -1) - known.T @ values
-        variance = np.maximum(prior - (known**2).sum(axis=0), 1e-12)
+        gain = value_covariances(points, theta, process.white, -1) - known.T @ values
+        variance = np.maximum(prior - (known**2).sum(axis=0), ROUNDING)
         return cls(points, theta, white, explained, n_known, variance, gain.astype(np.float32))
 
     def choose(self, n: int) -> np.ndarray:
@@ -121,9 +123,9 @@ class Candidates:
         n_short = min(SHORTLIST * n, int(self.is_open.sum()))
         short = np.argsort(-self._scores(), kind="stable")[:n_short]
         left = covariance(self.points[short], self.points[short], self.theta, -1) + self.white * np.eye(n_short)
-        seen = self.explained[: self.n_explained, short]
+        seen = self.explained[: self.n_explained, short].astype(float)
         left -= seen.T @ seen
-        gain, variance, is_open = self.gain[short].astype(float), self.variance[short].copy(), np.ones(n_short, bool)
+        gain, variance, is_open = self.gain[short].astype(float), left.diagonal().copy(), np.ones(n_short, bool)
         rows, picked = np.empty((n, n_short)), np.empty(n, int)
         for place in range(n):
             best = picked[place] = np.where(is_open, (gain**2).sum(axis=1) / variance, -1.0).argmax()
@@ -131,7 +133,7 @@ class Candidates:
             root = np.sqrt(variance[best])
             rows[place] = (left[:, best] - rows[:place].T @ rows[:place, best]) / root
             gain -= np.outer(rows[place], gain[best] / root)
-            variance = np.maximum(variance - rows[place] ** 2, 1e-12)
+            variance = np.maximum(variance - rows[place] ** 2, ROUNDING)
         return short[picked], rows[:, picked].T
 
     def _explain(self, picked: np.ndarray, root: np.ndarray) -> None:
@@ -146,6 +148,6 @@ class Candidates:
         fresh = solve_triangular(root, fresh, lower=True, check_finite=False)
         self.explained[self.n_explained : self.n_explained + len(picked)] = fresh
         self.n_explained += len(picked)
-        self.variance = np.maximum(self.variance - (fresh**2).sum(axis=0), 1e-12)
+        self.variance = np.maximum(self.variance - (fresh**2).sum(axis=0), ROUNDING)
         self.gain -= fresh.T @ solve_triangular(root, self.gain[picked], lower=True, check_finite=False)
         self.is_open[picked] = False
