@@ -9,8 +9,8 @@ from exactshap.solvers.sampled import _adaptive
 from exactshap.solvers.sampled._design import place_pairs
 from exactshap.solvers.sampled._sampling import draw, strata
 from exactshap.solvers.sampled.process import _relevance, fit_process
-from exactshap.solvers.sampled.process._evidence import Half
-from tolerances import roundings
+from exactshap.solvers.sampled.process._evidence import JITTER, Half
+from tolerances import conditioned, roundings
 
 
 def smooth(d, seed=0):
@@ -45,15 +45,14 @@ def test_the_variance_that_is_left_is_that_of_the_posterior():
     candidates = _adaptive.Candidates.of(process, 2.0 * masks - 1.0, 40)
     chosen = candidates.choose(40)
     points = np.concatenate([process.points, 2.0 * masks[chosen] - 1.0])
-    white = np.where(np.arange(len(points)) < len(process.points), process.white, process.white + _adaptive.ROUNDING)
+    white = np.where(np.arange(len(points)) < len(process.points), process.white + JITTER, process.white + _adaptive.TRUSTED)
     gram = _adaptive.covariance(points, points, process.theta, -1) + np.diag(white)
     beside = _adaptive.covariance(points, candidates.points, process.theta, -1)
     prior = _adaptive.covariance(points[:1], points[:1], process.theta, -1)[0, 0] + white[-1]
     left = prior - (beside * np.linalg.solve(gram, beside)).sum(axis=0)
     open_ = candidates.is_open
     assert open_.sum() == len(masks) - 40
-    single = float(np.finfo(np.float32).eps) * prior * len(points)
-    np.testing.assert_allclose(candidates.variance[open_], left[open_], rtol=0.0, atol=single)
+    np.testing.assert_allclose(candidates.variance[open_], left[open_], rtol=0.0, atol=conditioned(1.0 / process.white))
 
 
 def solved(d, calls, **settings):

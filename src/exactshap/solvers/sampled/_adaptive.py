@@ -33,7 +33,7 @@ STAGE_ROWS = 800  # pairs that decide the relevances of a stage
 CANDIDATES = 2  # for each place, and as many again as were called before
 BATCH = 128  # places between two passes over all candidates
 SHORTLIST = 4  # candidates for each place of a batch
-ROUNDING = 1e-5  # of a prior variance of 1/2: added to that of candidates, so that sums in single precision stay covariances
+TRUSTED = 1e-6  # of a prior variance of 1/2, added to that of candidates: what is left of one that is known is rounding
 
 
 def grow(problem: RegressionProblem, n_calls: int) -> None:
@@ -53,7 +53,7 @@ def _stages(problem: RegressionProblem, n_calls: int) -> list[int]:
     """Return the pairs in all after each stage; none where coalitions are drawn or placed at once."""
     d, n_pairs = problem.n_players, (n_calls - 2) // 2
     asked = problem.settings.estimator in ("auto", "process") and problem.is_shapley
-    if not asked or not MAX_DESIGNED < n_pairs < 2.0 ** (d - 1) - 1.0 or n_pairs < 2 * LEAST_PAIRS * d:
+    if not asked or not max(MAX_DESIGNED, 2 * LEAST_PAIRS * d - 1) < n_pairs < 2 ** (d - 1) - 1:
         return []
     last = min(n_pairs, MAX_PLACED)
     first = len(problem.masks) or min(MAX_DESIGNED, last // 2)
@@ -72,8 +72,7 @@ def _placed(problem: RegressionProblem, n: int) -> np.ndarray:
 class Candidates:
     r"""Pairs that may be called next, given what was called or chosen before.
 
-    ``explained`` holds the rows of :math:`L^{-1} k(X, C)`, :math:`k(X, X) = L L^\top`, of all points X called or chosen, in single
-    precision, which the choice does not feel; ``variance`` (n_candidates,) and ``gain`` (n_candidates, n_players) are what is left of
+    ``explained`` holds the rows of :math:`L^{-1} k(X, C)`, :math:`k(X, X) = L L^\top`, of all points X called or chosen; ``variance`` (n_candidates,) and ``gain`` (n_candidates, n_players) are what is left of
     the variance of each candidate and of its covariances with the values.
     """
 
@@ -95,15 +94,15 @@ class Candidates:
         from scipy.linalg import lapack
 
         n_known, theta, factor = len(process.points), process.theta, process.halves[0].factor
-        white = process.white + ROUNDING
+        white = process.white + TRUSTED
         known = lapack.dtrtrs(factor, covariance(process.points, points, theta, -1), lower=1)[0]
         values = lapack.dtrtrs(factor, value_covariances(process.points, theta, process.white, -1), lower=1)[0]
         prior = covariance(points[:1], points[:1], theta, -1)[0, 0] + white
-        explained = np.empty((n_known + n_places, len(points)), np.float32)
+        explained = np.empty((n_known + n_places, len(points)))
         explained[:n_known] = known
         gain = value_covariances(points, theta, process.white, -1) - known.T @ values
-        variance = np.maximum(prior - (known**2).sum(axis=0), ROUNDING)
-        return cls(points, theta, white, explained, n_known, variance, gain.astype(np.float32))
+        variance = np.maximum(prior - (known**2).sum(axis=0), TRUSTED)
+        return cls(points, theta, white, explained, n_known, variance, gain)
 
     def choose(self, n: int) -> np.ndarray:
         """Return the places (n,) of the candidates to call, greedily; less of them where there are fewer."""
@@ -123,9 +122,9 @@ class Candidates:
         n_short = min(SHORTLIST * n, int(self.is_open.sum()))
         short = np.argsort(-self._scores(), kind="stable")[:n_short]
         left = covariance(self.points[short], self.points[short], self.theta, -1) + self.white * np.eye(n_short)
-        seen = self.explained[: self.n_explained, short].astype(float)
+        seen = self.explained[: self.n_explained, short]
         left -= seen.T @ seen
-        gain, variance, is_open = self.gain[short].astype(float), left.diagonal().copy(), np.ones(n_short, bool)
+        gain, variance, is_open = self.gain[short], left.diagonal().copy(), np.ones(n_short, bool)
         rows, picked = np.empty((n, n_short)), np.empty(n, int)
         for place in range(n):
             best = picked[place] = np.where(is_open, (gain**2).sum(axis=1) / variance, -1.0).argmax()
@@ -133,7 +132,7 @@ class Candidates:
             root = np.sqrt(variance[best])
             rows[place] = (left[:, best] - rows[:place].T @ rows[:place, best]) / root
             gain -= np.outer(rows[place], gain[best] / root)
-            variance = np.maximum(variance - rows[place] ** 2, ROUNDING)
+            variance = np.maximum(variance - rows[place] ** 2, TRUSTED)
         return short[picked], rows[:, picked].T
 
     def _explain(self, picked: np.ndarray, root: np.ndarray) -> None:
@@ -141,13 +140,13 @@ class Candidates:
         from scipy.linalg import solve_triangular
 
         seen = self.explained[: self.n_explained]
-        fresh = covariance(self.points[picked], self.points, self.theta, -1).astype(np.float32)
-        fresh[np.arange(len(picked)), picked] += np.float32(self.white)
+        fresh = covariance(self.points[picked], self.points, self.theta, -1)
+        fresh[np.arange(len(picked)), picked] += self.white
         fresh -= np.ascontiguousarray(seen[:, picked]).T @ seen
-        root = np.tril(root).astype(np.float32)
+        root = np.tril(root)
         fresh = solve_triangular(root, fresh, lower=True, check_finite=False)
         self.explained[self.n_explained : self.n_explained + len(picked)] = fresh
         self.n_explained += len(picked)
-        self.variance = np.maximum(self.variance - (fresh**2).sum(axis=0), ROUNDING)
+        self.variance = np.maximum(self.variance - (fresh**2).sum(axis=0), TRUSTED)
         self.gain -= fresh.T @ solve_triangular(root, self.gain[picked], lower=True, check_finite=False)
         self.is_open[picked] = False

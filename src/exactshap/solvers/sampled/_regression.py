@@ -82,8 +82,8 @@ def solve_regression(
         Add calls until every standard error is below it; a warning says so when the budget ends first.
     random_state : int, Generator or None
         Seed; the same seed repeats the same calls in the same order, so that a function that remembers its answers resumes a run
-        that was cut off. Below 2 x 800 calls the seed only relabels the players of one placed design. The global generator is never
-        touched.
+        that was cut off. Below 2 x 800 calls the seed only relabels the players of one placed design; beyond, answers decide where ``auto`` and
+        ``process`` ask next for Shapley values. The global generator is never touched.
     batch_size : int, default=None
         Coalitions per call of the function; None hands over all at once.
     progress : callable, default=None
