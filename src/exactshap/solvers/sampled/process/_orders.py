@@ -19,11 +19,11 @@ from __future__ import annotations
 import numpy as np
 
 from exactshap.semivalues import Semivalue
-from exactshap.solvers.sampled.process._cube_covariance import JITTER, covariance
 from exactshap.solvers.sampled.process._cube_index import white_functionals, white_variance
 from exactshap.solvers.sampled.process._descent import Slopes, search
+from exactshap.solvers.sampled.process._evidence import IMPOSSIBLE, JITTER, covariance
 from exactshap.solvers.sampled.process._hypercube import CubeProcess
-from exactshap.solvers.sampled.process._relevance import IMPOSSIBLE, evenly_spaced
+from exactshap.solvers.sampled.process._relevance import evenly_spaced
 
 __all__ = ["errors_by_order"]
 
