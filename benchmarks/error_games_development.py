@@ -114,6 +114,70 @@ def heavy_steps(rng, d):
     return game
 
 
+def two_houses(rng, d):
+    """A vote that must pass in two houses: by weights of 1 to 3 of all columns, and by the heads of a third of them."""
+    weights, heads = rng.integers(1, 4, size=d), np.isin(np.arange(d), rng.permutation(d)[: max(3, d // 3)]).astype(int)
+    m = weights.sum() + 1
+    passed = np.arange((heads.sum() + 1) * m)
+    values = 1.0 * ((passed % m >= 0.45 * m) & (passed // m >= 0.5 * heads.sum()))
+
+    def game(run):
+        x, z = (row > -0.1 for row in row_pair(run, d))
+        return KnownGame(d, [fourier(values, (weights + m * heads) * x, (weights + m * heads) * z)])
+
+    return game
+
+
+def hyperbolic_cosine(rng, d):
+    """The hyperbolic cosine of a sum over all columns, and the exponential of another: interactions of every order."""
+    w = rng.normal(size=(2, d)) * np.array([[1.0], [0.6]]) / np.sqrt(d)
+    slopes, c = np.stack([w[0], -w[0], w[1]]), np.array([0.5, 0.5, 1.0])
+
+    def game(run):
+        x, z = row_pair(run, d)
+        return KnownGame(d, [(c, np.exp(slopes * x), np.exp(slopes * z))])
+
+    return game
+
+
+def any_alarm(rng, d):
+    """The chance that any of d independent alarms goes off: a product over all columns."""
+    shift = rng.normal(size=d) - 1.5
+
+    def game(run):
+        x, z = row_pair(run, d)
+        quiet = [1.0 / (1.0 + np.exp(row + shift)) for row in (x, z)]
+        return KnownGame(d, [(np.array([-1.0]), quiet[0][None], quiet[1][None])])
+
+    return game
+
+
+def ratios(rng, d):
+    """Ratios of three columns with coefficients of heavy tails: few columns at a time, smooth."""
+    parts = [(rng.permutation(d)[:3], rng.standard_t(2)) for _ in range(2 * d)]
+
+    def game(run):
+        x, z = row_pair(run, d)
+        return KnownGame(
+            d, [], [local(lambda r, h=h: h * r[:, 0] * np.exp(0.5 * r[:, 1]) / (1 + r[:, 2] ** 2), J, x, z) for J, h in parts]
+        )
+
+    return game
+
+
+def bonus_of_six(rng, d):
+    """Trends of single columns, and bonuses that need six columns each."""
+    chosen, height, trend = [rng.permutation(d)[:6] for _ in range(3)], rng.normal(size=3), rng.normal(size=d)
+
+    def game(run):
+        x, z = row_pair(run, d)
+        inside = np.array([np.isin(np.arange(d), J) for J in chosen]).astype(float)
+        alone = [local(lambda r, w=trend[j]: w * r[:, 0], (j,), x, z) for j in range(d)]
+        return KnownGame(d, [(height, np.ones((3, d)), 1.0 - inside)], alone)
+
+    return game
+
+
 DEVELOPMENT = {
     "count bands": count_bands,
     "veto": veto,
@@ -123,4 +187,9 @@ DEVELOPMENT = {
     "few deep trees": few_deep_trees,
     "prototypes": prototypes,
     "heavy steps": heavy_steps,
+    "two houses": two_houses,
+    "hyperbolic cosine": hyperbolic_cosine,
+    "any alarm": any_alarm,
+    "ratios": ratios,
+    "bonus of six": bonus_of_six,
 }

@@ -17,8 +17,18 @@ with the kurtosis :math:`\kappa` of the residuals, 3 if they are normal: a few l
 few pairs have met leave behind. g is the mean square of the process' residuals over that of KernelSHAP's, at most 1. q takes back
 what the jackknife adds where pairs are few: it divides residuals by 1 - h, h = d / m on average, where the root of it is right
 (MacKinnon & White 1985). The posterior's own error follows the left-out residuals down to a hundredth: a game that they tell to be
-recovered has small errors, whatever was believed before. The constants were tuned on the families of ``benchmarks/error_games.py``
-and ``error_games_development.py``, and checked on those of ``error_games_held_out.py``.
+recovered has small errors, whatever was believed before.
+
+With 3 pairs a player and up to 500 in all, two things more are known. Where answers are few and alike, squared residuals are a count of
+jumps, of which :math:`m / \kappa` were met; as many and one more (Laplace) raise the variance by :math:`1 + \kappa / m`, whatever the
+number of pairs a player. Where they are not, coalitions that were placed let orders of interaction cancel from the values, which neither
+the kernel nor residuals of rows know: the error is the geometric mean of the above and, if that is less, of the error v with the orders
+weighed apart (``process/_orders.py``), its variance raised for relevances that were fitted and residuals that are few,
+
+.. math:: v_j^2\, \bigl(1 + (2 d / m)^2\bigr) \bigl(1 + 3\, (\kappa - 1) / m\bigr).
+
+The constants were tuned on the families of ``benchmarks/error_games.py`` and ``error_games_development.py``, and checked on those of
+``error_games_held_out.py``.
 """
 
 from __future__ import annotations
@@ -27,7 +37,7 @@ import numpy as np
 
 from exactshap.semivalues import Semivalue
 from exactshap.solvers.sampled._polynomial import PolynomialFit
-from exactshap.solvers.sampled.process import CubeProcess
+from exactshap.solvers.sampled.process import CubeProcess, errors_by_order
 
 __all__ = ["held_to"]
 
@@ -36,6 +46,11 @@ FEW_ROWS = 0.4  # of KernelSHAP's error with two pairs a player
 FADES = 8  # power of 2 d / m with more of them
 USUAL, MOST = 5.0, 4.0  # kurtosis up to which nothing is added, and the most by which variances are raised beyond
 FITTED = 2.0  # of (d / m)^2 times what left-out rows say, for fitted relevances; without KernelSHAP beside it, d / m is added
+ENOUGH_PAIRS, MOST_PAIRS = 3, 500  # pairs a player, pairs in all between which orders are told apart: beyond, the price shows
+UNSURE = 3.0  # variances of the mean squared residual, relative, by which errors by order are raised
+LEAST = 1e-2  # of the error held to left-out rows: rounding and jitter
+FEW_ANSWERS = 4.0  # times the share of answers alike: from 1 on it is a game of steps
+ALIKE_DIGITS = 9
 
 
 def held_to(
@@ -55,7 +70,22 @@ def held_to(
     bias_error = np.sqrt((moves**2).T @ squares * (len(kernelshap.moves) / len(moves)))
     gain = np.minimum(squares.sum(axis=0) / np.maximum(theirs.sum(axis=0), 1e-300), 1.0)
     own = _share(players_per_pair, gain) * kernelshap.std_error
-    return values, _heaviness(squares) * np.maximum(std_error, process.unit * np.maximum(CHECKED * bias_error, own))
+    held = _heaviness(squares) * np.maximum(std_error, process.unit * np.maximum(CHECKED * bias_error, own))
+    return values, held if len(process.points) > MOST_PAIRS else _with_few_pairs(process, semivalue, held, squares)
+
+
+def _with_few_pairs(process: CubeProcess, semivalue: Semivalue, held: np.ndarray, squares: np.ndarray) -> np.ndarray:
+    """Return errors ``held`` (n_players, n_outputs), raised in games of steps, lowered in others where orders apart tell of less."""
+    n_pairs, n_players = process.points.shape
+    steps = np.minimum(FEW_ANSWERS * _alike(process), 1.0)
+    kurtosis = _kurtosis(squares)
+    held = held * np.sqrt(1.0 + steps * kurtosis / len(squares))
+    if n_pairs < ENOUGH_PAIRS * n_players:
+        return held
+    doubt = (1.0 + (2.0 * n_players / n_pairs) ** 2) * (1.0 + UNSURE * (kurtosis - 1.0) / len(squares))
+    by_order = np.sqrt(doubt) * process.unit * errors_by_order(process, semivalue)
+    ratio = np.clip(by_order / np.maximum(held, 1e-300), LEAST, 1.0)
+    return np.asarray(held * ratio ** (0.5 * (1.0 - steps)))
 
 
 def _share(players_per_pair: float, gain: np.ndarray) -> np.ndarray:
@@ -67,6 +97,20 @@ def _share(players_per_pair: float, gain: np.ndarray) -> np.ndarray:
 
 def _heaviness(squares: np.ndarray) -> np.ndarray:
     """Return by how much heavy tails of residuals, squared (n_rows, n_outputs), raise errors (n_outputs,)."""
-    shares = squares / np.maximum(squares.mean(axis=0), 1e-300)
-    raised: np.ndarray = np.sqrt(np.clip((shares**2).mean(axis=0) / USUAL, 1.0, MOST))
+    raised: np.ndarray = np.sqrt(np.clip(_kurtosis(squares) / USUAL, 1.0, MOST))
     return raised
+
+
+def _kurtosis(squares: np.ndarray) -> np.ndarray:
+    """Return the kurtosis (n_outputs,) of residuals of mean 0, squared (n_rows, n_outputs): 3 if they are normal."""
+    shares = squares / np.maximum(squares.mean(axis=0), 1e-300)
+    return np.asarray((shares**2).mean(axis=0))
+
+
+def _alike(process: CubeProcess) -> np.ndarray:
+    """Return the share (n_outputs,) of pairs of calls, taken two at a time, of which both have the same difference."""
+    differences = process.halves[0].half.target[process.order > 0]
+    rounded = np.round(differences / np.maximum(np.abs(differences).max(axis=0), 1e-300), ALIKE_DIGITS)
+    counts = [np.unique(column, return_counts=True)[1] for column in rounded.T]
+    n = len(differences)
+    return np.array([(times * (times - 1)).sum() / (n * (n - 1)) for times in counts])

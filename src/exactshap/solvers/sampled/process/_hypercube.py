@@ -131,7 +131,7 @@ class CubeProcess:
         by_size = [np.array([players for players in sets if len(players) == size]) for size in range(1, order + 1)]
         values = error = np.zeros(())
         for fitted in self.halves:
-            parts = [self._joint(fitted.half.sign, players, semivalue, order) for players in by_size]
+            parts = [self.joint(fitted.half.sign, players, semivalue, order) for players in by_size]
             cross, prior = np.concatenate([c for c, _ in parts], axis=1), np.concatenate([p for _, p in parts])
             values = values + (cross.T @ fitted.dual) * fitted.half.scale
             error = np.hypot(error, np.sqrt(self._variance(fitted, cross, prior, relative_doubt)) * fitted.half.scale)
@@ -165,7 +165,7 @@ class CubeProcess:
         told = np.maximum(np.maximum(squares.mean(axis=0), weighted), LEAST_TOLD)
         return HEAVY_TAILS * (told + self.points.shape[1] / m if doubt is None else told * (1.0 + doubt))
 
-    def _joint(self, sign: int, sets: np.ndarray, semivalue: Semivalue, order: int) -> tuple[np.ndarray, np.ndarray]:
+    def joint(self, sign: int, sets: np.ndarray, semivalue: Semivalue, order: int) -> tuple[np.ndarray, np.ndarray]:
         """Return the covariances of the values of sets of one size with the rows, (n_pairs, n_sets), and their variances."""
         d, size = self.points.shape[1], sets.shape[1]
         nodes, weights = _rule(semivalue.of_size(size, order), d - size, float((self.rho / (1.0 + self.rho)).sum()))
