@@ -46,6 +46,11 @@ def sii(v, d, T):
     return weighted(v, d, T, lambda s: Fraction(math.factorial(d - s - t) * math.factorial(s), math.factorial(d - t + 1)))
 
 
+def fourier(v, d, T):
+    """The coefficient of a Walsh character: the mean of chi_T(S) v(S) over all coalitions."""
+    return sum((-1) ** len(frozenset(T) - S) * v[S] for S in subsets(range(d))) / 2**d
+
+
 def banzhaf(v, d, T):
     return weighted(v, d, T, lambda s: Fraction(1, 2 ** (d - len(T))))
 

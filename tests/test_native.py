@@ -130,12 +130,14 @@ out = [solve(game, index="sii", order=2).values, np.zeros((9, 2)), np.zeros(3000
 terms.fill_fold(rng.random((40, 2)), rng.integers(0, 20, 9), rng.integers(0, 20, 9), rng.random(9), out[1])
 embeddings.fill_product(rng.random((3, 4000)), np.array([0, 2]), 77, out[2])
 embeddings.mirror(out[3].T.copy())
-out += [rng.random((90, 90)) + 0.1, np.zeros((90, 90)), np.zeros((90, 90)), np.ones((90, 90)), np.zeros((9, 4))]
-relevance.fill_sum_and_difference(0.3, -0.2, out[5], out[6])
-relevance.fill_upper(out[5], 1.0, 0.1, out[7])
-relevance.fill_weighted(out[5], rng.random((90, 3)), rng.random((90, 3)), out[8])
-relevance.fill_singles(rng.choice([-1.0, 1.0], (9, 4)), rng.random(4) * 0.9, rng.random(3), rng.random(3), out[9])
+out += [rng.random((90, 90)) + 0.1, np.zeros((90, 90)), np.ones((90, 90)), np.zeros((9, 4))]
+relevance.fill_covariance(0.3, -0.2, 1.0, 0.1, out[5], out[6])
+relevance.fill_weighted(out[5], rng.random((90, 3)), rng.random((90, 3)), out[7])
+relevance.fill_singles(rng.choice([-1.0, 1.0], (9, 4)), rng.random(4) * 0.9, rng.random(3), rng.random(3), out[8])
 relevance.correct_curvature(out[4], rng.random((3, 90)), rng.random((3, 90)), 0.2)
+from exactshap.solvers.additive._singles import add_scaled
+out += [np.zeros((7, 21, 1)), np.zeros((7, 1)), np.zeros((7, 1)), np.zeros(7)]
+add_scaled(rng.normal(size=(7, 21)), rng.normal(size=21), rng.normal(size=21), 0.5, *out[-4:])
 for array in out:
     digest.update(array.tobytes())
 print(digest.hexdigest())

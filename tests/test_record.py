@@ -43,6 +43,27 @@ def test_a_difference_without_a_reason_is_refused(papers):
         papers.record.judged(missing)
 
 
+def test_what_cannot_be_run_is_told_from_what_was_not(papers):
+    """A cell without a value is impossible where a line says so, also where another line would call it not run."""
+    table = next(table for table in papers.record.TABLES if table.key == "qshap table 4")
+    assert {status for status, *_ in papers.record.judged(table).values()} == {papers.record.IMPOSSIBLE}
+    lines = [{"row": "*", "column": "*", "status": status, "reason": status, "run": ""} for status in ("not run", "impossible")]
+    assert [papers.record.explained(("a", "b"), status, {}, lines) for status in papers.record.STATES] == [
+        "",
+        None,
+        "impossible",
+        "not run",
+    ]
+
+
+def test_seconds_are_ratios_within_a_table(papers):
+    import record_sources
+
+    cells = {("fast", "data"): 2.0, ("slow", "data"): 6.0, ("slow", "other"): 5.0}
+    assert record_sources.over(cells, "fast", 0) == {("slow", "data"): 3.0}
+    assert record_sources.over({("data", "fast"): 2.0, ("data", "slow"): 6.0}, "fast", 1) == {("data", "slow"): 3.0}
+
+
 def test_errors_are_compared_by_ratio(papers):
     table = next(table for table in papers.record.TABLES if table.key == "polyshap table")
     assert [table.agrees(ours, 1e-8) for ours in (0.4e-8, 1.9e-8, 2.1e-8)] == [False, True, False]

@@ -47,6 +47,7 @@ def test_shapley_is_the_average_over_all_orders_of_arrival(game, table):
         ("shapley", lambda v, T, k: oracles.sii(v, D, T)),
         ("banzhaf", lambda v, T, k: oracles.banzhaf(v, D, T)),
         ("banzhaf-interaction", lambda v, T, k: oracles.banzhaf(v, D, T)),
+        ("fourier", lambda v, T, k: oracles.fourier(v, D, T)),
         ("moebius", lambda v, T, k: oracles.moebius(v, D, T)),
         ("leave-one-out", lambda v, T, k: oracles.leave_one_out(v, D, T)),
         ("stii", lambda v, T, k: oracles.stii(v, D, T, k)),
@@ -84,9 +85,10 @@ def test_beta_1_1_is_shapley():
 
 @pytest.mark.parametrize("name", semivalues.available())
 @pytest.mark.parametrize("d", [1, 2, 7, 40])
-def test_weights_of_one_player_have_mass_one(name, d):
+def test_weights_of_one_player_have_the_mass_of_their_index(name, d):
     weights = semivalues.find(name).weights(d)
-    assert sum(math.comb(d - 1, s) * w for s, w in enumerate(weights)) == pytest.approx(1.0, abs=roundings(5_000))
+    mass = 0.5 if name == "fourier" else 1.0
+    assert sum(math.comb(d - 1, s) * w for s, w in enumerate(weights)) == pytest.approx(mass, abs=roundings(5_000))
 
 
 def faithful_moment(s, k, r):

@@ -1,7 +1,7 @@
-"""PKeX-Shapley's figures and its table: time, sampling error, MMD pairs, diabetes by sex, feature selection by HSIC.
+"""PKeX-Shapley's figures: time, sampling error, MMD pairs, diabetes by sex; ``pkex_table1.py`` has its table.
 
     python benchmarks/papers/pkex.py                      everything, in minutes
-    python benchmarks/papers/pkex.py --only figure7 table1
+    python benchmarks/papers/pkex.py --only figure7 figure1
 
 Mohammadi, Chau & Muandet (2025), sections 5.1-5.3 and appendix H. What the paper leaves open and what is chosen here stands in
 ``results/pkex_*.md`` beside each table. Data: the folder in EXACTSHAP_DATA; parts whose data are missing are skipped and say so.
@@ -13,11 +13,10 @@ import argparse
 import os
 import pathlib
 import time
-import warnings
 
 import numpy as np
 
-from exactshap import decompose_hsic, decompose_mmd, solve
+from exactshap import decompose_mmd, solve
 from exactshap.games import ProductGame
 
 RESULTS = pathlib.Path(__file__).parent / "results"
@@ -253,84 +252,13 @@ def figures7and8():
     )
 
 
-# ---------------------------------------------------------------------------------------------- table 1: selection by HSIC
-PRINTED = {"sonar": "0.808±0.030", "Wisconsin": "0.909±0.015", "ionosphere": "0.878±0.036", "parkinson": "0.125±0.022"}
-BEST = {"sonar": "MI 0.875", "Wisconsin": "PKeX, K-Best 0.909", "ionosphere": "MI 0.937", "parkinson": "PKeX 0.125"}
-
-
-def classification(name):
-    files = {"sonar": "sonar.csv.gz", "Wisconsin": "breast_cancer_wdbc.csv.gz", "ionosphere": "ionosphere.csv.gz"}
-    frame = read_csv(files[name])
-    return frame.iloc[:, :-1].to_numpy(float), frame.iloc[:, -1].to_numpy()
-
-
-def regressor(kernel, X, y, n=800):
-    """A Gaussian process whose hyperparameters come from ``n`` random rows: an optimisation on all rows takes hours here."""
-    from sklearn.gaussian_process import GaussianProcessRegressor
-    from sklearn.gaussian_process.kernels import WhiteKernel
-
-    rows = np.random.default_rng(0).choice(len(X), n, replace=False)
-    small = GaussianProcessRegressor(kernel + WhiteKernel(), normalize_y=True).fit(X[rows], y[rows])
-    return GaussianProcessRegressor(small.kernel_, optimizer=None, normalize_y=True)
-
-
-def selected_scores(X, y, kept, classes):
-    """Five scores of a Gaussian process on the columns ``kept``, and of the constant that the training rows suggest."""
-    from sklearn.dummy import DummyClassifier, DummyRegressor
-    from sklearn.gaussian_process import GaussianProcessClassifier
-    from sklearn.gaussian_process.kernels import RBF, ConstantKernel
-    from sklearn.model_selection import KFold, cross_val_score
-
-    kernel = ConstantKernel(1.0, (1e-4, 1e1)) * RBF(1.0, (1e-4, 10))
-    model = GaussianProcessClassifier(kernel) if classes else regressor(kernel, X[:, kept], y)
-    settings = {"cv": KFold(5, shuffle=True, random_state=0)}
-    settings["scoring"] = "accuracy" if classes else "neg_mean_absolute_percentage_error"
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        scores = [
-            cross_val_score(m, X[:, kept], y, **settings) for m in (model, DummyClassifier() if classes else DummyRegressor())
-        ]
-    return np.abs(scores)
-
-
-def table1():
-    from pkex_parkinson import LOADERS, reading
-    from sklearn.preprocessing import StandardScaler
-
-    rows = []
-    for name in (*PRINTED, "parkinson, raw target"):
-        classes = not name.startswith("parkinson")
-        X, y = classification(name) if classes else LOADERS[name]()
-        X = StandardScaler().fit_transform(X)
-        started = time.perf_counter()
-        shares = decompose_hsic(X, y, kernel_y="categorical" if classes else "rbf")
-        seconds = time.perf_counter() - started
-        kept = np.argsort(-shares.values)[: max(1, round(0.2 * X.shape[1]))]
-        scores, constant = selected_scores(X, y, kept, classes)
-        ours = f"{scores.mean():.3f}±{scores.std():.3f}"
-        printed = [PRINTED.get(name, "-"), BEST.get(name, "-")]
-        rows.append(
-            [name, f"{X.shape[0]} x {X.shape[1]}", len(kept), ours, *printed, f"{constant.mean():.3f}", f"{seconds:.2f}"]
-        )
-        print(rows[-1], flush=True)
-    headings = ["data", "size", "kept", "ours", "printed (PKeX)", "best printed", "a constant", "HSIC seconds"]
-    return (
-        "Gaussian process on the top 20 % of the features by HSIC shares, five folds: accuracy, and mean absolute "
-        "percentage error for parkinson (lower is better). Columns are standardised and folds shuffled (seed 0); the regressor has "
-        "normalize_y, a noise term, and hyperparameters from 800 random rows, then fits all rows of each fold: "
-        f"the paper does not say. As there, features are chosen on all rows.\n\n{table(headings, rows)}\n\n"
-        f"{reading(rows, kept)}"
-    )
-
-
-PARTS = {"figure1": figure1, "figure2": figure2, "figures5and6": figures5and6, "figure7": figures7and8, "table1": table1}
+PARTS = {"figure1": figure1, "figure2": figure2, "figures5and6": figures5and6, "figure7": figures7and8}
 
 TITLES = {
     "figure1": "figure 1: time against the number of features",
     "figure2": "figure 2: sampled regression against exact values",
     "figures5and6": "figures 5 and 6: shares of the MMD of synthetic pairs",
     "figure7": "figures 7 and 8: diabetes by sex",
-    "table1": "table 1: feature selection by HSIC",
 }
 
 

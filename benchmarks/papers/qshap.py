@@ -218,7 +218,7 @@ def insurance():
     X = pandas.get_dummies(frame.drop(columns="charges"), drop_first=True).astype(float)
     columns, totals = {}, {}
     for name, y in (("charges", frame["charges"]), ("log charges", np.log(frame["charges"]))):
-        best_trees = _cross_validated(X, y)
+        best_trees = cross_validated(X, y)
         fitted = XGBRegressor(n_estimators=best_trees, max_depth=4, learning_rate=0.05, n_jobs=1).fit(X, y)
         for game in ("residual", "ensemble"):
             shares = decompose_r2(fitted, X, y, game=game)
@@ -281,7 +281,7 @@ def _rank(shares, feature):
     return 1 + sum(value > shares[feature] for value in shares.values())
 
 
-def _cross_validated(X, y):
+def cross_validated(X, y):
     import xgboost
 
     settings = {"max_depth": 4, "learning_rate": 0.05, "nthread": 1}

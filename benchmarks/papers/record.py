@@ -2,9 +2,9 @@
 
     python benchmarks/papers/record.py
 
-Nothing is run and no data are needed. A cell is *within* (0.02, or a factor where errors are compared), *different* with its reason and the run
-that shows it, or *not run* with its reason; without a reason the record is not written. Reasons stand in ``printed/reasons.csv`` (the first
-line whose patterns match) and in the notes beside STAR-SHAP's tables.
+Nothing is run and no data are needed. A cell is *within* (0.02, or a factor where errors or seconds are compared), *different* with its reason and
+the run that shows it, *impossible* (no data, or nothing that another machine could repeat) or *not run*, each with its reason; without a reason the
+record is not written. Reasons stand in ``printed/reasons.csv`` (the first line whose patterns match) and in the notes beside STAR-SHAP's tables.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ import record_sources as source
 
 RECORD = pathlib.Path(__file__).parent / "record.md"
 LIMIT = 0.02
-WITHIN, DIFFERENT, NOT_RUN = "within", "different", "not run"
+WITHIN, DIFFERENT, IMPOSSIBLE, NOT_RUN = STATES = "within", "different", "impossible", "not run"
 
 
 @dataclass(frozen=True)
@@ -34,6 +34,7 @@ class Table:
     factor: float | None = None  # compare by ratio
     noted: Callable[[], dict] = dict
     remark: str = ""
+    digits: str = ".3f"
     key: str = field(default="")
 
     @property
@@ -78,9 +79,13 @@ TABLES = [
         key="star table 8, training R2",
     ),
     Table(
-        "STAR-SHAP, Table 8 (training seconds)",
-        partial(source.printed, "star table 8, seconds"),
-        "star.py table8",
+        "STAR-SHAP, Table 8 (training seconds, over those of RWRelu on the same series)",
+        source.star_seconds_printed,
+        "star_extra.py train",
+        source.star_seconds,
+        factor=2.0,
+        digits=".3g",
+        remark="Seconds are not those of our machine: rows are compared with the row RWRelu. Ours are seconds of one core for one fit of the chosen settings.",
         key="star table 8, seconds",
     ),
     Table(
@@ -94,50 +99,68 @@ TABLES = [
     Table(
         "PKeX-Shapley, Table 1 (accuracy; mean absolute percentage error from breast cancer on)",
         partial(source.printed, "pkex table 1"),
-        "pkex.py --only table1",
+        "pkex_table1.py",
         source.pkex_table1,
-        remark="Parkinson is held against the centred target; `pkex_table1.md` says why, and what the raw one gives.",
+        noted=source.pkex_noted,
         key="pkex table 1",
     ),
     Table(
         "Q-SHAP, Table 1 (bias at n = 1000, p = 100, sigma = 1.5)",
         partial(source.printed, "qshap table 1"),
-        "qshap.py",
+        "qshap_figures.py` and `qshap_peers.py table1",
         source.qshap_bias,
         key="qshap table 1",
     ),
-    Table("Q-SHAP, Table 2 (running time)", partial(source.printed, "qshap table 2"), "qshap.py", key="qshap table 2"),
+    Table(
+        "Q-SHAP, Table 2 (running time, over that of Q-SHAP on the same data)",
+        source.qshap_seconds_printed,
+        "qshap_peers.py",
+        source.qshap_seconds,
+        factor=2.0,
+        digits=".3g",
+        key="qshap table 2",
+    ),
     Table(
         "Q-SHAP, Table 3 (insurance: expenses, as the text says)",
         partial(source.printed, "qshap table 3"),
-        "qshap.py",
+        "qshap.py` and `qshap_peers.py table3",
         partial(source.qshap_insurance, "charges"),
         key="qshap table 3",
     ),
     Table(
         "Q-SHAP, Table 3 (logarithm of the expenses: our inference; a second reading of cells counted above)",
-        lambda: {key: value for key, value in source.printed("qshap table 3").items() if key[1] == "Q-SHAP"},
-        "qshap.py",
+        partial(source.printed, "qshap table 3"),
+        "qshap.py` and `qshap_peers.py table3",
         partial(source.qshap_insurance, "log charges"),
         key="qshap table 3, log",
     ),
     Table("Q-SHAP, Table 4 (prostate)", partial(source.printed, "qshap table 4"), "-", key="qshap table 4"),
-    Table("Q-SHAP, Table 5 (S&P 500)", partial(source.printed, "qshap table 5"), "-", key="qshap table 5"),
+    Table(
+        "Q-SHAP, Table 5 (S&P 500)",
+        partial(source.printed, "qshap table 5"),
+        "qshap_peers.py table5",
+        source.qshap_stocks,
+        key="qshap table 5",
+    ),
     Table("Q-SHAP, Table 6 (theory)", source.qshap_theory_printed, "qshap.py", source.qshap_theory, key="qshap table 6"),
     Table(
         "PolySHAP, mean squared errors (its public table of results, paired sampling)",
         partial(source.printed, "polyshap table"),
-        "polyshap.py",
-        source.polyshap,
+        "polyshap_published.py",
+        partial(source.polyshap, "polyshap table"),
         factor=2.0,
-        noted=source.polyshap_spread,
+        noted=partial(source.polyshap_spread, "polyshap table"),
+        digits=".2e",
         key="polyshap table",
     ),
     Table(
         "PolySHAP, mean squared errors (unpaired)",
         partial(source.printed, "polyshap table, unpaired"),
-        "polyshap.py",
+        "polyshap_published.py",
+        partial(source.polyshap, "polyshap table, unpaired"),
         factor=2.0,
+        noted=partial(source.polyshap_spread, "polyshap table, unpaired"),
+        digits=".2e",
         key="polyshap table, unpaired",
     ),
 ]
@@ -148,8 +171,10 @@ def judged(table):
     printed, ours, notes, lines = table.printed(), table.ours(), table.noted(), source.listed(table.key)
     cells, open_cells = {}, []
     for key, value in printed.items():
-        status = NOT_RUN if key not in ours else WITHIN if table.agrees(ours[key], value) else DIFFERENT
-        reason = "" if status == WITHIN else explained(key, status, notes, lines)
+        states = (IMPOSSIBLE, NOT_RUN) if key not in ours else (WITHIN,) if table.agrees(ours[key], value) else (DIFFERENT,)
+        status, reason = next(
+            filter(lambda pair: pair[1] is not None, ((s, explained(key, s, notes, lines)) for s in states)), (states[-1], None)
+        )
         if reason is None:
             open_cells.append(f"{status}: {', '.join(key)}: {ours.get(key)} / {value}")
         cells[key] = status, value, ours.get(key), reason
@@ -160,6 +185,8 @@ def judged(table):
 
 def explained(key, status, notes, lines):
     """Return "reason (run)" of a cell, or None."""
+    if status == WITHIN:
+        return ""
     if status == DIFFERENT and key in notes:
         return "{} (`{}`)".format(*notes[key])
     for line in lines:
@@ -172,13 +199,11 @@ def explained(key, status, notes, lines):
     return None
 
 
-def text(value, factor):
+def text(value, digits):
     """Return a number as its table shows it; printed times are text already."""
     if value is None:
         return "-"
-    if isinstance(value, str):
-        return value
-    return f"{value:.3f}" if factor is None else f"{value:.2e}"
+    return value if isinstance(value, str) else f"{value:{digits}}"
 
 
 def section(table, cells):
@@ -187,7 +212,7 @@ def section(table, cells):
     lines += ["", table.remark] if table.remark else []
     lines += ["", "| | " + " | ".join(columns) + " |", "|---" * (len(columns) + 1) + "|"]
     for row in rows:
-        lines.append(f"| {row} | " + " | ".join(shown(cells.get((row, column)), table.factor) for column in columns) + " |")
+        lines.append(f"| {row} | " + " | ".join(shown(cells.get((row, column)), table.digits) for column in columns) + " |")
     reasons = {}
     for (row, column), (status, _, _, reason) in cells.items():
         if status != WITHIN:
@@ -197,11 +222,11 @@ def section(table, cells):
     return "\n".join(lines)
 
 
-def shown(cell, factor):
+def shown(cell, digits):
     if cell is None:
         return ""
     status, printed, ours, _ = cell
-    pair = f"{text(ours, factor)} / {text(printed, factor)}"
+    pair = f"{text(ours, digits)} / {text(printed, digits)}"
     return f"**{pair}**" if status == DIFFERENT else pair
 
 
@@ -214,7 +239,7 @@ def where(found, cells):
 
 def counted(cells):
     counts = Counter(status for status, *_ in cells.values())
-    return f"{len(cells)} cells: {counts[WITHIN]} within, {counts[DIFFERENT]} different, {counts[NOT_RUN]} not run"
+    return f"{len(cells)} cells: " + ", ".join(f"{counts[status]} {status}" for status in STATES)
 
 
 def figures():
@@ -234,14 +259,14 @@ def page():
     lines = [
         "# Printed tables beside ours",
         "",
-        "Written by `python benchmarks/papers/record.py` from the outputs in `results/`. A pair is ours / printed; **bold**: different; `-`: not run.",
+        "Written by `python benchmarks/papers/record.py` from the outputs in `results/`. A pair is ours / printed; **bold**: different; `-`: impossible or not run.",
         "",
-        "| table | cells | within | different | not run | within means |",
-        "|---|---|---|---|---|---|",
+        f"| table | cells | {' | '.join(STATES)} | within means |",
+        "|---" * (len(STATES) + 3) + "|",
     ]
     for table, cells in judgements:
         counts = Counter(status for status, *_ in cells.values())
-        numbers = " | ".join(str(counts[status]) for status in (WITHIN, DIFFERENT, NOT_RUN))
+        numbers = " | ".join(str(counts[status]) for status in STATES)
         lines.append(f"| {table.title} | {len(cells)} | {numbers} | {table.criterion} |")
     return "\n".join(lines) + "\n\n" + "\n\n".join([*(section(table, cells) for table, cells in judgements), figures()]) + "\n"
 

@@ -43,6 +43,30 @@ def ebm_printed():
     return {key: value for part in ("table6", "table8") for key, value in star_printed(part).items() if key[0] == "EBM"}
 
 
+def over(cells, reference, side):
+    """Return seconds over those of the row (side 0) or column (side 1) ``reference``, which itself stays as it is."""
+    ratios = {}
+    for key, value in cells.items():
+        base = cells.get((reference, key[1]) if side == 0 else (key[0], reference))
+        if key[side] != reference and base is not None:
+            ratios[key] = value / base
+    return ratios
+
+
+def star_seconds_printed():
+    cells = printed("star table 8, seconds")
+    return cells | over(cells, "RWRelu", 0)
+
+
+UNITS = {"s": 1.0, "min": 60.0, "h": 3600.0}
+
+
+def qshap_seconds_printed():
+    cells = printed("qshap table 2")
+    seconds = {key: float(value.split()[0]) * UNITS[value.split()[1]] for key, value in cells.items()}
+    return cells | over(seconds, "Q-SHAP", 1)
+
+
 def qshap_theory_printed():
     from qshap import PRINTED
 
@@ -60,21 +84,30 @@ def star(part, score="test"):
     return {key: run[score] for key, run in cells.items() if score in run}
 
 
+def star_seconds():
+    """Seconds of a core for one fit; EBM's whole run is one fit, in wall seconds of one thread."""
+    runs = {tuple(reversed(key.split("/"))): run for key, run in load("star_table8.json").items()}
+    seconds = {key: run["seconds"] if key[0] == "EBM" else run.get("fit_seconds") for key, run in runs.items()}
+    return over({key: value for key, value in seconds.items() if value is not None}, "RWRelu", 0)
+
+
 def ebm_defaults():
     return {("EBM", column): run["test"] for column, run in load("star_ebm.json").items()}
 
 
-def markdown_rows(name):
-    """Return the rows of the first table of a page, as {heading: text}."""
-    lines = [
-        line for line in (RESULTS / name).read_text(encoding="utf-8").split("\n\n## ")[0].splitlines() if line.startswith("|")
-    ]
-    head, _, *rows = [[cell.strip() for cell in line.strip("|").split("|")] for line in lines]
-    return [dict(zip(head, row, strict=True)) for row in rows]
-
-
 def pkex_table1():
-    return {("PKeX-Shapley", row["data"]): float(row["ours"].split("±")[0]) for row in markdown_rows("pkex_table1.md")}
+    return {tuple(reversed(key.split("/"))): statistics.fmean(run["scores"]) for key, run in load("pkex_table1.json").items()}
+
+
+def pkex_noted():
+    """Give the reason of the cells that come back on the columns of the authors' own importances."""
+    cells, near = printed("pkex table 1"), {}
+    for key, run in load("pkex_table1.json").items():
+        cell, theirs = tuple(reversed(key.split("/"))), statistics.fmean(run.get("authors", [math.nan]))
+        if abs(theirs - cells[cell]) <= 0.02:
+            text = "the selector is random or near a tie: on the columns of the authors' published importances our fit gives"
+            near[cell] = f"{text} {theirs:.3f}", "pkex_table1.md"
+    return near
 
 
 def qshap_theory():
@@ -83,49 +116,60 @@ def qshap_theory():
 
 
 def qshap_bias():
-    """Bias of the residual game, which is the paper's, at sigma 1.5."""
-    noisy = [one for one in load("qshap_table6.json")["settings"] if one["sigma"] == 1.5]
-    return grid({f"model {one['model']}, Q-SHAP": one["residual"]["bias"] for one in noisy}, ("sum", "X1", "X2", "X3"))
+    """Bias of the residual game, which is the paper's, at sigma 1.5, and of the peers."""
+    exact = {one["model"]: one["theory"] for one in load("qshap_table6.json")["settings"] if one["sigma"] == 1.5}
+    found, columns, rows = load("qshap_figures.json"), ("sum", "X1", "X2", "X3"), {}
+    for model, truth in exact.items():
+        means = [statistics.fmean(values) for values in zip(*found[f"{model},1.5,1000,100"]["values"], strict=True)]
+        rows[f"model {model}, Q-SHAP"] = [mean - value for mean, value in zip(means, truth, strict=False)]
+        for method, biases in load("qshap_peers.json").get("table1", {}).get(model, {}).items():
+            rows[f"model {model}, {method}"] = [statistics.fmean(values) for values in zip(*biases, strict=True)]
+    return grid(rows, columns)
+
+
+def qshap_seconds():
+    found, cells = load("qshap_peers.json"), {}
+    for data, run in (("Healthcare", found["table3"]["log charges"]), ("S&P 500", found.get("table5", {}))):
+        cells |= {(data, method): seconds for method, seconds in run.get("seconds", {}).items()}
+    return over(cells, "Q-SHAP", 1)
 
 
 def qshap_insurance(target):
-    rows = [row for row in markdown_rows("qshap_table3.md") if row["feature"] != "total R2"]
-    return {(row["feature"], "Q-SHAP"): float(row[f"{target}, residual"].split()[0]) for row in rows}
+    shares = load("qshap_peers.json")["table3"][target]["shares"]
+    return {(feature, method): value for method, values in shares.items() for feature, value in values.items()}
 
 
-POLYSHAP = {  # our names of the printed columns
-    "Leverage SHAP": "1-PolySHAP (Leverage SHAP)",
-    "PolySHAP-3": "3-PolySHAP",
-    "RegressionMSR": "RegressionMSR",
-    "permutation": "permutation",
-    "SVARM": "SVARM",
-    "MSR": "MSR",
-}
+def qshap_stocks():
+    """Shares of the printed stocks, and of all others together."""
+    shares = load("qshap_peers.json").get("table5", {}).get("shares", {})
+    named = dict.fromkeys(row for row, _ in printed("qshap table 5") if row != "Others")
+    cells = {(row, method): values[row] for method, values in shares.items() for row in named if row in values}
+    rest = {("Others", method): sum(v for k, v in values.items() if k not in named) for method, values in shares.items()}
+    return cells | rest
 
 
-def polyshap_errors():
-    """Return {(game and calls, method): squared errors of our instances}; a refusal on any of them is no value."""
+def polyshap_errors(table):
+    """Return {(game and calls, column): squared errors of our instances}; a refusal on any of them is no value."""
     errors = defaultdict(list)
-    with (RESULTS / "polyshap_runs.csv").open(encoding="utf-8", newline="") as file:
+    with (RESULTS / "polyshap_published.csv").open(encoding="utf-8", newline="") as file:
         for run in csv.DictReader(file):
-            if run["method"] in POLYSHAP:
-                game = "ResNet18" if run["game"] == "ResNet14" else run["game"]
-                errors[f"{game}, {run['budget']} calls", POLYSHAP[run["method"]]].append(float(run["mse"]))
+            if run["table"] == table:
+                errors[run["row"], run["column"]].append(float(run["mse"]))
     return {key: found for key, found in errors.items() if not math.isnan(sum(found))}
 
 
-def polyshap():
-    return {key: statistics.fmean(found) for key, found in polyshap_errors().items()}
+def polyshap(table):
+    return {key: statistics.fmean(found) for key, found in polyshap_errors(table).items()}
 
 
-def polyshap_spread():
+def polyshap_spread(table):
     """Give the reason of the cells whose printed mean is within two standard errors of ours."""
-    errors, cells = polyshap_errors(), printed("polyshap table")
+    errors, cells = polyshap_errors(table), printed(table)
     near = {}
-    for key in errors.keys() & cells.keys():
+    for key in {key for key, found in errors.items() if len(found) > 1} & cells.keys():
         error = statistics.stdev(errors[key]) / math.sqrt(len(errors[key]))
         if abs(statistics.fmean(errors[key]) - cells[key]) <= 2 * error:
-            near[key] = "the printed mean is within two standard errors of ours over the instances", "polyshap.md"
+            near[key] = "the printed mean is within two standard errors of ours over the instances", "polyshap_published.py"
     return near
 
 

@@ -5,7 +5,8 @@ import pytest
 from scipy.stats import kstest
 
 from exactshap import decompose_hsic, decompose_mmd
-from exactshap.decompose.pairwise._inference import adjust, check_reach, jackknife_error, permutation_p_values, permutations
+from exactshap.decompose.pairwise import adjust, check_reach, permutation_p_values
+from exactshap.decompose.pairwise._inference import jackknife_error, permutations
 from exactshap.errors import ExplanationWarning
 from tolerances import roundings
 

@@ -8,8 +8,8 @@ import pandas as pd
 import pytest
 
 from exactshap import decompose_hsic, decompose_mmd
+from exactshap.decompose.pairwise import Factors
 from exactshap.decompose.pairwise import _kernels as kernels
-from exactshap.decompose.pairwise._factors import Factors
 from exactshap.decompose.pairwise._panels import rule_table
 from exactshap.errors import InputTypeError
 from exactshap.semivalues import find

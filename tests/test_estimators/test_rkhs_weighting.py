@@ -14,16 +14,9 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from exactshap.errors import InputError
 from exactshap.estimators import RKHSWeightingRegressor
+from exactshap.estimators.rkhs_weighting import ExponentialSign, Instantiation, MonteCarlo, PolynomialSign, UniformStump
 from exactshap.estimators.rkhs_weighting._gaussian import _relu_bracket, inner_products
-from exactshap.estimators.rkhs_weighting._instantiation import Instantiation, MonteCarlo
-from exactshap.estimators.rkhs_weighting._instantiations import (
-    ExponentialSign,
-    PolynomialSign,
-    Relu,
-    Sign,
-    Stump,
-    UniformStump,
-)
+from exactshap.estimators.rkhs_weighting._instantiations import Relu, Sign, Stump
 from exactshap.estimators.rkhs_weighting._problem import Group, WeightingProblem
 from exactshap.estimators.rkhs_weighting._solvers import gradient, greedy
 from exactshap.estimators.rkhs_weighting._subsets import Full, GivenSubsets, SubsetDistribution, UniformSubsets

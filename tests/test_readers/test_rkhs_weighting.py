@@ -13,8 +13,8 @@ from additive_oracle import largest, masked_games, values_of
 from exactshap import Explainer
 from exactshap.errors import BudgetError, InputError
 from exactshap.estimators import RKHSWeightingRegressor
+from exactshap.estimators.rkhs_weighting import MonteCarlo
 from exactshap.estimators.rkhs_weighting._gaussian import Relu, Sign
-from exactshap.estimators.rkhs_weighting._instantiation import MonteCarlo
 from exactshap.estimators.rkhs_weighting._terms import WeightingTerm
 from exactshap.frames import as_table
 from exactshap.readers.additive import _homogeneous, rkhs_weighting

@@ -14,17 +14,21 @@ from exactshap.solvers import solve
 from exactshap.solvers.sampled._sampling import draw, strata
 from exactshap.solvers.sampled._surrogate import SURROGATES, game_values
 from exactshap.solvers.sampled.process import _hypercube, covariance, fit_process, functionals, white_functionals
-from exactshap.solvers.sampled.process._cube_covariance import factorise, invert_triangle, sum_and_difference
 from exactshap.solvers.sampled.process._cube_index import prior_variance, white_variance
+from exactshap.solvers.sampled.process._evidence import (
+    COUNTED_OUTPUTS,
+    JITTER,
+    Half,
+    Posterior,
+    covariance_and_slopes,
+    factorise,
+    invert_triangle,
+)
 from exactshap.solvers.sampled.process._hypercube import HEAVY_TAILS
 from exactshap.solvers.sampled.process._relevance import (
     BETWEEN,
-    COUNTED_OUTPUTS,
     FIRST,
-    JITTER,
     ONLY,
-    Half,
-    Posterior,
     _by_main_effects,
     _enough,
     _sizes,
@@ -137,12 +141,13 @@ def test_evenly_spaced_rows_are_distinct_and_keep_both_ends(n_rows, wanted):
 def test_sums_make_the_covariance_and_its_factor_and_differences_its_slopes(sign, strength):
     points, theta, white = 2.0 * (RNG.random((30, 6)) < 0.5) - 1, strength * RNG.exponential(size=6), 0.1
     points = np.unique(np.where(points[:, :1] > 0, points, -points), axis=0)
-    summed, difference = sum_and_difference(points, theta, sign)
+    matrix, difference = covariance_and_slopes(points, theta, sign, white)
     dense = brute_covariance(points, points, theta, sign)
-    np.testing.assert_allclose(summed + (sign >= 0), dense, rtol=roundings(5_000), atol=1e-300)
+    np.testing.assert_allclose(matrix, dense + (white + JITTER) * np.eye(len(points)), rtol=roundings(5_000), atol=1e-300)
     mirrored = brute_covariance(points, -points, theta, 0) - 1.0
-    np.testing.assert_allclose(difference, summed - (sign * mirrored if sign else 0.0), rtol=conditioned(1e5), atol=1e-300)
-    factor, failed = factorise(summed, sign, white, np.empty_like(summed))
+    expected = dense - (sign >= 0) - (sign * mirrored if sign else 0.0)
+    np.testing.assert_allclose(difference, expected, rtol=conditioned(1e5), atol=roundings(5_000))
+    factor, failed = factorise(matrix)
     assert not failed
     lower = np.tril(factor)
     np.testing.assert_allclose(

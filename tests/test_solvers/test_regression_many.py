@@ -14,9 +14,8 @@ from exactshap.solvers import solve
 from exactshap.solvers.core import checked_calls, player_sets
 from exactshap.solvers.sampled._counts import kernel_weights, scaled_weights, size_counts, size_exponents
 from exactshap.solvers.sampled._estimators import _coefficients
-from exactshap.solvers.sampled._polynomial import row_weights
 from exactshap.solvers.sampled._problem import RegressionProblem, SamplingSettings
-from exactshap.solvers.sampled._sampling import draw, quotas, strata
+from exactshap.solvers.sampled._sampling import draw, quotas, row_weights, strata, stratum_weights
 from tolerances import END_WEIGHTS, EPS, PROCESS_Z2, VARIANCE_RATIO, conditioned
 
 MANY = [1020, 1021, 1100, 2000]
@@ -54,7 +53,7 @@ def test_row_weights_are_the_share_of_the_kernel_over_the_rows_of_a_size(d, pair
     alike = np.minimum(sizes, d - sizes) if paired else sizes
     seen = [int((alike == size).sum()) * (2 if paired and 2 * size == d else 1) for size in alike]
     expected = [Fraction(d, int(s) * int(d - s) * n) for s, n in zip(sizes, seen, strict=True)]
-    close(row_weights(masks, paired=paired), expected)
+    close(row_weights(masks, stratum_weights(masks, paired=paired)), expected)
 
 
 @pytest.mark.parametrize("index", ["shapley", "chaining"])

@@ -14,7 +14,7 @@ from exactshap.solvers._choose import METHODS
 from exactshap.solvers._solve import SETTINGS
 from exactshap.solvers.additive import solve_additive
 from exactshap.solvers.chains import solve_chain
-from exactshap.solvers.core._enumeration import solve_enumerated
+from exactshap.solvers.core import solve_enumerated
 from exactshap.solvers.product import solve_folded, solve_product
 from exactshap.solvers.sampled import solve_regression
 from exactshap.solvers.sampled._problem import SamplingSettings

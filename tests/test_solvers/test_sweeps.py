@@ -8,9 +8,9 @@ from exactshap.games import AdditiveGame
 from exactshap.solvers import solve
 from exactshap.solvers.additive import _kernels as terms
 from exactshap.solvers.rkhs import _embedding_kernels as embeddings
-from exactshap.solvers.rkhs._embedding import subset_product
+from exactshap.solvers.rkhs import subset_product
 from exactshap.solvers.sampled.process import _relevance_kernels as process
-from exactshap.solvers.sampled.process._cube_index import functionals
+from exactshap.solvers.sampled.process import functionals
 from tolerances import assert_close, roundings
 
 RNG = np.random.default_rng(0)
@@ -180,12 +180,10 @@ def test_mirrored_triangles(n):
 @pytest.mark.parametrize("n", [0, 1, 7, 70])
 def test_covariances_of_the_process(n):
     matrix, difference = RNG.random((n, n)) + 0.1, np.empty((n, n))
-    summed, upper = matrix.copy(), np.zeros((n, n))
-    process.fill_sum_and_difference(0.3, -0.2, summed, difference)
-    np.testing.assert_array_equal(summed, 0.3 * matrix + -0.2 / matrix)
+    filled = matrix.copy()
+    process.fill_covariance(0.3, -0.2, 1.0, 0.5, filled, difference)
+    np.testing.assert_array_equal(filled, 0.3 * matrix + -0.2 / matrix + 1.0 + 0.5 * np.eye(n))
     np.testing.assert_array_equal(difference, 0.3 * matrix - -0.2 / matrix)
-    process.fill_upper(matrix, 1.0, 0.5, upper)
-    np.testing.assert_array_equal(upper, np.triu(matrix + 1.0) + 0.5 * np.eye(n))
 
 
 @pytest.mark.parametrize("make", [np.ascontiguousarray, np.asfortranarray])

@@ -154,9 +154,9 @@ def test_few_rows_go_without_tables_and_have_the_same_bits(index, background, n_
     prepared = prepare(trees, [(j,) for j in range(12)], background)
     engine, columns = prepared.tables, np.ascontiguousarray(MANY_ROWS[:16].T)
     few = engine.solve(columns, find(index), 1)
-    assert not any(key[0] == "tables" for key in engine.cache._items)
+    assert not any(key[0] == "tables" for key in engine.cache)
     many = engine.solve(columns, find(index), 1)  # more than 16 rows by now
-    assert any(key[0] == "tables" for key in engine.cache._items)
+    assert any(key[0] == "tables" for key in engine.cache)
     for name in ("values", "full", "scale"):
         assert np.array_equal(getattr(few, name), getattr(many, name)), name
 

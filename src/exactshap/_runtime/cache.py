@@ -3,28 +3,28 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Hashable
+from collections.abc import Callable
 from typing import Any
 
 __all__ = ["BoundedCache"]
 
 
-class BoundedCache:
+class BoundedCache(dict[tuple[Any, ...], Any]):
     """Keep the latest results of pure functions. It is thread-safe, and empty again after a pickle: nothing depends on it."""
 
     def __init__(self) -> None:
-        self._items: dict[Hashable, Any] = {}
+        super().__init__()
         self._lock = threading.RLock()  # what is made may ask for other items
 
     def __reduce__(self) -> tuple[type[BoundedCache], tuple[()]]:
         return BoundedCache, ()
 
-    def get(self, key: tuple[Any, ...], make: Callable[[], Any], *, keep: int) -> Any:
+    def made(self, key: tuple[Any, ...], make: Callable[[], Any], *, keep: int) -> Any:
         """Return the item, made once; at most ``keep`` items whose keys start with the same word stay."""
         with self._lock:
-            if key not in self._items:
-                same = [old for old in self._items if old[0] == key[0]]  # type: ignore[index]
+            if key not in self:
+                same = [old for old in self if old[0] == key[0]]
                 for old in same[: len(same) - keep + 1]:
-                    del self._items[old]
-                self._items[key] = make()
-            return self._items[key]
+                    del self[old]
+                self[key] = make()
+            return self[key]

@@ -35,11 +35,8 @@ T = TypeVar("T")
 Result = TypeVar("Result")
 
 WORTH_IT = 2.0**14  # values of a coalition's largest matrix; below, starting threads costs more than it saves
-SECONDS, LEAST, SHARE = (
-    0.02,
-    0.004,
-    16,
-)  # work that threads are worth: of a request and of a block; a first piece of rows that tells
+SECONDS, LEAST = 0.02, 0.004  # work that threads are worth: of a request and of a block
+SHARE = 16  # of the rows, a first piece that tells
 PIECE, PIECES = 0.03, 2  # seconds of a piece, as some of its work does not depend on its rows; pieces for each thread at most
 SLOWER = 1.2  # times the pace before, at most: other programs take the cores now and then
 

@@ -14,6 +14,7 @@ __all__ = ["command"]
 def command(
     model: options.Model,
     data: options.Data,
+    *,
     background: options.Background = None,
     target: options.Target = None,
     drop: options.Drop = None,

@@ -21,6 +21,7 @@ __all__ = ["command"]
 def command(
     model: options.Model,
     data: options.DataOrFolder,
+    *,
     background: options.Background = None,
     target: options.Target = None,
     drop: options.Drop = None,

@@ -16,6 +16,7 @@ __all__ = ["hsic", "mmd"]
 def mmd(
     first: Annotated[Path, typer.Argument(metavar="A", help="One sample: .csv or .parquet.")],
     second: Annotated[Path, typer.Argument(metavar="B", help="The other sample, with the same columns.")],
+    *,
     drop: options.Drop = None,
     kernel: shares.Kernel = "rbf",
     bandwidth: shares.Bandwidth = "column-median",
@@ -54,6 +55,7 @@ def mmd(
 
 def hsic(
     data: Annotated[Path, typer.Argument(help="Rows: .csv or .parquet.")],
+    *,
     target: Annotated[str, typer.Option(help="Column that the others are held against.")],
     drop: options.Drop = None,
     kernel: shares.Kernel = "rbf",

@@ -23,6 +23,7 @@ Weights = Annotated[str | None, typer.Option("--sample-weight", help="Column of 
 def r2(
     model: options.Model,
     data: options.Data,
+    *,
     target: Annotated[str, typer.Option(help="Column of the data that is the target.")],
     drop: options.Drop = None,
     game: Game = "residual",

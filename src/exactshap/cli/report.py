@@ -15,6 +15,7 @@ __all__ = ["command"]
 def command(
     model: Annotated[Path, typer.Argument(help="Fitted model, or an explanation saved as .npz.")],
     data: Annotated[Path | None, typer.Argument(help="Rows to explain: .csv or .parquet; not for a saved explanation.")] = None,
+    *,
     out: Annotated[Path, typer.Option("--out", "-o", help="The file to write.")] = Path("report.html"),
     background: options.Background = None,
     target: options.Target = None,

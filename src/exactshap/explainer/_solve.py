@@ -56,22 +56,23 @@ def solve_blocks(
     A few rows are solved together with those in company, which then cost no call of the model; many are not copied for it. No bit
     depends on the number of workers.
     """
-    blocks = cut.blocks
+    blocks, n_rows = cut.blocks, table.n_rows
     if not blocks:
         return _nothing(reader, order), None
-    if len(blocks) == 1 and company is None:
-        with progress_rows(progress, table.n_rows, reader.asks) as report, np.errstate(all="ignore"):
+    apart = company is not None and n_rows >= APART
+    if len(blocks) == 1 and not apart:
+        together = table if company is None else above(table, company)
+        with progress_rows(progress, n_rows, reader.asks) as report, np.errstate(all="ignore"):
             try:
-                solution = reader.answer(table, semivalue, order)
+                solution = reader.answer(together, semivalue, order)
             except InputError as error:
                 error.count_from(0, functools.partial(_named, table))
                 raise
-            report(table.n_rows)
-        return solution, None
+            report(n_rows)
+        return (solution, None) if company is None else _split(solution, n_rows)
     makers: list[Callable[[], Table]] = [functools.partial(table.take, block) for block in blocks]
-    starts = [block.start for block in blocks]
-    n_rows = n_together = table.n_rows
-    if company is not None and n_rows < APART:
+    starts, n_together = [block.start for block in blocks], n_rows
+    if company is not None and not apart:
         last, n_together = makers[-1], n_rows + company.n_rows
         makers[-1] = lambda: above(last(), company)
     elif company is not None:
@@ -86,8 +87,11 @@ def solve_blocks(
             else:
                 hybrids = ends_of(part)
     solution = rows.solution()
-    if n_together == n_rows:
-        return solution, hybrids
+    return (solution, hybrids) if n_together == n_rows else _split(solution, n_rows)
+
+
+def _split(solution: Solution, n_rows: int) -> tuple[Solution, Ends]:
+    """Return the first rows, and residuals and tolerances of the others, which were solved in their company."""
     residual, tolerance = ends_of(solution)
     return solution.rows(slice(n_rows)), (residual[n_rows:], tolerance[n_rows:])
 
@@ -136,13 +140,13 @@ def wrap(
         output_names=None if reader.single_output else reader.output_names,
         index=semivalue.name,
         order=order,
-        sets=player_sets(n_players, order) if order > 1 else None,
+        sets=solution.sets or player_sets(n_players, order),
         set_values=solution.values if order > 1 else None,
         set_std_error=std_error if order > 1 else None,
         value_function=reader.value_function,
         unit=reader.unit,
         model_name=reader.model_name,
-        error_bound=np.broadcast_to(solution.error_bound, (table.n_rows,)),
+        error_bound=solution.error_bound,
         seconds=seconds,
         background_size=None if background is None else background.n_rows,
         groups=_groups(reader),
@@ -160,7 +164,7 @@ def _nothing(reader: Reader, order: int) -> Solution:
 
 
 def _groups(reader: Reader) -> dict[str, tuple[str, ...]] | None:
-    if all(len(columns) == 1 for columns in reader.players):
+    if {*map(len, reader.players)} == {1}:
         return None
     return {
         name: tuple(reader.feature_names[j] for j in columns)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -39,16 +39,13 @@ class OracleGame:
 
     function: Callable[[np.ndarray], Any]
     n_players: int
+    n_rows: ClassVar[None] = None  # a single game
 
     def __post_init__(self) -> None:
         if not callable(self.function):
             raise InputTypeError(message("`function` must be callable", f"Got {type(self.function).__name__}"))
         if int(self.n_players) < 1:
             raise InputError(message("`n_players` must be at least 1", f"Got {self.n_players!r}"))
-
-    @property
-    def n_rows(self) -> None:
-        return None
 
     @property
     def single_output(self) -> bool:
@@ -65,30 +62,16 @@ class OracleGame:
             self.value(np.zeros((1, self.n_players), bool))
         return np.asarray(self.__dict__["_returned"])
 
-    def _call(self, masks: np.ndarray) -> Any:
-        try:
-            return self.function(masks)
-        except ExactshapError:
-            raise
-        except Exception as error:
-            first = np.flatnonzero(masks[0]).tolist() if len(masks) else []
-            if isinstance(error, ValueError) and "read-only" in str(error):
-                raise InputError(
-                    message("The game's function changes its input", f"{error}", "Let it work on masks.copy()")
-                ) from error
-            raise InputError(
-                message(
-                    f"The game's function raised {type(error).__name__} on {len(masks)} coalitions, the first {first}",
-                    f"{error}",
-                    "Its own error is chained",
-                )
-            ) from error
-
     def value(self, masks: np.ndarray) -> np.ndarray:
         """Return v(S) for boolean ``masks`` of shape (n_masks, n_players), by calling the function."""
         masks = np.array(check_masks(masks, self.n_players), order="C")
         masks.setflags(write=False)
-        values = np.asarray(self._call(masks))
+        try:
+            values = np.asarray(self.function(masks))
+        except ExactshapError:
+            raise
+        except Exception as error:
+            raise _failure(masks, error) from error
         if values.ndim == 2 and values.shape[1] == 1:
             values = values[:, 0]
         if values.dtype.kind not in "fiub":
@@ -106,3 +89,12 @@ class OracleGame:
         if len(values):
             self.__dict__.setdefault("_returned", values[:1])  # saves the probe a call
         return values
+
+
+def _failure(masks: np.ndarray, error: Exception) -> InputError:
+    """Return what to raise where a game's function raised ``error``."""
+    if isinstance(error, ValueError) and "read-only" in str(error):
+        return InputError(message("The game's function changes its input", f"{error}", "Let it work on masks.copy()"))
+    first = np.flatnonzero(masks[0]).tolist() if len(masks) else []
+    text = f"The game's function raised {type(error).__name__} on {len(masks)} coalitions, the first {first}"
+    return InputError(message(text, f"{error}", "Its own error is chained"))

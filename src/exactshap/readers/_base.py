@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import replace
@@ -20,6 +21,8 @@ from exactshap.semivalues import Semivalue
 from exactshap.solvers import Cost, Solution, choose, player_sets, solve
 
 __all__ = ["Reader", "columns_of", "hand_masked"]
+
+_DOUBLE = float(np.finfo(np.float64).eps)
 
 
 class Reader(ABC):
@@ -134,9 +137,11 @@ class Reader(ABC):
         A product of d factors is off by at most d eps relative (Higham 2002, Lemma 3.1), a sum of n rounded terms by
         sqrt(n) eps with overwhelming probability (Higham & Mary 2019); 4 = 2 sides (ours and the model's) x 2 for its constant.
         """
-        magnitude = np.abs(prediction).reshape(X.n_rows, -1).max(axis=1, initial=0.0)
-        growth = np.sqrt(self.n_terms()) + len(self.feature_names)
-        return 4.0 * self.epsilon() * growth * (np.asarray(solution.scale) + magnitude) + np.max(solution.error_bound)
+        size, bound = np.abs(prediction), solution.error_bound
+        magnitude = size if size.ndim == 1 else size.reshape(X.n_rows, -1).max(axis=1, initial=0.0)
+        growth = math.sqrt(self.n_terms()) + len(self.feature_names)
+        largest = bound if isinstance(bound, float) else np.max(bound)
+        return 4.0 * self.epsilon() * growth * (solution.scale + magnitude) + largest
 
     def n_terms(self) -> float:
         """Return how many terms are added up for one prediction (for the tolerance)."""
@@ -144,7 +149,7 @@ class Reader(ABC):
 
     def epsilon(self) -> float:
         """Return the rounding unit of the model's own predictions: float64 unless it computes in float32."""
-        return float(np.finfo(np.float64).eps)
+        return _DOUBLE
 
     def stability(self, X: Table) -> Callable[[Any], Any] | None:
         """Return a function of delta that bounds how far values of X move when no column moves by more, where one is known."""

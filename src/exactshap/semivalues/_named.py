@@ -67,6 +67,14 @@ def bernoulli(n: int) -> Fraction:
     return -sum((math.comb(n + 1, k) * bernoulli(k) for k in range(n)), Fraction(0)) / (n + 1)
 
 
+def _fourier(size: int, order: int) -> Measure:
+    r"""Return the measure of the coefficient of a Walsh character: :math:`\chi_T(x) = \prod_{i \in T} x_i` with x = 2 S - 1.
+
+    .. math:: \hat v(T) = 2^{-d} \sum_S \chi_T(S)\, v(S) = 2^{-|T|}\, I_T^\mathrm{Banzhaf}
+    """
+    return Mixture(((0.5**size, Atom(0.5)),))
+
+
 _TABLE: dict[str, Semivalue] = {
     value.name: value
     for value in (
@@ -76,6 +84,7 @@ _TABLE: dict[str, Semivalue] = {
         Semivalue("moebius", Atom(0.0)),
         Semivalue("sii", Beta(1, 1), efficient=True),
         Semivalue("banzhaf-interaction", Atom(0.5)),
+        Semivalue("fourier", _fourier, mass=0.5),
         Semivalue("chaining", lambda size, order: Beta(size, 1), efficient=True),
         Semivalue("stii", _taylor, efficient=True, cumulative=True),
         Semivalue("fsii", _faithful, efficient=True, cumulative=True),

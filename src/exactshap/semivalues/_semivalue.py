@@ -30,6 +30,8 @@ class Semivalue:
         Whether the values of all sets of size 1..order add up to v(D) - v(empty). It is what makes the sum a certificate.
     cumulative : bool, default=False
         Whether a request of order k means all sizes 1..k together as one expansion (k-SII, STII, FSII).
+    mass : float, default=1.0
+        Of the measure of single players: 1 for a mean of marginals, 1/2 for coefficients of Walsh characters.
 
     Examples
     --------
@@ -43,9 +45,10 @@ class Semivalue:
     measure: Measure | MeasureOfSize
     efficient: bool = False
     cumulative: bool = False
+    mass: float = 1.0
 
     def __post_init__(self) -> None:
-        _check_measure(self.name, self.of_size(1, 1))
+        _check_measure(self.name, self.of_size(1, 1), self.mass)
 
     def __hash__(self) -> int:
         return hash(self.name)  # equal ones have equal names; the measure's own hash costs more than a look-up should
@@ -75,7 +78,7 @@ class Semivalue:
         return self.efficient and (order == 1 or self.cumulative)
 
 
-def _check_measure(name: str, measure: Measure) -> None:
+def _check_measure(name: str, measure: Measure, mass: float) -> None:
     if not hasattr(measure, "rule"):
         raise InputTypeError(
             message(
@@ -85,9 +88,9 @@ def _check_measure(name: str, measure: Measure) -> None:
             )
         )
     nodes, weights = measure.rule(7)
-    if not (np.isclose(weights.sum(), 1.0, atol=1e-10) and np.all((nodes >= 0) & (nodes <= 1))):
+    if not (np.isclose(weights.sum(), mass, atol=1e-10) and np.all((nodes >= 0) & (nodes <= 1))):
         raise InputError(
-            message(f"The measure of semivalue {name!r} must have mass 1 on [0, 1]", f"Got mass {weights.sum()!r}")
+            message(f"The measure of semivalue {name!r} must have mass {mass:g} on [0, 1]", f"Got mass {weights.sum()!r}")
         )
     finer_nodes, finer_weights = measure.rule(9)
     for r in range(8):

@@ -6,31 +6,20 @@ EXACTSHAP_BEGIN
 
 namespace {
 
-/// Set `exponential (n, n)`, e, to a e + b / e and `difference` to a e - b / e, of `scale` a and `mirrored_scale` b.
-Status fill_sum_and_difference(double scale, double mirrored_scale, Out<double, 2> exponential, Out<double, 2> difference,
-                               Context& context) {
-  EXACTSHAP_REQUIRE(difference.size[0] == exponential.size[0] && difference.size[1] == exponential.size[1]);
-  for (int64_t i = 0; i < exponential.size[0]; i++) {
-    if ((i & 63) == 0 && context.interrupted()) return Status::interrupted;
-    double *__restrict const summed = exponential[i].data, *__restrict const apart = difference[i].data;
-    for (int64_t j = 0; j < exponential.size[1]; j++) {
-      const double same = scale * summed[j], mirrored = mirrored_scale / summed[j];
-      summed[j] = same + mirrored;
-      apart[j] = same - mirrored;
-    }
-  }
-  return Status::done;
-}
-
-/// Set the upper triangle of `out (n, n)` to summed + constant, plus `diagonal` on the diagonal.
-Status fill_upper(In<double, 2> summed, double constant, double diagonal, Out<double, 2> out, Context& context) {
-  const int64_t n = out.size[0];
-  EXACTSHAP_REQUIRE(out.size[1] == n && summed.size[0] == n && summed.size[1] == n);
+/// Set `exponential (n, n)`, e, to a e + b / e + `constant` + `diagonal` I and `difference` to a e - b / e, of `scale` a and
+/// `mirrored_scale` b.
+Status fill_covariance(double scale, double mirrored_scale, double constant, double diagonal, Out<double, 2> exponential,
+                       Out<double, 2> difference, Context& context) {
+  const int64_t n = exponential.size[0];
+  EXACTSHAP_REQUIRE(exponential.size[1] == n && difference.size[0] == n && difference.size[1] == n);
   for (int64_t i = 0; i < n; i++) {
     if ((i & 63) == 0 && context.interrupted()) return Status::interrupted;
-    const double* __restrict const given = summed[i].data;
-    double* __restrict const row = out[i].data;
-    for (int64_t j = i; j < n; j++) row[j] = given[j] + constant;
+    double *__restrict const row = exponential[i].data, *__restrict const apart = difference[i].data;
+    for (int64_t j = 0; j < n; j++) {
+      const double same = scale * row[j], mirrored = mirrored_scale / row[j];
+      row[j] = same + mirrored + constant;
+      apart[j] = same - mirrored;
+    }
     row[i] += diagonal;
   }
   return Status::done;
@@ -134,8 +123,7 @@ Status correct_curvature(Out<double, 2> curvature, In<double, 2> steps, In<doubl
 
 EXACTSHAP_END
 
-EXACTSHAP_KERNEL(sampled, fill_sum_and_difference, fill_sum_and_difference)
-EXACTSHAP_KERNEL(sampled, fill_upper, fill_upper)
+EXACTSHAP_KERNEL(sampled, fill_covariance, fill_covariance)
 EXACTSHAP_KERNEL(sampled, fill_weighted, fill_weighted)
 EXACTSHAP_KERNEL(sampled, fill_singles, fill_singles)
 EXACTSHAP_KERNEL(sampled, correct_curvature, correct_curvature)

@@ -4,10 +4,14 @@ from __future__ import annotations
 
 from exactshap.readers.additive._term_scores import TermScores, explain_terms
 from exactshap.readers.additive.additive_model import AdditiveModel
+from exactshap.readers.additive.sklearn_basis import read as read_basis
+from exactshap.readers.additive.sklearn_basis import recognise as is_basis
 from exactshap.readers.additive.sklearn_linear import linear_parts as linear_parts
 
 __all__ = [
     "AdditiveModel",
     "TermScores",
     "explain_terms",
+    "is_basis",
+    "read_basis",
 ]

@@ -82,7 +82,7 @@ def _is_network(function: Any) -> bool:
 
 
 def _guarded(rows: Table) -> Any:
-    if not rows.is_frame:
+    if rows.names is None:
         array = np.array(rows.native)
         array.setflags(write=False)
         return array

@@ -17,7 +17,7 @@ def hybrid_rows(row: Table, background: Table, columns: np.ndarray) -> Table:
     ``columns`` (n_coalitions, n_columns) says which. Frames are gathered column by column, so that dtypes and categories stay.
     """
     n_coalitions, n_background = len(columns), background.n_rows
-    if not row.is_frame or not background.is_frame:
+    if row.names is None or background.names is None:
         cells = np.where(columns[:, None, :], _array(row), _array(background)[None])
         cells = cells.reshape(n_coalitions * n_background, -1)
         return Table(cells, None, *cells.shape)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import logging
 import warnings
 from collections.abc import Callable
@@ -164,6 +165,16 @@ class BlackBox(Reader):
         """Return the game of one row: the weighted mean prediction over the background, players outside S from there."""
         return OracleGame(RowFunction(self, row, number), self.n_players)
 
+    @functools.cached_property
+    def players_are_columns(self) -> bool:
+        return self.players == tuple((column,) for column in range(self.n_features))
+
+    @functools.cached_property
+    def batch_coalitions(self) -> int:
+        """How many coalitions the function gets at once."""
+        assert self.background is not None
+        return max(self.batch_rows() // self.background.n_rows, 1)
+
     def solve(self, X: Table, semivalue: Semivalue, order: int) -> Solution:
         self._check_kind(X)
         settings = {
@@ -181,7 +192,7 @@ class BlackBox(Reader):
         """Refuse rows and background of different kinds: the function would be called on a mix of two libraries."""
         assert self.background is not None
         mine, theirs = (type(table.native).__module__.split(".")[0] for table in (X, self.background))
-        if X.is_frame and self.background.is_frame and mine != theirs:
+        if X.names is not None and self.background.names is not None and mine != theirs:
             raise InputTypeError(
                 message("X and the background must be tables of one kind", f"Got {mine} and {theirs}", "Convert one of them")
             )
@@ -222,12 +233,9 @@ class RowFunction:
     number: int | None = None
 
     def __call__(self, masks: np.ndarray) -> np.ndarray:
-        reader, background = self.reader, self.reader.background
-        assert background is not None
-        columns = columns_of(reader, masks)
-        step = max(reader.batch_rows() // background.n_rows, 1)
-        parts = [self._means(columns[start : start + step]) for start in range(0, len(masks), step)]
-        return np.concatenate(parts)
+        reader, step = self.reader, self.reader.batch_coalitions
+        columns = masks if reader.players_are_columns else columns_of(reader, masks)
+        return np.concatenate([self._means(columns[i : i + step]) for i in range(0, len(masks), step)])
 
     def _means(self, columns: np.ndarray) -> np.ndarray:
         reader, background = self.reader, self.reader.background

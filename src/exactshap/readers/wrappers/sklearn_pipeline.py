@@ -57,15 +57,15 @@ def _read_tail(steps: list[Any], request: Request) -> Reader:
     if len(steps) == 1:
         return read_any(steps[0], request)
     if sklearn_name(steps[0]) in _FEATURE_MAPS and len(steps) == 2:
-        from exactshap.readers.kernel_machines import sklearn_feature_map
+        from exactshap.readers.kernel_machines import read_feature_map
 
-        return sklearn_feature_map.read(steps[0], steps[1], request)
+        return read_feature_map(steps[0], steps[1], request)
     from sklearn.pipeline import make_pipeline
 
-    from exactshap.readers.additive import sklearn_basis
+    from exactshap.readers.additive import is_basis, read_basis
 
     tail = make_pipeline(*steps)
-    if not sklearn_basis.recognise(tail):
+    if not is_basis(tail):
         raise UnsupportedStructureError(
             message(
                 f"{type(steps[0]).__name__} mixes columns and what follows is not linear in its features",
@@ -73,7 +73,7 @@ def _read_tail(steps: list[Any], request: Request) -> Reader:
                 "Explain after it, or sample with Explainer(pipeline.predict, background)",
             )
         )
-    return sklearn_basis.read(tail, request)
+    return read_basis(tail, request)
 
 
 class PipelineReader(DelegatingReader):

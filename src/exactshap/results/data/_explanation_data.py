@@ -87,14 +87,11 @@ class ExplanationData:
         if values.shape[1] != len(names) or any(given[name].shape != ends for name in ("baseline", "prediction", "residual")):
             return cls(**given)  # says what is wrong
         made = object.__new__(cls)
-        for name in _NAMES:
-            value = given[name] if name in given else _DEFAULTS[name]
+        for name, value in {**_DEFAULTS, **given}.items():
             if isinstance(value, np.ndarray) and name != "data":
                 value = value.view()
-                value.flags.writeable = False
-            object.__setattr__(made, name, value)
-        if given.get("sets") is None:
-            object.__setattr__(made, "sets", tuple((j,) for j in range(len(names))))
+                value.setflags(write=False)
+            _PUT[name](made, value)
         return made
 
     # --- sizes and selection -------------------------------------------------------------------------------------------
@@ -237,11 +234,12 @@ class ExplanationData:
         """Whether every residual and what was compared on coalitions are within tolerance: whether the certificate passes."""
         difference, allowed = self.mask_difference, self.mask_tolerance
         masks_agree = difference is None or allowed is None or difference <= allowed
-        return masks_agree and bool(np.all(self._largest_residuals() <= self.tolerance))
+        return masks_agree and bool((self._largest_residuals() <= self.tolerance).all())
 
     def _largest_residuals(self) -> np.ndarray:
         """Return the largest magnitude (n_rows,) of each row's residuals."""
-        return np.abs(self.residual).reshape(self.n_rows, self.n_outputs).max(axis=1, initial=0.0)
+        size = np.abs(self.residual)
+        return size if size.ndim == 1 else size.reshape(self.n_rows, self.n_outputs).max(axis=1, initial=0.0)
 
     def certificate(self) -> Certificate:
         """Hold the largest residual against its tolerance, and a few coalitions against the model's own predictions."""
@@ -281,5 +279,5 @@ class ExplanationData:
         return bool(np.all(missing <= np.maximum(rounding, self.tolerance.reshape(-1, *[1] * (missing.ndim - 1)))))
 
 
-_NAMES = tuple(field.name for field in fields(ExplanationData))
+_PUT = {field.name: getattr(ExplanationData, field.name).__set__ for field in fields(ExplanationData)}
 _DEFAULTS = {field.name: field.default for field in fields(ExplanationData) if field.default is not MISSING}

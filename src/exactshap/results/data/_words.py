@@ -33,6 +33,7 @@ _INDICES = {
     "moebius": "Moebius coefficients",
     "sii": "Shapley interaction index",
     "banzhaf-interaction": "Banzhaf interaction index",
+    "fourier": "coefficients of Walsh characters",
     "chaining": "chaining interaction index",
     "stii": "Shapley-Taylor interaction index",
     "fsii": "faithful Shapley interaction index",

@@ -159,6 +159,7 @@ class Solution:
         magnitude: np.ndarray | float = 0.0,
         single_row: bool = False,
         single_output: bool = False,
+        with_residual: bool = True,
     ) -> Solution:
         """Return the sum of all parts as users get it: with the constant, the sets and the residual, without axes of one.
 
@@ -172,13 +173,15 @@ class Solution:
             What rounding is relative to at least: a lower limit of ``scale``.
         single_row, single_output : bool
             Whether the game has no axis of rows, or of outputs.
+        with_residual : bool
+            Whether what is missing to v(D) is worked out; in bulk that takes as long as a linear model, and ``beside`` does it anew.
         """
 
         def squeezed(array: np.ndarray) -> np.ndarray:
             array = array[..., 0] if single_output else array
             return array[0] if single_row else array
 
-        scale = np.maximum(self.scale, magnitude)
+        scale = self.scale if isinstance(magnitude, float) and magnitude == 0.0 else np.maximum(self.scale, magnitude)
         nodes = f" ({self.n_nodes} node{'s' if self.n_nodes > 1 else ''})" if self.n_nodes else ""
         return self.with_(
             values=squeezed(self.values),
@@ -186,7 +189,9 @@ class Solution:
             full=squeezed(self.full + constant),
             method=self.method + nodes,
             sets=player_sets(n_players, order),
-            residual=squeezed(self.full - self.empty - self.values.sum(axis=-2)) if semivalue.is_efficient(order) else None,
+            residual=squeezed(self.full - self.empty - self.values.sum(axis=-2))
+            if with_residual and semivalue.is_efficient(order)
+            else None,
             std_error=None if self.std_error is None else squeezed(self.std_error),
             error_bound=np.max(self.error_bound) if single_row else self.error_bound,
             scale=np.max(scale) if single_row else scale,
@@ -195,8 +200,8 @@ class Solution:
     def beside(self, prediction: np.ndarray, tolerance: np.ndarray, *, efficient: bool) -> Solution:
         """Return a batch with the model's own predictions and how far it is from them."""
         whole = self.empty + self.values.sum(axis=1) if efficient else self.full
-        tolerance = np.broadcast_to(tolerance, (len(self.values),))
-        return self.with_(prediction=prediction, residual=prediction - whole, tolerance=tolerance)
+        tolerance, bound = (_of_rows(number, len(prediction)) for number in (tolerance, self.error_bound))
+        return self.with_(prediction=prediction, residual=prediction - whole, tolerance=tolerance, error_bound=bound)
 
     def rows(self, chosen: slice) -> Solution:
         """Return some rows of a batch."""
@@ -208,6 +213,11 @@ class Solution:
         known = {name: getattr(self, name) for name in _PER_ROW if getattr(self, name) is not None}
         batch: dict[str, Any] = {name: np.asarray(array)[None] for name, array in known.items()}
         return self.with_(**batch)
+
+
+def _of_rows(number: np.ndarray | float, n_rows: int) -> np.ndarray:
+    """Return a number for each row."""
+    return number if isinstance(number, np.ndarray) and number.shape == (n_rows,) else np.full(n_rows, number)
 
 
 _ADDED = ("values", "empty", "full", "error_bound", "scale", "n_evaluations")

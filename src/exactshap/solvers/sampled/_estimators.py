@@ -19,15 +19,14 @@ from exactshap.solvers.sampled._frontier import (
     partial_frontier,
     unanimity_columns,
 )
-from exactshap.solvers.sampled._polynomial import PolynomialFit, fit_polynomial, odd_shares, row_weights, unanimity_shares
+from exactshap.solvers.sampled._polynomial import PolynomialFit, fit_polynomial, odd_shares, unanimity_shares
 from exactshap.solvers.sampled._problem import RegressionProblem
-from exactshap.solvers.sampled._surrogate import SURROGATES
-from exactshap.solvers.sampled.process import CubeProcess, fit_process, needs_even, white_functionals
+from exactshap.solvers.sampled._sampling import row_weights, stratum_weights
+from exactshap.solvers.sampled._surrogate import SURROGATES, posterior
+from exactshap.solvers.sampled.process import CubeProcess, white_functionals
 
-__all__ = ["ESTIMATORS"]
+__all__ = ["ESTIMATORS", "foretold"]
 
-RELEVANCE_ROWS = 1000  # at most so many pairs decide the relevances; all pairs decide the values
-MAX_ITERATIONS = 25
 COMPARED_ROWS = 1500  # beyond, auto takes the process without a comparison
 COMPARED_COLUMNS = 600
 ENOUGH_PAIRS = 1.15  # pairs a player from which KernelSHAP's errors tell anything: with fewer they are huge
@@ -39,28 +38,15 @@ MAX_UNDERFLOWN = 1020  # players up to which a weight of 0 is asked for: beyond,
 
 def by_process(problem: RegressionProblem) -> Solution:
     """Return the exact values of the posterior mean, with the posterior's standard deviations."""
-    return _of_process(problem, _process(problem))
+    return _of_process(problem, posterior(problem), _kernelshap(problem))
 
 
-def _process(problem: RegressionProblem) -> CubeProcess:
-    known = 1 if problem.paired else 2  # the full coalition, and the empty one where it is not the full one's complement
-    ends = np.array([[True] * problem.n_players, [False] * problem.n_players])
-    masks = np.concatenate([ends[:known], problem.masks])
-    return fit_process(
-        2.0 * masks - 1.0,
-        np.concatenate([np.stack([problem.full, problem.empty])[:known], problem.inside]),
-        np.concatenate([problem.empty[None], problem.outside]) if problem.paired else None,
-        even=needs_even(problem.semivalue, problem.n_players, problem.order),
-        relevance_rows=problem.settings.relevance_rows or RELEVANCE_ROWS,
-        max_iterations=MAX_ITERATIONS,
-        rng=problem.rng,
-    )
-
-
-def _of_process(problem: RegressionProblem, process: CubeProcess) -> Solution:
+def _of_process(problem: RegressionProblem, process: CubeProcess, kernelshap: PolynomialFit | None) -> Solution:
     asked = problem.semivalue, problem.order, problem.sets
-    fit = _kernelshap(problem, process.unit)
-    found = process.solve(*asked) if fit is None else held_to(fit, process, *asked)
+    if kernelshap is None:
+        found = process.solve(*asked)
+    else:
+        found = held_to(kernelshap.in_units(process.unit / _unit(problem)), process, *asked)
     return problem.solution(*found, "Gaussian process over coalitions")
 
 
@@ -70,30 +56,36 @@ def _of_polynomial(problem: RegressionProblem, fit: PolynomialFit, name: str, un
     return problem.solution(unit * fit.values, np.maximum(unit * fit.std_error, rounding), f"PolySHAP, {name}")
 
 
-def _kernelshap(problem: RegressionProblem, unit: float | np.ndarray) -> PolynomialFit | None:
-    """Return KernelSHAP of the same pairs in units of ``unit``, if it estimates what is asked for and they determine it."""
-    asked = problem.paired and problem.n_players <= COMPARED_COLUMNS and problem.is_shapley()
+def _unit(problem: RegressionProblem) -> float:
+    return problem.magnitude or 1.0  # squares of the numbers themselves might overflow
+
+
+def _kernelshap(problem: RegressionProblem) -> PolynomialFit | None:
+    """Return KernelSHAP of the same pairs in units of the largest call, if it estimates what is asked for and they determine it."""
+    asked = problem.paired and problem.n_players <= COMPARED_COLUMNS and problem.is_shapley
     if not asked or len(problem.masks) < ENOUGH_PAIRS * problem.n_players:
         return None
-    fit = _fit_characters(problem, additive_frontier(problem.n_players, 1, odd=True), unit)
+    fit = _fit_characters(problem, additive_frontier(problem.n_players, 1, odd=True), _unit(problem))
     return fit if fit.determined else None
 
 
-def _of_pairs(problem: RegressionProblem) -> Solution | None:
-    """Return KernelSHAP's values where it foretells every pair of calls that is left out: it has those of single players and pairs exactly.
+def _foretells(problem: RegressionProblem, kernelshap: PolynomialFit) -> bool:
+    """Say whether KernelSHAP foretells every pair of calls that is left out: it has the values of single players and pairs exactly.
 
     Asked only with twice as many pairs as players: fewer fit anything.
     """
-    unit = problem.magnitude or 1.0  # squares of the numbers themselves might overflow
-    fit = _kernelshap(problem, unit) if len(problem.masks) >= 2 * problem.n_players - 1 else None
-    if fit is None or not np.all(fit.left_out <= ADDITIVE):
-        return None
-    return _of_polynomial(problem, fit, "order 1, which foretells every call left out", unit)
+    return len(problem.masks) >= 2 * problem.n_players - 1 and bool(np.all(kernelshap.left_out <= ADDITIVE))
+
+
+def foretold(problem: RegressionProblem) -> bool:
+    """Say whether KernelSHAP has the values already."""
+    kernelshap = _kernelshap(problem)
+    return kernelshap is not None and _foretells(problem, kernelshap)
 
 
 def by_polynomial(problem: RegressionProblem) -> Solution:
     """Return PolySHAP values of the requested frontier."""
-    if not problem.is_shapley():
+    if not problem.is_shapley:
         raise InputError(
             message(
                 "Polynomial regression estimates Shapley values of single players only",
@@ -151,7 +143,7 @@ def _screened(problem: RegressionProblem) -> tuple[PolynomialFit, str]:
 
     Triples are ranked by the product of their players' relevances under the process, which all pairs help to estimate.
     """
-    rho = _process(problem).rho
+    rho = posterior(problem).rho
     singles = additive_frontier(problem.n_players, 1)
     strongest = np.argsort(-rho)[: min(problem.n_players, 40)]
     triples = [
@@ -182,18 +174,19 @@ def _warn_rank(fit: PolynomialFit) -> None:
 
 def by_best(problem: RegressionProblem) -> Solution:
     """Return the process, or a polynomial where it is exact or its leave-one-out error is smaller on the same coalitions."""
-    if (exact := _of_pairs(problem)) is not None:
-        return exact
-    process = _process(problem)
+    kernelshap = _kernelshap(problem)
+    if kernelshap is not None and _foretells(problem, kernelshap):
+        return _of_polynomial(problem, kernelshap, "order 1, which foretells every call left out", _unit(problem))
+    process = posterior(problem)
     order = _affordable_order(problem)
-    if not (problem.paired and order > 1 and len(problem.masks) <= COMPARED_ROWS and problem.is_shapley()):
-        return _of_process(problem, process)
+    if not (problem.paired and order > 1 and len(problem.masks) <= COMPARED_ROWS and problem.is_shapley):
+        return _of_process(problem, process, kernelshap)
     fit = _fit_characters(problem, additive_frontier(problem.n_players, order, odd=True))
-    weights = row_weights(problem.masks, paired=True)
+    weights = row_weights(problem.masks, stratum_weights(problem.masks, paired=True))
     error = float((weights[:, None] * process.left_out()[1:] ** 2).sum() / len(weights))
     if fit.error < error:
         return _of_polynomial(problem, fit, f"order {order}, by leave-one-out error")
-    return _of_process(problem, process)
+    return _of_process(problem, process, kernelshap)
 
 
 def by_unbiased(problem: RegressionProblem) -> Solution:

@@ -8,6 +8,7 @@ order 1 equals order 2) and its extension to orders 3 and 4.
 
 from __future__ import annotations
 
+import functools
 import itertools
 import math
 from collections import Counter
@@ -24,6 +25,7 @@ Sets = tuple[tuple[int, ...], ...]
 MAX_COLUMNS = 20_000
 
 
+@functools.lru_cache(maxsize=8)
 def additive_frontier(n_players: int, order: int, *, odd: bool = False) -> Sets:
     """Return all sets of 1..order players (of odd sizes only), by size and then lexicographically."""
     sizes = range(1, min(order, n_players) + 1, 2 if odd else 1)

@@ -10,13 +10,12 @@ k-additive frontier is kADD-SHAP.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
-from exactshap.solvers.sampled._counts import kernel_weights
 from exactshap.solvers.sampled._frontier import Sets
-from exactshap.solvers.sampled._sampling import stratum_weights
+from exactshap.solvers.sampled._sampling import row_weights, stratum_weights
 
 __all__ = ["PolynomialFit", "fit_polynomial"]
 
@@ -28,8 +27,8 @@ SINGULAR = 1e-10  # |R_jj| below this share of the largest: the columns do not d
 class PolynomialFit:
     """Values and what one more or one less row would have changed.
 
-    ``values`` and ``std_error`` (n_players, n_outputs); ``error`` is the cross-validated mean squared residual, in the metric of the
-    weights, infinite when the rows do not determine the polynomial. ``moves`` (n_rows, n_players) is by how much one more unit of a
+    ``values`` and ``std_error`` (n_players, n_outputs); ``errors`` (n_outputs,) are the cross-validated mean squared residuals, in the
+    metric of the weights, infinite when the rows do not determine the polynomial. ``moves`` (n_rows, n_players) is by how much one more unit of a
     row's target moves the values, times the squared share of the row's stratum that no row shows. ``residuals`` (n_rows, n_outputs) are
     those of rows that were left out, 0 where the others do not foretell one; ``left_out`` (n_outputs,) is the largest of them in units
     of the largest target, then infinite.
@@ -37,7 +36,7 @@ class PolynomialFit:
 
     values: np.ndarray
     std_error: np.ndarray
-    error: float
+    errors: np.ndarray
     rank: int
     n_columns: int
     moves: np.ndarray
@@ -48,16 +47,14 @@ class PolynomialFit:
     def determined(self) -> bool:
         return self.rank == self.n_columns - 1
 
+    @property
+    def error(self) -> float:
+        return float(self.errors.sum())
 
-def row_weights(masks: np.ndarray, *, paired: bool) -> np.ndarray:
-    """Return mu(S) times the inverse sampling rate of each row."""
-    sizes = masks.sum(axis=1)
-    return kernel_weights(masks.shape[1])[sizes - 1] * stratum_weights(masks, paired=paired)
-
-
-def _unseen_shares(masks: np.ndarray, *, paired: bool) -> np.ndarray:
-    """Return the share 1 - n_s / C(d, s) of each row's stratum that no row shows."""
-    return 1.0 - 1.0 / np.maximum(stratum_weights(masks, paired=paired), 1.0)
+    def in_units(self, unit: np.ndarray) -> PolynomialFit:
+        """Return the fit of the targets divided by ``unit`` (n_outputs,): what it says is linear in them."""
+        values, std_error, residuals = (part / unit for part in (self.values, self.std_error, self.residuals))
+        return replace(self, values=values, std_error=std_error, residuals=residuals, errors=self.errors / unit / unit)
 
 
 def _reflected(columns: np.ndarray) -> np.ndarray:
@@ -90,7 +87,8 @@ def fit_polynomial(
     from scipy.linalg import lstsq, qr, solve_triangular
 
     p = columns.shape[1]
-    root = np.sqrt(row_weights(masks, paired=paired))[:, None]
+    inverse_rates = stratum_weights(masks, paired=paired)
+    root = np.sqrt(row_weights(masks, inverse_rates))[:, None]
     rotated, rotated_shares = _reflected(columns), _reflected(shares)
     first = total / np.sqrt(p)
     matrix, shares_left = root * rotated[:, 1:], rotated_shares[:, 1:]
@@ -99,7 +97,8 @@ def fit_polynomial(
     n, width = matrix.shape
     still = np.zeros((n, len(shares)))
     if width == 0:
-        return PolynomialFit(base, np.zeros_like(base), 0.0, 0, p, still, np.zeros_like(right), np.zeros(right.shape[1]))
+        none = np.zeros(right.shape[1])
+        return PolynomialFit(base, np.zeros_like(base), none, 0, p, still, np.zeros_like(right), none)
     if n >= width:
         q, r = qr(matrix, mode="economic", check_finite=False)
         diagonal = np.abs(np.diag(r))
@@ -107,21 +106,22 @@ def fit_polynomial(
             rest = solve_triangular(r, q.T @ right, check_finite=False)
             residual = right - matrix @ rest
             influence = solve_triangular(r, shares_left.T, trans="T", check_finite=False)
-            moves, unseen = q @ influence, _unseen_shares(masks, paired=paired)[:, None]
+            moves = q @ influence
+            unseen = 1.0 - 1.0 / np.maximum(inverse_rates, 1.0)[:, None]  # of each row's stratum, 1 - n_s / C(d, s)
             left_out = _left_out(q, residual)
             std_error = _jackknife(left_out, np.sqrt(unseen) * moves, mirrored=mirrored)
-            error = float((left_out**2).sum() / n)
+            errors = (left_out**2).sum(axis=0) / n
             residuals = left_out / root
             worst = np.abs(residuals).max(axis=0) / np.maximum(np.abs(targets).max(axis=0), 1e-300)
             if (_leverage(q) > 1.0 - UNTOLD).any():
                 worst = np.full_like(worst, np.inf)
             return PolynomialFit(
-                base + shares_left @ rest, std_error, error, width, p, unseen**2 * root * moves, residuals, worst
+                base + shares_left @ rest, std_error, errors, width, p, unseen**2 * root * moves, residuals, worst
             )
     rest, _, rank, _ = lstsq(matrix, right, check_finite=False)
     unknown = np.full((len(shares), right.shape[1]), np.inf)
     return PolynomialFit(
-        base + shares_left @ rest, unknown, np.inf, int(rank), p, still, np.full_like(right, np.inf), unknown[0]
+        base + shares_left @ rest, unknown, unknown[0], int(rank), p, still, np.full_like(right, np.inf), unknown[0]
     )
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from functools import cached_property, lru_cache
 from typing import Any
 
 import numpy as np
@@ -59,63 +60,68 @@ class RegressionProblem:
     masks: np.ndarray = field(init=False)
     inside: np.ndarray = field(init=False)  # (n_masks, n_outputs)
     outside: np.ndarray = field(init=False)  # (n_masks, n_outputs), or (0, n_outputs)
-    draws: Draws = field(init=False)  # of the unbiased estimator
     empty: np.ndarray = field(init=False)
     full: np.ndarray = field(init=False)
+    total: np.ndarray = field(init=False)
+    magnitude: float = field(init=False)  # of the largest call so far
 
     def __post_init__(self) -> None:
         d = self.n_players
         self.empty, self.full = self.calls(np.array([[False] * d, [True] * d]))
         self.masks = np.zeros((0, d), bool)
         self.inside = self.outside = np.zeros((0, len(self.full)))
-        self.draws = Draws(d)
+        self.total = self.full - self.empty
+        self.magnitude = float(max(np.abs(self.full).max(), np.abs(self.empty).max()))
 
-    @property
+    @cached_property
     def n_players(self) -> int:
         return self.calls.game.n_players
 
-    @property
-    def total(self) -> np.ndarray:
-        return self.full - self.empty
+    @cached_property
+    def draws(self) -> Draws:
+        """The coalitions of the unbiased estimator."""
+        return Draws(self.n_players)
 
     @property
     def independent(self) -> bool:
         return self.settings.estimator == "unbiased"
 
-    @property
-    def magnitude(self) -> float:
-        return float(np.abs(self.calls.table()).max())
-
     def solution(self, values: np.ndarray, std_error: np.ndarray, method: str) -> Solution:
         """Return values and standard errors (n_sets, n_outputs) of this game."""
         return Solution(values, self.empty, self.full, method, std_error=std_error)
 
+    @property
     def is_shapley(self) -> bool:
-        """Say whether the index is the Shapley value of single players: the one that polynomials estimate."""
-        shapley = find("shapley").weights(self.n_players)
-        return self.order == 1 and bool(np.allclose(self.semivalue.weights(self.n_players), shapley, rtol=1e-9, atol=1e-300))
+        """Whether the index is the Shapley value of single players: the one that polynomials estimate."""
+        return self.order == 1 and _is_shapley(self.semivalue, self.n_players)
 
     def grow(self, n_calls: int) -> None:
         """Draw coalitions until ``n_calls`` of them, the full and the empty one included, have been asked for."""
         if len(self.masks) == 0:
             self.paired = self._pairs(n_calls)
         n_wanted = (n_calls - 2) // (2 if self.paired else 1)
-        if self.n_players == 1:
-            return
-        if self.independent:
-            self.draws.grow(n_wanted, self.rng)
-            self.masks = self.draws.masks
-            asked = np.concatenate([self.draws.listed, self.masks])
-            self.calls(np.concatenate([asked, ~asked]))
-            return
-        wanted = max(n_wanted - len(self.masks), 0)
-        if wanted == 0:
-            return
-        masks = self._distinct(wanted)
+        if self.n_players > 1:
+            values = self._draw(n_wanted) if self.independent else self._place(n_wanted - len(self.masks))
+            self.magnitude = max(self.magnitude, float(np.abs(values).max(initial=0.0)))
+
+    def _draw(self, n_wanted: int) -> np.ndarray:
+        """Return what the game says of independent draws, ``n_wanted`` in all."""
+        self.draws.grow(n_wanted, self.rng)
+        self.masks = self.draws.masks
+        asked = np.concatenate([self.draws.listed, self.masks])
+        return self.calls(np.concatenate([asked, ~asked]))
+
+    def _place(self, wanted: int) -> np.ndarray:
+        """Return what the game says of ``wanted`` more coalitions or pairs, none of them asked before."""
+        return self.ask(self._distinct(wanted)) if wanted > 0 else np.zeros(0)
+
+    def ask(self, masks: np.ndarray) -> np.ndarray:
+        """Return what the game says of coalitions (n_masks, n_players), or of pairs, that were not asked before."""
         self.masks = np.concatenate([self.masks, masks])
         values = self.calls(np.concatenate([masks, ~masks]) if self.paired else masks)
         self.inside = np.concatenate([self.inside, values[: len(masks)]])
         self.outside = np.concatenate([self.outside, values[len(masks) :]])
+        return values
 
     def _pairs(self, n_calls: int) -> bool:
         """Say whether complements are called too: below one pair a player a process learns more from single coalitions."""
@@ -127,11 +133,21 @@ class RegressionProblem:
         d = self.n_players
         if self.settings.estimator != "polynomial" and len(self.masks) == 0:
             return design(d, wanted, self.rng, paired=self.paired)
-        groups = strata(d, paired=self.paired, size_weights=self._size_weights())
-        fresh = draw(d, wanted + len(self.masks), self.rng, groups, paired=self.paired)
+        return self.unseen(wanted)[:wanted]
+
+    def unseen(self, least: int) -> np.ndarray:
+        """Return at least so many coalitions (or pairs) that were not asked yet, if there are as many, drawn by size."""
+        groups = strata(self.n_players, paired=self.paired, size_weights=self._size_weights())
+        fresh = draw(self.n_players, least + len(self.masks), self.rng, groups, paired=self.paired)
         seen = {row.tobytes() for row in self.masks} | ({row.tobytes() for row in ~self.masks} if self.paired else set())
-        return fresh[[row.tobytes() not in seen for row in fresh]][:wanted]
+        return fresh[[row.tobytes() not in seen for row in fresh]]
 
     def _size_weights(self) -> np.ndarray:
         order = min(self.settings.polynomial_order or 1, self.n_players)
         return SAMPLINGS[self.settings.sampling](self.n_players, order)
+
+
+@lru_cache(maxsize=64)
+def _is_shapley(semivalue: Semivalue, n_players: int) -> bool:
+    shapley = find("shapley").weights(n_players)
+    return bool(np.allclose(semivalue.weights(n_players), shapley, rtol=1e-9, atol=1e-300))

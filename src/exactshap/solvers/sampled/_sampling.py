@@ -10,7 +10,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from exactshap._runtime.blas import single_threaded_blas
-from exactshap.solvers.sampled._counts import size_counts
+from exactshap.solvers.sampled._counts import kernel_weights, size_counts
 
 __all__ = [
     "Strata",
@@ -52,6 +52,11 @@ def strata(n_players: int, *, paired: bool, size_weights: np.ndarray | None = No
         shares = shares + np.where(2 * sizes == d, 0.0, weights[d - sizes - 1])
         counts = np.where(2 * sizes == d, counts / 2, counts)
     return Strata(sizes, counts, shares / shares.sum())
+
+
+@functools.lru_cache(maxsize=16)
+def _equal_strata(n_players: int, paired: bool) -> Strata:
+    return strata(n_players, paired=paired)
 
 
 def quotas(groups: Strata, n: int, rng: np.random.Generator) -> np.ndarray:
@@ -146,11 +151,16 @@ def stratum_weights(masks: np.ndarray, *, paired: bool) -> np.ndarray:
     d = masks.shape[1]
     sizes = masks.sum(axis=1)
     sizes = np.minimum(sizes, d - sizes) if paired else sizes
-    groups = strata(d, paired=paired)
+    groups = _equal_strata(d, paired)
     seen = np.bincount(sizes, minlength=d + 1)[groups.sizes]
     with np.errstate(divide="ignore"):
         rate = groups.counts / seen
     return rate[sizes - 1]
+
+
+def row_weights(masks: np.ndarray, inverse_rates: np.ndarray) -> np.ndarray:
+    """Return mu(S) times the inverse sampling rate of each row."""
+    return kernel_weights(masks.shape[1])[masks.sum(axis=1) - 1] * inverse_rates
 
 
 @functools.lru_cache(maxsize=64)

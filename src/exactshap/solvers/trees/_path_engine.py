@@ -79,7 +79,7 @@ class PathEngine:
 
     def _sweep_paths(self, columns: np.ndarray, rule: Rule, out: np.ndarray, scale: np.ndarray) -> None:
         """Add the values of single players to ``out`` (n_players, n_outputs, n_rows): the same bits for few rows and many."""
-        steps = self.cache.get(("steps",), lambda: Handle(make_steps(self.trees, self.shape)), keep=1)
+        steps = self.cache.made(("steps",), lambda: Handle(make_steps(self.trees, self.shape)), keep=1)
         nodes, player_of = _constants(rule), self.shape.player_of_column
         scale += single_leaves(self.trees)
         if columns.shape[1] <= FEW_ROWS:
@@ -93,7 +93,7 @@ class PathEngine:
         self, columns: np.ndarray, rule: Rule, size: int, binomials: np.ndarray, offsets: np.ndarray, out: np.ndarray
     ) -> None:
         trees = self.trees
-        leaves: Leaves = self.cache.get(("leaves",), lambda: sorted_leaves(paths(trees, self.shape.player_of_column)), keep=1)
+        leaves: Leaves = self.cache.made(("leaves",), lambda: sorted_leaves(paths(trees, self.shape.player_of_column)), keep=1)
         largest = float(binomials[min(self.shape.n_path_players, self.n_players), size])
         n_lanes = int(np.clip(WORK_BYTES // (8 * max(largest, 1.0)), 1, LANES))
         sweep_leaf_sets(columns, forest_of(trees), leaves, SetRule(size, *rule, binomials, offsets), n_lanes, out)

@@ -135,7 +135,7 @@ class TableEngine:
             method = f"tables ({rows.n_bytes / 2**20:.1f} MiB in {self.layout.n_groups} groups, {kept})"
             return OrderTables(rows, Handle(rows), _runs(rows, self.layout.n_groups), n_sets, is_kept, method)
 
-        return self.cache.get(("order", order), make, keep=1)  # type: ignore[no-any-return]
+        return self.cache.made(("order", order), make, keep=1)  # type: ignore[no-any-return]
 
     def asked(self, semivalue: Semivalue, order: int) -> tuple[OrderTables, Handle]:
         """Return the layout of a question's tables, and its :class:`Measure` for single players of all leaves."""
@@ -145,7 +145,8 @@ class TableEngine:
             nodes, node_weights = semivalue.rule(1, 1, degree=max(largest - 1, 0))
             return self.of_order(order), Handle(Measure(nodes, node_weights, path_weights(semivalue, 1, largest)[1]))
 
-        return self.questions.get(("question", semivalue, order), make, keep=1)  # type: ignore[no-any-return]
+        question = "question", semivalue, order
+        return self.questions.get(question) or self.questions.made(question, make, keep=1)  # type: ignore[no-any-return]
 
     def solve(self, columns: np.ndarray, semivalue: Semivalue, order: int) -> Solution:
         """Return the values of the rows in ``columns`` (n_features, n_rows)."""
@@ -214,7 +215,7 @@ class TableEngine:
         if not tables.is_kept:
             return self.fill(tables, semivalue, order, first, last)
         key, n_groups = ("tables", semivalue, order), self.layout.n_groups
-        every = self.cache.get(key, lambda: self.fill(tables, semivalue, order, 0, n_groups), keep=1)
+        every = self.cache.made(key, lambda: self.fill(tables, semivalue, order, 0, n_groups), keep=1)
         start = tables.rows.table_start
         return every[start[first] : start[last]]
 

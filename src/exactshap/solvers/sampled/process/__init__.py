@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from exactshap.solvers.sampled.process._cube_covariance import covariance
 from exactshap.solvers.sampled.process._cube_index import functionals, white_functionals
+from exactshap.solvers.sampled.process._evidence import covariance
 from exactshap.solvers.sampled.process._hypercube import MAX_ROWS, CubeProcess, fit_process, needs_even
 
 __all__ = [

@@ -16,6 +16,7 @@ one-player factors: its values of any index are exact by quadrature on a ``Produ
 
 from __future__ import annotations
 
+import functools
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -23,10 +24,10 @@ import numpy as np
 from exactshap._runtime.blas import single_threaded_blas
 from exactshap.games import ProductGame
 from exactshap.semivalues import Beta, Measure, Semivalue
-from exactshap.solvers.core import enough_nodes, set_sizes
-from exactshap.solvers.sampled.process._cube_covariance import covariance, factorise, invert_triangle, sum_and_difference
+from exactshap.solvers.core import enough_nodes
 from exactshap.solvers.sampled.process._cube_index import functionals, prior_variance, white_functionals, white_variance
-from exactshap.solvers.sampled.process._relevance import Half, evenly_spaced, find_relevances
+from exactshap.solvers.sampled.process._evidence import Half, covariance, covariance_and_slopes, factorise, invert_triangle
+from exactshap.solvers.sampled.process._relevance import evenly_spaced, find_relevances
 
 __all__ = ["CubeProcess", "fit_process"]
 
@@ -65,7 +66,7 @@ class CubeProcess:
     white: float
     halves: tuple[FittedHalf, ...]
 
-    @property
+    @functools.cached_property
     def rho(self) -> np.ndarray:
         return np.tanh(self.theta / 2.0)
 
@@ -73,7 +74,7 @@ class CubeProcess:
     def paired(self) -> bool:
         return self.halves[0].half.sign != 0
 
-    @property
+    @functools.cached_property
     def unit(self) -> np.ndarray:
         """Root mean square (n_outputs,) of the odd half's values: squares of the values themselves might overflow."""
         return self.halves[0].half.scale
@@ -127,7 +128,7 @@ class CubeProcess:
         Values are linear in the game, so that those of the mean are :math:`\mathrm{cov}(\phi_T, g)\, K^{-1} g`. ``relative_doubt``
         stands for the relevances having been fitted to the rows, for callers who hold the errors to another estimate, too.
         """
-        by_size = [np.array([players for players in sets if len(players) == size]) for size in set_sizes(order)]
+        by_size = [np.array([players for players in sets if len(players) == size]) for size in range(1, order + 1)]
         values = error = np.zeros(())
         for fitted in self.halves:
             parts = [self._joint(fitted.half.sign, players, semivalue, order) for players in by_size]
@@ -189,10 +190,13 @@ def _rule(measure: Measure, degree: int, spread: float) -> tuple[np.ndarray, np.
 
 def needs_even(semivalue: Semivalue, n_players: int, order: int) -> bool:
     """Say whether an index sees the even half: sizes above one or measures that are not symmetric about 1/2 do."""
-    if order > 1:
-        return True
-    weights = semivalue.weights(n_players, 1, order)
-    return bool(np.any(np.abs(weights - weights[::-1]) > 1e-9 * np.abs(weights) + 1e-14))
+    return order > 1 or not _is_symmetric(semivalue, n_players)
+
+
+@functools.lru_cache(maxsize=64)
+def _is_symmetric(semivalue: Semivalue, n_players: int) -> bool:
+    weights = semivalue.weights(n_players, 1, 1)
+    return not bool(np.any(np.abs(weights - weights[::-1]) > 1e-9 * np.abs(weights) + 1e-14))
 
 
 def fit_process(
@@ -241,8 +245,7 @@ def _halves(inside: np.ndarray, outside: np.ndarray | None, *, even: bool) -> li
 def _condition(points: np.ndarray, half: Half, theta: np.ndarray, white: float) -> FittedHalf:
     from scipy.linalg import lapack
 
-    summed, room = sum_and_difference(points, theta, half.sign)
-    factor, failed = factorise(summed, half.sign, white, room)
+    factor, failed = factorise(covariance_and_slopes(points, theta, half.sign, white)[0])
     if failed:
         raise np.linalg.LinAlgError("The covariance of the sampled coalitions is not positive definite")
     dual = np.ascontiguousarray(lapack.dpotrs(factor, half.target, lower=1)[0])

@@ -1,0 +1,142 @@
+"""SAGE and SPVIM beside Q-SHAP: Table 1 (simulation), Tables 2 and 3 (insurance) and 5 (S&P 500).
+
+    EXACTSHAP_DATA=... python benchmarks/papers/qshap_peers.py [table1] [table3] [table5]
+
+Needs ``sage-importance``, ``vimpy`` and, for vimpy, numpy < 2.4. SAGE: permutations with the marginal imputer, all rows. SPVIM: five folds, one subset for each row;
+vimpy 2.0 to 2.1 takes the number of columns from the rows (``p_ = x.shape[0]``), which is set right here. Table 5 needs ``sp500_close.parquet``:
+closes of the stocks that traded on all days of Kaggle's camnugent/sandp500. Adds to ``results/qshap_peers.json``, seconds are of the CPU.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+import time
+import warnings
+
+import numpy as np
+import qshap
+from qshap import DATA, DEPTH, MODELS, RESULTS, simulated, theory
+
+from exactshap import decompose_r2
+
+FOUND = RESULTS / "qshap_peers.json"
+REPEATS = 3  # data sets of Table 1
+
+
+def sage(model, X, y, background, n_permutations=None):
+    """Return SAGE values of the squared error over the variance of the target."""
+    from sage import MarginalImputer, PermutationEstimator
+
+    booster, rows = model.get_booster(), np.random.default_rng(0).choice(len(X), background, replace=False)
+    estimator = PermutationEstimator(
+        MarginalImputer(lambda z: booster.inplace_predict(z)[:, None], X[rows]), "mse", random_state=0
+    )
+    settings = {"n_permutations": n_permutations, "detect_convergence": n_permutations is None}
+    return estimator(X, y[:, None], bar=False, **settings).values / y.var()
+
+
+def spvim(model, X, y):
+    """Return SPVIM's shares of the cross-validated R2; ``model`` is fitted again on every subset and fold."""
+    from vimpy.spvim import spvim
+
+    np.random.seed(0)  # noqa: NPY002 - vimpy draws from the global generator
+    found, p = spvim(y, X, "r_squared", 5, model), X.shape[1]
+    found.p_, found.G_ = p, np.vstack((np.eye(p + 1)[0], 1.0 - np.eye(p + 1)[0]))
+    return found.get_point_est().vimp_[1:, 0]
+
+
+def timed(function, *arguments, **settings):
+    started = time.process_time()
+    values = function(*arguments, **settings)
+    return np.asarray(values, float), time.process_time() - started
+
+
+def table_1():
+    """Bias of the sum and of X1, X2, X3 at n = 1000, p = 100, sigma = 1.5, on the data sets and models of ``qshap_table6.json``."""
+    from xgboost import XGBRegressor
+
+    stored = json.loads((RESULTS / "qshap_figures.json").read_text(encoding="utf-8"))
+    found = {}
+    for model in MODELS:
+        rng = np.random.default_rng([ord(model), 15, 1000, 100])
+        rows = {"SAGE": [], "SPVIM": []}
+        for rate, trees in stored[f"{model},1.5,1000,100"]["parameters"][:REPEATS]:
+            X, y = simulated(model, 1.5, rng)
+            settings = {"max_depth": DEPTH[model], "learning_rate": rate, "tree_method": "hist", "max_bin": 4, "n_jobs": 1}
+            regressor = XGBRegressor(n_estimators=trees, **settings)
+            for name, values in (("SAGE", sage(regressor.fit(X, y), X, y, 128, 2048)), ("SPVIM", spvim(regressor, X, y))):
+                rows[name].append([values.sum(), *values[:3]])
+            print(model, rows["SAGE"][-1], rows["SPVIM"][-1], flush=True)
+        found[model] = {name: (np.array(values) - theory(model, 1.5)).tolist() for name, values in rows.items()}
+    return found
+
+
+def compared(fitted, X, y, names, n_background, n_permutations=None):
+    """Return the shares of the three methods and their seconds."""
+    parts = {
+        "Q-SHAP": timed(lambda: decompose_r2(fitted, X, y).values),
+        "SAGE": timed(sage, fitted, X, y, n_background, n_permutations),
+        "SPVIM": timed(spvim, fitted, X, y),
+    }
+    shares = {method: dict(zip(names, values.tolist(), strict=True)) for method, (values, _) in parts.items()}
+    return {"shares": shares, "seconds": {method: seconds for method, (_, seconds) in parts.items()}}
+
+
+def table_3():
+    import pandas
+    from xgboost import XGBRegressor
+
+    frame = pandas.read_csv(DATA / "insurance.csv.gz")
+    X = pandas.get_dummies(frame.drop(columns="charges"), drop_first=True).astype(float)
+    found = {}
+    for name, y in (("charges", frame["charges"].to_numpy()), ("log charges", np.log(frame["charges"].to_numpy()))):
+        trees = qshap.cross_validated(X, y)
+        fitted = XGBRegressor(n_estimators=trees, max_depth=4, learning_rate=0.05, n_jobs=1).fit(X.to_numpy(), y)
+        found[name] = compared(fitted, X.to_numpy(), y, list(X), 512)
+        print(name, found[name], flush=True)
+    return found
+
+
+def returns():
+    """Return daily returns of the other stocks, of NVIDIA, and names."""
+    import pandas
+
+    moves = pandas.read_parquet(DATA / "sp500_close.parquet").pct_change().iloc[1:]
+    return moves.drop(columns="NVDA").to_numpy(), moves["NVDA"].to_numpy(), [name for name in moves if name != "NVDA"]
+
+
+def searched(X, y, n_settings=4):
+    """Return the model of a random search over the paper's grid, by five folds."""
+    import xgboost
+
+    rng, best = np.random.default_rng(0), []
+    for _ in range(n_settings):
+        settings = {"max_depth": int(rng.integers(1, 7)), "learning_rate": float(rng.choice([0.01, 0.05, 0.1])), "nthread": 1}
+        scores = xgboost.cv(settings, xgboost.DMatrix(X, y), 3000, nfold=5, seed=0, early_stopping_rounds=100)
+        scores = scores["test-rmse-mean"].to_numpy()
+        sizes = [size for size in (50, 100, 500, 1000, 1500, 2000, 2500, 3000) if size <= len(scores)]
+        best += [(scores[size - 1], size, settings["max_depth"], settings["learning_rate"]) for size in sizes]
+    _, trees, depth, rate = min(best)
+    return xgboost.XGBRegressor(n_estimators=trees, max_depth=depth, learning_rate=rate, n_jobs=1)
+
+
+def table_5():
+    """Q-SHAP on all stocks, then the three methods on models of the 100 stocks that it ranks highest."""
+    X, y, names = returns()
+    first, seconds = timed(lambda: decompose_r2(searched(X, y).fit(X, y), X, y).values)
+    top = np.argsort(-first)[:100]
+    model = searched(X[:, top], y)
+    found = compared(model.fit(X[:, top], y), X[:, top], y, [names[j] for j in top], 128, 2048)
+    found["parameters"] = {key: model.get_params()[key] for key in ("n_estimators", "max_depth", "learning_rate")}
+    found["shares"]["Q-SHAP, original model"] = dict(zip(names, first.tolist(), strict=True))
+    found["search_seconds"] = seconds
+    return found
+
+
+if __name__ == "__main__":
+    warnings.simplefilter("ignore")
+    found = json.loads(FOUND.read_text(encoding="utf-8")) if FOUND.exists() else {}
+    for part in sys.argv[1:] or ("table1", "table3", "table5"):
+        found[part] = {"table1": table_1, "table3": table_3, "table5": table_5}[part]()
+        FOUND.write_text(json.dumps(found, indent=1) + "\n", encoding="utf-8")

@@ -1,0 +1,258 @@
+"""Covariances of a process over coalitions, from the two sides of a pair, and what the rows say of its hyperparameters."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+
+import numpy as np
+
+from exactshap.solvers.sampled.process._descent import Slopes
+from exactshap.solvers.sampled.process._relevance_kernels import fill_covariance, fill_weighted
+
+__all__ = ["Half", "Posterior", "covariance", "covariance_and_slopes", "factorise", "invert_triangle"]
+
+JITTER = 1e-10  # relative to the kernel's variance of 1: far below any white part worth having
+TRIANGLE_ROWS = 64  # rows of a triangle that is inverted at once
+BELOW = np.tri(TRIANGLE_ROWS, dtype=bool)
+# weak priors, which decide when there are few rows: log theta around its mean, that mean around log(1 / (2 d)), log tau
+SPREAD, LEVEL_SPREAD, WHITE_SPREAD, TYPICAL_WHITE = 1.0, 1.0, 3.0, 3e-3
+COUNTED_OUTPUTS = 8  # at most as many tell of the curvature, of which a rough idea is enough
+IMPOSSIBLE = 1e25  # the value where the covariance cannot be factorised
+
+
+def covariance(points: np.ndarray, others: np.ndarray, theta: np.ndarray, sign: int) -> np.ndarray:
+    """Return (k(x, x') + sign k(x, -x')) / 2 for rows of -1 and 1, or k itself; all but the odd half get a free constant."""
+    total = theta.sum()
+    gram = (points * theta) @ others.T
+    matrix = np.exp(0.5 * (gram - total))
+    if sign:
+        mirrored = np.exp(-0.5 * (gram + total), out=gram)
+        mirrored *= sign
+        matrix += mirrored
+        matrix *= 0.5
+    if sign >= 0:
+        matrix += 1.0
+    return matrix
+
+
+def covariance_and_slopes(
+    points: np.ndarray, theta: np.ndarray, sign: int, white: float, work: np.ndarray | None = None
+) -> tuple[np.ndarray, np.ndarray]:
+    """Return K = K_s + K_m + the free constant + the white part, and K_s - K_m, in ``work`` (2, n, n) if there is any.
+
+    K_s = k(x, x') and K_m = sign k(x, -x'), halved where both count.
+    """
+    matrix, difference = np.empty((2, len(points), len(points))) if work is None else work
+    spread, share, constant, diagonal = theta.sum(), 0.5 if sign else 1.0, float(sign >= 0), white + JITTER
+    np.matmul(points * (0.5 * theta), points.T, out=matrix)
+    if spread < 600.0:  # k(x, -x') = exp(-spread) / k(x, x'): nothing over- or underflows
+        scale = share * np.exp(-0.5 * spread)
+        fill_covariance(scale, sign * scale, constant, diagonal, np.exp(matrix, out=matrix), difference)
+    else:
+        mirrored = sign * share * np.exp(-matrix - 0.5 * spread)
+        matrix[:] = share * np.exp(matrix - 0.5 * spread)
+        np.subtract(matrix, mirrored, out=difference)
+        matrix += mirrored
+        matrix += constant
+        np.fill_diagonal(matrix, matrix.diagonal() + diagonal)
+    return matrix, difference
+
+
+def factorise(matrix: np.ndarray) -> tuple[np.ndarray, bool]:
+    """Return the lower Cholesky factor L, K = L L^T, in the place of K, and whether it failed; above its diagonal is no zero."""
+    from scipy.linalg import lapack
+
+    factor, failed = lapack.dpotrf(matrix.T, lower=1, clean=0, overwrite_a=1)  # the transpose is in LAPACK's order
+    return factor, bool(failed)
+
+
+def invert_triangle(lower: np.ndarray, out: np.ndarray) -> np.ndarray:
+    """Set the lower triangle of ``out``, zero above it, to the inverse of ``lower``; halves first, so that most are matrix products."""
+    from scipy.linalg import blas, lapack
+
+    n = len(lower)
+    if n <= TRIANGLE_ROWS:
+        np.copyto(out, lapack.dtrtri(lower, lower=1)[0], where=BELOW[:n, :n])
+        return out
+    first, last = slice(0, n // 2), slice(n // 2, n)
+    product = blas.dtrmm(-1.0, invert_triangle(lower[first, first], out[first, first]), lower[last, first], side=1, lower=1)
+    inverse = invert_triangle(lower[last, last], out[last, last])
+    out[last, first] = blas.dtrmm(1.0, inverse, product, lower=1, overwrite_b=1)
+    return out
+
+
+@dataclass(frozen=True, eq=False)
+class Half:
+    """What is regressed: ``sign`` -1 is (v(S) - v(D - S)) / 2, +1 the same with a plus, 0 the game itself at single coalitions."""
+
+    sign: int
+    target: np.ndarray  # (n_pairs, n_outputs), scaled
+    scale: np.ndarray  # (n_outputs,)
+    offset: np.ndarray  # (n_outputs,), subtracted from the even half
+
+    @classmethod
+    def of(cls, inside: np.ndarray, outside: np.ndarray | None, sign: int) -> Half:
+        target = inside if outside is None else (inside + sign * outside) / 2.0
+        offset = target.mean(axis=0) if sign >= 0 else np.zeros(target.shape[1])
+        target = target - offset
+        peak = np.abs(target).max(axis=0, initial=0.0)
+        peak = np.where(peak > 0, peak, 1.0)
+        scale = peak * np.sqrt(np.mean((target / peak) ** 2, axis=0))  # squares of the numbers themselves might overflow
+        scale = np.where(scale > 0, scale, 1.0)
+        return cls(sign, target / scale, scale, offset)
+
+    def rows(self, chosen: np.ndarray) -> Half:
+        return replace(self, target=self.target[chosen])
+
+
+@dataclass(frozen=True, eq=False)
+class Evidence:
+    r"""One half's negative log marginal likelihood of log theta and log tau, its scales profiled out.
+
+    .. math:: \tfrac12 \sum_k \bigl(m \log \hat\sigma_k^2 + \log |K|\bigr), \qquad \hat\sigma_k^2 = y_k^\top K^{-1} y_k / m
+    """
+
+    points: np.ndarray  # (m, d), column by column
+    half: Half
+    work: np.ndarray  # (3, m, m): K and then its factor, K_s - K_m, room for an inverse
+    theta: np.ndarray
+    white: float
+    factor: np.ndarray  # lower Cholesky factor of K
+    dual: np.ndarray  # alpha = K^-1 y, (m, n_outputs)
+    variance: np.ndarray  # (n_outputs,)
+
+    @classmethod
+    def at(cls, points: np.ndarray, half: Half, work: np.ndarray, theta: np.ndarray, white: float) -> Evidence | None:
+        """Return the evidence, or None where the covariance is not positive definite."""
+        from scipy.linalg import lapack
+
+        factor, failed = factorise(covariance_and_slopes(points, theta, half.sign, white, work[:2])[0])
+        if failed:
+            return None
+        dual = np.ascontiguousarray(lapack.dpotrs(factor, half.target, lower=1)[0])
+        variance = np.maximum((half.target * dual).sum(axis=0) / len(points), 1e-300)
+        return cls(points, half, work, theta, white, factor, dual, variance)
+
+    def value(self) -> float:
+        log_determinant = 2.0 * np.log(self.factor.diagonal()).sum()
+        return float(0.5 * (len(self.points) * np.log(self.variance).sum() + len(self.variance) * log_determinant))
+
+    def take_slopes(self) -> tuple[np.ndarray, np.ndarray]:
+        """Return gradient (d + 1,) and curvature (d + 1, d + 1); the room that they were worked out in is used up."""
+        inverse_factor = invert_triangle(self.factor, self.work[2].T)
+        curvature = self._curvature(inverse_factor)
+        return self._take_gradient(inverse_factor), curvature
+
+    def _curvature(self, inverse_factor: np.ndarray) -> np.ndarray:
+        r"""Return the mean of observed and expected curvature, in which all traces cancel but for those of second derivatives, left out.
+
+        .. math:: \sum_k \frac{1}{2 \hat\sigma_k^2} \Bigl(V_k^\top K^{-1} V_k -
+                  \frac{V_k^\top \alpha_k \alpha_k^\top V_k}{m \hat\sigma_k^2}\Bigr), \qquad V_k = (\partial_i K\, \alpha_k)_i
+
+        "Average information" (Gilmour, Thompson & Cullis 1995, Biometrics 51, 1440-1450), less what the profiled scale takes: never
+        negative, and two products with d columns are its whole price.
+        """
+        from scipy.linalg import blas
+
+        m, n_outputs = self.dual.shape
+        counted = range(0, n_outputs, -(-n_outputs // COUNTED_OUTPUTS))
+        total = np.zeros((len(self.theta) + 1, len(self.theta) + 1))
+        for k in counted:
+            columns = self._moved(k)
+            slope = self.dual[:, k] @ columns
+            root = blas.dtrmm(1.0, inverse_factor, columns, lower=1, overwrite_b=1)
+            total += (root.T @ root - np.outer(slope, slope) / (m * self.variance[k])) * (0.5 / self.variance[k])
+        return total * (n_outputs / len(counted))
+
+    def _moved(self, k: int) -> np.ndarray:
+        r"""Return :math:`\partial_i K\, \alpha_k` for log theta and, last, for log tau: (m, d + 1).
+
+        .. math:: \partial K / \partial \log\theta_j = \tfrac12 \theta_j \bigl(x_j x_j^\top \circ (K_s - K_m) - (K_s + K_m)\bigr)
+        """
+        alpha = self.dual[:, k]
+        plain = self.half.target[:, k] - (self.white + JITTER) * alpha  # (K_s + K_m) alpha, as K alpha = y
+        if self.half.sign >= 0:
+            plain -= alpha.sum()
+        columns = self.points.T
+        moved = np.empty((len(self.theta) + 1, len(alpha)))
+        moved[:-1] = 0.5 * self.theta[:, None] * (columns * ((columns * alpha) @ self.work[1]) - plain)
+        moved[-1] = self.white * alpha
+        return moved.T
+
+    def _take_gradient(self, inverse_factor: np.ndarray) -> np.ndarray:
+        r"""Return tr(D dK) for every log, of the slope D of the value in the covariance; both inverses are used up.
+
+        .. math:: D = \tfrac12 \Bigl(n\, K^{-1} - \sum_k \alpha_k \alpha_k^\top / \hat\sigma_k^2\Bigr) \quad (n\ \text{outputs}), \qquad
+                  \mathrm{tr}\, D K = \tfrac12 \Bigl(n m - \sum_k y_k^\top \alpha_k / \hat\sigma_k^2\Bigr)
+        """
+        from scipy.linalg import blas, lapack
+
+        m, n_outputs = self.dual.shape
+        scaled = self.dual / self.variance
+        whole = self._of_ones(inverse_factor, scaled) if self.half.sign >= 0 else 0.0
+        inverse = lapack.dlauum(inverse_factor, lower=1, overwrite_c=1)[0].T
+        trace = 0.5 * (n_outputs * inverse.trace() - (scaled * self.dual).sum())
+        total = (
+            0.5 * (n_outputs * m - (scaled * self.half.target).sum()) - (self.white + JITTER) * trace - whole
+        )  # D, K_s + K_m
+        fill_weighted(inverse, self.dual, scaled, self.work[1])
+        sums = (self.points * blas.dtrmm(1.0, self.work[1].T, self.points, lower=1, trans_a=1)).sum(axis=0)
+        return np.append(0.5 * self.theta * (sums - total), trace * self.white)
+
+    def _of_ones(self, inverse_factor: np.ndarray, scaled: np.ndarray) -> float:
+        """Return the sum of all entries of D: what the free constant of an even half adds to tr D K."""
+        from scipy.linalg import blas
+
+        ones = blas.dtrmv(inverse_factor, np.ones(len(inverse_factor)), lower=1)  # L^-1 1
+        return 0.5 * float(self.dual.shape[1] * (ones @ ones) - (self.dual.sum(axis=0) * scaled.sum(axis=0)).sum())
+
+
+@dataclass(frozen=True, eq=False)
+class Posterior:
+    """The negative log posterior of log theta (d,) and log tau, given the halves' values at ``points`` (m, d)."""
+
+    points: np.ndarray
+    halves: list[Half]
+    typical: np.ndarray = field(init=False)
+    precision: np.ndarray = field(init=False)  # of the prior (d + 1, d + 1)
+    work: np.ndarray = field(init=False)  # (n_halves, 3, m, m) for all evaluations: fresh room doubles the time of small ones
+
+    def __post_init__(self) -> None:
+        m, d = self.points.shape
+        precision = np.full((d + 1, d + 1), 1.0 / (d * LEVEL_SPREAD) ** 2 - 1.0 / (d * SPREAD**2))
+        precision[-1] = precision[:, -1] = 0.0
+        np.fill_diagonal(precision, precision.diagonal() + np.append(np.full(d, SPREAD**-2.0), WHITE_SPREAD**-2.0))
+        object.__setattr__(self, "typical", np.log(np.append(np.full(d, 0.5 / d), TYPICAL_WHITE)))
+        object.__setattr__(self, "precision", precision)
+        object.__setattr__(self, "points", np.asfortranarray(self.points))
+        object.__setattr__(self, "work", np.zeros((len(self.halves), 3, m, m)))
+
+    @classmethod
+    def of(cls, points: np.ndarray, halves: list[Half], rows: np.ndarray) -> Posterior:
+        """Return what some rows (n_rows,) say."""
+        return cls(points[rows], [half.rows(rows) for half in halves])
+
+    def __call__(self, logs: np.ndarray) -> tuple[float, Slopes]:
+        """Return its value, and a function for its gradient (d + 1,) and roughly its curvature (d + 1, d + 1)."""
+        value, slopes = self.evidence(logs)
+        pull = self.precision @ (logs - self.typical)
+
+        def more_slopes() -> tuple[np.ndarray, np.ndarray]:
+            gradient, curvature = slopes()
+            return gradient + pull, curvature + self.precision
+
+        return value + 0.5 * float(pull @ (logs - self.typical)), more_slopes
+
+    def evidence(self, logs: np.ndarray) -> tuple[float, Slopes]:
+        """Return what the rows say, without the prior; the slopes before the next evaluation, which uses the same room."""
+        theta, white = np.exp(logs[:-1]), float(np.exp(logs[-1]))
+        found = [Evidence.at(self.points, *each, theta, white) for each in zip(self.halves, self.work, strict=True)]
+        halves = [evidence for evidence in found if evidence is not None]
+        if len(halves) < len(found):
+            return IMPOSSIBLE, lambda: (np.zeros(len(logs)), np.zeros((len(logs), len(logs))))
+
+        def slopes() -> tuple[np.ndarray, np.ndarray]:
+            gradients, curvatures = zip(*[half.take_slopes() for half in halves], strict=True)
+            return np.add.reduce(gradients), np.add.reduce(curvatures)
+
+        return sum(half.value() for half in halves), slopes
