@@ -52,8 +52,8 @@ def grow(problem: RegressionProblem, n_calls: int) -> None:
 def _stages(problem: RegressionProblem, n_calls: int) -> list[int]:
     """Return the pairs in all after each stage; none where coalitions are drawn or placed at once."""
     d, n_pairs = problem.n_players, (n_calls - 2) // 2
-    asked = problem.settings.estimator in ("auto", "process") and problem.is_shapley
-    if not asked or not max(MAX_DESIGNED, 2 * LEAST_PAIRS * d - 1) < n_pairs < 2 ** (d - 1) - 1:
+    pays = max(MAX_DESIGNED, 2 * LEAST_PAIRS * d - 1) < n_pairs < 2 ** (d - 1) - 1
+    if not pays or problem.settings.estimator not in ("auto", "process") or not problem.is_shapley:
         return []
     last = min(n_pairs, MAX_PLACED)
     first = len(problem.masks) or min(MAX_DESIGNED, last // 2)

@@ -90,7 +90,7 @@ class RegressionProblem:
         """Return values and standard errors (n_sets, n_outputs) of this game."""
         return Solution(values, self.empty, self.full, method, std_error=std_error)
 
-    @property
+    @cached_property
     def is_shapley(self) -> bool:
         """Whether the index is the Shapley value of single players: the one that polynomials estimate."""
         return self.order == 1 and _is_shapley(self.semivalue, self.n_players)
