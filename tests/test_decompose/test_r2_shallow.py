@@ -81,9 +81,15 @@ def test_covers_and_empty_values_agree_with_the_slow_ones():
     assert_close_r2(layout.empty, empty)
 
 
-def test_same_bits_for_threads_and_for_every_kind_of_array():
+@pytest.mark.parametrize("rows", [7, 8192])
+def test_same_bits_for_threads_and_for_every_kind_of_array(rows, by_pairs, monkeypatch):
+    for module in ("_games.SHALLOW_ROWS", "_input.WORTH_THREADS", "_layout.WORTH_THREADS"):
+        monkeypatch.setattr(f"exactshap.decompose.r2.{module}", rows)
     model = random_model(3, n_trees=150)
     X, y, weights = random_rows()
+    assert_close_r2(
+        decompose_r2(model, X, y, sample_weight=weights).values, by_pairs(model, X, y, sample_weight=weights).values
+    )
     one = decompose_r2(model, X, y, sample_weight=weights)
     assert np.array_equal(one.values, decompose_r2(model, X, y, sample_weight=weights, n_jobs=2).values)
     fixed = X.copy()
