@@ -113,6 +113,7 @@ for starts in ([0, 1, 2, 3, 4, 5], [0, 3, 5]):
     pairs.fill_permuted_weights(factors, offset[0], rng.permuted(np.tile(np.arange(160, dtype=np.int32), (len(starts), 1)), axis=1), block, out[1])
     pairs.fill_node_products(factors, block, rng.random(len(starts)), out[2])
     pairs.add_sides(out[0], out[1][0], out[3], block.start, out[3], block.first)
+    pairs.add_contributions(factors, rules, block, out[3], out[3])
     out += [np.zeros((block.height, block.padded)), np.zeros((len(starts) - 1, block.height, block.padded)), np.zeros(2 * len(starts) - 1)]
     pairs.fill_products(factors, offset[0], block, out[4])
     pairs.fill_gaps(factors, block, out[5])

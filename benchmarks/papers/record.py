@@ -101,6 +101,7 @@ TABLES = [
         partial(source.printed, "pkex table 1"),
         "pkex_table1.py",
         source.pkex_table1,
+        noted=source.pkex_noted,
         key="pkex table 1",
     ),
     Table(

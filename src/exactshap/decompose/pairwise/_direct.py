@@ -106,7 +106,7 @@ def _whole_kernel(one: Factors, rows: slice, others: slice) -> np.ndarray:
         chosen = kinds == kind
         if chosen.any():
             weight = 1.0 / one.bandwidths[chosen] ** power / power
-            sides = (one.columns[:, some][chosen].T for some in (rows, others))
+            sides = (np.ascontiguousarray(one.columns[chosen, some].T) for some in (rows, others))
             exponent -= cdist(*sides, metric, w=weight)
     kernel = np.exp(exponent)
     for k in np.flatnonzero(kinds == "cauchy"):

@@ -142,13 +142,15 @@ def _pair_sums(
 
     def panel_sums(panel: tuple[int, int]) -> tuple[np.ndarray, np.ndarray]:
         sums, within = np.zeros(shape), np.zeros((shape[1], labels.shape[1]))
+        if not labels.shape[1]:
+            sweep.add(panel, lambda block: (sums[int(block.first >= n)], sums[int(block.start >= n)]))
+            return sums, within
         for block, values in sweep.blocks(panel):
             own, other = int(block.start >= n), int(block.first >= n)
             rows, columns = slice(block.start, block.stop), slice(block.first, block.first + block.padded)
             add_sides(values, np.ones(values.shape[1:]), sums[other], block.start, sums[own], block.first)
-            if labels.shape[1]:
-                product = (values.reshape(-1, block.padded) @ labels[columns].astype(float)).reshape(shape[1], block.height, -1)
-                within += 2.0 * np.einsum("jrb,rb->jb", product, labels[rows].astype(float))
+            product = (values.reshape(-1, block.padded) @ labels[columns].astype(float)).reshape(shape[1], block.height, -1)
+            within += 2.0 * np.einsum("jrb,rb->jb", product, labels[rows].astype(float))
         return sums, within
 
     total, total_within = np.zeros(shape), np.zeros((shape[1], labels.shape[1]))

@@ -15,7 +15,7 @@ import numpy as np
 from exactshap._native import Handle
 from exactshap._runtime.progress import Line, Progress, duration, progress_text
 from exactshap.decompose.pairwise._factors import Factors
-from exactshap.decompose.pairwise._kernels import LANES, PanelBlock, RuleArrays, fill_contributions
+from exactshap.decompose.pairwise._kernels import LANES, PanelBlock, RuleArrays, add_contributions, fill_contributions
 from exactshap.semivalues import Beta, Semivalue
 from exactshap.solvers.core import RELATIVE_TRUNCATION, bound
 
@@ -175,6 +175,12 @@ class Sweep:
             out = buffer[:size].reshape(shape)
             fill_contributions(one.arrays, rules, block, out)
             yield block, out
+
+    def add(self, panel: tuple[int, int], sides: Callable[[PanelBlock], tuple[np.ndarray, np.ndarray]]) -> None:
+        """Add the contributions of a panel's blocks to the sums (n_players + 1, n_rows + LANES) of their rows and of the others."""
+        one, rules = self.factors, self.rules.arrays
+        for block in blocks_of(panel, one.n_rows, one.n_players, self.boundary, self.begin):
+            add_contributions(one.arrays, rules, block, *sides(block))
 
 
 Result = TypeVar("Result")
