@@ -19,9 +19,11 @@ from exactshap import Explainer, Explanation
 from exactshap.errors import ExactnessError, ExplanationWarning, InputTypeError
 from exactshap.explainer import _mask_check
 from exactshap.explainer._reference import reference_values
+from exactshap.explainer._solve import APART, Cut, solve_blocks
 from exactshap.frames import above, as_table, hybrid_cells, hybrid_columns
 from exactshap.games import AdditiveGame, ProductGame
 from exactshap.readers.kernel_machines import KernelReader
+from exactshap.semivalues import find
 from exactshap.solvers import solve
 from tolerances import assert_close
 
@@ -238,3 +240,17 @@ def test_values_by_the_definition_agree_for_few_and_many_players():
         subsets = [(0, d - 1), (1,), (), (2, 0, 1)]
         terms = AdditiveGame(d, subsets, [rng.normal(size=(2, 2 ** len(subset))) for subset in subsets])
         assert_close(reference_values(terms), solve(terms).values, scale=10.0, n_terms=4, n_players=3)
+
+
+@pytest.mark.parametrize("n_rows", [10, 300, APART])
+@pytest.mark.parametrize("cuts", [[], [5]])
+def test_all_rows_in_company_are_compared_and_no_others(n_rows, cuts):
+    reader, shapley = Explainer(MODELS["tree"], X[:20]).reader, find("shapley")
+    rows, company = as_table(np.resize(X, (n_rows, 4))), as_table(X[50:57])
+    blocks = [slice(*ends) for ends in zip([0, *cuts], [*cuts, n_rows], strict=True)]
+    solution, (residual, tolerance) = solve_blocks(reader, rows, Cut(blocks, 1, 1), shapley, 1, False, company)
+    alone, apart = reader.answer(rows, shapley, 1), reader.answer(company, shapley, 1)
+    np.testing.assert_array_equal(residual, apart.residual)
+    np.testing.assert_array_equal(tolerance, apart.tolerance)
+    for name in ("values", "empty", "full", "prediction", "residual", "tolerance", "error_bound", "scale"):
+        np.testing.assert_array_equal(getattr(solution, name), getattr(alone, name))

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import ctypes
 import functools
+import math
 import struct
 import threading
 from typing import Any
@@ -60,5 +61,5 @@ def dense_margin(booster: Any, array: np.ndarray, n_rounds: int, missing: float)
     if predict(booster.handle, rows, settings, of_thread.proxy.handle, address, address + 8, address + 16):
         return None
     shape = struct.unpack(f"{found.n_dimensions}Q", ctypes.string_at(found.shape, 8 * found.n_dimensions))
-    values = np.frombuffer(ctypes.string_at(found.values, 4 * int(np.prod(shape))), np.float32)  # a copy
+    values = np.frombuffer(ctypes.string_at(found.values, 4 * math.prod(shape)), np.float32)  # a copy
     return values if len(shape) == 1 else values.reshape(shape)
