@@ -122,8 +122,9 @@ def qshap_bias():
     for model, truth in exact.items():
         means = [statistics.fmean(values) for values in zip(*found[f"{model},1.5,1000,100"]["values"], strict=True)]
         rows[f"model {model}, Q-SHAP"] = [mean - value for mean, value in zip(means, truth, strict=False)]
-        for method, biases in load("qshap_peers.json").get("table1", {}).get(model, {}).items():
-            rows[f"model {model}, {method}"] = [statistics.fmean(values) for values in zip(*biases, strict=True)]
+        for method, found_rows in load("qshap_peers.json").get("table1", {}).get(model, {}).items():
+            means = [statistics.fmean(values) for values in zip(*found_rows, strict=True)]
+            rows[f"model {model}, {method}"] = [mean - value for mean, value in zip(means, truth, strict=True)]
     return grid(rows, columns)
 
 
