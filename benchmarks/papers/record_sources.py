@@ -141,10 +141,10 @@ def qshap_insurance(target):
 
 
 def qshap_stocks():
-    """Shares of the printed stocks, and of all others together."""
+    """Shares of the printed stocks, and of all others together; a stock that is not among the hundred of a model has none in it."""
     shares = load("qshap_peers.json").get("table5", {}).get("shares", {})
     named = dict.fromkeys(row for row, _ in printed("qshap table 5") if row != "Others")
-    cells = {(row, method): values[row] for method, values in shares.items() for row in named if row in values}
+    cells = {(row, method): values.get(row, 0.0) for method, values in shares.items() for row in named}
     rest = {("Others", method): sum(v for k, v in values.items() if k not in named) for method, values in shares.items()}
     return cells | rest
 
