@@ -112,6 +112,7 @@ def test_the_rows_of_one_block_share_the_threads_with_the_same_bits(name, monkey
     reference = Explainer(model, background)(X.to_numpy()[:43])
     pieces = []
     monkeypatch.setattr(threads, "SECONDS", 0.0)  # any work is worth threads
+    monkeypatch.setattr(threads, "LEAST", 0.0)
     original = threads.map_in_threads
     monkeypatch.setattr(threads, "map_in_threads", lambda f, tasks, n: pieces.append(n) or original(f, tasks, n))
     again = Explainer(model, background, n_jobs=2)(X.to_numpy()[:43])
@@ -131,6 +132,7 @@ def test_what_solving_raises_comes_before_what_the_model_does():
 
     with pytest.MonkeyPatch.context() as patch, threads.using_jobs(2, of_a_block=2):
         patch.setattr(threads, "SECONDS", 0.0)
+        patch.setattr(threads, "LEAST", 0.0)
         with pytest.raises(InputError, match="ours"):
             threads.rows_in_threads(function, 40, beside)
         with pytest.raises(ValueError, match="the model's"):

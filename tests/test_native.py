@@ -113,6 +113,7 @@ for starts in ([0, 1, 2, 3, 4, 5], [0, 3, 5]):
     pairs.fill_permuted_weights(factors, offset[0], rng.permuted(np.tile(np.arange(160, dtype=np.int32), (len(starts), 1)), axis=1), block, out[1])
     pairs.fill_node_products(factors, block, rng.random(len(starts)), out[2])
     pairs.add_sides(out[0], out[1][0], out[3], block.start, out[3], block.first)
+    pairs.add_contributions(factors, rules, block, out[3], out[3])
     out += [np.zeros((block.height, block.padded)), np.zeros((len(starts) - 1, block.height, block.padded)), np.zeros(2 * len(starts) - 1)]
     pairs.fill_products(factors, offset[0], block, out[4])
     pairs.fill_gaps(factors, block, out[5])
@@ -134,6 +135,9 @@ relevance.fill_covariance(0.3, -0.2, 1.0, 0.1, out[5], out[6])
 relevance.fill_weighted(out[5], rng.random((90, 3)), rng.random((90, 3)), out[7])
 relevance.fill_singles(rng.choice([-1.0, 1.0], (9, 4)), rng.random(4) * 0.9, rng.random(3), rng.random(3), out[8])
 relevance.correct_curvature(out[4], rng.random((3, 90)), rng.random((3, 90)), 0.2)
+from exactshap.solvers.additive._singles import add_scaled
+out += [np.zeros((7, 21, 1)), np.zeros((7, 1)), np.zeros((7, 1)), np.zeros(7)]
+add_scaled(rng.normal(size=(7, 21)), rng.normal(size=21), rng.normal(size=21), 0.5, *out[-4:])
 for array in out:
     digest.update(array.tobytes())
 print(digest.hexdigest())

@@ -13,7 +13,7 @@ from sklearn.ensemble import GradientBoostingRegressor, RandomForestRegressor
 from sklearn.svm import SVR
 
 from exactshap import Explainer, explain
-from exactshap.errors import BudgetError, InputError, UnknownNameError, memory_needed
+from exactshap.errors import BudgetError, InputError, InputTypeError, UnknownNameError, memory_needed
 from exactshap.frames import as_table
 from tolerances import roundings
 
@@ -175,3 +175,31 @@ def test_integers_that_no_float64_is_are_refused_by_column_of_a_plain_frame():
     with pytest.raises(InputError, match=r"column 'b'.*beyond 2\^53"):
         as_table(frame).numeric()
     assert as_table(pd.DataFrame({"a": [1.0], "b": np.array([2**60])})).numeric()[0, 1] == 2.0**60
+
+
+@pytest.mark.parametrize("n_rows", [5, 1000])
+def test_what_is_remembered_of_a_frame_is_of_this_frame(n_rows):
+    """Labels of rows of one frame after another are checked once, dtypes and numbers of each."""
+    many = pd.DataFrame(np.arange(20.0 * n_rows).reshape(-1, 20), columns=[f"c{j}" for j in range(20)])
+    frames = [
+        many,
+        many[1:3],
+        many.head(1),
+        many.rename(columns={"c3": "other"}),
+        many.astype({"c4": np.int8}, errors="ignore"),
+    ]
+    frames += [many.assign(c5=True), many[sorted(many)], many.rename_axis(columns="x"), many.astype({"c6": "category"})]
+    frames += [pd.DataFrame(many.to_numpy(), columns=many.columns), frames[3][:1], many.astype("Float64")]
+    for frame in [*frames, *frames[::-1]]:
+        table = as_table(frame)
+        assert table.names == tuple(frame.columns)
+        assert table.dtypes == tuple(frame.dtypes)
+        assert table.is_plain == all(isinstance(dtype, np.dtype) for dtype in frame.dtypes)
+        if table.is_plain:
+            np.testing.assert_array_equal(table.numeric(), frame.to_numpy(float))
+            np.testing.assert_array_equal(table.numeric(), frame.to_numpy(float))
+    with pytest.raises(InputError, match="must be unique"):
+        as_table(many.rename(columns={"c3": "c4"}))
+    for _ in range(2):
+        with pytest.raises(InputTypeError, match="must be strings"):
+            as_table(many.rename(columns={"c3": 3}))

@@ -64,9 +64,13 @@ def test_gaps_and_contributions(factors, block):
             wanted[j] -= weight * ones[j] * np.prod(1.0 - t * np.delete(ones, j, axis=0), axis=0)
     wanted[d] = np.prod(1.0 - ones, axis=0) - 1.0
     rules = rule_table(find("shapley"), d).arrays
-    assert_close(
-        filled(kernels.fill_contributions, (d + 1, *size), factors.arrays, rules, block), cut(wanted, block), 1.0, 20, 5
-    )
+    found = filled(kernels.fill_contributions, (d + 1, *size), factors.arrays, rules, block)
+    assert_close(found, cut(wanted, block), 1.0, 20, 5)
+    twice, once = np.zeros((2, 2, d + 1, N + kernels.LANES))
+    for sides in (lambda sums: (sums[0], sums[1]), lambda sums: (sums[0], sums[0])):
+        kernels.add_sides(found, np.ones(size), (rows := sides(twice))[0], block.start, rows[1], block.first)
+        kernels.add_contributions(factors.arrays, rules, block, *sides(once))
+        np.testing.assert_array_equal(once, twice)
 
 
 @CASE

@@ -82,8 +82,8 @@ def test_tables_made_again_and_threads_give_the_same_bits(monkeypatch):
     again = Explainer(model, BACKGROUND)
     again.reader.strategy.kept = False
     np.testing.assert_array_equal(again(X[:40]).values, values)
-    assert not again.reader.strategy._cache._items
-    assert kept.reader.strategy._cache._items
+    assert not again.reader.strategy._cache
+    assert kept.reader.strategy._cache
 
 
 def test_parts_add_up(monkeypatch):
@@ -114,7 +114,7 @@ def test_a_damaged_table_is_seen(monkeypatch):
 
     explainer = Explainer(fitted("SVR"), BACKGROUND)
     explainer(X[:2])
-    (folded,) = explainer.reader.strategy._cache._items.values()
+    (folded,) = explainer.reader.strategy._cache.values()
     folded.table[:, 0, 0] *= 1.0 + 1e-7
     folded.table[:, -1, -1] *= 1.0 + 1e-7
     with pytest.raises(ExactnessError, match="do not add up"):

@@ -183,9 +183,7 @@ def test_blocks_and_threads_do_not_matter():
     model = regressor(KERNELS["ard"])
     whole = explain(model, X, BACKGROUND)
     for i in (0, 17, 39):
-        np.testing.assert_allclose(
-            explain(model, X[i : i + 1], BACKGROUND).covariances[0], whole.covariances[i], atol=roundings(500)
-        )
+        np.testing.assert_array_equal(explain(model, X[i : i + 1], BACKGROUND).covariances[0], whole.covariances[i])
 
 
 def test_threads_and_pickles_give_the_same_bits():

@@ -10,7 +10,7 @@ from exactshap import semivalues
 from exactshap.errors import InputError
 from exactshap.games import AdditiveGame
 from exactshap.solvers import choose, player_sets, solve
-from exactshap.solvers.additive import Singles, Stack, solve_stacks
+from exactshap.solvers.additive import Scaled, Singles, Stack, solve_stacks
 from exactshap.solvers.additive._stacks import _position
 from exactshap.solvers.core import set_values
 from exactshap.testing import additive_games, check_game
@@ -183,3 +183,31 @@ def test_terms_of_one_player_have_the_bits_of_their_coalitions(index, order):
     quick, slow = (solve_stacks([part], 4, 5, 2, semivalue, order) for part in (terms, Stack(players, terms.tables)))
     for name in ("values", "empty", "full", "scale"):
         np.testing.assert_array_equal(getattr(quick, name), getattr(slow, name))
+
+
+@pytest.mark.parametrize("d", [1, 8, 21, 50])
+@pytest.mark.parametrize("order", [1, 2])
+def test_linear_terms_have_the_bits_of_terms_of_one_player(d, order):
+    if order > d:
+        return
+    rng, semivalue = np.random.default_rng(d), semivalues.find("banzhaf")
+    rows, coefficients, absent = rng.normal(size=(9, d)), rng.normal(size=d), rng.normal(size=d)
+    terms = Singles(player_sets(d, 1), (rows * coefficients)[:, :, None], absent[:, None])
+    linear = Scaled(rows, coefficients, absent)
+    np.testing.assert_array_equal(linear.tables, terms.tables)
+    quick, slow = (solve_stacks([part], d, 9, 1, semivalue, order) for part in (linear, terms))
+    for name in ("values", "empty"):
+        np.testing.assert_array_equal(getattr(quick, name), getattr(slow, name))
+    np.testing.assert_allclose(quick.scale, slow.scale, rtol=roundings(d))
+    assert_close(quick.full[:, 0], slow.full[:, 0], slow.scale.max(), d)
+    alone = solve_stacks([Scaled(rows[4:5], coefficients, absent)], d, 1, 1, semivalue, order)
+    for name in ("values", "empty", "full", "scale"):
+        np.testing.assert_array_equal(getattr(alone, name)[0], getattr(quick, name)[4])
+
+
+@pytest.mark.parametrize("bad", [np.nan, np.inf])
+def test_linear_terms_that_are_not_finite_are_refused(bad):
+    rows = np.ones((3, 9))
+    rows[1, 8] = bad
+    with pytest.raises(InputError, match=r"players \(8,\) .* First at row 1"):
+        solve_stacks([Scaled(rows, np.ones(9), np.ones(9))], 9, 3, 1, semivalues.find("shapley"), 1)

@@ -7,6 +7,7 @@ not depend on it.
 from __future__ import annotations
 
 import functools
+import itertools
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
@@ -17,7 +18,9 @@ from exactshap._native import Cancellation
 from exactshap._runtime.blas import single_threaded_blas
 
 __all__ = [
+    "Pace",
     "asked_jobs",
+    "at_pace",
     "coalitions_in_threads",
     "map_in_threads",
     "n_threads",
@@ -32,8 +35,39 @@ T = TypeVar("T")
 Result = TypeVar("Result")
 
 WORTH_IT = 2.0**14  # values of a coalition's largest matrix; below, starting threads costs more than it saves
-SECONDS, SHARE, PIECES = 0.02, 16, 2  # work that threads are worth; a first piece of rows that tells; pieces for each thread
+SECONDS, LEAST = 0.02, 0.004  # work that threads are worth: of a request and of a block
+SHARE = 16  # of the rows, a first piece that tells
+PIECE, PIECES = 0.03, 2  # seconds of a piece, as some of its work does not depend on its rows; pieces for each thread at most
+SLOWER = 1.2  # times the pace before, at most: other programs take the cores now and then
+
+
+class Pace:
+    """Seconds that a row took when it was last asked for, and what runs beside it: the next request need not try first."""
+
+    def __init__(self) -> None:
+        self.each = self.beside = 0.0
+
+    def keep(self, name: str, n_rows: int, function: Callable[[], T]) -> T:
+        """Return ``function()``, and keep how long it took for each of ``n_rows`` rows."""
+        started, before = time.perf_counter(), getattr(self, name)
+        result = function()
+        now = (time.perf_counter() - started) / n_rows
+        setattr(self, name, min(now, SLOWER * before) if before else now)
+        return result
+
+    def pieces(self, first: int, n_rows: int, workers: int) -> list[slice]:
+        """Return slices of the rows from ``first`` on that let all threads end together, one of which has other work before."""
+        rows, before = n_rows - first, self.beside * n_rows / self.each
+        mine = max(0.0, (rows + before) / workers - before)
+        others = (rows - mine) / (workers - 1)
+        each = int(min(PIECES, max(1.0, others * self.each / PIECE)))
+        sizes = [others / each] * (each * (workers - 1)) + [mine / each] * each
+        ends = [first + round(size) for size in itertools.accumulate(sizes, initial=0.0)]
+        return [slice(start, stop) for start, stop in itertools.pairwise(ends) if start < stop]
+
+
 _JOBS: ContextVar[int | None] = ContextVar("n_jobs", default=None)
+_PACE: ContextVar[tuple[Pace | None, int]] = ContextVar("pace", default=(None, 0))
 threads_of_a_block: ContextVar[int] = ContextVar("granted threads", default=1)
 
 
@@ -46,6 +80,16 @@ def using_jobs(n_jobs: int | None, of_a_block: int = 1) -> Iterator[None]:
     finally:
         _JOBS.reset(jobs)
         threads_of_a_block.reset(threads)
+
+
+@contextmanager
+def at_pace(pace: Pace, n_rows: int) -> Iterator[None]:
+    """Let the rows of blocks inside, ``n_rows`` in all, be cut by the pace of those before them."""
+    token = _PACE.set((pace, n_rows))
+    try:
+        yield
+    finally:
+        _PACE.reset(token)
 
 
 def asked_jobs() -> int | None:
@@ -108,25 +152,29 @@ def coalitions_in_threads(function: Callable[[Any], Any], tasks: Sequence[Any], 
 def rows_in_threads(function: Callable[[slice], Result], n_rows: int, beside: Callable[[], T]) -> tuple[list[Result], T]:
     """Return ``function(rows)`` for slices that cover all rows, and ``beside()``: on the threads granted, if there is work for them.
 
-    A first piece of the rows tells how long the others will take. No bit depends on the cut where no row depends on the others.
+    The pace of the last request, or else a first piece of the rows, tells how long they will take. No bit depends on the cut
+    where no row depends on the others.
 
     >>> with using_jobs(2, of_a_block=2):
     ...     rows_in_threads(lambda rows: rows.stop - rows.start, 3, lambda: "beside")
     ([1, 2], 'beside')
     """
-    workers, first = threads_of_a_block.get(), max(1, n_rows // SHARE)
+    workers, (known, asked) = threads_of_a_block.get(), _PACE.get()
+    pace = known or Pace()
     if workers == 1 or n_rows < 2:
         return [function(slice(0, n_rows))], beside()
-    started = time.perf_counter()
-    head = function(slice(0, first))
-    if (time.perf_counter() - started) * (n_rows - first) / first < SECONDS:
-        return [head, function(slice(first, n_rows))], beside()
-    step = -(-(n_rows - first) // (PIECES * workers))
-    pieces = [slice(start, min(start + step, n_rows)) for start in range(first, n_rows, step)]
-    tasks: list[Callable[[], Any]] = [functools.partial(_tried, beside)]
-    tasks += [functools.partial(function, rows) for rows in pieces]
+
+    def run(rows: slice) -> Result:
+        return pace.keep("each", rows.stop - rows.start, functools.partial(function, rows))
+
+    first = 0 if pace.each else max(1, n_rows // SHARE)
+    head = [run(slice(0, first))] if first else []
+    if pace.each * max(asked, n_rows) < SECONDS or pace.each * (n_rows - first) < LEAST:
+        return [*head, run(slice(first, n_rows))], beside()
+    tasks: list[Callable[[], Any]] = [lambda: pace.keep("beside", n_rows, lambda: _tried(beside))]
+    tasks += [functools.partial(run, rows) for rows in pace.pieces(first, n_rows, workers)]
     found, *parts = map_in_threads(lambda task: task(), tasks, workers)
-    return [head, *parts], found()
+    return [*head, *parts], found()
 
 
 def _tried(function: Callable[[], T]) -> Callable[[], T]:

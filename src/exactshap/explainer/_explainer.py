@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import time
 from collections.abc import Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from typing import Any
 
 import numpy as np
 
 from exactshap._runtime.cache import BoundedCache
 from exactshap._runtime.progress import Progress, duration, progress_text
-from exactshap._runtime.threads import using_jobs
+from exactshap._runtime.threads import Pace, at_pace, using_jobs
 from exactshap._runtime.words import fields_html
 from exactshap.errors import warn
 from exactshap.explainer._certify import refuse_or_warn
@@ -29,6 +30,7 @@ from exactshap.semivalues import Question, Semivalue, find
 __all__ = ["Explainer", "explain"]
 
 KEPT_CUTS = 64  # numbers of rows whose blocks are remembered
+KEPT_PACES = 4  # questions whose pace is
 
 
 class Explainer:
@@ -121,7 +123,7 @@ class Explainer:
             self.reader: Reader = read(model, self._request)
         check_names(self.reader, self._request)
         self._check_masks = MaskChecker(self.reader)
-        self._cuts = BoundedCache()
+        self._kept = BoundedCache()
         self._background_hash = None if table is None else fingerprint(table.native)
 
     def __repr__(self) -> str:
@@ -178,9 +180,11 @@ class Explainer:
         table, question = self._checked(X), find(index)
         reader, semivalue = (self.reader, question) if isinstance(question, Semivalue) else reader_for(self.reader, question)
         cut = self._cut(reader, table.n_rows, order)
+        pace = self._at_pace(cut, question, order, table.n_rows)
         with using_jobs(self.n_jobs, cut.threads_of_each):
             company, whose = self._check_masks.company(table)
-            solution, hybrids = solve_blocks(reader, table, cut, semivalue, order, self.progress, company)
+            with pace:
+                solution, hybrids = solve_blocks(reader, table, cut, semivalue, order, self.progress, company)
             facts = self._check_masks.facts(table, solution, hybrids, whose)
         seconds = time.perf_counter() - started
         explanation = wrap(
@@ -214,7 +218,14 @@ class Explainer:
         question = "cut", n_rows, order, self.memory_limit, self.n_jobs
         if reader is not self.reader:
             return make()
-        return self._cuts.get(question) or self._cuts.made(question, make, keep=KEPT_CUTS)
+        return self._kept.get(question) or self._kept.made(question, make, keep=KEPT_CUTS)
+
+    def _at_pace(self, cut: Cut, question: Question, order: int, n_rows: int) -> AbstractContextManager[None]:
+        """Let threads inside a block know how long rows took the last time that this was asked."""
+        if cut.threads_of_each == 1:
+            return nullcontext()
+        key = "pace", question, order
+        return at_pace(self._kept.get(key) or self._kept.made(key, Pace, keep=KEPT_PACES), n_rows)
 
     def _checked(self, X: Any) -> Table:
         reader = self.reader

@@ -140,7 +140,7 @@ def wrap(
         output_names=None if reader.single_output else reader.output_names,
         index=semivalue.name,
         order=order,
-        sets=player_sets(n_players, order),
+        sets=solution.sets or player_sets(n_players, order),
         set_values=solution.values if order > 1 else None,
         set_std_error=std_error if order > 1 else None,
         value_function=reader.value_function,

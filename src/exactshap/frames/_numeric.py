@@ -34,9 +34,10 @@ def numeric_array(array: np.ndarray, what: str) -> np.ndarray:
 def plain_numbers(frame: Any, dtypes: Sequence[np.dtype]) -> np.ndarray | None:
     """Return a pandas frame of NumPy's dtypes as float64 in one step, or None where integers may be too large to be exact."""
     values = np.array(frame.to_numpy(dtype=np.float64), order="C")
-    wide = [j for j, dtype in enumerate(dtypes) if dtype.kind in "iu" and dtype.itemsize == 8]
-    if wide and np.abs(values[:, wide]).max(initial=0.0) >= EXACT_INTEGERS:
-        return None
+    if any(dtype.kind in "iu" and dtype.itemsize == 8 for dtype in set(dtypes)):
+        wide = [j for j, dtype in enumerate(dtypes) if dtype.kind in "iu" and dtype.itemsize == 8]
+        if np.abs(values[:, wide]).max(initial=0.0) >= EXACT_INTEGERS:
+            return None
     return values
 
 

@@ -14,6 +14,7 @@ from exactshap.frames._numeric import narwhals, numeric_array, numeric_column, p
 
 __all__ = ["Table"]
 
+REMEMBERED = 2**14  # cells of a frame at most whose numbers are kept
 _LABEL = 60  # characters of a row's label in a message
 
 
@@ -51,18 +52,20 @@ class Table:
     @functools.cached_property
     def is_plain(self) -> bool:
         """Whether this is a pandas frame whose columns all have NumPy's own dtypes of numbers, the common and quickest case."""
-        return bool(self.dtypes) and all(isinstance(dtype, np.dtype) and dtype.kind in "fiub" for dtype in self.dtypes)
+        return bool(self.dtypes) and all(isinstance(dtype, np.dtype) and dtype.kind in "fiub" for dtype in set(self.dtypes))
 
     @functools.cached_property
     def has_one_dtype(self) -> bool:
         """Whether this is such a frame, of one dtype only: an array with names."""
-        return self.is_plain and all(dtype == self.dtypes[0] for dtype in self.dtypes[1:])
+        return self.is_plain and len(set(self.dtypes)) == 1
 
     @functools.cached_property
     def dtypes(self) -> tuple[Any, ...]:
-        """The dtypes of a pandas frame's columns; none of anything else. pandas makes a Series for each such question."""
-        is_pandas = self.is_frame and type(self.native).__module__.partition(".")[0] == "pandas"
-        return tuple(self.native.dtypes.array) if is_pandas else ()
+        """The dtypes of a pandas frame's columns; none of anything else. pandas makes a Series of them, its manager does not."""
+        if not self.is_frame or type(self.native).__module__.partition(".")[0] != "pandas":
+            return ()
+        quick = getattr(getattr(self.native, "_mgr", None), "get_dtypes", None)
+        return tuple(self.native.dtypes.array if quick is None else quick())
 
     @functools.cached_property
     def column_arrays(self) -> tuple[Any, ...]:
@@ -116,9 +119,16 @@ class Table:
         return narwhals().from_native(self.native, eager_only=True)[self.names[j]].to_numpy()  # type: ignore[index]
 
     def numeric(self, *, what: str = "X") -> np.ndarray:
-        """Return a float64 array of shape (n_rows, n_columns); NaN stays, text and dates are refused by column."""
+        """Return a float64 array of shape (n_rows, n_columns), not to be written to; NaN stays, text and dates are refused by column."""
         if not self.is_frame:
             return numeric_array(self.native, what)
+        if self.n_rows * self.n_columns > REMEMBERED:
+            return self._numbers(what)
+        if "numbers" not in self.__dict__:  # of few rows, whose solver and model ask for the same ones
+            self.__dict__["numbers"] = self._numbers(what)
+        return self.__dict__["numbers"]  # type: ignore[no-any-return]
+
+    def _numbers(self, what: str) -> np.ndarray:
         if self.is_plain and (values := plain_numbers(self.native, self.dtypes)) is not None:
             return values
         frame = narwhals().from_native(self.native, eager_only=True)  # once: it costs as much as a column of a few hundred rows

@@ -80,11 +80,35 @@ def _brief(value: Any) -> str:
 
 def _frame_table(data: Any, what: str) -> Table:
     if type(data).__module__.partition(".")[0] == "pandas" and type(data).__name__ == "DataFrame":  # most rows: no narwhals
-        names, n_rows = data.columns.tolist(), len(data)
-        _refuse_repeated(names, what)
+        names, n_rows = _pandas_names(data, what), len(data)
     else:
         _refuse_repeated(list(data.column_names if hasattr(data, "column_names") else data.columns), what)
-        names, n_rows = _columns_and_rows(data, what)
+        listed, n_rows = _columns_and_rows(data, what)
+        _refuse_other_names(listed)
+        names = tuple(listed)
+    table = Table(data, names, n_rows, len(names))
+    if not table.is_plain:
+        _refuse_sparse_columns(data, what)
+    return table
+
+
+_latest: tuple[Any, tuple[str, ...]] = None, ()  # the labels of the latest pandas frame, and its checked names
+
+
+def _pandas_names(data: Any, what: str) -> tuple[str, ...]:
+    """Return checked names; those of rows of one frame after another, which share its labels, are checked once."""
+    global _latest
+    labels, names = _latest
+    if labels is not None and data.columns.is_(labels):
+        return names
+    listed = data.columns.tolist()
+    _refuse_repeated(listed, what)
+    _refuse_other_names(listed)
+    _latest = data.columns, tuple(listed)
+    return tuple(listed)
+
+
+def _refuse_other_names(names: list[Any]) -> None:
     if any(not isinstance(name, str) for name in names):
         raise InputTypeError(
             message(
@@ -93,10 +117,6 @@ def _frame_table(data: Any, what: str) -> Table:
                 "Rename with X.columns = X.columns.astype(str)",
             )
         )
-    table = Table(data, tuple(names), n_rows, len(names))
-    if not table.is_plain:
-        _refuse_sparse_columns(data, what)
-    return table
 
 
 def _columns_and_rows(data: Any, what: str) -> tuple[list[Any], int]:

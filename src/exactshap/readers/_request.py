@@ -229,8 +229,8 @@ def finite_numbers(
 ) -> np.ndarray:
     """Return the rows as float64; refuse NaN and infinity by row and column in scikit-learn's words."""
     values = X.numeric(what=what)
-    bad = np.isinf(values) if allow_nan else ~np.isfinite(values)
-    if bad.any():
+    if not (~np.isinf(values) if allow_nan else np.isfinite(values)).all():
+        bad = np.isinf(values) if allow_nan else ~np.isfinite(values)
         i, j = (int(position) for position in np.argwhere(bad)[0])
         kind = "NaN" if np.isnan(values[i, j]) else "infinity or a value too large for dtype('float64')"
         label = X.label(j) if names is None or X.is_frame else f"column {names[j]!r}"

@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "../common/kernel.h"
+#include "../common/lanes.h"
 
 EXACTSHAP_BEGIN
 
@@ -47,44 +48,75 @@ struct Block {
   bool fit(int64_t n_rows) const { return 0 <= start && start <= stop && stop <= n_rows && 0 <= first && first <= last && last <= n_rows; }
 };
 
-/// Replace `values (LANES,)`, all <= 0, by their exponentials, within two units in the last place:
+constexpr int EACH = int(sizeof(Widest) / sizeof(double));  // numbers in one register
+constexpr int TOGETHER = EACH == 8 ? 8 : 4;                                  // registers whose exponentials go together: none waits for the last step
+
+/// Replace `values`, all <= 0, by their exponentials, within two units in the last place:
 ///
 ///   e^x = 2^k e^r,   k = round(x / ln 2),   |r| <= ln(2) / 2
 ///
 /// A call of the C library costs several times more, as it works on one number at a time. `k LN2_HIGH` is exact.
-EXACTSHAP_INLINE void exponentiate(double* __restrict values) {
+EXACTSHAP_INLINE void exponentiate(Widest (&values)[TOGETHER]) {
+  typedef uint64_t Bits __attribute__((vector_size(sizeof(Widest))));
   const double LOG2_E = 1.4426950408889634, LN2_HIGH = 6.93147180369123816490e-01, LN2_LOW = 1.90821492927058770002e-10;
   const double ROUNDER = 6755399441055744.0;  // 1.5 * 2^52: adding it rounds to an integer and leaves that integer in the low bits
   const double LOWEST = -708.0;  // exp of anything below is taken as that of this, 3e-308: below, the exponent bits run out
-  double power[LANES];
-  for (int i = 0; i < LANES; i++) values[i] = LOWEST > values[i] ? LOWEST : values[i];  // alone, or gcc makes it a branch
-  for (int i = 0; i < LANES; i++) {
-    const double x = values[i], shifted = x * LOG2_E + ROUNDER;
-    power[i] = shifted;
-    const double k = shifted - ROUNDER;
-    const double r = (x - k * LN2_HIGH) - k * LN2_LOW;
-    double p = 1.0 / 6227020800.0;  // 1 / 13!
-    p = r * p + 1.0 / 479001600.0;
-    p = r * p + 1.0 / 39916800.0;
-    p = r * p + 1.0 / 3628800.0;
-    p = r * p + 1.0 / 362880.0;
-    p = r * p + 1.0 / 40320.0;
-    p = r * p + 1.0 / 5040.0;
-    p = r * p + 1.0 / 720.0;
-    p = r * p + 1.0 / 120.0;
-    p = r * p + 1.0 / 24.0;
-    p = r * p + 1.0 / 6.0;
-    p = r * p + 0.5;
-    p = r * p + 1.0;
-    values[i] = r * p + 1.0;
+  const double FACTORIALS[] = {479001600.0, 39916800.0, 3628800.0, 362880.0, 40320.0, 5040.0, 720.0, 120.0, 24.0, 6.0, 2.0, 1.0, 1.0};
+  Widest shifted[TOGETHER], r[TOGETHER], power[TOGETHER];
+  for (int i = 0; i < TOGETHER; i++) {
+    const Widest lowest = Widest{} + LOWEST, x = lowest > values[i] ? lowest : values[i];
+    shifted[i] = rounded(x * LOG2_E) + ROUNDER;
+    const Widest k = shifted[i] - ROUNDER;
+    r[i] = (x - rounded(k * LN2_HIGH)) - rounded(k * LN2_LOW);
+    power[i] = Widest{} + 1.0 / 6227020800.0;  // 1 / 13!
   }
-  for (int i = 0; i < LANES; i++) {
-    uint64_t bits;
-    memcpy(&bits, &power[i], sizeof bits);
+  for (const double factorial : FACTORIALS)
+    for (int i = 0; i < TOGETHER; i++) power[i] = rounded(r[i] * power[i]) + 1.0 / factorial;
+  for (int i = 0; i < TOGETHER; i++) {
+    Bits bits;
+    __builtin_memcpy(&bits, &shifted[i], sizeof bits);
     bits = (bits << 52) + (uint64_t(1023) << 52);
-    memcpy(&power[i], &bits, sizeof bits);
+    Widest scale;
+    __builtin_memcpy(&scale, &bits, sizeof bits);
+    values[i] = power[i] * scale;
   }
-  for (int i = 0; i < LANES; i++) values[i] *= power[i];
+}
+
+/// The same for `values (LANES,)`.
+EXACTSHAP_INLINE void exponentiate(double* values) {
+  Widest some[TOGETHER];
+  for (int first = 0; first < LANES; first += TOGETHER * EACH) {
+    for (int i = 0; i < TOGETHER; i++) load(values + first + i * EACH, some[i]);
+    exponentiate(some);
+    for (int i = 0; i < TOGETHER; i++) store(some[i], values + first + i * EACH);
+  }
+}
+
+/// Add the numbers of a tile to `sums (LANES,)`; return their sum: half of them is added to the other half, again and again.
+EXACTSHAP_INLINE double add_lanes(Widest (&values)[LANES / EACH], double* sums) {
+  Widest sum;
+  for (int i = 0; i < LANES / EACH; i++) load(sums + i * EACH, sum), store(sum + values[i], sums + i * EACH);
+  for (int half = LANES / EACH / 2; half > 0; half /= 2)
+    for (int i = 0; i < half; i++) values[i] += values[half + i];
+  double last[EACH];
+  store(values[0], last);
+  for (int half = EACH / 2; half > 0; half /= 2)
+    for (int i = 0; i < half; i++) last[i] += last[half + i];
+  return last[0];
+}
+
+/// Set `out (LANES,)` to 1 - kernel of one Gaussian column, the usual player: nothing of it leaves the registers.
+EXACTSHAP_INLINE void fill_gaussian_gap(double x, double scale, const double* lane, double* __restrict out) {
+  Widest some[TOGETHER], u;
+  for (int first = 0; first < LANES; first += TOGETHER * EACH) {
+    for (int i = 0; i < TOGETHER; i++) {
+      load(lane + first + i * EACH, u);
+      u = (x - u) * scale;
+      some[i] = -(u * u);
+    }
+    exponentiate(some);
+    for (int i = 0; i < TOGETHER; i++) store(1.0 - some[i], out + first + i * EACH);
+  }
 }
 
 /// The rows of one tile, column by column.
@@ -120,8 +152,13 @@ class Tile {
     const int64_t low = row + 1 - first_;
     for (int64_t j = 0; j < factors_.n_players(); j++) {
       double* const out = gap[j].data;
-      fill_factor(row, factors_.starts[j], factors_.starts[j + 1], out);
-      for (int i = 0; i < LANES; i++) out[i] = 1.0 - out[i];
+      const int64_t start = factors_.starts[j], stop = factors_.starts[j + 1];
+      if (stop == start + 1 && factors_.kinds[start] == RBF) {
+        fill_gaussian_gap(factors_.columns[start][row], factors_.scales[start], lanes_[start].data, out);
+      } else {
+        fill_factor(row, start, stop, out);
+        for (int i = 0; i < LANES; i++) out[i] = 1.0 - out[i];
+      }
       for (int64_t i = 0; i < low && i < LANES; i++) out[i] = 0.0;
       for (int64_t i = width_; i < LANES; i++) out[i] = 0.0;
     }

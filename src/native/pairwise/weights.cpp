@@ -77,24 +77,19 @@ Status add_sides(In<double, 3> values, In<double, 2> weights, Out<double, 2> to_
   EXACTSHAP_REQUIRE(weights.size[0] == n_rows && weights.size[1] == n_padded && n_padded % LANES == 0);
   EXACTSHAP_REQUIRE(to_rows.size[0] == n_players && first_row >= 0 && first_row <= to_rows.size[1] - n_rows);
   EXACTSHAP_REQUIRE(to_columns.size[0] == n_players && first_column >= 0 && first_column <= to_columns.size[1] - n_padded);
-  double lane[LANES];
   for (int64_t j = 0; j < n_players; j++) {
     double* const columns = to_columns[j].data + first_column;
     for (int64_t r = 0; r < n_rows; r++) {
       if ((r & 15) == 0 && context.interrupted()) return Status::interrupted;
-      for (int i = 0; i < LANES; i++) lane[i] = 0.0;
       for (int64_t tile = 0; tile < n_padded; tile += LANES) {
-        const double *__restrict const value = values[j][r].data + tile, *__restrict const weight = weights[r].data + tile;
-        double* __restrict const column = columns + tile;
-        for (int i = 0; i < LANES; i++) {
-          const double weighted = value[i] * weight[i];
-          column[i] += weighted;
-          lane[i] += weighted;
+        const double *const value = values[j][r].data + tile, *const weight = weights[r].data + tile;
+        Widest weighted[LANES / EACH], by;
+        for (int i = 0; i < LANES / EACH; i++) {
+          load(value + i * EACH, weighted[i]), load(weight + i * EACH, by);
+          weighted[i] = weighted[i] * by;
         }
+        to_rows[j][first_row + r] += add_lanes(weighted, columns + tile);
       }
-      double total = 0.0;
-      for (int i = 0; i < LANES; i++) total += lane[i];
-      to_rows[j][first_row + r] += total;
     }
   }
   return Status::done;

@@ -238,7 +238,7 @@ bool are_shallow(int64_t first, int64_t last, const Trees& trees, int64_t n_play
 }
 
 /// Add the tree-by-tree game of trees `first` to `last` - 1, as add_residual_trees, for trees of depth at most 3.
-Status add_shallow_trees(int64_t first, int64_t last, Trees trees, Rows rows, bool advance_only, In<double, 1> half_weights,
+Status add_shallow_trees(int64_t first, int64_t last, Trees trees, Rows rows, In<double, 1> half_weights,
                          Out<double, 1> residual, Out<double, 1> met, Out<double, 1> out, Context& context) {
   EXACTSHAP_REQUIRE(trees.fit(first, last) && rows.fit(trees.count_nodes(first, last), residual));
   EXACTSHAP_REQUIRE(met.size[0] == trees.empty.size[0] && half_weights.size[0] >= 2 * CELLS);
@@ -256,7 +256,6 @@ Status add_shallow_trees(int64_t first, int64_t last, Trees trees, Rows rows, bo
     halves.fill_predictions(sums.predictions);
     fill_cells(rows.decisions.slice(start - offset, stop - offset), halves.bit, cells);
     sums.advance(cells, rows, trees.empty[k], residual);
-    if (advance_only) continue;
     met[k] = -0.5 * sums.sum_linear();
     if (m == 0) continue;
     const double root_share = halves.share[ROOT_BIT];

@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import functools
 
 import numpy as np
 
+from exactshap._runtime.threads import map_in_threads
 from exactshap.decompose.pairwise._factors import Factors
 
 __all__ = ["direct_hsic", "direct_mmd", "direct_sums", "hsic_of_sums", "kernel_sum", "mmd_of_sums"]
 
-_ROWS = 256
+_ROWS = 128  # of one task
 
 
-def direct_mmd(factors: Factors, n_first: int, estimator: str) -> float:
+def direct_mmd(factors: Factors, n_first: int, estimator: str, n_jobs: int | None = None) -> float:
     r"""Return the squared MMD of the first ``n_first`` rows and the rest.
 
     .. math:: \frac{\sum_{i \ne i'} k(x_i, x_{i'})}{n (n-1)} + \frac{\sum_{i \ne i'} k(z_i, z_{i'})}{m (m-1)}
@@ -23,9 +24,12 @@ def direct_mmd(factors: Factors, n_first: int, estimator: str) -> float:
     """
     label = np.zeros((factors.n_rows, 2))
     label[:n_first, 0] = label[n_first:, 1] = 1.0
-    sums = np.zeros((2, 2))
-    for rows, others, kernel in _kernel_blocks(factors):
-        sums += label[rows].T @ (kernel @ label[others])
+
+    def part(start: int) -> np.ndarray:
+        rows, others, kernel = _kernel_block(factors, 0, start)
+        return np.asarray(label[rows].T @ (kernel @ label[others]))
+
+    sums = functools.reduce(np.add, map_in_threads(part, range(0, factors.n_rows, _ROWS), n_jobs))
     return mmd_of_sums(sums, n_first, factors.n_rows - n_first, estimator)
 
 
@@ -38,7 +42,7 @@ def mmd_of_sums(pairs: np.ndarray, n: int, m: int, estimator: str) -> float:
     return float(within.sum() - 2.0 * sums[0, 1] / (n * m))
 
 
-def direct_hsic(x: Factors, y: Factors, estimator: str) -> float:
+def direct_hsic(x: Factors, y: Factors, estimator: str, n_jobs: int | None = None) -> float:
     r"""Return the HSIC of two samples of the same rows.
 
     .. math:: \frac{1}{(n-1)^2}\, \mathrm{tr}(K H L H) = \frac{1}{(n-1)^2} \Bigl(\sum_{i,i'} K L
@@ -46,23 +50,28 @@ def direct_hsic(x: Factors, y: Factors, estimator: str) -> float:
 
     biased; unbiased as in Song et al. (2012, equation 5), with the diagonals of K and L set to zero.
     """
-    return hsic_of_sums(direct_sums(x, y), estimator)
+    return hsic_of_sums(direct_sums(x, y, n_jobs=n_jobs), estimator)
 
 
 def kernel_sum(factors: Factors, begin: int) -> float:
     """Return the sum of the kernel over pairs i < i'; with ``begin``, of rows before it with those from it on."""
-    return float(sum(kernel.sum() for _, _, kernel in _kernel_blocks(factors, begin)))
+    return float(sum(_kernel_block(factors, begin, start)[2].sum() for start in range(0, begin or factors.n_rows, _ROWS)))
 
 
-def direct_sums(x: Factors, y: Factors, begin: int = 0) -> tuple[float, np.ndarray, np.ndarray]:
+def direct_sums(x: Factors, y: Factors, begin: int = 0, n_jobs: int | None = None) -> tuple[float, np.ndarray, np.ndarray]:
     """Return the sum of K L over ordered pairs, and the row sums of K and of L, all without the diagonal."""
-    product, k_rows, l_rows = 0.0, np.zeros(x.n_rows), np.zeros(x.n_rows)
-    for (rows, others, k), (_, _, kernel) in zip(_kernel_blocks(x, begin), _kernel_blocks(y, begin), strict=True):
-        product += 2.0 * float(np.einsum("ij,ij->", k, kernel))
-        for sums, block in ((k_rows, k), (l_rows, kernel)):
-            sums[rows] += block.sum(axis=1)
-            sums[others] += block.sum(axis=0)
-    return product, k_rows, l_rows
+    product, totals = 0.0, np.zeros((2, x.n_rows))
+
+    def part(start: int) -> tuple[slice, slice, float, np.ndarray, np.ndarray]:
+        (rows, others, k), (_, _, kernel) = (_kernel_block(one, begin, start) for one in (x, y))
+        sides = [np.stack([k.sum(axis=axis), kernel.sum(axis=axis)]) for axis in (1, 0)]
+        return rows, others, 2.0 * float(np.einsum("ij,ij->", k, kernel)), *sides  # type: ignore[return-value]
+
+    for rows, others, more, of_rows, of_others in map_in_threads(part, range(0, begin or x.n_rows, _ROWS), n_jobs):
+        product += more
+        totals[:, rows] += of_rows
+        totals[:, others] += of_others
+    return product, *totals  # type: ignore[return-value]
 
 
 def hsic_of_sums(sums: tuple[float, np.ndarray, np.ndarray], estimator: str) -> float:
@@ -77,16 +86,14 @@ def hsic_of_sums(sums: tuple[float, np.ndarray, np.ndarray], estimator: str) -> 
     return float((product - mixed + k_rows.sum() * l_rows.sum() / ((n - 1) * (n - 2))) / (n * (n - 3)))
 
 
-def _kernel_blocks(one: Factors, begin: int = 0) -> Iterator[tuple[slice, slice, np.ndarray]]:
-    """Yield rows, later rows (from ``begin`` on) and the whole kernel between them, 0 where i' <= i."""
-    last = begin or one.n_rows
-    for start in range(0, last, _ROWS):
-        rows, others = slice(start, min(start + _ROWS, last)), slice(begin or start, one.n_rows)
-        kernel = _whole_kernel(one, rows, others)
-        if not begin:
-            height = rows.stop - rows.start
-            kernel[:, :height][np.tril_indices(height)] = 0.0
-        yield rows, others, kernel
+def _kernel_block(one: Factors, begin: int, start: int) -> tuple[slice, slice, np.ndarray]:
+    """Return rows from ``start``, later rows (from ``begin`` on) and the whole kernel between them, 0 where i' <= i."""
+    rows, others = slice(start, min(start + _ROWS, begin or one.n_rows)), slice(begin or start, one.n_rows)
+    kernel = _whole_kernel(one, rows, others)
+    if not begin:
+        height = rows.stop - rows.start
+        kernel[:, :height][np.tril_indices(height)] = 0.0
+    return rows, others, kernel
 
 
 def _whole_kernel(one: Factors, rows: slice, others: slice) -> np.ndarray:
@@ -99,7 +106,7 @@ def _whole_kernel(one: Factors, rows: slice, others: slice) -> np.ndarray:
         chosen = kinds == kind
         if chosen.any():
             weight = 1.0 / one.bandwidths[chosen] ** power / power
-            sides = (one.columns[:, some][chosen].T for some in (rows, others))
+            sides = (np.ascontiguousarray(one.columns[chosen, some].T) for some in (rows, others))
             exponent -= cdist(*sides, metric, w=weight)
     kernel = np.exp(exponent)
     for k in np.flatnonzero(kinds == "cauchy"):

@@ -45,7 +45,8 @@ def estimate_hsic(task: tuple[Factors, Factors, PairwiseSettings, np.ndarray]) -
     sums = _pair_sums(x, rules, target, orders, settings.n_jobs)
     joint = joint_values(x, target.block, None, settings, len(settings.sets(x.n_players)) - x.n_players)
     products = target.times(sums.plain, settings.n_jobs)
-    return _finished(x, target, settings, rules, (sums, products, *joint, direct_hsic(x, y, settings.estimator)))
+    direct = direct_hsic(x, y, settings.estimator, settings.n_jobs)
+    return _finished(x, target, settings, rules, (sums, products, *joint, direct))
 
 
 def estimate_by_tasks(x: Factors, y: Factors, settings: PairwiseSettings, run: Run) -> Estimate:

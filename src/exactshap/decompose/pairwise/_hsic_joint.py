@@ -32,7 +32,7 @@ def estimate_joint(task: tuple[Factors, Factors, PairwiseSettings, np.ndarray]) 
     norm = norm_of(x.n_rows, settings.estimator)
     values = norm * _sums(x, y, nodes, weights, settings)
     permuted = [norm * _sums(x, y.take(order), nodes, weights, settings) for order in orders]
-    residual = residual_of(direct_hsic(x, y, settings.estimator), values, np.zeros(0), settings)
+    residual = residual_of(direct_hsic(x, y, settings.estimator, settings.n_jobs), values, np.zeros(0), settings)
     scale = 4.0 * norm * x.n_rows**2
     tolerance = pair_tolerance(scale, x.n_rows, len(x.columns) + len(y.columns))
     check_residual("HSIC", residual, tolerance)

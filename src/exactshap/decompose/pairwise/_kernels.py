@@ -16,6 +16,7 @@ __all__ = [
     "FactorArrays",
     "PanelBlock",
     "RuleArrays",
+    "add_contributions",
     "add_sides",
     "fill_contributions",
     "fill_gaps",
@@ -64,6 +65,7 @@ class PanelBlock(NamedTuple):
 
 
 fill_contributions = kernel("pairwise.fill_contributions(factors, rules, block, out)")
+add_contributions = kernel("pairwise.add_contributions(factors, rules, block, rows, others)")
 fill_gaps = kernel("pairwise.fill_gaps(factors, block, out)")
 fill_products = kernel("pairwise.fill_products(factors, offset, block, out)")
 fill_permuted_weights = kernel("pairwise.fill_permuted_weights(factors, offset, permutations, block, out)")

@@ -27,7 +27,7 @@ def estimate_mmd(task: tuple[Factors, int, PairwiseSettings, np.ndarray]) -> Est
     scale = _PairMeans(n, factors.n_rows - n, settings.estimator)
     sums, within = _pair_sums(factors, rules, n, labels, settings.n_jobs)
     joint = joint_values(factors, scale.weights, n, settings, len(settings.sets(factors.n_players)) - factors.n_players)
-    direct = direct_mmd(factors, n, settings.estimator)
+    direct = direct_mmd(factors, n, settings.estimator, settings.n_jobs)
     return _finished(factors, settings, scale, rules, labels, (sums, within, *joint, direct))
 
 
@@ -124,7 +124,7 @@ def permuted_labels(n_rows: int, n: int, count: int, generator: np.random.Genera
     """Return which rows belong to the first sample, of shape (n_rows + LANES, count): one column per permutation."""
     labels = np.zeros((count, n_rows), bool)
     labels[:, :n] = True
-    permuted = generator.permuted(labels, axis=1)
+    permuted = generator.permuted(labels, axis=1) if count else labels
     return np.ascontiguousarray(np.pad(permuted, ((0, 0), (0, LANES))).T)
 
 
@@ -142,13 +142,15 @@ def _pair_sums(
 
     def panel_sums(panel: tuple[int, int]) -> tuple[np.ndarray, np.ndarray]:
         sums, within = np.zeros(shape), np.zeros((shape[1], labels.shape[1]))
+        if not labels.shape[1]:
+            sweep.add(panel, lambda block: (sums[int(block.first >= n)], sums[int(block.start >= n)]))
+            return sums, within
         for block, values in sweep.blocks(panel):
             own, other = int(block.start >= n), int(block.first >= n)
             rows, columns = slice(block.start, block.stop), slice(block.first, block.first + block.padded)
             add_sides(values, np.ones(values.shape[1:]), sums[other], block.start, sums[own], block.first)
-            if labels.shape[1]:
-                product = (values.reshape(-1, block.padded) @ labels[columns].astype(float)).reshape(shape[1], block.height, -1)
-                within += 2.0 * np.einsum("jrb,rb->jb", product, labels[rows].astype(float))
+            product = (values.reshape(-1, block.padded) @ labels[columns].astype(float)).reshape(shape[1], block.height, -1)
+            within += 2.0 * np.einsum("jrb,rb->jb", product, labels[rows].astype(float))
         return sums, within
 
     total, total_within = np.zeros(shape), np.zeros((shape[1], labels.shape[1]))

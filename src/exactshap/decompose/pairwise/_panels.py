@@ -15,7 +15,7 @@ import numpy as np
 from exactshap._native import Handle
 from exactshap._runtime.progress import Line, Progress, duration, progress_text
 from exactshap.decompose.pairwise._factors import Factors
-from exactshap.decompose.pairwise._kernels import LANES, PanelBlock, RuleArrays, fill_contributions
+from exactshap.decompose.pairwise._kernels import LANES, PanelBlock, RuleArrays, add_contributions, fill_contributions
 from exactshap.semivalues import Beta, Semivalue
 from exactshap.solvers.core import RELATIVE_TRUNCATION, bound
 
@@ -36,7 +36,7 @@ __all__ = [
     "showing",
 ]
 
-PANEL = 256  # rows of one task: it depends on nothing, so that any number of threads adds up in the same order
+PANEL = 128  # rows of one task: it depends on nothing, so that any number of threads adds up in the same order
 TASK_ROWS = 4096  # rows of a block of pairs: a task of seconds, and a megabyte or so of columns
 WAVE = 128  # tasks that are made at a time
 _BLOCK_BYTES = 1 << 20  # a block of contributions stays in the second-level cache
@@ -175,6 +175,12 @@ class Sweep:
             out = buffer[:size].reshape(shape)
             fill_contributions(one.arrays, rules, block, out)
             yield block, out
+
+    def add(self, panel: tuple[int, int], sides: Callable[[PanelBlock], tuple[np.ndarray, np.ndarray]]) -> None:
+        """Add the contributions of a panel's blocks to the sums (n_players + 1, n_rows + LANES) of their rows and of the others."""
+        one, rules = self.factors, self.rules.arrays
+        for block in blocks_of(panel, one.n_rows, one.n_players, self.boundary, self.begin):
+            add_contributions(one.arrays, rules, block, *sides(block))
 
 
 Result = TypeVar("Result")

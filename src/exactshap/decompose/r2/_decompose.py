@@ -119,7 +119,7 @@ def decompose_r2(
         return _of_stored(
             model, X, y, sample_weight, per_row, game=game, groups=groups, n_jobs=n_jobs, memory_limit=memory_limit
         )
-    problem = prepare_problem(model, X, y, sample_weight, groups)
+    problem = prepare_problem(model, X, y, sample_weight, groups, n_jobs)
     seconds = forecast(problem, game, per_row, memory_limit)
     solved = solve(problem, game, per_row, n_jobs)
     problem.check_prediction(solved.prediction)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from itertools import pairwise
 
 import numpy as np
@@ -30,7 +30,8 @@ from exactshap.trees.ensemble import fill_decisions
 
 __all__ = ["ensemble_rows", "ensemble_shares", "residual_rows", "residual_rows_of", "residual_shares", "tree_decisions"]
 
-CHUNK_BYTES = 2**25  # decisions of the trees of one chunk
+CHUNK_BYTES, CHUNK_TREES = 2**25, 8  # decisions of the trees of one chunk; trees of one: threads have something to share
+SHALLOW_ROWS, SHALLOW_TREES = 8192, 64  # rows of a task, which make its games a twentieth of the work; trees of its chunks
 BLOCK_ROWS = 64  # rows that quadrature sweeps at once: eight 512-bit registers, and a pair's arrays stay in cache
 
 
@@ -76,14 +77,14 @@ def tree_decisions(layout: EnsembleLayout, tree: int) -> np.ndarray:
     return _decisions(layout, tree, tree + 1).T.astype(bool)
 
 
-def _chunks(layout: EnsembleLayout) -> list[tuple[int, int]]:
-    """Cut the trees so that a chunk's decisions fit the budget; the cut depends on the data only, not on ``n_jobs``."""
-    nodes_per_chunk = max(1, CHUNK_BYTES // max(1, layout.n_rows))
+def _chunks(layout: EnsembleLayout, n_rows: int, most: int) -> list[tuple[int, int]]:
+    """Cut the trees so that a chunk's decisions of ``n_rows`` rows fit the budget; the cut does not depend on ``n_jobs``."""
+    nodes_per_chunk = max(1, CHUNK_BYTES // max(1, n_rows))
     bounds = [0]
     start = layout.trees.tree_start
     while bounds[-1] < layout.trees.n_trees:
         fit = int(np.searchsorted(start, start[bounds[-1]] + nodes_per_chunk, side="right")) - 1
-        bounds.append(min(max(fit, bounds[-1] + 1), bounds[-1] + 64, layout.trees.n_trees))
+        bounds.append(min(max(fit, bounds[-1] + 1), bounds[-1] + most, layout.trees.n_trees))
     return list(pairwise(bounds))
 
 
@@ -93,37 +94,53 @@ def residual_shares(
     """Return sum_k Shapley(sum_i w_i (r_ki - f_kS(x_i))^2) of shape (n_players,); see :func:`add_residual_trees`.
 
     ``residual`` (n_rows,) is what the first tree meets (boosted) or the base of all (averaged); ``weights`` (n_rows,).
+    Beside it the sum_i w_i r_ki of shape (n_trees,).
     """
-    add_trees = _shallow_adder(layout, weights, averaged) if layout.shallow else _pair_adder(layout, weights, averaged)
-    residual_sums = np.zeros(layout.trees.n_trees)
+    shares = _shallow_shares if layout.shallow else _pair_shares
+    return shares(layout, residual, weights, averaged, n_jobs)
+
+
+def _shallow_shares(
+    layout: EnsembleLayout, residual: np.ndarray, weights: np.ndarray, averaged: bool, n_jobs: int | None
+) -> tuple[np.ndarray, np.ndarray]:
+    """Rows by rows: a game of a tree is a sum over them, and costs less than they do."""
+    half_weights, chunks = _half_weights(SHALLOW_PLAYERS), _chunks(layout, SHALLOW_ROWS, SHALLOW_TREES)
+
+    def run(start: int) -> tuple[np.ndarray, np.ndarray]:
+        rows = slice(start, min(start + SHALLOW_ROWS, layout.n_rows))
+        out, met = np.zeros(layout.n_players), np.zeros(layout.trees.n_trees)
+        for first, last in chunks:
+            some = Rows(_decisions(layout, first, last, rows), weights[rows], averaged)
+            add_shallow_trees(first, last, layout.arrays, some, half_weights, residual[rows], met, out)
+        return out, met
+
+    parts = map_in_threads(run, range(0, layout.n_rows, SHALLOW_ROWS), n_jobs)
+    return functools.reduce(lambda one, two: (one[0] + two[0], one[1] + two[1]), parts)
+
+
+def _pair_shares(
+    layout: EnsembleLayout, residual: np.ndarray, weights: np.ndarray, averaged: bool, n_jobs: int | None
+) -> tuple[np.ndarray, np.ndarray]:
+    """Trees by trees: their tables cost more than the rows do."""
+    add_trees, residual_sums = _pair_adder(layout, weights, averaged), np.zeros(layout.trees.n_trees)
 
     def run(chunk: tuple[int, int], met: np.ndarray, advance_only: bool = False) -> np.ndarray:
         out = np.zeros(layout.n_players)
         add_trees(*chunk, met, advance_only, residual_sums, out)
         return out
 
-    chunks = _chunks(layout)
+    chunks = _chunks(layout, layout.n_rows, CHUNK_TREES)
     if n_jobs in (None, 1) or len(chunks) == 1:
         parts: Iterable[np.ndarray] = (run(chunk, residual) for chunk in chunks)
-    else:  # the residuals that each chunk meets first, in one quick pass
-        met = []
-        for chunk in chunks:
-            met.append(residual.copy())
-            run(chunk, residual, advance_only=True)
-        parts = map_in_threads(lambda task: run(*task), zip(chunks, met, strict=True), n_jobs)
+    else:  # the residuals that each chunk meets first, in a quick pass while others work
+
+        def tasks() -> Iterator[tuple[tuple[int, int], np.ndarray]]:
+            for chunk in chunks:
+                yield chunk, residual.copy()
+                run(chunk, residual, advance_only=True)
+
+        parts = map_in_threads(lambda task: run(*task), tasks(), n_jobs)
     return sum(parts, np.zeros(layout.n_players)), residual_sums
-
-
-def _shallow_adder(layout: EnsembleLayout, weights: np.ndarray, averaged: bool) -> Callable[..., None]:
-    half_weights = _half_weights(SHALLOW_PLAYERS)
-
-    def add_trees(
-        first: int, last: int, met: np.ndarray, advance_only: bool, residual_sums: np.ndarray, out: np.ndarray
-    ) -> None:
-        rows = Rows(_decisions(layout, first, last), weights, averaged)
-        add_shallow_trees(first, last, layout.arrays, rows, advance_only, half_weights, met, residual_sums, out)
-
-    return add_trees
 
 
 def _pair_adder(layout: EnsembleLayout, weights: np.ndarray, averaged: bool) -> Callable[..., None]:
@@ -233,7 +250,7 @@ def _codes(layout: EnsembleLayout) -> np.ndarray:
     """Return the codes of all units, uint16 of shape (n_units, n_rows)."""
     units = layout.units
     codes = np.empty((len(units.node) - 1, layout.n_rows), np.uint16)
-    for first, last in _chunks(layout):
+    for first, last in _chunks(layout, layout.n_rows, SHALLOW_TREES):
         begin, end = int(units.tree_start[first]), int(units.tree_start[last])
         offset = layout.trees.tree_start[first]
         fill_codes(begin, end, layout.handles[1], _decisions(layout, first, last), offset, codes[begin:end])

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import functools
+import itertools
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
+from exactshap._runtime.threads import map_in_threads, worker_count
 from exactshap.decompose.r2._layout import EnsembleLayout, lay_out
 from exactshap.decompose.r2._result import require_variation
 from exactshap.errors import ExactnessError, InputError, UnsupportedModelError, UnsupportedStructureError, message
@@ -20,6 +22,7 @@ from exactshap.trees.ensemble import encode, largest_sum, readable
 __all__ = ["R2Problem", "encode_rows", "prepare_problem", "prepare_rows", "target_of", "weights_of"]
 
 EPS = float(np.finfo(np.float64).eps)
+WORTH_THREADS = 2**20  # rows times trees, some milliseconds of predictions
 
 
 @dataclass(frozen=True, eq=False)
@@ -39,6 +42,7 @@ class R2Problem:
     player_names : tuple of str
     own_prediction : float64 array of shape (n_rows,), or None
         The model's own prediction; None for a ``TreeModel``, which has none of its own.
+    n_jobs : int or None
     """
 
     ensemble: TreeModel
@@ -49,6 +53,7 @@ class R2Problem:
     players: tuple[tuple[int, ...], ...]
     player_names: tuple[str, ...]
     own_prediction: np.ndarray | None
+    n_jobs: int | None = None
 
     @property
     def boosted(self) -> bool:
@@ -66,7 +71,7 @@ class R2Problem:
         players = self.ensemble.tree_players(self.players)
         owner = np.zeros(self.ensemble.trees.n_features, np.int32)
         owner[[j for columns in players for j in columns]] = np.repeat(np.arange(len(players)), [len(c) for c in players])
-        return lay_out(self.ensemble.trees, self.numbers, owner, len(self.players))
+        return lay_out(self.ensemble.trees, self.numbers, owner, len(self.players), self.n_jobs)
 
     def predict(self) -> np.ndarray:
         """Return the prediction of each row by our own routing."""
@@ -110,14 +115,18 @@ class R2Problem:
             )
 
 
-def prepare_problem(model: Any, X: Any, y: Any, sample_weight: Any, groups: Mapping[str, Any] | None) -> R2Problem:
+def prepare_problem(
+    model: Any, X: Any, y: Any, sample_weight: Any, groups: Mapping[str, Any] | None, n_jobs: int | None = None
+) -> R2Problem:
     """Check everything that the caller passed and return it as a :class:`R2Problem`."""
-    problem = prepare_rows(model, X, y, sample_weight, groups)
+    problem = prepare_rows(model, X, y, sample_weight, groups, n_jobs)
     require_variation(problem.sst, np.sum(problem.weights * problem.y) / np.sum(problem.weights), np.sum(problem.weights))
     return problem
 
 
-def prepare_rows(model: Any, X: Any, y: Any, sample_weight: Any, groups: Mapping[str, Any] | None) -> R2Problem:
+def prepare_rows(
+    model: Any, X: Any, y: Any, sample_weight: Any, groups: Mapping[str, Any] | None, n_jobs: int | None = None
+) -> R2Problem:
     """Return what :func:`prepare_problem` does of rows that may be part of a table: their y may be constant."""
     require_own_prediction(model)
     ensemble = _single_output(convert(model))
@@ -131,8 +140,8 @@ def prepare_rows(model: Any, X: Any, y: Any, sample_weight: Any, groups: Mapping
     weights = weights_of(sample_weight, table.n_rows)
     ensemble.require_covers("game of R2", "Save the model with its node statistics")
     numbers = encode_rows(ensemble, table)  # first: it refuses by name what the library refuses in words of its own
-    own = None if isinstance(model, TreeModel) else _own_prediction(model, readable(ensemble, table), ensemble)
-    return R2Problem(ensemble, table.native, numbers, target, weights, players, player_names, own)
+    own = None if isinstance(model, TreeModel) else _own_predictions(model, readable(ensemble, table), ensemble, n_jobs)
+    return R2Problem(ensemble, table.native, numbers, target, weights, players, player_names, own, n_jobs)
 
 
 def _single_output(ensemble: TreeModel) -> TreeModel:
@@ -164,6 +173,16 @@ def encode_rows(ensemble: TreeModel, table: Table) -> np.ndarray:
     plain = not any(known is not None for known in ensemble.categories) and np.isnan(ensemble.missing_value)
     plain &= ensemble.library != "lightgbm"  # its frames have categories of their own, and it reads tiny numbers as zero
     return table.numeric() if plain else encode(ensemble, table)
+
+
+def _own_predictions(model: Any, table: Table, ensemble: TreeModel, n_jobs: int | None) -> np.ndarray:
+    """Return the model's own prediction of each row (n_rows,), some of them from each thread where there are many."""
+    workers = 1 if table.n_rows * ensemble.trees.n_trees < WORTH_THREADS else worker_count(n_jobs)
+    if workers == 1:
+        return _own_prediction(model, table, ensemble)
+    ends = np.linspace(0, table.n_rows, workers + 1).astype(int)
+    parts = (table.take(slice(*rows)) for rows in itertools.pairwise(ends))
+    return np.concatenate(list(map_in_threads(lambda part: _own_prediction(model, part, ensemble), parts, workers)))
 
 
 def _own_prediction(model: Any, table: Table, ensemble: TreeModel) -> np.ndarray:

@@ -99,7 +99,7 @@ fill_units = kernel("r2.fill_units(trees, parent, depths, units)")
 fill_codes = kernel("r2.fill_codes(first, last, units, decisions, offset, codes)")
 fill_alphas = kernel("r2.fill_alphas(first, last, units, decisions, offset, alphas)")
 fill_half_weights = kernel("r2.fill_half_weights(largest, out)")
-add_shallow_trees = kernel("r2.add_shallow_trees(first, last, trees, rows, advance_only, half_weights, residual, met, out)")
+add_shallow_trees = kernel("r2.add_shallow_trees(first, last, trees, rows, half_weights, residual, met, out)")
 add_residual_trees = kernel(
     "r2.add_residual_trees(first, last, trees, units, rows, advance_only, half_weights, residual, met, out)"
 )

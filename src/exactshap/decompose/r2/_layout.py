@@ -3,16 +3,20 @@
 from __future__ import annotations
 
 import functools
+import itertools
 from dataclasses import dataclass
 
 import numpy as np
 
 from exactshap._native import Handle
+from exactshap._runtime.threads import map_in_threads, worker_count
 from exactshap.decompose.r2._kernels import DEEPEST, Trees, Units, count_units, fill_columns, fill_shares, fill_units
 from exactshap.trees import FlatTrees, parents, prepared
 from exactshap.trees.ensemble import NodeArrays
 
 __all__ = ["EnsembleLayout", "lay_out"]
+
+WORTH_THREADS = 2**20  # numbers of the columns, a millisecond
 
 
 @dataclass(frozen=True, eq=False)
@@ -66,12 +70,14 @@ class EnsembleLayout:
         return self.columns.shape[1]
 
 
-def lay_out(trees: FlatTrees, X: np.ndarray, player_of_column: np.ndarray, n_players: int) -> EnsembleLayout:
+def lay_out(
+    trees: FlatTrees, X: np.ndarray, player_of_column: np.ndarray, n_players: int, n_jobs: int | None = None
+) -> EnsembleLayout:
     """Return the layout of ``trees`` (one output) for the rows ``X`` (n_rows, n_features)."""
     used = np.flatnonzero(np.bincount(trees.feature + 1, minlength=trees.n_features + 1)[1:])
     place = np.full(trees.n_features + 1, -1, np.int32)
     place[used] = np.arange(len(used), dtype=np.int32)
-    columns = _columns(trees, X, used)
+    columns = _columns(trees, X, used, n_jobs)
     player_of_node = np.append(player_of_column, -1).astype(np.int32)[trees.feature]
     depths, share, empty = np.empty(trees.n_nodes, np.int32), np.empty(trees.n_nodes), np.empty(trees.n_trees)
     value = np.ascontiguousarray(trees.value[:, 0])
@@ -81,12 +87,18 @@ def lay_out(trees: FlatTrees, X: np.ndarray, player_of_column: np.ndarray, n_pla
     return EnsembleLayout(trees, arrays, nodes, columns, depth, n_players)
 
 
-def _columns(trees: FlatTrees, X: np.ndarray, used: np.ndarray) -> np.ndarray:
+def _columns(trees: FlatTrees, X: np.ndarray, used: np.ndarray, n_jobs: int | None) -> np.ndarray:
     """Return columns ``used`` of ``X`` (n_rows, n_features), contiguous, at the model's precision."""
     if not X.flags.c_contiguous:
         return prepared(trees, X.T[used])
     out = np.empty((len(used), len(X)))
-    fill_columns(X, used, trees.single_precision, out)
+
+    def fill(places: tuple[int, int]) -> None:
+        fill_columns(X, used[slice(*places)], trees.single_precision, out[slice(*places)])
+
+    workers = 1 if out.size < WORTH_THREADS else worker_count(n_jobs)
+    for _ in map_in_threads(fill, itertools.pairwise(np.linspace(0, len(used), workers + 1).astype(int)), workers):
+        pass
     return out
 
 

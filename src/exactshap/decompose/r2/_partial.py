@@ -60,7 +60,7 @@ class PartialR2:
         memory_limit: float | None = None,
     ) -> None:
         check_game(game)
-        problem = prepare_rows(model, X, y, sample_weight, groups)
+        problem = prepare_rows(model, X, y, sample_weight, groups, n_jobs)
         self._backend = frame_backend(problem.native)
         self._sums: R2Sums = solve_sums(problem, game, n_jobs, memory_limit)
 

@@ -16,10 +16,10 @@ from exactshap.errors import InputError, UnsupportedStructureError, message
 from exactshap.frames import Table, check_columns
 from exactshap.games import AdditiveGame, normalised_weights
 from exactshap.readers import Reader, Request, choose_value_function, names_of, players_of
-from exactshap.readers.additive._terms import CHUNK_VALUES, Reference, TermBlock, players_of_term, slices
+from exactshap.readers.additive._terms import CHUNK_VALUES, BoundScaled, Reference, TermBlock, players_of_term, slices
 from exactshap.semivalues import Semivalue
 from exactshap.solvers import Cost, Solution, player_sets
-from exactshap.solvers.additive import Singles, Stack, solve_stacks, stacks_cost
+from exactshap.solvers.additive import Scaled, Singles, Stack, solve_stacks, stacks_cost
 
 __all__ = ["AdditiveForm", "AdditiveReader"]
 
@@ -109,6 +109,7 @@ class AdditiveReader(Reader):
             reference = Reference(form.encode(self.background, "background"), self.weights)
             self._check_terms(reference)
         self._bound = [block.bind(reference, owner) for block in form.blocks if len(block.columns)]
+        self._is_linear = all(isinstance(bound, BoundScaled) for bound in self._bound)
 
     def _choose(self, request: Request) -> str:
         if request.background is None and self.form.has_training and request.value_function in ("auto", "interventional"):
@@ -155,10 +156,10 @@ class AdditiveReader(Reader):
         X = check_columns(X, self.form.fitted_names, self.form.n_columns, owner=self.model_name)
         return self.form.encode(X, "X")
 
-    def _stacks(self, X: Table) -> Iterator[Stack | Singles]:
+    def _stacks(self, X: Table) -> Iterator[Stack | Singles | Scaled]:
         yield from self._tables(self._encode(X))
 
-    def _tables(self, rows: np.ndarray) -> Iterator[Stack | Singles]:
+    def _tables(self, rows: np.ndarray) -> Iterator[Stack | Singles | Scaled]:
         for bound in self._bound:
             yield from bound.stacks(rows)
 
@@ -178,13 +179,24 @@ class AdditiveReader(Reader):
     def solve(self, X: Table, semivalue: Semivalue, order: int) -> Solution:
         """Solve some rows, one stack of terms in memory at a time, and no more rows than fit into a core's caches with it."""
         rows = self._encode(X)
-        step = max(FEWEST_ROWS, int(CACHED_VALUES / (self.n_outputs * sum(2.0**width for width in self._widths) + 1.0)))
+        step = (
+            X.n_rows
+            if self._is_linear
+            else max(FEWEST_ROWS, int(CACHED_VALUES / (self.n_outputs * sum(2.0**width for width in self._widths) + 1.0)))
+        )
         parts = (
             solve_stacks(self._tables(rows[piece]), self.n_players, len(rows[piece]), self.n_outputs, semivalue, order)
             for piece in slices(X.n_rows, step)
         )
         part = Solution.join(parts, X.n_rows).with_(error_bound=2.0**order * self._errors(X))
-        return part.finish(self.n_players, semivalue, order, constant=self.form.intercept, single_output=self.single_output)
+        return part.finish(
+            self.n_players,
+            semivalue,
+            order,
+            constant=self.form.intercept,
+            single_output=self.single_output,
+            with_residual=False,
+        )
 
     def bound_to(self, row: Table) -> AdditiveReader | None:
         if self.background is None:

@@ -24,12 +24,13 @@ from typing import Protocol
 import numpy as np
 
 from exactshap.errors import BudgetError, message
-from exactshap.solvers.additive import Singles, Stack
+from exactshap.solvers.additive import Scaled, Singles, Stack
 
 __all__ = [
     "BACKGROUND_CHUNK",
     "CHUNK_VALUES",
     "Bound",
+    "BoundScaled",
     "Coalitions",
     "ColumnTerms",
     "MonomialTerms",
@@ -59,7 +60,7 @@ class Reference:
 class Bound(Protocol):
     """A block bound to a background."""
 
-    def stacks(self, rows: np.ndarray) -> Iterable[Stack | Singles]:
+    def stacks(self, rows: np.ndarray) -> Iterable[Stack | Singles | Scaled]:
         """Yield the coalition values of the terms for some encoded rows."""
 
 
@@ -143,10 +144,14 @@ def row_products(rows: np.ndarray, tensor: np.ndarray) -> np.ndarray:
 
 @dataclass(frozen=True, eq=False)
 class ColumnTerms:
-    """Terms of one column each, evaluated together: ``function(rows) -> (n_rows, n_terms, n_outputs)``."""
+    """Terms of one column each, evaluated together: ``function(rows) -> (n_rows, n_terms, n_outputs)``.
+
+    ``coefficients (n_terms, n_outputs)`` where the terms are all columns in order, each times a number.
+    """
 
     columns: tuple[tuple[int, ...], ...]
     function: Callable[[np.ndarray], np.ndarray]
+    coefficients: np.ndarray | None = None
 
     def evaluate(self, rows: np.ndarray) -> np.ndarray:
         return self.function(rows)
@@ -154,7 +159,21 @@ class ColumnTerms:
     def bind(self, reference: Reference | None, owner: Sequence[int]) -> Bound:
         assert reference is not None
         players = tuple((owner[column],) for (column,) in self.columns)
-        return _BoundColumns(self, players, weighted_mean(self.function, reference, len(self.columns)))
+        mean = weighted_mean(self.function, reference, len(self.columns))
+        if self.coefficients is not None and self.coefficients.shape[1] == 1 and players == self.columns:
+            return BoundScaled(np.ascontiguousarray(self.coefficients[:, 0]), np.ascontiguousarray(mean[:, 0]))
+        return _BoundColumns(self, players, mean)
+
+
+@dataclass(frozen=True, eq=False)
+class BoundScaled:
+    """A linear model whose columns are players: no value of a term is kept, so that its rows need not be cut."""
+
+    coefficients: np.ndarray
+    mean: np.ndarray
+
+    def stacks(self, rows: np.ndarray) -> Iterator[Scaled]:
+        yield Scaled(rows, self.coefficients, self.mean)
 
 
 @dataclass(frozen=True, eq=False)

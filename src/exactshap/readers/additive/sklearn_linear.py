@@ -23,6 +23,7 @@ from exactshap.readers import (
 )
 from exactshap.readers.additive._additive import AdditiveForm, AdditiveReader
 from exactshap.readers.additive._terms import ColumnTerms
+from exactshap.solvers import player_sets
 
 __all__ = ["LinearParts", "linear_parts", "read"]
 
@@ -65,13 +66,9 @@ def read(model: Any, request: Request) -> AdditiveReader:
     parts = linear_parts(model)
     chosen, picked = select_outputs(parts.output_names, request.output, owner=type(model).__name__)
     single = picked or len(parts.output_names) == 1
-    n_columns = len(parts.coefficients)
+    n_columns, coefficients = len(parts.coefficients), parts.coefficients[:, chosen].astype(float)
     form = AdditiveForm(
-        blocks=(
-            ColumnTerms(
-                tuple((j,) for j in range(n_columns)), functools.partial(_scaled, parts.coefficients[:, chosen].astype(float))
-            ),
-        ),
+        blocks=(ColumnTerms(player_sets(n_columns, 1), functools.partial(_scaled, coefficients), coefficients),),
         intercept=parts.intercept[chosen],
         encode=functools.partial(_numbers, type(model).__name__),
         predict=functools.partial(parts.predict, model, chosen, single),

@@ -25,7 +25,7 @@ def hybrid_rows(row: Table, background: Table, columns: np.ndarray) -> Table:
 
 
 def _array(table: Table) -> np.ndarray:
-    return table.numeric() if table.is_frame else np.asarray(table.native)
+    return np.asarray(table.native) if table.names is None else table.numeric()
 
 
 def _frame_rows(row: Table, background: Table, columns: np.ndarray) -> Table:

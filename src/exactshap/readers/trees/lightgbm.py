@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import functools
+import inspect
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -35,7 +37,14 @@ def _of_booster(n_rounds: int, model: Any, rows: np.ndarray) -> np.ndarray | Non
 
     Of these only what a user added can change a prediction: such as early stops of predictions, which are left to ``predict``.
     """
-    added = getattr(model, "_other_params", {})
+    named = _named(type(model).__init__)
+    added = {name: value for name, value in getattr(model, "_other_params", {}).items() if name not in named}
     if any(word in name for name in added for word in _OF_A_PREDICTION):
         return None
     return np.asarray(getattr(model, "booster_", model).predict(rows, raw_score=True, num_threads=1, **added)) / n_rounds
+
+
+@functools.lru_cache(maxsize=8)
+def _named(make: Callable[..., None]) -> frozenset[str]:
+    """Return the parameters that an estimator names: ``set_params`` adds these once more."""
+    return frozenset(inspect.signature(make).parameters)

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from exactshap.solvers.additive._kernels import Bins, Lookups, fill_cells, fill_fold, fill_lookups
-from exactshap.solvers.additive._singles import Singles
+from exactshap.solvers.additive._singles import Scaled, Singles
 from exactshap.solvers.additive._stacks import Stack, solve_additive, solve_stacks, stacks_cost
 
 __all__ = [
     "Bins",
     "Lookups",
+    "Scaled",
     "Singles",
     "Stack",
     "fill_cells",

@@ -7,10 +7,12 @@ from dataclasses import dataclass
 import numpy as np
 
 from exactshap._native import kernel
+from exactshap.solvers.core import player_sets
 
-__all__ = ["Singles", "add_singles"]
+__all__ = ["Scaled", "Singles", "add_scaled", "add_singles"]
 
 add_singles = kernel("additive.add_singles(present, absent, weight, players, out, empty, full, scale)")
+add_scaled = kernel("additive.add_scaled(X, coefficients, absent, weight, out, empty, full, scale)")
 
 
 @dataclass(frozen=True, eq=False)
@@ -36,3 +38,28 @@ class Singles:
         """Both coalitions of each term, of shape (n_terms, n_rows, 2, n_outputs), as in a :class:`Stack`."""
         present = self.present.transpose(1, 0, 2)
         return np.stack([np.broadcast_to(self.absent[:, None, :], present.shape), present], axis=2)
+
+
+@dataclass(frozen=True, eq=False)
+class Scaled:
+    """Terms of a linear model with one output: column l times ``coefficients[l]`` is the term of player l.
+
+    Attributes
+    ----------
+    rows : array of shape (n_rows, n_terms)
+    coefficients, absent : arrays of shape (n_terms,)
+        ``absent`` are the values without the player.
+    """
+
+    rows: np.ndarray
+    coefficients: np.ndarray
+    absent: np.ndarray
+
+    @property
+    def subsets(self) -> tuple[tuple[int, ...], ...]:
+        return player_sets(len(self.absent), 1)
+
+    @property
+    def tables(self) -> np.ndarray:
+        """Both coalitions of each term, as :class:`Singles` has them."""
+        return Singles(self.subsets, (self.rows * self.coefficients)[:, :, None], self.absent[:, None]).tables

@@ -14,7 +14,7 @@ from exactshap.errors import InputError, message
 from exactshap.games import AdditiveGame
 from exactshap.semivalues import Semivalue, find
 from exactshap.solvers.additive._kernels import fill_sets
-from exactshap.solvers.additive._singles import Singles, add_singles
+from exactshap.solvers.additive._singles import Scaled, Singles, add_scaled, add_singles
 from exactshap.solvers.core import Cost, Solution, player_sets, set_sizes
 
 __all__ = ["Stack", "solve_additive", "solve_stacks", "stacks_cost"]
@@ -67,7 +67,7 @@ def stacks_of(game: AdditiveGame) -> Iterable[Stack]:
 
 
 def solve_stacks(
-    stacks: Iterable[Stack | Singles], n_players: int, n_rows: int, n_outputs: int, semivalue: Semivalue, order: int
+    stacks: Iterable[Stack | Singles | Scaled], n_players: int, n_rows: int, n_outputs: int, semivalue: Semivalue, order: int
 ) -> Solution:
     """Return the part of terms that come in stacks, one stack in memory at a time; refuse coalition values that are not finite."""
     n_sets = len(player_sets(n_players, order))
@@ -76,6 +76,11 @@ def solve_stacks(
     scale, n_terms = np.zeros(n_rows), 0
     for stack in stacks:
         n_terms += len(stack.subsets)
+        if isinstance(stack, Scaled):
+            rows, weight = np.ascontiguousarray(stack.rows, float), _single_weight(semivalue, order)
+            add_scaled(rows, stack.coefficients, stack.absent, weight, values, empty, full, scale)
+            _refuse_not_finite(stack, empty, full)  # a term that is not finite shows in its row's sum
+            continue
         if isinstance(stack, Singles):
             weight, players = _single_weight(semivalue, order), np.array(stack.subsets, np.int64)[:, 0]
             present, absent = np.ascontiguousarray(stack.present, float), np.ascontiguousarray(stack.absent, float)
@@ -150,7 +155,7 @@ def _single_weight(semivalue: Semivalue, order: int) -> float:
     return float(semivalue.weights(1, 1, order)[0])
 
 
-def _refuse_not_finite(stack: Stack | Singles, *sums: np.ndarray) -> None:
+def _refuse_not_finite(stack: Stack | Singles | Scaled, *sums: np.ndarray) -> None:
     """Refuse values that are not finite; the test of each one is only made where their sum is not (or overflows)."""
     with np.errstate(all="ignore"):
         if all(math.isfinite(array.sum()) or np.isfinite(array).all() for array in sums):

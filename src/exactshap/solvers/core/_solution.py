@@ -159,6 +159,7 @@ class Solution:
         magnitude: np.ndarray | float = 0.0,
         single_row: bool = False,
         single_output: bool = False,
+        with_residual: bool = True,
     ) -> Solution:
         """Return the sum of all parts as users get it: with the constant, the sets and the residual, without axes of one.
 
@@ -172,6 +173,8 @@ class Solution:
             What rounding is relative to at least: a lower limit of ``scale``.
         single_row, single_output : bool
             Whether the game has no axis of rows, or of outputs.
+        with_residual : bool
+            Whether what is missing to v(D) is worked out; in bulk that takes as long as a linear model, and ``beside`` does it anew.
         """
 
         def squeezed(array: np.ndarray) -> np.ndarray:
@@ -186,7 +189,9 @@ class Solution:
             full=squeezed(self.full + constant),
             method=self.method + nodes,
             sets=player_sets(n_players, order),
-            residual=squeezed(self.full - self.empty - self.values.sum(axis=-2)) if semivalue.is_efficient(order) else None,
+            residual=squeezed(self.full - self.empty - self.values.sum(axis=-2))
+            if with_residual and semivalue.is_efficient(order)
+            else None,
             std_error=None if self.std_error is None else squeezed(self.std_error),
             error_bound=np.max(self.error_bound) if single_row else self.error_bound,
             scale=np.max(scale) if single_row else scale,

@@ -23,6 +23,7 @@ from exactshap.solvers.rkhs._gp_factors import Factors
 
 __all__ = ["Uncertainty", "interaction_variance", "shapley_covariance"]
 
+TILE = 16  # columns of a triangular solve come in whole tiles: the last few of any number would get other bits than in company
 BLOCK_VALUES = 2**22  # functionals (rows x players x training rows) held at once: 32 MiB
 
 
@@ -221,9 +222,11 @@ def _whiten(cholesky: np.ndarray, functionals: np.ndarray) -> np.ndarray:
     from scipy.linalg import solve_triangular
 
     n_rows, n_sets, n_train = functionals.shape
-    columns = functionals.reshape(n_rows * n_sets, n_train).T
-    solved = solve_triangular(cholesky, columns, lower=True, check_finite=False)
-    return solved.T.reshape(n_rows, n_sets, n_train)
+    n_columns = n_rows * n_sets
+    columns = np.zeros((-(-n_columns // TILE) * TILE, n_train))
+    columns[:n_columns] = functionals.reshape(n_columns, n_train)
+    solved = solve_triangular(cholesky, columns.T, lower=True, overwrite_b=True, check_finite=False)
+    return solved.T[:n_columns].reshape(n_rows, n_sets, n_train)
 
 
 def _total(parts: Sequence[Factors], cholesky: np.ndarray, weights: np.ndarray) -> np.ndarray:

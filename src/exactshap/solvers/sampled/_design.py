@@ -7,7 +7,7 @@ import numpy as np
 from exactshap.semivalues import find
 from exactshap.solvers.sampled.process import covariance, functionals, white_functionals
 
-__all__ = ["place_pairs"]
+__all__ = ["place_pairs", "value_covariances"]
 
 
 def place_pairs(
@@ -22,14 +22,9 @@ def place_pairs(
     where g holds the white part of pairs too, given the pairs (``sign`` -1) or coalitions (0) ``known`` (n_known, n_players) and
     those placed before; the largest is called next. Cost O((n_known + n_pairs)^2 n_candidates).
     """
-    n_players, n_known = candidates.shape[1], len(known)
+    n_known = len(known)
     points = 2.0 * np.concatenate([known, candidates]) - 1.0
-    nodes, weights = find("shapley").rule(degree=min(n_players - 1, 31))
-    players = np.arange(n_players)[:, None]
-    gain = functionals(points, np.tanh(theta / 2.0), players, nodes, weights)
-    if sign:  # single coalitions are too few to learn a white part: it would put all of them on the border
-        exact = find("shapley").weights(n_players)
-        gain += white * (white_functionals(points, players, exact) + sign * white_functionals(-points, players, exact))
+    gain = value_covariances(points, theta, white, sign)
     variance = np.full(len(points), covariance(points[:1], points[:1], theta, sign)[0, 0] + white)
     n_steps = n_known + min(n_pairs, len(candidates))
     explained, chosen = np.empty((n_steps, len(points))), np.arange(n_steps)
@@ -48,3 +43,15 @@ def place_pairs(
         gain -= np.outer(column, gain[row] / np.sqrt(variance[row]), out=work)
         variance = np.maximum(variance - column**2, 1e-12)
     return chosen[n_known:] - n_known
+
+
+def value_covariances(points: np.ndarray, theta: np.ndarray, white: float, sign: int) -> np.ndarray:
+    """Return the covariances (n_points, n_players) of pairs (``sign`` -1) or coalitions (0) with the Shapley values."""
+    n_players = points.shape[1]
+    nodes, weights = find("shapley").rule(degree=min(n_players - 1, 31))
+    players = np.arange(n_players)[:, None]
+    found = functionals(points, np.tanh(theta / 2.0), players, nodes, weights)
+    if sign:  # single coalitions are too few to learn a white part: it would put all of them on the border
+        exact = find("shapley").weights(n_players)
+        found += white * (white_functionals(points, players, exact) + sign * white_functionals(-points, players, exact))
+    return found

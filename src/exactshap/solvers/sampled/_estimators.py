@@ -22,13 +22,11 @@ from exactshap.solvers.sampled._frontier import (
 from exactshap.solvers.sampled._polynomial import PolynomialFit, fit_polynomial, odd_shares, unanimity_shares
 from exactshap.solvers.sampled._problem import RegressionProblem
 from exactshap.solvers.sampled._sampling import row_weights, stratum_weights
-from exactshap.solvers.sampled._surrogate import SURROGATES
-from exactshap.solvers.sampled.process import CubeProcess, fit_process, needs_even, white_functionals
+from exactshap.solvers.sampled._surrogate import SURROGATES, posterior
+from exactshap.solvers.sampled.process import CubeProcess, white_functionals
 
-__all__ = ["ESTIMATORS"]
+__all__ = ["ESTIMATORS", "foretold"]
 
-RELEVANCE_ROWS = 1000  # at most so many pairs decide the relevances; all pairs decide the values
-MAX_ITERATIONS = 25
 COMPARED_ROWS = 1500  # beyond, auto takes the process without a comparison
 COMPARED_COLUMNS = 600
 ENOUGH_PAIRS = 1.15  # pairs a player from which KernelSHAP's errors tell anything: with fewer they are huge
@@ -40,22 +38,7 @@ MAX_UNDERFLOWN = 1020  # players up to which a weight of 0 is asked for: beyond,
 
 def by_process(problem: RegressionProblem) -> Solution:
     """Return the exact values of the posterior mean, with the posterior's standard deviations."""
-    return _of_process(problem, _process(problem), _kernelshap(problem))
-
-
-def _process(problem: RegressionProblem) -> CubeProcess:
-    known = 1 if problem.paired else 2  # the full coalition, and the empty one where it is not the full one's complement
-    ends = np.array([[True] * problem.n_players, [False] * problem.n_players])
-    masks = np.concatenate([ends[:known], problem.masks])
-    return fit_process(
-        2.0 * masks - 1.0,
-        np.concatenate([np.stack([problem.full, problem.empty])[:known], problem.inside]),
-        np.concatenate([problem.empty[None], problem.outside]) if problem.paired else None,
-        even=needs_even(problem.semivalue, problem.n_players, problem.order),
-        relevance_rows=problem.settings.relevance_rows or RELEVANCE_ROWS,
-        max_iterations=MAX_ITERATIONS,
-        rng=problem.rng,
-    )
+    return _of_process(problem, posterior(problem), _kernelshap(problem))
 
 
 def _of_process(problem: RegressionProblem, process: CubeProcess, kernelshap: PolynomialFit | None) -> Solution:
@@ -92,6 +75,12 @@ def _foretells(problem: RegressionProblem, kernelshap: PolynomialFit) -> bool:
     Asked only with twice as many pairs as players: fewer fit anything.
     """
     return len(problem.masks) >= 2 * problem.n_players - 1 and bool(np.all(kernelshap.left_out <= ADDITIVE))
+
+
+def foretold(problem: RegressionProblem) -> bool:
+    """Say whether KernelSHAP has the values already."""
+    kernelshap = _kernelshap(problem)
+    return kernelshap is not None and _foretells(problem, kernelshap)
 
 
 def by_polynomial(problem: RegressionProblem) -> Solution:
@@ -154,7 +143,7 @@ def _screened(problem: RegressionProblem) -> tuple[PolynomialFit, str]:
 
     Triples are ranked by the product of their players' relevances under the process, which all pairs help to estimate.
     """
-    rho = _process(problem).rho
+    rho = posterior(problem).rho
     singles = additive_frontier(problem.n_players, 1)
     strongest = np.argsort(-rho)[: min(problem.n_players, 40)]
     triples = [
@@ -188,7 +177,7 @@ def by_best(problem: RegressionProblem) -> Solution:
     kernelshap = _kernelshap(problem)
     if kernelshap is not None and _foretells(problem, kernelshap):
         return _of_polynomial(problem, kernelshap, "order 1, which foretells every call left out", _unit(problem))
-    process = _process(problem)
+    process = posterior(problem)
     order = _affordable_order(problem)
     if not (problem.paired and order > 1 and len(problem.masks) <= COMPARED_ROWS and problem.is_shapley):
         return _of_process(problem, process, kernelshap)

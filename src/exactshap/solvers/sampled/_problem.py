@@ -90,7 +90,7 @@ class RegressionProblem:
         """Return values and standard errors (n_sets, n_outputs) of this game."""
         return Solution(values, self.empty, self.full, method, std_error=std_error)
 
-    @property
+    @cached_property
     def is_shapley(self) -> bool:
         """Whether the index is the Shapley value of single players: the one that polynomials estimate."""
         return self.order == 1 and _is_shapley(self.semivalue, self.n_players)
@@ -113,9 +113,10 @@ class RegressionProblem:
 
     def _place(self, wanted: int) -> np.ndarray:
         """Return what the game says of ``wanted`` more coalitions or pairs, none of them asked before."""
-        if wanted <= 0:
-            return np.zeros(0)
-        masks = self._distinct(wanted)
+        return self.ask(self._distinct(wanted)) if wanted > 0 else np.zeros(0)
+
+    def ask(self, masks: np.ndarray) -> np.ndarray:
+        """Return what the game says of coalitions (n_masks, n_players), or of pairs, that were not asked before."""
         self.masks = np.concatenate([self.masks, masks])
         values = self.calls(np.concatenate([masks, ~masks]) if self.paired else masks)
         self.inside = np.concatenate([self.inside, values[: len(masks)]])
@@ -132,10 +133,14 @@ class RegressionProblem:
         d = self.n_players
         if self.settings.estimator != "polynomial" and len(self.masks) == 0:
             return design(d, wanted, self.rng, paired=self.paired)
-        groups = strata(d, paired=self.paired, size_weights=self._size_weights())
-        fresh = draw(d, wanted + len(self.masks), self.rng, groups, paired=self.paired)
+        return self.unseen(wanted)[:wanted]
+
+    def unseen(self, least: int) -> np.ndarray:
+        """Return at least so many coalitions (or pairs) that were not asked yet, if there are as many, drawn by size."""
+        groups = strata(self.n_players, paired=self.paired, size_weights=self._size_weights())
+        fresh = draw(self.n_players, least + len(self.masks), self.rng, groups, paired=self.paired)
         seen = {row.tobytes() for row in self.masks} | ({row.tobytes() for row in ~self.masks} if self.paired else set())
-        return fresh[[row.tobytes() not in seen for row in fresh]][:wanted]
+        return fresh[[row.tobytes() not in seen for row in fresh]]
 
     def _size_weights(self) -> np.ndarray:
         order = min(self.settings.polynomial_order or 1, self.n_players)

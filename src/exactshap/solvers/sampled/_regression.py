@@ -14,6 +14,7 @@ from exactshap.errors import BudgetError, InputError, InputTypeError, UnknownNam
 from exactshap.games import Game
 from exactshap.semivalues import Semivalue
 from exactshap.solvers.core import Solution, checked_calls, player_sets, positive
+from exactshap.solvers.sampled._adaptive import grow
 from exactshap.solvers.sampled._estimators import ESTIMATORS
 from exactshap.solvers.sampled._problem import NAMED, SAMPLINGS, RegressionProblem, SamplingSettings
 from exactshap.solvers.sampled._surrogate import SURROGATES
@@ -81,8 +82,8 @@ def solve_regression(
         Add calls until every standard error is below it; a warning says so when the budget ends first.
     random_state : int, Generator or None
         Seed; the same seed repeats the same calls in the same order, so that a function that remembers its answers resumes a run
-        that was cut off. Below 2 x 800 calls the seed only relabels the players of one placed design. The global generator is never
-        touched.
+        that was cut off. Below 2 x 800 calls the seed only relabels the players of one placed design; beyond, answers decide where ``auto`` and
+        ``process`` ask next for Shapley values. The global generator is never touched.
     batch_size : int, default=None
         Coalitions per call of the function; None hands over all at once.
     progress : callable, default=None
@@ -233,7 +234,7 @@ def _until(problem: RegressionProblem, limit: int, tol: float | None) -> Solutio
     n_calls = limit if tol is None else min(limit, max(4 * problem.n_players, 64))
     estimator = ESTIMATORS[problem.settings.estimator]
     while True:
-        problem.grow(n_calls)
+        grow(problem, n_calls)
         with single_threaded_blas() if len(problem.masks) <= ONE_CORE_ROWS else nullcontext():
             estimate = estimator(problem)  # all coalitions are known: the function is not called in here
         largest = float(np.max(np.asarray(estimate.std_error), initial=0.0))

@@ -10,9 +10,14 @@ import numpy as np
 from exactshap.games import ProductGame
 from exactshap.semivalues import Semivalue
 from exactshap.solvers.core import player_sets
-from exactshap.solvers.sampled.process import CubeProcess, fit_process
+from exactshap.solvers.sampled._problem import RegressionProblem
+from exactshap.solvers.sampled.process import CubeProcess, fit_process, needs_even
 
-__all__ = ["SURROGATES", "Surrogate", "game_values"]
+__all__ = ["SURROGATES", "Surrogate", "game_values", "posterior"]
+
+RELEVANCE_ROWS = 1000  # so many pairs decide the relevances, a third of all if that is more; all pairs decide the values
+MOST_RELEVANCE_ROWS = 3000
+MAX_ITERATIONS = 25
 
 
 class Surrogate(Protocol):
@@ -93,6 +98,23 @@ class NoSurrogate:
 
     def values(self, semivalue: Semivalue, order: int) -> np.ndarray:
         return np.zeros((len(player_sets(self.n_players, order)), len(self.level)))
+
+
+def posterior(problem: RegressionProblem, relevance_rows: int | None = None) -> CubeProcess:
+    """Return the process given all calls so far, its relevances fitted to at most so many rows."""
+    known = 1 if problem.paired else 2  # the full coalition, and the empty one where it is not the full one's complement
+    ends = np.array([[True] * problem.n_players, [False] * problem.n_players])
+    masks = np.concatenate([ends[:known], problem.masks])
+    most = problem.settings.relevance_rows or min(max(RELEVANCE_ROWS, len(masks) // 3), MOST_RELEVANCE_ROWS)
+    return fit_process(
+        2.0 * masks - 1.0,
+        np.concatenate([np.stack([problem.full, problem.empty])[:known], problem.inside]),
+        np.concatenate([problem.empty[None], problem.outside]) if problem.paired else None,
+        even=not problem.is_shapley and needs_even(problem.semivalue, problem.n_players, problem.order),
+        relevance_rows=min(most, relevance_rows or most),
+        max_iterations=MAX_ITERATIONS,
+        rng=problem.rng,
+    )
 
 
 def _fit_process(masks: np.ndarray, inside: np.ndarray, outside: np.ndarray, rng: np.random.Generator) -> Surrogate:

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
 from functools import cached_property
 
 import numpy as np
 
+from exactshap._runtime.cache import BoundedCache
 from exactshap.games import ProductGame
 from exactshap.readers.kernel_machines.machine._expansion import Expansion, ExpansionPart, Monomials, cut_terms
 from exactshap.readers.kernel_machines.machine._shares import with_equal_shares
@@ -45,6 +46,7 @@ class BoundMachine:
     single_output: bool
     background: np.ndarray | None = None
     weights: np.ndarray | None = None
+    _kept: BoundedCache = field(default_factory=BoundedCache, init=False, repr=False)  # not of a copy with another background
 
     @cached_property
     def n_players(self) -> int:
@@ -123,8 +125,13 @@ class BoundMachine:
             rows = slice(start, start + step)
             yield mixture[rows], np.ascontiguousarray(self.absent(block, rows))
 
-    def tiles(self) -> Iterator[tuple[ExpansionPart | Monomials, np.ndarray, np.ndarray]]:
-        """Yield (block of terms, background weights, absent factors), each small enough for memory."""
+    def tiles(self) -> Iterable[tuple[ExpansionPart | Monomials, np.ndarray, np.ndarray]]:
+        """Return (block of terms, background weights, absent factors), each small enough for memory; a single one is kept."""
+        if self.n_terms * len(self.mixture) * self.n_columns > BACKGROUND_VALUES or not self.replaces_columns:
+            return self._tiles()
+        return self._kept.get(("tiles",)) or self._kept.made(("tiles",), lambda: list(self._tiles()), keep=1)  # type: ignore[no-any-return]
+
+    def _tiles(self) -> Iterator[tuple[ExpansionPart | Monomials, np.ndarray, np.ndarray]]:
         for whole in self.blocks:
             for block in cut_terms(whole, max(1, BACKGROUND_VALUES // (8 * self.n_columns))):
                 for weights, absent in self.background_tiles(block):

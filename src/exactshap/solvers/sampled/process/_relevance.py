@@ -17,13 +17,17 @@ GROWTH = 1.7  # rows of each search over those of the one before
 ONLY, FIRST, BETWEEN = 0.5, 4.0, 12.0
 # and in the last one, at the number of rows where it is most
 LAST, DEAREST = 30.0, 350
+MOST_EXACT = 1000  # rows from which on they stay
+REVIVED_ROWS = 800  # rows from which a last search starts with no player dead: theta is at least
+REVIVED = 0.1  # over d
 
 
 def find_relevances(points: np.ndarray, halves: list[Half], max_iterations: int) -> np.ndarray:
     """Return log theta (d,) and log tau, the posterior's maximum.
 
     From coarse to fine: few rows start from the main effects (from one relevance for all players, if they are all), more rows from the
-    relevances that some of them give, which makes the search on all rows short.
+    relevances that some of them give, which makes the search on all rows short. A player whom few rows have made invisible would stay
+    so, as its slope in log theta has vanished with theta: searches of many rows start again from relevances that can be seen.
     """
     bounds = np.array([RELEVANCE] * points.shape[1] + [WHITE]).T
     sizes = _sizes(len(points))
@@ -31,7 +35,9 @@ def find_relevances(points: np.ndarray, halves: list[Half], max_iterations: int)
     promised = [_enough(level, sizes) for level in range(len(sizes))]
     posteriors = [Posterior.of(points, halves, rows) for rows in chosen]
     here = _by_main_effects(posteriors[0]) if len(sizes) > 1 else _shared(posteriors[0])
-    for posterior, enough in zip(posteriors, promised, strict=True):
+    for level, (posterior, enough) in enumerate(zip(posteriors, promised, strict=True)):
+        if level == len(sizes) - 1 and len(points) >= REVIVED_ROWS:
+            here[:-1] = np.maximum(here[:-1], np.log(REVIVED / points.shape[1]))
         here = search(posterior, here, bounds, max_iterations, enough)
     return here
 
@@ -44,7 +50,8 @@ def _enough(level: int, sizes: list[int]) -> float:
     """
     if level == 0:
         return FIRST if len(sizes) > 1 else ONLY
-    return BETWEEN if level < len(sizes) - 1 else LAST * min(sizes[-1] / DEAREST, DEAREST / sizes[-1]) ** 3
+    size = min(sizes[-1], MOST_EXACT)
+    return BETWEEN if level < len(sizes) - 1 else LAST * min(size / DEAREST, DEAREST / size) ** 3
 
 
 def _sizes(n_rows: int) -> list[int]:

@@ -1,0 +1,108 @@
+"""Larger samples placed in stages: which pairs are chosen, what that is worth, and where it stays away."""
+
+import numpy as np
+import pytest
+
+from exactshap.games import OracleGame
+from exactshap.solvers import solve
+from exactshap.solvers.sampled import _adaptive
+from exactshap.solvers.sampled._design import place_pairs
+from exactshap.solvers.sampled._sampling import draw, strata
+from exactshap.solvers.sampled.process import _relevance, fit_process
+from exactshap.solvers.sampled.process._evidence import JITTER, Half
+from tolerances import conditioned, roundings
+
+
+def smooth(d, seed=0):
+    """A game of all orders with players of unlike weight."""
+    weights, others = np.random.default_rng(seed).normal(size=(2, d)) * np.linspace(0.1, 1.5, d)
+    return lambda masks: np.tanh(masks @ weights) * (1.0 + np.cos(masks @ others))
+
+
+def process_and_candidates(d=9):
+    rng = np.random.default_rng(3)
+    value, pairs = smooth(d), draw(d, 140, rng, strata(d, paired=True), paired=True)
+    points = 2.0 * np.concatenate([np.ones((1, d), bool), pairs[::3]]) - 1.0
+    inside, outside = (value(side > 0)[:, None] for side in (points, -points))
+    process = fit_process(points, inside, outside, even=False, relevance_rows=99, max_iterations=25, rng=rng)
+    return process, np.delete(pairs, np.s_[::3], axis=0)
+
+
+def test_one_at_a_time_they_are_those_of_the_design(monkeypatch):
+    """The reference picks one pair after the other, all sums in double precision and from the start."""
+    process, masks = process_and_candidates()
+    known = process.points > 0
+    expected = place_pairs(known, masks, 30, process.theta, process.white)
+    for batch in (1, 8):  # in batches the best of a short list, here of all, are the best
+        monkeypatch.setattr(_adaptive, "BATCH", batch)
+        monkeypatch.setattr(_adaptive, "SHORTLIST", len(masks))
+        chosen = _adaptive.Candidates.of(process, 2.0 * masks - 1.0, 30).choose(30)
+        np.testing.assert_array_equal(chosen, expected)
+
+
+def test_the_variance_that_is_left_is_that_of_the_posterior():
+    process, masks = process_and_candidates()
+    candidates = _adaptive.Candidates.of(process, 2.0 * masks - 1.0, 40)
+    chosen = candidates.choose(40)
+    points = np.concatenate([process.points, 2.0 * masks[chosen] - 1.0])
+    white = np.where(np.arange(len(points)) < len(process.points), process.white + JITTER, process.white + _adaptive.TRUSTED)
+    gram = _adaptive.covariance(points, points, process.theta, -1) + np.diag(white)
+    beside = _adaptive.covariance(points, candidates.points, process.theta, -1)
+    prior = _adaptive.covariance(points[:1], points[:1], process.theta, -1)[0, 0] + white[-1]
+    left = prior - (beside * np.linalg.solve(gram, beside)).sum(axis=0)
+    open_ = candidates.is_open
+    assert open_.sum() == len(masks) - 40
+    np.testing.assert_allclose(candidates.variance[open_], left[open_], rtol=0.0, atol=conditioned(1.0 / process.white))
+
+
+def solved(d, calls, **settings):
+    asked = []
+    value = smooth(d)
+
+    def remembered(masks):
+        asked.append(masks.copy())
+        return value(masks)
+
+    return solve(OracleGame(remembered, d), budget=calls, random_state=1, **settings), np.concatenate(asked)
+
+
+def test_stages_keep_the_budget_the_seed_and_the_batches_and_are_worth_their_time(monkeypatch):
+    d = 13
+    exact = solve(OracleGame(smooth(d), d), method="enumeration").values
+    found, asked = solved(d, 1802)
+    again, other = solved(d, 1802, batch_size=100)
+    assert len(asked) == len(np.unique(asked, axis=0)) == found.n_evaluations == 1802
+    np.testing.assert_array_equal(asked, other)
+    np.testing.assert_array_equal(found.values, again.values)
+    monkeypatch.setattr(_adaptive, "_stages", lambda problem, n_calls: [])
+    drawn = solved(d, 1802)[0]
+    assert np.abs(found.values - exact).max() < np.abs(drawn.values - exact).max()
+
+
+@pytest.mark.parametrize(
+    ("d", "calls", "settings"),
+    [(14, 1602, {}), (14, 1700, {"estimator": "kernelshap"}), (14, 1700, {"index": "banzhaf"}), (10, 1000, {}), (80, 1700, {})],
+)
+def test_where_nothing_changes(monkeypatch, d, calls, settings):
+    monkeypatch.setattr(_adaptive, "_placed", None)
+    value = np.arange(d) / d
+    game = OracleGame(lambda masks: np.cos(masks @ value), d)
+    solve(game, settings.pop("index", "shapley"), budget=calls, random_state=0, relevance_rows=None, **settings)
+
+
+def test_players_that_few_rows_made_invisible_are_seen_again(monkeypatch):
+    """The last of many searches starts where every player can be seen, those before and searches of few rows where they may."""
+    d, starts = 5, []
+    dead = np.full(d + 1, -11.0)
+
+    def search(posterior, start, *rest):
+        starts.append(start.copy())
+        return dead.copy()
+
+    monkeypatch.setattr(_relevance, "search", search)
+    points = 2.0 * (np.random.default_rng(5).random((800, d)) < 0.5) - 1
+    for n_rows in (800, 799):
+        _relevance.find_relevances(points[:n_rows], [Half.of(points[:n_rows, :1], -points[:n_rows, :1], -1)], 25)
+    n_levels = len(starts) // 2
+    assert all(np.array_equal(start, dead) for start in [*starts[1 : n_levels - 1], *starts[n_levels + 1 :]])
+    np.testing.assert_allclose(starts[n_levels - 1], np.append(np.full(d, np.log(0.1 / d)), dead[-1]), rtol=roundings(4))
