@@ -9,6 +9,7 @@ closes of the stocks that traded on all days of Kaggle's camnugent/sandp500. Add
 
 from __future__ import annotations
 
+import itertools
 import json
 import sys
 import time
@@ -16,7 +17,7 @@ import warnings
 
 import numpy as np
 import qshap
-from qshap import DATA, DEPTH, MODELS, RESULTS, simulated, theory
+from qshap import DATA, DEPTH, MODELS, RESULTS, simulated
 
 from exactshap import decompose_r2
 
@@ -52,50 +53,52 @@ def timed(function, *arguments, **settings):
     return np.asarray(values, float), time.process_time() - started
 
 
-def table_1():
-    """Bias of the sum and of X1, X2, X3 at n = 1000, p = 100, sigma = 1.5, on the data sets and models of ``qshap_table6.json``."""
+def table_1(found):
+    """Yield sum, X1, X2 and X3 at n = 1000, p = 100, sigma = 1.5, on the first data sets and models of ``qshap_figures.json``."""
     from xgboost import XGBRegressor
 
     stored = json.loads((RESULTS / "qshap_figures.json").read_text(encoding="utf-8"))
-    found = {}
-    for model in MODELS:
-        rng = np.random.default_rng([ord(model), 15, 1000, 100])
-        rows = {"SAGE": [], "SPVIM": []}
-        for rate, trees in stored[f"{model},1.5,1000,100"]["parameters"][:REPEATS]:
-            X, y = simulated(model, 1.5, rng)
-            settings = {"max_depth": DEPTH[model], "learning_rate": rate, "tree_method": "hist", "max_bin": 4, "n_jobs": 1}
-            regressor = XGBRegressor(n_estimators=trees, **settings)
-            for name, values in (("SAGE", sage(regressor.fit(X, y), X, y, 128, 2048)), ("SPVIM", spvim(regressor, X, y))):
-                rows[name].append([values.sum(), *values[:3]])
-            print(model, rows["SAGE"][-1], rows["SPVIM"][-1], flush=True)
-        found[model] = {name: (np.array(values) - theory(model, 1.5)).tolist() for name, values in rows.items()}
-    return found
+    for repeat, model in itertools.product(range(REPEATS), MODELS):
+        rng, rows = np.random.default_rng([ord(model), 15, 1000, 100]), found.setdefault(model, {"SAGE": [], "SPVIM": []})
+        X, y = [simulated(model, 1.5, rng) for _ in range(repeat + 1)][-1]
+        if len(rows["SAGE"]) > repeat:
+            continue
+        rate, trees = stored[f"{model},1.5,1000,100"]["parameters"][repeat]
+        settings = {"max_depth": DEPTH[model], "learning_rate": rate, "tree_method": "hist", "max_bin": 4, "n_jobs": 1}
+        regressor = XGBRegressor(n_estimators=trees, **settings)
+        for name, values in (("SAGE", sage(regressor.fit(X, y), X, y, 128, 2048)), ("SPVIM", spvim(regressor, X, y))):
+            rows[name].append([float(values.sum()), *values[:3].tolist()])
+        print(model, {name: values[-1] for name, values in rows.items()}, flush=True)
+        yield found
 
 
-def compared(fitted, X, y, names, n_background, n_permutations=None):
-    """Return the shares of the three methods and their seconds."""
-    parts = {
-        "Q-SHAP": timed(lambda: decompose_r2(fitted, X, y).values),
-        "SAGE": timed(sage, fitted, X, y, n_background, n_permutations),
-        "SPVIM": timed(spvim, fitted, X, y),
+def compared(model, X, y, names, n_background, n_permutations=None):
+    """Yield shares and seconds of the three methods, one method more each time; ``model`` is fitted."""
+    methods = {
+        "Q-SHAP": lambda: decompose_r2(model, X, y).values,
+        "SAGE": lambda: sage(model, X, y, n_background, n_permutations),
+        "SPVIM": lambda: spvim(model, X, y),
     }
-    shares = {method: dict(zip(names, values.tolist(), strict=True)) for method, (values, _) in parts.items()}
-    return {"shares": shares, "seconds": {method: seconds for method, (_, seconds) in parts.items()}}
+    found = {"shares": {}, "seconds": {}}
+    for method, function in methods.items():
+        values, found["seconds"][method] = timed(function)
+        found["shares"][method] = dict(zip(names, values.tolist(), strict=True))
+        print(method, found["seconds"][method], flush=True)
+        yield found
 
 
-def table_3():
+def table_3(found):
     import pandas
     from xgboost import XGBRegressor
 
     frame = pandas.read_csv(DATA / "insurance.csv.gz")
     X = pandas.get_dummies(frame.drop(columns="charges"), drop_first=True).astype(float)
-    found = {}
     for name, y in (("charges", frame["charges"].to_numpy()), ("log charges", np.log(frame["charges"].to_numpy()))):
         trees = qshap.cross_validated(X, y)
         fitted = XGBRegressor(n_estimators=trees, max_depth=4, learning_rate=0.05, n_jobs=1).fit(X.to_numpy(), y)
-        found[name] = compared(fitted, X.to_numpy(), y, list(X), 512)
-        print(name, found[name], flush=True)
-    return found
+        for one in compared(fitted, X.to_numpy(), y, list(X), 512):
+            found[name] = one
+            yield found
 
 
 def returns():
@@ -106,37 +109,37 @@ def returns():
     return moves.drop(columns="NVDA").to_numpy(), moves["NVDA"].to_numpy(), [name for name in moves if name != "NVDA"]
 
 
-def searched(X, y, n_settings=4):
-    """Return the model of a random search over the paper's grid, by five folds."""
+def searched(X, y):
+    """Return the model that five folds like best: depth 2 or 4, rate 0.05, trees of the paper's grid (a random search in the paper)."""
     import xgboost
 
-    rng, best = np.random.default_rng(0), []
-    for _ in range(n_settings):
-        settings = {"max_depth": int(rng.integers(1, 7)), "learning_rate": float(rng.choice([0.01, 0.05, 0.1])), "nthread": 1}
-        scores = xgboost.cv(settings, xgboost.DMatrix(X, y), 3000, nfold=5, seed=0, early_stopping_rounds=100)
+    best = []
+    for depth in (2, 4):
+        settings = {"max_depth": depth, "learning_rate": 0.05, "max_bin": 32, "nthread": 1}
+        scores = xgboost.cv(settings, xgboost.DMatrix(X, y), 3000, nfold=5, seed=0, early_stopping_rounds=50)
         scores = scores["test-rmse-mean"].to_numpy()
-        sizes = [size for size in (50, 100, 500, 1000, 1500, 2000, 2500, 3000) if size <= len(scores)]
-        best += [(scores[size - 1], size, settings["max_depth"], settings["learning_rate"]) for size in sizes]
-    _, trees, depth, rate = min(best)
-    return xgboost.XGBRegressor(n_estimators=trees, max_depth=depth, learning_rate=rate, n_jobs=1)
+        print(depth, len(scores), scores.min(), flush=True)
+        best += [(scores[size - 1], size, depth) for size in (50, 100, *range(500, 3001, 500)) if size <= len(scores)]
+    _, trees, depth = min(best)
+    return xgboost.XGBRegressor(n_estimators=trees, max_depth=depth, learning_rate=0.05, max_bin=32, n_jobs=1)
 
 
-def table_5():
+def table_5(found):
     """Q-SHAP on all stocks, then the three methods on models of the 100 stocks that it ranks highest."""
     X, y, names = returns()
-    first, seconds = timed(lambda: decompose_r2(searched(X, y).fit(X, y), X, y).values)
+    first = decompose_r2(searched(X, y).fit(X, y), X, y).values
     top = np.argsort(-first)[:100]
     model = searched(X[:, top], y)
-    found = compared(model.fit(X[:, top], y), X[:, top], y, [names[j] for j in top], 128, 2048)
-    found["parameters"] = {key: model.get_params()[key] for key in ("n_estimators", "max_depth", "learning_rate")}
-    found["shares"]["Q-SHAP, original model"] = dict(zip(names, first.tolist(), strict=True))
-    found["search_seconds"] = seconds
-    return found
+    for found in compared(model.fit(X[:, top], y), X[:, top], y, [names[j] for j in top], 128, 2048):
+        found["parameters"] = {key: model.get_params()[key] for key in ("n_estimators", "max_depth", "learning_rate")}
+        found["shares"]["Q-SHAP, original model"] = dict(zip(names, first.tolist(), strict=True))
+        yield found
 
 
 if __name__ == "__main__":
     warnings.simplefilter("ignore")
     found = json.loads(FOUND.read_text(encoding="utf-8")) if FOUND.exists() else {}
     for part in sys.argv[1:] or ("table1", "table3", "table5"):
-        found[part] = {"table1": table_1, "table3": table_3, "table5": table_5}[part]()
-        FOUND.write_text(json.dumps(found, indent=1) + "\n", encoding="utf-8")
+        for one in {"table1": table_1, "table3": table_3, "table5": table_5}[part](found.get(part, {})):
+            found[part] = one
+            FOUND.write_text(json.dumps(found, indent=1) + "\n", encoding="utf-8")

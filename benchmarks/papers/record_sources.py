@@ -122,8 +122,9 @@ def qshap_bias():
     for model, truth in exact.items():
         means = [statistics.fmean(values) for values in zip(*found[f"{model},1.5,1000,100"]["values"], strict=True)]
         rows[f"model {model}, Q-SHAP"] = [mean - value for mean, value in zip(means, truth, strict=False)]
-        for method, biases in load("qshap_peers.json").get("table1", {}).get(model, {}).items():
-            rows[f"model {model}, {method}"] = [statistics.fmean(values) for values in zip(*biases, strict=True)]
+        for method, found_rows in load("qshap_peers.json").get("table1", {}).get(model, {}).items():
+            means = [statistics.fmean(values) for values in zip(*found_rows, strict=True)]
+            rows[f"model {model}, {method}"] = [mean - value for mean, value in zip(means, truth, strict=True)]
     return grid(rows, columns)
 
 
@@ -140,10 +141,10 @@ def qshap_insurance(target):
 
 
 def qshap_stocks():
-    """Shares of the printed stocks, and of all others together."""
+    """Shares of the printed stocks, and of all others together; a stock that is not among the hundred of a model has none in it."""
     shares = load("qshap_peers.json").get("table5", {}).get("shares", {})
     named = dict.fromkeys(row for row, _ in printed("qshap table 5") if row != "Others")
-    cells = {(row, method): values[row] for method, values in shares.items() for row in named if row in values}
+    cells = {(row, method): values.get(row, 0.0) for method, values in shares.items() for row in named}
     rest = {("Others", method): sum(v for k, v in values.items() if k not in named) for method, values in shares.items()}
     return cells | rest
 
