@@ -5,6 +5,7 @@ import warnings
 import numpy as np
 import pandas as pd
 import pytest
+from sklearn.linear_model import LinearRegression
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.svm import SVC, SVR
@@ -356,3 +357,16 @@ def test_a_real_explanation_survives_its_file(tmp_path):
     np.testing.assert_array_equal(loaded.interactions, explanation.interactions)
     assert loaded.certificate() == explanation.certificate()
     assert loaded.feature_names == ("ab", "c", "d", "e", "f")
+
+
+def test_values_that_overflow_are_refused_and_an_infinite_tolerance_allows_nothing():
+    model = LinearRegression().fit(np.eye(3), [1.0, 2.0, 3.0])
+    model.coef_ = np.array([1e308, 1.0, 1.0])  # 1.5e308 and -1.5e308 are numbers, their difference is none
+    X, background = np.array([[1.5, 0.0, 0.0]]), np.array([[-1.5, 0.0, 0.0]])
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        with pytest.raises(ExactnessError, match="overflow float64"):
+            explain(model, X, background)
+    with pytest.warns(ExplanationWarning, match="overflow"):
+        kept = Explainer(model, background, on_inexact="warn")(X)
+    assert not kept.certificate().passed

@@ -140,7 +140,7 @@ TABLES = [
         partial(source.printed, "qshap table 5"),
         "qshap_peers.py table5",
         source.qshap_stocks,
-        remark="Data: Kaggle's camnugent/sandp500 (CC0), the 470 stocks that traded on all days. Models: two depths at one rate, not the paper's random search.",
+        remark="Data: five years of the S&P 500 as collected in CNuge/kaggle-code (a repository under the MIT licence), the 470 stocks that traded on all days. Models: two depths at one rate, not the paper's random search.",
         key="qshap table 5",
     ),
     Table("Q-SHAP, Table 6 (theory)", source.qshap_theory_printed, "qshap.py", source.qshap_theory, key="qshap table 6"),

@@ -15,7 +15,7 @@ __all__ = ["refuse_or_warn"]
 def refuse_or_warn(reader: Reader, explanation: Explanation, on_inexact: str) -> None:
     """Say which residual is above its tolerance, and why that may be."""
     certificate = explanation.certificate()
-    adds_up = certificate.max_residual <= certificate.tolerance
+    adds_up = certificate.max_residual <= certificate.tolerance < np.inf
     text = _mask_message(reader, explanation) if adds_up else _sum_message(reader, explanation)
     if on_inexact == "raise":
         raise ExactnessError(text)
@@ -43,7 +43,7 @@ def _sum_message(reader: Reader, explanation: Explanation) -> str:
 def _reason(reader: Reader, explanation: Explanation) -> str:
     """Return what may be wrong: the numbers overflow, the model does not repeat itself, or our reading is wrong."""
     certificate = explanation.certificate()
-    if not np.isfinite(certificate.max_residual):
+    if not np.isfinite(certificate.max_residual + certificate.tolerance):
         return "Numbers overflow float64 in the model or in its factors: scale the columns"
     if certificate.max_residual <= 1e-5 * np.abs(explanation.prediction).max(initial=0.0):
         return (

@@ -234,7 +234,8 @@ class ExplanationData:
         """Whether every residual and what was compared on coalitions are within tolerance: whether the certificate passes."""
         difference, allowed = self.mask_difference, self.mask_tolerance
         masks_agree = difference is None or allowed is None or difference <= allowed
-        return masks_agree and bool((self._largest_residuals() <= self.tolerance).all())
+        within = (self._largest_residuals() <= self.tolerance) & (self.tolerance < np.inf)  # an infinite one allows everything
+        return masks_agree and bool(within.all())
 
     def _largest_residuals(self) -> np.ndarray:
         """Return the largest magnitude (n_rows,) of each row's residuals."""
@@ -244,7 +245,7 @@ class ExplanationData:
     def certificate(self) -> Certificate:
         """Hold the largest residual against its tolerance, and a few coalitions against the model's own predictions."""
         size = self._largest_residuals()
-        excess = np.where(np.isnan(size), np.inf, size - self.tolerance)
+        excess = np.where(np.isfinite(size), size, np.inf) - np.where(np.isfinite(self.tolerance), self.tolerance, 0.0)
         row = int(np.argmax(excess if np.any(excess > 0) else size)) if self.n_rows else None
         difference, allowed = self.mask_difference, self.mask_tolerance
         return Certificate(
@@ -273,9 +274,10 @@ class ExplanationData:
 
     def _adds_up(self, values: np.ndarray) -> bool:
         """Say whether the residual is what the sum leaves, up to the rounding of this very sum."""
-        missing = np.abs(self.prediction - self.baseline - values.sum(axis=1) - self.residual)
-        magnitude = np.abs(self.prediction) + np.abs(self.baseline) + np.abs(values).sum(axis=1)
-        rounding = 8.0 * np.finfo(np.float64).eps * magnitude
+        with np.errstate(over="ignore", invalid="ignore"):
+            missing = np.abs(self.prediction - self.baseline - values.sum(axis=1) - self.residual)
+            magnitude = np.abs(self.prediction) + np.abs(self.baseline) + np.abs(values).sum(axis=1)
+            rounding = 8.0 * np.finfo(np.float64).eps * magnitude
         return bool(np.all(missing <= np.maximum(rounding, self.tolerance.reshape(-1, *[1] * (missing.ndim - 1)))))
 
 
