@@ -138,11 +138,11 @@ def test_a_move_takes_less_than_a_tenth_of_a_second(name, make, settings):
     what_if = WhatIf(model.predict if settings else model, X, X[:100], **settings)
     seconds = []
     for place in range(8):
-        started = time.perf_counter()
+        started = time.process_time()
         explanation = what_if.explain(0, {"x0": 0.1 * place, "x5": 0.5})
-        seconds.append(time.perf_counter() - started)
+        seconds.append(time.process_time() - started)
     assert explanation.certificate().passed
-    assert min(seconds) < 0.1  # of one core that other tests share
+    assert min(seconds) < 0.1  # of a processor, whatever else runs
 
 
 def test_sliders_have_round_places_and_stand_at_the_rows_own_cells(case):
