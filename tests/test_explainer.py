@@ -370,3 +370,5 @@ def test_values_that_overflow_are_refused_and_an_infinite_tolerance_allows_nothi
     with pytest.warns(ExplanationWarning, match="overflow"):
         kept = Explainer(model, background, on_inexact="warn")(X)
     assert not kept.certificate().passed
+    assert "FAILED" in kept.facts()["residual"]
+    assert not kept.rows_within_tolerance.any()

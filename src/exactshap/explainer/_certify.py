@@ -15,8 +15,7 @@ __all__ = ["refuse_or_warn"]
 def refuse_or_warn(reader: Reader, explanation: Explanation, on_inexact: str) -> None:
     """Say which residual is above its tolerance, and why that may be."""
     certificate = explanation.certificate()
-    adds_up = certificate.max_residual <= certificate.tolerance < np.inf
-    text = _mask_message(reader, explanation) if adds_up else _sum_message(reader, explanation)
+    text = _mask_message(reader, explanation) if certificate.adds_up else _sum_message(reader, explanation)
     if on_inexact == "raise":
         raise ExactnessError(text)
     warn(text, ExplanationWarning)

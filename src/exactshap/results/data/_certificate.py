@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 
 from exactshap._runtime.words import fields_html
@@ -53,6 +54,11 @@ class Certificate:
     n_masks: int = 0
     mask_rows: tuple[int, ...] = ()
     mask_reason: str = ""
+
+    @property
+    def adds_up(self) -> bool:
+        """Whether the residual is within its tolerance, which has to be a number."""
+        return self.max_residual <= self.tolerance < math.inf
 
     @property
     def masks_passed(self) -> bool:

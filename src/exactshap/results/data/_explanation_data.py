@@ -234,8 +234,12 @@ class ExplanationData:
         """Whether every residual and what was compared on coalitions are within tolerance: whether the certificate passes."""
         difference, allowed = self.mask_difference, self.mask_tolerance
         masks_agree = difference is None or allowed is None or difference <= allowed
-        within = (self._largest_residuals() <= self.tolerance) & (self.tolerance < np.inf)  # an infinite one allows everything
-        return masks_agree and bool(within.all())
+        return masks_agree and bool(self.rows_within_tolerance.all())
+
+    @property
+    def rows_within_tolerance(self) -> np.ndarray:
+        """Which rows (n_rows,) have all of their residuals within tolerance: an infinite one, where numbers overflow, allows nothing."""
+        return (self._largest_residuals() <= self.tolerance) & (self.tolerance < np.inf)
 
     def _largest_residuals(self) -> np.ndarray:
         """Return the largest magnitude (n_rows,) of each row's residuals."""

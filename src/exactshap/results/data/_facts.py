@@ -28,8 +28,7 @@ def headline(explanation: ExplanationData) -> str:
 def facts(explanation: ExplanationData) -> dict[str, str]:
     """Return what a reader must know besides the numbers, as short texts by name."""
     certificate = explanation.certificate()
-    added_up = certificate.max_residual <= certificate.tolerance
-    verdict = "passed" if added_up else f"FAILED, worst at row {certificate.row}"
+    verdict = "passed" if certificate.adds_up else f"FAILED, worst at row {certificate.row}"
     seconds, bound = explanation.seconds, np.asarray(explanation.error_bound)
     found = {
         "model": explanation.model_name or "not named",

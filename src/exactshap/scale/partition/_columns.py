@@ -54,10 +54,7 @@ class Layout:
         named = dict(zip(self.values, _by_output(explanation.values), strict=True))
         for names, field in zip(self.totals, _TOTALS, strict=True):
             named |= zip(names, np.asarray(getattr(explanation, field)).reshape(rows, len(names)).T, strict=True)
-        within = (
-            np.abs(explanation.residual).reshape(rows, explanation.n_outputs).max(axis=1, initial=0.0) <= explanation.tolerance
-        )
-        named[EXACT] = within & explanation.exact
+        named[EXACT] = explanation.rows_within_tolerance & explanation.exact
         return named | self._errors(explanation)
 
     def _errors(self, explanation: Explanation) -> dict[str, np.ndarray]:
