@@ -116,7 +116,7 @@ def method_of(game: Game, index: str | Semivalue, order: int, *, budget: int | N
     if budget is not None and (isinstance(budget, bool) or not isinstance(budget, Integral) or budget < 1):
         raise InputError(message("The 'budget' parameter must be an int >= 1", f"Got {budget!r}"))
     if method == "auto":
-        return _automatic(game, budget, index if isinstance(index, Semivalue) else find(index), order)
+        return _automatic(game, budget, find(index), order)
     if method not in METHODS:
         raise InputError(message("Unknown `method`", f"Got {method!r}", f"Available: 'auto', {', '.join(map(repr, METHODS))}"))
     if not _applies(game, method):

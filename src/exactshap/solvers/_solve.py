@@ -6,7 +6,7 @@ from typing import Any
 
 from exactshap.errors import InputError, UnknownNameError, did_you_mean, message
 from exactshap.games import Game, OracleGame
-from exactshap.semivalues import Hierarchy, Question, Semivalue, find
+from exactshap.semivalues import Hierarchy, Question, find
 from exactshap.solvers._choose import method_of
 from exactshap.solvers.core import Solution
 
@@ -101,7 +101,7 @@ def solve(
     >>> solve(game, "banzhaf", order=2).sets
     ((0,), (1,), (0, 1))
     """
-    semivalue = index if isinstance(index, Semivalue) else find(index)
+    semivalue = find(index)
     if isinstance(semivalue, Hierarchy):
         from exactshap.solvers.hierarchy import solve_hierarchy
 

@@ -82,7 +82,7 @@ def _is_network(function: Any) -> bool:
 
 
 def _guarded(rows: Table) -> Any:
-    if rows.names is None:
+    if not rows.is_frame:
         array = np.array(rows.native)
         array.setflags(write=False)
         return array

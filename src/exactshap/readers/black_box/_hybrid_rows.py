@@ -17,7 +17,7 @@ def hybrid_rows(row: Table, background: Table, columns: np.ndarray) -> Table:
     ``columns`` (n_coalitions, n_columns) says which. Frames are gathered column by column, so that dtypes and categories stay.
     """
     n_coalitions, n_background = len(columns), background.n_rows
-    if row.names is None or background.names is None:
+    if not row.is_frame or not background.is_frame:
         cells = np.where(columns[:, None, :], _array(row), _array(background)[None])
         cells = cells.reshape(n_coalitions * n_background, -1)
         return Table(cells, None, *cells.shape)
@@ -25,7 +25,7 @@ def hybrid_rows(row: Table, background: Table, columns: np.ndarray) -> Table:
 
 
 def _array(table: Table) -> np.ndarray:
-    return np.asarray(table.native) if table.names is None else table.numeric()
+    return table.numeric() if table.is_frame else np.asarray(table.native)
 
 
 def _frame_rows(row: Table, background: Table, columns: np.ndarray) -> Table:

@@ -166,10 +166,6 @@ class BlackBox(Reader):
         return OracleGame(RowFunction(self, row, number), self.n_players)
 
     @functools.cached_property
-    def players_are_columns(self) -> bool:
-        return self.players == tuple((column,) for column in range(self.n_features))
-
-    @functools.cached_property
     def batch_coalitions(self) -> int:
         """How many coalitions the function gets at once."""
         assert self.background is not None
@@ -192,7 +188,7 @@ class BlackBox(Reader):
         """Refuse rows and background of different kinds: the function would be called on a mix of two libraries."""
         assert self.background is not None
         mine, theirs = (type(table.native).__module__.split(".")[0] for table in (X, self.background))
-        if X.names is not None and self.background.names is not None and mine != theirs:
+        if X.is_frame and self.background.is_frame and mine != theirs:
             raise InputTypeError(
                 message("X and the background must be tables of one kind", f"Got {mine} and {theirs}", "Convert one of them")
             )
@@ -233,8 +229,7 @@ class RowFunction:
     number: int | None = None
 
     def __call__(self, masks: np.ndarray) -> np.ndarray:
-        reader, step = self.reader, self.reader.batch_coalitions
-        columns = masks if reader.players_are_columns else columns_of(reader, masks)
+        columns, step = columns_of(self.reader, masks), self.reader.batch_coalitions
         return np.concatenate([self._means(columns[i : i + step]) for i in range(0, len(masks), step)])
 
     def _means(self, columns: np.ndarray) -> np.ndarray:
