@@ -3,15 +3,17 @@
 import numpy as np
 
 EPS = float(np.finfo(np.float64).eps)
+TINIEST = float(np.finfo(np.float64).smallest_subnormal)
 
 
 def exact(scale, n_terms=1, n_players=1):
     """Rounding of a sum of ``n_terms`` products of ``n_players`` factors whose magnitudes add up to ``scale``.
 
     A product of d factors is off by d eps relative (Higham 2002, Lemma 3.1), a sum of n rounded terms by sqrt(n) eps
-    with overwhelming probability (Higham & Mary 2019); two sides are compared and 16 is the safety factor of both.
+    with overwhelming probability (Higham & Mary 2019); two sides are compared and 16 is the safety factor of both. Below
+    2.2e-308 a rounding is off by half the smallest number instead (Higham 2002, equation 2.8).
     """
-    return 16.0 * EPS * (np.sqrt(n_terms) + n_players) * np.max(scale)
+    return 16.0 * (np.sqrt(n_terms) + n_players) * (EPS * np.max(scale) + TINIEST)
 
 
 def assert_close(actual, expected, scale, n_terms=1, n_players=1):
