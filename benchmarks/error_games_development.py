@@ -238,7 +238,9 @@ def hinges(rng, d):
 
     def game(run):
         x, z = row_pair(run, d)
-        return KnownGame(d, [], [local(lambda r, w=w, t=t, h=h: h * np.maximum(r @ w - t, 0.0), J, x, z) for J, w, t, h in parts])
+        return KnownGame(
+            d, [], [local(lambda r, w=w, t=t, h=h: h * np.maximum(r @ w - t, 0.0), J, x, z) for J, w, t, h in parts]
+        )
 
     return game
 
