@@ -222,6 +222,16 @@ def test_as_many_pairs_as_players_foretell_nothing():
         assert found.std_error.min() > 1e-3
 
 
+def test_calls_that_differ_by_rounding_have_errors_of_rounding():
+    """No process is fitted to rounding so well that less than it would be told."""
+    table = 1.0 + np.finfo(float).eps * np.random.default_rng(0).integers(0, 2, size=2**D)
+    found = solve(
+        OracleGame(lambda masks: table[masks @ (1 << np.arange(D))], D), method="regression", budget=200, random_state=0
+    )
+    assert "process" in found.method
+    assert np.all(found.std_error >= _estimators.ROUNDING * np.finfo(float).eps)
+
+
 @pytest.mark.parametrize("index", ["banzhaf", "leave-one-out"])
 def test_other_indices_keep_the_process_errors(index):
     function = quadratic(np.random.default_rng(3))
