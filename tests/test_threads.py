@@ -149,6 +149,17 @@ def test_warnings_are_heard_again_whoever_ignored_them_meanwhile(library, in_tur
 
 
 @pytest.mark.filterwarnings("always")
+def test_filters_that_a_library_puts_back_later_let_warnings_through():
+    with without_warnings:
+        copied = warnings.filters[:]
+        assert _warned() == 0
+    assert len(copied) == len(warnings.filters) + 1
+    with warnings.catch_warnings():
+        warnings.filters[:] = copied
+        assert _warned() == 1
+
+
+@pytest.mark.filterwarnings("always")
 def test_reading_a_methods_owner_lets_other_threads_warn(monkeypatch):
     reading, warned = threading.Event(), threading.Event()
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import re
 import threading
 import warnings
 from collections.abc import Callable, Iterator
@@ -42,7 +41,14 @@ class OfTheProcess:
                 self._current.__exit__(None, None, None)
 
 
-_EVERY = "ignore", re.compile("(?#exactshap)"), Warning, None, 0  # no filter of others is equal
+class _WhileIgnored:
+    """A filter's pattern that fits all texts while a block is open: copies of the filter, which others put back later, do nothing."""
+
+    def match(self, text: str) -> bool:
+        return without_warnings._blocks > 0
+
+
+_EVERY = "ignore", _WhileIgnored(), Warning, None, 0
 
 
 @contextmanager
