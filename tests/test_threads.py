@@ -1,6 +1,7 @@
 """Threads that share an explainer: the bits that each would get alone, no error, and nothing that waits for ever."""
 
 import functools
+import pickle
 import sys
 import threading
 import time
@@ -100,6 +101,15 @@ def test_threads_that_share_an_explainer_get_the_bits_of_each_alone(family, n_ba
             for field in ("values", "set_values", "baseline", "prediction", "residual", "tolerance"):
                 np.testing.assert_array_equal(getattr(one, field), getattr(other, field), err_msg=field)
             assert other.certificate().passed
+
+
+@pytest.mark.parametrize("family", ["forest", "svr", "function"])
+def test_an_explainer_may_be_pickled_while_others_ask_it(family, hurried):
+    for _ in range(4):
+        explainer = Explainer(_model(family), X[:20])
+        dump = functools.partial(pickle.dumps, explainer)
+        *_, copied = at_once(*(functools.partial(explainer, X[:n]) for n in (1, 12)), dump, dump)
+    np.testing.assert_array_equal(pickle.loads(copied)(X[:2]).values, explainer(X[:2]).values)
 
 
 def test_what_threads_hand_to_kernels_stays_alive(monkeypatch):

@@ -9,12 +9,17 @@ from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
 from typing import Any
 
-__all__ = ["STEP", "OfTheProcess", "without_warnings"]
+__all__ = ["STEP", "OfTheProcess", "copied_state", "without_warnings"]
 
 # for microseconds, while nothing is made or waited for; a finalizer may come within, on the same thread
 STEP = threading.RLock()
 if hasattr(os, "register_at_fork"):  # in a child the threads of its parent are gone: none of them may hold it
     os.register_at_fork(before=STEP.acquire, after_in_parent=STEP.release, after_in_child=STEP.release)
+
+
+def copied_state(one: Any) -> dict[str, Any]:
+    """Return what is pickled of an object whose cached properties other threads may fill meanwhile: this is its ``__getstate__``."""
+    return dict(one.__dict__)
 
 
 class OfTheProcess:
@@ -41,14 +46,16 @@ class OfTheProcess:
                 self._current.__exit__(None, None, None)
 
 
-class _WhileIgnored:
-    """A filter's pattern that fits all texts while a block is open: copies of the filter, which others put back later, do nothing."""
-
-    def match(self, text: str) -> bool:
+class _WhileOpen(type):
+    def __subclasscheck__(cls, category: type) -> bool:
         return without_warnings._blocks > 0
 
 
-_EVERY = "ignore", _WhileIgnored(), Warning, None, 0
+class _Whatever(Warning, metaclass=_WhileOpen):
+    """All warnings while a block is open, else none: copies of the filter, which other libraries put back later, do nothing."""
+
+
+_EVERY = "ignore", None, _Whatever, None, 0
 
 
 @contextmanager
