@@ -53,7 +53,7 @@ def draw(explanations, kind, title, path):
         figure.subplots(1, len(explanations), squeeze=False)[0], explanations.items(), strict=True
     ):
         getattr(explanation.plot, kind)(ax=ax)
-        ax.set_title(name, pad=20)
+        ax.set_title(name)
     figure.suptitle(title)
     figure.savefig(path, dpi=100)
 

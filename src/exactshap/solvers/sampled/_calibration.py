@@ -37,7 +37,7 @@ import numpy as np
 
 from exactshap.semivalues import Semivalue
 from exactshap.solvers.sampled._polynomial import PolynomialFit
-from exactshap.solvers.sampled.process import CubeProcess, errors_by_order
+from exactshap.solvers.sampled.process import Asked, CubeProcess, errors_by_order
 
 __all__ = ["held_to"]
 
@@ -62,7 +62,8 @@ def held_to(
 ) -> tuple[np.ndarray, np.ndarray]:
     """Return the process' Shapley values and their errors (n_players, n_outputs); ``kernelshap`` is of its pairs, in its ``unit``."""
     players_per_pair = process.points.shape[1] / len(process.points)
-    values, std_error = process.solve(semivalue, order, sets, relative_doubt=FITTED * players_per_pair**2)
+    asked = process.ask(semivalue, order, sets)
+    values, std_error = process.answer(asked, relative_doubt=FITTED * players_per_pair**2)
     rows, residuals = process.checked()
     inner = rows > 0  # row 0 is the full coalition, which every estimate meets
     pairs, squares = rows[inner] - 1, residuals[inner] ** 2
@@ -71,10 +72,10 @@ def held_to(
     gain = np.minimum(squares.sum(axis=0) / np.maximum(theirs.sum(axis=0), 1e-300), 1.0)
     own = _share(players_per_pair, gain) * kernelshap.std_error
     held = _heaviness(squares) * np.maximum(std_error, process.unit * np.maximum(CHECKED * bias_error, own))
-    return values, held if len(process.points) > MOST_PAIRS else _with_few_pairs(process, semivalue, held, squares)
+    return values, held if len(process.points) > MOST_PAIRS else _with_few_pairs(process, asked[0], held, squares)
 
 
-def _with_few_pairs(process: CubeProcess, semivalue: Semivalue, held: np.ndarray, squares: np.ndarray) -> np.ndarray:
+def _with_few_pairs(process: CubeProcess, asked: Asked, held: np.ndarray, squares: np.ndarray) -> np.ndarray:
     """Return errors ``held`` (n_players, n_outputs), raised in games of steps, lowered in others where orders apart tell of less."""
     n_pairs, n_players = process.points.shape
     steps = np.minimum(FEW_ANSWERS * _alike(process), 1.0)
@@ -83,7 +84,7 @@ def _with_few_pairs(process: CubeProcess, semivalue: Semivalue, held: np.ndarray
     if n_pairs < ENOUGH_PAIRS * n_players:
         return held
     doubt = (1.0 + (2.0 * n_players / n_pairs) ** 2) * (1.0 + UNSURE * (kurtosis - 1.0) / len(squares))
-    by_order = np.sqrt(doubt) * process.unit * errors_by_order(process, semivalue)
+    by_order = np.sqrt(doubt) * process.unit * errors_by_order(process, asked)
     ratio = np.clip(by_order / np.maximum(held, 1e-300), LEAST, 1.0)
     return np.asarray(held * ratio ** (0.5 * (1.0 - steps)))
 

@@ -46,7 +46,8 @@ def _of_process(problem: RegressionProblem, process: CubeProcess, kernelshap: Po
     if kernelshap is None:
         found = process.solve(*asked)
     else:
-        found = held_to(kernelshap.in_units(process.unit / _unit(problem)), process, *asked)
+        theirs, ours = _unit(problem), process.unit
+        found = held_to(kernelshap.in_units(ours / theirs), process, *asked)
     return _above_rounding(problem, *found, "Gaussian process over coalitions")
 
 
