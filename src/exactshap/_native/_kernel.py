@@ -41,7 +41,9 @@ class Handle:
         """Return where the slots of the fields lie, packed on first use."""
         packed = self._packed.get(id(fields))
         if packed is None:
-            packed = self._packed[id(fields)] = (*_pack_fields(fields, self.value), fields)
+            packed = self._packed.setdefault(
+                id(fields), (*_pack_fields(fields, self.value), fields)
+            )  # another thread's stays in use
         return packed[0]
 
 
