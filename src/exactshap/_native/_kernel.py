@@ -41,7 +41,9 @@ class Handle:
         """Return where the slots of the fields lie, packed on first use."""
         packed = self._packed.get(id(fields))
         if packed is None:
-            packed = self._packed[id(fields)] = (*_pack_fields(fields, self.value), fields)
+            packed = self._packed.setdefault(
+                id(fields), (*_pack_fields(fields, self.value), fields)
+            )  # another thread's stays in use
         return packed[0]
 
 
@@ -184,7 +186,7 @@ def _failure(name: str, overload: _Overload, arguments: tuple[Any, ...], status:
 def kernel(declaration: str) -> Kernel:
     """Return a compiled kernel by its room, its name and the names of its arguments.
 
-    >>> fill_singles = kernel("product.fill_singles(a, b, c, weights, nodes, node_weights, out)")
+    >>> fill_singles = kernel("product.fill_singles(a, b, c, weights, rows, nodes, node_weights, out)")
     >>> fill_singles.name
     'product.fill_singles'
     """

@@ -10,7 +10,8 @@
 //
 // two products of 8 x 8 matrices instead of pairs of leaves. A player that splits more than once owns several bits of s.
 
-#include "patterns.h"
+#include "../trees/routing.h"
+#include "units.h"
 
 EXACTSHAP_BEGIN
 
@@ -179,15 +180,23 @@ void Halves::add_shapley(int64_t m, const double* half_weights, Out<double, 1> o
   for (int64_t k = 0; k < m; k++) out[player[k]] -= common;
 }
 
-/// Write the cell of each row to `cells (n_rows,)`.
-void fill_cells(In<uint8_t, 2> decisions, const int32_t* bit, Array<uint8_t, 1> cells) {
-  uint8_t* __restrict const cell = cells.data;
-  cells.fill(0);
-  for (int64_t q = 0; q < decisions.size[0]; q++) {
+/// The rows of all trees and what each loses in one.
+struct Columns {
+  In<double, 2> columns;  // (n_used, n_rows)
+  In<double, 1> weights;  // (n_rows,)
+  bool averaged;          // whether every tree meets a residual of its own (else the trees are boosted)
+  EXACTSHAP_FIELDS(columns, weights, averaged)
+};
+
+/// Write the cell of each row to `cells (n_rows,)`; `went_left (n_rows,)` is scratch. `bit` is that of each node from `root` on.
+void fill_cells(In<double, 2> columns, int64_t root, const Nodes& nodes, const int32_t* bit, int64_t n_nodes, uint8_t* __restrict cells,
+                uint8_t* __restrict went_left) {
+  const int64_t n_rows = columns.size[1];
+  memset(cells, 0, size_t(n_rows));
+  for (int64_t q = 0; q < n_nodes; q++) {
     if (bit[q] < 0) continue;
-    const uint8_t* __restrict const went_left = decisions[q].data;
-    const uint8_t one = uint8_t(1 << bit[q]);
-    for (int64_t i = 0; i < cells.size[0]; i++) cell[i] = uint8_t(cell[i] | went_left[i] * one);
+    decide(columns[nodes.feature[root + q]].data, root + q, nodes, went_left, n_rows);
+    for (int64_t i = 0; i < n_rows; i++) cells[i] = uint8_t(cells[i] | went_left[i] << bit[q]);
   }
 }
 
@@ -196,7 +205,7 @@ struct Cells {
   double predictions[CELLS], counts[CELLS], linear[CELLS];  // the tree's value; sums of w and of -2 w r
   double lane[CELLS][4][2];  // sums of w and w r: neighbouring rows of one cell do not wait for each other
 
-  void advance(In<uint8_t, 1> cells, const Rows& rows, double empty, Array<double, 1> residual);
+  void advance(const uint8_t* cells, const Columns& rows, double empty, Array<double, 1> residual);
   double sum_linear() const {
     double total = 0.0;
     for (double value : linear) total += value;
@@ -204,11 +213,11 @@ struct Cells {
   }
 };
 
-/// Sum row weights and linear weights by cell, and move `residual` on, as Patterns::advance.
-void Cells::advance(In<uint8_t, 1> cells, const Rows& rows, double empty, Array<double, 1> residual) {
+/// Sum row weights and linear weights by cell, and move `residual` on, as Patterns::advance of patterns.h.
+void Cells::advance(const uint8_t* cells, const Columns& rows, double empty, Array<double, 1> residual) {
   const double kept = rows.averaged ? 0.0 : 1.0;
   memset(lane, 0, sizeof lane);
-  for (int64_t i = 0; i < cells.size[0]; i++) {
+  for (int64_t i = 0; i < residual.size[0]; i++) {
     const uint8_t x = cells[i] & (CELLS - 1);
     const double met = residual[i], weight = rows.weights[i];
     residual[i] = met - kept * predictions[x];
@@ -224,38 +233,41 @@ void Cells::advance(In<uint8_t, 1> cells, const Rows& rows, double empty, Array<
   }
 }
 
-/// Whether trees `first` to `last` - 1 fit into seven splits, with players among the first `n_players`.
-bool are_shallow(int64_t first, int64_t last, const Trees& trees, int64_t n_players) {
-  for (int64_t k = first; k < last; k++) {
+/// Whether all trees fit into seven splits, of columns that are there and of players among the first `n_players`.
+bool are_shallow(const Trees& trees, const Nodes& nodes, int64_t n_columns, int64_t n_players) {
+  for (int64_t k = 0; k < trees.empty.size[0]; k++) {
     const int64_t start = trees.tree_start[k], stop = trees.tree_start[k + 1];
     if (stop <= start || stop - start > PLACES) return false;
     for (int64_t q = start; q < stop; q++)
       if (trees.left[q] >= 0 && !(trees.left[q] > q && trees.left[q] < stop && trees.right[q] > q && trees.right[q] < stop &&
-                                  trees.player_of_node[q] >= 0 && trees.player_of_node[q] < n_players))
+                                  trees.player_of_node[q] >= 0 && trees.player_of_node[q] < n_players &&
+                                  nodes.feature[q] >= 0 && nodes.feature[q] < n_columns))
         return false;
   }
   return true;
 }
 
-/// Add the tree-by-tree game of trees `first` to `last` - 1, as add_residual_trees, for trees of depth at most 3.
-Status add_shallow_trees(int64_t first, int64_t last, Trees trees, Rows rows, In<double, 1> half_weights,
-                         Out<double, 1> residual, Out<double, 1> met, Out<double, 1> out, Context& context) {
-  EXACTSHAP_REQUIRE(trees.fit(first, last) && rows.fit(trees.count_nodes(first, last), residual));
-  EXACTSHAP_REQUIRE(met.size[0] == trees.empty.size[0] && half_weights.size[0] >= 2 * CELLS);
-  EXACTSHAP_REQUIRE(are_shallow(first, last, trees, out.size[0]));
-  auto cells = context.empty<uint8_t>(residual.size[0]);
+/// Add the tree-by-tree game of all trees, as add_residual_trees, where none is deeper than 3.
+Status add_shallow_trees(Trees trees, Nodes nodes, Columns rows, In<double, 1> half_weights, Out<double, 1> residual,
+                         Out<double, 1> met, Out<double, 1> out, Context& context) {
+  const int64_t n_rows = residual.size[0], n_trees = trees.empty.size[0];
+  EXACTSHAP_REQUIRE(trees.fit(0, n_trees) && nodes.fit() && nodes.feature.size[0] == trees.left.size[0]);
+  EXACTSHAP_REQUIRE(rows.columns.size[1] == n_rows && rows.weights.size[0] == n_rows);
+  EXACTSHAP_REQUIRE(met.size[0] == n_trees && half_weights.size[0] >= 2 * CELLS);
+  EXACTSHAP_REQUIRE(are_shallow(trees, nodes, rows.columns.size[0], out.size[0]));
+  auto cells = context.empty<uint8_t>(2, n_rows);
   if (context.failed()) return Status::no_memory;
   Halves halves;
   Cells sums;
-  for (int64_t k = first; k < last; k++) {
+  for (int64_t k = 0; k < n_trees; k++) {
     if (context.interrupted()) return Status::interrupted;
-    const int64_t start = trees.tree_start[k], stop = trees.tree_start[k + 1], offset = trees.tree_start[first];
+    const int64_t start = trees.tree_start[k];
     const int64_t m = halves.fill_tree(start, trees);
     halves.fill_half(0, trees.value);
     halves.fill_half(1, trees.value);
     halves.fill_predictions(sums.predictions);
-    fill_cells(rows.decisions.slice(start - offset, stop - offset), halves.bit, cells);
-    sums.advance(cells, rows, trees.empty[k], residual);
+    fill_cells(rows.columns, start, nodes, halves.bit, trees.tree_start[k + 1] - start, cells[0].data, cells[1].data);
+    sums.advance(cells[0].data, rows, trees.empty[k], residual);
     met[k] = -0.5 * sums.sum_linear();
     if (m == 0) continue;
     const double root_share = halves.share[ROOT_BIT];

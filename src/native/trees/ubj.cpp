@@ -167,34 +167,82 @@ Status scan(In<uint8_t, 1> data, Out<uint8_t, 1> marker, Out<int64_t, 1> key_sta
   return interrupted ? Status::interrupted : Status::done;
 }
 
+/// The rows of a scan and the bytes that they point into; see Rows (`size` is its `count`).
+struct Tape {
+  In<uint8_t, 1> data, marker;
+  In<int64_t, 1> key_start, key_length, start, size, after;
+  EXACTSHAP_FIELDS(data, marker, key_start, key_length, start, size, after)
+
+  bool fit() const {
+    const int64_t n = after.size[0];
+    return marker.size[0] == n && key_start.size[0] == n && key_length.size[0] == n && start.size[0] == n && size.size[0] == n;
+  }
+};
+
 /// Write the row of the child called `name` of each object to `out`: -1 if there is none, -2 if there are two.
-Status fill_children(In<uint8_t, 1> data, In<int64_t, 1> key_start, In<int64_t, 1> key_length, In<int64_t, 1> after,
-                     In<int64_t, 1> objects, In<uint8_t, 1> name, Out<int64_t, 1> out) {
-  const int64_t n = after.size[0], length = name.size[0];
-  EXACTSHAP_REQUIRE(key_start.size[0] == n && key_length.size[0] == n && out.size[0] == objects.size[0]);
+///
+/// Gives the marker that all these children share, 0 if they share none, and the sum of their counts.
+Status fill_children(Tape tape, In<int64_t, 1> objects, In<uint8_t, 1> name, Out<int64_t, 1> out, int64_t& marker, int64_t& total) {
+  marker = 0, total = 0;
+  const int64_t n = tape.after.size[0], length = name.size[0];
+  EXACTSHAP_REQUIRE(tape.fit() && out.size[0] == objects.size[0]);
   for (int64_t o = 0; o < objects.size[0]; o++) {
-    out[o] = -1;
-    if (objects[o] < 0 || objects[o] >= n || after[objects[o]] > n) return Status::fault;
-    for (int64_t row = objects[o] + 1; row < after[objects[o]]; row = after[row]) {
-      if (after[row] <= row) return Status::fault;
-      if (key_length[row] != length) continue;
-      if (key_start[row] < 0 || key_start[row] > data.size[0] - length) return Status::fault;
-      if (memcmp(data.data + key_start[row], name.data, size_t(length)) == 0) out[o] = out[o] == -1 ? row : -2;
+    int64_t found = -1;
+    if (objects[o] < 0 || objects[o] >= n || tape.after[objects[o]] > n) return Status::fault;
+    for (int64_t row = objects[o] + 1; row < tape.after[objects[o]]; row = tape.after[row]) {
+      if (tape.after[row] <= row) return Status::fault;
+      if (tape.key_length[row] != length) continue;
+      if (tape.key_start[row] < 0 || tape.key_start[row] > tape.data.size[0] - length) return Status::fault;
+      if (memcmp(tape.data.data + tape.key_start[row], name.data, size_t(length)) == 0) found = found == -1 ? row : -2;
     }
+    out[o] = found;
+    const int64_t kind = found < 0 ? 0 : tape.marker[found];
+    marker = o == 0 || kind == marker ? kind : 0;
+    total += found < 0 ? 0 : tape.size[found];
   }
   return Status::done;
 }
 
-/// Copy pieces of `data` behind one another to `out`.
-Status copy_pieces(In<uint8_t, 1> data, In<int64_t, 1> start, In<int64_t, 1> n_bytes, Out<uint8_t, 1> out) {
-  EXACTSHAP_REQUIRE(start.size[0] == n_bytes.size[0]);
+/// The number of type `Number` whose bytes begin at `bytes`, the most significant first.
+template <class Number, class Bits>
+EXACTSHAP_INLINE Number number_at(const uint8_t* bytes) {
+  Bits bits = 0;
+  for (size_t b = 0; b < sizeof(Bits); b++) bits = Bits(uint64_t(bits) << 8 | bytes[b]);
+  Number number;
+  memcpy(&number, &bits, sizeof number);
+  return number;
+}
+
+template <class Number, class Bits, class T>
+EXACTSHAP_INLINE void copy_piece(const uint8_t* bytes, int64_t n, T* __restrict out) {
+  for (int64_t i = 0; i < n; i++) out[i] = T(number_at<Number, Bits>(bytes + i * int64_t(sizeof(Bits))));
+}
+
+/// Copy the numbers of typed arrays of one type, those of `rows`, behind one another to `out`, which can hold all of that type.
+template <class T>
+Status copy_numbers(Tape tape, In<int64_t, 1> rows, Out<T, 1> out) {
+  EXACTSHAP_REQUIRE(tape.fit());
   int64_t end = 0;
-  for (int64_t p = 0; p < start.size[0]; p++) {
-    if (n_bytes[p] < 0 || n_bytes[p] > out.size[0] - end || start[p] < 0 || start[p] > data.size[0] - n_bytes[p]) return Status::fault;
-    memcpy(out.data + end, data.data + start[p], size_t(n_bytes[p]));
-    end += n_bytes[p];
+  for (int64_t p = 0; p < rows.size[0]; p++) {
+    const int64_t row = rows[p];
+    if (row < 0 || row >= tape.after.size[0]) return Status::fault;
+    const int64_t type = int64_t(tape.marker[row]) - TYPED, width = width_of(type), n = tape.size[row], start = tape.start[row];
+    if (width == 0 || n < 0 || n > out.size[0] - end || start < 0 || start > tape.data.size[0]) return Status::fault;
+    if (n > (tape.data.size[0] - start) / width) return Status::fault;
+    const uint8_t* const bytes = tape.data.data + start;
+    T* const to = out.data + end;
+    switch (type) {
+      case 'i': copy_piece<int8_t, uint8_t>(bytes, n, to); break;
+      case 'U': copy_piece<uint8_t, uint8_t>(bytes, n, to); break;
+      case 'I': copy_piece<int16_t, uint16_t>(bytes, n, to); break;
+      case 'l': copy_piece<int32_t, uint32_t>(bytes, n, to); break;
+      case 'L': copy_piece<int64_t, uint64_t>(bytes, n, to); break;
+      case 'd': copy_piece<float, uint32_t>(bytes, n, to); break;
+      default: copy_piece<double, uint64_t>(bytes, n, to); break;
+    }
+    end += n;
   }
-  return Status::done;
+  return end == out.size[0] ? Status::done : Status::fault;
 }
 
 }  // namespace
@@ -203,4 +251,4 @@ EXACTSHAP_END
 
 EXACTSHAP_KERNEL(trees, scan_ubj, scan)
 EXACTSHAP_KERNEL(trees, fill_ubj_children, fill_children)
-EXACTSHAP_KERNEL(trees, copy_pieces, copy_pieces)
+EXACTSHAP_KERNEL(trees, copy_ubj_numbers, copy_numbers<int64_t>, copy_numbers<double>, copy_numbers<float>)

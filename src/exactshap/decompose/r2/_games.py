@@ -12,6 +12,7 @@ from exactshap._runtime.threads import map_in_threads
 from exactshap.decompose.r2._kernels import (
     MAX_BITS,
     SHALLOW_PLAYERS,
+    Columns,
     Rows,
     Rules,
     Units,
@@ -104,14 +105,13 @@ def _shallow_shares(
     layout: EnsembleLayout, residual: np.ndarray, weights: np.ndarray, averaged: bool, n_jobs: int | None
 ) -> tuple[np.ndarray, np.ndarray]:
     """Rows by rows: a game of a tree is a sum over them, and costs less than they do."""
-    half_weights, chunks = _half_weights(SHALLOW_PLAYERS), _chunks(layout, SHALLOW_ROWS, SHALLOW_TREES)
+    arrays, nodes, half_weights = layout.arrays, layout.nodes, _half_weights(SHALLOW_PLAYERS)
 
     def run(start: int) -> tuple[np.ndarray, np.ndarray]:
         rows = slice(start, min(start + SHALLOW_ROWS, layout.n_rows))
         out, met = np.zeros(layout.n_players), np.zeros(layout.trees.n_trees)
-        for first, last in chunks:
-            some = Rows(_decisions(layout, first, last, rows), weights[rows], averaged)
-            add_shallow_trees(first, last, layout.arrays, some, half_weights, residual[rows], met, out)
+        columns = Columns(np.ascontiguousarray(layout.columns[:, rows]), weights[rows], averaged)
+        add_shallow_trees(arrays, nodes, columns, half_weights, residual[rows], met, out)
         return out, met
 
     parts = map_in_threads(run, range(0, layout.n_rows, SHALLOW_ROWS), n_jobs)

@@ -26,6 +26,7 @@ __all__ = [
     "DEEPEST",
     "MAX_BITS",
     "SHALLOW_PLAYERS",
+    "Columns",
     "Rows",
     "Rules",
     "Trees",
@@ -85,6 +86,14 @@ class Rows(NamedTuple):
     averaged: bool  # whether the trees are averaged over their orders (else boosted)
 
 
+class Columns(NamedTuple):
+    """The rows that all trees meet, as the columns that are split on."""
+
+    columns: np.ndarray  # float64 (n_used, n_rows)
+    weights: np.ndarray  # float64 (n_rows,)
+    averaged: bool
+
+
 class Rules(NamedTuple):
     """Gauss-Legendre rules on [0, 1]: rule q in row q, of q nodes."""
 
@@ -99,7 +108,7 @@ fill_units = kernel("r2.fill_units(trees, parent, depths, units)")
 fill_codes = kernel("r2.fill_codes(first, last, units, decisions, offset, codes)")
 fill_alphas = kernel("r2.fill_alphas(first, last, units, decisions, offset, alphas)")
 fill_half_weights = kernel("r2.fill_half_weights(largest, out)")
-add_shallow_trees = kernel("r2.add_shallow_trees(first, last, trees, rows, half_weights, residual, met, out)")
+add_shallow_trees = kernel("r2.add_shallow_trees(trees, nodes, rows, half_weights, residual, met, out)")
 add_residual_trees = kernel(
     "r2.add_residual_trees(first, last, trees, units, rows, advance_only, half_weights, residual, met, out)"
 )

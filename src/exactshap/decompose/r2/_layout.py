@@ -92,11 +92,14 @@ def _columns(trees: FlatTrees, X: np.ndarray, used: np.ndarray, n_jobs: int | No
     if not X.flags.c_contiguous:
         return prepared(trees, X.T[used])
     out = np.empty((len(used), len(X)))
+    if out.size < WORTH_THREADS:
+        fill_columns(X, used, trees.single_precision, out)
+        return out
 
     def fill(places: tuple[int, int]) -> None:
         fill_columns(X, used[slice(*places)], trees.single_precision, out[slice(*places)])
 
-    workers = 1 if out.size < WORTH_THREADS else worker_count(n_jobs)
+    workers = worker_count(n_jobs)
     for _ in map_in_threads(fill, itertools.pairwise(np.linspace(0, len(used), workers + 1).astype(int)), workers):
         pass
     return out

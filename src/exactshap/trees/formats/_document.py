@@ -17,6 +17,7 @@ __all__ = [
     "MAX_COLUMNS",
     "MAX_OUTPUTS",
     "OF_NUMBERS",
+    "always_fits",
     "bit_set",
     "field",
     "guarded",
@@ -137,7 +138,7 @@ def numbers(values: Any, what: str, dtype: type, length: int | None = None) -> n
         )
     if length is not None and len(array) != length:
         raise ModelFormatError(message(f"{what} must hold {length} numbers", f"Got {len(array)}"))
-    if _always_fits(array.dtype, wanted):
+    if always_fits(array.dtype, wanted):
         return array.astype(wanted)
     if whole and array.size and not np.iinfo(dtype).min <= int(array.min()) <= int(array.max()) <= np.iinfo(dtype).max:
         raise ModelFormatError(message(f"{what} holds numbers beyond {wanted.name}"))
@@ -151,7 +152,7 @@ def number(document: Any, path: str) -> float:
 
 
 @functools.cache
-def _always_fits(given: np.dtype, wanted: np.dtype) -> bool:
+def always_fits(given: np.dtype, wanted: np.dtype) -> bool:
     """Whether every value of one dtype is one of the other, so that there is nothing to check."""
     return bool(np.can_cast(given, wanted, "safe"))
 

@@ -7,18 +7,21 @@ once out of the bytes.
 
 from __future__ import annotations
 
+import functools
 import struct
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
+from exactshap._native import Handle
 from exactshap.errors import ModelFormatError, message
-from exactshap.trees.formats._document import numbers
+from exactshap.trees.formats._document import always_fits, numbers
 from exactshap.trees.formats._records import Records, chained, every_or_none
 
 __all__ = ["Scanned", "read_ubj"]
 
 _NUMBERS = {b"i": ">i1", b"U": ">u1", b"I": ">i2", b"l": ">i4", b"L": ">i8", b"d": ">f4", b"D": ">f8"}
+TYPED = 128  # as in ubj.cpp: added to the type of the numbers of a typed array
 _WIDTH = {marker: np.dtype(kind).itemsize for marker, kind in _NUMBERS.items()}
 _STRUCT = {b"i": ">b", b"U": ">B", b"I": ">h", b"l": ">i", b"L": ">q", b"d": ">f", b"D": ">d"}
 _DTYPE = {marker: np.dtype(kind) for marker, kind in _NUMBERS.items()}
@@ -27,17 +30,15 @@ SPARE_ROWS = 1000  # of the tape, for small files
 _CONSTANTS = {b"T": True, b"F": False, b"Z": None}
 
 
-class _Tape(NamedTuple):
-    """The rows of ``_ubj_kernels.scan`` and the bytes that they point into."""
+class _Tape:
+    """What was scanned, and the bytes of it."""
 
-    data: bytes
-    codes: np.ndarray
-    marker: np.ndarray
-    key_start: np.ndarray
-    key_length: np.ndarray
-    start: np.ndarray
-    size: np.ndarray
-    after: np.ndarray
+    def __init__(self, data: bytes, *arrays: np.ndarray) -> None:
+        from exactshap.trees.formats._ubj_kernels import Tape
+
+        self.data = data
+        self.codes, self.marker, self.key_start, self.key_length, self.start, self.size, self.after = arrays
+        self.handle = Handle(Tape(*arrays))
 
 
 def read_ubj(data: bytes) -> Any:
@@ -75,7 +76,7 @@ def _rows(n: int) -> tuple[np.ndarray, ...]:
 
 def _made(tape: _Tape, row: int) -> Any:
     """Return the value of a row."""
-    kind, start, n = int(tape.marker[row]), int(tape.start[row]), int(tape.size[row])
+    kind, start, n = tape.marker.item(row), tape.start.item(row), tape.size.item(row)
     if kind == ord("{"):
         return _made_object(tape, row, n)
     if kind == ord("["):
@@ -85,8 +86,8 @@ def _made(tape: _Tape, row: int) -> Any:
         return _text(tape, start, n)
     if kind == ord("C"):
         return tape.data[start : start + 1].decode("latin-1")
-    if kind >= 128:
-        marker = bytes([kind - 128])
+    if kind >= TYPED:
+        marker = bytes([kind - TYPED])
         return np.frombuffer(tape.data, _DTYPE[marker], n, start).astype(_NATIVE[marker])
     marker = bytes([kind])
     return _CONSTANTS[marker] if marker in _CONSTANTS else struct.unpack_from(_STRUCT[marker], tape.data, start)[0]
@@ -105,20 +106,25 @@ def _alike_numbers(tape: _Tape, row: int, n: int) -> list[Any] | None:
 def _made_object(tape: _Tape, row: int, n: int) -> dict[str, Any]:
     made: dict[str, Any] = {}
     for child in _children(tape, row):
-        key = _text(tape, int(tape.key_start[child]), int(tape.key_length[child]))
-        below = _children(tape, child) if key == "trees" and tape.marker[child] == ord("[") else []
-        objects = np.array(below, np.int64)
-        made[key] = Scanned(tape, objects) if (tape.marker[objects] == ord("{")).all() and below else _made(tape, child)
+        key = _text(tape, tape.key_start.item(child), tape.key_length.item(child))
+        objects = _children(tape, child) if key == "trees" and tape.marker[child] == ord("[") else []
+        made[key] = Scanned(tape, np.array(objects, np.int64)) if _all_objects(tape, objects) else _made(tape, child)
     if len(made) < n:
         raise ModelFormatError(message(f"Malformed UBJSON at byte {tape.start[row]}", "a key occurs twice"))
     return made
 
 
+def _all_objects(tape: _Tape, rows: list[int]) -> bool:
+    """Return whether there are rows and all are objects."""
+    return bool(rows) and bool((tape.marker[rows] == ord("{")).all())
+
+
 def _children(tape: _Tape, row: int) -> list[int]:
-    found, child, end = [], row + 1, int(tape.after[row])
+    after = tape.after.item
+    found, child, end = [], row + 1, after(row)
     while child < end:
         found.append(child)
-        child = int(tape.after[child])
+        child = after(child)
     return found
 
 
@@ -172,30 +178,35 @@ class Scanned(Records):
         return Scanned(self.tape, rows)
 
     def column(self, name: str, dtype: type, counts: np.ndarray | None = None) -> tuple[np.ndarray, np.ndarray]:
-        tape, rows = self.tape, self._children(name)
-        kind = tape.marker[rows[0]] if len(rows) else 0
-        if kind < 128 or (rows < 0).any() or (tape.marker[rows] != kind).any():
-            return chained([None if row < 0 else _made(tape, row) for row in rows.tolist()], name, dtype, counts)
-        sizes = tape.size[rows]
+        from exactshap.trees.formats._ubj_kernels import copy_numbers
+
+        rows, kind, total = self._find(name)
+        if kind < TYPED:
+            return chained([None if row < 0 else _made(self.tape, row) for row in rows.tolist()], name, dtype, counts)
+        sizes = self.tape.size[rows]
         if counts is not None and (sizes != counts).any():
             k = int(np.argmax(sizes != counts))
             raise ModelFormatError(message(f"tree {k}: {name} must hold {counts[k]} numbers", f"Got {sizes[k]}"))
-        return numbers(self._copied(rows, bytes([kind - 128])), f"trees: {name}", dtype), sizes
-
-    def _copied(self, rows: np.ndarray, marker: bytes) -> np.ndarray:
-        from exactshap.trees.formats._ubj_kernels import copy_pieces
-
-        n_bytes = self.tape.size[rows] * _WIDTH[marker]
-        out = np.empty(int(n_bytes.sum()), np.uint8)
-        copy_pieces(self.tape.codes, self.tape.start[rows], n_bytes, out)
-        return out.view(_DTYPE[marker]).astype(_NATIVE[marker], copy=False)
+        native = _NATIVE[bytes([kind - TYPED])]
+        fits = always_fits(native, np.dtype(dtype))
+        out: np.ndarray = np.empty(total, dtype if fits else np.int64 if native.kind in "iu" else np.float64)
+        copy_numbers(self.tape.handle, rows, out)
+        return out if fits else numbers(out, f"trees: {name}", dtype), sizes
 
     def _children(self, name: str) -> np.ndarray:
+        return self._find(name)[0]
+
+    def _find(self, name: str) -> tuple[np.ndarray, int, int]:
+        """Return the row of each object's entry, -1 where it has none, the marker that all of them share (or 0), and how many numbers."""
         from exactshap.trees.formats._ubj_kernels import fill_children
 
-        tape, out = self.tape, np.empty(len(self.rows), np.int64)
-        text = np.frombuffer(name.encode(), np.uint8)
-        fill_children(tape.codes, tape.key_start, tape.key_length, tape.after, self.rows, text, out)
-        if (out == -2).any():
-            raise ModelFormatError(message(f"tree {int(np.argmin(out))}: key {name!r} occurs twice"))
-        return out
+        rows = np.empty(len(self.rows), np.int64)
+        marker, total = fill_children(self.tape.handle, self.rows, _letters(name), rows)
+        if not marker and (rows == -2).any():
+            raise ModelFormatError(message(f"tree {int(np.argmin(rows))}: key {name!r} occurs twice"))
+        return rows, marker, total
+
+
+@functools.cache
+def _letters(name: str) -> np.ndarray:
+    return np.frombuffer(name.encode(), np.uint8)

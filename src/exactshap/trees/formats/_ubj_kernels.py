@@ -2,10 +2,27 @@
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
+import numpy as np
+
 from exactshap._native import kernel
 
-__all__ = ["copy_pieces", "fill_children", "scan"]
+__all__ = ["Tape", "copy_numbers", "fill_children", "scan"]
+
+
+class Tape(NamedTuple):
+    """The rows of a scan, one for each value, and the bytes that they point into."""
+
+    data: np.ndarray  # uint8
+    marker: np.ndarray  # uint8 (n_values,), the others int64
+    key_start: np.ndarray
+    key_length: np.ndarray
+    start: np.ndarray
+    size: np.ndarray
+    after: np.ndarray
+
 
 scan = kernel("trees.scan_ubj(data, marker, key_start, key_length, start, count, after)")
-fill_children = kernel("trees.fill_ubj_children(data, key_start, key_length, after, objects, name, out)")
-copy_pieces = kernel("trees.copy_pieces(data, start, n_bytes, out)")
+fill_children = kernel("trees.fill_ubj_children(tape, objects, name, out)")
+copy_numbers = kernel("trees.copy_ubj_numbers(tape, rows, out)")
