@@ -58,7 +58,7 @@ for made in (lambda *s: rng.random(s), lambda *s: rng.random(s) + 1j * rng.norma
         a, b, c = made(n, d, terms), made(m, d, terms), made(outputs, terms)
         w, nodes, node_weights = rng.random(m), rng.random(7), rng.random(7)
         out = [np.zeros((n, d, outputs)), np.zeros((n, outputs)), np.zeros((n, outputs)), np.zeros(n), np.zeros(n)]
-        product.fill_singles(a, b, c, w, nodes, node_weights, out[0])
+        product.fill_singles(a, b, c, w, np.arange(len(a)), nodes, node_weights, out[0])
         product.fill_ends(a, b, c, w, *out[1:])
         for size in range(1, min(d, 3) + 1):
             out.append(np.zeros((n, math.comb(d, size), outputs)))
@@ -289,7 +289,7 @@ def long_call():
     from exactshap.solvers.product._kernels import fill_singles
 
     a, b, c = np.ones((200, 30, 320)), np.ones((200, 30, 320)), np.ones((1, 320))
-    fill_singles(a, b, c, np.ones(200), np.ones(300), np.ones(300), np.zeros((200, 30, 1)))
+    fill_singles(a, b, c, np.ones(200), np.arange(200), np.ones(300), np.ones(300), np.zeros((200, 30, 1)))
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="signals of another kind")

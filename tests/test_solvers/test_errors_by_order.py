@@ -94,12 +94,11 @@ def test_errors_are_each_outputs_own():
 
 
 @pytest.mark.parametrize(("n_pairs", "steps"), [(30, 0.0), (30, 1.0), (30, 0.4), (14, 0.4)])
-def test_few_pairs_written_out(monkeypatch, n_pairs, steps):
+def test_errors_with_orders_apart_written_out(n_pairs, steps):
     """Below three pairs a player only steps count; games of nothing but steps keep what they have."""
     process, rng = fitted(n_pairs), np.random.default_rng(1)
-    monkeypatch.setattr(_calibration, "_alike", lambda _: np.full(2, steps / 4.0))
     squares, held = rng.normal(size=(n_pairs, 2)) ** 6, rng.uniform(1.0, 2.0, size=(D, 2)) * [3.0, 1e-9]
-    found = _calibration._with_few_pairs(process, asked_of(process), held, squares)
+    found = _calibration._by_order(process, asked_of(process), held, squares, np.full(2, steps))
     kurtosis = (squares**2).mean(axis=0) / squares.mean(axis=0) ** 2
     raised = held * np.sqrt(1.0 + steps * kurtosis / n_pairs)
     doubt = (1.0 + (2.0 * D / (n_pairs + 1)) ** 2) * (1.0 + 3.0 * (kurtosis - 1.0) / n_pairs)

@@ -186,7 +186,7 @@ def _failure(name: str, overload: _Overload, arguments: tuple[Any, ...], status:
 def kernel(declaration: str) -> Kernel:
     """Return a compiled kernel by its room, its name and the names of its arguments.
 
-    >>> fill_singles = kernel("product.fill_singles(a, b, c, weights, nodes, node_weights, out)")
+    >>> fill_singles = kernel("product.fill_singles(a, b, c, weights, rows, nodes, node_weights, out)")
     >>> fill_singles.name
     'product.fill_singles'
     """

@@ -12,6 +12,7 @@ EXACTSHAP_BEGIN
 namespace {
 
 constexpr int STRIP = 32;      // terms per sweep that keeps nothing for each player: the background of a strip stays in cache for all rows
+constexpr int LONG_STRIP = 128;  // the same without a background: long reads are foreseen by the processor
 constexpr double TINY = 1e-300;  // stands in for a factor that is 0 throughout: half / top is 0 / TINY then
 
 /// Visit every set of `size` players by a stack of running products, one per member, and add its integrand at one node.
@@ -100,14 +101,18 @@ Status fill_interactions(In<T, 3> a, In<T, 3> b, In<T, 2> c, In<double, 1> weigh
   return Status::done;
 }
 
+/// H = |a + b| / 2 + |a - b| / 2: the larger of the two where they are real.
+EXACTSHAP_INLINE double height_of(double a, double b) { return larger(fabs(a), fabs(b)); }
+EXACTSHAP_INLINE double height_of(Complex a, Complex b) { return magnitude(0.5 * (a + b)) + 0.5 * magnitude(a - b); }
+
 /// The products of one row and one background row over a strip of terms, with what bounds the error of the quadrature.
 template <class T>
 struct Strip {
-  T inside[STRIP], outside[STRIP];
-  double height[STRIP], width_sum[STRIP];
+  T inside[LONG_STRIP], outside[LONG_STRIP];
+  double height[LONG_STRIP], width_sum[LONG_STRIP];
 
   EXACTSHAP_INLINE void multiply(In<T, 2> a, In<T, 2> b, int64_t start, int64_t width) {
-    for (int i = 0; i < STRIP; i++) {
+    for (int64_t i = 0; i < width; i++) {
       inside[i] = outside[i] = T(1.0);
       height[i] = 1.0;
       width_sum[i] = 0.0;
@@ -118,11 +123,20 @@ struct Strip {
         inside[i] *= present[i];
         outside[i] *= absent[i];
       }
+      double half[LONG_STRIP], top[LONG_STRIP];
+      int64_t others = 0;  // heights that are not 1: kernels that are 1 at best, against factors set to 1, need no division
       for (int64_t i = 0; i < width; i++) {
-        const double half = 0.5 * magnitude(present[i] - absent[i]);
-        const double top = magnitude(T(0.5) * (present[i] + absent[i])) + half;
-        height[i] *= top;
-        width_sum[i] += half / (top + TINY);
+        half[i] = 0.5 * magnitude(present[i] - absent[i]);
+        top[i] = height_of(present[i], absent[i]);
+        others |= top[i] != 1.0;
+      }
+      if (others == 0) {
+        for (int64_t i = 0; i < width; i++) width_sum[i] += half[i];
+        continue;
+      }
+      for (int64_t i = 0; i < width; i++) {
+        height[i] *= top[i];
+        width_sum[i] += half[i] / (top[i] + TINY);
       }
     }
   }
@@ -143,8 +157,9 @@ Status fill_ends(In<T, 3> a, In<T, 3> b, In<T, 2> c, In<double, 1> weights, Out<
   Strip<T> strip;
   spread.fill(0.0);
   scale.fill(0.0);
-  for (int64_t start = 0; start < n_terms; start += STRIP) {
-    const int64_t width = smaller(STRIP, n_terms - start);
+  const int64_t most = weights.size[0] > 1 ? STRIP : LONG_STRIP;
+  for (int64_t start = 0; start < n_terms; start += most) {
+    const int64_t width = smaller(most, n_terms - start);
     for (int64_t r = 0; r < n_rows; r++)
       for (int64_t m = 0; m < weights.size[0]; m++) {
         if (context.interrupted()) return Status::interrupted;

@@ -3,35 +3,22 @@
 // With f = b + t (a - b) a node costs a term and player 8 operations. Several nodes go together for a strip of terms whose products
 // fill the registers, and what belongs to one player of a strip lies together: all of it stays in the first-level cache for d = 100.
 
-#include "../common/lanes.h"
 #include "tiles.h"
 
 EXACTSHAP_BEGIN
 
 namespace {
 
-constexpr int STRIP = 8;  // terms that go together
-
-/// What stays in a register: several terms of a real game, one of a complex one; and how many nodes go together.
-template <class T> struct Register {
-  typedef Widest Type;
-  static constexpr int NODES = sizeof(Widest) > 2 * sizeof(double) ? 4 : 2;
-};
-template <> struct Register<Complex> {
-  typedef Complex Type;
-  static constexpr int NODES = 1;
-};
-
 /// Where the buffers of a player are in its block.
 enum Buffer { BASE, SLOPE, SHARE, SUFFIX };
-constexpr int64_t STEP = (SUFFIX + 4) * STRIP;  // numbers of a block
+constexpr int64_t STEP = (SUFFIX + 4) * LANES;  // numbers of a block
 
-/// Add `NODES` nodes of the rule to the shares of a strip: the product without player j is a prefix times a suffix, never divided out.
-template <class T, int NODES>
+/// Add `NODES` nodes of the rule to the shares of a strip (`FIRST`: write them): the product without player j is a prefix times a suffix, never divided out.
+template <class T, int NODES, bool FIRST>
 EXACTSHAP_APART void add_nodes(const double* t, const double* weight, T* strip, int64_t n_players) {
   using Pack = typename Register<T>::Type;
-  constexpr int EACH = int(sizeof(Pack) / sizeof(T)), N = STRIP / EACH;
-  const auto at = [&](int64_t k, int buffer, int i) { return strip + k * STEP + buffer * STRIP + i * EACH; };
+  constexpr int EACH = int(sizeof(Pack) / sizeof(T)), N = LANES / EACH;
+  const auto at = [&](int64_t k, int buffer, int i) { return strip + k * STEP + buffer * LANES + i * EACH; };
   Pack product[NODES][N], base, slope;
   for (int q = 0; q < NODES; q++)
     for (int i = 0; i < N; i++) product[q][i] = Pack{} + weight[q];
@@ -47,8 +34,9 @@ EXACTSHAP_APART void add_nodes(const double* t, const double* weight, T* strip, 
     for (int i = 0; i < N; i++) product[q][i] = Pack{} + 1.0;
   for (int64_t k = 0; k < n_players; k++)
     for (int i = 0; i < N; i++) {
-      Pack share, suffix;
-      load(at(k, BASE, i), base), load(at(k, SLOPE, i), slope), load(at(k, SHARE, i), share);
+      Pack share = {}, suffix;
+      load(at(k, BASE, i), base), load(at(k, SLOPE, i), slope);
+      if (!FIRST) load(at(k, SHARE, i), share);
       for (int q = 0; q < NODES; q++) {
         load(at(k, SUFFIX + q, i), suffix);
         share = share + product[q][i] * suffix;
@@ -58,41 +46,47 @@ EXACTSHAP_APART void add_nodes(const double* t, const double* weight, T* strip, 
     }
 }
 
-/// Add all nodes of the rule to the shares of a strip, one after the other.
+template <class T, int NODES>
+EXACTSHAP_INLINE void add_or_write(int64_t q, const double* nodes, const double* weights, T* strip, int64_t n_players) {
+  q == 0 ? add_nodes<T, NODES, true>(nodes, weights, strip, n_players)
+         : add_nodes<T, NODES, false>(nodes + q, weights + q, strip, n_players);
+}
+
+/// Sum all nodes of the rule to the shares of a strip, one after the other.
 template <class T>
-EXACTSHAP_INLINE void add_rule(In<double, 1> nodes, In<double, 1> weights, T* strip, int64_t n_players) {
+EXACTSHAP_INLINE void sum_rule(In<double, 1> nodes, In<double, 1> weights, T* strip, int64_t n_players) {
   constexpr int MOST = Register<T>::NODES;
   const int64_t n = nodes.size[0];
   int64_t q = 0;
-  for (; q + MOST <= n; q += MOST) add_nodes<T, MOST>(nodes.data + q, weights.data + q, strip, n_players);
+  for (; q + MOST <= n; q += MOST) add_or_write<T, MOST>(q, nodes.data, weights.data, strip, n_players);
   if (MOST > 2 && q + 2 <= n) {
-    add_nodes<T, 2>(nodes.data + q, weights.data + q, strip, n_players);
+    add_or_write<T, 2>(q, nodes.data, weights.data, strip, n_players);
     q += 2;
   }
-  for (; q < n; q++) add_nodes<T, 1>(nodes.data + q, weights.data + q, strip, n_players);
+  for (; q < n; q++) add_or_write<T, 1>(q, nodes.data, weights.data, strip, n_players);
 }
 
-/// Copy the terms of one player: base = b, slope = a - b, no share. Whole registers are written, as they will be read.
+/// Copy the terms of one player: base = b, slope = a - b. Whole registers are written, as they will be read.
 template <class T>
 EXACTSHAP_INLINE void load_block(const T* inside, const T* outside, T* block) {
   using Pack = typename Register<T>::Type;
   constexpr int EACH = int(sizeof(Pack) / sizeof(T));
   Pack present, absent;
-  for (int i = 0; i < STRIP; i += EACH) {
+  for (int i = 0; i < LANES; i += EACH) {
     load(inside + i, present), load(outside + i, absent);
-    store(absent, block + BASE * STRIP + i), store(present - absent, block + SLOPE * STRIP + i), store(Pack{}, block + SHARE * STRIP + i);
+    store(absent, block + BASE * LANES + i), store(present - absent, block + SLOPE * LANES + i);
   }
 }
 
 /// Copy a tile, strip after strip; the last strip is padded with zeros.
 template <class T>
 EXACTSHAP_INLINE void load_strips(In<T, 2> a, In<T, 2> b, int64_t start, T* strips) {
-  const int64_t n_players = a.size[0], width = smaller(TILE, a.size[1] - start), whole = width / STRIP * STRIP;
-  T inside[STRIP] = {}, outside[STRIP] = {};
+  const int64_t n_players = a.size[0], width = smaller(TILE, a.size[1] - start), whole = width / LANES * LANES;
+  T inside[LANES] = {}, outside[LANES] = {};
   for (int64_t k = 0; k < n_players; k++) {
     const T *const present = a[k].data + start, *const absent = b[k].data + start;
     T* block = strips + k * STEP;
-    for (int64_t i = 0; i < whole; i += STRIP, block += n_players * STEP) load_block(present + i, absent + i, block);
+    for (int64_t i = 0; i < whole; i += LANES, block += n_players * STEP) load_block(present + i, absent + i, block);
     if (whole == width) continue;
     for (int64_t i = whole; i < width; i++) inside[i - whole] = present[i], outside[i - whole] = absent[i];
     load_block(inside, outside, block);
@@ -105,24 +99,25 @@ EXACTSHAP_INLINE void add_shares(T weight, const T* strip, int64_t first, Array<
   using Pack = typename Register<T>::Type;
   Pack slope, share, sum;
   for (int64_t k = 0; k < total.size[0]; k++, strip += STEP)
-    for (int i = 0; i < STRIP; i += int(sizeof(Pack) / sizeof(T))) {
+    for (int i = 0; i < LANES; i += int(sizeof(Pack) / sizeof(T))) {
       T* const at = total[k].data + first + i;
-      load(strip + SLOPE * STRIP + i, slope), load(strip + SHARE * STRIP + i, share), load(at, sum);
+      load(strip + SLOPE * LANES + i, slope), load(strip + SHARE * LANES + i, share), load(at, sum);
       store(sum + weight * (slope * share), at);
     }
 }
 
-/// Add the values of single players, one per row, player and output, to `out (n_rows, n_players, n_outputs)`.
+/// Add the values of single players, one for each of `rows` of `a`, player and output, to `out (n_chosen, n_players, n_outputs)`.
 ///
 ///   phi_j = sum_m w_m sum_l c_l (a_lj - b_mlj) sum_q omega_q prod_{k != j} F_mlk(t_q),   F = b + t (a - b)
 template <class T>
-Status fill_singles(In<T, 3> a, In<T, 3> b, In<T, 2> c, In<double, 1> weights, In<double, 1> nodes,
-                    In<double, 1> node_weights, Out<double, 3> out, Context& context) {
-  const int64_t n_rows = a.size[0], n_players = a.size[1], n_terms = a.size[2], n_outputs = c.size[0], n_nodes = nodes.size[0];
+Status fill_singles(In<T, 3> a, In<T, 3> b, In<T, 2> c, In<double, 1> weights, In<int64_t, 1> rows,
+                    In<double, 1> nodes, In<double, 1> node_weights, Out<double, 3> out, Context& context) {
+  const int64_t n_rows = rows.size[0], n_players = a.size[1], n_terms = a.size[2], n_outputs = c.size[0], n_nodes = nodes.size[0];
   EXACTSHAP_REQUIRE(fit(a, b, c, weights) && n_nodes == node_weights.size[0]);
   EXACTSHAP_REQUIRE(out.size[0] == n_rows && out.size[1] == n_players && out.size[2] == n_outputs);
-  if (n_players == 0) return Status::done;
-  auto strips = context.empty<T>(TILE / STRIP, n_players * STEP);
+  for (int64_t r = 0; r < n_rows; r++) EXACTSHAP_REQUIRE(rows[r] >= 0 && rows[r] < a.size[0]);
+  if (n_players == 0 || n_nodes == 0) return Status::done;
+  auto strips = context.empty<T>(TILE / LANES, n_players * STEP);
   auto total = context.empty<T>(n_players, TILE), coefficient = context.empty<T>(n_outputs, TILE);
   if (context.failed()) return Status::no_memory;
   for (int64_t start = 0; start < n_terms; start += TILE) {  // all rows of a tile while its background is in cache
@@ -131,10 +126,10 @@ Status fill_singles(In<T, 3> a, In<T, 3> b, In<T, 2> c, In<double, 1> weights, I
       total.fill(T(0.0));
       for (int64_t m = 0; m < weights.size[0]; m++) {
         if (context.interrupted()) return Status::interrupted;
-        load_strips(a[r], b[m], start, strips.data);
-        for (int64_t first = 0; first < TILE && start + first < n_terms; first += STRIP) {
-          add_rule(nodes, node_weights, strips[first / STRIP].data, n_players);
-          add_shares(T(weights[m]), strips[first / STRIP].data, first, total);
+        load_strips(a[rows[r]], b[m], start, strips.data);
+        for (int64_t first = 0; first < TILE && start + first < n_terms; first += LANES) {
+          sum_rule(nodes, node_weights, strips[first / LANES].data, n_players);
+          add_shares(T(weights[m]), strips[first / LANES].data, first, total);
         }
       }
       if (weights.size[0] > 0) add_tile(total, coefficient, out[r]);

@@ -2,10 +2,23 @@
 #pragma once
 
 #include "../common/kernel.h"
+#include "../common/lanes.h"
 
 EXACTSHAP_BEGIN
 
 constexpr int TILE = 32;       // terms per sweep: four 512-bit or eight 256-bit registers of double, and small enough for the cache
+constexpr int LANES = 8;       // terms that are summed side by side
+
+/// What stays in a register: several terms of a real game, one of a complex one; and how many nodes go together.
+template <class T> struct Register {
+  typedef Widest Type;
+  static constexpr int NODES = sizeof(Widest) > 2 * sizeof(double) ? 4 : 2;
+};
+template <> struct Register<Complex> {
+  typedef Complex Type;
+  static constexpr int NODES = 1;
+};
+
 EXACTSHAP_INLINE int64_t smaller(int64_t a, int64_t b) { return a < b ? a : b; }
 EXACTSHAP_INLINE double larger(double a, double b) { return b > a ? b : a; }
 
@@ -40,15 +53,24 @@ EXACTSHAP_INLINE void load_tile(In<T, 2> a, In<T, 2> b, int64_t start, Array<T, 
   }
 }
 
-/// Add the terms of one tile, weighted by their coefficients, to the outputs of every set: one sum after the other.
+/// Add the terms of one tile, weighted by their coefficients, to the outputs of every set, in lanes that do not wait for each other.
 template <class T>
 EXACTSHAP_INLINE void add_tile(Array<T, 2> total, Array<T, 2> coefficient, Out<double, 2> out) {
+  using Pack = typename Register<T>::Type;
+  constexpr int EACH = int(sizeof(Pack) / sizeof(T));
   for (int64_t s = 0; s < out.size[0]; s++)
     for (int64_t o = 0; o < coefficient.size[0]; o++) {
       const T *const total_s = total[s].data, *const coefficient_o = coefficient[o].data;
-      T value = total_s[0] * coefficient_o[0];
-      for (int i = 1; i < TILE; i++) value += total_s[i] * coefficient_o[i];
-      out[s][o] += real(value);
+      T lane[LANES];
+      for (int i = 0; i < LANES; i += EACH) {
+        Pack sum = {}, value, factor;
+        for (int first = i; first < TILE; first += LANES) {
+          load(total_s + first, value), load(coefficient_o + first, factor);
+          sum = sum + value * factor;
+        }
+        store(sum, lane + i);
+      }
+      out[s][o] += real(((lane[0] + lane[4]) + (lane[2] + lane[6])) + ((lane[1] + lane[5]) + (lane[3] + lane[7])));
     }
 }
 

@@ -21,7 +21,8 @@ from exactshap.solvers.product import quadrature_units, solve_terms
 
 __all__ = ["Streamed", "factor_seconds"]
 
-BLOCK_VALUES = 2**18  # factors of one sub-block of rows: 2 MiB, what stays in the second cache of a core
+BLOCK_VALUES = 2**18  # factors of one sub-block of rows, all of which sweep a background: 2 MiB
+ALONE_VALUES = 2**16  # the same without a background: they stay in the second cache of a core, and their memory is used again
 SAMPLE_ROWS, SAMPLE_UNITS = 4, 2e6  # explained rows of a sample, and its work: some milliseconds
 SAMPLE_TERMS, SAMPLE_BACKGROUND = (32, 512), 16
 MANY_COLUMNS = 24  # beyond, rows differ in their numbers of nodes, and are copied by it
@@ -37,7 +38,8 @@ class Streamed(Strategy):
         machine = self.machine
         total = None
         for block, weights, absent in machine.tiles():
-            step = max(1, BLOCK_VALUES // max(1, absent.shape[2] * max(machine.n_players, machine.n_columns)))
+            most = BLOCK_VALUES if len(weights) > 1 else ALONE_VALUES
+            step = max(1, most // max(1, absent.shape[2] * max(machine.n_players, machine.n_columns)))
             rows = (
                 solve_terms(
                     machine.grouped(block.factors(values[i : i + step])), absent, block.coefficients, weights, semivalue, order

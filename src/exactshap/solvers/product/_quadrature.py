@@ -75,19 +75,19 @@ def solve_terms(
     for size, offset in zip(set_sizes(order), np.cumsum([0, *counts[:-1]]), strict=True):
         measure, degree = semivalue.of_size(size, order), n_players - size
         needed = _node_counts(measure, degree, spread, all_nodes)
-        for n_nodes in np.unique(needed):
+        for n_nodes in sorted(set(needed.tolist())):
             rows = np.flatnonzero(needed == n_nodes)
-            nodes, node_weights = _rule(measure, 2 * int(n_nodes) - 1 if n_nodes else degree)
+            nodes, node_weights = _rule(measure, 2 * n_nodes - 1 if n_nodes else degree)
             block = np.zeros((len(rows), counts[size - 1], n_outputs))
-            part = a if len(rows) == n_rows else a[rows]
             if size == 1:
-                _kernels.fill_singles(part, b, c, weights, nodes, node_weights, block)
+                _kernels.fill_singles(a, b, c, weights, rows, nodes, node_weights, block)
             else:
+                part = a if len(rows) == n_rows else a[rows]
                 _kernels.fill_interactions(part, b, c, weights, size, nodes, node_weights, block)
             values[rows, offset : offset + counts[size - 1]] = block
             most = max(most, len(nodes))
             if n_nodes:
-                relative[rows] = np.maximum(relative[rows], [coarse_bound(s, int(n_nodes), measure) for s in spread[rows]])
+                relative[rows] = np.maximum(relative[rows], [coarse_bound(s, n_nodes, measure) for s in spread[rows]])
     error_bound = 2.0**order * relative * scale
     return Solution(values, empty, full, "quadrature", error_bound=error_bound, scale=scale, n_nodes=most)
 
