@@ -14,25 +14,32 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
+ROUNDING = 1e-12  # of the largest value of a function of a sum: its transform leaves players who change nothing as much
+
 
 @dataclass
 class KnownGame:
-    """v(S) = Re sum_l c_l prod_{j in S} a_lj prod_{j not in S} b_lj + sum over tables of their own columns."""
+    """v(S) = Re sum_l c_l prod_{j in S} a_lj prod_{j not in S} b_lj + sum over tables of their own columns + values at integer sums."""
 
     n_players: int
     products: list = field(default_factory=list)  # (c, a, b), complex or real
     tables: list = field(default_factory=list)  # (columns, values of the 2^k coalitions of them)
+    sums: list = field(default_factory=list)  # (values at 0, 1, ..., integers x, integers z)
 
     def value(self, masks):
         return sum(
             [_products(masks, *terms) for terms in self.products]
             + [table[masks[:, list(columns)] @ (1 << np.arange(len(columns)))] for columns, table in self.tables]
+            + [values[np.where(masks, x, z).sum(axis=1).astype(int)] for values, x, z in self.sums]
         )
 
     def exact(self):
         phi = np.zeros(self.n_players)
         for terms in self.products:
             phi += _product_values(*terms)
+        for values, x, z in self.sums:
+            found = _product_values(*fourier(values, x, z))
+            phi += np.where(np.abs(found) > ROUNDING * np.abs(values).max(), found, 0.0)
         for columns, table in self.tables:
             phi[list(columns)] += _table_values(table, len(columns))
         return phi

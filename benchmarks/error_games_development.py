@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
-from error_games import KnownGame, blocks, boxes, fourier, local, row_pair
+from error_games import KnownGame, blocks, boxes, local, row_pair
 
 
 def count_bands(rng, d):
@@ -14,7 +14,7 @@ def count_bands(rng, d):
 
     def game(run):
         x, z = (signs * row > -0.3 for row in row_pair(run, d))
-        return KnownGame(d, [fourier(values, 1 * x, 1 * z)])
+        return KnownGame(d, sums=[(values, 1 * x, 1 * z)])
 
     return game
 
@@ -27,7 +27,7 @@ def veto(rng, d):
 
     def game(run):
         x, z = (row > -0.2 for row in row_pair(run, d))
-        return KnownGame(d, [fourier(values, weights * x, weights * z)])
+        return KnownGame(d, sums=[(values, weights * x, weights * z)])
 
     return game
 
@@ -123,7 +123,7 @@ def two_houses(rng, d):
 
     def game(run):
         x, z = (row > -0.1 for row in row_pair(run, d))
-        return KnownGame(d, [fourier(values, (weights + m * heads) * x, (weights + m * heads) * z)])
+        return KnownGame(d, sums=[(values, (weights + m * heads) * x, (weights + m * heads) * z)])
 
     return game
 
@@ -178,6 +178,86 @@ def bonus_of_six(rng, d):
     return game
 
 
+def quota_vote(rng, d):
+    """A vote with weights of 1 to 3 and a quota of its own, of columns above cuts of their own: 0 or 1."""
+    weights, cuts = rng.integers(1, 4, size=d), 0.6 * rng.normal(size=d)
+    values = 1.0 * (np.arange(weights.sum() + 1) >= rng.uniform(0.35, 0.65) * weights.sum())
+
+    def game(run):
+        x, z = (weights * (row > cuts) for row in row_pair(run, d))
+        return KnownGame(d, sums=[(values, x, z)])
+
+    return game
+
+
+def tiers(rng, d):
+    """Four tiers of a score with weights from 1 to 9: three answers rarely seen beside each other."""
+    weights = rng.integers(1, 10, size=d)
+    score = np.arange(weights.sum() + 1) / weights.sum()
+    values = 1.0 * np.searchsorted(np.sort(rng.uniform(0.25, 0.75, size=3)), score)
+
+    def game(run):
+        x, z = (weights * (row > 0) for row in row_pair(run, d))
+        return KnownGame(d, sums=[(values, x, z)])
+
+    return game
+
+
+def majority_of_committees(rng, d):
+    """The majority of three committees, each the majority of its own columns: a jump of jumps."""
+    committees = np.array_split(rng.permutation(d), 3)
+    places = np.array([(max(len(part) for part in committees) + 1) ** k for k in range(3)])
+    weights = sum(place * np.isin(np.arange(d), part) for place, part in zip(places, committees, strict=True))
+    counts = np.arange(places[1] ** 3)[:, None] // places % places[1]
+    values = 1.0 * ((2 * counts > [len(part) for part in committees]).sum(axis=1) >= 2)
+
+    def game(run):
+        x, z = (weights * (row > 0) for row in row_pair(run, d))
+        return KnownGame(d, sums=[(values, x, z)])
+
+    return game
+
+
+def rare_alarm(rng, d):
+    """Whether at least two of all columns are beyond a far cut, and a vote of the others does not overrule them: rarely 1."""
+    loud = np.isin(np.arange(d), rng.permutation(d)[: d // 2])
+    weights = np.where(loud, 1, d)
+    heads = np.arange(d * d + 1)
+    values = 1.0 * ((heads % d >= 2) & (heads // d <= (d - d // 2) / 2))
+
+    def game(run):
+        x, z = (weights * (row > np.where(loud, 0.8, 0.0)) for row in row_pair(run, d))
+        return KnownGame(d, sums=[(values, x, z)])
+
+    return game
+
+
+def hinges(rng, d):
+    """Kinks of sums over eight columns at most: continuous, with interactions of every order."""
+    parts = [(J, rng.normal(size=len(J)), rng.normal(), rng.normal()) for J in blocks(rng, d, min(8, d), max(2, d // 4))]
+
+    def game(run):
+        x, z = row_pair(run, d)
+        return KnownGame(
+            d, [], [local(lambda r, w=w, t=t, h=h: h * np.maximum(r @ w - t, 0.0), J, x, z) for J, w, t, h in parts]
+        )
+
+    return game
+
+
+def veto_of_most(rng, d):
+    """Trends of single columns, and two penalties unless all but one, or all but two, of eight columns are those explained."""
+    chosen, height, trend = [rng.permutation(d)[: min(d, 8) - k] for k in (1, 2)], rng.normal(size=2), rng.normal(size=d)
+
+    def game(run):
+        x, z = row_pair(run, d)
+        inside = np.array([np.isin(np.arange(d), J) for J in chosen]).astype(float)
+        alone = [local(lambda r, w=trend[j]: w * np.abs(r[:, 0]), (j,), x, z) for j in range(d)]
+        return KnownGame(d, [(2 * height, 1.0 - inside, np.ones((2, d)))], alone)
+
+    return game
+
+
 DEVELOPMENT = {
     "count bands": count_bands,
     "veto": veto,
@@ -192,4 +272,10 @@ DEVELOPMENT = {
     "any alarm": any_alarm,
     "ratios": ratios,
     "bonus of six": bonus_of_six,
+    "quota vote": quota_vote,
+    "tiers": tiers,
+    "majority of committees": majority_of_committees,
+    "rare alarm": rare_alarm,
+    "hinges": hinges,
+    "veto of most": veto_of_most,
 }

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
-from error_games import KnownGame, blocks, boxes, fourier, local, row_pair
+from error_games import KnownGame, blocks, boxes, local, row_pair
 
 
 def uniform_pair(rng, d):
@@ -17,7 +17,7 @@ def weighted_vote(rng, d):
 
     def game(run):
         x, z = row_pair(run, d)
-        return KnownGame(d, [fourier(values, weights * (x > 0), weights * (z > 0))])
+        return KnownGame(d, sums=[(values, weights * (x > 0), weights * (z > 0))])
 
     return game
 
@@ -30,7 +30,7 @@ def sigmoid(rng, d):
 
     def game(run):
         x, z = (np.clip(np.rint(2 * row), -6, 6) for row in row_pair(run, d))
-        return KnownGame(d, [fourier(values, weights * x + 6 * np.abs(weights), weights * z + 6 * np.abs(weights))])
+        return KnownGame(d, sums=[(values, weights * x + 6 * np.abs(weights), weights * z + 6 * np.abs(weights))])
 
     return game
 

@@ -1,30 +1,17 @@
 """The cache that threads share: nothing is made twice, nothing waits for ever, no more is kept than asked for."""
 
+import multiprocessing
 import pickle
 import threading
+import time
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
+from at_once import PATIENCE, at_once
+from exactshap._runtime.blas import single_threaded_blas
 from exactshap._runtime.cache import BoundedCache
-
-PATIENCE = 20.0  # seconds; what hangs, hangs for good
-
-
-def in_threads(*functions):
-    """Run the functions at once, on threads that do not keep a failed test alive; return what they found."""
-    found = [None] * len(functions)
-
-    def run(place):
-        found[place] = functions[place]()
-
-    threads = [threading.Thread(target=run, args=(place,), daemon=True) for place in range(len(functions))]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join(PATIENCE)
-        assert not thread.is_alive(), "threads wait for each other"
-    return found
+from exactshap._runtime.shared import STEP
 
 
 def test_items_of_two_caches_may_need_each_other_in_both_orders():
@@ -34,7 +21,7 @@ def test_items_of_two_caches_may_need_each_other_in_both_orders():
         both.wait(PATIENCE)  # both caches are making an item now
         return other.made(("inner",), lambda: "made", keep=1)
 
-    assert in_threads(
+    assert at_once(
         lambda: one.made(("outer",), lambda: make_with(two), keep=1),
         lambda: two.made(("outer",), lambda: make_with(one), keep=1),
     ) == ["made", "made"]
@@ -51,13 +38,14 @@ def test_an_item_is_made_once_and_may_need_another_of_the_same_cache():
         asked.wait(PATIENCE)
         return cache.made(("outer",), make, keep=1)
 
-    assert in_threads(ask, ask) == [1, 1]
+    assert at_once(ask, ask) == [1, 1]
 
 
 def test_an_item_that_failed_is_made_by_the_next_one():
     cache = BoundedCache()
     with pytest.raises(ZeroDivisionError):
         cache.made(("share",), lambda: 1 / 0, keep=1)
+    assert not cache._making
     assert cache.made(("share",), lambda: 2, keep=1) == 2
 
 
@@ -72,11 +60,46 @@ def test_the_latest_items_of_a_word_are_kept(keep):
     assert ("other", 0) in cache
 
 
+def test_what_was_asked_for_last_stays():
+    cache = BoundedCache()
+    for number in (0, 1, 0, 2):
+        cache.made(("block", number), lambda: None, keep=2)
+    assert list(cache) == [("block", 0), ("block", 2)]
+
+
 def test_any_number_of_threads_finds_the_same_items():
     cache = BoundedCache()
     with ThreadPoolExecutor(4) as pool:
         found = list(pool.map(lambda n: cache.made(("square", n % 3), lambda: (n % 3) ** 2, keep=2), range(300)))
     assert found == [(n % 3) ** 2 for n in range(300)]
+
+
+def _ask_in_child(cache):
+    with single_threaded_blas():
+        assert cache.made(("slow",), lambda: "made here", keep=1) == "made here"
+
+
+@pytest.mark.skipif("fork" not in multiprocessing.get_all_start_methods(), reason="no fork on this platform")
+@pytest.mark.filterwarnings("ignore::DeprecationWarning")  # that such a fork may wait for ever
+def test_a_child_does_not_wait_for_threads_of_its_parent():
+    cache, making, forked = BoundedCache(), threading.Event(), threading.Event()
+
+    def make():
+        making.set()
+        with STEP:  # which the fork waits for
+            time.sleep(0.05)
+        return forked.wait(PATIENCE)
+
+    def fork():
+        making.wait(PATIENCE)
+        child = multiprocessing.get_context("fork").Process(target=_ask_in_child, args=(cache,))
+        child.start()
+        child.join(PATIENCE)
+        forked.set()
+        child.kill()
+        return child.exitcode
+
+    assert at_once(lambda: cache.made(("slow",), make, keep=1), fork) == [True, 0]
 
 
 def test_a_pickle_is_empty():

@@ -1,10 +1,14 @@
 """The record of printed tables beside ours is what the committed outputs say, and refuses what has no reason."""
 
+import itertools
 import json
 from dataclasses import replace
 from types import SimpleNamespace
 
+import numpy as np
 import pytest
+
+from tolerances import conditioned
 
 
 @pytest.fixture
@@ -85,3 +89,19 @@ def test_readings_are_computed_from_the_numbers(papers, tmp_path, monkeypatch):
     for one in numbers["qshap_table6"]["settings"]:
         one["residual"]["bias"][1] = 1.0
     assert "18 of 27 (residual game)" in papers.qshap.reading(numbers["qshap_table6"])
+
+
+def test_gemfix_is_the_ridge_regression_on_all_masses(papers):
+    """The dual on 20 coalitions of six players gives what the masses of all 63 give, under efficiency."""
+    pytest.importorskip("shap")
+    from pkex_recovery import PENALTY, of_least_masses
+
+    d, rng = 6, np.random.default_rng(1)
+    coalitions = np.array(list(itertools.product([0.0, 1.0], repeat=d))[1:])
+    masks, values = np.vstack([coalitions[rng.choice(62, 19, replace=False)], np.ones(d)]), rng.normal(size=20)
+    inside, ones = (coalitions @ masks[:-1].T == coalitions.sum(axis=1)[:, None]).T.astype(float), np.ones((63, 1))
+    system = np.block([[inside.T @ inside + PENALTY * np.eye(63), ones], [ones.T, np.zeros((1, 1))]])
+    masses = np.linalg.solve(system, np.append(inside.T @ values[:-1], values[-1]))[:-1]
+    expected = (masses / coalitions.sum(axis=1)) @ coalitions
+    tolerance = conditioned(1 / PENALTY) * np.abs(masses).sum()
+    np.testing.assert_allclose(of_least_masses(masks, values), expected, atol=tolerance)

@@ -1,6 +1,12 @@
 """What a release consists of besides the code: files that parse, and versions and bounds that agree."""
 
+import functools
+import importlib.util
+import os
 import re
+import shutil
+import subprocess
+import sys
 import tomllib
 from pathlib import Path
 
@@ -88,3 +94,47 @@ def test_actions_are_named_by_commit():
     used = re.findall(r"uses: (.+)", text)
     assert len(used) > 10
     assert all(re.fullmatch(r"[\w/-]+@[0-9a-f]{40} # v[\d.]+", one) for one in used)
+
+
+@pytest.fixture
+def native(monkeypatch):
+    """The build script, as for another platform: ``EXACTSHAP_TARGET``."""
+    monkeypatch.delenv("EXACTSHAP_LEVELS", raising=False)
+    spec = importlib.util.spec_from_file_location("native_build", ROOT / "src" / "native" / "build.py")
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+def test_wheels_of_other_platforms_are_named_for_them_and_hold_all_their_levels(native, monkeypatch):
+    tags = pytest.importorskip("packaging.tags")
+    names = {"windows": "exactshap.dll", "macos": "exactshap.dylib", "linux": "exactshap.so"}
+    mac = [tag for arch in ("arm64", "x86_64") for tag in tags.mac_platforms((14, 0), arch)]
+    for target, tag in native.TARGETS.items():
+        monkeypatch.setenv("EXACTSHAP_TARGET", target)
+        architecture, system = target.split("-")[0], target.split("-")[1].split(".")[0]
+        assert native.platform_tag() == tag
+        assert native.library_name() == names[system]
+        assert list(native._levels(native._compiler())) == (["v2", "v3", "v4"] if architecture == "x86_64" else ["base"])
+        assert native.requirements() == native.ZIG
+        assert tag.endswith({"x86_64": ("x86_64", "amd64"), "aarch64": ("aarch64", "arm64")}[architecture])
+        assert system != "macos" or tag in mac
+    assert TOML["tool"]["cibuildwheel"]["windows"]["environment"]["EXACTSHAP_TARGET"] in native.TARGETS
+    page = (ROOT / "docs" / "native.md").read_text(encoding="utf-8")
+    assert set(re.findall(r"\w+-(?:linux|macos|windows)[\w.-]*\w", page)) <= set(native.TARGETS)
+
+
+@pytest.mark.skipif(sys.platform != "linux" or shutil.which("readelf") is None, reason="needs readelf on Linux")
+def test_the_library_gives_plain_functions_and_needs_the_c_library_only():
+    from exactshap._native import _library
+
+    path = _library.library()._name
+    read = functools.partial(subprocess.run, capture_output=True, text=True, check=True)
+    lines = read(["readelf", "-W", "--dyn-syms", path]).stdout.split("\n")
+    fields = [line.split() for line in lines if " UND " not in line]
+    given = {words[7] for words in fields if len(words) == 8 and words[3] == "FUNC" and words[4] == "GLOBAL"}
+    assert len(given) > 50
+    assert {name for name in given if not name.startswith("exactshap_")} == set()
+    needed = set(re.findall(r"\(NEEDED\).*\[(\w+)", read(["readelf", "-W", "-d", path]).stdout))
+    if not os.environ.get("ASAN_OPTIONS"):  # else the sanitizers' own
+        assert needed <= {"libc", "libm", "ld"}

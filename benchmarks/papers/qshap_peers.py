@@ -1,6 +1,9 @@
 """SAGE and SPVIM beside Q-SHAP: Table 1 (simulation), Tables 2 and 3 (insurance) and 5 (S&P 500).
 
-    EXACTSHAP_DATA=... python benchmarks/papers/qshap_peers.py [table1] [table3] [table5]
+    EXACTSHAP_DATA=... python benchmarks/papers/qshap_peers.py [table1] [table3] [table5] [fresh] [seeds]
+
+``fresh`` and ``seeds`` look for reasons: the R2 of Table 1's models on rows that they have not seen (less the theory's), and SPVIM with other
+draws of vimpy.
 
 Needs ``sage-importance``, ``vimpy`` and, for vimpy, numpy < 2.4. SAGE: permutations with the marginal imputer, all rows. SPVIM: five folds, one subset for each row;
 vimpy 2.0 to 2.1 takes the number of columns from the rows (``p_ = x.shape[0]``), which is set right here. Table 5 needs ``sp500_close.parquet``:
@@ -17,12 +20,12 @@ import warnings
 
 import numpy as np
 import qshap
-from qshap import DATA, DEPTH, MODELS, RESULTS, simulated
+from qshap import DATA, DEPTH, MODELS, RESULTS, simulated, theory
 
 from exactshap import decompose_r2
 
 FOUND = RESULTS / "qshap_peers.json"
-REPEATS = 3  # data sets of Table 1
+REPEATS, SEEDS = 3, 4  # data sets of Table 1; draws of vimpy
 
 
 def sage(model, X, y, background, n_permutations=None):
@@ -37,11 +40,11 @@ def sage(model, X, y, background, n_permutations=None):
     return estimator(X, y[:, None], bar=False, **settings).values / y.var()
 
 
-def spvim(model, X, y):
+def spvim(model, X, y, seed=0):
     """Return SPVIM's shares of the cross-validated R2; ``model`` is fitted again on every subset and fold."""
     from vimpy.spvim import spvim
 
-    np.random.seed(0)  # noqa: NPY002 - vimpy draws from the global generator
+    np.random.seed(seed)  # noqa: NPY002 - vimpy draws from the global generator
     found, p = spvim(y, X, "r_squared", 5, model), X.shape[1]
     found.p_, found.G_ = p, np.vstack((np.eye(p + 1)[0], 1.0 - np.eye(p + 1)[0]))
     return found.get_point_est().vimp_[1:, 0]
@@ -53,19 +56,25 @@ def timed(function, *arguments, **settings):
     return np.asarray(values, float), time.process_time() - started
 
 
-def table_1(found):
-    """Yield sum, X1, X2 and X3 at n = 1000, p = 100, sigma = 1.5, on the first data sets and models of ``qshap_figures.json``."""
+def design(model, repeat):
+    """Return a model of Table 1, not yet fitted, with its data set and the parameters that ``qshap_figures.py`` chose."""
     from xgboost import XGBRegressor
 
-    stored = json.loads((RESULTS / "qshap_figures.json").read_text(encoding="utf-8"))
+    stored = json.loads((RESULTS / "qshap_figures.json").read_text(encoding="utf-8"))[f"{model},1.5,1000,100"]
+    rng = np.random.default_rng([ord(model), 15, 1000, 100])
+    X, y = [simulated(model, 1.5, rng) for _ in range(repeat + 1)][-1]
+    rate, trees = stored["parameters"][repeat]
+    settings = {"max_depth": DEPTH[model], "learning_rate": rate, "tree_method": "hist", "max_bin": 4, "n_jobs": 1}
+    return XGBRegressor(n_estimators=trees, **settings), X, y
+
+
+def table_1(found):
+    """Yield sum, X1, X2 and X3 at n = 1000, p = 100, sigma = 1.5, on the first data sets and models of ``qshap_figures.json``."""
     for repeat, model in itertools.product(range(REPEATS), MODELS):
-        rng, rows = np.random.default_rng([ord(model), 15, 1000, 100]), found.setdefault(model, {"SAGE": [], "SPVIM": []})
-        X, y = [simulated(model, 1.5, rng) for _ in range(repeat + 1)][-1]
+        rows = found.setdefault(model, {"SAGE": [], "SPVIM": []})
         if len(rows["SAGE"]) > repeat:
             continue
-        rate, trees = stored[f"{model},1.5,1000,100"]["parameters"][repeat]
-        settings = {"max_depth": DEPTH[model], "learning_rate": rate, "tree_method": "hist", "max_bin": 4, "n_jobs": 1}
-        regressor = XGBRegressor(n_estimators=trees, **settings)
+        regressor, X, y = design(model, repeat)
         for name, values in (("SAGE", sage(regressor.fit(X, y), X, y, 128, 2048)), ("SPVIM", spvim(regressor, X, y))):
             rows[name].append([float(values.sum()), *values[:3].tolist()])
         print(model, {name: values[-1] for name, values in rows.items()}, flush=True)
@@ -87,16 +96,24 @@ def compared(model, X, y, names, n_background, n_permutations=None):
         yield found
 
 
-def table_3(found):
+def insurance():
+    """Return the table of features and the expenses."""
     import pandas
-    from xgboost import XGBRegressor
 
     frame = pandas.read_csv(DATA / "insurance.csv.gz")
-    X = pandas.get_dummies(frame.drop(columns="charges"), drop_first=True).astype(float)
-    for name, y in (("charges", frame["charges"].to_numpy()), ("log charges", np.log(frame["charges"].to_numpy()))):
-        trees = qshap.cross_validated(X, y)
-        fitted = XGBRegressor(n_estimators=trees, max_depth=4, learning_rate=0.05, n_jobs=1).fit(X.to_numpy(), y)
-        for one in compared(fitted, X.to_numpy(), y, list(X), 512):
+    return pandas.get_dummies(frame.drop(columns="charges"), drop_first=True).astype(float), frame["charges"].to_numpy()
+
+
+def of_insurance(X, y):
+    from xgboost import XGBRegressor
+
+    return XGBRegressor(n_estimators=qshap.cross_validated(X, y), max_depth=4, learning_rate=0.05, n_jobs=1)
+
+
+def table_3(found):
+    X, charges = insurance()
+    for name, y in (("charges", charges), ("log charges", np.log(charges))):
+        for one in compared(of_insurance(X, y).fit(X.to_numpy(), y), X.to_numpy(), y, list(X), 512):
             found[name] = one
             yield found
 
@@ -136,10 +153,45 @@ def table_5(found):
         yield found
 
 
+def fresh_rows(found):
+    """Yield R2 of Table 1's models on their rows and on 20,000 fresh ones, and of least squares, the best additive fit, over eight data sets."""
+    from sklearn.linear_model import LinearRegression
+
+    for model in MODELS:
+        others, rows = simulated(model, 1.5, np.random.default_rng(5), 20_000, 100), []
+        for repeat in range(8):
+            regressor, X, y = design(model, repeat)
+            regressor.fit(X, y)
+            rows.append([regressor.score(X, y), regressor.score(*others), LinearRegression().fit(X, y).score(X, y)])
+        means = np.mean(rows, axis=0) - theory(model, 1.5)[0]
+        found[model] = dict(zip(("own rows", "fresh rows", "least squares"), means.tolist(), strict=True))
+        yield found
+
+
+def other_seeds(found):
+    """Yield SPVIM's shares of Tables 3 (logarithm) and 5 with other seeds of vimpy."""
+    from xgboost import XGBRegressor
+
+    X, charges = insurance()
+    runs = {"table3": (of_insurance(X, np.log(charges)), X.to_numpy(), np.log(charges), list(X))}
+    stocks, (X, y, names) = json.loads(FOUND.read_text(encoding="utf-8"))["table5"], returns()
+    top = list(stocks["shares"]["Q-SHAP"])
+    model = XGBRegressor(**stocks["parameters"], max_bin=32, n_jobs=1)
+    runs["table5"] = model, X[:, [names.index(name) for name in top]], y, top
+    for table, (model, X, y, names) in runs.items():
+        rows = found.setdefault(table, [])
+        for seed in range(len(rows) + 1, SEEDS + 1):
+            rows.append(dict(zip(names, spvim(model, X, y, seed).tolist(), strict=True)))
+            print(table, seed, sum(rows[-1].values()), flush=True)
+            yield found
+
+
+PARTS = {"table1": table_1, "table3": table_3, "table5": table_5, "fresh": fresh_rows, "seeds": other_seeds}
+
 if __name__ == "__main__":
     warnings.simplefilter("ignore")
     found = json.loads(FOUND.read_text(encoding="utf-8")) if FOUND.exists() else {}
-    for part in sys.argv[1:] or ("table1", "table3", "table5"):
-        for one in {"table1": table_1, "table3": table_3, "table5": table_5}[part](found.get(part, {})):
+    for part in sys.argv[1:] or PARTS:
+        for one in PARTS[part](found.get(part, {})):
             found[part] = one
             FOUND.write_text(json.dumps(found, indent=1) + "\n", encoding="utf-8")

@@ -85,9 +85,9 @@ def star(part, score="test"):
 
 
 def star_seconds():
-    """Seconds of a core for one fit; EBM's whole run is one fit, in wall seconds of one thread."""
+    """Seconds of a core for one fit; EBM's whole run is one fit, in wall seconds of one thread where an older run kept no others."""
     runs = {tuple(reversed(key.split("/"))): run for key, run in load("star_table8.json").items()}
-    seconds = {key: run["seconds"] if key[0] == "EBM" else run.get("fit_seconds") for key, run in runs.items()}
+    seconds = {key: run.get("fit_seconds", run["seconds"] if key[0] == "EBM" else None) for key, run in runs.items()}
     return over({key: value for key, value in seconds.items() if value is not None}, "RWRelu", 0)
 
 

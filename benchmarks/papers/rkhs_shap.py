@@ -1,6 +1,6 @@
-"""Redraw the experiments of RKHS-SHAP (Chau et al. 2022) and the recovery experiment of PKeX-Shapley.
+"""Redraw the experiments of RKHS-SHAP (Chau et al. 2022).
 
-    python benchmarks/papers/rkhs_shap.py [--only 1 2 3 4 recovery]
+    python benchmarks/papers/rkhs_shap.py [--only 1 2 3 4]
 
 Writes ``results/rkhs_shap.json``, ``results/rkhs_shap.md`` and ``results/rkhs_shap.png`` beside this file; some minutes on two
 cores. ``--only`` repeats some experiments and keeps the others; without a name it only redraws what was saved. Where the papers
@@ -19,9 +19,8 @@ from pathlib import Path
 import numpy as np
 from sklearn.kernel_ridge import KernelRidge
 from sklearn.model_selection import GridSearchCV
-from sklearn.svm import SVR
 
-from exactshap import Explainer, explain
+from exactshap import Explainer
 from exactshap.estimators import ShapleyKernelRidge
 from exactshap.kernels import RBF
 from exactshap.readers.kernel_machines import KernelMachine
@@ -29,14 +28,7 @@ from exactshap.readers.kernel_machines import KernelMachine
 RESULTS = Path(__file__).parent / "results"
 VARIANCE = 10.0  # v of the banana
 QUANTILES = (0.05, 0.25, 0.5, 0.75, 0.95)
-METHODS = {  # of the recovery: names of its share and seconds
-    "functional": ("recovery", "seconds_for_100_rows"),
-    "interventional": ("recovery", "seconds_for_100_rows"),
-    "shap_sampling_500": ("recovery_on_10_rows", "seconds_scaled_to_100_rows"),
-    "shap_sampling_1000": ("recovery_on_10_rows", "seconds_scaled_to_100_rows"),
-}
-SAMPLED = [name for name in METHODS if name.startswith("shap_sampling")]
-EXPERIMENTS = ("1", "2", "3", "4", "recovery")
+EXPERIMENTS = ("1", "2", "3", "4")
 
 
 def banana(n, b, rng):
@@ -231,58 +223,14 @@ def experiment_4(penalties=(0.0, 0.5, 1.0, 2.5, 5.0), n=700):
     return result
 
 
-def recovered(values, n_active=17):
-    """Share of the active columns among the ``n_active`` largest values, averaged over rows."""
-    top = np.argsort(-np.abs(values), axis=1)[:, :n_active]
-    return float((top < n_active).mean())
-
-
-def recovery(n_test=100):
-    """Top-17 recovery in 50 columns; shap's sampler is timed and scored on 10 rows only."""
-    import shap
-
-    rows = []
-    targets = {
-        "degree 5": lambda S: (S**5).sum(axis=1),
-        "degree 10": lambda S: (S**10).sum(axis=1),
-        "exponential": lambda S: np.exp((S**2).sum(axis=1)),
-    }
-    for name, target in targets.items():
-        rng = np.random.default_rng(0)
-        X = rng.uniform(-1, 1, size=(1000 + n_test, 50))
-        y = target(X[:, :17])
-        y = (y - y[:1000].mean()) / y[:1000].std()
-        model = SVR(C=10.0, epsilon=0.01).fit(X[:1000], y[:1000])
-        test, background = X[1000:], X[:100]
-
-        row = {"target": name, "test_r2": round(float(model.score(test, y[1000:])), 3)}
-        for label, settings in (("functional", {}), ("interventional", {"background": background})):
-            explain(model, test[:2], **settings)  # compile
-            seconds, found = timed(explain, model, test, **settings)
-            row[label] = {"recovery": round(recovered(found.values), 3), "seconds_for_100_rows": round(seconds, 3)}
-        for samples in (500, 1000):
-            sampler = shap.SamplingExplainer(model.predict, background)
-            seconds, values = timed(sampler.shap_values, test[:10], nsamples=samples, silent=True)
-            row[f"shap_sampling_{samples}"] = {
-                "recovery_on_10_rows": round(recovered(values), 3),
-                "seconds_scaled_to_100_rows": round(seconds * 10, 2),
-            }
-        rows.append(row)
-        print(row, flush=True)
-    return {
-        "rows": rows,
-        "note": "the paper gives no polynomials: columns uniform on [-1, 1], sums of powers, exp of the sum of squares as printed, target standardised",
-    }
-
-
 def draw(results, path):
     import matplotlib
 
     matplotlib.use("Agg")
     import matplotlib.pyplot as plt
 
-    figure, grid = plt.subplots(3, 3, figsize=(16, 13), layout="constrained")
-    axes = [*grid[0], *grid[1, :2], grid[1, 2], *grid[2]]
+    figure, grid = plt.subplots(2, 3, figsize=(16, 9), layout="constrained")
+    axes = grid.ravel()
     one, two, three, four = (results[f"experiment_{k}"] for k in (1, 2, 3, 4))
     labels = {
         "isv": "ISV, ours",
@@ -311,10 +259,8 @@ def draw(results, path):
         draw_quantiles(ax, four["lambda_s"], four[f"{kind}_quantiles"])
         ax.set(xlabel="lambda_S", ylabel="value", title=f"4. Fairness, {kind} penalty")
     draw_mean_values(axes[5], four)
-    draw_recovery(axes[6], axes[7], results["recovery"]["rows"])
-    axes[8].axis("off")
-    for ax in axes[:8]:
-        ax.legend(fontsize=8, ncols=2 if ax in axes[3:6] else 1)
+    for ax in axes:
+        ax.legend(fontsize=8, ncols=2 if ax in grid[1] else 1)
     figure.savefig(path, dpi=80)
     plt.close(figure)
 
@@ -344,35 +290,11 @@ def draw_mean_values(ax, four):
     ax.set(ylim=(0.0, 19.0), xlabel="lambda_S", ylabel="mean |value|", title="4. ... and their mean size")
 
 
-def draw_recovery(left, right, rows):
-    """Shares of the 17 active columns that are found, and the seconds it takes for 100 rows."""
-    for k, (name, (share, seconds)) in enumerate(METHODS.items()):
-        places = np.arange(len(rows)) + 0.2 * (k - 1.5)
-        left.bar(places, [row[name][share] for row in rows], 0.18, label=name.replace("_", " "))
-        right.bar(places, [row[name][seconds] for row in rows], 0.18, label=name.replace("_", " "))
-    for ax in (left, right):
-        ax.set_xticks(np.arange(len(rows)), [row["target"] for row in rows])
-    left.set(ylabel="share of 17 found", ylim=(0, 1.45), title="Recovery in d = 50 (PKeX-Shapley)")
-    right.set(ylabel="seconds for 100 rows", yscale="log", title="... and its time")
-    right.set_ylim(top=60.0 * right.get_ylim()[1])
-
-
 def table(rows):
     """Return rows of numbers as a Markdown table."""
     names = list(rows[0])
     lines = ["| " + " | ".join(names) + " |", "|" + "---|" * len(names)]
     return "\n".join(lines + ["| " + " | ".join(f"{row[name]:.4g}" for name in names) + " |" for row in rows])
-
-
-def recovery_table(rows):
-    lines = ["| target | test R2 | method | recovered of 17 | seconds for 100 rows |", "|---|---|---|---|---|"]
-    for row in rows:
-        for name, (share, seconds) in METHODS.items():
-            found = row[name]
-            lines.append(
-                f"| {row['target']} | {row['test_r2']} | {name.replace('_', ' ')} | {found[share]:.3f} | {found[seconds]:.3g} |"
-            )
-    return "\n".join(lines)
 
 
 def write_tables(results, path):
@@ -387,7 +309,7 @@ def write_tables(results, path):
         for kind in ("interventional", "observational")
     ]
     parts = [
-        "# RKHS-SHAP's experiments, and the recovery experiment of PKeX-Shapley",
+        "# RKHS-SHAP's experiments",
         "Times are wall clock on two cores that other work shared; the load average at the start of each experiment was "
         + ", ".join(f"{load:.1f} ({name})" for name, load in results["loads"].items())
         + ". Ratios are what to look at.",
@@ -405,10 +327,6 @@ def write_tables(results, path):
         four["note"],
         *fair,
         READINGS["4"](results["experiment_4"]),
-        "## Recovery",
-        results["recovery"]["note"],
-        recovery_table(results["recovery"]["rows"]),
-        READINGS["recovery"](results["recovery"]),
         "![all of it](rkhs_shap.png)",
     ]
     path.write_text("\n\n".join(parts) + "\n", encoding="utf-8")
@@ -429,7 +347,7 @@ def main():
     draw(results, RESULTS / "rkhs_shap.png")
 
 
-RUNS = dict(zip(EXPERIMENTS, (experiment_1, experiment_2, experiment_3, experiment_4, recovery), strict=True))
+RUNS = dict(zip(EXPERIMENTS, (experiment_1, experiment_2, experiment_3, experiment_4), strict=True))
 
 
 def read_1(rows):
@@ -488,28 +406,7 @@ def read_4(four):
     )
 
 
-def read_recovery(found):
-    rows = found["rows"]
-    shares = {name: [row[name][share] for row in rows] for name, (share, _) in METHODS.items()}
-    behind = {
-        row["target"]: max(values[k] for values in shares.values()) - shares["functional"][k] for k, row in enumerate(rows)
-    }
-    lost = [max(shares[name][0] for name in SAMPLED) - max(shares[name][k] for name in SAMPLED) for k in range(1, len(rows))]
-    below = sum(shares[name][k] < shares["interventional"][k] for name in SAMPLED for k in range(len(rows)))
-    return (
-        "The paper shows bars without numbers and gives a formula for the exponential target only, so that only the order can be compared. It reports "
-        "competitive or superior accuracy of the functional values in all cases, and a loss of the sampled ones for the two harder targets. Here "
-        f"the functional values find the most for {sum(gap == 0 for gap in behind.values())} of {len(rows)} targets, behind the best by "
-        + ", ".join(f"{gap:.3f} ({target})" for target, gap in behind.items())
-        + "; the better of the sampled ones loses "
-        + " and ".join(f"{loss:.3f}" for loss in lost)
-        + " from the first target to the others. "
-        f"The sampled values (scored on ten of the rows) find fewer than the exact interventional ones that they estimate in {below} of "
-        f"{len(SAMPLED) * len(rows)} cases. GEMFIX and BiSHAP are not compared."
-    )
-
-
-READINGS = dict(zip(EXPERIMENTS, (read_1, read_2, read_3, read_4, read_recovery), strict=True))
+READINGS = dict(zip(EXPERIMENTS, (read_1, read_2, read_3, read_4), strict=True))
 
 if __name__ == "__main__":
     main()

@@ -14,8 +14,10 @@ import sys
 import warnings
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
+from contextvars import ContextVar
 
 __all__ = [
+    "RAISED",
     "BudgetError",
     "ExactnessError",
     "ExactshapError",
@@ -264,6 +266,9 @@ def no_output(owner: str, output: object, names: Iterable[str]) -> str:
     return message(f"{owner} has no output {output!r}", do=hint)
 
 
+RAISED: ContextVar[tuple[type[Warning], ...]] = ContextVar("what `warn` raises", default=())  # filters are those of all threads
+
+
 def warn(text: str, category: type[Warning] = UserWarning) -> None:
     """Warn at the line of the caller outside this package, however deep inside it the reason was found.
 
@@ -271,6 +276,11 @@ def warn(text: str, category: type[Warning] = UserWarning) -> None:
     ----------
     text : str
     category : type of Warning, default=UserWarning
+
+    Raises
+    ------
+    Warning
+        Instead, where a caller has asked for that on this thread.
 
     Examples
     --------
@@ -281,6 +291,8 @@ def warn(text: str, category: type[Warning] = UserWarning) -> None:
     >>> str(caught[0].message)
     'the background has one row'
     """
+    if issubclass(category, RAISED.get()):
+        raise category(text)
     frame, level = sys._getframe(1), 2
     while frame.f_back is not None and frame.f_globals.get("__name__", "").split(".")[0] in ("exactshap", "contextlib"):
         frame, level = frame.f_back, level + 1

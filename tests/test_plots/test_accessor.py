@@ -136,6 +136,19 @@ def test_waterfall_shows_the_numbers_of_its_row():
     assert r"v(\emptyset)" in content
 
 
+@pytest.mark.parametrize("title", [None, "My model", "Two\nlines"])
+def test_a_title_makes_room_for_the_prediction(title):
+    import matplotlib.pyplot as plt
+
+    ax = explanation().plot.waterfall(3, ax=plt.figure(figsize=(5, 4)).subplots())
+    if title is not None:
+        ax.set_title(title)
+    ax.figure.draw_without_rendering()
+    (over,) = ax.child_axes
+    (prediction,) = over.get_xticklabels()
+    assert ax.title.get_window_extent().y0 >= prediction.get_window_extent().y1
+
+
 def test_a_waterfall_of_values_that_do_not_add_up_is_refused():
     half = explanation(values=explanation().values / 2, index="banzhaf")
     with pytest.raises(InputError, match=r"A waterfall needs values that add up to the prediction. Got index='banzhaf'"):

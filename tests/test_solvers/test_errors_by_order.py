@@ -25,6 +25,11 @@ def fitted(n_pairs=30, seed=2):
     return fit_process(points, *answers, even=False, relevance_rows=200, max_iterations=5, rng=rng)
 
 
+def asked_of(process):
+    """The Shapley values, as its odd half sees them."""
+    return process.ask(SHAPLEY, 1, tuple((j,) for j in range(D)))[0]
+
+
 def characters(process):
     """Odd sets (n_sets, D), their prior variances by kernel (4, n_sets), their values at the rows and in Shapley values."""
     sets = (np.arange(2**D)[:, None] >> np.arange(D) & 1).astype(bool)
@@ -51,7 +56,7 @@ def test_kernels_and_variances_are_those_of_their_characters():
     linear = np.linalg.solve(whole, at_rows * variances.sum(axis=0) @ in_values)  # (n_rows, D): values from rows
     missed = in_values - at_rows.T @ linear
     expected = variances @ missed**2
-    np.testing.assert_allclose(_orders._variances(process, SHAPLEY), expected, atol=conditioned(1e4) * expected.max())
+    np.testing.assert_allclose(_orders._variances(process, asked_of(process)), expected, atol=conditioned(1e4) * expected.max())
 
 
 def test_weights_are_the_most_probable_ones(monkeypatch):
@@ -72,7 +77,7 @@ def test_weights_are_the_most_probable_ones(monkeypatch):
 def test_errors_are_each_outputs_own():
     """The weights are shared, the scale is not; an output that never changes has no error."""
     process = fitted()
-    ratio = errors_by_order(process, SHAPLEY)
+    ratio = errors_by_order(process, asked_of(process))
     np.testing.assert_allclose(
         ratio[:, 0] / ratio[:, 1], np.sqrt(process.halves[0].variance[0] / process.halves[0].variance[1])
     )
@@ -82,21 +87,22 @@ def test_errors_are_each_outputs_own():
     weights = _orders._weights(
         _orders._kernels(process, np.argsort(process.order)), half.half.target[:, :1][np.argsort(process.order)] / scale
     )
-    alone = scale * np.sqrt(weights @ _orders._variances(process, SHAPLEY))
-    np.testing.assert_allclose(errors_by_order(process, SHAPLEY), np.stack([alone, 0.0 * alone], axis=1), rtol=conditioned(1e3))
+    alone = scale * np.sqrt(weights @ _orders._variances(process, asked_of(process)))
+    np.testing.assert_allclose(
+        errors_by_order(process, asked_of(process)), np.stack([alone, 0.0 * alone], axis=1), rtol=conditioned(1e3)
+    )
 
 
 @pytest.mark.parametrize(("n_pairs", "steps"), [(30, 0.0), (30, 1.0), (30, 0.4), (14, 0.4)])
-def test_few_pairs_written_out(monkeypatch, n_pairs, steps):
+def test_errors_with_orders_apart_written_out(n_pairs, steps):
     """Below three pairs a player only steps count; games of nothing but steps keep what they have."""
     process, rng = fitted(n_pairs), np.random.default_rng(1)
-    monkeypatch.setattr(_calibration, "_alike", lambda _: np.full(2, steps / 4.0))
     squares, held = rng.normal(size=(n_pairs, 2)) ** 6, rng.uniform(1.0, 2.0, size=(D, 2)) * [3.0, 1e-9]
-    found = _calibration._with_few_pairs(process, SHAPLEY, held, squares)
+    found = _calibration._by_order(process, asked_of(process), held, squares, np.full(2, steps))
     kurtosis = (squares**2).mean(axis=0) / squares.mean(axis=0) ** 2
     raised = held * np.sqrt(1.0 + steps * kurtosis / n_pairs)
     doubt = (1.0 + (2.0 * D / (n_pairs + 1)) ** 2) * (1.0 + 3.0 * (kurtosis - 1.0) / n_pairs)
-    other = process.unit * errors_by_order(process, SHAPLEY) * np.sqrt(doubt)
+    other = process.unit * errors_by_order(process, asked_of(process)) * np.sqrt(doubt)
     lowered = raised * np.clip(other / raised, 1e-2, 1.0) ** (0.5 * (1.0 - steps))
     np.testing.assert_allclose(found, raised if n_pairs < 3 * D else lowered, rtol=conditioned(10))
     assert np.any(lowered < raised) == (steps < 1.0)

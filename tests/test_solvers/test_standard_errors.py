@@ -110,6 +110,7 @@ def test_few_more_pairs_than_players_do_not_blow_errors_up(budget):
         (40, 30.0, "bias"),
         (40, 0.0, "few"),
         (12, 0.0, "few"),
+        (12, 0.0, "little"),
         (40, 30.0, "alike"),
     ],
 )
@@ -117,8 +118,10 @@ def test_errors_are_held_to_kernelshap_written_out(monkeypatch, max_checked, n, 
     """Every factor from its definition: KernelSHAP's map by refits of unit targets, residuals as the process has them.
 
     Relevances of next to nothing leave the posterior no error and foretell no better than KernelSHAP, residuals of next to nothing
-    leave only what few pairs ask for.
+    leave only what few pairs ask for: that in a game of steps, little of it in others.
     """
+    steps = 1.0 * (largest == "few")
+    monkeypatch.setattr(_calibration, "_alike", lambda _: np.full(2, steps / 4.0))
     monkeypatch.setattr(_hypercube, "MAX_CHECKED", max_checked)
     monkeypatch.setattr(_calibration, "MOST_PAIRS", 0)  # orders apart: test_errors_by_order.py
     d, rng = 7, np.random.default_rng(5)
@@ -129,8 +132,8 @@ def test_errors_are_held_to_kernelshap_written_out(monkeypatch, max_checked, n, 
     process = fit_process(points, inside, outside, even=False, relevance_rows=200, max_iterations=3, rng=rng)
     if largest != "posterior":
         process = replace(process, theta=np.full(d, 1e-12), white=1e-14)
-    if largest == "few":
-        process = replace(process, halves=(replace(process.halves[0], dual=1e-6 * process.halves[0].dual),))
+    share = {"few": 1e-6, "little": 1e-2}.get(largest, 1.0)
+    process = replace(process, halves=(replace(process.halves[0], dual=share * process.halves[0].dual),))
     sets = additive_frontier(d, 1, odd=True)
     columns, shares = character_columns(masks, sets), odd_shares(d, sets)
 
@@ -151,14 +154,22 @@ def test_errors_are_held_to_kernelshap_written_out(monkeypatch, max_checked, n, 
     asked = find("shapley"), 1, tuple((j,) for j in range(d))
     values, posterior = process.solve(*asked, relative_doubt=2.0 * (d / (n + 1)) ** 2)
     spread, root = fit.std_error * process.unit, np.sqrt(1.0 - d / (n + 1))
-    few = 0.4 * ((2.0 * d / (n + 1)) ** 8 if n == 40 else np.sqrt(2.0) * root) * spread
     gain = (residuals**2).sum(axis=0) / ((fit.residuals[rows - 1] * process.unit) ** 2).sum(axis=0)
-    parts = {"posterior": posterior, "bias": 0.65 * bias, "few": few, "alike": root * np.minimum(gain, 1.0) * spread}
+    few = 0.4 * ((2.0 * d / (n + 1)) ** 8 if n == 40 else np.sqrt(2.0) * root) * spread
+    little = np.sqrt(np.minimum(gain, 1.0)) * few
+    parts = {
+        "posterior": posterior,
+        "bias": 0.65 * bias,
+        "few": steps * few,
+        "little": little,
+        "alike": root * np.minimum(gain, 1.0) * spread,
+    }
     expected = np.max(list(parts.values()), axis=0)
     assert np.any(parts[largest] == expected), "each part must be seen"
     found, std_error = held_to(fit, process, *asked)
     np.testing.assert_array_equal(found, values)
-    np.testing.assert_allclose(std_error, np.clip(np.sqrt(kurtosis / 5.0), 1.0, 2.0) * expected, rtol=conditioned(1e6))
+    expected *= np.clip(np.sqrt(kurtosis / 5.0), 1.0, 2.0) * np.sqrt(1.0 + steps * kurtosis / n)
+    np.testing.assert_allclose(std_error, expected, rtol=conditioned(1e6))
     assert (kurtosis > 5.0).any() == (tail > 0.0), "one of the two cases must have heavy tails"
 
 
@@ -209,6 +220,16 @@ def test_as_many_pairs_as_players_foretell_nothing():
         found = solve(game, method="regression", budget=budget, random_state=0)
         assert "process" in found.method
         assert found.std_error.min() > 1e-3
+
+
+def test_calls_that_differ_by_rounding_have_errors_of_rounding():
+    """No process is fitted to rounding so well that less than it would be told."""
+    table = 1.0 + np.finfo(float).eps * np.random.default_rng(0).integers(0, 2, size=2**D)
+    found = solve(
+        OracleGame(lambda masks: table[masks @ (1 << np.arange(D))], D), method="regression", budget=200, random_state=0
+    )
+    assert "process" in found.method
+    assert np.all(found.std_error >= _estimators.ROUNDING * np.finfo(float).eps)
 
 
 @pytest.mark.parametrize("index", ["banzhaf", "leave-one-out"])

@@ -67,14 +67,22 @@ def bins(**changes):
 
 @pytest.mark.parametrize("dtype", [np.int32, np.int64])
 def test_cells_of_bins(dtype):
-    column = np.array([np.nan, -np.inf, -1.5, -1.0, -0.0, 0.0, 0.3, 0.5, 2.0, 1e300, np.inf])
-    X = np.stack([column, np.zeros(11), column[::-1]], axis=1)
-    out = np.empty((11, 3), dtype)
+    column = np.tile([np.nan, -np.inf, -1.5, -1.0, -0.0, 0.0, 0.3, 0.5, 2.0, 1e300, np.inf], 13)  # more than a tile of rows
+    X = np.stack([column, np.zeros(len(column)), column[::-1]], axis=1)
+    out = np.empty((len(X), 3), dtype)
     terms.fill_cells(X, bins(), out)
     fine = np.where(np.isnan(X[:, 0]), 0, 1 + np.searchsorted([-1.0, 0.0, 0.0, 2.0], X[:, 0], side="right"))
     coarse = np.where(np.isnan(X[:, 0]), 0, 1 + (X[:, 0] >= 0.5))
     other = np.where(np.isnan(X[:, 2]), 0, 1)
     np.testing.assert_array_equal(out, np.stack([fine, other, 3 * coarse + other], axis=1))
+
+
+@pytest.mark.parametrize("n_cuts", range(1, 18))
+def test_every_number_of_cuts_is_searched_to_its_end(n_cuts):
+    x, out = np.arange(-0.5, n_cuts, 0.5)[:, None], np.empty((2 * n_cuts + 1, 1), np.int64)
+    one = {"column": np.zeros(1, int), "way_start": np.array([0, 1]), "way": np.zeros(1, int), "stride": np.ones(1, int)}
+    terms.fill_cells(x, bins(cuts=np.arange(float(n_cuts)), cut_start=np.array([0, n_cuts]), **one), out)
+    np.testing.assert_array_equal(out[:, 0], 1 + np.searchsorted(np.arange(n_cuts), x[:, 0], side="right"))
 
 
 @pytest.mark.parametrize(

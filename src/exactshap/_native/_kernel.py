@@ -41,7 +41,8 @@ class Handle:
         """Return where the slots of the fields lie, packed on first use."""
         packed = self._packed.get(id(parameter))
         if packed is None:
-            packed = self._packed[id(parameter)] = (*_pack_fields(parameter, self.value), parameter)
+            mine = (*_pack_fields(parameter, self.value), parameter)
+            packed = self._packed.setdefault(id(parameter), mine)  # another thread's stays in use
         return packed[0]
 
 

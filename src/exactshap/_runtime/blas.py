@@ -5,14 +5,11 @@ from __future__ import annotations
 import functools
 from collections.abc import Iterator
 from contextlib import contextmanager
-from threading import Lock
 from typing import Any
 
-__all__ = ["single_threaded_blas"]
+from exactshap._runtime.shared import OfTheProcess
 
-_LOCK = Lock()
-_BEFORE: list[tuple[Any, int]] = []  # libraries and the threads that they had
-_BLOCKS = [0]  # how many blocks run: the last one to leave restores them
+__all__ = ["single_threaded_blas"]
 
 
 @functools.cache
@@ -25,20 +22,26 @@ def _libraries() -> list[Any]:
 
 
 @contextmanager
-def single_threaded_blas() -> Iterator[None]:
-    """Keep BLAS on one thread: the limit belongs to the whole process, so that the last block to leave restores it."""
-    with _LOCK:
-        if _BLOCKS[0] == 0:
-            _BEFORE[:] = [(library, library.get_num_threads()) for library in _libraries()]
-            for library, n_threads in _BEFORE:
-                if n_threads != 1:
-                    library.set_num_threads(1)
-        _BLOCKS[0] += 1
+def _one_thread() -> Iterator[None]:
+    several = [(library, n_threads) for library in _libraries() if (n_threads := library.get_num_threads()) != 1]
     try:
+        for library, _ in several:
+            _set(library, 1)
         yield
     finally:
-        with _LOCK:
-            _BLOCKS[0] -= 1
-            for library, n_threads in _BEFORE if _BLOCKS[0] == 0 else ():
-                if n_threads != 1:
-                    library.set_num_threads(n_threads)
+        for library, n_threads in several:
+            _set(library, n_threads)
+
+
+def _set(library: Any, n_threads: int) -> None:
+    """Limit a library, on whatever thread: threadpoolctl 3.8 lets the documented call do nothing but on the first one that made it."""
+    getattr(library, "_real_set_num_threads", library.set_num_threads)(n_threads)
+
+
+_ONE_THREAD = OfTheProcess(_one_thread)
+
+
+def single_threaded_blas() -> OfTheProcess:
+    """Keep BLAS on one thread: the limit belongs to the whole process, so that the last block to leave restores it."""
+    _libraries()  # looked for before the step
+    return _ONE_THREAD

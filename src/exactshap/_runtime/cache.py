@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import os
 import threading
 from collections.abc import Callable
 from typing import Any
+
+from exactshap._runtime.shared import STEP
 
 __all__ = ["BoundedCache"]
 
@@ -14,7 +17,6 @@ class BoundedCache(dict[tuple[Any, ...], Any]):
 
     def __init__(self) -> None:
         super().__init__()
-        self._lock = threading.Lock()  # held for a look only, never while an item is made: what is made may ask other caches
         self._making: dict[tuple[Any, ...], threading.Lock] = {}
 
     def __reduce__(self) -> tuple[type[BoundedCache], tuple[()]]:
@@ -25,19 +27,24 @@ class BoundedCache(dict[tuple[Any, ...], Any]):
 
         Threads wait for each other only where they ask for the same item, and no item needs itself: so none waits for ever.
         """
-        with self._lock:
+        with STEP:  # for looks only, never while an item is made: what is made may ask other caches
             if key in self:
+                self[key] = self.pop(key)  # the latest one that was asked for
                 return self[key]
-            making = self._making.setdefault(key, threading.Lock())
+            place = os.getpid(), *key  # a process that was forked meanwhile has no thread that makes it
+            making = self._making.setdefault(place, threading.Lock())
         with making:
-            with self._lock:
+            with STEP:
                 if key in self:  # by the thread that this one waited for
                     return self[key]
-            item = make()
-            with self._lock:
-                same = [old for old in self if old[0] == key[0]]
-                for old in same[: max(0, len(same) - keep + 1)]:
-                    del self[old]
-                self[key] = item
-                self._making.pop(key, None)
+            try:
+                item = make()
+                with STEP:
+                    same = [old for old in self if old[0] == key[0]]
+                    for old in same[: max(0, len(same) - keep + 1)]:
+                        del self[old]
+                    self[key] = item
+            finally:
+                with STEP:
+                    self._making.pop(place, None)
             return item

@@ -32,11 +32,13 @@ def seconds_per_unit(name: str, sample: Callable[[], Sample]) -> float:
         Returns units of work and a function that does them, in a millisecond or so. Called only if the rate was never measured.
     """
     if name not in _RATES:
-        _RATES.update(_kept())
+        for known, rate in _kept().items():
+            _RATES.setdefault(known, rate)
         if name not in _RATES:
             work, run = sample()
             warm_up = clocked(run, time.thread_time)  # loads the kernel
-            _RATES[name] = min(clocked(run, time.thread_time) for _ in range(1 if warm_up > LONG else 5)) / work
+            rate = min(clocked(run, time.thread_time) for _ in range(1 if warm_up > LONG else 5)) / work
+            _RATES.setdefault(name, rate)  # another thread's stays
             _keep()
     return _RATES[name]
 
@@ -81,6 +83,6 @@ def _keep() -> None:
     """Write the rates down; where that is not possible they last as long as the process."""
     try:
         with atomic_write(_file()) as draft:
-            draft.write_text(json.dumps({"machine": _machine(), "rates": _RATES}, indent=1), encoding="utf-8")
+            draft.write_text(json.dumps({"machine": _machine(), "rates": dict(_RATES)}, indent=1), encoding="utf-8")
     except OSError:
         return

@@ -6,11 +6,11 @@ import functools
 import math
 import operator
 import re
-from collections import OrderedDict
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from exactshap._runtime.cache import BoundedCache
 from exactshap.errors import InputError, UnknownNameError, did_you_mean, message
 from exactshap.frames import Table, as_table
 
@@ -60,7 +60,7 @@ class WhatIf:
         self.model, self.settings = model, settings
         self.data = as_table(data, what="data")
         self.background = None if background is None else as_table(background, what="background")
-        self._explainers: OrderedDict[tuple[str, int | None], Any] = OrderedDict()
+        self._explainers = BoundedCache()
         self.names = self.data.names or tuple(self.explainer().reader.feature_names)
         self.explainer()
 
@@ -68,18 +68,15 @@ class WhatIf:
         """Return the explainer for a filter of the background, or for one baseline row of the data."""
         from exactshap.explainer import Explainer
 
-        key = (where.strip(), baseline_row)
-        if key not in self._explainers:
-            if baseline_row is not None:
-                settings = {**self.settings, "value_function": "baseline"}
-                made = Explainer(self.model, self.data.take([baseline_row]).native, **settings)
-            else:
-                made = Explainer(self.model, self._filtered(key[0]), **self.settings)
-            self._explainers[key] = made
-        self._explainers.move_to_end(key)
-        while len(self._explainers) > _KEPT:
-            self._explainers.popitem(last=False)
-        return self._explainers[key]
+        where = where.strip()
+
+        def make() -> Explainer:
+            if baseline_row is None:
+                return Explainer(self.model, self._filtered(where), **self.settings)
+            settings = {**self.settings, "value_function": "baseline"}
+            return Explainer(self.model, self.data.take([baseline_row]).native, **settings)
+
+        return self._explainers.made(("explainer", where, baseline_row), make, keep=_KEPT)
 
     def _filtered(self, where: str) -> Any:
         if self.background is None or not where:

@@ -12,11 +12,12 @@ over the whole background is compared where it is known without solving: v(empty
 from __future__ import annotations
 
 import math
-import warnings
 from typing import Any, NamedTuple
 
 import numpy as np
 
+from exactshap._runtime.cache import BoundedCache
+from exactshap._runtime.shared import STEP, without_warnings
 from exactshap.errors import ExactshapError
 from exactshap.explainer._hybrids import Hybrids, coalitions, hybrids_of, mixed_rows
 from exactshap.frames import Table
@@ -79,39 +80,44 @@ class MaskChecker:
     def __init__(self, reader: Reader) -> None:
         self._reader, self._waiting = reader, 0
         self._before: MaskCheck | None = None  # of the background's rows; then the worst of earlier explanations
-        self._bound: Reader | None = None
-        self._pool: tuple[np.ndarray, np.ndarray] | None = None  # columns of coalitions, and reference rows, taken in turn
+        self._kept = BoundedCache()  # what is made once, whatever threads come
         self._empty: tuple[np.ndarray, float] | None = None
         self._rng = np.random.default_rng(0)
         self._replaces = reader.background is not None and reader.value_function in ("interventional", "baseline")
         self._checkable = self._replaces or reader.value_function == "interventional-independent"
         self._is_fresh = self._checkable
+        if self._checkable:
+            assert reader.background is not None
+            self._place = int(self._rng.integers(reader.background.n_rows))  # of the one reference row
         self.reason = ""  # why nothing could be compared last
         if not self._checkable:
             self.reason = f"{reader.value_function} values have no hybrid rows, of which the model could be asked"
 
     def _begin(self) -> None:
         """Check hybrids of the background's own rows before the first explanation; an explainer that is only made does not pay."""
+        if self._is_fresh:
+            self._kept.made(("begun",), self._check_background, keep=1)
+
+    def _check_background(self) -> None:
         reader, background = self._reader, self._reader.background
-        if not self._is_fresh:
-            return
         assert background is not None
-        self._place = int(self._rng.integers(background.n_rows))
-        with warnings.catch_warnings(), np.errstate(all="ignore"):
-            warnings.simplefilter("ignore")  # whatever is to be said about the background was said when it was read
+        with without_warnings, np.errstate(all="ignore"):  # what is to be said about the background was said when it was read
             self._empty = self._mean_prediction() if self._replaces else None
             if background.n_rows > 1:
-                self._remember(self._compared(background, MADE))
+                if isinstance(check := self._compared(background, MADE), str):
+                    self.reason = check
+                else:
+                    self._remember(check)
                 if reader.rows_are_cheap and (many := self._mixed(background, MADE_CHEAP)) is not None:
                     for start in range(0, many[0].n_rows, PIECE):
                         piece = many[0].take(slice(start, start + PIECE))
                         self._remember(_sums(*ends_of(reader.answer(piece, find("shapley"), 1))))
-        self._is_fresh = False  # last: another thread that comes meanwhile does the same
+        self._is_fresh = False
 
     def __getstate__(self) -> dict[str, Any]:
         """Leave out what is made again where it is needed; a fresh one is checked first, so that workers need not, each by itself."""
         self._begin()
-        return {**self.__dict__, "_bound": None, "_pool": None}
+        return self.__dict__
 
     def company(self, table: Table) -> tuple[Table | None, tuple[int, ...]]:
         """Return hybrids to be solved in company of the rows, and whose they are; None where they are solved by themselves.
@@ -126,46 +132,51 @@ class MaskChecker:
 
     def facts(self, table: Table, solution: Solution, hybrids: Ends | None, whose: tuple[int, ...]) -> dict[str, Any]:
         """Check a few coalitions, and return what an explanation carries of them, or why none could be compared."""
-        check = self._check(table, solution, hybrids, whose) if self._checkable else None
-        if check is None:
-            return {"mask_reason": self.reason}
+        check = self._check(table, solution, hybrids, whose) if self._checkable else self.reason
+        if isinstance(check, str):
+            return {"mask_reason": check}
         if not math.isfinite(check.tolerance):
             return {"mask_reason": "numbers overflow in them"}
         difference, tolerance = float(check.difference), float(check.tolerance)
         return {"mask_difference": difference, "mask_tolerance": tolerance, "n_masks": check.n_masks, "mask_rows": check.rows}
 
-    def _check(self, table: Table, solution: Solution, hybrids: Ends | None, whose: tuple[int, ...]) -> MaskCheck | None:
+    def _check(self, table: Table, solution: Solution, hybrids: Ends | None, whose: tuple[int, ...]) -> MaskCheck | str:
         """Check a few coalitions of an explanation, those in its company or others; of fewer than ten rows, now and then."""
-        found = before = self._before
+        found, reason = self._before, self.reason
         due = self._is_due(table)
         self._waiting = 0 if due else self._waiting + table.n_rows
         if due:
             now = self._compared(table, _n_hybrids(table)) if hybrids is None else _sums(*hybrids, whose)
-            if now is not None:
-                found = now | before
-                if before is None or not now.passed:
+            if isinstance(now, str):
+                reason = self.reason = now
+            else:
+                if found is None or not now.passed:
                     self._remember(now)
-        return found and found | self._means(solution)
+                found = now | found
+        return found | self._means(solution) if found else reason
 
     def _is_due(self, table: Table) -> bool:
         n_rows = table.n_rows
         return n_rows >= FEW or self._waiting + n_rows >= EVERY or (self._before is None and n_rows > 0)
 
-    def _remember(self, check: MaskCheck | None) -> None:
+    def _remember(self, check: MaskCheck) -> None:
         """Keep a check for the explanations that come: what was wrong once stays wrong."""
-        if check is not None:
+        with STEP:
             self._before = (check | self._before)._replace(rows=())
 
     def _mixed(self, table: Table, n_hybrids: int) -> tuple[Table, tuple[int, ...]] | None:
         """Return hybrids of rows of a table with rows of the background, and whose they are."""
         reader, rng, background = self._reader, self._rng, self._reader.background
         assert background is not None
-        if self._pool is None:
+
+        def make() -> tuple[np.ndarray, np.ndarray]:
             columns = columns_of(reader, coalitions(rng, MADE_CHEAP, reader.n_players))
-            self._pool = columns, rng.integers(background.n_rows, size=MADE_CHEAP)
+            return columns, rng.integers(background.n_rows, size=MADE_CHEAP)
+
+        pool = self._kept.get(("pool",)) or self._kept.made(("pool",), make, keep=1)  # coalitions and reference rows, in turn
         chance = rng.random(n_hybrids + 1)  # one draw: each is a call
         start = int(chance[n_hybrids] * (MADE_CHEAP - n_hybrids + 1))
-        columns, references = (known[start : start + n_hybrids] for known in self._pool)
+        columns, references = (known[start : start + n_hybrids] for known in pool)
         rows = (chance[:n_hybrids] * table.n_rows).astype(int)
         mixed = mixed_rows(table, background, rows, references, columns)
         return None if mixed is None else (mixed, tuple(sorted(set(rows.tolist()))))
@@ -186,28 +197,24 @@ class MaskChecker:
         assert solution.tolerance is not None
         return MaskCheck(_magnitude(np.abs(solution.empty - mean).max()), float(solution.tolerance.max()) + rounding, 1)
 
-    def _compared(self, table: Table, n_hybrids: int) -> MaskCheck | None:
+    def _compared(self, table: Table, n_hybrids: int) -> MaskCheck | str:
         """Solve hybrids of rows of a table and of the background, and compare them with the model's own predictions."""
         reader, rng, background = self._reader, self._rng, self._reader.background
         assert background is not None
-        if self._bound is None:
-            self._bound = reader.bound_to(background.take([self._place]))
+        bound: Reader | None = self._kept.made(("bound",), lambda: reader.bound_to(background.take([self._place])), keep=1)
         rows = rng.integers(table.n_rows, size=n_hybrids)
         masks = coalitions(rng, n_hybrids, reader.n_players)
         found = None
         try:
-            if self._bound is None:
+            if bound is None:
                 found = _by_game(reader, table.take(rows[:1]), masks[:2], int(rows[0])) if reader.calls_model else None
-                self.reason = "" if found else f"{reader.model_name} cannot be bound to one reference row"
-                return found
+                return found or f"{reader.model_name} cannot be bound to one reference row"
             with np.errstate(all="ignore"):  # overflow is told by the certificate
                 for part in hybrids_of(reader, table, rows, np.full(n_hybrids, self._place), masks):
-                    found = _checked(self._bound, part) | found
-            self.reason = "" if found else "the columns of an array cannot be put into those of a frame without a guess"
-        except (ExactshapError, TypeError, ValueError) as error:
-            self.reason = f"the model refuses rows that mix X and the background: {error}"[:REASON_LENGTH]
-            return None  # as for a level that the background's column lacks
-        return found
+                    found = _checked(bound, part) | found
+            return found or "the columns of an array cannot be put into those of a frame without a guess"
+        except (ExactshapError, TypeError, ValueError) as error:  # as for a level that the background's column lacks
+            return f"the model refuses rows that mix X and the background: {error}"[:REASON_LENGTH]
 
 
 def _n_hybrids(table: Table) -> int:

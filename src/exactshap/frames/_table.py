@@ -45,6 +45,9 @@ class Table:
     n_rows: int
     n_columns: int
 
+    def __getstate__(self) -> dict[str, Any]:
+        return dict(self.__dict__)  # a copy: other threads may ask for more of its properties meanwhile
+
     @functools.cached_property
     def is_frame(self) -> bool:
         return self.names is not None

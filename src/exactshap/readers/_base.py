@@ -13,6 +13,7 @@ import numpy as np
 
 from exactshap._runtime.calibration import clocked
 from exactshap._runtime.progress import Asks
+from exactshap._runtime.shared import copied_state
 from exactshap._runtime.threads import rows_in_threads, threads_of_a_block
 from exactshap.errors import rows_from
 from exactshap.frames import Table
@@ -58,6 +59,8 @@ class Reader(ABC):
     player_names: tuple[str, ...]
     background: Table | None = None
     weights: np.ndarray | None = None
+
+    __getstate__ = copied_state
 
     @property
     def n_features(self) -> int:

@@ -116,7 +116,7 @@ def method_of(game: Game, index: str | Semivalue, order: int, *, budget: int | N
     if budget is not None and (isinstance(budget, bool) or not isinstance(budget, Integral) or budget < 1):
         raise InputError(message("The 'budget' parameter must be an int >= 1", f"Got {budget!r}"))
     if method == "auto":
-        return _automatic(game, budget, find(index), order)
+        return _automatic(game, budget, index, order)
     if method not in METHODS:
         raise InputError(message("Unknown `method`", f"Got {method!r}", f"Available: 'auto', {', '.join(map(repr, METHODS))}"))
     if not _applies(game, method):
@@ -139,11 +139,11 @@ def _applies(game: Game, method: str) -> bool:
     return owner is None or isinstance(game, owner)
 
 
-def _automatic(game: Game, budget: int | None, semivalue: Semivalue, order: int) -> str:
+def _automatic(game: Game, budget: int | None, index: str | Semivalue, order: int) -> str:
     if isinstance(game, ProductGame):
         from exactshap.solvers.product import folding_pays
 
-        pays = folding_pays(game.n_players, game.n_background, game.n_terms, game.n_outputs, semivalue, order)
+        pays = folding_pays(game.n_players, game.n_background, game.n_terms, game.n_outputs, find(index), order)
         return "folded enumeration" if pays and not game.is_complex else "quadrature"
     if isinstance(game, AdditiveGame):
         return "per-term enumeration"

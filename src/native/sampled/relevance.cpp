@@ -55,9 +55,11 @@ Status fill_weighted(In<double, 2> inverse, In<double, 2> dual, In<double, 2> sc
   return Status::done;
 }
 
-/// Add sum_q w_q 2 rho_j x_j / (1 + rho_j) prod_{k != j} (1 + u_q rho_k x_k) / (1 + rho_k) to `out (n, d)`, u = 2 t - 1.
-Status fill_singles(In<double, 2> points, In<double, 1> rho, In<double, 1> nodes, In<double, 1> weights, Out<double, 2> out,
-                              Context& context) {
+/// Add F_j(x) + `sign` F_j(-x) to `out (n, d)`, without the second term if `sign` is 0:
+///
+///   F_j(x) = sum_q w_q 2 rho_j x_j / (1 + rho_j) prod_{k != j} (1 + u_q rho_k x_k) / (1 + rho_k),   u = 2 t - 1
+Status fill_singles(In<double, 2> points, In<double, 1> rho, In<double, 1> nodes, In<double, 1> weights, double sign,
+                    Out<double, 2> out, Context& context) {
   const int64_t d = points.size[1];
   EXACTSHAP_REQUIRE(rho.size[0] == d && nodes.size[0] == weights.size[0]);
   EXACTSHAP_REQUIRE(out.size[0] == points.size[0] && out.size[1] == d);
@@ -71,13 +73,16 @@ Status fill_singles(In<double, 2> points, In<double, 1> rho, In<double, 1> nodes
     if ((i & 63) == 0 && context.interrupted()) return Status::interrupted;
     const double* __restrict const point = points[i].data;
     double* __restrict const row = out[i].data;
-    for (int64_t q = 0; q < nodes.size[0]; q++) {
-      const double u = 2.0 * nodes[q] - 1.0;
-      double product = weights[q];
-      for (int64_t k = 0; k < d; k++) product *= base[k] + u * slope[k] * point[k];
-      for (int64_t j = 0; j < d; j++) {
-        const double step = slope[j] * point[j];
-        row[j] += product * 2.0 * step / (base[j] + u * step);  // the factor is positive: rho < 1
+    for (int64_t side = 0; side < (sign == 0.0 ? 1 : 2); side++) {
+      const double mirror = side == 0 ? 1.0 : -1.0;
+      for (int64_t q = 0; q < nodes.size[0]; q++) {
+        const double u = mirror * (2.0 * nodes[q] - 1.0);  // F_j(-x) is -F_j(x) with -u in the place of u
+        double product = side == 0 ? weights[q] : -sign * weights[q];
+        for (int64_t k = 0; k < d; k++) product *= base[k] + u * slope[k] * point[k];
+        for (int64_t j = 0; j < d; j++) {
+          const double step = slope[j] * point[j];
+          row[j] += product * 2.0 * step / (base[j] + u * step);  // the factor is positive: rho < 1
+        }
       }
     }
   }

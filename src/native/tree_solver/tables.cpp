@@ -10,6 +10,7 @@ constexpr int64_t FEW_ROWS = 4, FEW_ROWS_OF_LARGE = 24;  // rows that are swept 
 constexpr int64_t CACHED_CELLS = int64_t(1) << 22;
 constexpr int64_t LARGE = 4096;  // cells of a table that does not fit into the first-level cache
 constexpr int64_t AHEAD = 8;
+constexpr int64_t SPARSE = 32;  // cells for each row of a table that is not worth reading ahead as a whole
 
 /// Replace `table[S] (2^m,)` by the sum over subsets that agree with S on the players of the mask `skip`.
 void sum_subsets(double* table, int64_t m, int64_t skip) {
@@ -241,6 +242,14 @@ Status sweep_trees(In<double, 2> columns, const Look& look, Array<uint8_t, 1> de
   return Status::done;
 }
 
+/// Ask for the whole table of group g while rows are looked up in the one before: cells in random order are waited for one by one.
+EXACTSHAP_INLINE void ask_for(int64_t g, const Look& look, int64_t n_rows) {
+  const int64_t n_cells = look.rows.table_start[g + 1] - look.rows.table_start[g];
+  if (n_cells > SPARSE * n_rows) return;
+  const double* const table = look.table(g);
+  for (int64_t c = 0; c < n_cells; c += 8) __builtin_prefetch(table + c);
+}
+
 /// Add the cells of a block of rows to `out (n_rows, n_results)`, group after group.
 Status sweep_rows(In<double, 2> columns, const Look& look, Array<uint16_t, 1> codes, Array<uint8_t, 2> decisions, Out<double, 2> out,
                   Context& context) {
@@ -255,6 +264,7 @@ Status sweep_rows(In<double, 2> columns, const Look& look, Array<uint16_t, 1> co
       if (!decide_nodes(columns, offset, forest.tree_start[tree + 1], forest.nodes, decisions)) return Status::fault;
     }
     fill_codes(g, offset, groups, decisions, codes);
+    if (g + 1 < look.last_group) ask_for(g + 1, look, codes.size[0]);
     const int64_t n_columns = look.rows.n_columns(g), n_cells = n_columns << groups.n_bits[g];
     (n_cells > LARGE ? look_up<true> : look_up<false>)(codes.data, look.table(g), look.columns(g), n_columns, out);
   }

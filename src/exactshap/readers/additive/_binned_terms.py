@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from exactshap._native import Handle
+from exactshap._runtime.shared import copied_state
 from exactshap.readers.additive._terms import Bound, Coalitions, Reference, by_size, coalitions
 from exactshap.solvers.additive import Bins, Lookups, Stack, fill_fold, fill_lookups
 
@@ -129,6 +130,8 @@ def _c_strides(shape: np.ndarray) -> np.ndarray:
 @dataclass(frozen=True, eq=False)
 class _BoundBins:
     terms: tuple[_FoldedTable, ...]
+
+    __getstate__ = copied_state
 
     @functools.cached_property
     def _sizes(self) -> tuple[tuple[tuple[tuple[int, ...], ...], Handle, tuple[int, int]], ...]:

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import warnings
+from contextvars import copy_context
 from typing import Any
 
 import numpy as np
 
-from exactshap.errors import ExplanationWarning
+from exactshap.errors import RAISED, ExplanationWarning
 from exactshap.frames import Table
 from exactshap.readers import Reader, Request, is_own_method, known_class, read
 
@@ -27,9 +27,7 @@ def owner_reader(model: Any, request: Request) -> Reader | None:
     if known is None or request.background is None or not is_own_method(model, known):
         return None
     try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("error", ExplanationWarning)  # a part of the owner that can only be called
-            reader = read(owner, request)
+        reader = copy_context().run(_read_exactly, owner, request)
         rows = _checked_rows(request.background)
         expected, got = np.asarray(model(rows.native), float), np.asarray(reader.predict(rows), float)
     except Exception:  # whatever keeps the owner from being read exactly, the function itself can still be sampled
@@ -37,6 +35,11 @@ def owner_reader(model: Any, request: Request) -> Reader | None:
     if expected.shape != got.shape or not np.allclose(expected, got, rtol=64 * reader.epsilon(), atol=0.0):
         return None
     return reader
+
+
+def _read_exactly(owner: Any, request: Request) -> Reader:
+    RAISED.set((ExplanationWarning,))  # of a part of the owner that can only be called
+    return read(owner, request)
 
 
 def _checked_rows(background: Table) -> Table:

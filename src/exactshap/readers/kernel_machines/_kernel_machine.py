@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from exactshap._runtime.shared import without_warnings
 from exactshap.errors import UnsupportedStructureError, message
 from exactshap.frames import Table, check_columns
 from exactshap.games import Game, normalised_weights
@@ -115,13 +116,10 @@ class KernelReader(Reader):
 
     def _mean_prediction(self, rows: np.ndarray, weights: np.ndarray) -> np.ndarray:
         """Return the mean (n_outputs,) of the model's own predictions over the background, or over ``rows`` without one."""
-        import warnings
-
         table = Table(rows, None, *rows.shape) if self.background is None else self.background
         shares = weights if self.weights is None else self.weights
         total = np.zeros(self.n_outputs)
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # the training rows come as an array, also where the model was fitted with names
+        with without_warnings:  # the training rows come as an array, also where the model was fitted with names
             for start in range(0, table.n_rows, PREDICTED_ROWS):
                 block = slice(start, start + PREDICTED_ROWS)
                 predictions = np.asarray(self.predict(table.take(block)), float)

@@ -70,7 +70,7 @@ class PlotAccessor:
         """Draw how the values lead from the baseline to the prediction of row ``i``."""
         rows = self._single(output)
         ax = draw_waterfall(prepare_waterfall(rows, i, max_display=max_display), ax)
-        ax.set_title(escape(_game(rows)), fontsize=11, pad=20)
+        ax.set_title(escape(_game(rows)), fontsize=11)
         return fitted(ax)
 
     def beeswarm(self, *, max_display: int = 10, output: int | str | None = None, ax: Any = None) -> Any:

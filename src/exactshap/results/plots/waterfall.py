@@ -205,19 +205,18 @@ def _arrow(start: float, value: float, place: int, head: float) -> tuple[list[fl
 
 def _name_ends(prepared: Waterfall, ax: Any) -> None:
     """Write the model's prediction over its place, and the baseline under its own."""
-    n = len(prepared.labels)
-    for x, y, offset, name, value in (
-        (prepared.prediction, -0.6, 3, "f(x)", prepared.prediction),
-        (prepared.baseline, n - 0.4 + _FOOT, 3, r"v(\emptyset)", prepared.baseline),
-    ):
-        ax.plot([x, x], [-0.6, n - 0.4 + _FOOT], color="gray", linestyle=":", linewidth=0.8, zorder=0)
-        below = y > 0
-        ax.annotate(
-            f"${name}$ = {value:.4g}".replace("-", "\N{MINUS SIGN}"),
-            (x, y),
-            xytext=(0, offset if not below else 4),
-            textcoords="offset points",
-            ha="center",
-            va="bottom",
-            fontsize=10,
-        )
+    bottom = len(prepared.labels) - 0.4 + _FOOT
+    for x in (prepared.prediction, prepared.baseline):
+        ax.plot([x, x], [-0.6, bottom], color="gray", linestyle=":", linewidth=0.8, zorder=0)
+    over = ax.secondary_xaxis("top")  # a title given later makes room for the labels of an axis, not for texts
+    over.set_xticks([prepared.prediction], [_named("f(x)", prepared.prediction)], fontsize=10)
+    over.tick_params(length=0, pad=3)
+    over.spines["top"].set_visible(False)
+    named = _named(r"v(\emptyset)", prepared.baseline)
+    ax.annotate(
+        named, (prepared.baseline, bottom), xytext=(0, 4), textcoords="offset points", ha="center", va="bottom", fontsize=10
+    )
+
+
+def _named(name: str, value: float) -> str:
+    return f"${name}$ = {value:.4g}".replace("-", "\N{MINUS SIGN}")

@@ -11,17 +11,19 @@ once for how much better it is known). And its own jackknife error s is what the
 fewer pairs a player its relevances were fitted to, and the less the worse it foretells pairs that are left out. The error of a value is
 
 .. math:: \sqrt{\min\{\max\{\kappa / 5, 1\}, 4\}}\; \max\bigl\{\text{posterior},\; 0.65\, e_j,\;
-          0.4 \min\{(2 d / m)^8, \sqrt 2\, q\}\, s_j,\; q\, g\, s_j\bigr\}, \qquad q = \sqrt{1 - d / m}
+          0.4 \min\{(2 d / m)^8, \sqrt 2\, q\} \max\{\sqrt g, t\}\, s_j,\; q\, g\, s_j\bigr\}, \qquad q = \sqrt{1 - d / m}
 
 with the kurtosis :math:`\kappa` of the residuals, 3 if they are normal: a few large ones among many small ones are what jumps that
-few pairs have met leave behind. g is the mean square of the process' residuals over that of KernelSHAP's, at most 1. q takes back
+few pairs have met leave behind. g is the mean square of the process' residuals over that of KernelSHAP's, at most 1: the jackknife is
+linear in residuals, so that :math:`\sqrt g\, s` is what it would say of the process' own. Residuals of games of steps are all or
+nothing, and few of them tell nothing of g; t is 1 there and 0 where no two answers are alike. q takes back
 what the jackknife adds where pairs are few: it divides residuals by 1 - h, h = d / m on average, where the root of it is right
 (MacKinnon & White 1985). The posterior's own error follows the left-out residuals down to a hundredth: a game that they tell to be
 recovered has small errors, whatever was believed before.
 
-With 3 pairs a player and up to 500 in all, two things more are known. Where answers are few and alike, squared residuals are a count of
-jumps, of which :math:`m / \kappa` were met; as many and one more (Laplace) raise the variance by :math:`1 + \kappa / m`, whatever the
-number of pairs a player. Where they are not, coalitions that were placed let orders of interaction cancel from the values, which neither
+Two things more are known. Where answers are few and alike, squared residuals are a count of jumps, of which :math:`m / \kappa` were
+met; as many and one more (Laplace) raise the variance by :math:`1 + t\, \kappa / m`, whatever the number of pairs a player. Where they
+are not, and there are 3 pairs a player, coalitions that were placed let orders of interaction cancel from the values, which neither
 the kernel nor residuals of rows know: the error is the geometric mean of the above and, if that is less, of the error v with the orders
 weighed apart (``process/_orders.py``), its variance raised for relevances that were fitted and residuals that are few,
 
@@ -37,7 +39,7 @@ import numpy as np
 
 from exactshap.semivalues import Semivalue
 from exactshap.solvers.sampled._polynomial import PolynomialFit
-from exactshap.solvers.sampled.process import CubeProcess, errors_by_order
+from exactshap.solvers.sampled.process import Asked, CubeProcess, errors_by_order
 
 __all__ = ["held_to"]
 
@@ -46,7 +48,7 @@ FEW_ROWS = 0.4  # of KernelSHAP's error with two pairs a player
 FADES = 8  # power of 2 d / m with more of them
 USUAL, MOST = 5.0, 4.0  # kurtosis up to which nothing is added, and the most by which variances are raised beyond
 FITTED = 2.0  # of (d / m)^2 times what left-out rows say, for fitted relevances; without KernelSHAP beside it, d / m is added
-ENOUGH_PAIRS, MOST_PAIRS = 3, 500  # pairs a player, pairs in all between which orders are told apart: beyond, the price shows
+ENOUGH_PAIRS, MOST_PAIRS = 3, 2000  # pairs a player, pairs in all between which orders are told apart; more were not looked at
 UNSURE = 3.0  # variances of the mean squared residual, relative, by which errors by order are raised
 LEAST = 1e-2  # of the error held to left-out rows: rounding and jitter
 FEW_ANSWERS = 4.0  # times the share of answers alike: from 1 on it is a game of steps
@@ -62,37 +64,38 @@ def held_to(
 ) -> tuple[np.ndarray, np.ndarray]:
     """Return the process' Shapley values and their errors (n_players, n_outputs); ``kernelshap`` is of its pairs, in its ``unit``."""
     players_per_pair = process.points.shape[1] / len(process.points)
-    values, std_error = process.solve(semivalue, order, sets, relative_doubt=FITTED * players_per_pair**2)
+    asked = process.ask(semivalue, order, sets)
+    values, std_error = process.answer(asked, relative_doubt=FITTED * players_per_pair**2)
     rows, residuals = process.checked()
     inner = rows > 0  # row 0 is the full coalition, which every estimate meets
     pairs, squares = rows[inner] - 1, residuals[inner] ** 2
     moves, theirs = kernelshap.moves[pairs], kernelshap.residuals[pairs] ** 2
     bias_error = np.sqrt((moves**2).T @ squares * (len(kernelshap.moves) / len(moves)))
     gain = np.minimum(squares.sum(axis=0) / np.maximum(theirs.sum(axis=0), 1e-300), 1.0)
-    own = _share(players_per_pair, gain) * kernelshap.std_error
+    steps = np.minimum(FEW_ANSWERS * _alike(process), 1.0)
+    own = _share(players_per_pair, gain, steps) * kernelshap.std_error
     held = _heaviness(squares) * np.maximum(std_error, process.unit * np.maximum(CHECKED * bias_error, own))
-    return values, held if len(process.points) > MOST_PAIRS else _with_few_pairs(process, semivalue, held, squares)
+    return values, _by_order(process, asked[0], held, squares, steps)
 
 
-def _with_few_pairs(process: CubeProcess, semivalue: Semivalue, held: np.ndarray, squares: np.ndarray) -> np.ndarray:
+def _by_order(process: CubeProcess, asked: Asked, held: np.ndarray, squares: np.ndarray, steps: np.ndarray) -> np.ndarray:
     """Return errors ``held`` (n_players, n_outputs), raised in games of steps, lowered in others where orders apart tell of less."""
     n_pairs, n_players = process.points.shape
-    steps = np.minimum(FEW_ANSWERS * _alike(process), 1.0)
     kurtosis = _kurtosis(squares)
-    held = held * np.sqrt(1.0 + steps * kurtosis / len(squares))
-    if n_pairs < ENOUGH_PAIRS * n_players:
+    held = held * np.sqrt(1.0 + steps * kurtosis / (n_pairs - 1))  # all pairs met jumps, not only those that were left out
+    if not ENOUGH_PAIRS * n_players <= n_pairs <= MOST_PAIRS:
         return held
     doubt = (1.0 + (2.0 * n_players / n_pairs) ** 2) * (1.0 + UNSURE * (kurtosis - 1.0) / len(squares))
-    by_order = np.sqrt(doubt) * process.unit * errors_by_order(process, semivalue)
+    by_order = np.sqrt(doubt) * process.unit * errors_by_order(process, asked)
     ratio = np.clip(by_order / np.maximum(held, 1e-300), LEAST, 1.0)
     return np.asarray(held * ratio ** (0.5 * (1.0 - steps)))
 
 
-def _share(players_per_pair: float, gain: np.ndarray) -> np.ndarray:
+def _share(players_per_pair: float, gain: np.ndarray, steps: np.ndarray) -> np.ndarray:
     """Return what of KernelSHAP's jackknife errors (n_outputs,) no process is believed to be better than."""
     taken_back = np.sqrt(max(1.0 - players_per_pair, 0.0))
     few = FEW_ROWS * min((2.0 * players_per_pair) ** FADES, np.sqrt(2.0) * taken_back)
-    return np.maximum(few, taken_back * gain)
+    return np.maximum(few * np.maximum(np.sqrt(gain), steps), taken_back * gain)
 
 
 def _heaviness(squares: np.ndarray) -> np.ndarray:

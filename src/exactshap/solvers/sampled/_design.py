@@ -53,5 +53,5 @@ def value_covariances(points: np.ndarray, theta: np.ndarray, white: float, sign:
     found = functionals(points, np.tanh(theta / 2.0), players, nodes, weights)
     if sign:  # single coalitions are too few to learn a white part: it would put all of them on the border
         exact = find("shapley").weights(n_players)
-        found += white * (white_functionals(points, players, exact) + sign * white_functionals(-points, players, exact))
+        found += white * white_functionals(points, players, exact, sign)
     return found

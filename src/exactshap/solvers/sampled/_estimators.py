@@ -46,14 +46,20 @@ def _of_process(problem: RegressionProblem, process: CubeProcess, kernelshap: Po
     if kernelshap is None:
         found = process.solve(*asked)
     else:
-        found = held_to(kernelshap.in_units(process.unit / _unit(problem)), process, *asked)
-    return problem.solution(*found, "Gaussian process over coalitions")
+        theirs, ours = _unit(problem), process.unit
+        found = held_to(kernelshap.in_units(ours / theirs), process, *asked)
+    return _above_rounding(problem, *found, "Gaussian process over coalitions")
 
 
 def _of_polynomial(problem: RegressionProblem, fit: PolynomialFit, name: str, unit: float = 1.0) -> Solution:
-    """Return a polynomial's values, which are in units of ``unit``; no error is below the rounding of the calls."""
+    """Return a polynomial's values, which are in units of ``unit``."""
+    return _above_rounding(problem, unit * fit.values, unit * fit.std_error, f"PolySHAP, {name}")
+
+
+def _above_rounding(problem: RegressionProblem, values: np.ndarray, std_error: np.ndarray, method: str) -> Solution:
+    """Return values with no error below the rounding of the calls, which residuals of calls that round alike do not show."""
     rounding = ROUNDING * np.finfo(float).eps * problem.magnitude
-    return problem.solution(unit * fit.values, np.maximum(unit * fit.std_error, rounding), f"PolySHAP, {name}")
+    return problem.solution(values, np.maximum(std_error, rounding), method)
 
 
 def _unit(problem: RegressionProblem) -> float:

@@ -64,14 +64,13 @@ class RegressionProblem:
     full: np.ndarray = field(init=False)
     total: np.ndarray = field(init=False)
     magnitude: float = field(init=False)  # of the largest call so far
+    is_shapley: bool = field(
+        init=False
+    )  # whether single players' Shapley values are asked for: those that polynomials estimate
 
     def __post_init__(self) -> None:
-        d = self.n_players
-        self.empty, self.full = self.calls(np.array([[False] * d, [True] * d]))
-        self.masks = np.zeros((0, d), bool)
-        self.inside = self.outside = np.zeros((0, len(self.full)))
-        self.total = self.full - self.empty
-        self.magnitude = float(max(np.abs(self.full).max(), np.abs(self.empty).max()))
+        self.masks, self.magnitude = np.zeros((0, self.n_players), bool), 0.0
+        self.is_shapley = self.order == 1 and _is_shapley(self.semivalue, self.n_players)
 
     @cached_property
     def n_players(self) -> int:
@@ -90,38 +89,41 @@ class RegressionProblem:
         """Return values and standard errors (n_sets, n_outputs) of this game."""
         return Solution(values, self.empty, self.full, method, std_error=std_error)
 
-    @cached_property
-    def is_shapley(self) -> bool:
-        """Whether the index is the Shapley value of single players: the one that polynomials estimate."""
-        return self.order == 1 and _is_shapley(self.semivalue, self.n_players)
-
     def grow(self, n_calls: int) -> None:
         """Draw coalitions until ``n_calls`` of them, the full and the empty one included, have been asked for."""
         if len(self.masks) == 0:
             self.paired = self._pairs(n_calls)
         n_wanted = (n_calls - 2) // (2 if self.paired else 1)
-        if self.n_players > 1:
-            values = self._draw(n_wanted) if self.independent else self._place(n_wanted - len(self.masks))
-            self.magnitude = max(self.magnitude, float(np.abs(values).max(initial=0.0)))
+        if self.independent and self.n_players > 1:
+            self._draw(n_wanted)
+        elif (wanted := n_wanted - len(self.masks)) > 0 and self.n_players > 1:
+            self.ask(self._distinct(wanted))
+        elif len(self.masks) == 0:
+            self.ask(self.masks)
 
-    def _draw(self, n_wanted: int) -> np.ndarray:
-        """Return what the game says of independent draws, ``n_wanted`` in all."""
+    def _draw(self, n_wanted: int) -> None:
+        """Ask the game for independent draws, ``n_wanted`` in all."""
         self.draws.grow(n_wanted, self.rng)
         self.masks = self.draws.masks
         asked = np.concatenate([self.draws.listed, self.masks])
-        return self.calls(np.concatenate([asked, ~asked]))
+        self._call(np.concatenate([asked, ~asked]))
 
-    def _place(self, wanted: int) -> np.ndarray:
-        """Return what the game says of ``wanted`` more coalitions or pairs, none of them asked before."""
-        return self.ask(self._distinct(wanted)) if wanted > 0 else np.zeros(0)
+    def ask(self, masks: np.ndarray) -> None:
+        """Ask the game for coalitions (n_masks, n_players), or for pairs, that were not asked before."""
+        values = self._call(np.concatenate([masks, ~masks]) if self.paired else masks)
+        inside, outside = values[: len(masks)], values[len(masks) :]
+        if len(self.masks):
+            inside, outside = np.concatenate([self.inside, inside]), np.concatenate([self.outside, outside])
+        self.masks, self.inside, self.outside = np.concatenate([self.masks, masks]), inside, outside
 
-    def ask(self, masks: np.ndarray) -> np.ndarray:
-        """Return what the game says of coalitions (n_masks, n_players), or of pairs, that were not asked before."""
-        self.masks = np.concatenate([self.masks, masks])
-        values = self.calls(np.concatenate([masks, ~masks]) if self.paired else masks)
-        self.inside = np.concatenate([self.inside, values[: len(masks)]])
-        self.outside = np.concatenate([self.outside, values[len(masks) :]])
-        return values
+    def _call(self, masks: np.ndarray) -> np.ndarray:
+        """Return what the game says of coalitions; the full and the empty one are asked for beside the first of them."""
+        ends = np.array([[False], [True]]).repeat(self.n_players, axis=1)
+        values = self.calls(np.concatenate([ends, masks]))
+        self.empty, self.full = values[:2]
+        self.total = self.full - self.empty
+        self.magnitude = max(self.magnitude, float(np.abs(values).max()))
+        return values[2:]
 
     def _pairs(self, n_calls: int) -> bool:
         """Say whether complements are called too: below one pair a player a process learns more from single coalitions."""

@@ -112,9 +112,10 @@ def solve_regression(
     .. [2] Musco & Witter (2025). Provably accurate Shapley value estimation via leverage score sampling. ICLR.
     """
     chosen = read_settings(settings)
-    calls = checked_calls(game, batch_size, progress)
     _check_players(game.n_players)
-    limit = _within_reach(most_calls(game.n_players, budget, tol), chosen.estimator, budget)
+    most = most_calls(game.n_players, budget, tol)
+    calls = checked_calls(game, batch_size, progress)
+    limit = _within_reach(most, chosen.estimator, budget)
     rng = _generator(random_state)
     problem = RegressionProblem(calls, rng, semivalue, order, _sets(game.n_players, order, limit), chosen)
     estimate = _until(problem, limit, tol)

@@ -110,7 +110,7 @@ def posterior(problem: RegressionProblem, relevance_rows: int | None = None) -> 
         2.0 * masks - 1.0,
         np.concatenate([np.stack([problem.full, problem.empty])[:known], problem.inside]),
         np.concatenate([problem.empty[None], problem.outside]) if problem.paired else None,
-        even=needs_even(problem.semivalue, problem.n_players, problem.order),
+        even=not problem.is_shapley and needs_even(problem.semivalue, problem.n_players, problem.order),
         relevance_rows=min(most, relevance_rows or most),
         max_iterations=MAX_ITERATIONS,
         rng=problem.rng,

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 from dataclasses import dataclass
 
 import numpy as np
@@ -71,7 +70,7 @@ class TableLayout:
     leaves: Leaves
     groups: Groups
 
-    @functools.cached_property
+    @property
     def n_groups(self) -> int:
         return len(self.groups.root)
 

@@ -11,6 +11,7 @@ from scipy.special import binom
 
 from exactshap._native import Handle
 from exactshap._runtime.cache import BoundedCache
+from exactshap._runtime.shared import copied_state
 from exactshap.semivalues import Semivalue
 from exactshap.solvers.core import Solution, set_sizes
 from exactshap.solvers.trees._kernels import (
@@ -118,6 +119,8 @@ class TableEngine:
     cache: BoundedCache = field(default_factory=BoundedCache)
     questions: BoundedCache = field(default_factory=BoundedCache)  # apart: tables are made under the lock of the other one
     answered: list[int] = field(default_factory=lambda: [0])  # rows, without tables
+
+    __getstate__ = copied_state
 
     @functools.cached_property
     def tables(self) -> Handle:

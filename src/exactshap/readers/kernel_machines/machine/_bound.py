@@ -9,6 +9,7 @@ from functools import cached_property
 import numpy as np
 
 from exactshap._runtime.cache import BoundedCache
+from exactshap._runtime.shared import copied_state
 from exactshap.games import ProductGame
 from exactshap.readers.kernel_machines.machine._expansion import Expansion, ExpansionPart, Monomials, cut_terms
 from exactshap.readers.kernel_machines.machine._shares import with_equal_shares
@@ -47,6 +48,8 @@ class BoundMachine:
     background: np.ndarray | None = None
     weights: np.ndarray | None = None
     _kept: BoundedCache = field(default_factory=BoundedCache, init=False, repr=False)  # not of a copy with another background
+
+    __getstate__ = copied_state
 
     @cached_property
     def n_players(self) -> int:

@@ -9,16 +9,21 @@ from exactshap.solvers.sampled.process._relevance_kernels import fill_singles
 __all__ = ["functionals", "prior_variance", "white_functionals", "white_variance"]
 
 
-def functionals(points: np.ndarray, rho: np.ndarray, sets: np.ndarray, nodes: np.ndarray, weights: np.ndarray) -> np.ndarray:
-    r"""Return the index of k(., x) for every row x and every set, of shape (n_rows, n_sets); sets all of one size.
+def functionals(
+    points: np.ndarray, rho: np.ndarray, sets: np.ndarray, nodes: np.ndarray, weights: np.ndarray, sign: int = 0
+) -> np.ndarray:
+    r"""Return the index of k(., x) + sign k(., -x) for every row x and every set, of shape (n_rows, n_sets); sets all of one size.
 
     .. math:: \phi_T\, k(\cdot, x) = \int \prod_{j \in T} 2 \rho_j x_j \prod_{k \notin T} (1 + u \rho_k x_k)\, \mathrm{d}\mu
               \Big/ \prod_k (1 + \rho_k), \qquad u = 2 t - 1
     """
     out = np.zeros((len(points), len(sets)))
     if sets.shape[1] == 1 and np.array_equal(sets[:, 0], np.arange(points.shape[1])):
-        fill_singles(np.ascontiguousarray(points), rho, np.array(nodes), np.array(weights), out)
+        fill_singles(np.ascontiguousarray(points), rho, np.array(nodes), np.array(weights), float(sign), out)
         return out
+    if sign:
+        sides = [functionals(side, rho, sets, nodes, weights) for side in (points, -points)]
+        return sides[0] + sign * sides[1]
     slopes = points * rho
     for u, weight in zip(2.0 * nodes - 1.0, weights, strict=True):
         factors = (1.0 + u * slopes) / (1.0 + rho)
@@ -27,8 +32,13 @@ def functionals(points: np.ndarray, rho: np.ndarray, sets: np.ndarray, nodes: np
     return out
 
 
-def white_functionals(points: np.ndarray, sets: np.ndarray, weights: np.ndarray) -> np.ndarray:
-    r"""Return the index of the indicator of every row's coalition S: (-1)^(|T| - |T n S|) p(|S - T|)."""
+def white_functionals(points: np.ndarray, sets: np.ndarray, weights: np.ndarray, sign: int = 0) -> np.ndarray:
+    r"""Return the index of the indicator of every row's coalition S, plus sign times that of its complement.
+
+    .. math:: (-1)^{|T| - |T \cap S|}\, p(|S - T|)
+    """
+    if sign:
+        return white_functionals(points, sets, weights) + sign * white_functionals(-points, sets, weights)
     inside = points > 0
     overlaps = np.arange(sets.shape[1] + 1)  # all that |T n S| can be
     outside = np.clip(inside.sum(axis=1)[:, None] - overlaps, 0, len(weights) - 1)

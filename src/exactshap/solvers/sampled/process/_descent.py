@@ -32,8 +32,9 @@ def search(function: Function, start: np.ndarray, bounds: np.ndarray, max_steps:
     steps, turns = np.empty((2, max_steps, len(point)))
     for n_steps in range(max_steps):
         free = ~((point <= bounds[0]) & (gradient > 0) | (point >= bounds[1]) & (gradient < 0))
-        curvature = np.ascontiguousarray(curvature)
-        correct_curvature(curvature, steps[:n_steps], turns[:n_steps], CONVEX)
+        if n_steps:
+            curvature = np.ascontiguousarray(curvature)
+            correct_curvature(curvature, steps[:n_steps], turns[:n_steps], CONVEX)
         direction = _newton_step(curvature, gradient, free)
         if -0.5 * (direction @ gradient) < enough:
             return _within(point + direction, bounds)

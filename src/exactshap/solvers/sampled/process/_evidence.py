@@ -9,7 +9,7 @@ import numpy as np
 from exactshap.solvers.sampled.process._descent import Slopes
 from exactshap.solvers.sampled.process._relevance_kernels import fill_covariance, fill_weighted
 
-__all__ = ["Half", "Posterior", "covariance", "covariance_and_slopes", "factorise", "invert_triangle"]
+__all__ = ["FittedHalf", "Half", "Posterior", "covariance", "factorise"]
 
 JITTER = 1e-10  # relative to the kernel's variance of 1: far below any white part worth having
 TRIANGLE_ROWS = 64  # rows of a triangle that is inverted at once
@@ -103,6 +103,36 @@ class Half:
 
     def rows(self, chosen: np.ndarray) -> Half:
         return replace(self, target=self.target[chosen])
+
+
+@dataclass(frozen=True, eq=False)
+class FittedHalf:
+    """A half given its values at some rows."""
+
+    half: Half
+    factor: np.ndarray  # lower Cholesky factor (n_pairs, n_pairs); what stands above its diagonal means nothing
+    dual: np.ndarray  # (n_pairs, n_outputs), scaled
+    variance: np.ndarray  # (n_outputs,), of the scaled target
+    known: dict[int, np.ndarray] = field(default_factory=dict)  # precisions of so many last rows
+
+    @classmethod
+    def at(cls, points: np.ndarray, half: Half, theta: np.ndarray, white: float) -> FittedHalf:
+        """Return the half given its values at all ``points``; raise where their covariance is not positive definite."""
+        from scipy.linalg import lapack
+
+        factor, failed = factorise(covariance_and_slopes(points, theta, half.sign, white)[0])
+        if failed:
+            raise np.linalg.LinAlgError("The covariance of the sampled coalitions is not positive definite")
+        dual = np.ascontiguousarray(lapack.dpotrs(factor, half.target, lower=1)[0])
+        return cls(half, factor, dual, (half.target * dual).sum(axis=0) / len(points))
+
+    def precisions(self, n_last: int) -> np.ndarray:
+        """Return (K^-1)_ii of the last rows: as K = L L^T, the last block of K^-1 is V^-T V^-1, V the last block of L."""
+        if n_last not in self.known:
+            block = self.factor[-n_last:, -n_last:]
+            inverse = invert_triangle(block, np.zeros((n_last, n_last), order="F"))
+            self.known[n_last] = (inverse**2).sum(axis=0)
+        return self.known[n_last]
 
 
 @dataclass(frozen=True, eq=False)

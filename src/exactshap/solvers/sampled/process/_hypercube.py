@@ -17,19 +17,20 @@ one-player factors: its values of any index are exact by quadrature on a ``Produ
 from __future__ import annotations
 
 import functools
-from dataclasses import dataclass, field
+from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 
 from exactshap._runtime.blas import single_threaded_blas
 from exactshap.games import ProductGame
-from exactshap.semivalues import Beta, Measure, Semivalue
+from exactshap.semivalues import Beta, Semivalue
 from exactshap.solvers.core import enough_nodes
 from exactshap.solvers.sampled.process._cube_index import functionals, prior_variance, white_functionals, white_variance
-from exactshap.solvers.sampled.process._evidence import Half, covariance, covariance_and_slopes, factorise, invert_triangle
+from exactshap.solvers.sampled.process._evidence import FittedHalf, Half, covariance
 from exactshap.solvers.sampled.process._relevance import evenly_spaced, find_relevances
 
-__all__ = ["CubeProcess", "fit_process"]
+__all__ = ["Asked", "CubeProcess", "fit_process"]
 
 MAX_CHECKED = 200  # rows that are left out to calibrate the standard errors
 # the true squared error over the posterior's, after leaving rows out: 0.5 to 1.6 on seven forest games, 1.2 to 2.6 on image games
@@ -39,21 +40,26 @@ BOTH_ROWS = 150  # pairs up to which the even half tells of the relevances, too,
 MAX_ROWS = 12_000  # pairs in one dense factorisation, of two matrices (2.1 GiB)
 
 
-@dataclass(frozen=True, eq=False)
-class FittedHalf:
-    half: Half
-    factor: np.ndarray  # lower Cholesky factor (n_pairs, n_pairs); what stands above its diagonal means nothing
-    dual: np.ndarray  # (n_pairs, n_outputs), scaled
-    variance: np.ndarray  # (n_outputs,), of the scaled target
-    known: dict[int, np.ndarray] = field(default_factory=dict)  # precisions of so many last rows
+class Joint(NamedTuple):
+    """How the values of sets vary before any call: ``cross`` (n_pairs, n_sets) with the rows, ``prior`` (n_sets,) by themselves.
 
-    def precisions(self, n_last: int) -> np.ndarray:
-        """Return (K^-1)_ii of the last rows: as K = L L^T, the last block of K^-1 is V^-T V^-1, V the last block of L."""
-        if n_last not in self.known:
-            block = self.factor[-n_last:, -n_last:]
-            inverse = invert_triangle(block, np.zeros((n_last, n_last), order="F"))
-            self.known[n_last] = (inverse**2).sum(axis=0)
-        return self.known[n_last]
+    ``indicators`` and ``own`` are what a white part of unit variance adds to either.
+    """
+
+    cross: np.ndarray
+    prior: np.ndarray
+    indicators: np.ndarray
+    own: np.ndarray
+
+
+@dataclass(frozen=True, eq=False)
+class Asked:
+    """What one half has to do with the values of sets, whatever the rows have answered."""
+
+    fitted: FittedHalf
+    joint: Joint
+    left: np.ndarray  # (n_sets,), variances given the rows
+    influence: np.ndarray  # K^-1 cross, (n_pairs, n_sets): by how much a row moves the values
 
 
 @dataclass(frozen=True, eq=False)
@@ -123,28 +129,36 @@ class CubeProcess:
     def solve(
         self, semivalue: Semivalue, order: int, sets: tuple[tuple[int, ...], ...], relative_doubt: float | None = None
     ) -> tuple[np.ndarray, np.ndarray]:
-        r"""Return the exact values of the posterior mean and their posterior standard deviations, calibrated: (n_sets, n_outputs).
+        """Return the exact values of the posterior mean and their posterior standard deviations, calibrated: (n_sets, n_outputs)."""
+        return self.answer(self.ask(semivalue, order, sets), relative_doubt)
+
+    def ask(self, semivalue: Semivalue, order: int, sets: tuple[tuple[int, ...], ...]) -> list[Asked]:
+        """Return what each half has to do with the values of sets, whatever the rows have answered."""
+        from scipy.linalg import lapack
+
+        by_size = [np.array([players for players in sets if len(players) == size]) for size in range(1, order + 1)]
+        found = []
+        for fitted in self.halves:
+            parts = [self.joint(fitted.half.sign, players, semivalue, order) for players in by_size]
+            joint = Joint(*(np.concatenate(part, axis=-1) for part in zip(*parts, strict=True)))
+            root = lapack.dtrtrs(fitted.factor, joint.cross, lower=1)[0]
+            left = np.maximum(joint.prior - (root**2).sum(axis=0), 0.0)
+            found.append(Asked(fitted, joint, left, lapack.dtrtrs(fitted.factor, root, lower=1, trans=1)[0]))
+        return found
+
+    def answer(self, asked: list[Asked], relative_doubt: float | None = None) -> tuple[np.ndarray, np.ndarray]:
+        r"""Return the values of the posterior mean and their posterior standard deviations, calibrated: (n_sets, n_outputs).
 
         Values are linear in the game, so that those of the mean are :math:`\mathrm{cov}(\phi_T, g)\, K^{-1} g`. ``relative_doubt``
         stands for the relevances having been fitted to the rows, for callers who hold the errors to another estimate, too.
         """
-        by_size = [np.array([players for players in sets if len(players) == size]) for size in range(1, order + 1)]
         values = error = np.zeros(())
-        for fitted in self.halves:
-            parts = [self.joint(fitted.half.sign, players, semivalue, order) for players in by_size]
-            cross, prior = np.concatenate([c for c, _ in parts], axis=1), np.concatenate([p for _, p in parts])
-            values = values + (cross.T @ fitted.dual) * fitted.half.scale
-            error = np.hypot(error, np.sqrt(self._variance(fitted, cross, prior, relative_doubt)) * fitted.half.scale)
+        for half in asked:
+            fitted = half.fitted
+            variance = half.left[:, None] * fitted.variance * self._inflation(fitted, half.influence, relative_doubt)
+            values = values + (half.joint.cross.T @ fitted.dual) * fitted.half.scale
+            error = np.hypot(error, np.sqrt(variance) * fitted.half.scale)
         return values, error
-
-    def _variance(self, fitted: FittedHalf, cross: np.ndarray, prior: np.ndarray, doubt: float | None) -> np.ndarray:
-        """Return the variances (n_sets, n_outputs) of one half's scaled values."""
-        from scipy.linalg import lapack
-
-        half = lapack.dtrtrs(fitted.factor, cross, lower=1)[0]
-        left = np.maximum(prior - (half**2).sum(axis=0), 0.0)
-        influence = lapack.dtrtrs(fitted.factor, half, lower=1, trans=1)[0]
-        return left[:, None] * fitted.variance * self._inflation(fitted, influence, doubt)
 
     def _inflation(self, fitted: FittedHalf, influence: np.ndarray, doubt: float | None) -> np.ndarray:
         r"""Return by how much the posterior's variances (n_outputs,) are too small, judged by leaving out every observation.
@@ -165,27 +179,24 @@ class CubeProcess:
         told = np.maximum(np.maximum(squares.mean(axis=0), weighted), LEAST_TOLD)
         return HEAVY_TAILS * (told + self.points.shape[1] / m if doubt is None else told * (1.0 + doubt))
 
-    def joint(self, sign: int, sets: np.ndarray, semivalue: Semivalue, order: int) -> tuple[np.ndarray, np.ndarray]:
-        """Return the covariances of the values of sets of one size with the rows, (n_pairs, n_sets), and their variances."""
+    def joint(self, sign: int, sets: np.ndarray, semivalue: Semivalue, order: int) -> Joint:
+        """Return how the values of sets of one size vary, and with the rows."""
         d, size = self.points.shape[1], sets.shape[1]
-        nodes, weights = _rule(semivalue.of_size(size, order), d - size, float((self.rho / (1.0 + self.rho)).sum()))
+        nodes, weights = self._rule(semivalue, size, order)
         exact = semivalue.weights(d, size, order)
-        share = 0.5 if sign else 1.0
-        cross = share * functionals(self.points, self.rho, sets, nodes, weights)
-        cross += self.white * white_functionals(self.points, sets, exact)
-        if sign:
-            cross += share * sign * functionals(-self.points, self.rho, sets, nodes, weights)
-            cross += self.white * sign * white_functionals(-self.points, sets, exact)
-        prior = prior_variance(self.rho, sets, nodes, weights, sign)
-        return cross, prior + self.white * white_variance(d, size, exact, sign)
+        cross = functionals(self.points, self.rho, sets, nodes, weights, sign)
+        indicators = white_functionals(self.points, sets, exact, sign)
+        prior, own = prior_variance(self.rho, sets, nodes, weights, sign), white_variance(d, size, exact, sign)
+        cross *= 0.5 if sign else 1.0
+        return Joint(cross + self.white * indicators, prior + self.white * own, indicators, np.full(len(sets), own))
 
-
-def _rule(measure: Measure, degree: int, spread: float) -> tuple[np.ndarray, np.ndarray]:
-    """Return as many nodes as the kernel's relevances need: factors (1 +- rho) / (1 + rho) spread by rho / (1 + rho) (``_nodes``)."""
-    n_nodes = enough_nodes(spread, degree)
-    if isinstance(measure, Beta) and n_nodes < degree // 2 + 1:
-        return measure.gauss(n_nodes)
-    return measure.rule(degree)
+    def _rule(self, semivalue: Semivalue, size: int, order: int) -> tuple[np.ndarray, np.ndarray]:
+        """Return as many nodes as the relevances need: factors (1 +- rho) / (1 + rho) spread by rho / (1 + rho) (``_nodes``)."""
+        degree = len(self.rho) - size
+        n_nodes, measure = enough_nodes(float((self.rho / (1.0 + self.rho)).sum()), degree), semivalue.of_size(size, order)
+        if isinstance(measure, Beta) and n_nodes < degree // 2 + 1:
+            return measure.gauss(n_nodes)
+        return measure.rule(degree)
 
 
 def needs_even(semivalue: Semivalue, n_players: int, order: int) -> bool:
@@ -224,9 +235,9 @@ def fit_process(
         logs = find_relevances(some, trained, max_iterations)
     theta, white = np.exp(logs[:-1]), float(np.exp(logs[-1]))
     order = _checked_last(m)
-    points = points[order]
     asked = halves if even else halves[:1]
-    fitted = tuple(_condition(points, half.rows(order), theta, white) for half in asked)
+    points = points[order]
+    fitted = tuple(FittedHalf.at(points, half.rows(order), theta, white) for half in asked)
     return CubeProcess(points, order, theta, white, fitted)
 
 
@@ -240,14 +251,3 @@ def _checked_last(n_rows: int) -> np.ndarray:
 def _halves(inside: np.ndarray, outside: np.ndarray | None, *, even: bool) -> list[Half]:
     signs = (0,) if outside is None else (-1, 1) if even else (-1,)
     return [Half.of(inside, outside, sign) for sign in signs]
-
-
-def _condition(points: np.ndarray, half: Half, theta: np.ndarray, white: float) -> FittedHalf:
-    from scipy.linalg import lapack
-
-    factor, failed = factorise(covariance_and_slopes(points, theta, half.sign, white)[0])
-    if failed:
-        raise np.linalg.LinAlgError("The covariance of the sampled coalitions is not positive definite")
-    dual = np.ascontiguousarray(lapack.dpotrs(factor, half.target, lower=1)[0])
-    variance = (half.target * dual).sum(axis=0) / len(points)
-    return FittedHalf(half, factor, dual, variance)

@@ -18,11 +18,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from exactshap.semivalues import Semivalue
-from exactshap.solvers.sampled.process._cube_index import white_functionals, white_variance
 from exactshap.solvers.sampled.process._descent import Slopes, search
 from exactshap.solvers.sampled.process._evidence import IMPOSSIBLE, JITTER, covariance
-from exactshap.solvers.sampled.process._hypercube import CubeProcess
+from exactshap.solvers.sampled.process._hypercube import Asked, CubeProcess
 from exactshap.solvers.sampled.process._relevance import evenly_spaced
 
 __all__ = ["errors_by_order"]
@@ -33,14 +31,14 @@ BOUNDS = np.array([[-25.0] * 4, [12.0] * 4])
 MAX_STEPS, ENOUGH = 15, 0.05  # nats that a step must promise
 
 
-def errors_by_order(process: CubeProcess, semivalue: Semivalue) -> np.ndarray:
-    """Return standard errors (n_players, n_outputs) of the Shapley values of paired calls, in the process' ``unit``."""
-    fitted = process.halves[0]
+def errors_by_order(process: CubeProcess, asked: Asked) -> np.ndarray:
+    """Return standard errors (n_players, n_outputs) of the Shapley values of paired calls, ``asked`` for, in the process' ``unit``."""
+    fitted = asked.fitted
     rows = np.argsort(process.order)[evenly_spaced(len(process.order), ROWS)]
     scale = np.sqrt(fitted.variance)
     told = scale > 0
     weights = _weights(_kernels(process, rows), fitted.half.target[rows][:, told] / scale[told])
-    return np.asarray(np.sqrt(weights @ _variances(process, semivalue))[:, None] * scale)
+    return np.asarray(np.sqrt(weights @ _variances(process, asked))[:, None] * scale)
 
 
 def _low_orders(points: np.ndarray, rho: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -58,26 +56,22 @@ def _kernels(process: CubeProcess, rows: np.ndarray) -> np.ndarray:
     return np.array([one, three, rest, process.white * np.eye(len(rows))])
 
 
-def _variances(process: CubeProcess, semivalue: Semivalue) -> np.ndarray:
+def _variances(process: CubeProcess, asked: Asked) -> np.ndarray:
     """Return what each of the kernels, as it is, adds to the variances of the values' errors, (4, n_players)."""
-    from scipy.linalg import lapack
-
-    points, rho, white = process.points, process.rho, process.white
-    players, weights = np.arange(len(rho))[:, None], semivalue.weights(len(rho))
-    cross, prior = process.joint(-1, players, semivalue, 1)
-    a = lapack.dpotrs(process.halves[0].factor, cross, lower=1)[0]
+    points, rho, joint, a = process.points, process.rho, asked.joint, asked.influence
     total, p2, signed = np.prod(1.0 + rho), (rho**2).sum(), points * rho
     others = ((signed.sum(axis=1, keepdims=True) - signed) ** 2 - (p2 - rho**2)) / 2.0  # pairs of other players
     one, three = _low_orders(points, rho)
-    indicators = white_functionals(points, players, weights) - white_functionals(-points, players, weights)
     found = [
         (4.0 * rho - 4.0 * (a * signed).sum(axis=0)) / total + (a * (one @ a)).sum(axis=0),
         (2.0 / 9.0) * rho * ((rho.sum() - rho) ** 2 - (p2 - rho**2)) / total
         - (4.0 / 3.0) * (a * signed * others).sum(axis=0) / total
         + (a * (three @ a)).sum(axis=0),
-        white * (white_variance(len(rho), 1, weights, -1) - 2.0 * (a * indicators).sum(axis=0) + (a**2).sum(axis=0)),
+        process.white * (joint.own - 2.0 * (a * joint.indicators).sum(axis=0) + (a**2).sum(axis=0)),
     ]
-    rest = prior - (a * cross).sum(axis=0) - JITTER * (a**2).sum(axis=0) - np.sum(found, axis=0)  # K a + jitter a = c
+    rest = (
+        joint.prior - (a * joint.cross).sum(axis=0) - JITTER * (a**2).sum(axis=0) - np.sum(found, axis=0)
+    )  # K a + jitter a = c
     return np.maximum([*found[:2], rest, found[2]], 0.0)
 
 

@@ -8,5 +8,5 @@ __all__ = ["correct_curvature", "fill_covariance", "fill_singles", "fill_weighte
 
 fill_covariance = kernel("sampled.fill_covariance(scale, mirrored_scale, constant, diagonal, exponential, difference)")
 fill_weighted = kernel("sampled.fill_weighted(inverse, dual, scaled, difference)")
-fill_singles = kernel("sampled.fill_singles(points, rho, nodes, weights, out)")
+fill_singles = kernel("sampled.fill_singles(points, rho, nodes, weights, sign, out)")
 correct_curvature = kernel("sampled.correct_curvature(curvature, steps, turns, convex)")

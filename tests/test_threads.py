@@ -1,0 +1,239 @@
+"""Threads that share an explainer: the bits that each would get alone, no error, and nothing that waits for ever."""
+
+import functools
+import pickle
+import sys
+import threading
+import time
+import warnings
+from typing import NamedTuple
+
+import numpy as np
+import pytest
+
+from at_once import PATIENCE, at_once
+from exactshap import Explainer
+from exactshap._native import _kernel
+from exactshap._runtime import blas, calibration
+from exactshap._runtime.shared import STEP, without_warnings
+from exactshap.errors import ExplanationWarning, warn
+from exactshap.explainer._mask_check import MaskCheck
+from exactshap.readers import read
+from exactshap.readers.black_box import _owner
+
+rng = np.random.default_rng(0)
+X = rng.normal(size=(60, 5))
+Y = X[:, 0] * X[:, 1] + np.abs(X[:, 2]) + X[:, 3]
+QUESTIONS = [("shapley", 1, 1), ("banzhaf", 1, 12), ("k-sii", 2, 3), ("shapley", 1, 40)]  # index, order, rows
+
+
+def _function(rows):
+    return rows[:, 0] * rows[:, 1] + np.tanh(rows[:, 2])
+
+
+def _sklearn(path, *arguments, **settings):
+    import importlib
+
+    room, _, name = path.rpartition(".")
+    return getattr(importlib.import_module(f"sklearn.{room}"), name)(*arguments, **settings)
+
+
+def _boosted(library, name, **settings):
+    return getattr(pytest.importorskip(library), name)(n_estimators=8, max_depth=3, n_jobs=1, **settings)
+
+
+def _ebm():
+    return pytest.importorskip("interpret.glassbox").ExplainableBoostingRegressor(max_rounds=20, outer_bags=1, n_jobs=1)
+
+
+def _summed():
+    members = [("trees", FAMILIES["forest"]()), ("linear", FAMILIES["linear"]()), ("kernel", FAMILIES["svr"]())]
+    return _sklearn("ensemble.VotingRegressor", members)
+
+
+FAMILIES = {
+    "svr": lambda: _sklearn("svm.SVR", C=5.0),
+    "kernel ridge": lambda: _sklearn("kernel_ridge.KernelRidge", kernel="laplacian"),
+    "gaussian process": lambda: _sklearn("gaussian_process.GaussianProcessRegressor", alpha=0.1),
+    "forest": lambda: _sklearn("ensemble.RandomForestRegressor", 8, max_depth=5, random_state=0),
+    "xgboost": lambda: _boosted("xgboost", "XGBRegressor"),
+    "lightgbm": lambda: _boosted("lightgbm", "LGBMRegressor", min_child_samples=3, verbose=-1),
+    "catboost": lambda: pytest.importorskip("catboost").CatBoostRegressor(
+        8, verbose=0, thread_count=1, allow_writing_files=False
+    ),
+    "ebm": _ebm,
+    "linear": lambda: _sklearn("linear_model.Ridge"),
+    "pipeline": lambda: _sklearn("pipeline.make_pipeline", _sklearn("preprocessing.StandardScaler"), FAMILIES["svr"]()),
+    "sum": _summed,
+    "function": lambda: None,
+}
+WITHOUT_BACKGROUND = ("svr", "kernel ridge", "gaussian process", "forest", "xgboost", "lightgbm", "catboost", "pipeline")
+
+
+@functools.cache
+def _model(family):
+    return _function if family == "function" else FAMILIES[family]().fit(X, Y)
+
+
+@pytest.fixture
+def hurried():
+    """Let threads take turns after some microseconds, so that what can go between two steps does."""
+    before = sys.getswitchinterval()
+    sys.setswitchinterval(1e-6)
+    yield
+    sys.setswitchinterval(before)
+
+
+@pytest.mark.parametrize("n_jobs", [None, 2])
+@pytest.mark.parametrize(
+    ("family", "n_background"), [(family, n) for family in FAMILIES for n in (0, 20) if n or family in WITHOUT_BACKGROUND]
+)
+def test_threads_that_share_an_explainer_get_the_bits_of_each_alone(family, n_background, n_jobs, hurried):
+    def ask(explainer, index, order, n_rows):
+        return explainer(X[:n_rows], index=index, order=order)
+
+    model, background = _model(family), X[40 : 40 + n_background] if n_background else None
+    alone = [ask(Explainer(model, background), *question) for question in QUESTIONS]
+    for _ in range(3):
+        shared = Explainer(model, background, n_jobs=n_jobs)
+        together = at_once(*(functools.partial(ask, shared, *question) for question in QUESTIONS))
+        for one, other in zip(alone, together, strict=True):
+            for field in ("values", "set_values", "baseline", "prediction", "residual", "tolerance"):
+                np.testing.assert_array_equal(getattr(one, field), getattr(other, field), err_msg=field)
+            assert other.certificate().passed
+
+
+@pytest.mark.parametrize("family", ["forest", "svr", "function"])
+def test_an_explainer_may_be_pickled_while_others_ask_it(family, hurried):
+    for _ in range(4):
+        explainer = Explainer(_model(family), X[:20])
+        dump = functools.partial(pickle.dumps, explainer)
+        *_, copied = at_once(*(functools.partial(explainer, X[:n]) for n in (1, 12)), dump, dump)
+    np.testing.assert_array_equal(pickle.loads(copied)(X[:2]).values, explainer(X[:2]).values)
+
+
+def test_what_threads_hand_to_kernels_stays_alive(monkeypatch):
+    """Two threads that pack one structure at once must be given the same address: the other copy is freed."""
+    both, pack = threading.Barrier(2), _kernel._pack_fields
+
+    def slowly(*given):
+        found = pack(*given)
+        both.wait(PATIENCE)  # both have packed, and neither has kept
+        return found
+
+    monkeypatch.setattr(_kernel, "_pack_fields", slowly)
+    handle, fields = _kernel.Handle(NamedTuple("Nothing", [])()), ()
+    one, other = at_once(lambda: handle.address(fields), lambda: handle.address(fields))
+    assert one == other == handle.address(fields)
+
+
+def test_a_failed_check_is_not_forgotten_for_one_that_passed_meanwhile():
+    class Slow(MaskCheck):
+        def __or__(self, other):
+            found = super().__or__(other)
+            time.sleep(0.05)
+            return found
+
+    checker = Explainer(_function, X[:5])._check_masks
+    at_once(lambda: checker._remember(Slow(0.0, 1.0, 1)), lambda: time.sleep(0.01) or checker._remember(MaskCheck(2.0, 1.0, 1)))
+    assert not checker._before.passed
+
+
+def _warned():
+    with warnings.catch_warnings(record=True) as found:
+        warn("said", ExplanationWarning)
+    return len(found)
+
+
+@pytest.mark.filterwarnings("always")
+@pytest.mark.parametrize("library", [lambda: without_warnings, warnings.catch_warnings], ids=["our own", "another library's"])
+@pytest.mark.parametrize("in_turn", [True, False])
+def test_warnings_are_heard_again_whoever_ignored_them_meanwhile(library, in_turn):
+    blocks = [without_warnings, library()][:: 1 if in_turn else -1]
+    for block in blocks:
+        block.__enter__()
+    assert _warned() == 0
+    for block in blocks:  # as threads do: not the last one first
+        block.__exit__(None, None, None)
+    assert _warned() == 1
+
+
+@pytest.mark.filterwarnings("always")
+def test_filters_that_a_library_puts_back_later_let_warnings_through():
+    with without_warnings:
+        copied = warnings.filters[:]
+        assert _warned() == 0
+    assert len(copied) == len(warnings.filters) + 1
+    with warnings.catch_warnings():
+        warnings.filters[:] = copied
+        assert _warned() == 1
+
+
+@pytest.mark.filterwarnings("always")
+def test_reading_a_methods_owner_lets_other_threads_warn(monkeypatch):
+    reading, warned = threading.Event(), threading.Event()
+
+    def slowly(owner, request):
+        reading.set()
+        assert warned.wait(PATIENCE)
+        return read(owner, request)
+
+    monkeypatch.setattr(_owner, "read", slowly)
+
+    def other():
+        reading.wait(PATIENCE)
+        found = _warned()
+        warned.set()
+        return found
+
+    explainer, heard = at_once(lambda: Explainer(_model("linear").predict, X[:5]), other)
+    assert heard == 1
+    assert explainer.reader.model_name == "Ridge"
+
+
+def test_all_threads_see_one_rate_and_none_hears_of_its_file(monkeypatch, tmp_path, hurried):
+    both = threading.Barrier(2)
+    monkeypatch.setattr(calibration, "_RATES", {})
+    monkeypatch.setattr(calibration, "_file", lambda: tmp_path / "rates.json")
+
+    def sample(work):
+        both.wait(PATIENCE)  # neither has measured yet
+        return work, lambda: sum(range(2000))
+
+    one, other = at_once(
+        *(lambda work=work: calibration.seconds_per_unit("units", lambda: sample(work)) for work in (1.0, 1e3))
+    )
+    assert one == other == calibration.seconds_per_unit("units", lambda: sample(1.0))
+    stop = threading.Event()
+
+    def keep():
+        for _ in range(20):
+            calibration._keep()
+        stop.set()
+
+    def measure():
+        number = 0
+        while not stop.is_set() and number < 20_000:
+            calibration._RATES[f"rate {number}"] = 0.5
+            number += 1
+
+    at_once(keep, measure)
+
+
+def test_blas_is_on_one_thread_until_the_last_block_and_within_a_finalizer():
+    library = blas._libraries()[0]
+    before = library.get_num_threads()
+    library.set_num_threads(2)  # of which threadpoolctl remembers the thread
+
+    def interleave():
+        one, other = blas.single_threaded_blas(), blas.single_threaded_blas()
+        one.__enter__()
+        with STEP:  # a generator that is collected within a step ends its block there
+            other.__enter__()
+        one.__exit__(None, None, None)
+        within = library.get_num_threads()
+        other.__exit__(None, None, None)
+        return within, library.get_num_threads()
+
+    assert at_once(interleave) == [(1, 2)]
+    library.set_num_threads(before)
