@@ -154,6 +154,18 @@ def test_a_function_is_compared_with_itself_on_rows_masked_by_hand():
     assert certificate.n_masks == 5  # two of these rows, two of the background, and v(empty)
 
 
+@pytest.mark.parametrize("n_hybrids", [2, 6, _mask_check.MADE, _mask_check.MADE_CHEAP])
+def test_a_draw_takes_coalitions_and_their_complements_from_the_pool(n_hybrids):
+    checker = _mask_check.MaskChecker(Explainer(MODELS["svr"], X[:20], groups={"ab": [0, 1]}).reader)
+    rows, masks, columns, references = checker._drawn(30, n_hybrids)
+    np.testing.assert_array_equal(masks[::2], ~masks[1::2])
+    np.testing.assert_array_equal(columns, masks[:, [0, 0, 1, 2]])
+    assert rows.min() >= 0
+    assert rows.max() < 30
+    assert len(rows) == len(references) == len(masks) == n_hybrids
+    assert references.max() < 20
+
+
 def test_credit_for_the_wrong_column_fails_the_certificate_and_stays_failed(monkeypatch):
     original = KernelReader.solve
 

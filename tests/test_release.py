@@ -117,6 +117,10 @@ def test_wheels_of_other_platforms_are_named_for_them_and_hold_all_their_levels(
         assert native.library_name() == names[system]
         assert list(native._levels(native._compiler())) == (["v2", "v3", "v4"] if architecture == "x86_64" else ["base"])
         assert native.requirements() == native.ZIG
+        named = [flag for flag in native._link_flags(native._compiler()) if "install_name" in flag]
+        assert named == ["-Wl,-install_name,@rpath/exactshap.dylib"] * (
+            system == "macos"
+        )  # not the folder that it was linked in
         assert tag.endswith({"x86_64": ("x86_64", "amd64"), "aarch64": ("aarch64", "arm64")}[architecture])
         assert system != "macos" or tag in mac
     assert TOML["tool"]["cibuildwheel"]["windows"]["environment"]["EXACTSHAP_TARGET"] in native.TARGETS

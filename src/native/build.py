@@ -138,9 +138,11 @@ def _compiler() -> list[str]:
 
 def _link_flags(command: list[str]) -> list[str]:
     """Return what keeps the C++ library out: nothing of it is used."""
+    is_mac = _machine()[1] == "Darwin"
+    named = [f"-Wl,-install_name,@rpath/{library_name()}"] if is_mac else []  # else by the path that it is linked at
     if "ziglang" in command:  # as a C compiler it does not build the C++ library first
-        return ["-shared", "-s"]
-    return ["-shared", "-nostdlib++"] if _machine()[1] == "Darwin" else ["-shared", "-Wl,--as-needed"]
+        return ["-shared", "-s", *named]
+    return ["-shared", "-nostdlib++", *named] if is_mac else ["-shared", "-Wl,--as-needed"]
 
 
 @lru_cache
@@ -182,10 +184,11 @@ def build(out: Path, extra_flags: tuple[str, ...] = ()) -> Path:
         objects = list(pool.map(lambda job: _object(command, job[0], job[1], [*job[2], *extra_flags], folder, version), jobs))
     linker = ["cc" if part == "c++" and "ziglang" in command else part for part in command]
     out.mkdir(parents=True, exist_ok=True)
-    part = out / f".{os.getpid()}.{library_name()}"
     libraries = [] if _machine()[1] == "Windows" else ["-lm"]
-    subprocess.run([*linker, *_link_flags(command), *extra_flags, *map(str, objects), *libraries, "-o", str(part)], check=True)
-    part.replace(out / library_name())
+    with tempfile.TemporaryDirectory(dir=out) as part:  # under its own name: a library may hold that
+        line = [*linker, *_link_flags(command), *extra_flags, *map(str, objects), *libraries]
+        subprocess.run([*line, "-o", str(Path(part, library_name()))], check=True)
+        Path(part, library_name()).replace(out / library_name())
     for old in set(folder.glob("*.o")) - set(objects):
         old.unlink(missing_ok=True)
     return out / library_name()

@@ -254,3 +254,19 @@ def test_long_work_is_cut_into_blocks_and_the_result_says_so(monkeypatch):
     assert "mean over 3 random blocks of rows" in repr(cut)
     assert decompose_hsic(X, y, **settings, method="exact").details["n_blocks"] == 1
     assert decompose_hsic(X, y, n_permutations=19, block_size=20).details["method"] == "exact"  # blocks would be biased
+
+
+@pytest.mark.parametrize("bandwidth", ["median", "column-median"])
+@pytest.mark.parametrize("unit", [1e300, 1e-300])
+def test_targets_whose_squared_distances_overflow_or_vanish_are_refused(unit, bandwidth):
+    X = np.random.default_rng(0).normal(size=(40, 2))
+    shares = decompose_hsic(X, X[:, 0], bandwidth=bandwidth)
+    with pytest.raises(
+        InputError, match=r"squares of the distances of rows overflow, or all vanish. The widest column spans .*e[+-]"
+    ):
+        decompose_hsic(X, unit * X[:, 0], bandwidth=bandwidth)
+    with pytest.raises(InputError, match="'bandwidth_y' parameter must be a float whose square"):
+        decompose_hsic(X, unit * X[:, 0], bandwidth=bandwidth, bandwidth_y=unit)
+    large = decompose_hsic(X, 2.0**450 * X[:, 0], bandwidth=bandwidth)  # a unit of measurement changes no bit
+    assert np.array_equal(large.values, shares.values)
+    assert shares.total > 0.01

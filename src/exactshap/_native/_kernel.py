@@ -32,18 +32,17 @@ class Handle:
 
     def __init__(self, value: tuple) -> None:
         self.value = value
-        self._packed: dict[int, tuple[int, Any, tuple[Parameter, ...]]] = {}  # by the fields' identity: hashing them costs more
+        self._packed: dict[int, tuple[int, Any, Parameter]] = {}  # by the parameter's identity: hashing it costs more
 
     def __reduce__(self) -> tuple[type[Handle], tuple[tuple]]:
         return Handle, (self.value,)  # addresses hold in one process only
 
-    def address(self, fields: tuple[Parameter, ...]) -> int:
+    def address(self, parameter: Parameter) -> int:
         """Return where the slots of the fields lie, packed on first use."""
-        packed = self._packed.get(id(fields))
+        packed = self._packed.get(id(parameter))
         if packed is None:
-            packed = self._packed.setdefault(
-                id(fields), (*_pack_fields(fields, self.value), fields)
-            )  # another thread's stays in use
+            mine = (*_pack_fields(parameter, self.value), parameter)
+            packed = self._packed.setdefault(id(parameter), mine)  # another thread's stays in use
         return packed[0]
 
 
@@ -137,36 +136,27 @@ def _pack(name: str, overload: _Overload, arguments: tuple[Any, ...]) -> tuple[b
         for i in overload.structures:
             handle = arguments[i] if isinstance(arguments[i], Handle) else Handle(arguments[i])
             kept.append(handle)
-            slots[i] = handle.address(overload.parameters[i].fields)
+            slots[i] = handle.address(overload.parameters[i])
         return overload.packer.pack(*slots), kept
     except (AttributeError, IndexError, struct.error) as error:
         raise unusable(name, overload.parameters, arguments) from error
 
 
-def _pack_fields(fields: tuple[Parameter, ...], value: tuple) -> tuple[int, Any]:
+def _pack_fields(parameter: Parameter, value: tuple) -> tuple[int, Any]:
     """Return the address of a NamedTuple's slots, and what keeps it."""
-    names = getattr(value, "_fields", ())
-    if names != tuple(field.name for field in fields):
+    layout, names = parameter.layout, getattr(value, "_fields", ())
+    if names != layout.names:
         raise InputTypeError(
-            message(
-                "A structure does not fit a compiled kernel",
-                f"fields {', '.join(names)}",
-                f"Pass {Parameter('fields', fields=fields)}",
-            )
+            message("A structure does not fit a compiled kernel", f"fields {', '.join(names)}", f"Pass {parameter}")
         )
-    kept: list[Any] = []
-    slots = []
-    for field, item in zip(fields, value, strict=True):
-        if field.is_array:
-            kept.append(item.__array_struct__)
-            slots.append(_address(kept[-1], None))
-        elif field.kind == "fields":
-            address, inner = _pack_fields(field.fields, item)
-            kept.append(inner)
-            slots.append(address)
-        else:
-            slots.append(item)
-    buffer = ctypes.create_string_buffer(packer(fields).pack(*slots))
+    slots = list(value)
+    kept: list[Any] = [value[i].__array_struct__ for i in layout.arrays]
+    for i, capsule in zip(layout.arrays, kept, strict=True):
+        slots[i] = _address(capsule, None)
+    for i in layout.structures:
+        slots[i], inner = _pack_fields(parameter.fields[i], value[i])
+        kept.append(inner)
+    buffer = ctypes.create_string_buffer(layout.packer.pack(*slots))
     return ctypes.addressof(buffer), (buffer, kept)
 
 

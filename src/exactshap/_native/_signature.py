@@ -2,10 +2,21 @@
 
 from __future__ import annotations
 
+import functools
 import struct
 from dataclasses import dataclass
+from typing import NamedTuple
 
 __all__ = ["Parameter", "parse"]
+
+
+class Layout(NamedTuple):
+    """How the fields of a structure are packed."""
+
+    names: tuple[str, ...]
+    arrays: tuple[int, ...]  # their positions
+    structures: tuple[int, ...]
+    packer: struct.Struct
 
 
 @dataclass(frozen=True)
@@ -25,6 +36,14 @@ class Parameter:
     @property
     def is_array(self) -> bool:
         return self.kind in ("in", "out")
+
+    @functools.cached_property
+    def layout(self) -> Layout:
+        """How the fields are packed: the same at every call."""
+        fields = tuple(enumerate(self.fields))
+        arrays = tuple(i for i, field in fields if field.is_array)
+        structures = tuple(i for i, field in fields if field.kind == "fields")
+        return Layout(tuple(field.name for field in self.fields), arrays, structures, packer(self.fields))
 
     def __str__(self) -> str:
         if self.is_array:

@@ -11,6 +11,8 @@ from exactshap.results.explanation import Explanation
 
 __all__ = ["refuse_or_warn"]
 
+BUG = "This is a bug in the reader: please report it with exactshap.show_versions()"
+
 
 def refuse_or_warn(reader: Reader, explanation: Explanation, on_inexact: str) -> None:
     """Say which residual is above its tolerance, and why that may be."""
@@ -26,7 +28,7 @@ def _mask_message(reader: Reader, explanation: Explanation) -> str:
     return message(
         f"v(S) is not what the model predicts for hybrid rows: off by {certificate.mask_difference:.3g} (tolerance {certificate.mask_tolerance:.3g})",
         f"On {certificate.n_masks} coalitions, for {reader.model_name} with value_function={reader.value_function!r}",
-        "This is a bug in the reader: please report it with exactshap.show_versions(); on_inexact='warn' returns the explanation with it",
+        f"{_imprecise(explanation, certificate.mask_difference or 0.0) or BUG}; on_inexact='warn' returns the explanation with it",
     )
 
 
@@ -44,12 +46,19 @@ def _reason(reader: Reader, explanation: Explanation) -> str:
     certificate = explanation.certificate()
     if not np.isfinite(certificate.max_residual + certificate.tolerance):
         return "Numbers overflow float64 in the model or in its factors: scale the columns"
-    if certificate.max_residual <= 1e-5 * np.abs(explanation.prediction).max(initial=0.0):
-        return (
-            "The model may compute in lower precision than its float64 answers say: let a function return float32 numbers, whose "
-            "rounding is then allowed for. Else this is a bug: please report it with exactshap.show_versions()"
-        )
+    if text := _imprecise(explanation, certificate.max_residual):
+        return text
     again = np.asarray(reader.predict(as_table(explanation.data).take([certificate.row])), float)
     if np.abs(again - explanation.prediction[certificate.row]).max() > certificate.tolerance:
         return "The model predicts this row differently each time: fix its seed, or make it deterministic"
-    return "This is a bug in the reader: please report it with exactshap.show_versions()"
+    return BUG
+
+
+def _imprecise(explanation: Explanation, difference: float) -> str:
+    """Return what is to be said of a difference that the rounding of single precision explains; "" of a larger one."""
+    if difference > 1e-5 * np.abs(explanation.prediction).max(initial=0.0):
+        return ""
+    return (
+        "The model may compute in lower precision than its float64 answers say: let a function return float32 numbers, whose "
+        "rounding is then allowed for. Else this is a bug: please report it with exactshap.show_versions()"
+    )

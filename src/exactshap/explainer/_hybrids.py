@@ -7,7 +7,6 @@ from dataclasses import dataclass
 import numpy as np
 
 from exactshap.frames import Table, hybrid_cells, hybrid_columns
-from exactshap.readers import Reader, columns_of
 
 __all__ = ["Hybrids", "coalitions", "hybrids_of", "mixed_rows"]
 
@@ -29,15 +28,17 @@ class Hybrids:
     rows: np.ndarray
 
 
-def hybrids_of(reader: Reader, X: Table, rows: np.ndarray, references: np.ndarray, masks: np.ndarray) -> list[Hybrids]:
+def hybrids_of(
+    background: Table, X: Table, rows: np.ndarray, references: np.ndarray, masks: np.ndarray, columns: np.ndarray
+) -> list[Hybrids]:
     """Return rows that take the columns of their coalition from X, the others from the background: none where that is a guess."""
-    background, columns = reader.background, columns_of(reader, masks)
-    assert background is not None
+    mixed = mixed_rows(X, background, rows, references, columns)
+    if mixed is not None and (not X.is_frame or X.has_one_dtype):
+        return [Hybrids(mixed, masks, rows)]
     shares = _shares(len(rows))
     shared = np.concatenate([np.full(len(share), k) for k, share in enumerate(shares)])
-    if (mixed := mixed_rows(X, background, rows, references, columns)) is not None:
-        has_cells = not X.is_frame or X.has_one_dtype
-        return [Hybrids(mixed, masks if has_cells else masks[shared], rows)]
+    if mixed is not None:
+        return [Hybrids(mixed, masks[shared], rows)]
     return [
         Hybrids(X.take(rows[share]).hybrid(background.take(references[share]), columns[k]), masks[shared[share]], rows[share])
         for k, share in enumerate(shares if X.is_frame else [])

@@ -166,20 +166,26 @@ class MaskChecker:
 
     def _mixed(self, table: Table, n_hybrids: int) -> tuple[Table, tuple[int, ...]] | None:
         """Return hybrids of rows of a table with rows of the background, and whose they are."""
+        background = self._reader.background
+        assert background is not None
+        rows, _, columns, references = self._drawn(table.n_rows, n_hybrids)
+        mixed = mixed_rows(table, background, rows, references, columns)
+        return None if mixed is None else (mixed, tuple(sorted(set(rows.tolist()))))
+
+    def _drawn(self, n_rows: int, n_hybrids: int) -> tuple[np.ndarray, ...]:
+        """Return random rows, and coalitions, their columns and reference rows from the pool; complements stay beside each other."""
         reader, rng, background = self._reader, self._rng, self._reader.background
         assert background is not None
 
-        def make() -> tuple[np.ndarray, np.ndarray]:
-            columns = columns_of(reader, coalitions(rng, MADE_CHEAP, reader.n_players))
-            return columns, rng.integers(background.n_rows, size=MADE_CHEAP)
+        def make() -> tuple[np.ndarray, ...]:
+            masks = coalitions(rng, MADE_CHEAP, reader.n_players)
+            return masks, columns_of(reader, masks), rng.integers(background.n_rows, size=MADE_CHEAP)
 
-        pool = self._kept.get(("pool",)) or self._kept.made(("pool",), make, keep=1)  # coalitions and reference rows, in turn
+        masks, columns, references = self._kept.get(("pool",)) or self._kept.made(("pool",), make, keep=1)
         chance = rng.random(n_hybrids + 1)  # one draw: each is a call
-        start = int(chance[n_hybrids] * (MADE_CHEAP - n_hybrids + 1))
-        columns, references = (known[start : start + n_hybrids] for known in pool)
-        rows = (chance[:n_hybrids] * table.n_rows).astype(int)
-        mixed = mixed_rows(table, background, rows, references, columns)
-        return None if mixed is None else (mixed, tuple(sorted(set(rows.tolist()))))
+        first = 2 * int(chance[n_hybrids] * ((MADE_CHEAP - n_hybrids) // 2 + 1))
+        chosen = slice(first, first + n_hybrids)
+        return (chance[:n_hybrids] * n_rows).astype(int), masks[chosen], columns[chosen], references[chosen]
 
     def _mean_prediction(self) -> tuple[np.ndarray, float]:
         """Return the mean of the model's own predictions over the background, and how far rounding can move it."""
@@ -195,22 +201,22 @@ class MaskChecker:
             return None
         mean, rounding = self._empty
         assert solution.tolerance is not None
-        return MaskCheck(_magnitude(np.abs(solution.empty - mean).max()), float(solution.tolerance.max()) + rounding, 1)
+        worst = np.maximum.reduce(np.abs(solution.empty - mean), axis=None)  # without what the methods of arrays do first
+        return MaskCheck(_magnitude(float(worst)), float(np.maximum.reduce(solution.tolerance)) + rounding, 1)
 
     def _compared(self, table: Table, n_hybrids: int) -> MaskCheck | str:
         """Solve hybrids of rows of a table and of the background, and compare them with the model's own predictions."""
-        reader, rng, background = self._reader, self._rng, self._reader.background
+        reader, background = self._reader, self._reader.background
         assert background is not None
         bound: Reader | None = self._kept.made(("bound",), lambda: reader.bound_to(background.take([self._place])), keep=1)
-        rows = rng.integers(table.n_rows, size=n_hybrids)
-        masks = coalitions(rng, n_hybrids, reader.n_players)
+        rows, masks, columns, _ = self._drawn(table.n_rows, n_hybrids)
         found = None
         try:
             if bound is None:
                 found = _by_game(reader, table.take(rows[:1]), masks[:2], int(rows[0])) if reader.calls_model else None
                 return found or f"{reader.model_name} cannot be bound to one reference row"
             with np.errstate(all="ignore"):  # overflow is told by the certificate
-                for part in hybrids_of(reader, table, rows, np.full(n_hybrids, self._place), masks):
+                for part in hybrids_of(background, table, rows, np.full(n_hybrids, self._place), masks, columns):
                     found = _checked(bound, part) | found
             return found or "the columns of an array cannot be put into those of a frame without a guess"
         except (ExactshapError, TypeError, ValueError) as error:  # as for a level that the background's column lacks
@@ -243,12 +249,14 @@ def _sums(residual: np.ndarray, tolerance: np.ndarray, rows: tuple[int, ...] = (
     """Return the row whose sum misses the model's prediction most for its tolerance."""
     size = np.abs(residual)
     size = size if size.ndim == 1 else size.reshape(len(size), -1).max(axis=1)
-    pairs = zip(size.tolist(), tolerance.tolist(), strict=True)  # few numbers: each step of arrays costs a call
-    return max((MaskCheck(_magnitude(found), limit, len(size), rows) for found, limit in pairs), key=_excess)
+    sizes = [found if found == found else math.inf for found in size.tolist()]  # few numbers: each step of arrays costs a call
+    found, limit = max(zip(sizes, tolerance.tolist(), strict=True), key=_excess)
+    return MaskCheck(found, limit, len(sizes), rows)
 
 
-def _excess(check: MaskCheck) -> tuple[float, float]:
-    return check.difference - check.tolerance, check.difference
+def _excess(check: tuple) -> tuple[float, float]:
+    """Return by how much a difference is above its tolerance, the first two of a :class:`MaskCheck`; then the difference itself."""
+    return check[0] - check[1], check[0]
 
 
 def _by_game(reader: Reader, row: Table, masks: np.ndarray, place: int) -> MaskCheck | None:

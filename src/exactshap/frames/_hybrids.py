@@ -38,10 +38,10 @@ def hybrid_cells(here: Table, other: Table, rows: np.ndarray, references: np.nda
     mine, theirs = (here.native, other.native) if both_arrays else (_numbers(here), _numbers(other))
     if mine is None or theirs is None:
         return None
-    values = np.where(columns, mine[rows], theirs[references])
+    values = np.where(columns, mine.take(rows, axis=0), theirs.take(references, axis=0))
     # of the dtype of the rows that are explained beside them: any row will do, rounded ones too
-    if values.dtype.kind == mine.dtype.kind == "f":
-        values = values.astype(mine.dtype, copy=False)
+    if values.dtype != mine.dtype and values.dtype.kind == mine.dtype.kind == "f":
+        values = values.astype(mine.dtype)
     return _of_numbers(here, values, rows)
 
 

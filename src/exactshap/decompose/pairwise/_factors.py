@@ -21,6 +21,9 @@ __all__ = ["KERNELS", "MEDIAN_ROWS", "Factors", "read_factors"]
 
 KERNELS = {"rbf": 0, "laplacian": 1, "cauchy": 2, "categorical": 3}  # the numbers that the compiled kernels know
 UNSEEN = 0.01  # a column whose rows differ by less than this share of the bandwidth has factors above exp(-UNSEEN^2 / 2)
+SQUARABLE = (
+    2.0**500
+)  # distances and bandwidths up to here, and down to its reciprocal, have squares that neither overflow nor vanish
 MEDIAN_ROWS = 2000  # the median distance is exact up to here, and that of a seeded subsample of this size beyond
 
 
@@ -159,7 +162,7 @@ def _bandwidths(
             metric = "cityblock" if kernels[j] == "laplacian" else "euclidean"
             sigmas[j] = medians.of_all(metric) if value == "median" else medians.of_column(j, metric)
         else:
-            sigmas[j] = _checked(value, names[j], what)
+            sigmas[j] = _checked(value, names[j], what, squared=kernels[j] == "rbf")
     _warn_of_unseen(
         [j for j, value in enumerate(wanted) if value == "median" and kernels[j] != "categorical"], sigmas, names, medians, what
     )
@@ -182,7 +185,7 @@ def _warn_of_unseen(common: list[int], sigmas: np.ndarray, names: tuple[str, ...
     )
 
 
-def _checked(value: Any, name: str, what: str) -> float:
+def _checked(value: Any, name: str, what: str, *, squared: bool) -> float:
     try:
         sigma = float(value)
     except (TypeError, ValueError):
@@ -191,10 +194,12 @@ def _checked(value: Any, name: str, what: str) -> float:
                 f"The {what!r} parameter must be a float > 0, 'median' or 'column-median'", f"Got {value!r} for column {name!r}"
             )
         ) from None
-    if not (np.isfinite(sigma) and sigma > 0):
+    positive = bool(np.isfinite(sigma) and sigma > 0)
+    if not positive or (squared and not 1.0 / SQUARABLE < sigma < SQUARABLE):
+        wanted = "a float whose square neither overflows nor vanishes" if positive else "a finite float > 0"
         raise InputError(
             message(
-                f"The {what!r} parameter must be a finite float > 0",
+                f"The {what!r} parameter must be {wanted}",
                 f"Got {value!r} for column {name!r}",
                 "Pass a positive number, 'median' or 'column-median'",
             )
@@ -225,12 +230,22 @@ class _Medians:
 
     def of_all(self, metric: str) -> float:
         if metric not in self._known:
-            self._known[metric] = _median_distance(self._sample[self._numeric], metric)
+            self._known[metric] = self._distance(self._numeric, metric)
         return self._known[metric]
 
     def of_column(self, j: int, metric: str) -> float:
         d = len(self._numeric)
-        return (d if metric == "cityblock" else math.sqrt(d)) * _median_distance(self._sample[[j]], metric)
+        return (d if metric == "cityblock" else math.sqrt(d)) * self._distance([j], metric)
+
+    def _distance(self, columns: list[int], metric: str) -> float:
+        """Return the median distance; refuse columns whose distances have squares that overflow, or all vanish."""
+        with np.errstate(over="ignore"):
+            width = float(np.ptp(self._columns[columns], axis=1).max())
+        if metric == "euclidean" and width and not 1.0 / SQUARABLE < width < SQUARABLE:
+            widest = f"The widest column spans {width:.3g}"
+            do = "Divide the columns by their standard deviations"
+            raise InputError(message("The squares of the distances of rows overflow, or all vanish", widest, do))
+        return _median_distance(self._sample[columns], metric)
 
     def varies(self, j: int) -> bool:
         return bool(np.ptp(self._columns[j]) > 0)

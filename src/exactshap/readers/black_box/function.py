@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import functools
 import logging
-import warnings
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any
@@ -19,6 +18,7 @@ from exactshap.errors import (
     UnknownNameError,
     did_you_mean,
     message,
+    warn,
 )
 from exactshap.frames import Table
 from exactshap.games import OracleGame
@@ -135,7 +135,7 @@ class BlackBox(Reader):
         )
         if self.options["deterministic"] == "raise":
             raise InputError(text)
-        warnings.warn(text, ExplanationWarning, stacklevel=7)
+        warn(text, ExplanationWarning)
 
     def predict(self, X: Table) -> np.ndarray:
         if X.n_rows == 0:

@@ -205,8 +205,11 @@ class Solution:
 
     def rows(self, chosen: slice) -> Solution:
         """Return some rows of a batch."""
-        known = ((name, getattr(self, name)) for name in _PER_ROW)
-        return self.with_(**{name: array[chosen] for name, array in known if isinstance(array, np.ndarray) and array.ndim})
+        copied, known = self.with_(), self.__dict__
+        for name in _PER_ROW:
+            if isinstance(array := known[name], np.ndarray) and array.ndim:
+                copied.__dict__[name] = array[chosen]
+        return copied
 
     def as_batch(self) -> Solution:
         """Return the solution of a single game as that of a batch of one."""

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import re
-import warnings
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 
-from exactshap.errors import ExplanationWarning, InputError, UnknownNameError, message
+from exactshap.errors import ExplanationWarning, InputError, UnknownNameError, message, warn
 from exactshap.trees.ensemble._flat import ZERO
 
 if TYPE_CHECKING:
@@ -201,13 +200,12 @@ def _codes(table: Any, j: int, known: tuple[Any, ...], library: str) -> np.ndarr
             )
         )
     if unseen:
-        warnings.warn(
+        warn(
             message(
                 f"In X, {table.label(j)} holds categories that the model has not seen",
                 f"Got {', '.join(unseen)}",
                 "They are read as missing, as the model itself does",
             ),
             ExplanationWarning,
-            stacklevel=6,
         )
     return np.array([np.nan if gone else code.get(v, np.nan) for v, gone in zip(values, missing, strict=True)], float)
