@@ -9,8 +9,8 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 
 from at_once import PATIENCE, at_once
-from exactshap._runtime.blas import single_threaded_blas
 from exactshap._runtime.cache import BoundedCache
+from exactshap._runtime.process_settings import single_threaded_blas
 from exactshap._runtime.shared import STEP
 
 

@@ -14,8 +14,10 @@ import pytest
 from at_once import PATIENCE, at_once
 from exactshap import Explainer
 from exactshap._native import _kernel
-from exactshap._runtime import blas, calibration
-from exactshap._runtime.shared import STEP, without_warnings
+from exactshap._native._signature import Parameter
+from exactshap._runtime import calibration, process_settings
+from exactshap._runtime.process_settings import single_threaded_blas, without_warnings
+from exactshap._runtime.shared import STEP
 from exactshap.errors import ExplanationWarning, warn
 from exactshap.explainer._mask_check import MaskCheck
 from exactshap.readers import read
@@ -122,9 +124,13 @@ def test_what_threads_hand_to_kernels_stays_alive(monkeypatch):
         return found
 
     monkeypatch.setattr(_kernel, "_pack_fields", slowly)
-    handle, fields = _kernel.Handle(NamedTuple("Nothing", [])()), ()
-    one, other = at_once(lambda: handle.address(fields), lambda: handle.address(fields))
-    assert one == other == handle.address(fields)
+
+    class One(NamedTuple):
+        one: np.ndarray
+
+    handle, parameter = _kernel.Handle(One(np.zeros(3))), Parameter("fields", fields=(Parameter("in", "one", "float64", 1),))
+    one, other = at_once(lambda: handle.address(parameter), lambda: handle.address(parameter))
+    assert one == other == handle.address(parameter)
 
 
 def test_a_failed_check_is_not_forgotten_for_one_that_passed_meanwhile():
@@ -221,12 +227,12 @@ def test_all_threads_see_one_rate_and_none_hears_of_its_file(monkeypatch, tmp_pa
 
 
 def test_blas_is_on_one_thread_until_the_last_block_and_within_a_finalizer():
-    library = blas._libraries()[0]
+    library = process_settings._libraries()[0]
     before = library.get_num_threads()
     library.set_num_threads(2)  # of which threadpoolctl remembers the thread
 
     def interleave():
-        one, other = blas.single_threaded_blas(), blas.single_threaded_blas()
+        one, other = single_threaded_blas(), single_threaded_blas()
         one.__enter__()
         with STEP:  # a generator that is collected within a step ends its block there
             other.__enter__()

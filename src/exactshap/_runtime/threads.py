@@ -15,7 +15,7 @@ from contextvars import ContextVar
 from typing import Any, TypeVar
 
 from exactshap._native import Cancellation
-from exactshap._runtime.blas import single_threaded_blas
+from exactshap._runtime.process_settings import single_threaded_blas
 
 __all__ = [
     "Pace",

@@ -17,7 +17,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from exactshap._runtime.cache import BoundedCache
-from exactshap._runtime.shared import STEP, without_warnings
+from exactshap._runtime.process_settings import without_warnings
+from exactshap._runtime.shared import STEP
 from exactshap.errors import ExactshapError
 from exactshap.explainer._hybrids import Hybrids, coalitions, hybrids_of, mixed_rows
 from exactshap.frames import Table

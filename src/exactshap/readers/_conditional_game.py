@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import functools
+import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
@@ -9,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from exactshap._runtime.calibration import clocked
-from exactshap._runtime.threads import coalitions_in_threads
+from exactshap._runtime.threads import asked_jobs, coalitions_in_threads, worker_count
 from exactshap.errors import InputError, InputTypeError, message
 from exactshap.games import OracleGame, check_masks
 from exactshap.semivalues import Semivalue
@@ -74,8 +76,9 @@ class Coalitions:
         masks = np.concatenate([masks, ~masks])  # a coalition and its complement may share work
         one, some = game(1), game(n_few)
         one.value(masks[:1])  # loads the kernels
+        clock = time.thread_time if worker_count(asked_jobs()) == 1 else time.perf_counter  # where others work, they count
         seconds = [
-            min(clocked(lambda game=game: game.value(masks)) for _ in range(2)) / max(1, len(masks))  # type: ignore[misc]
+            min(clocked(functools.partial(game.value, masks), clock) for _ in range(2)) / max(1, len(masks))
             for game in (one, some)
         ]
         each = max(0.0, seconds[1] - seconds[0]) / max(1, n_few - 1)

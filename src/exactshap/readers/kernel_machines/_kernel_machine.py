@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from exactshap._runtime.shared import without_warnings
+from exactshap._runtime.process_settings import without_warnings
 from exactshap.errors import UnsupportedStructureError, message
 from exactshap.frames import Table, check_columns
 from exactshap.games import Game, normalised_weights

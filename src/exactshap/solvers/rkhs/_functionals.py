@@ -20,7 +20,7 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 
-from exactshap._runtime.blas import single_threaded_blas
+from exactshap._runtime.process_settings import single_threaded_blas
 from exactshap.semivalues import Semivalue, find
 
 __all__ = [

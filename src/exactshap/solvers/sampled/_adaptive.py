@@ -16,7 +16,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from exactshap._runtime.blas import single_threaded_blas
+from exactshap._runtime.process_settings import single_threaded_blas
 from exactshap.solvers.sampled._design import value_covariances
 from exactshap.solvers.sampled._estimators import foretold
 from exactshap.solvers.sampled._problem import RegressionProblem

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from exactshap._runtime.blas import single_threaded_blas
+from exactshap._runtime.process_settings import single_threaded_blas
 from exactshap.errors import BudgetError, InputError, InputTypeError, UnknownNameError, did_you_mean, message
 from exactshap.games import Game
 from exactshap.semivalues import Semivalue

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from exactshap._runtime.blas import single_threaded_blas
+from exactshap._runtime.process_settings import single_threaded_blas
 from exactshap.solvers.sampled._counts import kernel_weights, size_counts
 
 __all__ = [

@@ -113,7 +113,6 @@ class FittedHalf:
     factor: np.ndarray  # lower Cholesky factor (n_pairs, n_pairs); what stands above its diagonal means nothing
     dual: np.ndarray  # (n_pairs, n_outputs), scaled
     variance: np.ndarray  # (n_outputs,), of the scaled target
-    known: dict[int, np.ndarray] = field(default_factory=dict)  # precisions of so many last rows
 
     @classmethod
     def at(cls, points: np.ndarray, half: Half, theta: np.ndarray, white: float) -> FittedHalf:
@@ -128,11 +127,8 @@ class FittedHalf:
 
     def precisions(self, n_last: int) -> np.ndarray:
         """Return (K^-1)_ii of the last rows: as K = L L^T, the last block of K^-1 is V^-T V^-1, V the last block of L."""
-        if n_last not in self.known:
-            block = self.factor[-n_last:, -n_last:]
-            inverse = invert_triangle(block, np.zeros((n_last, n_last), order="F"))
-            self.known[n_last] = (inverse**2).sum(axis=0)
-        return self.known[n_last]
+        inverse = invert_triangle(self.factor[-n_last:, -n_last:], np.zeros((n_last, n_last), order="F"))
+        return np.asarray((inverse**2).sum(axis=0))
 
 
 @dataclass(frozen=True, eq=False)

@@ -22,7 +22,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from exactshap._runtime.blas import single_threaded_blas
+from exactshap._runtime.process_settings import single_threaded_blas
 from exactshap.games import ProductGame
 from exactshap.semivalues import Beta, Semivalue
 from exactshap.solvers.core import enough_nodes
@@ -113,18 +113,20 @@ class CubeProcess:
 
     def left_out(self) -> np.ndarray:
         """Return the leave-one-out residuals (n_pairs, n_outputs) of the odd half, in the order given: alpha_i / (K^-1)_ii."""
-        residuals = np.empty_like(self.halves[0].dual)
-        residuals[self.order] = self._left_out(len(self.order)) * self.unit
+        odd, residuals = self.halves[0], np.empty_like(self.halves[0].dual)
+        residuals[self.order] = odd.dual / odd.precisions(len(odd.dual))[:, None] * self.unit
         return residuals
 
     def checked(self) -> tuple[np.ndarray, np.ndarray]:
         """Return which of the rows given calibrate the errors, and the odd half's leave-one-out residuals at them, in its ``unit``."""
-        n = min(len(self.order), MAX_CHECKED)
-        return self.order[-n:], self._left_out(n)
+        precision = self._precisions[0]
+        n = len(precision)
+        return self.order[-n:], self.halves[0].dual[-n:] / precision[:, None]
 
-    def _left_out(self, n_last: int) -> np.ndarray:
-        fitted = self.halves[0]
-        return fitted.dual[-n_last:] / fitted.precisions(n_last)[:, None]
+    @functools.cached_property
+    def _precisions(self) -> list[np.ndarray]:
+        """(K^-1)_ii of each half at the rows that calibrate the errors, the last ones."""
+        return [fitted.precisions(min(len(self.order), MAX_CHECKED)) for fitted in self.halves]
 
     def solve(
         self, semivalue: Semivalue, order: int, sets: tuple[tuple[int, ...], ...], relative_doubt: float | None = None
@@ -153,14 +155,14 @@ class CubeProcess:
         stands for the relevances having been fitted to the rows, for callers who hold the errors to another estimate, too.
         """
         values = error = np.zeros(())
-        for half in asked:
+        for half, precision in zip(asked, self._precisions, strict=True):
             fitted = half.fitted
-            variance = half.left[:, None] * fitted.variance * self._inflation(fitted, half.influence, relative_doubt)
+            variance = half.left[:, None] * fitted.variance * self._inflation(half, precision, relative_doubt)
             values = values + (half.joint.cross.T @ fitted.dual) * fitted.half.scale
             error = np.hypot(error, np.sqrt(variance) * fitted.half.scale)
         return values, error
 
-    def _inflation(self, fitted: FittedHalf, influence: np.ndarray, doubt: float | None) -> np.ndarray:
+    def _inflation(self, asked: Asked, precision: np.ndarray, doubt: float | None) -> np.ndarray:
         r"""Return by how much the posterior's variances (n_outputs,) are too small, judged by leaving out every observation.
 
         .. math:: c\, (1 + q) \max\Bigl\{\frac1m \sum_i z_i^2,\; \frac{\sum_i w_i z_i^2}{\sum_i w_i},\; 10^{-4}\Bigr\},
@@ -170,14 +172,12 @@ class CubeProcess:
         of the value of T with the rows. ``q`` (``doubt``) stands for the d relevances that were fitted to the rows; where it is None, d / m
         is added to the largest instead. ``c`` (HEAVY_TAILS) stands for games that are rougher between the rows than at them.
         """
-        m = len(self.points)
-        checked = slice(-min(m, MAX_CHECKED), None)
-        precision = fitted.precisions(min(m, MAX_CHECKED))
+        fitted, checked = asked.fitted, slice(-len(precision), None)
         squares = fitted.dual[checked] ** 2 / precision[:, None] / np.maximum(fitted.variance, 1e-300)
-        weights = (influence[checked] ** 2).sum(axis=1) / precision
+        weights = (asked.influence[checked] ** 2).sum(axis=1) / precision
         weighted = weights @ squares / max(float(weights.sum()), 1e-300)
         told = np.maximum(np.maximum(squares.mean(axis=0), weighted), LEAST_TOLD)
-        return HEAVY_TAILS * (told + self.points.shape[1] / m if doubt is None else told * (1.0 + doubt))
+        return HEAVY_TAILS * (told + self.points.shape[1] / len(self.points) if doubt is None else told * (1.0 + doubt))
 
     def joint(self, sign: int, sets: np.ndarray, semivalue: Semivalue, order: int) -> Joint:
         """Return how the values of sets of one size vary, and with the rows."""

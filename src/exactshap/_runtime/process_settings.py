@@ -1,0 +1,104 @@
+"""Settings of the whole process, made by the first block that wants them and undone by the last one: BLAS on one thread, no warnings.
+
+Small factorisations gain nothing from several threads, and wait for cores that others use.
+"""
+
+from __future__ import annotations
+
+import functools
+import warnings
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
+from typing import Any
+
+from exactshap._runtime.shared import STEP
+
+__all__ = ["OfTheProcess", "single_threaded_blas", "without_warnings"]
+
+
+class OfTheProcess:
+    """A setting of the whole process inside of some blocks: the first one to come makes it, the last one to leave undoes it.
+
+    Each block for itself would put back what it found, which is another one's setting, for good.
+    """
+
+    def __init__(self, setting: Callable[[], AbstractContextManager[Any]]) -> None:
+        self._setting, self._blocks = setting, 0
+        self._current: AbstractContextManager[Any] = nullcontext()
+
+    def __enter__(self) -> None:
+        with STEP:
+            if self._blocks == 0:
+                self._current = self._setting()
+                self._current.__enter__()
+            self._blocks += 1
+
+    def __exit__(self, *raised: object) -> None:
+        with STEP:
+            self._blocks -= 1
+            if self._blocks == 0:
+                self._current.__exit__(None, None, None)
+
+
+class _WhileOpen(type):
+    def __subclasscheck__(cls, category: type) -> bool:
+        return without_warnings._blocks > 0
+
+
+class _Whatever(Warning, metaclass=_WhileOpen):
+    """All warnings while a block is open, else none: copies of the filter, which other libraries put back later, do nothing."""
+
+
+_EVERY = "ignore", None, _Whatever, None, 0
+
+
+@contextmanager
+def _ignored() -> Iterator[None]:
+    """Not by ``catch_warnings``: libraries open and close theirs on other threads meanwhile, and put back the filters they found."""
+    found: Any = warnings.filters
+    found.insert(0, _EVERY)
+    try:
+        yield
+    finally:
+        current: Any = warnings.filters
+        for filters in (found, current):
+            with suppress(ValueError):
+                filters.remove(_EVERY)
+
+
+without_warnings = OfTheProcess(_ignored)
+
+
+@functools.cache
+def _libraries() -> list[Any]:
+    """Return the BLAS libraries of numpy and scipy: looking for them takes milliseconds, asking them microseconds."""
+    import scipy.linalg  # noqa: F401 - loads scipy's own
+    from threadpoolctl import ThreadpoolController
+
+    return list(ThreadpoolController().select(user_api="blas").lib_controllers)
+
+
+@contextmanager
+def _one_thread() -> Iterator[None]:
+    several = [(library, n_threads) for library in _libraries() if (n_threads := library.get_num_threads()) != 1]
+    try:
+        for library, _ in several:
+            _set(library, 1)
+        yield
+    finally:
+        for library, n_threads in several:
+            _set(library, n_threads)
+
+
+def _set(library: Any, n_threads: int) -> None:
+    """Limit a library, on whatever thread: threadpoolctl 3.8 lets the documented call do nothing but on the first one that made it."""
+    getattr(library, "_real_set_num_threads", library.set_num_threads)(n_threads)
+
+
+_ONE_THREAD = OfTheProcess(_one_thread)
+
+
+def single_threaded_blas() -> OfTheProcess:
+    """Keep BLAS on one thread: the limit belongs to the whole process, so that the last block to leave restores it."""
+    _libraries()  # looked for before the step
+    return _ONE_THREAD
