@@ -64,6 +64,7 @@ def test_snippets_run(page, tmp_path, monkeypatch, servers):
     import matplotlib.pyplot as plt
 
     matplotlib.use("Agg")
+    plt.close("all")  # of tests before: snippets draw into the current figure
     monkeypatch.chdir(tmp_path)
     monkeypatch.syspath_prepend(str(ROOT / "docs" / "examples"))
     namespace, served = {"__name__": "snippet"}, False

@@ -85,3 +85,27 @@ def test_a_forest_counts_its_tables():
     assert tables <= explainer.plan(X).memory < 1.5 * tables
     with pytest.raises(BudgetError, match="does not fit in memory_limit"):
         Explainer(model, memory_limit=tables / 2.0)(X)
+
+
+def test_a_sampled_black_box_counts_the_covariances_of_its_calls():
+    rows, weights = RNG.normal(size=(3, 16)), RNG.normal(size=16)
+    settings = {"budget": 1000, "random_state": 0, "progress": False}
+    explainer = Explainer(lambda z: np.tanh(np.asarray(z) @ weights), rows[:1], **settings)
+    explainer(rows[1:2])
+    foretold = explainer.plan(rows[2:]).memory
+    gc.collect()
+    tracemalloc.start()
+    explainer(rows[2:])
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert peak / 1.5 <= foretold <= 1.5 * peak
+    with pytest.raises(BudgetError, match="not fit in memory_limit"):
+        Explainer(lambda z: np.tanh(np.asarray(z) @ weights), rows[:1], memory_limit=foretold / 4, **settings)(rows[2:])
+
+
+def test_a_plan_counts_what_is_checked_before_the_first_explanation():
+    model = HistGradientBoostingRegressor(max_iter=40).fit(X, Y)
+    explainer = Explainer(model, X[:50])
+    first = explainer.plan(X[:1]).memory
+    explainer(X[:1])
+    assert explainer.plan(X[:1]).memory < first / 2

@@ -198,7 +198,7 @@ class Explainer:
         """Say which method will run on ``X`` and what it will cost, without explaining a row."""
         table, (reader, semivalue) = self._checked(X), reader_for(self.reader, index)
         with using_jobs(self.n_jobs):
-            return forecast(reader, table, semivalue, order, self.memory_limit)
+            return forecast(reader, table, semivalue, order, self.memory_limit, self._check_masks.first())
 
     def verify(self, X: Any, n_masks: int = 8, random_state: int = 0) -> Verification:
         """Check the reading of the model beyond additivity, which cannot see credit given to the wrong column.

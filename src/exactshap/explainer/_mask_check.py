@@ -115,6 +115,16 @@ class MaskChecker:
                         self._remember(_sums(*ends_of(reader.answer(piece, find("shapley"), 1))))
         self._is_fresh = False
 
+    def first(self) -> tuple[Table, int, int] | None:
+        """Return what is solved before the first explanation, for its forecast: rows like those, how many, and how many at a time.
+
+        None where that was done, and where it is little: a few hybrids of one reference row.
+        """
+        background = self._reader.background
+        if not self._is_fresh or not self._reader.rows_are_cheap or background is None or background.n_rows < 2:
+            return None
+        return background.take(slice(0, PIECE)), MADE_CHEAP, PIECE
+
     def __getstate__(self) -> dict[str, Any]:
         """Leave out what is made again where it is needed; a fresh one is checked first, so that workers need not, each by itself."""
         self._begin()

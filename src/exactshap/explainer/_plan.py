@@ -79,19 +79,31 @@ class Forecast:
         )
 
 
-def forecast(reader: Reader, table: Table, semivalue: Semivalue, order: int, limit: float) -> Forecast:
-    """Say which method will run and what it will cost: pieces of the work are timed, no row is explained."""
+def forecast(
+    reader: Reader, table: Table, semivalue: Semivalue, order: int, limit: float, first: tuple[Table, int, int] | None
+) -> Forecast:
+    """Say which method will run and what it will cost: pieces of the work are timed, no row is explained.
+
+    ``first`` are rows that are solved before the first explanation, as the certificate asks: some of them, how many, and how many
+    at a time.
+    """
     n_rows, block = table.n_rows, block_size(reader, table.n_rows, order, limit)
     result = result_bytes(reader, n_rows, order)
     if not n_rows:
         return Forecast("nothing to do", True, 0.0, 0.0, result, block)
-    few = table.take(slice(0, min(TIMED_ROWS, block, n_rows)))
-    cost = reader.cost(few, n_rows, semivalue, order, block) + _predictions(reader, few, n_rows, -(-n_rows // block))
+    cost = _cost(reader, table, n_rows, block, semivalue, order)
+    before = Cost() if first is None else _cost(reader, *first, find("shapley"), 1)
     answers = result if n_rows > block else 0.0  # blocks are held until they are joined
     overhead = seconds_per_unit("explanation", _explanation)
     asks = reader.asks()
     advice = "" if asks is None else asks.advice
-    return Forecast(cost.method, cost.exact, cost.seconds + overhead, cost.bytes + answers, result, block, advice)
+    seconds, held = cost.seconds + before.seconds + overhead, max(cost.bytes + answers, before.bytes)  # one after the other
+    return Forecast(cost.method, cost.exact, seconds, held, result, block, advice)
+
+
+def _cost(reader: Reader, rows: Table, n_rows: int, block: int, semivalue: Semivalue, order: int) -> Cost:
+    few = rows.take(slice(0, min(TIMED_ROWS, block, n_rows)))
+    return reader.cost(few, n_rows, semivalue, order, block) + _predictions(reader, few, n_rows, -(-n_rows // block))
 
 
 def _predictions(reader: Reader, few: Table, n_rows: int, n_blocks: int) -> Cost:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from exactshap.solvers._choose import Plan, choose
+from exactshap.solvers._choose import bytes_besides_calls as bytes_besides_calls
 from exactshap.solvers._choose import n_calls as n_calls
 from exactshap.solvers._choose import seconds_besides_calls as seconds_besides_calls
 from exactshap.solvers._solve import solve

@@ -15,10 +15,11 @@ from exactshap.games import AdditiveGame, Game, OracleGame, ProductGame, TensorT
 from exactshap.semivalues import Semivalue, find
 from exactshap.solvers.core import Cost, set_sizes
 
-__all__ = ["METHODS", "Plan", "choose", "method_of", "n_calls", "seconds_besides_calls"]
+__all__ = ["METHODS", "Plan", "bytes_besides_calls", "choose", "method_of", "n_calls", "seconds_besides_calls"]
 
 METHODS = ("quadrature", "folded enumeration", "per-term enumeration", "transfer matrices", "enumeration", "regression")
 MAX_ENUMERATED_ORACLE = 12
+SEARCHED, CONDITIONED, COMPARED_PAIRS = 7.2, 3.4, 1600  # squares of the pairs of calls that a process holds at once
 
 
 @dataclass(frozen=True)
@@ -214,6 +215,19 @@ def seconds_besides_calls(calls: float, method: str) -> float:
     if method == "enumeration":
         return 0.0
     return calls * seconds_per_unit("sampled calls", _sampled_game)
+
+
+def bytes_besides_calls(calls: float, method: str) -> float:
+    """Return what the solver of an oracle holds itself: covariances between pairs of calls, measured in squares of their number.
+
+    Relevances are searched and places found among all pairs up to ``COMPARED_PAIRS``; beyond, the pairs are only conditioned on.
+    """
+    if method == "enumeration":
+        return 0.0
+    from exactshap.solvers.sampled import MAX_ROWS
+
+    pairs = min(calls / 2.0, MAX_ROWS)
+    return 8.0 * max(SEARCHED * min(pairs, COMPARED_PAIRS) ** 2, CONDITIONED * pairs**2)
 
 
 def _sampled_game() -> Sample:

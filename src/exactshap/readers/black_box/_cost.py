@@ -9,7 +9,7 @@ import numpy as np
 from exactshap._runtime.calibration import clocked
 from exactshap._runtime.progress import Asks, fewer_coalitions
 from exactshap.games import OracleGame
-from exactshap.solvers import Cost, choose, n_calls, seconds_besides_calls
+from exactshap.solvers import Cost, bytes_besides_calls, choose, n_calls, seconds_besides_calls
 
 if TYPE_CHECKING:
     from exactshap.readers import Reader
@@ -48,11 +48,17 @@ def calls_asked(reader: Reader) -> Asks:
 
 
 def calls_memory(reader: Reader, cells: int) -> float:
-    """Return the bytes of one batch of mixed rows of ``cells`` cells, which the function copies, and of all coalitions."""
+    """Return the bytes of one batch of mixed rows of ``cells`` cells, which the function copies, of all coalitions, and of the solver.
+
+    Where a tolerance decides, the solver's are those of the usual number of calls.
+    """
     assert reader.background is not None
-    coalitions, each = _coalitions(reader)[0], float(reader.background.n_rows) * reader.n_features
+    (coalitions, method), each = _coalitions(reader), float(reader.background.n_rows) * reader.n_features
     batch = min(max(cells, each), coalitions * each)
-    return 8.0 * (2.5 * batch + 3.0 * coalitions * (reader.n_players + reader.n_outputs))
+    held = 8.0 * (2.5 * batch + 3.0 * coalitions * (reader.n_players + reader.n_outputs))
+    by_process = reader.options.get("estimator") in (None, "auto", "process")  # type: ignore[attr-defined]
+    usual = n_calls(reader.n_players, reader.options.get("budget"), method)  # type: ignore[attr-defined]
+    return held + (bytes_besides_calls(usual, method) if by_process else 0.0)
 
 
 def _coalitions(reader: Reader) -> tuple[float, str]:

@@ -59,7 +59,8 @@ class Streamed(Strategy):
         width = min(machine.widest, max(1, BACKGROUND_VALUES // (8 * columns)))
         tile = min(max(BACKGROUND_VALUES, width * columns), len(machine.mixture) * width * columns)
         tiles = 1.0 if tile < BACKGROUND_VALUES // 2 else 2.0  # the next one is made while the last is held
-        rows = min(max(BLOCK_VALUES, width * columns), n_rows * width * columns)
+        most = BLOCK_VALUES if len(machine.mixture) > 1 else ALONE_VALUES
+        rows = min(max(most, width * columns), n_rows * width * columns)
         n_sets = len(player_sets(machine.n_players, order))
         sums = n_rows * (3.0 * machine.n_outputs * n_sets + 2.0 * columns) + 32.0 * (6 * machine.n_players + n_sets)
         return 8.0 * (self._copies() * (tiles * tile + rows) + 0.3 * float(columns > MANY_COLUMNS) * rows + sums)
