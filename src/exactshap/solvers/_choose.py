@@ -19,7 +19,9 @@ __all__ = ["METHODS", "Plan", "bytes_besides_calls", "choose", "method_of", "n_c
 
 METHODS = ("quadrature", "folded enumeration", "per-term enumeration", "transfer matrices", "enumeration", "regression")
 MAX_ENUMERATED_ORACLE = 12
-SEARCHED, CONDITIONED, COMPARED_PAIRS = 7.2, 3.4, 1600  # squares of the pairs of calls that a process holds at once
+# squares of the pairs of calls that a process holds at once, each up to so many pairs: relevances are searched and places found among
+# them, then places alone, and more are only conditioned on
+SQUARES = ((7.2, 1600), (3.4, 4000), (2.1, math.inf))
 
 
 @dataclass(frozen=True)
@@ -218,16 +220,13 @@ def seconds_besides_calls(calls: float, method: str) -> float:
 
 
 def bytes_besides_calls(calls: float, method: str) -> float:
-    """Return what the solver of an oracle holds itself: covariances between pairs of calls, measured in squares of their number.
-
-    Relevances are searched and places found among all pairs up to ``COMPARED_PAIRS``; beyond, the pairs are only conditioned on.
-    """
+    """Return what the solver of an oracle holds itself: covariances between pairs of calls, measured in squares of their number."""
     if method == "enumeration":
         return 0.0
     from exactshap.solvers.sampled import MAX_ROWS
 
     pairs = min(calls / 2.0, MAX_ROWS)
-    return 8.0 * max(SEARCHED * min(pairs, COMPARED_PAIRS) ** 2, CONDITIONED * pairs**2)
+    return 8.0 * max(squares * min(pairs, most) ** 2 for squares, most in SQUARES)
 
 
 def _sampled_game() -> Sample:

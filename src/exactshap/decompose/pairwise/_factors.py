@@ -21,9 +21,8 @@ __all__ = ["KERNELS", "MEDIAN_ROWS", "Factors", "read_factors"]
 
 KERNELS = {"rbf": 0, "laplacian": 1, "cauchy": 2, "categorical": 3}  # the numbers that the compiled kernels know
 UNSEEN = 0.01  # a column whose rows differ by less than this share of the bandwidth has factors above exp(-UNSEEN^2 / 2)
-SQUARABLE = (
-    2.0**500
-)  # distances and bandwidths up to here, and down to its reciprocal, have squares that neither overflow nor vanish
+# distances and bandwidths up to here, and down to its reciprocal, have squares that neither overflow nor vanish
+SQUARABLE = 2.0**500
 MEDIAN_ROWS = 2000  # the median distance is exact up to here, and that of a seeded subsample of this size beyond
 
 

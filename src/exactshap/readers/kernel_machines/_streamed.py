@@ -38,8 +38,7 @@ class Streamed(Strategy):
         machine = self.machine
         total = None
         for block, weights, absent in machine.tiles():
-            most = BLOCK_VALUES if len(weights) > 1 else ALONE_VALUES
-            step = max(1, most // max(1, absent.shape[2] * max(machine.n_players, machine.n_columns)))
+            step = max(1, self._block_values // max(1, absent.shape[2] * max(machine.n_players, machine.n_columns)))
             rows = (
                 solve_terms(
                     machine.grouped(block.factors(values[i : i + step])), absent, block.coefficients, weights, semivalue, order
@@ -59,11 +58,15 @@ class Streamed(Strategy):
         width = min(machine.widest, max(1, BACKGROUND_VALUES // (8 * columns)))
         tile = min(max(BACKGROUND_VALUES, width * columns), len(machine.mixture) * width * columns)
         tiles = 1.0 if tile < BACKGROUND_VALUES // 2 else 2.0  # the next one is made while the last is held
-        most = BLOCK_VALUES if len(machine.mixture) > 1 else ALONE_VALUES
-        rows = min(max(most, width * columns), n_rows * width * columns)
+        rows = min(max(self._block_values, width * columns), n_rows * width * columns)
         n_sets = len(player_sets(machine.n_players, order))
         sums = n_rows * (3.0 * machine.n_outputs * n_sets + 2.0 * columns) + 32.0 * (6 * machine.n_players + n_sets)
         return 8.0 * (self._copies() * (tiles * tile + rows) + 0.3 * float(columns > MANY_COLUMNS) * rows + sums)
+
+    @property
+    def _block_values(self) -> int:
+        """How many factors a sub-block of rows has."""
+        return BLOCK_VALUES if len(self.machine.mixture) > 1 else ALONE_VALUES
 
     def _copies(self) -> float:
         """Return how many arrays of factors there are at once: products of columns and sums of exponents need a second."""
