@@ -14,7 +14,7 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 from typing import Any, TypeVar
 
-from exactshap._native import Cancellation
+from exactshap._runtime.crew import map_with_help
 from exactshap._runtime.process_settings import single_threaded_blas
 
 __all__ = [
@@ -127,21 +127,8 @@ def map_in_threads(function: Callable[[T], Result], tasks: Iterable[T], n_jobs: 
     with single_threaded_blas():
         if workers == 1:
             yield from map(function, tasks)
-            return
-        from concurrent.futures import ThreadPoolExecutor
-
-        cancellation = Cancellation()
-
-        def run(task: T) -> Result:
-            with cancellation.watched():
-                return function(task)
-
-        with ThreadPoolExecutor(workers) as pool:
-            try:
-                yield from pool.map(run, tasks)
-            except BaseException:  # the pool waits for its threads before it lets the exception go on
-                cancellation.set()
-                raise
+        else:
+            yield from map_with_help(function, tasks, workers)
 
 
 def coalitions_in_threads(function: Callable[[Any], Any], tasks: Sequence[Any], size: float) -> list[Any]:
