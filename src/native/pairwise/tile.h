@@ -169,4 +169,13 @@ inline void Tile::fill_factor(int64_t row, int64_t start, int64_t stop, double* 
   for (int i = 0; i < LANES; i++) out[i] *= exponent[i];
 }
 
+/// Set `out (LANES,)` to k[row, i'] - offset[row] - offset[i'] for the `width` rows from `left` on that come later, else 0.
+EXACTSHAP_INLINE void fill_centred(Tile& lanes, const Factors& factors, In<double, 1> offset, int64_t row, int64_t left, int64_t width,
+                                   double* __restrict out) {
+  double product[LANES];
+  lanes.fill_factor(row, 0, factors.n_columns(), product);
+  for (int i = 0; i < LANES; i++) out[i] = 0.0;
+  for (int64_t i = row < left ? 0 : row + 1 - left; i < width; i++) out[i] = product[i] - offset[row] - offset[left + i];
+}
+
 EXACTSHAP_END

@@ -105,10 +105,11 @@ def _whole_kernel(one: Factors, rows: slice, others: slice) -> np.ndarray:
     for kind, metric, power in (("rbf", "sqeuclidean", 2), ("laplacian", "cityblock", 1)):
         chosen = kinds == kind
         if chosen.any():
-            weight = 1.0 / one.bandwidths[chosen] ** power / power
-            sides = (np.ascontiguousarray(one.columns[chosen, some].T) for some in (rows, others))
+            weight = 1.0 / one.bandwidths[chosen] ** power / power  # not before the difference, which would lose digits
+            columns = one.columns if chosen.all() else one.columns[chosen]  # most often no copy
+            sides = (np.ascontiguousarray(columns[:, some].T) for some in (rows, others))
             exponent -= cdist(*sides, metric, w=weight)
-    kernel = np.exp(exponent)
+    kernel = np.exp(exponent, out=exponent)
     for k in np.flatnonzero(kinds == "cauchy"):
         kernel /= 1.0 + (np.subtract.outer(one.columns[k, rows], one.columns[k, others]) / one.bandwidths[k]) ** 2
     for k in np.flatnonzero(kinds == "categorical"):
