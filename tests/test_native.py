@@ -128,8 +128,8 @@ for starts in ([0, 1, 2, 3, 4, 5], [0, 3, 5]):
     pairs.fill_joint_contributions(factors, offset, factors, offset, block, rng.random(2), rng.random(2), out[6])
     out += [np.zeros(out[3].shape), np.zeros(out[3].shape), np.zeros(160 * 159 // 2), np.zeros(160 * 159 // 2)]
     pairs.add_centred_contributions(factors, rules, factors, offset[0], block, *out[7:9])
-    pairs.fill_distances(factors.columns, True, out[9])
-    pairs.fill_distances(factors.columns, False, out[10])
+    pairs.add_all_distances(factors.columns, scales, True, out[9])
+    pairs.add_all_distances(factors.columns, scales, False, out[10])
     for array in out:
         digest.update(array.tobytes())
 from exactshap.games import AdditiveGame

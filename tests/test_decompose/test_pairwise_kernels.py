@@ -81,12 +81,13 @@ def test_gaps_and_contributions(factors, block):
 
 @pytest.mark.parametrize(("d", "n"), [(1, 1), (1, 2), (3, 64), (4, 66), (20, 197)])
 def test_distances_of_all_pairs(d, n):
-    columns = RNG.normal(size=(d, n))
+    columns, weights, block = RNG.normal(size=(d, n)), RNG.normal(size=d), kernels.PanelBlock(n // 3, n // 2, n // 4, n)
     for squared, power in ((True, 2), (False, 1)):
-        found = np.zeros(n * (n - 1) // 2)
-        kernels.fill_distances(columns, squared, found)
-        wanted = [(np.abs(columns[:, i] - columns[:, j]) ** power).sum() for i in range(n) for j in range(i + 1, n)]
-        assert_close(found, np.array(wanted), 100.0, d, 2)
+        wanted = np.einsum("k,kij->ij", weights, np.abs(columns[:, :, None] - columns[:, None]) ** power)
+        found = filled(kernels.add_all_distances, (n * (n - 1) // 2,), columns, weights, squared)
+        assert_close(found, wanted[np.triu_indices(n, 1)] + 7.0, 100.0, d, 2)
+        found = filled(kernels.add_distances, (n // 2 - n // 3, n - n // 4), columns, weights, squared, block)
+        assert_close(found, wanted[n // 3 : n // 2, n // 4 :] + 7.0, 100.0, d, 2)
 
 
 @CASE

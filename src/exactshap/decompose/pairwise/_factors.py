@@ -12,7 +12,7 @@ import numpy as np
 
 from exactshap._native import Handle
 from exactshap.decompose.pairwise._columns import encode_columns, in_order
-from exactshap.decompose.pairwise._kernels import FactorArrays, fill_distances
+from exactshap.decompose.pairwise._kernels import FactorArrays, add_all_distances
 from exactshap.errors import ExplanationWarning, InputError, InputTypeError, UnknownNameError, did_you_mean, message, warn
 from exactshap.frames import Table
 from exactshap.frames.stored import StoredTable
@@ -266,8 +266,8 @@ class _Medians:
 
 def _median_distance(columns: np.ndarray, metric: str) -> float:
     squared, n = metric == "euclidean", columns.shape[1]
-    distances = np.empty(n * (n - 1) // 2)
-    fill_distances(np.ascontiguousarray(columns, dtype=float), squared, distances)
+    distances = np.zeros(n * (n - 1) // 2)
+    add_all_distances(np.ascontiguousarray(columns, dtype=float), np.ones(len(columns)), squared, distances)
     return _median(distances, squared) or _median(distances[distances > 0], squared) or 1.0
 
 
