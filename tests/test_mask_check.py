@@ -260,9 +260,9 @@ def test_all_rows_in_company_are_compared_and_no_others(n_rows, cuts):
     reader, shapley = Explainer(MODELS["tree"], X[:20]).reader, find("shapley")
     rows, company = as_table(np.resize(X, (n_rows, 4))), as_table(X[50:57])
     blocks = [slice(*ends) for ends in zip([0, *cuts], [*cuts, n_rows], strict=True)]
-    solution, (residual, tolerance) = solve_blocks(reader, rows, Cut(blocks, 1, 1), shapley, 1, False, company)
-    alone, apart = reader.answer(rows, shapley, 1), reader.answer(company, shapley, 1)
-    np.testing.assert_array_equal(residual, apart.residual)
-    np.testing.assert_array_equal(tolerance, apart.tolerance)
+    solution = solve_blocks(reader, rows, Cut(blocks, 1, 1), shapley, 1, False, company)
+    alone, apart = reader.answer(rows, shapley, 1), reader.compare(company)
+    for found, expected in zip(solution.comparison, apart, strict=True):
+        np.testing.assert_array_equal(found, expected)
     for name in ("values", "empty", "full", "prediction", "residual", "tolerance", "error_bound", "scale"):
         np.testing.assert_array_equal(getattr(solution, name), getattr(alone, name))

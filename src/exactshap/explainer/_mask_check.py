@@ -26,16 +26,15 @@ from exactshap.readers import Reader, columns_of
 from exactshap.semivalues import find
 from exactshap.solvers import Solution
 
-__all__ = ["Ends", "MaskCheck", "MaskChecker", "ends_of"]
+__all__ = ["MaskCheck", "MaskChecker"]
 
 FEW = 10  # rows from which on every explanation is checked by itself
 EVERY = 200  # rows of smaller explanations after which one of them is
-SHARE = 50  # rows for each hybrid: 2 % of the work at most
+SHARE = 200  # rows for each hybrid beyond two: half a per cent of the rows
 MANY = 64  # hybrids at most in an explanation
 MADE, MADE_CHEAP = 32, 256  # hybrids before the first explanation: of one reference row; in company, where rows are cheap
 PIECE = 64  # of those at a time, whatever memory_limit is
 REASON_LENGTH = 300
-Ends = tuple[np.ndarray, np.ndarray]  # residuals and tolerances of hybrids
 
 
 class MaskCheck(NamedTuple):
@@ -112,7 +111,7 @@ class MaskChecker:
                 if reader.rows_are_cheap and (many := self._mixed(background, MADE_CHEAP)) is not None:
                     for start in range(0, many[0].n_rows, PIECE):
                         piece = many[0].take(slice(start, start + PIECE))
-                        self._remember(_sums(*ends_of(reader.answer(piece, find("shapley"), 1))))
+                        self._remember(_sums(*_ends_of(reader.answer(piece, find("shapley"), 1))))
         self._is_fresh = False
 
     def first(self) -> tuple[Table, int, int] | None:
@@ -131,19 +130,19 @@ class MaskChecker:
         return self.__dict__
 
     def company(self, table: Table) -> tuple[Table | None, tuple[int, ...]]:
-        """Return hybrids to be solved in company of the rows, and whose they are; None where they are solved by themselves.
+        """Return hybrids to be predicted in company of the rows, and whose they are; None where they are looked at by themselves.
 
-        In company they cost no call, and take the way of the rows: tables, threads and all.
+        In company they cost no call. The first ones of all are solved instead.
         """
         if not self._checkable:
             return None, ()
         self._begin()
-        together = self._reader.rows_are_cheap and self._is_due(table)
+        together = self._reader.evaluates and self._before is not None and self._is_due(table)
         return (self._mixed(table, _n_hybrids(table)) if together else None) or (None, ())
 
-    def facts(self, table: Table, solution: Solution, hybrids: Ends | None, whose: tuple[int, ...]) -> dict[str, Any]:
+    def facts(self, table: Table, solution: Solution, whose: tuple[int, ...]) -> dict[str, Any]:
         """Check a few coalitions, and return what an explanation carries of them, or why none could be compared."""
-        check = self._check(table, solution, hybrids, whose) if self._checkable else self.reason
+        check = self._check(table, solution, whose) if self._checkable else self.reason
         if isinstance(check, str):
             return {"mask_reason": check}
         if not math.isfinite(check.tolerance):
@@ -151,13 +150,14 @@ class MaskChecker:
         difference, tolerance = float(check.difference), float(check.tolerance)
         return {"mask_difference": difference, "mask_tolerance": tolerance, "n_masks": check.n_masks, "mask_rows": check.rows}
 
-    def _check(self, table: Table, solution: Solution, hybrids: Ends | None, whose: tuple[int, ...]) -> MaskCheck | str:
+    def _check(self, table: Table, solution: Solution, whose: tuple[int, ...]) -> MaskCheck | str:
         """Check a few coalitions of an explanation, those in its company or others; of fewer than ten rows, now and then."""
         found, reason = self._before, self.reason
         due = self._is_due(table)
         self._waiting = 0 if due else self._waiting + table.n_rows
         if due:
-            now = self._compared(table, _n_hybrids(table)) if hybrids is None else _sums(*hybrids, whose)
+            compared = solution.comparison
+            now = self._compared(table, _n_hybrids(table)) if compared is None else _sums(*compared[1:], whose)
             if isinstance(now, str):
                 reason = self.reason = now
             else:
@@ -216,7 +216,7 @@ class MaskChecker:
         return MaskCheck(_magnitude(float(worst)), float(np.maximum.reduce(solution.tolerance)) + rounding, 1)
 
     def _compared(self, table: Table, n_hybrids: int) -> MaskCheck | str:
-        """Solve hybrids of rows of a table and of the background, and compare them with the model's own predictions."""
+        """Compare hybrids of rows of a table and of the background with the model's own predictions; the first ones are solved."""
         reader, background = self._reader, self._reader.background
         assert background is not None
         bound: Reader | None = self._kept.made(("bound",), lambda: reader.bound_to(background.take([self._place])), keep=1)
@@ -228,7 +228,8 @@ class MaskChecker:
                 return found or f"{reader.model_name} cannot be bound to one reference row"
             with np.errstate(all="ignore"):  # overflow is told by the certificate
                 for part in hybrids_of(background, table, rows, np.full(n_hybrids, self._place), masks, columns):
-                    found = _checked(bound, part) | found
+                    solves = self._before is None or not reader.evaluates
+                    found = (_solved(bound, part) if solves else _evaluated(reader, part)) | found
             return found or "the columns of an array cannot be put into those of a frame without a guess"
         except (ExactshapError, TypeError, ValueError) as error:  # as for a level that the background's column lacks
             return f"the model refuses rows that mix X and the background: {error}"[:REASON_LENGTH]
@@ -238,18 +239,23 @@ def _n_hybrids(table: Table) -> int:
     return max(2, min(table.n_rows // SHARE, MANY))
 
 
-def _checked(bound: Reader, hybrids: Hybrids) -> MaskCheck:
+def _evaluated(reader: Reader, hybrids: Hybrids) -> MaskCheck:
+    """Hold the formula as it was read against the model."""
+    return _sums(*reader.compare(hybrids.table)[1:], tuple(sorted(set(hybrids.rows.tolist()))))
+
+
+def _solved(bound: Reader, hybrids: Hybrids) -> MaskCheck:
     """Hold the values of hybrids against the model: their sum, and nothing for players that come from the reader's reference row."""
     masks = hybrids.masks
     answer = bound.answer(hybrids.table, find("shapley"), 1)
     values = answer.values[:, : masks.shape[1]].reshape(*masks.shape, -1)
     stray = np.abs(values * ~masks[:, :, None]).max(axis=(1, 2), initial=0.0)
-    residual, tolerance = ends_of(answer)
+    residual, tolerance = _ends_of(answer)
     rows = tuple(sorted(set(hybrids.rows.tolist())))
     return _sums(residual, tolerance, rows) | _sums(stray, tolerance)._replace(n_masks=0)
 
 
-def ends_of(answer: Solution) -> Ends:
+def _ends_of(answer: Solution) -> tuple[np.ndarray, np.ndarray]:
     """Return the residuals of a solution beside its predictions, and what rounding explains of them."""
     assert answer.residual is not None
     assert answer.tolerance is not None

@@ -166,6 +166,7 @@ class SumReader(Reader):
         self.block_rows = min(member.reader.block_rows for member in self.members)
         self.threads_inside = any(member.reader.threads_inside for member in self.members)
         self.rows_are_cheap = all(member.reader.rows_are_cheap for member in self.members)
+        self.evaluates = all(member.reader.evaluates for member in self.members)
 
     def _one_value_function(self) -> str:
         names = list(dict.fromkeys(member.reader.value_function for member in self.members))
@@ -211,6 +212,12 @@ class SumReader(Reader):
             n_evaluations=sum(part.n_evaluations for part in parts),
             approximation_error=self._approximation_error(parts),
         )
+
+    def evaluate(self, X: Table) -> Solution:
+        parts = [member.reader.evaluate(member.rows(X)) for member in self.members]
+        full = sum((member.outputs(part.full) for member, part in zip(self.members, parts, strict=True)), self.constant)
+        full = full[..., 0] if self.single_output else full
+        return Solution.of_formula(full, self._scale(parts), self._largest(part.error_bound for part in parts))
 
     def _largest(self, errors: Iterable[np.ndarray | float]) -> np.ndarray | float:
         """Return a bound on an error of the sum, given bounds (n_rows,) on the members'."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from exactshap.solvers.core._calls import Calls, checked_calls, keys_of, positive
+from exactshap.solvers.core._comparison import Comparison
 from exactshap.solvers.core._cost import Cost
 from exactshap.solvers.core._enumeration import set_values, solve_enumerated
 from exactshap.solvers.core._nodes import RELATIVE_TRUNCATION, bound, coarse_bound, enough_nodes
@@ -12,6 +13,7 @@ from exactshap.solvers.core._solution import Rows, Solution
 __all__ = [
     "RELATIVE_TRUNCATION",
     "Calls",
+    "Comparison",
     "Cost",
     "Rows",
     "Solution",

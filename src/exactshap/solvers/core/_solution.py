@@ -10,6 +10,7 @@ import numpy as np
 
 from exactshap._runtime.words import fields_html, fields_text
 from exactshap.semivalues import Question
+from exactshap.solvers.core._comparison import Comparison
 from exactshap.solvers.core._sets import player_sets
 from exactshap.solvers.core._words import solution_facts
 
@@ -57,6 +58,8 @@ class Solution:
         Estimate of how far any v(S) of an approximated game is off; None for games that are not approximated.
     prediction, tolerance : arrays of shape (n_rows[, n_outputs]) and (n_rows,), or None
         The model's own prediction, and the largest residual that rounding can explain.
+    comparison : Comparison or None
+        Of the rows that were asked for in company of these.
     """
 
     values: np.ndarray
@@ -76,6 +79,7 @@ class Solution:
     approximation_error: np.ndarray | None = None
     prediction: np.ndarray | None = None
     tolerance: np.ndarray | None = None
+    comparison: Comparison | None = None
 
     @property
     def exact(self) -> bool:
@@ -104,6 +108,11 @@ class Solution:
         for part in parts:
             rows.add(part)
         return rows.solution()
+
+    @classmethod
+    def of_formula(cls, full: np.ndarray, scale: np.ndarray | float, error_bound: np.ndarray | float = 0.0) -> Solution:
+        """Return f(x) by a formula, with what its rounding is relative to: no values were asked for."""
+        return _NO_VALUES.with_(empty=full, full=full, scale=scale, error_bound=error_bound)
 
     def with_(self, **changes: Any) -> Solution:
         """Return a copy with other fields: :func:`dataclasses.replace`, which takes each field anew, costs ten times as much."""
@@ -223,6 +232,7 @@ def _of_rows(number: np.ndarray | float, n_rows: int) -> np.ndarray:
     return number if isinstance(number, np.ndarray) and number.shape == (n_rows,) else np.full(n_rows, number)
 
 
+_NO_VALUES = Solution.zeros(0, 0)
 _ADDED = ("values", "empty", "full", "error_bound", "scale", "n_evaluations")
 _SIGNED = ("values", "empty", "full", "residual")
 _UNSIGNED = ("std_error", "error_bound", "scale", "set_std", "approximation_error")
