@@ -14,7 +14,7 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 from typing import Any, TypeVar
 
-from exactshap._native import Cancellation
+from exactshap._runtime.crew import map_with_help
 from exactshap._runtime.process_settings import single_threaded_blas
 
 __all__ = [
@@ -71,13 +71,18 @@ _PACE: ContextVar[tuple[Pace | None, int]] = ContextVar("pace", default=(None, 0
 threads_of_a_block: ContextVar[int] = ContextVar("granted threads", default=1)
 
 
-@contextmanager
-def using_jobs(n_jobs: int | None, of_a_block: int = 1) -> Iterator[None]:
+class using_jobs:
     """Let coalitions inside run on ``n_jobs`` threads, with joblib's conventions, and the rows of a block on so many of them."""
-    jobs, threads = _JOBS.set(n_jobs), threads_of_a_block.set(of_a_block)
-    try:
-        yield
-    finally:
+
+    def __init__(self, n_jobs: int | None, of_a_block: int = 1) -> None:
+        self._asked = n_jobs, of_a_block
+
+    def __enter__(self) -> None:
+        n_jobs, of_a_block = self._asked
+        self._before = _JOBS.set(n_jobs), threads_of_a_block.set(of_a_block)
+
+    def __exit__(self, *_: object) -> None:
+        jobs, threads = self._before
         _JOBS.reset(jobs)
         threads_of_a_block.reset(threads)
 
@@ -127,21 +132,8 @@ def map_in_threads(function: Callable[[T], Result], tasks: Iterable[T], n_jobs: 
     with single_threaded_blas():
         if workers == 1:
             yield from map(function, tasks)
-            return
-        from concurrent.futures import ThreadPoolExecutor
-
-        cancellation = Cancellation()
-
-        def run(task: T) -> Result:
-            with cancellation.watched():
-                return function(task)
-
-        with ThreadPoolExecutor(workers) as pool:
-            try:
-                yield from pool.map(run, tasks)
-            except BaseException:  # the pool waits for its threads before it lets the exception go on
-                cancellation.set()
-                raise
+        else:
+            yield from map_with_help(function, tasks, workers)
 
 
 def coalitions_in_threads(function: Callable[[Any], Any], tasks: Sequence[Any], size: float) -> list[Any]:

@@ -229,7 +229,11 @@ class Solution:
 
 def _of_rows(number: np.ndarray | float, n_rows: int) -> np.ndarray:
     """Return a number for each row."""
-    return number if isinstance(number, np.ndarray) and number.shape == (n_rows,) else np.full(n_rows, number)
+    if isinstance(number, np.ndarray) and number.shape == (n_rows,):
+        return number
+    found = np.empty(n_rows)
+    found[...] = number
+    return found
 
 
 _NO_VALUES = Solution.zeros(0, 0)
