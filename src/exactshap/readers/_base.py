@@ -93,7 +93,7 @@ class Reader(ABC):
         return solve(self.game(X), semivalue, order)
 
     def evaluate(self, X: Table) -> Solution:
-        """Return f(x) by the formula as it was read (:meth:`Solution.of_formula`); v(S) of a reference row z is that of a hybrid."""
+        """Return f(x) by the formula as it was read (:func:`~exactshap.solvers.of_formula`); v(S) of a reference row z is that of a hybrid."""
         raise NotImplementedError
 
     def compare(self, X: Table, prediction: np.ndarray | None = None) -> Comparison:
@@ -101,7 +101,7 @@ class Reader(ABC):
         prediction = np.asarray(self.predict(X), float) if prediction is None else prediction
         ours = self.evaluate(X)
         tolerance = self.tolerance(X, prediction, ours)
-        return Comparison(prediction, prediction - ours.full, np.broadcast_to(tolerance, X.n_rows))
+        return Comparison(prediction, prediction - ours.full, tolerance)
 
     def answer(self, X: Table, semivalue: Semivalue, order: int, n_compared: int = 0) -> Solution:
         """Return the solution of a block of rows beside its predictions; wrappers transform the rows once for all of it.
@@ -109,7 +109,7 @@ class Reader(ABC):
         The last ``n_compared`` rows are only predicted, in the same call, and compared.
         """
         n_rows = X.n_rows - n_compared
-        mine = X.take(slice(0, n_rows))
+        mine, others = X.parted(n_rows)
 
         def solve(rows: slice) -> Solution:
             with np.errstate(all="ignore"), rows_from(rows.start):  # of each thread; overflow is told by the certificate
@@ -127,7 +127,7 @@ class Reader(ABC):
         solution = solution.beside(own, self.tolerance(mine, own, solution), efficient=semivalue.is_efficient(order))
         if not n_compared:
             return solution
-        return solution.with_(comparison=self.compare(X.take(slice(n_rows, None)), prediction[n_rows:]))
+        return solution.with_(comparison=self.compare(others, prediction[n_rows:]))
 
     def memory(self, n_rows: int, order: int) -> float:
         """Return the bytes of working memory for a block of rows: it decides how many rows make a block."""

@@ -24,7 +24,7 @@ from exactshap.readers import (
 )
 from exactshap.readers.kernel_machines._kernel_machine import KernelReader
 from exactshap.readers.kernel_machines.machine import expand
-from exactshap.solvers import Solution
+from exactshap.solvers import Solution, of_formula
 
 __all__ = ["read"]
 
@@ -123,7 +123,7 @@ class FourierReader(Reader):
         terms = np.multiply.reduce(self._factors(X.numeric()), axis=2)
         full = (terms @ self.coefficients.T).real + self.intercept
         scale = np.abs(self.coefficients).sum(axis=1).max() + np.abs(self.intercept).max()
-        return Solution.of_formula(full[:, 0] if self.single_output else full, float(scale))
+        return of_formula(full[:, 0] if self.single_output else full, float(scale))
 
     def bound_to(self, row: Table) -> FourierReader:
         bound = self._rebound(row)

@@ -20,7 +20,7 @@ from exactshap.readers.trees._dump import Node, own_trees
 from exactshap.readers.trees._dump_walk import dump_difference, walked_values
 from exactshap.readers.trees._leaf_game import leaf_game
 from exactshap.semivalues import Semivalue
-from exactshap.solvers import Cost, Solution, player_sets
+from exactshap.solvers import Cost, Solution, of_formula, player_sets
 from exactshap.solvers.trees import prepare_trees, solve_trees
 from exactshap.trees import TreeModel, margin
 from exactshap.trees.ensemble import encode, largest_sum
@@ -94,7 +94,7 @@ class TreeReader(Reader):
 
     def evaluate(self, X: Table) -> Solution:
         sums = margin(self.ensemble.trees, encode(self.ensemble, X))
-        return Solution.of_formula(sums[:, 0] if self.single_output else sums, self._largest_sum)
+        return of_formula(sums[:, 0] if self.single_output else sums, self._largest_sum)
 
     def game(self, X: Table) -> ProductGame:
         rows = None if self.background is None else encode(self.ensemble, self.background)

@@ -100,19 +100,11 @@ class Solution:
 
     @staticmethod
     def join(parts: Iterable[Solution], n_rows: int) -> Solution:
-        """Put the rows of batches that answer one question under each other, as they come; ``n_rows`` of them in all.
-
-        The longest name of a method speaks for all.
-        """
+        """Put ``n_rows`` rows of batches that answer one question under each other; the longest name of a method speaks for all."""
         rows = Rows(n_rows)
         for part in parts:
             rows.add(part)
         return rows.solution()
-
-    @classmethod
-    def of_formula(cls, full: np.ndarray, scale: np.ndarray | float, error_bound: np.ndarray | float = 0.0) -> Solution:
-        """Return f(x) by a formula, with what its rounding is relative to: no values were asked for."""
-        return _NO_VALUES.with_(empty=full, full=full, scale=scale, error_bound=error_bound)
 
     def with_(self, **changes: Any) -> Solution:
         """Return a copy with other fields: :func:`dataclasses.replace`, which takes each field anew, costs ten times as much."""
@@ -236,7 +228,6 @@ def _of_rows(number: np.ndarray | float, n_rows: int) -> np.ndarray:
     return found
 
 
-_NO_VALUES = Solution.zeros(0, 0)
 _ADDED = ("values", "empty", "full", "error_bound", "scale", "n_evaluations")
 _SIGNED = ("values", "empty", "full", "residual")
 _UNSIGNED = ("std_error", "error_bound", "scale", "set_std", "approximation_error")

@@ -14,7 +14,7 @@ from exactshap.games import ProductGame
 from exactshap.readers.kernel_machines.machine._expansion import Expansion, ExpansionPart, Monomials, cut_terms
 from exactshap.readers.kernel_machines.machine._shares import with_equal_shares
 from exactshap.semivalues import Semivalue
-from exactshap.solvers import Solution
+from exactshap.solvers import Solution, of_formula
 
 __all__ = ["BACKGROUND_VALUES", "BoundMachine"]
 
@@ -171,7 +171,7 @@ class BoundMachine:
             products = block.factors(values).prod(axis=1)
             full += products @ block.coefficients.T
             scale += np.abs(products) @ np.abs(block.coefficients).max(axis=0)
-        return Solution.of_formula(full[:, 0] if self.single_output else full, np.maximum(scale, self._peak(values)))
+        return of_formula(full[:, 0] if self.single_output else full, np.maximum(scale, self._peak(values)))
 
     def finish(self, part: Solution, values: np.ndarray, semivalue: Semivalue, order: int) -> Solution:
         """Return the solution of some rows from the sum of all their terms."""
