@@ -133,7 +133,7 @@ class Candidates:
             is_open[best] = False
             root = np.sqrt(variance[best])
             rows[place] = (left[best] - rows[:place, best] @ rows[:place]) / root
-            gain -= np.outer(rows[place], gain[best] / root)
+            gain -= rows[place][:, None] * (gain[best] / root)
             variance = np.maximum(variance - rows[place] ** 2, TRUSTED)
         return short[picked], rows[:, picked].T
 
