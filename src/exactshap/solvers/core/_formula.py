@@ -19,6 +19,11 @@ def of_formula(full: np.ndarray, scale: np.ndarray | float, error_bound: np.ndar
     full : array of shape (n_rows[, n_outputs])
     scale, error_bound : arrays of shape (n_rows,) or floats
 
+    Returns
+    -------
+    solution : Solution
+        Of no values.
+
     Examples
     --------
     >>> from exactshap.solvers import of_formula
