@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable, Iterator, Sequence
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 
@@ -20,6 +20,8 @@ from exactshap.semivalues import Semivalue
 from exactshap.solvers import Rows, Solution, player_sets
 
 __all__ = ["Cut", "solve_blocks", "wrap"]
+
+T = TypeVar("T")
 
 APART = 1024  # rows from which on those in company are a block of their own
 _SAME_NAMES = (
@@ -106,7 +108,15 @@ def _parts(
     tasks = ((reader, start, make(), semivalue, order) for start, make in tables)
     if len(tables) > 1 and (parts := map_on_workers(_answer, tasks)) is not None:
         return parts
-    return map_in_threads(run, tables, cut.blocks_at_once) if cut.blocks_at_once > 1 else map(run, tables)
+    return map(run, tables) if cut.blocks_at_once == 1 else _in_threads(reader, run, tables, cut.blocks_at_once)
+
+
+def _in_threads(reader: Reader, run: Callable[[T], Solution], tables: Sequence[T], workers: int) -> Iterator[Solution]:
+    """Yield the solutions of blocks from threads, where these share the work: of a function that is called, the first block tells."""
+    n_alone = int(reader.threads_pay() is None)
+    yield from map(run, tables[:n_alone])
+    left = tables[n_alone:]
+    yield from map(run, left) if reader.threads_pay() is False else map_in_threads(run, left, workers)
 
 
 def _answer(reader: Reader, start: int, rows: Table, semivalue: Semivalue, order: int) -> Solution:

@@ -104,10 +104,14 @@ class Reader(ABC):
         if threads_of_a_block.get() == 1:
             solution, prediction = self.solve(X, semivalue, order), predict()
         else:
-            parts, prediction = rows_in_threads(solve, X.n_rows, predict)
+            parts, prediction = rows_in_threads(solve, X.n_rows, predict, self.threads_pay)
             solution = Solution.join(parts, X.n_rows)
         tolerance = self.tolerance(X, prediction, solution)
         return solution.beside(prediction, tolerance, efficient=semivalue.is_efficient(order))
+
+    def threads_pay(self) -> bool | None:
+        """Return whether threads share the work of rows, which compiled code and linear algebra do; None before that is known."""
+        return True
 
     def memory(self, n_rows: int, order: int) -> float:
         """Return the bytes of working memory for a block of rows: it decides how many rows make a block."""
