@@ -144,6 +144,7 @@ embeddings.fill_product(rng.random((3, 4000)), np.array([0, 2]), 77, out[2])
 embeddings.mirror(out[3].T.copy())
 out += [rng.random((90, 90)) + 0.1, np.zeros((90, 90)), np.ones((90, 90)), np.zeros((9, 4))]
 relevance.fill_covariance(0.3, -0.2, 1.0, 0.1, out[5], out[6])
+relevance.fill_sums(0.3, -0.2, 1.0, out[6][:7] + 1.0)
 relevance.fill_weighted(out[5], rng.random((90, 3)), rng.random((90, 3)), out[7])
 relevance.fill_singles(rng.choice([-1.0, 1.0], (9, 4)), rng.random(4) * 0.9, rng.random(3), rng.random(3), -1.0, out[8])
 relevance.correct_curvature(out[4], rng.random((3, 90)), rng.random((3, 90)), 0.2)

@@ -113,13 +113,18 @@ _PACE: ContextVar[tuple[Pace | None, int]] = ContextVar("pace", default=(None, 0
 threads_of_a_block: ContextVar[int] = ContextVar("granted threads", default=1)
 
 
-@contextmanager
-def using_jobs(n_jobs: int | None, of_a_block: int = 1) -> Iterator[None]:
+class using_jobs:
     """Let coalitions inside run on ``n_jobs`` threads, with joblib's conventions, and the rows of a block on so many of them."""
-    jobs, threads = _JOBS.set(n_jobs), threads_of_a_block.set(of_a_block)
-    try:
-        yield
-    finally:
+
+    def __init__(self, n_jobs: int | None, of_a_block: int = 1) -> None:
+        self._asked = n_jobs, of_a_block
+
+    def __enter__(self) -> None:
+        n_jobs, of_a_block = self._asked
+        self._before = _JOBS.set(n_jobs), threads_of_a_block.set(of_a_block)
+
+    def __exit__(self, *_: object) -> None:
+        jobs, threads = self._before
         _JOBS.reset(jobs)
         threads_of_a_block.reset(threads)
 
