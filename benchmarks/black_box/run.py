@@ -2,10 +2,11 @@
 
     python benchmarks/black_box/run.py --methods ours --instances 3 --seconds 900     append what is missing to results/black_box_games.csv
     python benchmarks/black_box/run.py --methods peers                                the same for the peers
+    python benchmarks/black_box/run.py --games many --calls 20000                     the same for some games and numbers of calls
     python benchmarks/black_box/run.py --report                                       write results/black_box_games.md from the file
 
 Methods that are not installed give no value: OddSHAP, ProxySHAP and today's RegressionMSR need shapiq 1.8. Instance k is the game's
-k-th row and the seed k. The data folder is EXACTSHAP_DATA.
+row k, rows being taken again when they end, and the seed k. The data folder is EXACTSHAP_DATA.
 """
 
 from __future__ import annotations
@@ -18,12 +19,16 @@ import time
 from pathlib import Path
 
 import numpy as np
-from games import DEVELOPMENT, GAMES, HELD_OUT, instances
+from games import DEVELOPMENT, HELD_OUT, instances
+from many_players import MANY_PLAYERS
 from polyshap import OURS, attempt, from_shapiq, ours, regression_msr, verdicts
 
 FILE = Path(__file__).resolve().parents[1] / "results" / "black_box_games.csv"
 FIELDS = ["game", "budget", "method", "instance", "mse", "seconds"]
-CALLS = (1000, 3200, 8000)
+CALLS = (1000, 3200, 8000, 20_000)
+PARTS = {"development": DEVELOPMENT, "held-out": HELD_OUT, "many": MANY_PLAYERS}
+GAMES = {**DEVELOPMENT, **HELD_OUT, **MANY_PLAYERS}
+RESAMPLED = 2000  # times, for the range of a ratio
 TARGET = 1.25  # best peer over ours: ours at most 0.8 of theirs
 
 
@@ -53,6 +58,11 @@ def budgets(d):
     return [4 * d, *(calls for calls in CALLS if calls < 2**d)]
 
 
+@functools.cache
+def games_of(name):
+    return instances(name)
+
+
 def load():
     if not FILE.exists():
         return []
@@ -60,7 +70,7 @@ def load():
         return list(csv.DictReader(file))
 
 
-def run_missing(names, methods, n_instances, seconds):
+def run_missing(names, methods, calls, n_instances, seconds):
     """Append what is not on file, until the time is spent."""
     done = {(r["game"], int(r["budget"]), r["method"], int(r["instance"])) for r in load()}
     end, fresh = time.perf_counter() + seconds, not FILE.exists()
@@ -70,11 +80,12 @@ def run_missing(names, methods, n_instances, seconds):
             writer.writerow(FIELDS)
         for instance in range(n_instances):
             for name in names:
-                for budget in budgets(GAMES[name][0]):
+                for budget in [b for b in budgets(GAMES[name][0]) if not calls or b in calls]:
                     for method in methods:
                         if (name, budget, method, instance) in done or time.perf_counter() > end:
                             continue
-                        game, start = instances(name)[instance], time.process_time()
+                        rows, start = games_of(name), time.process_time()
+                        game = rows[instance % len(rows)]
                         values = attempt(METHODS[method], game, budget, instance)
                         took = time.process_time() - start
                         error = math.nan if values is None else float(np.mean((values - game.exact) ** 2))
@@ -88,52 +99,70 @@ def counts(compared, names):
     return len(some), sum(ratio >= 1.0 for ratio in some), sum(ratio >= TARGET for ratio in some)
 
 
-def report():
-    runs = [run for run in load() if run["mse"] != "nan"]
-    compared = verdicts(runs)
+def errors_of(runs):
+    """Return {(game, budget): {method: {instance: (mean squared error, seconds)}}}."""
     cells = {}
     for run in runs:
-        cells.setdefault((run["game"], int(run["budget"])), {}).setdefault(run["method"], []).append(
-            (float(run["mse"]), float(run["seconds"]))
-        )
+        methods = cells.setdefault((run["game"], int(run["budget"])), {})
+        methods.setdefault(run["method"], {})[int(run["instance"])] = float(run["mse"]), float(run["seconds"])
+    return cells
+
+
+def spread(cell, best):
+    """Return where 90 % of the ratios of a peer to ours lie, the runs that both made being drawn again with replacement."""
+    shared = sorted(cell[OURS].keys() & cell[best].keys())
+    theirs, mine = (np.array([cell[method][k][0] for k in shared]) for method in (best, OURS))
+    drawn = np.random.default_rng(0).integers(0, len(shared), (RESAMPLED, len(shared)))
+    with np.errstate(divide="ignore"):
+        return np.quantile(theirs[drawn].mean(axis=1) / mine[drawn].mean(axis=1), [0.05, 0.95])
+
+
+def told(part, names, compared, cells):
+    """Return the lines of some games."""
+    n, won, clearly = counts(compared, names)
+    ranges = [spread(cells[key], best) for key, (best, _) in compared.items() if key[0] in names]
+    lines = [
+        f"## {part}",
+        "",
+        f"{len(names)} games, {n} pairs of game and calls: `{OURS}` is at or below the best peer on {won} (with its whole range of 90 % on "
+        f"{sum(low >= 1.0 for low, _ in ranges)}, above it with its whole range on {sum(high < 1.0 for _, high in ranges)}), at most 0.8 of it on "
+        f"{clearly} (with its whole range on {sum(low >= TARGET for low, _ in ranges)}).",
+        "",
+        "| game | d | calls | n | " + " | ".join(METHODS) + " | best peer / ours |",
+        "|---" * (len(METHODS) + 5) + "|",
+    ]
+    for name in names:
+        d = GAMES[name][0]
+        for budget in budgets(d):
+            cell = cells.get((name, budget), {})
+            if OURS not in cell:
+                continue
+            texts = [text_of(list(cell.get(method, {}).values()), method == OURS) for method in METHODS]
+            best, ratio = compared.get((name, budget), ("", math.nan))
+            low, high = spread(cell, best) if best else (math.nan, math.nan)
+            texts.append(f"{ratio:.3g} [{low:.3g}, {high:.3g}] ({best})")
+            lines.append(f"| {name} | {d} | {budget} | {len(cell[OURS])} | " + " | ".join(texts) + " |")
+    return lines
+
+
+def report():
+    runs = [run for run in load() if run["mse"] != "nan"]
+    compared, cells = verdicts(runs), errors_of(runs)
     lines = [
         "# Black boxes: games that were tuned on, and games that were not",
         "",
-        f"`benchmarks/black_box/run.py`: {len(GAMES)} games. The {len(DEVELOPMENT)} of development were tuned on, besides those of `papers/polyshap.py`; the {len(HELD_OUT)} held out were",
-        "looked at once, when the code was done. Row k has the seed k; peers are RegressionMSR (with XGBoost, written anew for `papers/polyshap.py`, and",
-        "shapiq 1.8's), OddSHAP and ProxySHAP with its adjustment. A ratio takes the rows that both ran. With two or three rows a cell of a ratio near 1 is",
-        "chance. Budgets above 8000 calls are not in it.",
+        f"`benchmarks/black_box/run.py`: {len(GAMES)} games. The {len(DEVELOPMENT)} of development were tuned on, besides those of `papers/polyshap.py`; the",
+        f"{len(HELD_OUT)} held out were looked at once, when the code was done, and so were the {len(MANY_PLAYERS)} of many players, which were added later. Run k has",
+        "the seed k and one of the game's rows; peers are RegressionMSR (with XGBoost, written anew for `papers/polyshap.py`, and shapiq 1.8's),",
+        "OddSHAP and ProxySHAP with its adjustment. A ratio takes the runs that both made; in square brackets the range in which 90 % of it lies",
+        "when runs are drawn again with replacement (of the best peer, which was picked after looking). Mean squared error over n runs; processor",
+        "seconds of ours a run in round brackets.",
     ]
-    for title, names in (("Held out", HELD_OUT), ("Development", DEVELOPMENT)):
-        n, won, clearly = counts(compared, names)
-        told = f"{len(names)} games, {n} pairs of game and calls: `{OURS}` is at or below the best peer on {won}, at most 0.8 of it on {clearly}."
-        lines += [
-            "",
-            f"## {title}",
-            "",
-            told,
-            "",
-            "Mean squared error over n rows; processor seconds of ours a row in brackets.",
-            "",
-        ]
-        lines += [
-            "| game | d | calls | n | " + " | ".join(METHODS) + " | best peer / ours |",
-            "|---" * (len(METHODS) + 5) + "|",
-        ]
-        for name in names:
-            for budget in budgets(GAMES[name][0]):
-                cell = cells.get((name, budget), {})
-                if OURS not in cell:
-                    continue
-                texts = [text_of(cell.get(method, []), method == OURS) for method in METHODS]
-                best, ratio = compared.get((name, budget), ("", math.nan))
-                lines.append(
-                    f"| {name} | {GAMES[name][0]} | {budget} | {len(cell[OURS])} | "
-                    + " | ".join(texts)
-                    + f" | {ratio:.3g} ({best}) |"
-                )
+    parts = {"Held out": HELD_OUT, "Held out, many players": MANY_PLAYERS, "Development": DEVELOPMENT}
+    for part, names in parts.items():
+        lines += ["", *told(part, names, compared, cells)]
     FILE.with_suffix(".md").write_text("\n".join(lines) + "\n", encoding="utf-8")
-    print("\n".join(line for line in lines if line.startswith(("##", str(len(HELD_OUT)), str(len(DEVELOPMENT))))))
+    print("\n".join(line for line in lines if "pairs of game" in line or line.startswith("##")))
 
 
 def text_of(found, timed):
@@ -145,17 +174,16 @@ def text_of(found, timed):
 
 if __name__ == "__main__":
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--games", default="development,held-out")
+    parser.add_argument("--games", default=",".join(PARTS))
     parser.add_argument("--methods", default="ours,peers")
     parser.add_argument("--instances", type=int, default=3)
+    parser.add_argument("--calls", type=int, nargs="*")
     parser.add_argument("--seconds", type=float, default=900)
     parser.add_argument("--report", action="store_true")
     asked = parser.parse_args()
     if asked.report:
         report()
     else:
-        names = [
-            n for part, some in (("development", DEVELOPMENT), ("held-out", HELD_OUT)) for n in some if part in asked.games
-        ]
+        names = [n for part, some in PARTS.items() for n in some if part in asked.games or n in asked.games.split(";")]
         methods = [m for m in METHODS if ("ours" if m == OURS else "peers") in asked.methods]
-        run_missing(names, methods, asked.instances, asked.seconds)
+        run_missing(names, methods, asked.calls, asked.instances, asked.seconds)

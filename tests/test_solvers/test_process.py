@@ -141,8 +141,9 @@ def test_evenly_spaced_rows_are_distinct_and_keep_both_ends(n_rows, wanted):
 def test_sums_make_the_covariance_and_its_factor_and_differences_its_slopes(sign, strength):
     points, theta, white = 2.0 * (RNG.random((30, 6)) < 0.5) - 1, strength * RNG.exponential(size=6), 0.1
     points = np.unique(np.where(points[:, :1] > 0, points, -points), axis=0)
-    matrix, difference = covariance_and_slopes(points, theta, sign, white)
+    matrix, difference = covariance_and_slopes(points, theta, sign, white, np.empty((2, len(points), len(points))))
     dense = brute_covariance(points, points, theta, sign)
+    np.testing.assert_allclose(covariance(points, points[:5], theta, sign), dense[:, :5], rtol=roundings(5_000), atol=1e-300)
     np.testing.assert_allclose(matrix, dense + (white + JITTER) * np.eye(len(points)), rtol=roundings(5_000), atol=1e-300)
     mirrored = brute_covariance(points, -points, theta, 0) - 1.0
     expected = dense - (sign >= 0) - (sign * mirrored if sign else 0.0)

@@ -192,6 +192,9 @@ def test_covariances_of_the_process(n):
     process.fill_covariance(0.3, -0.2, 1.0, 0.5, filled, difference)
     np.testing.assert_array_equal(filled, 0.3 * matrix + -0.2 / matrix + 1.0 + 0.5 * np.eye(n))
     np.testing.assert_array_equal(difference, 0.3 * matrix - -0.2 / matrix)
+    sums = matrix[: n // 2].copy()
+    process.fill_sums(0.3, -0.2, 1.0, sums)
+    np.testing.assert_array_equal(sums, (0.3 * matrix + -0.2 / matrix + 1.0)[: n // 2])
 
 
 @pytest.mark.parametrize("make", [np.ascontiguousarray, np.asfortranarray])

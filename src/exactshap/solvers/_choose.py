@@ -21,7 +21,7 @@ METHODS = ("quadrature", "folded enumeration", "per-term enumeration", "transfer
 MAX_ENUMERATED_ORACLE = 12
 # squares of the pairs of calls that a process holds at once, each up to so many pairs: relevances are searched and places found among
 # them, then places alone, and more are only conditioned on
-SQUARES = ((7.2, 1600), (3.4, 4000), (2.1, math.inf))
+SQUARES = ((5.7, 1040), (1.95, 4000), (1.1, math.inf))
 
 
 @dataclass(frozen=True)

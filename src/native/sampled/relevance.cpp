@@ -25,6 +25,17 @@ Status fill_covariance(double scale, double mirrored_scale, double constant, dou
   return Status::done;
 }
 
+/// Set `exponential`, e, to a e + b / e + `constant`, of `scale` a and `mirrored_scale` b.
+Status fill_sums(double scale, double mirrored_scale, double constant, Out<double, 2> exponential, Context& context) {
+  const int64_t n = exponential.size[1];
+  for (int64_t i = 0; i < exponential.size[0]; i++) {
+    if ((i & 63) == 0 && context.interrupted()) return Status::interrupted;
+    double *__restrict const row = exponential[i].data;
+    for (int64_t j = 0; j < n; j++) row[j] = scale * row[j] + mirrored_scale / row[j] + constant;
+  }
+  return Status::done;
+}
+
 /// Set `difference (n, n)` to D times it, all of it above its diagonal, doubled:   D = (n_outputs K^-1 - dual scaled^T) / 2
 ///
 /// Only the upper triangle of `inverse` is read.
@@ -129,6 +140,7 @@ Status correct_curvature(Out<double, 2> curvature, In<double, 2> steps, In<doubl
 EXACTSHAP_END
 
 EXACTSHAP_KERNEL(sampled, fill_covariance, fill_covariance)
+EXACTSHAP_KERNEL(sampled, fill_sums, fill_sums)
 EXACTSHAP_KERNEL(sampled, fill_weighted, fill_weighted)
 EXACTSHAP_KERNEL(sampled, fill_singles, fill_singles)
 EXACTSHAP_KERNEL(sampled, correct_curvature, correct_curvature)

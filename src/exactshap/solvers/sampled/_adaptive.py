@@ -32,6 +32,7 @@ LEAST_PAIRS = 6  # a player: with fewer the relevances are hardly known
 STAGE_ROWS = 800  # pairs that decide the relevances of a stage
 CANDIDATES = 2  # for each place, and as many again as were called before
 BATCH = 128  # places between two passes over all candidates
+BLOCK = 512  # candidates that are looked at together
 SHORTLIST = 4  # candidates for each place of a batch
 TRUSTED = 1e-6  # of a prior variance of 1/2, added to that of candidates: what is left of one that is known is rounding
 
@@ -72,81 +73,98 @@ def _placed(problem: RegressionProblem, n: int) -> np.ndarray:
 class Candidates:
     r"""Pairs that may be called next, given what was called or chosen before.
 
-    ``explained`` holds the rows of :math:`L^{-1} k(X, C)`, :math:`k(X, X) = L L^\top`, of all points X called or chosen; ``variance`` (n_candidates,) and ``gain`` (n_candidates, n_players) are what is left of
-    the variance of each candidate and of its covariances with the values.
+    ``explained`` holds the columns of :math:`L^{-1} k(X, C)`, :math:`k(X, X) = L L^\top`, of all points X called or chosen;
+    ``variance`` (n_candidates,) and ``gain`` (n_candidates, n_players) are what is left of the variance of each candidate and of its
+    covariances with the values. Those that were chosen are gone: the last ones have taken their places.
     """
 
     points: np.ndarray  # (n_candidates, n_players) of -1 and 1
     theta: np.ndarray
     white: float
-    explained: np.ndarray  # (n_rows, n_candidates), filled up to ``n_explained``
+    explained: np.ndarray  # (n_candidates, n_rows), filled up to ``n_explained``
     n_explained: int
     variance: np.ndarray
     gain: np.ndarray
-    is_open: np.ndarray = field(init=False)
+    names: np.ndarray = field(init=False)  # (n_candidates,), which they were of those given
 
     def __post_init__(self) -> None:
-        self.is_open = np.ones(len(self.points), bool)
+        self.names = np.arange(len(self.points))
 
     @classmethod
     def of(cls, process: CubeProcess, points: np.ndarray, n_places: int) -> Candidates:
         """Return candidates given the pairs that the process has seen, with room for ``n_places`` more."""
-        from scipy.linalg import lapack
+        from scipy.linalg import blas, lapack
 
         n_known, theta, factor = len(process.points), process.theta, process.halves[0].factor
         white = process.white + TRUSTED
-        known = lapack.dtrtrs(factor, covariance(process.points, points, theta, -1), lower=1)[0]
+        explained = np.empty((len(points), n_known + n_places))
+        for start in range(0, len(points), BLOCK):
+            rows = slice(start, start + BLOCK)
+            beside = covariance(points[rows], process.points, theta, -1)
+            explained[rows, :n_known] = blas.dtrsm(1.0, factor, beside.T, lower=1, overwrite_b=1).T
+        known = explained[:, :n_known]
         values = lapack.dtrtrs(factor, value_covariances(process.points, theta, process.white, -1), lower=1)[0]
         prior = covariance(points[:1], points[:1], theta, -1)[0, 0] + white
-        explained = np.empty((n_known + n_places, len(points)))
-        explained[:n_known] = known
-        gain = value_covariances(points, theta, process.white, -1) - known.T @ values
-        variance = np.maximum(prior - (known**2).sum(axis=0), TRUSTED)
-        return cls(points, theta, white, explained, n_known, variance, gain)
+        gain = value_covariances(points, theta, process.white, -1) - known @ values
+        return cls(points.copy(), theta, white, explained, n_known, np.maximum(prior - _squares(known), TRUSTED), gain)
 
     def choose(self, n: int) -> np.ndarray:
-        """Return the places (n,) of the candidates to call, greedily; less of them where there are fewer."""
-        chosen = np.zeros(0, int)
-        n = min(n, len(self.points))
-        while len(chosen) < n:
-            picked, root = self._batch(min(BATCH, n - len(chosen)))
+        """Return which candidates (n,) to call, greedily; less of them where there are fewer."""
+        chosen: list[np.ndarray] = []
+        n_left = min(n, len(self.points))
+        while n_left:
+            picked, root = self._batch(min(BATCH, n_left))
+            chosen.append(self.names[picked])
             self._explain(picked, root)
-            chosen = np.append(chosen, picked)
-        return chosen
-
-    def _scores(self) -> np.ndarray:
-        return np.where(self.is_open, (self.gain**2).sum(axis=1) / self.variance, -1.0)
+            n_left -= len(picked)
+        return np.concatenate(chosen)
 
     def _batch(self, n: int) -> tuple[np.ndarray, np.ndarray]:
         """Return the next ``n`` of the most telling candidates, one after the other, and the Cholesky factor of their covariance."""
-        n_short = min(SHORTLIST * n, int(self.is_open.sum()))
-        short = np.argsort(-self._scores(), kind="stable")[:n_short]
+        n_short = min(SHORTLIST * n, len(self.points))
+        short = np.argsort(-_squares(self.gain) / self.variance, kind="stable")[:n_short]
         left = covariance(self.points[short], self.points[short], self.theta, -1) + self.white * np.eye(n_short)
-        seen = self.explained[: self.n_explained, short]
-        left -= seen.T @ seen
+        seen = self.explained[short, : self.n_explained]
+        left -= seen @ seen.T
         gain, variance, is_open = self.gain[short], left.diagonal().copy(), np.ones(n_short, bool)
         rows, picked = np.empty((n, n_short)), np.empty(n, int)
         for place in range(n):
-            best = picked[place] = np.where(is_open, (gain**2).sum(axis=1) / variance, -1.0).argmax()
+            best = picked[place] = np.where(is_open, _squares(gain) / variance, -1.0).argmax()
             is_open[best] = False
             root = np.sqrt(variance[best])
-            rows[place] = (left[:, best] - rows[:place].T @ rows[:place, best]) / root
-            gain -= np.outer(rows[place], gain[best] / root)
+            rows[place] = (left[best] - rows[:place, best] @ rows[:place]) / root
+            gain -= rows[place][:, None] * (gain[best] / root)
             variance = np.maximum(variance - rows[place] ** 2, TRUSTED)
         return short[picked], rows[:, picked].T
 
     def _explain(self, picked: np.ndarray, root: np.ndarray) -> None:
-        """Take from all candidates what the picked ones tell of them; ``root`` is the picked ones' factor."""
-        from scipy.linalg import solve_triangular
+        """Take from all others what the picked ones tell of them, and let those go; ``root`` is the picked ones' factor."""
+        from scipy.linalg import blas, solve_triangular
 
-        seen = self.explained[: self.n_explained]
-        fresh = covariance(self.points[picked], self.points, self.theta, -1)
-        fresh[np.arange(len(picked)), picked] += self.white
-        fresh -= np.ascontiguousarray(seen[:, picked]).T @ seen
-        root = np.tril(root)
-        fresh = solve_triangular(root, fresh, lower=True, check_finite=False)
-        self.explained[self.n_explained : self.n_explained + len(picked)] = fresh
-        self.n_explained += len(picked)
-        self.variance = np.maximum(self.variance - (fresh**2).sum(axis=0), TRUSTED)
-        self.gain -= fresh.T @ solve_triangular(root, self.gain[picked], lower=True, check_finite=False)
-        self.is_open[picked] = False
+        start, end = self.n_explained, self.n_explained + len(picked)
+        points, gain, seen = self.points[picked], self.gain[picked], self.explained[picked, :start]
+        self._let_go(picked)
+        fresh = covariance(self.points, points, self.theta, -1)
+        fresh -= self.explained[:, :start] @ seen.T
+        fresh = blas.dtrsm(1.0, root, fresh.T, lower=1, overwrite_b=1).T
+        self.explained[:, start:end] = fresh
+        self.n_explained = end
+        self.variance = np.maximum(self.variance - _squares(fresh), TRUSTED)
+        self.gain -= fresh @ solve_triangular(root, gain, lower=True, check_finite=False)
+
+    def _let_go(self, picked: np.ndarray) -> None:
+        """Move the last candidates to the places of those picked."""
+        n_left = len(self.points) - len(picked)
+        free = picked[picked < n_left]
+        last = np.setdiff1d(np.arange(n_left, len(self.points)), picked)
+        for part in (self.points, self.names, self.variance, self.gain):
+            part[free] = part[last]
+        self.explained[free, : self.n_explained] = self.explained[last, : self.n_explained]
+        self.points, self.names, self.variance, self.gain, self.explained = (
+            part[:n_left] for part in (self.points, self.names, self.variance, self.gain, self.explained)
+        )
+
+
+def _squares(rows: np.ndarray) -> np.ndarray:
+    """Return the sum of squares (n_rows,) of each row."""
+    return np.asarray(np.einsum("rk,rk->r", rows, rows))

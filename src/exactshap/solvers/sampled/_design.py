@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from exactshap.semivalues import find
-from exactshap.solvers.sampled.process import covariance, functionals, white_functionals
+from exactshap.solvers.sampled.process import functionals, white_functionals
 
 __all__ = ["place_pairs", "value_covariances"]
 
@@ -25,7 +25,7 @@ def place_pairs(
     n_known = len(known)
     points = 2.0 * np.concatenate([known, candidates]) - 1.0
     gain = value_covariances(points, theta, white, sign)
-    variance = np.full(len(points), covariance(points[:1], points[:1], theta, sign)[0, 0] + white)
+    variance = np.full(len(points), _beside(points[:1], 0, theta, sign)[0] + white)
     n_steps = n_known + min(n_pairs, len(candidates))
     explained, chosen = np.empty((n_steps, len(points))), np.arange(n_steps)
     work = np.empty_like(gain)  # with many players these passes wait for memory, the more so for fresh memory
@@ -35,7 +35,7 @@ def place_pairs(
             chosen[step] = np.where(is_open, np.square(gain, out=work).sum(axis=1) / variance, -1.0).argmax()
         row = chosen[step]
         is_open[row] = False
-        column = covariance(points, points[row : row + 1], theta, sign)[:, 0]
+        column = _beside(points, row, theta, sign)
         column[row] += white
         column -= explained[:step].T @ explained[:step, row]
         column /= np.sqrt(variance[row])
@@ -43,6 +43,19 @@ def place_pairs(
         gain -= np.outer(column, gain[row] / np.sqrt(variance[row]), out=work)
         variance = np.maximum(variance - column**2, 1e-12)
     return chosen[n_known:] - n_known
+
+
+def _beside(points: np.ndarray, row: int, theta: np.ndarray, sign: int) -> np.ndarray:
+    """Return the covariances (n_points,) with one row, by two exponentials.
+
+    Coalitions that tell as much are many where relevances are equal, and rounding decides between them: a formula that rounds otherwise,
+    as that of ``covariance`` does, would place others.
+    """
+    gram, total = ((points * theta) @ points[row : row + 1].T)[:, 0], theta.sum()
+    column = np.exp(0.5 * (gram - total))
+    if sign:
+        column = (column + sign * np.exp(-0.5 * (gram + total))) * 0.5
+    return column + 1.0 if sign >= 0 else column
 
 
 def value_covariances(points: np.ndarray, theta: np.ndarray, white: float, sign: int) -> np.ndarray:

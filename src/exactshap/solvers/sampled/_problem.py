@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from exactshap.semivalues import Semivalue, find
-from exactshap.solvers.core import Calls, Solution
+from exactshap.solvers.core import Calls, Solution, keys_of
 from exactshap.solvers.sampled._draws import Draws
 from exactshap.solvers.sampled._leverage import leverage_scores
 from exactshap.solvers.sampled._sampling import design, draw, strata
@@ -141,8 +141,8 @@ class RegressionProblem:
         """Return at least so many coalitions (or pairs) that were not asked yet, if there are as many, drawn by size."""
         groups = strata(self.n_players, paired=self.paired, size_weights=self._size_weights())
         fresh = draw(self.n_players, least + len(self.masks), self.rng, groups, paired=self.paired)
-        seen = {row.tobytes() for row in self.masks} | ({row.tobytes() for row in ~self.masks} if self.paired else set())
-        return fresh[[row.tobytes() not in seen for row in fresh]]
+        seen = {*keys_of(self.masks), *(keys_of(~self.masks) if self.paired else [])}
+        return fresh[[name not in seen for name in keys_of(fresh)]]
 
     def _size_weights(self) -> np.ndarray:
         order = min(self.settings.polynomial_order or 1, self.n_players)

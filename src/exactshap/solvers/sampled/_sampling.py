@@ -10,6 +10,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from exactshap._runtime.process_settings import single_threaded_blas
+from exactshap.solvers.core import keys_of
 from exactshap.solvers.sampled._counts import kernel_weights, size_counts
 
 __all__ = [
@@ -109,15 +110,16 @@ def _of_size(n_players: int, size: int, count: int, rng: np.random.Generator, *,
     if total <= MAX_LISTED and count * 4 > total:
         masks = listed(n_players, size)[:total]  # with halved, the first half holds player 0
         return masks[np.sort(rng.choice(total, count, replace=False))]
-    found: dict[bytes, np.ndarray] = {}
+    found = np.zeros((0, n_players), bool)
     while len(found) < count:
         block = _uniform(n_players, np.full(2 * (count - len(found)), size), rng)
         if halved:
             block ^= ~block[:, :1]
-        for row in block:
-            if len(found) < count:
-                found.setdefault(row.tobytes(), row)
-    return np.array(list(found.values()))
+        found = np.concatenate([found, block])
+        last_first = np.arange(len(found))[::-1]
+        first = dict(zip(keys_of(found[last_first]), last_first.tolist(), strict=True))  # of those that are equal
+        found = found[sorted(first.values())[:count]]
+    return found
 
 
 @functools.lru_cache(maxsize=32)

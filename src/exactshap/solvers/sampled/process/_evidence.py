@@ -7,13 +7,15 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 
 from exactshap.solvers.sampled.process._descent import Slopes
-from exactshap.solvers.sampled.process._relevance_kernels import fill_covariance, fill_weighted
+from exactshap.solvers.sampled.process._relevance_kernels import fill_covariance, fill_sums, fill_weighted
 
 __all__ = ["FittedHalf", "Half", "Posterior", "covariance", "factorise"]
 
 JITTER = 1e-10  # relative to the kernel's variance of 1: far below any white part worth having
 TRIANGLE_ROWS = 64  # rows of a triangle that is inverted at once
 BELOW = np.tri(TRIANGLE_ROWS, dtype=bool)
+BLOCK_ROWS = 256  # rows of a covariance that are worked out at once
+LONGEST_SPREAD = 600.0  # sum of theta up to which k(x, -x') = exp(-sum of theta) / k(x, x') neither over- nor underflows
 # weak priors, which decide when there are few rows: log theta around its mean, that mean around log(1 / (2 d)), log tau
 SPREAD, LEVEL_SPREAD, WHITE_SPREAD, TYPICAL_WHITE = 1.0, 1.0, 3.0, 3e-3
 COUNTED_OUTPUTS = 8  # at most as many tell of the curvature, of which a rough idea is enough
@@ -22,30 +24,27 @@ IMPOSSIBLE = 1e25  # the value where the covariance cannot be factorised
 
 def covariance(points: np.ndarray, others: np.ndarray, theta: np.ndarray, sign: int) -> np.ndarray:
     """Return (k(x, x') + sign k(x, -x')) / 2 for rows of -1 and 1, or k itself; all but the odd half get a free constant."""
-    total = theta.sum()
-    gram = (points * theta) @ others.T
-    matrix = np.exp(0.5 * (gram - total))
-    if sign:
-        mirrored = np.exp(-0.5 * (gram + total), out=gram)
-        mirrored *= sign
-        matrix += mirrored
-        matrix *= 0.5
-    if sign >= 0:
-        matrix += 1.0
-    return matrix
+    spread, share, constant = theta.sum(), 0.5 if sign else 1.0, float(sign >= 0)
+    matrix = np.asarray((points * (0.5 * theta)) @ others.T)
+    if spread < LONGEST_SPREAD:
+        scale = share * np.exp(-0.5 * spread)
+        fill_sums(scale, sign * scale, constant, np.exp(matrix, out=matrix))
+        return matrix
+    mirrored = sign * share * np.exp(-matrix - 0.5 * spread)
+    return np.asarray(share * np.exp(matrix - 0.5 * spread) + mirrored + constant)
 
 
 def covariance_and_slopes(
-    points: np.ndarray, theta: np.ndarray, sign: int, white: float, work: np.ndarray | None = None
+    points: np.ndarray, theta: np.ndarray, sign: int, white: float, work: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Return K = K_s + K_m + the free constant + the white part, and K_s - K_m, in ``work`` (2, n, n) if there is any.
+    """Return K = K_s + K_m + the free constant + the white part, and K_s - K_m, in ``work`` (2, n, n).
 
     K_s = k(x, x') and K_m = sign k(x, -x'), halved where both count.
     """
-    matrix, difference = np.empty((2, len(points), len(points))) if work is None else work
+    matrix, difference = work
     spread, share, constant, diagonal = theta.sum(), 0.5 if sign else 1.0, float(sign >= 0), white + JITTER
     np.matmul(points * (0.5 * theta), points.T, out=matrix)
-    if spread < 600.0:  # k(x, -x') = exp(-spread) / k(x, x'): nothing over- or underflows
+    if spread < LONGEST_SPREAD:
         scale = share * np.exp(-0.5 * spread)
         fill_covariance(scale, sign * scale, constant, diagonal, np.exp(matrix, out=matrix), difference)
     else:
@@ -56,6 +55,16 @@ def covariance_and_slopes(
         matrix += constant
         np.fill_diagonal(matrix, matrix.diagonal() + diagonal)
     return matrix, difference
+
+
+def _half_of_covariance(points: np.ndarray, theta: np.ndarray, sign: int, white: float) -> np.ndarray:
+    """Return K (n, n) on and above its diagonal, in blocks of rows that stay close at hand; below them nothing is set."""
+    matrix = np.empty((len(points), len(points)))
+    for start in range(0, len(points), BLOCK_ROWS):
+        rows = slice(start, start + BLOCK_ROWS)
+        matrix[rows, start:] = covariance(points[rows], points[start:], theta, sign)
+    np.fill_diagonal(matrix, matrix.diagonal() + (white + JITTER))
+    return matrix
 
 
 def factorise(matrix: np.ndarray) -> tuple[np.ndarray, bool]:
@@ -119,7 +128,7 @@ class FittedHalf:
         """Return the half given its values at all ``points``; raise where their covariance is not positive definite."""
         from scipy.linalg import lapack
 
-        factor, failed = factorise(covariance_and_slopes(points, theta, half.sign, white)[0])
+        factor, failed = factorise(_half_of_covariance(points, theta, half.sign, white))
         if failed:
             raise np.linalg.LinAlgError("The covariance of the sampled coalitions is not positive definite")
         dual = np.ascontiguousarray(lapack.dpotrs(factor, half.target, lower=1)[0])

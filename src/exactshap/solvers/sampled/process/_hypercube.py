@@ -37,7 +37,7 @@ MAX_CHECKED = 200  # rows that are left out to calibrate the standard errors
 HEAVY_TAILS = 1.5
 LEAST_TOLD = 1e-4  # of the posterior's squared error, for its own rounding and jitter
 BOTH_ROWS = 150  # pairs up to which the even half tells of the relevances, too, where only the odd one is asked for
-MAX_ROWS = 12_000  # pairs in one dense factorisation, of two matrices (2.1 GiB)
+MAX_ROWS = 12_000  # pairs in one dense factorisation (1.1 GiB)
 
 
 class Joint(NamedTuple):

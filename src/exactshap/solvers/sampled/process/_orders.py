@@ -25,6 +25,7 @@ from exactshap.solvers.sampled.process._relevance import evenly_spaced
 
 __all__ = ["errors_by_order"]
 
+BLOCK_ROWS = 256  # of a kernel that are worked out at once
 ROWS = 100  # that tell of the weights: more tell no more of the errors
 SPREAD = np.array([3.0, 3.0, 3.0, 6.0])  # of the weights' logarithms before any call; of the white part least is known
 BOUNDS = np.array([[-25.0] * 4, [12.0] * 4])
@@ -61,18 +62,33 @@ def _variances(process: CubeProcess, asked: Asked) -> np.ndarray:
     points, rho, joint, a = process.points, process.rho, asked.joint, asked.influence
     total, p2, signed = np.prod(1.0 + rho), (rho**2).sum(), points * rho
     others = ((signed.sum(axis=1, keepdims=True) - signed) ** 2 - (p2 - rho**2)) / 2.0  # pairs of other players
-    one, three = _low_orders(points, rho)
+    sums = (points.T @ a) ** 2  # (n_players, n_players), of one column's weights each
+    one, third = rho @ sums, rho**3 @ sums  # a^T p_r a
+    three = (_cubes(points, rho, a) - 3.0 * p2 * one + 2.0 * third) / 6.0
     found = [
-        (4.0 * rho - 4.0 * (a * signed).sum(axis=0)) / total + (a * (one @ a)).sum(axis=0),
+        (4.0 * rho - 4.0 * (a * signed).sum(axis=0) + one) / total,
         (2.0 / 9.0) * rho * ((rho.sum() - rho) ** 2 - (p2 - rho**2)) / total
         - (4.0 / 3.0) * (a * signed * others).sum(axis=0) / total
-        + (a * (three @ a)).sum(axis=0),
+        + three / total,
         process.white * (joint.own - 2.0 * (a * joint.indicators).sum(axis=0) + (a**2).sum(axis=0)),
     ]
     rest = (
         joint.prior - (a * joint.cross).sum(axis=0) - JITTER * (a**2).sum(axis=0) - np.sum(found, axis=0)
     )  # K a + jitter a = c
     return np.maximum([*found[:2], rest, found[2]], 0.0)
+
+
+def _cubes(points: np.ndarray, rho: np.ndarray, a: np.ndarray) -> np.ndarray:
+    """Return a^T p_1^3 a (n_columns,) of each column of ``a`` (n_rows, n_columns), in blocks of rows and what stands right of them."""
+    total = np.zeros(a.shape[1])
+    for start in range(0, len(points), BLOCK_ROWS):
+        end = start + BLOCK_ROWS
+        p1 = (points[start:end] * rho) @ points[start:].T
+        cubes = np.multiply(p1, p1)
+        cubes *= p1
+        n = len(p1)
+        total += (a[start:end] * (cubes[:, :n] @ a[start:end] + 2.0 * (cubes[:, n:] @ a[end:]))).sum(axis=0)
+    return total
 
 
 def _weights(kernels: np.ndarray, target: np.ndarray) -> np.ndarray:
