@@ -29,8 +29,8 @@ class BoundedCache(dict[tuple[Any, ...], Any]):
         """
         with STEP:  # for looks only, never while an item is made: what is made may ask other caches
             if key in self:
-                self[key] = self.pop(key)  # the latest one that was asked for
-                return self[key]
+                item = self[key] = self.pop(key)  # the latest one that was asked for
+                return item
             place = os.getpid(), *key  # a process that was forked meanwhile has no thread that makes it
             making = self._making.setdefault(place, threading.Lock())
         with making:

@@ -6,7 +6,7 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass
 
 __all__ = ["Asks", "Progress", "asked", "duration", "fewer_coalitions", "is_watched", "progress_rows", "progress_text"]
@@ -39,17 +39,20 @@ def asked(coalitions: int) -> None:
     _asked += coalitions
 
 
-@contextmanager
 def progress_rows(
     progress: Progress, total: int, asking: Callable[[], Asks | None] | None = None
-) -> Iterator[Callable[[int], None]]:
+) -> AbstractContextManager[Callable[[int], None]]:
     """Give a function of the rows done so far; where a row asks much, which ``asking`` tells, what is asked shows within it."""
     if callable(progress):
-        yield lambda done: progress(done, total)
-        return
+        return nullcontext(lambda done: progress(done, total))
     if progress is False or (progress is None and not is_watched()):
-        yield _nowhere
-        return
+        return _UNWATCHED
+    return _shown_rows(progress, total, asking)
+
+
+@contextmanager
+def _shown_rows(progress: Progress, total: int, asking: Callable[[], Asks | None] | None) -> Iterator[Callable[[int], None]]:
+    """Show the rows done so far on standard error."""
     asks, before = asking() if asking else None, _asked
 
     def text(done: int, seconds: float) -> str:
@@ -62,6 +65,9 @@ def progress_rows(
 
 def _nowhere(done: int) -> None:
     """Nobody is told."""
+
+
+_UNWATCHED = nullcontext(_nowhere)
 
 
 @contextmanager

@@ -45,9 +45,12 @@ def as_table(data: Any, *, what: str = "X", allow_empty: bool = False) -> Table:
         return data
     if data is None:
         raise InputTypeError(message(f"`{what}` must be a table", "Got None", _TABLE))
-    _refuse_sparse(data, what)
-    is_frame = hasattr(data, "columns") or hasattr(data, "column_names")
-    table = _frame_table(data, what) if is_frame else _array_table(data, what)
+    if type(data) is np.ndarray:  # most rows of a service: not of a subclass, which may be more than numbers
+        table = _rectangle(data, data, what)
+    else:
+        _refuse_sparse(data, what)
+        is_frame = hasattr(data, "columns") or hasattr(data, "column_names")
+        table = _frame_table(data, what) if is_frame else _array_table(data, what)
     if table.n_columns == 0:
         raise InputError(
             message(f"Found array `{what}` with 0 feature(s) (shape=({table.n_rows}, 0)) while a minimum of 1 is required")
@@ -164,6 +167,11 @@ def _array_table(data: Any, what: str) -> Table:
         array = np.asarray(data)
     except ValueError as error:
         raise InputError(message(f"`{what}` must be a rectangular table", f"{error}")) from None
+    return _rectangle(array, data, what)
+
+
+def _rectangle(array: np.ndarray, data: Any, what: str) -> Table:
+    """Return the table of an array of two dimensions; ``data`` is what it was made of."""
     if array.ndim == 1 and array.dtype == object and any(isinstance(row, (list, tuple, np.ndarray)) for row in array):
         raise InputError(message(f"`{what}` must be a rectangular table", "Got rows of different lengths"))
     if array.ndim == 0:

@@ -175,12 +175,12 @@ def find(index: str | Question) -> Question:
     >>> find("K_SII").name
     'k-sii'
     """
-    if isinstance(index, Semivalue | Hierarchy):
+    if isinstance(index, (Semivalue, Hierarchy)):
         return index
     if not isinstance(index, str):
         raise InputTypeError(message("`index` must be a name or a Semivalue", f"Got {type(index).__name__}"))
     try:
-        return _TABLE[index.strip().lower().replace("_", "-")]
+        return _TABLE.get(index) or _TABLE[index.strip().lower().replace("_", "-")]
     except KeyError:
         do = _OF_A_STRUCTURE.get(index.strip().lower()) or did_you_mean(index, _TABLE)
         raise UnknownNameError(message(f"Unknown index {index!r}", do=do)) from None

@@ -87,7 +87,7 @@ class TreeReader(Reader):
         return values[:, self._column] if self._column is not None and values.ndim == 2 else values
 
     def solve(self, X: Table, semivalue: Semivalue, order: int) -> Solution:
-        solution = solve_trees(self._prepared, encode(self.ensemble, X), semivalue, order)
+        solution = solve_trees(self._prepared, encode(self.ensemble, X), semivalue, order, with_residual=False)
         reading = self.ensemble.reading
         return solution.with_(method=f"{solution.method}; {reading}") if reading else solution
 

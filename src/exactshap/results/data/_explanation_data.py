@@ -29,10 +29,11 @@ _PER_ROW = (
     "covariance_residual",
     "approximation_error",
 )
+_ARRAYS = (*_PER_ROW, "error_bound")
 _PER_OUTPUT = tuple(name for name in _PER_ROW if name not in ("tolerance", "approximation_error"))
 
 
-@dataclass(frozen=True, kw_only=True, eq=False, repr=False, slots=True)
+@dataclass(frozen=True, kw_only=True, eq=False, repr=False)
 class ExplanationData:
     """Hold the arrays of a batch of rows; plots, reports and files take this type and never import what shows it.
 
@@ -87,11 +88,12 @@ class ExplanationData:
         if values.shape[1] != len(names) or any(given[name].shape != ends for name in ("baseline", "prediction", "residual")):
             return cls(**given)  # says what is wrong
         made = object.__new__(cls)
-        for name, value in {**_DEFAULTS, **given}.items():
-            if isinstance(value, np.ndarray) and name != "data":
-                value = value.view()
+        known = made.__dict__
+        known.update(_DEFAULTS, **given)
+        for name in _ARRAYS:
+            if isinstance(value := known[name], np.ndarray):
+                known[name] = value = value.view()
                 value.setflags(write=False)
-            _PUT[name](made, value)
         return made
 
     # --- sizes and selection -------------------------------------------------------------------------------------------
@@ -285,5 +287,4 @@ class ExplanationData:
         return bool(np.all(missing <= np.maximum(rounding, self.tolerance.reshape(-1, *[1] * (missing.ndim - 1)))))
 
 
-_PUT = {field.name: getattr(ExplanationData, field.name).__set__ for field in fields(ExplanationData)}
 _DEFAULTS = {field.name: field.default for field in fields(ExplanationData) if field.default is not MISSING}

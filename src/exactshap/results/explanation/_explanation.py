@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 __all__ = ["Explanation"]
 
 
-@dataclass(frozen=True, kw_only=True, eq=False, repr=False, slots=True)
+@dataclass(frozen=True, kw_only=True, eq=False, repr=False)
 class Explanation(ExplanationData):
     r"""Hold the values of a batch of rows with everything needed to judge them; compute nothing.
 

@@ -220,7 +220,11 @@ class Solution:
 
 def _of_rows(number: np.ndarray | float, n_rows: int) -> np.ndarray:
     """Return a number for each row."""
-    return number if isinstance(number, np.ndarray) and number.shape == (n_rows,) else np.full(n_rows, number)
+    if isinstance(number, np.ndarray) and number.shape == (n_rows,):
+        return number
+    found = np.empty(n_rows)
+    found[...] = number
+    return found
 
 
 _ADDED = ("values", "empty", "full", "error_bound", "scale", "n_evaluations")

@@ -158,7 +158,9 @@ def prepare_trees(
     return PreparedTrees(trees, len(players), value_function, empty, tables, rest, deep)
 
 
-def solve_trees(prepared: PreparedTrees, X: np.ndarray, semivalue: Semivalue, order: int) -> Solution:
+def solve_trees(
+    prepared: PreparedTrees, X: np.ndarray, semivalue: Semivalue, order: int, *, with_residual: bool = True
+) -> Solution:
     r"""Solve the games of all rows for every set of 1..order players.
 
     .. math:: \phi_T(x) = \sum_l c_l\, (-1)^{|T \setminus A_l|} \sum_{S \subseteq A_l \setminus T} p_{|T|}(|S|)\,
@@ -174,6 +176,8 @@ def solve_trees(prepared: PreparedTrees, X: np.ndarray, semivalue: Semivalue, or
         Which value.
     order : int
         Sets of 1..order players get a value.
+    with_residual : bool, default=True
+        Whether what is missing to v(D) is worked out.
 
     Returns
     -------
@@ -196,8 +200,11 @@ def solve_trees(prepared: PreparedTrees, X: np.ndarray, semivalue: Semivalue, or
     columns = np.ascontiguousarray(rounded(trees, _check_rows(trees, X, "X")).T)
     first, *rest = (engine.solve(columns, semivalue, order) for engine in prepared.engines(order))
     part = sum(rest, start=first)
-    part = part.with_(empty=prepared.empty[None].repeat(len(X), axis=0), full=trees.constant + part.full)
-    return part.finish(prepared.n_players, semivalue, order, single_output=part.values.shape[2] == 1)
+    empty = np.empty(part.full.shape)
+    empty[...] = prepared.empty
+    part = part.with_(empty=empty, full=trees.constant + part.full)
+    single_output = part.values.shape[2] == 1
+    return part.finish(prepared.n_players, semivalue, order, single_output=single_output, with_residual=with_residual)
 
 
 def _check_players(trees: FlatTrees, players: Sequence[Sequence[int]]) -> np.ndarray:

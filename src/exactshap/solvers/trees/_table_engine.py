@@ -161,7 +161,7 @@ class TableEngine:
             self._sweep(columns, tables, semivalue, order, out)
         sums = out[:, :-1].reshape(len(out), tables.n_sets + 1, n_outputs)
         full = sums[:, -1]
-        return Solution(sums[:, :-1], np.zeros_like(full), full, tables.method, scale=out[:, -1])
+        return Solution(sums[:, :-1], np.zeros(full.shape), full, tables.method, scale=out[:, -1])
 
     def memory(self, n_rows: int, order: int) -> float:
         """Return the bytes besides the rows: the tables of one semivalue (see ``background`` for the background's)."""
@@ -218,7 +218,9 @@ class TableEngine:
         if not tables.is_kept:
             return self.fill(tables, semivalue, order, first, last)
         key, n_groups = ("tables", semivalue, order), self.layout.n_groups
-        every = self.cache.made(key, lambda: self.fill(tables, semivalue, order, 0, n_groups), keep=1)
+        every = self.cache.get(key)
+        if every is None:
+            every = self.cache.made(key, lambda: self.fill(tables, semivalue, order, 0, n_groups), keep=1)
         start = tables.rows.table_start
         return every[start[first] : start[last]]
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Protocol
@@ -43,7 +44,7 @@ def encode(model: Columns, table: Any) -> np.ndarray:
     """
     if model.hashed is not None:
         return model.hashed.encode(table)
-    if not model.categories and np.isnan(model.missing_value) and model.library != "lightgbm":
+    if not model.categories and math.isnan(model.missing_value) and model.library != "lightgbm":
         return table.numeric()
     named = _named_categories(model, table)
     plain = [j for j in range(table.n_columns) if j not in named]

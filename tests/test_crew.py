@@ -1,0 +1,104 @@
+"""Threads that stay: tasks in order, the first error, interruption, forks and tasks that have tasks themselves."""
+
+import contextvars
+import multiprocessing
+import os
+import signal
+import sys
+import threading
+import time
+
+import numpy as np
+import pytest
+
+from exactshap._runtime import crew
+from exactshap._runtime.crew import map_with_help
+from exactshap._runtime.threads import map_in_threads
+from test_native import long_call
+
+MARK = contextvars.ContextVar("mark", default="none")
+
+
+def test_results_come_in_the_order_of_the_tasks_and_others_help():
+    seen, mine, met = set(), threading.get_ident(), threading.Event()
+
+    def run(task):
+        seen.add(threading.get_ident())
+        if len(seen) > 1 and mine in seen:
+            met.set()
+        met.wait(30.0)
+        return task, MARK.get()
+
+    MARK.set("mine")  # seen nowhere: else it would depend on the thread
+    assert list(map_with_help(run, range(60), 3)) == [(task, "none") for task in range(60)]
+    assert 2 <= len(seen) <= 3
+    assert list(map_with_help(run, [], 3)) == []
+
+
+def test_of_all_errors_that_of_the_first_task_is_raised_and_no_task_begins_after():
+    begun, both = [], threading.Barrier(2, timeout=30.0)
+
+    def run(task):
+        begun.append(task)
+        if task < 2:
+            both.wait()
+            time.sleep(0.05 * (1 - task))  # the second fails first
+            raise [KeyError, ValueError][task]
+        return task
+
+    with pytest.raises(KeyError):
+        list(map_with_help(run, range(50), 2))
+    assert sorted(begun) == [0, 1]
+
+
+def test_tasks_that_have_tasks_do_not_wait_for_each_other():
+    def run(task):
+        return sum(map_with_help(lambda inner: inner + task, range(20), 4))
+
+    assert list(map_with_help(run, range(40), 4)) == [190 + 20 * task for task in range(40)]
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="no such signals")
+def test_an_interruption_ends_the_kernels_of_all_threads():
+    sent = []
+
+    def send():
+        time.sleep(0.3)
+        sent.append(time.perf_counter())
+        os.kill(os.getpid(), signal.SIGINT)
+
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    try:
+        threading.Thread(target=send).start()
+        with pytest.raises(KeyboardInterrupt):
+            list(map_in_threads(lambda task: long_call(), range(8), 2))
+        assert time.perf_counter() - sent[0] < 3.0  # of minutes
+    finally:
+        signal.signal(signal.SIGINT, before)
+
+
+def test_who_stops_asking_ends_the_others():
+    def run(task):
+        return long_call() if task else task
+
+    started = time.perf_counter()
+    results = map_with_help(run, [0, 1], 2)
+    assert next(results) == 0
+    results.close()
+    assert time.perf_counter() - started < 3.0  # of minutes
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="nothing is forked here")
+@pytest.mark.filterwarnings("ignore::DeprecationWarning")
+def test_a_forked_child_has_threads_of_its_own():
+    list(map_with_help(abs, range(4), 2))
+    assert crew._pool is not None
+    with multiprocessing.get_context("fork").Pool(1) as pool:
+        found, fresh = pool.apply_async(_in_child).get(timeout=60)
+    np.testing.assert_array_equal(found, np.arange(30.0))
+    assert fresh
+
+
+def _in_child():
+    fresh = crew._pool is None
+    return list(map_with_help(float, range(30), 2)), fresh
