@@ -42,7 +42,8 @@ def test_one_at_a_time_they_are_those_of_the_design(monkeypatch):
         np.testing.assert_array_equal(chosen, expected)
 
 
-def test_the_variance_that_is_left_is_that_of_the_posterior():
+def test_the_variance_that_is_left_is_that_of_the_posterior(monkeypatch):
+    monkeypatch.setattr(_adaptive, "BLOCK", 30)  # of 93 candidates
     process, masks = process_and_candidates()
     candidates = _adaptive.Candidates.of(process, 2.0 * masks - 1.0, 40)
     chosen = candidates.choose(40)
