@@ -71,6 +71,7 @@ class CubeProcess:
     theta: np.ndarray
     white: float
     halves: tuple[FittedHalf, ...]
+    even: Half | None = None  # of pairs, in the order of the points, whether it is asked for or not
 
     @functools.cached_property
     def rho(self) -> np.ndarray:
@@ -245,7 +246,8 @@ def fit_process(
     asked = halves if even else halves[:1]
     points = points[order]
     fitted = tuple(FittedHalf.at(points, half.rows(order), theta, white) for half in asked)
-    return CubeProcess(points, order, theta, white, fitted)
+    mirrored = None if outside is None else Half.of(inside[order], outside[order], 1)
+    return CubeProcess(points, order, theta, white, fitted, mirrored)
 
 
 def _checked_last(n_rows: int) -> np.ndarray:
