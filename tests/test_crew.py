@@ -11,7 +11,7 @@ import time
 import numpy as np
 import pytest
 
-from exactshap._runtime import crew
+from exactshap._runtime import crew, threads
 from exactshap._runtime.crew import map_with_help
 from exactshap._runtime.threads import map_in_threads
 from test_native import long_call
@@ -102,3 +102,17 @@ def test_a_forked_child_has_threads_of_its_own():
 def _in_child():
     fresh = crew._pool is None
     return list(map_with_help(float, range(30), 2)), fresh
+
+
+@pytest.mark.parametrize("workers", [2, 3, 8])
+@pytest.mark.parametrize(("beside", "extra"), [(0.0, 0.0), (1e-4, 0.0), (1e-4, 1e-2), (1e-2, 0.0), (1e-5, 2e-3)])
+def test_pieces_cover_all_rows_once_and_the_small_ones_are_enough_for_all_threads(workers, beside, extra):
+    pace = threads.Pace()
+    pace.each, pace.beside, pace.extra = 1e-4, beside, extra
+    for first, n_rows in ((0, 2), (62, 1000), (3, 5000)):
+        large, small = pace.pieces(first, n_rows, workers)
+        assert [i for rows in [*large, *small] for i in range(rows.start, rows.stop)] == list(range(first, n_rows))
+        assert len(large) <= workers
+        assert not small or n_rows < 100 or len(small) >= workers
+        if beside == extra == 0.0 and n_rows >= 1000:  # all threads begin with the same number of rows
+            assert max(rows.stop - rows.start for rows in large) <= (n_rows - first) / workers + 1

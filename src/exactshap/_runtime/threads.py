@@ -76,6 +76,7 @@ class Pace:
         """
         rows, before = n_rows - first, self.beside * n_rows / self.each
         n_small = int(min(SMALL * workers, UNCERTAIN * rows * self.each / max(PIECE, WORTH * self.extra)))
+        n_small = n_small if n_small >= workers else 0  # one alone would keep one thread, and the others waiting
         share = (1.0 - UNCERTAIN * (n_small > 0)) * (rows + before) / workers
         mine = max(0.0, share - before)
         others = min(share, (rows - mine) / (workers - 1))
