@@ -144,9 +144,7 @@ def test_what_solving_raises_comes_before_what_the_model_does():
 
 
 def test_threads_really_run_blocks(monkeypatch):
-    from exactshap.readers.kernel_machines import KernelReader
-
-    monkeypatch.setattr(KernelReader, "block_rows", 10)
+    monkeypatch.setattr("exactshap.readers.kernel_machines._streamed.BLOCK_ROWS", (10, 10))
     seen = []
     explanation = Explainer(MODEL, n_jobs=2, progress=lambda done, total: seen.append((done, total)))(X[:35])
     assert seen == [(10, 35), (20, 35), (30, 35), (35, 35)]

@@ -75,6 +75,14 @@ for made in (lambda *s: rng.random(s), lambda *s: rng.random(s) + 1j * rng.norma
             process.fill_spread(own, rows, background, out[-1])
         for array in out:
             digest.update(array.tobytes())
+from exactshap.solvers.product import ExponentialTerms, _functional
+for d, terms, small in ((5, 19, 0.0), (1, 1, 0.1), (35, 8, 0.1)):
+    rules = _functional.Rules(np.array([0.4, np.inf]), np.array([0, 3, 10]), np.linspace(small, 0.9, 10), rng.random(10))
+    kernels = ExponentialTerms(rng.normal(size=(d, terms)), rng.random(d), rng.random(d), rng.random((2, terms)))
+    out = np.zeros((3, d, 2)), np.zeros((3, 2)), np.zeros(3, np.int64)
+    _functional.fill_functional(rng.normal(size=(3, d)), kernels, rules, *out)
+    for array in out:
+        digest.update(array.tobytes())
 from exactshap.decompose.r2 import _games as r2, _layout
 from exactshap.trees import RawTree, build
 for depth in (3, 5):
@@ -118,6 +126,10 @@ for starts in ([0, 1, 2, 3, 4, 5], [0, 3, 5]):
     pairs.fill_products(factors, offset[0], block, out[4])
     pairs.fill_gaps(factors, block, out[5])
     pairs.fill_joint_contributions(factors, offset, factors, offset, block, rng.random(2), rng.random(2), out[6])
+    out += [np.zeros(out[3].shape), np.zeros(out[3].shape), np.zeros(160 * 159 // 2), np.zeros(160 * 159 // 2)]
+    pairs.add_centred_contributions(factors, rules, factors, offset[0], block, *out[7:9])
+    pairs.add_all_distances(factors.columns, scales, True, out[9])
+    pairs.add_all_distances(factors.columns, scales, False, out[10])
     for array in out:
         digest.update(array.tobytes())
 from exactshap.games import AdditiveGame

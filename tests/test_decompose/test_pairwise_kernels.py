@@ -71,6 +71,23 @@ def test_gaps_and_contributions(factors, block):
         kernels.add_sides(found, np.ones(size), (rows := sides(twice))[0], block.start, rows[1], block.first)
         kernels.add_contributions(factors.arrays, rules, block, *sides(once))
         np.testing.assert_array_equal(once, twice)
+    offset, (weighted, plain) = RNG.normal(size=N), np.zeros((2, *once[0].shape))
+    weights = filled(kernels.fill_products, size, factors.arrays, offset, block)
+    kernels.add_centred_contributions(factors.arrays, rules, factors.arrays, offset, block, weighted, plain)
+    for sums, by in ((weighted, weights), (plain, np.ones(size))):
+        kernels.add_sides(found, by, (wanted := np.zeros_like(sums)), block.start, wanted, block.first)
+        np.testing.assert_array_equal(sums, wanted)
+
+
+@pytest.mark.parametrize(("d", "n"), [(1, 1), (1, 2), (3, 64), (4, 66), (20, 197)])
+def test_distances_of_all_pairs(d, n):
+    columns, weights, block = RNG.normal(size=(d, n)), RNG.normal(size=d), kernels.PanelBlock(n // 3, n // 2, n // 4, n)
+    for squared, power in ((True, 2), (False, 1)):
+        wanted = np.einsum("k,kij->ij", weights, np.abs(columns[:, :, None] - columns[:, None]) ** power)
+        found = filled(kernels.add_all_distances, (n * (n - 1) // 2,), columns, weights, squared)
+        assert_close(found, wanted[np.triu_indices(n, 1)] + 7.0, 100.0, d, 2)
+        found = filled(kernels.add_distances, (n // 2 - n // 3, n - n // 4), columns, weights, squared, block)
+        assert_close(found, wanted[n // 3 : n // 2, n // 4 :] + 7.0, 100.0, d, 2)
 
 
 @CASE

@@ -37,15 +37,20 @@ Result = TypeVar("Result")
 WORTH_IT = 2.0**14  # values of a coalition's largest matrix; below, starting threads costs more than it saves
 SECONDS, LEAST = 0.02, 0.004  # work that threads are worth: of a request and of a block
 SHARE = 16  # of the rows, a first piece that tells
-PIECE, PIECES = 0.03, 2  # seconds of a piece, as some of its work does not depend on its rows; pieces for each thread at most
+UNCERTAIN = 0.2  # of the work, left to whichever thread comes first
+PIECE, SMALL = 0.002, 4  # seconds of a small piece, and how many of them there are for each thread, at most
+WORTH, FORGOTTEN = (
+    8.0,
+    0.8,
+)  # times what a small piece takes beyond its rows, at least; what is kept of that where none was tried
 SLOWER = 1.2  # times the pace before, at most: other programs take the cores now and then
 
 
 class Pace:
-    """Seconds that a row took when it was last asked for, and what runs beside it: the next request need not try first."""
+    """Seconds that a row took when it was last asked for, a small piece beyond its rows, and what runs beside: the next request knows."""
 
     def __init__(self) -> None:
-        self.each = self.beside = 0.0
+        self.each = self.beside = self.extra = 0.0
 
     def keep(self, name: str, n_rows: int, function: Callable[[], T]) -> T:
         """Return ``function()``, and keep how long it took for each of ``n_rows`` rows."""
@@ -55,15 +60,31 @@ class Pace:
         setattr(self, name, min(now, SLOWER * before) if before else now)
         return result
 
-    def pieces(self, first: int, n_rows: int, workers: int) -> list[slice]:
-        """Return slices of the rows from ``first`` on that let all threads end together, one of which has other work before."""
+    def keep_extra(self, n_rows: int, function: Callable[[], T]) -> T:
+        """Return ``function()``, and keep how much longer it took than its rows should have taken."""
+        started = time.perf_counter()
+        result = function()
+        self.extra = (self.extra + max(0.0, time.perf_counter() - started - n_rows * self.each)) / 2.0
+        return result
+
+    def pieces(self, first: int, n_rows: int, workers: int) -> tuple[list[slice], list[slice]]:
+        """Return slices of the rows from ``first`` on that let all threads end together, one of which has other work before.
+
+        The last ones are small, for whichever thread comes first, as no pace is certain; none where these would cost too much.
+        """
         rows, before = n_rows - first, self.beside * n_rows / self.each
-        mine = max(0.0, (rows + before) / workers - before)
-        others = (rows - mine) / (workers - 1)
-        each = int(min(PIECES, max(1.0, others * self.each / PIECE)))
-        sizes = [others / each] * (each * (workers - 1)) + [mine / each] * each
+        n_small = int(min(SMALL * workers, UNCERTAIN * rows * self.each / max(PIECE, WORTH * self.extra)))
+        share = (1.0 - UNCERTAIN * (n_small > 0)) * (rows + before) / workers
+        mine = max(0.0, share - before)
+        others = min(share, (rows - mine) / (workers - 1))
+        left = rows - mine - others * (workers - 1) if n_small else 0.0
+        if not n_small:
+            self.extra *= FORGOTTEN
+            mine = max(0.0, rows - others * (workers - 1))
+        sizes = [*[others] * (workers - 1), mine, *[left / max(1, n_small)] * n_small]
         ends = [first + round(size) for size in itertools.accumulate(sizes, initial=0.0)]
-        return [slice(start, stop) for start, stop in itertools.pairwise(ends) if start < stop]
+        slices = [slice(start, stop) for start, stop in itertools.pairwise(ends)]
+        return [s for s in slices[:workers] if s.start < s.stop], [s for s in slices[workers:] if s.start < s.stop]
 
 
 _JOBS: ContextVar[int | None] = ContextVar("n_jobs", default=None)
@@ -159,12 +180,17 @@ def rows_in_threads(function: Callable[[slice], Result], n_rows: int, beside: Ca
     def run(rows: slice) -> Result:
         return pace.keep("each", rows.stop - rows.start, functools.partial(function, rows))
 
+    def run_small(rows: slice) -> Result:
+        return pace.keep_extra(rows.stop - rows.start, functools.partial(function, rows))
+
     first = 0 if pace.each else max(1, n_rows // SHARE)
     head = [run(slice(0, first))] if first else []
-    if pace.each * max(asked, n_rows) < SECONDS or pace.each * (n_rows - first) < LEAST:
-        return [*head, run(slice(first, n_rows))], beside()
+    each = pace.each + pace.beside
+    if each * max(asked, n_rows) < SECONDS or each * (n_rows - first) < LEAST:
+        return [*head, run(slice(first, n_rows))], pace.keep("beside", n_rows, beside)
+    large, small = pace.pieces(first, n_rows, workers)
     tasks: list[Callable[[], Any]] = [lambda: pace.keep("beside", n_rows, lambda: _tried(beside))]
-    tasks += [functools.partial(run, rows) for rows in pace.pieces(first, n_rows, workers)]
+    tasks += [functools.partial(run, rows) for rows in large] + [functools.partial(run_small, rows) for rows in small]
     found, *parts = map_in_threads(lambda task: task(), tasks, workers)
     return [*head, *parts], found()
 

@@ -69,6 +69,16 @@ class Component:
         others = (self.squared, self.absolute, self.chi2)
         return all(part is None for part in others) and not self.cauchy and not self.functions
 
+    def exponential_rates(self) -> tuple[np.ndarray, np.ndarray] | None:
+        """Return gamma and lambda of each column where nothing else is in the factors, else None."""
+        others = self.chi2 is not None or self.cauchy or self.powers is not None or self.functions
+        rates = [rate for rate in (self.squared, self.absolute) if rate is not None]
+        if others or not rates or not all(np.isfinite(rate).all() and (rate >= 0.0).all() for rate in rates):
+            return None
+        return tuple(
+            np.zeros_like(rates[0]) if rate is None else np.array(rate, float) for rate in (self.squared, self.absolute)
+        )  # type: ignore[return-value]
+
     def scaled(self, factor: float) -> Component:
         return replace(self, amplitude=self.amplitude * factor)
 

@@ -8,8 +8,8 @@
 #include <math.h>
 #include <string.h>
 
+#include "../common/exponential.h"
 #include "../common/kernel.h"
-#include "../common/lanes.h"
 
 EXACTSHAP_BEGIN
 
@@ -47,40 +47,6 @@ struct Block {
   int64_t width(int64_t tile) const { return last - first - tile < LANES ? last - first - tile : LANES; }
   bool fit(int64_t n_rows) const { return 0 <= start && start <= stop && stop <= n_rows && 0 <= first && first <= last && last <= n_rows; }
 };
-
-constexpr int EACH = int(sizeof(Widest) / sizeof(double));  // numbers in one register
-constexpr int TOGETHER = EACH == 8 ? 8 : 4;                                  // registers whose exponentials go together: none waits for the last step
-
-/// Replace `values`, all <= 0, by their exponentials, within two units in the last place:
-///
-///   e^x = 2^k e^r,   k = round(x / ln 2),   |r| <= ln(2) / 2
-///
-/// A call of the C library costs several times more, as it works on one number at a time. `k LN2_HIGH` is exact.
-EXACTSHAP_INLINE void exponentiate(Widest (&values)[TOGETHER]) {
-  typedef uint64_t Bits __attribute__((vector_size(sizeof(Widest))));
-  const double LOG2_E = 1.4426950408889634, LN2_HIGH = 6.93147180369123816490e-01, LN2_LOW = 1.90821492927058770002e-10;
-  const double ROUNDER = 6755399441055744.0;  // 1.5 * 2^52: adding it rounds to an integer and leaves that integer in the low bits
-  const double LOWEST = -708.0;  // exp of anything below is taken as that of this, 3e-308: below, the exponent bits run out
-  const double FACTORIALS[] = {479001600.0, 39916800.0, 3628800.0, 362880.0, 40320.0, 5040.0, 720.0, 120.0, 24.0, 6.0, 2.0, 1.0, 1.0};
-  Widest shifted[TOGETHER], r[TOGETHER], power[TOGETHER];
-  for (int i = 0; i < TOGETHER; i++) {
-    const Widest lowest = Widest{} + LOWEST, x = lowest > values[i] ? lowest : values[i];
-    shifted[i] = rounded(x * LOG2_E) + ROUNDER;
-    const Widest k = shifted[i] - ROUNDER;
-    r[i] = (x - rounded(k * LN2_HIGH)) - rounded(k * LN2_LOW);
-    power[i] = Widest{} + 1.0 / 6227020800.0;  // 1 / 13!
-  }
-  for (const double factorial : FACTORIALS)
-    for (int i = 0; i < TOGETHER; i++) power[i] = rounded(r[i] * power[i]) + 1.0 / factorial;
-  for (int i = 0; i < TOGETHER; i++) {
-    Bits bits;
-    __builtin_memcpy(&bits, &shifted[i], sizeof bits);
-    bits = (bits << 52) + (uint64_t(1023) << 52);
-    Widest scale;
-    __builtin_memcpy(&scale, &bits, sizeof bits);
-    values[i] = power[i] * scale;
-  }
-}
 
 /// The same for `values (LANES,)`.
 EXACTSHAP_INLINE void exponentiate(double* values) {
@@ -201,6 +167,15 @@ inline void Tile::fill_factor(int64_t row, int64_t start, int64_t stop, double* 
   if (!has_exponent) return;
   exponentiate(exponent);
   for (int i = 0; i < LANES; i++) out[i] *= exponent[i];
+}
+
+/// Set `out (LANES,)` to k[row, i'] - offset[row] - offset[i'] for the `width` rows from `left` on that come later, else 0.
+EXACTSHAP_INLINE void fill_centred(Tile& lanes, const Factors& factors, In<double, 1> offset, int64_t row, int64_t left, int64_t width,
+                                   double* __restrict out) {
+  double product[LANES];
+  lanes.fill_factor(row, 0, factors.n_columns(), product);
+  for (int i = 0; i < LANES; i++) out[i] = 0.0;
+  for (int64_t i = row < left ? 0 : row + 1 - left; i < width; i++) out[i] = product[i] - offset[row] - offset[left + i];
 }
 
 EXACTSHAP_END

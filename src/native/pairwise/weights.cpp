@@ -6,8 +6,6 @@ EXACTSHAP_BEGIN
 
 namespace {
 
-EXACTSHAP_INLINE int64_t larger(int64_t a, int64_t b) { return a > b ? a : b; }
-
 /// Set `out (n_rows, n_padded)` to k[i, i'] - offset[i] - offset[i'] for i' > i, else 0.
 ///
 /// With suitable offsets this is the doubly centred kernel matrix of HSIC, made where it is needed and never stored.
@@ -16,16 +14,12 @@ Status fill_products(Factors factors, In<double, 1> offset, Block block, Out<dou
   EXACTSHAP_REQUIRE(out.size[0] == block.height() && out.size[1] == block.padded());
   Tile lanes(factors, context);
   if (context.failed()) return Status::no_memory;
-  double product[LANES];
   for (int64_t tile = 0; tile < block.padded(); tile += LANES) {
     const int64_t left = block.first + tile, width = block.width(tile);
     lanes.load(left, width);
     for (int64_t row = block.start; row < block.stop; row++) {
       if ((row & 15) == 0 && context.interrupted()) return Status::interrupted;
-      lanes.fill_factor(row, 0, factors.n_columns(), product);
-      double* __restrict const given = out[row - block.start].data + tile;
-      for (int i = 0; i < LANES; i++) given[i] = 0.0;
-      for (int64_t i = larger(0, row + 1 - left); i < width; i++) given[i] = product[i] - offset[row] - offset[left + i];
+      fill_centred(lanes, factors, offset, row, left, width, out[row - block.start].data + tile);
     }
   }
   return Status::done;

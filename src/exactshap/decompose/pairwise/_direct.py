@@ -8,6 +8,7 @@ import numpy as np
 
 from exactshap._runtime.threads import map_in_threads
 from exactshap.decompose.pairwise._factors import Factors
+from exactshap.decompose.pairwise._kernels import PanelBlock, add_distances
 
 __all__ = ["direct_hsic", "direct_mmd", "direct_sums", "hsic_of_sums", "kernel_sum", "mmd_of_sums"]
 
@@ -97,18 +98,16 @@ def _kernel_block(one: Factors, begin: int, start: int) -> tuple[slice, slice, n
 
 
 def _whole_kernel(one: Factors, rows: slice, others: slice) -> np.ndarray:
-    """Return the product kernel, by SciPy's distances: one exponential of summed distances, not a product of factors."""
-    from scipy.spatial.distance import cdist
-
+    """Return the product kernel: one exponential of summed distances, not a product of factors."""
     kinds = np.array(one.kernels)
     exponent = np.zeros((rows.stop - rows.start, others.stop - others.start))
-    for kind, metric, power in (("rbf", "sqeuclidean", 2), ("laplacian", "cityblock", 1)):
+    block = PanelBlock(rows.start, rows.stop, others.start, others.stop)
+    for kind, power in (("rbf", 2), ("laplacian", 1)):
         chosen = kinds == kind
         if chosen.any():
-            weight = 1.0 / one.bandwidths[chosen] ** power / power
-            sides = (np.ascontiguousarray(one.columns[chosen, some].T) for some in (rows, others))
-            exponent -= cdist(*sides, metric, w=weight)
-    kernel = np.exp(exponent)
+            columns = one.columns if chosen.all() else one.columns[chosen]  # most often no copy
+            add_distances(columns, -1.0 / one.bandwidths[chosen] ** power / power, power == 2, block, exponent)
+    kernel = np.exp(exponent, out=exponent)
     for k in np.flatnonzero(kinds == "cauchy"):
         kernel /= 1.0 + (np.subtract.outer(one.columns[k, rows], one.columns[k, others]) / one.bandwidths[k]) ** 2
     for k in np.flatnonzero(kinds == "categorical"):

@@ -12,7 +12,7 @@ import numpy as np
 
 from exactshap._native import Handle
 from exactshap.decompose.pairwise._columns import encode_columns, in_order
-from exactshap.decompose.pairwise._kernels import FactorArrays
+from exactshap.decompose.pairwise._kernels import FactorArrays, add_all_distances
 from exactshap.errors import ExplanationWarning, InputError, InputTypeError, UnknownNameError, did_you_mean, message, warn
 from exactshap.frames import Table
 from exactshap.frames.stored import StoredTable
@@ -265,15 +265,19 @@ class _Medians:
 
 
 def _median_distance(columns: np.ndarray, metric: str) -> float:
-    from scipy.spatial.distance import pdist
+    squared, n = metric == "euclidean", columns.shape[1]
+    distances = np.zeros(n * (n - 1) // 2)
+    add_all_distances(np.ascontiguousarray(columns, dtype=float), np.ones(len(columns)), squared, distances)
+    return _median(distances, squared) or _median(distances[distances > 0], squared) or 1.0
 
-    distances = pdist(columns.T, metric)
-    return _median(distances) or _median(distances[distances > 0]) or 1.0
 
+def _median(numbers: np.ndarray, squared: bool) -> float:
+    """Return the median, or that of the square roots; 0 of none. The numbers are reordered.
 
-def _median(numbers: np.ndarray) -> float:
-    """Return the median, 0 of none, and reorder the numbers. NumPy's own looks for NaN as well, which takes six times as long."""
-    if not (middle := len(numbers) // 2):
-        return float(numbers.sum())
+    NumPy's own looks for NaN as well, which takes six times as long.
+    """
+    if not len(numbers):
+        return 0.0
+    middle, root = len(numbers) // 2, math.sqrt if squared else float
     numbers.partition(middle)
-    return float(numbers[middle] if len(numbers) % 2 else 0.5 * (numbers[:middle].max() + numbers[middle]))
+    return root(numbers[middle]) if len(numbers) % 2 else 0.5 * (root(numbers[:middle].max()) + root(numbers[middle]))

@@ -134,6 +134,10 @@ def _pair_sums(
 
     def panel_sums(panel: tuple[int, int]) -> _PairSums:
         sums = _PairSums(np.zeros(shape), np.zeros(shape), np.zeros((shape[0], len(orders))))
+        if not len(orders):
+            for block in sweep.whole(panel):
+                target.add_weighted(sweep, block, sums.weighted, sums.plain)
+            return sums
         for block, values in sweep.blocks(panel):
             weights = target.block(block)
             add_sides(values, weights, sums.weighted, block.start, sums.weighted, block.first)

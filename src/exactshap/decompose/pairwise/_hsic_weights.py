@@ -8,8 +8,14 @@ import numpy as np
 
 from exactshap._runtime.threads import map_in_threads
 from exactshap.decompose.pairwise._factors import Factors
-from exactshap.decompose.pairwise._kernels import LANES, PanelBlock, fill_permuted_weights, fill_products
-from exactshap.decompose.pairwise._panels import blocks_of, panels_of
+from exactshap.decompose.pairwise._kernels import (
+    LANES,
+    PanelBlock,
+    add_centred_contributions,
+    fill_permuted_weights,
+    fill_products,
+)
+from exactshap.decompose.pairwise._panels import Sweep, blocks_of, panels_of
 
 __all__ = ["CentredKernel", "centred_kernel", "norm_of", "offsets_of", "row_sums_of"]
 
@@ -52,6 +58,11 @@ class CentredKernel:
         out = np.empty((block.height, block.padded))
         fill_products(self.factors.arrays, self.offsets, block, out)
         return out
+
+    def add_weighted(self, sweep: Sweep, block: PanelBlock, weighted: np.ndarray, plain: np.ndarray) -> None:
+        """Add the contributions of a block's pairs, times this kernel and as they are, to the sums of the rows on both sides."""
+        arrays, rules = sweep.factors.arrays, sweep.rules.arrays
+        add_centred_contributions(arrays, rules, self.factors.arrays, self.offsets, block, weighted, plain)
 
     def permuted_block(self, block: PanelBlock, orders: np.ndarray) -> np.ndarray:
         """Return the centred kernel of a block for permuted rows, of shape (n_permutations, height * padded)."""

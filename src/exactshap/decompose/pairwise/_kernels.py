@@ -16,7 +16,10 @@ __all__ = [
     "FactorArrays",
     "PanelBlock",
     "RuleArrays",
+    "add_all_distances",
+    "add_centred_contributions",
     "add_contributions",
+    "add_distances",
     "add_sides",
     "fill_contributions",
     "fill_gaps",
@@ -66,6 +69,9 @@ class PanelBlock(NamedTuple):
 
 fill_contributions = kernel("pairwise.fill_contributions(factors, rules, block, out)")
 add_contributions = kernel("pairwise.add_contributions(factors, rules, block, rows, others)")
+add_centred_contributions = kernel("pairwise.add_centred_contributions(factors, rules, y, offset, block, weighted, plain)")
+add_distances = kernel("pairwise.add_distances(columns, weights, squared, block, out)")
+add_all_distances = kernel("pairwise.add_all_distances(columns, weights, squared, out)")
 fill_gaps = kernel("pairwise.fill_gaps(factors, block, out)")
 fill_products = kernel("pairwise.fill_products(factors, offset, block, out)")
 fill_permuted_weights = kernel("pairwise.fill_permuted_weights(factors, offset, permutations, block, out)")

@@ -140,7 +140,7 @@ def blocks_of(
     panel: tuple[int, int], n_rows: int, n_players: int, boundary: int | None = None, begin: int = 0
 ) -> Iterator[PanelBlock]:
     """Cut the pairs of a panel's rows with later ones, from ``begin`` on, into blocks that fit the cache; none crosses ``boundary``."""
-    width = 2 * LANES if n_players < 64 else LANES
+    width = LANES * (8 if n_players < 2 else 2 if n_players < 64 else 1)
     height = min(PANEL, max(4, _BLOCK_BYTES // (8 * width * (n_players + 1))))
     start, stop = panel
     for top in range(start, stop, height):
@@ -176,11 +176,19 @@ class Sweep:
             fill_contributions(one.arrays, rules, block, out)
             yield block, out
 
+    def whole(self, panel: tuple[int, int]) -> Iterator[PanelBlock]:
+        """Yield the pairs of a panel in as few blocks as may be, for kernels that store none of them."""
+        (start, stop), n_rows = panel, self.factors.n_rows
+        first = max(start, self.begin)
+        for cut in [n_rows] if self.boundary is None or start >= self.boundary else [self.boundary, n_rows]:
+            if first < cut:
+                yield PanelBlock(start, stop, first, cut)
+            first = cut
+
     def add(self, panel: tuple[int, int], sides: Callable[[PanelBlock], tuple[np.ndarray, np.ndarray]]) -> None:
-        """Add the contributions of a panel's blocks to the sums (n_players + 1, n_rows + LANES) of their rows and of the others."""
-        one, rules = self.factors, self.rules.arrays
-        for block in blocks_of(panel, one.n_rows, one.n_players, self.boundary, self.begin):
-            add_contributions(one.arrays, rules, block, *sides(block))
+        """Add the contributions of a panel's pairs to the sums (n_players + 1, n_rows + LANES) of their rows and of the others."""
+        for block in self.whole(panel):
+            add_contributions(self.factors.arrays, self.rules.arrays, block, *sides(block))
 
 
 Result = TypeVar("Result")

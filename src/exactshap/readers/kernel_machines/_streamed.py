@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import functools
+import operator
+from collections.abc import Callable
 
 import numpy as np
 
@@ -17,7 +19,13 @@ from exactshap.readers.kernel_machines.machine import (
 )
 from exactshap.semivalues import Semivalue
 from exactshap.solvers import Cost, Solution, player_sets
-from exactshap.solvers.product import quadrature_units, solve_terms
+from exactshap.solvers.product import (
+    ExponentialTerms,
+    functional_rules,
+    quadrature_units,
+    solve_functional,
+    solve_terms,
+)
 
 __all__ = ["Streamed", "factor_seconds"]
 
@@ -25,6 +33,7 @@ BLOCK_VALUES = 2**18  # factors of one sub-block of rows, all of which sweep a b
 ALONE_VALUES = 2**16  # the same without a background: they stay in the second cache of a core, and their memory is used again
 SAMPLE_ROWS, SAMPLE_UNITS = 4, 2e6  # explained rows of a sample, and its work: some milliseconds
 SAMPLE_TERMS, SAMPLE_BACKGROUND = (32, 512), 16
+BLOCK_WORK, BLOCK_ROWS = 2**26, (256, 4096)  # factors and rows of a block of a functional game that is swept
 MANY_COLUMNS = 24  # beyond, rows differ in their numbers of nodes, and are copied by it
 
 
@@ -33,9 +42,14 @@ class Streamed(Strategy):
 
     def __init__(self, machine: BoundMachine) -> None:
         self.machine = machine
+        if self._exponentials:  # rows hold nothing meanwhile: blocks of a tenth of a second, that threads may share
+            self.block_rows = int(np.clip(BLOCK_WORK // max(1, machine.n_terms * machine.n_columns), *BLOCK_ROWS))
 
     def solve(self, values: np.ndarray, semivalue: Semivalue, order: int) -> Solution:
         machine = self.machine
+        if order == 1 and self._exponentials:
+            solve = functools.partial(solve_functional, functional_rules(semivalue, machine.n_players), values)
+            return machine.finish(functools.reduce(operator.add, map(solve, self._exponentials)), values, semivalue, order)
         total = None
         for block, weights, absent in machine.tiles():
             step = max(1, self._block_values // max(1, absent.shape[2] * max(machine.n_players, machine.n_columns)))
@@ -52,6 +66,13 @@ class Streamed(Strategy):
             total = Solution.zeros(len(values), n_sets, machine.n_outputs, method="quadrature")
         return machine.finish(total, values, semivalue, order)
 
+    @functools.cached_property
+    def _exponentials(self) -> tuple[ExponentialTerms, ...]:
+        """The terms of a functional game whose factors are exponentials of single columns: no arrays of factors are made for those."""
+        machine = self.machine
+        found = [] if machine.replaces_columns or machine.has_groups else [_exponential(block) for block in machine.blocks]
+        return tuple(terms for terms in found if terms is not None) if None not in found else ()
+
     def memory(self, n_rows: int, order: int) -> float:
         """Return the bytes of tiles of the background, of a block of factors of rows, and of the sums of all rows."""
         machine, columns = self.machine, self.machine.n_columns
@@ -59,6 +80,8 @@ class Streamed(Strategy):
         tile = min(max(BACKGROUND_VALUES, width * columns), len(machine.mixture) * width * columns)
         tiles = 1.0 if tile < BACKGROUND_VALUES // 2 else 2.0  # the next one is made while the last is held
         rows = min(max(self._block_values, width * columns), n_rows * width * columns)
+        if order == 1 and self._exponentials:
+            tiles, rows = 0.0, 0  # none is made
         n_sets = len(player_sets(machine.n_players, order))
         sums = n_rows * (3.0 * machine.n_outputs * n_sets + 2.0 * columns) + 32.0 * (6 * machine.n_players + n_sets)
         return 8.0 * (self._copies() * (tiles * tile + rows) + 0.3 * float(columns > MANY_COLUMNS) * rows + sums)
@@ -83,17 +106,35 @@ class Streamed(Strategy):
             block = next(cut_terms(whole, int(np.clip(pairs, *SAMPLE_TERMS))))
             width = block.coefficients.shape[1]
             m = int(np.clip(pairs / width, 1, min(SAMPLE_BACKGROUND, n_background)))
-            inside, absent = machine.grouped(block.factors(rows)), np.ascontiguousarray(machine.absent(block, slice(0, m)))
-            solve = functools.partial(
-                solve_terms, inside, absent, block.coefficients, np.array(machine.mixture[:m]), semivalue, order
-            )
+            solve = self._sample(block, rows, m, semivalue, order)
             method = machine.finish(solve(), rows, semivalue, order).method  # the first loads the kernels
             sweep = min(clocked(solve) for _ in range(2)) / len(rows) / m * n_background
             moving = n_background if machine.replaces_columns else 0  # background rows with factors of their own
-            factors = factor_seconds(machine, block, rows) * (n_blocks * moving + n_rows)
+            made = n_blocks * moving + n_rows
+            factors = 0.0 if order == 1 and self._exponentials else factor_seconds(machine, block, rows) * made
             share = whole.coefficients.shape[1] / width
             total += Cost(share * (n_rows * sweep + factors), method="" if total.method else method)
         return total
+
+    def _sample(
+        self, block: ExpansionPart | Monomials, rows: np.ndarray, m: int, semivalue: Semivalue, order: int
+    ) -> Callable[[], Solution]:
+        """Return what solves a few rows with a few terms and ``m`` background rows; their factors are there, where they are needed."""
+        machine = self.machine
+        terms = _exponential(block) if order == 1 and self._exponentials else None
+        if terms is not None:
+            return functools.partial(solve_functional, functional_rules(semivalue, machine.n_players), rows, terms)
+        inside, absent = machine.grouped(block.factors(rows)), np.ascontiguousarray(machine.absent(block, slice(0, m)))
+        return functools.partial(
+            solve_terms, inside, absent, block.coefficients, np.array(machine.mixture[:m]), semivalue, order
+        )
+
+
+def _exponential(block: ExpansionPart | Monomials) -> ExponentialTerms | None:
+    rates = block.component.exponential_rates() if isinstance(block, ExpansionPart) else None
+    if rates is None or not isinstance(block, ExpansionPart) or block.points is None:
+        return None
+    return ExponentialTerms(block.points, *rates, block.coefficients)
 
 
 def factor_seconds(machine: BoundMachine, block: ExpansionPart | Monomials, rows: np.ndarray) -> float:

@@ -10,6 +10,7 @@ from exactshap.solvers.product._cost import (
     quadrature_units,
 )
 from exactshap.solvers.product._folding import CoalitionTable, Folded, fold, folded_method, solve_folded
+from exactshap.solvers.product._functional import ExponentialTerms, functional_rules, solve_functional
 from exactshap.solvers.product._kernels import fill_interactions
 from exactshap.solvers.product._quadrature import solve_product, solve_terms
 from exactshap.solvers.product._set_sums import set_sums
@@ -17,16 +18,19 @@ from exactshap.solvers.product._set_sums import set_sums
 __all__ = [
     "MAX_FOLDED_PLAYERS",
     "CoalitionTable",
+    "ExponentialTerms",
     "Folded",
     "fill_interactions",
     "fold",
     "folded_cost",
     "folded_method",
     "folding_pays",
+    "functional_rules",
     "quadrature_cost",
     "quadrature_units",
     "set_sums",
     "solve_folded",
+    "solve_functional",
     "solve_product",
     "solve_terms",
 ]
