@@ -20,6 +20,7 @@ from exactshap.solvers import Rows, Solution, player_sets
 
 __all__ = ["Cut", "solve_blocks", "wrap"]
 
+
 APART = 1024  # rows from which on those in company are a block of their own
 _SAME_NAMES = (
     "approximation_error",
@@ -105,7 +106,15 @@ def _parts(reader: Reader, tasks: Sequence[Task], semivalue: Semivalue, order: i
     sent = ((reader, start, make(), semivalue, order, n_compared) for start, make, n_compared in tasks)
     if (parts := map_on_workers(_answer, sent)) is not None:
         return parts
-    return map_in_threads(run, tasks, cut.blocks_at_once) if cut.blocks_at_once > 1 else map(run, tasks)
+    return map(run, tasks) if cut.blocks_at_once == 1 else _in_threads(reader, run, tasks, cut.blocks_at_once)
+
+
+def _in_threads(reader: Reader, run: Callable[[Task], Solution], tasks: Sequence[Task], workers: int) -> Iterator[Solution]:
+    """Yield the solutions of blocks from threads, where these share the work: of a function that is called, the first block tells."""
+    n_alone = int(reader.threads_pay() is None)
+    yield from map(run, tasks[:n_alone])
+    left = tasks[n_alone:]
+    yield from map(run, left) if reader.threads_pay() is False else map_in_threads(run, left, workers)
 
 
 def _answer(reader: Reader, start: int, rows: Table, semivalue: Semivalue, order: int, n_compared: int) -> Solution:

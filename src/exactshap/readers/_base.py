@@ -121,13 +121,17 @@ class Reader(ABC):
         if threads_of_a_block.get() == 1:
             solution, prediction = self.solve(mine, semivalue, order), predict()
         else:
-            parts, prediction = rows_in_threads(solve, n_rows, predict)
+            parts, prediction = rows_in_threads(solve, n_rows, predict, self.threads_pay)
             solution = Solution.join(parts, n_rows)
         own = prediction[:n_rows]
         solution = solution.beside(own, self.tolerance(mine, own, solution), efficient=semivalue.is_efficient(order))
         if not n_compared:
             return solution
         return solution.with_(comparison=self.compare(others, prediction[n_rows:]))
+
+    def threads_pay(self) -> bool | None:
+        """Return whether threads share the work of rows, which compiled code and linear algebra do; None before that is known."""
+        return True
 
     def memory(self, n_rows: int, order: int) -> float:
         """Return the bytes of working memory for a block of rows: it decides how many rows make a block."""

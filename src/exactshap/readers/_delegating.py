@@ -70,6 +70,9 @@ class DelegatingReader(Reader):
     def tolerance(self, X: Table, prediction: np.ndarray, solution: Solution) -> np.ndarray:
         return self.inner.tolerance(self.rows(X), prediction, solution)
 
+    def threads_pay(self) -> bool | None:
+        return self.inner.threads_pay()
+
     def asks(self) -> Asks | None:
         return self.inner.asks()
 

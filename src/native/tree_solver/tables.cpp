@@ -1,16 +1,10 @@
-// Tables of trees for sets of any size: fill them from the leaves, and sweep rows through them.
+// Tables of trees for sets of any size: fill them from the leaves.
 
 #include "tables.h"
 
 EXACTSHAP_BEGIN
 
 namespace {
-
-constexpr int64_t FEW_ROWS = 4, FEW_ROWS_OF_LARGE = 24;  // rows that are swept tree after tree; where tables do not fit into any cache
-constexpr int64_t CACHED_CELLS = int64_t(1) << 22;
-constexpr int64_t LARGE = 4096;  // cells of a table that does not fit into the first-level cache
-constexpr int64_t AHEAD = 8;
-constexpr int64_t SPARSE = 32;  // cells for each row of a table that is not worth reading ahead as a whole
 
 /// Replace `table[S] (2^m,)` by the sum over subsets that agree with S on the players of the mask `skip`.
 void sum_subsets(double* table, int64_t m, int64_t skip) {
@@ -162,146 +156,6 @@ Status fill_tables(Tables tables, TableRows rows, In<double, 3> weights, int64_t
   return Status::done;
 }
 
-// Loops over rows, apart: inlined, gcc finds no vector instructions for them.
-
-EXACTSHAP_APART void fail_condition(const uint8_t* __restrict decided, uint8_t fails, uint16_t bit, uint16_t* __restrict code, int64_t n_rows) {
-  const uint16_t keep = uint16_t(~bit);
-  for (int64_t r = 0; r < n_rows; r++) code[r] = uint16_t(code[r] & (keep | uint16_t(uint16_t(decided[r] ^ fails) * bit)));
-}
-
-/// Add the cells of all rows to their sums, `out (n_rows, n_results)`; those of a large table are asked for some rows ahead.
-template <bool IS_LARGE>
-EXACTSHAP_APART void look_up(const uint16_t* code, const double* table, const int64_t* columns, int64_t n_columns, Out<double, 2> out) {
-  const int64_t n_rows = out.size[0], n_results = out.size[1];
-  double* total = out.data;
-  for (int64_t r = 0; r < n_rows; r++, total += n_results) {
-    const double* const cell = table + code[r] * n_columns;
-    if (IS_LARGE && r + AHEAD < n_rows) {
-      const double* const next = table + code[r + AHEAD] * n_columns;
-      __builtin_prefetch(next), __builtin_prefetch(next + n_columns - 1);
-    }
-    for (int64_t c = 0; c < n_columns; c++) total[columns[c]] += cell[c];
-  }
-}
-
-/// Take the bits of the conditions of group g that a row fails from its code, for all rows.
-void fill_codes(int64_t g, int64_t offset, const Groups& groups, Array<uint8_t, 2> decisions, Array<uint16_t, 1> codes) {
-  codes.fill(uint16_t((int64_t(1) << groups.n_bits[g]) - 1));
-  for (int64_t c = groups.condition_start[g]; c < groups.condition_start[g + 1]; c++)
-    fail_condition(decisions[groups.condition_node[c] - offset].data, groups.condition_left[c] ? 0 : 1,
-                   uint16_t(int64_t(1) << groups.condition_bit[c]), codes.data, codes.size[0]);
-}
-
-/// The code of one row in group g; `decided` says whether it goes left at each node from `offset` on.
-EXACTSHAP_INLINE int64_t code_of(int64_t g, int64_t offset, const Groups& groups, const uint8_t* decided) {
-  int64_t failed = 0;
-  for (int64_t c = groups.condition_start[g]; c < groups.condition_start[g + 1]; c++)
-    failed |= int64_t(decided[groups.condition_node[c] - offset] ^ uint8_t(groups.condition_left[c])) << groups.condition_bit[c];
-  return ((int64_t(1) << groups.n_bits[g]) - 1) & ~failed;
-}
-
-/// What a sweep reads besides the rows.
-struct Look {
-  const Tables& tables;
-  const TableRows& rows;
-  int64_t first_group, last_group;
-  const double* cells;
-
-  EXACTSHAP_INLINE const double* table(int64_t g) const { return cells + (rows.table_start[g] - rows.table_start[first_group]); }
-  EXACTSHAP_INLINE const int64_t* columns(int64_t g) const { return rows.columns.data + rows.column_start[g]; }
-};
-
-/// Add the cells of some rows to `out (n_rows, n_results)`, tree after tree: a row's cells of a tree are asked for before they are read.
-///
-/// A tree's tables stay in cache from row to row; for many rows codes are cheaper by the register, group after group.
-Status sweep_trees(In<double, 2> columns, const Look& look, Array<uint8_t, 1> decided, Array<const double*, 1> cell_of,
-                   Out<double, 2> out, Context& context) {
-  const Groups& groups = look.tables.groups;
-  const Forest& forest = look.tables.forest;
-  const int64_t n_rows = columns.size[1];
-  for (int64_t first = look.first_group, last; first < look.last_group; first = last) {
-    if (context.interrupted()) return Status::interrupted;
-    const int64_t tree = groups.tree[first], offset = forest.tree_start[tree], end = forest.tree_start[tree + 1];
-    for (last = first; last < look.last_group && groups.tree[last] == tree;) last++;
-    for (int64_t r = 0; r < n_rows; r++) {
-      if (!decide_row(columns.data + r, n_rows, columns.size[0], offset, end, forest.nodes, decided.data)) return Status::fault;
-      for (int64_t g = first; g < last; g++) {
-        const double* const cell = look.table(g) + code_of(g, offset, groups, decided.data) * look.rows.n_columns(g);
-        __builtin_prefetch(cell);
-        __builtin_prefetch(cell + look.rows.n_columns(g) - 1);
-        cell_of[g - first] = cell;
-      }
-      double* const total = out[r].data;
-      for (int64_t g = first; g < last; g++) {
-        const double* const cell = cell_of[g - first];
-        const int64_t* const columns_of = look.columns(g);
-        for (int64_t c = 0, n = look.rows.n_columns(g); c < n; c++) total[columns_of[c]] += cell[c];
-      }
-    }
-  }
-  return Status::done;
-}
-
-/// Ask for the whole table of group g while rows are looked up in the one before: cells in random order are waited for one by one.
-EXACTSHAP_INLINE void ask_for(int64_t g, const Look& look, int64_t n_rows) {
-  const int64_t n_cells = look.rows.table_start[g + 1] - look.rows.table_start[g];
-  if (n_cells > SPARSE * n_rows) return;
-  const double* const table = look.table(g);
-  for (int64_t c = 0; c < n_cells; c += 8) __builtin_prefetch(table + c);
-}
-
-/// Add the cells of a block of rows to `out (n_rows, n_results)`, group after group.
-Status sweep_rows(In<double, 2> columns, const Look& look, Array<uint16_t, 1> codes, Array<uint8_t, 2> decisions, Out<double, 2> out,
-                  Context& context) {
-  const Groups& groups = look.tables.groups;
-  const Forest& forest = look.tables.forest;
-  int64_t tree = -1;
-  for (int64_t g = look.first_group; g < look.last_group; g++) {
-    if (context.interrupted()) return Status::interrupted;
-    const int64_t offset = forest.tree_start[groups.tree[g]];
-    if (groups.tree[g] != tree) {
-      tree = groups.tree[g];
-      if (!decide_nodes(columns, offset, forest.tree_start[tree + 1], forest.nodes, decisions)) return Status::fault;
-    }
-    fill_codes(g, offset, groups, decisions, codes);
-    if (g + 1 < look.last_group) ask_for(g + 1, look, codes.size[0]);
-    const int64_t n_columns = look.rows.n_columns(g), n_cells = n_columns << groups.n_bits[g];
-    (n_cells > LARGE ? look_up<true> : look_up<false>)(codes.data, look.table(g), look.columns(g), n_columns, out);
-  }
-  return Status::done;
-}
-
-/// The most groups of one tree.
-int64_t most_groups(const Groups& groups) {
-  int64_t most = 0;
-  for (int64_t g = 0, same = 0; g < groups.count(); g++) {
-    same = g > 0 && groups.tree[g] == groups.tree[g - 1] ? same + 1 : 1;
-    most = same > most ? same : most;
-  }
-  return most;
-}
-
-/// Add the cells of each row's codes to `out (n_rows, n_results)`, group after group.
-///
-/// `columns (n_features, n_rows)`. A row costs one look-up per set of players of each group.
-Status sweep(In<double, 2> columns, Tables tables, TableRows rows, int64_t first_group, int64_t last_group, In<double, 1> cells,
-             Out<double, 2> out, Context& context) {
-  const int64_t n_rows = columns.size[1], largest_tree = tables.forest.largest_tree();
-  EXACTSHAP_REQUIRE(tables.fit() && rows.fit(tables.groups) && are_groups(first_group, last_group, tables.groups));
-  EXACTSHAP_REQUIRE(cells.size[0] == rows.table_start[last_group] - rows.table_start[first_group] && out.size[0] == n_rows);
-  EXACTSHAP_REQUIRE(out.size[1] > (rows.offsets[rows.offsets.size[0] - 1] + 1) * tables.forest.value.size[1]);
-  const Look look{tables, rows, first_group, last_group, cells.data};
-  if (n_rows > (cells.size[0] > CACHED_CELLS ? FEW_ROWS_OF_LARGE : FEW_ROWS)) {
-    auto codes = context.empty<uint16_t>(n_rows);
-    auto decisions = context.empty<uint8_t>(largest_tree, n_rows);
-    return context.failed() ? Status::no_memory : sweep_rows(columns, look, codes, decisions, out, context);
-  }
-  auto decided = context.empty<uint8_t>(largest_tree);
-  auto cell_of = context.empty<const double*>(most_groups(tables.groups));
-  if (context.failed()) return Status::no_memory;
-  return sweep_trees(columns, look, decided, cell_of, out, context);
-}
-
 }  // namespace
 
 EXACTSHAP_END
@@ -309,4 +163,3 @@ EXACTSHAP_END
 EXACTSHAP_KERNEL(tree_solver, add_failures, add_failures)
 EXACTSHAP_KERNEL(tree_solver, sum_survival, sum_survival)
 EXACTSHAP_KERNEL(tree_solver, fill_tables, fill_tables)
-EXACTSHAP_KERNEL(tree_solver, sweep, sweep)

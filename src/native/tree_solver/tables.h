@@ -6,34 +6,60 @@
 
 EXACTSHAP_BEGIN
 
+/// Where rows go before they meet the groups: the splits above any group, parents first, with the bit of each one's player in the
+/// codes of the groups below; which splits and groups are each tree's. `is_plain`: numerical splits only, zero is a number.
+struct Routes {
+  In<int64_t, 1> group_start, split_start;
+  In<int32_t, 1> split;
+  In<int16_t, 1> bit;
+  int64_t n_features;
+  bool is_plain;
+  EXACTSHAP_FIELDS(group_start, split_start, split, bit, n_features, is_plain)
+
+  EXACTSHAP_INLINE int64_t most_groups() const {
+    int64_t most = 0;
+    for (int64_t k = 0; k + 1 < group_start.size[0]; k++)
+      most = group_start[k + 1] - group_start[k] > most ? group_start[k + 1] - group_start[k] : most;
+    return most;
+  }
+  EXACTSHAP_INLINE bool fit(int64_t n_trees, int64_t n_groups) const {
+    return group_start.size[0] == n_trees + 1 && split_start.size[0] == n_trees + 1 && group_start[n_trees] == n_groups &&
+           split.size[0] == split_start[n_trees] && bit.size[0] == split.size[0];
+  }
+};
+
 /// An ensemble cut into groups. `background_table` holds g of all leaves, leaf l's from `background_start[l]` on; empty for cover ratios.
 struct Tables {
   Forest forest;
   Groups groups;
+  Routes routes;
   Leaves leaves;
   In<int64_t, 1> background_start;
   In<double, 1> background_table;
-  EXACTSHAP_FIELDS(forest, groups, leaves, background_start, background_table)
+  EXACTSHAP_FIELDS(forest, groups, routes, leaves, background_start, background_table)
 
   EXACTSHAP_INLINE bool has_background() const { return background_table.size[0] > 0; }
   EXACTSHAP_INLINE In<double, 1> survival_of(int64_t l) const { return background_table.slice(background_start[l], background_start[l + 1]); }
   EXACTSHAP_INLINE bool fit() const {
-    return forest.fit() && groups.fit() && leaves.fit() &&
+    return forest.fit() && groups.fit() && routes.fit(forest.n_trees(), groups.count()) && leaves.fit() &&
            (!has_background() ||
             (background_start.size[0] == leaves.count() + 1 && background_start[leaves.count()] == background_table.size[0]));
   }
 };
 
-/// Which column of the result each table row adds to, and where each group's cells start: `(n_codes, n_columns)`, code after code.
+/// Which column of the result each table row adds to, ascending in each group, and where each group's cells start: `(n_codes, n_columns)`,
+/// code after code. `masks (n_groups, n_registers)` tells the same columns, eight to a register, as bits; none where there are many.
 struct TableRows {
   In<int64_t, 1> column_start, columns, table_start;
+  In<uint8_t, 2> masks;
   In<int64_t, 2> binomials;
   In<int64_t, 1> offsets;
-  EXACTSHAP_FIELDS(column_start, columns, table_start, binomials, offsets)
+  EXACTSHAP_FIELDS(column_start, columns, table_start, masks, binomials, offsets)
 
   EXACTSHAP_INLINE bool fit(const Groups& groups) const {
     const int64_t n = groups.count();
-    return column_start.size[0] == n + 1 && table_start.size[0] == n + 1 && columns.size[0] == column_start[n];
+    return column_start.size[0] == n + 1 && table_start.size[0] == n + 1 && columns.size[0] == column_start[n] &&
+           masks.size[0] == n;
   }
   EXACTSHAP_INLINE int64_t n_columns(int64_t g) const { return column_start[g + 1] - column_start[g]; }
 };

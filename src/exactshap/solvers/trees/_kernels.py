@@ -107,11 +107,23 @@ class Groups(NamedTuple):
     last_output: np.ndarray
 
 
+class Routes(NamedTuple):
+    """Where rows go before they meet the groups: the splits above any group, and which splits and groups are each tree's."""
+
+    group_start: np.ndarray
+    split_start: np.ndarray
+    split: np.ndarray  # nodes, parents first
+    bit: np.ndarray  # of each one's player in the codes of the groups below
+    n_features: int
+    is_plain: bool  # numerical splits only, and zero is a number
+
+
 class Tables(NamedTuple):
     """An ensemble cut into groups; ``background_table`` is empty for cover ratios."""
 
     forest: Forest
     groups: Groups
+    routes: Routes
     leaves: Leaves
     background_start: np.ndarray
     background_table: np.ndarray
@@ -121,8 +133,9 @@ class TableRows(NamedTuple):
     """Which column of the result each table row adds to (``columns``), and where each group's cells start."""
 
     column_start: np.ndarray
-    columns: np.ndarray
+    columns: np.ndarray  # ascending in each group
     table_start: np.ndarray
+    masks: np.ndarray  # (n_groups, n_registers): the columns as bits, eight to a register; no registers where they would be many
     binomials: np.ndarray
     offsets: np.ndarray
 

@@ -9,6 +9,7 @@ import numpy as np
 from exactshap.solvers.trees._kernels import (
     Groups,
     Leaves,
+    Routes,
     Structure,
     TableRows,
     count_below,
@@ -34,11 +35,13 @@ __all__ = [
     "lay_rows",
     "offsets_of",
     "products_above",
+    "routes_of",
     "sorted_leaves",
     "structure",
     "sum_by_tree",
 ]
 
+MAX_REGISTERS = 4  # of sums: where players are many, few of them are in one group
 MAX_BITS = 15  # codes are uint16, and a table of more than 32768 codes is not filled often enough to pay
 NOMINAL_ROWS = 2000.0  # how many rows a kept table is expected to serve
 LEAF_CELL = 0.6  # a step of the transform of a leaf's cell, in look-ups
@@ -171,7 +174,31 @@ def lay_rows(layout: TableLayout, n_players: int, order: int, n_outputs: int) ->
     columns = np.empty(column_start[-1], np.int64)
     fill_columns(*common, True, column_start, columns)
     table_start = offsets_of(np.diff(column_start) << groups.n_bits)
-    return TableRows(column_start, columns, table_start, binomials, offsets)
+    group = np.repeat(np.arange(layout.n_groups), np.diff(column_start))
+    columns = columns[np.lexsort((columns, group))]
+    n_registers = -(-((offsets[-1] + 1) * n_outputs + 1) // 8)
+    masks = np.zeros((layout.n_groups, n_registers if n_registers <= MAX_REGISTERS else 0), np.uint8)
+    if masks.size:
+        np.bitwise_or.at(masks, (group, columns // 8), (1 << columns % 8).astype(np.uint8))
+    return TableRows(column_start, columns, table_start, masks, binomials, offsets)
+
+
+def routes_of(trees: FlatTrees, groups: Groups) -> Routes:
+    """Return the splits above groups, from the conditions of those below, and which splits and groups are each tree's."""
+    n_conditions = np.diff(groups.condition_start)
+    place = np.arange(len(groups.condition_node)) - np.repeat(groups.condition_start[:-1], n_conditions)
+    above = place < np.repeat(groups.n_above, n_conditions)
+    bit = np.zeros(trees.n_nodes, np.int16)
+    bit[groups.condition_node[above]] = groups.condition_bit[above]
+    split = np.unique(groups.condition_node[above])
+    return Routes(
+        group_start=np.searchsorted(groups.tree, np.arange(trees.n_trees + 1)),
+        split_start=np.searchsorted(split, trees.tree_start),
+        split=split.astype(np.int32),
+        bit=bit[split],
+        n_features=trees.n_features,
+        is_plain=bool(np.all(trees.nodes.category_start < 0) and not np.any(trees.nodes.zero_is_missing)),
+    )
 
 
 def binomials_and_offsets(n_players: int, order: int) -> tuple[np.ndarray, np.ndarray]:

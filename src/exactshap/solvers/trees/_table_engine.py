@@ -26,7 +26,7 @@ from exactshap.solvers.trees._kernels import (
     sweep,
     sweep_few,
 )
-from exactshap.solvers.trees._layout import TableLayout, lay_rows, offsets_of
+from exactshap.solvers.trees._layout import TableLayout, lay_rows, offsets_of, routes_of
 from exactshap.solvers.trees._sums import ROWS_IN_TURN, pairwise_sum, row_blocks, whole_weights
 from exactshap.trees import FlatTrees
 from exactshap.trees import prepared as rounded
@@ -39,6 +39,7 @@ BLOCK_BYTES = 2**21
 WORK_BYTES = 3.5 * 2**20  # numbers of players of all codes while they are made, sums of one block
 FEW_ROWS = 16  # that are answered cell by cell before tables are filled, at least
 FILLING_SHARE = 0.1  # of the steps of a filling are spent on rows before tables are filled: a service's first ones do not wait
+ROOM = 7  # cells behind the last table, which the widest registers read and leave out
 BACKGROUND_BLOCK = 2**14  # background rows at a time
 
 
@@ -126,7 +127,8 @@ class TableEngine:
     def tables(self) -> Handle:
         """What the compiled kernels read of the trees, as one argument."""
         layout, background = self.layout, self.background
-        return Handle(Tables(forest_of(self.trees), layout.groups, layout.leaves, background.start, background.table))
+        forest, routes = forest_of(self.trees), routes_of(self.trees, layout.groups)
+        return Handle(Tables(forest, layout.groups, routes, layout.leaves, background.start, background.table))
 
     def of_order(self, order: int) -> OrderTables:
         """Return the layout of the tables for sets of 1..order players."""
@@ -222,18 +224,19 @@ class TableEngine:
         if every is None:
             every = self.cache.made(key, lambda: self.fill(tables, semivalue, order, 0, n_groups), keep=1)
         start = tables.rows.table_start
-        return every[start[first] : start[last]]
+        return every[start[first] : start[last] + ROOM]
 
     def fill(self, tables: OrderTables, semivalue: Semivalue, order: int, first: int, last: int) -> np.ndarray:
-        """Return the filled tables of groups ``first:last``."""
+        """Return the filled tables of groups ``first:last``, and some room."""
         start, rows = tables.rows.table_start, tables.packed
-        cells = np.zeros(start[last] - start[first])
+        found = np.zeros(start[last] - start[first] + ROOM)
+        cells = found[:-ROOM]
         if order == 1:
             fill_single_tables(self.tables, rows, self.asked(semivalue, order)[1], first, last, self.n_players, cells)
-            return cells
+            return found
         weights = path_weights(semivalue, order, int(np.diff(self.layout.leaves.start).max(initial=0)))
         fill_tables(self.tables, rows, weights, first, last, cells)
-        return cells
+        return found
 
 
 def _runs(rows: TableRows, n_groups: int) -> list[tuple[int, int]]:

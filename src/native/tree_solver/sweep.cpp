@@ -1,0 +1,342 @@
+// Rows through tables of trees: which cells they meet, tree after tree, and the sums of these.
+
+#include "../common/lanes.h"
+#include "tables.h"
+
+#if defined(__AVX512F__)
+#include <immintrin.h>
+#endif
+
+EXACTSHAP_BEGIN
+
+namespace {
+
+constexpr int64_t AT_ONCE = 64;             // rows whose codes in a tree are worked out at a time
+constexpr int64_t SPARSE = 32;              // cells for each row of a table that is not worth reading ahead as a whole
+constexpr int64_t SPREAD[] = {int64_t(1) << 20, int64_t(1) << 18};  // cells for each row of tables that are looked up row after row
+constexpr int64_t LARGE = 4096, AHEAD = 8;  // cells of a table that does not fit into the first cache; rows whose cells are asked for
+constexpr int64_t CACHED = int64_t(1) << 15, IN_FIRST_CACHE = 128;  // cells of a tree's tables; rows whose sums stay there
+constexpr int64_t ROOM = 7;                 // cells behind the last table that a register may read
+constexpr int64_t POLL = 16;                // trees between two looks at the clock
+
+// --- codes -----------------------------------------------------------------------------------------------------------
+
+/// Some rows side by side, as many as a register holds, or one alone. While codes are worked out they are as wide as the values.
+struct Many {
+  static constexpr int LANES = int(sizeof(Widest) / sizeof(double));
+  typedef Widest Values;
+  typedef int64_t Codes __attribute__((vector_size(sizeof(Widest))));
+};
+struct One {
+  static constexpr int LANES = 1;
+  typedef double Values;
+  typedef int64_t Codes;
+};
+
+/// A split and its column, `x (n_rows,)`. `IS_PLAIN`: it is numerical, and no value is missing.
+template <class Rows, bool IS_PLAIN>
+struct Test {
+  const double* x;
+  Split split;
+  bool is_numerical, missing_left;
+
+  EXACTSHAP_INLINE Test(const double* columns, int64_t n_rows, int64_t q, const Nodes& nodes)
+      : x(columns + nodes.feature[q] * n_rows), split(split_of(q, nodes)), is_numerical(split.category_start < 0 && !split.zero_is_missing),
+        missing_left(goes_left(double(NAN), split)) {}
+
+  /// All bits of the rows from r on that go left, none of the others.
+  EXACTSHAP_INLINE void lefts(int64_t r, Many::Codes& left) const {
+    Widest values;
+    load(x + r, values);
+    if (IS_PLAIN || is_numerical) {
+      left = split.less_equal ? Many::Codes(values <= split.threshold) : Many::Codes(values < split.threshold);
+      if (!IS_PLAIN && missing_left) left |= Many::Codes(values != values);
+    } else {
+      for (int i = 0; i < Many::LANES; i++) left[i] = -int64_t(goes_left(x[r + i], split));
+    }
+  }
+  EXACTSHAP_INLINE void lefts(int64_t r, int64_t& left) const {
+    left = -int64_t(!IS_PLAIN ? goes_left(x[r], split) : split.less_equal ? x[r] <= split.threshold : x[r] < split.threshold);
+  }
+};
+
+/// Write the codes of n_rows rows in the groups first to last - 1 of a tree to `codes`, a group's `stride` after those of the one before.
+///
+/// From the root down, the splits above any group tell both children which players were failed on the way, `failed (nodes of the
+/// tree, n_rows)`; a split within a group has a bit of its own, lost where the row goes right.
+template <class Rows, bool IS_PLAIN>
+void walk(int64_t tree, const double* columns, int64_t n_rows, const Tables& tables, int64_t first, int64_t last, int64_t* failed,
+          uint16_t* codes, int64_t stride) {
+  typename Rows::Codes left{}, lost;
+  const Nodes& nodes = tables.forest.nodes;
+  const Groups& groups = tables.groups;
+  const Routes& routes = tables.routes;
+  const int64_t offset = tables.forest.tree_start[tree];
+  for (int64_t r = 0; r < n_rows; r++) failed[r] = 0;
+  for (int64_t s = routes.split_start[tree]; s < routes.split_start[tree + 1]; s++) {
+    const int64_t q = routes.split[s], bit = int64_t(1) << routes.bit[s];
+    const Test<Rows, IS_PLAIN> test(columns, stride, q, nodes);
+    const int64_t* const before = failed + (q - offset) * n_rows;
+    int64_t *const to_left = failed + (nodes.left[q] - offset) * n_rows, *const to_right = failed + (nodes.right[q] - offset) * n_rows;
+    for (int64_t r = 0; r < n_rows; r += Rows::LANES) {
+      test.lefts(r, left);
+      load(before + r, lost);
+      store(lost | (~left & bit), to_left + r);
+      store(lost | (left & bit), to_right + r);
+    }
+  }
+  for (int64_t g = first; g < last; g++, codes += stride) {
+    int64_t* const failed_here = failed + (groups.root[g] - offset) * n_rows;
+    for (int64_t c = groups.condition_start[g] + groups.n_above[g]; c < groups.condition_start[g + 1]; c++) {
+      const int64_t bit = int64_t(1) << groups.condition_bit[c];
+      const Test<Rows, IS_PLAIN> test(columns, stride, groups.condition_node[c], nodes);
+      for (int64_t r = 0; r < n_rows; r += Rows::LANES) {
+        test.lefts(r, left);
+        load(failed_here + r, lost);
+        store(lost | (~left & bit), failed_here + r);
+      }
+    }
+    const int64_t all = (int64_t(1) << groups.n_bits[g]) - 1;
+    for (int64_t r = 0; r < n_rows; r++) codes[r] = uint16_t(~failed_here[r] & all);
+  }
+}
+
+// --- look-ups --------------------------------------------------------------------------------------------------------
+
+/// What is looked up: groups from `first_group` on, whose tables lie in `cells`.
+struct Look {
+  const TableRows& rows;
+  int64_t first_group;
+  const double* cells;
+
+  EXACTSHAP_INLINE int64_t n_cells(int64_t g) const { return rows.table_start[g + 1] - rows.table_start[g]; }
+  EXACTSHAP_INLINE const double* table(int64_t g) const { return cells + (rows.table_start[g] - rows.table_start[first_group]); }
+  EXACTSHAP_INLINE const double* cell(int64_t g, int64_t code) const { return table(g) + code * rows.n_columns(g); }
+};
+
+/// Ask for the cells of a row in groups first to last - 1 before they are read.
+EXACTSHAP_INLINE void ask_for_cells(const Look& look, int64_t first, int64_t last, const uint16_t* codes, int64_t stride) {
+  for (int64_t g = first; g < last; g++, codes += stride) {
+    const double* const cell = look.cell(g, *codes);
+    __builtin_prefetch(cell);
+    __builtin_prefetch(cell + look.rows.n_columns(g) - 1);
+  }
+}
+
+/// Ask for the whole tables of groups first to last - 1: cells in random order are waited for one by one.
+EXACTSHAP_INLINE void ask_for_tables(const Look& look, int64_t first, int64_t last, int64_t n_rows) {
+  for (int64_t g = first; g < last; g++) {
+    const int64_t n_cells = look.n_cells(g);
+    if (n_cells > SPARSE * n_rows) continue;
+    const double* const table = look.table(g);
+    for (int64_t c = 0; c < n_cells; c += 8) __builtin_prefetch(table + c);
+  }
+}
+
+#if defined(__AVX512F__)
+/// Eight sums, to which the next cells are added: each to the column that its bit in the mask stands for.
+EXACTSHAP_INLINE __m512d plus_cells(__m512d sums, __mmask8 mask, const double* cell) {
+  __m512d cells = _mm512_loadu_pd(cell);  // up to seven behind the last one: tables end with room for them
+  __asm__("" : "+v"(cells));              // apart: an instruction that reads and expands takes twice as long
+  return _mm512_add_pd(sums, _mm512_maskz_expand_pd(mask, cells));
+}
+#endif
+
+/// Add the cells of a row in groups first to last - 1 to its sums: in `REGISTERS` of eight, or in memory one by one (0).
+template <int REGISTERS>
+EXACTSHAP_INLINE void add_cells(const Look& look, int64_t first, int64_t last, const uint16_t* codes, int64_t stride, double* total) {
+#if defined(__AVX512F__)
+  if constexpr (REGISTERS > 0) {
+    __m512d sums[REGISTERS];
+    for (int k = 0; k < REGISTERS; k++) sums[k] = _mm512_loadu_pd(total + 8 * k);
+    for (int64_t g = first; g < last; g++, codes += stride) {
+      const double* cell = look.cell(g, *codes);
+      const uint8_t* const masks = look.rows.masks[g].data;
+      for (int k = 0; k < REGISTERS; k++) {
+        sums[k] = plus_cells(sums[k], masks[k], cell);
+        cell += __builtin_popcount(masks[k]);
+      }
+    }
+    for (int k = 0; k < REGISTERS; k++) _mm512_storeu_pd(total + 8 * k, sums[k]);
+    return;
+  }
+#endif
+  for (int64_t g = first; g < last; g++, codes += stride) {
+    const double* const cell = look.cell(g, *codes);
+    const int64_t* const columns = look.rows.columns.data + look.rows.column_start[g];
+    for (int64_t c = 0, n = look.rows.n_columns(g); c < n; c++) total[columns[c]] += cell[c];
+  }
+}
+
+/// Add the cells of all rows in some groups from `first` on to their sums, `total (n_rows, width)`.
+template <int REGISTERS, int GROUPS>
+EXACTSHAP_APART void add_groups(const Look& look, int64_t first, const uint16_t* codes, int64_t stride, Array<double, 2> total) {
+#if defined(__AVX512F__)
+  if constexpr (REGISTERS > 0) {
+    const double* table[GROUPS][REGISTERS];
+    __mmask8 mask[GROUPS][REGISTERS];
+    __m512i source[GROUPS][REGISTERS];
+    int64_t n_columns[GROUPS];
+    for (int i = 0; i < GROUPS; i++) {
+      const double* cell = look.table(first + i);
+      n_columns[i] = look.rows.n_columns(first + i);
+      for (int k = 0; k < REGISTERS; k++) {
+        mask[i][k] = look.rows.masks[first + i][k];
+        source[i][k] = _mm512_maskz_expand_epi64(mask[i][k], _mm512_set_epi64(7, 6, 5, 4, 3, 2, 1, 0));
+        table[i][k] = cell;
+        cell += __builtin_popcount(mask[i][k]);
+      }
+    }
+    double* sums_of = total.data;
+    for (int64_t r = 0; r < total.size[0]; r++, sums_of += 8 * REGISTERS) {
+      __m512d sums[REGISTERS];
+      for (int k = 0; k < REGISTERS; k++) sums[k] = _mm512_loadu_pd(sums_of + 8 * k);
+      for (int i = 0; i < GROUPS; i++) {
+        const int64_t place = codes[i * stride + r] * n_columns[i];
+        for (int k = 0; k < REGISTERS; k++) {
+          const __m512d cells = _mm512_loadu_pd(table[i][k] + place);
+          sums[k] = _mm512_add_pd(sums[k], _mm512_maskz_permutexvar_pd(mask[i][k], source[i][k], cells));
+        }
+      }
+      for (int k = 0; k < REGISTERS; k++) _mm512_storeu_pd(sums_of + 8 * k, sums[k]);
+    }
+    return;
+  }
+#endif
+  for (int64_t g = first; g < first + GROUPS; g++, codes += stride) {
+    const int64_t n_columns = look.rows.n_columns(g), n_rows = total.size[0], width = total.size[1];
+    const int64_t* const columns = look.rows.columns.data + look.rows.column_start[g];
+    const double* const table = look.table(g);
+    const int64_t n_ahead = look.n_cells(g) > LARGE ? n_rows - AHEAD : 0;
+    double* sums_of = total.data;
+    for (int64_t r = 0; r < n_rows; r++, sums_of += width) {
+      const double* const cell = table + codes[r] * n_columns;
+      if (r < n_ahead) {
+        const double* const next = table + codes[r + AHEAD] * n_columns;
+        __builtin_prefetch(next), __builtin_prefetch(next + n_columns - 1);
+      }
+      for (int64_t c = 0; c < n_columns; c++) sums_of[columns[c]] += cell[c];
+    }
+  }
+}
+
+/// The groups of a tree, and the codes of all rows in them.
+struct Met {
+  int64_t first, last;
+  const uint16_t* codes;
+  int64_t stride;  // from group to group
+};
+
+/// Add a tree's cells to the sums of each row, `total (n_rows, width)`, row after row: a row's cells are asked for one row before.
+template <int REGISTERS>
+EXACTSHAP_APART void add_rows(const Look& look, const Met& met, Array<double, 2> total) {
+  const int64_t n_rows = total.size[0];
+  for (int64_t r = 0; r < n_rows; r++) {
+    if (r + 1 < n_rows) ask_for_cells(look, met.first, met.last, met.codes + r + 1, met.stride);
+    add_cells<REGISTERS>(look, met.first, met.last, met.codes + r, met.stride, total[r].data);
+  }
+}
+
+/// The same for many rows, two groups after the other: their tables are asked for while rows are looked up in those before.
+/// Where a tree's tables stay in the second cache, the sums of as many rows at a time stay in the first one.
+template <int REGISTERS>
+EXACTSHAP_APART void add_tables(const Look& look, const Met& met, Array<double, 2> total) {
+  const int64_t n_rows = total.size[0], n_cells = look.rows.table_start[met.last] - look.rows.table_start[met.first];
+  const int64_t at_once = n_cells > CACHED ? n_rows : IN_FIRST_CACHE;
+  for (int64_t first = 0; first < n_rows; first += at_once) {
+    const auto part = total.slice(first, smaller(first + at_once, n_rows));
+    const uint16_t* codes = met.codes + first;
+    if (first == 0) ask_for_tables(look, met.first, smaller(met.first + 2, met.last), n_rows);
+    for (int64_t g = met.first; g < met.last; g += 2, codes += 2 * met.stride) {
+      if (first == 0) ask_for_tables(look, g + 2, smaller(g + 4, met.last), n_rows);
+      (g + 1 < met.last ? add_groups<REGISTERS, 2> : add_groups<REGISTERS, 1>)(look, g, codes, met.stride, part);
+    }
+  }
+}
+
+// --- sweeps ----------------------------------------------------------------------------------------------------------
+
+/// Copy `columns (n_features, n_rows)` to `out (n_features, padded)`, filled up with zeros. Returns whether a value is missing.
+bool pad(In<double, 2> columns, Array<double, 2> out) {
+  const int64_t n_rows = columns.size[1];
+  bool is_missing = false;
+  for (int64_t j = 0; j < columns.size[0]; j++)
+    for (int64_t r = 0; r < out.size[1]; r++) {
+      const double x = r < n_rows ? columns[j][r] : 0.0;
+      is_missing |= x != x;
+      out[j][r] = x;
+    }
+  return is_missing;
+}
+
+/// Add the cells of rows in groups first_group to last_group - 1 to their sums, `total (n_rows, width)`.
+///
+/// While a tree's cells are on their way, the codes in the next tree are worked out.
+template <class Rows, int REGISTERS>
+Status sweep_rows(In<double, 2> columns, const Tables& tables, const Look& look, int64_t last_group, Array<double, 2> total, Context& context) {
+  const Routes& routes = tables.routes;
+  const int64_t n_rows = columns.size[1], padded = (n_rows + Rows::LANES - 1) / Rows::LANES * Rows::LANES;
+  auto x = context.empty<double>(columns.size[0], padded);
+  auto failed = context.empty<int64_t>(tables.forest.largest_tree() * smaller(padded, AT_ONCE));
+  auto codes = context.empty<uint16_t>(int64_t(2), routes.most_groups() * padded);
+  if (context.failed()) return Status::no_memory;
+  const bool is_plain = !pad(columns, x) && routes.is_plain;
+  const int64_t n_cells = look.rows.table_start[last_group] - look.rows.table_start[look.first_group];
+  const auto add = n_rows > 1 && n_rows * SPREAD[REGISTERS > 0] > n_cells ? add_tables<REGISTERS> : add_rows<REGISTERS>;
+  Met before{0, 0, nullptr, padded};
+  for (int64_t tree = tables.groups.tree[look.first_group]; tree <= tables.groups.tree[last_group - 1]; tree++) {
+    if (tree % POLL == 0 && context.interrupted()) return Status::interrupted;
+    uint16_t* const to = codes[tree % 2].data;
+    const int64_t first = routes.group_start[tree];
+    const Met met{first > look.first_group ? first : look.first_group, smaller(routes.group_start[tree + 1], last_group), to, padded};
+    for (int64_t r = 0; r < padded; r += AT_ONCE)
+      (is_plain ? walk<Rows, true> : walk<Rows, false>)(tree, x.data + r, smaller(padded - r, AT_ONCE), tables, met.first, met.last,
+                                                          failed.data, to + r, padded);
+    ask_for_cells(look, met.first, met.last, to, padded);
+    if (before.first < before.last) add(look, before, total);
+    before = met;
+  }
+  add(look, before, total);
+  return Status::done;
+}
+
+template <int REGISTERS>
+Status sweep_in(In<double, 2> columns, const Tables& tables, const Look& look, int64_t last_group, Out<double, 2> out, Context& context) {
+  const auto sweep_all = columns.size[1] == 1 ? sweep_rows<One, REGISTERS> : sweep_rows<Many, REGISTERS>;
+  if (REGISTERS == 0) return sweep_all(columns, tables, look, last_group, out, context);
+  auto total = context.zeros<double>(out.size[0], int64_t(8 * REGISTERS));
+  if (context.failed()) return Status::no_memory;
+  const size_t row = size_t(out.size[1]) * sizeof(double);
+  for (int64_t r = 0; r < out.size[0]; r++) __builtin_memcpy(total[r].data, out[r].data, row);
+  const Status status = sweep_all(columns, tables, look, last_group, total, context);
+  for (int64_t r = 0; r < out.size[0]; r++) __builtin_memcpy(out[r].data, total[r].data, row);
+  return status;
+}
+
+/// Add the cells of each row's codes to `out (n_rows, n_results)`, group after group.
+///
+/// `columns (n_features, n_rows)`. A row costs one look-up per set of players of each group.
+Status sweep(In<double, 2> columns, Tables tables, TableRows rows, int64_t first_group, int64_t last_group, In<double, 1> cells,
+             Out<double, 2> out, Context& context) {
+  EXACTSHAP_REQUIRE(tables.fit() && rows.fit(tables.groups) && are_groups(first_group, last_group, tables.groups));
+  EXACTSHAP_REQUIRE(cells.size[0] == rows.table_start[last_group] - rows.table_start[first_group] + ROOM && out.size[0] == columns.size[1]);
+  EXACTSHAP_REQUIRE(out.size[1] == (rows.offsets[rows.offsets.size[0] - 1] + 1) * tables.forest.value.size[1] + 1);
+  EXACTSHAP_REQUIRE(columns.size[0] == tables.routes.n_features && out.size[1] <= (rows.masks.size[1] > 0 ? 8 * rows.masks.size[1] : out.size[1]));
+  if (first_group == last_group || columns.size[1] == 0) return Status::done;
+  const Look look{rows, first_group, cells.data};
+#if defined(__AVX512F__)
+  switch (rows.masks.size[1]) {
+    case 1: return sweep_in<1>(columns, tables, look, last_group, out, context);
+    case 2: return sweep_in<2>(columns, tables, look, last_group, out, context);
+    case 3: return sweep_in<3>(columns, tables, look, last_group, out, context);
+    case 4: return sweep_in<4>(columns, tables, look, last_group, out, context);
+  }
+#endif
+  return sweep_in<0>(columns, tables, look, last_group, out, context);
+}
+
+}  // namespace
+
+EXACTSHAP_END
+
+EXACTSHAP_KERNEL(tree_solver, sweep, sweep)
