@@ -14,6 +14,7 @@ import exactshap
 from exactshap import Explainer, explain, semivalues
 from exactshap._runtime import threads
 from exactshap.errors import BudgetError, ExactnessError, ExplanationWarning, InputError, UnknownNameError
+from exactshap.explainer import _solve
 from tolerances import HALF_THE_DIGITS, conditioned, roundings
 
 rng = np.random.default_rng(0)
@@ -120,6 +121,24 @@ def test_the_rows_of_one_block_share_the_threads_with_the_same_bits(name, monkey
     assert name == "function" or 2 in pieces  # its blocks of few rows are many
     for field in ("values", "baseline", "prediction", "residual", "tolerance"):
         np.testing.assert_array_equal(getattr(again, field), getattr(reference, field))
+
+
+@pytest.mark.parametrize("pays", [0.0, 2.0])
+@pytest.mark.parametrize("n_rows", [3, 40])
+def test_a_function_that_is_called_gets_threads_where_its_calls_take_the_time(n_rows, pays, monkeypatch):
+    rows, background = X.to_numpy()[:n_rows], X.to_numpy()[50:55]
+    monkeypatch.setattr(threads, "PAYS", pays)  # of the time in calls, none of which is 0 % or more than all
+    monkeypatch.setattr(threads, "SECONDS", 0.0)
+    monkeypatch.setattr(threads, "LEAST", 0.0)
+    workers = []
+    for place in (threads, _solve):
+        original = place.map_in_threads
+        monkeypatch.setattr(place, "map_in_threads", lambda f, tasks, n, go=original: workers.append(n) or go(f, tasks, n))
+    explainer = Explainer(lambda A: np.tanh(A).sum(axis=1), background, n_jobs=2)
+    assert explainer.reader.threads_pay() is None
+    ours = explainer(rows).values
+    assert (2 in workers) == explainer.reader.threads_pay() == (pays == 0.0)
+    np.testing.assert_array_equal(ours, Explainer(lambda A: np.tanh(A).sum(axis=1), background)(rows).values)
 
 
 def test_what_solving_raises_comes_before_what_the_model_does():

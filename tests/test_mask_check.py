@@ -1,5 +1,6 @@
 """The certificate's coalitions: what is compared, when, what is said of it, and what becomes of it in files and selections."""
 
+import functools
 import json
 import pickle
 import zipfile
@@ -18,6 +19,7 @@ from sklearn.tree import DecisionTreeRegressor
 from exactshap import Explainer, Explanation
 from exactshap.errors import ExactnessError, ExplanationWarning, InputTypeError
 from exactshap.explainer import _mask_check
+from exactshap.explainer._hybrids import Pool
 from exactshap.explainer._reference import reference_values
 from exactshap.explainer._solve import APART, Cut, solve_blocks
 from exactshap.frames import above, as_table, hybrid_cells, hybrid_columns
@@ -156,8 +158,8 @@ def test_a_function_is_compared_with_itself_on_rows_masked_by_hand():
 
 @pytest.mark.parametrize("n_hybrids", [2, 6, _mask_check.MADE, _mask_check.MADE_CHEAP])
 def test_a_draw_takes_coalitions_and_their_complements_from_the_pool(n_hybrids):
-    checker = _mask_check.MaskChecker(Explainer(MODELS["svr"], X[:20], groups={"ab": [0, 1]}).reader)
-    rows, masks, columns, references = checker._drawn(30, n_hybrids)
+    pool = Pool(Explainer(MODELS["svr"], X[:20], groups={"ab": [0, 1]}).reader, _mask_check.MADE_CHEAP)
+    rows, masks, columns, references = pool.drawn(30, n_hybrids)
     np.testing.assert_array_equal(masks[::2], ~masks[1::2])
     np.testing.assert_array_equal(columns, masks[:, [0, 0, 1, 2]])
     assert rows.min() >= 0
@@ -260,9 +262,80 @@ def test_all_rows_in_company_are_compared_and_no_others(n_rows, cuts):
     reader, shapley = Explainer(MODELS["tree"], X[:20]).reader, find("shapley")
     rows, company = as_table(np.resize(X, (n_rows, 4))), as_table(X[50:57])
     blocks = [slice(*ends) for ends in zip([0, *cuts], [*cuts, n_rows], strict=True)]
-    solution, (residual, tolerance) = solve_blocks(reader, rows, Cut(blocks, 1, 1), shapley, 1, False, company)
-    alone, apart = reader.answer(rows, shapley, 1), reader.answer(company, shapley, 1)
-    np.testing.assert_array_equal(residual, apart.residual)
-    np.testing.assert_array_equal(tolerance, apart.tolerance)
+    solution = solve_blocks(reader, rows, Cut(blocks, 1, 1), shapley, 1, False, company)
+    alone, apart = reader.answer(rows, shapley, 1), reader.compare(company)
+    for found, expected in zip(solution.comparison, apart, strict=True):
+        np.testing.assert_array_equal(found, expected)
     for name in ("values", "empty", "full", "prediction", "residual", "tolerance", "error_bound", "scale"):
         np.testing.assert_array_equal(getattr(solution, name), getattr(alone, name))
+
+
+COMPARED = (
+    *MODELS,
+    "scaled target",
+    "columns dropped",
+    "sum",
+    "search",
+    "several outputs",
+    "process",
+    "cosines",
+    "classes",
+    "logistic",
+)
+
+
+@functools.cache
+def compared_models():
+    """Return models of every family and wrapper that is held against the formula that was read of it."""
+    from sklearn.compose import TransformedTargetRegressor
+    from sklearn.ensemble import GradientBoostingClassifier
+    from sklearn.gaussian_process import GaussianProcessRegressor
+    from sklearn.kernel_approximation import RBFSampler
+    from sklearn.kernel_ridge import KernelRidge
+    from sklearn.linear_model import LogisticRegression
+    from sklearn.model_selection import GridSearchCV
+
+    scaled = TransformedTargetRegressor(make_pipeline(StandardScaler(), SVR()), transformer=StandardScaler())
+    dropping = make_pipeline(make_column_transformer((StandardScaler(), [0, 2])), SVR())
+    both = VotingRegressor([("tree", DecisionTreeRegressor(max_depth=3)), ("scaled", scaled), ("ridge", Ridge())])
+    classes = np.digitize(Y, [-0.5, 0.5])
+    return {
+        **MODELS,
+        "scaled target": scaled.fit(X, Y),
+        "columns dropped": dropping.fit(X, Y),
+        "sum": both.fit(X, Y),
+        "search": GridSearchCV(KernelRidge(kernel="polynomial"), {"alpha": [0.1, 1.0]}).fit(X, Y),
+        "several outputs": KernelRidge(kernel="rbf").fit(X, np.stack([Y, X[:, 0]], axis=1)),
+        "process": GaussianProcessRegressor(alpha=0.1).fit(X[:60], Y[:60]),
+        "cosines": make_pipeline(RBFSampler(n_components=20, random_state=0), Ridge()).fit(X, Y),
+        "classes": GradientBoostingClassifier(n_estimators=3).fit(X, classes),
+        "logistic": LogisticRegression().fit(X, classes),
+    }
+
+
+@pytest.mark.parametrize("name", COMPARED)
+@pytest.mark.parametrize("order", [1, 2])
+def test_rows_in_company_are_held_against_the_formula_and_change_no_value(name, order):
+    reader, shapley = Explainer(compared_models()[name], X[:20]).reader, find("shapley")
+    rows, company = as_table(X[20:40]), as_table(np.where(rng.random((6, 4)) < 0.5, X[40:46], X[:6]))
+    assert reader.evaluates
+    together, alone = reader.answer(above(rows, company), shapley, order, company.n_rows), reader.answer(rows, shapley, order)
+    for field in ("values", "empty", "tolerance", "scale", "error_bound"):
+        np.testing.assert_array_equal(getattr(together, field), getattr(alone, field))
+    for found in (together.comparison, reader.compare(company)):
+        size = np.abs(found.residual).reshape(6, -1).max(axis=1)
+        assert np.all(size <= found.tolerance)
+        assert found.tolerance.shape == (6,)
+        assert np.abs(found.prediction).min() > 0.0
+    assert_close(together.comparison.prediction, reader.predict(company), scale=100.0, n_terms=300, n_players=4)
+    values = reader.game(company).value(np.ones((1, reader.n_players), bool))[:, 0]
+    assert_close(reader.evaluate(company).full, values, scale=100.0, n_terms=300, n_players=4)
+
+
+def test_a_formula_that_errs_between_the_rows_fails_the_certificate(monkeypatch):
+    explainer = Explainer(MODELS["svr"], X[:20])
+    explainer(X[20:40])
+    read = KernelReader.evaluate
+    monkeypatch.setattr(KernelReader, "evaluate", lambda self, table: read(self, table).shifted(1e-6))
+    with pytest.raises(ExactnessError, match="not what the model predicts for hybrid rows"):
+        explainer(X[20:40])

@@ -109,8 +109,10 @@ def errors_of(runs):
 
 
 def spread(cell, best):
-    """Return where 90 % of the ratios of a peer to ours lie, the runs that both made being drawn again with replacement."""
+    """Return where 90 % of the ratios of a peer to ours lie, the runs that both made being drawn again with replacement; of three and more."""
     shared = sorted(cell[OURS].keys() & cell[best].keys())
+    if len(shared) < 3:
+        return math.nan, math.nan
     theirs, mine = (np.array([cell[method][k][0] for k in shared]) for method in (best, OURS))
     drawn = np.random.default_rng(0).integers(0, len(shared), (RESAMPLED, len(shared)))
     with np.errstate(divide="ignore"):
@@ -140,7 +142,7 @@ def told(part, names, compared, cells):
             texts = [text_of(list(cell.get(method, {}).values()), method == OURS) for method in METHODS]
             best, ratio = compared.get((name, budget), ("", math.nan))
             low, high = spread(cell, best) if best else (math.nan, math.nan)
-            texts.append(f"{ratio:.3g} [{low:.3g}, {high:.3g}] ({best})")
+            texts.append(f"{ratio:.3g}" + (f" [{low:.3g}, {high:.3g}]" if low == low else "") + f" ({best})")
             lines.append(f"| {name} | {d} | {budget} | {len(cell[OURS])} | " + " | ".join(texts) + " |")
     return lines
 
@@ -155,8 +157,9 @@ def report():
         f"{len(HELD_OUT)} held out were looked at once, when the code was done, and so were the {len(MANY_PLAYERS)} of many players, which were added later. Run k has",
         "the seed k and one of the game's rows; peers are RegressionMSR (with XGBoost, written anew for `papers/polyshap.py`, and shapiq 1.8's),",
         "OddSHAP and ProxySHAP with its adjustment. A ratio takes the runs that both made; in square brackets the range in which 90 % of it lies",
-        "when runs are drawn again with replacement (of the best peer, which was picked after looking). Mean squared error over n runs; processor",
-        "seconds of ours a run in round brackets.",
+        "when three runs or more are drawn again with replacement (of the best peer, which was picked after looking). Mean squared error over n",
+        "runs; processor seconds of ours a run in round brackets. Values of the networks of many players are exact: enumerated at 24 players, else",
+        "networks of one layer of hyperbolic tangents (`many_players.py`).",
     ]
     parts = {"Held out": HELD_OUT, "Held out, many players": MANY_PLAYERS, "Development": DEVELOPMENT}
     for part, names in parts.items():

@@ -1,11 +1,13 @@
 """Larger samples placed in stages: which pairs are chosen, what that is worth, and where it stays away."""
 
+import itertools
+
 import numpy as np
 import pytest
 
 from exactshap.games import OracleGame
 from exactshap.solvers import solve
-from exactshap.solvers.sampled import _adaptive
+from exactshap.solvers.sampled import _adaptive, _surrogate
 from exactshap.solvers.sampled._design import place_pairs
 from exactshap.solvers.sampled._sampling import draw, strata
 from exactshap.solvers.sampled.process import _relevance, fit_process
@@ -40,7 +42,8 @@ def test_one_at_a_time_they_are_those_of_the_design(monkeypatch):
         np.testing.assert_array_equal(chosen, expected)
 
 
-def test_the_variance_that_is_left_is_that_of_the_posterior():
+def test_the_variance_that_is_left_is_that_of_the_posterior(monkeypatch):
+    monkeypatch.setattr(_adaptive, "BLOCK", 30)  # of 93 candidates
     process, masks = process_and_candidates()
     candidates = _adaptive.Candidates.of(process, 2.0 * masks - 1.0, 40)
     chosen = candidates.choose(40)
@@ -92,17 +95,44 @@ def test_where_nothing_changes(monkeypatch, d, calls, settings):
 
 def test_players_that_few_rows_made_invisible_are_seen_again(monkeypatch):
     """The last of many searches starts where every player can be seen, those before and searches of few rows where they may."""
-    d, starts = 5, []
+    d, starts, promised = 5, [], []
     dead = np.full(d + 1, -11.0)
 
-    def search(posterior, start, *rest):
+    def search(posterior, start, bounds, max_steps, enough):
         starts.append(start.copy())
+        promised.append(enough)
         return dead.copy()
 
     monkeypatch.setattr(_relevance, "search", search)
     points = 2.0 * (np.random.default_rng(5).random((800, d)) < 0.5) - 1
-    for n_rows in (800, 799):
-        _relevance.find_relevances(points[:n_rows], [Half.of(points[:n_rows, :1], -points[:n_rows, :1], -1)], 25)
+    halves = {n_rows: [Half.of(points[:n_rows, :1], -points[:n_rows, :1], -1)] for n_rows in (800, 799)}
+    for n_rows, half in halves.items():
+        _relevance.find_relevances(points[:n_rows], half, 25)
     n_levels = len(starts) // 2
     assert all(np.array_equal(start, dead) for start in [*starts[1 : n_levels - 1], *starts[n_levels + 1 :]])
     np.testing.assert_allclose(starts[n_levels - 1], np.append(np.full(d, np.log(0.1 / d)), dead[-1]), rtol=roundings(4))
+    for n_rows, cold in (
+        (800, n_levels - 1),
+        (799, 2 * n_levels - 1),
+    ):  # from what fewer rows gave there is but the last of the searches
+        searched = len(starts)
+        _relevance.find_relevances(points[:n_rows], halves[n_rows], 25, dead)
+        assert len(starts) == searched + 1
+        np.testing.assert_array_equal(starts[-1], starts[:searched][cold])
+        assert promised[-1] == promised[:searched][cold]
+
+
+def test_each_fit_goes_on_from_the_relevances_that_placed_the_last_calls(monkeypatch):
+    fits = []
+
+    def fit(*args, start, **settings):
+        process = fit_process(*args, start=start, **settings)
+        fits.append((start, process.logs))
+        return process
+
+    monkeypatch.setattr(_surrogate, "fit_process", fit)
+    solved(13, 3800)
+    assert fits[0][0] is None
+    assert len(fits) == 3
+    for (_, found), (start, _) in itertools.pairwise(fits):
+        np.testing.assert_array_equal(start, found)

@@ -13,11 +13,12 @@ from exactshap.semivalues import find
 from exactshap.solvers import solve
 from exactshap.solvers.sampled._sampling import draw, strata
 from exactshap.solvers.sampled._surrogate import SURROGATES, game_values
-from exactshap.solvers.sampled.process import _hypercube, covariance, fit_process, functionals, white_functionals
+from exactshap.solvers.sampled.process import _evidence, _hypercube, covariance, fit_process, functionals, white_functionals
 from exactshap.solvers.sampled.process._cube_index import prior_variance, white_variance
 from exactshap.solvers.sampled.process._evidence import (
     COUNTED_OUTPUTS,
     JITTER,
+    FittedHalf,
     Half,
     Posterior,
     covariance_and_slopes,
@@ -154,6 +155,17 @@ def test_sums_make_the_covariance_and_its_factor_and_differences_its_slopes(sign
     np.testing.assert_allclose(
         lower @ lower.T, dense + white * np.eye(len(points)), rtol=conditioned(1e6), atol=roundings(5_000)
     )
+
+
+@pytest.mark.parametrize("sign", [-1, 0, 1])
+def test_halves_are_given_their_rows_block_by_block(monkeypatch, sign):
+    monkeypatch.setattr(_evidence, "BLOCK_ROWS", 7)
+    points = 2.0 * draw(6, 22, RNG, strata(6, paired=True), paired=True) - 1.0
+    half, theta = Half.of(*RNG.normal(size=(2, len(points), 2)), sign), RNG.exponential(size=6)
+    found = FittedHalf.at(points, half, theta, 0.1)
+    gram = brute_covariance(points, points, theta, sign) + (0.1 + JITTER) * np.eye(len(points))
+    np.testing.assert_allclose(np.tril(found.factor), np.linalg.cholesky(gram), atol=conditioned(10))
+    np.testing.assert_allclose(found.dual, np.linalg.solve(gram, half.target), atol=conditioned(100))
 
 
 @pytest.mark.parametrize("n", [1, 2, 63, 64, 65, 200])

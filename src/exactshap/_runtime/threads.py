@@ -18,6 +18,7 @@ from exactshap._runtime.crew import map_with_help
 from exactshap._runtime.process_settings import single_threaded_blas
 
 __all__ = [
+    "CallTimes",
     "Pace",
     "asked_jobs",
     "at_pace",
@@ -43,6 +44,7 @@ WORTH, FORGOTTEN = (
     8.0,
     0.8,
 )  # times what a small piece takes beyond its rows, at least; what is kept of that where none was tried
+PAYS = 0.75  # of the time in calls of a function, from which on threads pay: they share nothing else of its work
 SLOWER = 1.2  # times the pace before, at most: other programs take the cores now and then
 
 
@@ -85,6 +87,25 @@ class Pace:
         ends = [first + round(size) for size in itertools.accumulate(sizes, initial=0.0)]
         slices = [slice(start, stop) for start, stop in itertools.pairwise(ends)]
         return [s for s in slices[:workers] if s.start < s.stop], [s for s in slices[workers:] if s.start < s.stop]
+
+
+class CallTimes:
+    """How much of its time solving a row spends in calls of the user's function; what is between them keeps other threads waiting."""
+
+    def __init__(self) -> None:
+        self.inside = self.all = 0.0
+
+    @contextmanager
+    def counted(self, name: str) -> Iterator[None]:
+        """Add the seconds of what is inside to ``inside`` or ``all``; none of a thread that helps, which waits for others as well."""
+        started = time.perf_counter()
+        yield
+        if _JOBS.get() is not None:
+            setattr(self, name, getattr(self, name) + time.perf_counter() - started)
+
+    def threads_pay(self) -> bool | None:
+        """Return whether threads may gain more than they wait for each other; None before a row was solved."""
+        return self.inside > PAYS * self.all if self.all else None
 
 
 _JOBS: ContextVar[int | None] = ContextVar("n_jobs", default=None)
@@ -162,10 +183,13 @@ def coalitions_in_threads(function: Callable[[Any], Any], tasks: Sequence[Any], 
     return list(map_in_threads(function, tasks, max(1, min(n_threads(size), len(tasks)))))
 
 
-def rows_in_threads(function: Callable[[slice], Result], n_rows: int, beside: Callable[[], T]) -> tuple[list[Result], T]:
+def rows_in_threads(
+    function: Callable[[slice], Result], n_rows: int, beside: Callable[[], T], pays: Callable[[], bool | None] = lambda: True
+) -> tuple[list[Result], T]:
     """Return ``function(rows)`` for slices that cover all rows, and ``beside()``: on the threads granted, if there is work for them.
 
-    The pace of the last request, or else a first piece of the rows, tells how long they will take. No bit depends on the cut
+    The pace of the last request, or else a first piece of the rows, tells how long they will take, and ``pays()`` whether threads
+    would share that work. No bit depends on the cut
     where no row depends on the others.
 
     >>> with using_jobs(2, of_a_block=2):
@@ -186,7 +210,7 @@ def rows_in_threads(function: Callable[[slice], Result], n_rows: int, beside: Ca
     first = 0 if pace.each else max(1, n_rows // SHARE)
     head = [run(slice(0, first))] if first else []
     each = pace.each + pace.beside
-    if each * max(asked, n_rows) < SECONDS or each * (n_rows - first) < LEAST:
+    if each * max(asked, n_rows) < SECONDS or each * (n_rows - first) < LEAST or pays() is False:
         return [*head, run(slice(first, n_rows))], pace.keep("beside", n_rows, beside)
     large, small = pace.pieces(first, n_rows, workers)
     tasks: list[Callable[[], Any]] = [lambda: pace.keep("beside", n_rows, lambda: _tried(beside))]

@@ -184,8 +184,8 @@ class Explainer:
         with using_jobs(self.n_jobs, cut.threads_of_each):
             company, whose = self._check_masks.company(table)
             with pace:
-                solution, hybrids = solve_blocks(reader, table, cut, semivalue, order, self.progress, company)
-            facts = self._check_masks.facts(table, solution, hybrids, whose)
+                solution = solve_blocks(reader, table, cut, semivalue, order, self.progress, company)
+            facts = self._check_masks.facts(table, solution, whose)
         seconds = time.perf_counter() - started
         explanation = wrap(
             reader, table, solution, semivalue, order, seconds=seconds, background_hash=self._background_hash, **facts

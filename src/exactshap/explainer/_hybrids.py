@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import random
 from dataclasses import dataclass
 
 import numpy as np
 
-from exactshap.frames import Table, hybrid_cells, hybrid_columns
+from exactshap.frames import Table, hybrid_cells, hybrid_columns, mixed_cells
+from exactshap.readers import Reader, columns_of
 
-__all__ = ["Hybrids", "coalitions", "hybrids_of", "mixed_rows"]
+__all__ = ["Hybrids", "Pool", "coalitions", "hybrids_of", "mixed_rows"]
 
 FRAME_MASKS = 4  # coalitions at most for frames of several dtypes, whose rows cannot each take columns of their own
 
@@ -17,6 +19,47 @@ def coalitions(rng: np.random.Generator, n: int, n_players: int) -> np.ndarray:
     """Return random coalitions (n, n_players) of all sizes, the complement of each beside it: together they split any two players."""
     half = rng.random((-(-n // 2), n_players)) < rng.uniform(0.25, 0.75, (-(-n // 2), 1))
     return np.stack([half, ~half], axis=1).reshape(-1, n_players)[:n]
+
+
+class Pool:
+    """What hybrids are drawn from, with a fixed seed: coalitions, and the reference rows that the other columns come from.
+
+    Parameters
+    ----------
+    reader : Reader
+        With a background.
+    size : int
+        Number of coalitions, even.
+    """
+
+    def __init__(self, reader: Reader, size: int) -> None:
+        assert reader.background is not None
+        rng = np.random.default_rng(0)
+        self._size, self._chance, self._background = size, random.Random(0).random, reader.background
+        self._masks = coalitions(rng, size, reader.n_players)
+        self._columns, self._references = columns_of(reader, self._masks), rng.integers(self._background.n_rows, size=size)
+        self._others = None if self._background.is_frame else self._background.native[self._references]
+
+    def drawn(self, n_rows: int, n_hybrids: int) -> tuple[np.ndarray, ...]:
+        """Return random rows, and coalitions, their columns and reference rows; complements stay beside each other."""
+        rows = np.array([int(self._chance() * n_rows) for _ in range(n_hybrids)])
+        first = 2 * int(self._chance() * ((self._size - n_hybrids) // 2 + 1))
+        chosen = slice(first, first + n_hybrids)
+        return rows, self._masks[chosen], self._columns[chosen], self._references[chosen]
+
+    def mixed(self, table: Table, n_hybrids: int) -> tuple[Table | None, tuple[int, ...]]:
+        """Return hybrids of rows of a table with those of the background, and whose they are; None where that is a guess."""
+        if n_hybrids == 2 and self._others is not None and not table.is_frame:
+            return self._pair(table, self._others)
+        rows, _, columns, references = self.drawn(table.n_rows, n_hybrids)
+        mixed = mixed_rows(table, self._background, rows, references, columns)
+        return mixed, () if mixed is None else tuple(sorted(set(rows.tolist())))
+
+    def _pair(self, table: Table, others: np.ndarray) -> tuple[Table, tuple[int, ...]]:
+        """Return two hybrids of one row of an array, of a coalition and its complement, in few steps."""
+        i, first = int(self._chance() * table.n_rows), 2 * int(self._chance() * (self._size // 2))
+        chosen, rows = slice(first, first + 2), table.native
+        return Table(mixed_cells(rows, rows[i], others[chosen], self._columns[chosen]), None, 2, table.n_columns), (i,)
 
 
 @dataclass(frozen=True, eq=False)

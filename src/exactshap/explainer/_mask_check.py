@@ -5,13 +5,16 @@ takes the players of S from x and the others from a reference row, the model say
 
 .. math:: v_z(\emptyset) + \sum_j \phi_j(h) = f(h), \qquad \phi_j(h) = 0 \text{ for } j \notin S \text{ if the others come from } z,
 
-so that a few predictions of hybrids tell whether v(S) is right, and whether the credit goes to the players it belongs to. The mean
-over the whole background is compared where it is known without solving: v(empty) with the mean of the model's own predictions.
+so that a few predictions of hybrids tell whether v(S) is right, and whether the credit goes to the players it belongs to. Hybrids of
+the background's rows are solved before the first explanation. Those of explained rows are only evaluated, v_z(S) being the formula
+that was read at the hybrid, and predicted in one call with the rows. The mean over the whole background is compared where it is known
+without solving: v(empty) with the mean of the model's own predictions.
 """
 
 from __future__ import annotations
 
 import math
+import random
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -20,22 +23,21 @@ from exactshap._runtime.cache import BoundedCache
 from exactshap._runtime.process_settings import without_warnings
 from exactshap._runtime.shared import STEP
 from exactshap.errors import ExactshapError
-from exactshap.explainer._hybrids import Hybrids, coalitions, hybrids_of, mixed_rows
+from exactshap.explainer._hybrids import Hybrids, Pool, hybrids_of
 from exactshap.frames import Table
-from exactshap.readers import Reader, columns_of
+from exactshap.readers import Reader
 from exactshap.semivalues import find
 from exactshap.solvers import Solution
 
-__all__ = ["Ends", "MaskCheck", "MaskChecker", "ends_of"]
+__all__ = ["MaskCheck", "MaskChecker"]
 
 FEW = 10  # rows from which on every explanation is checked by itself
 EVERY = 200  # rows of smaller explanations after which one of them is
-SHARE = 50  # rows for each hybrid: 2 % of the work at most
+SHARE = 200  # rows for each hybrid beyond two: half a per cent of the rows
 MANY = 64  # hybrids at most in an explanation
 MADE, MADE_CHEAP = 32, 256  # hybrids before the first explanation: of one reference row; in company, where rows are cheap
 PIECE = 64  # of those at a time, whatever memory_limit is
 REASON_LENGTH = 300
-Ends = tuple[np.ndarray, np.ndarray]  # residuals and tolerances of hybrids
 
 
 class MaskCheck(NamedTuple):
@@ -83,13 +85,12 @@ class MaskChecker:
         self._before: MaskCheck | None = None  # of the background's rows; then the worst of earlier explanations
         self._kept = BoundedCache()  # what is made once, whatever threads come
         self._empty: tuple[np.ndarray, float] | None = None
-        self._rng = np.random.default_rng(0)
         self._replaces = reader.background is not None and reader.value_function in ("interventional", "baseline")
         self._checkable = self._replaces or reader.value_function == "interventional-independent"
         self._is_fresh = self._checkable
         if self._checkable:
             assert reader.background is not None
-            self._place = int(self._rng.integers(reader.background.n_rows))  # of the one reference row
+            self._place = random.Random(0).randrange(reader.background.n_rows)  # of the one reference row
         self.reason = ""  # why nothing could be compared last
         if not self._checkable:
             self.reason = f"{reader.value_function} values have no hybrid rows, of which the model could be asked"
@@ -109,10 +110,11 @@ class MaskChecker:
                     self.reason = check
                 else:
                     self._remember(check)
-                if reader.rows_are_cheap and (many := self._mixed(background, MADE_CHEAP)) is not None:
-                    for start in range(0, many[0].n_rows, PIECE):
-                        piece = many[0].take(slice(start, start + PIECE))
-                        self._remember(_sums(*ends_of(reader.answer(piece, find("shapley"), 1))))
+                many = self._pool().mixed(background, MADE_CHEAP)[0] if reader.rows_are_cheap else None
+                if many is not None:
+                    for start in range(0, many.n_rows, PIECE):
+                        piece = many.take(slice(start, start + PIECE))
+                        self._remember(_sums(*_ends_of(reader.answer(piece, find("shapley"), 1))))
         self._is_fresh = False
 
     def first(self) -> tuple[Table, int, int] | None:
@@ -131,33 +133,42 @@ class MaskChecker:
         return self.__dict__
 
     def company(self, table: Table) -> tuple[Table | None, tuple[int, ...]]:
-        """Return hybrids to be solved in company of the rows, and whose they are; None where they are solved by themselves.
+        """Return hybrids to be predicted in company of the rows, and whose they are; None where they are looked at by themselves.
 
-        In company they cost no call, and take the way of the rows: tables, threads and all.
+        In company they cost no call. The first ones of all are solved instead.
         """
         if not self._checkable:
             return None, ()
         self._begin()
-        together = self._reader.rows_are_cheap and self._is_due(table)
-        return (self._mixed(table, _n_hybrids(table)) if together else None) or (None, ())
+        if not self._reader.evaluates or self._before is None or not self._is_due(table):
+            return None, ()
+        return self._pool().mixed(table, _n_hybrids(table))
 
-    def facts(self, table: Table, solution: Solution, hybrids: Ends | None, whose: tuple[int, ...]) -> dict[str, Any]:
+    def _pool(self) -> Pool:
+        return self._kept.get(("pool",)) or self._kept.made(("pool",), lambda: Pool(self._reader, MADE_CHEAP), keep=1)
+
+    def facts(self, table: Table, solution: Solution, whose: tuple[int, ...]) -> dict[str, Any]:
         """Check a few coalitions, and return what an explanation carries of them, or why none could be compared."""
-        check = self._check(table, solution, hybrids, whose) if self._checkable else self.reason
+        check = self._check(table, solution, whose) if self._checkable else self.reason
         if isinstance(check, str):
             return {"mask_reason": check}
         if not math.isfinite(check.tolerance):
             return {"mask_reason": "numbers overflow in them"}
-        difference, tolerance = float(check.difference), float(check.tolerance)
-        return {"mask_difference": difference, "mask_tolerance": tolerance, "n_masks": check.n_masks, "mask_rows": check.rows}
+        return {
+            "mask_difference": check.difference,
+            "mask_tolerance": check.tolerance,
+            "n_masks": check.n_masks,
+            "mask_rows": check.rows,
+        }
 
-    def _check(self, table: Table, solution: Solution, hybrids: Ends | None, whose: tuple[int, ...]) -> MaskCheck | str:
+    def _check(self, table: Table, solution: Solution, whose: tuple[int, ...]) -> MaskCheck | str:
         """Check a few coalitions of an explanation, those in its company or others; of fewer than ten rows, now and then."""
         found, reason = self._before, self.reason
         due = self._is_due(table)
         self._waiting = 0 if due else self._waiting + table.n_rows
         if due:
-            now = self._compared(table, _n_hybrids(table)) if hybrids is None else _sums(*hybrids, whose)
+            compared = solution.comparison
+            now = self._compared(table, _n_hybrids(table)) if compared is None else _sums(*compared[1:], whose)
             if isinstance(now, str):
                 reason = self.reason = now
             else:
@@ -175,29 +186,6 @@ class MaskChecker:
         with STEP:
             self._before = (check | self._before)._replace(rows=())
 
-    def _mixed(self, table: Table, n_hybrids: int) -> tuple[Table, tuple[int, ...]] | None:
-        """Return hybrids of rows of a table with rows of the background, and whose they are."""
-        background = self._reader.background
-        assert background is not None
-        rows, _, columns, references = self._drawn(table.n_rows, n_hybrids)
-        mixed = mixed_rows(table, background, rows, references, columns)
-        return None if mixed is None else (mixed, tuple(sorted(set(rows.tolist()))))
-
-    def _drawn(self, n_rows: int, n_hybrids: int) -> tuple[np.ndarray, ...]:
-        """Return random rows, and coalitions, their columns and reference rows from the pool; complements stay beside each other."""
-        reader, rng, background = self._reader, self._rng, self._reader.background
-        assert background is not None
-
-        def make() -> tuple[np.ndarray, ...]:
-            masks = coalitions(rng, MADE_CHEAP, reader.n_players)
-            return masks, columns_of(reader, masks), rng.integers(background.n_rows, size=MADE_CHEAP)
-
-        masks, columns, references = self._kept.get(("pool",)) or self._kept.made(("pool",), make, keep=1)
-        chance = rng.random(n_hybrids + 1)  # one draw: each is a call
-        first = 2 * int(chance[n_hybrids] * ((MADE_CHEAP - n_hybrids) // 2 + 1))
-        chosen = slice(first, first + n_hybrids)
-        return (chance[:n_hybrids] * n_rows).astype(int), masks[chosen], columns[chosen], references[chosen]
-
     def _mean_prediction(self) -> tuple[np.ndarray, float]:
         """Return the mean of the model's own predictions over the background, and how far rounding can move it."""
         reader, background = self._reader, self._reader.background
@@ -212,15 +200,15 @@ class MaskChecker:
             return None
         mean, rounding = self._empty
         assert solution.tolerance is not None
-        worst = np.maximum.reduce(np.abs(solution.empty - mean), axis=None)  # without what the methods of arrays do first
-        return MaskCheck(_magnitude(float(worst)), float(np.maximum.reduce(solution.tolerance)) + rounding, 1)
+        worst = _magnitude(_largest(abs(solution.empty - mean)))
+        return MaskCheck(worst, _largest(solution.tolerance) + rounding, 1)
 
     def _compared(self, table: Table, n_hybrids: int) -> MaskCheck | str:
-        """Solve hybrids of rows of a table and of the background, and compare them with the model's own predictions."""
+        """Compare hybrids of rows of a table and of the background with the model's own predictions; the first ones are solved."""
         reader, background = self._reader, self._reader.background
         assert background is not None
         bound: Reader | None = self._kept.made(("bound",), lambda: reader.bound_to(background.take([self._place])), keep=1)
-        rows, masks, columns, _ = self._drawn(table.n_rows, n_hybrids)
+        rows, masks, columns, _ = self._pool().drawn(table.n_rows, n_hybrids)
         found = None
         try:
             if bound is None:
@@ -228,7 +216,8 @@ class MaskChecker:
                 return found or f"{reader.model_name} cannot be bound to one reference row"
             with np.errstate(all="ignore"):  # overflow is told by the certificate
                 for part in hybrids_of(background, table, rows, np.full(n_hybrids, self._place), masks, columns):
-                    found = _checked(bound, part) | found
+                    solves = self._before is None or not reader.evaluates
+                    found = (_solved(bound, part) if solves else _evaluated(reader, part)) | found
             return found or "the columns of an array cannot be put into those of a frame without a guess"
         except (ExactshapError, TypeError, ValueError) as error:  # as for a level that the background's column lacks
             return f"the model refuses rows that mix X and the background: {error}"[:REASON_LENGTH]
@@ -238,18 +227,23 @@ def _n_hybrids(table: Table) -> int:
     return max(2, min(table.n_rows // SHARE, MANY))
 
 
-def _checked(bound: Reader, hybrids: Hybrids) -> MaskCheck:
+def _evaluated(reader: Reader, hybrids: Hybrids) -> MaskCheck:
+    """Hold the formula as it was read against the model."""
+    return _sums(*reader.compare(hybrids.table)[1:], tuple(sorted(set(hybrids.rows.tolist()))))
+
+
+def _solved(bound: Reader, hybrids: Hybrids) -> MaskCheck:
     """Hold the values of hybrids against the model: their sum, and nothing for players that come from the reader's reference row."""
     masks = hybrids.masks
     answer = bound.answer(hybrids.table, find("shapley"), 1)
     values = answer.values[:, : masks.shape[1]].reshape(*masks.shape, -1)
     stray = np.abs(values * ~masks[:, :, None]).max(axis=(1, 2), initial=0.0)
-    residual, tolerance = ends_of(answer)
+    residual, tolerance = _ends_of(answer)
     rows = tuple(sorted(set(hybrids.rows.tolist())))
     return _sums(residual, tolerance, rows) | _sums(stray, tolerance)._replace(n_masks=0)
 
 
-def ends_of(answer: Solution) -> Ends:
+def _ends_of(answer: Solution) -> tuple[np.ndarray, np.ndarray]:
     """Return the residuals of a solution beside its predictions, and what rounding explains of them."""
     assert answer.residual is not None
     assert answer.tolerance is not None
@@ -258,11 +252,17 @@ def ends_of(answer: Solution) -> Ends:
 
 def _sums(residual: np.ndarray, tolerance: np.ndarray, rows: tuple[int, ...] = ()) -> MaskCheck:
     """Return the row whose sum misses the model's prediction most for its tolerance."""
-    size = np.abs(residual)
-    size = size if size.ndim == 1 else size.reshape(len(size), -1).max(axis=1)
-    sizes = [found if found == found else math.inf for found in size.tolist()]  # few numbers: each step of arrays costs a call
-    found, limit = max(zip(sizes, tolerance.tolist(), strict=True), key=_excess)
+    sizes = residual if residual.ndim == 1 else np.abs(residual).reshape(len(residual), -1).max(axis=1)
+    pairs = zip(
+        map(_magnitude, sizes.tolist()), tolerance.tolist(), strict=True
+    )  # few numbers: each step of arrays costs a call
+    found, limit = max(pairs, key=_excess)
     return MaskCheck(found, limit, len(sizes), rows)
+
+
+def _largest(values: np.ndarray) -> float:
+    """Return the largest of some numbers: of a few without an array's reduction, of many without what its method does first."""
+    return max(values.tolist()) if values.ndim == 1 and len(values) <= FEW else float(np.maximum.reduce(values, axis=None))
 
 
 def _excess(check: tuple) -> tuple[float, float]:
@@ -278,8 +278,8 @@ def _by_game(reader: Reader, row: Table, masks: np.ndarray, place: int) -> MaskC
     ours = np.asarray(reader.game(row).value(masks))
     magnitude = float(np.abs(by_hand).max(initial=0.0))
     tolerance = 64.0 * reader.epsilon() * (np.sqrt(reader.n_terms()) + reader.n_features) * magnitude
-    return MaskCheck(_magnitude(np.abs(ours - by_hand).max()), tolerance, len(masks), (place,))
+    return MaskCheck(_magnitude(float(np.abs(ours - by_hand).max())), float(tolerance), len(masks), (place,))
 
 
 def _magnitude(value: float) -> float:
-    return math.inf if math.isnan(value) else float(value)
+    return abs(value) if value == value else math.inf

@@ -12,7 +12,6 @@ from exactshap._runtime.progress import Progress, progress_rows
 from exactshap._runtime.threads import map_in_threads
 from exactshap._runtime.workers import map_on_workers
 from exactshap.errors import InputError, rows_from
-from exactshap.explainer._mask_check import Ends, ends_of
 from exactshap.frames import Table, above
 from exactshap.readers import Reader
 from exactshap.results.explanation import Explanation
@@ -20,6 +19,7 @@ from exactshap.semivalues import Semivalue
 from exactshap.solvers import Rows, Solution, player_sets
 
 __all__ = ["Cut", "solve_blocks", "wrap"]
+
 
 APART = 1024  # rows from which on those in company are a block of their own
 _SAME_NAMES = (
@@ -32,6 +32,9 @@ _SAME_NAMES = (
     "set_std",
     "tolerance",
 )
+
+
+Task = tuple[int, Callable[[], Table], int]  # the first row of a block, its rows, and how many at their end are only compared
 
 
 class Cut(NamedTuple):
@@ -50,68 +53,73 @@ def solve_blocks(
     order: int,
     progress: Progress,
     company: Table | None = None,
-) -> tuple[Solution, Ends | None]:
-    """Return the solution of all rows beside its predictions, from one block after another, and residuals of those in company.
+) -> Solution:
+    """Return the solution of all rows beside its predictions, from one block after another, and the comparison of those in company.
 
-    A few rows are solved together with those in company, which then cost no call of the model; many are not copied for it. No bit
-    depends on the number of workers.
+    A few rows are predicted together with those in company, which then cost no call of the model; many are not copied for it. No
+    bit depends on the number of workers.
     """
     blocks, n_rows = cut.blocks, table.n_rows
     if not blocks:
-        return _nothing(reader, order), None
-    apart = company is not None and n_rows >= APART
-    if len(blocks) == 1 and not apart:
-        together = table if company is None else above(table, company)
+        return _nothing(reader, order)
+    n_compared = 0 if company is None or n_rows >= APART else company.n_rows
+    if len(blocks) == 1:
+        together = above(table, company) if company is not None and n_compared else table
         with progress_rows(progress, n_rows, reader.asks) as report, np.errstate(all="ignore"):
             try:
-                solution = reader.answer(together, semivalue, order)
+                solution = reader.answer(together, semivalue, order, n_compared)
             except InputError as error:
                 error.count_from(0, functools.partial(_named, table))
                 raise
             report(n_rows)
-        return (solution, None) if company is None else _split(solution, n_rows)
-    makers: list[Callable[[], Table]] = [functools.partial(table.take, block) for block in blocks]
-    starts, n_together = [block.start for block in blocks], n_rows
-    if company is not None and not apart:
-        last, n_together = makers[-1], n_rows + company.n_rows
-        makers[-1] = lambda: above(last(), company)
-    elif company is not None:
-        makers.append(lambda: company)
-        starts.append(n_rows)
-    rows, hybrids = Rows(n_together), None
-    with progress_rows(progress, n_rows, reader.asks) as report, rows_from(0, functools.partial(_named, table)):
-        for place, part in enumerate(_parts(reader, list(zip(starts, makers, strict=True)), semivalue, order, cut)):
-            if place < len(blocks):
-                rows.add(part)
-                report(blocks[place].stop)
-            else:
-                hybrids = ends_of(part)
-    solution = rows.solution()
-    return (solution, hybrids) if n_together == n_rows else _split(solution, n_rows)
+    else:
+        solution = _joined(reader, table, cut, semivalue, order, progress, company if n_compared else None)
+    if company is None or n_compared:
+        return solution
+    with np.errstate(all="ignore"), rows_from(n_rows, functools.partial(_named, table)):
+        return solution.with_(comparison=reader.compare(company))
 
 
-def _split(solution: Solution, n_rows: int) -> tuple[Solution, Ends]:
-    """Return the first rows, and residuals and tolerances of the others, which were solved in their company."""
-    residual, tolerance = ends_of(solution)
-    return solution.rows(slice(n_rows)), (residual[n_rows:], tolerance[n_rows:])
+def _joined(
+    reader: Reader, table: Table, cut: Cut, semivalue: Semivalue, order: int, progress: Progress, company: Table | None
+) -> Solution:
+    """Return the solution of several blocks, the last of which has company."""
+    blocks, n_compared = cut.blocks, 0 if company is None else company.n_rows
+    tasks: list[Task] = [(block.start, functools.partial(table.take, block), 0) for block in blocks]
+    if company is not None:
+        start, last, _ = tasks[-1]
+        tasks[-1] = start, lambda: above(last(), company), n_compared
+    rows, comparison = Rows(table.n_rows), None
+    with progress_rows(progress, table.n_rows, reader.asks) as report, rows_from(0, functools.partial(_named, table)):
+        for block, part in zip(blocks, _parts(reader, tasks, semivalue, order, cut), strict=True):
+            rows.add(part)
+            comparison = part.comparison
+            report(block.stop)
+    return rows.solution().with_(comparison=comparison)
 
 
-def _parts(
-    reader: Reader, tables: Sequence[tuple[int, Callable[[], Table]]], semivalue: Semivalue, order: int, cut: Cut
-) -> Iterator[Solution]:
-    def run(one: tuple[int, Callable[[], Table]]) -> Solution:
-        start, make = one
-        return _answer(reader, start, make(), semivalue, order)
+def _parts(reader: Reader, tasks: Sequence[Task], semivalue: Semivalue, order: int, cut: Cut) -> Iterator[Solution]:
+    def run(task: Task) -> Solution:
+        start, make, n_compared = task
+        return _answer(reader, start, make(), semivalue, order, n_compared)
 
-    tasks = ((reader, start, make(), semivalue, order) for start, make in tables)
-    if len(tables) > 1 and (parts := map_on_workers(_answer, tasks)) is not None:
+    sent = ((reader, start, make(), semivalue, order, n_compared) for start, make, n_compared in tasks)
+    if (parts := map_on_workers(_answer, sent)) is not None:
         return parts
-    return map_in_threads(run, tables, cut.blocks_at_once) if cut.blocks_at_once > 1 else map(run, tables)
+    return map(run, tasks) if cut.blocks_at_once == 1 else _in_threads(reader, run, tasks, cut.blocks_at_once)
 
 
-def _answer(reader: Reader, start: int, rows: Table, semivalue: Semivalue, order: int) -> Solution:
+def _in_threads(reader: Reader, run: Callable[[Task], Solution], tasks: Sequence[Task], workers: int) -> Iterator[Solution]:
+    """Yield the solutions of blocks from threads, where these share the work: of a function that is called, the first block tells."""
+    n_alone = int(reader.threads_pay() is None)
+    yield from map(run, tasks[:n_alone])
+    left = tasks[n_alone:]
+    yield from map(run, left) if reader.threads_pay() is False else map_in_threads(run, left, workers)
+
+
+def _answer(reader: Reader, start: int, rows: Table, semivalue: Semivalue, order: int, n_compared: int) -> Solution:
     with np.errstate(all="ignore"), rows_from(start):  # overflow is told by the certificate
-        return reader.answer(rows, semivalue, order)
+        return reader.answer(rows, semivalue, order, n_compared)
 
 
 def _named(table: Table, row: int) -> str:

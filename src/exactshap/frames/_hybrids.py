@@ -8,7 +8,7 @@ import numpy as np
 
 from exactshap.frames._table import Table
 
-__all__ = ["above", "hybrid_cells", "hybrid_columns"]
+__all__ = ["above", "hybrid_cells", "hybrid_columns", "mixed_cells"]
 
 
 def hybrid_cells(here: Table, other: Table, rows: np.ndarray, references: np.ndarray, columns: np.ndarray) -> Table | None:
@@ -38,11 +38,34 @@ def hybrid_cells(here: Table, other: Table, rows: np.ndarray, references: np.nda
     mine, theirs = (here.native, other.native) if both_arrays else (_numbers(here), _numbers(other))
     if mine is None or theirs is None:
         return None
-    values = np.where(columns, mine.take(rows, axis=0), theirs.take(references, axis=0))
-    # of the dtype of the rows that are explained beside them: any row will do, rounded ones too
-    if values.dtype != mine.dtype and values.dtype.kind == mine.dtype.kind == "f":
-        values = values.astype(mine.dtype)
-    return _of_numbers(here, values, rows)
+    return _of_numbers(here, mixed_cells(mine, mine.take(rows, axis=0), theirs.take(references, axis=0), columns), rows)
+
+
+def mixed_cells(kind: np.ndarray, here: np.ndarray, other: np.ndarray, columns: np.ndarray) -> np.ndarray:
+    """Return the cells of ``here`` where ``columns`` says so, and of ``other``: doubles become singles where ``kind`` has those.
+
+    They stand beside rows of that kind: any row will do, rounded ones too.
+
+    Parameters
+    ----------
+    kind : array of shape (n_rows, n_columns)
+    here, other : arrays of shape (n, n_columns), or of one row
+    columns : bool array of shape (n, n_columns)
+
+    Returns
+    -------
+    cells : array of shape (n, n_columns)
+
+    Examples
+    --------
+    >>> rows = np.array([[1.0, 2.0]])
+    >>> mixed_cells(rows, rows[0], np.array([[3.0, 4.0]]), np.array([[True, False]]))
+    array([[1., 4.]])
+    """
+    values = np.where(columns, here, other)
+    return (
+        values if values.dtype == kind.dtype or not values.dtype.kind == kind.dtype.kind == "f" else values.astype(kind.dtype)
+    )
 
 
 def _numbers(table: Table) -> np.ndarray | None:
@@ -118,6 +141,12 @@ def above(top: Table, below: Table) -> Table:
     array([[1.],
            [2.]])
     """
+    both = _above(top, below)
+    both.__dict__["parts"] = top, below
+    return both
+
+
+def _above(top: Table, below: Table) -> Table:
     n_rows = top.n_rows + below.n_rows
     if not top.is_frame:
         return Table(np.concatenate([top.native, below.native]), None, n_rows, top.n_columns)

@@ -19,7 +19,7 @@ from exactshap.errors import rows_from
 from exactshap.frames import Table
 from exactshap.games import Game
 from exactshap.semivalues import Semivalue
-from exactshap.solvers import Cost, Solution, choose, player_sets, solve
+from exactshap.solvers import Comparison, Cost, Solution, choose, player_sets, solve
 
 __all__ = ["Reader", "columns_of", "hand_masked"]
 
@@ -43,7 +43,8 @@ class Reader(ABC):
 
     value_functions: ClassVar[tuple[str, ...]] = ()
     block_rows: int = 256  # rows of one block at most: what a thread solves at a time, and a step of progress
-    rows_are_cheap: bool = False  # whether a row costs less than a call: the certificate's hybrids are solved in its company
+    rows_are_cheap: bool = False  # whether a row costs less than a call: many hybrids are solved before the first explanation
+    evaluates: bool = False  # whether ``evaluate`` is there: the certificate's hybrids are predicted in company of the rows
     calls_model: ClassVar[bool] = False  # whether a coalition of the game is a few calls of the model
     threads_inside: bool = False  # whether solve() takes the threads itself, so that blocks follow one another
 
@@ -91,23 +92,46 @@ class Reader(ABC):
         """Solve the games of some rows. Override where structure or streaming makes it faster; ``game`` stays the reference implementation."""
         return solve(self.game(X), semivalue, order)
 
-    def answer(self, X: Table, semivalue: Semivalue, order: int) -> Solution:
-        """Return the solution of a block of rows beside its predictions; wrappers transform the rows once for all of it."""
+    def evaluate(self, X: Table) -> Solution:
+        """Return f(x) by the formula as it was read (:func:`~exactshap.solvers.of_formula`); v(S) of a reference row z is that of a hybrid."""
+        raise NotImplementedError
+
+    def compare(self, X: Table, prediction: np.ndarray | None = None) -> Comparison:
+        """Hold the formula as it was read against the model's own predictions, which may be known."""
+        prediction = np.asarray(self.predict(X), float) if prediction is None else prediction
+        ours = self.evaluate(X)
+        tolerance = self.tolerance(X, prediction, ours)
+        return Comparison(prediction, prediction - ours.full, tolerance)
+
+    def answer(self, X: Table, semivalue: Semivalue, order: int, n_compared: int = 0) -> Solution:
+        """Return the solution of a block of rows beside its predictions; wrappers transform the rows once for all of it.
+
+        The last ``n_compared`` rows are only predicted, in the same call, and compared.
+        """
+        n_rows = X.n_rows - n_compared
+        mine, others = X.parted(n_rows)
 
         def solve(rows: slice) -> Solution:
             with np.errstate(all="ignore"), rows_from(rows.start):  # of each thread; overflow is told by the certificate
-                return self.solve(X.take(rows), semivalue, order)
+                return self.solve(mine.take(rows), semivalue, order)
 
         def predict() -> np.ndarray:
             return np.array(self.predict(X), float)  # a copy: some models return one array again and again
 
         if threads_of_a_block.get() == 1:
-            solution, prediction = self.solve(X, semivalue, order), predict()
+            solution, prediction = self.solve(mine, semivalue, order), predict()
         else:
-            parts, prediction = rows_in_threads(solve, X.n_rows, predict)
-            solution = Solution.join(parts, X.n_rows)
-        tolerance = self.tolerance(X, prediction, solution)
-        return solution.beside(prediction, tolerance, efficient=semivalue.is_efficient(order))
+            parts, prediction = rows_in_threads(solve, n_rows, predict, self.threads_pay)
+            solution = Solution.join(parts, n_rows)
+        own = prediction[:n_rows]
+        solution = solution.beside(own, self.tolerance(mine, own, solution), efficient=semivalue.is_efficient(order))
+        if not n_compared:
+            return solution
+        return solution.with_(comparison=self.compare(others, prediction[n_rows:]))
+
+    def threads_pay(self) -> bool | None:
+        """Return whether threads share the work of rows, which compiled code and linear algebra do; None before that is known."""
+        return True
 
     def memory(self, n_rows: int, order: int) -> float:
         """Return the bytes of working memory for a block of rows: it decides how many rows make a block."""

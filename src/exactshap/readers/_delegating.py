@@ -12,7 +12,7 @@ from exactshap.frames import Table
 from exactshap.games import Game
 from exactshap.readers._base import Reader
 from exactshap.semivalues import Semivalue
-from exactshap.solvers import Cost, Solution
+from exactshap.solvers import Comparison, Cost, Solution
 
 __all__ = ["DelegatingReader"]
 
@@ -45,8 +45,14 @@ class DelegatingReader(Reader):
         """Return the rows as the inner reader takes them."""
         return X
 
-    def answer(self, X: Table, semivalue: Semivalue, order: int) -> Solution:
-        return self.inner.answer(self.rows(X), semivalue, order)
+    def answer(self, X: Table, semivalue: Semivalue, order: int, n_compared: int = 0) -> Solution:
+        return self.inner.answer(self.rows(X), semivalue, order, n_compared)
+
+    def evaluate(self, X: Table) -> Solution:
+        return self.inner.evaluate(self.rows(X))
+
+    def compare(self, X: Table, prediction: np.ndarray | None = None) -> Comparison:
+        return self.inner.compare(self.rows(X), prediction)
 
     def predict(self, X: Table) -> np.ndarray:
         return self.inner.predict(self.rows(X))
@@ -63,6 +69,9 @@ class DelegatingReader(Reader):
 
     def tolerance(self, X: Table, prediction: np.ndarray, solution: Solution) -> np.ndarray:
         return self.inner.tolerance(self.rows(X), prediction, solution)
+
+    def threads_pay(self) -> bool | None:
+        return self.inner.threads_pay()
 
     def asks(self) -> Asks | None:
         return self.inner.asks()

@@ -25,8 +25,8 @@ class HierarchicalReader(DelegatingReader):
         super().__init__(inner, block_rows=16)
         self.options = getattr(inner, "options", {})
 
-    def answer(self, X: Table, semivalue: Any, order: int) -> Solution:
-        return Reader.answer(self, X, semivalue, order)
+    def answer(self, X: Table, semivalue: Any, order: int, n_compared: int = 0) -> Solution:
+        return Reader.answer(self, X, semivalue, order, n_compared)
 
     def solve(self, X: Table, semivalue: Any, order: int) -> Solution:
         if isinstance(semivalue, Semivalue):  # the certificate asks for Shapley values of its own rows

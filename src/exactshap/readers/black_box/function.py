@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from exactshap._runtime.progress import Asks, asked
+from exactshap._runtime.threads import CallTimes
 from exactshap.errors import (
     ExplanationWarning,
     InputError,
@@ -102,6 +103,7 @@ class BlackBox(Reader):
         self.unit = "probability" if self.model_name.endswith(".predict_proba") else "output of the function"
         self._outputs: list[int] | None = None
         self._fixed = single_values(self.background)
+        self.times = CallTimes()
         self._check_function(request)
 
     def _check_function(self, request: Request) -> None:
@@ -180,9 +182,13 @@ class BlackBox(Reader):
         def solve_row(i: int) -> Solution:
             row = X.take(slice(i, i + 1))
             moving = moving_players(self.players, self._fixed, row)
-            return solve_moving(self.row_game(row, i), moving, semivalue, order, **settings).as_batch()
+            with self.times.counted("all"):
+                return solve_moving(self.row_game(row, i), moving, semivalue, order, **settings).as_batch()
 
         return Solution.join(map(solve_row, range(X.n_rows)), X.n_rows)
+
+    def threads_pay(self) -> bool | None:
+        return self.times.threads_pay()
 
     def _check_kind(self, X: Table) -> None:
         """Refuse rows and background of different kinds: the function would be called on a mix of two libraries."""
@@ -236,7 +242,9 @@ class RowFunction:
         reader, background = self.reader, self.reader.background
         assert background is not None
         rows = hybrid_rows(self.row, background, columns)
-        predicted = reader._select(call(reader.model, rows, reader.model_name, columns, reader.feature_names, self.number))
+        with reader.times.counted("inside"):
+            returned = call(reader.model, rows, reader.model_name, columns, reader.feature_names, self.number)
+        predicted = reader._select(returned)
         asked(len(columns))
         predicted = predicted.reshape(len(columns), background.n_rows, *predicted.shape[1:])
         if reader.weights is None:

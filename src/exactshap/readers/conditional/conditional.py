@@ -120,8 +120,8 @@ class ConditionalReader(DelegatingReader):
         exact = self.coalitions.enumerated and self.replicates == 1
         return Cost(seconds, bytes=self.memory(block_rows, order), exact=exact, method=method)
 
-    def answer(self, X: Table, semivalue: Semivalue, order: int) -> Solution:
-        return Reader.answer(self, X, semivalue, order)
+    def answer(self, X: Table, semivalue: Semivalue, order: int, n_compared: int = 0) -> Solution:
+        return Reader.answer(self, X, semivalue, order, n_compared)
 
     def asks(self) -> None:
         """Return None: the model is asked about the background, or about what a copula draws, not about coalitions."""

@@ -51,6 +51,7 @@ class KernelReader(Reader):
     """
 
     value_functions = VALUE_FUNCTIONS
+    evaluates = True
 
     def __init__(
         self,
@@ -139,6 +140,9 @@ class KernelReader(Reader):
 
     def solve(self, X: Table, semivalue: Semivalue, order: int) -> Solution:
         return self.strategy.solve(self._float_rows(X), semivalue, order)
+
+    def evaluate(self, X: Table) -> Solution:
+        return self.strategy.machine.evaluate(self._float_rows(X))
 
     def bound_to(self, row: Table) -> KernelReader | None:
         machine = self.strategy.machine

@@ -24,6 +24,7 @@ from exactshap.readers import (
 )
 from exactshap.readers.kernel_machines._kernel_machine import KernelReader
 from exactshap.readers.kernel_machines.machine import expand
+from exactshap.solvers import Solution, of_formula
 
 __all__ = ["read"]
 
@@ -78,6 +79,7 @@ class FourierReader(Reader):
     """
 
     value_functions = ("interventional", "baseline")
+    evaluates = True
 
     def __init__(
         self,
@@ -116,6 +118,12 @@ class FourierReader(Reader):
 
     def predict(self, X: Table) -> np.ndarray:  # replaced by the model's own path in __init__
         raise NotImplementedError
+
+    def evaluate(self, X: Table) -> Solution:
+        terms = np.multiply.reduce(self._factors(X.numeric()), axis=2)
+        full = (terms @ self.coefficients.T).real + self.intercept
+        scale = np.abs(self.coefficients).sum(axis=1).max() + np.abs(self.intercept).max()
+        return of_formula(full[:, 0] if self.single_output else full, float(scale))
 
     def bound_to(self, row: Table) -> FourierReader:
         bound = self._rebound(row)

@@ -20,7 +20,7 @@ from exactshap.readers.trees._dump import Node, own_trees
 from exactshap.readers.trees._dump_walk import dump_difference, walked_values
 from exactshap.readers.trees._leaf_game import leaf_game
 from exactshap.semivalues import Semivalue
-from exactshap.solvers import Cost, Solution, player_sets
+from exactshap.solvers import Cost, Solution, of_formula, player_sets
 from exactshap.solvers.trees import prepare_trees, solve_trees
 from exactshap.trees import TreeModel, margin
 from exactshap.trees.ensemble import encode, largest_sum
@@ -46,6 +46,7 @@ class TreeReader(Reader):
 
     value_functions = ("path_dependent", "interventional", "baseline")
     block_rows = 4096  # rows are cheap here: calls would cost more
+    evaluates = True
 
     def __init__(self, model: Any, request: Request, ensemble: TreeModel, own_margin: Callable[[Table], Any]) -> None:
         request.refuse_options(owner=ensemble.name)
@@ -61,7 +62,7 @@ class TreeReader(Reader):
         self.value_function = choose_value_function(request, self.value_functions, "path_dependent", owner=ensemble.name)
         self.players, self.player_names = players_of(request, self.feature_names)
         self._tree_players = ensemble.tree_players(self.players, self.feature_names)
-        rows, self._predicted = None, None
+        rows, self._predicted, self._largest_sum = None, None, largest_sum(ensemble.trees)
         if self.value_function == "path_dependent":
             ensemble.require_covers("value function", "Pass background=X_reference for the interventional one")
         else:
@@ -90,6 +91,10 @@ class TreeReader(Reader):
         solution = solve_trees(self._prepared, encode(self.ensemble, X), semivalue, order, with_residual=False)
         reading = self.ensemble.reading
         return solution.with_(method=f"{solution.method}; {reading}") if reading else solution
+
+    def evaluate(self, X: Table) -> Solution:
+        sums = margin(self.ensemble.trees, encode(self.ensemble, X))
+        return of_formula(sums[:, 0] if self.single_output else sums, self._largest_sum)
 
     def game(self, X: Table) -> ProductGame:
         rows = None if self.background is None else encode(self.ensemble, self.background)
@@ -160,7 +165,7 @@ class TreeReader(Reader):
         """Hold our routing of the background against the library's own predictions: v(empty) is made of it."""
         own = predicted.reshape(len(rows), -1)
         ours = margin(self.ensemble.trees, rows)
-        allowed = 64.0 * self.epsilon() * (np.sqrt(self.n_terms()) + 1.0) * largest_sum(self.ensemble.trees)
+        allowed = 64.0 * self.epsilon() * (np.sqrt(self.n_terms()) + 1.0) * self._largest_sum
         worst = np.abs(own - ours).max(axis=1)
         if (i := int(np.argmax(worst))) >= 0 and not worst[i] <= allowed:
             raise ExactnessError(

@@ -72,8 +72,8 @@ class LivePlayers(DelegatingReader):
     def solve(self, X: Table, semivalue: Semivalue, order: int) -> Solution:
         return self._among_all(super().solve(X, semivalue, order), order)
 
-    def answer(self, X: Table, semivalue: Semivalue, order: int) -> Solution:
-        return self._among_all(super().answer(X, semivalue, order), order)
+    def answer(self, X: Table, semivalue: Semivalue, order: int, n_compared: int = 0) -> Solution:
+        return self._among_all(super().answer(X, semivalue, order, n_compared), order)
 
     def _among_all(self, solution: Solution, order: int) -> Solution:
         """Return the solution with the sets of all players, 0 where a member has no columns."""

@@ -16,7 +16,7 @@ from exactshap.readers import Reader, Request, names_of, players_of
 from exactshap.readers import read as read_any
 from exactshap.readers.wrappers._live_players import read_live
 from exactshap.semivalues import Semivalue
-from exactshap.solvers import Cost, Solution
+from exactshap.solvers import Cost, Solution, of_formula
 
 __all__ = ["Member", "SumGame", "SumReader", "read_member"]
 
@@ -166,6 +166,7 @@ class SumReader(Reader):
         self.block_rows = min(member.reader.block_rows for member in self.members)
         self.threads_inside = any(member.reader.threads_inside for member in self.members)
         self.rows_are_cheap = all(member.reader.rows_are_cheap for member in self.members)
+        self.evaluates = all(member.reader.evaluates for member in self.members)
 
     def _one_value_function(self) -> str:
         names = list(dict.fromkeys(member.reader.value_function for member in self.members))
@@ -189,14 +190,9 @@ class SumReader(Reader):
     def solve(self, X: Table, semivalue: Semivalue, order: int) -> Solution:
         """Add up what the members' own solvers find."""
         parts = [member.reader.solve(member.rows(X), semivalue, order) for member in self.members]
-
-        def total(name: str) -> np.ndarray:
-            return sum(member.outputs(getattr(part, name)) for member, part in zip(self.members, parts, strict=True))  # type: ignore[return-value]
-
-        def squeezed(array: np.ndarray) -> np.ndarray:
-            return array[..., 0] if self.single_output else array
-
-        values, empty, full = total("values"), total("empty") + self.constant, total("full") + self.constant
+        squeezed = self._squeezed
+        values, empty, full = (self._total(parts, name) for name in ("values", "empty", "full"))
+        empty, full = empty + self.constant, full + self.constant
         residual = full - empty - values.sum(axis=1) if semivalue.is_efficient(order) else None
         return Solution(
             values=squeezed(values),
@@ -211,6 +207,17 @@ class SumReader(Reader):
             n_evaluations=sum(part.n_evaluations for part in parts),
             approximation_error=self._approximation_error(parts),
         )
+
+    def evaluate(self, X: Table) -> Solution:
+        parts = [member.reader.evaluate(member.rows(X)) for member in self.members]
+        full = self._squeezed(self._total(parts, "full") + self.constant)
+        return of_formula(full, self._scale(parts), self._largest(part.error_bound for part in parts))
+
+    def _total(self, parts: list[Solution], name: str) -> np.ndarray:
+        return sum(member.outputs(getattr(part, name)) for member, part in zip(self.members, parts, strict=True))  # type: ignore[return-value]
+
+    def _squeezed(self, array: np.ndarray) -> np.ndarray:
+        return array[..., 0] if self.single_output else array
 
     def _largest(self, errors: Iterable[np.ndarray | float]) -> np.ndarray | float:
         """Return a bound on an error of the sum, given bounds (n_rows,) on the members'."""
@@ -233,8 +240,7 @@ class SumReader(Reader):
         ]
         if not squares:
             return None
-        total = np.sqrt(sum(squares))
-        return total[..., 0] if self.single_output else total
+        return self._squeezed(np.sqrt(sum(squares)))
 
     def _approximation_error(self, parts: list[Solution]) -> np.ndarray | None:
         if all(part.approximation_error is None for part in parts):
@@ -279,8 +285,7 @@ class SumReader(Reader):
         if any(part is None for part in parts):
             return None
         values = [member.outputs(np.asarray(part)) for member, part in zip(self.members, parts, strict=True)]
-        total = sum(values, start=self.constant)
-        return total[..., 0] if self.single_output else total
+        return self._squeezed(sum(values, start=self.constant))
 
     def reading_gap(self) -> str:
         return "; ".join(dict.fromkeys(filter(None, (member.reader.reading_gap() for member in self.members))))

@@ -16,7 +16,7 @@ from exactshap.readers import DelegatingReader, Reader, Request, require_fitted,
 from exactshap.readers import read as read_any
 from exactshap.readers.kernel_machines import with_equal_shares
 from exactshap.semivalues import Semivalue
-from exactshap.solvers import Solution
+from exactshap.solvers import Comparison, Solution
 
 __all__ = ["read"]
 
@@ -53,16 +53,33 @@ class AffineReader(DelegatingReader):
         self.factor, self.shift = factor, shift
         super().__init__(inner, model=model, model_name=f"{type(model).__name__}({inner.model_name})", unit="target")
 
-    def answer(self, X: Table, semivalue: Semivalue, order: int) -> Solution:
+    def answer(self, X: Table, semivalue: Semivalue, order: int, n_compared: int = 0) -> Solution:
         """Return the inner answer in units of the target; the model's own way back is the transformer's."""
-        inner = self.inner.answer(X, semivalue, order)
+        inner = self.inner.answer(X, semivalue, order, n_compared)
         assert inner.prediction is not None
         assert inner.tolerance is not None
-        own = np.asarray(self.model.transformer_.inverse_transform(inner.prediction.reshape(-1, 1)), float)
+        n_rows, compared = len(inner.prediction), inner.comparison
+        own = self._back(inner.prediction if compared is None else np.concatenate([inner.prediction, compared.prediction]))
         tolerance = abs(self.factor) * inner.tolerance + self._shift_rounding()
-        return self._carried(inner).beside(
-            own.reshape(inner.prediction.shape), tolerance, efficient=semivalue.is_efficient(order)
-        )
+        solution = self._carried(inner).beside(own[:n_rows], tolerance, efficient=semivalue.is_efficient(order))
+        return solution if compared is None else solution.with_(comparison=self._compared(compared, own[n_rows:]))
+
+    def compare(self, X: Table, prediction: np.ndarray | None = None) -> Comparison:
+        inner = self.inner.compare(X)
+        return self._compared(inner, self._back(inner.prediction) if prediction is None else prediction)
+
+    def _compared(self, inner: Comparison, own: np.ndarray) -> Comparison:
+        """Return the inner comparison in units of the target, beside the model's own predictions there."""
+        ours = self.factor * (inner.prediction - inner.residual) + self.shift
+        return Comparison(own, own - ours, abs(self.factor) * inner.tolerance + self._shift_rounding())
+
+    def _back(self, prediction: np.ndarray) -> np.ndarray:
+        """Return predictions of the transformed target in units of the target."""
+        own = self.model.transformer_.inverse_transform(prediction.reshape(-1, 1))
+        return np.asarray(own, float).reshape(prediction.shape)
+
+    def evaluate(self, X: Table) -> Solution:
+        return self._carried(self.inner.evaluate(X))
 
     def predict(self, X: Table) -> np.ndarray:
         values = np.asarray(self.model.predict(X.native), float).reshape(X.n_rows, -1)

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from exactshap.solvers.core._calls import Calls, checked_calls, keys_of, positive
+from exactshap.solvers.core._comparison import Comparison
 from exactshap.solvers.core._cost import Cost
 from exactshap.solvers.core._enumeration import set_values, solve_enumerated
+from exactshap.solvers.core._formula import of_formula
 from exactshap.solvers.core._nodes import RELATIVE_TRUNCATION, bound, coarse_bound, enough_nodes
 from exactshap.solvers.core._sets import player_sets, set_sizes
 from exactshap.solvers.core._solution import Rows, Solution
@@ -12,6 +14,7 @@ from exactshap.solvers.core._solution import Rows, Solution
 __all__ = [
     "RELATIVE_TRUNCATION",
     "Calls",
+    "Comparison",
     "Cost",
     "Rows",
     "Solution",
@@ -20,6 +23,7 @@ __all__ = [
     "coarse_bound",
     "enough_nodes",
     "keys_of",
+    "of_formula",
     "player_sets",
     "positive",
     "set_sizes",

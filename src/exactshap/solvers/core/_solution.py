@@ -10,6 +10,7 @@ import numpy as np
 
 from exactshap._runtime.words import fields_html, fields_text
 from exactshap.semivalues import Question
+from exactshap.solvers.core._comparison import Comparison
 from exactshap.solvers.core._sets import player_sets
 from exactshap.solvers.core._words import solution_facts
 
@@ -57,6 +58,8 @@ class Solution:
         Estimate of how far any v(S) of an approximated game is off; None for games that are not approximated.
     prediction, tolerance : arrays of shape (n_rows[, n_outputs]) and (n_rows,), or None
         The model's own prediction, and the largest residual that rounding can explain.
+    comparison : Comparison or None
+        Of the rows that were asked for in company of these.
     """
 
     values: np.ndarray
@@ -76,6 +79,7 @@ class Solution:
     approximation_error: np.ndarray | None = None
     prediction: np.ndarray | None = None
     tolerance: np.ndarray | None = None
+    comparison: Comparison | None = None
 
     @property
     def exact(self) -> bool:
@@ -96,10 +100,7 @@ class Solution:
 
     @staticmethod
     def join(parts: Iterable[Solution], n_rows: int) -> Solution:
-        """Put the rows of batches that answer one question under each other, as they come; ``n_rows`` of them in all.
-
-        The longest name of a method speaks for all.
-        """
+        """Put ``n_rows`` rows of batches that answer one question under each other; the longest name of a method speaks for all."""
         rows = Rows(n_rows)
         for part in parts:
             rows.add(part)

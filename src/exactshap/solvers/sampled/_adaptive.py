@@ -65,7 +65,9 @@ def _stages(problem: RegressionProblem, n_calls: int) -> list[int]:
 def _placed(problem: RegressionProblem, n: int) -> np.ndarray:
     """Return the next ``n`` pairs (n, n_players)."""
     masks = problem.unseen(CANDIDATES * n)
-    candidates = Candidates.of(posterior(problem, STAGE_ROWS), 2.0 * masks - 1.0, n)
+    process = posterior(problem, STAGE_ROWS)
+    problem.relevances = process.logs
+    candidates = Candidates.of(process, 2.0 * masks - 1.0, n)
     return masks[candidates.choose(n)]
 
 

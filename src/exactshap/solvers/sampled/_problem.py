@@ -64,6 +64,7 @@ class RegressionProblem:
     full: np.ndarray = field(init=False)
     total: np.ndarray = field(init=False)
     magnitude: float = field(init=False)  # of the largest call so far
+    relevances: np.ndarray | None = field(init=False, default=None)  # of the process that placed the last calls, as logarithms
     is_shapley: bool = field(
         init=False
     )  # whether single players' Shapley values are asked for: those that polynomials estimate

@@ -114,6 +114,7 @@ def posterior(problem: RegressionProblem, relevance_rows: int | None = None) -> 
         relevance_rows=min(most, relevance_rows or most),
         max_iterations=MAX_ITERATIONS,
         rng=problem.rng,
+        start=problem.relevances,
     )
 
 

@@ -162,7 +162,7 @@ def walk_costs(trees: FlatTrees, shape: Structure, n_background: int) -> np.ndar
 def leaf_sums(trees: FlatTrees, columns: np.ndarray) -> np.ndarray:
     """Return the sums of the reached leaves (n_rows, n_outputs) for the rows in ``columns`` (n_features, n_rows)."""
     out = np.zeros((columns.shape[1], trees.n_outputs))
-    sum_leaf_values(np.ascontiguousarray(columns.T), trees.tree_start, trees.nodes, trees.value, out)
+    sum_leaf_values(np.ascontiguousarray(columns.T), trees.routes, out)
     return out
 
 

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import functools
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
 __all__ = ["MISSING_LEFT", "MISSING_NEVER", "MISSING_RIGHT", "ZERO", "FlatTrees", "NodeArrays"]
 
 MISSING_RIGHT, MISSING_LEFT, MISSING_NEVER = 0, 1, 2
+SPECIAL = 1 << 30  # as in the kernel
 ZERO = float(np.float32(1e-35))  # LightGBM's kZeroThreshold: a float literal stored in a double
 
 
@@ -26,6 +28,15 @@ class NodeArrays(NamedTuple):
     category_count: np.ndarray
     category_words: np.ndarray
     less_equal: bool
+
+
+class Routes(NamedTuple):
+    """What sums of leaves are made of, with what most nodes are asked for side by side (:func:`_packed`)."""
+
+    tree_start: np.ndarray
+    packed: np.ndarray
+    nodes: NodeArrays
+    value: np.ndarray
 
 
 @dataclass(frozen=True, eq=False)
@@ -102,6 +113,18 @@ class FlatTrees:
             self.less_equal,
         )
 
+    @functools.cached_property
+    def routes(self) -> Any:
+        """What sums of leaves are made of, as one argument of a compiled kernel whose addresses are taken once."""
+        from exactshap._native import Handle
+
+        return Handle(Routes(self.tree_start, _packed(self), self.nodes, self.value))
+
+    def __getstate__(self) -> dict[str, Any]:
+        known = self.__dict__.copy()
+        known.pop("routes", None)  # made again where they are needed
+        return known
+
     @property
     def n_trees(self) -> int:
         return len(self.tree_start) - 1
@@ -113,3 +136,17 @@ class FlatTrees:
     @property
     def n_outputs(self) -> int:
         return self.value.shape[1]
+
+
+def _packed(trees: FlatTrees) -> np.ndarray:
+    """Return thresholds beside columns and left children, which are halves of a double each: (n_nodes, 2).
+
+    A column has bit 30 set where the rule takes more than the threshold.
+    """
+    special = ((trees.category_start >= 0) | trees.zero_is_missing) & (trees.feature >= 0)
+    packed = np.empty((trees.n_nodes, 2))
+    packed[:, 0] = trees.threshold
+    halves = packed.view(np.int32)
+    halves[:, 2] = np.where(special, trees.feature | SPECIAL, trees.feature)
+    halves[:, 3] = trees.left
+    return packed

@@ -59,7 +59,7 @@ class Edges(NamedTuple):
 
 fill_decisions = kernel("trees.fill_decisions(columns, nodes, out)")
 fill_leaves = kernel("trees.fill_leaves(X, tree_start, nodes, out)")
-sum_leaf_values = kernel("trees.sum_leaf_values(X, tree_start, nodes, value, out)")
+sum_leaf_values = kernel("trees.sum_leaf_values(X, trees, out)")
 fill_parents = kernel("trees.fill_parents(left, right, parent, is_left)")
 fill_shares = kernel("trees.fill_shares(left, right, cover, out)")
 fill_paths = kernel("trees.fill_paths(leaves, edge_start, above, n_players, found)")

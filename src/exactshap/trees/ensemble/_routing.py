@@ -118,6 +118,7 @@ def margin(trees: FlatTrees, X: np.ndarray) -> np.ndarray:
     """
     from exactshap.trees.ensemble._kernels import sum_leaf_values
 
-    out = np.tile(trees.constant, (len(X), 1))
-    sum_leaf_values(prepared(trees, X), trees.tree_start, trees.nodes, trees.value, out)
+    out = np.empty((len(X), trees.n_outputs))
+    out[...] = trees.constant
+    sum_leaf_values(prepared(trees, X), trees.routes, out)
     return out

@@ -77,6 +77,11 @@ class CubeProcess:
         return np.tanh(self.theta / 2.0)
 
     @property
+    def logs(self) -> np.ndarray:
+        """Log theta and log tau, (n_players + 1,)."""
+        return np.log(np.append(self.theta, self.white))
+
+    @property
     def paired(self) -> bool:
         return self.halves[0].half.sign != 0
 
@@ -219,9 +224,11 @@ def fit_process(
     relevance_rows: int,
     max_iterations: int,
     rng: np.random.Generator,
+    start: np.ndarray | None = None,
 ) -> CubeProcess:
     """Fit relevances on at most ``relevance_rows`` rows, then condition on all of them.
 
+    ``start`` are the ``logs`` of a process of fewer rows, from which their search goes on.
     ``inside`` and ``outside`` (n_rows, n_outputs) are the values of the coalitions and of their complements, or None for single
     coalitions; the first row is the full coalition. ``even`` asks for both halves of pairs.
     """
@@ -232,7 +239,7 @@ def fit_process(
         rows = np.append(0, 1 + np.sort(rng.choice(m - 1, relevance_rows - 1, replace=False)))
         some, trained = points[rows], _halves(inside[rows], None if outside is None else outside[rows], even=even)
     with single_threaded_blas():
-        logs = find_relevances(some, trained, max_iterations)
+        logs = find_relevances(some, trained, max_iterations, start)
     theta, white = np.exp(logs[:-1]), float(np.exp(logs[-1]))
     order = _checked_last(m)
     asked = halves if even else halves[:1]

@@ -22,19 +22,22 @@ REVIVED_ROWS = 800  # rows from which a last search starts with no player dead: 
 REVIVED = 0.1  # over d
 
 
-def find_relevances(points: np.ndarray, halves: list[Half], max_iterations: int) -> np.ndarray:
+def find_relevances(points: np.ndarray, halves: list[Half], max_iterations: int, start: np.ndarray | None = None) -> np.ndarray:
     """Return log theta (d,) and log tau, the posterior's maximum.
 
     From coarse to fine: few rows start from the main effects (from one relevance for all players, if they are all), more rows from the
     relevances that some of them give, which makes the search on all rows short. A player whom few rows have made invisible would stay
     so, as its slope in log theta has vanished with theta: searches of many rows start again from relevances that can be seen.
+    ``start`` is what fewer rows have given before: all rows go on from there.
     """
     bounds = np.array([RELEVANCE] * points.shape[1] + [WHITE]).T
-    sizes = _sizes(len(points))
+    sizes = _sizes(len(points)) if start is None else [len(points)]
     chosen = [evenly_spaced(len(points), size) for size in sizes]  # the full coalition is always among them
-    promised = [_enough(level, sizes) for level in range(len(sizes))]
+    promised = [_enough(level, sizes) for level in range(len(sizes))] if start is None else [_enough_at_last(len(points))]
     posteriors = [Posterior.of(points, halves, rows) for rows in chosen]
-    here = _by_main_effects(posteriors[0]) if len(sizes) > 1 else _shared(posteriors[0])
+    if start is None:
+        start = _by_main_effects(posteriors[0]) if len(sizes) > 1 else _shared(posteriors[0])
+    here = start.copy()
     for level, (posterior, enough) in enumerate(zip(posteriors, promised, strict=True)):
         if level == len(sizes) - 1 and len(points) >= REVIVED_ROWS:
             here[:-1] = np.maximum(here[:-1], np.log(REVIVED / points.shape[1]))
@@ -43,15 +46,19 @@ def find_relevances(points: np.ndarray, halves: list[Half], max_iterations: int)
 
 
 def _enough(level: int, sizes: list[int]) -> float:
-    """Return the nats of the posterior that a step must promise to be evaluated.
-
-    In the last search they follow its price, which grows with the cube of the rows; beyond 350, where errors come to feel what is left
-    undone (by a factor of two at 600), they fall as fast.
-    """
+    """Return the nats of the posterior that a step must promise to be evaluated."""
     if level == 0:
         return FIRST if len(sizes) > 1 else ONLY
-    size = min(sizes[-1], MOST_EXACT)
-    return BETWEEN if level < len(sizes) - 1 else LAST * min(size / DEAREST, DEAREST / size) ** 3
+    return BETWEEN if level < len(sizes) - 1 else _enough_at_last(sizes[-1])
+
+
+def _enough_at_last(n_rows: int) -> float:
+    """Return those nats in the last of several searches: they follow its price, which grows with the cube of the rows.
+
+    Beyond 350, where errors come to feel what is left undone (by a factor of two at 600), they fall as fast.
+    """
+    size = min(n_rows, MOST_EXACT)
+    return LAST * min(size / DEAREST, DEAREST / size) ** 3
 
 
 def _sizes(n_rows: int) -> list[int]:
