@@ -135,7 +135,9 @@ class TableRows(NamedTuple):
     column_start: np.ndarray
     columns: np.ndarray  # ascending in each group
     table_start: np.ndarray
-    masks: np.ndarray  # (n_groups, n_registers): the columns as bits, eight to a register; no registers where they would be many
+    masks: (
+        np.ndarray
+    )  # (n_groups, n_registers): the columns as bits, eight to a register; no registers where they would be many
     binomials: np.ndarray
     offsets: np.ndarray
 
