@@ -264,8 +264,10 @@ def test_all_rows_in_company_are_compared_and_no_others(n_rows, cuts):
     blocks = [slice(*ends) for ends in zip([0, *cuts], [*cuts, n_rows], strict=True)]
     solution = solve_blocks(reader, rows, Cut(blocks, 1, 1), shapley, 1, False, company)
     alone, apart = reader.answer(rows, shapley, 1), reader.compare(company)
-    for found, expected in zip(solution.comparison, apart, strict=True):
-        np.testing.assert_array_equal(found, expected)
+    found = solution.comparison
+    np.testing.assert_array_equal(found.prediction, apart.prediction)
+    rounding = np.minimum(found.tolerance, apart.tolerance)  # those in company are solved, the others evaluated
+    assert np.all(np.abs(found.residual - apart.residual) <= rounding)
     for name in ("values", "empty", "full", "prediction", "residual", "tolerance", "error_bound", "scale"):
         np.testing.assert_array_equal(getattr(solution, name), getattr(alone, name))
 

@@ -106,9 +106,12 @@ class Reader(ABC):
     def answer(self, X: Table, semivalue: Semivalue, order: int, n_compared: int = 0) -> Solution:
         """Return the solution of a block of rows beside its predictions; wrappers transform the rows once for all of it.
 
-        The last ``n_compared`` rows are only predicted, in the same call, and compared.
+        The last ``n_compared`` rows are only predicted, in the same call, and compared; where rows are cheap, solving these costs less
+        than another call for the formula.
         """
         n_rows = X.n_rows - n_compared
+        if n_compared and self.rows_are_cheap:
+            return _parted(self.answer(X, semivalue, order), n_rows)
         mine, others = X.parted(n_rows)
 
         def solve(rows: slice) -> Solution:
@@ -237,3 +240,12 @@ def hand_masked(reader: Reader, X: Table, masks: np.ndarray) -> np.ndarray:
             np.einsum("rm...,m->r...", prediction.reshape(X.n_rows, background.n_rows, *prediction.shape[1:]), weights)
         )
     return np.stack(values, axis=1)
+
+
+def _parted(solution: Solution, n_rows: int) -> Solution:
+    """Return the first rows, with the comparison of the others."""
+    assert solution.prediction is not None
+    assert solution.residual is not None
+    assert solution.tolerance is not None
+    others = Comparison(solution.prediction[n_rows:], solution.residual[n_rows:], solution.tolerance[n_rows:])
+    return solution.rows(slice(n_rows)).with_(comparison=others)

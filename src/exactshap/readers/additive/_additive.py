@@ -18,7 +18,7 @@ from exactshap.games import AdditiveGame, normalised_weights
 from exactshap.readers import Reader, Request, choose_value_function, names_of, players_of
 from exactshap.readers.additive._terms import CHUNK_VALUES, BoundScaled, Reference, TermBlock, players_of_term, slices
 from exactshap.semivalues import Semivalue, find
-from exactshap.solvers import Comparison, Cost, Solution, player_sets
+from exactshap.solvers import Cost, Solution, player_sets
 from exactshap.solvers.additive import Scaled, Singles, Stack, solve_stacks, stacks_cost
 
 __all__ = ["AdditiveForm", "AdditiveReader"]
@@ -197,18 +197,6 @@ class AdditiveReader(Reader):
             single_output=self.single_output,
             with_residual=False,
         )
-
-    def answer(self, X: Table, semivalue: Semivalue, order: int, n_compared: int = 0) -> Solution:
-        """Solve all rows in one go where that costs less than another call for those that are compared."""
-        both = super().answer(X, semivalue, order)
-        if not n_compared:
-            return both
-        rows, others = slice(X.n_rows - n_compared), slice(X.n_rows - n_compared, None)
-        assert both.prediction is not None
-        assert both.residual is not None
-        assert both.tolerance is not None
-        comparison = Comparison(both.prediction[others], both.residual[others], both.tolerance[others])
-        return both.rows(rows).with_(comparison=comparison)
 
     def evaluate(self, X: Table) -> Solution:
         return self.solve(X, find("shapley"), 1)
