@@ -76,7 +76,7 @@ class Component:
         if others or not rates or not all(np.isfinite(rate).all() and (rate >= 0.0).all() for rate in rates):
             return None
         return tuple(
-            np.zeros_like(rates[0]) if rate is None else np.array(rate, float) for rate in (self.squared, self.absolute)
+            np.zeros_like(rates[0]) if rate is None else np.asarray(rate, float) for rate in (self.squared, self.absolute)
         )  # type: ignore[return-value]
 
     def scaled(self, factor: float) -> Component:
