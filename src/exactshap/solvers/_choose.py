@@ -20,8 +20,9 @@ __all__ = ["METHODS", "Plan", "bytes_besides_calls", "choose", "method_of", "n_c
 METHODS = ("quadrature", "folded enumeration", "per-term enumeration", "transfer matrices", "enumeration", "regression")
 MAX_ENUMERATED_ORACLE = 12
 # squares of the pairs of calls that a process holds at once, each up to so many pairs: relevances are searched and places found among
-# them, then places alone, and more are only conditioned on
-SQUARES = ((5.7, 1040), (1.95, 4000), (1.1, math.inf))
+# them, then places alone, and more are only conditioned on; then those of both halves of the pairs, for sets of players
+SQUARES = ((5.7, 900), (2.3, 4000), (1.1, math.inf))
+SQUARES_OF_SETS = ((10.5, 1040), (2.5, 4000), (2.4, math.inf))
 
 
 @dataclass(frozen=True)
@@ -219,14 +220,14 @@ def seconds_besides_calls(calls: float, method: str) -> float:
     return calls * seconds_per_unit("sampled calls", _sampled_game)
 
 
-def bytes_besides_calls(calls: float, method: str) -> float:
+def bytes_besides_calls(calls: float, method: str, order: int) -> float:
     """Return what the solver of an oracle holds itself: covariances between pairs of calls, measured in squares of their number."""
     if method == "enumeration":
         return 0.0
     from exactshap.solvers.sampled import MAX_ROWS
 
     pairs = min(calls / 2.0, MAX_ROWS)
-    return 8.0 * max(squares * min(pairs, most) ** 2 for squares, most in SQUARES)
+    return 8.0 * max(squares * min(pairs, most) ** 2 for squares, most in (SQUARES if order == 1 else SQUARES_OF_SETS))
 
 
 def _sampled_game() -> Sample:

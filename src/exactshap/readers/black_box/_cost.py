@@ -47,7 +47,7 @@ def calls_asked(reader: Reader) -> Asks:
     return Asks(sentence, coalitions, "" if chosen else f"budget={fewer} asks for fewer, tol= for as few as an error allows")
 
 
-def calls_memory(reader: Reader, cells: int) -> float:
+def calls_memory(reader: Reader, cells: int, order: int) -> float:
     """Return the bytes of one batch of mixed rows of ``cells`` cells, which the function copies, of all coalitions, and of the solver.
 
     Where a tolerance decides, the solver's are those of the usual number of calls.
@@ -58,7 +58,7 @@ def calls_memory(reader: Reader, cells: int) -> float:
     held = 8.0 * (2.5 * batch + 3.0 * coalitions * (reader.n_players + reader.n_outputs))
     by_process = reader.options.get("estimator") in (None, "auto", "process")  # type: ignore[attr-defined]
     usual = n_calls(reader.n_players, reader.options.get("budget"), method)  # type: ignore[attr-defined]
-    return held + (bytes_besides_calls(usual, method) if by_process else 0.0)
+    return held + (bytes_besides_calls(usual, method, order) if by_process else 0.0)
 
 
 def _coalitions(reader: Reader) -> tuple[float, str]:

@@ -210,7 +210,7 @@ class BlackBox(Reader):
         return SAFETY * super().tolerance(X, prediction, solution)
 
     def memory(self, n_rows: int, order: int) -> float:
-        return calls_memory(self, self.batch_rows() * self.n_features) + super().memory(n_rows, order)
+        return calls_memory(self, self.batch_rows() * self.n_features, order) + super().memory(n_rows, order)
 
     def batch_rows(self) -> int:
         """Return how many rows the function gets at once, at most, unless a single coalition needs more."""
