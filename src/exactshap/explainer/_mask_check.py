@@ -6,9 +6,9 @@ takes the players of S from x and the others from a reference row, the model say
 .. math:: v_z(\emptyset) + \sum_j \phi_j(h) = f(h), \qquad \phi_j(h) = 0 \text{ for } j \notin S \text{ if the others come from } z,
 
 so that a few predictions of hybrids tell whether v(S) is right, and whether the credit goes to the players it belongs to. Hybrids of
-the background's rows are solved before the first explanation. Those of explained rows are only evaluated, v_z(S) being the formula
-that was read at the hybrid, and predicted in one call with the rows. The mean over the whole background is compared where it is known
-without solving: v(empty) with the mean of the model's own predictions.
+the background's rows are solved before the first explanation. Those of explained rows are predicted in one call with the rows, and
+solved with them where rows are cheap, else only evaluated, v_z(S) being the formula that was read at the hybrid. The mean over the
+whole background is compared where it is known without solving: v(empty) with the mean of the model's own predictions.
 """
 
 from __future__ import annotations
