@@ -59,3 +59,16 @@ def test_near_terms_take_few_nodes_and_far_ones_as_many_as_are_exact():
     assert counts == [rules.sizes[0], rules.sizes[-1]]
     assert counts[0] < counts[1] <= 20
     assert functional_rules(semivalues.find("shapley"), 3).sizes.tolist() == [2]
+
+
+@pytest.mark.parametrize("missing", ["squared", "absolute"])
+def test_rows_whose_squares_overflow_are_far_from_every_point(missing):
+    terms, X = terms_of(6, 9, 1, 5)
+    rules, one = functional_rules(semivalues.find("shapley"), 6), np.ones(6)
+    terms = terms._replace(**{"squared": one, "absolute": one, missing: np.zeros(6)})
+    found = []
+    for far in (1e100, 1e200):
+        X[:, 2] = far
+        found.append(solve_functional(rules, X, terms))
+    assert np.isfinite(found[1].values).all()
+    np.testing.assert_array_equal(found[0].values, found[1].values)

@@ -40,10 +40,8 @@ SECONDS, LEAST = 0.02, 0.004  # work that threads are worth: of a request and of
 SHARE = 16  # of the rows, a first piece that tells
 UNCERTAIN = 0.2  # of the work, left to whichever thread comes first
 PIECE, SMALL = 0.002, 4  # seconds of a small piece, and how many of them there are for each thread, at most
-WORTH, FORGOTTEN = (
-    8.0,
-    0.8,
-)  # times what a small piece takes beyond its rows, at least; what is kept of that where none was tried
+WORTH = 8.0  # times what it takes beyond its rows, at least, of a small piece
+FORGOTTEN = 0.8  # what is kept of that where none was tried
 PAYS = 0.75  # of the time in calls of a function, from which on threads pay: they share nothing else of its work
 SLOWER = 1.2  # times the pace before, at most: other programs take the cores now and then
 

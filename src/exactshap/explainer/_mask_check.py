@@ -253,10 +253,8 @@ def _ends_of(answer: Solution) -> tuple[np.ndarray, np.ndarray]:
 def _sums(residual: np.ndarray, tolerance: np.ndarray, rows: tuple[int, ...] = ()) -> MaskCheck:
     """Return the row whose sum misses the model's prediction most for its tolerance."""
     sizes = residual if residual.ndim == 1 else np.abs(residual).reshape(len(residual), -1).max(axis=1)
-    pairs = zip(
-        map(_magnitude, sizes.tolist()), tolerance.tolist(), strict=True
-    )  # few numbers: each step of arrays costs a call
-    found, limit = max(pairs, key=_excess)
+    # few numbers: each step of arrays costs a call
+    found, limit = max(zip(map(_magnitude, sizes.tolist()), tolerance.tolist(), strict=True), key=_excess)
     return MaskCheck(found, limit, len(sizes), rows)
 
 

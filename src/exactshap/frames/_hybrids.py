@@ -63,9 +63,8 @@ def mixed_cells(kind: np.ndarray, here: np.ndarray, other: np.ndarray, columns: 
     array([[1., 4.]])
     """
     values = np.where(columns, here, other)
-    return (
-        values if values.dtype == kind.dtype or not values.dtype.kind == kind.dtype.kind == "f" else values.astype(kind.dtype)
-    )
+    are_floats = values.dtype.kind == kind.dtype.kind == "f"
+    return values.astype(kind.dtype, copy=False) if are_floats else values
 
 
 def _numbers(table: Table) -> np.ndarray | None:

@@ -1,33 +1,12 @@
 // Blocks of pairwise statistics (MMD, HSIC): what each pair of rows gives to the share of each player.
 
 #include "../common/lanes.h"
+#include "../common/rules.h"
 #include "tile.h"
 
 EXACTSHAP_BEGIN
 
 namespace {
-
-/// Quadrature rules one behind the other; rule r serves spreads up to `limits[r]` and has an even number of nodes.
-struct Rules {
-  In<double, 1> limits;
-  In<int64_t, 1> offsets;
-  In<double, 1> nodes, weights;
-  EXACTSHAP_FIELDS(limits, offsets, nodes, weights)
-
-  bool fit() const {
-    if (limits.size[0] < 1 || offsets.size[0] != limits.size[0] + 1 || offsets[0] != 0) return false;
-    if (offsets[limits.size[0]] != nodes.size[0] || weights.size[0] != nodes.size[0]) return false;
-    for (int64_t r = 0; r < limits.size[0]; r++)
-      if (offsets[r + 1] < offsets[r] || (offsets[r + 1] - offsets[r]) % 2 != 0) return false;
-    return true;
-  }
-
-  int64_t smallest(double spread) const {
-    int64_t rule = 0;
-    while (rule + 1 < limits.size[0] && limits[rule] < spread) rule++;
-    return rule;
-  }
-};
 
 constexpr int CHUNK = 2 * EACH;                 // lanes whose running products stay in registers
 constexpr int MOST = EACH == 8 ? 4 : 2;         // nodes that go together: 512 bits come with twice as many registers
@@ -100,13 +79,13 @@ double fill_totals(Array<double, 2> gap, int64_t n_players, double* __restrict t
 
 /// What the pairs of one row with a tile of others give to each share, see fill_contributions: -gap * share, and the total.
 struct RowOfPairs {
-  const Rules& rules;
+  const GradedRules& rules;
   Tile lanes;
   Array<double, 2> gap, share;
   Array<Suffix, 1> suffix;
   double total[LANES];
 
-  RowOfPairs(const Factors& factors, const Rules& some_rules, Context& context) : rules(some_rules), lanes(factors, context) {
+  RowOfPairs(const Factors& factors, const GradedRules& some_rules, Context& context) : rules(some_rules), lanes(factors, context) {
     const int64_t n_even = (factors.n_players() + 1) / 2 * 2;
     gap = context.zeros<double>(n_even, LANES), share = context.empty<double>(n_even, LANES);
     suffix = context.empty<Suffix>(n_even / 2);
@@ -127,9 +106,9 @@ struct RowOfPairs {
 ///
 /// for the pairs of a block, else 0. A statistic sum w[i,i'] k(i,i') has the shares sum w[i,i'] G_j[i,i'], whatever its weights.
 /// Each row of a tile takes the smallest rule whose limit is not below its largest sum of gaps / 2.
-Status fill_contributions(Factors factors, Rules rules, Block block, Out<double, 3> out, Context& context) {
+Status fill_contributions(Factors factors, GradedRules rules, Block block, Out<double, 3> out, Context& context) {
   const int64_t d = factors.n_players();
-  EXACTSHAP_REQUIRE(factors.fit() && rules.fit() && block.fit(factors.n_rows()));
+  EXACTSHAP_REQUIRE(factors.fit() && rules.fit(2) && block.fit(factors.n_rows()));
   EXACTSHAP_REQUIRE(out.size[0] == d + 1 && out.size[1] == block.height() && out.size[2] == block.padded());
   RowOfPairs pairs(factors, rules, context);
   if (context.failed()) return Status::no_memory;
@@ -156,9 +135,9 @@ Status fill_contributions(Factors factors, Rules rules, Block block, Out<double,
 
 /// Add to the sums of a block's rows, `rows (n_players + 1, ...)`, and of those that they are paired with, `others`, what
 /// fill_contributions and add_sides (weights.cpp) give together with weights of 1: nothing is stored between.
-Status add_contributions(Factors factors, Rules rules, Block block, Out<double, 2> rows, Out<double, 2> others, Context& context) {
+Status add_contributions(Factors factors, GradedRules rules, Block block, Out<double, 2> rows, Out<double, 2> others, Context& context) {
   const int64_t d = factors.n_players();
-  EXACTSHAP_REQUIRE(factors.fit() && rules.fit() && block.fit(factors.n_rows()));
+  EXACTSHAP_REQUIRE(factors.fit() && rules.fit(2) && block.fit(factors.n_rows()));
   EXACTSHAP_REQUIRE(rows.size[0] == d + 1 && others.size[0] == d + 1 && rows.size[1] >= block.stop);
   EXACTSHAP_REQUIRE(others.size[1] >= block.first + block.padded());
   RowOfPairs pairs(factors, rules, context);
@@ -196,10 +175,10 @@ EXACTSHAP_INLINE void add_both(const Widest (&given)[LANES / EACH], const double
 
 /// Add what fill_contributions and add_sides (weights.cpp) give together, with the weights of fill_products for `y` and `offset` to
 /// `weighted (n_players + 1, ...)` and with weights of 1 to `plain`: nothing is stored between.
-Status add_centred_contributions(Factors factors, Rules rules, Factors y, In<double, 1> offset, Block block, Out<double, 2> weighted,
+Status add_centred_contributions(Factors factors, GradedRules rules, Factors y, In<double, 1> offset, Block block, Out<double, 2> weighted,
                                  Out<double, 2> plain, Context& context) {
   const int64_t d = factors.n_players(), n = factors.n_rows();
-  EXACTSHAP_REQUIRE(factors.fit() && rules.fit() && block.fit(n) && y.fit() && y.n_rows() == n && offset.size[0] == n);
+  EXACTSHAP_REQUIRE(factors.fit() && rules.fit(2) && block.fit(n) && y.fit() && y.n_rows() == n && offset.size[0] == n);
   EXACTSHAP_REQUIRE(weighted.size[0] == d + 1 && weighted.size[1] >= block.stop && weighted.size[1] >= block.first + block.padded());
   EXACTSHAP_REQUIRE(plain.size[0] == d + 1 && plain.size[1] == weighted.size[1]);
   RowOfPairs pairs(factors, rules, context);

@@ -6,6 +6,7 @@
 
 #include "../common/exponential.h"
 #include "../common/kernel.h"
+#include "../common/rules.h"
 
 EXACTSHAP_BEGIN
 
@@ -17,22 +18,6 @@ constexpr int MOST = EACH > 2 ? 4 : 2;  // nodes that go together
 constexpr int64_t STRETCH = 16;
 constexpr int64_t GROUP = TOGETHER * EACH > LANES ? TOGETHER * EACH / LANES : 1;  // players whose exponentials go together
 constexpr int64_t LOOK = 64;   // strips after which somebody may interrupt
-
-/// Quadrature rules of growing size; rule r serves strips whose spread is at most `limits[r]`, the last one all others.
-struct Rules {
-  In<double, 1> limits;
-  In<int64_t, 1> offsets;
-  In<double, 1> nodes, weights;
-  EXACTSHAP_FIELDS(limits, offsets, nodes, weights)
-
-  bool fit() const {
-    const int64_t n_rules = limits.size[0];
-    if (n_rules < 1 || offsets.size[0] != n_rules + 1 || offsets[0] != 0 || weights.size[0] != nodes.size[0]) return false;
-    for (int64_t r = 0; r < n_rules; r++)
-      if (offsets[r + 1] <= offsets[r]) return false;
-    return offsets[n_rules] == nodes.size[0];
-  }
-};
 
 /// The exponents' rates of each column, and the points and coefficients of the terms.
 struct Expansion {
@@ -63,7 +48,7 @@ double power(double t, int64_t n) {
 }
 
 /// Prepare the nodes of all rules; return whether some t is too small for its reciprocal, to the power of a stretch, to be a number.
-bool fill_nodes(const Rules& rules, int64_t n_players, Node* nodes) {
+bool fill_nodes(const GradedRules& rules, int64_t n_players, Node* nodes) {
   const int64_t last = (n_players - 1) % STRETCH + 1, first = n_players < STRETCH ? n_players : STRETCH, n_nodes = rules.nodes.size[0];
   bool small = false;
   for (int64_t q = 0; q < n_nodes; q++) small = small || !(rules.nodes[q] > 1e-6);
@@ -150,8 +135,9 @@ void fill_factors(const double* x, const Expansion& expansion, int64_t first, in
     for (int i = 0; i < LANES; i += EACH) {
       load(points + i, point);
       const Widest u = x[k] - point;
-      Widest exponent = rounded(u * u) * squared;
-      if (absolute != 0.0) exponent = rounded(exponent) + rounded((u < 0.0 ? -u : u) * absolute);
+      Widest exponent = Widest{};  // squares of large numbers overflow, and 0 times infinity is no number
+      if (squared != 0.0) exponent = rounded(rounded(u * u) * squared);
+      if (absolute != 0.0) exponent = exponent + rounded((u < 0.0 ? -u : u) * absolute);
       store(-exponent, factor + k * LANES + i);
     }
   }
@@ -201,10 +187,10 @@ EXACTSHAP_INLINE double sum_lanes(const double* lane) {
 ///   phi_j = sum_l c_l (a_lj - 1) sum_q w_q prod_{k != j} (1 + t_q (a_lk - 1)),   a_lk = exp(-gamma_k u^2 - lambda_k |u|)
 ///
 /// Each strip of terms takes the smallest rule that its spread allows.
-Status fill_functional(In<double, 2> X, Expansion expansion, Rules rules, Out<double, 3> values, Out<double, 2> full,
+Status fill_functional(In<double, 2> X, Expansion expansion, GradedRules rules, Out<double, 3> values, Out<double, 2> full,
                        Out<int64_t, 1> largest, Context& context) {
   const int64_t n_rows = X.size[0], n_players = X.size[1], n_terms = expansion.points.size[1], n_outputs = expansion.coefficients.size[0];
-  EXACTSHAP_REQUIRE(expansion.fit() && rules.fit() && expansion.points.size[0] == n_players && largest.size[0] == n_rows);
+  EXACTSHAP_REQUIRE(expansion.fit() && rules.fit(1) && expansion.points.size[0] == n_players && largest.size[0] == n_rows);
   EXACTSHAP_REQUIRE(values.size[0] == n_rows && values.size[1] == n_players && values.size[2] == n_outputs);
   EXACTSHAP_REQUIRE(full.size[0] == n_rows && full.size[1] == n_outputs);
   if (n_players == 0) return Status::done;
@@ -223,8 +209,7 @@ Status fill_functional(In<double, 2> X, Expansion expansion, Rules rules, Out<do
       if (strips++ % LOOK == 0 && context.interrupted()) return Status::interrupted;
       fill_factors(X[r].data, expansion, start, padded, factor.data);
       const double spread = fill_ends(factor.data, n_players, inside);
-      int64_t rule = 0;
-      while (rule + 1 < rules.limits.size[0] && spread > rules.limits[rule]) rule++;
+      const int64_t rule = rules.smallest(spread);
       largest[r] = rule > largest[r] ? rule : largest[r];
       const Node* const some = nodes.data + rules.offsets[rule];
       const int64_t n_nodes = rules.offsets[rule + 1] - rules.offsets[rule];

@@ -15,7 +15,6 @@ __all__ = [
     "LANES",
     "FactorArrays",
     "PanelBlock",
-    "RuleArrays",
     "add_all_distances",
     "add_centred_contributions",
     "add_contributions",
@@ -39,15 +38,6 @@ class FactorArrays(NamedTuple):
     kinds: np.ndarray
     scales: np.ndarray
     starts: np.ndarray
-
-
-class RuleArrays(NamedTuple):
-    """What the kernels read of :class:`~exactshap.decompose.pairwise._panels.Rules`."""
-
-    limits: np.ndarray
-    offsets: np.ndarray
-    nodes: np.ndarray
-    weights: np.ndarray
 
 
 class PanelBlock(NamedTuple):

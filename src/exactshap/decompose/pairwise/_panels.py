@@ -8,16 +8,16 @@ from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass
-from typing import Any, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 
 from exactshap._native import Handle
 from exactshap._runtime.progress import Line, Progress, duration, progress_text
 from exactshap.decompose.pairwise._factors import Factors
-from exactshap.decompose.pairwise._kernels import LANES, PanelBlock, RuleArrays, add_contributions, fill_contributions
+from exactshap.decompose.pairwise._kernels import LANES, PanelBlock, add_contributions, fill_contributions
 from exactshap.semivalues import Beta, Semivalue
-from exactshap.solvers.core import RELATIVE_TRUNCATION, bound
+from exactshap.solvers.core import RELATIVE_TRUNCATION, RuleArrays, bound
 
 __all__ = [
     "LANES",
@@ -43,20 +43,11 @@ _BLOCK_BYTES = 1 << 20  # a block of contributions stays in the second-level cac
 _NODE_COUNTS = (2, 4, 6, 8, 10, 12, 16, 20, 24, 32, 40, 48, 64, 80, 96, 128, 160, 192, 256, 320, 400, 512)
 
 
-@dataclass(frozen=True, eq=False)
-class Rules:
-    """Quadrature rules of growing size; rule r serves pairs whose spread is at most ``limits[r]``. Sizes are even."""
+class Rules(NamedTuple):
+    """Quadrature rules of even sizes, as the compiled kernels read them, and the relative error of all."""
 
-    limits: np.ndarray
-    offsets: np.ndarray
-    nodes: np.ndarray
-    weights: np.ndarray
+    arrays: Handle
     error_bound: float
-
-    @functools.cached_property
-    def arrays(self) -> Handle:
-        """What the compiled kernels read."""
-        return Handle(RuleArrays(self.limits, self.offsets, self.nodes, self.weights))
 
 
 def rule_table(semivalue: Semivalue, n_players: int, order: int = 1) -> Rules:
@@ -75,13 +66,7 @@ def rule_table(semivalue: Semivalue, n_players: int, order: int = 1) -> Rules:
 def _join(rules: list[Any], limits: list[float], error_bound: float) -> Rules:
     """Concatenate rules; those of odd size get a node of weight 0, as the compiled sweep takes nodes in pairs."""
     even = [(np.append(n, 0.5), np.append(w, 0.0)) if len(n) % 2 else (n, w) for n, w in rules]
-    return Rules(
-        limits=np.array(limits, float),
-        offsets=np.cumsum([0, *(len(nodes) for nodes, _ in even)]).astype(np.int64),
-        nodes=np.concatenate([nodes for nodes, _ in even]),
-        weights=np.concatenate([weights for _, weights in even]),
-        error_bound=error_bound,
-    )
+    return Rules(Handle(RuleArrays.of(even, limits)), error_bound)
 
 
 @functools.cache

@@ -8,6 +8,7 @@ from exactshap.solvers.core._cost import Cost
 from exactshap.solvers.core._enumeration import set_values, solve_enumerated
 from exactshap.solvers.core._formula import of_formula
 from exactshap.solvers.core._nodes import RELATIVE_TRUNCATION, bound, coarse_bound, enough_nodes
+from exactshap.solvers.core._rules import RuleArrays
 from exactshap.solvers.core._sets import player_sets, set_sizes
 from exactshap.solvers.core._solution import Rows, Solution
 
@@ -17,6 +18,7 @@ __all__ = [
     "Comparison",
     "Cost",
     "Rows",
+    "RuleArrays",
     "Solution",
     "bound",
     "checked_calls",

@@ -9,7 +9,7 @@ import numpy as np
 
 from exactshap._native import Handle, kernel
 from exactshap.semivalues import Measure, Semivalue
-from exactshap.solvers.core import Solution, coarse_bound, enough_nodes
+from exactshap.solvers.core import RuleArrays, Solution, coarse_bound, enough_nodes
 
 __all__ = ["ExponentialTerms", "functional_rules", "solve_functional"]
 
@@ -31,15 +31,6 @@ class ExponentialTerms(NamedTuple):
     squared: np.ndarray
     absolute: np.ndarray
     coefficients: np.ndarray
-
-
-class Rules(NamedTuple):
-    """Quadrature rules of growing size, one after the other; rule r serves spreads up to ``limits[r]``."""
-
-    limits: np.ndarray
-    offsets: np.ndarray
-    nodes: np.ndarray
-    weights: np.ndarray
 
 
 class GradedRules(NamedTuple):
@@ -69,10 +60,8 @@ def functional_rules(semivalue: Semivalue, n_players: int) -> GradedRules:
         rules.append(measure.rule(degree))
         limits.append(np.inf)
         errors.append(0.0)
-    nodes, weights = (np.concatenate(parts).astype(float) for parts in zip(*rules, strict=True))
-    sizes = np.array([len(rule[0]) for rule in rules])
-    arrays = Rules(np.array(limits), np.cumsum([0, *sizes]), nodes, weights)
-    return GradedRules(Handle(arrays), sizes, np.maximum.accumulate(errors))
+    arrays = RuleArrays.of(rules, limits)
+    return GradedRules(Handle(arrays), np.diff(arrays.offsets), np.maximum.accumulate(errors))
 
 
 def _largest_spread(n_nodes: int, degree: int, measure: Measure) -> float:
