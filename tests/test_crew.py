@@ -3,7 +3,6 @@
 import contextvars
 import multiprocessing
 import os
-import signal
 import sys
 import threading
 import time
@@ -14,6 +13,7 @@ import pytest
 from exactshap._runtime import crew, threads
 from exactshap._runtime.crew import map_with_help
 from exactshap._runtime.threads import map_in_threads
+from interruption import interrupted
 from test_native import long_call
 
 MARK = contextvars.ContextVar("mark", default="none")
@@ -60,21 +60,8 @@ def test_tasks_that_have_tasks_do_not_wait_for_each_other():
 
 @pytest.mark.skipif(sys.platform == "win32", reason="no such signals")
 def test_an_interruption_ends_the_kernels_of_all_threads():
-    sent = []
-
-    def send():
-        time.sleep(0.3)
-        sent.append(time.perf_counter())
-        os.kill(os.getpid(), signal.SIGINT)
-
-    before = signal.signal(signal.SIGINT, signal.default_int_handler)
-    try:
-        threading.Thread(target=send).start()
-        with pytest.raises(KeyboardInterrupt):
-            list(map_in_threads(lambda task: long_call(), range(8), 2))
-        assert time.perf_counter() - sent[0] < 3.0  # of minutes
-    finally:
-        signal.signal(signal.SIGINT, before)
+    with interrupted(0.3):
+        list(map_in_threads(lambda task: long_call(), range(8), 2))
 
 
 def test_who_stops_asking_ends_the_others():
