@@ -217,6 +217,17 @@ def test_rows_that_the_solver_looked_at_are_not_looked_at_once_more(monkeypatch)
     assert not get_config()["assume_finite"]
 
 
+def test_any_cut_of_rows_and_any_number_of_threads_give_the_same_bits():
+    model, rows = Ridge().fit(X, Y), np.tile(X, (30, 1))
+    whole = Explainer(model, Z)(rows)
+    np.testing.assert_array_equal(whole.values[5:7], Explainer(model, Z)(rows[5:7]).values)
+    limit = Explainer(model, Z).reader.memory(700, 1)
+    for settings in ({"n_jobs": 2}, {"memory_limit": limit}, {"memory_limit": limit, "n_jobs": 2}):
+        explainer = Explainer(model, Z, **settings)
+        for _ in range(2):  # the pace is known then
+            np.testing.assert_array_equal(explainer(rows).values, whole.values)
+
+
 @pytest.mark.parametrize("bad", [np.nan, np.inf, -np.inf])
 @pytest.mark.parametrize("kind", [np.asarray, np.asfortranarray, lambda rows: rows.astype(np.float32), pd.DataFrame])
 def test_cells_that_are_not_finite_are_named_whatever_their_coefficient(kind, bad):

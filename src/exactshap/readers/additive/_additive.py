@@ -26,6 +26,9 @@ __all__ = ["AdditiveForm", "AdditiveReader"]
 
 VALUE_FUNCTIONS = ("interventional", "baseline")
 TIMED_ROWS, TIMED_CALLS = 256, 5e4  # of a forecast: rows of one evaluation, evaluations up to which rows are solved
+LINEAR_ROWS = (
+    2**20
+)  # of a block of a linear model's, which need no memory beside their values: putting blocks together costs as much
 CACHED_VALUES, FEWEST_ROWS = 2**17, 256  # coalition values of a piece of rows: 1 MiB; rows of it at least
 CHECKED_ROWS = 8  # background rows on which the terms are compared with the model's own prediction when it is read
 
@@ -109,6 +112,8 @@ class AdditiveReader(Reader):
             reference = Reference(form.encode(self.background, "background"), self.weights)
             self._check_terms(reference)
         self._bound = [block.bind(reference, owner) for block in form.blocks if len(block.columns)]
+        if self._linear is not None:
+            self.block_rows = LINEAR_ROWS
 
     def _choose(self, request: Request) -> str:
         if request.background is None and self.form.has_training and request.value_function in ("auto", "interventional"):
@@ -162,6 +167,10 @@ class AdditiveReader(Reader):
             return self.predict(X)
         with assuming_finite():
             return self.predict(X)
+
+    def threads_pay(self) -> bool | None:
+        """Return False for a linear model, whose rows wait for memory, which threads do not bring sooner."""
+        return self._linear is None
 
     def _encode(self, X: Table) -> np.ndarray:
         return self.form.encode(self._named(X), "X")
@@ -266,8 +275,10 @@ class AdditiveReader(Reader):
 
     def memory(self, n_rows: int, order: int) -> float:
         """Return the bytes of all coalition values, copied once, of the result, and of one chunk of hybrid rows and its values."""
-        coalition_values = sum(2.0**width for width in self._widths)
         sets = len(player_sets(self.n_players, order))
+        if self._linear is not None:  # values, rows as numbers twice, and a dozen numbers of each row
+            return 8.0 * n_rows * (sets + 2.0 * self.n_features + 12.0)
+        coalition_values = sum(2.0**width for width in self._widths)
         calls = max((calls_of_row(bound) / len(getattr(bound, "terms", "-")) for bound in self._bound), default=0.0)
         chunk = 3.0 * min(float(CHUNK_VALUES), self._widest * n_rows * calls)
         return 8.0 * (n_rows * (self.n_outputs * (2.0 * coalition_values + 3.0 * sets) + 2.0 * self.n_features) + chunk)
