@@ -156,7 +156,7 @@ lookups = terms.Lookups(np.arange(2), np.full((2, 2), 3), np.tile(np.arange(3), 
 out += [np.zeros((90, 3, 1)), np.zeros((90, 1)), np.zeros((90, 1)), np.zeros(90)]
 terms.add_lookups(rng.integers(0, 9, (90, 2)), lookups, sets, np.array([[0, 1], [1, 2]]), *out[-4:])
 out += [np.zeros((7, 21, 1)), np.zeros((7, 1)), np.zeros((7, 1)), np.zeros((7, 1)), np.zeros(7)]
-fill_scaled(rng.normal(size=(7, 21)), rng.normal(size=21), rng.normal(size=21), 0.5, *out[-5:])
+fill_scaled(rng.normal(size=(7, 21)), False, rng.normal(size=21), rng.normal(size=21), 0.5, *out[-5:])
 for array in out:
     digest.update(array.tobytes())
 print(digest.hexdigest())

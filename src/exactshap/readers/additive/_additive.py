@@ -225,7 +225,7 @@ class AdditiveReader(Reader):
     def _linear_part(self, X: Table, bound: BoundScaled, semivalue: Semivalue, order: int) -> Solution:
         """Solve rows that nobody has looked at: the solver does, and where it finds what is not finite, the cell is named."""
         try:
-            return solve_scaled(bound.scaled(self._named(X).numeric()), semivalue, order)
+            return solve_scaled(bound.scaled(self._named(X).numeric_as_it_lies()), semivalue, order)
         except InputError:
             self._encode(X)
             raise

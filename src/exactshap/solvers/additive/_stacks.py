@@ -124,8 +124,9 @@ def solve_scaled(terms: Scaled, semivalue: Semivalue, order: int) -> Solution:
     n_rows, n_players = terms.rows.shape
     values, scale = np.empty((n_rows, len(player_sets(n_players, order)), 1)), np.empty(n_rows)
     total, empty, full = (np.empty((n_rows, 1)) for _ in range(3))
-    rows, weight = np.ascontiguousarray(terms.rows, float), _single_weight(semivalue, order)
-    fill_scaled(rows, terms.coefficients, terms.absent, weight, values, total, empty, full, scale)
+    weight, by_column = _single_weight(semivalue, order), terms.rows.flags.f_contiguous and not terms.rows.flags.c_contiguous
+    rows = np.ascontiguousarray(terms.rows.T if by_column else terms.rows, float)
+    fill_scaled(rows, by_column, terms.coefficients, terms.absent, weight, values, total, empty, full, scale)
     _refuse_not_finite(terms, total)  # of a row: a number in it that is not finite, or a term, shows there
     return Solution(values, empty, full, _method(n_players), scale=scale, total=total)
 
