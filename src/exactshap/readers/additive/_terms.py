@@ -60,7 +60,7 @@ class Reference:
 class Bound(Protocol):
     """A block bound to a background."""
 
-    def stacks(self, rows: np.ndarray) -> Iterable[Stack | Singles | Scaled]:
+    def stacks(self, rows: np.ndarray) -> Iterable[Stack | Singles]:
         """Yield the coalition values of the terms for some encoded rows."""
 
 
@@ -172,8 +172,11 @@ class BoundScaled:
     coefficients: np.ndarray
     mean: np.ndarray
 
-    def stacks(self, rows: np.ndarray) -> Iterator[Scaled]:
-        yield Scaled(rows, self.coefficients, self.mean)
+    def scaled(self, rows: np.ndarray) -> Scaled:
+        return Scaled(rows, self.coefficients, self.mean)
+
+    def stacks(self, rows: np.ndarray) -> Iterator[Singles]:
+        yield self.scaled(rows).singles
 
 
 @dataclass(frozen=True, eq=False)

@@ -14,10 +14,10 @@ from exactshap.errors import InputError, message
 from exactshap.games import AdditiveGame
 from exactshap.semivalues import Semivalue, find
 from exactshap.solvers.additive._kernels import fill_sets
-from exactshap.solvers.additive._singles import Scaled, Singles, add_scaled, add_singles
+from exactshap.solvers.additive._singles import Scaled, Singles, add_singles, fill_scaled
 from exactshap.solvers.core import Cost, Solution, player_sets, set_sizes
 
-__all__ = ["Stack", "solve_additive", "solve_stacks", "stacks_cost"]
+__all__ = ["Stack", "solve_additive", "solve_scaled", "solve_stacks", "stacks_cost"]
 
 KEPT_QUESTIONS = 64  # answers that do not depend on the rows; a service asks the same ones again and again
 
@@ -67,7 +67,7 @@ def stacks_of(game: AdditiveGame) -> Iterable[Stack]:
 
 
 def solve_stacks(
-    stacks: Iterable[Stack | Singles | Scaled], n_players: int, n_rows: int, n_outputs: int, semivalue: Semivalue, order: int
+    stacks: Iterable[Stack | Singles], n_players: int, n_rows: int, n_outputs: int, semivalue: Semivalue, order: int
 ) -> Solution:
     """Return the part of terms that come in stacks, one stack in memory at a time; refuse coalition values that are not finite."""
     n_sets = len(player_sets(n_players, order))
@@ -76,11 +76,6 @@ def solve_stacks(
     scale, n_terms = np.zeros(n_rows), 0
     for stack in stacks:
         n_terms += len(stack.subsets)
-        if isinstance(stack, Scaled):
-            rows, weight = np.ascontiguousarray(stack.rows, float), _single_weight(semivalue, order)
-            add_scaled(rows, stack.coefficients, stack.absent, weight, values, empty, full, scale)
-            _refuse_not_finite(stack, empty, full)  # a term that is not finite shows in its row's sum
-            continue
         if isinstance(stack, Singles):
             weight, players = _single_weight(semivalue, order), np.array(stack.subsets, np.int64)[:, 0]
             present, absent = np.ascontiguousarray(stack.present, float), np.ascontiguousarray(stack.absent, float)
@@ -91,7 +86,22 @@ def solve_stacks(
         weights = _local_weights(len(stack.subsets[0]), semivalue, order)
         fill_sets(np.ascontiguousarray(stack.tables, float), members, sizes, positions, weights, values, empty, full, scale)
         _refuse_not_finite(stack, values, empty, full)
-    return Solution(values, empty, full, f"per-term enumeration ({n_terms} terms)", scale=scale)
+    return Solution(values, empty, full, _method(n_terms), scale=scale)
+
+
+def solve_scaled(terms: Scaled, semivalue: Semivalue, order: int) -> Solution:
+    """Return the part of a linear model: rows are read and values written once; refuse values that are not finite."""
+    n_rows, n_players = terms.rows.shape
+    values, scale = np.empty((n_rows, len(player_sets(n_players, order)), 1)), np.empty(n_rows)
+    total, empty, full = (np.empty((n_rows, 1)) for _ in range(3))
+    rows, weight = np.ascontiguousarray(terms.rows, float), _single_weight(semivalue, order)
+    fill_scaled(rows, terms.coefficients, terms.absent, weight, values, total, empty, full, scale)
+    _refuse_not_finite(terms, total)  # of a row: a number in it that is not finite, or a term, shows there
+    return Solution(values, empty, full, _method(n_players), scale=scale, total=total)
+
+
+def _method(n_terms: int) -> str:
+    return f"per-term enumeration ({n_terms} terms)"
 
 
 def stacks_cost(widths: Sequence[int], n_rows: int, n_outputs: int, order: int) -> Cost:
@@ -101,7 +111,7 @@ def stacks_cost(widths: Sequence[int], n_rows: int, n_outputs: int, order: int) 
     )
     rate = seconds_per_unit("additive terms", _sample)
     held = 8.0 * n_rows * n_outputs * sum(2.0**width for width in widths)
-    return Cost(rate * steps * n_rows * n_outputs, held, True, f"per-term enumeration ({len(widths)} terms)")
+    return Cost(rate * steps * n_rows * n_outputs, held, True, _method(len(widths)))
 
 
 def _sample() -> Sample:
@@ -160,7 +170,11 @@ def _refuse_not_finite(stack: Stack | Singles | Scaled, *sums: np.ndarray) -> No
     with np.errstate(all="ignore"):
         if all(math.isfinite(array.sum()) or np.isfinite(array).all() for array in sums):
             return
-    term, row = (int(position) for position in np.argwhere(~np.isfinite(stack.tables).all(axis=(2, 3)))[0])
+        stack = stack.singles if isinstance(stack, Scaled) else stack
+        found = np.argwhere(~np.isfinite(stack.tables).all(axis=(2, 3)))
+    if not len(found):  # their sum overflows, which is told by the certificate
+        return
+    term, row = found[0].tolist()
     raise InputError(
         message(
             f"The term on players {stack.subsets[term]} has a coalition value that is NaN or infinite",
