@@ -285,4 +285,4 @@ EXACTSHAP_END
 
 EXACTSHAP_KERNEL(trees, scan_ubj, scan)
 EXACTSHAP_KERNEL(trees, fill_ubj_members, fill_members)
-EXACTSHAP_KERNEL(trees, copy_ubj_numbers, copy_numbers<int64_t>, copy_numbers<double>, copy_numbers<float>)
+EXACTSHAP_KERNEL(trees, copy_ubj_numbers, copy_numbers<int64_t>, copy_numbers<float>, copy_numbers<double>)

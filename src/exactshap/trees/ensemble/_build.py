@@ -82,9 +82,7 @@ def build(
 def largest_sum(trees: FlatTrees) -> float:
     """Return the largest sum of magnitudes that one prediction can add up."""
     with np.errstate(over="ignore"):
-        leaves = np.abs(trees.value).max(axis=1)
-        largest = np.maximum.reduceat(leaves, trees.tree_start[:-1]) if trees.n_trees else np.zeros(1)
-        return float(largest.sum() + np.abs(trees.constant).max(initial=0.0))
+        return float(trees.largest.sum() + np.abs(trees.constant).max(initial=0.0))
 
 
 def _check_totals(sizes: np.ndarray, constant: np.ndarray) -> None:

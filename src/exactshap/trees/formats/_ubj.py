@@ -168,8 +168,8 @@ class Scanned(Records):
         tape, (rows, kind, _) = self.tape, self._find(name)
         if kind != ord("S"):
             return super().distinct(name)
-        start, count = tape.start[rows].tolist(), tape.size[rows].tolist()
-        return {piece.decode("utf-8") for piece in {tape.data[a : a + n] for a, n in zip(start, count, strict=True)}}
+        pieces = map(slice, tape.start[rows].tolist(), (tape.start[rows] + tape.size[rows]).tolist())
+        return {piece.decode("utf-8") for piece in set(map(tape.data.__getitem__, pieces))}
 
     def inner(self, name: str) -> Scanned | None:
         rows, kind, _ = self._find(name)
