@@ -179,11 +179,20 @@ struct Tape {
 
 constexpr int64_t MAX_KEYS = 64;  // of an object among many alike ones
 
-/// Whether two rows have the same key; false where one lies outside of the bytes.
+/// Whether `n` bytes from a on and `m` from b on are the same; false where some lie outside.
+bool same_bytes(const Tape& tape, int64_t a, int64_t n, int64_t b, int64_t m) {
+  const int64_t last = tape.data.size[0] - n;
+  return n == m && n >= 0 && a >= 0 && b >= 0 && a <= last && b <= last && memcmp(tape.data.data + a, tape.data.data + b, size_t(n)) == 0;
+}
+
+/// Whether two rows have the same key.
 bool same_key(const Tape& tape, int64_t one, int64_t two) {
-  const int64_t length = tape.key_length[one], a = tape.key_start[one], b = tape.key_start[two], last = tape.data.size[0] - length;
-  return tape.key_length[two] == length && length >= 0 && a >= 0 && b >= 0 && a <= last && b <= last &&
-         memcmp(tape.data.data + a, tape.data.data + b, size_t(length)) == 0;
+  return same_bytes(tape, tape.key_start[one], tape.key_length[one], tape.key_start[two], tape.key_length[two]);
+}
+
+/// Whether two texts are the same.
+bool same_text(const Tape& tape, int64_t one, int64_t two) {
+  return same_bytes(tape, tape.start[one], tape.size[one], tape.start[two], tape.size[two]);
 }
 
 /// Write the rows of the children of `object` to `rows` and return how many there are, -1 if more than `most` or out of order.
@@ -202,13 +211,13 @@ int64_t list_children(const Tape& tape, int64_t object, int64_t most, int64_t* r
 /// there is none, -2 if there are two, which count for the first of the same key.
 ///
 /// `markers (n_keys,)` get the marker that all these children share, 0 if they share none, `totals (n_keys,)` the sum of their
-/// counts. Gives the first object with a key that the first one lacks, or -1.
+/// counts, `same (n_keys,)` whether they are one and the same text. Gives the first object with a key that the first one lacks, or -1.
 Status fill_members(Tape tape, In<int64_t, 1> objects, Out<int64_t, 2> out, Out<uint8_t, 1> markers, Out<int64_t, 1> totals,
-                    int64_t& other) {
+                    Out<bool, 1> same, int64_t& other) {
   other = -1;
   const int64_t n_keys = out.size[0], n_objects = objects.size[0];
   EXACTSHAP_REQUIRE(tape.fit() && n_keys <= MAX_KEYS && out.size[1] == n_objects);
-  EXACTSHAP_REQUIRE(markers.size[0] == n_keys && totals.size[0] == n_keys);
+  EXACTSHAP_REQUIRE(markers.size[0] == n_keys && totals.size[0] == n_keys && same.size[0] == n_keys);
   int64_t keys[MAX_KEYS], rows[MAX_KEYS];
   if (n_objects > 0 && list_children(tape, objects[0], MAX_KEYS, keys) != n_keys) return Status::fault;
   out.fill(-1);
@@ -233,6 +242,8 @@ Status fill_members(Tape tape, In<int64_t, 1> objects, Out<int64_t, 2> out, Out<
       totals[k] += row < 0 ? 0 : tape.size[row];
     }
     markers[k] = uint8_t(shared);
+    same[k] = shared == 'S';
+    for (int64_t o = 1; o < n_objects && same[k]; o++) same[k] = same_text(tape, out[k][0], out[k][o]);
   }
   return Status::done;
 }

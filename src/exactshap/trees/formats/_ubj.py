@@ -10,7 +10,7 @@ from __future__ import annotations
 import functools
 import struct
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -136,6 +136,15 @@ def _text(tape: _Tape, start: int, n: int) -> str:
         raise ModelFormatError(message(f"Malformed UBJSON at byte {start}", "text is not UTF-8")) from None
 
 
+class _Entries(NamedTuple):
+    """The entries of one key, one of each object."""
+
+    rows: np.ndarray  # (n_objects,): the row of each, -1 where there is none, -2 where there are two
+    kind: int  # the marker that all of them share, or 0
+    total: int  # how many numbers they hold
+    same: bool  # whether they are one and the same text
+
+
 class Scanned(Records):
     """Objects that were found but not made: their entries are copied out of the bytes, a column at a time."""
 
@@ -152,7 +161,7 @@ class Scanned(Records):
         return Scanned(self.tape, self.rows[np.asarray(kept, np.int64)])
 
     def entries(self, name: str) -> list[Any]:
-        return [None if row < 0 else _made(self.tape, row) for row in self._find(name)[0].tolist()]
+        return [None if row < 0 else _made(self.tape, row) for row in self._find(name).rows.tolist()]
 
     def names(self) -> set[str]:
         tape = self.tape
@@ -161,18 +170,15 @@ class Scanned(Records):
         return {_text(tape, start, length) for start, length in pieces}
 
     def has(self, name: str) -> bool:
-        rows, kind, _ = self._find(name)
+        rows, kind, _, _ = self._find(name)
         return bool(kind) or every_or_none(rows >= 0, name)
 
     def distinct(self, name: str) -> set[Any]:
-        tape, (rows, kind, _) = self.tape, self._find(name)
-        if kind != ord("S"):
-            return super().distinct(name)
-        pieces = map(slice, tape.start[rows].tolist(), (tape.start[rows] + tape.size[rows]).tolist())
-        return {piece.decode("utf-8") for piece in set(map(tape.data.__getitem__, pieces))}
+        rows, _, _, same = self._find(name)
+        return {_made(self.tape, rows.item(0))} if same else super().distinct(name)
 
     def inner(self, name: str) -> Scanned | None:
-        rows, kind, _ = self._find(name)
+        rows, kind, _, _ = self._find(name)
         if (rows < 0).any():
             return None
         if kind != ord("{"):
@@ -182,7 +188,7 @@ class Scanned(Records):
     def column(self, name: str, dtype: type, counts: np.ndarray | None = None) -> tuple[np.ndarray, np.ndarray]:
         from exactshap.trees.formats._ubj_kernels import copy_numbers
 
-        rows, kind, total = self._find(name)
+        rows, kind, total, _ = self._find(name)
         if kind not in _OF_TYPED:
             return chained([None if row < 0 else _made(self.tape, row) for row in rows.tolist()], name, dtype, counts)
         sizes = self.tape.size[rows]
@@ -199,44 +205,38 @@ class Scanned(Records):
         from exactshap.trees.formats._ubj_kernels import copy_numbers
 
         found = [self._find(name) for name in names]
-        rows = np.concatenate([rows for rows, _, _ in found])
+        rows = np.concatenate([entries.rows for entries in found])
         sizes = self.tape.size[rows].reshape(len(names), -1)  # of a missing entry, -1, any, and of no array
-        alike = all(kind in _OF_TYPED and always_fits(_OF_TYPED[kind], np.dtype(dtype)) for _, kind, _ in found)
+        alike = all(kind in _OF_TYPED and always_fits(_OF_TYPED[kind], np.dtype(dtype)) for _, kind, _, _ in found)
         if not alike or (sizes != (sizes[0] if counts is None else counts)).any():
             return super().columns(names, dtype, counts)  # one by one: to convert, or to name what is wrong
-        out: np.ndarray = np.empty((len(names), found[0][2]), dtype)
+        out: np.ndarray = np.empty((len(names), found[0].total), dtype)
         copy_numbers(self.tape.handle, rows, out.reshape(-1))
         return out, sizes[0]
 
-    def _find(self, name: str) -> tuple[np.ndarray, int, int]:
-        """Return the row of each object's entry, -1 where it has none, the marker that all of them share (or 0), and how many numbers."""
-        places, rows, markers, totals, other = self._members
-        place = places.get(name.encode())
-        if place is None:
+    def _find(self, name: str) -> _Entries:
+        found, other = self._members
+        entries = found.get(name.encode())
+        if entries is None:
             if other >= 0:
                 raise ModelFormatError(message(f"tree {other}: its entries are not those of tree 0"))
-            return np.full(len(self.rows), -1), 0, 0
-        if not markers[place] and (rows[place] == -2).any():
-            raise ModelFormatError(message(f"tree {int(np.argmin(rows[place]))}: key {name!r} occurs twice"))
-        return rows[place], markers[place], totals[place]
+            return _Entries(np.full(len(self.rows), -1), 0, 0, False)
+        if not entries.kind and (entries.rows == -2).any():
+            raise ModelFormatError(message(f"tree {int(np.argmin(entries.rows))}: key {name!r} occurs twice"))
+        return entries
 
     @functools.cached_property
-    def _members(self) -> tuple[dict[bytes, int], np.ndarray, list[int], list[int], int]:
-        """Return where the entries lie.
-
-        The place of each key of the first object; for each place the rows (n_keys, n_objects), the marker that all of them share and
-        how many numbers; the first object with another key, or -1.
-        """
+    def _members(self) -> tuple[dict[bytes, _Entries], int]:
+        """Return the entries by key of the first object, and the first object with another key, or -1."""
         from exactshap.trees.formats._ubj_kernels import MAX_KEYS, fill_members
 
-        keys = _children(self.tape, self.rows.item(0)) if len(self.rows) else []
+        tape, keys = self.tape, _children(self.tape, self.rows.item(0)) if len(self.rows) else []
         if len(keys) > MAX_KEYS:
             raise ModelFormatError(message(f"tree 0: must not have more than {MAX_KEYS} entries", f"Got {len(keys)}"))
-        found, totals = np.empty((len(keys), len(self.rows)), np.int64), np.empty(len(keys), np.int64)
-        markers = np.empty(len(keys), np.uint8)
-        other = fill_members(self.tape.handle, self.rows, found, markers, totals)
-        starts, lengths = self.tape.key_start[keys].tolist(), self.tape.key_length[keys].tolist()
-        places: dict[bytes, int] = {}
-        for place, (start, length) in enumerate(zip(starts, lengths, strict=True)):
-            places.setdefault(self.tape.data[start : start + length], place)
-        return places, found, markers.tolist(), totals.tolist(), other
+        rows, totals = np.empty((len(keys), len(self.rows)), np.int64), np.empty(len(keys), np.int64)
+        kinds, same = np.empty(len(keys), np.uint8), np.empty(len(keys), bool)
+        other = fill_members(tape.handle, self.rows, rows, kinds, totals, same)
+        places = zip(tape.key_start[keys].tolist(), tape.key_length[keys].tolist(), strict=True)
+        names = [tape.data[start : start + length] for start, length in places]
+        entries = map(_Entries, rows, kinds.tolist(), totals.tolist(), same.tolist())
+        return dict(reversed(list(zip(names, entries, strict=True)))), other  # of two of a name the first

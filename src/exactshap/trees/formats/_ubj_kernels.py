@@ -26,5 +26,5 @@ class Tape(NamedTuple):
 
 
 scan = kernel("trees.scan_ubj(data, marker, key_start, key_length, start, count, after)")
-fill_members = kernel("trees.fill_ubj_members(tape, objects, out, markers, totals)")
+fill_members = kernel("trees.fill_ubj_members(tape, objects, out, markers, totals, same)")
 copy_numbers = kernel("trees.copy_ubj_numbers(tape, rows, out)")
