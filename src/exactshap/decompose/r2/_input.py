@@ -83,9 +83,11 @@ class R2Problem:
     @functools.cached_property
     def layout(self) -> EnsembleLayout:
         players = self.ensemble.tree_players(self.players)
-        owner = np.zeros(self.ensemble.trees.n_features, np.int32)
-        owner[[j for columns in players for j in columns]] = np.repeat(np.arange(len(players)), [len(c) for c in players])
-        return lay_out(self.ensemble.trees, self.numbers, owner, len(self.players), self.n_jobs)
+        owner = [0] * self.ensemble.trees.n_features
+        for player, columns in enumerate(players):
+            for j in columns:
+                owner[j] = player
+        return lay_out(self.ensemble.trees, self.numbers, np.array(owner, np.int32), len(self.players), self.n_jobs)
 
     def predict(self) -> np.ndarray:
         """Return the prediction of each row by our own routing."""
@@ -104,11 +106,10 @@ class R2Problem:
         factors as the trees have levels.
         """
         trees = self.ensemble.trees
-        leaves = np.count_nonzero(trees.feature < 0)
-        largest = trees.largest
-        met = np.max(np.abs(self.y - trees.constant[0])) + np.sum(largest)
-        size = np.sum(largest) ** 2 if game == "ensemble" else np.sum(largest**2)
-        scale = self.weight * (size + 2.0 * met * np.sum(largest))
+        leaves, every = np.count_nonzero(trees.feature < 0), float(trees.largest.sum())
+        met = float(np.abs(self.y - trees.constant[0]).max()) + every
+        size = every**2 if game == "ensemble" else float((trees.largest**2).sum())
+        scale = self.weight * (size + 2.0 * met * every)
         return float(16.0 * EPS * (np.sqrt(leaves) + 2 * (self.layout.depth + 1)) * scale)
 
     def check_prediction(self, prediction: np.ndarray) -> None:

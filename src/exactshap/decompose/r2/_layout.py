@@ -82,14 +82,16 @@ def lay_out(
     trees: FlatTrees, X: np.ndarray, player_of_column: np.ndarray, n_players: int, n_jobs: int | None = None
 ) -> EnsembleLayout:
     """Return the layout of ``trees`` (one output) for the rows ``X`` (n_rows, n_features)."""
-    used = np.flatnonzero(np.bincount(trees.feature + 1, minlength=trees.n_features + 1)[1:])
-    place = np.full(trees.n_features + 1, -1, np.int32)
+    found = np.zeros(trees.n_features + 1, bool)  # the last entry of these three is that of leaves, whose column is -1
+    found[trees.feature] = True
+    used = found[:-1].nonzero()[0]
+    place, player = np.full((2, trees.n_features + 1), -1, np.int32)
     place[used] = np.arange(len(used), dtype=np.int32)
-    player_of_node = np.append(player_of_column, -1).astype(np.int32)[trees.feature]
+    player[:-1] = player_of_column
     depths, share, empty = np.empty(trees.n_nodes, np.int32), np.empty(trees.n_nodes), np.empty(trees.n_trees)
     value = np.ascontiguousarray(trees.value[:, 0])
     depth = fill_shares(trees.tree_start, trees.left, trees.right, trees.cover, value, depths, share, empty)
-    arrays = Trees(trees.tree_start, trees.feature, trees.left, trees.right, value, player_of_node, share, empty)
+    arrays = Trees(trees.tree_start, trees.feature, trees.left, trees.right, value, player[trees.feature], share, empty)
     nodes = trees.nodes._replace(feature=place[trees.feature])
     return EnsembleLayout(trees, arrays, nodes, used, X, depth, n_players, n_jobs)
 
