@@ -45,8 +45,7 @@ def grow(problem: RegressionProblem, n_calls: int) -> None:
         if len(problem.masks) == 0 or foretold(problem):
             problem.grow(2 * size + 2)
         else:
-            with single_threaded_blas():  # its sums would end in other bits with other numbers of threads
-                problem.ask(_placed(problem, size - len(problem.masks)))
+            problem.ask(_placed(problem, size - len(problem.masks)))
     problem.grow(n_calls)
 
 
@@ -65,10 +64,10 @@ def _stages(problem: RegressionProblem, n_calls: int) -> list[int]:
 def _placed(problem: RegressionProblem, n: int) -> np.ndarray:
     """Return the next ``n`` pairs (n, n_players)."""
     masks = problem.unseen(CANDIDATES * n)
-    process = posterior(problem, STAGE_ROWS)
-    problem.relevances = process.logs
-    candidates = Candidates.of(process, 2.0 * masks - 1.0, n)
-    return masks[candidates.choose(n)]
+    with single_threaded_blas():  # sums would end in other bits with other numbers of threads
+        process = posterior(problem, STAGE_ROWS)
+        problem.relevances = process.logs
+        return masks[Candidates.of(process, 2.0 * masks - 1.0, n).choose(n)]
 
 
 @dataclass(eq=False)
