@@ -31,9 +31,9 @@ MAX_PLACED = 4000  # pairs: placing more takes longer than to condition on them;
 LEAST_PAIRS = 6  # a player: with fewer the relevances are hardly known
 STAGE_ROWS = 800  # pairs that decide the relevances of a stage
 CANDIDATES = 2  # for each place, and as many again as were called before
-BATCH = 128  # places between two passes over all candidates
+BATCH = 64  # places between two passes over all candidates
 BLOCK = 512  # candidates that are looked at together
-SHORTLIST = 4  # candidates for each place of a batch
+SHORTLIST = 3  # candidates for each place of a batch
 TRUSTED = 1e-6  # of a prior variance of 1/2, added to that of candidates: what is left of one that is known is rounding
 
 
