@@ -217,6 +217,19 @@ def test_rows_that_the_solver_looked_at_are_not_looked_at_once_more(monkeypatch)
     assert not get_config()["assume_finite"]
 
 
+@pytest.mark.parametrize("dtype", [float, np.float32, np.int64])
+def test_large_frames_have_the_bits_of_arrays(dtype):
+    rows = np.tile(X, (60, 1)).astype(dtype)
+    frame, mixed = pd.DataFrame(rows, columns=list("abcd")), pd.DataFrame({name: rows[:, j] for j, name in enumerate("abcd")})
+    model = Ridge().fit(frame, np.tile(Y, 60))
+    same = Ridge().fit(rows, np.tile(Y, 60))
+    same.coef_, same.intercept_ = model.coef_, model.intercept_
+    array = Explainer(same, rows[:50])(rows)
+    mixed["b"] = mixed["b"].astype(float)
+    for table in (frame, mixed):
+        np.testing.assert_array_equal(Explainer(model, table[:50])(table).values, array.values)
+
+
 def test_any_cut_of_rows_and_any_number_of_threads_give_the_same_bits():
     model, rows = Ridge().fit(X, Y), np.tile(X, (30, 1))
     whole = Explainer(model, Z)(rows)

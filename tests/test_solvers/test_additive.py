@@ -202,8 +202,10 @@ def test_linear_terms_have_the_bits_of_terms_of_one_player(d, order):
     assert_close(quick.full[:, 0], slow.full[:, 0], slow.scale.max(), d)
     assert_close(quick.total[:, 0], slow.values.sum(axis=(1, 2)), slow.scale.max(), d)
     alone = solve_scaled(Scaled(rows[4:5], coefficients, absent), semivalue, order)
+    turned = solve_scaled(Scaled(np.asfortranarray(np.tile(rows, (5, 1))), coefficients, absent), semivalue, order)
     for name in ("values", "total", "empty", "full", "scale"):
         np.testing.assert_array_equal(getattr(alone, name)[0], getattr(quick, name)[4])
+        np.testing.assert_array_equal(getattr(turned, name)[36:], getattr(quick, name))
 
 
 @pytest.mark.parametrize("bad", [np.nan, np.inf])

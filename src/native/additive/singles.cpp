@@ -118,25 +118,43 @@ EXACTSHAP_INLINE RowSums fill_scaled_row(const double* __restrict row, const dou
   return {sum_of(with) + rest.full, sum_of(total) + rest.total, sum_of(size) + rest.scale};
 }
 
+constexpr int64_t TURNED = 16;  // rows that are turned together: whole cache lines of a column
+
+/// Write rows `first` to `first + TURNED - 1`, as far as there are any, of columns that lie behind each other.
+void turn_rows(In<double, 2> columns, int64_t first, double* __restrict rows) {
+  const int64_t n = columns.size[0], n_rows = columns.size[1], count = n_rows - first < TURNED ? n_rows - first : TURNED;
+  for (int64_t l = 0; l < n; l++) {
+    const double* const column = columns[l].data + first;
+    for (int64_t i = 0; i < count; i++) rows[i * n + l] = column[i];
+  }
+}
+
 /// Write the values of a linear model into `out (n_rows, n_columns or more, 1)`, nothing into sets of several players, what each row's
 /// values add up to, and the ends of the games; each row is read once:
 ///
 ///   phi_l = p(0) (c_l x_l - E c_l z_l)
 ///
+/// `X (n_rows, n_columns)`, or `by_column`, as frames lie in memory, `(n_columns, n_rows)`: then some rows at a time are turned.
 /// A number that is not finite, in X or of a term, shows in its row's total. `scale (n_rows,)` adds up the larger magnitude of each
 /// term, with or without its player.
-Status fill_scaled(In<double, 2> X, In<double, 1> coefficients, In<double, 1> absent, double weight, Out<double, 3> out,
+Status fill_scaled(In<double, 2> X, bool by_column, In<double, 1> coefficients, In<double, 1> absent, double weight, Out<double, 3> out,
                    Out<double, 2> total, Out<double, 2> empty, Out<double, 2> full, Out<double, 1> scale, Context& context) {
-  const int64_t n_rows = X.size[0], n = X.size[1], n_sets = out.size[1];
+  const int64_t n_rows = X.size[by_column], n = X.size[!by_column], n_sets = out.size[1];
   EXACTSHAP_REQUIRE(coefficients.size[0] == n && absent.size[0] == n && n_sets >= n && total.size[0] == n_rows);
   EXACTSHAP_REQUIRE(out.size[0] == n_rows && empty.size[0] == n_rows && full.size[0] == n_rows && scale.size[0] == n_rows);
   EXACTSHAP_REQUIRE(out.size[2] == 1 && total.size[1] == 1 && empty.size[1] == 1 && full.size[1] == 1);
+  auto turned = context.empty<double>(by_column ? TURNED * n : 0);
+  if (context.failed()) return Status::no_memory;
   double without = 0.0;
   for (int64_t l = 0; l < n; l++) without += absent[l];
   for (int64_t i = 0; i < n_rows; i++) {
-    if ((i & 63) == 0 && context.interrupted()) return Status::interrupted;
+    if (i % TURNED == 0) {
+      if (context.interrupted()) return Status::interrupted;
+      if (by_column) turn_rows(X, i, turned.data);
+    }
     double* const values = out[i].data;
-    const RowSums sums = fill_scaled_row(X[i].data, coefficients.data, absent.data, weight, n, values);
+    const double* const row = by_column ? turned.data + i % TURNED * n : X[i].data;
+    const RowSums sums = fill_scaled_row(row, coefficients.data, absent.data, weight, n, values);
     for (int64_t s = n; s < n_sets; s++) values[s] = 0.0;
     total[i][0] = sums.total;
     empty[i][0] = without;

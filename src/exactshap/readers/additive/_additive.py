@@ -6,6 +6,7 @@ r"""Additive models as additive games: the reader that every family of sums of s
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from contextlib import nullcontext
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -20,7 +21,7 @@ from exactshap.readers.additive._calls import calls_of_row, seconds_of_row
 from exactshap.readers.additive._terms import CHUNK_VALUES, BoundScaled, Reference, TermBlock, players_of_term, slices
 from exactshap.semivalues import Semivalue, find
 from exactshap.solvers import Cost, Solution, player_sets
-from exactshap.solvers.additive import Singles, Stack, solve_scaled, solve_stacks, stacks_cost
+from exactshap.solvers.additive import LookedUp, Singles, Stack, solve_scaled, solve_stacks, stacks_cost
 
 __all__ = ["AdditiveForm", "AdditiveReader"]
 
@@ -112,6 +113,7 @@ class AdditiveReader(Reader):
             reference = Reference(form.encode(self.background, "background"), self.weights)
             self._check_terms(reference)
         self._bound = [block.bind(reference, owner) for block in form.blocks if len(block.columns)]
+        self._streams = all(getattr(bound, "streams", False) for bound in self._bound)
         if self._linear is not None:
             self.block_rows = LINEAR_ROWS
 
@@ -133,7 +135,7 @@ class AdditiveReader(Reader):
     def _check_terms(self, reference: Reference) -> None:
         """Compare the terms with the model's own prediction on a few rows: a subclass may predict in another way."""
         assert self.background is not None
-        rows = self.background.take(np.arange(min(CHECKED_ROWS, self.background.n_rows)))
+        rows = self.background.take(slice(0, min(CHECKED_ROWS, self.background.n_rows)))
         encoded = reference.rows[: rows.n_rows]
         own = np.asarray(self.predict(rows), float).reshape(rows.n_rows, -1)
         terms = self.form.evaluate(encoded)
@@ -163,9 +165,7 @@ class AdditiveReader(Reader):
         return self.form.predict(X)
 
     def predict_again(self, X: Table) -> np.ndarray:
-        if self._linear is None:
-            return self.predict(X)
-        with assuming_finite():
+        with nullcontext() if self._linear is None else assuming_finite():
             return self.predict(X)
 
     def threads_pay(self) -> bool | None:
@@ -178,10 +178,12 @@ class AdditiveReader(Reader):
     def _named(self, X: Table) -> Table:
         return check_columns(X, self.form.fitted_names, self.form.n_columns, owner=self.model_name)
 
-    def _stacks(self, X: Table) -> Iterator[Stack | Singles]:
-        yield from self._tables(self._encode(X))
+    def _make(self, rows: np.ndarray) -> None:
+        """Make coalition values, those too that are not kept."""
+        for stack in self._tables(rows):
+            assert isinstance(stack, Singles) or stack.tables is not None
 
-    def _tables(self, rows: np.ndarray) -> Iterator[Stack | Singles]:
+    def _tables(self, rows: np.ndarray) -> Iterator[Stack | Singles | LookedUp]:
         for bound in self._bound:
             yield from bound.stacks(rows)
 
@@ -189,7 +191,7 @@ class AdditiveReader(Reader):
         """Return the games of some rows, one table of coalition values for each term."""
         subsets: list[tuple[int, ...]] = []
         tables: list[np.ndarray] = []
-        for stack in self._stacks(X):
+        for stack in self._tables(self._encode(X)):
             subsets.extend(stack.subsets)
             tables.extend(stack.tables)
         if not tables:
@@ -212,7 +214,8 @@ class AdditiveReader(Reader):
 
     def _part(self, X: Table, semivalue: Semivalue, order: int) -> Solution:
         rows = self._encode(X)
-        step = max(FEWEST_ROWS, int(CACHED_VALUES / (self.n_outputs * sum(2.0**width for width in self._widths) + 1.0)))
+        held = 0.0 if self._streams else self.n_outputs * sum(2.0**width for width in self._widths)
+        step = max(FEWEST_ROWS, int(CACHED_VALUES / held)) if held else X.n_rows
         parts = (
             solve_stacks(self._tables(rows[piece]), self.n_players, len(rows[piece]), self.n_outputs, semivalue, order)
             for piece in slices(X.n_rows, step)
@@ -222,7 +225,7 @@ class AdditiveReader(Reader):
     def _linear_part(self, X: Table, bound: BoundScaled, semivalue: Semivalue, order: int) -> Solution:
         """Solve rows that nobody has looked at: the solver does, and where it finds what is not finite, the cell is named."""
         try:
-            return solve_scaled(bound.scaled(self._named(X).numeric()), semivalue, order)
+            return solve_scaled(bound.scaled(self._named(X).numeric_as_it_lies()), semivalue, order)
         except InputError:
             self._encode(X)
             raise
@@ -260,8 +263,7 @@ class AdditiveReader(Reader):
         return limit + np.asarray(solution.error_bound)
 
     def _limit(self, encoded: np.ndarray | None, prediction: np.ndarray, scale: np.ndarray) -> np.ndarray:
-        size = np.abs(prediction)
-        size = size if size.ndim == 1 else size.max(axis=1, initial=0.0)
+        size = np.abs(prediction) if prediction.ndim == 1 else np.abs(prediction).max(axis=1, initial=0.0)
         magnitude = scale + size + (np.abs(self.form.intercept).max(initial=0.0) + self.form.floor)
         if self.form.magnitude is not None and encoded is not None:
             magnitude = magnitude + self.form.magnitude(encoded)
@@ -276,8 +278,8 @@ class AdditiveReader(Reader):
     def memory(self, n_rows: int, order: int) -> float:
         """Return the bytes of all coalition values, copied once, of the result, and of one chunk of hybrid rows and its values."""
         sets = len(player_sets(self.n_players, order))
-        if self._linear is not None:  # values, rows as numbers twice, and a dozen numbers of each row
-            return 8.0 * n_rows * (sets + 2.0 * self.n_features + 12.0)
+        if self._streams:  # values, rows as numbers, their cells or numbers once more, and a dozen numbers of each row
+            return 8.0 * n_rows * (self.n_outputs * (sets + 12.0) + self.n_features + len(self._widths))
         coalition_values = sum(2.0**width for width in self._widths)
         calls = max((calls_of_row(bound) / len(getattr(bound, "terms", "-")) for bound in self._bound), default=0.0)
         chunk = 3.0 * min(float(CHUNK_VALUES), self._widest * n_rows * calls)
@@ -291,8 +293,7 @@ class AdditiveReader(Reader):
             blocks = [block for block in self.form.blocks if len(block.columns)]
             seconds = n_rows * sum(seconds_of_row(*pair, many) for pair in zip(blocks, self._bound, strict=True))
         else:
-            one = min(clocked(lambda: list(self._tables(rows[:1]))) for _ in range(2))
-            some = min(clocked(lambda: list(self._tables(many))) for _ in range(2))
+            one, some = (min(clocked(lambda rows=rows: self._make(rows)) for _ in range(2)) for rows in (rows[:1], many))  # type: ignore[misc]
             seconds = n_blocks * one + (n_rows - n_blocks) * max(some - one, 0.0) / (TIMED_ROWS - 1)
         found = stacks_cost(self._widths, n_rows, self.n_outputs, order) + Cost(seconds)
         return replace(found, bytes=self.memory(block_rows, order))

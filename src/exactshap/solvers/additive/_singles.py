@@ -12,7 +12,7 @@ from exactshap.solvers.core import player_sets
 __all__ = ["Scaled", "Singles", "add_singles", "fill_scaled"]
 
 add_singles = kernel("additive.add_singles(present, absent, weight, players, out, empty, full, scale)")
-fill_scaled = kernel("additive.fill_scaled(X, coefficients, absent, weight, out, total, empty, full, scale)")
+fill_scaled = kernel("additive.fill_scaled(X, by_column, coefficients, absent, weight, out, total, empty, full, scale)")
 
 
 @dataclass(frozen=True, eq=False)
