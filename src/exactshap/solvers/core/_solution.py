@@ -193,7 +193,7 @@ class Solution:
         nodes = f" ({self.n_nodes} node{'s' if self.n_nodes > 1 else ''})" if self.n_nodes else ""
         return self.with_(
             values=squeezed(self.values),
-empty=squeezed(self.empty if nothing else self.empty + constant),
+            empty=squeezed(self.empty if nothing else self.empty + constant),
             full=squeezed(self.full if nothing else self.full + constant),
             total=None if self.total is None else squeezed(self.total),
             method=self.method + nodes,
