@@ -8,8 +8,8 @@ same, and builds a shap.TreeExplainer and asks XGBoost for a prediction for each
 of ours in ours.
 
 "from the fitted model" starts both at the XGBRegressor. Ours adds XGBoost's own writing of the model (``xgboost_save``), reading that
-and comparing our predictions with XGBoost's own (``xgboost_predict``); qshap adds its constructor and compares nothing. ``limit`` is
-what the ratio would be if ours did nothing but those two calls of XGBoost: what is asked of shallow models may lie above it.
+and comparing our predictions with XGBoost's own (``xgboost_predict``), ``times_both`` of these two in turn; qshap adds its constructor
+and compares nothing. ``limit`` is what the ratio would be if ours did nothing but those two calls of XGBoost: what is asked of shallow models may lie above it.
 
 One thread each. Where the whole of qshap would take too long it runs on a few evenly spaced trees of the same model, scaled
 by the number of trees: ``note`` says so. ``difference`` is the largest difference of the shares where all trees were run.
@@ -18,7 +18,7 @@ by the number of trees: ``note`` says so. ``difference`` is the largest differen
 import time
 
 import numpy as np
-from timing import best, row
+from timing import best, best_in_turn, row
 
 from exactshap import decompose_r2
 from exactshap.trees import convert
@@ -62,11 +62,14 @@ def against_qshap(depth, n_rows, n_trees, n_kept, target):
 
     model, X, y = fitted(depth, n_rows, n_trees)
     read = convert(model)
-    repeat = 30 if depth <= 3 else 3
-    ours = best(lambda: decompose_r2(read, X, y), repeat)
-    whole_way = best(lambda: decompose_r2(model, X, y), repeat if depth <= 4 else 1)
-    save = best(lambda: model.get_booster().save_raw("ubj"), repeat)
-    predict = best(lambda: model.predict(X), repeat)
+    repeat = 200 if depth <= 3 else 3
+    ours, whole_way, save, predict = best_in_turn(
+        lambda: decompose_r2(read, X, y),
+        lambda: decompose_r2(model, X, y),
+        lambda: model.get_booster().save_raw("ubj"),
+        lambda: model.predict(X),
+        repeat=repeat,
+    )
     some = thinned(model, n_trees, n_kept)
     started = time.perf_counter()
     explainer = gazer(some)
@@ -87,6 +90,7 @@ def against_qshap(depth, n_rows, n_trees, n_kept, target):
             target,
             xgboost_save=save,
             xgboost_predict=predict,
+            times_both=whole_way / (save + predict),
             limit=peer_whole_way / (save + predict),
             note=note,
         ),

@@ -15,6 +15,12 @@ def best(function, repeat=5, warm_up=1):
     return min(times)
 
 
+def best_in_turn(*functions, repeat=5):
+    """Return the shortest wall time of each of several calls, made in turn: machines change their pace, and caches hold one work or the other."""
+    times = [[best(function, 1, warm_up=i == 0) for function in functions] for i in range(repeat)]
+    return [min(column) for column in zip(*times, strict=True)]
+
+
 def row(what, ours, peer=None, target="", **extra):
     """Return one line of the table: seconds of ours and of the peer, their ratio, and the target in words."""
     return {"what": what, "ours": ours, "peer": peer, "ratio": None if peer is None else peer / ours, "target": target, **extra}

@@ -43,6 +43,7 @@ FAMILIES = {
     "forest": (lambda: RandomForestRegressor(30, max_depth=8, random_state=0).fit(X, Y), None, {}),
     "forest with a background": (lambda: RandomForestRegressor(30, max_depth=8, random_state=0).fit(X, Y), 100, {}),
     "boosting": (lambda: HistGradientBoostingRegressor(max_iter=40).fit(X, Y), 50, {}),
+    "linear": (lambda: Ridge().fit(X, Y), 50, {}),
     "polynomial": (lambda: make_pipeline(PolynomialFeatures(3), Ridge()).fit(X, Y), 50, {}),
     "functions of pairs": (lambda: AdditiveModel([((j, j + 1), product) for j in range(7)]), 200, {}),
     "black box": (lambda: function, 100, {}),

@@ -150,9 +150,13 @@ relevance.fill_sums(0.3, -0.2, 1.0, out[6][:7] + 1.0)
 relevance.fill_weighted(out[5], rng.random((90, 3)), rng.random((90, 3)), out[7])
 relevance.fill_singles(rng.choice([-1.0, 1.0], (9, 4)), rng.random(4) * 0.9, rng.random(3), rng.random(3), -1.0, out[8])
 relevance.correct_curvature(out[4], rng.random((3, 90)), rng.random((3, 90)), 0.2)
-from exactshap.solvers.additive._singles import add_scaled
-out += [np.zeros((7, 21, 1)), np.zeros((7, 1)), np.zeros((7, 1)), np.zeros(7)]
-add_scaled(rng.normal(size=(7, 21)), rng.normal(size=21), rng.normal(size=21), 0.5, *out[-4:])
+from exactshap.solvers.additive._singles import fill_scaled
+sets = terms.Sets(np.array([[0], [1]]), np.ones(2, int), rng.random((2, 4)))
+lookups = terms.Lookups(np.arange(2), np.full((2, 2), 3), np.tile(np.arange(3), (2, 4, 1)), rng.normal(size=(9, 1)))
+out += [np.zeros((90, 3, 1)), np.zeros((90, 1)), np.zeros((90, 1)), np.zeros(90)]
+terms.add_lookups(rng.integers(0, 9, (90, 2)), lookups, sets, np.array([[0, 1], [1, 2]]), *out[-4:])
+out += [np.zeros((7, 21, 1)), np.zeros((7, 1)), np.zeros((7, 1)), np.zeros((7, 1)), np.zeros(7)]
+fill_scaled(rng.normal(size=(7, 21)), False, rng.normal(size=21), rng.normal(size=21), 0.5, *out[-5:])
 for array in out:
     digest.update(array.tobytes())
 print(digest.hexdigest())

@@ -131,8 +131,8 @@ def bad_calls():
     yield kernels.add_residual_trees, (*good[:6], half[:-1], *good[7:])
     yield kernels.add_residual_trees, (*good[:7], np.zeros(19), met, out)
     yield kernels.add_residual_trees, (*good[:9], np.zeros(3))  # a player has no place
-    columns = kernels.Columns(layout.columns, w, False)
-    yield kernels.add_shallow_trees, (arrays, layout.nodes, columns, half, np.zeros(20), met, out)  # too deep
+    table = kernels.Table(layout.X, layout.used, w, True, False)
+    yield kernels.add_shallow_trees, (arrays, layout.nodes, table, half, np.zeros(20), met, out)  # too deep
     yield kernels.add_tree_rows, (0, n, arrays, units, rows, 0, kernels.Rules(*(r[:1] for r in rules)), w, np.zeros((4, 20)))
     yield kernels.add_tree_rows, (0, n, arrays, units, rows, 0, rules, w, np.zeros((3, 20)))
     yield kernels.add_ensemble_tree, (n, codes, w, w, units, arrays.player_of_node, half, out)

@@ -3,14 +3,14 @@ import inspect
 import numpy as np
 import pandas as pd
 import pytest
-from sklearn import linear_model, svm
+from sklearn import get_config, linear_model, svm
 from sklearn.exceptions import NotFittedError
 from sklearn.linear_model import LinearRegression, LogisticRegression, RANSACRegressor, Ridge, TweedieRegressor
 from sklearn.naive_bayes import GaussianNB
 from sklearn.tree import DecisionTreeRegressor
 
 from additive_oracle import largest, masked_games, values_of
-from exactshap.errors import InputError, UnknownNameError, UnsupportedStructureError
+from exactshap.errors import ExactnessError, InputError, UnknownNameError, UnsupportedStructureError
 from exactshap.explainer import Explainer
 from exactshap.frames import as_table
 from exactshap.readers import Request
@@ -198,6 +198,69 @@ def test_nan_and_infinity_are_refused_by_row_and_column():
     bad[3, 1] = np.inf
     with pytest.raises(InputError, match="contains infinity or a value too large"):
         Explainer(GaussianNB().fit(X, LABELS), Z)(bad)
+
+
+def test_rows_that_the_solver_looked_at_are_not_looked_at_once_more(monkeypatch):
+    own, seen = Ridge.predict, []
+
+    def predict(self, rows):
+        seen.append((len(rows), get_config()["assume_finite"]))
+        return own(self, rows)
+
+    monkeypatch.setattr(Ridge, "predict", predict)
+    explainer = Explainer(Ridge().fit(X, Y), Z)
+    explainer(X)
+    seen.clear()
+    explainer(X)
+    explainer.reader.predict(as_table(X))
+    assert seen == [(len(X) + 2, True), (len(X), False)]
+    assert not get_config()["assume_finite"]
+
+
+@pytest.mark.parametrize("dtype", [float, np.float32, np.int64])
+def test_large_frames_have_the_bits_of_arrays(dtype):
+    rows = np.tile(X, (60, 1)).astype(dtype)
+    frame, mixed = pd.DataFrame(rows, columns=list("abcd")), pd.DataFrame({name: rows[:, j] for j, name in enumerate("abcd")})
+    model = Ridge().fit(frame, np.tile(Y, 60))
+    same = Ridge().fit(rows, np.tile(Y, 60))
+    same.coef_, same.intercept_ = model.coef_, model.intercept_
+    array = Explainer(same, rows[:50])(rows)
+    mixed["b"] = mixed["b"].astype(float)
+    for table in (frame, mixed):
+        np.testing.assert_array_equal(Explainer(model, table[:50])(table).values, array.values)
+
+
+def test_any_cut_of_rows_and_any_number_of_threads_give_the_same_bits():
+    model, rows = Ridge().fit(X, Y), np.tile(X, (30, 1))
+    whole = Explainer(model, Z)(rows)
+    np.testing.assert_array_equal(whole.values[5:7], Explainer(model, Z)(rows[5:7]).values)
+    limit = Explainer(model, Z).reader.memory(700, 1)
+    for settings in ({"n_jobs": 2}, {"memory_limit": limit}, {"memory_limit": limit, "n_jobs": 2}):
+        explainer = Explainer(model, Z, **settings)
+        for _ in range(2):  # the pace is known then
+            np.testing.assert_array_equal(explainer(rows).values, whole.values)
+
+
+@pytest.mark.parametrize("bad", [np.nan, np.inf, -np.inf])
+@pytest.mark.parametrize("kind", [np.asarray, np.asfortranarray, lambda rows: rows.astype(np.float32), pd.DataFrame])
+def test_cells_that_are_not_finite_are_named_whatever_their_coefficient(kind, bad):
+    rows = np.tile(X, (20, 1))
+    rows[70, 2], rows[71, 3] = bad, -bad
+    kind_of = (lambda array: pd.DataFrame(array, columns=list("abcd"))) if kind is pd.DataFrame else kind
+    model = Ridge().fit(kind_of(X), Y)
+    model.coef_[2] = 0.0
+    for explainer in (Explainer(model, kind_of(Z)), Explainer(model, kind_of(Z), n_jobs=2)):
+        for _ in range(2):  # whatever was checked before the first explanation
+            with pytest.raises(InputError, match=r"Input X contains (NaN|infinity).* \(first at row 70, column ('c'|2)\)"):
+                explainer(kind_of(rows))
+            explainer(kind_of(X))
+
+
+def test_sums_that_overflow_are_told_by_the_certificate():
+    model = Ridge().fit(X, Y)
+    model.coef_[:] = 1e308
+    with pytest.raises(ExactnessError, match="Numbers overflow float64"):
+        Explainer(model, Z * 0.0)(np.ones((3, 4)))
 
 
 def test_ransac_is_as_linear_as_what_is_inside():

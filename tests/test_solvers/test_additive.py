@@ -10,7 +10,7 @@ from exactshap import semivalues
 from exactshap.errors import InputError
 from exactshap.games import AdditiveGame
 from exactshap.solvers import choose, player_sets, solve
-from exactshap.solvers.additive import Scaled, Singles, Stack, solve_stacks
+from exactshap.solvers.additive import Scaled, Singles, Stack, solve_scaled, solve_stacks
 from exactshap.solvers.additive._stacks import _position
 from exactshap.solvers.core import set_values
 from exactshap.testing import additive_games, check_game
@@ -194,15 +194,18 @@ def test_linear_terms_have_the_bits_of_terms_of_one_player(d, order):
     rows, coefficients, absent = rng.normal(size=(9, d)), rng.normal(size=d), rng.normal(size=d)
     terms = Singles(player_sets(d, 1), (rows * coefficients)[:, :, None], absent[:, None])
     linear = Scaled(rows, coefficients, absent)
-    np.testing.assert_array_equal(linear.tables, terms.tables)
-    quick, slow = (solve_stacks([part], d, 9, 1, semivalue, order) for part in (linear, terms))
+    np.testing.assert_array_equal(linear.singles.tables, terms.tables)
+    quick, slow = solve_scaled(linear, semivalue, order), solve_stacks([terms], d, 9, 1, semivalue, order)
     for name in ("values", "empty"):
         np.testing.assert_array_equal(getattr(quick, name), getattr(slow, name))
     np.testing.assert_allclose(quick.scale, slow.scale, rtol=roundings(d))
     assert_close(quick.full[:, 0], slow.full[:, 0], slow.scale.max(), d)
-    alone = solve_stacks([Scaled(rows[4:5], coefficients, absent)], d, 1, 1, semivalue, order)
-    for name in ("values", "empty", "full", "scale"):
+    assert_close(quick.total[:, 0], slow.values.sum(axis=(1, 2)), slow.scale.max(), d)
+    alone = solve_scaled(Scaled(rows[4:5], coefficients, absent), semivalue, order)
+    turned = solve_scaled(Scaled(np.asfortranarray(np.tile(rows, (5, 1))), coefficients, absent), semivalue, order)
+    for name in ("values", "total", "empty", "full", "scale"):
         np.testing.assert_array_equal(getattr(alone, name)[0], getattr(quick, name)[4])
+        np.testing.assert_array_equal(getattr(turned, name)[36:], getattr(quick, name))
 
 
 @pytest.mark.parametrize("bad", [np.nan, np.inf])
@@ -210,4 +213,11 @@ def test_linear_terms_that_are_not_finite_are_refused(bad):
     rows = np.ones((3, 9))
     rows[1, 8] = bad
     with pytest.raises(InputError, match=r"players \(8,\) .* First at row 1"):
-        solve_stacks([Scaled(rows, np.ones(9), np.ones(9))], 9, 3, 1, semivalues.find("shapley"), 1)
+        solve_scaled(Scaled(rows, np.zeros(9), np.ones(9)), semivalues.find("shapley"), 1)
+
+
+def test_a_sum_of_finite_terms_that_overflows_is_left_to_the_certificate():
+    rows = np.full((2, 9), 1e308)
+    part = solve_scaled(Scaled(rows, np.ones(9), np.zeros(9)), semivalues.find("shapley"), 1)
+    np.testing.assert_array_equal(part.values[:, :, 0], rows)
+    assert np.isinf(part.full).all()

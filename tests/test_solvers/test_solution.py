@@ -93,6 +93,20 @@ def test_parts_are_finished_with_constant_sets_residual_and_the_games_axes():
     assert whole.finish(D, semivalues.find("banzhaf"), 1).residual is None
 
 
+def test_a_total_never_outlives_its_values():
+    """Else a residual would be that of other numbers."""
+    one = solve(game(7)).with_(total=np.full((3, 2), 5.0))
+    np.testing.assert_array_equal(one.rows(slice(1, 3)).total, np.full((2, 2), 5.0))
+    np.testing.assert_array_equal(Solution.join([one.rows(slice(0, 1)), one.rows(slice(1, 3))], 3).total, one.total)
+    assert one.shifted(1.0).total is one.total
+    for other in (one * 2.0, one + one, one.with_(values=one.values + 1.0), one.with_shared_baseline(D)):
+        assert other.total is None
+    beside = one.beside(one.full, np.ones(3), efficient=True)
+    np.testing.assert_array_equal(beside.residual, one.full - (one.empty + 5.0))
+    kept = (one * 1.0).beside(one.full, np.ones(3), efficient=True).residual
+    np.testing.assert_array_equal(kept, one.full - (one.empty + one.values.sum(axis=1)))
+
+
 def test_errors_of_a_sum():
     one, other = solve(game(5)), solve(game(6))
     sampled = dataclasses.replace(one, std_error=np.full_like(one.values, 3.0), error_bound=np.full(3, 0.5))

@@ -3,9 +3,12 @@
 import numpy as np
 import pytest
 
+from exactshap._native import Handle
 from exactshap.errors import InputTypeError
 from exactshap.games import AdditiveGame
+from exactshap.semivalues import find
 from exactshap.solvers import solve
+from exactshap.solvers.additive import LookedUp, Stack, solve_stacks
 from exactshap.solvers.additive import _kernels as terms
 from exactshap.solvers.rkhs import _embedding_kernels as embeddings
 from exactshap.solvers.rkhs import subset_product
@@ -118,8 +121,37 @@ def test_bins_that_lead_outside_are_refused(change):
     ],
 )
 def test_lookups_that_lead_outside_are_refused(cell, change):
+    cells, wrong, out = lookups(np.array([[cell, 0]]), **change)
     with pytest.raises(InputTypeError, match="do not belong together"):
-        terms.fill_lookups(*lookups(np.array([[cell, 0]]), **change))
+        terms.fill_lookups(cells, wrong, out)
+    sets, ends = terms.Sets(np.array([[0], [1]]), np.ones(2, int), np.ones((2, 4))), [np.zeros((1, 2)), np.zeros((1, 2))]
+    with pytest.raises(InputTypeError, match="do not belong together"):
+        terms.add_lookups(cells, wrong, sets, np.array([[0, 1], [1, 2]]), np.zeros((1, 3, 2)), *ends, np.zeros(1))
+
+
+@pytest.mark.parametrize("dtype", [np.int32, np.int64])
+@pytest.mark.parametrize("order", [1, 2])
+@pytest.mark.parametrize("n_outputs", [1, 2])
+@pytest.mark.parametrize(
+    ("subsets", "width"),
+    [(((), ()), 1), (((2,), (0,)), 1), (((2,), (0,)), 2), (((0, 2), (1, 0)), 2), (((0, 3, 1), (1, 2, 3)), 3)],
+)
+@pytest.mark.parametrize("n_rows", [0, 1, 150])
+def test_values_that_are_looked_up_have_the_bits_of_their_tables(n_rows, subsets, width, n_outputs, order, dtype):
+    shape, n_codes = RNG.integers(2, 5, (2, width)), 2 ** len(subsets[0])
+    strides = np.zeros((2, n_codes, 1 + width), np.int64)
+    strides[:, :, 0] = np.arange(2 * n_codes).reshape(2, n_codes)
+    strides[:, :, 1:] = RNG.integers(0, 20, (2, n_codes, width)) * (np.arange(n_codes) > 0)[:, None]
+    cells = RNG.integers(0, shape.prod(axis=1), (n_rows, 2)).astype(dtype)
+    folded = RNG.normal(size=(300, n_outputs))
+    stack = LookedUp(subsets, cells, Handle(terms.Lookups(np.array([0, 1]), shape, strides, folded)), n_outputs)
+    parts = (
+        solve_stacks([part], 4, n_rows, n_outputs, find("k-sii" if order > 1 else "banzhaf"), order)
+        for part in (stack, Stack(subsets, stack.tables))
+    )
+    quick, slow = parts
+    for name in ("values", "empty", "full", "scale"):
+        np.testing.assert_array_equal(getattr(quick, name), getattr(slow, name))
 
 
 @pytest.mark.parametrize("arguments", [([30], [30], [1.0]), ([-1], [3], [1.0]), ([1], [-1], [1.0])])
@@ -151,11 +183,16 @@ def test_sets_that_lead_outside_are_refused(change):
         "positions": [[1]],
         "weights": np.ones((3, 4)),
     }
-    arguments = [np.array(value) for value in {**given, **change}.values()]
+    wrong = {name: np.array(value) for name, value in {**given, **change}.items()}
+    right = {name: np.array(value) for name, value in given.items()}
     out = [np.zeros((1, 2, 1)), np.zeros((1, 1)), np.zeros((1, 1)), np.zeros(1)]
+
+    def fill_sets(tables, positions, **sets):
+        terms.fill_sets(tables, terms.Sets(**sets), positions, *out)
+
     with pytest.raises(InputTypeError, match="do not belong together"):
-        terms.fill_sets(*arguments, *out)
-    terms.fill_sets(*(np.array(value) for value in given.values()), *out)
+        fill_sets(**wrong)
+    fill_sets(**right)
 
 
 def test_terms_of_any_memory_order():

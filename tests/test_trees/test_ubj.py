@@ -173,6 +173,39 @@ def test_columns_of_scanned_objects():
         found.inner("a")
 
 
+def test_several_columns_at_once():
+    rng = np.random.default_rng(0)
+    counts = [3, 1, 2]
+    trees = [{"a": rng.integers(9, size=n, dtype=np.int32), "b": rng.integers(9, size=n, dtype=np.uint8)} for n in counts]
+    found = read_ubj(write({"trees": trees}))["trees"]
+    values, sizes = found.columns(("b", "a"), np.int64)
+    np.testing.assert_array_equal(values, [np.concatenate([tree[name] for tree in trees]) for name in ("b", "a")])
+    assert sizes.tolist() == counts
+    with pytest.raises(ModelFormatError, match=r"tree 1: a must hold 2 numbers. Got 1"):
+        found.columns(("a", "b"), np.int64, np.array([3, 2, 2]))
+    with pytest.raises(ModelFormatError, match="tree 0: has no entry 'c'"):
+        found.columns(("a", "c"), np.int64)
+    trees[1]["b"] = np.array([300], np.int32)
+    mixed = read_ubj(write({"trees": trees}))["trees"]
+    assert mixed.columns(("a", "b"), np.int64)[0][1].tolist() == [*trees[0]["b"], 300, *trees[2]["b"]]
+    trees[2]["a"] = np.array([1], np.int32)
+    with pytest.raises(ModelFormatError, match=r"tree 2: b must hold 1 numbers. Got 2"):
+        read_ubj(write({"trees": trees}))["trees"].columns(("a", "b"), np.int64)
+
+
+def test_entries_that_the_first_object_lacks():
+    found = read_ubj(write({"trees": [{"a": 1}, {"b": 2, "a": 1}, {"c": 1}]}))["trees"]
+    with pytest.raises(ModelFormatError, match="tree 1: its entries are not those of tree 0"):
+        found.has("b")
+    with pytest.raises(ModelFormatError, match="tree 2: has no entry 'a', unlike others"):
+        found.has("a")
+    many = {f"k{i}": i for i in range(65)}
+    with pytest.raises(ModelFormatError, match=r"tree 0: must not have more than 64 entries. Got 65"):
+        read_ubj(write({"trees": [many]}))["trees"].has("k1")
+    with pytest.raises(ModelFormatError, match="out of range"):
+        read_ubj(write({"trees": [{"a": 1}, many]}))["trees"].has("a")
+
+
 @pytest.mark.parametrize("second", [[3], np.array([3], np.int64), np.array([3], np.uint8)])
 def test_columns_of_several_types(second):
     found = read_ubj(write({"trees": [{"a": np.array([1, 2], np.int32)}, {"a": second}]}))["trees"]

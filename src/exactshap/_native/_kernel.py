@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 from exactshap._native._border import misfit, mismatch, unusable
 from exactshap._native._interruption import raise_interruption
 from exactshap._native._library import symbol
-from exactshap._native._signature import Parameter, packer, parse
+from exactshap._native._signature import Parameter, packer, parse, the_one
 from exactshap.errors import InputTypeError, ModelFormatError, message
 
 __all__ = ["Handle", "Kernel", "kernel"]
@@ -68,7 +68,7 @@ def _overload(name: str, names: list[str], which: int) -> _Overload | None:
     taken = tuple(parameter for parameter in every if parameter.kind != "gives")
     if len(taken) != len(names):
         raise TypeError(f"`{name}` is declared with {len(names)} arguments in Python and {len(taken)} in C++")
-    parameters = tuple(Parameter(p.kind, n, p.dtype, p.ndim, p.fields) for p, n in zip(taken, names, strict=True))
+    parameters = tuple(the_one(Parameter(p.kind, n, p.dtype, p.ndim, p.fields)) for p, n in zip(taken, names, strict=True))
     given = [
         (f"_{i}", ctypes.c_int64 if p.dtype == "int" else ctypes.c_double)
         for i, p in enumerate(p for p in every if p.kind == "gives")

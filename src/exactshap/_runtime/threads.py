@@ -206,7 +206,7 @@ def rows_in_threads(
     def run_small(rows: slice) -> Result:
         return pace.keep_extra(rows.stop - rows.start, functools.partial(function, rows))
 
-    first = 0 if pace.each else max(1, n_rows // SHARE)
+    first = 0 if pace.each or pays() is False else max(1, n_rows // SHARE)
     head = [run(slice(0, first))] if first else []
     each = pace.each + pace.beside
     if each * max(asked, n_rows) < SECONDS or each * (n_rows - first) < LEAST or pays() is False:

@@ -38,7 +38,7 @@ def hybrid_cells(here: Table, other: Table, rows: np.ndarray, references: np.nda
     mine, theirs = (here.native, other.native) if both_arrays else (_numbers(here), _numbers(other))
     if mine is None or theirs is None:
         return None
-    return _of_numbers(here, mixed_cells(mine, mine.take(rows, axis=0), theirs.take(references, axis=0), columns), rows)
+    return _of_numbers(here, mixed_cells(mine, _rows(mine, rows), _rows(theirs, references), columns), rows)
 
 
 def mixed_cells(kind: np.ndarray, here: np.ndarray, other: np.ndarray, columns: np.ndarray) -> np.ndarray:
@@ -65,6 +65,11 @@ def mixed_cells(kind: np.ndarray, here: np.ndarray, other: np.ndarray, columns: 
     values = np.where(columns, here, other)
     are_floats = values.dtype.kind == kind.dtype.kind == "f"
     return values.astype(kind.dtype, copy=False) if are_floats else values
+
+
+def _rows(numbers: np.ndarray, chosen: np.ndarray) -> np.ndarray:
+    """Return some rows; of a frame's numbers, which lie column by column, ``take`` would copy all of them first."""
+    return numbers.take(chosen, axis=0) if numbers.flags.c_contiguous else numbers[chosen]
 
 
 def _numbers(table: Table) -> np.ndarray | None:

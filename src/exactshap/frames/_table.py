@@ -138,8 +138,13 @@ class Table:
             self.__dict__["numbers"] = self._numbers(what)
         return self.__dict__["numbers"]  # type: ignore[no-any-return]
 
-    def _numbers(self, what: str) -> np.ndarray:
-        if self.is_plain and (values := plain_numbers(self.native, self.dtypes)) is not None:
+    def numeric_as_it_lies(self) -> np.ndarray:
+        """Return the same numbers in any order of memory: those of a large frame mostly column by column, and not copied."""
+        is_large = self.is_frame and self.n_rows * self.n_columns > REMEMBERED
+        return self._numbers("X", by_row=False) if is_large else self.numeric()
+
+    def _numbers(self, what: str, *, by_row: bool = True) -> np.ndarray:
+        if self.is_plain and (values := plain_numbers(self.native, self.dtypes, by_row=by_row)) is not None:
             return values
         frame = narwhals().from_native(self.native, eager_only=True)  # once: it costs as much as a column of a few hundred rows
         columns = [numeric_column(frame[name], what) for name in self.names or ()]

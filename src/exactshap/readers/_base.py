@@ -79,6 +79,13 @@ class Reader(ABC):
     def predict(self, X: Table) -> np.ndarray:
         """Return the model's OWN prediction, of shape (n_rows,) or (n_rows, n_outputs): the residual is a check against it."""
 
+    def predict_again(self, X: Table) -> np.ndarray:
+        """Return the same of rows that ``solve`` or ``evaluate`` sees as well, and refuses where their numbers are not finite.
+
+        Override where the model's library can be told not to look for them once more.
+        """
+        return self.predict(X)
+
     def predicted_background(self) -> np.ndarray:
         """Return the model's own predictions of the background's rows; some readers have asked for them when they were made."""
         assert self.background is not None
@@ -98,7 +105,7 @@ class Reader(ABC):
 
     def compare(self, X: Table, prediction: np.ndarray | None = None) -> Comparison:
         """Hold the formula as it was read against the model's own predictions, which may be known."""
-        prediction = np.asarray(self.predict(X), float) if prediction is None else prediction
+        prediction = np.asarray(self.predict_again(X), float) if prediction is None else prediction
         ours = self.evaluate(X)
         tolerance = self.tolerance(X, prediction, ours)
         return Comparison(prediction, prediction - ours.full, tolerance)
@@ -112,14 +119,14 @@ class Reader(ABC):
         n_rows = X.n_rows - n_compared
         if n_compared and self.rows_are_cheap:
             return _parted(self.answer(X, semivalue, order), n_rows)
-        mine, others = X.parted(n_rows)
+        mine, others = X.parted(n_rows) if n_compared else (X, X)
 
         def solve(rows: slice) -> Solution:
             with np.errstate(all="ignore"), rows_from(rows.start):  # of each thread; overflow is told by the certificate
                 return self.solve(mine.take(rows), semivalue, order)
 
         def predict() -> np.ndarray:
-            return np.array(self.predict(X), float)  # a copy: some models return one array again and again
+            return np.array(self.predict_again(X), float)  # a copy: some models return one array again and again
 
         if threads_of_a_block.get() == 1:
             solution, prediction = self.solve(mine, semivalue, order), predict()

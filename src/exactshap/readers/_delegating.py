@@ -57,9 +57,15 @@ class DelegatingReader(Reader):
     def predict(self, X: Table) -> np.ndarray:
         return self.inner.predict(self.rows(X))
 
+    def predict_again(self, X: Table) -> np.ndarray:
+        return self.inner.predict_again(self.rows(X)) if self._forwards else super().predict_again(X)
+
     def predicted_background(self) -> np.ndarray:
-        forwards = type(self).predict is DelegatingReader.predict
-        return self.inner.predicted_background() if forwards else super().predicted_background()
+        return self.inner.predicted_background() if self._forwards else super().predicted_background()
+
+    @property
+    def _forwards(self) -> bool:
+        return type(self).predict is DelegatingReader.predict
 
     def game(self, X: Table) -> Game:
         return self.inner.game(self.rows(X))

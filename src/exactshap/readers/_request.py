@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
@@ -183,6 +184,11 @@ def names_of(request: Request, fitted: tuple[str, ...] | None, n_columns: int, o
         return request.feature_names
     if request.background is not None and request.background.names is not None and request.background.n_columns == n_columns:
         return request.background.names
+    return _numbered(n_columns)
+
+
+@functools.lru_cache(maxsize=16)
+def _numbered(n_columns: int) -> tuple[str, ...]:
     return tuple(f"x{j}" for j in range(n_columns))
 
 

@@ -3,6 +3,7 @@
 #include <math.h>
 
 #include "../common/kernel.h"
+#include "../common/lanes.h"
 
 EXACTSHAP_BEGIN
 
@@ -68,48 +69,97 @@ Status add_singles(In<double, 3> present, In<double, 2> absent, double weight, I
 }
 
 constexpr int LANES = 8;  // sums of neighbouring columns that do not wait for each other; they are part of the numbers
+constexpr int EACH = int(sizeof(Widest) / sizeof(double));  // numbers in one register
 
-EXACTSHAP_INLINE double sum_of(const double* lane) {
+EXACTSHAP_INLINE double sum_of(const Widest (&registers)[LANES / EACH]) {
+  double lane[LANES];
+  for (int i = 0; i < LANES / EACH; i++) store(registers[i], lane + i * EACH);
   return ((lane[0] + lane[1]) + (lane[2] + lane[3])) + ((lane[4] + lane[5]) + (lane[6] + lane[7]));
 }
 
-/// Add the terms c_j x_j of one row, each of a player of its own, and return their sum; `largest` grows by their magnitudes.
-EXACTSHAP_INLINE double add_scaled_row(const double* __restrict row, const double* __restrict coefficients, const double* __restrict absent,
-                                       double weight, int64_t n, double* __restrict out, double& largest) {
-  double with[LANES] = {0.0}, size[LANES] = {0.0};
-  int64_t l = 0;
-  for (; l + LANES <= n; l += LANES) {
-    double here[LANES], both[LANES];
-    for (int k = 0; k < LANES; k++) here[k] = row[l + k] * coefficients[l + k];
-    for (int k = 0; k < LANES; k++) both[k] = fabs(here[k]) > fabs(absent[l + k]) ? fabs(here[k]) : fabs(absent[l + k]);
-    for (int k = 0; k < LANES; k++) out[l + k] += 0.0 + weight * (here[k] - absent[l + k]);
-    for (int k = 0; k < LANES; k++) with[k] += here[k];
-    for (int k = 0; k < LANES; k++) size[k] += both[k];
-  }
-  double rest = 0.0, rest_size = 0.0;
-  for (; l < n; l++) {
-    const double here = row[l] * coefficients[l];
-    out[l] += 0.0 + weight * (here - absent[l]);
-    rest += here;
-    rest_size += fabs(here) > fabs(absent[l]) ? fabs(here) : fabs(absent[l]);
-  }
-  largest += sum_of(size) + rest_size;
-  return sum_of(with) + rest;
+EXACTSHAP_INLINE Widest magnitude(Widest u) {
+  typedef uint64_t Bits __attribute__((vector_size(sizeof(Widest))));
+  return (Widest)((Bits)u & ~(uint64_t(1) << 63));
 }
 
-/// The same as `add_singles` for terms c_l x_l of the columns, column l being player l, and one output: no value of a term is kept.
-Status add_scaled(In<double, 2> X, In<double, 1> coefficients, In<double, 1> absent, double weight, Out<double, 3> out,
-                  Out<double, 2> empty, Out<double, 2> full, Out<double, 1> scale, Context& context) {
-  const int64_t n_rows = X.size[0], n = X.size[1];
-  EXACTSHAP_REQUIRE(coefficients.size[0] == n && absent.size[0] == n && out.size[1] >= n);
+/// What is added up over the terms of one row: their values with the player, the values of the players, and the larger magnitudes.
+struct RowSums {
+  double full, total, scale;
+};
+
+/// Write the values of the terms c_l x_l of one row, each of a player of its own.
+EXACTSHAP_INLINE RowSums fill_scaled_row(const double* __restrict row, const double* __restrict coefficients, const double* __restrict absent,
+                                         double weight, int64_t n, double* __restrict out) {
+  Widest with[LANES / EACH] = {}, total[LANES / EACH] = {}, size[LANES / EACH] = {}, here, gone, value;
+  int64_t l = 0;
+  for (; l + LANES <= n; l += LANES)
+    for (int i = 0; i < LANES / EACH; i++) {
+      const int64_t place = l + i * EACH;
+      load(row + place, here);
+      load(coefficients + place, value);
+      load(absent + place, gone);
+      here *= value;
+      value = 0.0 + weight * (here - gone);  // 0.0 + x: never minus zero
+      store(value, out + place);
+      with[i] += here;
+      total[i] += value;
+      here = magnitude(here);
+      gone = magnitude(gone);
+      size[i] += here > gone ? here : gone;
+    }
+  RowSums rest = {0.0, 0.0, 0.0};
+  for (; l < n; l++) {
+    const double term = row[l] * coefficients[l], without = absent[l];
+    out[l] = 0.0 + weight * (term - without);
+    rest.full += term;
+    rest.total += out[l];
+    rest.scale += fabs(term) > fabs(without) ? fabs(term) : fabs(without);
+  }
+  return {sum_of(with) + rest.full, sum_of(total) + rest.total, sum_of(size) + rest.scale};
+}
+
+constexpr int64_t TURNED = 16;  // rows that are turned together: whole cache lines of a column
+
+/// Write rows `first` to `first + TURNED - 1`, as far as there are any, of columns that lie behind each other.
+void turn_rows(In<double, 2> columns, int64_t first, double* __restrict rows) {
+  const int64_t n = columns.size[0], n_rows = columns.size[1], count = n_rows - first < TURNED ? n_rows - first : TURNED;
+  for (int64_t l = 0; l < n; l++) {
+    const double* const column = columns[l].data + first;
+    for (int64_t i = 0; i < count; i++) rows[i * n + l] = column[i];
+  }
+}
+
+/// Write the values of a linear model into `out (n_rows, n_columns or more, 1)`, nothing into sets of several players, what each row's
+/// values add up to, and the ends of the games; each row is read once:
+///
+///   phi_l = p(0) (c_l x_l - E c_l z_l)
+///
+/// `X (n_rows, n_columns)`, or `by_column`, as frames lie in memory, `(n_columns, n_rows)`: then some rows at a time are turned.
+/// A number that is not finite, in X or of a term, shows in its row's total. `scale (n_rows,)` adds up the larger magnitude of each
+/// term, with or without its player.
+Status fill_scaled(In<double, 2> X, bool by_column, In<double, 1> coefficients, In<double, 1> absent, double weight, Out<double, 3> out,
+                   Out<double, 2> total, Out<double, 2> empty, Out<double, 2> full, Out<double, 1> scale, Context& context) {
+  const int64_t n_rows = X.size[by_column], n = X.size[!by_column], n_sets = out.size[1];
+  EXACTSHAP_REQUIRE(coefficients.size[0] == n && absent.size[0] == n && n_sets >= n && total.size[0] == n_rows);
   EXACTSHAP_REQUIRE(out.size[0] == n_rows && empty.size[0] == n_rows && full.size[0] == n_rows && scale.size[0] == n_rows);
-  EXACTSHAP_REQUIRE(out.size[2] == 1 && empty.size[1] == 1 && full.size[1] == 1);
+  EXACTSHAP_REQUIRE(out.size[2] == 1 && total.size[1] == 1 && empty.size[1] == 1 && full.size[1] == 1);
+  auto turned = context.empty<double>(by_column ? TURNED * n : 0);
+  if (context.failed()) return Status::no_memory;
   double without = 0.0;
   for (int64_t l = 0; l < n; l++) without += absent[l];
   for (int64_t i = 0; i < n_rows; i++) {
-    if ((i & 63) == 0 && context.interrupted()) return Status::interrupted;
-    full[i][0] += add_scaled_row(X[i].data, coefficients.data, absent.data, weight, n, out[i].data, scale[i]);
-    empty[i][0] += without;
+    if (i % TURNED == 0) {
+      if (context.interrupted()) return Status::interrupted;
+      if (by_column) turn_rows(X, i, turned.data);
+    }
+    double* const values = out[i].data;
+    const double* const row = by_column ? turned.data + i % TURNED * n : X[i].data;
+    const RowSums sums = fill_scaled_row(row, coefficients.data, absent.data, weight, n, values);
+    for (int64_t s = n; s < n_sets; s++) values[s] = 0.0;
+    total[i][0] = sums.total;
+    empty[i][0] = without;
+    full[i][0] = 0.0 + sums.full;
+    scale[i] = sums.scale;
   }
   return Status::done;
 }
@@ -119,4 +169,4 @@ Status add_scaled(In<double, 2> X, In<double, 1> coefficients, In<double, 1> abs
 EXACTSHAP_END
 
 EXACTSHAP_KERNEL(additive, add_singles, add_singles)
-EXACTSHAP_KERNEL(additive, add_scaled, add_scaled)
+EXACTSHAP_KERNEL(additive, fill_scaled, fill_scaled)

@@ -10,7 +10,9 @@
 //
 // two products of 8 x 8 matrices instead of pairs of leaves. A player that splits more than once owns several bits of s.
 
+#include "../common/lanes.h"
 #include "../trees/routing.h"
+#include "columns.h"
 #include "units.h"
 
 EXACTSHAP_BEGIN
@@ -18,6 +20,7 @@ EXACTSHAP_BEGIN
 namespace {
 
 constexpr int SPLITS = 7, HALF = 8, CELLS = 128, ROOT_BIT = 6;
+constexpr int64_t TILE = 128, CELL_BYTES = 1 << 20;      // rows that are columns at a time; cells of trees at a time
 constexpr int PLACES = 2 * SPLITS + 1;                   // of the heap: splits, then leaves
 constexpr int BIT_OF[SPLITS] = {6, 0, 3, 1, 2, 4, 5};    // heap position of a split -> its bit of a cell
 
@@ -27,9 +30,8 @@ struct Halves {
   double share[SPLITS];         // cover share of the left child of the split at a bit, 1 below leaves
   int64_t mask[SPLITS];         // bits of the splits of each player
   int32_t player[SPLITS];       // players of the tree
-  int32_t bit[PLACES];          // bit of each node of the tree, -1 for leaves
-  double known[2][HALF][HALF];  // value of either half, [side][splits known][cell]
-  double across[HALF][HALF];    // value of the right half, [cell][splits known]
+  int present;                  // bits of all splits
+  double known[2][HALF][HALF];  // value of either half, [side][cell][splits known]
   double sums[2][4][HALF];      // N and R of a half's cells among its own rows, then among all rows
   double counts[HALF][HALF];    // N, [left cell][right cell]
   double product[2][HALF][HALF];  // F_L N and F_L N F_R'
@@ -37,7 +39,7 @@ struct Halves {
   int64_t image[CELLS];         // coalition of players -> splits known
   double game[CELLS];
 
-  int64_t fill_tree(int64_t root, const Trees& trees);
+  int64_t fill_tree(int64_t root, const Trees& trees, int8_t* bit);
   void fill_half(int side, In<double, 1> value);
   void fill_predictions(double* out) const;
   void sum_cells(const double* cell_counts, const double* linear);
@@ -47,9 +49,11 @@ struct Halves {
   void add_shapley(int64_t m, const double* half_weights, Out<double, 1> out);
 };
 
-/// Fill the tree up to seven splits; list its players with the bits of their splits and return their number.
-int64_t Halves::fill_tree(int64_t root, const Trees& trees) {
+/// Fill the tree up to seven splits; list its players with the bits of their splits and return their number. Write the bit of each
+/// split to that of its node, counted from `root` on.
+int64_t Halves::fill_tree(int64_t root, const Trees& trees, int8_t* bit) {
   int64_t m = 0;
+  present = 0;
   node[0] = int32_t(root);
   for (int place = 0; place < SPLITS; place++) {
     const int32_t q = node[place], l = trees.left[q], r = trees.right[q];
@@ -57,14 +61,13 @@ int64_t Halves::fill_tree(int64_t root, const Trees& trees) {
     if ((place > 0 && q == node[(place - 1) / 2]) || l < 0) {
       node[2 * place + 1] = node[2 * place + 2] = q;
       share[b] = 1.0;
-      if (l < 0) bit[q - root] = -1;
       continue;
     }
     node[2 * place + 1] = l;
     node[2 * place + 2] = r;
     share[b] = trees.share[l];
-    bit[q - root] = b;
-    bit[l - root] = bit[r - root] = -1;
+    bit[q - root] = int8_t(b);
+    present |= 1 << b;
     const int32_t p = trees.player_of_node[q];
     int64_t a = 0;
     while (a < m && player[a] != p) a++;
@@ -87,10 +90,10 @@ void Halves::fill_half(int side, In<double, 1> value) {
   const int leaf = SPLITS + 4 * side;
   const double a = value[node[leaf]], b = value[node[leaf + 1]], c = value[node[leaf + 2]], d = value[node[leaf + 3]];
   const double top = share[3 * side], one = share[3 * side + 1], two = share[3 * side + 2];
-  for (int s = 0; s < HALF; s++)
-    for (int x = 0; x < HALF; x++) {
+  for (int x = 0; x < HALF; x++)
+    for (int s = 0; s < HALF; s++) {
       const double if_left = mixed(s & 2, x & 2, one, a, b), if_right = mixed(s & 4, x & 4, two, c, d);
-      known[side][s][x] = mixed(s & 1, x & 1, top, if_left, if_right);
+      known[side][x][s] = mixed(s & 1, x & 1, top, if_left, if_right);
     }
 }
 
@@ -98,8 +101,8 @@ void Halves::fill_half(int side, In<double, 1> value) {
 void Halves::fill_predictions(double* out) const {
   for (int r = 0; r < HALF; r++)
     for (int l = 0; l < HALF; l++) {
-      out[r * HALF + l] = known[1][HALF - 1][r];
-      out[(1 << ROOT_BIT) + r * HALF + l] = known[0][HALF - 1][l];
+      out[r * HALF + l] = known[1][r][HALF - 1];
+      out[(1 << ROOT_BIT) + r * HALF + l] = known[0][l][HALF - 1];
     }
 }
 
@@ -126,28 +129,27 @@ void Halves::sum_cells(const double* cell_counts, const double* linear) {
 
 /// Write g of one half alone: with the root's player known (own rows), and without (all rows, `root_share` of them).
 void Halves::fill_parts(int side, double root_share) {
-  for (int s = 0; s < HALF; s++) {
-    double routed = 0.0, averaged = 0.0;
-    for (int x = 0; x < HALF; x++) {
-      const double f = known[side][s][x];
-      routed += f * (sums[side][0][x] * f + sums[side][1][x]);
-      averaged += root_share * f * (sums[side][2][x] * root_share * f + sums[side][3][x]);
+  double routed[HALF] = {}, averaged[HALF] = {};
+  for (int x = 0; x < HALF; x++) {
+    const double own = sums[side][0][x], linear = sums[side][1][x], all = sums[side][2][x] * root_share, all_linear = sums[side][3][x];
+    for (int s = 0; s < HALF; s++) {
+      const double f = known[side][x][s];
+      routed[s] += f * (own * f + linear);
+      averaged[s] += root_share * f * (all * f + all_linear);
     }
-    part[side][0][s] = routed;
-    part[side][1][s] = averaged;
   }
+  memcpy(part[side][0], routed, sizeof routed);
+  memcpy(part[side][1], averaged, sizeof averaged);
 }
 
 /// Write `factor` F_L N F_R' to `product[1]`, [splits known on the left][on the right].
 void Halves::fill_product(double factor) {
-  for (int s = 0; s < HALF; s++)
-    for (int r = 0; r < HALF; r++) across[r][s] = known[1][s][r];
   for (int s = 0; s < HALF; s++) {
     for (int r = 0; r < HALF; r++) product[0][s][r] = product[1][s][r] = 0.0;
     for (int l = 0; l < HALF; l++)
-      for (int r = 0; r < HALF; r++) product[0][s][r] += factor * known[0][s][l] * counts[l][r];
+      for (int r = 0; r < HALF; r++) product[0][s][r] += factor * known[0][l][s] * counts[l][r];
     for (int r = 0; r < HALF; r++)
-      for (int t = 0; t < HALF; t++) product[1][s][t] += product[0][s][r] * across[r][t];
+      for (int t = 0; t < HALF; t++) product[1][s][t] += product[0][s][r] * known[1][r][t];
   }
 }
 
@@ -180,57 +182,78 @@ void Halves::add_shapley(int64_t m, const double* half_weights, Out<double, 1> o
   for (int64_t k = 0; k < m; k++) out[player[k]] -= common;
 }
 
-/// The rows of all trees and what each loses in one.
-struct Columns {
-  In<double, 2> columns;  // (n_used, n_rows)
+/// The rows of all trees.
+struct Table {
+  In<double, 2> X;        // (n_rows, n_features)
+  In<int64_t, 1> used;    // the columns that are split on
   In<double, 1> weights;  // (n_rows,)
+  bool single_precision;  // whether the trees compare in float32
   bool averaged;          // whether every tree meets a residual of its own (else the trees are boosted)
-  EXACTSHAP_FIELDS(columns, weights, averaged)
+  EXACTSHAP_FIELDS(X, used, weights, single_precision, averaged)
 };
 
-/// Write the cell of each row to `cells (n_rows,)`; `went_left (n_rows,)` is scratch. `bit` is that of each node from `root` on.
-void fill_cells(In<double, 2> columns, int64_t root, const Nodes& nodes, const int32_t* bit, int64_t n_nodes, uint8_t* __restrict cells,
-                uint8_t* __restrict went_left) {
-  const int64_t n_rows = columns.size[1];
-  memset(cells, 0, size_t(n_rows));
-  for (int64_t q = 0; q < n_nodes; q++) {
+/// Write the cell of each of `n` rows to `cells (n,)`, from their `columns (n_used, TILE)`. `bit` is that of each node, -1 at leaves.
+void fill_cells(In<double, 2> columns, int64_t n, int64_t start, int64_t stop, const Nodes& nodes, const int8_t* bit,
+                uint8_t* __restrict cells) {
+  uint8_t went_left[TILE];
+  memset(cells, 0, size_t(n));
+  for (int64_t q = start; q < stop; q++) {
     if (bit[q] < 0) continue;
-    decide(columns[nodes.feature[root + q]].data, root + q, nodes, went_left, n_rows);
-    for (int64_t i = 0; i < n_rows; i++) cells[i] = uint8_t(cells[i] | went_left[i] << bit[q]);
+    decide(columns[nodes.feature[q]].data, q, nodes, went_left, n);
+    const uint8_t mask = uint8_t(1 << bit[q]);  // no shift of bytes: there is no vector instruction for it
+    for (int64_t i = 0; i < n; i++) cells[i] = uint8_t(cells[i] | (uint8_t(-went_left[i]) & mask));
   }
 }
+
+/// Write the cells of trees `first` to `last` - 1 to `cells (..., n_rows)`; `columns (n_used, TILE)` is scratch.
+void fill_cells(const Table& rows, int64_t first, int64_t last, const Trees& trees, const Nodes& nodes, const int8_t* bit,
+                Array<double, 2> columns, Out<uint8_t, 2> cells) {
+  const int64_t n_rows = rows.X.size[0];
+  for (int64_t i = 0; i < n_rows; i += TILE) {
+    const int64_t n = n_rows - i < TILE ? n_rows - i : TILE;
+    copy_columns(rows.X.slice(i, i + n), rows.used, rows.single_precision, columns);
+    for (int64_t k = first; k < last; k++)
+      fill_cells(columns, n, trees.tree_start[k], trees.tree_start[k + 1], nodes, bit, cells[k - first].data + i);
+  }
+}
+
+typedef double Pair __attribute__((vector_size(16)));
 
 /// The rows of one tree, summed by cell.
 struct Cells {
   double predictions[CELLS], counts[CELLS], linear[CELLS];  // the tree's value; sums of w and of -2 w r
-  double lane[CELLS][4][2];  // sums of w and w r: neighbouring rows of one cell do not wait for each other
+  Pair lane[CELLS][4];  // sums of w and w r: neighbouring rows of one cell do not wait for each other
 
-  void advance(const uint8_t* cells, const Columns& rows, double empty, Array<double, 1> residual);
-  double sum_linear() const {
-    double total = 0.0;
-    for (double value : linear) total += value;
-    return total;
-  }
+  double advance(const uint8_t* cells, int present, const Table& rows, double empty, Array<double, 1> residual);
 };
 
-/// Sum row weights and linear weights by cell, and move `residual` on, as Patterns::advance of patterns.h.
-void Cells::advance(const uint8_t* cells, const Columns& rows, double empty, Array<double, 1> residual) {
+/// Sum row weights and linear weights by cell, and move `residual` on, as Patterns::advance of patterns.h. Cells are sets of the bits
+/// of `present`. Return the sum of w r.
+double Cells::advance(const uint8_t* cells, int present, const Table& rows, double empty, Array<double, 1> residual) {
   const double kept = rows.averaged ? 0.0 : 1.0;
-  memset(lane, 0, sizeof lane);
+  memset(counts, 0, sizeof counts);
+  memset(linear, 0, sizeof linear);
+  for (int x = 0, next = -1; next != 0; x = next) {
+    memset(lane[x], 0, sizeof lane[x]);
+    next = (x - present) & present;
+  }
   for (int64_t i = 0; i < residual.size[0]; i++) {
     const uint8_t x = cells[i] & (CELLS - 1);
-    const double met = residual[i], weight = rows.weights[i];
-    residual[i] = met - kept * predictions[x];
-    double* const sums = lane[x][i & 3];
-    sums[0] += weight;
-    sums[1] += met * weight;
+    const double r = residual[i], weight = rows.weights[i];
+    residual[i] = r - kept * predictions[x];
+    lane[x][i & 3] += Pair{weight, r * weight};
   }
-  for (int x = 0; x < CELLS; x++) {
-    counts[x] = (lane[x][0][0] + lane[x][1][0]) + (lane[x][2][0] + lane[x][3][0]);
-    double total = (lane[x][0][1] + lane[x][1][1]) + (lane[x][2][1] + lane[x][3][1]);
+  double met = 0.0;
+  for (int x = 0, next = -1; next != 0; x = next) {
+    const Pair sums = (lane[x][0] + lane[x][1]) + (lane[x][2] + lane[x][3]);
+    counts[x] = sums[0];
+    double total = sums[1];
     if (rows.averaged) total += 0.5 * (predictions[x] + empty) * counts[x];
     linear[x] = -2.0 * total;
+    met += total;
+    next = (x - present) & present;
   }
+  return met;
 }
 
 /// Whether all trees fit into seven splits, of columns that are there and of players among the first `n_players`.
@@ -248,27 +271,30 @@ bool are_shallow(const Trees& trees, const Nodes& nodes, int64_t n_columns, int6
 }
 
 /// Add the tree-by-tree game of all trees, as add_residual_trees, where none is deeper than 3.
-Status add_shallow_trees(Trees trees, Nodes nodes, Columns rows, In<double, 1> half_weights, Out<double, 1> residual,
+Status add_shallow_trees(Trees trees, Nodes nodes, Table rows, In<double, 1> half_weights, Out<double, 1> residual,
                          Out<double, 1> met, Out<double, 1> out, Context& context) {
   const int64_t n_rows = residual.size[0], n_trees = trees.empty.size[0];
   EXACTSHAP_REQUIRE(trees.fit(0, n_trees) && nodes.fit() && nodes.feature.size[0] == trees.left.size[0]);
-  EXACTSHAP_REQUIRE(rows.columns.size[1] == n_rows && rows.weights.size[0] == n_rows);
+  EXACTSHAP_REQUIRE(rows.X.size[0] == n_rows && rows.weights.size[0] == n_rows && columns_within(rows.used, rows.X.size[1]));
   EXACTSHAP_REQUIRE(met.size[0] == n_trees && half_weights.size[0] >= 2 * CELLS);
-  EXACTSHAP_REQUIRE(are_shallow(trees, nodes, rows.columns.size[0], out.size[0]));
-  auto cells = context.empty<uint8_t>(2, n_rows);
+  EXACTSHAP_REQUIRE(are_shallow(trees, nodes, rows.used.size[0], out.size[0]));
+  const int64_t chunk = n_rows * n_trees <= CELL_BYTES ? n_trees : CELL_BYTES / n_rows > 0 ? CELL_BYTES / n_rows : 1;
+  auto cells = context.empty<uint8_t>(chunk, n_rows);
+  auto columns = context.empty<double>(rows.used.size[0], TILE);
+  auto bit = context.empty<int8_t>(trees.left.size[0]);
   if (context.failed()) return Status::no_memory;
   Halves halves;
   Cells sums;
+  bit.fill(-1);
+  for (int64_t k = 0; k < n_trees; k++) halves.fill_tree(trees.tree_start[k], trees, bit.data + trees.tree_start[k]);
   for (int64_t k = 0; k < n_trees; k++) {
     if (context.interrupted()) return Status::interrupted;
-    const int64_t start = trees.tree_start[k];
-    const int64_t m = halves.fill_tree(start, trees);
+    if (k % chunk == 0) fill_cells(rows, k, k + chunk < n_trees ? k + chunk : n_trees, trees, nodes, bit.data, columns, cells);
+    const int64_t m = halves.fill_tree(trees.tree_start[k], trees, bit.data + trees.tree_start[k]);
     halves.fill_half(0, trees.value);
     halves.fill_half(1, trees.value);
     halves.fill_predictions(sums.predictions);
-    fill_cells(rows.columns, start, nodes, halves.bit, trees.tree_start[k + 1] - start, cells[0].data, cells[1].data);
-    sums.advance(cells[0].data, rows, trees.empty[k], residual);
-    met[k] = -0.5 * sums.sum_linear();
+    met[k] = sums.advance(cells[k % chunk].data, halves.present, rows, trees.empty[k], residual);
     if (m == 0) continue;
     const double root_share = halves.share[ROOT_BIT];
     halves.sum_cells(sums.counts, sums.linear);

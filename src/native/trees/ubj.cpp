@@ -34,7 +34,7 @@ class Scan {
  public:
   int64_t n = 0, position = 0;  // rows so far; the next byte, or that of a fault
 
-  Scan(In<uint8_t, 1> data, const Rows& rows) : data_(data), rows_(rows), size_(data.size[0]), filling_(rows.marker.size[0] > 0) {}
+  Scan(In<uint8_t, 1> data, const Rows& rows) : data_(data), rows_(rows), size_(data.size[0]), room_(rows.marker.size[0]) {}
 
   /// Read one value after the other until the outermost one ends (true) or there is a fault (false).
   bool run(Context& context, bool& interrupted) {
@@ -54,8 +54,7 @@ class Scan {
 
   In<uint8_t, 1> data_;
   Rows rows_;
-  int64_t size_, depth_ = -1;
-  bool filling_;
+  int64_t size_, room_, depth_ = -1;  // room_: rows that are written, those beyond are counted
   Container open_[MAX_NESTING];
   int64_t key_start_ = 0, key_length_ = -1, kind_ = 0, first_ = 0, count_ = 1;
 
@@ -69,7 +68,7 @@ class Scan {
         position++;
       else if (inner.left != 0)
         return false;
-      if (filling_) {
+      if (inner.row < room_) {
         rows_.after[inner.row] = n;
         rows_.count[inner.row] = inner.children;
       }
@@ -115,7 +114,8 @@ class Scan {
     } else if (kind_ != '{' && kind_ != '[' && kind_ != 'T' && kind_ != 'F' && kind_ != 'Z') {
       return false;
     }
-    return note() && ((kind_ != '{' && kind_ != '[') || open());
+    note();
+    return (kind_ != '{' && kind_ != '[') || open();
   }
 
   bool read_typed_array() {
@@ -128,20 +128,18 @@ class Scan {
   }
 
   /// Write the row of the value, and count it in its container.
-  bool note() {
+  void note() {
     if (depth_ >= 0) {
       open_[depth_].children++;
       if (open_[depth_].left > 0) open_[depth_].left--;
     }
-    if (!filling_) return true;
-    if (n >= rows_.marker.size[0]) return false;
+    if (n >= room_) return;
     rows_.marker[n] = uint8_t(kind_);
     rows_.key_start[n] = key_start_;
     rows_.key_length[n] = key_length_;
     rows_.start[n] = first_;
     rows_.count[n] = count_;
     rows_.after[n] = n + 1;
-    return true;
   }
 
   bool open() {
@@ -152,8 +150,8 @@ class Scan {
   }
 };
 
-/// Write one row for each value, in the order of the file; with arrays of no rows, count them. Gives the number of rows, and the
-/// position of a fault or -1.
+/// Write one row for each value, in the order of the file, as far as there is room. Gives the number of rows, which may be more
+/// than were written, and the position of a fault or -1.
 Status scan(In<uint8_t, 1> data, Out<uint8_t, 1> marker, Out<int64_t, 1> key_start, Out<int64_t, 1> key_length,
             Out<int64_t, 1> start, Out<int64_t, 1> count, Out<int64_t, 1> after, int64_t& n_rows, int64_t& fault, Context& context) {
   n_rows = 0, fault = -1;
@@ -179,26 +177,73 @@ struct Tape {
   }
 };
 
-/// Write the row of the child called `name` of each object to `out`: -1 if there is none, -2 if there are two.
+constexpr int64_t MAX_KEYS = 64;  // of an object among many alike ones
+
+/// Whether `n` bytes from a on and `m` from b on are the same; false where some lie outside.
+bool same_bytes(const Tape& tape, int64_t a, int64_t n, int64_t b, int64_t m) {
+  const int64_t last = tape.data.size[0] - n;
+  return n == m && n >= 0 && a >= 0 && b >= 0 && a <= last && b <= last && memcmp(tape.data.data + a, tape.data.data + b, size_t(n)) == 0;
+}
+
+/// Whether two rows have the same key.
+bool same_key(const Tape& tape, int64_t one, int64_t two) {
+  return same_bytes(tape, tape.key_start[one], tape.key_length[one], tape.key_start[two], tape.key_length[two]);
+}
+
+/// Whether two texts are the same.
+bool same_text(const Tape& tape, int64_t one, int64_t two) {
+  return same_bytes(tape, tape.start[one], tape.size[one], tape.start[two], tape.size[two]);
+}
+
+/// Write the rows of the children of `object` to `rows` and return how many there are, -1 if more than `most` or out of order.
+int64_t list_children(const Tape& tape, int64_t object, int64_t most, int64_t* rows) {
+  const int64_t n = tape.after.size[0];
+  if (object < 0 || object >= n || tape.after[object] > n) return -1;
+  int64_t found = 0;
+  for (int64_t row = object + 1; row < tape.after[object]; row = tape.after[row]) {
+    if (found == most || tape.after[row] <= row) return -1;
+    rows[found++] = row;
+  }
+  return found;
+}
+
+/// Write to `out (n_keys, n_objects)` the row of the child of each object whose key is that of the first object's k-th child: -1 if
+/// there is none, -2 if there are two, which count for the first of the same key.
 ///
-/// Gives the marker that all these children share, 0 if they share none, and the sum of their counts.
-Status fill_children(Tape tape, In<int64_t, 1> objects, In<uint8_t, 1> name, Out<int64_t, 1> out, int64_t& marker, int64_t& total) {
-  marker = 0, total = 0;
-  const int64_t n = tape.after.size[0], length = name.size[0];
-  EXACTSHAP_REQUIRE(tape.fit() && out.size[0] == objects.size[0]);
-  for (int64_t o = 0; o < objects.size[0]; o++) {
-    int64_t found = -1;
-    if (objects[o] < 0 || objects[o] >= n || tape.after[objects[o]] > n) return Status::fault;
-    for (int64_t row = objects[o] + 1; row < tape.after[objects[o]]; row = tape.after[row]) {
-      if (tape.after[row] <= row) return Status::fault;
-      if (tape.key_length[row] != length) continue;
-      if (tape.key_start[row] < 0 || tape.key_start[row] > tape.data.size[0] - length) return Status::fault;
-      if (memcmp(tape.data.data + tape.key_start[row], name.data, size_t(length)) == 0) found = found == -1 ? row : -2;
+/// `markers (n_keys,)` get the marker that all these children share, 0 if they share none, `totals (n_keys,)` the sum of their
+/// counts, `same (n_keys,)` whether they are one and the same text. Gives the first object with a key that the first one lacks, or -1.
+Status fill_members(Tape tape, In<int64_t, 1> objects, Out<int64_t, 2> out, Out<uint8_t, 1> markers, Out<int64_t, 1> totals,
+                    Out<bool, 1> same, int64_t& other) {
+  other = -1;
+  const int64_t n_keys = out.size[0], n_objects = objects.size[0];
+  EXACTSHAP_REQUIRE(tape.fit() && n_keys <= MAX_KEYS && out.size[1] == n_objects);
+  EXACTSHAP_REQUIRE(markers.size[0] == n_keys && totals.size[0] == n_keys && same.size[0] == n_keys);
+  int64_t keys[MAX_KEYS], rows[MAX_KEYS];
+  if (n_objects > 0 && list_children(tape, objects[0], MAX_KEYS, keys) != n_keys) return Status::fault;
+  out.fill(-1);
+  for (int64_t o = 0; o < n_objects; o++) {
+    const int64_t n = list_children(tape, objects[o], MAX_KEYS, rows);
+    if (n < 0) return Status::fault;
+    for (int64_t i = 0; i < n; i++) {
+      int64_t k = o > 0 && i < n_keys && same_key(tape, rows[i], keys[i]) ? i : 0;  // most have them in the same order
+      while (k < n_keys && !same_key(tape, rows[i], keys[k])) k++;
+      if (k < n_keys)
+        out[k][o] = out[k][o] == -1 ? rows[i] : -2;
+      else if (other < 0)
+        other = o;
     }
-    out[o] = found;
-    const int64_t kind = found < 0 ? 0 : tape.marker[found];
-    marker = o == 0 || kind == marker ? kind : 0;
-    total += found < 0 ? 0 : tape.size[found];
+  }
+  for (int64_t k = 0; k < n_keys; k++) {
+    int64_t shared = 0;
+    totals[k] = 0;
+    for (int64_t o = 0; o < n_objects; o++) {
+      const int64_t row = out[k][o], kind = row < 0 ? 0 : tape.marker[row];
+      shared = o == 0 || kind == shared ? kind : 0;
+      totals[k] += row < 0 ? 0 : tape.size[row];
+    }
+    markers[k] = uint8_t(shared);
+    same[k] = shared == 'S';
+    for (int64_t o = 1; o < n_objects && same[k]; o++) same[k] = same_text(tape, out[k][0], out[k][o]);
   }
   return Status::done;
 }
@@ -250,5 +295,5 @@ Status copy_numbers(Tape tape, In<int64_t, 1> rows, Out<T, 1> out) {
 EXACTSHAP_END
 
 EXACTSHAP_KERNEL(trees, scan_ubj, scan)
-EXACTSHAP_KERNEL(trees, fill_ubj_children, fill_children)
-EXACTSHAP_KERNEL(trees, copy_ubj_numbers, copy_numbers<int64_t>, copy_numbers<double>, copy_numbers<float>)
+EXACTSHAP_KERNEL(trees, fill_ubj_members, fill_members)
+EXACTSHAP_KERNEL(trees, copy_ubj_numbers, copy_numbers<int64_t>, copy_numbers<float>, copy_numbers<double>)

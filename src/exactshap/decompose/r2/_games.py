@@ -12,9 +12,9 @@ from exactshap._runtime.threads import map_in_threads
 from exactshap.decompose.r2._kernels import (
     MAX_BITS,
     SHALLOW_PLAYERS,
-    Columns,
     Rows,
     Rules,
+    Table,
     Units,
     add_ensemble_rows,
     add_ensemble_tree,
@@ -110,8 +110,9 @@ def _shallow_shares(
     def run(start: int) -> tuple[np.ndarray, np.ndarray]:
         rows = slice(start, min(start + SHALLOW_ROWS, layout.n_rows))
         out, met = np.zeros(layout.n_players), np.zeros(layout.trees.n_trees)
-        columns = Columns(np.ascontiguousarray(layout.columns[:, rows]), weights[rows], averaged)
-        add_shallow_trees(arrays, nodes, columns, half_weights, residual[rows], met, out)
+        X = np.ascontiguousarray(layout.X[rows])
+        table = Table(X, layout.used, weights[rows], layout.trees.single_precision, averaged)
+        add_shallow_trees(arrays, nodes, table, half_weights, residual[rows], met, out)
         return out, met
 
     parts = map_in_threads(run, range(0, layout.n_rows, SHALLOW_ROWS), n_jobs)

@@ -62,16 +62,32 @@ class R2Problem:
         return self.ensemble.boosted and not (len(stage) > 1 and stage[0] == stage[-1])
 
     @functools.cached_property
+    def weight(self) -> float:
+        """Sum of the weights."""
+        return float(np.sum(self.weights))
+
+    @functools.cached_property
+    def mean(self) -> float:
+        """Weighted mean of y."""
+        return float(np.sum(self.weights * self.y)) / self.weight
+
+    @functools.cached_property
     def sst(self) -> float:
-        centred = self.y - np.sum(self.weights * self.y) / np.sum(self.weights)
-        return float(np.sum(self.weights * centred**2))
+        """Weighted sum of (y - mean)^2."""
+        return self.squared_error(self.mean)
+
+    def squared_error(self, prediction: np.ndarray | float) -> float:
+        """Return the weighted sum of (y - prediction)^2."""
+        return float(np.sum(self.weights * (self.y - prediction) ** 2))
 
     @functools.cached_property
     def layout(self) -> EnsembleLayout:
         players = self.ensemble.tree_players(self.players)
-        owner = np.zeros(self.ensemble.trees.n_features, np.int32)
-        owner[[j for columns in players for j in columns]] = np.repeat(np.arange(len(players)), [len(c) for c in players])
-        return lay_out(self.ensemble.trees, self.numbers, owner, len(self.players), self.n_jobs)
+        owner = [0] * self.ensemble.trees.n_features
+        for player, columns in enumerate(players):
+            for j in columns:
+                owner[j] = player
+        return lay_out(self.ensemble.trees, self.numbers, np.array(owner, np.int32), len(self.players), self.n_jobs)
 
     def predict(self) -> np.ndarray:
         """Return the prediction of each row by our own routing."""
@@ -90,11 +106,10 @@ class R2Problem:
         factors as the trees have levels.
         """
         trees = self.ensemble.trees
-        leaves = np.count_nonzero(trees.feature < 0)
-        largest = np.maximum.reduceat(np.abs(trees.value[:, 0]), trees.tree_start[:-1])
-        met = np.max(np.abs(self.y - trees.constant[0])) + np.sum(largest)
-        size = np.sum(largest) ** 2 if game == "ensemble" else np.sum(largest**2)
-        scale = np.sum(self.weights) * (size + 2.0 * met * np.sum(largest))
+        leaves, every = np.count_nonzero(trees.feature < 0), float(trees.largest.sum())
+        met = float(np.abs(self.y - trees.constant[0]).max()) + every
+        size = every**2 if game == "ensemble" else float((trees.largest**2).sum())
+        scale = self.weight * (size + 2.0 * met * every)
         return float(16.0 * EPS * (np.sqrt(leaves) + 2 * (self.layout.depth + 1)) * scale)
 
     def check_prediction(self, prediction: np.ndarray) -> None:
@@ -120,7 +135,7 @@ def prepare_problem(
 ) -> R2Problem:
     """Check everything that the caller passed and return it as a :class:`R2Problem`."""
     problem = prepare_rows(model, X, y, sample_weight, groups, n_jobs)
-    require_variation(problem.sst, np.sum(problem.weights * problem.y) / np.sum(problem.weights), np.sum(problem.weights))
+    require_variation(problem.sst, problem.mean, problem.weight)
     return problem
 
 
@@ -189,8 +204,9 @@ def _own_prediction(model: Any, table: Table, ensemble: TreeModel) -> np.ndarray
     """Return what the model itself predicts, on the scale of y: the certificate is a comparison with it."""
     if ensemble.unit == "probability" and hasattr(model, "predict_proba"):
         return np.asarray(model.predict_proba(table.native), float)[:, -1]
-    if ensemble.library == "xgboost" and not hasattr(model, "get_booster"):
-        return np.asarray(model.inplace_predict(table.native, validate_features=False), float)
+    if ensemble.library == "xgboost":  # its names were compared
+        predict = model.predict if hasattr(model, "get_booster") else model.inplace_predict
+        return np.asarray(predict(table.native, validate_features=False), float)
     return np.asarray(model.predict(table.native), float).reshape(-1)
 
 

@@ -26,9 +26,9 @@ __all__ = [
     "DEEPEST",
     "MAX_BITS",
     "SHALLOW_PLAYERS",
-    "Columns",
     "Rows",
     "Rules",
+    "Table",
     "Trees",
     "Units",
     "add_ensemble_rows",
@@ -86,11 +86,13 @@ class Rows(NamedTuple):
     averaged: bool  # whether the trees are averaged over their orders (else boosted)
 
 
-class Columns(NamedTuple):
-    """The rows that all trees meet, as the columns that are split on."""
+class Table(NamedTuple):
+    """The rows that all trees meet."""
 
-    columns: np.ndarray  # float64 (n_used, n_rows)
+    X: np.ndarray  # float64 (n_rows, n_features)
+    used: np.ndarray  # int64 (n_used,): the columns that are split on
     weights: np.ndarray  # float64 (n_rows,)
+    single_precision: bool  # whether the trees compare in float32
     averaged: bool
 
 

@@ -31,8 +31,9 @@ class EnsembleLayout:
         The same for the kernels, with players and cover shares.
     nodes : Nodes
         What routing reads; ``feature`` counts only the columns that are split on.
-    columns : float64 array of shape (n_used, n_rows)
-        Those columns, contiguous, at the model's precision.
+    used : int64 array of shape (n_used,)
+        Those columns.
+    X : float64 array of shape (n_rows, n_features)
     depth : int
         Of the deepest tree.
     n_players : int
@@ -41,9 +42,16 @@ class EnsembleLayout:
     trees: FlatTrees
     arrays: Trees
     nodes: NodeArrays
-    columns: np.ndarray
+    used: np.ndarray
+    X: np.ndarray
     depth: int
     n_players: int
+    n_jobs: int | None
+
+    @functools.cached_property
+    def columns(self) -> np.ndarray:
+        """The columns that are split on, (n_used, n_rows), contiguous, at the model's precision. The shallow kernels do without."""
+        return _columns(self.trees, self.X, self.used, self.n_jobs)
 
     @functools.cached_property
     def units(self) -> Units:
@@ -67,24 +75,25 @@ class EnsembleLayout:
 
     @property
     def n_rows(self) -> int:
-        return self.columns.shape[1]
+        return len(self.X)
 
 
 def lay_out(
     trees: FlatTrees, X: np.ndarray, player_of_column: np.ndarray, n_players: int, n_jobs: int | None = None
 ) -> EnsembleLayout:
     """Return the layout of ``trees`` (one output) for the rows ``X`` (n_rows, n_features)."""
-    used = np.flatnonzero(np.bincount(trees.feature + 1, minlength=trees.n_features + 1)[1:])
-    place = np.full(trees.n_features + 1, -1, np.int32)
+    found = np.zeros(trees.n_features + 1, bool)  # the last entry of these three is that of leaves, whose column is -1
+    found[trees.feature] = True
+    used = found[:-1].nonzero()[0]
+    place, player = np.full((2, trees.n_features + 1), -1, np.int32)
     place[used] = np.arange(len(used), dtype=np.int32)
-    columns = _columns(trees, X, used, n_jobs)
-    player_of_node = np.append(player_of_column, -1).astype(np.int32)[trees.feature]
+    player[:-1] = player_of_column
     depths, share, empty = np.empty(trees.n_nodes, np.int32), np.empty(trees.n_nodes), np.empty(trees.n_trees)
     value = np.ascontiguousarray(trees.value[:, 0])
     depth = fill_shares(trees.tree_start, trees.left, trees.right, trees.cover, value, depths, share, empty)
-    arrays = Trees(trees.tree_start, trees.feature, trees.left, trees.right, value, player_of_node, share, empty)
+    arrays = Trees(trees.tree_start, trees.feature, trees.left, trees.right, value, player[trees.feature], share, empty)
     nodes = trees.nodes._replace(feature=place[trees.feature])
-    return EnsembleLayout(trees, arrays, nodes, columns, depth, n_players)
+    return EnsembleLayout(trees, arrays, nodes, used, X, depth, n_players, n_jobs)
 
 
 def _columns(trees: FlatTrees, X: np.ndarray, used: np.ndarray, n_jobs: int | None) -> np.ndarray:

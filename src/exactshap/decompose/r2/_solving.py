@@ -35,11 +35,12 @@ def forecast(problem: R2Problem, game: str, per_row: bool, memory_limit: float |
 
 @dataclass(frozen=True, eq=False)
 class Solved:
-    """Shapley(Q) by player, its rows if asked for, the predictions, and what ``sum(values)`` must be times SST."""
+    """Shapley(Q) by player, its rows if asked for, the predictions with their squared error, and what ``sum(values)`` must be times SST."""
 
     shares: np.ndarray
     rows: np.ndarray | None
     prediction: np.ndarray
+    squared_error: float
     expected: float
 
 
@@ -56,8 +57,8 @@ def _solve_ensemble(problem: R2Problem, per_row: bool, n_jobs: int | None) -> So
     prediction = problem.predict()
     rows = games.ensemble_rows(layout, target, weights, n_jobs) if per_row else None
     shares = games.ensemble_shares(layout, target, weights, n_jobs) if rows is None else rows.sum(axis=0)
-    empty = np.sum(weights * (target - layout.empty.sum()) ** 2)
-    return Solved(shares, rows, prediction, empty - np.sum(weights * (problem.y - prediction) ** 2))
+    empty, squared_error = np.sum(weights * (target - layout.empty.sum()) ** 2), problem.squared_error(prediction)
+    return Solved(shares, rows, prediction, squared_error, empty - squared_error)
 
 
 def _solve_averaged(problem: R2Problem, per_row: bool, n_jobs: int | None) -> Solved:
@@ -67,8 +68,8 @@ def _solve_averaged(problem: R2Problem, per_row: bool, n_jobs: int | None) -> So
     base = problem.y - empty - 0.5 * (prediction - empty)
     rows = games.residual_rows(layout, base, weights, True, n_jobs) if per_row else None
     shares = games.residual_shares(layout, base, weights, True, n_jobs)[0] if rows is None else rows.sum(axis=0)
-    lost = np.sum(weights * (problem.y - empty) ** 2) - np.sum(weights * (problem.y - prediction) ** 2)
-    return Solved(shares, rows, prediction, lost)
+    squared_error = problem.squared_error(prediction)
+    return Solved(shares, rows, prediction, squared_error, problem.squared_error(empty) - squared_error)
 
 
 def _solve_boosted(problem: R2Problem, per_row: bool, n_jobs: int | None) -> Solved:
@@ -84,14 +85,13 @@ def _solve_boosted(problem: R2Problem, per_row: bool, n_jobs: int | None) -> Sol
         rows = None
         shares, met = games.residual_shares(layout, residual, weights, False, n_jobs)
         prediction = problem.y - residual
-    lost = np.sum(weights * start**2) - np.sum(weights * (problem.y - prediction) ** 2)
-    drift = np.sum(layout.empty**2) * np.sum(weights) - 2.0 * np.sum(layout.empty * met)
-    return Solved(shares, rows, prediction, lost + drift)
+    squared_error = problem.squared_error(prediction)
+    drift = np.sum(layout.empty**2) * problem.weight - 2.0 * np.sum(layout.empty * met)
+    return Solved(shares, rows, prediction, squared_error, np.sum(weights * start**2) - squared_error + drift)
 
 
 def sums(problem: R2Problem, game: str, solved: Solved, seconds: float) -> R2Sums:
     """Return what the rows of a problem add to each sum that R2 and its shares are made of."""
-    weight = float(np.sum(problem.weights))
     return R2Sums(
         facts={
             "model": problem.ensemble.name,
@@ -105,9 +105,9 @@ def sums(problem: R2Problem, game: str, solved: Solved, seconds: float) -> R2Sum
         shares=solved.shares,
         expected=solved.expected,
         rounding=problem.rounding(game),
-        squared_error=float(np.sum(problem.weights * (problem.y - solved.prediction) ** 2)),
-        weight=weight,
-        mean=float(np.sum(problem.weights * problem.y)) / weight,
+        squared_error=solved.squared_error,
+        weight=problem.weight,
+        mean=problem.mean,
         variation=problem.sst,
         n_rows=len(problem.y),
         seconds=seconds,

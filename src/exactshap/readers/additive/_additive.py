@@ -6,6 +6,7 @@ r"""Additive models as additive games: the reader that every family of sums of s
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from contextlib import nullcontext
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -15,17 +16,20 @@ from exactshap._runtime.calibration import clocked
 from exactshap.errors import InputError, UnsupportedStructureError, message
 from exactshap.frames import Table, check_columns
 from exactshap.games import AdditiveGame, normalised_weights
-from exactshap.readers import Reader, Request, choose_value_function, names_of, players_of
+from exactshap.readers import Reader, Request, assuming_finite, choose_value_function, names_of, players_of
+from exactshap.readers.additive._calls import calls_of_row, seconds_of_row
 from exactshap.readers.additive._terms import CHUNK_VALUES, BoundScaled, Reference, TermBlock, players_of_term, slices
 from exactshap.semivalues import Semivalue, find
 from exactshap.solvers import Cost, Solution, player_sets
-from exactshap.solvers.additive import Scaled, Singles, Stack, solve_stacks, stacks_cost
+from exactshap.solvers.additive import LookedUp, Singles, Stack, solve_scaled, solve_stacks, stacks_cost
 
 __all__ = ["AdditiveForm", "AdditiveReader"]
 
 VALUE_FUNCTIONS = ("interventional", "baseline")
 TIMED_ROWS, TIMED_CALLS = 256, 5e4  # of a forecast: rows of one evaluation, evaluations up to which rows are solved
-QUICK, LARGER = 0.002, 16  # seconds of an evaluation that is repeated, on so many times as many rows
+LINEAR_ROWS = (
+    2**20
+)  # of a block of a linear model's, which need no memory beside their values: putting blocks together costs as much
 CACHED_VALUES, FEWEST_ROWS = 2**17, 256  # coalition values of a piece of rows: 1 MiB; rows of it at least
 CHECKED_ROWS = 8  # background rows on which the terms are compared with the model's own prediction when it is read
 
@@ -109,7 +113,9 @@ class AdditiveReader(Reader):
             reference = Reference(form.encode(self.background, "background"), self.weights)
             self._check_terms(reference)
         self._bound = [block.bind(reference, owner) for block in form.blocks if len(block.columns)]
-        self._is_linear = all(isinstance(bound, BoundScaled) for bound in self._bound)
+        self._streams = all(getattr(bound, "streams", False) for bound in self._bound)
+        if self._linear is not None:
+            self.block_rows = LINEAR_ROWS
 
     def _choose(self, request: Request) -> str:
         if request.background is None and self.form.has_training and request.value_function in ("auto", "interventional"):
@@ -129,7 +135,7 @@ class AdditiveReader(Reader):
     def _check_terms(self, reference: Reference) -> None:
         """Compare the terms with the model's own prediction on a few rows: a subclass may predict in another way."""
         assert self.background is not None
-        rows = self.background.take(np.arange(min(CHECKED_ROWS, self.background.n_rows)))
+        rows = self.background.take(slice(0, min(CHECKED_ROWS, self.background.n_rows)))
         encoded = reference.rows[: rows.n_rows]
         own = np.asarray(self.predict(rows), float).reshape(rows.n_rows, -1)
         terms = self.form.evaluate(encoded)
@@ -147,19 +153,37 @@ class AdditiveReader(Reader):
                 )
             )
 
+    @property
+    def _linear(self) -> BoundScaled | None:
+        """The terms of a linear model whose columns are players."""
+        first = self._bound[0] if len(self._bound) == 1 else None
+        return first if isinstance(first, BoundScaled) else None
+
     # -- the contract ------------------------------------------------------------------------------------------------
 
     def predict(self, X: Table) -> np.ndarray:
         return self.form.predict(X)
 
+    def predict_again(self, X: Table) -> np.ndarray:
+        with nullcontext() if self._linear is None else assuming_finite():
+            return self.predict(X)
+
+    def threads_pay(self) -> bool | None:
+        """Return False for a linear model, whose rows wait for memory, which threads do not bring sooner."""
+        return self._linear is None
+
     def _encode(self, X: Table) -> np.ndarray:
-        X = check_columns(X, self.form.fitted_names, self.form.n_columns, owner=self.model_name)
-        return self.form.encode(X, "X")
+        return self.form.encode(self._named(X), "X")
 
-    def _stacks(self, X: Table) -> Iterator[Stack | Singles | Scaled]:
-        yield from self._tables(self._encode(X))
+    def _named(self, X: Table) -> Table:
+        return check_columns(X, self.form.fitted_names, self.form.n_columns, owner=self.model_name)
 
-    def _tables(self, rows: np.ndarray) -> Iterator[Stack | Singles | Scaled]:
+    def _make(self, rows: np.ndarray) -> None:
+        """Make coalition values, those too that are not kept."""
+        for stack in self._tables(rows):
+            assert isinstance(stack, Singles) or stack.tables is not None
+
+    def _tables(self, rows: np.ndarray) -> Iterator[Stack | Singles | LookedUp]:
         for bound in self._bound:
             yield from bound.stacks(rows)
 
@@ -167,7 +191,7 @@ class AdditiveReader(Reader):
         """Return the games of some rows, one table of coalition values for each term."""
         subsets: list[tuple[int, ...]] = []
         tables: list[np.ndarray] = []
-        for stack in self._stacks(X):
+        for stack in self._tables(self._encode(X)):
             subsets.extend(stack.subsets)
             tables.extend(stack.tables)
         if not tables:
@@ -178,17 +202,7 @@ class AdditiveReader(Reader):
 
     def solve(self, X: Table, semivalue: Semivalue, order: int) -> Solution:
         """Solve some rows, one stack of terms in memory at a time, and no more rows than fit into a core's caches with it."""
-        rows = self._encode(X)
-        step = (
-            X.n_rows
-            if self._is_linear
-            else max(FEWEST_ROWS, int(CACHED_VALUES / (self.n_outputs * sum(2.0**width for width in self._widths) + 1.0)))
-        )
-        parts = (
-            solve_stacks(self._tables(rows[piece]), self.n_players, len(rows[piece]), self.n_outputs, semivalue, order)
-            for piece in slices(X.n_rows, step)
-        )
-        part = Solution.join(parts, X.n_rows).with_(error_bound=2.0**order * self._errors(X))
+        part = self._part(X, semivalue, order) if self._linear is None else self._linear_part(X, self._linear, semivalue, order)
         return part.finish(
             self.n_players,
             semivalue,
@@ -197,6 +211,24 @@ class AdditiveReader(Reader):
             single_output=self.single_output,
             with_residual=False,
         )
+
+    def _part(self, X: Table, semivalue: Semivalue, order: int) -> Solution:
+        rows = self._encode(X)
+        held = 0.0 if self._streams else self.n_outputs * sum(2.0**width for width in self._widths)
+        step = max(FEWEST_ROWS, int(CACHED_VALUES / held)) if held else X.n_rows
+        parts = (
+            solve_stacks(self._tables(rows[piece]), self.n_players, len(rows[piece]), self.n_outputs, semivalue, order)
+            for piece in slices(X.n_rows, step)
+        )
+        return Solution.join(parts, X.n_rows).with_(error_bound=2.0**order * self._errors(X))
+
+    def _linear_part(self, X: Table, bound: BoundScaled, semivalue: Semivalue, order: int) -> Solution:
+        """Solve rows that nobody has looked at: the solver does, and where it finds what is not finite, the cell is named."""
+        try:
+            return solve_scaled(bound.scaled(self._named(X).numeric_as_it_lies()), semivalue, order)
+        except InputError:
+            self._encode(X)
+            raise
 
     def evaluate(self, X: Table) -> Solution:
         return self.solve(X, find("shapley"), 1)
@@ -227,12 +259,12 @@ class AdditiveReader(Reader):
         solution's error bound is added: ``verify`` compares mixed coalitions, too.
         """
         encoded = None if self.form.magnitude is None else self._encode(X)
-        limit = self._limit(encoded, np.asarray(prediction).reshape(X.n_rows, -1), np.asarray(solution.scale))
+        limit = self._limit(encoded, np.asarray(prediction), np.asarray(solution.scale))
         return limit + np.asarray(solution.error_bound)
 
     def _limit(self, encoded: np.ndarray | None, prediction: np.ndarray, scale: np.ndarray) -> np.ndarray:
-        magnitude = scale + np.abs(self.form.intercept).max(initial=0.0) + np.abs(prediction).max(axis=1, initial=0.0)
-        magnitude = magnitude + self.form.floor
+        size = np.abs(prediction) if prediction.ndim == 1 else np.abs(prediction).max(axis=1, initial=0.0)
+        magnitude = scale + size + (np.abs(self.form.intercept).max(initial=0.0) + self.form.floor)
         if self.form.magnitude is not None and encoded is not None:
             magnitude = magnitude + self.form.magnitude(encoded)
         return 16.0 * self.epsilon() * (np.sqrt(self.n_terms()) + self._widest + 2.0) * magnitude
@@ -245,9 +277,11 @@ class AdditiveReader(Reader):
 
     def memory(self, n_rows: int, order: int) -> float:
         """Return the bytes of all coalition values, copied once, of the result, and of one chunk of hybrid rows and its values."""
-        coalition_values = sum(2.0**width for width in self._widths)
         sets = len(player_sets(self.n_players, order))
-        calls = max((_calls(bound) / len(getattr(bound, "terms", "-")) for bound in self._bound), default=0.0)
+        if self._streams:  # values, rows as numbers, their cells or numbers once more, and a dozen numbers of each row
+            return 8.0 * n_rows * (self.n_outputs * (sets + 12.0) + self.n_features + len(self._widths))
+        coalition_values = sum(2.0**width for width in self._widths)
+        calls = max((calls_of_row(bound) / len(getattr(bound, "terms", "-")) for bound in self._bound), default=0.0)
         chunk = 3.0 * min(float(CHUNK_VALUES), self._widest * n_rows * calls)
         return 8.0 * (n_rows * (self.n_outputs * (2.0 * coalition_values + 3.0 * sets) + 2.0 * self.n_features) + chunk)
 
@@ -255,26 +289,11 @@ class AdditiveReader(Reader):
         """Time a few rows; where functions are called on the whole background for each of them, time a few such calls."""
         rows, n_blocks = self._encode(few), -(-n_rows // block_rows)
         many = rows[np.arange(TIMED_ROWS) % len(rows)]
-        if len(many) * sum(map(_calls, self._bound)) > TIMED_CALLS:
+        if len(many) * sum(map(calls_of_row, self._bound)) > TIMED_CALLS:
             blocks = [block for block in self.form.blocks if len(block.columns)]
-            seconds = n_rows * sum(_seconds_of_row(*pair, many) for pair in zip(blocks, self._bound, strict=True))
+            seconds = n_rows * sum(seconds_of_row(*pair, many) for pair in zip(blocks, self._bound, strict=True))
         else:
-            one = min(clocked(lambda: list(self._tables(rows[:1]))) for _ in range(2))
-            some = min(clocked(lambda: list(self._tables(many))) for _ in range(2))
+            one, some = (min(clocked(lambda rows=rows: self._make(rows)) for _ in range(2)) for rows in (rows[:1], many))  # type: ignore[misc]
             seconds = n_blocks * one + (n_rows - n_blocks) * max(some - one, 0.0) / (TIMED_ROWS - 1)
         found = stacks_cost(self._widths, n_rows, self.n_outputs, order) + Cost(seconds)
         return replace(found, bytes=self.memory(block_rows, order))
-
-
-def _calls(bound: Any) -> float:
-    """Return how many evaluations one row costs."""
-    return float(getattr(bound, "row_calls", 0.0))
-
-
-def _seconds_of_row(block: TermBlock, bound: Any, rows: np.ndarray) -> float:
-    """Return the seconds of one row, from one evaluation of all terms of a block: on many rows where that is quick."""
-    seconds = clocked(lambda: block.evaluate(rows))
-    if seconds < QUICK:
-        rows = np.tile(rows, (LARGER, 1))
-        seconds = clocked(lambda: block.evaluate(rows))
-    return seconds / len(rows) / len(block.columns) * max(_calls(bound), len(block.columns))

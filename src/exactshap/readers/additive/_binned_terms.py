@@ -5,14 +5,15 @@ from __future__ import annotations
 import functools
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
 from exactshap._native import Handle
 from exactshap._runtime.shared import copied_state
+from exactshap.errors import InputError, message
 from exactshap.readers.additive._terms import Bound, Coalitions, Reference, by_size, coalitions
-from exactshap.solvers.additive import Bins, Lookups, Stack, fill_fold, fill_lookups
+from exactshap.solvers.additive import Bins, LookedUp, Lookups, fill_fold
 
 __all__ = ["BinnedTerms", "numeric_bins"]
 
@@ -130,15 +131,16 @@ def _c_strides(shape: np.ndarray) -> np.ndarray:
 @dataclass(frozen=True, eq=False)
 class _BoundBins:
     terms: tuple[_FoldedTable, ...]
+    streams: ClassVar[bool] = True
 
     __getstate__ = copied_state
 
     @functools.cached_property
-    def _sizes(self) -> tuple[tuple[tuple[tuple[int, ...], ...], Handle, tuple[int, int]], ...]:
-        """The players of terms of equally many of them, what the kernel looks up, and numbers of coalitions and outputs."""
+    def _sizes(self) -> tuple[tuple[tuple[tuple[int, ...], ...], Handle, int], ...]:
+        """The players of terms of equally many of them, what the kernel looks up, and the number of outputs."""
         return tuple(self._of_size(chosen) for chosen in by_size(term.players for term in self.terms))
 
-    def _of_size(self, chosen: list[int]) -> tuple[tuple[tuple[int, ...], ...], Handle, tuple[int, int]]:
+    def _of_size(self, chosen: list[int]) -> tuple[tuple[tuple[int, ...], ...], Handle, int]:
         terms = [self.terms[l] for l in chosen]
         n_codes, width = len(terms[0].strides), max(len(term.shape) for term in terms)
         shape, strides = np.ones((len(terms), width), np.int64), np.zeros((len(terms), n_codes, 1 + width), np.int64)
@@ -149,11 +151,13 @@ class _BoundBins:
             strides[place, :, 0] += start
             start += len(term.folded)
         folded = np.concatenate([term.folded for term in terms])
+        if not np.isfinite(folded).all():
+            raise InputError(
+                message("Scores overflow where the background is summed over", do="Explain a model of smaller scores")
+            )
         lookups = Lookups(np.array(chosen, np.int64), shape, strides, folded)
-        return tuple(term.players for term in terms), Handle(lookups), (n_codes, folded.shape[1])
+        return tuple(term.players for term in terms), Handle(lookups), folded.shape[1]
 
-    def stacks(self, rows: np.ndarray) -> Iterator[Stack]:
-        for players, lookups, (n_codes, n_outputs) in self._sizes:
-            tables = np.empty((len(players), len(rows), n_codes, n_outputs))
-            fill_lookups(rows, lookups, tables)
-            yield Stack(players, tables)
+    def stacks(self, rows: np.ndarray) -> Iterator[LookedUp]:
+        for players, lookups, n_outputs in self._sizes:
+            yield LookedUp(players, rows, lookups, n_outputs)

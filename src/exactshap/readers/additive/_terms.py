@@ -19,12 +19,12 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import Protocol
+from typing import ClassVar, Protocol
 
 import numpy as np
 
 from exactshap.errors import BudgetError, message
-from exactshap.solvers.additive import Scaled, Singles, Stack
+from exactshap.solvers.additive import LookedUp, Scaled, Singles, Stack
 
 __all__ = [
     "BACKGROUND_CHUNK",
@@ -58,9 +58,9 @@ class Reference:
 
 
 class Bound(Protocol):
-    """A block bound to a background."""
+    """A block bound to a background; where it has ``streams``, no value of a term is kept, so that rows need not be cut for it."""
 
-    def stacks(self, rows: np.ndarray) -> Iterable[Stack | Singles | Scaled]:
+    def stacks(self, rows: np.ndarray) -> Iterable[Stack | Singles | LookedUp]:
         """Yield the coalition values of the terms for some encoded rows."""
 
 
@@ -167,13 +167,17 @@ class ColumnTerms:
 
 @dataclass(frozen=True, eq=False)
 class BoundScaled:
-    """A linear model whose columns are players: no value of a term is kept, so that its rows need not be cut."""
+    """A linear model whose columns are players."""
 
     coefficients: np.ndarray
     mean: np.ndarray
+    streams: ClassVar[bool] = True
 
-    def stacks(self, rows: np.ndarray) -> Iterator[Scaled]:
-        yield Scaled(rows, self.coefficients, self.mean)
+    def scaled(self, rows: np.ndarray) -> Scaled:
+        return Scaled(rows, self.coefficients, self.mean)
+
+    def stacks(self, rows: np.ndarray) -> Iterator[Singles]:
+        yield self.scaled(rows).singles
 
 
 @dataclass(frozen=True, eq=False)

@@ -87,8 +87,7 @@ class LivePlayers(DelegatingReader):
         covariance, live = solution.covariance, list(self.live)
         if covariance is not None:
             covariance = _spread(_spread(covariance, 1, self.n_players, live), 2, self.n_players, live)
-        return replace(
-            solution,
+        return solution.with_(
             sets=sets,
             values=_spread(solution.values, 1, len(sets), places),
             std_error=by_set(solution.std_error),

@@ -8,7 +8,7 @@ import numpy as np
 
 from exactshap._native import kernel
 
-__all__ = ["Bins", "Lookups", "fill_cells", "fill_fold", "fill_lookups", "fill_sets"]
+__all__ = ["Bins", "Lookups", "Sets", "add_lookups", "fill_cells", "fill_fold", "fill_lookups", "fill_sets"]
 
 
 class Bins(NamedTuple):
@@ -33,7 +33,16 @@ class Lookups(NamedTuple):
     folded: np.ndarray  # (n_places, n_outputs): all tables
 
 
-fill_sets = kernel("additive.fill_sets(tables, members, sizes, positions, weights, out, empty, full, scale)")
+class Sets(NamedTuple):
+    """The sets within a term of k players whose values are asked for."""
+
+    members: np.ndarray  # (n_sets, order): ascending bits of a code
+    sizes: np.ndarray
+    weights: np.ndarray  # (order + 1, 2^k): by size, of the coalition that is left when a set is cut out of the code
+
+
+fill_sets = kernel("additive.fill_sets(tables, sets, positions, out, empty, full, scale)")
+add_lookups = kernel("additive.add_lookups(cells, lookups, sets, positions, out, empty, full, scale)")
 fill_fold = kernel("additive.fill_fold(scores, inside, outside, weights, out)")
 fill_cells = kernel("additive.fill_cells(X, bins, out)")
 fill_lookups = kernel("additive.fill_lookups(cells, lookups, out)")

@@ -9,10 +9,10 @@ import numpy as np
 from exactshap._native import kernel
 from exactshap.solvers.core import player_sets
 
-__all__ = ["Scaled", "Singles", "add_scaled", "add_singles"]
+__all__ = ["Scaled", "Singles", "add_singles", "fill_scaled"]
 
 add_singles = kernel("additive.add_singles(present, absent, weight, players, out, empty, full, scale)")
-add_scaled = kernel("additive.add_scaled(X, coefficients, absent, weight, out, empty, full, scale)")
+fill_scaled = kernel("additive.fill_scaled(X, by_column, coefficients, absent, weight, out, total, empty, full, scale)")
 
 
 @dataclass(frozen=True, eq=False)
@@ -56,10 +56,6 @@ class Scaled:
     absent: np.ndarray
 
     @property
-    def subsets(self) -> tuple[tuple[int, ...], ...]:
-        return player_sets(len(self.absent), 1)
-
-    @property
-    def tables(self) -> np.ndarray:
-        """Both coalitions of each term, as :class:`Singles` has them."""
-        return Singles(self.subsets, (self.rows * self.coefficients)[:, :, None], self.absent[:, None]).tables
+    def singles(self) -> Singles:
+        """The same terms with their values, of which none is kept here."""
+        return Singles(player_sets(len(self.absent), 1), (self.rows * self.coefficients)[:, :, None], self.absent[:, None])

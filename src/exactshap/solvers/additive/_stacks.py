@@ -9,15 +9,16 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from exactshap._native import Handle
 from exactshap._runtime.calibration import Sample, seconds_per_unit
 from exactshap.errors import InputError, message
 from exactshap.games import AdditiveGame
 from exactshap.semivalues import Semivalue, find
-from exactshap.solvers.additive._kernels import fill_sets
-from exactshap.solvers.additive._singles import Scaled, Singles, add_scaled, add_singles
+from exactshap.solvers.additive._kernels import Sets, add_lookups, fill_lookups, fill_sets
+from exactshap.solvers.additive._singles import Scaled, Singles, add_singles, fill_scaled
 from exactshap.solvers.core import Cost, Solution, player_sets, set_sizes
 
-__all__ = ["Stack", "solve_additive", "solve_stacks", "stacks_cost"]
+__all__ = ["LookedUp", "Stack", "solve_additive", "solve_scaled", "solve_stacks", "stacks_cost"]
 
 KEPT_QUESTIONS = 64  # answers that do not depend on the rows; a service asks the same ones again and again
 
@@ -36,6 +37,33 @@ class Stack:
 
     subsets: tuple[tuple[int, ...], ...]
     tables: np.ndarray
+
+
+@dataclass(frozen=True, eq=False)
+class LookedUp:
+    """Terms of equally many players whose coalition values, all finite, are looked up where they are used, and not kept.
+
+    Attributes
+    ----------
+    subsets : tuple of tuples of int
+        The players of each term, k of them.
+    cells : integer array of shape (n_rows, n_cells)
+        Where each row falls.
+    lookups : Handle of Lookups
+    n_outputs : int
+    """
+
+    subsets: tuple[tuple[int, ...], ...]
+    cells: np.ndarray
+    lookups: Handle
+    n_outputs: int
+
+    @property
+    def tables(self) -> np.ndarray:
+        """The coalition values, as in a :class:`Stack`."""
+        tables = np.empty((len(self.subsets), len(self.cells), 2 ** len(self.subsets[0]), self.n_outputs))
+        fill_lookups(self.cells, self.lookups, tables)
+        return tables
 
 
 def solve_additive(game: AdditiveGame, semivalue: Semivalue, order: int) -> Solution:
@@ -67,7 +95,7 @@ def stacks_of(game: AdditiveGame) -> Iterable[Stack]:
 
 
 def solve_stacks(
-    stacks: Iterable[Stack | Singles | Scaled], n_players: int, n_rows: int, n_outputs: int, semivalue: Semivalue, order: int
+    stacks: Iterable[Stack | Singles | LookedUp], n_players: int, n_rows: int, n_outputs: int, semivalue: Semivalue, order: int
 ) -> Solution:
     """Return the part of terms that come in stacks, one stack in memory at a time; refuse coalition values that are not finite."""
     n_sets = len(player_sets(n_players, order))
@@ -76,22 +104,35 @@ def solve_stacks(
     scale, n_terms = np.zeros(n_rows), 0
     for stack in stacks:
         n_terms += len(stack.subsets)
-        if isinstance(stack, Scaled):
-            rows, weight = np.ascontiguousarray(stack.rows, float), _single_weight(semivalue, order)
-            add_scaled(rows, stack.coefficients, stack.absent, weight, values, empty, full, scale)
-            _refuse_not_finite(stack, empty, full)  # a term that is not finite shows in its row's sum
-            continue
         if isinstance(stack, Singles):
             weight, players = _single_weight(semivalue, order), np.array(stack.subsets, np.int64)[:, 0]
             present, absent = np.ascontiguousarray(stack.present, float), np.ascontiguousarray(stack.absent, float)
             add_singles(present, absent, weight, players, values, empty, full, scale)
-            _refuse_not_finite(stack, values, empty, full)
+            _refuse_not_finite(stack, values, full)
             continue
-        members, sizes, positions = _local_sets(stack.subsets, n_players, order)
-        weights = _local_weights(len(stack.subsets[0]), semivalue, order)
-        fill_sets(np.ascontiguousarray(stack.tables, float), members, sizes, positions, weights, values, empty, full, scale)
-        _refuse_not_finite(stack, values, empty, full)
-    return Solution(values, empty, full, f"per-term enumeration ({n_terms} terms)", scale=scale)
+        sets, positions = _local_sets(len(stack.subsets[0]), semivalue, order), _positions(stack.subsets, n_players, order)
+        if isinstance(stack, LookedUp):
+            add_lookups(stack.cells, stack.lookups, sets, positions, values, empty, full, scale)
+            continue
+        fill_sets(np.ascontiguousarray(stack.tables, float), sets, positions, values, empty, full, scale)
+        _refuse_not_finite(stack, values, full)  # the ends are among what values are differences of
+    return Solution(values, empty, full, _method(n_terms), scale=scale)
+
+
+def solve_scaled(terms: Scaled, semivalue: Semivalue, order: int) -> Solution:
+    """Return the part of a linear model: rows are read and values written once; refuse values that are not finite."""
+    n_rows, n_players = terms.rows.shape
+    values, scale = np.empty((n_rows, len(player_sets(n_players, order)), 1)), np.empty(n_rows)
+    total, empty, full = (np.empty((n_rows, 1)) for _ in range(3))
+    weight, by_column = _single_weight(semivalue, order), terms.rows.flags.f_contiguous and not terms.rows.flags.c_contiguous
+    rows = np.ascontiguousarray(terms.rows.T if by_column else terms.rows, float)
+    fill_scaled(rows, by_column, terms.coefficients, terms.absent, weight, values, total, empty, full, scale)
+    _refuse_not_finite(terms, total)  # of a row: a number in it that is not finite, or a term, shows there
+    return Solution(values, empty, full, _method(n_players), scale=scale, total=total)
+
+
+def _method(n_terms: int) -> str:
+    return f"per-term enumeration ({n_terms} terms)"
 
 
 def stacks_cost(widths: Sequence[int], n_rows: int, n_outputs: int, order: int) -> Cost:
@@ -101,7 +142,7 @@ def stacks_cost(widths: Sequence[int], n_rows: int, n_outputs: int, order: int) 
     )
     rate = seconds_per_unit("additive terms", _sample)
     held = 8.0 * n_rows * n_outputs * sum(2.0**width for width in widths)
-    return Cost(rate * steps * n_rows * n_outputs, held, True, f"per-term enumeration ({len(widths)} terms)")
+    return Cost(rate * steps * n_rows * n_outputs, held, True, _method(len(widths)))
 
 
 def _sample() -> Sample:
@@ -116,18 +157,29 @@ def _sample() -> Sample:
 
 
 @functools.lru_cache(maxsize=KEPT_QUESTIONS)
-def _local_sets(subsets: tuple[tuple[int, ...], ...], n_players: int, order: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Return the sets within a term as bits (n_local, order) and sizes (n_local,), and where each term's go (n_terms, n_local)."""
-    k = len(subsets[0])
+def _local_sets(k: int, semivalue: Semivalue, order: int) -> Handle:
+    """Return the sets within a term of k players, and p_size(|S|) for the code of each coalition S of the k - size other players."""
     local = player_sets(k, min(order, k)) if k else ()
-    members = np.full((len(local), order), -1, np.int64)
+    members, weights = np.full((len(local), order), -1, np.int64), np.zeros((order + 1, 2**k))
     for s, players in enumerate(local):
         members[s, : len(players)] = players
+    for size in set_sizes(min(order, k)) if k else ():
+        codes = np.arange(2 ** (k - size))
+        counts = sum(((codes >> p) & 1 for p in range(k - size)), np.zeros_like(codes))
+        weights[size, : len(codes)] = semivalue.weights(k, size, order)[counts]
+    return Handle(Sets(members, np.array([len(players) for players in local], np.int64), weights))
+
+
+@functools.lru_cache(maxsize=KEPT_QUESTIONS)
+def _positions(subsets: tuple[tuple[int, ...], ...], n_players: int, order: int) -> np.ndarray:
+    """Return where the sets within each term stand among all sets, of shape (n_terms, n_local)."""
+    k = len(subsets[0])
+    local = player_sets(k, min(order, k)) if k else ()
     positions = np.empty((len(subsets), len(local)), np.int64)
     positions[:, :k] = np.array(subsets, np.int64).reshape(len(subsets), k)  # sets of one player come first, in order
     for l, subset in enumerate(subsets if len(local) > k else ()):
         positions[l, k:] = [_position(tuple(sorted(subset[p] for p in players)), n_players) for players in local[k:]]
-    return members, np.array([len(players) for players in local], np.int64), positions
+    return positions
 
 
 def _position(players: tuple[int, ...], n_players: int) -> int:
@@ -136,17 +188,6 @@ def _position(players: tuple[int, ...], n_players: int) -> int:
     smaller = sum(math.comb(n_players, s) for s in range(1, size))
     after = sum(math.comb(n_players - 1 - player, size - i) for i, player in enumerate(players))
     return smaller + math.comb(n_players, size) - 1 - after
-
-
-@functools.lru_cache(maxsize=KEPT_QUESTIONS)
-def _local_weights(k: int, semivalue: Semivalue, order: int) -> np.ndarray:
-    """Return p_size(|S|) for the code of each coalition S of the k - size other players, of shape (order + 1, 2^k)."""
-    weights = np.zeros((order + 1, 2**k))
-    for size in set_sizes(min(order, k)) if k else ():
-        codes = np.arange(2 ** (k - size))
-        counts = sum(((codes >> p) & 1 for p in range(k - size)), np.zeros_like(codes))
-        weights[size, : len(codes)] = semivalue.weights(k, size, order)[counts]
-    return weights
 
 
 @functools.lru_cache(maxsize=KEPT_QUESTIONS)
@@ -160,7 +201,11 @@ def _refuse_not_finite(stack: Stack | Singles | Scaled, *sums: np.ndarray) -> No
     with np.errstate(all="ignore"):
         if all(math.isfinite(array.sum()) or np.isfinite(array).all() for array in sums):
             return
-    term, row = (int(position) for position in np.argwhere(~np.isfinite(stack.tables).all(axis=(2, 3)))[0])
+        stack = stack.singles if isinstance(stack, Scaled) else stack
+        found = np.argwhere(~np.isfinite(stack.tables).all(axis=(2, 3)))
+    if not len(found):  # their sum overflows, which is told by the certificate
+        return
+    term, row = found[0].tolist()
     raise InputError(
         message(
             f"The term on players {stack.subsets[term]} has a coalition value that is NaN or infinite",

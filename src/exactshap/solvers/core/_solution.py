@@ -10,6 +10,7 @@ import numpy as np
 
 from exactshap._runtime.words import fields_html, fields_text
 from exactshap.semivalues import Question
+from exactshap.solvers.core._arrays import either, of_rows
 from exactshap.solvers.core._comparison import Comparison
 from exactshap.solvers.core._sets import player_sets
 from exactshap.solvers.core._words import solution_facts
@@ -37,6 +38,8 @@ class Solution:
     residual : array or None
         v(D) - v(empty) - sum(values), where the index is efficient; None elsewhere. :meth:`beside` puts the model's own
         prediction in place of v(D).
+    total : array like ``empty``, or None
+        Sum over the sets of ``values``, where the solver added them up as it wrote them; it never outlives these very numbers.
     std_error : array like ``values``, or None
         Standard error of sampled values; None (not 0) for exact ones.
     error_bound : array of shape ([n_rows]) or float
@@ -68,6 +71,7 @@ class Solution:
     method: str
     sets: tuple[tuple[int, ...], ...] = ()
     residual: np.ndarray | None = None
+    total: np.ndarray | None = None
     std_error: np.ndarray | None = None
     error_bound: np.ndarray | float = 0.0
     scale: np.ndarray | float = 0.0
@@ -110,6 +114,8 @@ class Solution:
         """Return a copy with other fields: :func:`dataclasses.replace`, which takes each field anew, costs ten times as much."""
         copied = object.__new__(Solution)
         copied.__dict__.update(self.__dict__, **changes)
+        if "values" in changes and "total" not in changes:
+            copied.__dict__["total"] = None
         return copied
 
     def __add__(self, other: Solution) -> Solution:
@@ -119,9 +125,9 @@ class Solution:
         """
         added = {name: getattr(self, name) + getattr(other, name) for name in _ADDED}
         some = {
-            name: _either(np.add, self, other, name) for name in ("covariance", "covariance_residual", "approximation_error")
+            name: either(np.add, self, other, name) for name in ("covariance", "covariance_residual", "approximation_error")
         }
-        spread = {name: _either(np.hypot, self, other, name) for name in ("std_error", "set_std")}
+        spread = {name: either(np.hypot, self, other, name) for name in ("std_error", "set_std")}
         return Solution(
             **added,
             **some,
@@ -182,12 +188,14 @@ class Solution:
             array = array[..., 0] if single_output else array
             return array[0] if single_row else array
 
+        nothing = isinstance(constant, float) and constant == 0.0  # a step each, which one row would feel
         scale = self.scale if isinstance(magnitude, float) and magnitude == 0.0 else np.maximum(self.scale, magnitude)
         nodes = f" ({self.n_nodes} node{'s' if self.n_nodes > 1 else ''})" if self.n_nodes else ""
         return self.with_(
             values=squeezed(self.values),
-            empty=squeezed(self.empty + constant),
-            full=squeezed(self.full + constant),
+            empty=squeezed(self.empty if nothing else self.empty + constant),
+            full=squeezed(self.full if nothing else self.full + constant),
+            total=None if self.total is None else squeezed(self.total),
             method=self.method + nodes,
             sets=player_sets(n_players, order),
             residual=squeezed(self.full - self.empty - self.values.sum(axis=-2))
@@ -200,8 +208,9 @@ class Solution:
 
     def beside(self, prediction: np.ndarray, tolerance: np.ndarray, *, efficient: bool) -> Solution:
         """Return a batch with the model's own predictions and how far it is from them."""
-        whole = self.empty + self.values.sum(axis=1) if efficient else self.full
-        tolerance, bound = (_of_rows(number, len(prediction)) for number in (tolerance, self.error_bound))
+        total = self.values.sum(axis=1) if efficient and self.total is None else self.total
+        whole = self.empty + total if efficient else self.full
+        tolerance, bound = (of_rows(number, len(prediction)) for number in (tolerance, self.error_bound))
         return self.with_(prediction=prediction, residual=prediction - whole, tolerance=tolerance, error_bound=bound)
 
     def rows(self, chosen: slice) -> Solution:
@@ -219,20 +228,11 @@ class Solution:
         return self.with_(**batch)
 
 
-def _of_rows(number: np.ndarray | float, n_rows: int) -> np.ndarray:
-    """Return a number for each row."""
-    if isinstance(number, np.ndarray) and number.shape == (n_rows,):
-        return number
-    found = np.empty(n_rows)
-    found[...] = number
-    return found
-
-
 _ADDED = ("values", "empty", "full", "error_bound", "scale", "n_evaluations")
 _SIGNED = ("values", "empty", "full", "residual")
 _UNSIGNED = ("std_error", "error_bound", "scale", "set_std", "approximation_error")
 _SQUARED = ("covariance", "covariance_residual")
-_PER_ROW = (*_SIGNED, *_UNSIGNED, *_SQUARED, "prediction", "tolerance")
+_PER_ROW = (*_SIGNED, "total", *_UNSIGNED, *_SQUARED, "prediction", "tolerance")
 
 
 class Rows:
@@ -291,9 +291,3 @@ class Rows:
             n_evaluations=sum(part.n_evaluations for part in parts),
             n_nodes=max(part.n_nodes for part in parts),
         )
-
-
-def _either(combine: np.ufunc, one: Solution, other: Solution, name: str) -> Any:
-    """Combine what is known of two solutions; None stands for 0 exactly."""
-    known = [array for array in (getattr(one, name), getattr(other, name)) if array is not None]
-    return combine(*known) if len(known) == 2 else known[0] if known else None

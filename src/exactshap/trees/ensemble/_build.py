@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from exactshap.errors import ModelFormatError, memory_needed, message
 from exactshap.trees.ensemble._flat import MISSING_RIGHT, FlatTrees
 from exactshap.trees.ensemble._forest import RawForest, RawTree, joined
+
+if TYPE_CHECKING:
+    from exactshap.trees.ensemble._layout_kernels import Forest, Laid
 
 __all__ = ["MAX_CELLS", "MAX_DEPTH", "MAX_NODES", "RawTree", "build", "largest_sum"]
 
@@ -57,33 +62,18 @@ def build(
     constant = np.atleast_1d(np.asarray(constant, float)).copy()
     _check_totals(raw.sizes if isinstance(raw, RawForest) else np.array([len(t.feature) for t in raw], np.int64), constant)
     forest = raw if isinstance(raw, RawForest) else joined(raw, len(constant))
-    offset = forest.offset
-    _check_children(forest, offset)
-    order, left, cover = _breadth_first(forest, offset)
-    internal = left >= 0
-    start, count, words = _category_sets(forest, order)
-    missing = np.full(len(order), MISSING_RIGHT, np.int8) if forest.missing is None else forest.missing[order]
-    zero = np.zeros(len(order), bool) if forest.zero_is_missing is None else forest.zero_is_missing[order] & internal
-    owner = np.searchsorted(offset, order, side="right") - 1
+    laid = _laid(forest, len(constant), int(n_features))
+    start, count, words = _category_sets(forest, laid.order)
     trees = FlatTrees(
-        tree_start=np.concatenate([[0], np.cumsum(np.bincount(owner, minlength=len(forest.sizes)))]).astype(np.int64),
-        feature=np.where(internal, forest.feature[order], -1).astype(np.int32),
-        threshold=np.where(internal & (start < 0), forest.threshold[order], 0.0),
-        left=left,
-        right=np.where(internal, left + 1, -1).astype(np.int32),
-        missing=np.where(internal, missing, MISSING_RIGHT).astype(np.int8),
-        zero_is_missing=zero,
+        **{name: values for name, values in laid._asdict().items() if name != "order"},
         category_start=start,
         category_count=count,
         category_words=words,
-        cover=cover,
-        value=np.where(internal[:, None], 0.0, forest.dense_values(len(constant))[order]),
         constant=constant,
         n_features=int(n_features),
         less_equal=bool(less_equal),
         single_precision=bool(single_precision),
     )
-    _check_numbers(trees, owner, order - offset[owner])
     if not np.isfinite(largest_sum(trees)):
         raise ModelFormatError(message("The leaf values are too large", "Their sum over the trees overflows"))
     return trees
@@ -92,9 +82,7 @@ def build(
 def largest_sum(trees: FlatTrees) -> float:
     """Return the largest sum of magnitudes that one prediction can add up."""
     with np.errstate(over="ignore"):
-        leaves = np.abs(trees.value).max(axis=1)
-        largest = np.maximum.reduceat(leaves, trees.tree_start[:-1]) if trees.n_trees else np.zeros(1)
-        return float(largest.sum() + np.abs(trees.constant).max(initial=0.0))
+        return float(trees.largest.sum() + np.abs(trees.constant).max(initial=0.0))
 
 
 def _check_totals(sizes: np.ndarray, constant: np.ndarray) -> None:
@@ -114,36 +102,64 @@ def _check_totals(sizes: np.ndarray, constant: np.ndarray) -> None:
         raise ModelFormatError(message(f"tree {int(np.argmin(sizes))}: has no nodes"))
 
 
-def _check_children(forest: RawForest, offset: np.ndarray) -> None:
-    limit = np.repeat(forest.sizes, forest.sizes)
-    for side, child in (("left", forest.left), ("right", forest.right)):
-        bad = (child < -1) | (child >= limit) | ((child < 0) != (forest.left < 0))
-        if bad.any():
-            q = int(np.argmax(bad))
-            raise ModelFormatError(message(f"{_where(q, offset)}: {side} child {child[q]} out of range [0, {limit[q]})"))
+def _laid(forest: RawForest, n_outputs: int, n_features: int) -> Laid:
+    """Return the reached nodes, tree by tree, level by level, siblings side by side, with covers summed upwards."""
+    from exactshap.trees.ensemble._layout_kernels import Laid, lay_out
 
-
-def _where(q: int, offset: np.ndarray) -> str:
-    k = int(np.searchsorted(offset, q, side="right")) - 1
-    return f"tree {k} node {q - int(offset[k])}"
-
-
-def _breadth_first(forest: RawForest, offset: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Return the reached nodes, tree by tree, level by level, siblings side by side; their left children; their covers."""
-    from exactshap.trees.ensemble._layout_kernels import TOO_DEEP, Links, fill_breadth_first, sum_covers
-
-    n = len(forest.left)
-    order, left, seen = np.empty(n, np.int64), np.empty(n, np.int32), np.zeros(n, bool)
-    roots = offset[:-1] + forest.root
-    n_reached, fault, q = fill_breadth_first(roots, Links(forest.left, forest.right, offset, MAX_DEPTH, seen, order, left))
-    if fault == TOO_DEEP:
-        raise ModelFormatError(message(f"{_where(q, offset)}: deeper than {MAX_DEPTH} levels"))
+    given = _given(forest, n_outputs)
+    n, numbers = len(given.left), functools.partial(np.empty, len(given.left))
+    empty = Laid(
+        np.empty(len(given.offset), np.int64),
+        order=numbers(np.int64),
+        feature=numbers(np.int32),
+        left=numbers(np.int32),
+        right=numbers(np.int32),
+        threshold=numbers(),
+        cover=numbers(),
+        missing=numbers(np.int8),
+        zero_is_missing=numbers(bool),
+        value=np.empty((n, n_outputs)),
+    )
+    n_reached, fault, q, place = lay_out(given, empty, n_features, MAX_DEPTH)
     if fault:
-        raise ModelFormatError(message(f"{_where(q, offset)}: reached twice", "The nodes form a cycle or share a child"))
-    order, left = order[:n_reached].copy(), left[:n_reached].copy()
-    cover = np.zeros(n_reached) if forest.cover is None else forest.cover[order].astype(float)
-    sum_covers(left, cover)
-    return order, left, cover
+        raise ModelFormatError(_fault(given, empty.cover[place], n_features, fault, q))
+    return empty if n_reached == n else Laid(empty.tree_start, *(values[:n_reached].copy() for values in empty[1:]))
+
+
+def _given(forest: RawForest, n_outputs: int) -> Forest:
+    """Return a forest as the kernel takes it, without the thresholds of splits by category."""
+    from exactshap.trees.ensemble._layout_kernels import Forest
+
+    n, offset, threshold = len(forest.left), forest.offset, forest.threshold
+    if forest.sets is not None:
+        threshold = threshold.copy()
+        threshold[forest.sets[0]] = 0.0
+    return Forest(
+        offset,
+        offset[:-1] + forest.root,
+        feature=np.ascontiguousarray(forest.feature, np.int64),
+        left=np.ascontiguousarray(forest.left, np.int64),
+        right=np.ascontiguousarray(forest.right, np.int64),
+        threshold=np.ascontiguousarray(threshold, float),
+        cover=np.zeros(n) if forest.cover is None else np.ascontiguousarray(forest.cover, float),
+        missing=np.full(n, MISSING_RIGHT, np.int8) if forest.missing is None else forest.missing,
+        zero_is_missing=np.zeros(n, bool) if forest.zero_is_missing is None else forest.zero_is_missing,
+        value=np.ascontiguousarray(forest.dense_values(n_outputs), float),
+    )
+
+
+def _fault(given: Forest, cover: float, n_features: int, fault: int, q: int) -> str:
+    """Say what is wrong with node q."""
+    from exactshap.trees.ensemble._layout_kernels import FAULTS
+
+    k = int(np.searchsorted(given.offset, q, side="right")) - 1
+    (what, name), where = FAULTS[fault], f"tree {k} node {q - given.offset[k]}"
+    if name == "":
+        return message(f"{where}: {what.format(MAX_DEPTH)}")
+    got = cover if name == "cover" else getattr(given, name)[q]
+    if name in ("left", "right"):
+        return message(f"{where}: {what} {got} out of range [0, {given.offset[k + 1] - given.offset[k]})")
+    return message(f"{where}: {what} is not valid{f' for {n_features} columns' if name == 'feature' else ''}", f"Got {got}")
 
 
 def _category_sets(forest: RawForest, order: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
@@ -156,20 +172,3 @@ def _category_sets(forest: RawForest, order: np.ndarray) -> tuple[np.ndarray, np
     reached = number[nodes] >= 0
     start[number[nodes[reached]]], count[number[nodes[reached]]] = starts[reached], counts[reached]
     return start, count, words if len(words) else np.zeros(1, np.uint32)
-
-
-def _check_numbers(trees: FlatTrees, owner: np.ndarray, node: np.ndarray) -> None:
-    internal = trees.feature >= 0
-    split = trees.left >= 0
-    faults = (
-        (split & ((trees.feature < 0) | (trees.feature >= trees.n_features)), "feature", trees.feature),
-        (split & np.isnan(trees.threshold), "threshold", trees.threshold),
-        (~np.isfinite(trees.value).all(axis=1), "leaf value", trees.value),
-        (~(np.isfinite(trees.cover) & (trees.cover >= 0)), "cover", trees.cover),
-        (internal & ((trees.missing < 0) | (trees.missing > 2)), "missing direction", trees.missing),
-    )
-    for bad, what, values in faults:
-        if bad.any():
-            q = int(np.argmax(bad))
-            limit = f" for {trees.n_features} columns" if what == "feature" else ""
-            raise ModelFormatError(message(f"tree {owner[q]} node {node[q]}: {what} is not valid{limit}", f"Got {values[q]}"))

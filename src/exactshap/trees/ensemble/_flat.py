@@ -114,6 +114,13 @@ class FlatTrees:
         )
 
     @functools.cached_property
+    def largest(self) -> np.ndarray:
+        """The magnitude of each tree's largest leaf, of shape (n_trees,)."""
+        leaves = np.abs(self.value[:, 0] if self.n_outputs == 1 else self.value)
+        largest = np.maximum.reduceat(leaves, self.tree_start[:-1]) if self.n_trees else np.zeros(0)
+        return largest if largest.ndim == 1 else largest.max(axis=1)
+
+    @functools.cached_property
     def routes(self) -> Any:
         """What sums of leaves are made of, as one argument of a compiled kernel whose addresses are taken once."""
         from exactshap._native import Handle

@@ -56,6 +56,15 @@ class Records(Sequence[Any]):
         """Return the numbers of an entry behind one another, and how many each object has; ``counts`` checks them."""
         return chained(self.entries(name), name, dtype, counts)
 
+    def columns(self, names: Sequence[str], dtype: type, counts: np.ndarray | None = None) -> tuple[np.ndarray, np.ndarray]:
+        """Return several columns of as many numbers each, (n_names, n_numbers), and how many each object has."""
+        found = []
+        for name in names:
+            column, counts = self.column(name, dtype, counts)
+            found.append(column)
+        assert counts is not None
+        return np.stack(found), counts
+
 
 def every_or_none(found: Sequence[bool] | np.ndarray, name: str) -> bool:
     """Return whether every object has the entry; an entry that some lack is damage, and the library reads them one by one."""

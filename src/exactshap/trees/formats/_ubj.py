@@ -9,7 +9,8 @@ from __future__ import annotations
 
 import functools
 import struct
-from typing import Any
+from collections.abc import Sequence
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -26,6 +27,7 @@ _WIDTH = {marker: np.dtype(kind).itemsize for marker, kind in _NUMBERS.items()}
 _STRUCT = {b"i": ">b", b"U": ">B", b"I": ">h", b"l": ">i", b"L": ">q", b"d": ">f", b"D": ">d"}
 _DTYPE = {marker: np.dtype(kind) for marker, kind in _NUMBERS.items()}
 _NATIVE = {marker: dtype.newbyteorder("=") for marker, dtype in _DTYPE.items()}
+_OF_TYPED = {TYPED + ord(marker): dtype for marker, dtype in _NATIVE.items()}
 SPARE_ROWS = 1000  # of the tape, for small files
 _CONSTANTS = {b"T": True, b"F": False, b"Z": None}
 
@@ -49,7 +51,8 @@ def read_ubj(data: bytes) -> Any:
     from exactshap.trees.formats._ubj_kernels import scan
 
     codes = np.frombuffer(data, np.uint8)
-    n, fault = scan(codes, *_rows(0))
+    rows = _rows(len(data) // 32 + SPARE_ROWS)  # as many as the values of a model of small trees
+    n, fault = scan(codes, *rows)
     if fault >= 0:
         raise ModelFormatError(message(f"Malformed UBJSON at byte {fault}", _fault(data, fault)))
     if n > len(data) // 4 + SPARE_ROWS:
@@ -57,9 +60,10 @@ def read_ubj(data: bytes) -> Any:
         raise ModelFormatError(
             message("UBJSON of too many tiny values", got, "XGBoost writes typed arrays: save the model again")
         )
-    rows = _rows(n)
-    scan(codes, *rows)
-    return _made(_Tape(data, codes, *rows), 0)
+    if n > len(rows[0]):
+        rows = _rows(n)
+        scan(codes, *rows)
+    return _made(_Tape(data, codes, *(column[:n] for column in rows)), 0)
 
 
 def _fault(data: bytes, position: int) -> str:
@@ -107,16 +111,13 @@ def _made_object(tape: _Tape, row: int, n: int) -> dict[str, Any]:
     made: dict[str, Any] = {}
     for child in _children(tape, row):
         key = _text(tape, tape.key_start.item(child), tape.key_length.item(child))
-        objects = _children(tape, child) if key == "trees" and tape.marker[child] == ord("[") else []
-        made[key] = Scanned(tape, np.array(objects, np.int64)) if _all_objects(tape, objects) else _made(tape, child)
+        is_list = key == "trees" and tape.marker.item(child) == ord("[")
+        objects = np.array(_children(tape, child) if is_list else [], np.int64)
+        alike = len(objects) > 0 and (tape.marker[objects] == ord("{")).all()
+        made[key] = Scanned(tape, objects) if alike else _made(tape, child)
     if len(made) < n:
         raise ModelFormatError(message(f"Malformed UBJSON at byte {tape.start[row]}", "a key occurs twice"))
     return made
-
-
-def _all_objects(tape: _Tape, rows: list[int]) -> bool:
-    """Return whether there are rows and all are objects."""
-    return bool(rows) and bool((tape.marker[rows] == ord("{")).all())
 
 
 def _children(tape: _Tape, row: int) -> list[int]:
@@ -135,6 +136,15 @@ def _text(tape: _Tape, start: int, n: int) -> str:
         raise ModelFormatError(message(f"Malformed UBJSON at byte {start}", "text is not UTF-8")) from None
 
 
+class _Entries(NamedTuple):
+    """The entries of one key, one of each object."""
+
+    rows: np.ndarray  # (n_objects,): the row of each, -1 where there is none, -2 where there are two
+    kind: int  # the marker that all of them share, or 0
+    total: int  # how many numbers they hold
+    same: bool  # whether they are one and the same text
+
+
 class Scanned(Records):
     """Objects that were found but not made: their entries are copied out of the bytes, a column at a time."""
 
@@ -151,7 +161,7 @@ class Scanned(Records):
         return Scanned(self.tape, self.rows[np.asarray(kept, np.int64)])
 
     def entries(self, name: str) -> list[Any]:
-        return [None if row < 0 else _made(self.tape, row) for row in self._children(name).tolist()]
+        return [None if row < 0 else _made(self.tape, row) for row in self._find(name).rows.tolist()]
 
     def names(self) -> set[str]:
         tape = self.tape
@@ -160,53 +170,73 @@ class Scanned(Records):
         return {_text(tape, start, length) for start, length in pieces}
 
     def has(self, name: str) -> bool:
-        return every_or_none(self._children(name) >= 0, name)
+        rows, kind, _, _ = self._find(name)
+        return bool(kind) or every_or_none(rows >= 0, name)
 
     def distinct(self, name: str) -> set[Any]:
-        tape, rows = self.tape, self._children(name)
-        if (rows < 0).any() or (tape.marker[rows] != ord("S")).any():
-            return super().distinct(name)
-        start, count = tape.start[rows].tolist(), tape.size[rows].tolist()
-        return {piece.decode("utf-8") for piece in {tape.data[a : a + n] for a, n in zip(start, count, strict=True)}}
+        rows, _, _, same = self._find(name)
+        return {_made(self.tape, rows.item(0))} if same else super().distinct(name)
 
     def inner(self, name: str) -> Scanned | None:
-        rows = self._children(name)
+        rows, kind, _, _ = self._find(name)
         if (rows < 0).any():
             return None
-        if (self.tape.marker[rows] != ord("{")).any():
+        if kind != ord("{"):
             raise ModelFormatError(message(f"Entry {name!r} of the trees must be an object"))
         return Scanned(self.tape, rows)
 
     def column(self, name: str, dtype: type, counts: np.ndarray | None = None) -> tuple[np.ndarray, np.ndarray]:
         from exactshap.trees.formats._ubj_kernels import copy_numbers
 
-        rows, kind, total = self._find(name)
-        if kind < TYPED:
+        rows, kind, total, _ = self._find(name)
+        if kind not in _OF_TYPED:
             return chained([None if row < 0 else _made(self.tape, row) for row in rows.tolist()], name, dtype, counts)
         sizes = self.tape.size[rows]
         if counts is not None and (sizes != counts).any():
             k = int(np.argmax(sizes != counts))
             raise ModelFormatError(message(f"tree {k}: {name} must hold {counts[k]} numbers", f"Got {sizes[k]}"))
-        native = _NATIVE[bytes([kind - TYPED])]
+        native = _OF_TYPED[kind]
         fits = always_fits(native, np.dtype(dtype))
         out: np.ndarray = np.empty(total, dtype if fits else np.int64 if native.kind in "iu" else np.float64)
         copy_numbers(self.tape.handle, rows, out)
         return out if fits else numbers(out, f"trees: {name}", dtype), sizes
 
-    def _children(self, name: str) -> np.ndarray:
-        return self._find(name)[0]
+    def columns(self, names: Sequence[str], dtype: type, counts: np.ndarray | None = None) -> tuple[np.ndarray, np.ndarray]:
+        from exactshap.trees.formats._ubj_kernels import copy_numbers
 
-    def _find(self, name: str) -> tuple[np.ndarray, int, int]:
-        """Return the row of each object's entry, -1 where it has none, the marker that all of them share (or 0), and how many numbers."""
-        from exactshap.trees.formats._ubj_kernels import fill_children
+        found = [self._find(name) for name in names]
+        rows = np.concatenate([entries.rows for entries in found])
+        sizes = self.tape.size[rows].reshape(len(names), -1)  # of a missing entry, -1, any, and of no array
+        alike = all(kind in _OF_TYPED and always_fits(_OF_TYPED[kind], np.dtype(dtype)) for _, kind, _, _ in found)
+        if not alike or (sizes != (sizes[0] if counts is None else counts)).any():
+            return super().columns(names, dtype, counts)  # one by one: to convert, or to name what is wrong
+        out: np.ndarray = np.empty((len(names), found[0].total), dtype)
+        copy_numbers(self.tape.handle, rows, out.reshape(-1))
+        return out, sizes[0]
 
-        rows = np.empty(len(self.rows), np.int64)
-        marker, total = fill_children(self.tape.handle, self.rows, _letters(name), rows)
-        if not marker and (rows == -2).any():
-            raise ModelFormatError(message(f"tree {int(np.argmin(rows))}: key {name!r} occurs twice"))
-        return rows, marker, total
+    def _find(self, name: str) -> _Entries:
+        found, other = self._members
+        entries = found.get(name.encode())
+        if entries is None:
+            if other >= 0:
+                raise ModelFormatError(message(f"tree {other}: its entries are not those of tree 0"))
+            return _Entries(np.full(len(self.rows), -1), 0, 0, False)
+        if not entries.kind and (entries.rows == -2).any():
+            raise ModelFormatError(message(f"tree {int(np.argmin(entries.rows))}: key {name!r} occurs twice"))
+        return entries
 
+    @functools.cached_property
+    def _members(self) -> tuple[dict[bytes, _Entries], int]:
+        """Return the entries by key of the first object, and the first object with another key, or -1."""
+        from exactshap.trees.formats._ubj_kernels import MAX_KEYS, fill_members
 
-@functools.cache
-def _letters(name: str) -> np.ndarray:
-    return np.frombuffer(name.encode(), np.uint8)
+        tape, keys = self.tape, _children(self.tape, self.rows.item(0)) if len(self.rows) else []
+        if len(keys) > MAX_KEYS:
+            raise ModelFormatError(message(f"tree 0: must not have more than {MAX_KEYS} entries", f"Got {len(keys)}"))
+        rows, totals = np.empty((len(keys), len(self.rows)), np.int64), np.empty(len(keys), np.int64)
+        kinds, same = np.empty(len(keys), np.uint8), np.empty(len(keys), bool)
+        other = fill_members(tape.handle, self.rows, rows, kinds, totals, same)
+        places = zip(tape.key_start[keys].tolist(), tape.key_length[keys].tolist(), strict=True)
+        names = [tape.data[start : start + length] for start, length in places]
+        entries = map(_Entries, rows, kinds.tolist(), totals.tolist(), same.tolist())
+        return dict(reversed(list(zip(names, entries, strict=True)))), other  # of two of a name the first

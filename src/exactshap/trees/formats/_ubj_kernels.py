@@ -8,7 +8,9 @@ import numpy as np
 
 from exactshap._native import kernel
 
-__all__ = ["Tape", "copy_numbers", "fill_children", "scan"]
+__all__ = ["MAX_KEYS", "Tape", "copy_numbers", "fill_members", "scan"]
+
+MAX_KEYS = 64  # as in ubj.cpp: of an object among many alike ones
 
 
 class Tape(NamedTuple):
@@ -24,5 +26,5 @@ class Tape(NamedTuple):
 
 
 scan = kernel("trees.scan_ubj(data, marker, key_start, key_length, start, count, after)")
-fill_children = kernel("trees.fill_ubj_children(tape, objects, name, out)")
+fill_members = kernel("trees.fill_ubj_members(tape, objects, out, markers, totals, same)")
 copy_numbers = kernel("trees.copy_ubj_numbers(tape, rows, out)")

@@ -179,11 +179,12 @@ def stages_of(booster: dict, n_trees: int, n_outputs: int) -> np.ndarray:
     """Return the boosting round of each tree: from ``iteration_indptr``, which older files lack."""
     if "iteration_indptr" in booster:
         bounds = numbers(booster["iteration_indptr"], "iteration_indptr", np.int64)
-        if len(bounds) and (bounds[0] != 0 or bounds[-1] != n_trees or (np.diff(bounds) < 0).any()):
+        steps = np.diff(bounds)
+        if len(bounds) and (bounds[0] != 0 or bounds[-1] != n_trees or (steps < 0).any()):
             raise ModelFormatError(
                 message(f"iteration_indptr must ascend from 0 to {n_trees}", f"Got {bounds[:5].tolist()}...")
             )
-        return np.repeat(np.arange(max(len(bounds) - 1, 0)), np.diff(bounds)) if len(bounds) else np.zeros(n_trees, np.int64)
+        return np.repeat(np.arange(len(steps)), steps) if len(bounds) else np.zeros(n_trees, np.int64)
     parallel = integer(booster.get("gbtree_model_param", {}).get("num_parallel_tree", 1), "num_parallel_tree", 0, 2**31)
     return np.arange(n_trees) // (max(parallel, 1) * n_outputs)
 

@@ -119,60 +119,59 @@ def from_document(
 
 def _raw_forest(blocks: Records, owners: np.ndarray, weights: np.ndarray, n_outputs: int) -> RawForest:
     """Read a column of all trees at a time; a node's number counts within its tree."""
-    left, sizes = blocks.column("left_children", np.int64)
-    owner = np.repeat(np.arange(len(blocks)), sizes)
-
-    def column(name: str, dtype: type) -> np.ndarray:
-        return blocks.column(name, dtype, sizes)[0]
-
-    right, missing = column("right_children", np.int64), _flags(blocks, "default_left", sizes) != 0
-    threshold = column("split_conditions", np.float32).astype(np.float64)
+    links, flags = ["left_children", "right_children", "split_indices"], ["default_left"]
+    if blocks.has("split_type"):
+        flags.append("split_type")
+    nodes, sizes = blocks.columns(links + flags, np.int64)
+    left, right, feature = nodes[: len(links)]
+    missing, *kinds = _flags(nodes[len(links) :], flags)
+    threshold = blocks.column("split_conditions", np.float32, sizes)[0].astype(np.float64)
     is_leaf = left == -1
-    value, vector = _leaf_values(blocks, threshold, right, is_leaf, owner, n_outputs)
+    value, vector = _leaf_values(blocks, threshold, right, is_leaf, sizes, n_outputs)
     sets = _category_sets(blocks, sizes)
     if sets is not None:  # XGBoost sends the categories of the set to the right: we store the children the other way round
         nodes = sets[0]
         left[nodes], right[nodes], missing[nodes] = right[nodes].copy(), left[nodes].copy(), ~missing[nodes]
-    _check_categorical(blocks, sizes, is_leaf, sets)
+    _check_categorical(kinds, sizes, is_leaf, sets)
     whole = vector or n_outputs == 1
     if not vector and (bad := np.flatnonzero((owners < 0) | (owners >= n_outputs))).size:
         raise ModelFormatError(message(f"tree {bad[0]}: output {owners[bad[0]]} out of range [0, {n_outputs})"))
-    scale = weights[owner]
+    scale = np.repeat(weights, sizes)
     # XGBoost 2 writes no covers of trees with vector leaves: they need a background
-    cover = np.zeros(len(is_leaf)) if vector and not blocks.has("sum_hessian") else column("sum_hessian", np.float32)
+    uncovered = vector and not blocks.has("sum_hessian")
+    cover = np.zeros(len(is_leaf)) if uncovered else blocks.column("sum_hessian", np.float32, sizes)[0].astype(float)
     return RawForest(
         sizes=sizes,
-        feature=column("split_indices", np.int64),
+        feature=feature,
         threshold=threshold,
-        left=np.where(is_leaf, -1, left),
+        left=left,
         right=np.where(is_leaf, -1, right),
         value=scale[:, None] * value if vector else scale * value,
         output=np.full(len(blocks), -1) if whole else owners,
         root=np.zeros(len(blocks), np.int64),
-        cover=np.where(is_leaf, cover, 0.0),
+        cover=cover,
         missing=missing.astype(np.int8),
         sets=sets,
     )
 
 
 def _leaf_values(
-    blocks: Records, threshold: np.ndarray, right: np.ndarray, is_leaf: np.ndarray, owner: np.ndarray, n_outputs: int
+    blocks: Records, threshold: np.ndarray, right: np.ndarray, is_leaf: np.ndarray, counts: np.ndarray, n_outputs: int
 ) -> tuple[np.ndarray, bool]:
     """Return leaf values (n_nodes,) or, for vector leaves, (n_nodes, n_outputs), and which of the two."""
     parameters = blocks.inner("tree_param")
     texts = {None} if parameters is None else parameters.distinct("size_leaf_vector")
     found = {max(integer(1 if text is None else text, "size_leaf_vector", 0, MAX_OUTPUTS), 1) for text in texts}
     if found <= {1}:
-        return np.where(is_leaf, threshold, 0.0), False
+        return threshold, False
     if found != {n_outputs}:
         raise ModelFormatError(message(f"The trees' leaves hold {sorted(found)} values", f"The model has {n_outputs} outputs"))
-    counts = np.bincount(owner, minlength=len(blocks))
     if not blocks.has("leaf_weights"):
         base = blocks.column("base_weights", np.float32, n_outputs * counts)[0]
-        return np.where(is_leaf[:, None], base.reshape(-1, n_outputs), 0.0), True
+        return base.reshape(-1, n_outputs).astype(float), True
     weights, lengths = blocks.column("leaf_weights", np.float32)
     rows = lengths // n_outputs
-    place, tree = right[is_leaf], owner[is_leaf]
+    place, tree = right[is_leaf], np.repeat(np.arange(len(blocks)), counts)[is_leaf]
     if (bad := (place < 0) | (place >= rows[tree]) | (lengths[tree] % n_outputs != 0)).any():
         k = int(tree[np.argmax(bad)])
         raise ModelFormatError(
@@ -231,19 +230,17 @@ def _bit_sets(
     return start, n_words, words
 
 
-def _flags(blocks: Records, name: str, sizes: np.ndarray) -> np.ndarray:
-    """Return a column of zeros and ones; the library makes something of its own of other numbers."""
-    flags = blocks.column(name, np.int64, sizes)[0]
-    if ((flags != 0) & (flags != 1)).any():
-        raise ModelFormatError(message(f"{name} must hold zeros and ones", f"Got {flags[(flags != 0) & (flags != 1)][0]}"))
-    return flags
+def _flags(flags: np.ndarray, names: list[str]) -> np.ndarray:
+    """Return rows of zeros and ones as truth values; the library makes something of its own of other numbers."""
+    if (other := flags & ~1).any():
+        i, q = np.argwhere(other)[0]
+        raise ModelFormatError(message(f"{names[i]} must hold zeros and ones", f"Got {flags[i, q]}"))
+    return flags.astype(bool)
 
 
-def _check_categorical(blocks: Records, sizes: np.ndarray, is_leaf: np.ndarray, sets: Any) -> None:
+def _check_categorical(kinds: list[np.ndarray], sizes: np.ndarray, is_leaf: np.ndarray, sets: Any) -> None:
     """Refuse trees whose kinds of splits and sets of categories do not name the same nodes: the library goes by the kinds."""
-    stated = np.zeros(len(is_leaf), bool)
-    if blocks.has("split_type"):
-        stated = (_flags(blocks, "split_type", sizes) != 0) & ~is_leaf
+    stated = kinds[0] & ~is_leaf if kinds else np.zeros(len(is_leaf), bool)
     found = np.zeros(len(is_leaf), bool)
     if sets is not None:
         found[sets[0]] = True

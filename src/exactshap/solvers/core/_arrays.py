@@ -1,0 +1,24 @@
+"""Numbers of a solution that may be one for all rows, or not known."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+__all__ = ["either", "of_rows"]
+
+
+def of_rows(number: np.ndarray | float, n_rows: int) -> np.ndarray:
+    """Return a number for each row."""
+    if isinstance(number, np.ndarray) and number.shape == (n_rows,):
+        return number
+    found = np.empty(n_rows)
+    found[...] = number
+    return found
+
+
+def either(combine: np.ufunc, one: object, other: object, name: str) -> Any:
+    """Combine what is known of two solutions; None stands for 0 exactly."""
+    known = [array for array in (getattr(one, name), getattr(other, name)) if array is not None]
+    return combine(*known) if len(known) == 2 else known[0] if known else None
