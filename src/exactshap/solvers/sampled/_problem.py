@@ -139,9 +139,8 @@ class RegressionProblem:
         fresh, again = self._drawn(wanted)
         if len(fresh) <= wanted:
             return fresh
-        called = self._of_sizes(self.masks) - self._of_sizes(
-            again
-        )  # sizes were drawn for all calls: earlier ones stand for as many
+        # sizes were drawn for all calls: earlier ones stand for as many
+        called = self._of_sizes(self.masks) - self._of_sizes(again)
         fresh = fresh[self.rng.permutation(len(fresh))]
         sizes = self._sizes(fresh)
         order = np.argsort(sizes, kind="stable")
