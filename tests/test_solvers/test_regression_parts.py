@@ -11,6 +11,7 @@ from exactshap.solvers.sampled._design import place_pairs
 from exactshap.solvers.sampled._frontier import additive_frontier, partial_frontier, unanimity_columns
 from exactshap.solvers.sampled._leverage import leverage_scores
 from exactshap.solvers.sampled._polynomial import fit_polynomial, unanimity_shares
+from exactshap.solvers.sampled._problem import RegressionProblem, SamplingSettings
 from exactshap.solvers.sampled._sampling import design, draw, draw_independent, quotas, strata, stratum_weights
 from exactshap.solvers.sampled.process import covariance, functionals, white_functionals
 from tolerances import chance, conditioned, printed, roundings
@@ -62,6 +63,23 @@ def test_quotas_enumerate_the_border():
     assert found.sum() == 2000
     np.testing.assert_array_equal(found[:2], groups.counts[:2])
     assert found[2] < groups.counts[2]
+
+
+@pytest.mark.parametrize("paired", [True, False])
+def test_calls_in_rounds_are_of_all_sizes_as_those_of_one_round_are(paired):
+    d, whole = 16, []
+    for rounds in ([1002], [102, 202, 602, 1002]):
+        calls = Calls(OracleGame(lambda masks: masks.sum(axis=1), d))
+        settings = SamplingSettings(estimator="polynomial", pairing=paired)
+        problem = RegressionProblem(
+            calls, np.random.default_rng(1), find("shapley"), 1, tuple((j,) for j in range(d)), settings
+        )
+        for n_calls in rounds:
+            problem.grow(n_calls)
+        sizes = problem.masks.sum(axis=1)
+        whole.append(np.bincount(np.minimum(sizes, d - sizes), minlength=d // 2 + 1))
+        assert len(problem.masks) == 1000 // (1 + paired) == len(np.unique(problem.masks, axis=0))
+    assert np.abs(whole[1] - whole[0]).max() <= 2 * len(rounds)  # a stratum of each round is its share, rounded
 
 
 def test_stratum_weights_estimate_the_number_of_coalitions():

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import operator
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any, NamedTuple
 
@@ -33,6 +34,8 @@ _SAME_NAMES = (
     "tolerance",
 )
 
+
+_same_of = operator.attrgetter(*_SAME_NAMES)
 
 Task = tuple[int, Callable[[], Table], int]  # the first row of a block, its rows, and how many at their end are only compared
 
@@ -139,7 +142,7 @@ def wrap(
     """Return a solution beside its predictions as an explanation, with what is known about the model."""
     background, std_error, n_players = reader.background, solution.std_error, len(reader.player_names)
     return Explanation.of_solver(
-        **{name: getattr(solution, name) for name in _SAME_NAMES},
+        **dict(zip(_SAME_NAMES, _same_of(solution), strict=True)),
         values=solution.values[:, :n_players],
         baseline=solution.empty,
         std_error=None if std_error is None else std_error[:, :n_players],

@@ -119,7 +119,7 @@ class Reader(ABC):
         n_rows = X.n_rows - n_compared
         if n_compared and self.rows_are_cheap:
             return _parted(self.answer(X, semivalue, order), n_rows)
-        mine, others = X.parted(n_rows)
+        mine, others = X.parted(n_rows) if n_compared else (X, X)
 
         def solve(rows: slice) -> Solution:
             with np.errstate(all="ignore"), rows_from(rows.start):  # of each thread; overflow is told by the certificate

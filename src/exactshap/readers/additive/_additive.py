@@ -27,9 +27,8 @@ __all__ = ["AdditiveForm", "AdditiveReader"]
 
 VALUE_FUNCTIONS = ("interventional", "baseline")
 TIMED_ROWS, TIMED_CALLS = 256, 5e4  # of a forecast: rows of one evaluation, evaluations up to which rows are solved
-LINEAR_ROWS = (
-    2**20
-)  # of a block of a linear model's, which need no memory beside their values: putting blocks together costs as much
+# rows of a block of a linear model's, which need no memory beside their values: putting blocks together costs as much
+LINEAR_ROWS = 2**20
 CACHED_VALUES, FEWEST_ROWS = 2**17, 256  # coalition values of a piece of rows: 1 MiB; rows of it at least
 CHECKED_ROWS = 8  # background rows on which the terms are compared with the model's own prediction when it is read
 

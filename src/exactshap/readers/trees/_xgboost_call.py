@@ -66,6 +66,11 @@ def _settings(n_rounds: int, missing: float) -> bytes:
     return _SETTINGS % (n_rounds, b"NaN" if missing != missing else repr(float(missing)).encode())
 
 
+@functools.cache
+def _sizes(n_dimensions: int) -> struct.Struct:
+    return struct.Struct(f"{n_dimensions}Q")
+
+
 def dense_margin(booster: Any, array: np.ndarray, n_rounds: int, missing: float) -> np.ndarray | None:
     """Return the margin (n_rows,) or (n_rows, n_outputs) of the first ``n_rounds`` (0: all); None where the library refuses.
 
@@ -75,6 +80,6 @@ def dense_margin(booster: Any, array: np.ndarray, n_rounds: int, missing: float)
     found, address, rows = of_thread.found, of_thread.address, of_thread.described(array)
     if predict(booster.handle, rows, _settings(n_rounds, missing), of_thread.proxy.handle, address, address + 8, address + 16):
         return None
-    shape = struct.unpack(f"{found.n_dimensions}Q", ctypes.string_at(found.shape, 8 * found.n_dimensions))
+    shape = _sizes(found.n_dimensions).unpack(ctypes.string_at(found.shape, 8 * found.n_dimensions))
     values = np.frombuffer(ctypes.string_at(found.values, 4 * math.prod(shape)), np.float32)  # a copy
     return values if len(shape) == 1 else values.reshape(shape)

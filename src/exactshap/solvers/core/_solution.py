@@ -188,12 +188,13 @@ class Solution:
             array = array[..., 0] if single_output else array
             return array[0] if single_row else array
 
+        nothing = isinstance(constant, float) and constant == 0.0  # a step each, which one row would feel
         scale = self.scale if isinstance(magnitude, float) and magnitude == 0.0 else np.maximum(self.scale, magnitude)
         nodes = f" ({self.n_nodes} node{'s' if self.n_nodes > 1 else ''})" if self.n_nodes else ""
         return self.with_(
             values=squeezed(self.values),
-            empty=squeezed(self.empty + constant),
-            full=squeezed(self.full + constant),
+            empty=squeezed(self.empty if nothing else self.empty + constant),
+            full=squeezed(self.full if nothing else self.full + constant),
             total=None if self.total is None else squeezed(self.total),
             method=self.method + nodes,
             sets=player_sets(n_players, order),

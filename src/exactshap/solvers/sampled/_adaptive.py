@@ -31,9 +31,9 @@ MAX_PLACED = 4000  # pairs: placing more takes longer than to condition on them;
 LEAST_PAIRS = 6  # a player: with fewer the relevances are hardly known
 STAGE_ROWS = 800  # pairs that decide the relevances of a stage
 CANDIDATES = 2  # for each place, and as many again as were called before
-BATCH = 128  # places between two passes over all candidates
+BATCH = 64  # places between two passes over all candidates
 BLOCK = 512  # candidates that are looked at together
-SHORTLIST = 4  # candidates for each place of a batch
+SHORTLIST = 3  # candidates for each place of a batch
 TRUSTED = 1e-6  # of a prior variance of 1/2, added to that of candidates: what is left of one that is known is rounding
 
 
@@ -45,8 +45,7 @@ def grow(problem: RegressionProblem, n_calls: int) -> None:
         if len(problem.masks) == 0 or foretold(problem):
             problem.grow(2 * size + 2)
         else:
-            with single_threaded_blas():  # its sums would end in other bits with other numbers of threads
-                problem.ask(_placed(problem, size - len(problem.masks)))
+            problem.ask(_placed(problem, size - len(problem.masks)))
     problem.grow(n_calls)
 
 
@@ -65,10 +64,10 @@ def _stages(problem: RegressionProblem, n_calls: int) -> list[int]:
 def _placed(problem: RegressionProblem, n: int) -> np.ndarray:
     """Return the next ``n`` pairs (n, n_players)."""
     masks = problem.unseen(CANDIDATES * n)
-    process = posterior(problem, STAGE_ROWS)
-    problem.relevances = process.logs
-    candidates = Candidates.of(process, 2.0 * masks - 1.0, n)
-    return masks[candidates.choose(n)]
+    with single_threaded_blas():  # sums would end in other bits with other numbers of threads
+        process = posterior(problem, STAGE_ROWS)
+        problem.relevances = process.logs
+        return masks[Candidates.of(process, 2.0 * masks - 1.0, n).choose(n)]
 
 
 @dataclass(eq=False)

@@ -136,14 +136,38 @@ class RegressionProblem:
         d = self.n_players
         if self.settings.estimator != "polynomial" and len(self.masks) == 0:
             return design(d, wanted, self.rng, paired=self.paired)
-        return self.unseen(wanted)[:wanted]
+        fresh, again = self._drawn(wanted)
+        if len(fresh) <= wanted:
+            return fresh
+        # sizes were drawn for all calls: earlier ones stand for as many
+        called = self._of_sizes(self.masks) - self._of_sizes(again)
+        fresh = fresh[self.rng.permutation(len(fresh))]
+        sizes = self._sizes(fresh)
+        order = np.argsort(sizes, kind="stable")
+        place = np.arange(len(fresh)) - np.searchsorted(sizes[order], sizes[order])  # of each among those of its size
+        kept = order[place >= called[sizes[order]]]
+        return fresh[self.rng.permutation(kept)[:wanted]]
 
     def unseen(self, least: int) -> np.ndarray:
-        """Return at least so many coalitions (or pairs) that were not asked yet, if there are as many, drawn by size."""
+        """Return at least so many coalitions (or pairs) that were not asked yet, if there are as many, drawn by size, in order of size."""
+        return self._drawn(least)[0]
+
+    def _drawn(self, least: int) -> tuple[np.ndarray, np.ndarray]:
+        """Return coalitions drawn by size, as many as were asked and ``least`` more: those not asked yet, and the others."""
         groups = strata(self.n_players, paired=self.paired, size_weights=self._size_weights())
-        fresh = draw(self.n_players, least + len(self.masks), self.rng, groups, paired=self.paired)
+        drawn = draw(self.n_players, least + len(self.masks), self.rng, groups, paired=self.paired)
         seen = {*keys_of(self.masks), *(keys_of(~self.masks) if self.paired else [])}
-        return fresh[[name not in seen for name in keys_of(fresh)]]
+        is_new = np.array([name not in seen for name in keys_of(drawn)], bool)
+        return drawn[is_new], drawn[~is_new]
+
+    def _sizes(self, masks: np.ndarray) -> np.ndarray:
+        """Return the size of each coalition, or the smaller one of each pair."""
+        sizes = masks.sum(axis=1)
+        return np.asarray(np.minimum(sizes, self.n_players - sizes) if self.paired else sizes)
+
+    def _of_sizes(self, masks: np.ndarray) -> np.ndarray:
+        """Return how many coalitions there are of each size, (n_players + 1,)."""
+        return np.bincount(self._sizes(masks), minlength=self.n_players + 1)
 
     def _size_weights(self) -> np.ndarray:
         order = min(self.settings.polynomial_order or 1, self.n_players)

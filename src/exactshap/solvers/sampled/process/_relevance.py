@@ -17,6 +17,7 @@ GROWTH = 1.7  # rows of each search over those of the one before
 ONLY, FIRST, BETWEEN = 0.5, 4.0, 12.0
 # and in the last one, at the number of rows where it is most
 LAST, DEAREST = 30.0, 350
+AGAIN = 5.0  # in the search that goes on from what fewer rows gave
 MOST_EXACT = 1000  # rows from which on they stay
 REVIVED_ROWS = 800  # rows from which a last search starts with no player dead: theta is at least
 REVIVED = 0.1  # over d
@@ -33,7 +34,7 @@ def find_relevances(points: np.ndarray, halves: list[Half], max_iterations: int,
     bounds = np.array([RELEVANCE] * points.shape[1] + [WHITE]).T
     sizes = _sizes(len(points)) if start is None else [len(points)]
     chosen = [evenly_spaced(len(points), size) for size in sizes]  # the full coalition is always among them
-    promised = [_enough(level, sizes) for level in range(len(sizes))] if start is None else [_enough_at_last(len(points))]
+    promised = [_enough(level, sizes) for level in range(len(sizes))] if start is None else [AGAIN]
     posteriors = [Posterior.of(points, halves, rows) for rows in chosen]
     if start is None:
         start = _by_main_effects(posteriors[0]) if len(sizes) > 1 else _shared(posteriors[0])
