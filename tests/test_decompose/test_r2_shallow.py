@@ -60,6 +60,16 @@ def test_agrees_with_enumeration(boosted, weighted):
     assert_close_r2(shares.total, total)
 
 
+def test_more_rows_than_a_tile_and_more_cells_than_a_chunk(by_pairs):
+    X, y, weights = (np.concatenate(parts) for parts in zip(*map(random_rows, range(6)), strict=True))
+    model = random_model(2, n_trees=3000, categories=True)
+    assert len(X) % 128 != 0
+    assert len(X) * model.trees.n_trees > 2**20
+    fast, twin = (decompose(model, X, y, sample_weight=weights) for decompose in (decompose_r2, by_pairs))
+    assert_close_r2(fast.values, twin.values)
+    assert_close_r2(fast.total, twin.total)
+
+
 def test_only_depth_three_and_less_is_shallow():
     X = random_rows()[0]
     for depth in range(5):
