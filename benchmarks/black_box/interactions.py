@@ -1,6 +1,6 @@
 """Pairs of players: mean squared error of order 2 against calls, beside ProxySHAP and SVARM-IQ of shapiq 1.8, on the held-out tables.
 
-python benchmarks/black_box/interactions.py 1      one row of each game; writes results/black_box_interactions.md
+python benchmarks/black_box/interactions.py 6      six rows of each game; writes results/black_box_interactions.md
 
 The pairs of k-SII of order 2 are those of SII.
 """
