@@ -177,10 +177,9 @@ class AdditiveReader(Reader):
     def _named(self, X: Table) -> Table:
         return check_columns(X, self.form.fitted_names, self.form.n_columns, owner=self.model_name)
 
-    def _make(self, rows: np.ndarray) -> None:
-        """Make coalition values, those too that are not kept."""
-        for stack in self._tables(rows):
-            assert isinstance(stack, Singles) or stack.tables is not None
+    def _made(self, rows: np.ndarray) -> list[np.ndarray]:
+        """Return coalition values, those too that a solution does not keep."""
+        return [stack.present if isinstance(stack, Singles) else stack.tables for stack in self._tables(rows)]
 
     def _tables(self, rows: np.ndarray) -> Iterator[Stack | Singles | LookedUp]:
         for bound in self._bound:
@@ -292,7 +291,7 @@ class AdditiveReader(Reader):
             blocks = [block for block in self.form.blocks if len(block.columns)]
             seconds = n_rows * sum(seconds_of_row(*pair, many) for pair in zip(blocks, self._bound, strict=True))
         else:
-            one, some = (min(clocked(lambda rows=rows: self._make(rows)) for _ in range(2)) for rows in (rows[:1], many))  # type: ignore[misc]
+            one, some = (min(clocked(lambda rows=rows: self._made(rows)) for _ in range(2)) for rows in (rows[:1], many))  # type: ignore[misc]
             seconds = n_blocks * one + (n_rows - n_blocks) * max(some - one, 0.0) / (TIMED_ROWS - 1)
         found = stacks_cost(self._widths, n_rows, self.n_outputs, order) + Cost(seconds)
         return replace(found, bytes=self.memory(block_rows, order))
