@@ -33,11 +33,7 @@ bool are_bins(const Bins& bins, int64_t n_columns) {
   const int64_t n_ways = bins.n_ways(), n_used = bins.way.size[0];
   if (bins.n_terms() < 0 || !are_starts(bins.cut_start, n_ways, bins.cuts.size[0])) return false;
   if (!are_starts(bins.way_start, bins.n_terms(), n_used) || bins.stride.size[0] != n_used) return false;
-  for (int64_t w = 0; w < n_ways; w++)
-    if (bins.column[w] < 0 || bins.column[w] >= n_columns) return false;
-  for (int64_t u = 0; u < n_used; u++)
-    if (bins.way[u] < 0 || bins.way[u] >= n_ways) return false;
-  return true;
+  return lie_within(bins.column, n_columns) && lie_within(bins.way, n_ways);
 }
 
 constexpr int64_t TILE = 64;  // rows whose searches run side by side

@@ -4,17 +4,9 @@
 #include <math.h>
 
 #include "../common/kernel.h"
+#include "../common/numbers.h"
 
 EXACTSHAP_BEGIN
-
-EXACTSHAP_INLINE double larger(double a, double b) { return b > a ? b : a; }
-
-/// Whether every index lies in [0, size).
-EXACTSHAP_INLINE bool lie_within(const int64_t* indices, int64_t count, int64_t size) {
-  for (int64_t i = 0; i < count; i++)
-    if (indices[i] < 0 || indices[i] >= size) return false;
-  return true;
-}
 
 /// The sets within a term whose values are asked for: set s has `sizes[s]` players `members[s]`, ascending bits of a code.
 struct Sets {
@@ -68,7 +60,7 @@ EXACTSHAP_INLINE double set_value(const double* table, int64_t step, int64_t n_c
 
 /// Whether `positions (n_terms, n_local_sets)` lie among `n_sets`.
 EXACTSHAP_INLINE bool are_positions(In<int64_t, 2> positions, int64_t n_terms, const Sets& sets, int64_t n_sets) {
-  return positions.size[0] == n_terms && positions.size[1] == sets.sizes.size[0] && lie_within(positions.data, positions.count(), n_sets);
+  return positions.size[0] == n_terms && positions.size[1] == sets.sizes.size[0] && lie_within(positions, n_sets);
 }
 
 /// The same as `add_table` below for a term of one player.

@@ -4,16 +4,11 @@
 
 #include "../common/kernel.h"
 #include "../common/lanes.h"
+#include "../common/numbers.h"
 
 EXACTSHAP_BEGIN
 
 namespace {
-
-bool are_players(In<int64_t, 1> players, int64_t n_players) {
-  for (int64_t l = 0; l < players.size[0]; l++)
-    if (players[l] < 0 || players[l] >= n_players) return false;
-  return true;
-}
 
 /// Add one output of a row's terms to its values and ends, term after term.
 EXACTSHAP_INLINE void add_row(const double* present, In<double, 2> absent, int64_t o, double weight, In<int64_t, 1> players, double* out,
@@ -57,7 +52,7 @@ Status add_singles(In<double, 3> present, In<double, 2> absent, double weight, I
   EXACTSHAP_REQUIRE(absent.size[0] == n_terms && absent.size[1] == n_outputs && players.size[0] == n_terms);
   EXACTSHAP_REQUIRE(out.size[0] == n_rows && empty.size[0] == n_rows && full.size[0] == n_rows && scale.size[0] == n_rows);
   EXACTSHAP_REQUIRE(out.size[2] == n_outputs && empty.size[1] == n_outputs && full.size[1] == n_outputs);
-  EXACTSHAP_REQUIRE(are_players(players, out.size[1]));
+  EXACTSHAP_REQUIRE(lie_within(players, out.size[1]));
   for (int64_t i = 0; i < n_rows; i++) {
     if ((i & 63) == 0 && context.interrupted()) return Status::interrupted;
     const double* const row = present[i].data;

@@ -45,7 +45,7 @@ int64_t largest_of(In<int64_t, 1> values) {
 Status fill_fold(In<double, 2> scores, In<int64_t, 1> inside, In<int64_t, 1> outside, In<double, 1> weights, Out<double, 2> out,
                  Context& context) {
   const int64_t n_cells = scores.size[0], n_outputs = scores.size[1];
-  EXACTSHAP_REQUIRE(lie_within(inside.data, inside.size[0], n_cells) && lie_within(outside.data, outside.size[0], n_cells));
+  EXACTSHAP_REQUIRE(lie_within(inside, n_cells) && lie_within(outside, n_cells));
   EXACTSHAP_REQUIRE(inside.size[0] == 0 || outside.size[0] == 0 || largest_of(inside) + largest_of(outside) < n_cells);
   EXACTSHAP_REQUIRE(weights.size[0] == outside.size[0] && out.size[0] == inside.size[0] && out.size[1] == n_outputs);
   for (int64_t cell = 0; cell < inside.size[0]; cell++) {

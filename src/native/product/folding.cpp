@@ -4,6 +4,7 @@
 // divisions and no fast-math; every sum runs in a fixed order, so that a row's bits do not depend on the other rows of its batch.
 
 #include "../common/kernel.h"
+#include "../common/numbers.h"
 
 EXACTSHAP_BEGIN
 
@@ -13,8 +14,6 @@ constexpr int64_t TERMS = 32;    // terms of one tile: with SLICE coalitions eac
 constexpr int64_t SLICE = 4096;  // coalitions of one slice: what a row has in its first cache
 constexpr int64_t LANES = 4;     // terms, or background rows, added in one pass over a slice
 constexpr int64_t ROWS = 128;    // background rows of one pass
-
-EXACTSHAP_INLINE int64_t smaller(int64_t a, int64_t b) { return a < b ? a : b; }
 
 /// The number of players whose coalitions are counted by `size`, a power of two; -1 for other sizes.
 int64_t players_of(int64_t size) {

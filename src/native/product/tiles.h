@@ -3,6 +3,7 @@
 
 #include "../common/kernel.h"
 #include "../common/lanes.h"
+#include "../common/numbers.h"
 
 EXACTSHAP_BEGIN
 
@@ -18,9 +19,6 @@ template <> struct Register<Complex> {
   typedef Complex Type;
   static constexpr int NODES = 1;
 };
-
-EXACTSHAP_INLINE int64_t smaller(int64_t a, int64_t b) { return a < b ? a : b; }
-EXACTSHAP_INLINE double larger(double a, double b) { return b > a ? b : a; }
 
 /// Sizes of the terms of a game that must agree.
 template <class T>

@@ -2,6 +2,7 @@
 #pragma once
 
 #include "../common/kernel.h"
+#include "../common/numbers.h"
 
 EXACTSHAP_BEGIN
 
@@ -23,13 +24,6 @@ void copy_columns(In<double, 2> X, In<int64_t, 1> used, Out<double, 2> out) {
 /// Write columns `used` of `X (n_rows, n_features)` to the first `n_rows` of `out (n_used, ...)`, rounded to float32 if asked for.
 inline void copy_columns(In<double, 2> X, In<int64_t, 1> used, bool single_precision, Out<double, 2> out) {
   single_precision ? copy_columns<true>(X, used, out) : copy_columns<false>(X, used, out);
-}
-
-/// Whether all columns are there.
-inline bool columns_within(In<int64_t, 1> used, int64_t n_features) {
-  for (int64_t k = 0; k < used.size[0]; k++)
-    if (used[k] < 0 || used[k] >= n_features) return false;
-  return true;
 }
 
 EXACTSHAP_END

@@ -8,7 +8,7 @@ namespace {
 
 /// As copy_columns, to all of `out (n_used, n_rows)`.
 Status fill_columns(In<double, 2> X, In<int64_t, 1> used, bool single_precision, Out<double, 2> out) {
-  EXACTSHAP_REQUIRE(out.size[0] == used.size[0] && out.size[1] == X.size[0] && columns_within(used, X.size[1]));
+  EXACTSHAP_REQUIRE(out.size[0] == used.size[0] && out.size[1] == X.size[0] && lie_within(used, X.size[1]));
   copy_columns(X, used, single_precision, out);
   return Status::done;
 }

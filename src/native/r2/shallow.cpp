@@ -275,7 +275,7 @@ Status add_shallow_trees(Trees trees, Nodes nodes, Table rows, In<double, 1> hal
                          Out<double, 1> met, Out<double, 1> out, Context& context) {
   const int64_t n_rows = residual.size[0], n_trees = trees.empty.size[0];
   EXACTSHAP_REQUIRE(trees.fit(0, n_trees) && nodes.fit() && nodes.feature.size[0] == trees.left.size[0]);
-  EXACTSHAP_REQUIRE(rows.X.size[0] == n_rows && rows.weights.size[0] == n_rows && columns_within(rows.used, rows.X.size[1]));
+  EXACTSHAP_REQUIRE(rows.X.size[0] == n_rows && rows.weights.size[0] == n_rows && lie_within(rows.used, rows.X.size[1]));
   EXACTSHAP_REQUIRE(met.size[0] == n_trees && half_weights.size[0] >= 2 * CELLS);
   EXACTSHAP_REQUIRE(are_shallow(trees, nodes, rows.used.size[0], out.size[0]));
   const int64_t chunk = n_rows * n_trees <= CELL_BYTES ? n_trees : CELL_BYTES / n_rows > 0 ? CELL_BYTES / n_rows : 1;

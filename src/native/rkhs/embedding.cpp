@@ -1,6 +1,7 @@
 // Products of kernel factors: memory traffic, not arithmetic, is what they cost.
 
 #include "../common/kernel.h"
+#include "../common/numbers.h"
 
 EXACTSHAP_BEGIN
 
@@ -8,8 +9,6 @@ namespace {
 
 constexpr int64_t TILE = 2048;  // 16 KiB of results stay in the first cache while the factors stream by
 constexpr int64_t SQUARE = 64;  // rows and columns of a tile that is read across its grain: 32 KiB
-
-EXACTSHAP_INLINE int64_t smaller(int64_t a, int64_t b) { return a < b ? a : b; }
 
 /// Set `out (n_values,)` to the product of the rows `chosen` of `factors (n_players, n_all)` from column `first` on; ones where
 /// none is chosen.

@@ -4,6 +4,7 @@
 // No divisions, no expansions, no fast-math; drivers in `_gp_covariance` validate and allocate, kernels fill `out`.
 
 #include "../common/kernel.h"
+#include "../common/numbers.h"
 
 EXACTSHAP_BEGIN
 
@@ -11,8 +12,6 @@ namespace {
 
 constexpr int TILE = 16;  // background rows (or training rows) per sweep
 
-EXACTSHAP_INLINE int64_t smaller(int64_t a, int64_t b) { return a < b ? a : b; }
-EXACTSHAP_INLINE double larger(double a, double b) { return b > a ? b : a; }
 EXACTSHAP_INLINE double lesser(double a, double b) { return b < a ? b : a; }
 
 /// Per player and entry of a tile: derivative in t at s = 0, derivative in t and s, F(t, 0), derivative in s, and scratch.

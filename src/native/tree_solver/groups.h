@@ -1,6 +1,7 @@
 // Leaves and groups of an ensemble as its solvers see them (exactshap.solvers.trees._kernels has the same structures).
 #pragma once
 
+#include "../common/numbers.h"
 #include "../trees/routing.h"
 
 EXACTSHAP_BEGIN
@@ -108,7 +109,5 @@ EXACTSHAP_INLINE double largest(In<double, 1> values) {
   for (int64_t o = 0; o < values.size[0]; o++) out = fabs(values[o]) > out ? fabs(values[o]) : out;
   return out;
 }
-
-EXACTSHAP_INLINE int64_t smaller(int64_t a, int64_t b) { return a < b ? a : b; }
 
 EXACTSHAP_END

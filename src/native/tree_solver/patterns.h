@@ -30,10 +30,8 @@ struct Background {
 
   EXACTSHAP_INLINE int64_t count() const { return weights_of.size[0]; }
   EXACTSHAP_INLINE bool fit(const Steps& steps, int64_t n_players) const {
-    for (int64_t j = 0; j < player_of.size[0]; j++)
-      if (player_of[j] < 0 || player_of[j] >= n_players) return false;
-    return columns.size[1] == count() && steps.fit(columns.size[0], player_of) && weights.size[0] == weights.size[1] &&
-           n_dense >= 0 && n_dense < WIDTH && n_low >= 0 && n_low < WIDTH;
+    return lie_within(player_of, n_players) && columns.size[1] == count() && steps.fit(columns.size[0], player_of) &&
+           weights.size[0] == weights.size[1] && n_dense >= 0 && n_dense < WIDTH && n_low >= 0 && n_low < WIDTH;
   }
 };
 
