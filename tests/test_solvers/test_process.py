@@ -11,6 +11,7 @@ from scipy.optimize import minimize
 from exactshap.games import OracleGame, all_masks
 from exactshap.semivalues import find
 from exactshap.solvers import solve
+from exactshap.solvers.core import player_sets
 from exactshap.solvers.sampled._sampling import draw, strata
 from exactshap.solvers.sampled._surrogate import SURROGATES, game_values
 from exactshap.solvers.sampled.process import _evidence, _hypercube, covariance, fit_process, functionals, white_functionals
@@ -405,3 +406,38 @@ def test_surrogates_value_what_they_predict(name):
     surrogate = SURROGATES[name](masks, inside, outside, np.random.default_rng(0))
     twin = solve(OracleGame(surrogate.predict, d), "sii", 2, method="enumeration")
     np.testing.assert_allclose(surrogate.values(find("sii"), 2), twin.values, atol=conditioned(1e6))
+
+
+def test_players_whom_rows_could_overlook_have_errors():
+    """Two that 41 rows show nothing of have relevances, and so errors, of nothing; for errors no player is taken for less than 0.3 / d."""
+    d, rng = 7, np.random.default_rng(4)
+    masks = np.concatenate([np.ones((1, d), bool), draw(d, 40, rng, strata(d, paired=True), paired=True)])
+    weights = np.array([1.0, 0.0, -0.7, 0.9, 0.0, 0.8, 1.2])
+    inside, outside = (np.tanh(side @ weights)[:, None] for side in (masks, ~masks))
+    process = fit_process(2.0 * masks - 1, inside, outside, even=True, relevance_rows=200, max_iterations=25, rng=rng)
+    question = find("k-sii"), 2, player_sets(d, 2)
+    errors, careful = process.solve(*question)[1][:, 0], process.wary().solve(*question)[1][:, 0]
+    idle = np.array([not {1, 4}.isdisjoint(players) for players in question[2]])
+    assert process.theta[1] < 1e-4 > process.theta[4]
+    np.testing.assert_array_equal(process.wary().theta, np.maximum(process.theta, 0.3 / d))
+    assert np.all(careful[idle] > 3.0 * errors[idle])
+    seen = process.wary()
+    assert seen.wary() is seen
+    game = OracleGame(lambda some: np.tanh(some @ weights), d)
+    found = solve(game, "k-sii", order=2, budget=82, random_state=0)
+    exact = solve(game, "k-sii", order=2, method="enumeration").values
+    assert np.all(np.abs(found.values - exact) <= 4.0 * found.std_error)
+
+
+def test_errors_of_interactions_hold_where_most_players_hardly_count():
+    """Steps that half of the players move little or not at all: errors of those whom the calls show nothing of were 400 times too small."""
+    scores = []
+    for seed in range(8):
+        rng = np.random.default_rng(seed)
+        weights = np.append([2.0, 1.5, 1.0], np.abs(rng.normal(0.0, 0.3, 13)) * (rng.random(13) < 0.5))
+        game = OracleGame(lambda masks, w=weights: 1.0 * (masks @ w > 2.2), 16)
+        exact = solve(game, "k-sii", order=2, method="enumeration").values
+        found = solve(game, "k-sii", order=2, budget=200, random_state=seed)
+        scores.append(np.abs(found.values - exact) / found.std_error)
+    assert np.mean(np.array(scores) <= 2.0) >= 0.92
+    assert np.max(scores) <= 20.0

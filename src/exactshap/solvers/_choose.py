@@ -22,7 +22,9 @@ MAX_ENUMERATED_ORACLE = 12
 # squares of the pairs of calls that a process holds at once, each up to so many pairs: relevances are searched and places found among
 # them, then places alone, and more are only conditioned on; then those of both halves of the pairs, for sets of players
 SQUARES = ((5.7, 900), (2.3, 4000), (1.1, math.inf))
-SQUARES_OF_SETS = ((10.5, 1040), (2.5, 4000), (2.4, math.inf))
+SQUARES_OF_SETS = ((10.5, 1040), (3.7, 4000), (2.4, math.inf))
+ARRAYS_OF_SETS = 8.5  # of pairs and sets besides
+SETS_TAKE, MANY_SETS = 3.0, 700  # times the seconds of single players; so many sets take as long again
 
 
 @dataclass(frozen=True)
@@ -213,21 +215,27 @@ def n_calls(n_players: int, budget: int | None, method: str, tol: float | None =
     return float(most_calls(n_players, budget, tol))
 
 
-def seconds_besides_calls(calls: float, method: str) -> float:
+def seconds_besides_calls(calls: float, method: str, n_players: int, order: int) -> float:
     """Return what the solver of an oracle takes itself: the regressions on sampled coalitions."""
     if method == "enumeration":
         return 0.0
-    return calls * seconds_per_unit("sampled calls", _sampled_game)
+    share = 1.0 if order == 1 else SETS_TAKE * (1.0 + _n_sets(n_players, order) / MANY_SETS)
+    return share * calls * seconds_per_unit("sampled calls", _sampled_game)
 
 
-def bytes_besides_calls(calls: float, method: str, order: int) -> float:
+def bytes_besides_calls(calls: float, method: str, n_players: int, order: int) -> float:
     """Return what the solver of an oracle holds itself: covariances between pairs of calls, measured in squares of their number."""
     if method == "enumeration":
         return 0.0
     from exactshap.solvers.sampled import MAX_ROWS
 
     pairs = min(calls / 2.0, MAX_ROWS)
-    return 8.0 * max(squares * min(pairs, most) ** 2 for squares, most in (SQUARES if order == 1 else SQUARES_OF_SETS))
+    between = max(squares * min(pairs, most) ** 2 for squares, most in (SQUARES if order == 1 else SQUARES_OF_SETS))
+    return 8.0 * (between + (0.0 if order == 1 else ARRAYS_OF_SETS * pairs * _n_sets(n_players, order)))
+
+
+def _n_sets(n_players: int, order: int) -> float:
+    return float(sum(math.comb(n_players, size) for size in set_sizes(order)))
 
 
 def _sampled_game() -> Sample:

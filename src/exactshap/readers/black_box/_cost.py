@@ -20,7 +20,7 @@ SAMPLED = ("estimator", "surrogate", "polynomial_order", "frontier", "pairing", 
 TIMED_COALITIONS, QUICK, MANY_ROWS = 16, 0.05, 100  # timed together where that takes at most two seconds, or of many rows
 
 
-def calls_cost(reader: Reader, row: OracleGame, n_rows: int) -> Cost:
+def calls_cost(reader: Reader, row: OracleGame, n_rows: int, order: int) -> Cost:
     """Return the cost of ``n_rows`` rows: the function is timed on one coalition, and on several if that is a small share."""
     coalitions, method = _coalitions(reader)
     masks = np.zeros((TIMED_COALITIONS, reader.n_players), bool)
@@ -29,7 +29,7 @@ def calls_cost(reader: Reader, row: OracleGame, n_rows: int) -> Cost:
     if one < QUICK or n_rows >= MANY_ROWS:
         one, some = (min(clocked(lambda k=k: row.value(masks[:k])) for _ in range(2)) for k in (1, TIMED_COALITIONS))  # type: ignore[misc]
         each = max(0.0, some - one) / (TIMED_COALITIONS - 1)
-    seconds = one + (coalitions - 1) * each + seconds_besides_calls(coalitions, method)
+    seconds = one + (coalitions - 1) * each + seconds_besides_calls(coalitions, method, reader.n_players, order)
     return Cost(n_rows * seconds, exact=method == "enumeration", method=method)
 
 
@@ -58,7 +58,7 @@ def calls_memory(reader: Reader, cells: int, order: int) -> float:
     held = 8.0 * (2.5 * batch + 3.0 * coalitions * (reader.n_players + reader.n_outputs))
     by_process = reader.options.get("estimator") in (None, "auto", "process")  # type: ignore[attr-defined]
     usual = n_calls(reader.n_players, reader.options.get("budget"), method)  # type: ignore[attr-defined]
-    return held + (bytes_besides_calls(usual, method, order) if by_process else 0.0)
+    return held + (bytes_besides_calls(usual, method, reader.n_players, order) if by_process else 0.0)
 
 
 def _coalitions(reader: Reader) -> tuple[float, str]:

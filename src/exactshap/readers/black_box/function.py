@@ -223,7 +223,7 @@ class BlackBox(Reader):
 
     def cost(self, few: Table, n_rows: int, semivalue: Semivalue, order: int, block_rows: int) -> Cost:
         row = self.row_game(few.take(slice(0, 1)))
-        return replace(calls_cost(self, row, n_rows), bytes=self.memory(block_rows, order))
+        return replace(calls_cost(self, row, n_rows, order), bytes=self.memory(block_rows, order))
 
 
 @dataclass(frozen=True, eq=False)

@@ -9,7 +9,7 @@ from exactshap.solvers.core._enumeration import set_values, solve_enumerated
 from exactshap.solvers.core._formula import of_formula
 from exactshap.solvers.core._nodes import RELATIVE_TRUNCATION, bound, coarse_bound, enough_nodes
 from exactshap.solvers.core._rules import RuleArrays
-from exactshap.solvers.core._sets import player_sets, set_sizes
+from exactshap.solvers.core._sets import player_sets, set_sizes, sets_by_size
 from exactshap.solvers.core._solution import Rows, Solution
 
 __all__ = [
@@ -30,5 +30,6 @@ __all__ = [
     "positive",
     "set_sizes",
     "set_values",
+    "sets_by_size",
     "solve_enumerated",
 ]

@@ -5,12 +5,13 @@ from __future__ import annotations
 import functools
 import itertools
 import math
+from collections.abc import Sequence
 
 import numpy as np
 
 from exactshap.errors import BudgetError, InputError, message
 
-__all__ = ["player_sets", "set_sizes"]
+__all__ = ["player_sets", "set_sizes", "sets_by_size"]
 
 MAX_SETS = 4_000_000  # a tile of 32 terms for each set is 1 GiB of work space
 
@@ -62,6 +63,11 @@ def player_sets(n_players: int, order: int) -> tuple[tuple[int, ...], ...]:
             )
         )
     return tuple(itertools.chain.from_iterable(itertools.combinations(range(n_players), size) for size in sizes))
+
+
+def sets_by_size(sets: Sequence[tuple[int, ...]], order: int) -> list[np.ndarray]:
+    """Return the sets of each size 1..order, (n_sets of the size, size)."""
+    return [np.array([players for players in sets if len(players) == size]) for size in set_sizes(order)]
 
 
 @functools.lru_cache(maxsize=16)

@@ -1,23 +1,28 @@
-r"""Larger samples placed in stages, each where the process that was fitted to the calls so far knows the values least.
+r"""Samples placed in stages, each where the process that was fitted to the calls so far knows the values least.
 
-Up to 800 pairs are placed before anything is known of the game (``_design``). Beyond, about as many are called first; the process that is
-fitted to them says how much calling a pair x would lower the summed variance of the Shapley values,
+Up to 800 pairs are placed before anything is known of the game (``_design``). Beyond, and for all values but Shapley's from 6 pairs a
+player on, half of the calls are made first; the process that is fitted to them says how much calling a pair x would lower the summed
+variance of the values of the sets T that are asked for,
 
-.. math:: \sum_i \mathrm{cov}(\phi_i, g(x))^2 / \mathrm{var}(g(x)),
+.. math:: \sum_h \sigma_h^2 \sum_T \mathrm{cov}(\phi_T, g_h(x))^2 / \mathrm{var}(g_h(x)),
 
 given all pairs called or chosen before, and the next stage, about 2.25 times as many pairs in all, takes the largest of random
-candidates. Nearest in print: sequential information gain, one coalition after the other (Rundel et al. 2026, ShaplEIG).
+candidates. h are the odd and the even half of the game, of scale :math:`\sigma_h`, as far as the values see them: Shapley values of
+single players see the odd one only. Nearest in print: sequential information gain, one coalition after the other (Rundel et al. 2026,
+ShaplEIG).
 """
 
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass, field
+from typing import TypeAlias
 
 import numpy as np
 
 from exactshap._runtime.process_settings import single_threaded_blas
-from exactshap.solvers.sampled._design import value_covariances
+from exactshap.semivalues import Semivalue
 from exactshap.solvers.sampled._estimators import foretold
 from exactshap.solvers.sampled._problem import RegressionProblem
 from exactshap.solvers.sampled._sampling import MAX_DESIGNED
@@ -30,11 +35,15 @@ GROWTH = 2.25  # pairs after a stage over those before, at most
 MAX_PLACED = 4000  # pairs: placing more takes longer than to condition on them; the rest is drawn by size
 LEAST_PAIRS = 6  # a player: with fewer the relevances are hardly known
 STAGE_ROWS = 800  # pairs that decide the relevances of a stage
-CANDIDATES = 2  # for each place, and as many again as were called before
+CANDIDATES = {True: 6, False: 2}  # for each place, few places and many; and as many again as were called before
+FEW_PLACES = 400
 BATCH = 64  # places between two passes over all candidates
 BLOCK = 512  # candidates that are looked at together
 SHORTLIST = 3  # candidates for each place of a batch
 TRUSTED = 1e-6  # of a prior variance of 1/2, added to that of candidates: what is left of one that is known is rounding
+MOST_SETS = 500  # that decide together: those whose values vary most before any call
+
+Question: TypeAlias = tuple[Semivalue, int, tuple[tuple[int, ...], ...]]  # whose values, up to which order, of which sets
 
 
 def grow(problem: RegressionProblem, n_calls: int) -> None:
@@ -52,8 +61,8 @@ def grow(problem: RegressionProblem, n_calls: int) -> None:
 def _stages(problem: RegressionProblem, n_calls: int) -> list[int]:
     """Return the pairs in all after each stage; none where coalitions are drawn or placed at once."""
     d, n_pairs = problem.n_players, (n_calls - 2) // 2
-    pays = max(MAX_DESIGNED, 2 * LEAST_PAIRS * d - 1) < n_pairs < 2 ** (d - 1) - 1
-    if not pays or problem.settings.estimator not in ("auto", "process") or not problem.is_shapley:
+    least = max(MAX_DESIGNED, 2 * LEAST_PAIRS * d - 1) if problem.is_shapley else LEAST_PAIRS * d - 1
+    if not least < n_pairs < 2 ** (d - 1) - 1 or problem.settings.estimator not in ("auto", "process"):
         return []
     last = min(n_pairs, MAX_PLACED)
     first = len(problem.masks) or min(MAX_DESIGNED, last // 2)
@@ -63,89 +72,123 @@ def _stages(problem: RegressionProblem, n_calls: int) -> list[int]:
 
 def _placed(problem: RegressionProblem, n: int) -> np.ndarray:
     """Return the next ``n`` pairs (n, n_players)."""
-    masks = problem.unseen(CANDIDATES * n)
+    masks = problem.unseen(CANDIDATES[n <= FEW_PLACES] * n)
     with single_threaded_blas():  # sums would end in other bits with other numbers of threads
         process = posterior(problem, STAGE_ROWS)
         problem.relevances = process.logs
-        return masks[Candidates.of(process, 2.0 * masks - 1.0, n).choose(n)]
+        question = problem.semivalue, problem.order, problem.sets
+        return masks[Candidates.of(process, 2.0 * masks - 1.0, n, question).choose(n)]
 
 
 @dataclass(eq=False)
 class Candidates:
-    r"""Pairs that may be called next, given what was called or chosen before.
-
-    ``explained`` holds the columns of :math:`L^{-1} k(X, C)`, :math:`k(X, X) = L L^\top`, of all points X called or chosen;
-    ``variance`` (n_candidates,) and ``gain`` (n_candidates, n_players) are what is left of the variance of each candidate and of its
-    covariances with the values. Those that were chosen are gone: the last ones have taken their places.
-    """
+    """Pairs that may be called next, given what was called or chosen before; those that were chosen are gone."""
 
     points: np.ndarray  # (n_candidates, n_players) of -1 and 1
-    theta: np.ndarray
-    white: float
-    explained: np.ndarray  # (n_candidates, n_rows), filled up to ``n_explained``
-    n_explained: int
-    variance: np.ndarray
-    gain: np.ndarray
+    halves: list[Side]  # of the game, those that the values see
     names: np.ndarray = field(init=False)  # (n_candidates,), which they were of those given
 
     def __post_init__(self) -> None:
         self.names = np.arange(len(self.points))
 
     @classmethod
-    def of(cls, process: CubeProcess, points: np.ndarray, n_places: int) -> Candidates:
+    def of(cls, process: CubeProcess, points: np.ndarray, n_places: int, question: Question) -> Candidates:
         """Return candidates given the pairs that the process has seen, with room for ``n_places`` more."""
-        from scipy.linalg import blas, lapack
-
-        n_known, theta, factor = len(process.points), process.theta, process.halves[0].factor
-        white = process.white + TRUSTED
-        explained = np.empty((len(points), n_known + n_places))
-        for start in range(0, len(points), BLOCK):
-            rows = slice(start, start + BLOCK)
-            beside = covariance(points[rows], process.points, theta, -1)
-            explained[rows, :n_known] = blas.dtrsm(1.0, factor, beside.T, lower=1, overwrite_b=1).T
-        known = explained[:, :n_known]
-        values = lapack.dtrtrs(factor, value_covariances(process.points, theta, process.white, -1), lower=1)[0]
-        prior = covariance(points[:1], points[:1], theta, -1)[0, 0] + white
-        gain = value_covariances(points, theta, process.white, -1) - known @ values
-        return cls(points.copy(), theta, white, explained, n_known, np.maximum(prior - _squares(known), TRUSTED), gain)
+        sizes = process.sizes()
+        return cls(points.copy(), [Side.of(process, k, sizes[k], points, n_places, question) for k in range(len(sizes))])
 
     def choose(self, n: int) -> np.ndarray:
         """Return which candidates (n,) to call, greedily; less of them where there are fewer."""
         chosen: list[np.ndarray] = []
         n_left = min(n, len(self.points))
         while n_left:
-            picked, root = self._batch(min(BATCH, n_left))
+            picked, roots = self._batch(min(BATCH, n_left))
             chosen.append(self.names[picked])
-            self._explain(picked, root)
+            self._explain(picked, roots)
             n_left -= len(picked)
         return np.concatenate(chosen)
 
-    def _batch(self, n: int) -> tuple[np.ndarray, np.ndarray]:
-        """Return the next ``n`` of the most telling candidates, one after the other, and the Cholesky factor of their covariance."""
+    def _batch(self, n: int) -> tuple[np.ndarray, list[np.ndarray]]:
+        """Return the next ``n`` of the most telling candidates, one after the other, and the Cholesky factors of their covariances."""
         n_short = min(SHORTLIST * n, len(self.points))
-        short = np.argsort(-_squares(self.gain) / self.variance, kind="stable")[:n_short]
-        left = covariance(self.points[short], self.points[short], self.theta, -1) + self.white * np.eye(n_short)
+        short = np.argsort(-_told(self.halves), kind="stable")[:n_short]
+        listed = [half.shortlist(self.points, short, n) for half in self.halves]
+        is_open, picked = np.ones(n_short, bool), np.empty(n, int)
+        for place in range(n):
+            best = picked[place] = np.where(is_open, _told(listed), -1.0).argmax()
+            is_open[best] = False
+            for half in listed:
+                half.pick(place, int(best))
+        return short[picked], [half.rows[:, picked].T for half in listed]
+
+    def _explain(self, picked: np.ndarray, roots: list[np.ndarray]) -> None:
+        """Take from all others what the picked ones tell of them, and let those go, in whose places the last ones come."""
+        n_left, points = len(self.points) - len(picked), self.points[picked]
+        free = picked[picked < n_left]
+        last = np.setdiff1d(np.arange(n_left, len(self.points)), picked)
+        self.points[free], self.names[free] = self.points[last], self.names[last]
+        self.points, self.names = self.points[:n_left], self.names[:n_left]
+        for half, root in zip(self.halves, roots, strict=True):
+            gain, seen = half.gain[picked], half.explained[picked, : half.n_explained]
+            half.move(free, last, n_left)
+            half.explain(self.points, points, gain, seen, root)
+
+
+@dataclass(eq=False)
+class Side:
+    r"""What one half of the game says of candidates, given what was called or chosen before.
+
+    ``explained`` holds the columns of :math:`L^{-1} k(X, C)`, :math:`k(X, X) = L L^\top`, of all points X called or chosen;
+    ``variance`` (n_candidates,) and ``gain`` (n_candidates, n_sets) are what is left of the variance of each candidate and of its
+    covariances with the values, those in units of the larger half.
+    """
+
+    sign: int
+    theta: np.ndarray
+    white: float
+    explained: np.ndarray  # (n_candidates, n_rows), filled up to ``n_explained``
+    n_explained: int
+    variance: np.ndarray
+    gain: np.ndarray
+
+    @classmethod
+    def of(cls, process: CubeProcess, k: int, size: float, points: np.ndarray, n_places: int, question: Question) -> Side:
+        """Return what the process' k-th half, of some size beside the larger one, says of points (n_candidates, n_players)."""
+        from scipy.linalg import blas, lapack
+
+        fitted, theta, n_known = process.halves[k], process.theta, len(process.points)
+        sign, white = fitted.half.sign, process.white + TRUSTED
+        explained = np.empty((len(points), n_known + n_places))
+        for start in range(0, len(points), BLOCK):
+            rows = slice(start, start + BLOCK)
+            beside = covariance(points[rows], process.points, theta, sign)
+            explained[rows, :n_known] = blas.dtrsm(1.0, fitted.factor, beside.T, lower=1, overwrite_b=1).T
+        known = explained[:, :n_known]
+        prior = covariance(points[:1], points[:1], theta, sign)[0, 0] + white
+        told = process.covariances(sign, np.concatenate([process.points, points]), *question, most=MOST_SETS)
+        gain = told[n_known:] - known @ lapack.dtrtrs(fitted.factor, told[:n_known], lower=1)[0]
+        return cls(sign, theta, white, explained, n_known, np.maximum(prior - _squares(known), TRUSTED), size * gain)
+
+    def shortlist(self, points: np.ndarray, short: np.ndarray, n_places: int) -> Shortlist:
+        """Return what is known of some candidates, and how they vary together."""
+        left = covariance(points[short], points[short], self.theta, self.sign) + self.white * np.eye(len(short))
         seen = self.explained[short, : self.n_explained]
         left -= seen @ seen.T
-        gain, variance, is_open = self.gain[short], left.diagonal().copy(), np.ones(n_short, bool)
-        rows, picked = np.empty((n, n_short)), np.empty(n, int)
-        for place in range(n):
-            best = picked[place] = np.where(is_open, _squares(gain) / variance, -1.0).argmax()
-            is_open[best] = False
-            root = np.sqrt(variance[best])
-            rows[place] = (left[best] - rows[:place, best] @ rows[:place]) / root
-            gain -= rows[place][:, None] * (gain[best] / root)
-            variance = np.maximum(variance - rows[place] ** 2, TRUSTED)
-        return short[picked], rows[:, picked].T
+        return Shortlist(left, self.gain[short], left.diagonal().copy(), np.empty((n_places, len(short))))
 
-    def _explain(self, picked: np.ndarray, root: np.ndarray) -> None:
-        """Take from all others what the picked ones tell of them, and let those go; ``root`` is the picked ones' factor."""
+    def move(self, free: np.ndarray, last: np.ndarray, n_left: int) -> None:
+        """Put the last candidates into the places of others, so that the first ``n_left`` are those that are left."""
+        for part in (self.variance, self.gain):
+            part[free] = part[last]
+        self.explained[free, : self.n_explained] = self.explained[last, : self.n_explained]
+        self.variance, self.gain, self.explained = (part[:n_left] for part in (self.variance, self.gain, self.explained))
+
+    def explain(self, points: np.ndarray, picked: np.ndarray, gain: np.ndarray, seen: np.ndarray, root: np.ndarray) -> None:
+        """Take from the candidates at ``points`` what those ``picked`` tell; ``root`` is the factor of the picked ones' covariance."""
         from scipy.linalg import blas, solve_triangular
 
         start, end = self.n_explained, self.n_explained + len(picked)
-        points, gain, seen = self.points[picked], self.gain[picked], self.explained[picked, :start]
-        self._let_go(picked)
-        fresh = covariance(self.points, points, self.theta, -1)
+        fresh = covariance(points, picked, self.theta, self.sign)
         fresh -= self.explained[:, :start] @ seen.T
         fresh = blas.dtrsm(1.0, root, fresh.T, lower=1, overwrite_b=1).T
         self.explained[:, start:end] = fresh
@@ -153,17 +196,27 @@ class Candidates:
         self.variance = np.maximum(self.variance - _squares(fresh), TRUSTED)
         self.gain -= fresh @ solve_triangular(root, gain, lower=True, check_finite=False)
 
-    def _let_go(self, picked: np.ndarray) -> None:
-        """Move the last candidates to the places of those picked."""
-        n_left = len(self.points) - len(picked)
-        free = picked[picked < n_left]
-        last = np.setdiff1d(np.arange(n_left, len(self.points)), picked)
-        for part in (self.points, self.names, self.variance, self.gain):
-            part[free] = part[last]
-        self.explained[free, : self.n_explained] = self.explained[last, : self.n_explained]
-        self.points, self.names, self.variance, self.gain, self.explained = (
-            part[:n_left] for part in (self.points, self.names, self.variance, self.gain, self.explained)
-        )
+
+@dataclass(eq=False)
+class Shortlist:
+    """What one half says of the most telling candidates, from which a batch is picked one by one."""
+
+    left: np.ndarray  # (n_short, n_short), how they vary together
+    gain: np.ndarray
+    variance: np.ndarray
+    rows: np.ndarray  # (n_places, n_short), of the factor of the picked ones' covariance
+
+    def pick(self, place: int, best: int) -> None:
+        """Take from the others what the ``best`` one tells of them."""
+        root = np.sqrt(self.variance[best])
+        self.rows[place] = (self.left[best] - self.rows[:place, best] @ self.rows[:place]) / root
+        self.gain -= self.rows[place][:, None] * (self.gain[best] / root)
+        self.variance = np.maximum(self.variance - self.rows[place] ** 2, TRUSTED)
+
+
+def _told(halves: Sequence[Side | Shortlist]) -> np.ndarray:
+    """Return by how much calling each candidate would lower the summed variance of the values."""
+    return np.add.reduce([_squares(half.gain) / half.variance for half in halves])
 
 
 def _squares(rows: np.ndarray) -> np.ndarray:

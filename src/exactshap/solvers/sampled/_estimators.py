@@ -7,7 +7,7 @@ from collections.abc import Callable
 import numpy as np
 
 from exactshap.errors import InputError, message
-from exactshap.solvers.core import Solution, set_sizes
+from exactshap.solvers.core import Solution, set_sizes, sets_by_size
 from exactshap.solvers.sampled._calibration import held_to
 from exactshap.solvers.sampled._counts import scaled_weights, size_exponents
 from exactshap.solvers.sampled._frontier import (
@@ -44,7 +44,9 @@ def by_process(problem: RegressionProblem) -> Solution:
 def _of_process(problem: RegressionProblem, process: CubeProcess, kernelshap: PolynomialFit | None) -> Solution:
     asked = problem.semivalue, problem.order, problem.sets
     if kernelshap is None:
-        found = process.solve(*asked)
+        values, std_error = process.solve(*asked)
+        wary = process.wary()
+        found = values, std_error if wary is process else np.maximum(std_error, wary.solve(*asked)[1])
     else:
         theirs, ours = _unit(problem), process.unit
         found = held_to(kernelshap.in_units(ours / theirs), process, *asked)
@@ -271,8 +273,7 @@ def _coefficients(problem: RegressionProblem, masks: np.ndarray) -> np.ndarray:
     points = 2.0 * masks - 1.0
     exponents = size_exponents(problem.n_players)
     parts = []
-    for size in set_sizes(problem.order):
-        chosen = np.array([players for players in problem.sets if len(players) == size])
+    for size, chosen in enumerate(sets_by_size(problem.sets, problem.order), start=1):
         weights = scaled_weights(problem.semivalue, problem.n_players, size, problem.order)
         part = white_functionals(points, chosen, weights)
         if exponents.any():  # the weight is that of s - |T n S| others

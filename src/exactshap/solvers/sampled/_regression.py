@@ -57,7 +57,7 @@ def solve_regression(
     auto             process or polynomial, by leave-one-out error; ``method`` says which any            placed
     process          Gaussian process over coalitions (all interaction orders, one        any            placed
                      relevance per player), its exact values; errors of the posterior,
-                     held to KernelSHAP's
+                     held to KernelSHAP's, or with no player out of sight
     polynomial       PolySHAP of ``polynomial_order`` or ``frontier``; jackknife errors   Shapley        leverage
     unbiased         exact values of a ``surrogate`` plus an unbiased estimate of the     any            independent
                      cross-fitted residual; replicate standard errors
@@ -82,8 +82,8 @@ def solve_regression(
         Add calls until every standard error is below it; a warning says so when the budget ends first.
     random_state : int, Generator or None
         Seed; the same seed repeats the same calls in the same order, so that a function that remembers its answers resumes a run
-        that was cut off. Below 2 x 800 calls the seed only relabels the players of one placed design; beyond, answers decide where ``auto`` and
-        ``process`` ask next for Shapley values. The global generator is never touched.
+        that was cut off. Up to 2 x 800 calls the seed only relabels the players of one placed design, for interactions and other indices than
+        Shapley's up to 12 calls a player; beyond, answers decide where ``auto`` and ``process`` ask next. The global generator is never touched.
     batch_size : int, default=None
         Coalitions per call of the function; None hands over all at once.
     progress : callable, default=None

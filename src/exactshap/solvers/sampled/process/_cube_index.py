@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import functools
+
 import numpy as np
 
+from exactshap.semivalues import Semivalue
 from exactshap.solvers.sampled.process._relevance_kernels import fill_singles
 
-__all__ = ["functionals", "prior_variance", "white_functionals", "white_variance"]
+__all__ = ["functionals", "needs_even", "prior_variance", "white_functionals", "white_variance"]
 
 
 def functionals(
@@ -17,19 +20,22 @@ def functionals(
     .. math:: \phi_T\, k(\cdot, x) = \int \prod_{j \in T} 2 \rho_j x_j \prod_{k \notin T} (1 + u \rho_k x_k)\, \mathrm{d}\mu
               \Big/ \prod_k (1 + \rho_k), \qquad u = 2 t - 1
     """
-    out = np.zeros((len(points), len(sets)))
     if sets.shape[1] == 1 and np.array_equal(sets[:, 0], np.arange(points.shape[1])):
+        out = np.zeros((len(points), len(sets)))
         fill_singles(np.ascontiguousarray(points), rho, np.array(nodes), np.array(weights), float(sign), out)
         return out
     if sign:
         sides = [functionals(side, rho, sets, nodes, weights) for side in (points, -points)]
         return sides[0] + sign * sides[1]
-    slopes = points * rho
+    slopes, by_set = points * rho, np.zeros((len(sets), len(points)))  # rows of one set lie together
     for u, weight in zip(2.0 * nodes - 1.0, weights, strict=True):
         factors = (1.0 + u * slopes) / (1.0 + rho)
-        ratio = 2.0 * slopes / (1.0 + rho) / factors  # factors > 0: rho < 1
-        out += (weight * factors.prod(axis=1))[:, None] * ratio[:, sets].prod(axis=2)
-    return out
+        ratio = np.ascontiguousarray((2.0 * slopes / (1.0 + rho) / factors).T)  # factors > 0: rho < 1
+        product = ratio[sets[:, 0]]
+        for players in sets.T[1:]:
+            product *= ratio[players]
+        by_set += np.multiply(product, weight * factors.prod(axis=1), out=product)
+    return by_set.T
 
 
 def white_functionals(points: np.ndarray, sets: np.ndarray, weights: np.ndarray, sign: int = 0) -> np.ndarray:
@@ -82,3 +88,14 @@ def white_variance(n_players: int, size: int, weights: np.ndarray, sign: int) ->
     root = np.exp(0.5 * np.minimum(logs, 1400.0))  # where it is cut off, p has long been 0
     p = root * weights
     return float(2.0**size * (p @ p + sign * (-1) ** size * (p @ p[::-1])))
+
+
+def needs_even(semivalue: Semivalue, n_players: int, order: int) -> bool:
+    """Say whether an index sees the even half: sizes above one or measures that are not symmetric about 1/2 do."""
+    return order > 1 or not _is_symmetric(semivalue, n_players)
+
+
+@functools.lru_cache(maxsize=64)
+def _is_symmetric(semivalue: Semivalue, n_players: int) -> bool:
+    weights = semivalue.weights(n_players, 1, 1)
+    return not bool(np.any(np.abs(weights - weights[::-1]) > 1e-9 * np.abs(weights) + 1e-14))

@@ -25,7 +25,7 @@ import numpy as np
 from exactshap._runtime.process_settings import single_threaded_blas
 from exactshap.games import ProductGame
 from exactshap.semivalues import Beta, Semivalue
-from exactshap.solvers.core import enough_nodes
+from exactshap.solvers.core import enough_nodes, sets_by_size
 from exactshap.solvers.sampled.process._cube_index import functionals, prior_variance, white_functionals, white_variance
 from exactshap.solvers.sampled.process._evidence import FittedHalf, Half, covariance
 from exactshap.solvers.sampled.process._relevance import evenly_spaced, find_relevances
@@ -37,6 +37,8 @@ MAX_CHECKED = 200  # rows that are left out to calibrate the standard errors
 HEAVY_TAILS = 1.5
 LEAST_TOLD = 1e-4  # of the posterior's squared error, for its own rounding and jitter
 BOTH_ROWS = 150  # pairs up to which the even half tells of the relevances, too, where only the odd one is asked for
+# relevances, over d, that m rows hardly tell from none, which no player falls short of where errors are worked out; tuned
+FAINT, FAINTEST = 2.0, 0.3  # over sqrt(m), and at most
 MAX_ROWS = 12_000  # pairs in one dense factorisation (1.1 GiB)
 
 
@@ -140,12 +142,20 @@ class CubeProcess:
         """Return the exact values of the posterior mean and their posterior standard deviations, calibrated: (n_sets, n_outputs)."""
         return self.answer(self.ask(semivalue, order, sets), relative_doubt)
 
+    def wary(self) -> CubeProcess:
+        """Return the process that takes no player for less than rows could overlook: whom few have made invisible has an error, too."""
+        n_rows, n_players = self.points.shape
+        theta = np.maximum(self.theta, min(FAINT / np.sqrt(n_rows), FAINTEST) / n_players)
+        if np.array_equal(theta, self.theta):
+            return self
+        halves = tuple(FittedHalf.at(self.points, fitted.half, theta, self.white) for fitted in self.halves)
+        return CubeProcess(self.points, self.order, theta, self.white, halves, self.even)
+
     def ask(self, semivalue: Semivalue, order: int, sets: tuple[tuple[int, ...], ...]) -> list[Asked]:
         """Return what each half has to do with the values of sets, whatever the rows have answered."""
         from scipy.linalg import lapack
 
-        by_size = [np.array([players for players in sets if len(players) == size]) for size in range(1, order + 1)]
-        found = []
+        by_size, found = sets_by_size(sets, order), []
         for fitted in self.halves:
             parts = [self.joint(fitted.half.sign, players, semivalue, order) for players in by_size]
             joint = Joint(*(np.concatenate(part, axis=-1) for part in zip(*parts, strict=True)))
@@ -187,14 +197,44 @@ class CubeProcess:
 
     def joint(self, sign: int, sets: np.ndarray, semivalue: Semivalue, order: int) -> Joint:
         """Return how the values of sets of one size vary, and with the rows."""
-        d, size = self.points.shape[1], sets.shape[1]
-        nodes, weights = self._rule(semivalue, size, order)
-        exact = semivalue.weights(d, size, order)
-        cross = functionals(self.points, self.rho, sets, nodes, weights, sign)
-        indicators = white_functionals(self.points, sets, exact, sign)
-        prior, own = prior_variance(self.rho, sets, nodes, weights, sign), white_variance(d, size, exact, sign)
-        cross *= 0.5 if sign else 1.0
+        cross, indicators = self._cross(sign, self.points, sets, semivalue, order)
+        prior, own = self._prior(sign, sets, semivalue, order)
         return Joint(cross + self.white * indicators, prior + self.white * own, indicators, np.full(len(sets), own))
+
+    def covariances(
+        self, sign: int, points: np.ndarray, semivalue: Semivalue, order: int, sets: tuple[tuple[int, ...], ...], most: int
+    ) -> np.ndarray:
+        """Return how values vary with what one half answers at any points: (n_points, n_sets), of the ``most`` sets that vary most."""
+        by_size = sets_by_size(sets, order)
+        priors = [prior + self.white * own for prior, own in (self._prior(sign, some, semivalue, order) for some in by_size)]
+        chosen = np.zeros(len(sets), bool)
+        chosen[np.argsort(-np.concatenate(priors), kind="stable")[:most]] = True
+        parts = np.split(chosen, np.cumsum([len(some) for some in by_size])[:-1])
+        found = []
+        for some, kept in zip(by_size, parts, strict=True):
+            cross, indicators = self._cross(sign, points, some[kept], semivalue, order)
+            found.append(cross + self.white * indicators)
+        return np.concatenate(found, axis=1)
+
+    def sizes(self) -> np.ndarray:
+        """Return how large each half (n_halves,) is beside the larger one of each output, in the mean square of outputs."""
+        found = np.array([fitted.half.scale * np.sqrt(fitted.variance) for fitted in self.halves])
+        return np.asarray(np.sqrt(np.mean((found / np.maximum(found.max(axis=0), 1e-300)) ** 2, axis=1)))
+
+    def _cross(
+        self, sign: int, points: np.ndarray, sets: np.ndarray, semivalue: Semivalue, order: int
+    ) -> tuple[np.ndarray, np.ndarray]:
+        """Return covariances (n_points, n_sets) of values of one size with one half without its white part, and with that of unit variance."""
+        nodes, weights = self._rule(semivalue, sets.shape[1], order)
+        cross = functionals(points, self.rho, sets, nodes, weights, sign)
+        cross *= 0.5 if sign else 1.0
+        return cross, white_functionals(points, sets, semivalue.weights(points.shape[1], sets.shape[1], order), sign)
+
+    def _prior(self, sign: int, sets: np.ndarray, semivalue: Semivalue, order: int) -> tuple[np.ndarray, float]:
+        """Return the variances (n_sets,) of values of one size without the white part, and what that of unit variance adds."""
+        d, size = self.points.shape[1], sets.shape[1]
+        exact = semivalue.weights(d, size, order)
+        return prior_variance(self.rho, sets, *self._rule(semivalue, size, order), sign), white_variance(d, size, exact, sign)
 
     def _rule(self, semivalue: Semivalue, size: int, order: int) -> tuple[np.ndarray, np.ndarray]:
         """Return as many nodes as the relevances need: factors (1 +- rho) / (1 + rho) spread by rho / (1 + rho) (``_nodes``)."""
@@ -203,17 +243,6 @@ class CubeProcess:
         if isinstance(measure, Beta) and n_nodes < degree // 2 + 1:
             return measure.gauss(n_nodes)
         return measure.rule(degree)
-
-
-def needs_even(semivalue: Semivalue, n_players: int, order: int) -> bool:
-    """Say whether an index sees the even half: sizes above one or measures that are not symmetric about 1/2 do."""
-    return order > 1 or not _is_symmetric(semivalue, n_players)
-
-
-@functools.lru_cache(maxsize=64)
-def _is_symmetric(semivalue: Semivalue, n_players: int) -> bool:
-    weights = semivalue.weights(n_players, 1, 1)
-    return not bool(np.any(np.abs(weights - weights[::-1]) > 1e-9 * np.abs(weights) + 1e-14))
 
 
 def fit_process(
