@@ -302,6 +302,33 @@ def test_random_functions_are_noticed():
     Explainer(noisy, BACKGROUND, deterministic="skip")
 
 
+def test_functions_of_the_rows_beside_a_row_are_noticed():
+    def centred(rows):
+        return rows[:, 0] * (rows[:, 1] - np.max(rows[:, 1] * np.arange(len(rows))))
+
+    with pytest.warns(
+        ExplanationWarning, match=r"centred answers a row by the rows beside it\. The same 9 rows differ by up to"
+    ):
+        Explainer(centred, BACKGROUND)
+    with pytest.raises(InputError, match=r"rows beside it.*Let it look at each row alone"):
+        Explainer(centred, BACKGROUND, deterministic="raise")
+    Explainer(centred, BACKGROUND, deterministic="skip")
+
+
+def test_rounding_that_hangs_on_the_batch_is_the_functions_own():
+    """A solve enlarges what matrix products of other shapes round otherwise: 1e-12 of the answers here, allowed for as it is."""
+
+    def solved(rows):
+        return np.sin(rows @ np.arange(1.0, 1 + rows.shape[1])) * (1.0 + 1e-12 * (len(rows) % 7))
+
+    found = explain(solved, X[:3], BACKGROUND)
+    assert found.certificate().passed
+    assert 16 * np.finfo(float).eps < found.certificate().max_residual < 1e-10
+    assert explain(np.sin, np.array([[0.3]]), np.array([[0.1]])).certificate().passed
+    with pytest.raises(ExactnessError, match="do not add up"):
+        explain(solved, X[:3], BACKGROUND, deterministic="skip")
+
+
 def coarse(rows):
     return np.asarray(rows, np.float32) @ np.float32([1.7, 0.3, -0.6, 0.9, 2.3])
 

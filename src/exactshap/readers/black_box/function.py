@@ -13,13 +13,11 @@ import numpy as np
 from exactshap._runtime.progress import Asks, asked
 from exactshap._runtime.threads import CallTimes
 from exactshap.errors import (
-    ExplanationWarning,
     InputError,
     InputTypeError,
     UnknownNameError,
     did_you_mean,
     message,
-    warn,
 )
 from exactshap.frames import Table
 from exactshap.games import OracleGame
@@ -29,6 +27,7 @@ from exactshap.readers.black_box._cost import calls_asked, calls_cost, calls_mem
 from exactshap.readers.black_box._hybrid_rows import hybrid_rows
 from exactshap.readers.black_box._idle_players import moving_players, single_values, solve_moving
 from exactshap.readers.black_box._owner import CHECKED_ROWS, owner_reader
+from exactshap.readers.black_box._repeats import rounding
 from exactshap.semivalues import Semivalue
 from exactshap.solvers import Cost, Solution
 
@@ -107,7 +106,7 @@ class BlackBox(Reader):
         self._check_function(request)
 
     def _check_function(self, request: Request) -> None:
-        """Call a few background rows twice: the number of outputs, the precision, and whether the answers repeat."""
+        """Call a few background rows twice: the number of outputs, the precision, and whether answers stay as they are in other company."""
         assert self.background is not None
         rows = self.background.take(slice(0, CHECKED_ROWS))
         first = call(self.model, rows, self.model_name)
@@ -120,24 +119,8 @@ class BlackBox(Reader):
         self.output_names = tuple(names[k] for k in chosen)
         if single and self.unit == "probability":
             self.unit += f" of {self.output_names[0]}"
-        if self.options["deterministic"] == "skip":
-            return
-        second = call(self.model, rows, self.model_name)
-        if first.shape != second.shape or not np.array_equal(first, second):
-            self._not_deterministic(first, second)
-
-    def _not_deterministic(self, first: np.ndarray, second: np.ndarray) -> None:
-        largest = np.abs(np.asarray(first, float) - np.asarray(second, float)).max() if first.shape == second.shape else np.inf
-        if largest <= 16.0 * self._epsilon * np.abs(first).max(initial=0.0):
-            return
-        text = message(
-            f"{self.model_name} is not deterministic",
-            f"The same {len(first)} rows differ by up to {largest:.3g} between two calls",
-            "Fix its seed; values of a random function are values of its noise as well (deterministic='raise' refuses it)",
-        )
-        if self.options["deterministic"] == "raise":
-            raise InputError(text)
-        warn(text, ExplanationWarning)
+        if self.options["deterministic"] != "skip":
+            self._epsilon = rounding(self.model, rows, first, self.model_name, refuse=self.options["deterministic"] == "raise")
 
     def predict(self, X: Table) -> np.ndarray:
         if X.n_rows == 0:

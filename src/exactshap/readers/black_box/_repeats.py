@@ -1,0 +1,58 @@
+"""Does a function answer a row by that row alone, and how far its answers are rounded."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from exactshap.errors import ExplanationWarning, InputError, message, warn
+from exactshap.frames import Table
+from exactshap.readers.black_box._call import call, precision
+from exactshap.readers.black_box._hybrid_rows import hybrid_rows
+
+__all__ = ["rounding"]
+
+REPEATED = 16.0  # of eps and the largest answer: sums in another order
+
+
+def rounding(function: Callable[..., Any], rows: Table, first: np.ndarray, name: str, *, refuse: bool) -> float:
+    """Return the relative rounding of a function that has answered ``first`` for some rows; say so where more than that moves it.
+
+    The rows are asked again in other company: each twice, in another order. Libraries multiply matrices of other shapes by other sums,
+    and what they solve before enlarges that: a Gaussian process' probabilities move by 500 eps. A function that is random, or that
+    looks at the rows beside a row, is refused or warned of.
+    """
+    n, eps = rows.n_rows, precision(first)
+    size = np.abs(np.asarray(first, float)).max(initial=0.0)
+    backwards = np.arange(n)[::-1]
+    company = hybrid_rows(
+        rows.take(slice(0, 1)), rows.take(backwards), np.zeros((2, rows.n_columns), bool)
+    )  # as coalitions ask
+    moved = _difference(first, call(function, company, name), np.tile(backwards, 2))
+    if moved <= REPEATED * eps * size:
+        return eps
+    repeated = _difference(first, call(function, rows, name), np.arange(n))
+    if repeated > REPEATED * eps * size:
+        what = f"The same {n} rows differ by up to {repeated:.3g} between two calls"
+        _say(f"{name} is not deterministic", what, "Fix its seed", refuse=refuse)
+        return eps
+    if moved <= np.sqrt(eps) * size:
+        return float(moved / size)
+    what = f"The same {n} rows differ by up to {moved:.3g} when they are asked twice in one call"
+    _say(f"{name} answers a row by the rows beside it", what, "Let it look at each row alone", refuse=refuse)
+    return eps
+
+
+def _difference(first: np.ndarray, again: np.ndarray, rows: np.ndarray) -> float:
+    if first.shape[1:] != again.shape[1:] or len(rows) != len(again):
+        return np.inf
+    return float(np.abs(np.asarray(first, float)[rows] - np.asarray(again, float)).max(initial=0.0))
+
+
+def _say(what: str, seen: str, do: str, *, refuse: bool) -> None:
+    text = message(what, seen, f"{do}; its values are values of its noise as well (deterministic='raise' refuses it)")
+    if refuse:
+        raise InputError(text)
+    warn(text, ExplanationWarning)
