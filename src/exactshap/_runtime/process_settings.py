@@ -1,11 +1,14 @@
 """Settings of the whole process, made by the first block that wants them and undone by the last one: BLAS on one thread, no warnings.
 
-Small factorisations gain nothing from several threads, and wait for cores that others use.
+Small factorisations gain nothing from several threads, and wait for cores that others use. And one that stays: OpenMP on one thread in
+a process that was forked.
 """
 
 from __future__ import annotations
 
 import functools
+import os
+import threading
 import warnings
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
@@ -13,7 +16,7 @@ from typing import Any
 
 from exactshap._runtime.shared import STEP
 
-__all__ = ["OfTheProcess", "single_threaded_blas", "without_warnings"]
+__all__ = ["OfTheProcess", "single_threaded_blas", "without_lost_threads", "without_warnings"]
 
 
 class OfTheProcess:
@@ -102,3 +105,23 @@ def single_threaded_blas() -> OfTheProcess:
     """Keep BLAS on one thread: the limit belongs to the whole process, so that the last block to leave restores it."""
     _libraries()  # looked for before the step
     return _ONE_THREAD
+
+
+_FORKED: list[int] = []  # the thread that a forked process was left with, while nothing was done about it
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=lambda: _FORKED.append(threading.get_ident()))
+
+
+def without_lost_threads() -> None:
+    """Keep OpenMP to the one thread that a forked process was left with, on that thread: others have teams of their own.
+
+    GNU's has the threads of the parent on its books there, and waits for them for ever: in what scikit-learn's histogram boosting,
+    XGBoost or LightGBM predict, if they predicted before the fork. A limit of threads would not hold where a model names its own.
+    """
+    if threading.get_ident() not in _FORKED:
+        return
+    from threadpoolctl import ThreadpoolController
+
+    for library in ThreadpoolController().select(user_api="openmp").lib_controllers:
+        library.dynlib.omp_set_max_active_levels(0)
+    _FORKED.clear()

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from exactshap._runtime.cache import BoundedCache
+from exactshap._runtime.process_settings import without_lost_threads
 from exactshap._runtime.progress import Progress, duration, progress_text
 from exactshap._runtime.threads import Pace, at_pace, using_jobs
 from exactshap._runtime.words import fields_html
@@ -228,6 +229,7 @@ class Explainer:
         return at_pace(self._kept.get(key) or self._kept.made(key, Pace, keep=KEPT_PACES), n_rows)
 
     def _checked(self, X: Any) -> Table:
+        without_lost_threads()
         reader = self.reader
         table = as_table(X, allow_empty=True)
         if self.align:

@@ -8,6 +8,7 @@ import inspect
 from os import PathLike
 from typing import Any
 
+from exactshap._runtime.process_settings import without_lost_threads
 from exactshap.errors import ExplanationWarning, InputTypeError, UnsupportedModelError, message, warn
 from exactshap.readers._base import Reader
 from exactshap.readers._identity import answering_method, library_class, replaced
@@ -127,6 +128,7 @@ def read(model: Any, request: Request) -> Reader:
     >>> read(SVR().fit([[0.0], [1.0]], [0.0, 1.0]), Request()).value_function
     'functional'
     """
+    without_lost_threads()
     if model is None or inspect.isclass(model):
         got = "None" if model is None else f"the class {model.__name__}"
         do = f"Pass a fitted estimator, such as {'model' if model is None else model.__name__ + '()'}.fit(X, y)"

@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from exactshap._runtime.process_settings import without_lost_threads
 from exactshap._runtime.threads import map_in_threads, worker_count
 from exactshap.decompose.r2._layout import EnsembleLayout, lay_out
 from exactshap.decompose.r2._result import require_variation
@@ -143,6 +144,7 @@ def prepare_rows(
     model: Any, X: Any, y: Any, sample_weight: Any, groups: Mapping[str, Any] | None, n_jobs: int | None = None
 ) -> R2Problem:
     """Return what :func:`prepare_problem` does of rows that may be part of a table: their y may be constant."""
+    without_lost_threads()
     require_own_prediction(model)
     ensemble = _single_output(convert(model))
     table = as_table(X)
