@@ -140,13 +140,49 @@ def test_stages_keep_the_budget_the_seed_and_the_batches_and_are_worth_their_tim
     assert np.mean((found.values - exact) ** 2) < 0.9 * np.mean((drawn.values - exact) ** 2)
 
 
+@pytest.mark.parametrize("question", [{"index": "k-sii", "order": 2}, {"index": Semivalue("optimist", Atom(0.9))}])
+def test_few_calls_are_pairs_and_then_single_coalitions(question):
+    d, calls = 13, 70
+    exact = solve(OracleGame(smooth(d), d), method="enumeration", **question).values
+    found, asked = solved(d, calls, **question)
+    again, other = solved(d, calls, batch_size=7, **question)
+    assert len(asked) == len(np.unique(asked, axis=0)) == found.n_evaluations == calls
+    np.testing.assert_array_equal(asked, other)
+    np.testing.assert_allclose(found.values, again.values, atol=HALF_THE_DIGITS)  # its own sums are of other batches
+    names = {mask.tobytes() for mask in asked[: 2 + 44]}  # 22 pairs of 34
+    assert names == {mask.tobytes() for mask in ~asked[: 2 + 44]}
+    rest = {mask.tobytes() for mask in asked[2 + 44 :]}
+    assert len(rest & {mask.tobytes() for mask in ~asked[2 + 44 :]}) < len(rest) / 2
+    assert np.mean((found.values - exact) ** 2) < 0.5 * np.mean(exact**2)
+
+
+def test_few_calls_grow_until_an_error_is_small_enough():
+    """Rounds of a tolerance go on with single coalitions; with a large limit they are pairs from the start."""
+    d, question = 13, {"index": "k-sii", "order": 2}
+    value, asked = smooth(d), []
+
+    def remembered(masks):
+        asked.append(masks.copy())
+        return value(masks)
+
+    with pytest.warns(UserWarning, match="tolerance was not reached"):
+        found = solve(OracleGame(remembered, d), budget=120, tol=1e-12, random_state=0, **question)
+    masks = np.concatenate(asked)
+    assert len(masks) == len(np.unique(masks, axis=0)) == found.n_evaluations == 120
+    asked.clear()
+    solve(OracleGame(remembered, d), budget=4000, tol=10.0, random_state=0, **question)
+    masks = np.concatenate(asked)
+    assert {mask.tobytes() for mask in masks} == {mask.tobytes() for mask in ~masks}
+
+
 @pytest.mark.parametrize(
     ("d", "calls", "settings"),
     [
         (14, 1602, {}),
         (14, 1700, {"estimator": "kernelshap"}),
         (14, 168, {"index": "banzhaf"}),
-        (14, 168, {"index": "sii", "order": 2}),
+        (14, 29, {"index": "sii", "order": 2}),
+        (5, 30, {"index": "sii", "order": 2}),
         (10, 1000, {}),
         (10, 1024, {"index": "sii", "order": 2}),
         (80, 1700, {}),

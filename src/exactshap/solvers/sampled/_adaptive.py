@@ -8,7 +8,8 @@ variance of the values of the sets T that are asked for,
 
 given all pairs called or chosen before, and the next stage, about 2.25 times as many pairs in all, takes the largest of random
 candidates. h are the odd and the even half of the game, of scale :math:`\sigma_h`, as far as the values see them: Shapley values of
-single players see the odd one only. Nearest in print: sequential information gain, one coalition after the other (Rundel et al. 2026,
+single players see the odd one only. Fewer calls than that, for values that see both halves, are pairs first and then single coalitions,
+placed alike. Nearest in print: sequential information gain, one coalition after the other (Rundel et al. 2026,
 ShaplEIG).
 """
 
@@ -27,13 +28,15 @@ from exactshap.solvers.sampled._estimators import foretold
 from exactshap.solvers.sampled._problem import RegressionProblem
 from exactshap.solvers.sampled._sampling import MAX_DESIGNED
 from exactshap.solvers.sampled._surrogate import posterior
-from exactshap.solvers.sampled.process import CubeProcess, covariance
+from exactshap.solvers.sampled.process import CubeProcess, covariance, needs_even
 
 __all__ = ["Candidates", "grow"]
 
 GROWTH = 2.25  # pairs after a stage over those before, at most
 MAX_PLACED = 4000  # pairs: placing more takes longer than to condition on them; the rest is drawn by size
 LEAST_PAIRS = 6  # a player: with fewer the relevances are hardly known
+PAIRS_FIRST = 0.65  # of few calls, before single coalitions
+FEWEST_PLACES = 16  # that are placed at a time
 STAGE_ROWS = 800  # pairs that decide the relevances of a stage
 CANDIDATES = {True: 6, False: 2}  # for each place, few places and many; and as many again as were called before
 FEW_PLACES = 400
@@ -46,8 +49,11 @@ MOST_SETS = 500  # that decide together: those whose values vary most before any
 Question: TypeAlias = tuple[Semivalue, int, tuple[tuple[int, ...], ...]]  # whose values, up to which order, of which sets
 
 
-def grow(problem: RegressionProblem, n_calls: int) -> None:
-    """Call coalitions until ``n_calls`` of them have been asked for: in stages where that pays, else at once."""
+def grow(problem: RegressionProblem, n_calls: int, limit: int) -> None:
+    """Call coalitions until ``n_calls``, of ``limit`` at most, have been asked for: in stages where that pays, else at once."""
+    if _are_few(problem, limit):
+        _grow_few(problem, n_calls)
+        return
     for size in _stages(problem, n_calls):
         if len(problem.masks) >= size:
             continue
@@ -56,6 +62,22 @@ def grow(problem: RegressionProblem, n_calls: int) -> None:
         else:
             problem.ask(_placed(problem, size - len(problem.masks)))
     problem.grow(n_calls)
+
+
+def _are_few(problem: RegressionProblem, limit: int) -> bool:
+    """Say whether calls are a pair a player and more, but too few for stages of pairs, of values that see both halves of the game."""
+    d, question = problem.n_players, (problem.semivalue, problem.n_players, problem.order)
+    placed = problem.settings.estimator in ("auto", "process") and not problem.is_shapley and needs_even(*question)
+    return placed and d <= (limit - 2) // 2 < LEAST_PAIRS * d < 2 ** (d - 2)
+
+
+def _grow_few(problem: RegressionProblem, n_calls: int) -> None:
+    """Call pairs first, which tell the halves apart, and then single coalitions, of which each tells of both for one call."""
+    if len(problem.masks) == 0:
+        problem.grow(2 * round(PAIRS_FIRST * (n_calls - 2) / 2) + 2)
+        problem.part()
+    while (n_left := n_calls - 2 - len(problem.masks)) > 0:
+        problem.ask(_placed(problem, n_left if n_left <= FEWEST_PLACES else n_left // 2))
 
 
 def _stages(problem: RegressionProblem, n_calls: int) -> list[int]:
@@ -71,7 +93,7 @@ def _stages(problem: RegressionProblem, n_calls: int) -> list[int]:
 
 
 def _placed(problem: RegressionProblem, n: int) -> np.ndarray:
-    """Return the next ``n`` pairs (n, n_players)."""
+    """Return the next ``n`` pairs or coalitions (n, n_players)."""
     masks = problem.unseen(CANDIDATES[n <= FEW_PLACES] * n)
     with single_threaded_blas():  # sums would end in other bits with other numbers of threads
         process = posterior(problem, STAGE_ROWS)

@@ -117,6 +117,11 @@ class RegressionProblem:
             inside, outside = np.concatenate([self.inside, inside]), np.concatenate([self.outside, outside])
         self.masks, self.inside, self.outside = np.concatenate([self.masks, masks]), inside, outside
 
+    def part(self) -> None:
+        """Take the pairs that were called for coalitions on their own, to which others may be added."""
+        self.masks, self.inside = np.concatenate([self.masks, ~self.masks]), np.concatenate([self.inside, self.outside])
+        self.outside, self.paired = self.outside[:0], False
+
     def _call(self, masks: np.ndarray) -> np.ndarray:
         """Return what the game says of coalitions; the full and the empty one are asked for beside the first of them."""
         ends = np.array([[False], [True]]).repeat(self.n_players, axis=1)

@@ -235,7 +235,7 @@ def _until(problem: RegressionProblem, limit: int, tol: float | None) -> Solutio
     n_calls = limit if tol is None else min(limit, max(4 * problem.n_players, 64))
     estimator = ESTIMATORS[problem.settings.estimator]
     while True:
-        grow(problem, n_calls)
+        grow(problem, n_calls, limit)
         with single_threaded_blas() if len(problem.masks) <= ONE_CORE_ROWS else nullcontext():
             estimate = estimator(problem)  # all coalitions are known: the function is not called in here
         largest = float(np.max(np.asarray(estimate.std_error), initial=0.0))
