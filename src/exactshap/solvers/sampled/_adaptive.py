@@ -1,7 +1,7 @@
 r"""Samples placed in stages, each where the process that was fitted to the calls so far knows the values least.
 
 Up to 800 pairs are placed before anything is known of the game (``_design``). Beyond, and for all values but Shapley's from 6 pairs a
-player on, half of the calls are made first; the process that is fitted to them says how much calling a pair x would lower the summed
+player on (12 for those that see both halves of the game), half of the calls are made first; the process that is fitted to them says how much calling a pair x would lower the summed
 variance of the values of the sets T that are asked for,
 
 .. math:: \sum_h \sigma_h^2 \sum_T \mathrm{cov}(\phi_T, g_h(x))^2 / \mathrm{var}(g_h(x)),
@@ -35,7 +35,7 @@ __all__ = ["Candidates", "grow"]
 GROWTH = 2.25  # pairs after a stage over those before, at most
 MAX_PLACED = 4000  # pairs: placing more takes longer than to condition on them; the rest is drawn by size
 LEAST_PAIRS = 6  # a player: with fewer the relevances are hardly known
-PAIRS_FIRST = 0.65  # of few calls, before single coalitions
+PAIRS_FIRST = ((6, 0.65), (12, 0.5))  # of few calls, up to so many pairs a player, before single coalitions
 FEWEST_PLACES = 16  # that are placed at a time
 STAGE_ROWS = 800  # pairs that decide the relevances of a stage
 CANDIDATES = {True: 6, False: 2}  # for each place, few places and many; and as many again as were called before
@@ -51,8 +51,8 @@ Question: TypeAlias = tuple[Semivalue, int, tuple[tuple[int, ...], ...]]  # whos
 
 def grow(problem: RegressionProblem, n_calls: int, limit: int) -> None:
     """Call coalitions until ``n_calls``, of ``limit`` at most, have been asked for: in stages where that pays, else at once."""
-    if _are_few(problem, limit):
-        _grow_few(problem, n_calls)
+    if (share := _pairs_first(problem, limit)) is not None:
+        _grow_few(problem, n_calls, share)
         return
     for size in _stages(problem, n_calls):
         if len(problem.masks) >= size:
@@ -64,17 +64,19 @@ def grow(problem: RegressionProblem, n_calls: int, limit: int) -> None:
     problem.grow(n_calls)
 
 
-def _are_few(problem: RegressionProblem, limit: int) -> bool:
-    """Say whether calls are a pair a player and more, but too few for stages of pairs, of values that see both halves of the game."""
-    d, question = problem.n_players, (problem.semivalue, problem.n_players, problem.order)
+def _pairs_first(problem: RegressionProblem, limit: int) -> float | None:
+    """Return which share of few calls are pairs, of values that see both halves of the game; None of others and of more calls."""
+    d, n_pairs, question = problem.n_players, (limit - 2) // 2, (problem.semivalue, problem.n_players, problem.order)
     placed = problem.settings.estimator in ("auto", "process") and not problem.is_shapley and needs_even(*question)
-    return placed and d <= (limit - 2) // 2 < LEAST_PAIRS * d < 2 ** (d - 2)
+    if not placed or n_pairs < d:
+        return None
+    return next((share for most, share in PAIRS_FIRST if n_pairs < most * d < 2 ** (d - 2)), None)
 
 
-def _grow_few(problem: RegressionProblem, n_calls: int) -> None:
+def _grow_few(problem: RegressionProblem, n_calls: int, share: float) -> None:
     """Call pairs first, which tell the halves apart, and then single coalitions, of which each tells of both for one call."""
     if len(problem.masks) == 0:
-        problem.grow(2 * round(PAIRS_FIRST * (n_calls - 2) / 2) + 2)
+        problem.grow(2 * round(share * (n_calls - 2) / 2) + 2)
         problem.part()
     while (n_left := n_calls - 2 - len(problem.masks)) > 0:
         problem.ask(_placed(problem, n_left if n_left <= FEWEST_PLACES else n_left // 2))

@@ -82,8 +82,9 @@ def solve_regression(
         Add calls until every standard error is below it; a warning says so when the budget ends first.
     random_state : int, Generator or None
         Seed; the same seed repeats the same calls in the same order, so that a function that remembers its answers resumes a run
-        that was cut off. Up to 2 x 800 calls the seed only relabels the players of one placed design, for interactions and other indices than
-        Shapley's up to 12 calls a player; beyond, answers decide where ``auto`` and ``process`` ask next. The global generator is never touched.
+        that was cut off. Up to 2 x 800 calls the seed only relabels the players of one placed design: of 12 calls a player for other indices
+        than Shapley's, of 2 for interactions; beyond, answers decide where ``auto`` and ``process`` ask next. The global generator is never
+        touched.
     batch_size : int, default=None
         Coalitions per call of the function; None hands over all at once.
     progress : callable, default=None
