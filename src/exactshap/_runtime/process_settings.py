@@ -123,5 +123,6 @@ def without_lost_threads() -> None:
     from threadpoolctl import ThreadpoolController
 
     for library in ThreadpoolController().select(user_api="openmp").lib_controllers:
-        library.dynlib.omp_set_max_active_levels(0)
+        if limit := getattr(library.dynlib, "omp_set_max_active_levels", None):
+            limit(0)
     _FORKED.clear()

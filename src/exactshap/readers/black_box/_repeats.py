@@ -20,16 +20,15 @@ REPEATED = 16.0  # of eps and the largest answer: sums in another order
 def rounding(function: Callable[..., Any], rows: Table, first: np.ndarray, name: str, *, refuse: bool) -> float:
     """Return the relative rounding of a function that has answered ``first`` for some rows; say so where more than that moves it.
 
-    The rows are asked again in other company: each twice, in another order. Libraries multiply matrices of other shapes by other sums,
-    and what they solve before enlarges that: a Gaussian process' probabilities move by 500 eps. A function that is random, or that
-    looks at the rows beside a row, is refused or warned of.
+    The rows are asked again in other company: each twice, in another order. Libraries add up products of matrices of other shapes in
+    another order, and equations that were solved before enlarge what that rounds: a Gaussian process' probabilities move by 500 eps.
+    A function that is random, or that looks at the rows beside a row, is refused or warned of.
     """
     n, eps = rows.n_rows, precision(first)
     size = np.abs(np.asarray(first, float)).max(initial=0.0)
     backwards = np.arange(n)[::-1]
-    company = hybrid_rows(
-        rows.take(slice(0, 1)), rows.take(backwards), np.zeros((2, rows.n_columns), bool)
-    )  # as coalitions ask
+    nothing = np.zeros((2, rows.n_columns), bool)  # of the row: two coalitions ask so
+    company = hybrid_rows(rows.take(slice(0, 1)), rows.take(backwards), nothing)
     moved = _difference(first, call(function, company, name), np.tile(backwards, 2))
     if moved <= REPEATED * eps * size:
         return eps

@@ -1,16 +1,15 @@
 r"""Samples placed in stages, each where the process that was fitted to the calls so far knows the values least.
 
 Up to 800 pairs are placed before anything is known of the game (``_design``). Beyond, and for all values but Shapley's from 6 pairs a
-player on (12 for those that see both halves of the game), half of the calls are made first; the process that is fitted to them says how much calling a pair x would lower the summed
-variance of the values of the sets T that are asked for,
+player on (12 for those that see both halves of the game), half of the calls are made first; the process that is fitted to them says how
+much calling a pair x would lower the summed variance of the values of the sets T that are asked for,
 
 .. math:: \sum_h \sigma_h^2 \sum_T \mathrm{cov}(\phi_T, g_h(x))^2 / \mathrm{var}(g_h(x)),
 
 given all pairs called or chosen before, and the next stage, about 2.25 times as many pairs in all, takes the largest of random
 candidates. h are the odd and the even half of the game, of scale :math:`\sigma_h`, as far as the values see them: Shapley values of
 single players see the odd one only. Fewer calls than that, for values that see both halves, are pairs first and then single coalitions,
-placed alike. Nearest in print: sequential information gain, one coalition after the other (Rundel et al. 2026,
-ShaplEIG).
+placed alike. Nearest in print: sequential information gain, one coalition after the other (Rundel et al. 2026, ShaplEIG).
 """
 
 from __future__ import annotations
