@@ -430,7 +430,7 @@ def test_players_whom_rows_could_overlook_have_errors():
 
 
 def test_errors_of_interactions_hold_where_most_players_hardly_count():
-    """Steps that half of the players move little or not at all: errors of those whom the calls show nothing of were 400 times too small."""
+    """Steps that half of the players move little or not at all: errors of those whom the calls show nothing of were 1,000 times too small."""
     scores = []
     for seed in range(8):
         rng = np.random.default_rng(seed)

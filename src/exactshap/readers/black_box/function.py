@@ -110,7 +110,6 @@ class BlackBox(Reader):
         assert self.background is not None
         rows = self.background.take(slice(0, CHECKED_ROWS))
         first = call(self.model, rows, self.model_name)
-        self._epsilon = precision(first)
         self.single_output = first.ndim == 1
         names = ("output",) if self.single_output else output_names(self.model, first.shape[1])
         chosen, single = select_outputs(names, request.output, owner=self.model_name)
@@ -119,8 +118,10 @@ class BlackBox(Reader):
         self.output_names = tuple(names[k] for k in chosen)
         if single and self.unit == "probability":
             self.unit += f" of {self.output_names[0]}"
-        if self.options["deterministic"] != "skip":
-            self._epsilon = rounding(self.model, rows, first, self.model_name, refuse=self.options["deterministic"] == "raise")
+        if (mode := self.options["deterministic"]) == "skip":
+            self._epsilon = precision(first)
+        else:
+            self._epsilon = rounding(self.model, rows, first, self.model_name, refuse=mode == "raise")
 
     def predict(self, X: Table) -> np.ndarray:
         if X.n_rows == 0:

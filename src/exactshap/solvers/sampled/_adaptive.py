@@ -27,7 +27,7 @@ from exactshap.solvers.sampled._estimators import foretold
 from exactshap.solvers.sampled._problem import RegressionProblem
 from exactshap.solvers.sampled._sampling import MAX_DESIGNED
 from exactshap.solvers.sampled._surrogate import posterior
-from exactshap.solvers.sampled.process import CubeProcess, covariance, needs_even
+from exactshap.solvers.sampled.process import CubeProcess, covariance
 
 __all__ = ["Candidates", "grow"]
 
@@ -65,9 +65,8 @@ def grow(problem: RegressionProblem, n_calls: int, limit: int) -> None:
 
 def _pairs_first(problem: RegressionProblem, limit: int) -> float | None:
     """Return which share of few calls are pairs, of values that see both halves of the game; None of others and of more calls."""
-    d, n_pairs, question = problem.n_players, (limit - 2) // 2, (problem.semivalue, problem.n_players, problem.order)
-    placed = problem.settings.estimator in ("auto", "process") and not problem.is_shapley and needs_even(*question)
-    if not placed or n_pairs < d:
+    d, n_pairs = problem.n_players, (limit - 2) // 2
+    if problem.settings.estimator not in ("auto", "process") or not problem.sees_even or n_pairs < d:
         return None
     return next((share for most, share in PAIRS_FIRST if n_pairs < most * d < 2 ** (d - 2)), None)
 
@@ -105,7 +104,7 @@ def _placed(problem: RegressionProblem, n: int) -> np.ndarray:
 
 @dataclass(eq=False)
 class Candidates:
-    """Pairs that may be called next, given what was called or chosen before; those that were chosen are gone."""
+    """Pairs or coalitions that may be called next, given what was called or chosen before; those that were chosen are gone."""
 
     points: np.ndarray  # (n_candidates, n_players) of -1 and 1
     halves: list[Side]  # of the game, those that the values see

@@ -7,7 +7,7 @@ import numpy as np
 from exactshap.semivalues import find
 from exactshap.solvers.sampled.process import functionals, white_functionals
 
-__all__ = ["place_pairs", "value_covariances"]
+__all__ = ["place_pairs"]
 
 
 def place_pairs(
@@ -24,7 +24,7 @@ def place_pairs(
     """
     n_known = len(known)
     points = 2.0 * np.concatenate([known, candidates]) - 1.0
-    gain = value_covariances(points, theta, white, sign)
+    gain = _value_covariances(points, theta, white, sign)
     variance = np.full(len(points), _beside(points[:1], 0, theta, sign)[0] + white)
     n_steps = n_known + min(n_pairs, len(candidates))
     explained, chosen = np.empty((n_steps, len(points))), np.arange(n_steps)
@@ -58,7 +58,7 @@ def _beside(points: np.ndarray, row: int, theta: np.ndarray, sign: int) -> np.nd
     return column + 1.0 if sign >= 0 else column
 
 
-def value_covariances(points: np.ndarray, theta: np.ndarray, white: float, sign: int) -> np.ndarray:
+def _value_covariances(points: np.ndarray, theta: np.ndarray, white: float, sign: int) -> np.ndarray:
     """Return the covariances (n_points, n_players) of pairs (``sign`` -1) or coalitions (0) with the Shapley values."""
     n_players = points.shape[1]
     nodes, weights = find("shapley").rule(degree=min(n_players - 1, 31))

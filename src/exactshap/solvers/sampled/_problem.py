@@ -14,6 +14,7 @@ from exactshap.solvers.core import Calls, Solution, keys_of
 from exactshap.solvers.sampled._draws import Draws
 from exactshap.solvers.sampled._leverage import leverage_scores
 from exactshap.solvers.sampled._sampling import design, draw, strata
+from exactshap.solvers.sampled.process import needs_even
 
 __all__ = ["NAMED", "SAMPLINGS", "RegressionProblem", "SamplingSettings"]
 
@@ -85,6 +86,11 @@ class RegressionProblem:
     @property
     def independent(self) -> bool:
         return self.settings.estimator == "unbiased"
+
+    @property
+    def sees_even(self) -> bool:
+        """Whether the values see the even half of the game."""
+        return not self.is_shapley and needs_even(self.semivalue, self.n_players, self.order)
 
     def solution(self, values: np.ndarray, std_error: np.ndarray, method: str) -> Solution:
         """Return values and standard errors (n_sets, n_outputs) of this game."""

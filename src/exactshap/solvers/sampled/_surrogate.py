@@ -11,7 +11,7 @@ from exactshap.games import ProductGame
 from exactshap.semivalues import Semivalue
 from exactshap.solvers.core import player_sets
 from exactshap.solvers.sampled._problem import RegressionProblem
-from exactshap.solvers.sampled.process import CubeProcess, fit_process, needs_even
+from exactshap.solvers.sampled.process import CubeProcess, fit_process
 
 __all__ = ["SURROGATES", "Surrogate", "game_values", "posterior"]
 
@@ -110,7 +110,7 @@ def posterior(problem: RegressionProblem, relevance_rows: int | None = None) -> 
         2.0 * masks - 1.0,
         np.concatenate([np.stack([problem.full, problem.empty])[:known], problem.inside]),
         np.concatenate([problem.empty[None], problem.outside]) if problem.paired else None,
-        even=not problem.is_shapley and needs_even(problem.semivalue, problem.n_players, problem.order),
+        even=problem.sees_even,
         relevance_rows=min(most, relevance_rows or most),
         max_iterations=MAX_ITERATIONS,
         rng=problem.rng,

@@ -17,7 +17,7 @@ one-player factors: its values of any index are exact by quadrature on a ``Produ
 from __future__ import annotations
 
 import functools
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 import numpy as np
@@ -149,7 +149,7 @@ class CubeProcess:
         if np.array_equal(theta, self.theta):
             return self
         halves = tuple(FittedHalf.at(self.points, fitted.half, theta, self.white) for fitted in self.halves)
-        return CubeProcess(self.points, self.order, theta, self.white, halves, self.even)
+        return replace(self, theta=theta, halves=halves)
 
     def ask(self, semivalue: Semivalue, order: int, sets: tuple[tuple[int, ...], ...]) -> list[Asked]:
         """Return what each half has to do with the values of sets, whatever the rows have answered."""
