@@ -123,11 +123,13 @@ def test_the_rows_of_one_block_share_the_threads_with_the_same_bits(name, monkey
         np.testing.assert_array_equal(getattr(again, field), getattr(reference, field))
 
 
-@pytest.mark.parametrize("pays", [0.0, 2.0])
+# of the time in calls, none of which is 0 % or more than all; or seconds of a row between them
+@pytest.mark.parametrize(("share", "seconds"), [(0.0, np.inf), (2.0, np.inf), (2.0, 0.0)])
 @pytest.mark.parametrize("n_rows", [3, 40])
-def test_a_function_that_is_called_gets_threads_where_its_calls_take_the_time(n_rows, pays, monkeypatch):
+def test_a_function_that_is_called_gets_threads_where_calls_or_matrices_take_the_time(n_rows, share, seconds, monkeypatch):
     rows, background = X.to_numpy()[:n_rows], X.to_numpy()[50:55]
-    monkeypatch.setattr(threads, "PAYS", pays)  # of the time in calls, none of which is 0 % or more than all
+    monkeypatch.setattr(threads, "PAYS", share)
+    monkeypatch.setattr(threads, "MATRICES", seconds)
     monkeypatch.setattr(threads, "SECONDS", 0.0)
     monkeypatch.setattr(threads, "LEAST", 0.0)
     workers = []
@@ -137,8 +139,25 @@ def test_a_function_that_is_called_gets_threads_where_its_calls_take_the_time(n_
     explainer = Explainer(lambda A: np.tanh(A).sum(axis=1), background, n_jobs=2)
     assert explainer.reader.threads_pay() is None
     ours = explainer(rows).values
-    assert (2 in workers) == explainer.reader.threads_pay() == (pays == 0.0)
+    assert (2 in workers) == explainer.reader.threads_pay() == (share == 0.0 or seconds == 0.0)
     np.testing.assert_array_equal(ours, Explainer(lambda A: np.tanh(A).sum(axis=1), background)(rows).values)
+
+
+def test_rows_that_share_no_work_are_taken_one_by_one_if_they_take_long(monkeypatch):
+    monkeypatch.setattr(threads, "SECONDS", 0.0)
+
+    def sizes(**settings):
+        taken = []
+        with threads.using_jobs(2, of_a_block=2):
+            threads.rows_in_threads(taken.append, 40, lambda: None, **settings)
+        assert sorted(i for rows in taken for i in range(rows.start, rows.stop)) == list(range(40))
+        return sorted(rows.stop - rows.start for rows in taken)
+
+    monkeypatch.setattr(threads, "LEAST", 0.0)
+    assert sizes(one_by_one=True) == [1] * 38 + [2]  # the first two told the pace
+    assert len(sizes()) < 20
+    monkeypatch.setattr(threads, "LEAST", np.inf)
+    assert sizes(one_by_one=True) == [2, 38]
 
 
 def test_what_solving_raises_comes_before_what_the_model_does():

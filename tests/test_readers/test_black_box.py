@@ -360,8 +360,11 @@ def test_numbers_of_double_precision_keep_their_tolerance(function):
 
 
 def test_lower_precision_that_cannot_be_seen_is_named_as_the_likely_cause():
+    def function(rows):  # products of matrices of other shapes are rounded in other ways; here on every machine
+        return np.exp(coarse(rows).astype(float) * (1.0 + 1e-7 * (len(rows) == 1)))
+
     with pytest.raises(ExactnessError, match=r"let a function return float32 numbers, whose rounding is then allowed for"):
-        explain(lambda rows: np.exp(coarse(rows).astype(float)), X[:5], BACKGROUND, budget=20)
+        explain(function, X[:1], BACKGROUND, budget=20)
 
 
 def test_tensors_that_record_gradients_are_numbers():

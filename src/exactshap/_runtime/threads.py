@@ -42,7 +42,9 @@ UNCERTAIN = 0.2  # of the work, left to whichever thread comes first
 PIECE, SMALL = 0.002, 4  # seconds of a small piece, and how many of them there are for each thread, at most
 WORTH = 8.0  # times what it takes beyond its rows, at least, of a small piece
 FORGOTTEN = 0.8  # what is kept of that where none was tried
-PAYS = 0.75  # of the time in calls of a function, from which on threads pay: they share nothing else of its work
+# of the time in calls of a function, from which on threads pay; or seconds of a row between them, which matrices take: threads share
+# little of what is quicker
+PAYS, MATRICES = 0.75, 0.012
 SLOWER = 1.2  # times the pace before, at most: other programs take the cores now and then
 
 
@@ -89,22 +91,26 @@ class Pace:
 
 
 class CallTimes:
-    """How much of its time solving a row spends in calls of the user's function; what is between them keeps other threads waiting."""
+    """How much of its time solving a row spends in calls of the user's function; much of what is between them keeps other threads waiting."""
 
     def __init__(self) -> None:
         self.inside = self.all = 0.0
+        self.rows = 0
 
     @contextmanager
-    def counted(self, name: str) -> Iterator[None]:
+    def counted(self, name: str, n_rows: int = 0) -> Iterator[None]:
         """Add the seconds of what is inside to ``inside`` or ``all``; none of a thread that helps, which waits for others as well."""
         started = time.perf_counter()
         yield
         if _JOBS.get() is not None:
             setattr(self, name, getattr(self, name) + time.perf_counter() - started)
+            self.rows += n_rows
 
     def threads_pay(self) -> bool | None:
         """Return whether threads may gain more than they wait for each other; None before a row was solved."""
-        return self.inside > PAYS * self.all if self.all else None
+        if not self.rows:
+            return None
+        return self.inside > PAYS * self.all or self.all - self.inside > MATRICES * self.rows
 
 
 _JOBS: ContextVar[int | None] = ContextVar("n_jobs", default=None)
@@ -183,13 +189,18 @@ def coalitions_in_threads(function: Callable[[Any], Any], tasks: Sequence[Any], 
 
 
 def rows_in_threads(
-    function: Callable[[slice], Result], n_rows: int, beside: Callable[[], T], pays: Callable[[], bool | None] = lambda: True
+    function: Callable[[slice], Result],
+    n_rows: int,
+    beside: Callable[[], T],
+    pays: Callable[[], bool | None] = lambda: True,
+    *,
+    one_by_one: bool = False,
 ) -> tuple[list[Result], T]:
     """Return ``function(rows)`` for slices that cover all rows, and ``beside()``: on the threads granted, if there is work for them.
 
     The pace of the last request, or else a first piece of the rows, tells how long they will take, and ``pays()`` whether threads
-    would share that work. No bit depends on the cut
-    where no row depends on the others.
+    would share that work. Rows that gain nothing from company go ``one_by_one`` to whichever thread comes first, if they take long.
+    No bit depends on the cut where no row depends on the others.
 
     >>> with using_jobs(2, of_a_block=2):
     ...     rows_in_threads(lambda rows: rows.stop - rows.start, 3, lambda: "beside")
@@ -211,7 +222,8 @@ def rows_in_threads(
     each = pace.each + pace.beside
     if each * max(asked, n_rows) < SECONDS or each * (n_rows - first) < LEAST or pays() is False:
         return [*head, run(slice(first, n_rows))], pace.keep("beside", n_rows, beside)
-    large, small = pace.pieces(first, n_rows, workers)
+    alone = [slice(i, i + 1) for i in range(first, n_rows)] if one_by_one and each > LEAST else []
+    large, small = (alone, []) if alone else pace.pieces(first, n_rows, workers)
     tasks: list[Callable[[], Any]] = [lambda: pace.keep("beside", n_rows, lambda: _tried(beside))]
     tasks += [functools.partial(run, rows) for rows in large] + [functools.partial(run_small, rows) for rows in small]
     found, *parts = map_in_threads(lambda task: task(), tasks, workers)

@@ -44,6 +44,7 @@ class Reader(ABC):
     value_functions: ClassVar[tuple[str, ...]] = ()
     block_rows: int = 256  # rows of one block at most: what a thread solves at a time, and a step of progress
     rows_are_cheap: bool = False  # whether a row costs less than a call: many hybrids are solved before the first explanation
+    solves_one_by_one: bool = False  # whether rows share no work, so that threads may take them in any number
     evaluates: bool = False  # whether ``evaluate`` is there: the certificate's hybrids are predicted in company of the rows
     calls_model: ClassVar[bool] = False  # whether a coalition of the game is a few calls of the model
     threads_inside: bool = False  # whether solve() takes the threads itself, so that blocks follow one another
@@ -131,7 +132,7 @@ class Reader(ABC):
         if threads_of_a_block.get() == 1:
             solution, prediction = self.solve(mine, semivalue, order), predict()
         else:
-            parts, prediction = rows_in_threads(solve, n_rows, predict, self.threads_pay)
+            parts, prediction = rows_in_threads(solve, n_rows, predict, self.threads_pay, one_by_one=self.solves_one_by_one)
             solution = Solution.join(parts, n_rows)
         own = prediction[:n_rows]
         solution = solution.beside(own, self.tolerance(mine, own, solution), efficient=semivalue.is_efficient(order))

@@ -87,7 +87,8 @@ class BlackBox(Reader):
 
     value_functions = ("interventional", "baseline")
     calls_model = True
-    block_rows = 4  # a row costs many calls: small blocks give threads and progress something to do
+    block_rows = 8  # a row costs many calls: small blocks give progress something to say, and threads enough to share
+    solves_one_by_one = True
 
     def __init__(self, function: Callable[..., Any], request: Request) -> None:
         self.model, self.model_name = function, name_of(function)
@@ -166,7 +167,7 @@ class BlackBox(Reader):
         def solve_row(i: int) -> Solution:
             row = X.take(slice(i, i + 1))
             moving = moving_players(self.players, self._fixed, row)
-            with self.times.counted("all"):
+            with self.times.counted("all", n_rows=1):
                 return solve_moving(self.row_game(row, i), moving, semivalue, order, **settings).as_batch()
 
         return Solution.join(map(solve_row, range(X.n_rows)), X.n_rows)

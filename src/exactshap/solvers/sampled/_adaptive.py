@@ -21,6 +21,7 @@ from typing import TypeAlias
 
 import numpy as np
 
+from exactshap._runtime.linear_algebra import solve_lower
 from exactshap._runtime.process_settings import single_threaded_blas
 from exactshap.semivalues import Semivalue
 from exactshap.solvers.sampled._estimators import foretold
@@ -176,7 +177,7 @@ class Side:
     @classmethod
     def of(cls, process: CubeProcess, k: int, size: float, points: np.ndarray, n_places: int, question: Question) -> Side:
         """Return what the process' k-th half, of some size beside the larger one, says of points (n_candidates, n_players)."""
-        from scipy.linalg import blas, lapack
+        from scipy.linalg import lapack
 
         fitted, theta, n_known = process.halves[k], process.theta, len(process.points)
         sign, white = fitted.half.sign, process.white + TRUSTED
@@ -184,7 +185,7 @@ class Side:
         for start in range(0, len(points), BLOCK):
             rows = slice(start, start + BLOCK)
             beside = covariance(points[rows], process.points, theta, sign)
-            explained[rows, :n_known] = blas.dtrsm(1.0, fitted.factor, beside.T, lower=1, overwrite_b=1).T
+            explained[rows, :n_known] = solve_lower(fitted.factor, beside.T).T
         known = explained[:, :n_known]
         prior = covariance(points[:1], points[:1], theta, sign)[0, 0] + white
         told = process.covariances(sign, np.concatenate([process.points, points]), *question, most=MOST_SETS)
@@ -207,12 +208,12 @@ class Side:
 
     def explain(self, points: np.ndarray, picked: np.ndarray, gain: np.ndarray, seen: np.ndarray, root: np.ndarray) -> None:
         """Take from the candidates at ``points`` what those ``picked`` tell; ``root`` is the factor of the picked ones' covariance."""
-        from scipy.linalg import blas, solve_triangular
+        from scipy.linalg import solve_triangular
 
         start, end = self.n_explained, self.n_explained + len(picked)
         fresh = covariance(points, picked, self.theta, self.sign)
         fresh -= self.explained[:, :start] @ seen.T
-        fresh = blas.dtrsm(1.0, root, fresh.T, lower=1, overwrite_b=1).T
+        fresh = solve_lower(np.asfortranarray(root), fresh.T).T
         self.explained[:, start:end] = fresh
         self.n_explained = end
         self.variance = np.maximum(self.variance - _squares(fresh), TRUSTED)

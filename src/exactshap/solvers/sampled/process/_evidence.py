@@ -6,6 +6,7 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 
+from exactshap._runtime.linear_algebra import factorise_lower, invert_lower, multiply_by_lower, square_lower
 from exactshap.solvers.sampled.process._descent import Slopes
 from exactshap.solvers.sampled.process._relevance_kernels import fill_covariance, fill_sums, fill_weighted
 
@@ -69,24 +70,22 @@ def _half_of_covariance(points: np.ndarray, theta: np.ndarray, sign: int, white:
 
 def factorise(matrix: np.ndarray) -> tuple[np.ndarray, bool]:
     """Return the lower Cholesky factor L, K = L L^T, in the place of K, and whether it failed; above its diagonal is no zero."""
-    from scipy.linalg import lapack
-
-    factor, failed = lapack.dpotrf(matrix.T, lower=1, clean=0, overwrite_a=1)  # the transpose is in LAPACK's order
-    return factor, bool(failed)
+    factor = matrix.T  # in LAPACK's order
+    return factor, factorise_lower(factor)
 
 
 def invert_triangle(lower: np.ndarray, out: np.ndarray) -> np.ndarray:
     """Set the lower triangle of ``out``, zero above it, to the inverse of ``lower``; halves first, so that most are matrix products."""
-    from scipy.linalg import blas, lapack
-
     n = len(lower)
     if n <= TRIANGLE_ROWS:
-        np.copyto(out, lapack.dtrtri(lower, lower=1)[0], where=BELOW[:n, :n])
+        np.copyto(out, lower, where=BELOW[:n, :n])
+        invert_lower(out)
         return out
     first, last = slice(0, n // 2), slice(n // 2, n)
-    product = blas.dtrmm(-1.0, invert_triangle(lower[first, first], out[first, first]), lower[last, first], side=1, lower=1)
-    inverse = invert_triangle(lower[last, last], out[last, last])
-    out[last, first] = blas.dtrmm(1.0, inverse, product, lower=1, overwrite_b=1)
+    product = out[last, first]
+    product[...] = lower[last, first]
+    multiply_by_lower(invert_triangle(lower[first, first], out[first, first]), product, -1.0, from_right=True)
+    multiply_by_lower(invert_triangle(lower[last, last], out[last, last]), product)
     return out
 
 
@@ -187,15 +186,13 @@ class Evidence:
         "Average information" (Gilmour, Thompson & Cullis 1995, Biometrics 51, 1440-1450), less what the profiled scale takes: never
         negative, and two products with d columns are its whole price.
         """
-        from scipy.linalg import blas
-
         m, n_outputs = self.dual.shape
         counted = range(0, n_outputs, -(-n_outputs // COUNTED_OUTPUTS))
         total = np.zeros((len(self.theta) + 1, len(self.theta) + 1))
         for k in counted:
             columns = self._moved(k)
             slope = self.dual[:, k] @ columns
-            root = blas.dtrmm(1.0, inverse_factor, columns, lower=1, overwrite_b=1)
+            root = multiply_by_lower(inverse_factor, columns)
             total += (root.T @ root - np.outer(slope, slope) / (m * self.variance[k])) * (0.5 / self.variance[k])
         return total * (n_outputs / len(counted))
 
@@ -220,18 +217,18 @@ class Evidence:
         .. math:: D = \tfrac12 \Bigl(n\, K^{-1} - \sum_k \alpha_k \alpha_k^\top / \hat\sigma_k^2\Bigr) \quad (n\ \text{outputs}), \qquad
                   \mathrm{tr}\, D K = \tfrac12 \Bigl(n m - \sum_k y_k^\top \alpha_k / \hat\sigma_k^2\Bigr)
         """
-        from scipy.linalg import blas, lapack
-
         m, n_outputs = self.dual.shape
         scaled = self.dual / self.variance
         whole = self._of_ones(inverse_factor, scaled) if self.half.sign >= 0 else 0.0
-        inverse = lapack.dlauum(inverse_factor, lower=1, overwrite_c=1)[0].T
+        square_lower(inverse_factor)
+        inverse = inverse_factor.T
         trace = 0.5 * (n_outputs * inverse.trace() - (scaled * self.dual).sum())
         total = (
             0.5 * (n_outputs * m - (scaled * self.half.target).sum()) - (self.white + JITTER) * trace - whole
         )  # D, K_s + K_m
         fill_weighted(inverse, self.dual, scaled, self.work[1])
-        sums = (self.points * blas.dtrmm(1.0, self.work[1].T, self.points, lower=1, trans_a=1)).sum(axis=0)
+        weighted = multiply_by_lower(self.work[1].T, self.points.copy(order="F"), transposed=True)
+        sums = (self.points * weighted).sum(axis=0)
         return np.append(0.5 * self.theta * (sums - total), trace * self.white)
 
     def _of_ones(self, inverse_factor: np.ndarray, scaled: np.ndarray) -> float:

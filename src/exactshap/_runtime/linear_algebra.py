@@ -1,0 +1,123 @@
+"""LAPACK and BLAS on lower triangles, without Python's lock: what SciPy brings, called so that other threads go on meanwhile.
+
+SciPy's own wrappers hold the lock; they stand in where SciPy offers the routines in another form. They are the same, so are the bits. Matrices are worked on where they lie, column by
+column, and may be blocks of larger ones; what is above the diagonal of a triangle is neither read nor written.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import functools
+import importlib
+import re
+from typing import Any
+
+import numpy as np
+
+__all__ = ["factorise_lower", "invert_lower", "multiply_by_lower", "solve_lower", "square_lower"]
+
+_ITEM = np.dtype(np.float64).itemsize
+_LOWER, _PLAIN = b"L", b"N"  # the lower triangle; a diagonal that is not taken for ones
+# what SciPy says of a routine whose integers have 32 bits: characters, integers and doubles, all by their addresses
+_KNOWN = re.compile(r"void \(((char|int|\w+_d) \*(, )?)+\)")
+
+
+def factorise_lower(matrix: np.ndarray) -> bool:
+    """Set the lower triangle of K to that of L, K = L L^T; return whether that failed, as K is not positive definite."""
+    return _lapack("dpotrf", matrix, _LOWER)
+
+
+def invert_lower(triangle: np.ndarray) -> bool:
+    """Set L to its inverse; return whether that failed, as a number on the diagonal is zero."""
+    return _lapack("dtrtri", triangle, _LOWER, _PLAIN)
+
+
+def square_lower(triangle: np.ndarray) -> None:
+    """Set L to the lower triangle of L^T L."""
+    _lapack("dlauum", triangle, _LOWER)
+
+
+def multiply_by_lower(
+    triangle: np.ndarray, matrix: np.ndarray, scale: float = 1.0, *, from_right: bool = False, transposed: bool = False
+) -> np.ndarray:
+    """Set B to scale L B, or to scale B L ``from_right``, with L^T in the place of L where it is ``transposed``; return B."""
+    return _blas("dtrmm", triangle, matrix, scale, from_right, transposed)
+
+
+def solve_lower(triangle: np.ndarray, matrix: np.ndarray) -> np.ndarray:
+    """Set B to L^-1 B; return B."""
+    return _blas("dtrsm", triangle, matrix, 1.0, False, False)
+
+
+def _lapack(name: str, triangle: np.ndarray, *options: bytes) -> bool:
+    """Call a routine for one triangle, which says last whether it failed."""
+    if triangle.shape != (len(triangle),) * 2:
+        raise ValueError(f"A triangle is square, got shape {triangle.shape}")
+    failed, routine, place = ctypes.c_int(0), _routine("cython_lapack", name), _placed(triangle)
+    if routine is None:
+        return _wrapped_lapack(name, triangle)
+    _called(routine, *options, len(triangle), *place, ctypes.byref(failed))
+    return failed.value != 0
+
+
+def _wrapped_lapack(name: str, triangle: np.ndarray) -> bool:
+    from scipy.linalg import lapack
+
+    found, failed = getattr(lapack, name)(triangle, lower=1)
+    np.copyto(triangle, found, where=np.tri(len(triangle), dtype=bool))
+    return bool(failed)
+
+
+def _blas(name: str, triangle: np.ndarray, matrix: np.ndarray, scale: float, from_right: bool, transposed: bool) -> np.ndarray:
+    """Call a routine for a triangle and a matrix, which it is set to."""
+    if triangle.shape != (matrix.shape[from_right],) * 2:
+        raise ValueError(f"A triangle of shape {triangle.shape} does not fit a matrix of shape {matrix.shape}")
+    routine, places = _routine("cython_blas", name), (*_placed(triangle), *_placed(matrix))
+    if routine is None:
+        matrix[...] = _wrapped_blas(name, triangle, matrix, scale, from_right, transposed)
+        return matrix
+    options = b"LR"[from_right : from_right + 1], _LOWER, b"NT"[transposed : transposed + 1], _PLAIN
+    _called(routine, *options, *matrix.shape, scale, *places)
+    return matrix
+
+
+def _wrapped_blas(name: str, triangle: np.ndarray, matrix: np.ndarray, scale: float, *options: bool) -> np.ndarray:
+    from scipy.linalg import blas
+
+    from_right, transposed = map(int, options)
+    return np.asarray(getattr(blas, name)(scale, triangle, matrix, side=from_right, lower=1, trans_a=transposed))
+
+
+def _placed(matrix: np.ndarray) -> tuple[ctypes.c_void_p, int]:
+    """Return where a matrix lies, and how many numbers its columns are apart."""
+    n_rows, n_columns = matrix.shape
+    apart = matrix.strides[1] // _ITEM if n_columns > 1 else n_rows
+    lies_well = matrix.flags.aligned and (n_rows <= 1 or matrix.strides[0] == _ITEM) and apart >= n_rows
+    if matrix.dtype != np.float64 or not lies_well:
+        raise ValueError(f"Not float64 column by column: {matrix.dtype} of shape {matrix.shape}, strides {matrix.strides}")
+    return ctypes.c_void_p(matrix.ctypes.data), max(apart, 1)
+
+
+def _called(routine: Any, *arguments: Any) -> None:
+    """Call a routine of Fortran, which takes numbers by their addresses, too."""
+    routine(*map(_slot, arguments))
+
+
+def _slot(argument: Any) -> Any:
+    if isinstance(argument, int):
+        return ctypes.byref(ctypes.c_int(argument))
+    return ctypes.byref(ctypes.c_double(argument)) if isinstance(argument, float) else argument
+
+
+@functools.cache
+def _routine(module: str, name: str) -> Any:
+    """Return a routine that SciPy offers to compiled code; None where it takes other arguments than are known here."""
+    from scipy import LowLevelCallable
+
+    found = LowLevelCallable.from_cython(importlib.import_module(f"scipy.linalg.{module}"), name)
+    if not _KNOWN.fullmatch(found.signature):
+        return None
+    address = ctypes.PYFUNCTYPE(ctypes.c_void_p, ctypes.py_object, ctypes.c_char_p)(("PyCapsule_GetPointer", ctypes.pythonapi))
+    n_arguments = found.signature.count("*")
+    prototype = ctypes.CFUNCTYPE(None, *[ctypes.c_void_p] * n_arguments)
+    return prototype(address(found.function, found.signature.encode()))

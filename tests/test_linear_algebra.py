@@ -1,0 +1,124 @@
+"""LAPACK and BLAS without Python's lock: the bits of SciPy's own wrappers, in place, in blocks of larger matrices, on threads."""
+
+import threading
+
+import numpy as np
+import pytest
+from scipy.linalg import blas, lapack
+
+from exactshap._runtime import linear_algebra
+from exactshap._runtime.linear_algebra import (
+    factorise_lower,
+    invert_lower,
+    multiply_by_lower,
+    solve_lower,
+    square_lower,
+)
+
+RNG = np.random.default_rng(0)
+SIZES = (1, 2, 5, 64, 130)
+
+
+@pytest.fixture(params=["direct", "wrapped"])
+def way(request, monkeypatch):
+    """The routines themselves, and SciPy's wrappers, which stand in where SciPy offers routines of another form."""
+    if request.param == "wrapped":
+        monkeypatch.setattr(linear_algebra, "_routine", lambda module, name: None)
+
+
+def positive(n):
+    root = RNG.normal(size=(n, n))
+    return np.asfortranarray(root @ root.T + n * np.eye(n))
+
+
+def inside(matrix):
+    """Return the matrix as a block of a larger one."""
+    n_rows, n_columns = matrix.shape
+    larger = np.asfortranarray(RNG.normal(size=(n_rows + 5, n_columns + 7)))
+    block = larger[3 : 3 + n_rows, 4 : 4 + n_columns]
+    block[...] = matrix
+    return block
+
+
+@pytest.mark.usefixtures("way")
+@pytest.mark.parametrize("place", [np.copy, inside], ids=["alone", "inside"])
+@pytest.mark.parametrize("n", SIZES)
+def test_one_triangle(n, place):
+    matrix = positive(n)
+    factor = np.asfortranarray(place(matrix)) if place is np.copy else place(matrix)
+    assert not factorise_lower(factor)
+    np.testing.assert_array_equal(factor, lapack.dpotrf(matrix, lower=1, clean=0)[0])  # with what was above the diagonal
+    for ours, theirs in ((invert_lower, lapack.dtrtri), (square_lower, lapack.dlauum)):
+        found = inside(factor) if place is inside else factor.copy(order="F")
+        above = np.triu(found, 1)
+        ours(found)
+        np.testing.assert_array_equal(np.tril(found), np.tril(theirs(factor, lower=1)[0]))
+        np.testing.assert_array_equal(np.triu(found, 1), above)
+
+
+@pytest.mark.usefixtures("way")
+@pytest.mark.parametrize("n", SIZES)
+def test_a_triangle_and_a_matrix(n):
+    triangle, matrix = inside(np.tril(positive(n))), np.asfortranarray(RNG.normal(size=(n, 7)))
+    np.testing.assert_array_equal(solve_lower(triangle, inside(matrix)), blas.dtrsm(1.0, triangle, matrix, lower=1))
+    for transposed in (False, True):
+        for from_right, operand in ((False, matrix), (True, np.asfortranarray(matrix.T))):
+            found = multiply_by_lower(triangle, inside(operand), -1.5, from_right=from_right, transposed=transposed)
+            other = np.tril(triangle).T if transposed else np.tril(triangle)
+            np.testing.assert_array_equal(
+                found, blas.dtrmm(-1.5, triangle, operand, side=from_right, lower=1, trans_a=transposed)
+            )
+            product = operand @ other if from_right else other @ operand
+            np.testing.assert_allclose(found, -1.5 * product, rtol=0, atol=n * n * np.finfo(float).eps * np.abs(product).max())
+
+
+@pytest.mark.usefixtures("way")
+def test_what_cannot_be_done_is_said():
+    assert factorise_lower(-np.eye(3, order="F"))
+    singular = np.asfortranarray(np.diag([1.0, 0.0, 2.0]))
+    assert invert_lower(singular)
+
+
+@pytest.mark.parametrize(
+    "matrix",
+    [np.ones((3, 3))[:, ::-1], np.ones((3, 3), np.float32, order="F"), np.ones((4, 3)), np.ones((6, 3), order="F")[::2]],
+    ids=["backwards", "single", "by row", "gaps"],
+)
+def test_what_lies_otherwise_reaches_no_routine(matrix):
+    with pytest.raises(ValueError, match="column by column"):
+        solve_lower(np.eye(len(matrix), order="F"), matrix)
+
+
+@pytest.mark.parametrize("call", [factorise_lower, invert_lower, square_lower])
+def test_a_triangle_is_square(call):
+    with pytest.raises(ValueError, match="square"):
+        call(np.ones((4, 3), order="F"))
+
+
+def test_sizes_fit():
+    with pytest.raises(ValueError, match="does not fit"):
+        solve_lower(np.eye(3, order="F"), np.ones((4, 2), order="F"))
+
+
+def test_other_threads_go_on():
+    """With the lock held, nothing else would run between the beginning and the end of a long call."""
+    matrix, ticks, done = positive(1500), [], threading.Event()
+
+    def count():
+        while not done.is_set():
+            ticks.append(None)
+            done.wait(1e-4)
+
+    thread = threading.Thread(target=count)
+    thread.start()
+    try:
+        while not ticks:
+            pass
+        before = len(ticks)
+        for _ in range(5):
+            factorise_lower(matrix.copy(order="F"))
+            during = len(ticks) - before
+    finally:
+        done.set()
+        thread.join()
+    assert during > 5
