@@ -14,7 +14,7 @@ import exactshap
 from exactshap import Explainer, explain, semivalues
 from exactshap._runtime import threads
 from exactshap.errors import BudgetError, ExactnessError, ExplanationWarning, InputError, UnknownNameError
-from exactshap.explainer import _solve
+from exactshap.explainer import _plan, _solve
 from tolerances import HALF_THE_DIGITS, conditioned, roundings
 
 rng = np.random.default_rng(0)
@@ -119,6 +119,22 @@ def test_the_rows_of_one_block_share_the_threads_with_the_same_bits(name, monkey
     monkeypatch.setattr(threads, "map_in_threads", lambda f, tasks, n: pieces.append(n) or original(f, tasks, n))
     again = Explainer(model, background, n_jobs=2)(X.to_numpy()[:43])
     assert name == "function" or (2 in pieces) == (name != "ridge")  # many blocks of few rows; rows that wait for memory
+    for field in ("values", "baseline", "prediction", "residual", "tolerance"):
+        np.testing.assert_array_equal(getattr(again, field), getattr(reference, field))
+
+
+def test_threads_have_blocks_of_their_own_where_they_may_ask_the_model(monkeypatch):
+    glassbox = pytest.importorskip("interpret.glassbox")
+    rows = X.to_numpy()
+    model = glassbox.ExplainableBoostingRegressor(max_rounds=20, outer_bags=1, interactions=1, n_jobs=1).fit(rows, y)
+    assert [len(Explainer(model, n_jobs=n)._cut(Explainer(model).reader, 40_000, 1).blocks) for n in (1, 2)] == [1, 8]
+    monkeypatch.setattr(_plan, "LEAST_BLOCK", 7)
+    reference, explainer, asked = Explainer(model)(rows[:43]), Explainer(model, n_jobs=2), []
+    explainer(rows[:43])
+    predict = explainer.reader.form.predict
+    object.__setattr__(explainer.reader.form, "predict", lambda table: asked.append(table.n_rows) or predict(table))
+    again = explainer(rows[:43])
+    assert sorted(asked) == [1, 7, 7, 7, 7, 7, 7]
     for field in ("values", "baseline", "prediction", "residual", "tolerance"):
         np.testing.assert_array_equal(getattr(again, field), getattr(reference, field))
 

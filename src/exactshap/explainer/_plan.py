@@ -22,6 +22,7 @@ from exactshap.solvers import Cost, player_sets
 __all__ = ["Forecast", "cut_rows", "forecast"]
 
 TIMED_ROWS = 16  # at most, on which a reader times pieces of the work
+LEAST_BLOCK = 4096  # rows of a block that is cut for threads: some milliseconds
 ENOUGH_BLOCKS = 4  # for each thread: with fewer, some threads would wait for the last
 QUICK = 0.005  # seconds of a prediction up to which it is timed again for more rows
 
@@ -135,6 +136,8 @@ def cut_rows(reader: Reader, n_rows: int, order: int, limit: float, n_jobs: int 
     """Cut the rows of a request into blocks; refuse what cannot fit."""
     check_result(reader, n_rows, order)
     step = block_size(reader, n_rows, order, limit)
+    if reader.predicts_row_by_row and (jobs := worker_count(n_jobs)) > 1:
+        step = min(step, max(LEAST_BLOCK, -(-n_rows // (ENOUGH_BLOCKS * jobs))))
     blocks = [slice(start, min(start + step, n_rows)) for start in range(0, n_rows, step)]
     return Cut(blocks, *n_workers(reader, step, len(blocks), order, limit, n_jobs))
 
@@ -159,11 +162,12 @@ def block_size(reader: Reader, n_rows: int, order: int, limit: float) -> int:
 def n_workers(reader: Reader, block: int, n_blocks: int, order: int, limit: float, n_jobs: int | None) -> tuple[int, int]:
     """Return how many blocks are solved side by side, and on how many threads one of them: the other number is 1.
 
-    Few blocks follow one another, and their rows share the threads.
+    Few blocks follow one another, and their rows share the threads, unless these may ask the model, too.
     """
     if reader.threads_inside or (jobs := worker_count(n_jobs)) == 1:
         return 1, 1
-    rows = block if n_blocks >= ENOUGH_BLOCKS * jobs else -(-block // jobs)
+    enough = 2 if reader.predicts_row_by_row else ENOUGH_BLOCKS * jobs
+    rows = block if n_blocks >= enough else -(-block // jobs)
     fit = int(min(jobs, max(1.0, limit // max(1.0, reader.memory(rows, order)))))
     return (fit, 1) if rows == block else (1, fit)
 

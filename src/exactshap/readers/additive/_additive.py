@@ -57,8 +57,8 @@ class AdditiveForm:
         Absolute magnitude of rounding in the prediction (1.0 where a logarithm undoes an exponential).
     precision : dtype
         What the model computes its predictions in.
-    has_training : bool
-        Whether the blocks know a training background of their own.
+    has_training, predicts_row_by_row : bool
+        Whether the blocks know a training background of their own; as of a reader.
     """
 
     blocks: tuple[TermBlock, ...]
@@ -74,6 +74,7 @@ class AdditiveForm:
     floor: float = 0.0
     precision: Any = np.float64
     has_training: bool = False
+    predicts_row_by_row: bool = False
 
     def evaluate(self, rows: np.ndarray) -> np.ndarray:
         """Return f(x) by the formula, of shape (n_rows, n_outputs)."""
@@ -93,6 +94,7 @@ class AdditiveReader(Reader):
 
     def __init__(self, model: Any, request: Request, form: AdditiveForm) -> None:
         self.model, self.model_name, self.form = model, type(model).__name__, form
+        self.predicts_row_by_row = form.predicts_row_by_row
         request.refuse_options(owner=self.model_name)
         self.fitted_names = form.fitted_names
         self.feature_names = names_of(request, form.fitted_names, form.n_columns, self.model_name)

@@ -87,7 +87,7 @@ class BlackBox(Reader):
 
     value_functions = ("interventional", "baseline")
     calls_model = True
-    block_rows = 8  # a row costs many calls: small blocks give progress something to say, and threads enough to share
+    block_rows = 4  # a row costs many calls: small blocks give progress something to say, and threads enough to share
     solves_one_by_one = True
 
     def __init__(self, function: Callable[..., Any], request: Request) -> None:
