@@ -22,6 +22,7 @@ from exactshap.errors import ExplanationWarning, warn
 from exactshap.explainer._mask_check import MaskCheck
 from exactshap.readers import read
 from exactshap.readers.black_box import _owner
+from exactshap.solvers.sampled import _regression
 
 rng = np.random.default_rng(0)
 X = rng.normal(size=(60, 5))
@@ -243,3 +244,19 @@ def test_blas_is_on_one_thread_until_the_last_block_and_within_a_finalizer():
 
     assert at_once(interleave) == [(1, 2)]
     library.set_num_threads(before)
+
+
+@pytest.mark.parametrize("budget", [60, 5000])
+def test_estimates_keep_to_one_thread_of_blas_whatever_their_size(budget, monkeypatch):
+    """Rows on threads do; alone, with as many threads of BLAS as there are cores, a row would get other bits."""
+    seen = []
+    estimator = _regression.ESTIMATORS["unbiased"]
+
+    def watched(problem):
+        seen.extend(library.get_num_threads() for library in process_settings._libraries())
+        return estimator(problem)
+
+    monkeypatch.setitem(_regression.ESTIMATORS, "unbiased", watched)
+    rows = rng.normal(size=(1, 14))
+    Explainer(_function, np.zeros((1, 14)), budget=budget, estimator="unbiased")(rows)
+    assert set(seen) == {1}

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from contextlib import nullcontext
 from dataclasses import replace
 from typing import Any
 
@@ -23,7 +22,6 @@ from exactshap.solvers.sampled.process import MAX_ROWS
 __all__ = ["most_calls", "solve_regression"]
 
 DEFAULT_CALLS = 2048  # plus 2 d, when neither a budget nor a tolerance is given
-ONE_CORE_ROWS = 2000  # coalitions or pairs whose factorisations gain nothing from several cores
 MAX_PLAYERS = 5000  # more were never compared with games whose values are known
 MAX_WEIGHTS = 2**31  # of calls and sets: what each call says of each set, 16 GiB
 USED_BY = {
@@ -237,7 +235,7 @@ def _until(problem: RegressionProblem, limit: int, tol: float | None) -> Solutio
     estimator = ESTIMATORS[problem.settings.estimator]
     while True:
         grow(problem, n_calls, limit)
-        with single_threaded_blas() if len(problem.masks) <= ONE_CORE_ROWS else nullcontext():
+        with single_threaded_blas():  # as for rows on threads, which would else get other bits
             estimate = estimator(problem)  # all coalitions are known: the function is not called in here
         largest = float(np.max(np.asarray(estimate.std_error), initial=0.0))
         if tol is None or n_calls >= limit or largest <= tol:
