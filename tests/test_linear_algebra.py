@@ -9,11 +9,14 @@ from scipy.linalg import blas, lapack
 from exactshap._runtime import linear_algebra
 from exactshap._runtime.linear_algebra import (
     factorise_lower,
+    invert_factored,
     invert_lower,
     multiply_by_lower,
+    solve_factored,
     solve_lower,
     square_lower,
 )
+from tolerances import conditioned
 
 RNG = np.random.default_rng(0)
 SIZES = (1, 2, 5, 64, 130)
@@ -48,7 +51,7 @@ def test_one_triangle(n, place):
     factor = np.asfortranarray(place(matrix)) if place is np.copy else place(matrix)
     assert not factorise_lower(factor)
     np.testing.assert_array_equal(factor, lapack.dpotrf(matrix, lower=1, clean=0)[0])  # with what was above the diagonal
-    for ours, theirs in ((invert_lower, lapack.dtrtri), (square_lower, lapack.dlauum)):
+    for ours, theirs in ((invert_lower, lapack.dtrtri), (square_lower, lapack.dlauum), (invert_factored, lapack.dpotri)):
         found = inside(factor) if place is inside else factor.copy(order="F")
         above = np.triu(found, 1)
         ours(found)
@@ -61,6 +64,7 @@ def test_one_triangle(n, place):
 def test_a_triangle_and_a_matrix(n):
     triangle, matrix = inside(np.tril(positive(n))), np.asfortranarray(RNG.normal(size=(n, 7)))
     np.testing.assert_array_equal(solve_lower(triangle, inside(matrix)), blas.dtrsm(1.0, triangle, matrix, lower=1))
+    np.testing.assert_array_equal(solve_factored(triangle, inside(matrix)), lapack.dpotrs(triangle, matrix, lower=1)[0])
     for transposed in (False, True):
         for from_right, operand in ((False, matrix), (True, np.asfortranarray(matrix.T))):
             found = multiply_by_lower(triangle, inside(operand), -1.5, from_right=from_right, transposed=transposed)
@@ -69,7 +73,7 @@ def test_a_triangle_and_a_matrix(n):
                 found, blas.dtrmm(-1.5, triangle, operand, side=from_right, lower=1, trans_a=transposed)
             )
             product = operand @ other if from_right else other @ operand
-            np.testing.assert_allclose(found, -1.5 * product, rtol=0, atol=n * n * np.finfo(float).eps * np.abs(product).max())
+            np.testing.assert_allclose(found, -1.5 * product, rtol=0, atol=conditioned(4.0 * (n + 1)) * np.abs(product).max())
 
 
 @pytest.mark.usefixtures("way")
@@ -89,15 +93,25 @@ def test_what_lies_otherwise_reaches_no_routine(matrix):
         solve_lower(np.eye(len(matrix), order="F"), matrix)
 
 
-@pytest.mark.parametrize("call", [factorise_lower, invert_lower, square_lower])
+@pytest.mark.parametrize("call", [factorise_lower, invert_factored, invert_lower, square_lower])
 def test_a_triangle_is_square(call):
-    with pytest.raises(ValueError, match="square"):
+    with pytest.raises(ValueError, match="must be of shape"):
         call(np.ones((4, 3), order="F"))
 
 
+@pytest.mark.usefixtures("way")
+@pytest.mark.parametrize("shape", [(0, 0), (3, 0)])
+def test_nothing_is_fine(shape):
+    nothing = np.zeros(shape, order="F")
+    for solve in (solve_lower, solve_factored, multiply_by_lower):
+        assert solve(np.eye(len(nothing), order="F"), nothing).shape == shape
+    assert not factorise_lower(np.zeros((0, 0)))
+
+
 def test_sizes_fit():
-    with pytest.raises(ValueError, match="does not fit"):
-        solve_lower(np.eye(3, order="F"), np.ones((4, 2), order="F"))
+    for solve in (solve_lower, solve_factored):
+        with pytest.raises(ValueError, match="must be of shape"):
+            solve(np.eye(3, order="F"), np.ones((4, 2), order="F"))
 
 
 def test_other_threads_go_on():

@@ -68,12 +68,14 @@ def coverage(family, budget, n_runs=20):
 def test_two_standard_errors_cover_games_unlike_the_prior(monkeypatch):
     """0.86 to 0.91, by the seed, of the values of games that jump: the hardest families known, at an eighth of their calls.
 
-    0.76 by the posterior alone.
+    Some 0.05 less by the posterior alone; by the same runs, as single ones differ between machines in which calls are placed.
     """
     hard = voting, network, bankruptcy
-    assert np.mean([coverage(family, 120, n_runs=40) for family in hard]) >= 0.85
+    whole = np.mean([coverage(family, 120, n_runs=40) for family in hard])
     monkeypatch.setattr(_estimators, "_kernelshap", lambda *_: None)
-    assert np.mean([coverage(family, 120) for family in hard]) < 0.8, "the games no longer tell the errors from the posterior's"
+    alone = np.mean([coverage(family, 120, n_runs=40) for family in hard])
+    assert whole >= 0.85
+    assert alone < whole - 0.02, "the games no longer tell the errors from the posterior's"
 
 
 def test_two_standard_errors_cover_games_like_the_prior_and_are_no_wider_than_their_errors_ask():

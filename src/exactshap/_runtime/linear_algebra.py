@@ -14,7 +14,15 @@ from typing import Any
 
 import numpy as np
 
-__all__ = ["factorise_lower", "invert_lower", "multiply_by_lower", "solve_lower", "square_lower"]
+__all__ = [
+    "factorise_lower",
+    "invert_factored",
+    "invert_lower",
+    "multiply_by_lower",
+    "solve_factored",
+    "solve_lower",
+    "square_lower",
+]
 
 _ITEM = np.dtype(np.float64).itemsize
 _LOWER, _PLAIN = b"L", b"N"  # the lower triangle; a diagonal that is not taken for ones
@@ -30,6 +38,11 @@ def factorise_lower(matrix: np.ndarray) -> bool:
 def invert_lower(triangle: np.ndarray) -> bool:
     """Set L to its inverse; return whether that failed, as a number on the diagonal is zero."""
     return _lapack("dtrtri", triangle, _LOWER, _PLAIN)
+
+
+def invert_factored(factor: np.ndarray) -> bool:
+    """Set L to the lower triangle of (L L^T)^-1; return whether that failed, as a number on the diagonal is zero."""
+    return _lapack("dpotri", factor, _LOWER)
 
 
 def square_lower(triangle: np.ndarray) -> None:
@@ -49,10 +62,26 @@ def solve_lower(triangle: np.ndarray, matrix: np.ndarray) -> np.ndarray:
     return _blas("dtrsm", triangle, matrix, 1.0, False, False)
 
 
+def solve_factored(factor: np.ndarray, matrix: np.ndarray) -> np.ndarray:
+    """Set B to (L L^T)^-1 B; return B."""
+    _check_sides(factor, len(matrix))
+    if not matrix.size:
+        return matrix
+    routine, places = _routine("cython_lapack", "dpotrs"), (*_placed(factor), *_placed(matrix))
+    if routine is None:
+        from scipy.linalg import lapack
+
+        matrix[...] = lapack.dpotrs(factor, matrix, lower=1)[0]
+        return matrix
+    _called(routine, _LOWER, *matrix.shape, *places, ctypes.byref(ctypes.c_int(0)))
+    return matrix
+
+
 def _lapack(name: str, triangle: np.ndarray, *options: bytes) -> bool:
     """Call a routine for one triangle, which says last whether it failed."""
-    if triangle.shape != (len(triangle),) * 2:
-        raise ValueError(f"A triangle is square, got shape {triangle.shape}")
+    _check_sides(triangle, len(triangle))
+    if not triangle.size:
+        return False
     failed, routine, place = ctypes.c_int(0), _routine("cython_lapack", name), _placed(triangle)
     if routine is None:
         return _wrapped_lapack(name, triangle)
@@ -70,8 +99,9 @@ def _wrapped_lapack(name: str, triangle: np.ndarray) -> bool:
 
 def _blas(name: str, triangle: np.ndarray, matrix: np.ndarray, scale: float, from_right: bool, transposed: bool) -> np.ndarray:
     """Call a routine for a triangle and a matrix, which it is set to."""
-    if triangle.shape != (matrix.shape[from_right],) * 2:
-        raise ValueError(f"A triangle of shape {triangle.shape} does not fit a matrix of shape {matrix.shape}")
+    _check_sides(triangle, matrix.shape[from_right])
+    if not matrix.size:
+        return matrix
     routine, places = _routine("cython_blas", name), (*_placed(triangle), *_placed(matrix))
     if routine is None:
         matrix[...] = _wrapped_blas(name, triangle, matrix, scale, from_right, transposed)
@@ -86,6 +116,11 @@ def _wrapped_blas(name: str, triangle: np.ndarray, matrix: np.ndarray, scale: fl
 
     from_right, transposed = map(int, options)
     return np.asarray(getattr(blas, name)(scale, triangle, matrix, side=from_right, lower=1, trans_a=transposed))
+
+
+def _check_sides(triangle: np.ndarray, n: int) -> None:
+    if triangle.shape != (n, n):
+        raise ValueError(f"A triangle must be of shape {(n, n)} here, got {triangle.shape}")
 
 
 def _placed(matrix: np.ndarray) -> tuple[ctypes.c_void_p, int]:

@@ -15,6 +15,7 @@ from typing import Any
 
 import numpy as np
 
+from exactshap._runtime.linear_algebra import factorise_lower, invert_factored, solve_factored
 from exactshap.errors import InputError, message
 from exactshap.solvers.rkhs._embedding_kernels import fill_product, mirror
 
@@ -65,21 +66,18 @@ def embedding_weights(within: np.ndarray, targets: np.ndarray, eta: float, weigh
     within : array of shape (n, n)
         k_S between the conditioning rows; overwritten.
     targets : array of shape (n, m)
-        Right-hand sides; overwritten.
+        Right-hand sides; overwritten where they lie column by column.
     eta : float
     weights : array of shape (n,)
         Positive, summing to one.
     """
-    from scipy.linalg import cho_solve
-
-    return cho_solve((_factor(within, eta, weights), True), targets, overwrite_b=True, check_finite=False)
+    return solve_factored(_factor(within, eta, weights), np.asfortranarray(targets))
 
 
 def ridge_inverse(within: np.ndarray, eta: float, weights: np.ndarray) -> np.ndarray:
     """Return (K + eta diag(1 / w))^-1 (n, n), symmetric to the bit; ``within`` is overwritten."""
-    from scipy.linalg.lapack import dpotri
-
-    inverse, _ = dpotri(_factor(within, eta, weights), lower=True, overwrite_c=True)
+    inverse = _factor(within, eta, weights)
+    invert_factored(inverse)
     upper = np.ascontiguousarray(inverse.T)
     mirror(upper)
     return upper
@@ -87,19 +85,17 @@ def ridge_inverse(within: np.ndarray, eta: float, weights: np.ndarray) -> np.nda
 
 def _factor(within: np.ndarray, eta: float, weights: np.ndarray) -> np.ndarray:
     """Return the lower Cholesky factor in Fortran order; what is above the diagonal is no part of it."""
-    from scipy.linalg import LinAlgError, cho_factor
-
     within[np.diag_indices_from(within)] += eta / weights
-    try:  # the transposes are Fortran-ordered views of symmetric matrices: LAPACK works in place
-        return np.asarray(cho_factor(within.T, lower=True, overwrite_a=True, check_finite=False)[0])
-    except LinAlgError:
-        raise InputError(
-            message(
-                "The kernel matrix of the conditioning rows is singular to working precision",
-                f"Its Cholesky factorisation failed at eta={eta:g} (duplicated rows make it singular)",
-                "Raise eta=, for instance to 1e-3",
-            )
-        ) from None
+    factor = np.asfortranarray(within.T)  # of a symmetric matrix row by row, which is worked on where it lies
+    if not factorise_lower(factor):
+        return factor
+    raise InputError(
+        message(
+            "The kernel matrix of the conditioning rows is singular to working precision",
+            f"Its Cholesky factorisation failed at eta={eta:g} (duplicated rows make it singular)",
+            "Raise eta=, for instance to 1e-3",
+        )
+    )
 
 
 def choose_eta(

@@ -1,0 +1,99 @@
+"""Two threads beside one, for every engine: the same call, the same bits, work of 50 ms and more.
+
+``ours`` is with ``n_jobs=2``, ``peer`` with one thread: the ratio is what the second core brings. Linear models are missing: they wait
+for memory, which a second core does not bring sooner, and keep to one thread.
+"""
+
+import functools
+
+import numpy as np
+from timing import best_in_turn, row
+
+from exactshap import Explainer, decompose_hsic, decompose_mmd, decompose_r2
+
+RNG = np.random.default_rng(0)
+COLUMNS = 14
+
+
+def data(n=3000):
+    X = RNG.normal(size=(n, COLUMNS))
+    return X, X[:, 0] * X[:, 1] + np.sin(X[:, 2]) + X[:, 3:8].sum(axis=1) + 0.1 * RNG.normal(size=n)
+
+
+X, Y = data()
+MANY = RNG.normal(size=(150_000, COLUMNS))
+
+
+def kernel_machines():
+    from sklearn.gaussian_process import GaussianProcessRegressor
+    from sklearn.svm import SVR
+
+    svr, process = SVR().fit(X[:1000], Y[:1000]), GaussianProcessRegressor(alpha=0.1, optimizer=None).fit(X[:300], Y[:300])
+    yield "SVR, functional", explained(svr, X[:300])
+    yield "SVR, 100 background rows", explained(svr, X[:30], X[-100:])
+    yield "SVR, observational", explained(svr, X[:20], X[-100:], value_function="observational")
+    yield "Gaussian process with covariances", explained(process, X[:30], X[-50:])
+
+
+def trees():
+    from lightgbm import LGBMRegressor
+    from xgboost import XGBRegressor
+
+    for depth in (6, 10):
+        booster = XGBRegressor(n_estimators=100, max_depth=depth, n_jobs=1).fit(X, Y)
+        yield f"XGBoost, depth {depth}", explained(booster, MANY[:20_000])
+        if depth == 6:
+            yield "XGBoost, depth 6, 100 background rows", explained(booster, MANY[:20_000], X[-100:])
+            yield "R2 of XGBoost, depth 6", functools.partial(r2, booster)
+    yield "LightGBM, 31 leaves", explained(LGBMRegressor(n_jobs=1, verbose=-1).fit(X, Y), MANY[:10_000])
+
+
+def additive():
+    from interpret.glassbox import ExplainableBoostingRegressor
+
+    model = ExplainableBoostingRegressor(interactions=5, outer_bags=1, max_rounds=100, n_jobs=1, random_state=0).fit(X, Y)
+    for n in (60_000, len(MANY)):
+        yield f"EBM, 5 pairs, {n} rows", explained(model, MANY[:n])
+
+
+def statistics():
+    other = RNG.normal(size=(1500, COLUMNS)) + 0.1
+    yield "MMD, 1500 and 1500 rows", lambda n: decompose_mmd(X[:1500], other, n_jobs=n)
+    yield "HSIC, 1500 rows", lambda n: decompose_hsic(X[:1500], Y[:1500], n_jobs=n)
+
+
+def black_boxes():
+    weights = RNG.normal(size=(COLUMNS, 6))
+    yield (
+        "a function, 12 rows, 2076 coalitions each",
+        explained(lambda rows: np.tanh(rows @ weights).sum(axis=1), X[:12], X[-1:]),
+    )
+
+
+def r2(model, n):
+    return decompose_r2(model, MANY, MANY[:, 0], n_jobs=n)
+
+
+def explained(model, rows, background=None, **settings):
+    """Return a call of an explainer with some threads, which is made once for each number."""
+    explainers = {n: Explainer(model, background, n_jobs=n, **settings) for n in (1, 2)}
+    return lambda n: explainers[n](rows)
+
+
+def run():
+    results = []
+    for part in (kernel_machines, trees, additive, statistics, black_boxes):
+        try:
+            for what, call in part():
+                two, one = best_in_turn(lambda f=call: f(2), lambda f=call: f(1), repeat=5)
+                results.append(row(what, two, one, ">= 1.7x"))
+        except ImportError:
+            continue
+    return results
+
+
+if __name__ == "__main__":
+    for result in run():
+        print(
+            f"{result['what']:45} one {result['peer'] * 1e3:8.1f} ms  two {result['ours'] * 1e3:8.1f} ms  {result['ratio']:.2f}x"
+        )
