@@ -29,9 +29,9 @@ def kernel_machines():
     from sklearn.svm import SVR
 
     svr, process = SVR().fit(X[:1000], Y[:1000]), GaussianProcessRegressor(alpha=0.1, optimizer=None).fit(X[:300], Y[:300])
-    yield "SVR, functional", explained(svr, X[:300])
+    yield "SVR, functional", explained(svr, MANY[:3000])
     yield "SVR, 100 background rows", explained(svr, X[:30], X[-100:])
-    yield "SVR, observational", explained(svr, X[:20], X[-100:], value_function="observational")
+    yield "SVR, observational, 500 background rows", explained(svr, X[:20], X[-500:], value_function="observational")
     yield "Gaussian process with covariances", explained(process, X[:30], X[-50:])
 
 
@@ -41,11 +41,11 @@ def trees():
 
     for depth in (6, 10):
         booster = XGBRegressor(n_estimators=100, max_depth=depth, n_jobs=1).fit(X, Y)
-        yield f"XGBoost, depth {depth}", explained(booster, MANY[:20_000])
+        yield f"XGBoost, depth {depth}", explained(booster, MANY[:40_000])
         if depth == 6:
-            yield "XGBoost, depth 6, 100 background rows", explained(booster, MANY[:20_000], X[-100:])
+            yield "XGBoost, depth 6, 100 background rows", explained(booster, MANY[:40_000], X[-100:])
             yield "R2 of XGBoost, depth 6", functools.partial(r2, booster)
-    yield "LightGBM, 31 leaves", explained(LGBMRegressor(n_jobs=1, verbose=-1).fit(X, Y), MANY[:10_000])
+    yield "LightGBM, 31 leaves", explained(LGBMRegressor(n_jobs=1, verbose=-1).fit(X, Y), MANY[:20_000])
 
 
 def additive():
@@ -57,9 +57,9 @@ def additive():
 
 
 def statistics():
-    other = RNG.normal(size=(1500, COLUMNS)) + 0.1
-    yield "MMD, 1500 and 1500 rows", lambda n: decompose_mmd(X[:1500], other, n_jobs=n)
-    yield "HSIC, 1500 rows", lambda n: decompose_hsic(X[:1500], Y[:1500], n_jobs=n)
+    other = RNG.normal(size=(2000, COLUMNS)) + 0.1
+    yield "MMD, 2000 and 2000 rows", lambda n: decompose_mmd(X[:2000], other, n_jobs=n)
+    yield "HSIC, 3000 rows", lambda n: decompose_hsic(X, Y, n_jobs=n)
 
 
 def black_boxes():
@@ -71,7 +71,7 @@ def black_boxes():
 
 
 def r2(model, n):
-    return decompose_r2(model, MANY, MANY[:, 0], n_jobs=n)
+    return decompose_r2(model, MANY[:20_000], MANY[:20_000, 0], n_jobs=n)
 
 
 def explained(model, rows, background=None, **settings):
@@ -85,7 +85,7 @@ def run():
     for part in (kernel_machines, trees, additive, statistics, black_boxes):
         try:
             for what, call in part():
-                two, one = best_in_turn(lambda f=call: f(2), lambda f=call: f(1), repeat=5)
+                two, one = best_in_turn(lambda f=call: f(2), lambda f=call: f(1), repeat=4)
                 results.append(row(what, two, one, ">= 1.7x"))
         except ImportError:
             continue
