@@ -108,6 +108,14 @@ def test_nothing_is_fine(shape):
     assert not factorise_lower(np.zeros((0, 0)))
 
 
+@pytest.mark.parametrize("call", [factorise_lower, lambda matrix: solve_lower(np.eye(3, order="F"), matrix)])
+def test_what_may_only_be_read_stays(call):
+    matrix = positive(3)
+    matrix.setflags(write=False)
+    with pytest.raises(ValueError, match="read-only"):
+        call(matrix)
+
+
 def test_sizes_fit():
     for solve in (solve_lower, solve_factored):
         with pytest.raises(ValueError, match="must be of shape"):

@@ -1,7 +1,8 @@
 """LAPACK and BLAS on lower triangles, without Python's lock: what SciPy brings, called so that other threads go on meanwhile.
 
-SciPy's own wrappers hold the lock; they stand in where SciPy offers the routines in another form. They are the same, so are the bits. Matrices are worked on where they lie, column by
-column, and may be blocks of larger ones; what is above the diagonal of a triangle is neither read nor written.
+SciPy's own wrappers hold the lock; they stand in where SciPy offers the routines in another form. The routines are the same, and so are
+the bits. Matrices are worked on where they lie, column by column, and may be blocks of larger ones; what is above the diagonal of a
+triangle is neither read nor written.
 """
 
 from __future__ import annotations
@@ -67,7 +68,7 @@ def solve_factored(factor: np.ndarray, matrix: np.ndarray) -> np.ndarray:
     _check_sides(factor, len(matrix))
     if not matrix.size:
         return matrix
-    routine, places = _routine("cython_lapack", "dpotrs"), (*_placed(factor), *_placed(matrix))
+    routine, places = _routine("cython_lapack", "dpotrs"), (*_placed(factor), *_placed(matrix, written=True))
     if routine is None:
         from scipy.linalg import lapack
 
@@ -82,7 +83,7 @@ def _lapack(name: str, triangle: np.ndarray, *options: bytes) -> bool:
     _check_sides(triangle, len(triangle))
     if not triangle.size:
         return False
-    failed, routine, place = ctypes.c_int(0), _routine("cython_lapack", name), _placed(triangle)
+    failed, routine, place = ctypes.c_int(0), _routine("cython_lapack", name), _placed(triangle, written=True)
     if routine is None:
         return _wrapped_lapack(name, triangle)
     _called(routine, *options, len(triangle), *place, ctypes.byref(failed))
@@ -102,7 +103,7 @@ def _blas(name: str, triangle: np.ndarray, matrix: np.ndarray, scale: float, fro
     _check_sides(triangle, matrix.shape[from_right])
     if not matrix.size:
         return matrix
-    routine, places = _routine("cython_blas", name), (*_placed(triangle), *_placed(matrix))
+    routine, places = _routine("cython_blas", name), (*_placed(triangle), *_placed(matrix, written=True))
     if routine is None:
         matrix[...] = _wrapped_blas(name, triangle, matrix, scale, from_right, transposed)
         return matrix
@@ -123,8 +124,10 @@ def _check_sides(triangle: np.ndarray, n: int) -> None:
         raise ValueError(f"A triangle must be of shape {(n, n)} here, got {triangle.shape}")
 
 
-def _placed(matrix: np.ndarray) -> tuple[ctypes.c_void_p, int]:
+def _placed(matrix: np.ndarray, *, written: bool = False) -> tuple[ctypes.c_void_p, int]:
     """Return where a matrix lies, and how many numbers its columns are apart."""
+    if written and not matrix.flags.writeable:
+        raise ValueError("A matrix that is worked on where it lies must not be read-only")
     n_rows, n_columns = matrix.shape
     apart = matrix.strides[1] // _ITEM if n_columns > 1 else n_rows
     lies_well = matrix.flags.aligned and (n_rows <= 1 or matrix.strides[0] == _ITEM) and apart >= n_rows
