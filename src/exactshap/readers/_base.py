@@ -45,9 +45,7 @@ class Reader(ABC):
     block_rows: int = 256  # rows of one block at most: what a thread solves at a time, and a step of progress
     rows_are_cheap: bool = False  # whether a row costs less than a call: many hybrids are solved before the first explanation
     solves_one_by_one: bool = False  # whether rows share no work, so that threads may take them in any number
-    predicts_row_by_row: bool = (
-        False  # whether the model tells threads of rows of their own, with the same bits: blocks are theirs
-    )
+    predicts_row_by_row: bool = False  # whether threads may ask the model about their own rows, with the same bits
     evaluates: bool = False  # whether ``evaluate`` is there: the certificate's hybrids are predicted in company of the rows
     calls_model: ClassVar[bool] = False  # whether a coalition of the game is a few calls of the model
     threads_inside: bool = False  # whether solve() takes the threads itself, so that blocks follow one another
