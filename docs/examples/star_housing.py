@@ -46,9 +46,9 @@ def models(train, y, n_terms, max_rounds):
 
 def draw(explanations, kind, title, path):
     """Draw one panel for each model, side by side, and save the figure."""
-    from matplotlib.figure import Figure
+    from matplotlib import pyplot
 
-    figure = Figure(figsize=(7.0 * len(explanations), 5.0), layout="constrained")
+    figure = pyplot.figure(figsize=(7.0 * len(explanations), 5.0), layout="constrained")
     for ax, (name, explanation) in zip(
         figure.subplots(1, len(explanations), squeeze=False)[0], explanations.items(), strict=True
     ):
@@ -56,6 +56,7 @@ def draw(explanations, kind, title, path):
         ax.set_title(name)
     figure.suptitle(title)
     figure.savefig(path, dpi=100)
+    pyplot.close(figure)
 
 
 def main(folder, n_terms=5000, n_rows=1000, n_train=None, max_rounds=15000, out="."):
