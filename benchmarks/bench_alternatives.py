@@ -5,7 +5,7 @@ rows. Rows where we lose are included: a ratio below 1 says by how much.
 """
 
 import numpy as np
-from timing import best, row
+from timing import best, row, rows_of
 
 from exactshap import Explainer
 
@@ -88,13 +88,7 @@ def linear():
 
 
 def run():
-    results = []
-    for part in (xgboost, lightgbm, catboost, interpret, linear):
-        try:
-            results += part()
-        except ImportError:
-            continue
-    return results
+    return rows_of(xgboost, lightgbm, catboost, interpret, linear)
 
 
 if __name__ == "__main__":

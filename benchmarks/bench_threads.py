@@ -7,7 +7,7 @@ for memory, which a second core does not bring sooner, and keep to one thread.
 import functools
 
 import numpy as np
-from timing import best_in_turn, row
+from timing import best_in_turn, row, rows_of
 
 from exactshap import Explainer, decompose_hsic, decompose_mmd, decompose_r2
 
@@ -80,16 +80,13 @@ def explained(model, rows, background=None, **settings):
     return lambda n: explainers[n](rows)
 
 
+def timed(part):
+    """Return one line for each call of a part."""
+    return [row(what, *best_in_turn(lambda f=call: f(2), lambda f=call: f(1), repeat=4), ">= 1.7x") for what, call in part()]
+
+
 def run():
-    results = []
-    for part in (kernel_machines, trees, additive, statistics, black_boxes):
-        try:
-            for what, call in part():
-                two, one = best_in_turn(lambda f=call: f(2), lambda f=call: f(1), repeat=4)
-                results.append(row(what, two, one, ">= 1.7x"))
-        except ImportError:
-            continue
-    return results
+    return rows_of(*(functools.partial(timed, part) for part in (kernel_machines, trees, additive, statistics, black_boxes)))
 
 
 if __name__ == "__main__":

@@ -24,3 +24,14 @@ def best_in_turn(*functions, repeat=5):
 def row(what, ours, peer=None, target="", **extra):
     """Return one line of the table: seconds of ours and of the peer, their ratio, and the target in words."""
     return {"what": what, "ours": ours, "peer": peer, "ratio": None if peer is None else peer / ours, "target": target, **extra}
+
+
+def rows_of(*parts):
+    """Return the lines that parts of a table give; those whose libraries are absent are left out."""
+    results = []
+    for part in parts:
+        try:
+            results += part()
+        except ImportError:
+            continue
+    return results
