@@ -58,24 +58,14 @@ def multiply_by_lower(
     return _blas("dtrmm", triangle, matrix, scale, from_right, transposed)
 
 
-def solve_lower(triangle: np.ndarray, matrix: np.ndarray) -> np.ndarray:
-    """Set B to L^-1 B; return B."""
-    return _blas("dtrsm", triangle, matrix, 1.0, False, False)
+def solve_lower(triangle: np.ndarray, matrix: np.ndarray, *, transposed: bool = False) -> np.ndarray:
+    """Set B to L^-1 B, with L^T in the place of L where it is ``transposed``; return B."""
+    return _blas("dtrsm", triangle, matrix, 1.0, False, transposed)
 
 
 def solve_factored(factor: np.ndarray, matrix: np.ndarray) -> np.ndarray:
     """Set B to (L L^T)^-1 B; return B."""
-    _check_sides(factor, len(matrix))
-    if not matrix.size:
-        return matrix
-    routine, places = _routine("cython_lapack", "dpotrs"), (*_placed(factor), *_placed(matrix, written=True))
-    if routine is None:
-        from scipy.linalg import lapack
-
-        matrix[...] = lapack.dpotrs(factor, matrix, lower=1)[0]
-        return matrix
-    _called(routine, _LOWER, *matrix.shape, *places, ctypes.byref(ctypes.c_int(0)))
-    return matrix
+    return solve_lower(factor, solve_lower(factor, matrix), transposed=True)
 
 
 def _lapack(name: str, triangle: np.ndarray, *options: bytes) -> bool:
@@ -85,17 +75,13 @@ def _lapack(name: str, triangle: np.ndarray, *options: bytes) -> bool:
         return False
     failed, routine, place = ctypes.c_int(0), _routine("cython_lapack", name), _placed(triangle, written=True)
     if routine is None:
-        return _wrapped_lapack(name, triangle)
+        from scipy.linalg import lapack
+
+        found, told = getattr(lapack, name)(triangle, lower=1)
+        np.copyto(triangle, found, where=np.tri(len(triangle), dtype=bool))
+        return bool(told)
     _called(routine, *options, len(triangle), *place, ctypes.byref(failed))
     return failed.value != 0
-
-
-def _wrapped_lapack(name: str, triangle: np.ndarray) -> bool:
-    from scipy.linalg import lapack
-
-    found, failed = getattr(lapack, name)(triangle, lower=1)
-    np.copyto(triangle, found, where=np.tri(len(triangle), dtype=bool))
-    return bool(failed)
 
 
 def _blas(name: str, triangle: np.ndarray, matrix: np.ndarray, scale: float, from_right: bool, transposed: bool) -> np.ndarray:
@@ -105,18 +91,13 @@ def _blas(name: str, triangle: np.ndarray, matrix: np.ndarray, scale: float, fro
         return matrix
     routine, places = _routine("cython_blas", name), (*_placed(triangle), *_placed(matrix, written=True))
     if routine is None:
-        matrix[...] = _wrapped_blas(name, triangle, matrix, scale, from_right, transposed)
+        from scipy.linalg import blas
+
+        matrix[...] = getattr(blas, name)(scale, triangle, matrix, side=int(from_right), lower=1, trans_a=int(transposed))
         return matrix
     options = b"LR"[from_right : from_right + 1], _LOWER, b"NT"[transposed : transposed + 1], _PLAIN
     _called(routine, *options, *matrix.shape, scale, *places)
     return matrix
-
-
-def _wrapped_blas(name: str, triangle: np.ndarray, matrix: np.ndarray, scale: float, *options: bool) -> np.ndarray:
-    from scipy.linalg import blas
-
-    from_right, transposed = map(int, options)
-    return np.asarray(getattr(blas, name)(scale, triangle, matrix, side=from_right, lower=1, trans_a=transposed))
 
 
 def _check_sides(triangle: np.ndarray, n: int) -> None:

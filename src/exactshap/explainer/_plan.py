@@ -162,7 +162,7 @@ def block_size(reader: Reader, n_rows: int, order: int, limit: float) -> int:
 def n_workers(reader: Reader, block: int, n_blocks: int, order: int, limit: float, n_jobs: int | None) -> tuple[int, int]:
     """Return how many blocks are solved side by side, and on how many threads one of them: the other number is 1.
 
-    Few blocks follow one another, and their rows share the threads, unless these may ask the model, too.
+    Few blocks follow one another, and their rows share the threads, unless threads may ask the model about rows of their own.
     """
     if reader.threads_inside or (jobs := worker_count(n_jobs)) == 1:
         return 1, 1

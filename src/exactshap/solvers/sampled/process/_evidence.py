@@ -6,7 +6,7 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 
-from exactshap._runtime.linear_algebra import factorise_lower, invert_lower, multiply_by_lower, square_lower
+from exactshap._runtime.linear_algebra import factorise_lower, invert_lower, multiply_by_lower, solve_factored, square_lower
 from exactshap.solvers.sampled.process._descent import Slopes
 from exactshap.solvers.sampled.process._relevance_kernels import fill_covariance, fill_sums, fill_weighted
 
@@ -125,12 +125,10 @@ class FittedHalf:
     @classmethod
     def at(cls, points: np.ndarray, half: Half, theta: np.ndarray, white: float) -> FittedHalf:
         """Return the half given its values at all ``points``; raise where their covariance is not positive definite."""
-        from scipy.linalg import lapack
-
         factor, failed = factorise(_half_of_covariance(points, theta, half.sign, white))
         if failed:
             raise np.linalg.LinAlgError("The covariance of the sampled coalitions is not positive definite")
-        dual = np.ascontiguousarray(lapack.dpotrs(factor, half.target, lower=1)[0])
+        dual = np.ascontiguousarray(solve_factored(factor, half.target.copy(order="F")))
         return cls(half, factor, dual, (half.target * dual).sum(axis=0) / len(points))
 
     def precisions(self, n_last: int) -> np.ndarray:
@@ -158,12 +156,10 @@ class Evidence:
     @classmethod
     def at(cls, points: np.ndarray, half: Half, work: np.ndarray, theta: np.ndarray, white: float) -> Evidence | None:
         """Return the evidence, or None where the covariance is not positive definite."""
-        from scipy.linalg import lapack
-
         factor, failed = factorise(covariance_and_slopes(points, theta, half.sign, white, work[:2])[0])
         if failed:
             return None
-        dual = np.ascontiguousarray(lapack.dpotrs(factor, half.target, lower=1)[0])
+        dual = np.ascontiguousarray(solve_factored(factor, half.target.copy(order="F")))
         variance = np.maximum((half.target * dual).sum(axis=0) / len(points), 1e-300)
         return cls(points, half, work, theta, white, factor, dual, variance)
 
