@@ -88,7 +88,7 @@ def read(model: Any, request: Request) -> AdditiveReader:
         blocks=(BinnedTerms(tuple(map(tuple, model.term_features_)), tuple(t[..., chosen] for t in scores), training),),
         intercept=intercept[chosen],
         encode=_Cells(_twin(model, [table.shape[:-1] for table in scores])),
-        predict=functools.partial(_predicted, model, chosen, single),
+        predict=functools.partial(_predict, model, chosen, single),
         n_columns=len(model.bins_),
         fitted_names=_fitted_names(model),
         output_names=tuple(names[k] for k in chosen),
@@ -149,13 +149,6 @@ def _training(model: Any, request: Request) -> tuple[np.ndarray, ...] | None:
             )
         )
     return tuple(np.asarray(weights, float) for weights in model.bin_weights_)
-
-
-def _predicted(model: Any, chosen: list[int], single: bool, X: Table) -> np.ndarray:
-    """Return the model's own prediction, of many rows piece by piece: its arrays of a whole column would leave the core's caches."""
-    if X.n_rows <= CHUNK_ROWS:
-        return _predict(model, chosen, single, X)
-    return np.concatenate([_predict(model, chosen, single, X.take(part)) for part in slices(X.n_rows, CHUNK_ROWS)])
 
 
 def _predict(model: Any, chosen: list[int], single: bool, X: Table) -> np.ndarray:
