@@ -2,6 +2,7 @@ import importlib
 import json
 import pickle
 import zipfile
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -213,6 +214,31 @@ def test_a_residual_that_is_not_a_number_fails():
     certificate = linear(X, residual=residual).certificate()
     assert not certificate.passed
     assert certificate.row == 1
+
+
+@pytest.mark.parametrize("n_outputs", [None, 2])
+@pytest.mark.parametrize("n_rows", [0, 1, 10, 11])
+@pytest.mark.parametrize(
+    ("residual", "tolerance", "mask_difference", "passes"),
+    [
+        (1e-12, 1e-12, None, True),
+        (-1e-12, 1e-12, 1e-9, True),
+        (-2e-12, 1e-12, None, False),
+        (np.nan, 1e-12, None, False),
+        (0.0, np.inf, None, False),
+        (0.0, 1e-12, 2e-9, False),
+    ],
+)
+def test_few_rows_are_held_against_their_tolerance_as_many_are(n_rows, n_outputs, residual, tolerance, mask_difference, passes):
+    explanation = linear(
+        np.ones((n_rows, 3)), n_outputs=n_outputs, mask_difference=mask_difference, mask_tolerance=1e-9, n_masks=2
+    )
+    residuals, tolerances = np.zeros_like(explanation.residual), np.full(n_rows, 1e-12)
+    residuals[-1:], tolerances[-1:] = residual, tolerance
+    explanation = replace(explanation, residual=residuals, tolerance=tolerances)
+    masks_agree = mask_difference is None or mask_difference <= 1e-9
+    assert explanation.is_within_tolerance == (masks_agree and explanation.rows_within_tolerance.all())
+    assert explanation.is_within_tolerance == (passes if n_rows else masks_agree)
 
 
 def test_additive_tells_shares_from_other_values():

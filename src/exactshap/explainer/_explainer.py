@@ -19,7 +19,7 @@ from exactshap.explainer._certify import refuse_or_warn
 from exactshap.explainer._mask_check import MaskChecker
 from exactshap.explainer._plan import Forecast, cut_rows, forecast
 from exactshap.explainer._settings import aligned, check_names, check_settings, checked_names
-from exactshap.explainer._solve import Cut, solve_blocks, wrap
+from exactshap.explainer._solve import Cut, facts_of, solve_blocks, wrap
 from exactshap.explainer._verify import Verification, verify
 from exactshap.frames import Table, as_table, check_columns
 from exactshap.games import normalised_weights
@@ -31,7 +31,7 @@ from exactshap.semivalues import Question, Semivalue, find
 __all__ = ["Explainer", "explain"]
 
 KEPT_CUTS = 64  # numbers of rows whose blocks are remembered
-KEPT_PACES = 4  # questions whose pace is
+KEPT_QUESTIONS = 4  # of which it is remembered what their explanations have in common, and their pace
 
 
 class Explainer:
@@ -188,9 +188,8 @@ class Explainer:
                 solution = solve_blocks(reader, table, cut, semivalue, order, self.progress, company)
             facts = self._check_masks.facts(table, solution, whose)
         seconds = time.perf_counter() - started
-        explanation = wrap(
-            reader, table, solution, semivalue, order, seconds=seconds, background_hash=self._background_hash, **facts
-        )
+        shared = self._shared(reader, semivalue, order)
+        explanation = wrap(reader, table, solution, semivalue, order, shared, seconds=seconds, **facts)
         if not explanation.is_within_tolerance:
             refuse_or_warn(reader, explanation, self.on_inexact)
         return explanation
@@ -221,12 +220,23 @@ class Explainer:
             return make()
         return self._kept.get(question) or self._kept.made(question, make, keep=KEPT_CUTS)
 
+    def _shared(self, reader: Reader, semivalue: Semivalue, order: int) -> dict[str, Any]:
+        """Return what all explanations of a question have in common, put together once."""
+
+        def make() -> dict[str, Any]:
+            return {**facts_of(reader, semivalue, order), "background_hash": self._background_hash}
+
+        question = "shared", semivalue, order
+        if reader is not self.reader:
+            return make()
+        return self._kept.get(question) or self._kept.made(question, make, keep=KEPT_QUESTIONS)
+
     def _at_pace(self, cut: Cut, question: Question, order: int, n_rows: int) -> AbstractContextManager[None]:
         """Let threads inside a block know how long rows took the last time that this was asked."""
         if cut.threads_of_each == 1:
             return nullcontext()
         key = "pace", question, order
-        return at_pace(self._kept.get(key) or self._kept.made(key, Pace, keep=KEPT_PACES), n_rows)
+        return at_pace(self._kept.get(key) or self._kept.made(key, Pace, keep=KEPT_QUESTIONS), n_rows)
 
     def _checked(self, X: Any) -> Table:
         without_lost_threads()

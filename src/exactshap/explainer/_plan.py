@@ -13,7 +13,7 @@ from exactshap._runtime.progress import duration
 from exactshap._runtime.threads import worker_count
 from exactshap._runtime.words import fields_html
 from exactshap.errors import BudgetError, memory_needed, message
-from exactshap.explainer._solve import Cut, wrap
+from exactshap.explainer._solve import Cut, facts_of, wrap
 from exactshap.frames import Table, as_table
 from exactshap.readers import Reader, Request, read
 from exactshap.semivalues import Semivalue, find
@@ -127,7 +127,7 @@ def _explanation() -> Sample:
 
     def run() -> None:
         answer = reader.answer(as_table(rows.native), shapley, 1)
-        wrap(reader, rows, answer, shapley, 1, seconds=0.0).certificate()
+        wrap(reader, rows, answer, shapley, 1, facts_of(reader, shapley, 1), seconds=0.0).certificate()
 
     return 1.0, run
 

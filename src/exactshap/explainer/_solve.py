@@ -19,7 +19,7 @@ from exactshap.results.explanation import Explanation
 from exactshap.semivalues import Semivalue
 from exactshap.solvers import Rows, Solution, player_sets
 
-__all__ = ["Cut", "solve_blocks", "wrap"]
+__all__ = ["Cut", "facts_of", "solve_blocks", "wrap"]
 
 
 APART = 1024  # rows from which on those in company are a block of their own
@@ -129,38 +129,47 @@ def _named(table: Table, row: int) -> str:
     return table.row_label(row) if row < table.n_rows else "a row mixed with the background"
 
 
+def facts_of(reader: Reader, semivalue: Semivalue, order: int) -> dict[str, Any]:
+    """Return what explanations that answer a question about a model have in common."""
+    background = reader.background
+    return {
+        "feature_names": reader.player_names,
+        "output_names": None if reader.single_output else reader.output_names,
+        "index": semivalue.name,
+        "order": order,
+        "value_function": reader.value_function,
+        "unit": reader.unit,
+        "model_name": reader.model_name,
+        "background_size": None if background is None else background.n_rows,
+        "groups": _groups(reader),
+    }
+
+
 def wrap(
     reader: Reader,
     table: Table,
     solution: Solution,
     semivalue: Semivalue,
     order: int,
+    shared: dict[str, Any],
     *,
     seconds: float,
     **facts: Any,
 ) -> Explanation:
-    """Return a solution beside its predictions as an explanation, with what is known about the model."""
-    background, std_error, n_players = reader.background, solution.std_error, len(reader.player_names)
+    """Return a solution beside its predictions as an explanation; ``shared`` are the :func:`facts_of` its question."""
+    std_error, n_players = solution.std_error, len(reader.player_names)
     return Explanation.of_solver(
+        shared,
         **dict(zip(_SAME_NAMES, _same_of(solution), strict=True)),
         values=solution.values[:, :n_players],
         baseline=solution.empty,
         std_error=None if std_error is None else std_error[:, :n_players],
         data=table.native,
-        feature_names=reader.player_names,
-        output_names=None if reader.single_output else reader.output_names,
-        index=semivalue.name,
-        order=order,
         sets=solution.sets or player_sets(n_players, order),
         set_values=solution.values if order > 1 else None,
         set_std_error=std_error if order > 1 else None,
-        value_function=reader.value_function,
-        unit=reader.unit,
-        model_name=reader.model_name,
         error_bound=solution.error_bound,
         seconds=seconds,
-        background_size=None if background is None else background.n_rows,
-        groups=_groups(reader),
         covariances=solution.covariance,
         stability_bound=reader.stability(table) if semivalue.name == "shapley" else None,
         **facts,

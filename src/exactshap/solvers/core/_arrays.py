@@ -6,14 +6,19 @@ from typing import Any
 
 import numpy as np
 
-__all__ = ["either", "of_rows"]
+__all__ = ["all_of", "either", "of_rows"]
 
 
 def of_rows(number: np.ndarray | float, n_rows: int) -> np.ndarray:
     """Return a number for each row."""
     if isinstance(number, np.ndarray) and number.shape == (n_rows,):
         return number
-    found = np.empty(n_rows)
+    return all_of(number, (n_rows,))
+
+
+def all_of(number: np.ndarray | float, shape: tuple[int, ...]) -> np.ndarray:
+    """Return an array of one number, or one for each of the last axis."""
+    found = np.empty(shape)
     found[...] = number
     return found
 

@@ -10,7 +10,7 @@ import numpy as np
 
 from exactshap._runtime.words import fields_html, fields_text
 from exactshap.semivalues import Question
-from exactshap.solvers.core._arrays import either, of_rows
+from exactshap.solvers.core._arrays import all_of, either, of_rows
 from exactshap.solvers.core._comparison import Comparison
 from exactshap.solvers.core._sets import player_sets
 from exactshap.solvers.core._words import solution_facts
@@ -163,6 +163,7 @@ class Solution:
         order: int,
         *,
         constant: np.ndarray | float = 0.0,
+        empty: np.ndarray | float | None = None,
         magnitude: np.ndarray | float = 0.0,
         single_row: bool = False,
         single_output: bool = False,
@@ -176,6 +177,8 @@ class Solution:
             The question.
         constant : float or array of shape (n_outputs,)
             What v(empty) and v(D) have in common and the parts leave out.
+        empty : float or array of shape (n_outputs,), default=None
+            v(empty) of all rows, where the parts do not add it up.
         magnitude : float or array of shape (n_rows,)
             What rounding is relative to at least: a lower limit of ``scale``.
         single_row, single_output : bool
@@ -191,16 +194,20 @@ class Solution:
         nothing = isinstance(constant, float) and constant == 0.0  # a step each, which one row would feel
         scale = self.scale if isinstance(magnitude, float) and magnitude == 0.0 else np.maximum(self.scale, magnitude)
         nodes = f" ({self.n_nodes} node{'s' if self.n_nodes > 1 else ''})" if self.n_nodes else ""
+        first, last = (self.empty, self.full) if nothing else (self.empty + constant, self.full + constant)
+        first = first if empty is None else all_of(empty, last.shape)
+        residual = None
+        if with_residual and semivalue.is_efficient(order):
+            rise = self.full - self.empty if empty is None else last - first  # without a constant, which would only round it
+            residual = squeezed(rise - self.values.sum(axis=-2))
         return self.with_(
             values=squeezed(self.values),
-            empty=squeezed(self.empty if nothing else self.empty + constant),
-            full=squeezed(self.full if nothing else self.full + constant),
+            empty=squeezed(first),
+            full=squeezed(last),
             total=None if self.total is None else squeezed(self.total),
             method=self.method + nodes,
             sets=player_sets(n_players, order),
-            residual=squeezed(self.full - self.empty - self.values.sum(axis=-2))
-            if with_residual and semivalue.is_efficient(order)
-            else None,
+            residual=residual,
             std_error=None if self.std_error is None else squeezed(self.std_error),
             error_bound=np.max(self.error_bound) if single_row else self.error_bound,
             scale=np.max(scale) if single_row else scale,

@@ -200,11 +200,15 @@ def solve_trees(
     columns = np.ascontiguousarray(rounded(trees, _check_rows(trees, X, "X")).T)
     first, *rest = (engine.solve(columns, semivalue, order) for engine in prepared.engines(order))
     part = sum(rest, start=first)
-    empty = np.empty(part.full.shape)
-    empty[...] = prepared.empty
-    part = part.with_(empty=empty, full=trees.constant + part.full)
-    single_output = part.values.shape[2] == 1
-    return part.finish(prepared.n_players, semivalue, order, single_output=single_output, with_residual=with_residual)
+    return part.finish(
+        prepared.n_players,
+        semivalue,
+        order,
+        constant=trees.constant,
+        empty=prepared.empty,
+        single_output=part.values.shape[2] == 1,
+        with_residual=with_residual,
+    )
 
 
 def _check_players(trees: FlatTrees, players: Sequence[Sequence[int]]) -> np.ndarray:
