@@ -156,7 +156,7 @@ def test_trees_without_tables_are_prepared_once():
 
 
 def test_tables_beyond_any_cache_give_the_bits_of_a_row_however_rows_are_cut():
-    trees, rows = complete_forest(8, 25, 20), random_rows(44, 60, 20)
+    trees, rows = complete_forest(8, 25, 20), random_rows(44, 700, 20)
     engine = prepare_trees(trees, [(j,) for j in range(20)]).tables
     engine.answered[0] = 10**6  # tables, however few the rows
     assert engine.of_order(1).rows.n_bytes > 2**25  # see CACHED_CELLS in tables.cpp
@@ -165,5 +165,9 @@ def test_tables_beyond_any_cache_give_the_bits_of_a_row_however_rows_are_cut():
         few = engine.solve(columns_of(rows[:n]), SHAPLEY, 1)
         for name in ("values", "full", "scale"):
             assert np.array_equal(getattr(few, name), getattr(every, name)[:n]), (name, n)
+    for part in (slice(0, 319), slice(0, 321), slice(319, 700), slice(600, 700)):  # see PARTS in sweep.cpp
+        some = engine.solve(columns_of(rows[part]), SHAPLEY, 1)
+        for name in ("values", "full", "scale"):
+            assert np.array_equal(getattr(some, name), getattr(every, name)[part]), (name, part)
     deep = prepare_trees(trees, [(j,) for j in range(20)]).deep.solve(columns_of(rows[:24]), SHAPLEY, 1)
     assert_close(every.values[:24], deep.values, every.scale[:24], n_terms=25 * 2**8)

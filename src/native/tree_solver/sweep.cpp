@@ -11,26 +11,34 @@ EXACTSHAP_BEGIN
 
 namespace {
 
-constexpr int64_t AT_ONCE = 64;             // rows whose codes in a tree are worked out at a time
-constexpr int64_t SPARSE = 32;              // cells for each row of a table that is not worth reading ahead as a whole
-constexpr int64_t SPREAD[] = {int64_t(1) << 20, int64_t(1) << 18};  // cells for each row of tables that are looked up row after row
-constexpr int64_t LARGE = 4096, AHEAD = 8;  // cells of a table that does not fit into the first cache; rows whose cells are asked for
-constexpr int64_t CACHED = int64_t(1) << 15, IN_FIRST_CACHE = 128;  // cells of a tree's tables; rows whose sums stay there
-constexpr int64_t ROOM = 7;                 // cells behind the last table that a register may read
-constexpr int64_t POLL = 16;                // trees between two looks at the clock
+constexpr int64_t AT_ONCE = 64;                  // rows whose codes in a tree are worked out at a time
+constexpr int64_t SPARSE = 16;                   // cells for each row of a table that is not worth reading ahead as a whole
+constexpr int64_t SPREAD[] = {int64_t(1) << 20, int64_t(1) << 19};  // cells for each row of tables that are looked up row after row
+constexpr int64_t LARGE = 4096, AHEAD = 8;       // cells of a table that does not fit into the first cache; rows whose cells are asked for
+constexpr int64_t CACHED = int64_t(1) << 15;     // cells of tables that stay in the second cache beside those to come
+constexpr int64_t SUMS = 1536, LEAST_ROWS = 16;  // sums that leave room for tables in the first cache; rows at a time, at least
+constexpr int64_t PARTS = 5;                     // of the rows, at least, that are worth meeting the same tables again
+constexpr int64_t ROOM = 7;                      // cells behind the last table that a register may read
+constexpr int64_t POLL = 16;                     // trees between two looks at the clock
 
 // --- codes -----------------------------------------------------------------------------------------------------------
 
-/// Some rows side by side, as many as a register holds, or one alone. While codes are worked out they are as wide as the values.
+/// Some rows side by side, as many as a register holds, or one alone. While codes are worked out they are as wide as the values, unless
+/// one instruction makes them narrow: those of all nodes then take a quarter of the cache.
 struct Many {
   static constexpr int LANES = int(sizeof(Widest) / sizeof(double));
   typedef Widest Values;
-  typedef int64_t Codes __attribute__((vector_size(sizeof(Widest))));
+  typedef int64_t Bits __attribute__((vector_size(sizeof(Widest))));
+#if defined(__AVX512F__)
+  typedef int16_t Code;
+#else
+  typedef int64_t Code;
+#endif
+  typedef Code Codes __attribute__((vector_size(sizeof(Code) * LANES)));
 };
 struct One {
   static constexpr int LANES = 1;
-  typedef double Values;
-  typedef int64_t Codes;
+  typedef int64_t Code, Codes;
 };
 
 /// A split and its column, `x (n_rows,)`. `IS_PLAIN`: it is numerical, and no value is missing.
@@ -49,10 +57,11 @@ struct Test {
     Widest values;
     load(x + r, values);
     if (IS_PLAIN || is_numerical) {
-      left = split.less_equal ? Many::Codes(values <= split.threshold) : Many::Codes(values < split.threshold);
-      if (!IS_PLAIN && missing_left) left |= Many::Codes(values != values);
+      Many::Bits wide = split.less_equal ? Many::Bits(values <= split.threshold) : Many::Bits(values < split.threshold);
+      if (!IS_PLAIN && missing_left) wide |= Many::Bits(values != values);
+      left = __builtin_convertvector(wide, Many::Codes);
     } else {
-      for (int i = 0; i < Many::LANES; i++) left[i] = -int64_t(goes_left(x[r + i], split));
+      for (int i = 0; i < Many::LANES; i++) left[i] = Many::Code(-goes_left(x[r + i], split));
     }
   }
   EXACTSHAP_INLINE void lefts(int64_t r, int64_t& left) const {
@@ -65,8 +74,9 @@ struct Test {
 /// From the root down, the splits above any group tell both children which players were failed on the way, `failed (nodes of the
 /// tree, n_rows)`; a split within a group has a bit of its own, lost where the row goes right.
 template <class Rows, bool IS_PLAIN>
-void walk(int64_t tree, const double* columns, int64_t n_rows, const Tables& tables, int64_t first, int64_t last, int64_t* failed,
-          uint16_t* codes, int64_t stride) {
+void walk(int64_t tree, const double* columns, int64_t n_rows, const Tables& tables, int64_t first, int64_t last,
+          typename Rows::Code* failed, uint16_t* codes, int64_t stride) {
+  typedef typename Rows::Code Code;
   typename Rows::Codes left{}, lost;
   const Nodes& nodes = tables.forest.nodes;
   const Groups& groups = tables.groups;
@@ -74,26 +84,27 @@ void walk(int64_t tree, const double* columns, int64_t n_rows, const Tables& tab
   const int64_t offset = tables.forest.tree_start[tree];
   for (int64_t r = 0; r < n_rows; r++) failed[r] = 0;
   for (int64_t s = routes.split_start[tree]; s < routes.split_start[tree + 1]; s++) {
-    const int64_t q = routes.split[s], bit = int64_t(1) << routes.bit[s];
+    const int64_t q = routes.split[s];
+    const Code bit = Code(int64_t(1) << routes.bit[s]);
     const Test<Rows, IS_PLAIN> test(columns, stride, q, nodes);
-    const int64_t* const before = failed + (q - offset) * n_rows;
-    int64_t *const to_left = failed + (nodes.left[q] - offset) * n_rows, *const to_right = failed + (nodes.right[q] - offset) * n_rows;
+    const Code* const before = failed + (q - offset) * n_rows;
+    Code *const to_left = failed + (nodes.left[q] - offset) * n_rows, *const to_right = failed + (nodes.right[q] - offset) * n_rows;
     for (int64_t r = 0; r < n_rows; r += Rows::LANES) {
       test.lefts(r, left);
       load(before + r, lost);
-      store(lost | (~left & bit), to_left + r);
-      store(lost | (left & bit), to_right + r);
+      store(typename Rows::Codes(lost | (~left & bit)), to_left + r);
+      store(typename Rows::Codes(lost | (left & bit)), to_right + r);
     }
   }
   for (int64_t g = first; g < last; g++, codes += stride) {
-    int64_t* const failed_here = failed + (groups.root[g] - offset) * n_rows;
+    Code* const failed_here = failed + (groups.root[g] - offset) * n_rows;
     for (int64_t c = groups.condition_start[g] + groups.n_above[g]; c < groups.condition_start[g + 1]; c++) {
-      const int64_t bit = int64_t(1) << groups.condition_bit[c];
+      const Code bit = Code(int64_t(1) << groups.condition_bit[c]);
       const Test<Rows, IS_PLAIN> test(columns, stride, groups.condition_node[c], nodes);
       for (int64_t r = 0; r < n_rows; r += Rows::LANES) {
         test.lefts(r, left);
         load(failed_here + r, lost);
-        store(lost | (~left & bit), failed_here + r);
+        store(typename Rows::Codes(lost | (~left & bit)), failed_here + r);
       }
     }
     const int64_t all = (int64_t(1) << groups.n_bits[g]) - 1;
@@ -103,10 +114,10 @@ void walk(int64_t tree, const double* columns, int64_t n_rows, const Tables& tab
 
 // --- look-ups --------------------------------------------------------------------------------------------------------
 
-/// What is looked up: groups from `first_group` on, whose tables lie in `cells`.
+/// What is looked up: groups first_group to last_group - 1, whose tables lie in `cells`.
 struct Look {
   const TableRows& rows;
-  int64_t first_group;
+  int64_t first_group, last_group;
   const double* cells;
 
   EXACTSHAP_INLINE int64_t n_cells(int64_t g) const { return rows.table_start[g + 1] - rows.table_start[g]; }
@@ -114,13 +125,15 @@ struct Look {
   EXACTSHAP_INLINE const double* cell(int64_t g, int64_t code) const { return table(g) + code * rows.n_columns(g); }
 };
 
-/// Ask for the cells of a row in groups first to last - 1 before they are read.
+/// Ask for cells before they are read.
+EXACTSHAP_INLINE void ask_for(const double* cell, int64_t n_columns) {
+  __builtin_prefetch(cell);
+  __builtin_prefetch(cell + n_columns - 1);
+}
+
+/// Ask for the cells of a row in groups first to last - 1.
 EXACTSHAP_INLINE void ask_for_cells(const Look& look, int64_t first, int64_t last, const uint16_t* codes, int64_t stride) {
-  for (int64_t g = first; g < last; g++, codes += stride) {
-    const double* const cell = look.cell(g, *codes);
-    __builtin_prefetch(cell);
-    __builtin_prefetch(cell + look.rows.n_columns(g) - 1);
-  }
+  for (int64_t g = first; g < last; g++, codes += stride) ask_for(look.cell(g, *codes), look.rows.n_columns(g));
 }
 
 /// Ask for the whole tables of groups first to last - 1: cells in random order are waited for one by one.
@@ -176,10 +189,12 @@ EXACTSHAP_APART void add_groups(const Look& look, int64_t first, const uint16_t*
     const double* table[GROUPS][REGISTERS];
     __mmask8 mask[GROUPS][REGISTERS];
     __m512i source[GROUPS][REGISTERS];
-    int64_t n_columns[GROUPS];
+    int64_t n_columns[GROUPS], n_ahead[GROUPS];
+    const int64_t n_rows = total.size[0];
     for (int i = 0; i < GROUPS; i++) {
       const double* cell = look.table(first + i);
       n_columns[i] = look.rows.n_columns(first + i);
+      n_ahead[i] = look.n_cells(first + i) > SPARSE * n_rows ? n_rows - AHEAD : 0;
       for (int k = 0; k < REGISTERS; k++) {
         mask[i][k] = look.rows.masks[first + i][k];
         source[i][k] = _mm512_maskz_expand_epi64(mask[i][k], _mm512_set_epi64(7, 6, 5, 4, 3, 2, 1, 0));
@@ -188,8 +203,10 @@ EXACTSHAP_APART void add_groups(const Look& look, int64_t first, const uint16_t*
       }
     }
     double* sums_of = total.data;
-    for (int64_t r = 0; r < total.size[0]; r++, sums_of += 8 * REGISTERS) {
+    for (int64_t r = 0; r < n_rows; r++, sums_of += 8 * REGISTERS) {
       __m512d sums[REGISTERS];
+      for (int i = 0; i < GROUPS; i++)
+        if (r < n_ahead[i]) ask_for(table[i][0] + codes[i * stride + r + AHEAD] * n_columns[i], n_columns[i]);
       for (int k = 0; k < REGISTERS; k++) sums[k] = _mm512_loadu_pd(sums_of + 8 * k);
       for (int i = 0; i < GROUPS; i++) {
         const int64_t place = codes[i * stride + r] * n_columns[i];
@@ -211,10 +228,7 @@ EXACTSHAP_APART void add_groups(const Look& look, int64_t first, const uint16_t*
     double* sums_of = total.data;
     for (int64_t r = 0; r < n_rows; r++, sums_of += width) {
       const double* const cell = table + codes[r] * n_columns;
-      if (r < n_ahead) {
-        const double* const next = table + codes[r + AHEAD] * n_columns;
-        __builtin_prefetch(next), __builtin_prefetch(next + n_columns - 1);
-      }
+      if (r < n_ahead) ask_for(table + codes[r + AHEAD] * n_columns, n_columns);
       for (int64_t c = 0; c < n_columns; c++) sums_of[columns[c]] += cell[c];
     }
   }
@@ -237,21 +251,70 @@ EXACTSHAP_APART void add_rows(const Look& look, const Met& met, Array<double, 2>
   }
 }
 
-/// The same for many rows, two groups after the other: their tables are asked for while rows are looked up in those before.
-/// Where a tree's tables stay in the second cache, the sums of as many rows at a time stay in the first one.
+/// Cells that are asked for little by little, while others are read.
+struct Ahead {
+  const double *next, *end;
+
+  /// Ask for one of `left` equal shares of what has not been asked for yet.
+  EXACTSHAP_INLINE void ask(int64_t left) {
+    const double* const stop = next + ((end - next) / left + 7) / 8 * 8;
+    for (; next < stop && next < end; next += 8) __builtin_prefetch(next, 0, 2);  // into the second cache
+  }
+};
+
+/// The first group behind as many from `first` on as stay in the second cache with their tables, two at least.
+EXACTSHAP_INLINE int64_t end_of_cached(const Look& look, int64_t first, int64_t last) {
+  int64_t end = smaller(first + 2, last);
+  while (end < last && look.rows.table_start[end + 1] - look.rows.table_start[first] <= CACHED) end++;
+  return end;
+}
+
+/// Add the cells of rows in the groups of a tree whose tables stay in the second cache, as many rows at a time as leave room in the first
+/// one for their sums: tables are asked for while the first rows are looked up in those before.
 template <int REGISTERS>
-EXACTSHAP_APART void add_tables(const Look& look, const Met& met, Array<double, 2> total) {
-  const int64_t n_rows = total.size[0], n_cells = look.rows.table_start[met.last] - look.rows.table_start[met.first];
-  const int64_t at_once = n_cells > CACHED ? n_rows : IN_FIRST_CACHE;
-  for (int64_t first = 0; first < n_rows; first += at_once) {
-    const auto part = total.slice(first, smaller(first + at_once, n_rows));
-    const uint16_t* codes = met.codes + first;
-    if (first == 0) ask_for_tables(look, met.first, smaller(met.first + 2, met.last), n_rows);
+EXACTSHAP_INLINE void add_tree(const Look& look, const Met& met, Array<double, 2> total, int64_t at_once) {
+  const int64_t n_rows = total.size[0];
+  for (int64_t row = 0; row < n_rows; row += at_once) {
+    const auto part = total.slice(row, smaller(row + at_once, n_rows));
+    const uint16_t* codes = met.codes + row;
+    if (row == 0) ask_for_tables(look, met.first, smaller(met.first + 2, met.last), n_rows);
     for (int64_t g = met.first; g < met.last; g += 2, codes += 2 * met.stride) {
-      if (first == 0) ask_for_tables(look, g + 2, smaller(g + 4, met.last), n_rows);
+      if (row == 0) ask_for_tables(look, g + 2, smaller(g + 4, met.last), n_rows);
       (g + 1 < met.last ? add_groups<REGISTERS, 2> : add_groups<REGISTERS, 1>)(look, g, codes, met.stride, part);
     }
   }
+}
+
+/// The same for a tree with more tables than that: some groups after others, while the tables of those to come are asked for, little
+/// by little, as far as the second cache has room for them.
+template <int REGISTERS>
+EXACTSHAP_INLINE void add_large_tree(const Look& look, const Met& met, Array<double, 2> total, int64_t at_once) {
+  const int64_t n_rows = total.size[0], n_parts = (n_rows + at_once - 1) / at_once;
+  for (int64_t first = met.first, last; first < met.last; first = last) {
+    last = end_of_cached(look, first, met.last);
+    const double *const next = look.table(last), *const end = look.table(look.last_group);
+    Ahead ahead{next, next + smaller(next - look.table(first), end - next)};
+    int64_t left = n_parts * ((last - first + 1) / 2);
+    for (int64_t row = 0; row < n_rows; row += at_once) {
+      const auto part = total.slice(row, smaller(row + at_once, n_rows));
+      const uint16_t* codes = met.codes + (first - met.first) * met.stride + row;
+      for (int64_t g = first; g < last; g += 2, codes += 2 * met.stride) {
+        ahead.ask(left--);
+        (g + 1 < last ? add_groups<REGISTERS, 2> : add_groups<REGISTERS, 1>)(look, g, codes, met.stride, part);
+      }
+    }
+  }
+}
+
+/// Add a tree's cells to the sums of many rows, two groups after the other.
+template <int REGISTERS>
+EXACTSHAP_APART void add_tables(const Look& look, const Met& met, Array<double, 2> total) {
+  const int64_t n_rows = total.size[0], in_cache = SUMS / total.size[1] > LEAST_ROWS ? SUMS / total.size[1] : LEAST_ROWS;
+  const bool is_large = look.rows.table_start[met.last] - look.rows.table_start[met.first] > CACHED, are_many = n_rows >= PARTS * in_cache;
+  if (is_large && are_many)
+    add_large_tree<REGISTERS>(look, met, total, in_cache);
+  else
+    add_tree<REGISTERS>(look, met, total, are_many ? 2 * in_cache : n_rows);
 }
 
 // --- sweeps ----------------------------------------------------------------------------------------------------------
@@ -269,26 +332,26 @@ bool pad(In<double, 2> columns, Array<double, 2> out) {
   return is_missing;
 }
 
-/// Add the cells of rows in groups first_group to last_group - 1 to their sums, `total (n_rows, width)`.
+/// Add the cells of rows in the groups that are looked up to their sums, `total (n_rows, width)`.
 ///
 /// While a tree's cells are on their way, the codes in the next tree are worked out.
 template <class Rows, int REGISTERS>
-Status sweep_rows(In<double, 2> columns, const Tables& tables, const Look& look, int64_t last_group, Array<double, 2> total, Context& context) {
+Status sweep_rows(In<double, 2> columns, const Tables& tables, const Look& look, Array<double, 2> total, Context& context) {
   const Routes& routes = tables.routes;
   const int64_t n_rows = columns.size[1], padded = (n_rows + Rows::LANES - 1) / Rows::LANES * Rows::LANES;
   auto x = context.empty<double>(columns.size[0], padded);
-  auto failed = context.empty<int64_t>(tables.forest.largest_tree() * smaller(padded, AT_ONCE));
+  auto failed = context.empty<typename Rows::Code>(tables.forest.largest_tree() * smaller(padded, AT_ONCE));
   auto codes = context.empty<uint16_t>(int64_t(2), routes.most_groups() * padded);
   if (context.failed()) return Status::no_memory;
   const bool is_plain = !pad(columns, x) && routes.is_plain;
-  const int64_t n_cells = look.rows.table_start[last_group] - look.rows.table_start[look.first_group];
+  const int64_t n_cells = look.rows.table_start[look.last_group] - look.rows.table_start[look.first_group];
   const auto add = n_rows > 1 && n_rows * SPREAD[REGISTERS > 0] > n_cells ? add_tables<REGISTERS> : add_rows<REGISTERS>;
   Met before{0, 0, nullptr, padded};
-  for (int64_t tree = tables.groups.tree[look.first_group]; tree <= tables.groups.tree[last_group - 1]; tree++) {
+  for (int64_t tree = tables.groups.tree[look.first_group]; tree <= tables.groups.tree[look.last_group - 1]; tree++) {
     if (tree % POLL == 0 && context.interrupted()) return Status::interrupted;
     uint16_t* const to = codes[tree % 2].data;
     const int64_t first = routes.group_start[tree];
-    const Met met{first > look.first_group ? first : look.first_group, smaller(routes.group_start[tree + 1], last_group), to, padded};
+    const Met met{first > look.first_group ? first : look.first_group, smaller(routes.group_start[tree + 1], look.last_group), to, padded};
     for (int64_t r = 0; r < padded; r += AT_ONCE)
       (is_plain ? walk<Rows, true> : walk<Rows, false>)(tree, x.data + r, smaller(padded - r, AT_ONCE), tables, met.first, met.last,
                                                           failed.data, to + r, padded);
@@ -301,14 +364,14 @@ Status sweep_rows(In<double, 2> columns, const Tables& tables, const Look& look,
 }
 
 template <int REGISTERS>
-Status sweep_in(In<double, 2> columns, const Tables& tables, const Look& look, int64_t last_group, Out<double, 2> out, Context& context) {
+Status sweep_in(In<double, 2> columns, const Tables& tables, const Look& look, Out<double, 2> out, Context& context) {
   const auto sweep_all = columns.size[1] == 1 ? sweep_rows<One, REGISTERS> : sweep_rows<Many, REGISTERS>;
-  if (REGISTERS == 0) return sweep_all(columns, tables, look, last_group, out, context);
+  if (REGISTERS == 0) return sweep_all(columns, tables, look, out, context);
   auto total = context.zeros<double>(out.size[0], int64_t(8 * REGISTERS));
   if (context.failed()) return Status::no_memory;
   const size_t row = size_t(out.size[1]) * sizeof(double);
   for (int64_t r = 0; r < out.size[0]; r++) __builtin_memcpy(total[r].data, out[r].data, row);
-  const Status status = sweep_all(columns, tables, look, last_group, total, context);
+  const Status status = sweep_all(columns, tables, look, total, context);
   for (int64_t r = 0; r < out.size[0]; r++) __builtin_memcpy(out[r].data, total[r].data, row);
   return status;
 }
@@ -323,16 +386,16 @@ Status sweep(In<double, 2> columns, Tables tables, TableRows rows, int64_t first
   EXACTSHAP_REQUIRE(out.size[1] == (rows.offsets[rows.offsets.size[0] - 1] + 1) * tables.forest.value.size[1] + 1);
   EXACTSHAP_REQUIRE(columns.size[0] == tables.routes.n_features && out.size[1] <= (rows.masks.size[1] > 0 ? 8 * rows.masks.size[1] : out.size[1]));
   if (first_group == last_group || columns.size[1] == 0) return Status::done;
-  const Look look{rows, first_group, cells.data};
+  const Look look{rows, first_group, last_group, cells.data};
 #if defined(__AVX512F__)
   switch (rows.masks.size[1]) {
-    case 1: return sweep_in<1>(columns, tables, look, last_group, out, context);
-    case 2: return sweep_in<2>(columns, tables, look, last_group, out, context);
-    case 3: return sweep_in<3>(columns, tables, look, last_group, out, context);
-    case 4: return sweep_in<4>(columns, tables, look, last_group, out, context);
+    case 1: return sweep_in<1>(columns, tables, look, out, context);
+    case 2: return sweep_in<2>(columns, tables, look, out, context);
+    case 3: return sweep_in<3>(columns, tables, look, out, context);
+    case 4: return sweep_in<4>(columns, tables, look, out, context);
   }
 #endif
-  return sweep_in<0>(columns, tables, look, last_group, out, context);
+  return sweep_in<0>(columns, tables, look, out, context);
 }
 
 }  // namespace
