@@ -14,7 +14,7 @@ from exactshap.solvers.sampled._frontier import additive_frontier, character_col
 from exactshap.solvers.sampled._polynomial import fit_polynomial, odd_shares
 from exactshap.solvers.sampled._sampling import draw, strata, stratum_weights
 from exactshap.solvers.sampled.process import _hypercube, fit_process
-from tolerances import conditioned, roundings
+from tolerances import assert_close, conditioned, roundings
 
 D = 10
 
@@ -232,6 +232,29 @@ def test_calls_that_differ_by_rounding_have_errors_of_rounding():
     )
     assert "process" in found.method
     assert np.all(found.std_error >= _estimators.ROUNDING * np.finfo(float).eps)
+
+
+def majority(masks):
+    """Two of three players decide: with the complement of any coalition it makes 1, so that half of the game is known at once."""
+    return 1.0 * (masks[:, [1, 2, 5]].sum(axis=1) >= 2)
+
+
+def sums(masks):
+    return masks @ np.arange(1.0, masks.shape[1] + 1.0)
+
+
+@pytest.mark.parametrize("index", ["k_sii", "fsii"])
+@pytest.mark.parametrize("value", [majority, sums])
+@pytest.mark.parametrize("seed", range(3))
+def test_pairs_that_are_known_are_not_moved_by_what_single_players_miss(index, value, seed):
+    game = OracleGame(value, 8)
+    exact = solve(game, index, 2, method="enumeration")
+    found = solve(game, index, 2, method="regression", budget=200, random_state=seed)
+    assert_close(found.values.sum(), found.full - found.empty, found.scale, n_terms=36)
+    assert np.abs(exact.values[8:]).max() <= roundings(2**8) * exact.scale
+    beyond = np.abs(found.values - exact.values) - 3.0 * found.std_error
+    assert beyond[8:].max() <= roundings(200) * found.scale
+    assert (found.std_error[8:] > 0).all()
 
 
 @pytest.mark.parametrize("index", ["banzhaf", "leave-one-out"])

@@ -262,7 +262,24 @@ def _warn_tolerance(reached: float, tol: float, limit: int) -> None:
 def _finish(estimate: Solution, game: Game, problem: RegressionProblem) -> Solution:
     values, calls = estimate.values, len(problem.calls.places)
     if problem.semivalue.is_efficient(problem.order):  # rounding, or the error of an unconstrained estimate
-        values = values + (problem.total - values.sum(axis=0)) / len(values)
+        values = values + (problem.total - values.sum(axis=0)) * _shares(estimate, problem.order)
     method = f"regression ({estimate.method}, {calls} calls)"
     whole = replace(estimate, values=values, method=method, scale=problem.magnitude, n_evaluations=calls)
     return whole.finish(game.n_players, problem.semivalue, problem.order, single_output=game.single_output)
+
+
+def _shares(estimate: Solution, order: int) -> np.ndarray:
+    r"""Return which share (n_sets, n_outputs) of what values miss of their sum each of them gets.
+
+    .. math:: s_T^2 \Big/ \sum_U s_U^2
+
+    with the standard errors s where there are sets of several sizes: what is known must not be moved by what is not.
+    """
+    equal = np.full(estimate.values.shape, 1.0 / len(estimate.values))
+    if order == 1:
+        return equal
+    errors = np.asarray(estimate.std_error)
+    largest = errors.max(axis=0)
+    known = (largest > 0) & np.isfinite(largest)
+    squares = (errors / np.where(known, largest, 1.0)) ** 2  # at most 1: those of the errors themselves might overflow
+    return np.where(known, squares / np.where(known, squares.sum(axis=0), 1.0), equal)
