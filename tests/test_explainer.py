@@ -298,6 +298,13 @@ def test_explainers_pickle():
     np.testing.assert_array_equal(clone(X[:3]).values, explainer(X[:3]).values)
 
 
+def test_explanations_share_nothing_that_can_be_changed():
+    explainer = Explainer(MODEL, groups={"ab": ["a", "b"], "rest": ["c", "d", "e"]})
+    first, second = explainer(X[:2]), explainer(X[:2])
+    first.groups.clear()
+    assert dict(second.groups) == dict(explainer(X[:2]).groups) == {"ab": ("a", "b"), "rest": ("c", "d", "e")}
+
+
 def test_groups_are_reported():
     explanation = explain(MODEL, X[:2], groups={"ab": ["a", "b"], "rest": ["c", "d", "e"]})
     assert explanation.feature_names == ("ab", "rest", "f")

@@ -157,7 +157,7 @@ def wrap(
     **facts: Any,
 ) -> Explanation:
     """Return a solution beside its predictions as an explanation; ``shared`` are the :func:`facts_of` its question."""
-    std_error, n_players = solution.std_error, len(reader.player_names)
+    std_error, groups, n_players = solution.std_error, shared["groups"], len(reader.player_names)
     return Explanation.of_solver(
         shared,
         **dict(zip(_SAME_NAMES, _same_of(solution), strict=True)),
@@ -170,6 +170,7 @@ def wrap(
         set_std_error=std_error if order > 1 else None,
         error_bound=solution.error_bound,
         seconds=seconds,
+        groups=groups and dict(groups),  # whoever changes that of one explanation changes no other
         covariances=solution.covariance,
         stability_bound=reader.stability(table) if semivalue.name == "shapley" else None,
         **facts,
