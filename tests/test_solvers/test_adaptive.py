@@ -113,7 +113,7 @@ def test_of_many_sets_those_that_vary_most_decide(monkeypatch):
     assert [half.gain.shape for half in _adaptive.Candidates.of(process, points, 3, question).halves] == [(len(points), 7)] * 2
 
 
-def solved(d, calls, **settings):
+def solved(d, calls, seed=1, **settings):
     asked = []
     value = smooth(d)
 
@@ -121,7 +121,7 @@ def solved(d, calls, **settings):
         asked.append(masks.copy())
         return value(masks)
 
-    return solve(OracleGame(remembered, d), budget=calls, random_state=1, **settings), np.concatenate(asked)
+    return solve(OracleGame(remembered, d), budget=calls, random_state=seed, **settings), np.concatenate(asked)
 
 
 @pytest.mark.parametrize(
@@ -135,9 +135,11 @@ def test_stages_keep_the_budget_the_seed_and_the_batches_and_are_worth_their_tim
     assert len(asked) == len(np.unique(asked, axis=0)) == found.n_evaluations == calls
     np.testing.assert_array_equal(asked, other)
     np.testing.assert_array_equal(found.values, again.values)
+    seeds = range(1, 6 if calls <= 400 else 2)  # few calls leave more to chance, and to the digits of a BLAS
+    placed = [solved(d, calls, seed, **question)[0].values for seed in seeds]
     monkeypatch.setattr(_adaptive, "_stages", lambda problem, n_calls: [])
-    drawn = solved(d, calls, **question)[0]
-    assert np.mean((found.values - exact) ** 2) < 0.9 * np.mean((drawn.values - exact) ** 2)
+    drawn = [solved(d, calls, seed, **question)[0].values for seed in seeds]
+    assert np.mean((np.array(placed) - exact) ** 2) < 0.9 * np.mean((np.array(drawn) - exact) ** 2)
 
 
 @pytest.mark.parametrize("question", [{"index": "k-sii", "order": 2}, {"index": Semivalue("optimist", Atom(0.9))}])
