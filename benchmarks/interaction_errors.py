@@ -18,7 +18,7 @@ from pathlib import Path
 
 import numpy as np
 from error_games_held_out import HELD_OUT
-from standard_errors import ROUNDING, SEEDS, TARGETS
+from standard_errors import ROUNDING, SEEDS, TARGETS, opening
 
 from exactshap.games import OracleGame
 from exactshap.solvers import solve
@@ -63,16 +63,8 @@ def table(n_runs):
         lines, missed = zip(*pool.map(cell, *zip(*cells, strict=True), itertools.repeat(n_runs)), strict=True)
     counts = ", ".join(f"{word} {sum(word in each for each in missed)}" for word in ("exact", "low", "high", "pair"))
     low, high, least, _ = TARGETS
-    commands, words = __doc__.split("\n\n")[1:3]
     text = [
-        "# Coverage of two standard errors of pairs",
-        "",
-        "```",
-        commands.strip(),
-        "```",
-        "",
-        words.strip(),
-        "",
+        *opening("Coverage of two standard errors of pairs", __doc__),
         f"Of {len(cells)} cells of {n_runs} runs: {counts} (coverage below {low} or above {high} on average, a pair below {least}).",
         "Errors are cautious: what few calls have not shown of a pair may still be there, and most games have little of it.",
         "",

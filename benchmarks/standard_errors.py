@@ -159,20 +159,16 @@ def misses(cell):
     return ", ".join(word for missed, word in told if missed)
 
 
+def opening(title, described):
+    """Return the first lines of a table's page: its title, and the commands and words of the module that writes it."""
+    commands, words = described.split("\n\n")[1:3]
+    return [f"# {title}", "", "```", *map(str.strip, commands.splitlines()), "```", "", words.strip(), ""]
+
+
 def table():
     low, high, worst, width = TARGETS
-    commands, words = __doc__.split("\n\n")[1:3]
     text = [
-        "# Coverage of two standard errors",
-        "",
-        "```",
-        *map(str.strip, commands.splitlines()),
-        "```",
-        "",
-        words.strip(),
-        "",
-    ]
-    text += [
+        *opening("Coverage of two standard errors", __doc__),
         f"Targets: coverage {low} to {high} on average (`low`, `high`), no player below {worst} (`player`), and a median width at most {width}",
         "times that of before where coverage was right (`wide`). z2 is the mean squared z-score, which a single run may decide: it is",
         f"astronomic where all calls of a run agreed. With {BATCH} runs the worst of 40 players is near 0.8 by chance; with fewer that are not",

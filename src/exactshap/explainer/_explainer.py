@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -211,14 +212,9 @@ class Explainer:
 
     def _cut(self, reader: Reader, n_rows: int, order: int) -> Cut:
         """Return how many rows are solved at a time: small requests are alike, and asking costs as much as solving them."""
-
-        def make() -> Cut:
-            return cut_rows(reader, n_rows, order, self.memory_limit, self.n_jobs)
-
         question = "cut", n_rows, order, self.memory_limit, self.n_jobs
-        if reader is not self.reader:
-            return make()
-        return self._kept.get(question) or self._kept.made(question, make, keep=KEPT_CUTS)
+        make = partial(cut_rows, reader, n_rows, order, self.memory_limit, self.n_jobs)
+        return self._remembered(reader, question, make, KEPT_CUTS)  # type: ignore[no-any-return]
 
     def _shared(self, reader: Reader, semivalue: Semivalue, order: int) -> dict[str, Any]:
         """Return what all explanations of a question have in common, put together once."""
@@ -226,10 +222,13 @@ class Explainer:
         def make() -> dict[str, Any]:
             return {**facts_of(reader, semivalue, order), "background_hash": self._background_hash}
 
-        question = "shared", semivalue, order
+        return self._remembered(reader, ("shared", semivalue, order), make, KEPT_QUESTIONS)  # type: ignore[no-any-return]
+
+    def _remembered(self, reader: Reader, question: tuple[Any, ...], make: Callable[[], Any], keep: int) -> Any:
+        """Return what is made once for each question about this model; readers of nested groups come and go."""
         if reader is not self.reader:
             return make()
-        return self._kept.get(question) or self._kept.made(question, make, keep=KEPT_QUESTIONS)
+        return self._kept.get(question) or self._kept.made(question, make, keep=keep)
 
     def _at_pace(self, cut: Cut, question: Question, order: int, n_rows: int) -> AbstractContextManager[None]:
         """Let threads inside a block know how long rows took the last time that this was asked."""

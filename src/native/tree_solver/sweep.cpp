@@ -27,7 +27,6 @@ constexpr int64_t POLL = 16;                     // trees between two looks at t
 /// one instruction makes them narrow: those of all nodes then take a quarter of the cache.
 struct Many {
   static constexpr int LANES = int(sizeof(Widest) / sizeof(double));
-  typedef Widest Values;
   typedef int64_t Bits __attribute__((vector_size(sizeof(Widest))));
 #if defined(__AVX512F__)
   typedef int16_t Code;
@@ -269,24 +268,33 @@ EXACTSHAP_INLINE int64_t end_of_cached(const Look& look, int64_t first, int64_t 
   return end;
 }
 
-/// Add the cells of rows in the groups of a tree whose tables stay in the second cache, as many rows at a time as leave room in the first
-/// one for their sums: tables are asked for while the first rows are looked up in those before.
-template <int REGISTERS>
-EXACTSHAP_INLINE void add_tree(const Look& look, const Met& met, Array<double, 2> total, int64_t at_once) {
-  const int64_t n_rows = total.size[0];
-  for (int64_t row = 0; row < n_rows; row += at_once) {
-    const auto part = total.slice(row, smaller(row + at_once, n_rows));
-    const uint16_t* codes = met.codes + row;
-    if (row == 0) ask_for_tables(look, met.first, smaller(met.first + 2, met.last), n_rows);
-    for (int64_t g = met.first; g < met.last; g += 2, codes += 2 * met.stride) {
-      if (row == 0) ask_for_tables(look, g + 2, smaller(g + 4, met.last), n_rows);
-      (g + 1 < met.last ? add_groups<REGISTERS, 2> : add_groups<REGISTERS, 1>)(look, g, codes, met.stride, part);
-    }
+/// Add the cells of all rows in groups first to last - 1 to their sums, two groups after the other, `ask(g)` for tables before each two.
+template <int REGISTERS, class Ask>
+EXACTSHAP_INLINE void add_by_two(const Look& look, int64_t first, int64_t last, const uint16_t* codes, int64_t stride, Array<double, 2> total,
+                                 Ask ask) {
+  for (int64_t g = first; g < last; g += 2, codes += 2 * stride) {
+    ask(g);
+    (g + 1 < last ? add_groups<REGISTERS, 2> : add_groups<REGISTERS, 1>)(look, g, codes, stride, total);
   }
 }
 
-/// The same for a tree with more tables than that: some groups after others, while the tables of those to come are asked for, little
-/// by little, as far as the second cache has room for them.
+/// Add the cells of rows in the groups of a tree, `at_once` rows at a time: tables are asked for while the first of them are looked up in
+/// those before.
+template <int REGISTERS>
+EXACTSHAP_INLINE void add_tree(const Look& look, const Met& met, Array<double, 2> total, int64_t at_once) {
+  const int64_t n_rows = total.size[0];
+  ask_for_tables(look, met.first, smaller(met.first + 2, met.last), n_rows);
+  for (int64_t row = 0; row < n_rows; row += at_once) {
+    const auto part = total.slice(row, smaller(row + at_once, n_rows));
+    const auto ask = [&](int64_t g) {
+      if (row == 0) ask_for_tables(look, g + 2, smaller(g + 4, met.last), n_rows);
+    };
+    add_by_two<REGISTERS>(look, met.first, met.last, met.codes + row, met.stride, part, ask);
+  }
+}
+
+/// The same for a tree whose tables leave the second cache: some groups after others, while the tables of those to come are asked for,
+/// little by little, as far as that cache has room for them.
 template <int REGISTERS>
 EXACTSHAP_INLINE void add_large_tree(const Look& look, const Met& met, Array<double, 2> total, int64_t at_once) {
   const int64_t n_rows = total.size[0], n_parts = (n_rows + at_once - 1) / at_once;
@@ -295,13 +303,10 @@ EXACTSHAP_INLINE void add_large_tree(const Look& look, const Met& met, Array<dou
     const double *const next = look.table(last), *const end = look.table(look.last_group);
     Ahead ahead{next, next + smaller(next - look.table(first), end - next)};
     int64_t left = n_parts * ((last - first + 1) / 2);
+    const uint16_t* const codes = met.codes + (first - met.first) * met.stride;
     for (int64_t row = 0; row < n_rows; row += at_once) {
       const auto part = total.slice(row, smaller(row + at_once, n_rows));
-      const uint16_t* codes = met.codes + (first - met.first) * met.stride + row;
-      for (int64_t g = first; g < last; g += 2, codes += 2 * met.stride) {
-        ahead.ask(left--);
-        (g + 1 < last ? add_groups<REGISTERS, 2> : add_groups<REGISTERS, 1>)(look, g, codes, met.stride, part);
-      }
+      add_by_two<REGISTERS>(look, first, last, codes + row, met.stride, part, [&](int64_t) { ahead.ask(left--); });
     }
   }
 }

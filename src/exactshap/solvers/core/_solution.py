@@ -194,8 +194,8 @@ class Solution:
         nothing = isinstance(constant, float) and constant == 0.0  # a step each, which one row would feel
         scale = self.scale if isinstance(magnitude, float) and magnitude == 0.0 else np.maximum(self.scale, magnitude)
         nodes = f" ({self.n_nodes} node{'s' if self.n_nodes > 1 else ''})" if self.n_nodes else ""
-        first, last = (self.empty, self.full) if nothing else (self.empty + constant, self.full + constant)
-        first = first if empty is None else all_of(empty, last.shape)
+        last = self.full if nothing else self.full + constant
+        first = all_of(empty, last.shape) if empty is not None else self.empty if nothing else self.empty + constant
         residual = None
         if with_residual and semivalue.is_efficient(order):
             rise = self.full - self.empty if empty is None else last - first  # without a constant, which would only round it

@@ -189,10 +189,7 @@ class TableEngine:
         for first, last in tables.runs:
             cells = self._cells(tables, semivalue, order, first, last)
             for start in range(0, len(out), block):
-                if first == 0 and len(out) <= block:  # one block: no copies, whose steps a single row would feel
-                    sweep(columns, self.tables, tables.packed, first, last, cells, out)
-                    continue
-                part = np.ascontiguousarray(columns[:, start : start + block])
+                part = columns if len(out) <= block else np.ascontiguousarray(columns[:, start : start + block])
                 if first == 0:
                     sweep(part, self.tables, tables.packed, first, last, cells, out[start : start + block])
                     continue
@@ -226,8 +223,6 @@ class TableEngine:
         every = self.cache.get(key)
         if every is None:
             every = self.cache.made(key, lambda: self.fill(tables, semivalue, order, 0, n_groups), keep=1)
-        if first == 0 and last == n_groups:
-            return every  # type: ignore[no-any-return]
         start = tables.rows.table_start
         return every[start[first] : start[last] + ROOM]
 
