@@ -6,9 +6,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from exactshap.errors import BudgetError
-from exactshap.readers.additive._binned_terms import BinnedTerms
-from exactshap.readers.additive._function_terms import FunctionTerm, FunctionTerms, ProductTerm, ProductTerms
-from exactshap.readers.additive._terms import ColumnTerms, MonomialTerms, Reference, coalitions
+from exactshap.readers.additive.terms._binned import BinnedTerms
+from exactshap.readers.additive.terms._blocks import ColumnTerms, MonomialTerms, Reference, coalitions
+from exactshap.readers.additive.terms._functions import FunctionTerm, FunctionTerms, ProductTerm, ProductTerms
 from tolerances import assert_close
 
 D = 5

@@ -13,6 +13,7 @@ from exactshap.readers._conditional_game import Coalitions as Coalitions
 from exactshap.readers._conditional_game import ConditionalGame as ConditionalGame
 from exactshap.readers._conditional_game import some_coalitions as some_coalitions
 from exactshap.readers._delegating import DelegatingReader
+from exactshap.readers._few_rows import OwnPrediction as OwnPrediction
 from exactshap.readers._hierarchical import reader_for as reader_for
 from exactshap.readers._identity import is_own_method as is_own_method
 from exactshap.readers._identity import library_class as library_class

@@ -5,9 +5,9 @@ r"""Additive models as additive games: the reader that every family of sums of s
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import nullcontext
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -17,13 +17,21 @@ from exactshap.errors import InputError, UnsupportedStructureError, message
 from exactshap.frames import Table, check_columns
 from exactshap.games import AdditiveGame, normalised_weights
 from exactshap.readers import Reader, Request, assuming_finite, choose_value_function, names_of, players_of
-from exactshap.readers.additive._calls import calls_of_row, seconds_of_row
-from exactshap.readers.additive._terms import CHUNK_VALUES, BoundScaled, Reference, TermBlock, players_of_term, slices
+from exactshap.readers.additive._form import AdditiveForm
+from exactshap.readers.additive.terms import (
+    CHUNK_VALUES,
+    BoundScaled,
+    Reference,
+    calls_of_row,
+    players_of_term,
+    seconds_of_row,
+    slices,
+)
 from exactshap.semivalues import Semivalue, find
 from exactshap.solvers import Cost, Solution, player_sets
 from exactshap.solvers.additive import LookedUp, Singles, Stack, solve_scaled, solve_stacks, stacks_cost
 
-__all__ = ["AdditiveForm", "AdditiveReader"]
+__all__ = ["AdditiveReader"]
 
 VALUE_FUNCTIONS = ("interventional", "baseline")
 TIMED_ROWS, TIMED_CALLS = 256, 5e4  # of a forecast: rows of one evaluation, evaluations up to which rows are solved
@@ -31,58 +39,6 @@ TIMED_ROWS, TIMED_CALLS = 256, 5e4  # of a forecast: rows of one evaluation, eva
 LINEAR_ROWS = 2**20
 CACHED_VALUES, FEWEST_ROWS = 2**17, 256  # coalition values of a piece of rows: 1 MiB; rows of it at least
 CHECKED_ROWS = 8  # background rows on which the terms are compared with the model's own prediction when it is read
-
-
-@dataclass(frozen=True, eq=False)
-class AdditiveForm:
-    """An additive model's formula, with the model's own prediction beside it.
-
-    Attributes
-    ----------
-    blocks : tuple of Block
-        The terms.
-    intercept : array of shape (n_outputs,)
-    encode : callable
-        ``encode(table, what) -> (n_rows, ...)``: the rows as the terms see them, checked.
-    predict : callable
-        ``predict(table) -> (n_rows,) or (n_rows, n_outputs)``: the model's own prediction path.
-    n_columns : int
-    fitted_names : tuple of str or None
-    output_names : tuple of str
-    unit : str
-    single_output : bool
-    magnitude : callable or None
-        ``magnitude(encoded) -> (n_rows,)``: sizes that cancel inside the model's own arithmetic beyond its terms.
-    floor : float
-        Absolute magnitude of rounding in the prediction (1.0 where a logarithm undoes an exponential).
-    precision : dtype
-        What the model computes its predictions in.
-    has_training, predicts_row_by_row : bool
-        Whether the blocks know a training background of their own; as of a reader.
-    """
-
-    blocks: tuple[TermBlock, ...]
-    intercept: np.ndarray
-    encode: Callable[..., np.ndarray]
-    predict: Callable[[Table], np.ndarray]
-    n_columns: int
-    fitted_names: tuple[str, ...] | None
-    output_names: tuple[str, ...]
-    unit: str
-    single_output: bool
-    magnitude: Callable[[np.ndarray], np.ndarray] | None = None
-    floor: float = 0.0
-    precision: Any = np.float64
-    has_training: bool = False
-    predicts_row_by_row: bool = False
-
-    def evaluate(self, rows: np.ndarray) -> np.ndarray:
-        """Return f(x) by the formula, of shape (n_rows, n_outputs)."""
-        total = np.zeros((len(rows), len(self.intercept))) + self.intercept
-        for block in self.blocks:
-            if len(block.columns):
-                total += block.evaluate(rows).sum(axis=1)
-        return total
 
 
 class AdditiveReader(Reader):

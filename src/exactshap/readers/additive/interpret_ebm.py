@@ -11,15 +11,16 @@ import numpy as np
 from exactshap._native import Handle
 from exactshap.errors import InputError, UnsupportedStructureError, message
 from exactshap.frames import Table
-from exactshap.readers import Request, require_fitted, select_outputs
-from exactshap.readers.additive._additive import AdditiveForm, AdditiveReader
-from exactshap.readers.additive._binned_terms import BinnedTerms, numeric_bins
-from exactshap.readers.additive._terms import slices
+from exactshap.readers import OwnPrediction, Request, require_fitted, select_outputs
+from exactshap.readers.additive._additive import AdditiveReader
+from exactshap.readers.additive._form import AdditiveForm
+from exactshap.readers.additive._native_search import NativeSearch
+from exactshap.readers.additive.terms import BinnedTerms, numeric_bins, slices
 from exactshap.solvers.additive import Bins, fill_cells
 
 __all__ = ["read"]
 
-PROBES = 128  # rows on which our own search among the cuts is held against the model's
+PROBES, TRIED = 128, 8  # rows on which our own search among the cuts is held against the model's, and a direct prediction
 CHUNK_ROWS = 2**16  # rows that the model bins at once, as floats: a large background is kept as whole numbers
 
 
@@ -35,10 +36,10 @@ class _Cells:
         self.twin = twin
         largest = max((scores.size for scores in twin.term_scores_), default=0)
         self.dtype = np.int32 if largest < 2**31 else np.int64
-        bins = numeric_bins(twin)
-        self.bins = None if bins is None else Handle(bins)
-        if bins is not None and not self._agrees(bins):
-            self.bins = None
+        self.bins: Handle | None = None
+        self.trial: np.ndarray | None = None
+        if (bins := numeric_bins(twin)) is not None:
+            self._compare(bins)
 
     def __call__(self, X: Table, what: str) -> np.ndarray:
         if self.bins is not None and (X.is_plain or (X.names is None and X.native.dtype.kind in "fiub")):
@@ -55,8 +56,8 @@ class _Cells:
         fill_cells(np.ascontiguousarray(rows), self.bins, cells)
         return cells
 
-    def _agrees(self, bins: Bins) -> bool:
-        """Compare both on rows that lie on cuts, next to them, beyond all, and nowhere."""
+    def _compare(self, bins: Bins) -> None:
+        """Take our own search if it finds the cells of rows that lie on cuts, next to them, beyond all, and nowhere."""
         rng = np.random.default_rng(0)
         rows = np.empty((PROBES, len(self.twin.bins_)))
         for j in range(rows.shape[1]):
@@ -65,7 +66,9 @@ class _Cells:
             )
             near = np.concatenate([cuts, np.nextafter(cuts, np.inf), np.nextafter(cuts, -np.inf), [np.nan, -1e300, 0.0, 1e300]])
             rows[:, j] = rng.choice(near, PROBES)
-        return bool(np.array_equal(self._asked(rows), self._searched(rows)))
+        self.bins, self.trial = Handle(bins), rows[:TRIED].copy()
+        if not np.array_equal(self._asked(rows), self._searched(rows)):
+            self.bins = self.trial = None
 
 
 def read(model: Any, request: Request) -> AdditiveReader:
@@ -84,11 +87,12 @@ def read(model: Any, request: Request) -> AdditiveReader:
     scores = [table[..., None] if len(names) == 1 else table for table in scores]
     single = picked or len(names) == 1
     training = _training(model, request)
+    cells = _Cells(_twin(model, [table.shape[:-1] for table in scores]))
     form = AdditiveForm(
         blocks=(BinnedTerms(tuple(map(tuple, model.term_features_)), tuple(t[..., chosen] for t in scores), training),),
         intercept=intercept[chosen],
-        encode=_Cells(_twin(model, [table.shape[:-1] for table in scores])),
-        predict=functools.partial(_predict, model, chosen, single),
+        encode=cells,
+        predict=functools.partial(_predict, _own_scores(model, cells.trial), chosen, single),
         n_columns=len(model.bins_),
         fitted_names=_fitted_names(model),
         output_names=tuple(names[k] for k in chosen),
@@ -151,15 +155,29 @@ def _training(model: Any, request: Request) -> tuple[np.ndarray, ...] | None:
     return tuple(np.asarray(weights, float) for weights in model.bin_weights_)
 
 
-def _predict(model: Any, chosen: list[int], single: bool, X: Table) -> np.ndarray:
-    """Return the model's own decision function, or its prediction in link space."""
-    if hasattr(model, "classes_"):
-        values = model.decision_function(X.native)
-    else:
-        values = model.predict(X.native)
-        if model.link_ != "identity":
-            from interpret.utils import link_func
+def _own_scores(model: Any, trial: np.ndarray | None) -> OwnPrediction:
+    """Return the model's own prediction in the unit of its link; of few rows of numbers by its search alone, where that is all of it."""
+    of_link = hasattr(model, "classes_") or model.link_ == "identity"
+    return OwnPrediction(
+        model,
+        "decision_function" if hasattr(model, "classes_") else "predict",
+        _link_scores,
+        NativeSearch() if of_link and trial is not None else None,
+        trial=trial,
+    )
 
-            values = link_func(values, model.link_, model.link_param_)
-    values = np.asarray(values, float).reshape(X.n_rows, -1)[:, chosen]
-    return values[:, 0] if single else values
+
+def _link_scores(model: Any, rows: Any) -> np.ndarray:
+    if hasattr(model, "classes_"):
+        return np.asarray(model.decision_function(rows), float)
+    values = model.predict(rows)
+    if model.link_ != "identity":
+        from interpret.utils import link_func
+
+        values = link_func(values, model.link_, model.link_param_)
+    return np.asarray(values, float)
+
+
+def _predict(own: OwnPrediction, chosen: list[int], single: bool, X: Table) -> np.ndarray:
+    values = own(X).reshape(X.n_rows, -1)[:, chosen]
+    return values[:, 0] if single else values  # type: ignore[no-any-return]

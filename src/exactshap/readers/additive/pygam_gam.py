@@ -13,8 +13,9 @@ import numpy as np
 from exactshap.errors import InputError, UnsupportedStructureError, message
 from exactshap.frames import Table
 from exactshap.readers import Request, finite_numbers, select_outputs
-from exactshap.readers.additive._additive import AdditiveForm, AdditiveReader
-from exactshap.readers.additive._function_terms import ProductTerm, ProductTerms
+from exactshap.readers.additive._additive import AdditiveReader
+from exactshap.readers.additive._form import AdditiveForm
+from exactshap.readers.additive.terms import ProductTerm, ProductTerms
 
 __all__ = ["read"]
 

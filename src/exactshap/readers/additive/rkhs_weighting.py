@@ -12,10 +12,19 @@ import numpy as np
 
 from exactshap.frames import Table
 from exactshap.readers import Reader, Request, finite_numbers, fitted_names, require_fitted
-from exactshap.readers.additive._additive import AdditiveForm, AdditiveReader
-from exactshap.readers.additive._function_terms import FunctionTerm, FunctionTerms
+from exactshap.readers.additive._additive import AdditiveReader
+from exactshap.readers.additive._form import AdditiveForm
 from exactshap.readers.additive._homogeneous import Growth, Interpolant, interpolate
-from exactshap.readers.additive._terms import Bound, Coalitions, Reference, by_size, coalitions, weighted_mean
+from exactshap.readers.additive.terms import (
+    Bound,
+    Coalitions,
+    FunctionTerm,
+    FunctionTerms,
+    Reference,
+    by_size,
+    coalitions,
+    weighted_mean,
+)
 from exactshap.solvers.additive import Stack
 
 __all__ = ["read"]

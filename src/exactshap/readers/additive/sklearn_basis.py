@@ -21,9 +21,10 @@ from exactshap.readers import (
     select_outputs,
     sklearn_name,
 )
-from exactshap.readers.additive._additive import AdditiveForm, AdditiveReader
-from exactshap.readers.additive._terms import ColumnTerms, MonomialTerms, TermBlock
+from exactshap.readers.additive._additive import AdditiveReader
+from exactshap.readers.additive._form import AdditiveForm
 from exactshap.readers.additive.sklearn_linear import LinearParts, linear_parts
+from exactshap.readers.additive.terms import ColumnTerms, MonomialTerms, TermBlock
 
 __all__ = ["read", "recognise"]
 

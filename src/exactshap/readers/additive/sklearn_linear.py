@@ -21,8 +21,9 @@ from exactshap.readers import (
     select_outputs,
     sklearn_name,
 )
-from exactshap.readers.additive._additive import AdditiveForm, AdditiveReader
-from exactshap.readers.additive._terms import ColumnTerms
+from exactshap.readers.additive._additive import AdditiveReader
+from exactshap.readers.additive._form import AdditiveForm
+from exactshap.readers.additive.terms import ColumnTerms
 from exactshap.solvers import player_sets
 
 __all__ = ["LinearParts", "linear_parts", "read"]

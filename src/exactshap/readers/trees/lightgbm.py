@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from exactshap.readers import Request
-from exactshap.readers.trees._few_rows import OwnMargin
+from exactshap.readers.trees._own_margin import own_margin
 from exactshap.readers.trees._tree_reader import TreeReader
 from exactshap.trees import convert
 
@@ -24,7 +24,7 @@ def read(model: Any, request: Request) -> TreeReader:
     ensemble = convert(model)
     n_rounds = 1 if ensemble.boosted else ensemble.trees.n_trees // len(ensemble.output_names)
     documented, direct = functools.partial(_raw_score, n_rounds), functools.partial(_of_booster, n_rounds)
-    return TreeReader(model, request, ensemble, OwnMargin(model, ensemble, "predict", documented, direct))
+    return TreeReader(model, request, ensemble, own_margin(model, ensemble, "predict", documented, direct))
 
 
 def _raw_score(n_rounds: int, model: Any, rows: Any) -> np.ndarray:

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from exactshap.readers import Request
-from exactshap.readers.trees._few_rows import OwnMargin
+from exactshap.readers.trees._own_margin import own_margin
 from exactshap.readers.trees._tree_reader import TreeReader
 from exactshap.readers.trees._xgboost_call import dense_margin
 from exactshap.trees import convert
@@ -22,8 +22,8 @@ def read(model: Any, request: Request) -> TreeReader:
     """Read f(x) = base margin + sum of trees, in the space of the objective's link."""
     ensemble = convert(model)
     if hasattr(model, "get_booster"):
-        return TreeReader(model, request, ensemble, OwnMargin(model, ensemble, "predict", _of_estimator, _few_of_estimator))
-    return TreeReader(model, request, ensemble, OwnMargin(model, ensemble, "inplace_predict", _of_booster, _few_of_booster))
+        return TreeReader(model, request, ensemble, own_margin(model, ensemble, "predict", _of_estimator, _few_of_estimator))
+    return TreeReader(model, request, ensemble, own_margin(model, ensemble, "inplace_predict", _of_booster, _few_of_booster))
 
 
 def _of_estimator(model: Any, rows: Any) -> np.ndarray:

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from exactshap.errors import InputError, message
-from exactshap.readers.additive._terms import (
+from exactshap.readers.additive.terms._blocks import (
     BACKGROUND_CHUNK,
     CHUNK_VALUES,
     Bound,

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from exactshap._runtime.calibration import clocked
-from exactshap.readers.additive._terms import TermBlock
+from exactshap.readers.additive.terms._blocks import TermBlock
 
 __all__ = ["calls_of_row", "seconds_of_row"]
 

@@ -12,7 +12,7 @@ import numpy as np
 from exactshap._native import Handle
 from exactshap._runtime.shared import copied_state
 from exactshap.errors import InputError, message
-from exactshap.readers.additive._terms import Bound, Coalitions, Reference, by_size, coalitions
+from exactshap.readers.additive.terms._blocks import Bound, Coalitions, Reference, by_size, coalitions
 from exactshap.solvers.additive import Bins, LookedUp, Lookups, fill_fold
 
 __all__ = ["BinnedTerms", "numeric_bins"]

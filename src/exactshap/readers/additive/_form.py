@@ -1,0 +1,66 @@
+"""What a reader of one library tells of an additive model."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from exactshap.frames import Table
+from exactshap.readers.additive.terms import TermBlock
+
+__all__ = ["AdditiveForm"]
+
+
+@dataclass(frozen=True, eq=False)
+class AdditiveForm:
+    """An additive model's formula, with the model's own prediction beside it.
+
+    Attributes
+    ----------
+    blocks : tuple of Block
+        The terms.
+    intercept : array of shape (n_outputs,)
+    encode : callable
+        ``encode(table, what) -> (n_rows, ...)``: the rows as the terms see them, checked.
+    predict : callable
+        ``predict(table) -> (n_rows,) or (n_rows, n_outputs)``: the model's own prediction path.
+    n_columns : int
+    fitted_names : tuple of str or None
+    output_names : tuple of str
+    unit : str
+    single_output : bool
+    magnitude : callable or None
+        ``magnitude(encoded) -> (n_rows,)``: sizes that cancel inside the model's own arithmetic beyond its terms.
+    floor : float
+        Absolute magnitude of rounding in the prediction (1.0 where a logarithm undoes an exponential).
+    precision : dtype
+        What the model computes its predictions in.
+    has_training, predicts_row_by_row : bool
+        Whether the blocks know a training background of their own; as of a reader.
+    """
+
+    blocks: tuple[TermBlock, ...]
+    intercept: np.ndarray
+    encode: Callable[..., np.ndarray]
+    predict: Callable[[Table], np.ndarray]
+    n_columns: int
+    fitted_names: tuple[str, ...] | None
+    output_names: tuple[str, ...]
+    unit: str
+    single_output: bool
+    magnitude: Callable[[np.ndarray], np.ndarray] | None = None
+    floor: float = 0.0
+    precision: Any = np.float64
+    has_training: bool = False
+    predicts_row_by_row: bool = False
+
+    def evaluate(self, rows: np.ndarray) -> np.ndarray:
+        """Return f(x) by the formula, of shape (n_rows, n_outputs)."""
+        total = np.zeros((len(rows), len(self.intercept))) + self.intercept
+        for block in self.blocks:
+            if len(block.columns):
+                total += block.evaluate(rows).sum(axis=1)
+        return total

@@ -1,0 +1,46 @@
+"""Terms of additive models: one file for each kind, and what binding them to a background and evaluating them costs."""
+
+from __future__ import annotations
+
+from exactshap.readers.additive.terms._binned import BinnedTerms, numeric_bins
+from exactshap.readers.additive.terms._blocks import (
+    CHUNK_VALUES,
+    Bound,
+    BoundScaled,
+    Coalitions,
+    ColumnTerms,
+    MonomialTerms,
+    Reference,
+    TermBlock,
+    by_size,
+    coalitions,
+    players_of_term,
+    slices,
+    weighted_mean,
+)
+from exactshap.readers.additive.terms._calls import calls_of_row, seconds_of_row
+from exactshap.readers.additive.terms._functions import FunctionTerm, FunctionTerms, ProductTerm, ProductTerms
+
+__all__ = [
+    "CHUNK_VALUES",
+    "BinnedTerms",
+    "Bound",
+    "BoundScaled",
+    "Coalitions",
+    "ColumnTerms",
+    "FunctionTerm",
+    "FunctionTerms",
+    "MonomialTerms",
+    "ProductTerm",
+    "ProductTerms",
+    "Reference",
+    "TermBlock",
+    "by_size",
+    "calls_of_row",
+    "coalitions",
+    "numeric_bins",
+    "players_of_term",
+    "seconds_of_row",
+    "slices",
+    "weighted_mean",
+]

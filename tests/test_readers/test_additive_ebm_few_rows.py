@@ -1,0 +1,148 @@
+"""Few rows of an explainable boosting machine: its own search alone gives its own bits, or is not taken."""
+
+import pickle
+import warnings
+from concurrent.futures import ThreadPoolExecutor
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from exactshap import Explainer
+from exactshap.errors import ExactnessError
+from exactshap.frames import as_table
+from exactshap.readers.additive import _native_search
+from few_rows import check_bits
+
+glassbox = pytest.importorskip("interpret.glassbox")
+pytestmark = pytest.mark.filterwarnings("ignore:.*:UserWarning", "ignore:.*:FutureWarning", "ignore:.*:DeprecationWarning")
+
+RNG = np.random.default_rng(0)
+X = RNG.normal(size=(200, 5)).round(2)
+X[RNG.random(X.shape) < 0.1] = np.nan
+Y = np.nan_to_num(X[:, 0]) * np.nan_to_num(X[:, 1]) + np.nan_to_num(X[:, 2]) + 0.1 * RNG.normal(size=200)
+ODD = np.r_[
+    X[:40], np.full((1, 5), np.inf), np.full((1, 5), -np.inf), np.full((1, 5), np.nan), np.zeros((1, 5)), -np.zeros((1, 5))
+]
+CODES = np.c_[np.nan_to_num(X[:, :2]), np.arange(200) % 4]
+
+
+def fitted(cls, X, y, **settings):
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        return cls(**({"outer_bags": 2, "max_rounds": 40, "n_jobs": 1, "random_state": 0, "interactions": 3} | settings)).fit(
+            X, y
+        )
+
+
+def regressor(**settings):
+    return fitted(glassbox.ExplainableBoostingRegressor, X, Y, **settings)
+
+
+def classifier(y, **settings):
+    return fitted(glassbox.ExplainableBoostingClassifier, X, y, **settings)
+
+
+MODELS = {
+    "pairs": regressor,
+    "triples and more": lambda: regressor(interactions=[(0, 1), (1, 2, 3), (0, 1, 3, 4)], max_interaction_bins=6),
+    "no pairs": lambda: regressor(interactions=0),
+    "few bins": lambda: regressor(max_bins=4, max_interaction_bins=3),
+    "two classes": lambda: classifier(Y > 0),
+    "three classes": lambda: classifier(np.digitize(Y, [-0.5, 0.5]), interactions=0),
+    "smoothed": lambda: regressor(smoothing_rounds=20),
+}
+LINKED = {
+    "log link": lambda: fitted(glassbox.ExplainableBoostingRegressor, X, np.exp(Y), objective="poisson_deviance"),
+    "categories": lambda: fitted(
+        glassbox.ExplainableBoostingRegressor, CODES, Y, feature_types=["continuous", "continuous", "nominal"]
+    ),
+}
+
+
+def own_scores(model):
+    return Explainer(model, output="all").reader.form.predict.args[0]
+
+
+@pytest.mark.parametrize("name", MODELS)
+def test_bits(name):
+    own = own_scores(MODELS[name]())
+    for n in (1, 40, 3, len(ODD)):
+        check_bits(own, ODD[-n:])
+        check_bits(own, ODD[-n:].astype(np.float32))
+    check_bits(own, np.asfortranarray(ODD)[::-2])
+    frame = pd.DataFrame(ODD, columns=[f"feature_{j:04}" for j in range(5)])
+    check_bits(own, frame)
+    check_bits(own, frame.assign(feature_0001=np.arange(len(ODD)), feature_0002=frame["feature_0002"] > 0))
+
+
+@pytest.mark.parametrize("name", LINKED)
+def test_what_is_more_than_a_search_is_left_to_the_model(name):
+    model = LINKED[name]()
+    assert own_scores(model)._direct is None
+    Explainer(model)((CODES if name == "categories" else X)[:3])
+
+
+def test_a_model_that_was_edited_or_fitted_again_is_asked_as_it_is():
+    model = regressor()
+    own, before = own_scores(model), model.predict(ODD[:2])
+    model.term_scores_[0][...] += 1.0  # in place
+    check_bits(own, ODD)
+    model.term_scores_[1] = model.term_scores_[1] * 2.0
+    model.intercept_ = model.intercept_ + 3.0
+    check_bits(own, ODD)
+    model.bins_[0] = [cuts + 0.25 for cuts in model.bins_[0]]
+    check_bits(own, ODD)
+    model.remove_terms([1])
+    check_bits(own, ODD)
+    model.fit(X, -Y)
+    check_bits(own, ODD)
+    assert not np.array_equal(own(as_table(ODD[:2])), before)
+
+
+def test_an_edited_model_is_refused():
+    model = regressor()
+    explainer = Explainer(model)
+    explainer(X[:1])
+    model.term_scores_[0][...] *= 1.01
+    with pytest.raises(ExactnessError, match="do not add up"):
+        explainer(X[5:6])
+
+
+def test_a_method_that_was_replaced_is_asked():
+    model = regressor()
+    explainer, own = Explainer(model), model.predict
+    explainer(X[:1])
+    model.predict = lambda rows: own(rows) + 1.0
+    with pytest.raises(ExactnessError, match="do not add up"):
+        explainer(X[:1])
+
+
+def test_a_search_that_finds_other_bins_is_not_taken(monkeypatch):
+    found = _native_search._Plan.bins
+    monkeypatch.setattr(_native_search._Plan, "bins", lambda self, rows: found(self, np.nextafter(rows, np.inf)))
+    model = regressor()
+    own = own_scores(model)
+    np.testing.assert_array_equal(own(as_table(ODD)), model.predict(ODD))
+    assert not own._agrees(own._direct)
+
+
+@pytest.mark.parametrize("argument", [None, [int]])
+def test_a_release_without_the_search_is_asked_by_its_own_method(monkeypatch, argument):
+    monkeypatch.setattr(_native_search, "ARGUMENTS", argument)
+    model = regressor()
+    own = own_scores(model)
+    assert own._direct(model, X) is None
+    np.testing.assert_array_equal(own(as_table(X)), model.predict(X))
+
+
+def test_pickles_and_threads():
+    model = classifier(Y > 0)
+    explainer = Explainer(model)
+    wanted = explainer(ODD).prediction
+    copied = pickle.loads(pickle.dumps(explainer))
+    np.testing.assert_array_equal(copied(ODD[:3]).prediction, wanted[:3])
+    with ThreadPoolExecutor(4) as pool:
+        parts = list(pool.map(lambda i: explainer.reader.predict(as_table(ODD[: i % 7 + 1])), range(400)))
+    for i, part in enumerate(parts):
+        np.testing.assert_array_equal(part, wanted[: i % 7 + 1])
