@@ -1,6 +1,6 @@
 """A model's own prediction of few rows without what its documented call does first, which takes longer than all the rest.
 
-A direct way is used only where it has shown, once in each process, that it gives the documented call's bits.
+A direct way is used only where it has shown, in this process, that it gives the documented call's bits.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ from exactshap.frames import Table
 __all__ = ["OwnPrediction"]
 
 FEW = 1024  # rows, from which on nobody notices what a call costs
+_of_classes: dict[tuple[type, Any], Any] = {}  # by class and direct way: the method that it agreed with on one model
 
 
 class OwnPrediction:
@@ -35,6 +36,8 @@ class OwnPrediction:
         Whether the library takes the numbers of a frame as they are.
     readable : callable or None
         ``readable(table)``: the table as the library's own method takes it; None where it takes all.
+    of_class : bool, default=False
+        Whether a comparison with one model of a class holds for all of them: for a prediction that is held against another one.
     """
 
     def __init__(
@@ -47,9 +50,11 @@ class OwnPrediction:
         trial: np.ndarray | None,
         of_frames: bool = True,
         readable: Callable[[Table], Table] | None = None,
+        of_class: bool = False,
     ) -> None:
         self._model, self._name, self._documented, self._direct = model, name, documented, direct
         self._trial, self._of_frames, self._readable = trial, of_frames, readable
+        self._of_class = of_class
         self._compared: Any = None  # the method that the direct way agreed with; False: it did not
 
     def __getstate__(self) -> dict[str, Any]:
@@ -73,11 +78,17 @@ class OwnPrediction:
     def _agrees(self, direct: Callable[[Any, Any], Any]) -> bool:
         """Say whether the direct way gives the bits of the model's method, and that is still the one that it was compared with."""
         method = getattr(type(self._model), self._name)
+        if self._compared is None and self._of_class:
+            self._compared = _of_classes.get((type(self._model), direct))
         if self._compared is None:
-            try:
-                ours = direct(self._model, self._trial)
-                own = np.asarray(self._documented(self._model, self._trial))
-                self._compared = ours is not None and np.array_equal(ours, own, equal_nan=True) and method
-            except Exception:  # of whatever kind: the documented call will tell the user, if it is more than the trial's rows
-                self._compared = False
+            self._compared = self._tried(direct) and method
+            if self._of_class:
+                _of_classes[type(self._model), direct] = self._compared
         return method is self._compared and self._name not in self._model.__dict__
+
+    def _tried(self, direct: Callable[[Any, Any], Any]) -> bool:
+        try:
+            ours, own = direct(self._model, self._trial), np.asarray(self._documented(self._model, self._trial))
+            return ours is not None and np.array_equal(ours, own, equal_nan=True)
+        except Exception:  # of whatever kind: the documented call will tell the user, if it is more than the trial's rows
+            return False

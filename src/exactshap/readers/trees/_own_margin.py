@@ -21,6 +21,8 @@ def own_margin(
     name: str,
     documented: Callable[[Any, Any], Any],
     direct: Callable[[Any, np.ndarray], np.ndarray | None],
+    *,
+    of_class: bool = False,
 ) -> OwnPrediction:
     """Return the prediction of a booster whose converter made ``ensemble`` of it; the others are those of ``OwnPrediction``."""
     n = ensemble.n_features
@@ -33,4 +35,5 @@ def own_margin(
         trial=trial,
         of_frames=not any(ensemble.categories),
         readable=functools.partial(readable, ensemble),
+        of_class=of_class,
     )

@@ -9,21 +9,26 @@ from typing import Any
 
 import numpy as np
 
-from exactshap.readers import Request
+from exactshap.readers import OwnPrediction, Request
 from exactshap.readers.trees._own_margin import own_margin
 from exactshap.readers.trees._tree_reader import TreeReader
 from exactshap.readers.trees._xgboost_call import dense_margin
-from exactshap.trees import convert
+from exactshap.trees import TreeModel, convert
 
-__all__ = ["read"]
+__all__ = ["read", "xgboost_margin"]
 
 
 def read(model: Any, request: Request) -> TreeReader:
     """Read f(x) = base margin + sum of trees, in the space of the objective's link."""
     ensemble = convert(model)
+    return TreeReader(model, request, ensemble, xgboost_margin(model, ensemble))
+
+
+def xgboost_margin(model: Any, ensemble: TreeModel, *, of_class: bool = False) -> OwnPrediction:
+    """Return XGBoost's own margin; ``of_class`` as of :class:`OwnPrediction`."""
     if hasattr(model, "get_booster"):
-        return TreeReader(model, request, ensemble, own_margin(model, ensemble, "predict", _of_estimator, _few_of_estimator))
-    return TreeReader(model, request, ensemble, own_margin(model, ensemble, "inplace_predict", _of_booster, _few_of_booster))
+        return own_margin(model, ensemble, "predict", _of_estimator, _few_of_estimator, of_class=of_class)
+    return own_margin(model, ensemble, "inplace_predict", _of_booster, _few_of_booster, of_class=of_class)
 
 
 def _of_estimator(model: Any, rows: Any) -> np.ndarray:
