@@ -44,7 +44,7 @@ def players_of(request: Request, feature_names: tuple[str, ...]) -> tuple[tuple[
     if request.players is not None:
         return tuple(columns for _, columns in request.players), tuple(name for name, _ in request.players)
     if request.groups is None:
-        return tuple((j,) for j in range(len(feature_names))), feature_names
+        return tuple(zip(range(len(feature_names)))), feature_names
     if not isinstance(request.groups, Mapping):
         raise InputTypeError(
             message(

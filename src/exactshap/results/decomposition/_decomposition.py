@@ -74,7 +74,7 @@ class Decomposition:
     backend: str | None = None
 
     def __post_init__(self) -> None:
-        names = tuple(str(name) for name in self.feature_names)
+        names = tuple(map(str, self.feature_names))
         object.__setattr__(self, "feature_names", names)
         object.__setattr__(self, "details", MappingProxyType(dict(self.details)))
         object.__setattr__(self, "total", float(self.total))

@@ -125,7 +125,9 @@ def _raw_forest(blocks: Records, owners: np.ndarray, weights: np.ndarray, n_outp
     nodes, sizes = blocks.columns(links + flags, np.int64)
     left, right, feature = nodes[: len(links)]
     missing, *kinds = _flags(nodes[len(links) :], flags)
-    threshold = blocks.column("split_conditions", np.float32, sizes)[0].astype(np.float64)
+    covered = blocks.has("sum_hessian")
+    reals = blocks.columns(["split_conditions", "sum_hessian"][: 1 + covered], np.float32, sizes)[0].astype(np.float64)
+    threshold = reals[0]
     is_leaf = left == -1
     value, vector = _leaf_values(blocks, threshold, right, is_leaf, sizes, n_outputs)
     sets = _category_sets(blocks, sizes)
@@ -137,9 +139,9 @@ def _raw_forest(blocks: Records, owners: np.ndarray, weights: np.ndarray, n_outp
     if not vector and (bad := np.flatnonzero((owners < 0) | (owners >= n_outputs))).size:
         raise ModelFormatError(message(f"tree {bad[0]}: output {owners[bad[0]]} out of range [0, {n_outputs})"))
     scale = np.repeat(weights, sizes)
-    # XGBoost 2 writes no covers of trees with vector leaves: they need a background
-    uncovered = vector and not blocks.has("sum_hessian")
-    cover = np.zeros(len(is_leaf)) if uncovered else blocks.column("sum_hessian", np.float32, sizes)[0].astype(float)
+    if not (covered or vector):
+        blocks.column("sum_hessian", np.float32)  # says which tree has none
+    cover = reals[1] if covered else np.zeros(len(is_leaf))  # XGBoost 2 writes none of trees with vector leaves
     return RawForest(
         sizes=sizes,
         feature=feature,
