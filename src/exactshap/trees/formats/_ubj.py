@@ -111,13 +111,17 @@ def _made_object(tape: _Tape, row: int, n: int) -> dict[str, Any]:
     made: dict[str, Any] = {}
     for child in _children(tape, row):
         key = _text(tape, tape.key_start.item(child), tape.key_length.item(child))
-        is_list = key == "trees" and tape.marker.item(child) == ord("[")
-        objects = np.array(_children(tape, child) if is_list else [], np.int64)
-        alike = len(objects) > 0 and (tape.marker[objects] == ord("{")).all()
-        made[key] = Scanned(tape, objects) if alike else _made(tape, child)
+        scanned = _scanned(tape, child) if key == "trees" else None
+        made[key] = _made(tape, child) if scanned is None else scanned
     if len(made) < n:
         raise ModelFormatError(message(f"Malformed UBJSON at byte {tape.start[row]}", "a key occurs twice"))
     return made
+
+
+def _scanned(tape: _Tape, row: int) -> Scanned | None:
+    """Return a list of objects, which are not made; None if it is anything else."""
+    objects = np.array(_children(tape, row) if tape.marker.item(row) == ord("[") else [], np.int64)
+    return Scanned(tape, objects) if len(objects) and (tape.marker[objects] == ord("{")).all() else None
 
 
 def _children(tape: _Tape, row: int) -> list[int]:
