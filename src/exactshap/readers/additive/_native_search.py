@@ -8,7 +8,11 @@ from typing import Any
 
 import numpy as np
 
+from exactshap.readers.additive.terms import slices
+
 __all__ = ["NativeSearch"]
+
+PIECE = 2**14  # rows at a time: their bins in all columns of a term stay in a core's caches
 
 ARGUMENTS = [ctypes.c_int64, ctypes.c_void_p, ctypes.c_int64, ctypes.c_void_p, ctypes.c_void_p]
 
@@ -32,16 +36,27 @@ class NativeSearch:
         plan = self._plan
         if plan is None or not plan.is_of(model):
             plan = self._plan = _Plan(model)
-        bins = plan.bins(rows)
-        if bins is None or len(model.term_scores_) != len(plan.cells):
+        if len(model.term_scores_) != len(plan.cells):
             return None
         intercept = np.atleast_1d(model.intercept_)
         if len(rows) == 1 and len(intercept) == 1:
-            return _of_one_row(model.term_scores_, plan.cells, bins[:, 0].tolist(), float(intercept[0]))
+            bins = plan.bins(rows)
+            return (
+                None if bins is None else _of_one_row(model.term_scores_, plan.cells, bins[:, 0].tolist(), float(intercept[0]))
+            )
         total = np.full(len(rows) if len(intercept) == 1 else (len(rows), len(intercept)), intercept, float)
-        for scores, cell in zip(model.term_scores_, plan.cells, strict=True):
-            total += scores[cell(bins)]
-        return total
+        found = [_add(model.term_scores_, plan, rows[part], total[part]) for part in slices(len(rows), PIECE)]
+        return total if all(found) else None
+
+
+def _add(term_scores: list[np.ndarray], plan: _Plan, rows: np.ndarray, total: np.ndarray) -> bool:
+    """Add the scores of some rows to their ``total``; say whether their bins were found."""
+    bins = plan.bins(rows)
+    if bins is None:
+        return False
+    for scores, cell in zip(term_scores, plan.cells, strict=True):
+        total += scores[cell(bins)]
+    return True
 
 
 def _of_one_row(term_scores: list[np.ndarray], cells: list[Any], bins: list[int], total: float) -> np.ndarray:
