@@ -12,8 +12,7 @@ from exactshap.readers.additive.terms import slices
 
 __all__ = ["NativeSearch"]
 
-PIECE = 2**14  # rows at a time: their bins in all columns of a term stay in a core's caches
-
+PIECE = 2**14  # rows at a time, which bounds the memory; of less than 2^12 interpret searches in a slower way
 ARGUMENTS = [ctypes.c_int64, ctypes.c_void_p, ctypes.c_int64, ctypes.c_void_p, ctypes.c_void_p]
 
 
@@ -77,7 +76,7 @@ class _Plan:
             for columns in self._features
         ]
         self._cuts = [(j, level, self._bins[j][level]) for j, level in ways]
-        self._places = [(8 * j, len(cuts), cuts.ctypes.data) for j, _, cuts in self._cuts]
+        self._places = [(j, len(cuts), cuts.ctypes.data) for j, _, cuts in self._cuts]
         plain = all(cuts.dtype == np.float64 and cuts.flags.c_contiguous for _, _, cuts in self._cuts)
         self._search = _native_search() if plain else None
 
@@ -90,11 +89,13 @@ class _Plan:
         """Return the bin of each row by each of the ways, (n_ways, n_rows); ``cells[l]`` picks those of term l."""
         if self._search is None:
             return None
-        n, columns = len(rows), np.array(rows.T, float, order="C")
-        found = np.empty((len(self._places), n), np.int64)
-        column, out = columns.ctypes.data, found.ctypes.data
-        for offset, n_cuts, cuts in self._places:
-            if self._search(n, column + n * offset, n_cuts, cuts, out):
+        n, found = len(rows), np.empty((len(self._places), len(rows)), np.int64)
+        values = np.array(rows[0], float) if n == 1 else np.empty(n)  # of one row all columns, of more rows one
+        first, out, step = values.ctypes.data, found.ctypes.data, 8 if n == 1 else 0
+        for j, n_cuts, cuts in self._places:
+            if n > 1:
+                values[...] = rows[:, j]
+            if self._search(n, first + step * j, n_cuts, cuts, out):
                 return None
             out += 8 * n
         return found

@@ -99,9 +99,8 @@ def solve_stacks(
 ) -> Solution:
     """Return the part of terms that come in stacks, one stack in memory at a time; refuse coalition values that are not finite."""
     n_sets = len(player_sets(n_players, order))
-    values = np.zeros((n_rows, n_sets, n_outputs))
-    empty, full = np.zeros((n_rows, n_outputs)), np.zeros((n_rows, n_outputs))
-    scale, n_terms = np.zeros(n_rows), 0
+    values, empty, full = (np.full((n_rows, *shape), 0.0) for shape in ((n_sets, n_outputs), (n_outputs,), (n_outputs,)))
+    scale, n_terms = np.full(n_rows, 0.0), 0
     for stack in stacks:
         n_terms += len(stack.subsets)
         if isinstance(stack, Singles):
