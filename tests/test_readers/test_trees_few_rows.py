@@ -11,7 +11,9 @@ import pytest
 from exactshap import Explainer
 from exactshap.errors import ExactnessError
 from exactshap.frames import as_table
-from exactshap.readers.trees import _xgboost_call
+from exactshap.readers import _few_rows
+from exactshap.readers.trees import _xgboost_call, xgboost_margin
+from exactshap.trees import convert
 from few_rows import check_bits
 from tree_models import data, mixed_frame
 
@@ -177,3 +179,18 @@ def test_early_stops_of_predictions_are_left_to_the_estimator():
     own = own_margin(model.fit(HOLES, Y > 0))
     assert own._direct(model, HOLES[:2]) is None
     np.testing.assert_array_equal(own(as_table(HOLES[:9])), model.predict(HOLES[:9], raw_score=True))
+
+
+def test_of_a_class_one_model_speaks_for_the_others(monkeypatch):
+    monkeypatch.setattr(_few_rows, "_of_classes", {})
+    rows, own = as_table(HOLES[:3]), xgboost.XGBRegressor.predict
+    first, other = ((xgboost_margin(XGBOOST[name], convert(XGBOOST[name]), of_class=True)) for name in ("plain", "depth 10"))
+    asked = []
+    monkeypatch.setattr(first, "_documented", lambda model, rows: asked.append(1) or own(model, rows, output_margin=True))
+    monkeypatch.setattr(other, "_documented", lambda model, rows: asked.append(2) or own(model, rows, output_margin=True))
+    np.testing.assert_array_equal(first(rows), XGBOOST["plain"].predict(HOLES[:3]))
+    np.testing.assert_array_equal(other(rows), XGBOOST["depth 10"].predict(HOLES[:3]))
+    assert asked == [1], "one trial for both"
+    monkeypatch.setattr(xgboost.XGBRegressor, "predict", lambda self, rows, **settings: own(self, rows, **settings) + 1.0)
+    other(rows)
+    assert asked == [1, 2], "the class' method is another one now: it is asked itself"

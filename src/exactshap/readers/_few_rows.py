@@ -36,8 +36,6 @@ class OwnPrediction:
         Whether the library takes the numbers of a frame as they are.
     readable : callable or None
         ``readable(table)``: the table as the library's own method takes it; None where it takes all.
-    few : float, default=1024
-        Rows up to which the direct way is taken.
     of_class : bool, default=False
         Whether a comparison with one model of a class holds for all of them: for a prediction that is held against another one.
     """
@@ -52,12 +50,11 @@ class OwnPrediction:
         trial: np.ndarray | None,
         of_frames: bool = True,
         readable: Callable[[Table], Table] | None = None,
-        few: float = FEW,
         of_class: bool = False,
     ) -> None:
         self._model, self._name, self._documented, self._direct = model, name, documented, direct
         self._trial, self._of_frames, self._readable = trial, of_frames, readable
-        self._few, self._of_class = few, of_class
+        self._of_class = of_class
         self._compared: Any = None  # the method that the direct way agreed with; False: it did not
 
     def __getstate__(self) -> dict[str, Any]:
@@ -65,7 +62,7 @@ class OwnPrediction:
 
     def __call__(self, X: Table) -> Any:
         direct = self._direct
-        if direct is not None and X.n_rows <= self._few and (array := self._cells(X)) is not None and self._agrees(direct):
+        if direct is not None and X.n_rows <= FEW and (array := self._cells(X)) is not None and self._agrees(direct):
             found = direct(self._model, array)
             if found is not None:
                 return found

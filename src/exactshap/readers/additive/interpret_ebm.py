@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import copy
 import functools
-import math
 from typing import Any
 
 import numpy as np
@@ -157,7 +156,7 @@ def _training(model: Any, request: Request) -> tuple[np.ndarray, ...] | None:
 
 
 def _own_scores(model: Any, trial: np.ndarray | None) -> OwnPrediction:
-    """Return the model's own prediction in the unit of its link; of rows of numbers by its search alone, where that is all of it."""
+    """Return the model's own prediction in the unit of its link; of few rows of numbers by its search alone, where that is all of it."""
     of_link = hasattr(model, "classes_") or model.link_ == "identity"
     return OwnPrediction(
         model,
@@ -165,7 +164,6 @@ def _own_scores(model: Any, trial: np.ndarray | None) -> OwnPrediction:
         _link_scores,
         NativeSearch() if of_link and trial is not None else None,
         trial=trial,
-        few=math.inf,  # many rows are quicker, too: in pieces that stay in a core's caches
     )
 
 

@@ -99,6 +99,7 @@ def solve_stacks(
 ) -> Solution:
     """Return the part of terms that come in stacks, one stack in memory at a time; refuse coalition values that are not finite."""
     n_sets = len(player_sets(n_players, order))
+    # written, not np.zeros: what is read before it is written, the system fetches twice
     values, empty, full = (np.full((n_rows, *shape), 0.0) for shape in ((n_sets, n_outputs), (n_outputs,), (n_outputs,)))
     scale, n_terms = np.full(n_rows, 0.0), 0
     for stack in stacks:
