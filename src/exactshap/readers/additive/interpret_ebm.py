@@ -20,7 +20,7 @@ from exactshap.solvers.additive import Bins, fill_cells
 
 __all__ = ["read"]
 
-PROBES, TRIED = 128, 8  # rows on which our own search among the cuts is held against the model's, and a direct prediction
+PROBES, TRIED = 128, 32  # rows on which our own search among the cuts is held against the model's, and a direct prediction
 CHUNK_ROWS = 2**16  # rows that the model bins at once, as floats: a large background is kept as whole numbers
 
 
