@@ -163,3 +163,9 @@ def test_pickles_and_threads():
         parts = list(pool.map(lambda i: explainer.reader.predict(as_table(ODD[: i % 7 + 1])), range(400)))
     for i, part in enumerate(parts):
         np.testing.assert_array_equal(part, wanted[: i % 7 + 1])
+
+
+@pytest.mark.parametrize("columns", [0, 4, 6])
+def test_rows_of_other_widths_reach_no_search(columns):
+    model = regressor()
+    assert own_scores(model)._direct(model, np.zeros((1, columns))) is None

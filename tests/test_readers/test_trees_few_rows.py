@@ -11,8 +11,8 @@ import pytest
 from exactshap import Explainer
 from exactshap.errors import ExactnessError
 from exactshap.frames import as_table
-from exactshap.readers import _few_rows
-from exactshap.readers.trees import _xgboost_call, xgboost_margin
+from exactshap.readers import _own_prediction
+from exactshap.readers.trees import _xgboost_call, xgboost_prediction
 from exactshap.trees import convert
 from few_rows import check_bits
 from tree_models import data, mixed_frame
@@ -181,16 +181,27 @@ def test_early_stops_of_predictions_are_left_to_the_estimator():
     np.testing.assert_array_equal(own(as_table(HOLES[:9])), model.predict(HOLES[:9], raw_score=True))
 
 
-def test_of_a_class_one_model_speaks_for_the_others(monkeypatch):
-    monkeypatch.setattr(_few_rows, "_of_classes", {})
+def test_of_an_objective_one_model_speaks_for_the_others(monkeypatch):
+    monkeypatch.setattr(_own_prediction, "_of_kinds", {})
     rows, own = as_table(HOLES[:3]), xgboost.XGBRegressor.predict
-    first, other = ((xgboost_margin(XGBOOST[name], convert(XGBOOST[name]), of_class=True)) for name in ("plain", "depth 10"))
+    names = ["plain", "depth 10", "reg:absoluteerror"]
+    first, other, third = (xgboost_prediction(XGBOOST[name], convert(XGBOOST[name])) for name in names)
     asked = []
-    monkeypatch.setattr(first, "_documented", lambda model, rows: asked.append(1) or own(model, rows, output_margin=True))
-    monkeypatch.setattr(other, "_documented", lambda model, rows: asked.append(2) or own(model, rows, output_margin=True))
+    for number, one in enumerate((first, other, third), start=1):
+        monkeypatch.setattr(one, "_documented", lambda model, rows, number=number: asked.append(number) or own(model, rows))
     np.testing.assert_array_equal(first(rows), XGBOOST["plain"].predict(HOLES[:3]))
     np.testing.assert_array_equal(other(rows), XGBOOST["depth 10"].predict(HOLES[:3]))
     assert asked == [1], "one trial for both"
+    np.testing.assert_array_equal(third(rows), XGBOOST["reg:absoluteerror"].predict(HOLES[:3]))
+    assert asked == [1, 3], "another objective may have another link"
     monkeypatch.setattr(xgboost.XGBRegressor, "predict", lambda self, rows, **settings: own(self, rows, **settings) + 1.0)
     other(rows)
-    assert asked == [1, 2], "the class' method is another one now: it is asked itself"
+    assert asked == [1, 3, 2], "the class' method is another one now: it is asked itself"
+
+
+def test_a_margin_that_is_no_prediction_is_not_taken(monkeypatch):
+    monkeypatch.setattr(_own_prediction, "_of_kinds", {})
+    model = XGBOOST["count:poisson"]
+    own = xgboost_prediction(model, convert(model))
+    np.testing.assert_array_equal(own(as_table(HOLES[:3])), model.predict(HOLES[:3]))
+    assert not own._agrees(own._direct)

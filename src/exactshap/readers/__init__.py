@@ -13,12 +13,12 @@ from exactshap.readers._conditional_game import Coalitions as Coalitions
 from exactshap.readers._conditional_game import ConditionalGame as ConditionalGame
 from exactshap.readers._conditional_game import some_coalitions as some_coalitions
 from exactshap.readers._delegating import DelegatingReader
-from exactshap.readers._few_rows import OwnPrediction as OwnPrediction
 from exactshap.readers._hierarchical import reader_for as reader_for
 from exactshap.readers._identity import is_own_method as is_own_method
 from exactshap.readers._identity import library_class as library_class
 from exactshap.readers._identity import replaced as replaced
 from exactshap.readers._identity import sklearn_name as sklearn_name
+from exactshap.readers._own_prediction import OwnPrediction as OwnPrediction
 from exactshap.readers._players import players_of
 from exactshap.readers._registry import known_class as known_class
 from exactshap.readers._registry import read, register, registered

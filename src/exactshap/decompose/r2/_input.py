@@ -17,7 +17,7 @@ from exactshap.decompose.r2._result import require_variation
 from exactshap.errors import ExactnessError, InputError, UnsupportedModelError, UnsupportedStructureError, message
 from exactshap.frames import Table, as_table, check_columns
 from exactshap.readers import Request, names_of, players_of, require_own_prediction
-from exactshap.readers.trees import xgboost_margin
+from exactshap.readers.trees import xgboost_prediction
 from exactshap.trees import TreeModel, apply, convert, margin
 from exactshap.trees.ensemble import encode, largest_sum, readable
 
@@ -207,8 +207,8 @@ def _own_prediction(model: Any, table: Table, ensemble: TreeModel) -> np.ndarray
     """Return what the model itself predicts, on the scale of y: the certificate is a comparison with it."""
     if ensemble.unit == "probability" and hasattr(model, "predict_proba"):
         return np.asarray(model.predict_proba(table.native), float)[:, -1]
-    if ensemble.library == "xgboost":  # its names were compared; margins are predictions where trees are on the scale of y
-        return np.asarray(xgboost_margin(model, ensemble, of_class=True)(table), float)
+    if ensemble.library == "xgboost":  # its names were compared
+        return np.asarray(xgboost_prediction(model, ensemble)(table), float)
     return np.asarray(model.predict(table.native), float).reshape(-1)
 
 

@@ -32,7 +32,7 @@ class NativeSearch:
         plan = self._plan
         if plan is None or not plan.is_of(model):
             plan = self._plan = _Plan(model)
-        bins = plan.bins(rows)
+        bins = plan.bins(rows) if rows.shape[1] == len(model.bins_) else None  # addresses know no ends
         if bins is None or len(model.term_scores_) != len(plan.cells):
             return None
         intercept = np.atleast_1d(model.intercept_)

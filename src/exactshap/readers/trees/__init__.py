@@ -2,6 +2,6 @@
 
 from __future__ import annotations
 
-from exactshap.readers.trees.xgboost import xgboost_margin
+from exactshap.readers.trees.xgboost import prediction as xgboost_prediction
 
-__all__ = ["xgboost_margin"]
+__all__ = ["xgboost_prediction"]

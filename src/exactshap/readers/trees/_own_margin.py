@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable
+from collections.abc import Callable, Hashable
 from typing import Any
 
 import numpy as np
@@ -22,7 +22,7 @@ def own_margin(
     documented: Callable[[Any, Any], Any],
     direct: Callable[[Any, np.ndarray], np.ndarray | None],
     *,
-    of_class: bool = False,
+    kind: Hashable = None,
 ) -> OwnPrediction:
     """Return the prediction of a booster whose converter made ``ensemble`` of it; the others are those of ``OwnPrediction``."""
     n = ensemble.n_features
@@ -35,5 +35,5 @@ def own_margin(
         trial=trial,
         of_frames=not any(ensemble.categories),
         readable=functools.partial(readable, ensemble),
-        of_class=of_class,
+        kind=kind,
     )

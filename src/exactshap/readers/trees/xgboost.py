@@ -15,20 +15,30 @@ from exactshap.readers.trees._tree_reader import TreeReader
 from exactshap.readers.trees._xgboost_call import dense_margin
 from exactshap.trees import TreeModel, convert
 
-__all__ = ["read", "xgboost_margin"]
+__all__ = ["prediction", "read"]
 
 
 def read(model: Any, request: Request) -> TreeReader:
     """Read f(x) = base margin + sum of trees, in the space of the objective's link."""
     ensemble = convert(model)
-    return TreeReader(model, request, ensemble, xgboost_margin(model, ensemble))
-
-
-def xgboost_margin(model: Any, ensemble: TreeModel, *, of_class: bool = False) -> OwnPrediction:
-    """Return XGBoost's own margin; ``of_class`` as of :class:`OwnPrediction`."""
     if hasattr(model, "get_booster"):
-        return own_margin(model, ensemble, "predict", _of_estimator, _few_of_estimator, of_class=of_class)
-    return own_margin(model, ensemble, "inplace_predict", _of_booster, _few_of_booster, of_class=of_class)
+        return TreeReader(model, request, ensemble, own_margin(model, ensemble, "predict", _of_estimator, _few_of_estimator))
+    return TreeReader(model, request, ensemble, own_margin(model, ensemble, "inplace_predict", _of_booster, _few_of_booster))
+
+
+def prediction(model: Any, ensemble: TreeModel) -> OwnPrediction:
+    """Return what XGBoost predicts on the scale of y, of few rows by its margin: one model speaks for others of its objective."""
+    if hasattr(model, "get_booster"):
+        return own_margin(model, ensemble, "predict", _response_of_estimator, _few_of_estimator, kind=ensemble.objective)
+    return own_margin(model, ensemble, "inplace_predict", _response_of_booster, _few_of_booster, kind=ensemble.objective)
+
+
+def _response_of_estimator(model: Any, rows: Any) -> np.ndarray:
+    return model.predict(rows, validate_features=False)
+
+
+def _response_of_booster(model: Any, rows: Any) -> np.ndarray:
+    return model.inplace_predict(rows, validate_features=False)
 
 
 def _of_estimator(model: Any, rows: Any) -> np.ndarray:

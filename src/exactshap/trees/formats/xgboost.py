@@ -126,8 +126,8 @@ def _raw_forest(blocks: Records, owners: np.ndarray, weights: np.ndarray, n_outp
     left, right, feature = nodes[: len(links)]
     missing, *kinds = _flags(nodes[len(links) :], flags)
     covered = blocks.has("sum_hessian")
-    reals = blocks.columns(["split_conditions", "sum_hessian"][: 1 + covered], np.float32, sizes)[0].astype(np.float64)
-    threshold = reals[0]
+    names = ["split_conditions", "sum_hessian"] if covered else ["split_conditions"]
+    threshold, *covers = blocks.columns(names, np.float32, sizes)[0].astype(np.float64)
     is_leaf = left == -1
     value, vector = _leaf_values(blocks, threshold, right, is_leaf, sizes, n_outputs)
     sets = _category_sets(blocks, sizes)
@@ -141,7 +141,7 @@ def _raw_forest(blocks: Records, owners: np.ndarray, weights: np.ndarray, n_outp
     scale = np.repeat(weights, sizes)
     if not (covered or vector):
         blocks.column("sum_hessian", np.float32)  # says which tree has none
-    cover = reals[1] if covered else np.zeros(len(is_leaf))  # XGBoost 2 writes none of trees with vector leaves
+    cover = covers[0] if covered else np.zeros(len(is_leaf))  # XGBoost 2 writes none of trees with vector leaves
     return RawForest(
         sizes=sizes,
         feature=feature,

@@ -5,7 +5,7 @@ A direct way is used only where it has shown, in this process, that it gives the
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Hashable
 from typing import Any
 
 import numpy as np
@@ -15,7 +15,9 @@ from exactshap.frames import Table
 __all__ = ["OwnPrediction"]
 
 FEW = 1024  # rows, from which on nobody notices what a call costs
-_of_classes: dict[tuple[type, Any], Any] = {}  # by class and direct way: the method that it agreed with on one model
+_of_kinds: dict[
+    tuple[type, Any, Hashable], Any
+] = {}  # by class, direct way and kind: the method that it agreed with on one model
 
 
 class OwnPrediction:
@@ -36,8 +38,9 @@ class OwnPrediction:
         Whether the library takes the numbers of a frame as they are.
     readable : callable or None
         ``readable(table)``: the table as the library's own method takes it; None where it takes all.
-    of_class : bool, default=False
-        Whether a comparison with one model of a class holds for all of them: for a prediction that is held against another one.
+    kind : hashable, default=None
+        Models of a class and a kind for all of which a comparison with one speaks: for a prediction that is held against another one.
+        None compares for each model.
     """
 
     def __init__(
@@ -50,11 +53,11 @@ class OwnPrediction:
         trial: np.ndarray | None,
         of_frames: bool = True,
         readable: Callable[[Table], Table] | None = None,
-        of_class: bool = False,
+        kind: Hashable = None,
     ) -> None:
         self._model, self._name, self._documented, self._direct = model, name, documented, direct
         self._trial, self._of_frames, self._readable = trial, of_frames, readable
-        self._of_class = of_class
+        self._kind = kind
         self._compared: Any = None  # the method that the direct way agreed with; False: it did not
 
     def __getstate__(self) -> dict[str, Any]:
@@ -78,12 +81,12 @@ class OwnPrediction:
     def _agrees(self, direct: Callable[[Any, Any], Any]) -> bool:
         """Say whether the direct way gives the bits of the model's method, and that is still the one that it was compared with."""
         method = getattr(type(self._model), self._name)
-        if self._compared is None and self._of_class:
-            self._compared = _of_classes.get((type(self._model), direct))
+        if self._compared is None and self._kind is not None:
+            self._compared = _of_kinds.get((type(self._model), direct, self._kind))
         if self._compared is None:
             self._compared = self._tried(direct) and method
-            if self._of_class:
-                _of_classes[type(self._model), direct] = self._compared
+            if self._kind is not None:
+                _of_kinds[type(self._model), direct, self._kind] = self._compared
         return method is self._compared and self._name not in self._model.__dict__
 
     def _tried(self, direct: Callable[[Any, Any], Any]) -> bool:
