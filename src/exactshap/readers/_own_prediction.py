@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from exactshap._runtime.process_settings import without_warnings
 from exactshap.frames import Table
 
 __all__ = ["OwnPrediction"]
@@ -91,7 +92,8 @@ class OwnPrediction:
 
     def _tried(self, direct: Callable[[Any, Any], Any]) -> bool:
         try:
-            ours, own = direct(self._model, self._trial), np.asarray(self._documented(self._model, self._trial))
+            with without_warnings:  # of names that the trial's rows lack: nobody has passed them
+                ours, own = direct(self._model, self._trial), np.asarray(self._documented(self._model, self._trial))
             return ours is not None and np.array_equal(ours, own, equal_nan=True)
         except Exception:  # of whatever kind: the documented call will tell the user, if it is more than the trial's rows
             return False
