@@ -2,9 +2,33 @@
 
 from __future__ import annotations
 
-from exactshap.results.report._interactive import render_interactive
-from exactshap.results.report._page import check_report_path as check_report_path
-from exactshap.results.report._page import render, write_report
-from exactshap.results.report.shares import write_shares_report as write_shares_report
+from typing import TYPE_CHECKING, Any
+
+_PUBLIC = {
+    "check_report_path": "exactshap.results.report._page",
+    "render": "exactshap.results.report._page",
+    "render_interactive": "exactshap.results.report._interactive",
+    "write_report": "exactshap.results.report._page",
+    "write_shares_report": "exactshap.results.report.shares",
+}
 
 __all__ = ["render", "render_interactive", "write_report"]
+
+if TYPE_CHECKING:
+    from exactshap.results.report._interactive import render_interactive
+    from exactshap.results.report._page import check_report_path as check_report_path
+    from exactshap.results.report._page import render, write_report
+    from exactshap.results.report.shares import write_shares_report as write_shares_report
+
+
+def __getattr__(name: str) -> Any:
+    """Import a kind of report on first use: a static one needs neither the interactive one's parts nor the plots."""
+    import importlib
+
+    if name in _PUBLIC:
+        return getattr(importlib.import_module(_PUBLIC[name]), name)
+    raise AttributeError(f"module 'exactshap.results.report' has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

@@ -13,7 +13,6 @@ from exactshap.errors import InputError, message, printable
 from exactshap.results.data import index_title, value_function_sentence
 from exactshap.results.report import _figures as figures
 from exactshap.results.report._content import Content, content
-from exactshap.results.report._interactive import render_interactive
 from exactshap.results.report._svg import decimals, fixed
 from exactshap.results.report._template import now, template
 from exactshap.results.report._words import installed, limits, report_facts, reproduce
@@ -61,7 +60,12 @@ def write_report(explanation: ExplanationData, path: str | Path, *, interactive:
     'report.html'
     """
     check_report_path(path)
-    page = render_interactive(explanation, **settings) if interactive else render(explanation, **settings)
+    if interactive:
+        from exactshap.results.report._interactive import render_interactive
+
+        page = render_interactive(explanation, **settings)
+    else:
+        page = render(explanation, **settings)
     with atomic_write(path) as draft:
         draft.write_text(page, encoding="utf-8")
     return Path(path)
