@@ -5,12 +5,16 @@ Errors of exactshap become one line and exit code 2; ``--debug`` anywhere shows 
 
 from __future__ import annotations
 
+import atexit
+import gc
 import importlib
 import importlib.util
 import re
 import sys
 from collections.abc import Callable, Sequence
 from typing import Any, NoReturn
+
+from exactshap._runtime.process_settings import without_collection
 
 __all__ = ["COMMANDS", "main"]
 
@@ -42,6 +46,8 @@ COMMANDS = {
 
 def main(arguments: Sequence[str] | None = None) -> None:
     """Run the command with ``arguments`` (those of the process by default) and exit."""
+    if arguments is None:
+        atexit.register(gc.freeze)  # a process that ends would look for garbage among all that the libraries made
     arguments = list(sys.argv[1:] if arguments is None else arguments)
     debug = "--debug" in arguments
     arguments = [argument for argument in arguments if argument != "--debug"]
@@ -58,6 +64,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
         _fail(*_described(error))
 
 
+@without_collection
 def _app(arguments: list[str]) -> Any:
     """Return the typer application with the command that is asked for, or with all of them for the help."""
     import typer

@@ -9,6 +9,7 @@ from typing import Any
 
 from exactshap._runtime.files import atomic_write
 from exactshap._runtime.optional import first_installed, require
+from exactshap._runtime.process_settings import without_collection
 from exactshap.errors import InputError, MissingDependencyError, ModelFormatError, UnknownNameError, did_you_mean, message
 
 __all__ = ["check_target", "load_model", "read_table", "take_columns", "write_table"]
@@ -43,6 +44,7 @@ _OWN_TYPES = {  # room -> estimators, and the classes of plain data that fitted 
 }
 
 
+@without_collection
 def read_table(path: Path) -> Any:
     """Read a CSV or Parquet file with pandas, polars or pyarrow, whichever is installed."""
     suffix = _suffix(path)
@@ -167,6 +169,7 @@ def _no_formula(cell: Any) -> Any:
     return f"'{cell}" if isinstance(cell, str) and cell.lstrip()[:1] in tuple("=+-@") else cell
 
 
+@without_collection
 def load_model(path: Path, *, allow_pickle: bool = False, trust: bool = False, n_stages: int | None = None) -> Any:
     """Load a model: skops files, booster files, and pickles only on request.
 
@@ -239,7 +242,7 @@ def _load_skops(path: Path, trust: bool) -> Any:
         unknown = list(skops.get_untrusted_types(data=content))
     except Exception as error:  # skops reads a zip of JSON and passes on whatever is wrong with it
         raise ModelFormatError(message(f"{path.name} is not a skops file", f"{type(error).__name__}: {error}")) from None
-    own = _own_types()
+    own = _own_types() if unknown else ()
     untrusted = [name for name in unknown if name not in own]
     if untrusted and not trust:
         raise InputError(

@@ -29,17 +29,20 @@ def command(
 
 def explained(background_rows: int) -> Explanation:
     """Fit a pipeline with an SVR on all 442 rows of the diabetes data and explain them."""
-    from sklearn.datasets import load_diabetes
-    from sklearn.pipeline import make_pipeline
-    from sklearn.preprocessing import StandardScaler
-    from sklearn.svm import SVR
+    from exactshap._runtime.process_settings import without_collection
 
-    from exactshap.explainer import Explainer
+    with without_collection:
+        from sklearn.datasets import load_diabetes
+        from sklearn.pipeline import make_pipeline
+        from sklearn.preprocessing import StandardScaler
+        from sklearn.svm import SVR
+
+        from exactshap.explainer import Explainer
 
     data = load_diabetes(scaled=False)
     model = make_pipeline(StandardScaler(), SVR(C=100.0)).fit(data.data, data.target)
     background = data.data[:background_rows] if background_rows else None
-    return Explainer(model, background, feature_names=data.feature_names)(data.data)
+    return Explainer(model, background, feature_names=data.feature_names, n_jobs=-1)(data.data)
 
 
 def versions() -> None:

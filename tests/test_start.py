@@ -1,0 +1,95 @@
+"""What a person waits for when a process starts: imports, and the collector of garbage going through what they made."""
+
+import gc
+import json
+import subprocess
+import sys
+
+import pytest
+
+from exactshap._runtime.process_settings import without_collection
+from exactshap.cli import _io
+
+HEAVY = {"dask", "matplotlib", "numba", "pandas", "polars", "pyarrow", "scipy", "shap", "skops", "sklearn", "torch"}
+NOT_DRAWN = ("exactshap.decompose", "exactshap.results.plots", "exactshap.results.report.interactive")
+
+DEMO = """
+import gc, json, sys
+from sklearn.datasets import load_diabetes
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+from sklearn.svm import SVR
+
+load_diabetes()
+there = set(sys.modules)
+sys.argv = ["exactshap", "demo"]
+try:
+    from exactshap.cli import main
+    main()
+except SystemExit as end:
+    code = end.code
+print(json.dumps([code, sorted(set(sys.modules) - there), gc.isenabled()]), file=sys.stderr)
+"""
+
+
+def test_the_demo_imports_what_it_needs_and_nothing_heavy_beside_its_model(tmp_path):
+    for library in ("typer", "rich", "jinja2"):
+        pytest.importorskip(library)
+    done = subprocess.run([sys.executable, "-c", DEMO], cwd=tmp_path, capture_output=True, text=True, check=True)
+    code, imported, collects = json.loads(done.stderr)
+    assert not code
+    assert (tmp_path / "report.html").stat().st_size > 100_000
+    assert not [name for name in imported if name.partition(".")[0] in HEAVY]
+    assert not [name for name in imported if name.startswith(NOT_DRAWN)]
+    assert collects
+
+
+@pytest.fixture
+def thawed():
+    """Leave nothing set apart, and the collector as it was."""
+    yield
+    gc.enable()
+    gc.unfreeze()
+
+
+def test_nothing_is_collected_within_and_the_collector_comes_back(thawed):
+    seen = []
+    with without_collection:
+        gc.callbacks.append(lambda *facts: seen.append(facts))
+        kept = [[] for _ in range(10_000)]
+        with without_collection:
+            pass
+        assert not gc.isenabled()
+        gc.callbacks.pop()
+    assert not seen
+    assert len(kept) == 10_000
+    assert gc.isenabled()
+    assert gc.get_freeze_count() >= 10_000
+
+
+def test_the_collector_comes_back_after_an_error_and_stays_off_where_it_was_off(thawed):
+    @without_collection
+    def fail():
+        assert not gc.isenabled()
+        raise ValueError("as asked")
+
+    with pytest.raises(ValueError, match="as asked"):
+        fail()
+    assert gc.isenabled()
+    gc.disable()
+    with without_collection:
+        pass
+    assert not gc.isenabled()
+
+
+def test_models_and_tables_are_read_without_collections(thawed, tmp_path, monkeypatch):
+    def collecting(path, *_):
+        return [gc.isenabled()]
+
+    monkeypatch.setattr(_io, "_read", collecting)
+    monkeypatch.setattr(_io, "_refuse_other_separators", lambda *_: None)
+    monkeypatch.setattr(_io, "_load_skops", collecting)
+    for name, load in (("data.csv", _io.read_table), ("model.skops", _io.load_model)):
+        (tmp_path / name).touch()
+        assert load(tmp_path / name) == [False]
+    assert gc.isenabled()
