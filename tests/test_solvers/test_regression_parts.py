@@ -154,15 +154,26 @@ def test_partial_frontiers():
     assert partial_frontier(3, 99, np.random.default_rng(0))[-1] == (0, 1, 2)
 
 
-@pytest.mark.parametrize("sign", [-1, 0])
-def test_placed_coalitions_lower_the_variance_most(sign):
-    """Every placed pair or coalition is the best of all candidates, by refitting the variance with each of them."""
+@pytest.mark.parametrize(("sign", "of_each_size"), [(-1, 0), (0, 0), (-1, 3)])
+def test_placed_coalitions_lower_the_variance_most(sign, of_each_size):
+    """Every placed pair or coalition is the best of all candidates, by refitting the variance with each of them.
+
+    Once as many places are left as sizes lack pairs, it is the best of these sizes.
+    """
     d, white = 6, 0.3
     candidates = draw(d, 24, np.random.default_rng(1), strata(d, paired=sign < 0), paired=sign < 0)
     theta = np.array([0.2, 1.5, 0.6, 0.1, 0.9, 0.4])
     known = np.array([[True] * d, [False] * d][: 2 + sign])
-    chosen = place_pairs(known, candidates, 10, theta, white, sign)
+    chosen = place_pairs(known, candidates, 10, theta, white, sign, of_each_size)
     assert len(set(chosen)) == 10
+    sizes = np.minimum(candidates.sum(axis=1), d - candidates.sum(axis=1))
+
+    def allowed(before, n_left):
+        lacking = {size: of_each_size - (sizes[before] == size).sum() for size in set(sizes)}
+        lacking = {size: n for size, n in lacking.items() if n > 0}
+        return [row for row in range(24) if row not in before and (sum(lacking.values()) < n_left or sizes[row] in lacking)]
+
+    assert np.bincount(sizes[chosen])[1:].min() >= of_each_size
     nodes, weights = find("shapley").rule(degree=d - 1)
 
     def explained(rows):
@@ -175,8 +186,20 @@ def test_placed_coalitions_lower_the_variance_most(sign):
         return (cross * np.linalg.solve(gram, cross)).sum()
 
     for step in range(10):
-        gains = [explained([*chosen[:step], row]) for row in range(24) if row not in chosen[:step]]
+        gains = [explained([*chosen[:step], row]) for row in allowed(chosen[:step], 10 - step)]
         assert explained(chosen[: step + 1]) == pytest.approx(max(gains), rel=conditioned(1e5))
+
+
+@pytest.mark.parametrize(("n", "least"), [(19, 0), (20, 1), (39, 1), (49, 2)])
+def test_pairs_of_every_size_are_among_those_that_shapley_values_ask_for(n, least):
+    """The design alone leaves sizes out, and so do fewer than two pairs a player."""
+    alone, wide = (design(10, n, np.random.default_rng(0), paired=True, every_size=every) for every in (False, True))
+    counts, found = (
+        np.bincount(np.minimum(masks.sum(axis=1), 10 - masks.sum(axis=1)), minlength=6)[1:] for masks in (alone, wide)
+    )
+    assert counts.min() == 0
+    assert found.min() == least
+    assert len(wide) == n
 
 
 def test_designs_repeat_by_seed_and_differ_by_a_relabelling_of_the_players():

@@ -11,7 +11,13 @@ __all__ = ["place_pairs"]
 
 
 def place_pairs(
-    known: np.ndarray, candidates: np.ndarray, n_pairs: int, theta: np.ndarray, white: float, sign: int = -1
+    known: np.ndarray,
+    candidates: np.ndarray,
+    n_pairs: int,
+    theta: np.ndarray,
+    white: float,
+    sign: int = -1,
+    of_each_size: int = 0,
 ) -> np.ndarray:
     r"""Return the rows of ``candidates`` (n_candidates, n_players) to call next, greedily.
 
@@ -20,7 +26,8 @@ def place_pairs(
     .. math:: \sum_i \mathrm{cov}(\phi_i, g(x))^2 / \mathrm{var}(g(x)),
 
     where g holds the white part of pairs too, given the pairs (``sign`` -1) or coalitions (0) ``known`` (n_known, n_players) and
-    those placed before; the largest is called next. Cost O((n_known + n_pairs)^2 n_candidates).
+    those placed before; the largest is called next. The last places are kept for sizes (of the smaller of two complements) that have
+    less than ``of_each_size`` pairs by then, where there are as many candidates. Cost O((n_known + n_pairs)^2 n_candidates).
     """
     n_known = len(known)
     points = 2.0 * np.concatenate([known, candidates]) - 1.0
@@ -30,9 +37,14 @@ def place_pairs(
     explained, chosen = np.empty((n_steps, len(points))), np.arange(n_steps)
     work = np.empty_like(gain)  # with many players these passes wait for memory, the more so for fresh memory
     is_open = np.arange(len(points)) >= n_known
+    sizes = _smaller_sides(np.concatenate([known, candidates]))
+    owed = np.minimum(np.bincount(sizes[n_known:]), of_each_size)  # pairs of each size that are to be placed yet
     for step in range(n_steps):
         if step >= n_known:
-            chosen[step] = np.where(is_open, np.square(gain, out=work).sum(axis=1) / variance, -1.0).argmax()
+            told = np.square(gain, out=work).sum(axis=1) / variance
+            free = is_open & (owed[sizes] > 0) if owed.sum() >= n_steps - step else is_open
+            chosen[step] = np.where(free, told, -1.0).argmax()
+            owed[sizes[chosen[step]]] -= owed[sizes[chosen[step]]] > 0
         row = chosen[step]
         is_open[row] = False
         column = _beside(points, row, theta, sign)
@@ -43,6 +55,12 @@ def place_pairs(
         gain -= np.outer(column, gain[row] / np.sqrt(variance[row]), out=work)
         variance = np.maximum(variance - column**2, 1e-12)
     return chosen[n_known:] - n_known
+
+
+def _smaller_sides(masks: np.ndarray) -> np.ndarray:
+    """Return the size (n_masks,) of each coalition or, if that is smaller, of its complement."""
+    inside = masks.sum(axis=1)
+    return np.asarray(np.minimum(inside, masks.shape[1] - inside))
 
 
 def _beside(points: np.ndarray, row: int, theta: np.ndarray, sign: int) -> np.ndarray:

@@ -146,7 +146,7 @@ class RegressionProblem:
     def _distinct(self, wanted: int) -> np.ndarray:
         d = self.n_players
         if self.settings.estimator != "polynomial" and len(self.masks) == 0:
-            return design(d, wanted, self.rng, paired=self.paired)
+            return design(d, wanted, self.rng, paired=self.paired, every_size=self.paired and self.is_shapley)
         fresh, again = self._drawn(wanted)
         if len(fresh) <= wanted:
             return fresh

@@ -27,6 +27,9 @@ MAX_LISTED = 200_000  # coalitions of one size that are listed rather than drawn
 MAX_DESIGNED = 800  # pairs that are placed one by one; the work grows with the cube of their number
 DESIGN_WHITE = {True: 3e-3, False: 0.1}  # what designs assume of interactions that no kernel of low order explains (tuned)
 MANY_CANDIDATES_PAIRS = 400  # pairs up to which there are four candidates for each place, two beyond
+# pairs a player for each pair that every size has at least, and at most so many: a design alone would leave out sizes between 1 and half
+# of the players, where a game that jumps may do anything; tuned
+PAIRS_A_PROBE, MOST_PROBES = 2, 2
 
 
 @dataclass(frozen=True)
@@ -166,7 +169,7 @@ def row_weights(masks: np.ndarray, inverse_rates: np.ndarray) -> np.ndarray:
 
 
 @functools.lru_cache(maxsize=64)
-def _designed(n_players: int, n: int, paired: bool) -> np.ndarray:
+def _designed(n_players: int, n: int, paired: bool, of_each_size: int) -> np.ndarray:
     from exactshap.solvers.sampled._design import place_pairs
 
     rng = np.random.default_rng(0)
@@ -175,17 +178,19 @@ def _designed(n_players: int, n: int, paired: bool) -> np.ndarray:
     known = np.array([[True] * n_players] if paired else [[True] * n_players, [False] * n_players])
     theta = np.full(n_players, 2.0 / n_players)
     with single_threaded_blas():
-        chosen = place_pairs(known, candidates, n, theta, DESIGN_WHITE[paired], -1 if paired else 0)
+        chosen = place_pairs(known, candidates, n, theta, DESIGN_WHITE[paired], -1 if paired else 0, of_each_size)
     result = candidates[chosen]
     result.setflags(write=False)
     return result
 
 
-def design(n_players: int, n: int, rng: np.random.Generator, *, paired: bool) -> np.ndarray:
+def design(n_players: int, n: int, rng: np.random.Generator, *, paired: bool, every_size: bool = False) -> np.ndarray:
     """Return coalitions for a process: small samples are placed one by one where they tell most, larger ones drawn by size.
 
-    Nothing here depends on the game, so that one design serves every row of a seed.
+    Nothing here depends on the game, so that one design serves every row of a seed. With ``every_size`` pairs of every size are
+    among those that are placed, so that what is believed of a size is held against calls.
     """
     if n > MAX_DESIGNED:
         return draw(n_players, n, rng, strata(n_players, paired=paired), paired=paired)
-    return np.ascontiguousarray(_designed(n_players, n, paired)[:, rng.permutation(n_players)])
+    probes = min(n // (PAIRS_A_PROBE * n_players), MOST_PROBES) if every_size else 0
+    return np.ascontiguousarray(_designed(n_players, n, paired, probes)[:, rng.permutation(n_players)])
