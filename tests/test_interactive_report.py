@@ -471,6 +471,20 @@ def test_outputs_and_standard_errors(browser, tmp_path):
 
 
 @pytest.mark.browser
+def test_a_value_of_rounding_is_none(browser, tmp_path):
+    source = linear([[1.0, 2.2e-17, -3e-9], [2.0, -1e-16, 1.0]], seed=1)
+    path = source.report(tmp_path / "rounding.html", interactive=True)
+    with browsers.opened(browser, path) as page:
+        page.fill("#row", "0")
+        page.press("#row", "Enter")
+        says(page, "title-A", "A: row 0")
+        rows = {row[0]: row[-1] for row in table(page)[1:]}
+        assert rows["x1"] == "0"
+        assert number(rows["x2"]) == pytest.approx(source.values[0, 2], rel=FOUR_DIGITS)
+        assert "0" in [text for *_, text in bars(page)]
+
+
+@pytest.mark.browser
 def test_nothing_runs_from_hostile_names_labels_and_cells(browser, tmp_path):
     n = 3 * len(EVIL)
     X = np.random.default_rng(0).normal(size=(n, len(EVIL)))

@@ -109,6 +109,7 @@ def pack(explanation: ExplanationData, *, target: Any = None, seed: int = 0) -> 
         "tiles": tiles(explanation, pairs),
         "tile_signals": {"words": [printable(explanation.feature_names[j])[:200] for j in tiled], "height": 30 * len(tiled)},
         "state": _STATE | {"feature": int(np.argmax(strength[0])), "A": [place]},
+        "rounding": float(explanation.tolerance.min()),  # of a sum: a value below it is none
         "facts": ["baseline", "prediction", "residual", *(["error"] if error is not None else [])],
     }
     named = [(first, second) for first, second, _ in pairs]

@@ -26,7 +26,7 @@ const number = (value, signDisplay = "negative") => {
   const form = { maximumSignificantDigits: 4, useGrouping: size >= 1e4, signDisplay, notation };
   return value.toLocaleString("en-US", form).replace(/-/g, "\u2212").replace("E", "e");
 };
-const signed = (value) => number(value, "exceptZero");
+const signed = (value) => number(Math.abs(value) <= info.rounding ? 0 : value, "exceptZero");
 const short = (name, size) => (name.length > size ? `${name.slice(0, size / 2)}\u2026${name.slice(-size / 2 + 2)}` : name);
 const date = (days) => new Date(days * 864e5).toISOString().slice(0, days % 1 ? 16 : 10).replace("T", " ");
 const written = { number: (_, value) => number(value), text: (j, value) => texts[j][value], date: (_, value) => date(value) };
