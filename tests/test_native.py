@@ -155,6 +155,14 @@ sets = terms.Sets(np.array([[0], [1]]), np.ones(2, int), rng.random((2, 4)))
 lookups = terms.Lookups(np.arange(2), np.full((2, 2), 3), np.tile(np.arange(3), (2, 4, 1)), rng.normal(size=(9, 1)))
 out += [np.zeros((90, 3, 1)), np.zeros((90, 1)), np.zeros((90, 1)), np.zeros(90)]
 terms.add_lookups(rng.integers(0, 9, (90, 2)), lookups, sets, np.array([[0, 1], [1, 2]]), *out[-4:])
+from exactshap.solvers.additive import buckets_of
+cuts = [np.sort(rng.normal(size=n)) for n in (40, 9)]
+bins = terms.Bins(np.concatenate(cuts), np.array([0, 40, 49]), np.arange(2), np.array([0, 1, 2, 4]), np.array([0, 1, 0, 1]), np.array([1, 1, 12, 1]), buckets_of(cuts))
+singles = terms.Lookups(np.arange(2), np.array([[43], [12]]), np.array([[[0, 0], [1, 1]], [[44, 0], [45, 1]]]), rng.normal(size=(57, 1)))
+pairs = terms.Lookups(np.array([2]), np.array([[43, 12]]), np.array([[[0, 0, 0], [1, 1, 0], [44, 0, 1], [56, 12, 1]]]), rng.normal(size=(572, 1)))
+shares = terms.Shares(rng.random(4), np.array([[0], [1]]), np.array([[0, 1, 2]]))
+out += [np.zeros((90, 3, 1)), np.zeros((90, 1)), np.zeros((90, 1)), np.zeros(90)]
+terms.fill_searched(rng.normal(size=(90, 2)), bins, terms.Tables(singles, pairs), shares, *out[-4:])
 out += [np.zeros((7, 21, 1)), np.zeros((7, 1)), np.zeros((7, 1)), np.zeros((7, 1)), np.zeros(7)]
 fill_scaled(rng.normal(size=(7, 21)), False, rng.normal(size=21), rng.normal(size=21), 0.5, *out[-5:])
 for array in out:

@@ -1,54 +1,12 @@
 // Terms that are tables over bins: which cell a row falls into, and what its coalitions are worth.
 
+#include "lookups.h"
+#include "search.h"
 #include "sets.h"
 
 EXACTSHAP_BEGIN
 
 namespace {
-
-/// How columns are cut into bins, perhaps several ways each, and how terms number their cells.
-struct Bins {
-  In<double, 1> cuts;        // ascending, of one way of cutting after the other
-  In<int64_t, 1> cut_start;  // way w has cuts[cut_start[w]:cut_start[w + 1]]
-  In<int64_t, 1> column;     // that it cuts
-  In<int64_t, 1> way_start;  // term l uses the ways way[way_start[l]:way_start[l + 1]]
-  In<int64_t, 1> way;
-  In<int64_t, 1> stride;     // of each of them in the number of a cell
-
-  EXACTSHAP_FIELDS(cuts, cut_start, column, way_start, way, stride)
-
-  int64_t n_ways() const { return column.size[0]; }
-  int64_t n_terms() const { return way_start.size[0] - 1; }
-};
-
-/// Whether `start` cuts `size` places into as many pieces as it says, in order.
-bool are_starts(In<int64_t, 1> start, int64_t n_pieces, int64_t size) {
-  if (start.size[0] != n_pieces + 1 || start[0] != 0 || start[n_pieces] != size) return false;
-  for (int64_t k = 0; k < n_pieces; k++)
-    if (start[k] > start[k + 1]) return false;
-  return true;
-}
-
-bool are_bins(const Bins& bins, int64_t n_columns) {
-  const int64_t n_ways = bins.n_ways(), n_used = bins.way.size[0];
-  if (bins.n_terms() < 0 || !are_starts(bins.cut_start, n_ways, bins.cuts.size[0])) return false;
-  if (!are_starts(bins.way_start, bins.n_terms(), n_used) || bins.stride.size[0] != n_used) return false;
-  return lie_within(bins.column, n_columns) && lie_within(bins.way, n_ways);
-}
-
-constexpr int64_t TILE = 64;  // rows whose searches run side by side
-
-/// The bins of some rows in one way of cutting: 0 for a missing value, else 1 + #{cuts <= x}.
-///
-/// Each search takes the same steps, whatever it finds: a branch on the data would be guessed wrong every other time.
-EXACTSHAP_INLINE void find_bins(const double* x, int64_t n_rows, const double* cuts, int64_t n_cuts, int64_t* __restrict bins) {
-  for (int64_t i = 0; i < n_rows; i++) bins[i] = 0;
-  for (int64_t left = n_cuts; left > 0; left /= 2) {  // it is one of bins[i] + 0, ..., left
-    const int64_t half = (left + 1) / 2;
-    for (int64_t i = 0; i < n_rows; i++) bins[i] += cuts[bins[i] + half - 1] <= x[i] ? half : 0;
-  }
-  for (int64_t i = 0; i < n_rows; i++) bins[i] = x[i] != x[i] ? 0 : 1 + bins[i];
-}
 
 /// Set `out (n_rows, n_terms)` to the number of each row's cell:   sum_w stride_w bin_w(x)
 template <class T>
@@ -59,12 +17,7 @@ Status fill_cells(In<double, 2> X, Bins bins, Out<T, 2> out, Context& context) {
   for (int64_t start = 0; start < X.size[0]; start += TILE) {
     if (context.interrupted()) return Status::interrupted;
     const int64_t n_rows = X.size[0] - start < TILE ? X.size[0] - start : TILE;
-    for (int64_t w = 0; w < bins.n_ways(); w++) {
-      double x[TILE];
-      for (int64_t i = 0; i < n_rows; i++) x[i] = X[start + i][bins.column[w]];
-      const int64_t first = bins.cut_start[w];
-      find_bins(x, n_rows, bins.cuts.data + first, bins.cut_start[w + 1] - first, found.data + w * TILE);
-    }
+    EXACTSHAP_REQUIRE(find_tile(X, start, n_rows, bins, found.data));
     for (int64_t l = 0; l < bins.n_terms(); l++) {
       int64_t cell[TILE] = {};
       for (int64_t u = bins.way_start[l]; u < bins.way_start[l + 1]; u++) {
@@ -75,43 +28,6 @@ Status fill_cells(In<double, 2> X, Bins bins, Out<T, 2> out, Context& context) {
     }
   }
   return Status::done;
-}
-
-/// Terms of equally many players with the background folded in: one table for each coalition of a term's players.
-struct Lookups {
-  In<int64_t, 1> term;     // which of a row's cells belongs to it
-  In<int64_t, 2> shape;    // (n_terms, n_columns): bins of its columns; 1 where there are fewer columns
-  In<int64_t, 3> strides;  // (n_terms, n_codes, 1 + n_columns): where a coalition's table starts, its strides, 0 for columns outside
-  In<double, 2> folded;    // (n_places, n_outputs): all tables
-
-  EXACTSHAP_FIELDS(term, shape, strides, folded)
-};
-
-/// Whether every coalition's table lies in `n_places` places, whatever the bins.
-bool are_strides(In<int64_t, 2> strides, In<int64_t, 1> shape, int64_t n_places) {
-  for (int64_t code = 0; code < strides.size[0]; code++) {
-    int64_t last = strides[code][0];
-    if (last < 0) return false;
-    for (int64_t p = 0; p < shape.size[0]; p++) {
-      int64_t reach;
-      if (shape[p] < 1 || strides[code][p + 1] < 0 || __builtin_mul_overflow(strides[code][p + 1], shape[p] - 1, &reach) ||
-          __builtin_add_overflow(last, reach, &last))
-        return false;
-    }
-    if (last >= n_places) return false;
-  }
-  return true;
-}
-
-bool are_lookups(const Lookups& lookups, int64_t n_cells) {
-  const int64_t n_terms = lookups.term.size[0];
-  if (lookups.shape.size[0] != n_terms || lookups.strides.size[0] != n_terms) return false;
-  if (lookups.strides.size[2] != lookups.shape.size[1] + 1) return false;
-  for (int64_t t = 0; t < n_terms; t++) {
-    if (lookups.term[t] < 0 || lookups.term[t] >= n_cells) return false;
-    if (!are_strides(lookups.strides[t], lookups.shape[t], lookups.folded.size[0])) return false;
-  }
-  return true;
 }
 
 /// Look up the coalition values of a term's cell:   out[A] = folded[start_A + sum_{p in A} stride_{A,p} bin_p]

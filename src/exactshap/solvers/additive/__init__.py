@@ -2,21 +2,35 @@
 
 from __future__ import annotations
 
-from exactshap.solvers.additive._kernels import Bins, Lookups, fill_cells, fill_fold
+from exactshap.solvers.additive._buckets import buckets_of
+from exactshap.solvers.additive._kernels import Bins, Lookups, Tables, fill_cells, fill_fold
 from exactshap.solvers.additive._singles import Scaled, Singles
-from exactshap.solvers.additive._stacks import LookedUp, Stack, solve_additive, solve_scaled, solve_stacks, stacks_cost
+from exactshap.solvers.additive._stacks import (
+    LookedUp,
+    Searched,
+    Stack,
+    solve_additive,
+    solve_scaled,
+    solve_searched,
+    solve_stacks,
+    stacks_cost,
+)
 
 __all__ = [
     "Bins",
     "LookedUp",
     "Lookups",
     "Scaled",
+    "Searched",
     "Singles",
     "Stack",
+    "Tables",
+    "buckets_of",
     "fill_cells",
     "fill_fold",
     "solve_additive",
     "solve_scaled",
+    "solve_searched",
     "solve_stacks",
     "stacks_cost",
 ]

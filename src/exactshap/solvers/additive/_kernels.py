@@ -11,6 +11,16 @@ from exactshap._native import kernel
 __all__ = ["Bins", "Lookups", "Sets", "add_lookups", "fill_cells", "fill_fold", "fill_lookups", "fill_sets"]
 
 
+class Buckets(NamedTuple):
+    """Buckets of equal width over the cuts of each way of cutting; made by :func:`buckets_of`."""
+
+    origin: np.ndarray
+    per_unit: np.ndarray
+    start: np.ndarray  # way w has the buckets start[w]:start[w + 1]
+    n_below: np.ndarray  # cuts in the buckets below, at most n_cuts - most
+    most: np.ndarray  # cuts in a bucket of a way, at most
+
+
 class Bins(NamedTuple):
     """How columns are cut into bins, perhaps several ways each, and how terms number their cells."""
 
@@ -20,6 +30,7 @@ class Bins(NamedTuple):
     way_start: np.ndarray  # term l uses the ways way[way_start[l]:way_start[l + 1]]
     way: np.ndarray
     stride: np.ndarray  # of each of them in the number of a cell
+    buckets: Buckets
 
 
 class Lookups(NamedTuple):
@@ -31,6 +42,21 @@ class Lookups(NamedTuple):
         np.ndarray
     )  # (n_terms, n_codes, 1 + n_columns): where a coalition's table starts, its strides, 0 for columns outside
     folded: np.ndarray  # (n_places, n_outputs): all tables
+
+
+class Tables(NamedTuple):
+    """Terms of one output each of whose columns is a player: those of one, and those of two."""
+
+    singles: Lookups
+    pairs: Lookups
+
+
+class Shares(NamedTuple):
+    """What the values of sets are within terms of one and two players, and where they go."""
+
+    weights: np.ndarray  # p(0) of a player that is alone; p(0) and p(1) of one of two; p(0) of both together
+    singles: np.ndarray  # (n_singles, 1): where the player of each term stands among the sets
+    pairs: np.ndarray  # (n_pairs, 2 or 3): where the first and the second do, and the two together, if they are asked for
 
 
 class Sets(NamedTuple):
@@ -45,4 +71,5 @@ fill_sets = kernel("additive.fill_sets(tables, sets, positions, out, empty, full
 add_lookups = kernel("additive.add_lookups(cells, lookups, sets, positions, out, empty, full, scale)")
 fill_fold = kernel("additive.fill_fold(scores, inside, outside, weights, out)")
 fill_cells = kernel("additive.fill_cells(X, bins, out)")
+fill_searched = kernel("additive.fill_searched(X, bins, tables, shares, out, empty, full, scale)")
 fill_lookups = kernel("additive.fill_lookups(cells, lookups, out)")

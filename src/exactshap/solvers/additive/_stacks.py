@@ -6,6 +6,7 @@ import functools
 import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from typing import cast
 
 import numpy as np
 
@@ -14,11 +15,11 @@ from exactshap._runtime.calibration import Sample, seconds_per_unit
 from exactshap.errors import InputError, message
 from exactshap.games import AdditiveGame
 from exactshap.semivalues import Semivalue, find
-from exactshap.solvers.additive._kernels import Sets, add_lookups, fill_lookups, fill_sets
+from exactshap.solvers.additive._kernels import Sets, Shares, add_lookups, fill_lookups, fill_searched, fill_sets
 from exactshap.solvers.additive._singles import Scaled, Singles, add_singles, fill_scaled
 from exactshap.solvers.core import Cost, Solution, player_sets, set_sizes
 
-__all__ = ["LookedUp", "Stack", "solve_additive", "solve_scaled", "solve_stacks", "stacks_cost"]
+__all__ = ["LookedUp", "Searched", "Stack", "solve_additive", "solve_scaled", "solve_searched", "solve_stacks", "stacks_cost"]
 
 KEPT_QUESTIONS = 64  # answers that do not depend on the rows; a service asks the same ones again and again
 
@@ -64,6 +65,22 @@ class LookedUp:
         tables = np.empty((len(self.subsets), len(self.cells), 2 ** len(self.subsets[0]), self.n_outputs))
         fill_lookups(self.cells, self.lookups, tables)
         return tables
+
+
+@dataclass(frozen=True, eq=False)
+class Searched:
+    """Terms of one output, each of whose columns is a player, one or two of them; bins are searched where values are looked up.
+
+    Attributes
+    ----------
+    singles, pairs : tuple of tuples of int
+        The players of each term.
+    tables : Handle of Tables
+    """
+
+    singles: tuple[tuple[int, ...], ...]
+    pairs: tuple[tuple[int, ...], ...]
+    tables: Handle
 
 
 def solve_additive(game: AdditiveGame, semivalue: Semivalue, order: int) -> Solution:
@@ -131,6 +148,17 @@ def solve_scaled(terms: Scaled, semivalue: Semivalue, order: int) -> Solution:
     return Solution(values, empty, full, _method(n_players), scale=scale, total=total)
 
 
+def solve_searched(
+    terms: Searched, rows: np.ndarray, bins: Handle, n_players: int, semivalue: Semivalue, order: int
+) -> Solution:
+    """Return the part of terms over bins, the same bits as of cells that are looked up: rows are read and values written once."""
+    n_rows, shares = len(rows), _shares(terms.singles, terms.pairs, n_players, semivalue, order)
+    values, scale = np.empty((n_rows, len(player_sets(n_players, order)), 1)), np.empty(n_rows)
+    empty, full = (np.empty((n_rows, 1)) for _ in range(2))
+    fill_searched(rows, bins, terms.tables, shares, values, empty, full, scale)
+    return Solution(values, empty, full, _method(len(terms.singles) + len(terms.pairs)), scale=scale)
+
+
 def _method(n_terms: int) -> str:
     return f"per-term enumeration ({n_terms} terms)"
 
@@ -180,6 +208,20 @@ def _positions(subsets: tuple[tuple[int, ...], ...], n_players: int, order: int)
     for l, subset in enumerate(subsets if len(local) > k else ()):
         positions[l, k:] = [_position(tuple(sorted(subset[p] for p in players)), n_players) for players in local[k:]]
     return positions
+
+
+@functools.lru_cache(maxsize=KEPT_QUESTIONS)
+def _shares(
+    singles: tuple[tuple[int, ...], ...], pairs: tuple[tuple[int, ...], ...], n_players: int, semivalue: Semivalue, order: int
+) -> Handle:
+    """Return the weights of the sets within terms of one and two players, and where these stand among all sets."""
+    alone, together = (cast(Sets, _local_sets(k, semivalue, order).value) for k in (1, 2))
+    both = together.weights[2, :1] if order > 1 else np.zeros(1)
+    where = [
+        _positions(terms, n_players, order) if terms else np.empty((0, width), np.int64)
+        for terms, width in ((singles, 1), (pairs, 2))
+    ]
+    return Handle(Shares(np.concatenate([alone.weights[1, :1], together.weights[1, :2], both]), *where))
 
 
 def _position(players: tuple[int, ...], n_players: int) -> int:

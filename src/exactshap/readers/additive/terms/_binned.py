@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Any, ClassVar, cast
 
 import numpy as np
 
@@ -13,7 +13,7 @@ from exactshap._native import Handle
 from exactshap._runtime.shared import copied_state
 from exactshap.errors import InputError, message
 from exactshap.readers.additive.terms._blocks import Bound, Coalitions, Reference, by_size, coalitions
-from exactshap.solvers.additive import Bins, LookedUp, Lookups, fill_fold
+from exactshap.solvers.additive import Bins, LookedUp, Lookups, Searched, Tables, buckets_of, fill_fold
 
 __all__ = ["BinnedTerms", "numeric_bins"]
 
@@ -63,12 +63,12 @@ def numeric_bins(model: Any) -> Bins | None:
     """
     if any(kind != "continuous" for kind in model.feature_types_in_):
         return None
-    ways: dict[tuple[int, int], int] = {}
     used: list[list[int]] = []
     strides: list[np.ndarray] = []
-    for columns, scores in zip(model.term_features_, model.term_scores_, strict=True):
-        levels = [(j, min(len(columns), len(model.bins_[j])) - 1) for j in columns]
-        used.append([ways.setdefault(level, len(ways)) for level in levels])
+    levels_of = [[(j, min(len(columns), len(model.bins_[j])) - 1) for j in columns] for columns in model.term_features_]
+    ways = {level: w for w, level in enumerate(sorted({level for levels in levels_of for level in levels}))}  # by column
+    for columns, levels, scores in zip(model.term_features_, levels_of, model.term_scores_, strict=True):
+        used.append([ways[level] for level in levels])
         shape = np.array(scores.shape[: len(columns)], np.int64)
         if any(len(model.bins_[j][level]) + 3 != size for (j, level), size in zip(levels, shape, strict=True)):
             return None
@@ -79,7 +79,7 @@ def numeric_bins(model: Any) -> Bins | None:
     cut_start, way_start = (start.astype(np.int64) for start in starts)
     way = np.array([w for term in used for w in term], np.int64)
     stride = np.concatenate([*strides, way[:0]])
-    return Bins(np.concatenate([*cuts, np.empty(0)]), cut_start, column, way_start, way, stride)
+    return Bins(np.concatenate([*cuts, np.empty(0)]), cut_start, column, way_start, way, stride, buckets_of(cuts))
 
 
 @dataclass(frozen=True, eq=False)
@@ -158,6 +158,21 @@ class _BoundBins:
         lookups = Lookups(np.array(chosen, np.int64), shape, strides, folded)
         return tuple(term.players for term in terms), Handle(lookups), folded.shape[1]
 
+    @functools.cached_property
+    def searched(self) -> Searched | None:
+        """The terms as they are looked up while bins are searched; None where one has more than two players, or columns than players."""
+        by_players = {len(players[0]): (players, cast(Lookups, lookups.value)) for players, lookups, _ in self._sizes}
+        for k, (_, lookups) in by_players.items():
+            if k not in (1, 2) or lookups.shape.shape[1] != k or lookups.folded.shape[1] != 1:
+                return None
+        (singles, alone), (pairs, together) = (by_players.get(k, ((), _no_lookups(k))) for k in (1, 2))
+        return Searched(singles, pairs, Handle(Tables(alone, together)))
+
     def stacks(self, rows: np.ndarray) -> Iterator[LookedUp]:
         for players, lookups, n_outputs in self._sizes:
             yield LookedUp(players, rows, lookups, n_outputs)
+
+
+def _no_lookups(k: int) -> Lookups:
+    """Return no terms of k players."""
+    return Lookups(np.empty(0, np.int64), np.empty((0, k), np.int64), np.empty((0, 2**k, 1 + k), np.int64), np.empty((0, 1)))

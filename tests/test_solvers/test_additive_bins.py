@@ -1,0 +1,293 @@
+"""Terms over bins: the search for a bin, what is looked up there and added up, and what is refused."""
+
+import numpy as np
+import pytest
+
+from exactshap._native import Handle
+from exactshap.errors import InputTypeError
+from exactshap.semivalues import find
+from exactshap.solvers.additive import LookedUp, Searched, Stack, buckets_of, solve_searched, solve_stacks
+from exactshap.solvers.additive import _kernels as terms
+
+RNG = np.random.default_rng(0)
+STRIDES = np.array([[0, 0, 0], [1, 1, 0], [4, 0, 1], [9, 5, 1]])  # of tables of 1, 3, 5 and 15 cells
+
+
+def lookups(cells, **changes):
+    """Return arguments: two terms, of 3 x 5 bins and of 4, whose tables lie behind each other."""
+    strides = np.zeros((2, 4, 3), np.int64)
+    strides[0], strides[1, :, 0] = STRIDES, 24
+    strides[1, 1::2, 1] = 1
+    given = {
+        "term": np.array([0, 1]),
+        "shape": np.array([[3, 5], [4, 1]]),
+        "strides": strides,
+        "folded": RNG.normal(size=(28, 2)),
+    }
+    return cells, terms.Lookups(**given | changes), np.empty((2, len(cells), 4, 2))
+
+
+@pytest.mark.parametrize("dtype", [np.int32, np.int64])
+@pytest.mark.parametrize("n_rows", [0, 1, 20])
+def test_lookups(n_rows, dtype):
+    cells = np.stack([RNG.integers(0, 15, n_rows), RNG.integers(0, 4, n_rows)], axis=1).astype(dtype)
+    given = lookups(cells)
+    terms.fill_lookups(*given)
+    _, (_, shape, strides, folded), out = given
+    for term in range(2):
+        bins = np.stack(np.unravel_index(cells[:, term], shape[term]), axis=1)
+        np.testing.assert_array_equal(out[term], folded[strides[term, :, 0] + bins @ strides[term, :, 1:].T])
+
+
+def bins(**changes):
+    """Return columns 0 and 2 cut into bins, column 0 in two ways; terms of column 0, of 2 and of both."""
+    given = {
+        "cuts": np.array([-1.0, 0.0, 0.0, 2.0, 0.5]),
+        "cut_start": np.array([0, 4, 4, 5]),
+        "column": np.array([0, 2, 0]),
+        "way_start": np.array([0, 1, 2, 4]),
+        "way": np.array([0, 1, 2, 1]),
+        "stride": np.array([1, 1, 3, 1]),
+    } | changes
+    if "buckets" not in given:
+        starts = given["cut_start"]
+        in_order = np.all(np.diff(starts) >= 0)
+        parts = np.split(given["cuts"], starts[1:-1]) if in_order else [np.zeros(1)] * len(given["column"])
+        given["buckets"] = buckets_of(parts)
+    return terms.Bins(**given)
+
+
+@pytest.mark.parametrize("dtype", [np.int32, np.int64])
+def test_cells_of_bins(dtype):
+    column = np.tile([np.nan, -np.inf, -1.5, -1.0, -0.0, 0.0, 0.3, 0.5, 2.0, 1e300, np.inf], 13)  # more than a tile of rows
+    X = np.stack([column, np.zeros(len(column)), column[::-1]], axis=1)
+    out = np.empty((len(X), 3), dtype)
+    terms.fill_cells(X, bins(), out)
+    fine = np.where(np.isnan(X[:, 0]), 0, 1 + np.searchsorted([-1.0, 0.0, 0.0, 2.0], X[:, 0], side="right"))
+    coarse = np.where(np.isnan(X[:, 0]), 0, 1 + (X[:, 0] >= 0.5))
+    other = np.where(np.isnan(X[:, 2]), 0, 1)
+    np.testing.assert_array_equal(out, np.stack([fine, other, 3 * coarse + other], axis=1))
+
+
+@pytest.mark.parametrize("n_cuts", range(1, 18))
+def test_every_number_of_cuts_is_searched_to_its_end(n_cuts):
+    x, out = np.arange(-0.5, n_cuts, 0.5)[:, None], np.empty((2 * n_cuts + 1, 1), np.int64)
+    one = {"column": np.zeros(1, int), "way_start": np.array([0, 1]), "way": np.zeros(1, int), "stride": np.ones(1, int)}
+    terms.fill_cells(x, bins(cuts=np.arange(float(n_cuts)), cut_start=np.array([0, n_cuts]), **one), out)
+    np.testing.assert_array_equal(out[:, 0], 1 + np.searchsorted(np.arange(n_cuts), x[:, 0], side="right"))
+
+
+SPREADS = {
+    "even": np.arange(40.0),
+    "random": np.sort(RNG.normal(size=300)),
+    "equal": np.repeat([-1.0, 2.0], 9),
+    "all equal": np.full(5, 3.0),
+    "heavy tails": np.sort(RNG.standard_cauchy(500) ** 3),
+    "one far away": np.append(np.arange(30.0), 1e300),
+    "beyond what a difference holds": np.array([-1.7e308, 0.0, 1.0, 1.7e308]),
+    "smallest numbers": np.arange(6) * 5e-324,
+    "close neighbours": 1e15 + 0.125 * np.arange(50),
+    "one": np.array([0.25]),
+    "none": np.empty(0),
+}
+
+
+@pytest.mark.parametrize("name", SPREADS)
+def test_buckets_lead_to_the_bin_of_a_search_among_all_cuts(name):
+    cuts = SPREADS[name]
+    ends = [np.nan, -np.inf, np.inf, -0.0, 1e-300, -1.79e308, 1.79e308]
+    x = np.concatenate([cuts, np.nextafter(cuts, np.inf), np.nextafter(cuts, -np.inf), RNG.normal(size=200), ends])
+    one = {"column": np.zeros(1, int), "way_start": np.array([0, 1]), "way": np.zeros(1, int), "stride": np.ones(1, int)}
+    out = np.empty((len(x), 1), np.int64)
+    terms.fill_cells(x[:, None], bins(cuts=cuts, cut_start=np.array([0, len(cuts)]), **one), out)
+    np.testing.assert_array_equal(out[:, 0], np.where(np.isnan(x), 0, 1 + np.searchsorted(cuts, x, side="right")))
+
+
+def test_few_cuts_lie_in_a_bucket():
+    most = dict(zip(SPREADS, buckets_of(list(SPREADS.values())).most, strict=True))
+    assert most["even"] == 1
+    assert most["random"] < 8
+    assert most["one far away"] < 8, "the buckets leave out the ends"
+    assert most["all equal"] == 5
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"most": np.array([2, 0, 5])},
+        {"most": np.array([-1, 0, 1])},
+        {"most": np.array([2, 0])},
+        {"start": np.array([0, 16, 17, 19])},
+        {"start": np.array([0, 17, 17, 18])},
+        {"n_below": np.full(18, 3, np.uint16)},
+        {"origin": np.zeros(2)},
+        {"per_unit": np.zeros(4)},
+    ],
+)
+def test_buckets_that_lead_outside_are_refused(change):
+    good = bins().buckets
+    assert good.start.tolist() == [0, 16, 17, 18]
+    with pytest.raises(InputTypeError, match="do not belong together"):
+        terms.fill_cells(np.zeros((2, 3)), bins(buckets=good._replace(**change)), np.empty((2, 3), np.int64))
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"cut_start": np.array([0, 4, 3, 5])},
+        {"cut_start": np.array([0, 4, 4, 6])},
+        {"column": np.array([0, 3, 0])},
+        {"column": np.array([0, -1, 0])},
+        {"way": np.array([0, 1, 3, 1])},
+        {"way": np.array([0, 1, -1, 1])},
+        {"way_start": np.array([0, 1, 2, 5])},
+        {"way_start": np.empty(0, np.int64)},
+        {"stride": np.array([1, 1, 3])},
+    ],
+)
+def test_bins_that_lead_outside_are_refused(change):
+    with pytest.raises(InputTypeError, match="do not belong together"):
+        terms.fill_cells(np.zeros((2, 3)), bins(**change), np.empty((2, 3), np.int64))
+
+
+@pytest.mark.parametrize(
+    ("cell", "change"),
+    [
+        (-1, {}),
+        (0, {"shape": np.array([[0, 5], [4, 1]])}),
+        (0, {"shape": np.array([[3, 16], [4, 1]])}),
+        (0, {"strides": np.full((2, 4, 3), 30)}),
+        (0, {"strides": np.full((2, 4, 3), -1)}),
+        (0, {"strides": np.full((2, 4, 3), 2**62)}),
+        (0, {"term": np.array([0, 2])}),
+        (0, {"term": np.array([-1, 1])}),
+    ],
+)
+def test_lookups_that_lead_outside_are_refused(cell, change):
+    cells, wrong, out = lookups(np.array([[cell, 0]]), **change)
+    with pytest.raises(InputTypeError, match="do not belong together"):
+        terms.fill_lookups(cells, wrong, out)
+    sets, ends = terms.Sets(np.array([[0], [1]]), np.ones(2, int), np.ones((2, 4))), [np.zeros((1, 2)), np.zeros((1, 2))]
+    with pytest.raises(InputTypeError, match="do not belong together"):
+        terms.add_lookups(cells, wrong, sets, np.array([[0, 1], [1, 2]]), np.zeros((1, 3, 2)), *ends, np.zeros(1))
+
+
+@pytest.mark.parametrize("dtype", [np.int32, np.int64])
+@pytest.mark.parametrize("order", [1, 2])
+@pytest.mark.parametrize("n_outputs", [1, 2])
+@pytest.mark.parametrize(
+    ("subsets", "width"),
+    [(((), ()), 1), (((2,), (0,)), 1), (((2,), (0,)), 2), (((0, 2), (1, 0)), 2), (((0, 3, 1), (1, 2, 3)), 3)],
+)
+@pytest.mark.parametrize("n_rows", [0, 1, 150])
+def test_values_that_are_looked_up_have_the_bits_of_their_tables(n_rows, subsets, width, n_outputs, order, dtype):
+    shape, n_codes = RNG.integers(2, 5, (2, width)), 2 ** len(subsets[0])
+    strides = np.zeros((2, n_codes, 1 + width), np.int64)
+    strides[:, :, 0] = np.arange(2 * n_codes).reshape(2, n_codes)
+    strides[:, :, 1:] = RNG.integers(0, 20, (2, n_codes, width)) * (np.arange(n_codes) > 0)[:, None]
+    cells = RNG.integers(0, shape.prod(axis=1), (n_rows, 2)).astype(dtype)
+    folded = RNG.normal(size=(300, n_outputs))
+    stack = LookedUp(subsets, cells, Handle(terms.Lookups(np.array([0, 1]), shape, strides, folded)), n_outputs)
+    parts = (
+        solve_stacks([part], 4, n_rows, n_outputs, find("k-sii" if order > 1 else "banzhaf"), order)
+        for part in (stack, Stack(subsets, stack.tables))
+    )
+    quick, slow = parts
+    for name in ("values", "empty", "full", "scale"):
+        np.testing.assert_array_equal(getattr(quick, name), getattr(slow, name))
+
+
+def searched(n_singles, n_pairs):
+    """Return bins of five columns, cut in two ways each, and folded tables of so many terms of one column and of two."""
+    cuts = [np.sort(RNG.normal(size=n)) for n in (30, 3, 0, 1, 12, 4, 2, 3, 1, 7)]  # way w cuts column w // 2
+    of_pairs = [tuple(map(int, RNG.permutation(5)[:2])) for _ in range(n_pairs)]
+    used = [[2 * j] for j in range(n_singles)] + [[2 * j + 1 for j in pair] for pair in of_pairs]
+    shapes = [[len(cuts[w]) + 3 for w in ways] for ways in used]
+    strides = np.concatenate([np.append(np.cumprod(shape[:0:-1])[::-1], 1) for shape in shapes]).astype(int)
+    starts = (np.cumsum([0, *map(len, parts)]) for parts in (cuts, used))
+    all_bins = terms.Bins(
+        np.concatenate(cuts), next(starts), np.arange(10) // 2, next(starts), np.concatenate(used), strides, buckets_of(cuts)
+    )
+    singles = terms.Lookups(
+        np.arange(n_singles), np.array(shapes[:n_singles], int).reshape(-1, 1), np.zeros((n_singles, 2, 2), int), 0
+    )
+    pairs = terms.Lookups(
+        n_singles + np.arange(n_pairs), np.array(shapes[n_singles:], int).reshape(-1, 2), np.zeros((n_pairs, 4, 3), int), 0
+    )
+    place = 0
+    for t in range(n_singles):
+        singles.strides[t] = [[place, 0], [place + 1, 1]]
+        place += 1 + singles.shape[t, 0]
+    rest = 0
+    for t, (n, m) in enumerate(pairs.shape):
+        pairs.strides[t] = [[rest, 0, 0], [rest + 1, 1, 0], [rest + 1 + n, 0, 1], [rest + 1 + n + m, m, 1]]
+        rest += 1 + n + m + n * m
+    tables = terms.Tables(
+        singles._replace(folded=RNG.normal(size=(place, 1))), pairs._replace(folded=RNG.normal(size=(rest, 1)))
+    )
+    return all_bins, Searched(tuple((j,) for j in range(n_singles)), tuple(of_pairs), Handle(tables))
+
+
+@pytest.mark.parametrize(("index", "order"), [("shapley", 1), ("banzhaf", 1), ("k-sii", 2), ("stii", 2), ("k-sii", 3)])
+@pytest.mark.parametrize(("n_singles", "n_pairs"), [(5, 6), (3, 0), (0, 4), (1, 1)])
+@pytest.mark.parametrize("n_rows", [0, 1, 64, 150])
+def test_bins_that_are_searched_on_the_way_give_the_bits_of_cells(n_rows, n_singles, n_pairs, index, order):
+    all_bins, given = searched(n_singles, n_pairs)
+    X = np.where(RNG.random((n_rows, 5)) < 0.1, np.nan, RNG.normal(size=(n_rows, 5)))
+    quick = solve_searched(given, X, Handle(all_bins), 5, find(index), order)
+    cells = np.empty((n_rows, n_singles + n_pairs), np.int32)
+    terms.fill_cells(X, all_bins, cells)
+    tables = given.tables.value
+    looked_up = [
+        LookedUp(players, cells, Handle(lookups), 1)
+        for players, lookups in ((given.singles, tables.singles), (given.pairs, tables.pairs))
+        if players
+    ]
+    slow = solve_stacks([Stack(part.subsets, part.tables) for part in looked_up], 5, n_rows, 1, find(index), order)
+    for name in ("values", "empty", "full", "scale"):
+        np.testing.assert_array_equal(getattr(quick, name), getattr(slow, name))
+        assert not np.signbit(getattr(quick, name)[getattr(quick, name) == 0.0]).any()
+    assert quick.method == slow.method
+
+
+@pytest.mark.parametrize(
+    ("part", "name", "change"),
+    [
+        ("pairs", "shape", lambda shape: shape - 2),
+        ("pairs", "term", lambda term: term - 1),
+        ("pairs", "strides", lambda strides: strides + np.array([0, 0, 1])),
+        ("pairs", "strides", lambda strides: strides * np.array([1, 0, 1])),
+        ("pairs", "strides", lambda strides: strides[:, [0, 2, 1, 3]]),
+        ("pairs", "folded", lambda folded: folded[:-1]),
+        ("singles", "strides", lambda strides: 2 * strides),
+        ("singles", "strides", lambda strides: strides * np.array([1, 0])),
+        ("singles", "term", lambda term: term + 6),
+        ("singles", "folded", lambda folded: np.repeat(folded, 2, axis=1)),
+    ],
+)
+def test_tables_that_do_not_fit_the_bins_are_refused(part, name, change):
+    all_bins, given = searched(5, 6)
+    tables, whole = given.tables.value, getattr(given.tables.value, part)
+    wrong = tables._replace(**{part: whole._replace(**{name: np.ascontiguousarray(change(getattr(whole, name)))})})
+    with pytest.raises(InputTypeError, match="do not belong together"):
+        solve_searched(
+            Searched(given.singles, given.pairs, Handle(wrong)), np.zeros((2, 5)), Handle(all_bins), 5, find("shapley"), 1
+        )
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"weights": np.zeros(3)},
+        {"singles": np.array([[5]])},
+        {"pairs": np.array([[0, 1, 2, 3]])},
+        {"pairs": np.array([[0, -1]])},
+    ],
+)
+def test_shares_that_lead_outside_are_refused(change):
+    all_bins, given = searched(1, 1)
+    good = terms.Shares(np.ones(4), np.array([[0]]), np.array([[0, 1]]))
+    out = [np.zeros((2, 5, 1)), np.zeros((2, 1)), np.zeros((2, 1)), np.zeros(2)]
+    terms.fill_searched(np.zeros((2, 5)), all_bins, given.tables, good, *out)
+    with pytest.raises(InputTypeError, match="do not belong together"):
+        terms.fill_searched(np.zeros((2, 5)), all_bins, given.tables, good._replace(**change), *out)
