@@ -29,7 +29,16 @@ from exactshap.readers.additive.terms import (
 )
 from exactshap.semivalues import Semivalue, find
 from exactshap.solvers import Cost, Solution, player_sets
-from exactshap.solvers.additive import LookedUp, Singles, Stack, solve_scaled, solve_stacks, stacks_cost
+from exactshap.solvers.additive import (
+    LookedUp,
+    Searched,
+    Singles,
+    Stack,
+    solve_scaled,
+    solve_searched,
+    solve_stacks,
+    stacks_cost,
+)
 
 __all__ = ["AdditiveReader"]
 
@@ -116,6 +125,11 @@ class AdditiveReader(Reader):
         first = self._bound[0] if len(self._bound) == 1 else None
         return first if isinstance(first, BoundScaled) else None
 
+    @property
+    def _searched(self) -> Searched | None:
+        """The terms over bins, where the solver may search these itself."""
+        return getattr(self._bound[0], "searched", None) if len(self._bound) == 1 else None
+
     # -- the contract ------------------------------------------------------------------------------------------------
 
     def predict(self, X: Table) -> np.ndarray:
@@ -169,6 +183,10 @@ class AdditiveReader(Reader):
         )
 
     def _part(self, X: Table, semivalue: Semivalue, order: int) -> Solution:
+        if (terms := self._searched) is not None and self.form.search is not None:
+            found = self.form.search(self._named(X))
+            if found is not None:
+                return solve_searched(terms, *found, self.n_players, semivalue, order)
         rows = self._encode(X)
         held = 0.0 if self._streams else self.n_outputs * sum(2.0**width for width in self._widths)
         step = max(FEWEST_ROWS, int(CACHED_VALUES / held)) if held else X.n_rows

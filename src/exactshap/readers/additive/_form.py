@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from exactshap._native import Handle
 from exactshap.frames import Table
 from exactshap.readers.additive.terms import TermBlock
 
@@ -40,6 +41,8 @@ class AdditiveForm:
         What the model computes its predictions in.
     has_training, predicts_row_by_row : bool
         Whether the blocks know a training background of their own; as of a reader.
+    search : callable or None
+        ``search(table) -> (numbers, Handle of Bins)``, where the solver may find the bins of rows itself, or None.
     """
 
     blocks: tuple[TermBlock, ...]
@@ -56,6 +59,7 @@ class AdditiveForm:
     precision: Any = np.float64
     has_training: bool = False
     predicts_row_by_row: bool = False
+    search: Callable[[Table], tuple[np.ndarray, Handle] | None] | None = None
 
     def evaluate(self, rows: np.ndarray) -> np.ndarray:
         """Return f(x) by the formula, of shape (n_rows, n_outputs)."""

@@ -42,11 +42,15 @@ class _Cells:
             self._compare(bins)
 
     def __call__(self, X: Table, what: str) -> np.ndarray:
-        if self.bins is not None and (X.is_plain or (X.names is None and X.native.dtype.kind in "fiub")):
+        if self.bins is not None and _is_numbers(X):
             return self._searched(X.numeric(what=what))
         if X.n_rows <= CHUNK_ROWS:
             return self._asked(X.native)
         return np.concatenate([self._asked(X.take(part).native) for part in slices(X.n_rows, CHUNK_ROWS)])
+
+    def search(self, X: Table) -> tuple[np.ndarray, Handle] | None:
+        """Return the numbers of rows and the bins to search, where that gives the cells."""
+        return (np.ascontiguousarray(X.numeric()), self.bins) if self.bins is not None and _is_numbers(X) else None
 
     def _asked(self, rows: Any) -> np.ndarray:
         return self.twin.eval_terms(rows).astype(self.dtype, order="C")  # type: ignore[no-any-return]
@@ -69,6 +73,10 @@ class _Cells:
         self.bins, self.trial = Handle(bins), rows[:TRIED].copy()
         if not np.array_equal(self._asked(rows), self._searched(rows)):
             self.bins = self.trial = None
+
+
+def _is_numbers(X: Table) -> bool:
+    return X.is_plain or (X.names is None and X.native.dtype.kind in "fiub")
 
 
 def read(model: Any, request: Request) -> AdditiveReader:
@@ -101,6 +109,7 @@ def read(model: Any, request: Request) -> AdditiveReader:
         floor=0.0 if hasattr(model, "classes_") or model.link_ == "identity" else 1.0,
         has_training=training is not None,
         predicts_row_by_row=True,
+        search=cells.search,
     )
     return AdditiveReader(model, request, form)
 
