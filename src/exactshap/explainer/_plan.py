@@ -22,8 +22,11 @@ from exactshap.solvers import Cost, player_sets
 __all__ = ["Forecast", "cut_rows", "forecast"]
 
 TIMED_ROWS = 16  # at most, on which a reader times pieces of the work
-LEAST_BLOCK = 4096  # rows of a block that is cut for threads: some milliseconds
+LEAST_BLOCK = (
+    4096  # rows of a block that is cut for threads: some milliseconds, and below, interpret's search takes twice as long
+)
 ENOUGH_BLOCKS = 4  # for each thread: with fewer, some threads would wait for the last
+MANY_BLOCKS = 8  # for each thread that asks the model itself, whose wait for the last block is then short
 QUICK = 0.005  # seconds of a prediction up to which it is timed again for more rows
 
 
@@ -137,7 +140,8 @@ def cut_rows(reader: Reader, n_rows: int, order: int, limit: float, n_jobs: int 
     check_result(reader, n_rows, order)
     step = block_size(reader, n_rows, order, limit)
     if reader.predicts_row_by_row and (jobs := worker_count(n_jobs)) > 1:
-        step = min(step, max(LEAST_BLOCK, -(-n_rows // (ENOUGH_BLOCKS * jobs))))
+        n_blocks = max(1, min(MANY_BLOCKS * jobs, n_rows // LEAST_BLOCK))
+        step = min(step, max(1, -(-n_rows // n_blocks)))
     blocks = [slice(start, min(start + step, n_rows)) for start in range(0, n_rows, step)]
     return Cut(blocks, *n_workers(reader, step, len(blocks), order, limit, n_jobs))
 
