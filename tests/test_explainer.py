@@ -127,7 +127,10 @@ def test_threads_have_blocks_of_their_own_where_they_may_ask_the_model(monkeypat
     glassbox = pytest.importorskip("interpret.glassbox")
     rows = X.to_numpy()
     model = glassbox.ExplainableBoostingRegressor(max_rounds=20, outer_bags=1, interactions=1, n_jobs=1).fit(rows, y)
-    assert [len(Explainer(model, n_jobs=n)._cut(Explainer(model).reader, 40_000, 1).blocks) for n in (1, 2)] == [1, 9]
+    asked_for = [(40_000, 1), (150_000, 1), (5_000, 2), (40_000, 2), (150_000, 2), (10**6, 2)]
+    cuts = [Explainer(model, n_jobs=n)._cut(Explainer(model).reader, n_rows, 1).blocks for n_rows, n in asked_for]
+    assert [len(blocks) for blocks in cuts] == [1, 12, 1, 9, 16, 81]
+    assert all(blocks[0].stop - (blocks[-1].stop - blocks[-1].start) < 100 for blocks in cuts), "of even size"
     monkeypatch.setattr(_plan, "LEAST_BLOCK", 7)
     reference, explainer, asked = Explainer(model)(rows[:43]), Explainer(model, n_jobs=2), []
     explainer(rows[:43])

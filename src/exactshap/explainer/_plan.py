@@ -27,6 +27,7 @@ LEAST_BLOCK = (
 )
 ENOUGH_BLOCKS = 4  # for each thread: with fewer, some threads would wait for the last
 MANY_BLOCKS = 8  # for each thread that asks the model itself, whose wait for the last block is then short
+CACHED_BLOCK = 12_288  # rows of a block of many, of such a model: what it and we make of them stays in a core's caches
 QUICK = 0.005  # seconds of a prediction up to which it is timed again for more rows
 
 
@@ -139,8 +140,9 @@ def cut_rows(reader: Reader, n_rows: int, order: int, limit: float, n_jobs: int 
     """Cut the rows of a request into blocks; refuse what cannot fit."""
     check_result(reader, n_rows, order)
     step = block_size(reader, n_rows, order, limit)
-    if reader.predicts_row_by_row and (jobs := worker_count(n_jobs)) > 1:
-        n_blocks = max(1, min(MANY_BLOCKS * jobs, n_rows // LEAST_BLOCK))
+    jobs = worker_count(n_jobs)
+    if reader.predicts_row_by_row and (jobs > 1 or n_rows > step):
+        n_blocks = max(1, min(MANY_BLOCKS * jobs, n_rows // LEAST_BLOCK), n_rows // CACHED_BLOCK)
         step = min(step, max(1, -(-n_rows // n_blocks)))
     blocks = [slice(start, min(start + step, n_rows)) for start in range(0, n_rows, step)]
     return Cut(blocks, *n_workers(reader, step, len(blocks), order, limit, n_jobs))
