@@ -22,9 +22,8 @@ from exactshap.solvers import Cost, player_sets
 __all__ = ["Forecast", "cut_rows", "forecast"]
 
 TIMED_ROWS = 16  # at most, on which a reader times pieces of the work
-LEAST_BLOCK = (
-    4096  # rows of a block that is cut for threads: some milliseconds, and below, interpret's search takes twice as long
-)
+# rows of a block that is cut for threads: some milliseconds; fewer are searched at half the pace by the one library that is asked so
+LEAST_BLOCK = 4096
 ENOUGH_BLOCKS = 4  # for each thread: with fewer, some threads would wait for the last
 MANY_BLOCKS = 8  # for each thread that asks the model itself, whose wait for the last block is then short
 CACHED_BLOCK = 12_288  # rows of a block of many, of such a model: what it and we make of them stays in a core's caches
