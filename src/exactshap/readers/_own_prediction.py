@@ -33,7 +33,7 @@ class OwnPrediction:
         ``documented(model, rows)``, of rows of whatever kind the library takes.
     direct : callable or None
         ``direct(model, array)`` of C-contiguous numbers in double or single precision, None where it cannot; None where there is none.
-    trial : array of shape (n_rows, n_columns) or None
+    trial : array of shape (n_rows, n_columns), a function that returns one, or None
         Rows on which both are compared.
     of_frames : bool, default=True
         Whether the library takes the numbers of a frame as they are.
@@ -51,7 +51,7 @@ class OwnPrediction:
         documented: Callable[[Any, Any], Any],
         direct: Callable[[Any, np.ndarray], np.ndarray | None] | None,
         *,
-        trial: np.ndarray | None,
+        trial: np.ndarray | Callable[[], np.ndarray] | None,
         of_frames: bool = True,
         readable: Callable[[Table], Table] | None = None,
         kind: Hashable = None,
@@ -92,8 +92,9 @@ class OwnPrediction:
 
     def _tried(self, direct: Callable[[Any, Any], Any]) -> bool:
         try:
+            rows = self._trial() if callable(self._trial) else self._trial
             with without_warnings:  # of names that the trial's rows lack: nobody has passed them
-                ours, own = direct(self._model, self._trial), np.asarray(self._documented(self._model, self._trial))
+                ours, own = direct(self._model, rows), np.asarray(self._documented(self._model, rows))
             return ours is not None and np.array_equal(ours, own, equal_nan=True)
         except Exception:  # of whatever kind: the documented call will tell the user, if it is more than the trial's rows
             return False

@@ -31,6 +31,7 @@ struct Halves {
   int64_t mask[SPLITS];         // bits of the splits of each player
   int32_t player[SPLITS];       // players of the tree
   int present;                  // bits of all splits
+  int size;                     // cells of a half that rows can be in, and sets of its splits: 1, 2 or HALF
   double known[2][HALF][HALF];  // value of either half, [side][cell][splits known]
   double sums[2][4][HALF];      // N and R of a half's cells among its own rows, then among all rows
   double counts[HALF][HALF];    // N, [left cell][right cell]
@@ -42,10 +43,11 @@ struct Halves {
   int64_t fill_tree(int64_t root, const Trees& trees, int8_t* bit);
   void fill_half(int side, In<double, 1> value);
   void fill_predictions(double* out) const;
-  void sum_cells(const double* cell_counts, const double* linear);
-  void fill_parts(int side, double root_share);
-  void fill_product(double factor);
   void fill_game(int64_t m);
+  template <int SIZE> void sum_cells(const double* cell_counts, const double* linear);
+  template <int SIZE> void fill_parts(int side, double root_share);
+  template <int SIZE> void fill_product(double factor);
+  template <int SIZE> void fill_sums(const double* cell_counts, const double* linear);
   void add_shapley(int64_t m, const double* half_weights, Out<double, 1> out);
 };
 
@@ -77,42 +79,48 @@ int64_t Halves::fill_tree(int64_t root, const Trees& trees, int8_t* bit) {
     }
     mask[a] |= int64_t(1) << b;
   }
+  const int inside = (present | present >> 3) & (HALF - 1);
+  size = inside > 1 ? HALF : inside + 1;
   return m;
 }
 
-EXACTSHAP_INLINE double mixed(bool known, bool went_left, double share, double if_left, double if_right) {
-  if (known) return went_left ? if_left : if_right;
-  return share * if_left + (1.0 - share) * if_right;
+/// What a split can be worth: as long as it is not known (0, 1), and known, where a row went right (2) or left (3).
+EXACTSHAP_INLINE void fill_worths(double share, double if_left, double if_right, double* worth) {
+  worth[0] = worth[1] = share * if_left + (1.0 - share) * if_right;
+  worth[2] = if_right, worth[3] = if_left;
 }
 
 /// Write the value of one half for all sets of known splits and all cells; bit 0 is its top split, 1 and 2 those below.
 void Halves::fill_half(int side, In<double, 1> value) {
-  const int leaf = SPLITS + 4 * side;
-  const double a = value[node[leaf]], b = value[node[leaf + 1]], c = value[node[leaf + 2]], d = value[node[leaf + 3]];
-  const double top = share[3 * side], one = share[3 * side + 1], two = share[3 * side + 2];
-  for (int x = 0; x < HALF; x++)
-    for (int s = 0; s < HALF; s++) {
-      const double if_left = mixed(s & 2, x & 2, one, a, b), if_right = mixed(s & 4, x & 4, two, c, d);
-      known[side][x][s] = mixed(s & 1, x & 1, top, if_left, if_right);
+  const int leaf = SPLITS + 4 * side, n_below = size == HALF ? 4 : 1, n_top = size == 1 ? 1 : 4;
+  double one[4], two[4], top[4];
+  fill_worths(share[3 * side + 1], value[node[leaf]], value[node[leaf + 1]], one);
+  fill_worths(share[3 * side + 2], value[node[leaf + 2]], value[node[leaf + 3]], two);
+  for (int i = 0; i < n_below; i++)
+    for (int j = 0; j < n_below; j++) {
+      fill_worths(share[3 * side], one[i], two[j], top);
+      const int x = (i & 1) << 1 | (j & 1) << 2, s = (i >> 1) << 1 | (j >> 1) << 2;
+      for (int k = 0; k < n_top; k++) known[side][x | (k & 1)][s | k >> 1] = top[k];
     }
 }
 
 /// Write the tree's prediction in each cell.
 void Halves::fill_predictions(double* out) const {
-  for (int r = 0; r < HALF; r++)
-    for (int l = 0; l < HALF; l++) {
-      out[r * HALF + l] = known[1][r][HALF - 1];
-      out[(1 << ROOT_BIT) + r * HALF + l] = known[0][l][HALF - 1];
+  for (int r = 0; r < size; r++)
+    for (int l = 0; l < size; l++) {
+      out[r * HALF + l] = known[1][r][size - 1];
+      out[(1 << ROOT_BIT) + r * HALF + l] = known[0][l][size - 1];
     }
 }
 
 /// Sum N and R over what either half does not see; keep N of both halves together.
+template <int SIZE>
 void Halves::sum_cells(const double* cell_counts, const double* linear) {
   for (auto& side : sums)
     for (auto& sum : side)
-      for (double& value : sum) value = 0.0;
-  for (int r = 0; r < HALF; r++)
-    for (int l = 0; l < HALF; l++) {
+      for (int x = 0; x < SIZE; x++) sum[x] = 0.0;
+  for (int r = 0; r < SIZE; r++)
+    for (int l = 0; l < SIZE; l++) {
       const int right = r * HALF + l, left = (1 << ROOT_BIT) + r * HALF + l;
       const double both = cell_counts[left] + cell_counts[right], both_linear = linear[left] + linear[right];
       counts[l][r] = both;
@@ -128,11 +136,12 @@ void Halves::sum_cells(const double* cell_counts, const double* linear) {
 }
 
 /// Write g of one half alone: with the root's player known (own rows), and without (all rows, `root_share` of them).
+template <int SIZE>
 void Halves::fill_parts(int side, double root_share) {
-  double routed[HALF] = {}, averaged[HALF] = {};
-  for (int x = 0; x < HALF; x++) {
+  double routed[SIZE] = {}, averaged[SIZE] = {};
+  for (int x = 0; x < SIZE; x++) {
     const double own = sums[side][0][x], linear = sums[side][1][x], all = sums[side][2][x] * root_share, all_linear = sums[side][3][x];
-    for (int s = 0; s < HALF; s++) {
+    for (int s = 0; s < SIZE; s++) {
       const double f = known[side][x][s];
       routed[s] += f * (own * f + linear);
       averaged[s] += root_share * f * (all * f + all_linear);
@@ -143,14 +152,25 @@ void Halves::fill_parts(int side, double root_share) {
 }
 
 /// Write `factor` F_L N F_R' to `product[1]`, [splits known on the left][on the right].
+template <int SIZE>
 void Halves::fill_product(double factor) {
-  for (int s = 0; s < HALF; s++) {
-    for (int r = 0; r < HALF; r++) product[0][s][r] = product[1][s][r] = 0.0;
-    for (int l = 0; l < HALF; l++)
-      for (int r = 0; r < HALF; r++) product[0][s][r] += factor * known[0][l][s] * counts[l][r];
-    for (int r = 0; r < HALF; r++)
-      for (int t = 0; t < HALF; t++) product[1][s][t] += product[0][s][r] * known[1][r][t];
+  for (int s = 0; s < SIZE; s++) {
+    for (int r = 0; r < SIZE; r++) product[0][s][r] = product[1][s][r] = 0.0;
+    for (int l = 0; l < SIZE; l++)
+      for (int r = 0; r < SIZE; r++) product[0][s][r] += factor * known[0][l][s] * counts[l][r];
+    for (int r = 0; r < SIZE; r++)
+      for (int t = 0; t < SIZE; t++) product[1][s][t] += product[0][s][r] * known[1][r][t];
   }
+}
+
+/// Write the sums that the game is made of, from rows summed by cell. Cells beyond `SIZE` have none: they would only add zeros.
+template <int SIZE>
+void Halves::fill_sums(const double* cell_counts, const double* linear) {
+  const double root_share = share[ROOT_BIT];
+  sum_cells<SIZE>(cell_counts, linear);
+  fill_parts<SIZE>(0, root_share);
+  fill_parts<SIZE>(1, 1.0 - root_share);
+  fill_product<SIZE>(2.0 * root_share * (1.0 - root_share));
 }
 
 /// Write g(S) for all coalitions of the tree's `m` players.
@@ -296,11 +316,12 @@ Status add_shallow_trees(Trees trees, Nodes nodes, Table rows, In<double, 1> hal
     halves.fill_predictions(sums.predictions);
     met[k] = sums.advance(cells[k % chunk].data, halves.present, rows, trees.empty[k], residual);
     if (m == 0) continue;
-    const double root_share = halves.share[ROOT_BIT];
-    halves.sum_cells(sums.counts, sums.linear);
-    halves.fill_parts(0, root_share);
-    halves.fill_parts(1, 1.0 - root_share);
-    halves.fill_product(2.0 * root_share * (1.0 - root_share));
+    if (halves.size == 1)
+      halves.fill_sums<1>(sums.counts, sums.linear);
+    else if (halves.size == 2)
+      halves.fill_sums<2>(sums.counts, sums.linear);
+    else
+      halves.fill_sums<HALF>(sums.counts, sums.linear);
     halves.fill_game(m);
     halves.add_shapley(m, half_weights.data, out);
   }

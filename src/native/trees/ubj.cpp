@@ -2,25 +2,13 @@
 //
 // Bytes are compared with the letters of the format: `{ } [ ] $ #` and one letter for each type.
 
-#include "../common/kernel.h"
+#include "ubj.h"
 
 EXACTSHAP_BEGIN
 
 namespace {
 
-constexpr int64_t TYPED = 128;  // added to the type of the numbers of a typed array
 constexpr int64_t MAX_NESTING = 64;
-
-/// Bytes of a number of a type, 0 if it is none.
-EXACTSHAP_INLINE int64_t width_of(int64_t type) {
-  switch (type) {
-    case 'i': case 'U': return 1;
-    case 'I': return 2;
-    case 'l': case 'd': return 4;
-    case 'L': case 'D': return 8;
-    default: return 0;
-  }
-}
 
 /// One row for each value. `marker` is the type's letter, plus TYPED for arrays of numbers; `key_start` and `key_length` (-1 outside
 /// objects) tell the key; `start` where the bytes of the value begin; `count` numbers, bytes of a text, or children; `after` the
@@ -83,8 +71,9 @@ class Scan {
     const int64_t width = width_of(type);
     end = at + 1 + width;
     if (width == 0 || type == 'd' || type == 'D' || end > size_) return false;
-    uint64_t number = 0;
-    for (int64_t b = 1; b <= width; b++) number = number << 8 | data_[at + b];
+    const uint8_t* const bytes = data_.data + at + 1;
+    uint64_t number = width == 8 ? number_at<uint64_t, uint64_t>(bytes) : 0;  // those that XGBoost writes
+    for (int64_t b = 0; b < width && width < 8; b++) number = number << 8 | bytes[b];
     if (type != 'U' && number >> (8 * width - 1) != 0) return false;  // negative
     length = int64_t(number);
     return length <= size_ - end;
@@ -165,46 +154,13 @@ Status scan(In<uint8_t, 1> data, Out<uint8_t, 1> marker, Out<int64_t, 1> key_sta
   return interrupted ? Status::interrupted : Status::done;
 }
 
-/// The rows of a scan and the bytes that they point into; see Rows (`size` is its `count`).
-struct Tape {
-  In<uint8_t, 1> data, marker;
-  In<int64_t, 1> key_start, key_length, start, size, after;
-  EXACTSHAP_FIELDS(data, marker, key_start, key_length, start, size, after)
-
-  bool fit() const {
-    const int64_t n = after.size[0];
-    return marker.size[0] == n && key_start.size[0] == n && key_length.size[0] == n && start.size[0] == n && size.size[0] == n;
-  }
-};
-
-constexpr int64_t MAX_KEYS = 64;  // of an object among many alike ones
-
-/// Whether `n` bytes from a on and `m` from b on are the same; false where some lie outside.
-bool same_bytes(const Tape& tape, int64_t a, int64_t n, int64_t b, int64_t m) {
-  const int64_t last = tape.data.size[0] - n;
-  return n == m && n >= 0 && a >= 0 && b >= 0 && a <= last && b <= last && memcmp(tape.data.data + a, tape.data.data + b, size_t(n)) == 0;
-}
-
-/// Whether two rows have the same key.
-bool same_key(const Tape& tape, int64_t one, int64_t two) {
-  return same_bytes(tape, tape.key_start[one], tape.key_length[one], tape.key_start[two], tape.key_length[two]);
-}
-
-/// Whether two texts are the same.
-bool same_text(const Tape& tape, int64_t one, int64_t two) {
-  return same_bytes(tape, tape.start[one], tape.size[one], tape.start[two], tape.size[two]);
-}
-
-/// Write the rows of the children of `object` to `rows` and return how many there are, -1 if more than `most` or out of order.
-int64_t list_children(const Tape& tape, int64_t object, int64_t most, int64_t* rows) {
-  const int64_t n = tape.after.size[0];
-  if (object < 0 || object >= n || tape.after[object] > n) return -1;
-  int64_t found = 0;
-  for (int64_t row = object + 1; row < tape.after[object]; row = tape.after[row]) {
-    if (found == most || tape.after[row] <= row) return -1;
-    rows[found++] = row;
-  }
-  return found;
+/// Write the rows of the children of an array to `out (n,)`. Gives whether they are as many, and objects all.
+Status list_objects(Tape tape, int64_t row, Out<int64_t, 1> out, int64_t& are_objects) {
+  EXACTSHAP_REQUIRE(tape.fit());
+  bool alike = list_children(tape, row, out.size[0], out.data) == out.size[0];
+  for (int64_t o = 0; o < out.size[0] && alike; o++) alike = tape.marker[out[o]] == '{';
+  are_objects = alike ? 1 : 0;
+  return Status::done;
 }
 
 /// Write to `out (n_keys, n_objects)` the row of the child of each object whose key is that of the first object's k-th child: -1 if
@@ -248,21 +204,6 @@ Status fill_members(Tape tape, In<int64_t, 1> objects, Out<int64_t, 2> out, Out<
   return Status::done;
 }
 
-/// The number of type `Number` whose bytes begin at `bytes`, the most significant first.
-template <class Number, class Bits>
-EXACTSHAP_INLINE Number number_at(const uint8_t* bytes) {
-  Bits bits = 0;
-  for (size_t b = 0; b < sizeof(Bits); b++) bits = Bits(uint64_t(bits) << 8 | bytes[b]);
-  Number number;
-  memcpy(&number, &bits, sizeof number);
-  return number;
-}
-
-template <class Number, class Bits, class T>
-EXACTSHAP_INLINE void copy_piece(const uint8_t* bytes, int64_t n, T* __restrict out) {
-  for (int64_t i = 0; i < n; i++) out[i] = T(number_at<Number, Bits>(bytes + i * int64_t(sizeof(Bits))));
-}
-
 /// Copy the numbers of typed arrays of one type, those of `rows`, behind one another to `out`, which can hold all of that type.
 template <class T>
 Status copy_numbers(Tape tape, In<int64_t, 1> rows, Out<T, 1> out) {
@@ -295,5 +236,6 @@ Status copy_numbers(Tape tape, In<int64_t, 1> rows, Out<T, 1> out) {
 EXACTSHAP_END
 
 EXACTSHAP_KERNEL(trees, scan_ubj, scan)
+EXACTSHAP_KERNEL(trees, list_ubj_objects, list_objects)
 EXACTSHAP_KERNEL(trees, fill_ubj_members, fill_members)
 EXACTSHAP_KERNEL(trees, copy_ubj_numbers, copy_numbers<int64_t>, copy_numbers<float>, copy_numbers<double>)

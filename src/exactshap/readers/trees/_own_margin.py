@@ -25,15 +25,17 @@ def own_margin(
     kind: Hashable = None,
 ) -> OwnPrediction:
     """Return the prediction of a booster whose converter made ``ensemble`` of it; the others are those of ``OwnPrediction``."""
-    n = ensemble.n_features
-    trial = np.stack([np.linspace(-1.0, 1.0, n), np.zeros(n), np.full(n, np.nan)])
     return OwnPrediction(
         model,
         name,
         documented,
         direct,
-        trial=trial,
+        trial=functools.partial(_trial, ensemble.n_features),
         of_frames=not any(ensemble.categories),
         readable=functools.partial(readable, ensemble),
         kind=kind,
     )
+
+
+def _trial(n: int) -> np.ndarray:
+    return np.stack([np.linspace(-1.0, 1.0, n), np.zeros(n), np.full(n, np.nan)])

@@ -86,14 +86,15 @@ def largest_sum(trees: FlatTrees) -> float:
 
 
 def _check_totals(sizes: np.ndarray, constant: np.ndarray) -> None:
-    if sizes.sum() > MAX_NODES:
-        raise ModelFormatError(message("The model has too many nodes", f"Got {sizes.sum()}; the limit is {MAX_NODES}"))
-    if sizes.sum() * len(constant) > MAX_CELLS:
-        needed = 8.0 * float(sizes.sum()) * len(constant)
+    n_nodes = int(sizes.sum())
+    if n_nodes > MAX_NODES:
+        raise ModelFormatError(message("The model has too many nodes", f"Got {n_nodes}; the limit is {MAX_NODES}"))
+    if n_nodes * len(constant) > MAX_CELLS:
+        needed = 8.0 * float(n_nodes) * len(constant)
         raise ModelFormatError(
             message(
                 "The table of leaf values does not fit",
-                f"{sizes.sum()} nodes x {len(constant)} outputs would need {memory_needed(needed, 8.0 * MAX_CELLS)}",
+                f"{n_nodes} nodes x {len(constant)} outputs would need {memory_needed(needed, 8.0 * MAX_CELLS)}",
             )
         )
     if not np.all(np.isfinite(constant)):

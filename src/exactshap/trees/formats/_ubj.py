@@ -1,7 +1,7 @@
 """Reader for Universal Binary JSON, as far as XGBoost writes it.
 
-A compiled scan finds the values first, with lengths (big-endian) validated before anything is allocated: a row of the tape for
-each value, no more than a quarter of the file's bytes. Trees are decoded lazily: :class:`Scanned` copies a column of all trees at
+A compiled scan (``src/native/trees/ubj.cpp``) finds the values first, with lengths (big-endian) validated before anything is
+allocated: a row of the tape for each value, no more than a quarter of the file's bytes. Trees are decoded lazily: :class:`Scanned` copies a column of all trees at
 once out of the bytes.
 """
 
@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from exactshap._native import Handle
+from exactshap._native import Handle, kernel
 from exactshap.errors import ModelFormatError, message
 from exactshap.trees.formats._document import always_fits, numbers
 from exactshap.trees.formats._records import Records, chained, every_or_none
@@ -22,24 +22,40 @@ from exactshap.trees.formats._records import Records, chained, every_or_none
 __all__ = ["Scanned", "read_ubj"]
 
 _NUMBERS = {b"i": ">i1", b"U": ">u1", b"I": ">i2", b"l": ">i4", b"L": ">i8", b"d": ">f4", b"D": ">f8"}
-TYPED = 128  # as in ubj.cpp: added to the type of the numbers of a typed array
-_WIDTH = {marker: np.dtype(kind).itemsize for marker, kind in _NUMBERS.items()}
+TYPED = 128  # as in ubj.h: added to the type of the numbers of a typed array
 _STRUCT = {b"i": ">b", b"U": ">B", b"I": ">h", b"l": ">i", b"L": ">q", b"d": ">f", b"D": ">d"}
 _DTYPE = {marker: np.dtype(kind) for marker, kind in _NUMBERS.items()}
 _NATIVE = {marker: dtype.newbyteorder("=") for marker, dtype in _DTYPE.items()}
 _OF_TYPED = {TYPED + ord(marker): dtype for marker, dtype in _NATIVE.items()}
 SPARE_ROWS = 1000  # of the tape, for small files
+MAX_KEYS = 64  # as in ubj.h: of an object among many alike ones
 _CONSTANTS = {b"T": True, b"F": False, b"Z": None}
+
+
+class Tape(NamedTuple):
+    """The rows of a scan, one for each value, and the bytes that they point into."""
+
+    data: np.ndarray  # uint8
+    marker: np.ndarray  # uint8 (n_values,), the others int64
+    key_start: np.ndarray
+    key_length: np.ndarray
+    start: np.ndarray
+    size: np.ndarray
+    after: np.ndarray
+
+
+scan = kernel("trees.scan_ubj(data, marker, key_start, key_length, start, count, after)")
+list_objects = kernel("trees.list_ubj_objects(tape, row, out)")
+fill_members = kernel("trees.fill_ubj_members(tape, objects, out, markers, totals, same)")
+copy_numbers = kernel("trees.copy_ubj_numbers(tape, rows, out)")
 
 
 class _Tape:
     """What was scanned, and the bytes of it."""
 
     def __init__(self, data: bytes, *arrays: np.ndarray) -> None:
-        from exactshap.trees.formats._ubj_kernels import Tape
-
         self.data = data
-        self.codes, self.marker, self.key_start, self.key_length, self.start, self.size, self.after = arrays
+        _, self.marker, self.key_start, self.key_length, self.start, self.size, self.after = arrays
         self.handle = Handle(Tape(*arrays))
 
 
@@ -48,8 +64,6 @@ def read_ubj(data: bytes) -> Any:
 
     Dicts, lists, strings, numbers, and NumPy arrays for typed arrays of numbers.
     """
-    from exactshap.trees.formats._ubj_kernels import scan
-
     codes = np.frombuffer(data, np.uint8)
     rows = _rows(len(data) // 32 + SPARE_ROWS)  # as many as the values of a model of small trees
     n, fault = scan(codes, *rows)
@@ -99,12 +113,12 @@ def _made(tape: _Tape, row: int) -> Any:
 
 def _alike_numbers(tape: _Tape, row: int, n: int) -> list[Any] | None:
     """Return the numbers of an untyped array that are all of one type, None if it holds something else."""
-    kinds = tape.marker[row + 1 : row + 1 + n]
-    marker = bytes([kinds[0]]) if n else b""
-    if marker not in _NUMBERS or tape.after[row] != row + 1 + n or (kinds != kinds[0]).any():
+    kinds = tape.marker[row + 1 : row + 1 + n].tobytes()
+    marker = kinds[:1]
+    if marker not in _NUMBERS or tape.after.item(row) != row + 1 + n or kinds != marker * n:
         return None
-    cells = tape.start[row + 1 : row + 1 + n, None] + np.arange(_WIDTH[marker])
-    return tape.codes[cells].view(_DTYPE[marker])[:, 0].tolist()
+    apart = 1 + _DTYPE[marker].itemsize  # of one number and the next, which has its marker before it
+    return np.ndarray(n, _DTYPE[marker], tape.data, tape.start.item(row + 1), (apart,)).tolist()
 
 
 def _made_object(tape: _Tape, row: int, n: int) -> dict[str, Any]:
@@ -120,8 +134,8 @@ def _made_object(tape: _Tape, row: int, n: int) -> dict[str, Any]:
 
 def _scanned(tape: _Tape, row: int) -> Scanned | None:
     """Return a list of objects, which are not made; None if it is anything else."""
-    objects = np.array(_children(tape, row) if tape.marker.item(row) == ord("[") else [], np.int64)
-    return Scanned(tape, objects) if len(objects) and (tape.marker[objects] == ord("{")).all() else None
+    objects = np.empty(tape.size.item(row) if tape.marker.item(row) == ord("[") else 0, np.int64)
+    return Scanned(tape, objects) if len(objects) and list_objects(tape.handle, row, objects) else None
 
 
 def _children(tape: _Tape, row: int) -> list[int]:
@@ -190,8 +204,6 @@ class Scanned(Records):
         return Scanned(self.tape, rows)
 
     def column(self, name: str, dtype: type, counts: np.ndarray | None = None) -> tuple[np.ndarray, np.ndarray]:
-        from exactshap.trees.formats._ubj_kernels import copy_numbers
-
         rows, kind, total, _ = self._find(name)
         if kind not in _OF_TYPED:
             return chained([None if row < 0 else _made(self.tape, row) for row in rows.tolist()], name, dtype, counts)
@@ -206,8 +218,6 @@ class Scanned(Records):
         return out if fits else numbers(out, f"trees: {name}", dtype), sizes
 
     def columns(self, names: Sequence[str], dtype: type, counts: np.ndarray | None = None) -> tuple[np.ndarray, np.ndarray]:
-        from exactshap.trees.formats._ubj_kernels import copy_numbers
-
         found = [self._find(name) for name in names]
         rows = np.concatenate([entries.rows for entries in found])
         sizes = self.tape.size[rows].reshape(len(names), -1)  # of a missing entry, -1, any, and of no array
@@ -232,8 +242,6 @@ class Scanned(Records):
     @functools.cached_property
     def _members(self) -> tuple[dict[bytes, _Entries], int]:
         """Return the entries by key of the first object, and the first object with another key, or -1."""
-        from exactshap.trees.formats._ubj_kernels import MAX_KEYS, fill_members
-
         tape, keys = self.tape, _children(self.tape, self.rows.item(0)) if len(self.rows) else []
         if len(keys) > MAX_KEYS:
             raise ModelFormatError(message(f"tree 0: must not have more than {MAX_KEYS} entries", f"Got {len(keys)}"))

@@ -179,12 +179,12 @@ def stages_of(booster: dict, n_trees: int, n_outputs: int) -> np.ndarray:
     """Return the boosting round of each tree: from ``iteration_indptr``, which older files lack."""
     if "iteration_indptr" in booster:
         bounds = numbers(booster["iteration_indptr"], "iteration_indptr", np.int64)
-        steps = np.diff(bounds)
+        steps = bounds[1:] - bounds[:-1]
         if len(bounds) and (bounds[0] != 0 or bounds[-1] != n_trees or (steps < 0).any()):
             raise ModelFormatError(
                 message(f"iteration_indptr must ascend from 0 to {n_trees}", f"Got {bounds[:5].tolist()}...")
             )
-        return np.repeat(np.arange(len(steps)), steps) if len(bounds) else np.zeros(n_trees, np.int64)
+        return np.arange(len(steps)).repeat(steps) if len(bounds) else np.zeros(n_trees, np.int64)
     parallel = integer(booster.get("gbtree_model_param", {}).get("num_parallel_tree", 1), "num_parallel_tree", 0, 2**31)
     return np.arange(n_trees) // (max(parallel, 1) * n_outputs)
 
@@ -236,7 +236,7 @@ def base_margin(parameters: dict, objective: str, n_outputs: int, version: tuple
             base[1:] = np.log(np.expm1(np.diff(base)))
     if len(base) not in (1, n_outputs):
         raise ModelFormatError(message(f"base_score holds {len(base)} numbers", f"The model has {n_outputs} outputs"))
-    return np.broadcast_to(base, (n_outputs,))
+    return base if len(base) == n_outputs else np.full(n_outputs, base[0])
 
 
 def unit_of(objective: str, n_outputs: int) -> str:

@@ -30,6 +30,7 @@ from exactshap.trees.formats._xgboost_layout import (
     stages_of,
     unit_of,
 )
+from exactshap.trees.formats._xgboost_plain import plain_forest, saved
 
 __all__ = ["convert", "from_document"]
 
@@ -39,7 +40,7 @@ MAX_SET_WORDS = 2**19  # of one bit set: categories up to 2^24, as many as float
 def convert(model: Any) -> TreeModel:
     """Return a live ``Booster`` (all rounds) or ``XGBModel`` (up to the best) as a :class:`TreeModel`, as each predicts itself."""
     booster = model.get_booster() if hasattr(model, "get_booster") else model
-    document = read_ubj(bytes(booster.save_raw("ubj")))
+    document = read_ubj(saved(booster))
     missing = getattr(model, "missing", np.nan)
     classes = getattr(model, "classes_", None)
     return from_document(
@@ -89,7 +90,9 @@ def from_document(
         kept = np.flatnonzero(stage < n_stages)
         blocks, owners, stage, weights = blocks.take(kept), owners[kept], stage[kept], weights[kept]
     categories = _categories(booster, learner, n_features)
-    forest = _raw_forest(blocks, owners, weights, n_outputs)
+    forest = plain_forest(blocks, owners, weights, n_outputs)
+    if forest is None:
+        forest = _raw_forest(blocks, owners, weights, n_outputs)
     trees = build(
         forest,
         n_features=n_features,
