@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from exactshap import Explainer
+from exactshap._native import Handle
 from exactshap.semivalues import available, beta, find
 from exactshap.solvers import solve
 from exactshap.solvers.trees import _leaf_engine as _tree_leaves
@@ -13,6 +14,7 @@ from exactshap.solvers.trees import _path_engine as _tree_deep
 from exactshap.solvers.trees import _table_engine as _tree_tables
 from exactshap.solvers.trees import prepare_trees, solve_trees
 from exactshap.solvers.trees._steps import Steps, make_steps, steps_bytes
+from exactshap.trees import margin
 from exactshap.trees.ensemble import complete_forest
 from test_solvers.trees_by_hand import game_by_hand, random_rows, random_trees
 from tolerances import assert_close
@@ -171,3 +173,40 @@ def test_tables_beyond_any_cache_give_the_bits_of_a_row_however_rows_are_cut():
             assert np.array_equal(getattr(some, name), getattr(every, name)[part]), (name, part)
     deep = prepare_trees(trees, [(j,) for j in range(20)]).deep.solve(columns_of(rows[:24]), SHAPLEY, 1)
     assert_close(every.values[:24], deep.values, every.scale[:24], n_terms=25 * 2**8)
+
+
+@pytest.mark.parametrize("single_precision", [False, True])
+@pytest.mark.parametrize("less_equal", [False, True])
+@pytest.mark.parametrize(("depth", "n_trees"), [(0, 3), (1, 4), (3, 9), (6, 7), (9, 3)])
+def test_splits_side_by_side_lead_a_row_where_splits_one_by_one_do(depth, n_trees, less_equal, single_precision, monkeypatch):
+    monkeypatch.setattr(_tree_tables, "CHUNK", 2**15)  # runs begin and end inside of trees
+    forest = complete_forest(depth, n_trees, 7)
+    threshold = np.round(forest.threshold, 1)  # some rows lie on them
+    trees = dataclasses.replace(forest, threshold=threshold, less_equal=less_equal, single_precision=single_precision)
+    rows = np.round(np.random.default_rng(depth).normal(size=(40, 7)), 1)
+    engine, twin = (prepare_trees(trees, [(j,) for j in range(7)]).tables for _ in range(2))
+    engine.answered[0] = twin.answered[0] = 10**6
+    tables = twin.tables.value
+    assert tables.routes.is_plain
+    twin.__dict__["tables"] = Handle(tables._replace(routes=tables.routes._replace(is_plain=False)))
+    many = engine.solve(columns_of(rows), SHAPLEY, 1)
+    for i in range(len(rows)):
+        one, other = engine.solve(columns_of(rows[[i]]), SHAPLEY, 1), twin.solve(columns_of(rows[[i]]), SHAPLEY, 1)
+        for name in ("values", "full", "scale"):
+            assert np.array_equal(getattr(one, name), getattr(other, name)), name
+            assert np.array_equal(getattr(one, name)[0], getattr(many, name)[i]), name
+
+
+def test_rows_are_rounded_as_they_are_compared():
+    forest = complete_forest(3, 6, 1)
+    threshold = forest.threshold.astype(np.float32).astype(float)
+    trees = dataclasses.replace(forest, threshold=threshold, single_precision=True)
+    rows = np.nextafter(threshold[trees.feature >= 0], np.inf)[
+        :, None
+    ]  # right of a split before they are rounded, left after that
+    engine = prepare_trees(trees, [(0,)]).tables
+    for answered in (0, 10**6):
+        engine.answered[0] = answered
+        for part in (rows, *rows[:, None]):
+            solution = engine.solve(columns_of(part), SHAPLEY, 1)
+            assert_close(solution.full + trees.constant, margin(trees, part), solution.scale[:, None], n_terms=6)

@@ -179,8 +179,9 @@ class Reader(ABC):
         size, bound = np.abs(prediction), solution.error_bound
         magnitude = size if size.ndim == 1 else size.reshape(X.n_rows, -1).max(axis=1, initial=0.0)
         growth = math.sqrt(self.n_terms()) + len(self.feature_names)
+        rounding = 4.0 * self.epsilon() * growth * (solution.scale + magnitude)
         largest = bound if isinstance(bound, float) else np.max(bound)
-        return 4.0 * self.epsilon() * growth * (solution.scale + magnitude) + largest
+        return rounding + largest if largest else rounding
 
     def n_terms(self) -> float:
         """Return how many terms are added up for one prediction (for the tolerance)."""

@@ -1,7 +1,7 @@
 // Rows through tables of trees: which cells they meet, tree after tree, and the sums of these.
 
 #include "../common/lanes.h"
-#include "tables.h"
+#include "one_row.h"
 
 #if defined(__AVX512F__)
 #include <immintrin.h>
@@ -324,17 +324,38 @@ EXACTSHAP_APART void add_tables(const Look& look, const Met& met, Array<double, 
 
 // --- sweeps ----------------------------------------------------------------------------------------------------------
 
-/// Copy `columns (n_features, n_rows)` to `out (n_features, padded)`, filled up with zeros. Returns whether a value is missing.
-bool pad(In<double, 2> columns, Array<double, 2> out) {
+/// Copy `columns (n_features, n_rows)` to `out (n_features, padded)`, filled up with zeros, as they are compared with thresholds. Returns
+/// whether a value is missing.
+bool pad(In<double, 2> columns, bool single_precision, Array<double, 2> out) {
   const int64_t n_rows = columns.size[1];
   bool is_missing = false;
   for (int64_t j = 0; j < columns.size[0]; j++)
     for (int64_t r = 0; r < out.size[1]; r++) {
-      const double x = r < n_rows ? columns[j][r] : 0.0;
+      double x = r < n_rows ? columns[j][r] : 0.0;
+      x = single_precision ? double(float(x)) : x;
       is_missing |= x != x;
       out[j][r] = x;
     }
   return is_missing;
+}
+
+/// Scratch of walks: players that were failed on the way to each node of a tree; of one row alone where it goes right.
+template <class Rows>
+struct Ways {
+  typename Rows::Code* failed;
+  uint8_t* right;
+};
+
+/// Write the codes of all rows in the groups of a tree to `codes`: of one row alone as in one_row.h, of several a part at a time.
+template <class Rows>
+EXACTSHAP_INLINE void walk_all(int64_t tree, Array<double, 2> x, bool is_plain, const Tables& tables, const Met& met, const Ways<Rows>& ways,
+                               uint16_t* codes) {
+  const int64_t padded = x.size[1];
+  if constexpr (Rows::LANES == 1)
+    if (is_plain) return walk_row(tree, x.data, tables, met.first, met.last, ways.failed, ways.right, codes);
+  const auto walk_some = is_plain && Rows::LANES > 1 ? walk<Rows, true> : walk<Rows, false>;
+  for (int64_t r = 0; r < padded; r += AT_ONCE)
+    walk_some(tree, x.data + r, smaller(padded - r, AT_ONCE), tables, met.first, met.last, ways.failed, codes + r, padded);
 }
 
 /// Add the cells of rows in the groups that are looked up to their sums, `total (n_rows, width)`.
@@ -347,8 +368,9 @@ Status sweep_rows(In<double, 2> columns, const Tables& tables, const Look& look,
   auto x = context.empty<double>(columns.size[0], padded);
   auto failed = context.empty<typename Rows::Code>(tables.forest.largest_tree() * smaller(padded, AT_ONCE));
   auto codes = context.empty<uint16_t>(int64_t(2), routes.most_groups() * padded);
+  auto right = context.zeros<uint8_t>(Rows::LANES == 1 ? routes.longest_walk() + AT_A_TIME : 0);
   if (context.failed()) return Status::no_memory;
-  const bool is_plain = !pad(columns, x) && routes.is_plain;
+  const bool is_plain = !pad(columns, routes.single_precision, x) && routes.is_plain;
   const int64_t n_cells = look.rows.table_start[look.last_group] - look.rows.table_start[look.first_group];
   const auto add = n_rows > 1 && n_rows * SPREAD[REGISTERS > 0] > n_cells ? add_tables<REGISTERS> : add_rows<REGISTERS>;
   Met before{0, 0, nullptr, padded};
@@ -357,9 +379,7 @@ Status sweep_rows(In<double, 2> columns, const Tables& tables, const Look& look,
     uint16_t* const to = codes[tree % 2].data;
     const int64_t first = routes.group_start[tree];
     const Met met{first > look.first_group ? first : look.first_group, smaller(routes.group_start[tree + 1], look.last_group), to, padded};
-    for (int64_t r = 0; r < padded; r += AT_ONCE)
-      (is_plain ? walk<Rows, true> : walk<Rows, false>)(tree, x.data + r, smaller(padded - r, AT_ONCE), tables, met.first, met.last,
-                                                          failed.data, to + r, padded);
+    walk_all<Rows>(tree, x, is_plain, tables, met, {failed.data, right.data}, to);
     ask_for_cells(look, met.first, met.last, to, padded);
     if (before.first < before.last) add(look, before, total);
     before = met;

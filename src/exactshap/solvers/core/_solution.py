@@ -215,10 +215,10 @@ class Solution:
 
     def beside(self, prediction: np.ndarray, tolerance: np.ndarray, *, efficient: bool) -> Solution:
         """Return a batch with the model's own predictions and how far it is from them."""
-        total = self.values.sum(axis=1) if efficient and self.total is None else self.total
-        whole = self.empty + total if efficient else self.full
-        tolerance, bound = (of_rows(number, len(prediction)) for number in (tolerance, self.error_bound))
-        return self.with_(prediction=prediction, residual=prediction - whole, tolerance=tolerance, error_bound=bound)
+        total = np.add.reduce(self.values, axis=1) if efficient and self.total is None else self.total
+        residual, n_rows = prediction - (self.empty + total if efficient else self.full), len(prediction)
+        tolerance, bound = of_rows(tolerance, n_rows), of_rows(self.error_bound, n_rows)
+        return self.with_(prediction=prediction, residual=residual, tolerance=tolerance, error_bound=bound)
 
     def rows(self, chosen: slice) -> Solution:
         """Return some rows of a batch."""

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import functools
 import math
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 import numpy as np
 
@@ -39,6 +41,25 @@ NODE_COST = 4.0  # a split at one node of the rule, in table look-ups (measured:
 VISIT_COST = 8.0  # a visit of a node in a walk, in table look-ups (measured: 4 ns and 0.5 ns)
 
 
+class OfSize(NamedTuple):
+    """The rule for sets of one size; whether its nodes are inside (0, 1), and what the sweep of single players reads of it."""
+
+    size: int
+    rule: Rule
+    is_inside: bool
+    constants: np.ndarray
+
+
+class PathQuestion(NamedTuple):
+    """What a question is answered by, whatever the rows."""
+
+    binomials: np.ndarray
+    offsets: np.ndarray
+    sizes: list[OfSize]
+    relative_bound: float  # of the rules' error
+    method: str
+
+
 @dataclass(frozen=True, eq=False)
 class PathEngine:
     """Quadrature along the paths: cover ratios, any depth, O(n_splits n_nodes) per row."""
@@ -50,22 +71,40 @@ class PathEngine:
 
     def solve(self, columns: np.ndarray, semivalue: Semivalue, order: int) -> Solution:
         """Return the values of the rows in ``columns`` (n_features, n_rows)."""
-        binomials, offsets = binomials_and_offsets(self.n_players, order)
-        out = np.zeros((offsets[order + 1], self.trees.n_outputs, columns.shape[1]))
+        asked = self.asked(semivalue, order)
+        out = np.zeros((asked.offsets[order + 1], self.trees.n_outputs, columns.shape[1]))
         scale = np.zeros(columns.shape[1])
-        largest = 0.0
-        used: list[int] = []
+        for of_size in asked.sizes:
+            if of_size.size == 1:
+                self._sweep_paths(columns, of_size.constants, out[: self.n_players], scale)
+            if of_size.size > 1 or not of_size.is_inside:
+                self._sweep_sets(columns, of_size, asked, out)
+        full, error_bound = leaf_sums(self.trees, columns), 2.0 * asked.relative_bound * scale
+        return Solution(out.transpose(2, 0, 1), np.zeros_like(full), full, asked.method, error_bound=error_bound, scale=scale)
+
+    def asked(self, semivalue: Semivalue, order: int) -> PathQuestion:
+        """Return what a question is answered by: one row's walk would wait for it longer than it takes."""
+        question = "question", semivalue, order
+        return self.cache.get(question) or self.cache.made(  # type: ignore[no-any-return]
+            question, lambda: self._make_question(semivalue, order), keep=1
+        )
+
+    def _make_question(self, semivalue: Semivalue, order: int) -> PathQuestion:
+        sizes, bounds = [], []
         for size in set_sizes(order):
-            rule, relative = path_rule(semivalue, size, order, self.shape.n_path_players)
-            largest, used = max(largest, relative), [*used, len(rule[0])]
-            inside = rule[0].min() > 0.0 and rule[0].max() < 1.0
-            if size == 1:  # with no nodes only the scale
-                self._sweep_paths(columns, rule if inside else (np.empty(0), np.empty(0)), out[: self.n_players], scale)
-            if size > 1 or not inside:
-                self._sweep_sets(columns, rule, size, binomials, offsets, out)
-        method = f"quadrature along the paths ({max(used)} nodes, {self.shape.n_path_players} players on the longest)"
-        full, error_bound = leaf_sums(self.trees, columns), 2.0 * largest * scale
-        return Solution(out.transpose(2, 0, 1), np.zeros_like(full), full, method, error_bound=error_bound, scale=scale)
+            rule, bound = path_rule(semivalue, size, order, self.shape.n_path_players)
+            inside = bool(rule[0].min() > 0.0 and rule[0].max() < 1.0)
+            constants = _constants(rule if inside else (np.empty(0), np.empty(0)))  # with no nodes only the scale
+            sizes.append(OfSize(size, rule, inside, constants))
+            bounds.append(bound)
+        used = max(len(of_size.rule[0]) for of_size in sizes)
+        method = f"quadrature along the paths ({used} nodes, {self.shape.n_path_players} players on the longest)"
+        return PathQuestion(*binomials_and_offsets(self.n_players, order), sizes, max(0.0, *bounds), method)
+
+    @functools.cached_property
+    def of_single_leaves(self) -> float:
+        """What trees of one leaf add to the scale."""
+        return single_leaves(self.trees)
 
     def memory(self, n_rows: int, order: int) -> float:
         """Return the bytes besides the rows: the splits in depth-first order, kept; beyond order 1 the paths of all leaves."""
@@ -77,26 +116,29 @@ class PathEngine:
         sets = sum(math.comb(self.shape.n_path_players, size) for size in range(2, order + 1))
         return float(path_costs(self.trees, self.shape).sum()) * self.trees.n_outputs * (1.0 + sets)
 
-    def _sweep_paths(self, columns: np.ndarray, rule: Rule, out: np.ndarray, scale: np.ndarray) -> None:
+    def _sweep_paths(self, columns: np.ndarray, nodes: np.ndarray, out: np.ndarray, scale: np.ndarray) -> None:
         """Add the values of single players to ``out`` (n_players, n_outputs, n_rows): the same bits for few rows and many."""
-        steps = self.cache.made(("steps",), lambda: Handle(make_steps(self.trees, self.shape)), keep=1)
-        nodes, player_of = _constants(rule), self.shape.player_of_column
-        scale += single_leaves(self.trees)
+        steps = self.cache.get(("steps",)) or self.cache.made(("steps",), self._make_steps, keep=1)
+        player_of = self.shape.player_of_column
+        scale += self.of_single_leaves
         if columns.shape[1] <= FEW_ROWS:
             sweep_rows(np.ascontiguousarray(columns.T), steps, player_of, nodes, out, scale)
             return
         n_levels = int(steps.value.level.max(initial=0)) + 1
-        n_lanes = int(np.clip(WORK_BYTES // (24 * n_levels * (len(rule[0]) + 1)), 4, LANES))
+        n_lanes = int(np.clip(WORK_BYTES // (24 * n_levels * (nodes.shape[1] + 1)), 4, LANES))
         sweep_paths(columns, steps, player_of, nodes, n_lanes, out, scale)
 
-    def _sweep_sets(
-        self, columns: np.ndarray, rule: Rule, size: int, binomials: np.ndarray, offsets: np.ndarray, out: np.ndarray
-    ) -> None:
-        trees = self.trees
+    def _make_steps(self) -> Handle:
+        return Handle(make_steps(self.trees, self.shape))
+
+    def _sweep_sets(self, columns: np.ndarray, of_size: OfSize, asked: PathQuestion, out: np.ndarray) -> None:
+        trees, size = self.trees, of_size.size
         leaves: Leaves = self.cache.made(("leaves",), lambda: sorted_leaves(paths(trees, self.shape.player_of_column)), keep=1)
-        largest = float(binomials[min(self.shape.n_path_players, self.n_players), size])
+        largest = float(asked.binomials[min(self.shape.n_path_players, self.n_players), size])
         n_lanes = int(np.clip(WORK_BYTES // (8 * max(largest, 1.0)), 1, LANES))
-        sweep_leaf_sets(columns, forest_of(trees), leaves, SetRule(size, *rule, binomials, offsets), n_lanes, out)
+        sweep_leaf_sets(
+            columns, forest_of(trees), leaves, SetRule(size, *of_size.rule, asked.binomials, asked.offsets), n_lanes, out
+        )
 
 
 @dataclass(frozen=True, eq=False)

@@ -197,9 +197,12 @@ def solve_trees(
     trees = prepared.trees
     if order != 1:
         player_sets(prepared.n_players, order)  # refuses what cannot fit
-    columns = np.ascontiguousarray(rounded(trees, _check_rows(trees, X, "X")).T)
-    first, *rest = (engine.solve(columns, semivalue, order) for engine in prepared.engines(order))
-    part = sum(rest, start=first)
+    X, engines = _check_rows(trees, X, "X"), prepared.engines(order)
+    if engines != (prepared.tables,):  # which round rows themselves
+        X = rounded(trees, X)
+    columns = np.ascontiguousarray(X.T)
+    first, *rest = (engine.solve(columns, semivalue, order) for engine in engines)
+    part = sum(rest, start=first) if rest else first
     return part.finish(
         prepared.n_players,
         semivalue,

@@ -104,8 +104,10 @@ class OrderTables(NamedTuple):
     packed: Handle  # the same for kernels
     runs: list[tuple[int, int]]  # groups first:last that are filled and swept together
     n_sets: int
+    n_results: int  # of a row: sets and v(D) of all outputs, and the scale
+    block: int  # rows that are swept at a time
     is_kept: bool  # whether the tables of a semivalue stay between calls
-    method: str
+    unsolved: Solution  # says how rows are solved, of none of them
 
 
 @dataclass(frozen=True, eq=False)
@@ -138,7 +140,11 @@ class TableEngine:
             n_sets, is_kept = int(rows.offsets[order + 1]), rows.n_bytes <= self.limit
             kept = "kept" if is_kept else f"in runs of {CHUNK / 2**20:.0f} MiB"
             method = f"tables ({rows.n_bytes / 2**20:.1f} MiB in {self.layout.n_groups} groups, {kept})"
-            return OrderTables(rows, Handle(rows), _runs(rows, self.layout.n_groups), n_sets, is_kept, method)
+            n_results = (n_sets + 1) * self.trees.n_outputs + 1
+            block = int(max(16, min(BLOCK, BLOCK_BYTES // (8 * n_results))))
+            unsolved = Solution.zeros(0, n_sets, self.trees.n_outputs, method=method).with_(error_bound=0.0)
+            runs = _runs(rows, self.layout.n_groups)
+            return OrderTables(rows, Handle(rows), runs, n_sets, n_results, block, is_kept, unsolved)
 
         return self.cache.made(("order", order), make, keep=1)  # type: ignore[no-any-return]
 
@@ -154,16 +160,16 @@ class TableEngine:
         return self.questions.get(question) or self.questions.made(question, make, keep=1)  # type: ignore[no-any-return]
 
     def solve(self, columns: np.ndarray, semivalue: Semivalue, order: int) -> Solution:
-        """Return the values of the rows in ``columns`` (n_features, n_rows)."""
-        (tables, measure), n_outputs = self.asked(semivalue, order), self.trees.value.shape[1]
-        out = np.zeros((columns.shape[1], (tables.n_sets + 1) * n_outputs + 1))
-        if order == 1 and self._are_few(len(out), tables.is_kept):
-            self._sweep_few(columns, tables, measure, out)
+        """Return the values of the rows in ``columns`` (n_features, n_rows), which may not have been rounded yet."""
+        (tables, measure), n_rows = self.asked(semivalue, order), columns.shape[1]
+        out = np.zeros((n_rows, tables.n_results))
+        if order == 1 and self._are_few(n_rows, tables.is_kept):
+            self._sweep_few(rounded(self.trees, columns), tables, measure, out)
         else:
             self._sweep(columns, tables, semivalue, order, out)
-        sums = out[:, :-1].reshape(len(out), tables.n_sets + 1, n_outputs)
+        sums = out[:, :-1].reshape(n_rows, tables.n_sets + 1, self.trees.value.shape[1])
         full = sums[:, -1]
-        return Solution(sums[:, :-1], np.zeros(full.shape), full, tables.method, scale=out[:, -1])
+        return tables.unsolved.with_(values=sums[:, :-1], empty=np.zeros(full.shape), full=full, scale=out[:, -1])
 
     def memory(self, n_rows: int, order: int) -> float:
         """Return the bytes besides the rows: the tables of one semivalue (see ``background`` for the background's)."""
@@ -184,8 +190,7 @@ class TableEngine:
 
     def _sweep(self, columns: np.ndarray, tables: OrderTables, semivalue: Semivalue, order: int, out: np.ndarray) -> None:
         """Add the sums over all groups to ``out`` (n_rows, n_results)."""
-        n_results = out.shape[1]
-        block = int(max(16, min(BLOCK, BLOCK_BYTES // (8 * n_results))))
+        block = tables.block
         for first, last in tables.runs:
             cells = self._cells(tables, semivalue, order, first, last)
             for start in range(0, len(out), block):
@@ -193,7 +198,7 @@ class TableEngine:
                 if first == 0:
                     sweep(part, self.tables, tables.packed, first, last, cells, out[start : start + block])
                     continue
-                total = np.zeros((part.shape[1], n_results))
+                total = np.zeros((part.shape[1], tables.n_results))
                 sweep(part, self.tables, tables.packed, first, last, cells, total)
                 out[start : start + block] += total
 
