@@ -1,7 +1,8 @@
-// XGBoost's trees out of the bytes of UBJSON in one pass, where nothing about them is unusual: one output for each tree, splits by
-// number, the entries of all trees in the same order. Whatever is not so is left to the way that reads one entry after another,
-// and says what is wrong.
+// XGBoost's trees out of the bytes of UBJSON in one pass, where nothing about them is unusual: one output, splits by number, the
+// entries of all trees in the same order. Whatever is not so is left to the way that reads one entry after another, and says what
+// is wrong.
 
+#include "layout.h"
 #include "ubj.h"
 
 EXACTSHAP_BEGIN
@@ -12,18 +13,12 @@ enum Entry { LEFT, RIGHT, FEATURE, THRESHOLD, COVER, MISSING, KIND, SETS, PARAME
 constexpr const char* NAMES[N_ENTRIES] = {"left_children", "right_children", "split_indices", "split_conditions", "sum_hessian",
                                           "default_left",  "split_type",     "categories_nodes", "tree_param"};
 
-/// The nodes of all trees behind one another: `sizes (n_trees,)` of each, the others as RawForest has them.
+/// Nodes of trees behind one another, as many as there is room for.
 struct Columns {
-  Out<int64_t, 1> sizes, left, right, feature;
-  Out<double, 1> threshold, value, cover;
-  Out<int8_t, 1> missing;
-  EXACTSHAP_FIELDS(sizes, left, right, feature, threshold, value, cover, missing)
-
-  bool fit(int64_t n_trees) const {
-    const int64_t n = left.size[0];
-    return sizes.size[0] == n_trees && right.size[0] == n && feature.size[0] == n && threshold.size[0] == n && value.size[0] == n &&
-           cover.size[0] == n && missing.size[0] == n;
-  }
+  Array<int64_t, 1> left, right, feature;
+  Array<double, 1> threshold, cover;
+  Array<int8_t, 1> missing;
+  Array<double, 2> value;  // (n_nodes, 1)
 };
 
 /// The only one of `n` rows whose key is `name`; -1 if there is none or another.
@@ -75,7 +70,7 @@ int64_t copy_tree(const Tape& tape, const int64_t* rows, double weight, const Co
   for (int64_t i = 0; i < n; i++) {
     const int64_t q = first + i;
     const bool is_leaf = out.left[q] == -1;
-    out.value[q] = weight * out.threshold[q];
+    out.value[q][0] = weight * out.threshold[q];
     out.missing[q] = int8_t(missing[i]);
     out.right[q] = is_leaf ? -1 : out.right[q];
     is_plain &= missing[i] <= 1 && (kind[i] == 0 || (kind[i] == 1 && is_leaf));
@@ -83,27 +78,51 @@ int64_t copy_tree(const Tape& tape, const int64_t* rows, double weight, const Co
   return is_plain ? n : -1;
 }
 
-/// Read the trees whose rows are `objects (n_trees,)`, with their values multiplied by `weights (n_trees,)`, as far as there is room.
-/// Gives the number of their nodes, or -1 where one of them is not plain.
-Status read_trees(Tape tape, In<int64_t, 1> objects, In<double, 1> weights, Columns out, int64_t& n_nodes, Context& context) {
-  const int64_t n_trees = objects.size[0];
-  n_nodes = -1;
-  EXACTSHAP_REQUIRE(tape.fit() && weights.size[0] == n_trees && out.fit(n_trees));
-  int64_t keys[MAX_KEYS], rows[MAX_KEYS], places[N_ENTRIES], entries[N_ENTRIES], end = 0;
-  const int64_t n_keys = n_trees > 0 ? list_children(tape, objects[0], MAX_KEYS, keys) : 0;
-  for (int entry = 0; entry < N_ENTRIES && n_trees > 0; entry++)
-    if ((places[entry] = place_of(tape, keys, n_keys, NAMES[entry])) < 0) return Status::done;
+/// Find the entries of each tree of `objects` and copy its nodes behind those of the trees before, `offset (n_trees + 1,)`. False where
+/// a tree is not plain.
+bool copy_trees(const Tape& tape, In<int64_t, 1> objects, In<double, 1> weights, const Columns& out, Array<int64_t, 1> offset) {
+  int64_t keys[MAX_KEYS], rows[MAX_KEYS], places[N_ENTRIES], entries[N_ENTRIES];
+  const int64_t n_trees = objects.size[0], n_keys = n_trees > 0 ? list_children(tape, objects[0], MAX_KEYS, keys) : -1;
+  for (int entry = 0; entry < N_ENTRIES; entry++)
+    if ((places[entry] = place_of(tape, keys, n_keys, NAMES[entry])) < 0) return false;
+  offset[0] = 0;
   for (int64_t k = 0; k < n_trees; k++) {
-    if (k % 64 == 0 && context.interrupted()) return Status::interrupted;
-    if (list_children(tape, objects[k], MAX_KEYS, rows) != n_keys) return Status::done;
+    if (list_children(tape, objects[k], MAX_KEYS, rows) != n_keys) return false;
     for (int64_t i = 0; i < n_keys && k > 0; i++)
-      if (!same_key(tape, rows[i], keys[i])) return Status::done;
+      if (!same_key(tape, rows[i], keys[i])) return false;
     for (int entry = 0; entry < N_ENTRIES; entry++) entries[entry] = rows[places[entry]];
-    out.sizes[k] = copy_tree(tape, entries, weights[k], out, end);
-    if (out.sizes[k] < 0) return Status::done;
-    end += out.sizes[k];
+    const int64_t n = copy_tree(tape, entries, weights[k], out, offset[k]);
+    if (n <= 0) return false;
+    offset[k + 1] = offset[k] + n;
   }
-  n_nodes = end;
+  return true;
+}
+
+/// Read the trees whose rows are `objects (n_trees,)`, with their values multiplied by `weights (n_trees,)`, and lay them out in `laid`,
+/// which has room for all nodes. Gives how many nodes their roots reach, or -1 where one of them is not plain, or wrong.
+Status read_trees(Tape tape, In<int64_t, 1> objects, In<double, 1> weights, int64_t n_features, int64_t max_depth, Laid laid,
+                  int64_t& n_reached, Context& context) {
+  const int64_t n_trees = objects.size[0], room = laid.left.size[0];
+  n_reached = -1;
+  EXACTSHAP_REQUIRE(tape.fit() && weights.size[0] == n_trees && laid.have_room(room) && laid.value.size[1] == 1);
+  EXACTSHAP_REQUIRE(laid.tree_start.size[0] == n_trees + 1 && room <= INT32_MAX);
+  const auto whole = [&] { return context.empty<int64_t>(room); };
+  const auto real = [&] { return context.empty<double>(room); };
+  const Columns nodes{whole(), whole(), whole(), real(), real(), context.empty<int8_t>(room), context.empty<double>(room, int64_t(1))};
+  const auto offset = context.empty<int64_t>(n_trees + 1);
+  if (context.failed()) return Status::no_memory;
+  if (!copy_trees(tape, objects, weights, nodes, offset)) return Status::done;
+  const int64_t n = offset[n_trees];
+  const auto none = context.zeros<bool>(n), seen = context.zeros<bool>(n);
+  if (context.failed()) return Status::no_memory;
+  const Stored forest{offset, offset.slice(0, n_trees), nodes.feature.slice(0, n), nodes.left.slice(0, n), nodes.right.slice(0, n),
+                      nodes.threshold.slice(0, n), nodes.cover.slice(0, n), nodes.missing.slice(0, n), none, nodes.value.slice(0, n)};
+  const Laid part{laid.tree_start, laid.order.slice(0, n), laid.feature.slice(0, n), laid.left.slice(0, n), laid.right.slice(0, n),
+                  laid.threshold.slice(0, n), laid.cover.slice(0, n), laid.missing.slice(0, n), laid.zero_is_missing.slice(0, n),
+                  laid.value.slice(0, n)};
+  EXACTSHAP_REQUIRE(forest.fit() && part.fit(forest));
+  int64_t reached;
+  if (check_and_lay_out(forest, part, n_features, max_depth, seen, reached).fault == 0) n_reached = reached;
   return Status::done;
 }
 

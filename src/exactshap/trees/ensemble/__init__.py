@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from exactshap.trees.ensemble._build import MAX_DEPTH, RawTree, build, largest_sum
+from exactshap.trees.ensemble._build import MAX_DEPTH, MAX_NODES, RawTree, build, empty_layout, finished, largest_sum, reached
 from exactshap.trees.ensemble._encode import encode, readable
 from exactshap.trees.ensemble._flat import MISSING_NEVER, FlatTrees, NodeArrays
 from exactshap.trees.ensemble._forest import RawForest
@@ -15,6 +15,7 @@ from exactshap.trees.ensemble._sample import complete_forest
 
 __all__ = [
     "MAX_DEPTH",
+    "MAX_NODES",
     "MISSING_NEVER",
     "FlatTrees",
     "HashedColumns",
@@ -29,14 +30,17 @@ __all__ = [
     "complete_forest",
     "cover_shares",
     "decisions",
+    "empty_layout",
     "encode",
     "fill_decisions",
+    "finished",
     "inside",
     "largest_sum",
     "margin",
     "parents",
     "paths",
     "prepared",
+    "reached",
     "readable",
     "sum_leaf_values",
     "take_trees",

@@ -15,7 +15,17 @@ from exactshap.trees.ensemble._forest import RawForest, RawTree, joined
 if TYPE_CHECKING:
     from exactshap.trees.ensemble._layout_kernels import Forest, Laid
 
-__all__ = ["MAX_CELLS", "MAX_DEPTH", "MAX_NODES", "RawTree", "build", "largest_sum"]
+__all__ = [
+    "MAX_CELLS",
+    "MAX_DEPTH",
+    "MAX_NODES",
+    "RawTree",
+    "build",
+    "empty_layout",
+    "finished",
+    "largest_sum",
+    "reached",
+]
 
 MAX_DEPTH = 10_000
 MAX_NODES = 100_000_000
@@ -63,6 +73,26 @@ def build(
     _check_totals(raw.sizes if isinstance(raw, RawForest) else np.array([len(t.feature) for t in raw], np.int64), constant)
     forest = raw if isinstance(raw, RawForest) else joined(raw, len(constant))
     laid = _laid(forest, len(constant), int(n_features))
+    return finished(
+        laid,
+        forest,
+        n_features=int(n_features),
+        constant=constant,
+        less_equal=bool(less_equal),
+        single_precision=bool(single_precision),
+    )
+
+
+def finished(
+    laid: Laid,
+    forest: RawForest | None,
+    *,
+    n_features: int,
+    constant: np.ndarray,
+    less_equal: bool,
+    single_precision: bool,
+) -> FlatTrees:
+    """Return trees that were laid out, with the sets of categories of ``forest``, and refuse sums that overflow."""
     start, count, words = _category_sets(forest, laid.order)
     trees = FlatTrees(
         **{name: values for name, values in laid._asdict().items() if name != "order"},
@@ -70,9 +100,9 @@ def build(
         category_count=count,
         category_words=words,
         constant=constant,
-        n_features=int(n_features),
-        less_equal=bool(less_equal),
-        single_precision=bool(single_precision),
+        n_features=n_features,
+        less_equal=less_equal,
+        single_precision=single_precision,
     )
     if not np.isfinite(largest_sum(trees)):
         raise ModelFormatError(message("The leaf values are too large", "Their sum over the trees overflows"))
@@ -105,12 +135,23 @@ def _check_totals(sizes: np.ndarray, constant: np.ndarray) -> None:
 
 def _laid(forest: RawForest, n_outputs: int, n_features: int) -> Laid:
     """Return the reached nodes, tree by tree, level by level, siblings side by side, with covers summed upwards."""
-    from exactshap.trees.ensemble._layout_kernels import Laid, lay_out
+    from exactshap.trees.ensemble._layout_kernels import lay_out
 
     given = _given(forest, n_outputs)
-    n, numbers = len(given.left), functools.partial(np.empty, len(given.left))
-    empty = Laid(
-        np.empty(len(given.offset), np.int64),
+    empty = empty_layout(len(forest.sizes), len(given.left), n_outputs)
+    n_reached, fault, q, place = lay_out(given, empty, n_features, MAX_DEPTH)
+    if fault:
+        raise ModelFormatError(_fault(given, empty.cover[place], n_features, fault, q))
+    return reached(empty, n_reached)
+
+
+def empty_layout(n_trees: int, n: int, n_outputs: int) -> Laid:
+    """Return room for ``n`` nodes."""
+    from exactshap.trees.ensemble._layout_kernels import Laid
+
+    numbers = functools.partial(np.empty, n)
+    return Laid(
+        np.empty(n_trees + 1, np.int64),
         order=numbers(np.int64),
         feature=numbers(np.int32),
         left=numbers(np.int32),
@@ -121,10 +162,11 @@ def _laid(forest: RawForest, n_outputs: int, n_features: int) -> Laid:
         zero_is_missing=numbers(bool),
         value=np.empty((n, n_outputs)),
     )
-    n_reached, fault, q, place = lay_out(given, empty, n_features, MAX_DEPTH)
-    if fault:
-        raise ModelFormatError(_fault(given, empty.cover[place], n_features, fault, q))
-    return empty if n_reached == n else Laid(empty.tree_start, *(values[:n_reached].copy() for values in empty[1:]))
+
+
+def reached(laid: Laid, n: int) -> Laid:
+    """Return the first ``n`` nodes in arrays of their own."""
+    return laid if n == len(laid.order) else type(laid)(laid.tree_start, *(values[:n].copy() for values in laid[1:]))
 
 
 def _given(forest: RawForest, n_outputs: int) -> Forest:
@@ -163,9 +205,9 @@ def _fault(given: Forest, cover: float, n_features: int, fault: int, q: int) -> 
     return message(f"{where}: {what} is not valid{f' for {n_features} columns' if name == 'feature' else ''}", f"Got {got}")
 
 
-def _category_sets(forest: RawForest, order: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+def _category_sets(forest: RawForest | None, order: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     start, count = np.full(len(order), -1, np.int64), np.zeros(len(order), np.int32)
-    if forest.sets is None:
+    if forest is None or forest.sets is None:
         return start, count, np.zeros(1, np.uint32)
     nodes, starts, counts, words = forest.sets
     number = np.full(len(forest.left), -1, np.int64)

@@ -7,52 +7,36 @@ from __future__ import annotations
 
 import ctypes
 import functools
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
 from exactshap._native import kernel
-from exactshap.trees.ensemble import RawForest
+from exactshap.trees.ensemble import MAX_DEPTH, MAX_NODES, FlatTrees, empty_layout, finished, reached
 from exactshap.trees.formats._records import Records
 from exactshap.trees.formats._ubj import Scanned
 
-__all__ = ["plain_forest", "saved"]
+__all__ = ["plain_trees", "saved"]
 
-BYTES_OF_NODE = 22  # that a node has at least in a file whose trees are plain
+BYTES_OF_NODE = 22  # that a node takes at least in a file whose trees are plain
 COMPARED = 2**22  # bytes of a model at most that is saved twice, to compare both ways
 
-read_trees = kernel("trees.read_xgboost_trees(tape, objects, weights, out)")
+read_trees = kernel("trees.read_xgboost_trees(tape, objects, weights, n_features, max_depth, laid)")
 
 
-class Columns(NamedTuple):
-    """What ``read_trees`` writes: the nodes of each tree, and those of all trees behind one another, as a ``RawForest`` has them."""
-
-    sizes: np.ndarray
-    left: np.ndarray
-    right: np.ndarray
-    feature: np.ndarray
-    threshold: np.ndarray
-    value: np.ndarray
-    cover: np.ndarray
-    missing: np.ndarray
-
-
-def plain_forest(blocks: Records, owners: np.ndarray, weights: np.ndarray, n_outputs: int) -> RawForest | None:
-    """Return trees of bytes of UBJSON, read in one pass; None where something about them is unusual, or wrong."""
-    n_trees = len(blocks)
-    if not isinstance(blocks, Scanned) or (n_outputs > 1 and not ((owners >= 0) & (owners < n_outputs)).all()):
+def plain_trees(blocks: Records, weights: np.ndarray, constant: np.ndarray, n_features: int) -> FlatTrees | None:
+    """Return trees of bytes of UBJSON, read and laid out in one pass; None where something about them is unusual, or wrong."""
+    if not isinstance(blocks, Scanned) or len(constant) > 1 or not np.isfinite(constant[0]):
         return None
     n = len(blocks.tape.data) // BYTES_OF_NODE
-    whole, real = (functools.partial(np.empty, n, dtype) for dtype in (np.int64, np.float64))
-    sizes, missing = np.empty(n_trees, np.int64), np.empty(n, np.int8)
-    columns = Columns(sizes, whole(), whole(), whole(), real(), real(), real(), missing)
-    n_nodes = read_trees(blocks.tape.handle, blocks.rows, weights, columns)
-    if n_nodes < 0:
+    if n > MAX_NODES:
         return None
-    return RawForest(
-        **{name: column if name == "sizes" else column[:n_nodes] for name, column in columns._asdict().items()},
-        output=np.full(n_trees, -1) if n_outputs == 1 else owners,
-        root=np.zeros(n_trees, np.int64),
+    laid = empty_layout(len(blocks), n, 1)
+    n_reached = read_trees(blocks.tape.handle, blocks.rows, weights, n_features, MAX_DEPTH, laid)
+    if n_reached < 0:
+        return None
+    return finished(
+        reached(laid, n_reached), None, n_features=n_features, constant=constant, less_equal=False, single_precision=True
     )
 
 

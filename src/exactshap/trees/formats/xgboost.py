@@ -30,7 +30,7 @@ from exactshap.trees.formats._xgboost_layout import (
     stages_of,
     unit_of,
 )
-from exactshap.trees.formats._xgboost_plain import plain_forest, saved
+from exactshap.trees.formats._xgboost_plain import plain_trees, saved
 
 __all__ = ["convert", "from_document"]
 
@@ -90,17 +90,13 @@ def from_document(
         kept = np.flatnonzero(stage < n_stages)
         blocks, owners, stage, weights = blocks.take(kept), owners[kept], stage[kept], weights[kept]
     categories = _categories(booster, learner, n_features)
-    forest = plain_forest(blocks, owners, weights, n_outputs)
-    if forest is None:
+    constant, owner = base_margin(parameters, objective, n_outputs, version), np.full(len(blocks), -1, np.int32)
+    trees = plain_trees(blocks, weights, constant, n_features)
+    if trees is None:
         forest = _raw_forest(blocks, owners, weights, n_outputs)
-    trees = build(
-        forest,
-        n_features=n_features,
-        constant=base_margin(parameters, objective, n_outputs, version),
-        less_equal=False,
-        single_precision=True,
-    )
-    _check_coded_columns(forest, categories, typed=bool(learner.get("feature_types")))
+        trees = build(forest, n_features=n_features, constant=constant, less_equal=False, single_precision=True)
+        _check_coded_columns(forest, categories, typed=bool(learner.get("feature_types")))
+        owner = forest.output.astype(np.int32)
     names = tuple(map(str, learner.get("feature_names") or ()))
     return TreeModel(
         trees=trees,
@@ -110,7 +106,7 @@ def from_document(
         output_names=output_names_of(objective, n_outputs, classes),
         single_output=n_outputs == 1,
         feature_names=names if len(names) == n_features and names else None,
-        tree_output=forest.output.astype(np.int32),
+        tree_output=owner,
         tree_stage=stage.astype(np.int32),
         objective=objective,
         epsilon=float(np.finfo(np.float32).eps),
