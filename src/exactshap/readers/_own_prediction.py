@@ -5,6 +5,7 @@ A direct way is used only where it has shown, in this process, that it gives the
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Callable, Hashable
 from typing import Any
 
@@ -18,7 +19,7 @@ __all__ = ["OwnPrediction"]
 FEW = 1024  # rows, from which on nobody notices what a call costs
 _of_kinds: dict[
     tuple[type, Any, Hashable], Any
-] = {}  # by class, direct way and kind: the method that it agreed with on one model
+] = {}  # by class, direct way and kind: the methods that it agreed with on one model
 
 
 class OwnPrediction:
@@ -39,6 +40,12 @@ class OwnPrediction:
         Whether the library takes the numbers of a frame as they are.
     readable : callable or None
         ``readable(table)``: the table as the library's own method takes it; None where it takes all.
+    through : tuple of str, default=()
+        Other methods that the documented one goes through, which must stay, too.
+    cells : callable or None
+        ``cells(table)``: the array for the direct way, of any layout, or None; by default numbers as above.
+    most : float, default=FEW
+        Rows up to which the direct way is taken.
     kind : hashable, default=None
         Models of a class and a kind for all of which a comparison with one speaks: for a prediction that is held against another one.
         None compares for each model.
@@ -54,19 +61,23 @@ class OwnPrediction:
         trial: np.ndarray | Callable[[], np.ndarray] | None,
         of_frames: bool = True,
         readable: Callable[[Table], Table] | None = None,
+        through: tuple[str, ...] = (),
+        cells: Callable[[Table], np.ndarray | None] | None = None,
+        most: float = FEW,
         kind: Hashable = None,
     ) -> None:
-        self._model, self._name, self._documented, self._direct = model, name, documented, direct
+        self._model, self._names, self._documented, self._direct = model, (name, *through), documented, direct
         self._trial, self._of_frames, self._readable = trial, of_frames, readable
-        self._kind = kind
-        self._compared: Any = None  # the method that the direct way agreed with; False: it did not
+        self._numbers, self._most, self._kind = cells, most, kind
+        self._methods = operator.attrgetter(*self._names)
+        self._compared: Any = None  # the methods that the direct way agreed with; False: it did not
 
     def __getstate__(self) -> dict[str, Any]:
         return {**self.__dict__, "_compared": None}  # another process may have another release
 
     def __call__(self, X: Table) -> Any:
         direct = self._direct
-        if direct is not None and X.n_rows <= FEW and (array := self._cells(X)) is not None and self._agrees(direct):
+        if direct is not None and X.n_rows <= self._most and (array := self._cells(X)) is not None and self._agrees(direct):
             found = direct(self._model, array)
             if found is not None:
                 return found
@@ -74,6 +85,8 @@ class OwnPrediction:
 
     def _cells(self, X: Table) -> np.ndarray | None:
         """Return rows as the library reads them itself; None where it may do more than take numbers as they are."""
+        if self._numbers is not None:
+            return self._numbers(X)
         if not X.is_frame:
             array = X.native
             return np.ascontiguousarray(array) if array.dtype in (np.float64, np.float32) else None
@@ -81,14 +94,14 @@ class OwnPrediction:
 
     def _agrees(self, direct: Callable[[Any, Any], Any]) -> bool:
         """Say whether the direct way gives the bits of the model's method, and that is still the one that it was compared with."""
-        method = getattr(type(self._model), self._name)
+        methods = self._methods(type(self._model))
         if self._compared is None and self._kind is not None:
             self._compared = _of_kinds.get((type(self._model), direct, self._kind))
         if self._compared is None:
-            self._compared = self._tried(direct) and method
+            self._compared = self._tried(direct) and methods
             if self._kind is not None:
                 _of_kinds[type(self._model), direct, self._kind] = self._compared
-        return method is self._compared and self._name not in self._model.__dict__
+        return methods == self._compared and self._model.__dict__.keys().isdisjoint(self._names)
 
     def _tried(self, direct: Callable[[Any, Any], Any]) -> bool:
         try:

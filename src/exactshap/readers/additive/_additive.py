@@ -6,7 +6,6 @@ r"""Additive models as additive games: the reader that every family of sums of s
 from __future__ import annotations
 
 from collections.abc import Iterator
-from contextlib import nullcontext
 from dataclasses import replace
 from typing import Any
 
@@ -16,7 +15,7 @@ from exactshap._runtime.calibration import clocked
 from exactshap.errors import InputError, UnsupportedStructureError, message
 from exactshap.frames import Table, check_columns
 from exactshap.games import AdditiveGame, normalised_weights
-from exactshap.readers import Reader, Request, assuming_finite, choose_value_function, names_of, players_of
+from exactshap.readers import Reader, Request, choose_value_function, names_of, players_of
 from exactshap.readers.additive._form import AdditiveForm
 from exactshap.readers.additive.terms import (
     CHUNK_VALUES,
@@ -78,10 +77,17 @@ class AdditiveReader(Reader):
             self.weights = normalised_weights(request.weights, self.background.n_rows)
             reference = Reference(form.encode(self.background, "background"), self.weights)
             self._check_terms(reference)
-        self._bound = [block.bind(reference, owner) for block in form.blocks if len(block.columns)]
+        self._bind(reference)
         self._streams = all(getattr(bound, "streams", False) for bound in self._bound)
         if self._linear is not None:
             self.block_rows = LINEAR_ROWS
+
+    def _bind(self, reference: Reference | None) -> None:
+        """Fold the background into the terms; those of a linear model whose columns are players are ``_linear``, too."""
+        owner = self._owners()
+        self._bound = [block.bind(reference, owner) for block in self.form.blocks if len(block.columns)]
+        first = self._bound[0] if len(self._bound) == 1 else None
+        self._linear = first if isinstance(first, BoundScaled) else None
 
     def _choose(self, request: Request) -> str:
         if request.background is None and self.form.has_training and request.value_function in ("auto", "interventional"):
@@ -120,12 +126,6 @@ class AdditiveReader(Reader):
             )
 
     @property
-    def _linear(self) -> BoundScaled | None:
-        """The terms of a linear model whose columns are players."""
-        first = self._bound[0] if len(self._bound) == 1 else None
-        return first if isinstance(first, BoundScaled) else None
-
-    @property
     def _searched(self) -> Searched | None:
         """The terms over bins, where the solver may search these itself."""
         return getattr(self._bound[0], "searched", None) if len(self._bound) == 1 else None
@@ -136,8 +136,8 @@ class AdditiveReader(Reader):
         return self.form.predict(X)
 
     def predict_again(self, X: Table) -> np.ndarray:
-        with nullcontext() if self._linear is None else assuming_finite():
-            return self.predict(X)
+        again = self.form.predict_again
+        return self.predict(X) if again is None else again(X)
 
     def threads_pay(self) -> bool | None:
         """Return False for a linear model, whose rows wait for memory, which threads do not bring sooner."""
@@ -210,9 +210,8 @@ class AdditiveReader(Reader):
     def bound_to(self, row: Table) -> AdditiveReader | None:
         if self.background is None:
             return None
-        bound, owner = self._rebound(row), self._owners()
-        reference = Reference(self.form.encode(row, "background"), np.ones(1))
-        bound._bound = [block.bind(reference, owner) for block in self.form.blocks if len(block.columns)]
+        bound = self._rebound(row)
+        bound._bind(Reference(self.form.encode(row, "background"), np.ones(1)))
         return bound
 
     def _errors(self, X: Table) -> np.ndarray | float:

@@ -39,6 +39,8 @@ class AdditiveForm:
         Absolute magnitude of rounding in the prediction (1.0 where a logarithm undoes an exponential).
     precision : dtype
         What the model computes its predictions in.
+    predict_again : callable or None
+        The same of rows that the terms see as well, by a quicker call.
     has_training, predicts_row_by_row : bool
         Whether the blocks know a training background of their own; as of a reader.
     search : callable or None
@@ -57,6 +59,7 @@ class AdditiveForm:
     magnitude: Callable[[np.ndarray], np.ndarray] | None = None
     floor: float = 0.0
     precision: Any = np.float64
+    predict_again: Callable[[Table], np.ndarray] | None = None
     has_training: bool = False
     predicts_row_by_row: bool = False
     search: Callable[[Table], tuple[np.ndarray, Handle] | None] | None = None

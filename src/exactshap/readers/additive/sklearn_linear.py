@@ -10,9 +10,11 @@ from typing import Any
 import numpy as np
 
 from exactshap.errors import UnsupportedStructureError, message
-from exactshap.frames import Table
+from exactshap.frames import Table, as_table
 from exactshap.readers import (
+    OwnPrediction,
     Request,
+    assuming_finite,
     finite_numbers,
     fitted_names,
     known_class,
@@ -27,6 +29,9 @@ from exactshap.readers.additive.terms import ColumnTerms
 from exactshap.solvers import player_sets
 
 __all__ = ["LinearParts", "linear_parts", "read"]
+
+THROUGH = ("_decision_function", "_linear_predictor")  # what methods of scikit-learn go through, in some releases and classes
+TRIED = 3  # rows on which the product alone is held against the model's own method
 
 
 @dataclass(frozen=True, eq=False)
@@ -53,11 +58,64 @@ class LinearParts:
 
     def predict(self, model: Any, chosen: list[int], single: bool, X: Table) -> np.ndarray:
         """Return the model's own prediction in the unit of the parts, for the chosen outputs."""
-        native = X.native if X.is_frame else X.numeric()  # float32 rows: in float64, as the terms
-        values = np.asarray(getattr(model, self.method)(native), float)
+        return self._in_unit(self._documented(model, _in_double(X).native), chosen, single)
+
+    def predict_again(self, own: OwnPrediction, chosen: list[int], single: bool, X: Table) -> np.ndarray:
+        """Return the same of rows whose numbers are looked at elsewhere: a linear model of scikit-learn spends most of its time on that."""
+        return self._in_unit(own(X), chosen, single)
+
+    def own(self, model: Any) -> OwnPrediction:
+        """Return the model's own prediction of rows that are finite, by its product alone where it is scikit-learn's own."""
+        library = getattr(getattr(type(model), self.method), "__module__", "").partition(".")[0]
+        return OwnPrediction(
+            model,
+            self.method,
+            self._assuming_finite,
+            _product if library == "sklearn" else None,
+            trial=np.linspace(-1.0, 1.0, TRIED * len(self.coefficients)).reshape(TRIED, -1),
+            readable=_in_double,
+            through=tuple(name for name in THROUGH if hasattr(type(model), name)),
+            cells=_as_given,
+            most=np.inf,
+        )
+
+    def _documented(self, model: Any, rows: Any) -> np.ndarray:
+        return np.asarray(getattr(model, self.method)(rows), float)
+
+    def _assuming_finite(self, model: Any, rows: Any) -> np.ndarray:
+        with assuming_finite():
+            return self._documented(model, rows)
+
+    def _in_unit(self, values: np.ndarray, chosen: list[int], single: bool) -> np.ndarray:
         values = values if self.link is None else self.link(values)
-        values = values.reshape(X.n_rows, -1)[:, chosen]
+        if values.ndim == 1 and single:
+            return values
+        values = values.reshape(len(values), -1)[:, chosen]
         return values[:, 0] if single else values
+
+
+def _product(model: Any, rows: np.ndarray) -> np.ndarray | None:
+    """Return what scikit-learn's linear models predict in the end, by the coefficients as they are now; None where it may be more.
+
+    The same operation on the same operands makes the same bits, whatever the layout of the rows.
+    """
+    coefficients = model.coef_
+    if type(coefficients) is not np.ndarray or coefficients.shape[-1] != rows.shape[1]:  # sparse ones, or those of another fit
+        return None
+    values = rows @ coefficients.T + model.intercept_
+    return values[:, 0] if values.ndim == 2 and values.shape[1] == 1 and hasattr(model, "classes_") else values
+
+
+def _in_double(X: Table) -> Table:
+    """Return rows as the model takes them: those of arrays as float64, as the terms."""
+    return X if X.is_frame else as_table(X.numeric())
+
+
+def _as_given(X: Table) -> np.ndarray | None:
+    """Return rows as scikit-learn reads them itself, in the layout that they have."""
+    if not X.is_frame:
+        return X.numeric()
+    return np.asarray(X.native) if X.has_one_dtype and X.dtypes[0] == np.float64 else None
 
 
 def read(model: Any, request: Request) -> AdditiveReader:
@@ -73,6 +131,7 @@ def read(model: Any, request: Request) -> AdditiveReader:
         intercept=parts.intercept[chosen],
         encode=functools.partial(_numbers, type(model).__name__),
         predict=functools.partial(parts.predict, model, chosen, single),
+        predict_again=functools.partial(parts.predict_again, parts.own(model), chosen, single),
         n_columns=n_columns,
         fitted_names=fitted_names(model),
         output_names=tuple(parts.output_names[k] for k in chosen),

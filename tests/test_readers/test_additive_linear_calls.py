@@ -1,0 +1,156 @@
+"""A linear model's own prediction by its product alone: the bits of its documented method, or that method itself."""
+
+import pickle
+import warnings
+from concurrent.futures import ThreadPoolExecutor
+
+import numpy as np
+import pandas as pd
+import pytest
+from sklearn import linear_model, svm
+from sklearn.linear_model import LinearRegression, LogisticRegression, Ridge, SGDClassifier, TweedieRegressor
+
+from exactshap import Explainer
+from exactshap.errors import ExactnessError
+from exactshap.frames import as_table
+from few_rows import check_bits
+
+RNG = np.random.default_rng(0)
+X = RNG.normal(size=(300, 7)) * 10.0 ** np.arange(-3, 4)
+Y = X @ RNG.normal(size=7)
+LABELS = np.digitize(Y, [-1.0, 1.0])
+NAMES = list("abcdefg")
+MODELS = {
+    "ridge": (Ridge(), Y),
+    "one target as a column": (LinearRegression(), Y[:, None]),
+    "several targets": (LinearRegression(), np.stack([Y, Y**2], axis=1)),
+    "no intercept": (Ridge(fit_intercept=False), Y),
+    "a cross-validated one": (linear_model.RidgeCV(), Y),
+    "lasso": (linear_model.Lasso(), Y),
+    "with deviations": (linear_model.BayesianRidge(), Y),
+    "two classes": (LogisticRegression(max_iter=5), LABELS > 0),
+    "three classes": (LogisticRegression(max_iter=5), LABELS),
+    "hinges": (SGDClassifier(random_state=0, max_iter=5, tol=None), LABELS > 1),
+    "a support vector machine": (svm.LinearSVC(max_iter=5), LABELS > 0),
+    "of single precision": (LinearRegression(), None),
+}
+pytestmark = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+
+
+def fitted(name, columns=None):
+    model, y = MODELS[name]
+    rows = X if columns is None else pd.DataFrame(X, columns=columns)
+    return model.fit(X.astype(np.float32), Y.astype(np.float32)) if y is None else model.fit(rows, y)
+
+
+def own_of(explainer):
+    return explainer.reader.form.predict_again.args[0]
+
+
+@pytest.mark.parametrize("name", MODELS)
+def test_bits(name):
+    model = fitted(name)
+    own = own_of(Explainer(model, X[:20]))
+    for rows in (X[:1], X[:3], X[:12], X, np.asfortranarray(X), X[::-2], X[:, ::-1][:, ::-1], np.tile(X, (9, 1))):
+        check_bits(own, rows)
+
+
+@pytest.mark.parametrize("name", ["ridge", "three classes"])
+def test_bits_of_frames(name):
+    model = fitted(name, NAMES)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")  # rows on which both are tried have no names, of which nobody is told
+        own = own_of(explainer := Explainer(model, pd.DataFrame(X[:20], columns=NAMES)))
+        explainer(pd.DataFrame(X[:5], columns=NAMES))
+    frame = pd.DataFrame(X, columns=NAMES)
+    for rows in (frame[:1], frame[:40], frame, frame.iloc[::2]):
+        check_bits(own, rows)
+    by_column = pd.DataFrame({column: X[:, j] for j, column in enumerate(NAMES)})
+    check_bits(own, by_column)
+    for other in (frame.astype(np.float32), frame.assign(c=np.arange(300)), frame.astype({"a": np.float32})):
+        assert own._cells(as_table(other)) is None, "scikit-learn may do more than take these numbers as they are"
+        np.testing.assert_array_equal(own(as_table(other)), own._documented(model, other))
+
+
+@pytest.mark.parametrize(
+    "model", [TweedieRegressor(power=1.5, max_iter=9), linear_model.RANSACRegressor(random_state=0), svm.OneClassSVM]
+)
+def test_what_is_more_than_a_product_is_left_to_the_model(model):
+    if model is svm.OneClassSVM:
+        model = linear_model.SGDOneClassSVM(random_state=0)
+    rows = X / 10.0 ** np.arange(-3, 4)
+    explainer = Explainer(model.fit(rows, np.abs(Y) + 1.0), rows[:20])
+    assert explainer(rows[:12]).certificate().passed
+    own = own_of(explainer)
+    assert own._direct is None or not own._agrees(own._direct)
+
+
+def test_a_model_that_was_edited_or_fitted_again_is_asked_as_it_is():
+    model = fitted("ridge")
+    own, before = own_of(Explainer(model, X[:20])), model.predict(X[:2])
+    model.coef_[2] += 1.0  # in place
+    check_bits(own, X)
+    model.coef_, model.intercept_ = model.coef_ * 2.0, 3.0
+    check_bits(own, X)
+    model.fit(X, -Y)
+    check_bits(own, X)
+    assert not np.array_equal(own(as_table(X[:2])), before)
+    model.fit(X[:, :4], Y)
+    assert own._direct(model, X) is None
+    with pytest.raises(ValueError, match="features"):
+        own(as_table(X))
+
+
+def test_sparse_coefficients_are_left_to_the_model():
+    model = fitted("two classes").sparsify()
+    own = own_of(Explainer(model, X[:20]))
+    np.testing.assert_array_equal(own(as_table(X)), model.decision_function(X))
+    assert own._direct(model, X) is None
+
+
+def test_an_edited_model_is_refused():
+    model = fitted("ridge")
+    explainer = Explainer(model, X[:20])
+    explainer(X[:30])
+    model.coef_[6] *= 1.001
+    with pytest.raises(ExactnessError, match="do not add up"):
+        explainer(X[:30])
+
+
+@pytest.mark.parametrize("name", ["predict", "_decision_function"])
+@pytest.mark.parametrize("of_class", [False, True])
+def test_a_method_that_was_replaced_is_asked(name, of_class, monkeypatch):
+    model = fitted("ridge")
+    explainer = Explainer(model, X[:20])
+    explainer(X[:30])
+    if of_class:
+        own = getattr(Ridge, name)
+        monkeypatch.setattr(Ridge, name, lambda self, rows: own(self, rows) + 1.0)
+    else:
+        own = getattr(model, name)
+        monkeypatch.setattr(model, name, lambda rows: own(rows) + 1.0)
+    with pytest.raises(ExactnessError, match="do not add up"):
+        explainer(X[:30])
+
+
+def test_a_product_in_another_order_is_not_taken(monkeypatch):
+    from exactshap.readers.additive import sklearn_linear
+
+    monkeypatch.setattr(
+        sklearn_linear, "_product", lambda model, rows: (rows * model.coef_).sum(axis=1) + model.intercept_ + 1e-9
+    )
+    model = fitted("ridge")
+    own = own_of(Explainer(model, X[:20]))
+    np.testing.assert_array_equal(own(as_table(X)), model.predict(X))
+    assert not own._agrees(own._direct)
+
+
+def test_pickles_and_threads():
+    model = fitted("ridge")
+    explainer = Explainer(model, X[:20])
+    copied = pickle.loads(pickle.dumps(explainer))
+    np.testing.assert_array_equal(copied(X[:30]).prediction, explainer(X[:30]).prediction)
+    with ThreadPoolExecutor(4) as pool:
+        parts = list(pool.map(lambda i: explainer.reader.predict_again(as_table(X[: i % 7 + 1])), range(200)))
+    for i, part in enumerate(parts):
+        np.testing.assert_array_equal(part, model.predict(X[: i % 7 + 1]))
