@@ -13,6 +13,8 @@ from sklearn.linear_model import LinearRegression, LogisticRegression, Ridge, SG
 from exactshap import Explainer
 from exactshap.errors import ExactnessError
 from exactshap.frames import as_table
+from exactshap.readers import Reader
+from exactshap.semivalues import find
 from few_rows import check_bits
 
 RNG = np.random.default_rng(0)
@@ -143,6 +145,19 @@ def test_a_product_in_another_order_is_not_taken(monkeypatch):
     own = own_of(Explainer(model, X[:20]))
     np.testing.assert_array_equal(own(as_table(X)), model.predict(X))
     assert not own._agrees(own._direct)
+
+
+@pytest.mark.parametrize("name", MODELS)
+@pytest.mark.parametrize("index", ["shapley", "banzhaf"])
+def test_one_pass_over_the_rows_has_the_bits_of_one_step_after_the_other(name, index):
+    reader, question = Explainer(fitted(name), X[:20]).reader, find(index)
+    assert (reader._rounded is None) == (not reader.single_output)
+    for order in (1, 2):
+        for rows in (X[:5], X, np.asfortranarray(X)):
+            quick, slow = (answer(reader, as_table(rows), question, order) for answer in (type(reader).answer, Reader.answer))
+            for field in ("values", "empty", "full", "residual", "prediction", "tolerance", "error_bound", "scale"):
+                np.testing.assert_array_equal(getattr(quick, field), getattr(slow, field))
+            assert (quick.method, quick.sets) == (slow.method, slow.sets)
 
 
 def test_pickles_and_threads():

@@ -7,10 +7,11 @@ from hypothesis import given, settings
 
 import oracles
 from exactshap import semivalues
+from exactshap._native import Handle
 from exactshap.errors import InputError
 from exactshap.games import AdditiveGame
 from exactshap.solvers import choose, player_sets, solve
-from exactshap.solvers.additive import Scaled, Singles, Stack, solve_scaled, solve_stacks
+from exactshap.solvers.additive import Linear, Scaled, Singles, Stack, answer_linear, solve_scaled, solve_stacks
 from exactshap.solvers.additive._stacks import _position
 from exactshap.solvers.core import set_values
 from exactshap.testing import additive_games, check_game
@@ -206,6 +207,42 @@ def test_linear_terms_have_the_bits_of_terms_of_one_player(d, order):
     for name in ("values", "total", "empty", "full", "scale"):
         np.testing.assert_array_equal(getattr(alone, name)[0], getattr(quick, name)[4])
         np.testing.assert_array_equal(getattr(turned, name)[36:], getattr(quick, name))
+
+
+@pytest.mark.parametrize("d", [1, 8, 21, 50])
+@pytest.mark.parametrize("order", [1, 2])
+@pytest.mark.parametrize("index", ["shapley", "banzhaf", "k-sii"])
+@pytest.mark.parametrize("turned", [np.ascontiguousarray, np.asfortranarray, lambda rows: np.repeat(rows, 2, axis=1)[:, ::2]])
+def test_linear_rows_beside_predictions_have_the_bits_of_one_step_after_the_other(d, order, index, turned):
+    if order > d:
+        return
+    rng, semivalue = np.random.default_rng(d), semivalues.find(index)
+    rows, coefficients, absent = turned(rng.normal(size=(300, d))), rng.normal(size=d), rng.normal(size=d)
+    linear, prediction = Linear(coefficients, absent, 0.3, 1e-15, 0.7), rng.normal(size=300)
+    part = solve_scaled(Scaled(rows, coefficients, absent), semivalue, order)
+    whole = part.finish(d, semivalue, order, constant=np.array([0.3]), single_output=True, with_residual=False)
+    tolerance = 1e-15 * (whole.scale + np.abs(prediction) + 0.7) + 0.0
+    slow = whole.beside(prediction, tolerance, efficient=semivalue.is_efficient(order))
+    quick = answer_linear(Handle(linear), rows, prediction, semivalue, order)
+    fields = ("values", "empty", "full", "scale", "residual", "tolerance", "error_bound", "prediction", "total")
+    for name in fields if semivalue.is_efficient(order) else fields[:-1]:
+        np.testing.assert_array_equal(getattr(quick, name), getattr(slow, name))
+    assert (quick.sets, quick.method, quick.comparison) == (slow.sets, slow.method, None)
+    for n_compared in (2, 300):
+        some = answer_linear(Handle(linear), rows, prediction, semivalue, order, n_compared)
+        for name in fields[:-1]:
+            np.testing.assert_array_equal(getattr(some, name), getattr(slow, name)[: 300 - n_compared])
+        for name in ("residual", "tolerance", "prediction"):
+            np.testing.assert_array_equal(getattr(some.comparison, name), getattr(slow, name)[300 - n_compared :])
+
+
+@pytest.mark.parametrize("bad", [np.nan, np.inf])
+@pytest.mark.parametrize("n_compared", [0, 1])
+def test_linear_rows_that_are_not_finite_are_left_to_the_way_that_names_them(bad, n_compared):
+    rows = np.ones((3, 9))
+    rows[2, 8] = bad
+    linear = Linear(np.zeros(9), np.ones(9), 0.0, 1.0, 1.0)
+    assert answer_linear(Handle(linear), rows, np.ones(3), semivalues.find("shapley"), 1, n_compared) is None
 
 
 @pytest.mark.parametrize("bad", [np.nan, np.inf])

@@ -114,14 +114,37 @@ EXACTSHAP_INLINE RowSums fill_scaled_row(const double* __restrict row, const dou
 }
 
 constexpr int64_t TURNED = 16;  // rows that are turned together: whole cache lines of a column
+constexpr int64_t POLLED = 256;  // rows between two looks for an interruption, which cost as much as a row
 
-/// Write rows `first` to `first + TURNED - 1`, as far as there are any, of columns that lie behind each other.
-void turn_rows(In<double, 2> columns, int64_t first, double* __restrict rows) {
-  const int64_t n = columns.size[0], n_rows = columns.size[1], count = n_rows - first < TURNED ? n_rows - first : TURNED;
-  for (int64_t l = 0; l < n; l++) {
-    const double* const column = columns[l].data + first;
-    for (int64_t i = 0; i < count; i++) rows[i * n + l] = column[i];
+/// Rows one after the other, as they lie in memory, or by column, as those of frames: then some at a time are turned.
+struct RowByRow {
+  In<double, 2> X;
+  bool by_column;
+  Array<double, 1> turned;
+
+  RowByRow(In<double, 2> X, bool by_column, Context& context)
+      : X(X), by_column(by_column), turned(context.empty<double>(by_column ? TURNED * X.size[0] : 0)) {}
+
+  EXACTSHAP_INLINE const double* row(int64_t i) {
+    if (!by_column) return X[i].data;
+    if (i % TURNED == 0) turn(i);
+    return turned.data + i % TURNED * X.size[0];
   }
+
+  /// Write rows `first` to `first + TURNED - 1`, as far as there are any, of columns that lie behind each other.
+  EXACTSHAP_APART void turn(int64_t first) {
+    const int64_t n = X.size[0], n_rows = X.size[1], count = n_rows - first < TURNED ? n_rows - first : TURNED;
+    for (int64_t l = 0; l < n; l++) {
+      const double* const column = X[l].data + first;
+      for (int64_t i = 0; i < count; i++) turned[i * n + l] = column[i];
+    }
+  }
+};
+
+EXACTSHAP_INLINE double sum_over(In<double, 1> values) {
+  double total = 0.0;
+  for (int64_t l = 0; l < values.size[0]; l++) total += values[l];
+  return total;
 }
 
 /// Write the values of a linear model into `out (n_rows, n_columns or more, 1)`, nothing into sets of several players, what each row's
@@ -129,7 +152,7 @@ void turn_rows(In<double, 2> columns, int64_t first, double* __restrict rows) {
 ///
 ///   phi_l = p(0) (c_l x_l - E c_l z_l)
 ///
-/// `X (n_rows, n_columns)`, or `by_column`, as frames lie in memory, `(n_columns, n_rows)`: then some rows at a time are turned.
+/// `X (n_rows, n_columns)`, or `by_column`, as frames lie in memory, `(n_columns, n_rows)`.
 /// A number that is not finite, in X or of a term, shows in its row's total. `scale (n_rows,)` adds up the larger magnitude of each
 /// term, with or without its player.
 Status fill_scaled(In<double, 2> X, bool by_column, In<double, 1> coefficients, In<double, 1> absent, double weight, Out<double, 3> out,
@@ -138,23 +161,61 @@ Status fill_scaled(In<double, 2> X, bool by_column, In<double, 1> coefficients, 
   EXACTSHAP_REQUIRE(coefficients.size[0] == n && absent.size[0] == n && n_sets >= n && total.size[0] == n_rows);
   EXACTSHAP_REQUIRE(out.size[0] == n_rows && empty.size[0] == n_rows && full.size[0] == n_rows && scale.size[0] == n_rows);
   EXACTSHAP_REQUIRE(out.size[2] == 1 && total.size[1] == 1 && empty.size[1] == 1 && full.size[1] == 1);
-  auto turned = context.empty<double>(by_column ? TURNED * n : 0);
+  RowByRow rows(X, by_column, context);
   if (context.failed()) return Status::no_memory;
-  double without = 0.0;
-  for (int64_t l = 0; l < n; l++) without += absent[l];
+  const double without = sum_over(absent);
   for (int64_t i = 0; i < n_rows; i++) {
-    if (i % TURNED == 0) {
-      if (context.interrupted()) return Status::interrupted;
-      if (by_column) turn_rows(X, i, turned.data);
-    }
+    if (i % POLLED == 0 && context.interrupted()) return Status::interrupted;
     double* const values = out[i].data;
-    const double* const row = by_column ? turned.data + i % TURNED * n : X[i].data;
-    const RowSums sums = fill_scaled_row(row, coefficients.data, absent.data, weight, n, values);
+    const RowSums sums = fill_scaled_row(rows.row(i), coefficients.data, absent.data, weight, n, values);
     for (int64_t s = n; s < n_sets; s++) values[s] = 0.0;
     total[i][0] = sums.total;
     empty[i][0] = without;
     full[i][0] = 0.0 + sums.full;
     scale[i] = sums.scale;
+  }
+  return Status::done;
+}
+
+/// A linear model bound to a background, and what rounding explains of its predictions.
+struct Linear {
+  In<double, 1> coefficients, absent;
+  double constant, growth, floor;
+  EXACTSHAP_FIELDS(coefficients, absent, constant, growth, floor)
+};
+
+/// The same beside the model's own predictions, with its constant in v(empty) and v(D), in one pass over the rows:
+///
+///   residual_i = f(x_i) - v(empty) - sum_l phi_l   (not `efficient`: f(x_i) - v(D))
+///   tolerance_i = growth (scale_i + |f(x_i)| + floor)
+///
+/// Values are written of the first rows, as many as `out` has: the others are only compared. `kept (4, n_rows)` takes v(empty),
+/// residual, tolerance, and the error bound, which is 0; `parts (3, n_rows)` total, v(D) and scale. `finite`: whether all totals are.
+Status answer_scaled(In<double, 2> X, bool by_column, Linear linear, double weight, In<double, 1> prediction, bool efficient,
+                     Out<double, 2> out, Out<double, 2> kept, Out<double, 2> parts, int64_t& finite, Context& context) {
+  const int64_t n_rows = X.size[by_column], n = X.size[!by_column], n_own = out.size[0], n_sets = out.size[1];
+  finite = 1;
+  EXACTSHAP_REQUIRE(linear.coefficients.size[0] == n && linear.absent.size[0] == n && n_sets >= n && n_own <= n_rows);
+  EXACTSHAP_REQUIRE(prediction.size[0] == n_rows && kept.size[0] == 4 && parts.size[0] == 3);
+  EXACTSHAP_REQUIRE(kept.size[1] == n_rows && parts.size[1] == n_rows);
+  RowByRow rows(X, by_column, context);
+  auto nowhere = context.empty<double>(n_own < n_rows ? n : 0);
+  if (context.failed()) return Status::no_memory;
+  const double empty = sum_over(linear.absent) + linear.constant;
+  for (int64_t i = 0; i < n_rows; i++) {
+    if (i % POLLED == 0 && context.interrupted()) return Status::interrupted;
+    double* const values = i < n_own ? out[i].data : nowhere.data;
+    const RowSums sums = fill_scaled_row(rows.row(i), linear.coefficients.data, linear.absent.data, weight, n, values);
+    for (int64_t s = n; s < n_sets && i < n_own; s++) values[s] = 0.0;
+    const double own = prediction[i], full = 0.0 + sums.full + linear.constant;
+    kept[0][i] = empty;
+    kept[1][i] = own - (efficient ? empty + sums.total : full);
+    kept[2][i] = linear.growth * (sums.scale + fabs(own) + linear.floor) + 0.0;
+    kept[3][i] = 0.0;
+    parts[0][i] = sums.total;
+    parts[1][i] = full;
+    parts[2][i] = sums.scale;
+    finite &= int64_t(sums.total - sums.total == 0.0);
   }
   return Status::done;
 }
@@ -165,3 +226,4 @@ EXACTSHAP_END
 
 EXACTSHAP_KERNEL(additive, add_singles, add_singles)
 EXACTSHAP_KERNEL(additive, fill_scaled, fill_scaled)
+EXACTSHAP_KERNEL(additive, answer_scaled, answer_scaled)

@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 
+from exactshap._native import Handle
 from exactshap._runtime.calibration import clocked
 from exactshap.errors import InputError, UnsupportedStructureError, message
 from exactshap.frames import Table, check_columns
@@ -27,12 +28,14 @@ from exactshap.readers.additive.terms import (
     slices,
 )
 from exactshap.semivalues import Semivalue, find
-from exactshap.solvers import Cost, Solution, player_sets
+from exactshap.solvers import Comparison, Cost, Solution, player_sets
 from exactshap.solvers.additive import (
+    Linear,
     LookedUp,
     Searched,
     Singles,
     Stack,
+    answer_linear,
     solve_scaled,
     solve_searched,
     solve_stacks,
@@ -88,6 +91,11 @@ class AdditiveReader(Reader):
         self._bound = [block.bind(reference, owner) for block in self.form.blocks if len(block.columns)]
         first = self._bound[0] if len(self._bound) == 1 else None
         self._linear = first if isinstance(first, BoundScaled) else None
+        self._rounded: Handle | None = None
+        if self._linear is not None and self.single_output and self.form.magnitude is None:
+            constant = float(self.form.intercept[0])
+            floor, growth = float(np.abs(self.form.intercept).max()) + self.form.floor, self._growth()
+            self._rounded = Handle(Linear(self._linear.coefficients, self._linear.mean, constant, growth, floor))
 
     def _choose(self, request: Request) -> str:
         if request.background is None and self.form.has_training and request.value_function in ("auto", "interventional"):
@@ -204,6 +212,24 @@ class AdditiveReader(Reader):
             self._encode(X)
             raise
 
+    def answer(self, X: Table, semivalue: Semivalue, order: int, n_compared: int = 0) -> Solution:
+        quick = self._answered(X, None, semivalue, order, n_compared)
+        return super().answer(X, semivalue, order, n_compared) if quick is None else quick
+
+    def compare(self, X: Table, prediction: np.ndarray | None = None) -> Comparison:
+        quick = self._answered(X, prediction, find("shapley"), 1, X.n_rows)
+        return super().compare(X, prediction) if quick is None or quick.comparison is None else quick.comparison
+
+    def _answered(
+        self, X: Table, prediction: np.ndarray | None, semivalue: Semivalue, order: int, n_compared: int
+    ) -> Solution | None:
+        """Return rows of a linear model beside its predictions, by one pass over them; None of others, and where some are not finite."""
+        if self._rounded is None:
+            return None
+        rows = self._named(X).numeric_as_it_lies()  # first: it names what is no number
+        prediction = np.array(self.predict_again(X), float) if prediction is None else prediction
+        return answer_linear(self._rounded, rows, prediction, semivalue, order, n_compared)
+
     def evaluate(self, X: Table) -> Solution:
         return self.solve(X, find("shapley"), 1)
 
@@ -240,7 +266,10 @@ class AdditiveReader(Reader):
         magnitude = scale + size + (np.abs(self.form.intercept).max(initial=0.0) + self.form.floor)
         if self.form.magnitude is not None and encoded is not None:
             magnitude = magnitude + self.form.magnitude(encoded)
-        return 16.0 * self.epsilon() * (np.sqrt(self.n_terms()) + self._widest + 2.0) * magnitude
+        return self._growth() * magnitude
+
+    def _growth(self) -> float:
+        return float(16.0 * self.epsilon() * (np.sqrt(self.n_terms()) + self._widest + 2.0))
 
     def n_terms(self) -> float:
         return 1.0 + len(self._widths)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from exactshap.solvers.additive._buckets import buckets_of
 from exactshap.solvers.additive._kernels import Bins, Lookups, Tables, fill_cells, fill_fold
+from exactshap.solvers.additive._linear import Linear, answer_linear
 from exactshap.solvers.additive._singles import Scaled, Singles
 from exactshap.solvers.additive._stacks import (
     LookedUp,
@@ -18,6 +19,7 @@ from exactshap.solvers.additive._stacks import (
 
 __all__ = [
     "Bins",
+    "Linear",
     "LookedUp",
     "Lookups",
     "Scaled",
@@ -25,6 +27,7 @@ __all__ = [
     "Singles",
     "Stack",
     "Tables",
+    "answer_linear",
     "buckets_of",
     "fill_cells",
     "fill_fold",

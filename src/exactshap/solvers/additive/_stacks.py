@@ -19,7 +19,19 @@ from exactshap.solvers.additive._kernels import Sets, Shares, add_lookups, fill_
 from exactshap.solvers.additive._singles import Scaled, Singles, add_singles, fill_scaled
 from exactshap.solvers.core import Cost, Solution, player_sets, set_sizes
 
-__all__ = ["LookedUp", "Searched", "Stack", "solve_additive", "solve_scaled", "solve_searched", "solve_stacks", "stacks_cost"]
+__all__ = [
+    "LookedUp",
+    "Searched",
+    "Stack",
+    "in_a_layout",
+    "method_of",
+    "single_weight",
+    "solve_additive",
+    "solve_scaled",
+    "solve_searched",
+    "solve_stacks",
+    "stacks_cost",
+]
 
 KEPT_QUESTIONS = 64  # answers that do not depend on the rows; a service asks the same ones again and again
 
@@ -122,7 +134,7 @@ def solve_stacks(
     for stack in stacks:
         n_terms += len(stack.subsets)
         if isinstance(stack, Singles):
-            weight, players = _single_weight(semivalue, order), np.array(stack.subsets, np.int64)[:, 0]
+            weight, players = single_weight(semivalue, order), np.array(stack.subsets, np.int64)[:, 0]
             present, absent = np.ascontiguousarray(stack.present, float), np.ascontiguousarray(stack.absent, float)
             add_singles(present, absent, weight, players, values, empty, full, scale)
             _refuse_not_finite(stack, values, full)
@@ -133,7 +145,7 @@ def solve_stacks(
             continue
         fill_sets(np.ascontiguousarray(stack.tables, float), sets, positions, values, empty, full, scale)
         _refuse_not_finite(stack, values, full)  # the ends are among what values are differences of
-    return Solution(values, empty, full, _method(n_terms), scale=scale)
+    return Solution(values, empty, full, method_of(n_terms), scale=scale)
 
 
 def solve_scaled(terms: Scaled, semivalue: Semivalue, order: int) -> Solution:
@@ -141,11 +153,11 @@ def solve_scaled(terms: Scaled, semivalue: Semivalue, order: int) -> Solution:
     n_rows, n_players = terms.rows.shape
     values, scale = np.empty((n_rows, len(player_sets(n_players, order)), 1)), np.empty(n_rows)
     total, empty, full = (np.empty((n_rows, 1)) for _ in range(3))
-    weight, by_column = _single_weight(semivalue, order), terms.rows.flags.f_contiguous and not terms.rows.flags.c_contiguous
-    rows = np.ascontiguousarray(terms.rows.T if by_column else terms.rows, float)
+    rows, by_column = in_a_layout(terms.rows)
+    weight = single_weight(semivalue, order)
     fill_scaled(rows, by_column, terms.coefficients, terms.absent, weight, values, total, empty, full, scale)
     _refuse_not_finite(terms, total)  # of a row: a number in it that is not finite, or a term, shows there
-    return Solution(values, empty, full, _method(n_players), scale=scale, total=total)
+    return Solution(values, empty, full, method_of(n_players), scale=scale, total=total)
 
 
 def solve_searched(
@@ -156,10 +168,16 @@ def solve_searched(
     values, scale = np.empty((n_rows, len(player_sets(n_players, order)), 1)), np.empty(n_rows)
     empty, full = (np.empty((n_rows, 1)) for _ in range(2))
     fill_searched(rows, bins, terms.tables, shares, values, empty, full, scale)
-    return Solution(values, empty, full, _method(len(terms.singles) + len(terms.pairs)), scale=scale)
+    return Solution(values, empty, full, method_of(len(terms.singles) + len(terms.pairs)), scale=scale)
 
 
-def _method(n_terms: int) -> str:
+def in_a_layout(rows: np.ndarray) -> tuple[np.ndarray, bool]:
+    """Return rows as a kernel takes them, and whether that is column by column."""
+    by_column = rows.flags.f_contiguous and not rows.flags.c_contiguous
+    return np.ascontiguousarray(rows.T if by_column else rows, float), by_column
+
+
+def method_of(n_terms: int) -> str:
     return f"per-term enumeration ({n_terms} terms)"
 
 
@@ -170,7 +188,7 @@ def stacks_cost(widths: Sequence[int], n_rows: int, n_outputs: int, order: int) 
     )
     rate = seconds_per_unit("additive terms", _sample)
     held = 8.0 * n_rows * n_outputs * sum(2.0**width for width in widths)
-    return Cost(rate * steps * n_rows * n_outputs, held, True, _method(len(widths)))
+    return Cost(rate * steps * n_rows * n_outputs, held, True, method_of(len(widths)))
 
 
 def _sample() -> Sample:
@@ -233,7 +251,7 @@ def _position(players: tuple[int, ...], n_players: int) -> int:
 
 
 @functools.lru_cache(maxsize=KEPT_QUESTIONS)
-def _single_weight(semivalue: Semivalue, order: int) -> float:
+def single_weight(semivalue: Semivalue, order: int) -> float:
     """Return p(0) of a player that is alone in its term."""
     return float(semivalue.weights(1, 1, order)[0])
 
