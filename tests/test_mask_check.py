@@ -20,6 +20,7 @@ from exactshap import Explainer, Explanation
 from exactshap.errors import ExactnessError, ExplanationWarning, InputTypeError
 from exactshap.explainer import _mask_check
 from exactshap.explainer._hybrids import Pool
+from exactshap.explainer._mask_sums import MaskCheck, sums, together
 from exactshap.explainer._reference import reference_values
 from exactshap.explainer._solve import APART, Cut, solve_blocks
 from exactshap.frames import above, as_table, hybrid_cells, hybrid_columns
@@ -93,6 +94,26 @@ def test_hybrids_of_numbers_have_coalitions_of_their_own(kinds, dtype):
     assert mixed.is_frame == rows.is_frame
     np.testing.assert_array_equal(np.asarray(above(rows, mixed).native), np.concatenate([X[:5].astype(dtype), expected]))
     assert above(rows, mixed).is_plain == rows.is_plain
+
+
+@pytest.mark.parametrize("n_hybrids", [2, 7])
+@pytest.mark.parametrize("n_rows", [30, APART])
+@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+@pytest.mark.parametrize("layout", [np.ascontiguousarray, np.asfortranarray])
+def test_hybrids_of_arrays_of_floats_take_whole_coalitions_from_explained_rows(n_hybrids, n_rows, dtype, layout):
+    pool = Pool(Explainer(MODELS["ridge"], X[:20], groups={"ab": [0, 1]}).reader, _mask_check.MADE_CHEAP)
+    table = as_table(layout(np.resize(X[20:], (n_rows, 4)).astype(dtype)))
+    others, columns = X[:20].astype(dtype), np.array(list(np.ndindex(2, 2, 2)), bool)[:, [0, 0, 1, 2]]
+    for _ in range(20):
+        mixed, whose = pool.mixed(table, n_hybrids)
+        assert mixed.native.dtype == dtype
+        for row in mixed.native:
+            made = np.where(columns, table.native[list(whose)][:, None, None], others[:, None])
+            assert (made == row).all(axis=-1).any()
+        np.testing.assert_array_equal(above(table, mixed).native, np.concatenate([table.native, mixed.native]))
+        assert above(table, mixed).parted(n_rows) == (table, mixed)
+        other = as_table(table.native[:3])
+        np.testing.assert_array_equal(above(other, mixed).native, np.concatenate([table.native[:3], mixed.native]))
 
 
 def test_frames_of_several_dtypes_are_checked_in_company_of_their_rows(monkeypatch):
@@ -235,6 +256,40 @@ def test_facts_of_a_wrong_type_are_refused(wrong):
     facts = {"values": [[1.0]], "baseline": [0.0], "prediction": [1.0], "residual": [0.0], "tolerance": 1e-9}
     with pytest.raises(InputTypeError, match=next(iter(wrong))):
         Explanation(**facts, feature_names=["a"], value_function="baseline", **wrong)
+
+
+@pytest.mark.parametrize("bad", [0.5, np.nan, np.inf, -np.inf])
+@pytest.mark.parametrize("shape", [(6,), (40,), (6, 3), (40, 3)])
+def test_the_worst_row_for_its_tolerance_is_found_among_few_and_many(shape, bad):
+    residual, tolerance = rng.uniform(-1e-9, 1e-9, shape), rng.uniform(1e-3, 1.0, shape[0])
+    worst = int(np.argmax(np.abs(residual).reshape(shape[0], -1).max(axis=1) - tolerance))
+    found = sums(residual, tolerance, (3,))
+    size = np.abs(residual[worst]).max()
+    assert found == (size, tolerance[worst], shape[0], (3,))
+    assert found.passed
+    residual[4], tolerance[4] = bad, 1e-3
+    found = sums(residual, tolerance)
+    assert found == (0.5 if bad == 0.5 else np.inf, 1e-3, shape[0], ())
+    assert not found.passed
+    assert found | MaskCheck(0.0, 1.0, 5, (1,)) == MaskCheck(found.difference, 1e-3, shape[0] + 5, (1,))
+    assert together([MaskCheck(0.0, 1.0, 5, (1,)), found, MaskCheck(0.0, 1.0, 1, (0,))])[2:] == (shape[0] + 6, (0, 1))
+
+
+@pytest.mark.parametrize("n_rows", [3, 30])
+def test_a_baseline_that_is_off_in_one_row_fails_the_certificate(n_rows, monkeypatch):
+    explainer = Explainer(MODELS["tree"], X[:20])
+    explainer(X[:n_rows])
+    solve = type(explainer.reader).solve
+
+    def moved(self, table, semivalue, order):
+        solution = solve(self, table, semivalue, order)
+        solution.empty[1] += 1e-6  # which its values make up for: rows add up
+        solution.values[1, 0] -= 1e-6
+        return solution.with_(total=None)
+
+    monkeypatch.setattr(type(explainer.reader), "solve", moved)
+    with pytest.raises(ExactnessError, match="not what the model predicts for hybrid rows"):
+        explainer(X[:n_rows])
 
 
 def test_verify_says_what_it_could_not_check():

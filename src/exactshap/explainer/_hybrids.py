@@ -7,11 +7,12 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from exactshap.frames import Table, hybrid_cells, hybrid_columns, mixed_cells
+from exactshap.frames import Table, hybrid_cells, hybrid_columns, mixed_below, mixed_cells
 from exactshap.readers import Reader, columns_of
 
-__all__ = ["Hybrids", "Pool", "coalitions", "hybrids_of", "mixed_rows"]
+__all__ = ["APART", "Hybrids", "Pool", "coalitions", "hybrids_of", "mixed_rows"]
 
+APART = 1024  # explained rows from which on hybrids are a block of their own
 FRAME_MASKS = 4  # coalitions at most for frames of several dtypes, whose rows cannot each take columns of their own
 
 
@@ -38,28 +39,47 @@ class Pool:
         self._size, self._chance, self._background = size, random.Random(0).random, reader.background
         self._masks = coalitions(rng, size, reader.n_players)
         self._columns, self._references = columns_of(reader, self._masks), rng.integers(self._background.n_rows, size=size)
-        self._others = None if self._background.is_frame else self._background.native[self._references]
+        self._others: np.ndarray | None = None  # the reference rows of an array of floats
+        if not self._background.is_frame and self._background.native.dtype.kind == "f":
+            self._others = self._background.native[self._references]
+        self._rows = np.random.default_rng(1).integers
 
     def drawn(self, n_rows: int, n_hybrids: int) -> tuple[np.ndarray, ...]:
         """Return random rows, and coalitions, their columns and reference rows; complements stay beside each other."""
-        rows = np.array([int(self._chance() * n_rows) for _ in range(n_hybrids)])
+        chosen = self._place(n_hybrids)
+        return self._rows(n_rows, size=n_hybrids), self._masks[chosen], self._columns[chosen], self._references[chosen]
+
+    def _place(self, n_hybrids: int) -> slice:
+        """Return random neighbours among the coalitions, complements beside each other."""
         first = 2 * int(self._chance() * ((self._size - n_hybrids) // 2 + 1))
-        chosen = slice(first, first + n_hybrids)
-        return rows, self._masks[chosen], self._columns[chosen], self._references[chosen]
+        return slice(first, first + n_hybrids)
 
     def mixed(self, table: Table, n_hybrids: int) -> tuple[Table | None, tuple[int, ...]]:
         """Return hybrids of rows of a table with those of the background, and whose they are; None where that is a guess."""
-        if n_hybrids == 2 and self._others is not None and not table.is_frame:
-            return self._pair(table, self._others)
+        if self._others is not None and not table.is_frame and table.native.dtype.kind == "f":
+            return self._mixed_floats(table, n_hybrids, self._others)
         rows, _, columns, references = self.drawn(table.n_rows, n_hybrids)
         mixed = mixed_rows(table, self._background, rows, references, columns)
-        return mixed, () if mixed is None else tuple(sorted(set(rows.tolist())))
+        return mixed, () if mixed is None else _whose(rows)
 
-    def _pair(self, table: Table, others: np.ndarray) -> tuple[Table, tuple[int, ...]]:
-        """Return two hybrids of one row of an array, of a coalition and its complement, in few steps."""
-        i, first = int(self._chance() * table.n_rows), 2 * int(self._chance() * (self._size // 2))
-        chosen, rows = slice(first, first + 2), table.native
-        return Table(mixed_cells(rows, rows[i], others[chosen], self._columns[chosen]), None, 2, table.n_columns), (i,)
+    def _mixed_floats(self, table: Table, n_hybrids: int, others: np.ndarray) -> tuple[Table, tuple[int, ...]]:
+        """Return the same of arrays in few steps; two hybrids, of a coalition and its complement, are of one row."""
+        chosen, native = self._place(n_hybrids), table.native
+        others, columns = others[chosen], self._columns[chosen]
+        whose: tuple[int, ...]
+        if n_hybrids == 2:
+            whose = (int(self._chance() * table.n_rows),)
+            here = native[whose[0]]
+        else:
+            rows = self._rows(table.n_rows, size=n_hybrids)
+            here, whose = native[rows], _whose(rows)
+        if table.n_rows < APART:
+            return mixed_below(table, here, others, columns), whose
+        return Table(mixed_cells(native, here, others, columns), None, n_hybrids, table.n_columns), whose
+
+
+def _whose(rows: np.ndarray) -> tuple[int, ...]:
+    return tuple(sorted(set(rows.tolist())))
 
 
 @dataclass(frozen=True, eq=False)

@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import math
 import random
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
@@ -24,6 +24,7 @@ from exactshap._runtime.process_settings import without_warnings
 from exactshap._runtime.shared import STEP
 from exactshap.errors import ExactshapError
 from exactshap.explainer._hybrids import Hybrids, Pool, hybrids_of
+from exactshap.explainer._mask_sums import MaskCheck, ends, largest, magnitude_of, sums, together
 from exactshap.frames import Table
 from exactshap.readers import Reader
 from exactshap.semivalues import find
@@ -40,37 +41,6 @@ PIECE = 64  # of those at a time, whatever memory_limit is
 REASON_LENGTH = 300
 
 
-class MaskCheck(NamedTuple):
-    """The largest difference of coalitions to the model's own predictions.
-
-    Attributes
-    ----------
-    difference, tolerance : float
-        Of the coalition that is worst for its tolerance.
-    n_masks : int
-        How many coalitions were compared.
-    rows : tuple of int
-        The explained rows that they belong to; none where other rows were checked before.
-    """
-
-    difference: float
-    tolerance: float
-    n_masks: int
-    rows: tuple[int, ...] = ()
-
-    @property
-    def passed(self) -> bool:
-        return self.difference <= self.tolerance
-
-    def __or__(self, other: MaskCheck | None) -> MaskCheck:
-        """Return both checks as one."""
-        if other is None:
-            return self
-        worst = other if _excess(other) > _excess(self) else self
-        rows = tuple(sorted({*self.rows, *other.rows})) if self.rows and other.rows else self.rows or other.rows
-        return MaskCheck(worst.difference, worst.tolerance, self.n_masks + other.n_masks, rows)
-
-
 class MaskChecker:
     """Checks coalitions of what a reader explains: of the background's rows before the first explanation, and of others as they come.
 
@@ -84,7 +54,7 @@ class MaskChecker:
         self._reader, self._waiting = reader, 0
         self._before: MaskCheck | None = None  # of the background's rows; then the worst of earlier explanations
         self._kept = BoundedCache()  # what is made once, whatever threads come
-        self._empty: tuple[np.ndarray, float] | None = None
+        self._empty: tuple[np.ndarray | float, float] | None = None
         self._replaces = reader.background is not None and reader.value_function in ("interventional", "baseline")
         self._checkable = self._replaces or reader.value_function == "interventional-independent"
         self._is_fresh = self._checkable
@@ -114,7 +84,7 @@ class MaskChecker:
                 if many is not None:
                     for start in range(0, many.n_rows, PIECE):
                         piece = many.take(slice(start, start + PIECE))
-                        self._remember(_sums(*_ends_of(reader.answer(piece, find("shapley"), 1))))
+                        self._remember(sums(*_ends_of(reader.answer(piece, find("shapley"), 1))))
         self._is_fresh = False
 
     def first(self) -> tuple[Table, int, int] | None:
@@ -163,19 +133,23 @@ class MaskChecker:
 
     def _check(self, table: Table, solution: Solution, whose: tuple[int, ...]) -> MaskCheck | str:
         """Check a few coalitions of an explanation, those in its company or others; of fewer than ten rows, now and then."""
-        found, reason = self._before, self.reason
+        before, reason, checks = self._before, self.reason, []
         due = self._is_due(table)
         self._waiting = 0 if due else self._waiting + table.n_rows
         if due:
             compared = solution.comparison
-            now = self._compared(table, _n_hybrids(table)) if compared is None else _sums(*compared[1:], whose)
+            now = self._compared(table, _n_hybrids(table)) if compared is None else sums(*compared[1:], whose)
             if isinstance(now, str):
                 reason = self.reason = now
             else:
-                if found is None or not now.passed:
+                if before is None or not now.passed:
                     self._remember(now)
-                found = now | found
-        return found | self._means(solution) if found else reason
+                checks.append(now)
+        if before is not None:
+            checks.append(before)
+        if checks and (means := self._means(solution)) is not None:
+            checks.append(means)
+        return together(checks) if checks else reason
 
     def _is_due(self, table: Table) -> bool:
         n_rows = table.n_rows
@@ -186,13 +160,14 @@ class MaskChecker:
         with STEP:
             self._before = (check | self._before)._replace(rows=())
 
-    def _mean_prediction(self) -> tuple[np.ndarray, float]:
+    def _mean_prediction(self) -> tuple[np.ndarray | float, float]:
         """Return the mean of the model's own predictions over the background, and how far rounding can move it."""
         reader, background = self._reader, self._reader.background
         assert background is not None
         own = reader.predicted_background()
         rounding = 8.0 * np.finfo(float).eps * np.sqrt(background.n_rows) * np.abs(own).max(initial=0.0)
-        return np.average(own, axis=0, weights=reader.weights), float(rounding)
+        mean = np.average(own, axis=0, weights=reader.weights)
+        return mean if mean.ndim else float(mean), float(rounding)
 
     def _means(self, solution: Solution) -> MaskCheck | None:
         """Compare v(empty) of all rows with the mean over the whole background."""
@@ -200,8 +175,12 @@ class MaskChecker:
             return None
         mean, rounding = self._empty
         assert solution.tolerance is not None
-        worst = _magnitude(_largest(abs(solution.empty - mean)))
-        return MaskCheck(worst, _largest(solution.tolerance) + rounding, 1)
+        if isinstance(mean, float):
+            lowest, highest = ends(solution.empty)
+            worst = max(highest - mean, mean - lowest)
+        else:
+            worst = float(np.abs(solution.empty - mean).max())
+        return MaskCheck(magnitude_of(worst), largest(solution.tolerance) + rounding, 1)
 
     def _compared(self, table: Table, n_hybrids: int) -> MaskCheck | str:
         """Compare hybrids of rows of a table and of the background with the model's own predictions; the first ones are solved."""
@@ -229,7 +208,7 @@ def _n_hybrids(table: Table) -> int:
 
 def _evaluated(reader: Reader, hybrids: Hybrids) -> MaskCheck:
     """Hold the formula as it was read against the model."""
-    return _sums(*reader.compare(hybrids.table)[1:], tuple(sorted(set(hybrids.rows.tolist()))))
+    return sums(*reader.compare(hybrids.table)[1:], tuple(sorted(set(hybrids.rows.tolist()))))
 
 
 def _solved(bound: Reader, hybrids: Hybrids) -> MaskCheck:
@@ -240,7 +219,7 @@ def _solved(bound: Reader, hybrids: Hybrids) -> MaskCheck:
     stray = np.abs(values * ~masks[:, :, None]).max(axis=(1, 2), initial=0.0)
     residual, tolerance = _ends_of(answer)
     rows = tuple(sorted(set(hybrids.rows.tolist())))
-    return _sums(residual, tolerance, rows) | _sums(stray, tolerance)._replace(n_masks=0)
+    return sums(residual, tolerance, rows) | sums(stray, tolerance)._replace(n_masks=0)
 
 
 def _ends_of(answer: Solution) -> tuple[np.ndarray, np.ndarray]:
@@ -248,24 +227,6 @@ def _ends_of(answer: Solution) -> tuple[np.ndarray, np.ndarray]:
     assert answer.residual is not None
     assert answer.tolerance is not None
     return answer.residual, answer.tolerance
-
-
-def _sums(residual: np.ndarray, tolerance: np.ndarray, rows: tuple[int, ...] = ()) -> MaskCheck:
-    """Return the row whose sum misses the model's prediction most for its tolerance."""
-    sizes = residual if residual.ndim == 1 else np.abs(residual).reshape(len(residual), -1).max(axis=1)
-    # few numbers: each step of arrays costs a call
-    found, limit = max(zip(map(_magnitude, sizes.tolist()), tolerance.tolist(), strict=True), key=_excess)
-    return MaskCheck(found, limit, len(sizes), rows)
-
-
-def _largest(values: np.ndarray) -> float:
-    """Return the largest of some numbers: of a few without an array's reduction, of many without what its method does first."""
-    return max(values.tolist()) if values.ndim == 1 and len(values) <= FEW else float(np.maximum.reduce(values, axis=None))
-
-
-def _excess(check: tuple) -> tuple[float, float]:
-    """Return by how much a difference is above its tolerance, the first two of a :class:`MaskCheck`; then the difference itself."""
-    return check[0] - check[1], check[0]
 
 
 def _by_game(reader: Reader, row: Table, masks: np.ndarray, place: int) -> MaskCheck | None:
@@ -276,8 +237,4 @@ def _by_game(reader: Reader, row: Table, masks: np.ndarray, place: int) -> MaskC
     ours = np.asarray(reader.game(row).value(masks))
     magnitude = float(np.abs(by_hand).max(initial=0.0))
     tolerance = 64.0 * reader.epsilon() * (np.sqrt(reader.n_terms()) + reader.n_features) * magnitude
-    return MaskCheck(_magnitude(float(np.abs(ours - by_hand).max())), float(tolerance), len(masks), (place,))
-
-
-def _magnitude(value: float) -> float:
-    return abs(value) if value == value else math.inf
+    return MaskCheck(magnitude_of(float(np.abs(ours - by_hand).max())), float(tolerance), len(masks), (place,))

@@ -13,6 +13,7 @@ from exactshap._runtime.progress import Progress, progress_rows
 from exactshap._runtime.threads import map_in_threads
 from exactshap._runtime.workers import map_on_workers
 from exactshap.errors import InputError, rows_from
+from exactshap.explainer._hybrids import APART
 from exactshap.frames import Table, above
 from exactshap.readers import Reader
 from exactshap.results.explanation import Explanation
@@ -22,7 +23,6 @@ from exactshap.solvers import Rows, Solution, player_sets
 __all__ = ["Cut", "facts_of", "solve_blocks", "wrap"]
 
 
-APART = 1024  # rows from which on those in company are a block of their own
 _SAME_NAMES = (
     "approximation_error",
     "covariance_residual",
@@ -158,23 +158,23 @@ def wrap(
 ) -> Explanation:
     """Return a solution beside its predictions as an explanation; ``shared`` are the :func:`facts_of` its question."""
     std_error, groups, n_players = solution.std_error, shared["groups"], len(reader.player_names)
-    return Explanation.of_solver(
-        shared,
+    given = {
         **dict(zip(_SAME_NAMES, _same_of(solution), strict=True)),
-        values=solution.values[:, :n_players],
-        baseline=solution.empty,
-        std_error=None if std_error is None else std_error[:, :n_players],
-        data=table.native,
-        sets=solution.sets or player_sets(n_players, order),
-        set_values=solution.values if order > 1 else None,
-        set_std_error=std_error if order > 1 else None,
-        error_bound=solution.error_bound,
-        seconds=seconds,
-        groups=groups and dict(groups),  # whoever changes that of one explanation changes no other
-        covariances=solution.covariance,
-        stability_bound=reader.stability(table) if semivalue.name == "shapley" else None,
+        "values": solution.values[:, :n_players],
+        "baseline": solution.empty,
+        "std_error": None if std_error is None else std_error[:, :n_players],
+        "data": table.native,
+        "sets": solution.sets or player_sets(n_players, order),
+        "set_values": solution.values if order > 1 else None,
+        "set_std_error": std_error if order > 1 else None,
+        "error_bound": solution.error_bound,
+        "seconds": seconds,
+        "groups": groups and dict(groups),  # whoever changes that of one explanation changes no other
+        "covariances": solution.covariance,
+        "stability_bound": reader.stability(table) if semivalue.name == "shapley" else None,
         **facts,
-    )
+    }
+    return Explanation.of_solver(shared, given)
 
 
 def _nothing(reader: Reader, order: int) -> Solution:

@@ -45,10 +45,14 @@ class Table:
     n_rows: int
     n_columns: int
 
+    def __init__(self, native: Any, names: tuple[str, ...] | None, n_rows: int, n_columns: int) -> None:
+        # at once: what is generated sets a frozen field by a call, and every explanation makes several tables
+        self.__dict__.update(native=native, names=names, n_rows=n_rows, n_columns=n_columns)
+
     def __getstate__(self) -> dict[str, Any]:
         return dict(self.__dict__)  # a copy: other threads may ask for more of its properties meanwhile
 
-    @functools.cached_property
+    @property
     def is_frame(self) -> bool:
         return self.names is not None
 

@@ -1,0 +1,91 @@
+"""By how much coalitions miss the model's own predictions: few numbers, whose every step of arrays would cost a call."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import numpy as np
+
+__all__ = ["FEW", "MaskCheck", "ends", "largest", "magnitude_of", "sums", "together"]
+
+FEW = 10  # numbers up to which they are looked at one by one
+
+
+class MaskCheck(NamedTuple):
+    """The largest difference of coalitions to the model's own predictions.
+
+    Attributes
+    ----------
+    difference, tolerance : float
+        Of the coalition that is worst for its tolerance.
+    n_masks : int
+        How many coalitions were compared.
+    rows : tuple of int
+        The explained rows that they belong to; none where other rows were checked before.
+    """
+
+    difference: float
+    tolerance: float
+    n_masks: int
+    rows: tuple[int, ...] = ()
+
+    @property
+    def passed(self) -> bool:
+        return self.difference <= self.tolerance
+
+    def __or__(self, other: MaskCheck | None) -> MaskCheck:
+        """Return both checks as one."""
+        if other is None:
+            return self
+        return together([self, other])
+
+
+def sums(residual: np.ndarray, tolerance: np.ndarray, rows: tuple[int, ...] = ()) -> MaskCheck:
+    """Return the row whose sum misses the model's prediction most for its tolerance."""
+    sizes = residual if residual.ndim == 1 else np.abs(residual).reshape(len(residual), -1).max(axis=1)
+    if len(sizes) > FEW:
+        with np.errstate(invalid="ignore"):
+            place = int(np.argmax(np.abs(sizes) - tolerance))  # what is no number is the largest
+        return MaskCheck(magnitude_of(float(sizes[place])), float(tolerance[place]), len(sizes), rows)
+    found = limit = -math.inf
+    for size, allowed in zip(sizes.tolist(), tolerance.tolist(), strict=True):  # few: each step of arrays costs a call
+        size = magnitude_of(size)
+        if limit == -math.inf or size - allowed > found - limit:
+            found, limit = size, allowed
+    return MaskCheck(found, limit, len(sizes), rows)
+
+
+def together(checks: Sequence[MaskCheck]) -> MaskCheck:
+    """Return some checks as one, of which the first knows most often whose rows it is of."""
+    worst, n_masks, rows = checks[0], 0, checks[0].rows
+    for check in checks:
+        n_masks += check.n_masks
+        if check.rows is not rows and check.rows:
+            rows = tuple(sorted({*rows, *check.rows}))
+        if excess(check) > excess(worst):
+            worst = check
+    return MaskCheck(worst.difference, worst.tolerance, n_masks, rows)
+
+
+def ends(values: np.ndarray) -> tuple[float, float]:
+    """Return the smallest and the largest of some numbers: of a few without an array's reductions."""
+    if len(values) > FEW:
+        return float(np.minimum.reduce(values)), float(np.maximum.reduce(values))
+    known = values.tolist()
+    return min(known), max(known)
+
+
+def largest(values: np.ndarray) -> float:
+    """Return the largest of some numbers, in the same way."""
+    return float(np.maximum.reduce(values)) if len(values) > FEW else max(values.tolist())
+
+
+def excess(check: tuple) -> tuple[float, float]:
+    """Return by how much a difference is above its tolerance, the first two of a :class:`MaskCheck`; then the difference itself."""
+    return check[0] - check[1], check[0]
+
+
+def magnitude_of(value: float) -> float:
+    return abs(value) if value == value else math.inf
