@@ -42,17 +42,21 @@ class Pool:
         self._others: np.ndarray | None = None  # the reference rows of an array of floats
         if not self._background.is_frame and self._background.native.dtype.kind == "f":
             self._others = self._background.native[self._references]
-        self._rows = np.random.default_rng(1).integers
+        self._far = rng.integers(2**32, size=size)  # what rows are drawn by, from a random one on
 
     def drawn(self, n_rows: int, n_hybrids: int) -> tuple[np.ndarray, ...]:
         """Return random rows, and coalitions, their columns and reference rows; complements stay beside each other."""
         chosen = self._place(n_hybrids)
-        return self._rows(n_rows, size=n_hybrids), self._masks[chosen], self._columns[chosen], self._references[chosen]
+        return self._rows(n_rows, chosen), self._masks[chosen], self._columns[chosen], self._references[chosen]
 
     def _place(self, n_hybrids: int) -> slice:
         """Return random neighbours among the coalitions, complements beside each other."""
         first = 2 * int(self._chance() * ((self._size - n_hybrids) // 2 + 1))
         return slice(first, first + n_hybrids)
+
+    def _rows(self, n_rows: int, chosen: slice) -> np.ndarray:
+        """Return random rows: a generator takes as long as all the rest."""
+        return (self._far[chosen] + int(self._chance() * n_rows)) % n_rows  # type: ignore[no-any-return]
 
     def mixed(self, table: Table, n_hybrids: int) -> tuple[Table | None, tuple[int, ...]]:
         """Return hybrids of rows of a table with those of the background, and whose they are; None where that is a guess."""
@@ -71,7 +75,7 @@ class Pool:
             whose = (int(self._chance() * table.n_rows),)
             here = native[whose[0]]
         else:
-            rows = self._rows(table.n_rows, size=n_hybrids)
+            rows = self._rows(table.n_rows, chosen)
             here, whose = native[rows], _whose(rows)
         if table.n_rows < APART:
             return mixed_below(table, here, others, columns), whose

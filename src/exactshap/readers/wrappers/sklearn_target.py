@@ -101,11 +101,10 @@ class AffineReader(DelegatingReader):
         solution = (solution * self.factor).shifted(self.shift)
         if self.value_function == "normalized":
             solution = solution.with_shared_baseline(self.n_players)
-        return replace(solution, scale=solution.scale + abs(self.shift))
+        return solution.with_(scale=solution.scale + abs(self.shift))
 
     def tolerance(self, X: Table, prediction: np.ndarray, solution: Solution) -> np.ndarray:
-        inner = replace(
-            solution,
+        inner = solution.with_(
             scale=np.asarray(solution.scale) / abs(self.factor or 1.0),
             error_bound=np.asarray(solution.error_bound) / abs(self.factor or 1.0),
         )
