@@ -42,6 +42,8 @@ class Pool:
         self._others: np.ndarray | None = None  # the reference rows of an array of floats
         if not self._background.is_frame and self._background.native.dtype.kind == "f":
             self._others = self._background.native[self._references]
+            starts = range(0, size, 2)
+            self._pairs = [(self._others[start : start + 2], self._columns[start : start + 2]) for start in starts]
         self._far = rng.integers(2**32, size=size)  # what rows are drawn by, from a random one on
 
     def drawn(self, n_rows: int, n_hybrids: int) -> tuple[np.ndarray, ...]:
@@ -68,15 +70,15 @@ class Pool:
 
     def _mixed_floats(self, table: Table, n_hybrids: int, others: np.ndarray) -> tuple[Table, tuple[int, ...]]:
         """Return the same of arrays in few steps; two hybrids, of a coalition and its complement, are of one row."""
-        chosen, native = self._place(n_hybrids), table.native
-        others, columns = others[chosen], self._columns[chosen]
+        native = table.native
         whose: tuple[int, ...]
         if n_hybrids == 2:
-            whose = (int(self._chance() * table.n_rows),)
-            here = native[whose[0]]
+            row, pair = divmod(int(self._chance() * (table.n_rows * len(self._pairs))), len(self._pairs))
+            here, whose, (others, columns) = native[row], (row,), self._pairs[pair]
         else:
+            chosen = self._place(n_hybrids)
             rows = self._rows(table.n_rows, chosen)
-            here, whose = native[rows], _whose(rows)
+            here, whose, others, columns = native[rows], _whose(rows), others[chosen], self._columns[chosen]
         if table.n_rows < APART:
             return mixed_below(table, here, others, columns), whose
         return Table(mixed_cells(native, here, others, columns), None, n_hybrids, table.n_columns), whose
