@@ -120,7 +120,7 @@ class Reader(ABC):
         """
         n_rows = X.n_rows - n_compared
         if n_compared and self.rows_are_cheap:
-            return self.answer(X, semivalue, order).parted(n_rows)
+            return _parted(self.answer(X, semivalue, order), n_rows)
         mine, others = X.parted(n_rows) if n_compared else (X, X)
 
         def solve(rows: slice) -> Solution:
@@ -250,3 +250,12 @@ def hand_masked(reader: Reader, X: Table, masks: np.ndarray) -> np.ndarray:
             np.einsum("rm...,m->r...", prediction.reshape(X.n_rows, background.n_rows, *prediction.shape[1:]), weights)
         )
     return np.stack(values, axis=1)
+
+
+def _parted(solution: Solution, n_rows: int) -> Solution:
+    """Return the first rows, with the comparison of the others."""
+    assert solution.prediction is not None
+    assert solution.residual is not None
+    assert solution.tolerance is not None
+    others = Comparison(solution.prediction[n_rows:], solution.residual[n_rows:], solution.tolerance[n_rows:])
+    return solution.rows(slice(n_rows), comparison=others)

@@ -220,22 +220,13 @@ class Solution:
         tolerance, bound = of_rows(tolerance, n_rows), of_rows(self.error_bound, n_rows)
         return self.with_(prediction=prediction, residual=residual, tolerance=tolerance, error_bound=bound)
 
-    def rows(self, chosen: slice) -> Solution:
-        """Return some rows of a batch."""
-        copied = object.__new__(Solution)
-        known = copied.__dict__
-        known.update(self.__dict__)
+    def rows(self, chosen: slice, **changes: Any) -> Solution:
+        """Return some rows of a batch, with other fields that are not arrays of rows."""
+        copied, known = self.with_(**changes), self.__dict__
         for name in _PER_ROW:
             if isinstance(array := known[name], np.ndarray) and array.ndim:
-                known[name] = array[chosen]
+                copied.__dict__[name] = array[chosen]
         return copied
-
-    def parted(self, n_rows: int) -> Solution:
-        """Return the first rows of a batch beside predictions, with the comparison of the others."""
-        first, others, known = self.rows(slice(n_rows)), slice(n_rows, None), self.__dict__
-        compared = Comparison(known["prediction"][others], known["residual"][others], known["tolerance"][others])
-        first.__dict__["comparison"] = compared
-        return first
 
     def as_batch(self) -> Solution:
         """Return the solution of a single game as that of a batch of one."""
