@@ -123,8 +123,8 @@ class AdditiveReader(Reader):
             np.abs(block.evaluate(encoded)).max(axis=2).sum(axis=1) for block in self.form.blocks if len(block.columns)
         )
         error, limit = np.abs(own - terms).max(axis=1), self._limit(encoded, own, scale)
-        if np.any(~(error <= limit)):
-            i = int(np.argmax(~(error <= limit)))
+        if not np.all(is_right := error <= limit):
+            i = int(np.argmin(is_right))
             raise UnsupportedStructureError(
                 message(
                     f"{self.model_name} does not predict the sum of its terms",
@@ -137,8 +137,6 @@ class AdditiveReader(Reader):
     def _searched(self) -> Searched | None:
         """The terms over bins, where the solver may search these itself."""
         return getattr(self._bound[0], "searched", None) if len(self._bound) == 1 else None
-
-    # -- the contract ------------------------------------------------------------------------------------------------
 
     def predict(self, X: Table) -> np.ndarray:
         return self.form.predict(X)
