@@ -1,4 +1,4 @@
-"""LAPACK and BLAS on lower triangles, without Python's lock: what SciPy brings, called so that other threads go on meanwhile.
+"""LAPACK and BLAS on triangles, without Python's lock: what SciPy brings, called so that other threads go on meanwhile.
 
 SciPy's own wrappers hold the lock; they stand in where SciPy offers the routines in another form. The routines are the same, and so are
 the bits. Matrices are worked on where they lie, column by column, and may be blocks of larger ones; what is above the diagonal of a
@@ -20,13 +20,15 @@ __all__ = [
     "invert_factored",
     "invert_lower",
     "multiply_by_lower",
+    "orthogonalise",
     "solve_factored",
     "solve_lower",
+    "solve_upper",
     "square_lower",
 ]
 
 _ITEM = np.dtype(np.float64).itemsize
-_LOWER, _PLAIN = b"L", b"N"  # the lower triangle; a diagonal that is not taken for ones
+_LOWER, _UPPER, _PLAIN = b"L", b"U", b"N"  # which triangle; a diagonal that is not taken for ones
 # what SciPy says of a routine whose integers have 32 bits: characters, integers and doubles, all by their addresses
 _KNOWN = re.compile(r"void \(((char|int|\w+_d) \*(, )?)+\)")
 
@@ -55,17 +57,50 @@ def multiply_by_lower(
     triangle: np.ndarray, matrix: np.ndarray, scale: float = 1.0, *, from_right: bool = False, transposed: bool = False
 ) -> np.ndarray:
     """Set B to scale L B, or to scale B L ``from_right``, with L^T in the place of L where it is ``transposed``; return B."""
-    return _blas("dtrmm", triangle, matrix, scale, from_right, transposed)
+    return _blas("dtrmm", triangle, matrix, scale, from_right=from_right, transposed=transposed)
 
 
 def solve_lower(triangle: np.ndarray, matrix: np.ndarray, *, transposed: bool = False) -> np.ndarray:
     """Set B to L^-1 B, with L^T in the place of L where it is ``transposed``; return B."""
-    return _blas("dtrsm", triangle, matrix, 1.0, False, transposed)
+    return _blas("dtrsm", triangle, matrix, 1.0, transposed=transposed)
+
+
+def solve_upper(triangle: np.ndarray, matrix: np.ndarray, *, transposed: bool = False) -> np.ndarray:
+    """Set B to U^-1 B, with U^T in the place of U where it is ``transposed``; return B. What is below the diagonal of U is not read."""
+    return _blas("dtrsm", triangle, matrix, 1.0, _UPPER, transposed=transposed)
 
 
 def solve_factored(factor: np.ndarray, matrix: np.ndarray) -> np.ndarray:
     """Set B to (L L^T)^-1 B; return B."""
     return solve_lower(factor, solve_lower(factor, matrix), transposed=True)
+
+
+def orthogonalise(matrix: np.ndarray) -> np.ndarray:
+    """Set A (m, n) to Q, A = Q R, of at least as many rows as columns; return R (n, n), zero below its diagonal."""
+    n_columns = matrix.shape[1]
+    if matrix.shape[0] < n_columns:
+        raise ValueError(f"A matrix must have at least as many rows as columns here, got {matrix.shape}")
+    if not matrix.size:
+        return np.zeros((n_columns, n_columns))
+    place = *matrix.shape, *_placed(matrix, written=True)
+    if _routine("cython_lapack", "dgeqrf") is None:
+        from scipy.linalg import qr
+
+        matrix[...], triangle = qr(matrix, mode="economic", check_finite=False)
+        return np.asfortranarray(triangle)
+    scalars = np.empty(n_columns)  # of the reflections that Q is the product of
+    _with_room("dgeqrf", *place, _address(scalars))
+    triangle = np.asfortranarray(np.triu(matrix[:n_columns]))
+    _with_room("dorgqr", *place[:2], n_columns, *place[2:], _address(scalars))
+    return triangle
+
+
+def _with_room(name: str, *arguments: Any) -> None:
+    """Call a routine that says first how much room it wants."""
+    routine, failed, room = _routine("cython_lapack", name), ctypes.c_int(0), np.empty(1)
+    _called(routine, *arguments, _address(room), -1, ctypes.byref(failed))
+    room = np.empty(int(room[0]))
+    _called(routine, *arguments, _address(room), len(room), ctypes.byref(failed))
 
 
 def _lapack(name: str, triangle: np.ndarray, *options: bytes) -> bool:
@@ -84,7 +119,16 @@ def _lapack(name: str, triangle: np.ndarray, *options: bytes) -> bool:
     return failed.value != 0
 
 
-def _blas(name: str, triangle: np.ndarray, matrix: np.ndarray, scale: float, from_right: bool, transposed: bool) -> np.ndarray:
+def _blas(
+    name: str,
+    triangle: np.ndarray,
+    matrix: np.ndarray,
+    scale: float,
+    which: bytes = _LOWER,
+    *,
+    from_right: bool = False,
+    transposed: bool = False,
+) -> np.ndarray:
     """Call a routine for a triangle and a matrix, which it is set to."""
     _check_sides(triangle, matrix.shape[from_right])
     if not matrix.size:
@@ -93,9 +137,10 @@ def _blas(name: str, triangle: np.ndarray, matrix: np.ndarray, scale: float, fro
     if routine is None:
         from scipy.linalg import blas
 
-        matrix[...] = getattr(blas, name)(scale, triangle, matrix, side=int(from_right), lower=1, trans_a=int(transposed))
+        sides: dict[str, int] = {"side": from_right, "lower": which == _LOWER, "trans_a": transposed}
+        matrix[...] = getattr(blas, name)(scale, triangle, matrix, **sides)
         return matrix
-    options = b"LR"[from_right : from_right + 1], _LOWER, b"NT"[transposed : transposed + 1], _PLAIN
+    options = b"LR"[from_right : from_right + 1], which, b"NT"[transposed : transposed + 1], _PLAIN
     _called(routine, *options, *matrix.shape, scale, *places)
     return matrix
 
@@ -114,7 +159,11 @@ def _placed(matrix: np.ndarray, *, written: bool = False) -> tuple[ctypes.c_void
     lies_well = matrix.flags.aligned and (n_rows <= 1 or matrix.strides[0] == _ITEM) and apart >= n_rows
     if matrix.dtype != np.float64 or not lies_well:
         raise ValueError(f"Not float64 column by column: {matrix.dtype} of shape {matrix.shape}, strides {matrix.strides}")
-    return ctypes.c_void_p(matrix.ctypes.data), max(apart, 1)
+    return _address(matrix), max(apart, 1)
+
+
+def _address(array: np.ndarray) -> ctypes.c_void_p:
+    return ctypes.c_void_p(array.ctypes.data)
 
 
 def _called(routine: Any, *arguments: Any) -> None:

@@ -177,8 +177,6 @@ class Side:
     @classmethod
     def of(cls, process: CubeProcess, k: int, size: float, points: np.ndarray, n_places: int, question: Question) -> Side:
         """Return what the process' k-th half, of some size beside the larger one, says of points (n_candidates, n_players)."""
-        from scipy.linalg import lapack
-
         fitted, theta, n_known = process.halves[k], process.theta, len(process.points)
         sign, white = fitted.half.sign, process.white + TRUSTED
         explained = np.empty((len(points), n_known + n_places))
@@ -189,7 +187,7 @@ class Side:
         known = explained[:, :n_known]
         prior = covariance(points[:1], points[:1], theta, sign)[0, 0] + white
         told = process.covariances(sign, np.concatenate([process.points, points]), *question, most=MOST_SETS)
-        gain = told[n_known:] - known @ lapack.dtrtrs(fitted.factor, told[:n_known], lower=1)[0]
+        gain = told[n_known:] - known @ solve_lower(fitted.factor, told[:n_known].copy(order="F"))
         return cls(sign, theta, white, explained, n_known, np.maximum(prior - _squares(known), TRUSTED), size * gain)
 
     def shortlist(self, points: np.ndarray, short: np.ndarray, n_places: int) -> Shortlist:
@@ -208,16 +206,15 @@ class Side:
 
     def explain(self, points: np.ndarray, picked: np.ndarray, gain: np.ndarray, seen: np.ndarray, root: np.ndarray) -> None:
         """Take from the candidates at ``points`` what those ``picked`` tell; ``root`` is the factor of the picked ones' covariance."""
-        from scipy.linalg import solve_triangular
-
         start, end = self.n_explained, self.n_explained + len(picked)
         fresh = covariance(points, picked, self.theta, self.sign)
         fresh -= self.explained[:, :start] @ seen.T
-        fresh = solve_lower(np.asfortranarray(root), fresh.T).T
+        root = np.asfortranarray(root)
+        fresh = solve_lower(root, fresh.T).T
         self.explained[:, start:end] = fresh
         self.n_explained = end
         self.variance = np.maximum(self.variance - _squares(fresh), TRUSTED)
-        self.gain -= fresh @ solve_triangular(root, gain, lower=True, check_finite=False)
+        self.gain -= fresh @ solve_lower(root, gain.copy(order="F"))
 
 
 @dataclass(eq=False)

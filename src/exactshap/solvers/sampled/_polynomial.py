@@ -14,6 +14,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from exactshap._runtime.linear_algebra import orthogonalise, solve_upper
 from exactshap.solvers.sampled._frontier import Sets
 from exactshap.solvers.sampled._sampling import row_weights, stratum_weights
 
@@ -84,7 +85,7 @@ def fit_polynomial(
     ``paired``: each row stands for two complements (odd characters). ``mirrored``: the second half of the rows are the complements
     of the first half, so that the two are left out together.
     """
-    from scipy.linalg import lstsq, qr, solve_triangular
+    from scipy.linalg import lstsq
 
     p = columns.shape[1]
     inverse_rates = stratum_weights(masks, paired=paired)
@@ -100,12 +101,13 @@ def fit_polynomial(
         none = np.zeros(right.shape[1])
         return PolynomialFit(base, np.zeros_like(base), none, 0, p, still, np.zeros_like(right), none)
     if n >= width:
-        q, r = qr(matrix, mode="economic", check_finite=False)
+        q = matrix.copy(order="F")
+        r = orthogonalise(q)
         diagonal = np.abs(np.diag(r))
         if diagonal.min() > SINGULAR * diagonal.max():
-            rest = solve_triangular(r, q.T @ right, check_finite=False)
+            rest = solve_upper(r, np.asfortranarray(q.T @ right))
             residual = right - matrix @ rest
-            influence = solve_triangular(r, shares_left.T, trans="T", check_finite=False)
+            influence = solve_upper(r, shares_left.T.copy(order="F"), transposed=True)
             moves = q @ influence
             unseen = 1.0 - 1.0 / np.maximum(inverse_rates, 1.0)[:, None]  # of each row's stratum, 1 - n_s / C(d, s)
             left_out = _left_out(q, residual)

@@ -229,10 +229,8 @@ class Evidence:
 
     def _of_ones(self, inverse_factor: np.ndarray, scaled: np.ndarray) -> float:
         """Return the sum of all entries of D: what the free constant of an even half adds to tr D K."""
-        from scipy.linalg import blas
-
-        ones = blas.dtrmv(inverse_factor, np.ones(len(inverse_factor)), lower=1)  # L^-1 1
-        return 0.5 * float(self.dual.shape[1] * (ones @ ones) - (self.dual.sum(axis=0) * scaled.sum(axis=0)).sum())
+        ones = multiply_by_lower(inverse_factor, np.ones((len(inverse_factor), 1)))  # L^-1 1
+        return 0.5 * float(self.dual.shape[1] * (ones**2).sum() - (self.dual.sum(axis=0) * scaled.sum(axis=0)).sum())
 
 
 @dataclass(frozen=True, eq=False)

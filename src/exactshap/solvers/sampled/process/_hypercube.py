@@ -22,6 +22,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from exactshap._runtime.linear_algebra import solve_lower
 from exactshap._runtime.process_settings import single_threaded_blas
 from exactshap.games import ProductGame
 from exactshap.semivalues import Beta, Semivalue
@@ -153,15 +154,13 @@ class CubeProcess:
 
     def ask(self, semivalue: Semivalue, order: int, sets: tuple[tuple[int, ...], ...]) -> list[Asked]:
         """Return what each half has to do with the values of sets, whatever the rows have answered."""
-        from scipy.linalg import lapack
-
         by_size, found = sets_by_size(sets, order), []
         for fitted in self.halves:
             parts = [self.joint(fitted.half.sign, players, semivalue, order) for players in by_size]
             joint = Joint(*(np.concatenate(part, axis=-1) for part in zip(*parts, strict=True)))
-            root = lapack.dtrtrs(fitted.factor, joint.cross, lower=1)[0]
+            root = solve_lower(fitted.factor, joint.cross.copy(order="F"))
             left = np.maximum(joint.prior - (root**2).sum(axis=0), 0.0)
-            found.append(Asked(fitted, joint, left, lapack.dtrtrs(fitted.factor, root, lower=1, trans=1)[0]))
+            found.append(Asked(fitted, joint, left, solve_lower(fitted.factor, root, transposed=True)))
         return found
 
     def answer(self, asked: list[Asked], relative_doubt: float | None = None) -> tuple[np.ndarray, np.ndarray]:

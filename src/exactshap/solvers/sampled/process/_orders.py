@@ -23,8 +23,9 @@ from typing import NamedTuple
 
 import numpy as np
 
+from exactshap._runtime.linear_algebra import solve_factored
 from exactshap.solvers.sampled.process._descent import Slopes, search
-from exactshap.solvers.sampled.process._evidence import IMPOSSIBLE, JITTER, covariance
+from exactshap.solvers.sampled.process._evidence import IMPOSSIBLE, JITTER, covariance, factorise
 from exactshap.solvers.sampled.process._hypercube import Asked, CubeProcess
 from exactshap.solvers.sampled.process._relevance import evenly_spaced
 
@@ -142,26 +143,23 @@ def _cubes(points: np.ndarray, rho: np.ndarray, a: np.ndarray) -> np.ndarray:
 
 def _weights(told: list[Rows]) -> np.ndarray:
     """Return the most probable weights (6,) given what some rows of either half have answered."""
-    from scipy.linalg import lapack
-
     precision = np.diag(np.append(SPREAD**-2.0, 0.0))
     precision[np.ix_([2, 5], [2, 5])] += np.array([[1.0, -1.0], [-1.0, 1.0]]) / ALIKE**2
 
     def function(logs: np.ndarray) -> tuple[float, Slopes]:
         weights, value, known = np.exp(logs), 0.5 * float(logs @ precision @ logs), []
         for places, kernels, target in told:
-            matrix = np.tensordot(weights[places], kernels, 1) + JITTER * np.eye(len(target))
-            lower, failed = lapack.dpotrf(matrix, lower=1)
+            lower, failed = factorise(np.tensordot(weights[places], kernels, 1) + JITTER * np.eye(len(target)))
             if failed:
                 return IMPOSSIBLE, lambda: (np.zeros(len(logs)), np.eye(len(logs)))
-            dual = lapack.dpotrs(lower, target, lower=1)[0]
+            dual = solve_factored(lower, target.copy(order="F"))
             value += float(target.shape[1] * np.log(lower.diagonal()).sum() + 0.5 * (target * dual).sum())
             known.append((lower, dual))
 
         def slopes() -> tuple[np.ndarray, np.ndarray]:
             gradient, curvature = precision @ logs, precision.copy()
             for (places, kernels, target), (lower, dual) in zip(told, known, strict=True):
-                inverse = lapack.dpotrs(lower, np.eye(len(target)), lower=1)[0]
+                inverse = solve_factored(lower, np.eye(len(target), order="F"))
                 moved = weights[places][:, None, None] * (kernels @ dual)  # (n_weights, n_rows, n_outputs)
                 traces = weights[places] * (kernels * inverse).sum(axis=(1, 2)) * target.shape[1]
                 gradient[places] += 0.5 * (traces - (moved * dual).sum(axis=(1, 2)))
