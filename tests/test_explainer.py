@@ -162,6 +162,39 @@ def test_a_function_that_is_called_gets_threads_where_calls_or_matrices_take_the
     np.testing.assert_array_equal(ours, Explainer(lambda A: np.tanh(A).sum(axis=1), background)(rows).values)
 
 
+def test_rows_of_a_function_go_one_by_one_past_the_ends_of_blocks(monkeypatch):
+    """Of each block the function predicts all rows in one call, whoever solves them: a prediction may depend on its company."""
+
+    def function(A):
+        return np.tanh(A).sum(axis=1) + 1e-16 * len(A)
+
+    for name, value in {"SECONDS": 0.0, "LEAST": 0.0, "PAYS": 0.0}.items():
+        monkeypatch.setattr(threads, name, value)
+    tasks, seen, original = [], [], _solve.map_in_threads
+    monkeypatch.setattr(_solve, "map_in_threads", lambda f, steps, n: tasks.append((len(steps), n)) or original(f, steps, n))
+    rows, background = X.to_numpy()[:15], X.to_numpy()[50:55]
+    serial = Explainer(function, background)(rows)
+    explainer = Explainer(function, background, n_jobs=2, progress=lambda done, total: seen.append((done, total)))
+    for _ in range(2):
+        threaded = explainer(rows)
+        for field in ("values", "baseline", "prediction", "residual", "tolerance"):
+            np.testing.assert_array_equal(getattr(threaded, field), getattr(serial, field))
+    assert tasks == [(11 + 3, 2), (15 + 4, 2)]  # the first block of all told the pace
+    assert seen == 2 * [(4, 15), (8, 15), (12, 15), (15, 15)]
+
+
+@pytest.mark.parametrize("bad", [2, 9, 14])
+def test_a_row_of_a_later_block_is_named_by_its_place_in_the_table(bad, monkeypatch):
+    for name, value in {"SECONDS": 0.0, "LEAST": 0.0, "PAYS": 0.0}.items():
+        monkeypatch.setattr(threads, name, value)
+    rows, background = X.to_numpy()[:15].copy(), X.to_numpy()[50:55]
+    explainer = Explainer(lambda A: np.where((A == 77.0).any(axis=1), np.nan, A.sum(axis=1)), background, n_jobs=2)
+    explainer(rows)
+    rows[bad, 0] = 77.0
+    with pytest.raises(InputError, match=f"for row {bad}"):
+        explainer(rows)
+
+
 def test_rows_that_share_no_work_are_taken_one_by_one_if_they_take_long(monkeypatch):
     monkeypatch.setattr(threads, "SECONDS", 0.0)
 

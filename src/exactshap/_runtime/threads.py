@@ -25,6 +25,7 @@ __all__ = [
     "coalitions_in_threads",
     "map_in_threads",
     "n_threads",
+    "rows_alone_pay",
     "rows_in_threads",
     "single_threaded_blas",
     "threads_of_a_block",
@@ -147,6 +148,14 @@ def at_pace(pace: Pace, n_rows: int) -> Iterator[None]:
 def asked_jobs() -> int | None:
     """Return the ``n_jobs`` of the explainer whose call this is part of."""
     return _JOBS.get()
+
+
+def rows_alone_pay() -> bool | None:
+    """Return whether a single row is work for a thread, at the pace of those before it; None before that is known."""
+    pace, n_rows = _PACE.get()
+    if pace is None or not pace.each:
+        return None
+    return pace.each > LEAST and pace.each * n_rows >= SECONDS
 
 
 def n_threads(size: float) -> int:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import itertools
 import operator
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any, NamedTuple
@@ -10,7 +11,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from exactshap._runtime.progress import Progress, progress_rows
-from exactshap._runtime.threads import map_in_threads
+from exactshap._runtime.threads import map_in_threads, rows_alone_pay
 from exactshap._runtime.workers import map_on_workers
 from exactshap.errors import InputError, rows_from
 from exactshap.explainer._hybrids import APART
@@ -109,6 +110,8 @@ def _parts(reader: Reader, tasks: Sequence[Task], semivalue: Semivalue, order: i
     sent = ((reader, start, make(), semivalue, order, n_compared) for start, make, n_compared in tasks)
     if (parts := map_on_workers(_answer, sent)) is not None:
         return parts
+    if cut.threads_of_each > 1 and reader.solves_one_by_one and type(reader).answer is Reader.answer:
+        return _one_by_one(reader, run, tasks, (semivalue, order), cut.threads_of_each)
     return map(run, tasks) if cut.blocks_at_once == 1 else _in_threads(reader, run, tasks, cut.blocks_at_once)
 
 
@@ -118,6 +121,48 @@ def _in_threads(reader: Reader, run: Callable[[Task], Solution], tasks: Sequence
     yield from map(run, tasks[:n_alone])
     left = tasks[n_alone:]
     yield from map(run, left) if reader.threads_pay() is False else map_in_threads(run, left, workers)
+
+
+def _one_by_one(
+    reader: Reader, run: Callable[[Task], Solution], tasks: Sequence[Task], question: tuple[Semivalue, int], workers: int
+) -> Iterator[Solution]:
+    """Yield the solutions of blocks whose rows go one by one to whichever thread comes first: no thread waits for the end of a block.
+
+    Of each block the model predicts all rows in one call, as where one thread solves it: predictions may depend on their company.
+    """
+    n_alone = 0
+    while n_alone < len(tasks) and rows_alone_pay() is None:  # the first block tells
+        yield run(tasks[n_alone])
+        n_alone += 1
+    left = tasks[n_alone:]
+    if not (rows_alone_pay() and reader.threads_pay()):
+        yield from map(run, left)
+        return
+    blocks = [(start, make(), n_compared) for start, make, n_compared in left]
+    steps = [step for block in blocks for step in _steps(reader, block, question)]
+    found = map_in_threads(lambda step: step(), steps, workers)
+    for start, X, n_compared in blocks:
+        n_rows = X.n_rows - n_compared
+        solution = Solution.join(itertools.islice(found, n_rows), n_rows)
+        with np.errstate(all="ignore"), rows_from(start):
+            yield reader.certified(X, solution, next(found), efficient=question[0].is_efficient(question[1]))
+
+
+def _steps(reader: Reader, block: tuple[int, Table, int], question: tuple[Semivalue, int]) -> Iterator[Callable[[], Any]]:
+    """Yield what solves the rows of a block, one by one, and what predicts all of them."""
+    start, X, n_compared = block
+    n_rows = X.n_rows - n_compared
+
+    def solve(i: int) -> Solution:
+        with rows_from(start):
+            return reader.solve_some(X, *question, slice(i, i + 1))
+
+    def predict() -> np.ndarray:
+        with np.errstate(all="ignore"), rows_from(start):
+            return reader.own_prediction(X)
+
+    yield from (functools.partial(solve, i) for i in range(n_rows))
+    yield predict
 
 
 def _answer(reader: Reader, start: int, rows: Table, semivalue: Semivalue, order: int, n_compared: int) -> Solution:

@@ -7,6 +7,7 @@ import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import replace
+from functools import partial
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -121,23 +122,31 @@ class Reader(ABC):
         n_rows = X.n_rows - n_compared
         if n_compared and self.rows_are_cheap:
             return _parted(self.answer(X, semivalue, order), n_rows)
-        mine, others = X.parted(n_rows) if n_compared else (X, X)
-
-        def solve(rows: slice) -> Solution:
-            with np.errstate(all="ignore"), rows_from(rows.start):  # of each thread; overflow is told by the certificate
-                return self.solve(mine.take(rows), semivalue, order)
-
-        def predict() -> np.ndarray:
-            return np.array(self.predict_again(X), float)  # a copy: some models return one array again and again
-
+        mine = X.parted(n_rows)[0] if n_compared else X
         if threads_of_a_block.get() == 1:
-            solution, prediction = self.solve(mine, semivalue, order), predict()
+            solution, prediction = self.solve(mine, semivalue, order), self.own_prediction(X)
         else:
+            solve, predict = partial(self.solve_some, mine, semivalue, order), partial(self.own_prediction, X)
             parts, prediction = rows_in_threads(solve, n_rows, predict, self.threads_pay, one_by_one=self.solves_one_by_one)
             solution = Solution.join(parts, n_rows)
+        return self.certified(X, solution, prediction, efficient=semivalue.is_efficient(order))
+
+    def solve_some(self, X: Table, semivalue: Semivalue, order: int, rows: slice) -> Solution:
+        """Return the solution of some of the rows, on whatever thread."""
+        with np.errstate(all="ignore"), rows_from(rows.start):  # of each thread; overflow is told by the certificate
+            return self.solve(X.take(rows), semivalue, order)
+
+    def own_prediction(self, X: Table) -> np.ndarray:
+        """Return the model's own prediction as a copy: some models return one array again and again."""
+        return np.array(self.predict_again(X), float)
+
+    def certified(self, X: Table, solution: Solution, prediction: np.ndarray, *, efficient: bool) -> Solution:
+        """Return a solution beside the model's own prediction, and the comparison of the rows of ``X`` that it leaves out, the last ones."""
+        n_rows = len(solution.values)
+        mine, others = X.parted(n_rows) if n_rows < X.n_rows else (X, X)
         own = prediction[:n_rows]
-        solution = solution.beside(own, self.tolerance(mine, own, solution), efficient=semivalue.is_efficient(order))
-        if not n_compared:
+        solution = solution.beside(own, self.tolerance(mine, own, solution), efficient=efficient)
+        if others is X:
             return solution
         return solution.with_(comparison=self.compare(others, prediction[n_rows:]))
 
