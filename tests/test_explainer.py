@@ -142,6 +142,28 @@ def test_threads_have_blocks_of_their_own_where_they_may_ask_the_model(monkeypat
         np.testing.assert_array_equal(getattr(again, field), getattr(reference, field))
 
 
+def test_threads_that_share_a_block_share_its_predictions_where_these_take_as_long(monkeypatch):
+    lightgbm = pytest.importorskip("lightgbm")
+    rows = X.to_numpy()
+    model = lightgbm.LGBMRegressor(n_estimators=8, n_jobs=1, verbose=-1).fit(rows, y)
+    assert not Explainer(lightgbm.LGBMRegressor(n_estimators=2, verbose=-1).fit(rows, y)).reader.predicts_in_pieces
+    reference, explainer, asked = Explainer(model, rows[50:60])(rows[:43]), Explainer(model, rows[50:60], n_jobs=2), []
+    monkeypatch.setattr(threads, "SECONDS", 0.0)
+    monkeypatch.setattr(threads, "LEAST", 0.0)
+    predict = explainer.reader._own_margin
+    explainer.reader._own_margin = lambda table: asked.append(table.n_rows) or predict(table)
+    for block_rows, largest in ((4096, 42), (10, 8)):  # one block, whose rows share the threads; as many for each, of one size
+        explainer.reader.block_rows = block_rows
+        explainer._kept.clear()
+        explainer(rows[:43])
+        asked.clear()
+        again = explainer(rows[:43])
+        assert 1 < len(asked) <= 20
+        assert max(asked) <= largest
+        for field in ("values", "baseline", "prediction", "residual", "tolerance"):
+            np.testing.assert_array_equal(getattr(again, field), getattr(reference, field))
+
+
 # of the time in calls, none of which is 0 % or more than all; or seconds of a row between them
 @pytest.mark.parametrize(("share", "seconds"), [(0.0, np.inf), (2.0, np.inf), (2.0, 0.0)])
 @pytest.mark.parametrize("n_rows", [3, 40])

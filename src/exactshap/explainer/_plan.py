@@ -143,6 +143,8 @@ def cut_rows(reader: Reader, n_rows: int, order: int, limit: float, n_jobs: int 
     if reader.predicts_row_by_row and (jobs > 1 or n_rows > step):
         n_blocks = max(1, min(MANY_BLOCKS * jobs, n_rows // LEAST_BLOCK), n_rows // CACHED_BLOCK)
         step = min(step, max(1, -(-n_rows // n_blocks)))
+    elif reader.predicts_in_pieces and n_rows > step and jobs > 1:
+        step = -(-n_rows // (jobs * -(-n_rows // (jobs * step))))  # as many blocks for each thread, all of one size
     blocks = [slice(start, min(start + step, n_rows)) for start in range(0, n_rows, step)]
     return Cut(blocks, *n_workers(reader, step, len(blocks), order, limit, n_jobs))
 
@@ -171,7 +173,7 @@ def n_workers(reader: Reader, block: int, n_blocks: int, order: int, limit: floa
     """
     if reader.threads_inside or (jobs := worker_count(n_jobs)) == 1:
         return 1, 1
-    enough = 2 if reader.predicts_row_by_row else ENOUGH_BLOCKS * jobs
+    enough = 2 if reader.predicts_row_by_row or reader.predicts_in_pieces else ENOUGH_BLOCKS * jobs
     rows = block if n_blocks >= enough else -(-block // jobs)
     fit = int(min(jobs, max(1.0, limit // max(1.0, reader.memory(rows, order)))))
     return (fit, 1) if rows == block else (1, fit)

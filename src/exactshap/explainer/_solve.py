@@ -16,7 +16,7 @@ from exactshap._runtime.workers import map_on_workers
 from exactshap.errors import InputError, rows_from
 from exactshap.explainer._hybrids import APART
 from exactshap.frames import Table, above
-from exactshap.readers import Reader
+from exactshap.readers import Reader, certified, own_prediction, solve_some
 from exactshap.results.explanation import Explanation
 from exactshap.semivalues import Semivalue
 from exactshap.solvers import Rows, Solution, player_sets
@@ -145,7 +145,7 @@ def _one_by_one(
         n_rows = X.n_rows - n_compared
         solution = Solution.join(itertools.islice(found, n_rows), n_rows)
         with np.errstate(all="ignore"), rows_from(start):
-            yield reader.certified(X, solution, next(found), efficient=question[0].is_efficient(question[1]))
+            yield certified(reader, X, solution, next(found), efficient=question[0].is_efficient(question[1]))
 
 
 def _steps(reader: Reader, block: tuple[int, Table, int], question: tuple[Semivalue, int]) -> Iterator[Callable[[], Any]]:
@@ -155,11 +155,11 @@ def _steps(reader: Reader, block: tuple[int, Table, int], question: tuple[Semiva
 
     def solve(i: int) -> Solution:
         with rows_from(start):
-            return reader.solve_some(X, *question, slice(i, i + 1))
+            return solve_some(reader, X, *question, slice(i, i + 1))
 
     def predict() -> np.ndarray:
         with np.errstate(all="ignore"), rows_from(start):
-            return reader.own_prediction(X)
+            return own_prediction(reader, X)
 
     yield from (functools.partial(solve, i) for i in range(n_rows))
     yield predict

@@ -28,6 +28,9 @@ from exactshap.readers._request import finite_numbers as finite_numbers
 from exactshap.readers._sklearn import assuming_finite as assuming_finite
 from exactshap.readers._sklearn import fitted_names as fitted_names
 from exactshap.readers._sklearn import require_fitted as require_fitted
+from exactshap.readers._steps import certified as certified
+from exactshap.readers._steps import own_prediction as own_prediction
+from exactshap.readers._steps import solve_some as solve_some
 
 __all__ = [
     "AdditiveModel",

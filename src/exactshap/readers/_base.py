@@ -7,7 +7,6 @@ import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import replace
-from functools import partial
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -15,10 +14,10 @@ import numpy as np
 from exactshap._runtime.calibration import clocked
 from exactshap._runtime.progress import Asks
 from exactshap._runtime.shared import copied_state
-from exactshap._runtime.threads import rows_in_threads, threads_of_a_block
-from exactshap.errors import rows_from
+from exactshap._runtime.threads import threads_of_a_block
 from exactshap.frames import Table
 from exactshap.games import Game
+from exactshap.readers._steps import certified, own_prediction, solved_in_threads
 from exactshap.semivalues import Semivalue
 from exactshap.solvers import Comparison, Cost, Solution, choose, player_sets, solve
 
@@ -47,6 +46,7 @@ class Reader(ABC):
     rows_are_cheap: bool = False  # whether a row costs less than a call: many hybrids are solved before the first explanation
     solves_one_by_one: bool = False  # whether rows share no work, so that threads may take them in any number
     predicts_row_by_row: bool = False  # whether threads may ask the model about their own rows, with the same bits
+    predicts_in_pieces: bool = False  # the same where predicting takes as long as solving: threads of one block share it, too
     evaluates: bool = False  # whether ``evaluate`` is there: the certificate's hybrids are predicted in company of the rows
     calls_model: ClassVar[bool] = False  # whether a coalition of the game is a few calls of the model
     threads_inside: bool = False  # whether solve() takes the threads itself, so that blocks follow one another
@@ -124,31 +124,10 @@ class Reader(ABC):
             return _parted(self.answer(X, semivalue, order), n_rows)
         mine = X.parted(n_rows)[0] if n_compared else X
         if threads_of_a_block.get() == 1:
-            solution, prediction = self.solve(mine, semivalue, order), self.own_prediction(X)
+            solution, prediction = self.solve(mine, semivalue, order), own_prediction(self, X)
         else:
-            solve, predict = partial(self.solve_some, mine, semivalue, order), partial(self.own_prediction, X)
-            parts, prediction = rows_in_threads(solve, n_rows, predict, self.threads_pay, one_by_one=self.solves_one_by_one)
-            solution = Solution.join(parts, n_rows)
-        return self.certified(X, solution, prediction, efficient=semivalue.is_efficient(order))
-
-    def solve_some(self, X: Table, semivalue: Semivalue, order: int, rows: slice) -> Solution:
-        """Return the solution of some of the rows, on whatever thread."""
-        with np.errstate(all="ignore"), rows_from(rows.start):  # of each thread; overflow is told by the certificate
-            return self.solve(X.take(rows), semivalue, order)
-
-    def own_prediction(self, X: Table) -> np.ndarray:
-        """Return the model's own prediction as a copy: some models return one array again and again."""
-        return np.array(self.predict_again(X), float)
-
-    def certified(self, X: Table, solution: Solution, prediction: np.ndarray, *, efficient: bool) -> Solution:
-        """Return a solution beside the model's own prediction, and the comparison of the rows of ``X`` that it leaves out, the last ones."""
-        n_rows = len(solution.values)
-        mine, others = X.parted(n_rows) if n_rows < X.n_rows else (X, X)
-        own = prediction[:n_rows]
-        solution = solution.beside(own, self.tolerance(mine, own, solution), efficient=efficient)
-        if others is X:
-            return solution
-        return solution.with_(comparison=self.compare(others, prediction[n_rows:]))
+            solution, prediction = solved_in_threads(self, X, mine, semivalue, order)
+        return certified(self, X, solution, prediction, efficient=semivalue.is_efficient(order))
 
     def threads_pay(self) -> bool | None:
         """Return whether threads share the work of rows, which compiled code and linear algebra do; None before that is known."""

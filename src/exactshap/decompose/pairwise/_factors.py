@@ -294,7 +294,7 @@ def _around_the_middle(numbers: np.ndarray) -> tuple[np.ndarray, int]:
     few = np.sort(numbers[:: max(1, n // SAMPLED)])
     lowest, highest = few[max(len(few) // 2 - AROUND, 0)], few[min(len(few) // 2 + AROUND, len(few) - 1)]
     kept = numbers >= lowest
-    n_below = n - np.count_nonzero(kept)
+    n_below = n - int(np.count_nonzero(kept))
     kept &= numbers <= highest
     near, place = numbers[kept], middle - n_below
     return (near, place) if 0 < place < len(near) else (numbers, middle)

@@ -42,14 +42,25 @@ class TreeReader(Reader):
         What its library's converter made of it.
     own_margin : callable
         The library's own margin prediction, ``own_margin(table) -> (n_rows,) or (n_rows, n_outputs)``.
+    predicts_on_one_thread : bool, default=False
+        Whether it takes about as long as solving, on one thread, and may be asked from several: each row's is known by itself.
     """
 
     value_functions = ("path_dependent", "interventional", "baseline")
     block_rows = 4096  # rows are cheap here: calls would cost more
     evaluates = True
 
-    def __init__(self, model: Any, request: Request, ensemble: TreeModel, own_margin: Callable[[Table], Any]) -> None:
+    def __init__(
+        self,
+        model: Any,
+        request: Request,
+        ensemble: TreeModel,
+        own_margin: Callable[[Table], Any],
+        *,
+        predicts_on_one_thread: bool = False,
+    ) -> None:
         request.refuse_options(owner=ensemble.name)
+        self.predicts_in_pieces = predicts_on_one_thread
         self.model, self.model_name = model, ensemble.name
         self._column = ensemble.output_number(request.output)
         self.unit = _unit(ensemble, self._column)

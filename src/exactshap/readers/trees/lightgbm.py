@@ -24,7 +24,9 @@ def read(model: Any, request: Request) -> TreeReader:
     ensemble = convert(model)
     n_rounds = 1 if ensemble.boosted else ensemble.trees.n_trees // len(ensemble.output_names)
     documented, direct = functools.partial(_raw_score, n_rounds), functools.partial(_of_booster, n_rounds)
-    return TreeReader(model, request, ensemble, own_margin(model, ensemble, "predict", documented, direct))
+    own = own_margin(model, ensemble, "predict", documented, direct)
+    # its estimators take as many threads for a prediction as they have n_jobs
+    return TreeReader(model, request, ensemble, own, predicts_on_one_thread=getattr(model, "n_jobs", None) == 1)
 
 
 def _raw_score(n_rounds: int, model: Any, rows: Any) -> np.ndarray:

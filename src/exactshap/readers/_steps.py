@@ -1,0 +1,74 @@
+"""The steps of an answer, which threads may share: rows are solved, the model predicts them, and both are held against each other."""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import Protocol
+
+import numpy as np
+
+from exactshap._runtime.threads import rows_in_threads
+from exactshap.errors import rows_from
+from exactshap.frames import Table
+from exactshap.semivalues import Semivalue
+from exactshap.solvers import Comparison, Solution
+
+__all__ = ["certified", "own_prediction", "solve_some", "solved_in_threads"]
+
+
+class Reads(Protocol):
+    """What the steps ask of a reader."""
+
+    predicts_in_pieces: bool
+    solves_one_by_one: bool
+
+    def solve(self, X: Table, semivalue: Semivalue, order: int) -> Solution: ...
+
+    def predict_again(self, X: Table) -> np.ndarray: ...
+
+    def tolerance(self, X: Table, prediction: np.ndarray, solution: Solution) -> np.ndarray: ...
+
+    def compare(self, X: Table, prediction: np.ndarray | None = None) -> Comparison: ...
+
+    def threads_pay(self) -> bool | None: ...
+
+
+def solve_some(reader: Reads, X: Table, semivalue: Semivalue, order: int, rows: slice) -> Solution:
+    """Return the solution of some of the rows, on whatever thread."""
+    with np.errstate(all="ignore"), rows_from(rows.start):  # of each thread; overflow is told by the certificate
+        return reader.solve(X.take(rows), semivalue, order)
+
+
+def own_prediction(reader: Reads, X: Table) -> np.ndarray:
+    """Return the model's own prediction as a copy: some models return one array again and again."""
+    return np.array(reader.predict_again(X), float)
+
+
+def certified(reader: Reads, X: Table, solution: Solution, prediction: np.ndarray, *, efficient: bool) -> Solution:
+    """Return a solution beside the model's own prediction, and the comparison of the rows of ``X`` that it leaves out, the last ones."""
+    n_rows = len(solution.values)
+    mine, others = X.parted(n_rows) if n_rows < X.n_rows else (X, X)
+    own = prediction[:n_rows]
+    solution = solution.beside(own, reader.tolerance(mine, own, solution), efficient=efficient)
+    if others is X:
+        return solution
+    return solution.with_(comparison=reader.compare(others, prediction[n_rows:]))
+
+
+def solved_in_threads(reader: Reads, X: Table, mine: Table, semivalue: Semivalue, order: int) -> tuple[Solution, np.ndarray]:
+    """Return the solution of the first rows, which are ``mine``, and the predictions of all, from threads that share them."""
+    n_rows, solve = mine.n_rows, partial(solve_some, reader, mine, semivalue, order)
+    if not reader.predicts_in_pieces:
+        predict = partial(own_prediction, reader, X)
+        parts, prediction = rows_in_threads(solve, n_rows, predict, reader.threads_pay, one_by_one=reader.solves_one_by_one)
+        return Solution.join(parts, n_rows), prediction
+
+    def solve_and_predict(rows: slice) -> tuple[Solution, np.ndarray]:
+        return solve(rows), own_prediction(reader, X.take(rows))
+
+    def predict_company() -> list[np.ndarray]:
+        return [own_prediction(reader, X.take(slice(n_rows, X.n_rows)))] if n_rows < X.n_rows else []
+
+    pairs, last = rows_in_threads(solve_and_predict, n_rows, predict_company, reader.threads_pay)
+    parts, predictions = zip(*pairs, strict=True)
+    return Solution.join(parts, n_rows), np.concatenate([*predictions, *last])
