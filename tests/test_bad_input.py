@@ -12,9 +12,10 @@ from sklearn.ensemble import GradientBoostingClassifier
 from sklearn.exceptions import NotFittedError
 from sklearn.gaussian_process import GaussianProcessRegressor
 from sklearn.kernel_ridge import KernelRidge
+from sklearn.linear_model import Ridge
 from sklearn.model_selection import GridSearchCV
 from sklearn.pipeline import make_pipeline
-from sklearn.preprocessing import StandardScaler
+from sklearn.preprocessing import SplineTransformer, StandardScaler
 from sklearn.svm import SVC, SVR, OneClassSVM
 
 from exactshap import Explainer, explain
@@ -451,3 +452,15 @@ def test_files_whose_names_promise_another_format_are_refused(tmp_path):
 def test_a_report_into_no_folder_names_the_folder(tmp_path):
     with pytest.raises(FileNotFoundError, match=r"No such folder.*nowhere'"):
         explain(MODEL, A[:2]).report(tmp_path / "nowhere" / "report.html")
+
+
+@pytest.mark.parametrize("middle", [[], [SplineTransformer(n_knots=4)]], ids=["linear", "basis"])
+@pytest.mark.parametrize("of_frames", [True, False], ids=["frames", "arrays"])
+def test_a_gap_in_a_pipeline_is_named_by_the_column_of_the_user(middle, of_frames):
+    """The steps before the model give arrays, whose columns have no names of their own."""
+    frame = pd.DataFrame(np.random.default_rng(0).normal(size=(30, 3)), columns=["age", "bmi", "sex"])
+    model = make_pipeline(StandardScaler(), *middle, Ridge()).fit(frame, frame["age"])
+    gap = frame[:4].copy()
+    gap.loc[2, "bmi"] = np.nan
+    with pytest.raises(InputError, match=r"contains NaN \(first at row 2, column 'bmi'\)"):
+        explain(model, gap if of_frames else gap.to_numpy(), frame[:9] if of_frames else frame[:9].to_numpy())

@@ -53,7 +53,7 @@ def read(model: Any, request: Request) -> AdditiveReader:
     form = AdditiveForm(
         blocks=(ProductTerms(tuple(terms)),),
         intercept=np.array([intercept]),
-        encode=functools.partial(_encode, model),
+        encode=functools.partial(_encode, model, request.feature_names),
         predict=functools.partial(_predict, model),
         n_columns=int(model.statistics_["m_features"]),
         fitted_names=None,
@@ -95,9 +95,9 @@ def _column(values: np.ndarray) -> np.ndarray:
     return values[:, None]
 
 
-def _encode(model: Any, X: Table, what: str) -> np.ndarray:
+def _encode(model: Any, names: tuple[str, ...] | None, X: Table, what: str) -> np.ndarray:
     """Return the rows as numbers; as in pyGAM, categories must be in the fitted range."""
-    values = finite_numbers(X, what, type(model).__name__)
+    values = finite_numbers(X, what, type(model).__name__, names=names)
     for column, low, high in _categories(model):
         unknown = (values[:, column] < low) | (values[:, column] > high)
         if unknown.any():

@@ -50,7 +50,7 @@ def read(model: Any, request: Request) -> Reader:
     form = AdditiveForm(
         blocks=tuple(block for block in blocks if block.terms),
         intercept=np.array([model.intercept_]),
-        encode=functools.partial(_numbers, type(model).__name__),
+        encode=functools.partial(finite_numbers, owner=type(model).__name__, names=request.feature_names),
         predict=functools.partial(_predict, model),
         n_columns=model.n_features_in_,
         fitted_names=fitted_names(model),
@@ -111,10 +111,6 @@ class _OneColumn:
         wide = np.zeros((len(X), self.size))
         wide[:, self.place] = X[:, 0]
         return (self.base.expectation(self.parameters, wide) * self.coefficients).sum(axis=1)
-
-
-def _numbers(owner: str, X: Table, what: str) -> np.ndarray:
-    return finite_numbers(X, what, owner)
 
 
 def _predict(model: Any, X: Table) -> np.ndarray:

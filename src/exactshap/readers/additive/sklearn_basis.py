@@ -90,7 +90,7 @@ def read(pipeline: Any, request: Request) -> AdditiveReader:
     form = AdditiveForm(
         blocks=blocks,
         intercept=intercept[chosen] + constant,
-        encode=functools.partial(_encode, steps),
+        encode=functools.partial(_encode, steps, request.feature_names),
         predict=functools.partial(parts.predict, pipeline, chosen, single),
         n_columns=steps.basis.n_features_in_,
         fitted_names=fitted_names(pipeline),
@@ -103,9 +103,10 @@ def read(pipeline: Any, request: Request) -> AdditiveReader:
     return AdditiveReader(pipeline, request, form)
 
 
-def _encode(steps: _Steps, X: Table, what: str) -> np.ndarray:
+def _encode(steps: _Steps, names: tuple[str, ...] | None, X: Table, what: str) -> np.ndarray:
     """Return the basis' input (n_rows, n_columns): every scaler works on single columns, by its own transform."""
-    values = finite_numbers(X, what, "Pipeline", allow_nan=getattr(steps.basis, "handle_missing", "error") == "zeros")
+    allow_nan = getattr(steps.basis, "handle_missing", "error") == "zeros"
+    values = finite_numbers(X, what, "Pipeline", allow_nan=allow_nan, names=names)
     for scaler in steps.before:
         values = _positional(scaler, values)
     return values

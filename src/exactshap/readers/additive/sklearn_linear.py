@@ -129,7 +129,7 @@ def read(model: Any, request: Request) -> AdditiveReader:
     form = AdditiveForm(
         blocks=(ColumnTerms(player_sets(n_columns, 1), functools.partial(_scaled, coefficients), coefficients),),
         intercept=parts.intercept[chosen],
-        encode=functools.partial(_numbers, type(model).__name__),
+        encode=functools.partial(finite_numbers, owner=type(model).__name__, names=request.feature_names),
         predict=functools.partial(parts.predict, model, chosen, single),
         predict_again=functools.partial(parts.predict_again, parts.own(model), chosen, single),
         n_columns=n_columns,
@@ -208,10 +208,6 @@ def _scaled(coefficients: np.ndarray, rows: np.ndarray) -> np.ndarray:
     return rows[:, :, None] * coefficients
 
 
-def _numbers(owner: str, X: Table, what: str) -> np.ndarray:
-    return finite_numbers(X, what, owner)
-
-
 # -- Gaussian naive Bayes ------------------------------------------------------------------------------------------------
 
 
@@ -232,7 +228,7 @@ def _read_naive_bayes(model: Any, request: Request) -> AdditiveReader:
     form = AdditiveForm(
         blocks=(ColumnTerms(tuple((j,) for j in range(n_columns)), functools.partial(_margins, densities, margin, chosen)),),
         intercept=(np.diff(prior) if margin else prior)[chosen],
-        encode=functools.partial(_numbers, "GaussianNB"),
+        encode=functools.partial(finite_numbers, owner="GaussianNB", names=request.feature_names),
         predict=functools.partial(_joint, model, margin, chosen, single),
         n_columns=n_columns,
         fitted_names=fitted_names(model),
