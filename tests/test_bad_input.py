@@ -15,7 +15,7 @@ from sklearn.kernel_ridge import KernelRidge
 from sklearn.linear_model import Ridge
 from sklearn.model_selection import GridSearchCV
 from sklearn.pipeline import make_pipeline
-from sklearn.preprocessing import SplineTransformer, StandardScaler
+from sklearn.preprocessing import PolynomialFeatures, StandardScaler
 from sklearn.svm import SVC, SVR, OneClassSVM
 
 from exactshap import Explainer, explain
@@ -454,7 +454,7 @@ def test_a_report_into_no_folder_names_the_folder(tmp_path):
         explain(MODEL, A[:2]).report(tmp_path / "nowhere" / "report.html")
 
 
-@pytest.mark.parametrize("middle", [[], [SplineTransformer(n_knots=4)]], ids=["linear", "basis"])
+@pytest.mark.parametrize("middle", [[], [PolynomialFeatures(2)]], ids=["linear", "basis"])
 @pytest.mark.parametrize("of_frames", [True, False], ids=["frames", "arrays"])
 def test_a_gap_in_a_pipeline_is_named_by_the_column_of_the_user(middle, of_frames):
     """The steps before the model give arrays, whose columns have no names of their own."""
