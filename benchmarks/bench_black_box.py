@@ -111,7 +111,7 @@ def overhead(d: int, budget: int, target: float, **settings) -> dict:
         solve(OracleGame(timed, d), budget=budget, random_state=seed, **settings)
         return time.perf_counter() - start - spent[0]
 
-    run(0)  # compiles
+    run(0)  # imports, and places the calls
     _designed.cache_clear()
     placing = run(0)
     seconds = [min(run(seed) for _ in range(5)) for seed in range(1, 9)]

@@ -94,7 +94,7 @@ def housing(n_terms=5000):
     model.fit(X, y)
     fit, fit_cpu = time.perf_counter() - timed, time.process_time() - cpu
     rows, background = X_test[:1000], X[:1000]
-    Explainer(model, background[:60])(rows[:2])  # compile
+    Explainer(model, background[:60])(rows[:2])  # imports
     timed, cpu = time.perf_counter(), time.process_time()
     explainer = Explainer(model, background, n_jobs=2)
     read = time.perf_counter() - timed

@@ -52,7 +52,7 @@ def additive():
     from interpret.glassbox import ExplainableBoostingRegressor
 
     model = ExplainableBoostingRegressor(interactions=5, outer_bags=1, max_rounds=100, n_jobs=1, random_state=0).fit(X, Y)
-    for n in (60_000, len(MANY)):
+    for n in (100_000, len(MANY)):
         yield f"EBM, 5 pairs, {n} rows", explained(model, MANY[:n])
 
 

@@ -74,7 +74,7 @@ def main() -> None:
     wanted = parser.parse_args().trail
     warnings.simplefilter("ignore")
     for name, explainer, row in cases():
-        for _ in range(3):  # tables are kept, kernels compiled
+        for _ in range(3):  # tables are kept
             explainer(row)
         trail, deepest = walk(lambda: explainer(row))  # noqa: B023
         files = [file for file, _ in trail]
