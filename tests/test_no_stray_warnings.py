@@ -25,6 +25,7 @@ from sklearn.svm import SVC, SVR, OneClassSVM
 
 import exactshap
 
+OF_OLDER_LIGHTGBM = ("__sklearn_tags__", "'force_all_finite' was renamed")
 RNG = np.random.default_rng(0)
 X = pd.DataFrame(RNG.normal(size=(120, 4)), columns=["age", "sex", "income", "rooms"])
 Y = (X["age"] * X["sex"] + X["income"]).to_numpy()
@@ -68,6 +69,11 @@ MODELS = [
 ]
 
 
+def messages(caught):
+    """Return what was warned of, but for what scikit-learn says of releases of LightGBM that are older than it."""
+    return [text for one in caught if not any(word in (text := str(one.message)) for word in OF_OLDER_LIGHTGBM)]
+
+
 def target_of(model):
     named = type(model).__name__
     return CLASSES if "Class" in named or named in ("SVC", "LogisticRegression") else Y
@@ -85,7 +91,7 @@ def test_explaining_is_silent(make, of_frames):
         for n in (1, 3, 12, 120):
             explanation = explainer(rows[:n])
         str(explanation), explainer.verify(rows[:2])
-    assert [str(one.message) for one in caught] == []
+    assert messages(caught) == []
 
 
 @pytest.mark.parametrize("of_frames", [True, False], ids=["frames", "arrays"])
@@ -97,4 +103,4 @@ def test_decomposing_is_silent(make, of_frames):
         warnings.simplefilter("always")
         exactshap.decompose_r2(model, rows, Y)
         exactshap.explain(model, rows[:3])
-    assert [str(one.message) for one in caught] == []
+    assert messages(caught) == []

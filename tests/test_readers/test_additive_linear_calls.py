@@ -8,6 +8,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from sklearn import linear_model, svm
+from sklearn.base import clone
 from sklearn.linear_model import LinearRegression, LogisticRegression, Ridge, SGDClassifier, TweedieRegressor
 
 from exactshap import Explainer
@@ -40,7 +41,8 @@ pytestmark = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceW
 
 
 def fitted(name, columns=None):
-    model, y = MODELS[name]
+    template, y = MODELS[name]
+    model = clone(template)  # no attribute that another test has set
     rows = X if columns is None else pd.DataFrame(X, columns=columns)
     return model.fit(X.astype(np.float32), Y.astype(np.float32)) if y is None else model.fit(rows, y)
 
