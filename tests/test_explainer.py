@@ -1,5 +1,6 @@
 import dataclasses
 import pickle
+import time
 import warnings
 
 import numpy as np
@@ -203,6 +204,32 @@ def test_rows_of_a_function_go_one_by_one_past_the_ends_of_blocks(monkeypatch):
             np.testing.assert_array_equal(getattr(threaded, field), getattr(serial, field))
     assert tasks == [(11 + 3, 2), (15 + 4, 2)]  # the first block of all told the pace
     assert seen == 2 * [(4, 15), (8, 15), (12, 15), (15, 15)]
+
+
+def test_no_thread_goes_on_after_an_error(monkeypatch):
+    for name, value in {"SECONDS": 0.0, "LEAST": 0.0, "PAYS": 0.0}.items():
+        monkeypatch.setattr(threads, name, value)
+    calls = []
+
+    def function(A):
+        calls.append(len(A))
+        time.sleep(0.002)
+        return np.tanh(A).sum(axis=1)
+
+    def failing(*arguments, **settings):
+        raise RuntimeError("as asked")
+
+    rows = np.random.default_rng(0).normal(size=(120, 4))
+    explainer = Explainer(function, rows[:5], n_jobs=2)
+    explainer.reader.block_rows = 20
+    explainer(rows)
+    monkeypatch.setattr(_solve, "certified", failing)
+    with pytest.raises(RuntimeError, match="as asked") as kept:  # a traceback holds what was under way
+        explainer(rows)
+    n_calls = len(calls)
+    time.sleep(0.2)
+    assert kept.value is not None
+    assert len(calls) == n_calls
 
 
 @pytest.mark.parametrize("bad", [2, 9, 14])

@@ -275,6 +275,20 @@ def test_the_worst_row_for_its_tolerance_is_found_among_few_and_many(shape, bad)
     assert together([MaskCheck(0.0, 1.0, 5, (1,)), found, MaskCheck(0.0, 1.0, 1, (0,))])[2:] == (shape[0] + 6, (0, 1))
 
 
+@pytest.mark.parametrize("n", [4, 12])
+@pytest.mark.parametrize("place", [0, 3])
+@pytest.mark.parametrize(("size", "allowed"), [(np.inf, np.inf), (np.nan, np.inf), (np.nan, np.nan), (0.0, np.nan)])
+def test_a_row_that_is_off_is_not_hidden_by_one_that_overflows(n, place, size, allowed):
+    residual, tolerance = np.zeros(n), np.full(n, 1e-9)
+    residual[place], tolerance[place] = size, allowed
+    assert sums(residual, tolerance).tolerance is not None
+    assert not np.isfinite(sums(residual, tolerance).tolerance), "nothing else is worse"
+    residual[1] = 1.0
+    assert sums(residual, tolerance) == (1.0, 1e-9, n, ())
+    both = [MaskCheck(abs(size), allowed, 1), MaskCheck(1.0, 1e-9, 1)]
+    assert together(both)[:2] == together(both[::-1])[:2] == (1.0, 1e-9)
+
+
 @pytest.mark.parametrize("n_rows", [3, 30])
 def test_a_baseline_that_is_off_in_one_row_fails_the_certificate(n_rows, monkeypatch):
     explainer = Explainer(MODELS["tree"], X[:20])

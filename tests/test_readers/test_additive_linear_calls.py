@@ -1,5 +1,6 @@
 """A linear model's own prediction by its product alone: the bits of its documented method, or that method itself."""
 
+import functools
 import pickle
 import warnings
 from concurrent.futures import ThreadPoolExecutor
@@ -10,11 +11,13 @@ import pytest
 from sklearn import linear_model, svm
 from sklearn.base import clone
 from sklearn.linear_model import LinearRegression, LogisticRegression, Ridge, SGDClassifier, TweedieRegressor
+from sklearn.linear_model._base import LinearModel
 
 from exactshap import Explainer
-from exactshap.errors import ExactnessError
+from exactshap.errors import ExactnessError, InputError
 from exactshap.frames import as_table
 from exactshap.readers import Reader
+from exactshap.readers.additive import sklearn_linear
 from exactshap.semivalues import find
 from few_rows import check_bits
 
@@ -77,7 +80,13 @@ def test_bits_of_frames(name):
 
 
 @pytest.mark.parametrize(
-    "model", [TweedieRegressor(power=1.5, max_iter=9), linear_model.RANSACRegressor(random_state=0), svm.OneClassSVM]
+    "model",
+    [
+        TweedieRegressor(power=1.5, max_iter=9),
+        TweedieRegressor(power=0, max_iter=9),  # its link may change
+        linear_model.RANSACRegressor(random_state=0),
+        svm.OneClassSVM,
+    ],
 )
 def test_what_is_more_than_a_product_is_left_to_the_model(model):
     if model is svm.OneClassSVM:
@@ -122,14 +131,14 @@ def test_an_edited_model_is_refused():
 
 
 @pytest.mark.parametrize("name", ["predict", "_decision_function"])
-@pytest.mark.parametrize("of_class", [False, True])
+@pytest.mark.parametrize("of_class", [None, Ridge, LinearModel])
 def test_a_method_that_was_replaced_is_asked(name, of_class, monkeypatch):
     model = fitted("ridge")
     explainer = Explainer(model, X[:20])
     explainer(X[:30])
-    if of_class:
-        own = getattr(Ridge, name)
-        monkeypatch.setattr(Ridge, name, lambda self, rows: own(self, rows) + 1.0)
+    if of_class is not None:
+        own = getattr(of_class, name)
+        monkeypatch.setattr(of_class, name, lambda self, rows: own(self, rows) + 1.0)
     else:
         own = getattr(model, name)
         monkeypatch.setattr(model, name, lambda rows: own(rows) + 1.0)
@@ -137,23 +146,49 @@ def test_a_method_that_was_replaced_is_asked(name, of_class, monkeypatch):
         explainer(X[:30])
 
 
-def test_a_product_in_another_order_is_not_taken(monkeypatch):
-    from exactshap.readers.additive import sklearn_linear
+@pytest.mark.parametrize("wrap", [lambda new, own: new, lambda new, own: functools.wraps(own)(new)], ids=["plain", "wrapped"])
+@pytest.mark.parametrize("name", ["predict", "_decision_function"])
+def test_a_method_that_was_replaced_before_is_asked(name, wrap, monkeypatch):
+    """It cuts predictions off where no trial sees it."""
+    model = fitted("ridge")
+    own = getattr(LinearModel, name)
+    floored = wrap(lambda self, rows: np.maximum(own(self, rows), -1e12), own)
+    monkeypatch.setattr(LinearModel, name, floored)
+    assert own_of(Explainer(model, X[:20]))._direct is None
 
-    monkeypatch.setattr(
-        sklearn_linear, "_product", lambda model, rows: (rows * model.coef_).sum(axis=1) + model.intercept_ + 1e-9
-    )
+
+def test_predictions_that_are_cut_off_far_away_are_not_a_product(monkeypatch):
+    monkeypatch.setattr(sklearn_linear, "_library", lambda: "")  # whoever's method it is
+    model = fitted("ridge")
+    own = LinearModel.predict
+    monkeypatch.setattr(LinearModel, "predict", lambda self, rows: np.maximum(own(self, rows), -1e4))
+    found = own_of(Explainer(model, X[:20]))
+    assert found._direct is not None
+    assert not found._agrees(found._direct)
+
+
+def test_a_product_in_another_order_is_not_taken(monkeypatch):
+    monkeypatch.setattr(sklearn_linear, "_product", lambda model, rows: rows[:, ::-1] @ model.coef_[::-1] + model.intercept_)
     model = fitted("ridge")
     own = own_of(Explainer(model, X[:20]))
     np.testing.assert_array_equal(own(as_table(X)), model.predict(X))
     assert not own._agrees(own._direct)
 
 
+def test_an_intercept_of_another_shape_is_refused():
+    model = fitted("ridge")
+    explainer = Explainer(model, X[:20])
+    explainer(X[:30])
+    model.intercept_ = np.zeros((1, 1)) + 3.0
+    with pytest.raises(InputError, match="does not predict one number for each row"):
+        explainer(X[:30])
+
+
 @pytest.mark.parametrize("name", MODELS)
 @pytest.mark.parametrize("index", ["shapley", "banzhaf"])
 def test_one_pass_over_the_rows_has_the_bits_of_one_step_after_the_other(name, index):
     reader, question = Explainer(fitted(name), X[:20]).reader, find(index)
-    assert (reader._rounded is None) == (not reader.single_output)
+    assert (reader._quick is None) == (not reader.single_output)
     for order in (1, 2):
         for rows in (X[:5], X, np.asfortranarray(X)):
             quick, slow = (answer(reader, as_table(rows), question, order) for answer in (type(reader).answer, Reader.answer))

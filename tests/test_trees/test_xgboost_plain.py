@@ -97,6 +97,21 @@ def test_odd_entries_end_alike(name, both_ways):
     assert {(True, True), (True, False), (False, False)} <= set(verdicts)
 
 
+@pytest.mark.parametrize("name", PLAIN)
+@pytest.mark.parametrize("output", [-1, 7])
+def test_trees_of_an_output_that_is_not_there_are_refused(name, output, both_ways):
+    document = reference_ubj.read_ubj((FOLDER / name).read_bytes())
+    booster = document["learner"]["gradient_booster"]
+    model = booster.get("model", booster.get("gbtree", {}).get("model"))
+    owners = np.array(model["tree_info"], np.int32)
+    owners[len(owners) // 2] = output
+    model["tree_info"] = owners
+    quick, slow, used = both_ways(write(document))
+    assert quick == slow
+    assert f"output {output} out of range" in str(quick)
+    assert not used
+
+
 @pytest.fixture
 def booster(monkeypatch):
     xgb = pytest.importorskip("xgboost")
@@ -115,6 +130,20 @@ def test_a_method_of_its_own_is_asked(booster):
     saved(booster)
     booster.save_raw = lambda raw_format: bytearray(b"mine")
     assert saved(booster) == b"mine"
+
+
+def test_a_class_with_a_method_of_its_own_is_asked_each_time(booster):
+    class Fewer(type(booster)):
+        def save_raw(self, raw_format="ubj"):
+            kept = self if self.attr("all") else self[:1]
+            return kept.save_raw(raw_format) if kept is not self else super().save_raw(raw_format)
+
+    fewer = Fewer(model_file=booster.save_raw("ubj"))
+    fewer.set_attr(all="yes")
+    assert saved(fewer) == bytes(fewer.save_raw("ubj"))
+    fewer.set_attr(all=None)
+    assert saved(fewer) == bytes(fewer.save_raw("ubj"))
+    assert not _xgboost_plain._agreeing
 
 
 @pytest.mark.parametrize("direct", [None, b"other"])

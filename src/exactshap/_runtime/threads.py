@@ -9,7 +9,7 @@ from __future__ import annotations
 import functools
 import itertools
 import time
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 from typing import Any, TypeVar
@@ -176,7 +176,7 @@ def worker_count(n_jobs: int | None) -> int:
     return max(1, int(effective_n_jobs(n_jobs)))
 
 
-def map_in_threads(function: Callable[[T], Result], tasks: Iterable[T], n_jobs: int | None) -> Iterator[Result]:
+def map_in_threads(function: Callable[[T], Result], tasks: Iterable[T], n_jobs: int | None) -> Generator[Result, None, None]:
     """Yield ``function(task)`` in the order of the tasks, from ``n_jobs`` threads: the same bits for every number of threads.
 
     Where the waiting thread is interrupted, or stops asking, the kernels of the others end as well.

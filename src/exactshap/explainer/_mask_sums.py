@@ -47,13 +47,12 @@ def sums(residual: np.ndarray, tolerance: np.ndarray, rows: tuple[int, ...] = ()
     sizes = residual if residual.ndim == 1 else np.abs(residual).reshape(len(residual), -1).max(axis=1)
     if len(sizes) > FEW:
         with np.errstate(invalid="ignore"):
-            place = int(np.argmax(np.abs(sizes) - tolerance))  # what is no number is the largest
-        return MaskCheck(magnitude_of(float(sizes[place])), float(tolerance[place]), len(sizes), rows)
-    found = limit = -math.inf
-    for size, allowed in zip(sizes.tolist(), tolerance.tolist(), strict=True):  # few: each step of arrays costs a call
-        size = magnitude_of(size)
-        if limit == -math.inf or size - allowed > found - limit:
-            found, limit = size, allowed
+            over = np.abs(sizes) - tolerance
+        place = int(np.argmax(over))  # what is no number is the largest
+        if over[place] == over[place]:
+            return MaskCheck(abs(float(sizes[place])), float(tolerance[place]), len(sizes), rows)
+    both = zip(map(magnitude_of, sizes.tolist()), tolerance.tolist(), strict=True)  # of few each step of arrays costs a call
+    found, limit = max(both, key=excess)
     return MaskCheck(found, limit, len(sizes), rows)
 
 
@@ -82,9 +81,14 @@ def largest(values: np.ndarray) -> float:
     return float(np.maximum.reduce(values)) if len(values) > FEW else max(values.tolist())
 
 
-def excess(check: tuple) -> tuple[float, float]:
-    """Return by how much a difference is above its tolerance, the first two of a :class:`MaskCheck`; then the difference itself."""
-    return check[0] - check[1], check[0]
+def excess(check: tuple) -> tuple[int, float, float]:
+    """Return the place of a difference and its tolerance, the first two of a :class:`MaskCheck`, among others: the worst one is the largest.
+
+    What is above its tolerance is worse than what overflows together with it, and that worse than what is within.
+    """
+    difference, tolerance = check[:2]
+    over = difference - tolerance
+    return (2, over, difference) if over > 0.0 else (0, over, difference) if over <= 0.0 else (1, 0.0, difference)
 
 
 def magnitude_of(value: float) -> float:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import itertools
 import operator
@@ -140,12 +141,12 @@ def _one_by_one(
         return
     blocks = [(start, make(), n_compared) for start, make, n_compared in left]
     steps = [step for block in blocks for step in _steps(reader, block, question)]
-    found = map_in_threads(lambda step: step(), steps, workers)
-    for start, X, n_compared in blocks:
-        n_rows = X.n_rows - n_compared
-        solution = Solution.join(itertools.islice(found, n_rows), n_rows)
-        with np.errstate(all="ignore"), rows_from(start):
-            yield certified(reader, X, solution, next(found), efficient=question[0].is_efficient(question[1]))
+    with contextlib.closing(map_in_threads(lambda step: step(), steps, workers)) as found:  # nothing goes on after an error
+        for start, X, n_compared in blocks:
+            n_rows = X.n_rows - n_compared
+            solution = Solution.join(itertools.islice(found, n_rows), n_rows)
+            with np.errstate(all="ignore"), rows_from(start):
+                yield certified(reader, X, solution, next(found), efficient=question[0].is_efficient(question[1]))
 
 
 def _steps(reader: Reader, block: tuple[int, Table, int], question: tuple[Semivalue, int]) -> Iterator[Callable[[], Any]]:

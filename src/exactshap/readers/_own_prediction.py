@@ -5,7 +5,6 @@ A direct way is used only where it has shown, in this process, that it gives the
 
 from __future__ import annotations
 
-import operator
 from collections.abc import Callable, Hashable
 from typing import Any
 
@@ -69,7 +68,6 @@ class OwnPrediction:
         self._model, self._names, self._documented, self._direct = model, (name, *through), documented, direct
         self._trial, self._of_frames, self._readable = trial, of_frames, readable
         self._numbers, self._most, self._kind = cells, most, kind
-        self._methods = operator.attrgetter(*self._names)
         self._compared: Any = None  # the methods that the direct way agreed with; False: it did not
 
     def __getstate__(self) -> dict[str, Any]:
@@ -94,7 +92,7 @@ class OwnPrediction:
 
     def _agrees(self, direct: Callable[[Any, Any], Any]) -> bool:
         """Say whether the direct way gives the bits of the model's method, and that is still the one that it was compared with."""
-        methods = self._methods(type(self._model))
+        methods = self._methods()
         if self._compared is None and self._kind is not None:
             self._compared = _of_kinds.get((type(self._model), direct, self._kind))
         if self._compared is None:
@@ -102,6 +100,10 @@ class OwnPrediction:
             if self._kind is not None:
                 _of_kinds[type(self._model), direct, self._kind] = self._compared
         return methods == self._compared and self._model.__dict__.keys().isdisjoint(self._names)
+
+    def _methods(self) -> tuple[Any, ...]:
+        """Return the methods as every class of the model's has them: most call that of the class above."""
+        return tuple(kind.__dict__.get(name) for kind in type(self._model).__mro__ for name in self._names)
 
     def _tried(self, direct: Callable[[Any, Any], Any]) -> bool:
         try:

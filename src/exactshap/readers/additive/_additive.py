@@ -91,11 +91,11 @@ class AdditiveReader(Reader):
         self._bound = [block.bind(reference, owner) for block in self.form.blocks if len(block.columns)]
         first = self._bound[0] if len(self._bound) == 1 else None
         self._linear = first if isinstance(first, BoundScaled) else None
-        self._rounded: Handle | None = None
+        self._quick: Handle | None = None
         if self._linear is not None and self.single_output and self.form.magnitude is None:
             constant = float(self.form.intercept[0])
             floor, growth = float(np.abs(self.form.intercept).max()) + self.form.floor, self._growth()
-            self._rounded = Handle(Linear(self._linear.coefficients, self._linear.mean, constant, growth, floor))
+            self._quick = Handle(Linear(self._linear.coefficients, self._linear.mean, constant, growth, floor))
 
     def _choose(self, request: Request) -> str:
         if request.background is None and self.form.has_training and request.value_function in ("auto", "interventional"):
@@ -222,11 +222,11 @@ class AdditiveReader(Reader):
         self, X: Table, prediction: np.ndarray | None, semivalue: Semivalue, order: int, n_compared: int
     ) -> Solution | None:
         """Return rows of a linear model beside its predictions, by one pass over them; None of others, and where some are not finite."""
-        if self._rounded is None:
+        if self._quick is None:
             return None
         rows = self._named(X).numeric_as_it_lies()  # first: it names what is no number
         prediction = np.array(self.predict_again(X), float) if prediction is None else prediction
-        return answer_linear(self._rounded, rows, prediction, semivalue, order, n_compared)
+        return answer_linear(self._quick, rows, prediction, semivalue, order, n_compared)
 
     def evaluate(self, X: Table) -> Solution:
         return self.solve(X, find("shapley"), 1)
@@ -256,8 +256,7 @@ class AdditiveReader(Reader):
         solution's error bound is added: ``verify`` compares mixed coalitions, too.
         """
         encoded = None if self.form.magnitude is None else self._encode(X)
-        limit = self._limit(encoded, np.asarray(prediction), np.asarray(solution.scale))
-        return limit + np.asarray(solution.error_bound)
+        return self._limit(encoded, np.asarray(prediction), np.asarray(solution.scale)) + np.asarray(solution.error_bound)
 
     def _limit(self, encoded: np.ndarray | None, prediction: np.ndarray, scale: np.ndarray) -> np.ndarray:
         size = np.abs(prediction) if prediction.ndim == 1 else np.abs(prediction).max(axis=1, initial=0.0)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import os
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
@@ -30,8 +31,9 @@ from exactshap.solvers import player_sets
 
 __all__ = ["LinearParts", "linear_parts", "read"]
 
-THROUGH = ("_decision_function", "_linear_predictor")  # what methods of scikit-learn go through, in some releases and classes
-TRIED = 3  # rows on which the product alone is held against the model's own method
+THROUGH = ("_decision_function",)  # what methods of scikit-learn go through, in some releases and classes
+TRIED = 3  # rows on which the product alone is held against the model's own method,
+TRIED_SIZES = (1.0, 1e3, 1e6)  # of each of these magnitudes: a prediction that is cut off shows
 
 
 @dataclass(frozen=True, eq=False)
@@ -66,15 +68,16 @@ class LinearParts:
 
     def own(self, model: Any) -> OwnPrediction:
         """Return the model's own prediction of rows that are finite, by its product alone where it is scikit-learn's own."""
-        library = getattr(getattr(type(model), self.method), "__module__", "").partition(".")[0]
+        rows = np.linspace(-1.0, 1.0, TRIED * len(self.coefficients)).reshape(TRIED, -1)
+        through = tuple(name for name in THROUGH if hasattr(type(model), name))
         return OwnPrediction(
             model,
             self.method,
             self._assuming_finite,
-            _product if library == "sklearn" else None,
-            trial=np.linspace(-1.0, 1.0, TRIED * len(self.coefficients)).reshape(TRIED, -1),
+            _product if _is_a_product(type(model), (self.method, *through)) else None,
+            trial=np.concatenate([size * rows for size in TRIED_SIZES]),
             readable=_in_double,
-            through=tuple(name for name in THROUGH if hasattr(type(model), name)),
+            through=through,
             cells=_as_given,
             most=np.inf,
         )
@@ -92,6 +95,21 @@ class LinearParts:
             return values
         values = values.reshape(len(values), -1)[:, chosen]
         return values[:, 0] if single else values
+
+
+def _is_a_product(kind: type, names: tuple[str, ...]) -> bool:
+    """Say whether methods are scikit-learn's own in every class that has them, and no link follows: what was put in their place may do more."""
+    if hasattr(kind, "_linear_predictor"):  # a generalised linear model
+        return False
+    found = [vars(one)[name] for one in kind.__mro__ for name in names if name in vars(one)]
+    return all(getattr(getattr(method, "__code__", None), "co_filename", "").startswith(_library()) for method in found)
+
+
+@functools.cache
+def _library() -> str:
+    import sklearn
+
+    return os.path.join(os.path.dirname(sklearn.__file__), "")
 
 
 def _product(model: Any, rows: np.ndarray) -> np.ndarray | None:

@@ -7,6 +7,7 @@ from typing import NamedTuple
 import numpy as np
 
 from exactshap._native import Handle, kernel
+from exactshap.errors import InputError, message
 from exactshap.semivalues import Semivalue
 from exactshap.solvers.additive._stacks import in_a_layout, method_of, single_weight
 from exactshap.solvers.core import Comparison, Solution, player_sets
@@ -35,6 +36,9 @@ def answer_linear(
     The same bits as :func:`solve_scaled`, ``finish`` and ``beside`` one after the other. None where something is not finite.
     """
     (n_rows, n_players), sets = rows.shape, player_sets(rows.shape[1], order)
+    if prediction.shape != (n_rows,):  # of a model that was edited
+        got = f"Got shape {prediction.shape} for {n_rows} rows"
+        raise InputError(message("The model does not predict one number for each row", got, "Fit it again"))
     rows, by_column = in_a_layout(rows)
     n_own, efficient = n_rows - n_compared, semivalue.is_efficient(order)
     values, kept, parts = np.empty((n_own, len(sets))), np.empty((4, n_rows)), np.empty((3, n_rows))

@@ -1,8 +1,8 @@
 """Reader for Universal Binary JSON, as far as XGBoost writes it.
 
 A compiled scan (``src/native/trees/ubj.cpp``) finds the values first, with lengths (big-endian) validated before anything is
-allocated: a row of the tape for each value, no more than a quarter of the file's bytes. Trees are decoded lazily: :class:`Scanned` copies a column of all trees at
-once out of the bytes.
+allocated: a row of the tape for each value, no more than a quarter of the file's bytes. Trees are decoded lazily: :class:`Scanned`
+copies a column of all trees at once out of the bytes.
 """
 
 from __future__ import annotations

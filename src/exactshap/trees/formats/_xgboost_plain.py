@@ -55,12 +55,14 @@ _agreeing: set[Any] = set()  # methods whose bytes the direct way gave
 
 
 def _saved(booster: Any) -> bytes | None:
-    """Return what XGBoost's library writes; None where this release has another interface, or the library refuses."""
+    """Return what XGBoost's library writes; None where a class or this release has another interface, or the library refuses."""
     try:
-        from xgboost.core import _LIB
+        from xgboost.core import _LIB, Booster
 
         save, handle = _save(_LIB), booster.handle
     except (ImportError, AttributeError):
+        return None
+    if type(booster).save_raw is not Booster.save_raw:  # one that may write what it likes, whenever
         return None
     size, data = ctypes.c_uint64(), ctypes.c_void_p()
     if save(handle, b'{"format": "ubj"}', ctypes.byref(size), ctypes.byref(data)):

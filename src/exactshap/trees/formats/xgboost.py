@@ -91,7 +91,7 @@ def from_document(
         blocks, owners, stage, weights = blocks.take(kept), owners[kept], stage[kept], weights[kept]
     categories = _categories(booster, learner, n_features)
     constant, owner = base_margin(parameters, objective, n_outputs, version), np.full(len(blocks), -1, np.int32)
-    trees = plain_trees(blocks, weights, constant, n_features)
+    trees = None if owners.any() else plain_trees(blocks, weights, constant, n_features)
     if trees is None:
         forest = _raw_forest(blocks, owners, weights, n_outputs)
         trees = build(forest, n_features=n_features, constant=constant, less_equal=False, single_precision=True)
