@@ -10,7 +10,7 @@ import numpy as np
 from exactshap.frames import Table, hybrid_cells, hybrid_columns, mixed_below, mixed_cells
 from exactshap.readers import Reader, columns_of
 
-__all__ = ["APART", "Hybrids", "Pool", "coalitions", "hybrids_of", "mixed_rows"]
+__all__ = ["APART", "Hybrids", "Pool", "coalitions", "hybrids_of", "mixed_rows", "whose_of"]
 
 APART = 1024  # explained rows from which on hybrids are a block of their own
 FRAME_MASKS = 4  # coalitions at most for frames of several dtypes, whose rows cannot each take columns of their own
@@ -66,7 +66,7 @@ class Pool:
             return self._mixed_floats(table, n_hybrids, self._others)
         rows, _, columns, references = self.drawn(table.n_rows, n_hybrids)
         mixed = mixed_rows(table, self._background, rows, references, columns)
-        return mixed, () if mixed is None else _whose(rows)
+        return mixed, () if mixed is None else whose_of(rows)
 
     def _mixed_floats(self, table: Table, n_hybrids: int, others: np.ndarray) -> tuple[Table, tuple[int, ...]]:
         """Return the same of arrays in few steps; two hybrids, of a coalition and its complement, are of one row."""
@@ -78,13 +78,14 @@ class Pool:
         else:
             chosen = self._place(n_hybrids)
             rows = self._rows(table.n_rows, chosen)
-            here, whose, others, columns = native[rows], _whose(rows), others[chosen], self._columns[chosen]
+            here, whose, others, columns = native[rows], whose_of(rows), others[chosen], self._columns[chosen]
         if table.n_rows < APART:
             return mixed_below(table, here, others, columns), whose
         return Table(mixed_cells(native, here, others, columns), None, n_hybrids, table.n_columns), whose
 
 
-def _whose(rows: np.ndarray) -> tuple[int, ...]:
+def whose_of(rows: np.ndarray) -> tuple[int, ...]:
+    """Return which explained rows hybrids are of, each once."""
     return tuple(sorted(set(rows.tolist())))
 
 

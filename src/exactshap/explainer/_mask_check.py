@@ -23,7 +23,7 @@ from exactshap._runtime.cache import BoundedCache
 from exactshap._runtime.process_settings import without_warnings
 from exactshap._runtime.shared import STEP
 from exactshap.errors import ExactshapError
-from exactshap.explainer._hybrids import Hybrids, Pool, hybrids_of
+from exactshap.explainer._hybrids import Hybrids, Pool, hybrids_of, whose_of
 from exactshap.explainer._mask_sums import MaskCheck, ends, largest, magnitude_of, sums, together
 from exactshap.frames import Table
 from exactshap.readers import Reader
@@ -208,7 +208,7 @@ def _n_hybrids(table: Table) -> int:
 
 def _evaluated(reader: Reader, hybrids: Hybrids) -> MaskCheck:
     """Hold the formula as it was read against the model."""
-    return sums(*reader.compare(hybrids.table)[1:], tuple(sorted(set(hybrids.rows.tolist()))))
+    return sums(*reader.compare(hybrids.table)[1:], whose_of(hybrids.rows))
 
 
 def _solved(bound: Reader, hybrids: Hybrids) -> MaskCheck:
@@ -218,7 +218,7 @@ def _solved(bound: Reader, hybrids: Hybrids) -> MaskCheck:
     values = answer.values[:, : masks.shape[1]].reshape(*masks.shape, -1)
     stray = np.abs(values * ~masks[:, :, None]).max(axis=(1, 2), initial=0.0)
     residual, tolerance = _ends_of(answer)
-    rows = tuple(sorted(set(hybrids.rows.tolist())))
+    rows = whose_of(hybrids.rows)
     return sums(residual, tolerance, rows) | sums(stray, tolerance)._replace(n_masks=0)
 
 
