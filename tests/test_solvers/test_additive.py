@@ -11,7 +11,17 @@ from exactshap._native import Handle
 from exactshap.errors import InputError
 from exactshap.games import AdditiveGame
 from exactshap.solvers import choose, player_sets, solve
-from exactshap.solvers.additive import Linear, Scaled, Singles, Stack, answer_linear, solve_scaled, solve_stacks
+from exactshap.solvers.additive import (
+    Linear,
+    LinearOutputs,
+    Scaled,
+    Singles,
+    Stack,
+    _linear,
+    answer_linear,
+    solve_scaled,
+    solve_stacks,
+)
 from exactshap.solvers.additive._stacks import _position
 from exactshap.solvers.core import set_values
 from exactshap.testing import additive_games, check_game
@@ -223,17 +233,88 @@ def test_linear_rows_beside_predictions_have_the_bits_of_one_step_after_the_othe
     whole = part.finish(d, semivalue, order, constant=np.array([0.3]), single_output=True, with_residual=False)
     tolerance = 1e-15 * (whole.scale + np.abs(prediction) + 0.7) + 0.0
     slow = whole.beside(prediction, tolerance, efficient=semivalue.is_efficient(order))
-    quick = answer_linear(Handle(linear), rows, prediction, semivalue, order)
+    quick = answer_linear(Handle(linear), rows, prediction.__getitem__, semivalue, order)
     fields = ("values", "empty", "full", "scale", "residual", "tolerance", "error_bound", "prediction", "total")
     for name in fields if semivalue.is_efficient(order) else fields[:-1]:
         np.testing.assert_array_equal(getattr(quick, name), getattr(slow, name))
     assert (quick.sets, quick.method, quick.comparison) == (slow.sets, slow.method, None)
     for n_compared in (2, 300):
-        some = answer_linear(Handle(linear), rows, prediction, semivalue, order, n_compared)
+        some = answer_linear(Handle(linear), rows, prediction.__getitem__, semivalue, order, n_compared)
         for name in fields[:-1]:
             np.testing.assert_array_equal(getattr(some, name), getattr(slow, name)[: 300 - n_compared])
         for name in ("residual", "tolerance", "prediction"):
             np.testing.assert_array_equal(getattr(some.comparison, name), getattr(slow, name)[300 - n_compared :])
+
+
+@pytest.mark.parametrize("order", [1, 2])
+@pytest.mark.parametrize("index", ["shapley", "banzhaf", "k-sii"])
+@pytest.mark.parametrize("turned", [np.ascontiguousarray, np.asfortranarray])
+@pytest.mark.parametrize("n_outputs", [2, 3, 10])
+def test_outputs_of_a_linear_model_have_the_bits_of_one_step_after_the_other(order, index, turned, n_outputs):
+    d, rng, semivalue = 9, np.random.default_rng(order), semivalues.find(index)
+    rows, constant, prediction = (
+        turned(rng.normal(size=(300, d))),
+        rng.normal(size=n_outputs),
+        rng.normal(size=(300, n_outputs)),
+    )
+    coefficients, absent = rng.normal(size=(2, d, n_outputs))
+    singles = Singles(player_sets(d, 1), rows[:, :, None] * coefficients, absent)
+    part = solve_stacks([singles], d, 300, n_outputs, semivalue, order)
+    whole = part.finish(d, semivalue, order, constant=constant, with_residual=False)
+    tolerance = 1e-15 * (whole.scale + np.abs(prediction).max(axis=1) + 0.7) + 0.0
+    slow = whole.beside(prediction, tolerance, efficient=semivalue.is_efficient(order))
+    linear = Handle(LinearOutputs(coefficients, absent, constant, 1e-15, 0.7))
+    for n_compared in (0, 2, 300):
+        quick = answer_linear(linear, rows, prediction.__getitem__, semivalue, order, n_compared)
+        for name in ("values", "empty", "full", "scale", "residual", "tolerance", "error_bound", "prediction"):
+            np.testing.assert_array_equal(getattr(quick, name), getattr(slow, name)[: 300 - n_compared])
+        if n_compared:
+            for name in ("residual", "tolerance", "prediction"):
+                np.testing.assert_array_equal(getattr(quick.comparison, name), getattr(slow, name)[300 - n_compared :])
+    assert (quick.sets, quick.method) == (slow.sets, slow.method)
+    spoiled = np.where(np.arange(d) == 4, np.inf, rows)
+    assert answer_linear(linear, spoiled, prediction.__getitem__, semivalue, order) is None
+
+
+@pytest.mark.parametrize("turned", [np.ascontiguousarray, np.asfortranarray])
+@pytest.mark.parametrize("n_outputs", [0, 2])
+def test_pieces_of_a_linear_models_rows_are_predicted_once_on_whatever_thread(turned, n_outputs, monkeypatch):
+    monkeypatch.setattr(_linear, "PIECE", 2048 * 5)
+    monkeypatch.setattr(_linear, "OF_A_FRAME", 1024 * 5)
+    n, d, tail, rng = 9 * 2048 + 7, 5, (n_outputs,) * (n_outputs > 0), np.random.default_rng(0)
+    rows, prediction, asked = turned(rng.normal(size=(n, d))), rng.normal(size=(n, *tail)), []
+    coefficients, absent = rng.normal(size=(2, d, *tail))
+    make = LinearOutputs if n_outputs else Linear
+    linear = Handle(make(coefficients, absent, np.zeros(tail) if n_outputs else 0.0, 1e-15, 0.7))
+
+    def predict(piece):
+        asked.append(piece)
+        return prediction[piece]
+
+    semivalue = semivalues.find("shapley")
+    found = [answer_linear(linear, rows, predict, semivalue, 1, n_jobs=n_jobs) for n_jobs in (1, 2, 3)]
+    assert sorted(np.concatenate([np.arange(piece.start, piece.stop) for piece in asked])) == sorted([*range(n)] * 3)
+    assert len(asked) > 3 * 9
+    monkeypatch.setattr(_linear, "PIECE", 10**9)
+    monkeypatch.setattr(_linear, "OF_A_FRAME", 10**9)
+    whole = answer_linear(linear, rows, prediction.__getitem__, semivalue, 1)
+    for each in found:
+        for name in ("values", "empty", "full", "residual", "total", "tolerance", "error_bound", "prediction", "scale"):
+            np.testing.assert_array_equal(getattr(each, name), getattr(whole, name))
+
+
+def test_an_error_of_a_later_piece_names_its_row(monkeypatch):
+    monkeypatch.setattr(_linear, "PIECE", 0)
+
+    def predict(piece):
+        if piece.start >= 9 * 1024:
+            raise InputError("wrong at row 3", row=3)
+        return np.zeros(piece.stop - piece.start)
+
+    linear = Handle(Linear(np.ones(1), np.ones(1), 0.0, 1.0, 1.0))
+    for n_jobs in (1, 2):
+        with pytest.raises(InputError, match=f"wrong at row {9 * 1024 + 3}"):
+            answer_linear(linear, np.zeros((10 * 1024, 1)), predict, semivalues.find("shapley"), 1, n_jobs=n_jobs)
 
 
 @pytest.mark.parametrize("bad", [np.nan, np.inf])
@@ -242,7 +323,7 @@ def test_linear_rows_that_are_not_finite_are_left_to_the_way_that_names_them(bad
     rows = np.ones((3, 9))
     rows[2, 8] = bad
     linear = Linear(np.zeros(9), np.ones(9), 0.0, 1.0, 1.0)
-    assert answer_linear(Handle(linear), rows, np.ones(3), semivalues.find("shapley"), 1, n_compared) is None
+    assert answer_linear(Handle(linear), rows, np.ones(3).__getitem__, semivalues.find("shapley"), 1, n_compared) is None
 
 
 @pytest.mark.parametrize("bad", [np.nan, np.inf])

@@ -169,14 +169,18 @@ def block_size(reader: Reader, n_rows: int, order: int, limit: float) -> int:
 def n_workers(reader: Reader, block: int, n_blocks: int, order: int, limit: float, n_jobs: int | None) -> tuple[int, int]:
     """Return how many blocks are solved side by side, and on how many threads one of them: the other number is 1.
 
-    Few blocks follow one another, and their rows share the threads, unless threads may ask the model about rows of their own.
+    Few blocks follow one another, and their rows share the threads, unless threads may ask the model about rows of their own; those,
+    too, of which several do not fit in memory.
     """
     if reader.threads_inside or (jobs := worker_count(n_jobs)) == 1:
         return 1, 1
+
+    def fit(rows: int) -> int:
+        return int(min(jobs, max(1.0, limit // max(1.0, reader.memory(rows, order)))))
+
     enough = 2 if reader.predicts_row_by_row or reader.predicts_in_pieces else ENOUGH_BLOCKS * jobs
-    rows = block if n_blocks >= enough else -(-block // jobs)
-    fit = int(min(jobs, max(1.0, limit // max(1.0, reader.memory(rows, order)))))
-    return (fit, 1) if rows == block else (1, fit)
+    at_once, shared = fit(block) if n_blocks >= enough else 1, fit(max(1, block // jobs))
+    return (at_once, 1) if at_once >= shared else (1, shared)
 
 
 def result_bytes(reader: Reader, n_rows: int, order: int) -> float:

@@ -120,15 +120,17 @@ constexpr int64_t POLLED = 256;  // rows between two looks for an interruption, 
 struct RowByRow {
   In<double, 2> X;
   bool by_column;
+  int64_t first;  // row that is asked for first
   Array<double, 1> turned;
 
-  RowByRow(In<double, 2> X, bool by_column, Context& context)
-      : X(X), by_column(by_column), turned(context.empty<double>(by_column ? TURNED * X.size[0] : 0)) {}
+  RowByRow(In<double, 2> X, bool by_column, int64_t first, Context& context)
+      : X(X), by_column(by_column), first(first), turned(context.empty<double>(by_column ? TURNED * X.size[0] : 0)) {}
 
   EXACTSHAP_INLINE const double* row(int64_t i) {
     if (!by_column) return X[i].data;
-    if (i % TURNED == 0) turn(i);
-    return turned.data + i % TURNED * X.size[0];
+    const int64_t place = (i - first) % TURNED;
+    if (place == 0) turn(i);
+    return turned.data + place * X.size[0];
   }
 
   /// Write rows `first` to `first + TURNED - 1`, as far as there are any, of columns that lie behind each other.
@@ -161,7 +163,7 @@ Status fill_scaled(In<double, 2> X, bool by_column, In<double, 1> coefficients, 
   EXACTSHAP_REQUIRE(coefficients.size[0] == n && absent.size[0] == n && n_sets >= n && total.size[0] == n_rows);
   EXACTSHAP_REQUIRE(out.size[0] == n_rows && empty.size[0] == n_rows && full.size[0] == n_rows && scale.size[0] == n_rows);
   EXACTSHAP_REQUIRE(out.size[2] == 1 && total.size[1] == 1 && empty.size[1] == 1 && full.size[1] == 1);
-  RowByRow rows(X, by_column, context);
+  RowByRow rows(X, by_column, 0, context);
   if (context.failed()) return Status::no_memory;
   const double without = sum_over(absent);
   for (int64_t i = 0; i < n_rows; i++) {
@@ -184,25 +186,28 @@ struct Linear {
   EXACTSHAP_FIELDS(coefficients, absent, constant, growth, floor)
 };
 
-/// The same beside the model's own predictions, with its constant in v(empty) and v(D), in one pass over the rows:
+/// The same beside the model's own predictions, with its constant in v(empty) and v(D), of the rows from `first` up to `last`, in one pass:
 ///
 ///   residual_i = f(x_i) - v(empty) - sum_l phi_l   (not `efficient`: f(x_i) - v(D))
 ///   tolerance_i = growth (scale_i + |f(x_i)| + floor)
 ///
-/// Values are written of the first rows, as many as `out` has: the others are only compared. `kept (4, n_rows)` takes v(empty),
-/// residual, tolerance, and the error bound, which is 0; `parts (3, n_rows)` total, v(D) and scale. `finite`: whether all totals are.
+/// Values are written of the first rows, as many as `out` has: the others are only compared. `kept (2, n_rows)` takes v(empty) and
+/// residual, `parts (2, n_rows)` total and v(D), `sizes (3, n_rows)` tolerance, the error bound, which is 0, and scale. `finite`:
+/// whether all totals are.
 Status answer_scaled(In<double, 2> X, bool by_column, Linear linear, double weight, In<double, 1> prediction, bool efficient,
-                     Out<double, 2> out, Out<double, 2> kept, Out<double, 2> parts, int64_t& finite, Context& context) {
+                     Out<double, 2> out, Out<double, 2> kept, Out<double, 2> parts, Out<double, 2> sizes, int64_t first, int64_t last,
+                     int64_t& finite, Context& context) {
   const int64_t n_rows = X.size[by_column], n = X.size[!by_column], n_own = out.size[0], n_sets = out.size[1];
   finite = 1;
   EXACTSHAP_REQUIRE(linear.coefficients.size[0] == n && linear.absent.size[0] == n && n_sets >= n && n_own <= n_rows);
-  EXACTSHAP_REQUIRE(prediction.size[0] == n_rows && kept.size[0] == 4 && parts.size[0] == 3);
-  EXACTSHAP_REQUIRE(kept.size[1] == n_rows && parts.size[1] == n_rows);
-  RowByRow rows(X, by_column, context);
-  auto nowhere = context.empty<double>(n_own < n_rows ? n : 0);
+  EXACTSHAP_REQUIRE(prediction.size[0] == n_rows && kept.size[0] == 2 && parts.size[0] == 2 && sizes.size[0] == 3);
+  EXACTSHAP_REQUIRE(kept.size[1] == n_rows && parts.size[1] == n_rows && sizes.size[1] == n_rows);
+  EXACTSHAP_REQUIRE(0 <= first && first <= last && last <= n_rows);
+  RowByRow rows(X, by_column, first, context);
+  auto nowhere = context.empty<double>(n_own < last ? n : 0);
   if (context.failed()) return Status::no_memory;
   const double empty = sum_over(linear.absent) + linear.constant;
-  for (int64_t i = 0; i < n_rows; i++) {
+  for (int64_t i = first; i < last; i++) {
     if (i % POLLED == 0 && context.interrupted()) return Status::interrupted;
     double* const values = i < n_own ? out[i].data : nowhere.data;
     const RowSums sums = fill_scaled_row(rows.row(i), linear.coefficients.data, linear.absent.data, weight, n, values);
@@ -210,12 +215,92 @@ Status answer_scaled(In<double, 2> X, bool by_column, Linear linear, double weig
     const double own = prediction[i], full = 0.0 + sums.full + linear.constant;
     kept[0][i] = empty;
     kept[1][i] = own - (efficient ? empty + sums.total : full);
-    kept[2][i] = linear.growth * (sums.scale + fabs(own) + linear.floor) + 0.0;
-    kept[3][i] = 0.0;
     parts[0][i] = sums.total;
     parts[1][i] = full;
-    parts[2][i] = sums.scale;
+    sizes[0][i] = linear.growth * (sums.scale + fabs(own) + linear.floor) + 0.0;
+    sizes[1][i] = 0.0;
+    sizes[2][i] = sums.scale;
     finite &= int64_t(sums.total - sums.total == 0.0);
+  }
+  return Status::done;
+}
+
+/// A linear model of several outputs, bound to a background.
+struct LinearOutputs {
+  In<double, 2> coefficients, absent;  // (n_columns, n_outputs)
+  In<double, 1> constant;
+  double growth, floor;
+  EXACTSHAP_FIELDS(coefficients, absent, constant, growth, floor)
+};
+
+/// What is added up over the terms of one row, for each output, from nothing on; the sum of the terms' largest magnitudes is returned.
+EXACTSHAP_INLINE double fill_row_of_outputs(const double* __restrict row, const LinearOutputs& linear, double weight, double* __restrict out,
+                                            double* __restrict total, double* __restrict full) {
+  const int64_t n = linear.coefficients.size[0], n_outputs = linear.coefficients.size[1];
+  double scale = 0.0;
+  for (int64_t o = 0; o < n_outputs; o++) total[o] = full[o] = 0.0;
+  for (int64_t l = 0; l < n; l++) {
+    const double* const coefficients = linear.coefficients[l].data;
+    const double* const absent = linear.absent[l].data;
+    double largest = 0.0;
+    for (int64_t o = 0; o < n_outputs; o++) {
+      const double here = row[l] * coefficients[o], gone = absent[o], value = 0.0 + weight * (here - gone);  // never minus zero
+      out[l * n_outputs + o] = value;
+      total[o] += value;
+      full[o] += here;
+      largest = fabs(gone) > largest ? fabs(gone) : largest;
+      largest = fabs(here) > largest ? fabs(here) : largest;
+    }
+    scale += largest;
+  }
+  return scale;
+}
+
+/// As `answer_scaled`, of a model of several outputs:
+///
+///   tolerance_i = growth (scale_i + max_o |f_o(x_i)| + floor)
+///
+/// `kept (2, n_rows, n_outputs)` takes v(empty) and residual, `parts`, of the same shape, total and v(D), and `sizes (3, n_rows)`
+/// tolerance, the error bound, which is 0, and scale, which adds up each term's largest magnitude in any output.
+Status answer_outputs(In<double, 2> X, bool by_column, LinearOutputs linear, double weight, In<double, 2> prediction, bool efficient,
+                      Out<double, 3> out, Out<double, 3> kept, Out<double, 3> parts, Out<double, 2> sizes, int64_t first, int64_t last,
+                      int64_t& finite, Context& context) {
+  const int64_t n_rows = X.size[by_column], n = X.size[!by_column], n_own = out.size[0], n_sets = out.size[1];
+  const int64_t n_outputs = linear.constant.size[0];
+  finite = 1;
+  EXACTSHAP_REQUIRE(linear.coefficients.size[0] == n && linear.coefficients.size[1] == n_outputs && n_sets >= n && n_own <= n_rows);
+  EXACTSHAP_REQUIRE(linear.absent.size[0] == n && linear.absent.size[1] == n_outputs && out.size[2] == n_outputs);
+  EXACTSHAP_REQUIRE(prediction.size[0] == n_rows && prediction.size[1] == n_outputs);
+  EXACTSHAP_REQUIRE(kept.size[0] == 2 && kept.size[1] == n_rows && kept.size[2] == n_outputs);
+  EXACTSHAP_REQUIRE(parts.size[0] == 2 && parts.size[1] == n_rows && parts.size[2] == n_outputs);
+  EXACTSHAP_REQUIRE(sizes.size[0] == 3 && sizes.size[1] == n_rows && 0 <= first && first <= last && last <= n_rows);
+  RowByRow rows(X, by_column, first, context);
+  auto nowhere = context.empty<double>(n_own < last ? n * n_outputs : 0), empty = context.empty<double>(n_outputs);
+  if (context.failed()) return Status::no_memory;
+  for (int64_t o = 0; o < n_outputs; o++) {
+    double without = 0.0;
+    for (int64_t l = 0; l < n; l++) without += linear.absent[l][o];
+    empty[o] = without + linear.constant[o];
+  }
+  for (int64_t i = first; i < last; i++) {
+    if (i % POLLED == 0 && context.interrupted()) return Status::interrupted;
+    double* const values = i < n_own ? out[i].data : nowhere.data;
+    double* const total = parts[0][i].data;
+    double* const full = parts[1][i].data;
+    const double scale = fill_row_of_outputs(rows.row(i), linear, weight, values, total, full);
+    for (int64_t s = n * n_outputs; s < n_sets * n_outputs && i < n_own; s++) values[s] = 0.0;
+    double largest = 0.0;
+    for (int64_t o = 0; o < n_outputs; o++) {
+      const double own = prediction[i][o];
+      full[o] = 0.0 + full[o] + linear.constant[o];
+      kept[0][i][o] = empty[o];
+      kept[1][i][o] = own - (efficient ? empty[o] + total[o] : full[o]);
+      largest = !(fabs(own) <= largest) ? fabs(own) : largest;
+      finite &= int64_t(total[o] - total[o] == 0.0);
+    }
+    sizes[0][i] = linear.growth * (scale + largest + linear.floor) + 0.0;
+    sizes[1][i] = 0.0;
+    sizes[2][i] = scale;
   }
   return Status::done;
 }
@@ -227,3 +312,4 @@ EXACTSHAP_END
 EXACTSHAP_KERNEL(additive, add_singles, add_singles)
 EXACTSHAP_KERNEL(additive, fill_scaled, fill_scaled)
 EXACTSHAP_KERNEL(additive, answer_scaled, answer_scaled)
+EXACTSHAP_KERNEL(additive, answer_outputs, answer_outputs)

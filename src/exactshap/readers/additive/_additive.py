@@ -13,6 +13,7 @@ import numpy as np
 
 from exactshap._native import Handle
 from exactshap._runtime.calibration import clocked
+from exactshap._runtime.threads import threads_of_a_block
 from exactshap.errors import InputError, UnsupportedStructureError, message
 from exactshap.frames import Table, check_columns
 from exactshap.games import AdditiveGame, normalised_weights
@@ -30,7 +31,6 @@ from exactshap.readers.additive.terms import (
 from exactshap.semivalues import Semivalue, find
 from exactshap.solvers import Comparison, Cost, Solution, player_sets
 from exactshap.solvers.additive import (
-    Linear,
     LookedUp,
     Searched,
     Singles,
@@ -46,8 +46,9 @@ __all__ = ["AdditiveReader"]
 
 VALUE_FUNCTIONS = ("interventional", "baseline")
 TIMED_ROWS, TIMED_CALLS = 256, 5e4  # of a forecast: rows of one evaluation, evaluations up to which rows are solved
-# rows of a block of a linear model's, which need no memory beside their values: putting blocks together costs as much
-LINEAR_ROWS = 2**20
+LINEAR_ROWS = (
+    2**24
+)  # of a block of a linear model's, which need no memory beside their values: putting blocks together costs as much
 CACHED_VALUES, FEWEST_ROWS = 2**17, 256  # coalition values of a piece of rows: 1 MiB; rows of it at least
 CHECKED_ROWS = 8  # background rows on which the terms are compared with the model's own prediction when it is read
 
@@ -82,7 +83,7 @@ class AdditiveReader(Reader):
             self._check_terms(reference)
         self._bind(reference)
         self._streams = all(getattr(bound, "streams", False) for bound in self._bound)
-        if self._linear is not None:
+        if self._quick is not None:
             self.block_rows = LINEAR_ROWS
 
     def _bind(self, reference: Reference | None) -> None:
@@ -92,10 +93,11 @@ class AdditiveReader(Reader):
         first = self._bound[0] if len(self._bound) == 1 else None
         self._linear = first if isinstance(first, BoundScaled) else None
         self._quick: Handle | None = None
-        if self._linear is not None and self.single_output and self.form.magnitude is None:
-            constant = float(self.form.intercept[0])
-            floor, growth = float(np.abs(self.form.intercept).max()) + self.form.floor, self._growth()
-            self._quick = Handle(Linear(self._linear.coefficients, self._linear.mean, constant, growth, floor))
+        at_once = getattr(first, "at_once", None)
+        if at_once is not None and self.form.magnitude is None and self.single_output == (self.n_outputs == 1):
+            floor = float(np.abs(self.form.intercept).max()) + self.form.floor
+            linear = at_once(self.form.intercept, self._growth(), floor)
+            self._quick = None if linear is None else Handle(linear)
 
     def _choose(self, request: Request) -> str:
         if request.background is None and self.form.has_training and request.value_function in ("auto", "interventional"):
@@ -142,12 +144,7 @@ class AdditiveReader(Reader):
         return self.form.predict(X)
 
     def predict_again(self, X: Table) -> np.ndarray:
-        again = self.form.predict_again
-        return self.predict(X) if again is None else again(X)
-
-    def threads_pay(self) -> bool | None:
-        """Return False for a linear model, whose rows wait for memory, which threads do not bring sooner."""
-        return self._linear is None
+        return (self.form.predict_again or self.predict)(X)
 
     def _encode(self, X: Table) -> np.ndarray:
         return self.form.encode(self._named(X), "X")
@@ -225,8 +222,12 @@ class AdditiveReader(Reader):
         if self._quick is None:
             return None
         rows = self._named(X).numeric_as_it_lies()  # first: it names what is no number
-        prediction = np.array(self.predict_again(X), float) if prediction is None else prediction
-        return answer_linear(self._quick, rows, prediction, semivalue, order, n_compared)
+
+        def predict(piece: slice) -> np.ndarray:
+            return np.asarray(self.predict_again(X.take(piece)), float)
+
+        known = predict if prediction is None else prediction.__getitem__
+        return answer_linear(self._quick, rows, known, semivalue, order, n_compared, threads_of_a_block.get())
 
     def evaluate(self, X: Table) -> Solution:
         return self.solve(X, find("shapley"), 1)
@@ -277,7 +278,9 @@ class AdditiveReader(Reader):
     def memory(self, n_rows: int, order: int) -> float:
         """Return the bytes of all coalition values, copied once, of the result, and of one chunk of hybrid rows and its values."""
         sets = len(player_sets(self.n_players, order))
-        if self._streams:  # values, rows as numbers, their cells or numbers once more, and a dozen numbers of each row
+        if (
+            self._streams or self._quick is not None
+        ):  # values, rows as numbers, their cells or numbers once more, and a dozen numbers of each row
             return 8.0 * n_rows * (self.n_outputs * (sets + 12.0) + self.n_features + len(self._widths))
         coalition_values = sum(2.0**width for width in self._widths)
         calls = max((calls_of_row(bound) / len(getattr(bound, "terms", "-")) for bound in self._bound), default=0.0)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import MISSING, dataclass, fields, replace
 from typing import Any, Self
@@ -13,6 +12,7 @@ from exactshap.errors import InputError, UnknownNameError, did_you_mean, message
 from exactshap.results.data import _validation as validation
 from exactshap.results.data._certificate import Certificate
 from exactshap.results.data._named_values import NamedValues
+from exactshap.results.data._residuals import all_within, largest_of_rows, within
 
 __all__ = ["ExplanationData"]
 
@@ -30,7 +30,6 @@ _PER_ROW = (
     "covariance_residual",
     "approximation_error",
 )
-FEW = 10  # rows up to which numbers are looked at one by one
 _ARRAYS = (*_PER_ROW, "error_bound")
 _PER_OUTPUT = tuple(name for name in _PER_ROW if name not in ("tolerance", "approximation_error"))
 
@@ -242,24 +241,16 @@ class ExplanationData:
         worst, limit = self.mask_difference, self.mask_tolerance
         if not (worst is None or limit is None or worst <= limit):
             return False
-        if self.residual.ndim > 1 or len(self.residual) > FEW:
-            return bool(self.rows_within_tolerance.all())
-        rows = zip(self.residual.tolist(), self.tolerance.tolist(), strict=True)  # few: any step of arrays takes longer
-        return all(abs(residual) <= allowed < math.inf for residual, allowed in rows)
+        return all_within(self.residual, self.tolerance)
 
     @property
     def rows_within_tolerance(self) -> np.ndarray:
         """Which rows (n_rows,) have all of their residuals within tolerance: an infinite one, where numbers overflow, allows nothing."""
-        return (self._largest_residuals() <= self.tolerance) & (self.tolerance < np.inf)
-
-    def _largest_residuals(self) -> np.ndarray:
-        """Return the largest magnitude (n_rows,) of each row's residuals."""
-        size = np.abs(self.residual)
-        return size if size.ndim == 1 else size.reshape(self.n_rows, self.n_outputs).max(axis=1, initial=0.0)
+        return within(self.residual, self.tolerance)
 
     def certificate(self) -> Certificate:
         """Hold the largest residual against its tolerance, and a few coalitions against the model's own predictions."""
-        size = self._largest_residuals()
+        size = largest_of_rows(self.residual)
         excess = np.where(np.isfinite(size), size, np.inf) - np.where(np.isfinite(self.tolerance), self.tolerance, 0.0)
         row = int(np.argmax(excess if np.any(excess > 0) else size)) if self.n_rows else None
         difference, allowed = self.mask_difference, self.mask_tolerance

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from exactshap.solvers.additive._buckets import buckets_of
 from exactshap.solvers.additive._kernels import Bins, Lookups, Tables, fill_cells, fill_fold
-from exactshap.solvers.additive._linear import Linear, answer_linear
+from exactshap.solvers.additive._linear import Linear, LinearOutputs, answer_linear
 from exactshap.solvers.additive._singles import Scaled, Singles
 from exactshap.solvers.additive._stacks import (
     LookedUp,
@@ -20,6 +20,7 @@ from exactshap.solvers.additive._stacks import (
 __all__ = [
     "Bins",
     "Linear",
+    "LinearOutputs",
     "LookedUp",
     "Lookups",
     "Scaled",

@@ -2,19 +2,29 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import NamedTuple
 
 import numpy as np
 
 from exactshap._native import Handle, kernel
-from exactshap.errors import InputError, message
+from exactshap._runtime.threads import map_in_threads
+from exactshap.errors import InputError, message, rows_from
 from exactshap.semivalues import Semivalue
 from exactshap.solvers.additive._stacks import in_a_layout, method_of, single_weight
 from exactshap.solvers.core import Comparison, Solution, player_sets
 
-__all__ = ["Linear", "answer_linear", "answer_scaled"]
+__all__ = ["Linear", "LinearOutputs", "answer_linear", "answer_outputs", "answer_scaled"]
 
-answer_scaled = kernel("additive.answer_scaled(X, by_column, linear, weight, prediction, efficient, out, kept, parts)")
+_ARGUMENTS = "X, by_column, linear, weight, prediction, efficient, out, kept, parts, sizes, first, last"
+answer_scaled = kernel(f"additive.answer_scaled({_ARGUMENTS})")
+answer_outputs = kernel(f"additive.answer_outputs({_ARGUMENTS})")
+# numbers of a piece of the rows: of an array they stay in a core's caches, of a frame a piece costs more to cut; and its rows at least
+PIECE, OF_A_FRAME, LEAST = 2**18, 2**20, 1024
+ENOUGH, RUNS = (
+    8,
+    4,
+)  # pieces from which on threads are worth waking, and how many times each of them takes some that are neighbours
 _NOTHING = Solution.zeros(0, 0)
 
 
@@ -28,40 +38,103 @@ class Linear(NamedTuple):
     floor: float
 
 
+class LinearOutputs(NamedTuple):
+    """The same of several outputs, ``coefficients`` and ``absent (n_columns, n_outputs)``; |f(x)| is the largest of them."""
+
+    coefficients: np.ndarray
+    absent: np.ndarray
+    constant: np.ndarray
+    growth: float
+    floor: float
+
+
 def answer_linear(
-    linear: Handle, rows: np.ndarray, prediction: np.ndarray, semivalue: Semivalue, order: int, n_compared: int = 0
+    linear: Handle,
+    rows: np.ndarray,
+    predict: Callable[[slice], np.ndarray],
+    semivalue: Semivalue,
+    order: int,
+    n_compared: int = 0,
+    n_jobs: int = 1,
 ) -> Solution | None:
     """Return the solution of rows beside the model's own predictions, the last ``n_compared`` of which are only compared.
 
-    The same bits as :func:`solve_scaled`, ``finish`` and ``beside`` one after the other. None where something is not finite.
+    The same bits as of one step after the other: terms are solved, ``finish`` and ``beside``. None where something is not finite.
+    Pieces of the rows are predicted and solved while they are in a core's caches; threads share them, and write where they belong.
+
+    Parameters
+    ----------
+    linear : Handle of Linear or LinearOutputs
+    rows : array of shape (n_rows, n_columns)
+    predict : callable
+        ``predict(slice)``: the model's own predictions of some of the rows.
     """
     (n_rows, n_players), sets = rows.shape, player_sets(rows.shape[1], order)
-    if prediction.shape != (n_rows,):  # of a model that was edited
-        got = f"Got shape {prediction.shape} for {n_rows} rows"
-        raise InputError(message("The model does not predict one number for each row", got, "Fit it again"))
+    n_own, weight, efficient = n_rows - n_compared, single_weight(semivalue, order), semivalue.is_efficient(order)
     rows, by_column = in_a_layout(rows)
-    n_own, efficient = n_rows - n_compared, semivalue.is_efficient(order)
-    values, kept, parts = np.empty((n_own, len(sets))), np.empty((4, n_rows)), np.empty((3, n_rows))
-    if not answer_scaled(rows, by_column, linear, single_weight(semivalue, order), prediction, efficient, values, kept, parts):
+    model = linear.value
+    tail, answer = (model.constant.shape, answer_outputs) if isinstance(model, LinearOutputs) else ((), answer_scaled)
+    values, prediction = np.empty((n_own, len(sets), *tail)), np.empty((n_rows, *tail))
+    kept, parts, sizes = np.empty((2, *prediction.shape)), np.empty((2, *prediction.shape)), np.empty((3, n_rows))
+
+    def run(piece: slice) -> int:
+        prediction[piece] = _of_each_row(predict(piece), (piece.stop - piece.start, *tail))
+        arrays = prediction, efficient, values, kept, parts, sizes
+        return answer(rows, by_column, linear, weight, *arrays, piece.start, piece.stop)  # type: ignore[no-any-return]
+
+    if not _true_of_pieces(run, _pieces(n_rows, n_players, by_column), n_jobs):
         return None
-    empty, residual, tolerance, bound = kept
-    total, full, scale = parts
     comparison = None
     if n_compared:
-        comparison = Comparison(prediction[n_own:], residual[n_own:], tolerance[n_own:])
-        empty, residual, tolerance, bound = kept[:, :n_own]
-        total, full, scale = parts[:, :n_own]
+        comparison = Comparison(prediction[n_own:], kept[1, n_own:], sizes[0, n_own:])
+        prediction, kept, parts, sizes = prediction[:n_own], kept[:, :n_own], parts[:, :n_own], sizes[:, :n_own]
     return _NOTHING.with_(
         values=values,
-        empty=empty,
-        full=full,
+        empty=kept[0],
+        full=parts[1],
         method=method_of(n_players),
         sets=sets,
-        residual=residual,
-        total=total if efficient else None,
-        error_bound=bound,
-        scale=scale,
-        prediction=prediction[:n_own],
-        tolerance=tolerance,
+        residual=kept[1],
+        total=parts[0] if efficient else None,
+        error_bound=sizes[1],
+        scale=sizes[2],
+        prediction=prediction,
+        tolerance=sizes[0],
         comparison=comparison,
     )
+
+
+def _of_each_row(prediction: np.ndarray, shape: tuple[int, ...]) -> np.ndarray:
+    if prediction.shape != shape:  # of a model that was edited
+        got = f"Got shape {prediction.shape} for {shape[0]} rows"
+        wanted = "one number" if len(shape) == 1 else f"{shape[1]} numbers"
+        raise InputError(message(f"The model does not predict {wanted} for each row", got, "Fit it again"))
+    return prediction
+
+
+def _pieces(n_rows: int, n_columns: int, by_column: bool) -> list[slice]:
+    """Return slices that cover all rows, whatever the number of threads."""
+    step = max(LEAST, (OF_A_FRAME if by_column else PIECE) // max(1, n_columns) // LEAST * LEAST)
+    if n_rows <= step:
+        return [slice(0, n_rows)]
+    return [slice(start, min(start + step, n_rows)) for start in range(0, n_rows, step)]
+
+
+def _true_of_pieces(function: Callable[[slice], int], pieces: list[slice], n_jobs: int) -> bool:
+    """Say whether a function is true of all pieces; a thread takes neighbours, as what is written of them shares pages of memory."""
+    if len(pieces) == 1:
+        return bool(function(pieces[0]))
+    workers = n_jobs if len(pieces) >= ENOUGH else 1
+    n_runs = RUNS * workers
+    runs = [pieces[k * len(pieces) // n_runs : (k + 1) * len(pieces) // n_runs] for k in range(n_runs)]
+
+    def run(neighbours: list[slice]) -> bool:
+        with np.errstate(all="ignore"):  # of each thread; overflow is told by the certificate
+            return all(_counted(function, piece) for piece in neighbours)
+
+    return all(list(map_in_threads(run, runs, workers)))
+
+
+def _counted(function: Callable[[slice], int], piece: slice) -> int:
+    with rows_from(piece.start):
+        return function(piece)

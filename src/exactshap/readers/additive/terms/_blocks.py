@@ -24,7 +24,7 @@ from typing import ClassVar, Protocol
 import numpy as np
 
 from exactshap.errors import BudgetError, message
-from exactshap.solvers.additive import LookedUp, Scaled, Singles, Stack
+from exactshap.solvers.additive import Linear, LinearOutputs, LookedUp, Scaled, Singles, Stack
 
 __all__ = [
     "BACKGROUND_CHUNK",
@@ -176,15 +176,28 @@ class BoundScaled:
     def scaled(self, rows: np.ndarray) -> Scaled:
         return Scaled(rows, self.coefficients, self.mean)
 
+    def at_once(self, constant: np.ndarray, growth: float, floor: float) -> Linear:
+        """Return the model as the solver answers it in one pass over the rows."""
+        return Linear(self.coefficients, self.mean, float(constant[0]), growth, floor)
+
     def stacks(self, rows: np.ndarray) -> Iterator[Singles]:
         yield self.scaled(rows).singles
 
 
 @dataclass(frozen=True, eq=False)
 class _BoundColumns:
+    """Terms of one column each, those of a linear model of several outputs among them."""
+
     block: ColumnTerms
     players: tuple[tuple[int, ...], ...]
     mean: np.ndarray
+
+    def at_once(self, constant: np.ndarray, growth: float, floor: float) -> LinearOutputs | None:
+        """Return the model as the solver answers it in one pass over the rows; None where columns are no players."""
+        if self.block.coefficients is None or self.players != self.block.columns:
+            return None
+        coefficients, mean, ends = (np.ascontiguousarray(a, float) for a in (self.block.coefficients, self.mean, constant))
+        return LinearOutputs(coefficients, mean, ends, growth, floor)
 
     def stacks(self, rows: np.ndarray) -> Iterator[Singles]:
         yield Singles(self.players, self.block.evaluate(rows), self.mean)
