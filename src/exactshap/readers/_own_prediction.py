@@ -73,6 +73,11 @@ class OwnPrediction:
     def __getstate__(self) -> dict[str, Any]:
         return {**self.__dict__, "_compared": None}  # another process may have another release
 
+    @property
+    def is_direct(self) -> bool:
+        """Whether there is a direct way, which may still turn out to have other bits."""
+        return self._direct is not None
+
     def __call__(self, X: Table) -> Any:
         direct = self._direct
         if direct is not None and X.n_rows <= self._most and (array := self._cells(X)) is not None and self._agrees(direct):

@@ -31,6 +31,8 @@ from exactshap.readers.additive.terms import (
 from exactshap.semivalues import Semivalue, find
 from exactshap.solvers import Comparison, Cost, Solution, player_sets
 from exactshap.solvers.additive import (
+    OF_A_CALL,
+    PIECE,
     LookedUp,
     Searched,
     Singles,
@@ -46,9 +48,7 @@ __all__ = ["AdditiveReader"]
 
 VALUE_FUNCTIONS = ("interventional", "baseline")
 TIMED_ROWS, TIMED_CALLS = 256, 5e4  # of a forecast: rows of one evaluation, evaluations up to which rows are solved
-LINEAR_ROWS = (
-    2**24
-)  # of a block of a linear model's, which need no memory beside their values: putting blocks together costs as much
+LINEAR_ROWS = 2**24  # of a block of a linear model's, which need little memory beside their values
 CACHED_VALUES, FEWEST_ROWS = 2**17, 256  # coalition values of a piece of rows: 1 MiB; rows of it at least
 CHECKED_ROWS = 8  # background rows on which the terms are compared with the model's own prediction when it is read
 
@@ -92,6 +92,9 @@ class AdditiveReader(Reader):
         self._bound = [block.bind(reference, owner) for block in self.form.blocks if len(block.columns)]
         first = self._bound[0] if len(self._bound) == 1 else None
         self._linear = first if isinstance(first, BoundScaled) else None
+        self._searched: Searched | None = getattr(
+            first, "searched", None
+        )  # terms over bins, which the solver may search itself
         self._quick: Handle | None = None
         at_once = getattr(first, "at_once", None)
         if at_once is not None and self.form.magnitude is None and self.single_output == (self.n_outputs == 1):
@@ -134,11 +137,6 @@ class AdditiveReader(Reader):
                     "Explain its predict method as a black box: Explainer(model.predict, background)",
                 )
             )
-
-    @property
-    def _searched(self) -> Searched | None:
-        """The terms over bins, where the solver may search these itself."""
-        return getattr(self._bound[0], "searched", None) if len(self._bound) == 1 else None
 
     def predict(self, X: Table) -> np.ndarray:
         return self.form.predict(X)
@@ -227,7 +225,8 @@ class AdditiveReader(Reader):
             return np.asarray(self.predict_again(X.take(piece)), float)
 
         known = predict if prediction is None else prediction.__getitem__
-        return answer_linear(self._quick, rows, known, semivalue, order, n_compared, threads_of_a_block.get())
+        piece = PIECE if self.form.is_product and not X.is_frame else OF_A_CALL
+        return answer_linear(self._quick, rows, known, semivalue, order, n_compared, threads_of_a_block.get(), piece)
 
     def evaluate(self, X: Table) -> Solution:
         return self.solve(X, find("shapley"), 1)

@@ -43,6 +43,8 @@ class AdditiveForm:
         The same of rows that the terms see as well, by a quicker call.
     has_training, predicts_row_by_row : bool
         Whether the blocks know a training background of their own; as of a reader.
+    is_product : bool
+        Whether ``predict_again`` is a product of arrays, which costs little to ask for.
     search : callable or None
         ``search(table) -> (numbers, Handle of Bins)``, where the solver may find the bins of rows itself, or None.
     """
@@ -62,6 +64,7 @@ class AdditiveForm:
     predict_again: Callable[[Table], np.ndarray] | None = None
     has_training: bool = False
     predicts_row_by_row: bool = False
+    is_product: bool = False
     search: Callable[[Table], tuple[np.ndarray, Handle] | None] | None = None
 
     def evaluate(self, rows: np.ndarray) -> np.ndarray:

@@ -144,12 +144,13 @@ def read(model: Any, request: Request) -> AdditiveReader:
     chosen, picked = select_outputs(parts.output_names, request.output, owner=type(model).__name__)
     single = picked or len(parts.output_names) == 1
     n_columns, coefficients = len(parts.coefficients), parts.coefficients[:, chosen].astype(float)
+    own = parts.own(model)
     form = AdditiveForm(
         blocks=(ColumnTerms(player_sets(n_columns, 1), functools.partial(_scaled, coefficients), coefficients),),
         intercept=parts.intercept[chosen],
         encode=functools.partial(finite_numbers, owner=type(model).__name__, names=request.feature_names),
         predict=functools.partial(parts.predict, model, chosen, single),
-        predict_again=functools.partial(parts.predict_again, parts.own(model), chosen, single),
+        predict_again=functools.partial(parts.predict_again, own, chosen, single),
         n_columns=n_columns,
         fitted_names=fitted_names(model),
         output_names=tuple(parts.output_names[k] for k in chosen),
@@ -157,6 +158,7 @@ def read(model: Any, request: Request) -> AdditiveReader:
         single_output=single,
         floor=parts.floor,
         precision=parts.precision,
+        is_product=own.is_direct,
     )
     return AdditiveReader(model, request, form)
 

@@ -14,13 +14,14 @@ from exactshap.semivalues import Semivalue
 from exactshap.solvers.additive._stacks import in_a_layout, method_of, single_weight
 from exactshap.solvers.core import Comparison, Solution, player_sets
 
-__all__ = ["Linear", "LinearOutputs", "answer_linear", "answer_outputs", "answer_scaled"]
+__all__ = ["OF_A_CALL", "PIECE", "Linear", "LinearOutputs", "answer_linear", "answer_outputs", "answer_scaled"]
 
 _ARGUMENTS = "X, by_column, linear, weight, prediction, efficient, out, kept, parts, sizes, first, last"
 answer_scaled = kernel(f"additive.answer_scaled({_ARGUMENTS})")
 answer_outputs = kernel(f"additive.answer_outputs({_ARGUMENTS})")
-# numbers of a piece of the rows: of an array they stay in a core's caches, of a frame a piece costs more to cut; and its rows at least
-PIECE, OF_A_FRAME, LEAST = 2**18, 2**20, 1024
+PIECE = 2**18  # numbers of a piece of the rows, which stay in a core's caches
+OF_A_CALL = 2**20  # of one that it takes a while to cut and to predict, such as a frame's
+LEAST = 1024  # rows that a piece is a multiple of
 ENOUGH, RUNS = (
     8,
     4,
@@ -56,6 +57,7 @@ def answer_linear(
     order: int,
     n_compared: int = 0,
     n_jobs: int = 1,
+    piece: int = PIECE,
 ) -> Solution | None:
     """Return the solution of rows beside the model's own predictions, the last ``n_compared`` of which are only compared.
 
@@ -68,6 +70,8 @@ def answer_linear(
     rows : array of shape (n_rows, n_columns)
     predict : callable
         ``predict(slice)``: the model's own predictions of some of the rows.
+    piece : int, default=PIECE
+        Numbers of a piece.
     """
     (n_rows, n_players), sets = rows.shape, player_sets(rows.shape[1], order)
     n_own, weight, efficient = n_rows - n_compared, single_weight(semivalue, order), semivalue.is_efficient(order)
@@ -77,12 +81,12 @@ def answer_linear(
     values, prediction = np.empty((n_own, len(sets), *tail)), np.empty((n_rows, *tail))
     kept, parts, sizes = np.empty((2, *prediction.shape)), np.empty((2, *prediction.shape)), np.empty((3, n_rows))
 
-    def run(piece: slice) -> int:
-        prediction[piece] = _of_each_row(predict(piece), (piece.stop - piece.start, *tail))
+    def run(some: slice) -> int:
+        prediction[some] = _of_each_row(predict(some), (some.stop - some.start, *tail))
         arrays = prediction, efficient, values, kept, parts, sizes
-        return answer(rows, by_column, linear, weight, *arrays, piece.start, piece.stop)  # type: ignore[no-any-return]
+        return answer(rows, by_column, linear, weight, *arrays, some.start, some.stop)  # type: ignore[no-any-return]
 
-    if not _true_of_pieces(run, _pieces(n_rows, n_players, by_column), n_jobs):
+    if not _true_of_pieces(run, _pieces(n_rows, piece // max(1, n_players)), n_jobs):
         return None
     comparison = None
     if n_compared:
@@ -112,9 +116,9 @@ def _of_each_row(prediction: np.ndarray, shape: tuple[int, ...]) -> np.ndarray:
     return prediction
 
 
-def _pieces(n_rows: int, n_columns: int, by_column: bool) -> list[slice]:
-    """Return slices that cover all rows, whatever the number of threads."""
-    step = max(LEAST, (OF_A_FRAME if by_column else PIECE) // max(1, n_columns) // LEAST * LEAST)
+def _pieces(n_rows: int, step: int) -> list[slice]:
+    """Return slices of about ``step`` rows that cover all, whatever the number of threads."""
+    step = max(LEAST, step // LEAST * LEAST)
     if n_rows <= step:
         return [slice(0, n_rows)]
     return [slice(start, min(start + step, n_rows)) for start in range(0, n_rows, step)]
