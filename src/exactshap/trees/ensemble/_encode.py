@@ -47,6 +47,8 @@ def encode(model: Columns, table: Any) -> np.ndarray:
     if not model.categories and math.isnan(model.missing_value) and model.library != "lightgbm":
         return table.numeric()
     named = _named_categories(model, table)
+    if not named and model.library == "lightgbm":
+        return _without_zeros(table.numeric())
     plain = [j for j in range(table.n_columns) if j not in named]
     X = np.empty((table.n_rows, table.n_columns))
     X[:, plain] = (table.select(plain) if named else table).numeric() if plain else 0.0
@@ -54,12 +56,17 @@ def encode(model: Columns, table: Any) -> np.ndarray:
         X[:, plain] = np.where(_same(X[:, plain], model.missing_value, model.library), np.nan, X[:, plain])
     for j, known in named.items():
         X[:, j] = _codes(table, j, known, model.library)
-    if model.library == "lightgbm":  # it drops what it takes for zero before any tree sees it
-        X[np.abs(X) <= ZERO] = 0.0
+    if model.library == "lightgbm":
+        return _without_zeros(X)
     if model.library == "xgboost" and model.categories:  # negative codes, fractions included, are invalid there
         coded = [j for j, known in enumerate(model.categories) if known is not None]
         X[:, coded] = np.where(X[:, coded] < 0.0, -1.0, X[:, coded])
     return X
+
+
+def _without_zeros(X: np.ndarray) -> np.ndarray:
+    """Return rows as LightGBM's trees see them: what it takes for zero is dropped before."""
+    return np.where(np.abs(X) <= ZERO, 0.0, X)
 
 
 def readable(model: Columns, table: Any) -> Any:
