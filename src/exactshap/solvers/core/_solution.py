@@ -113,7 +113,7 @@ class Solution:
     def with_(self, **changes: Any) -> Solution:
         """Return a copy with other fields: :func:`dataclasses.replace`, which takes each field anew, costs ten times as much."""
         copied = object.__new__(Solution)
-        copied.__dict__.update(self.__dict__, **changes)
+        object.__setattr__(copied, "__dict__", self.__dict__ | changes)  # at once: half of what an update takes
         if "values" in changes and "total" not in changes:
             copied.__dict__["total"] = None
         return copied
@@ -222,10 +222,10 @@ class Solution:
 
     def rows(self, chosen: slice, **changes: Any) -> Solution:
         """Return some rows of a batch, with other fields that are not arrays of rows."""
-        copied, known = self.with_(**changes), self.__dict__
+        known = (copied := self.with_(**changes)).__dict__
         for name in _PER_ROW:
             if isinstance(array := known[name], np.ndarray) and array.ndim:
-                copied.__dict__[name] = array[chosen]
+                known[name] = array[chosen]
         return copied
 
     def as_batch(self) -> Solution:
