@@ -20,14 +20,14 @@ from exactshap import Explainer, Explanation
 from exactshap.errors import ExactnessError, ExplanationWarning, InputTypeError
 from exactshap.explainer import _mask_check
 from exactshap.explainer._hybrids import Pool
-from exactshap.explainer._mask_sums import MaskCheck, sums, together
+from exactshap.explainer._mask_sums import MaskCheck, sums, together, worst_within
 from exactshap.explainer._reference import reference_values
 from exactshap.explainer._solve import APART, Cut, solve_blocks
 from exactshap.frames import above, as_table, hybrid_cells, hybrid_columns
 from exactshap.games import AdditiveGame, ProductGame
 from exactshap.readers.kernel_machines import KernelReader
 from exactshap.semivalues import find
-from exactshap.solvers import solve
+from exactshap.solvers import Comparison, Solution, solve
 from tolerances import assert_close
 
 rng = np.random.default_rng(0)
@@ -410,3 +410,32 @@ def test_a_formula_that_errs_between_the_rows_fails_the_certificate(monkeypatch)
     monkeypatch.setattr(KernelReader, "evaluate", lambda self, table: read(self, table).shifted(1e-6))
     with pytest.raises(ExactnessError, match="not what the model predicts for hybrid rows"):
         explainer(X[20:40])
+
+
+@pytest.mark.parametrize("n_rows", [1, 4, 40])
+@pytest.mark.parametrize("n_hybrids", [0, 2, 30])
+@pytest.mark.parametrize("place", ["hybrids", "before", "mean"])
+@pytest.mark.parametrize(("size", "allowed"), [(1e-9, 1e-6), (1e-6, 1e-6), (1.0, 1e-6), (np.nan, 1e-6), (np.inf, np.inf)])
+def test_the_short_way_says_what_the_long_one_does_where_all_is_within_tolerance(n_rows, n_hybrids, place, size, allowed):
+    checker = Explainer(MODELS["tree"], X[:20])._check_masks
+    checker._before, checker._empty, solution = MaskCheck(2e-10, 1e-6, 7), (1.0, 3e-7), Solution.zeros(n_rows, 4)
+    own = rng.uniform(2e-7, 9e-7, n_rows)
+    solution = solution.with_(empty=1.0 + rng.uniform(-1e-10, 1e-10, n_rows), tolerance=own)
+    residual, tolerance = rng.uniform(-1e-10, 1e-10, n_hybrids), rng.uniform(5e-7, 1e-6, n_hybrids)
+    if place == "hybrids" and n_hybrids:
+        residual[1], tolerance[1] = -size, allowed
+    elif place == "before":
+        checker._before = MaskCheck(abs(size), allowed, 7)
+    elif place == "mean":
+        solution.empty[0], own[-1] = 1.0 - size, allowed
+    compared = Comparison(residual, residual, tolerance) if n_hybrids else None
+    before, (mean, rounding) = checker._before, checker._empty
+    checks = [before, checker._means(solution)]
+    if compared is not None:
+        checks.insert(0, sums(residual, tolerance, (0,)))
+    expected = together(checks)
+    found = worst_within(solution.with_(comparison=compared), checks[0].rows, before, mean, rounding)
+    if expected.difference <= expected.tolerance < np.inf:
+        assert found == expected
+    else:
+        assert found is None

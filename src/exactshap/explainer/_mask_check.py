@@ -24,7 +24,7 @@ from exactshap._runtime.process_settings import without_warnings
 from exactshap._runtime.shared import STEP
 from exactshap.errors import ExactshapError
 from exactshap.explainer._hybrids import Hybrids, Pool, hybrids_of, whose_of
-from exactshap.explainer._mask_sums import MaskCheck, ends, largest, magnitude_of, sums, together
+from exactshap.explainer._mask_sums import MaskCheck, ends, largest, magnitude_of, sums, together, worst_within
 from exactshap.frames import Table
 from exactshap.readers import Reader
 from exactshap.semivalues import find
@@ -136,8 +136,12 @@ class MaskChecker:
         before, reason, checks = self._before, self.reason, []
         due = self._is_due(table)
         self._waiting = 0 if due else self._waiting + table.n_rows
+        compared, empty = solution.comparison, self._empty
+        if before is not None and empty is not None and due == (compared is not None) and isinstance(mean := empty[0], float):
+            check = worst_within(solution, whose, before, mean, empty[1])
+            if check is not None:
+                return check
         if due:
-            compared = solution.comparison
             now = self._compared(table, _n_hybrids(table)) if compared is None else sums(*compared[1:], whose)
             if isinstance(now, str):
                 reason = self.reason = now

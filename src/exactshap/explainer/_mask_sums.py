@@ -8,7 +8,9 @@ from typing import NamedTuple
 
 import numpy as np
 
-__all__ = ["FEW", "MaskCheck", "ends", "largest", "magnitude_of", "sums", "together"]
+from exactshap.solvers import Solution
+
+__all__ = ["FEW", "MaskCheck", "ends", "largest", "magnitude_of", "sums", "together", "worst_within"]
 
 FEW = 10  # numbers up to which they are looked at one by one
 
@@ -68,6 +70,28 @@ def together(checks: Sequence[MaskCheck]) -> MaskCheck:
     return MaskCheck(worst.difference, worst.tolerance, n_masks, rows)
 
 
+def worst_within(
+    solution: Solution, rows: tuple[int, ...], before: MaskCheck, mean: float, rounding: float
+) -> MaskCheck | None:
+    """Return what :func:`together` makes of hybrids, earlier checks and v(empty), if all of it is within its tolerance.
+
+    None where it may not be, and of several outputs. Nearly all explanations come by here, and few rows feel each step.
+    """
+    empty, allowed, compared = solution.empty, solution.tolerance, solution.comparison
+    if empty.ndim > 1 or not len(empty) or allowed is None:
+        return None
+    lowest, highest = ends(empty)
+    found: list[tuple[float, float]] = []
+    if compared is not None:
+        found += zip(map(abs, compared.residual.tolist()), compared.tolerance.tolist(), strict=True)
+    n_masks = len(found) + before.n_masks + 1
+    found += (before.difference, before.tolerance), (max(highest - mean, mean - lowest), largest(allowed) + rounding)
+    difference, tolerance = max(found, key=excess)
+    if not difference <= tolerance < math.inf:
+        return None
+    return MaskCheck(difference, tolerance, n_masks, rows)
+
+
 def ends(values: np.ndarray) -> tuple[float, float]:
     """Return the smallest and the largest of some numbers: of a few without an array's reductions."""
     if len(values) > FEW:
@@ -86,8 +110,8 @@ def excess(check: tuple) -> tuple[int, float, float]:
 
     What is above its tolerance is worse than what overflows together with it, and that worse than what is within.
     """
-    difference, tolerance = check[:2]
-    over = difference - tolerance
+    difference = check[0]
+    over = difference - check[1]
     return (2, over, difference) if over > 0.0 else (0, over, difference) if over <= 0.0 else (1, 0.0, difference)
 
 
