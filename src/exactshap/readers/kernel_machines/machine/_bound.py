@@ -170,7 +170,7 @@ class BoundMachine:
         for block in self.blocks:
             products = block.factors(values).prod(axis=1)
             full += products @ block.coefficients.T
-            scale += np.abs(products) @ np.abs(block.coefficients).max(axis=0)
+            scale += np.abs(products) @ block.largest
         return of_formula(full[:, 0] if self.single_output else full, np.maximum(scale, self._peak(values)))
 
     def finish(self, part: Solution, values: np.ndarray, semivalue: Semivalue, order: int) -> Solution:
@@ -189,8 +189,7 @@ class BoundMachine:
         distance computed as |x|^2 + |y|^2 - 2 x.y is off by eps (|x|^2 + |y|^2), which the exponent inherits.
         """
         expansion = self.expansion
-        constant = sum(part.magnitude for part in expansion.parts) + np.abs(expansion.intercept).max(initial=0.0)
-        peak = np.full(len(values), constant)
+        peak = np.full(len(values), expansion.magnitude)
         for part in expansion.parts if expansion.cancels else ():
             rate = part.component.squared
             if rate is not None and part.points is not None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -30,6 +31,11 @@ class ExpansionPart:
         """Return the one-column factors (n_rows, n_columns, n_terms)."""
         return self.component.factors(X, self.points) if self.points is not None else self.component.monomial(X)[:, :, None]
 
+    @cached_property
+    def largest(self) -> np.ndarray:
+        """The magnitude (n_terms,) of each term's largest coefficient."""
+        return np.abs(self.coefficients).max(axis=0)
+
 
 @dataclass(frozen=True, eq=False)
 class Monomials:
@@ -41,6 +47,11 @@ class Monomials:
 
     def factors(self, X: np.ndarray) -> np.ndarray:
         return X[:, :, None] ** self.powers
+
+    @cached_property
+    def largest(self) -> np.ndarray:
+        """The magnitude (n_terms,) of each term's largest coefficient."""
+        return np.abs(self.coefficients).max(axis=0)
 
 
 @dataclass(frozen=True, eq=False)
@@ -70,6 +81,11 @@ class Expansion:
     @property
     def blocks(self) -> tuple[ExpansionPart | Monomials, ...]:
         return self.parts + ((self.monomials,) if self.monomials is not None else ())
+
+    @cached_property
+    def magnitude(self) -> float:
+        """The magnitude of all parts and of the intercept, which rounding is relative to at least."""
+        return float(sum(part.magnitude for part in self.parts) + np.abs(self.intercept).max(initial=0.0))
 
     def outputs(self, chosen: Sequence[int]) -> Expansion:
         """Return the expansion of some outputs."""
