@@ -44,49 +44,51 @@ class Pool:
             self._others = self._background.native[self._references]
             starts = range(0, size, 2)
             self._pairs = [(self._others[start : start + 2], self._columns[start : start + 2]) for start in starts]
-        self._far = rng.integers(2**32, size=size)  # what rows are drawn by, from a random one on
+        self._far = rng.integers(2**32, size=size).tolist()  # what rows are drawn by, from a random one on
 
     def drawn(self, n_rows: int, n_hybrids: int) -> tuple[np.ndarray, ...]:
         """Return random rows, and coalitions, their columns and reference rows; complements stay beside each other."""
         chosen = self._place(n_hybrids)
-        return self._rows(n_rows, chosen), self._masks[chosen], self._columns[chosen], self._references[chosen]
+        return np.array(self._rows(n_rows, chosen)), self._masks[chosen], self._columns[chosen], self._references[chosen]
 
     def _place(self, n_hybrids: int) -> slice:
         """Return random neighbours among the coalitions, complements beside each other."""
         first = 2 * int(self._chance() * ((self._size - n_hybrids) // 2 + 1))
         return slice(first, first + n_hybrids)
 
-    def _rows(self, n_rows: int, chosen: slice) -> np.ndarray:
-        """Return random rows: a generator takes as long as all the rest."""
-        return (self._far[chosen] + int(self._chance() * n_rows)) % n_rows  # type: ignore[no-any-return]
+    def _rows(self, n_rows: int, chosen: slice) -> list[int]:
+        """Return random rows: a generator takes as long as all the rest, and arrays of a few numbers longer than a list."""
+        first = int(self._chance() * n_rows)
+        return [(far + first) % n_rows for far in self._far[chosen]]
 
     def mixed(self, table: Table, n_hybrids: int) -> tuple[Table | None, tuple[int, ...]]:
-        """Return hybrids of rows of a table with those of the background, and whose they are; None where that is a guess."""
-        if self._others is not None and not table.is_frame and table.native.dtype.kind == "f":
-            return self._mixed_floats(table, n_hybrids, self._others)
-        rows, _, columns, references = self.drawn(table.n_rows, n_hybrids)
-        mixed = mixed_rows(table, self._background, rows, references, columns)
-        return mixed, () if mixed is None else whose_of(rows)
+        """Return hybrids of rows of a table with those of the background, and whose they are; None where that is a guess.
 
-    def _mixed_floats(self, table: Table, n_hybrids: int, others: np.ndarray) -> tuple[Table, tuple[int, ...]]:
-        """Return the same of arrays in few steps; two hybrids, of a coalition and its complement, are of one row."""
-        native = table.native
+        Those of an array of floats are made in few steps; two hybrids, of a coalition and its complement, are of one row.
+        """
+        native, n_rows = table.native, table.n_rows
+        if self._others is None or table.names is not None or native.dtype.kind != "f":
+            rows, _, columns, references = self.drawn(n_rows, n_hybrids)
+            mixed = mixed_rows(table, self._background, rows, references, columns)
+            return mixed, () if mixed is None else whose_of(rows.tolist())
         whose: tuple[int, ...]
         if n_hybrids == 2:
-            row, pair = divmod(int(self._chance() * (table.n_rows * len(self._pairs))), len(self._pairs))
+            row, pair = divmod(int(self._chance() * (n_rows * len(self._pairs))), len(self._pairs))
             here, whose, (others, columns) = native[row], (row,), self._pairs[pair]
         else:
             chosen = self._place(n_hybrids)
-            rows = self._rows(table.n_rows, chosen)
-            here, whose, others, columns = native[rows], whose_of(rows), others[chosen], self._columns[chosen]
-        if table.n_rows < APART:
+            drawn = self._rows(n_rows, chosen)
+            whose, others, columns = whose_of(drawn), self._others[chosen], self._columns[chosen]
+            by_row = native.flags.c_contiguous  # else all rows would be copied first
+            here = native.take(drawn, axis=0) if by_row else native[drawn]
+        if n_rows < APART:
             return mixed_below(table, here, others, columns), whose
         return Table(mixed_cells(native, here, others, columns), None, n_hybrids, table.n_columns), whose
 
 
-def whose_of(rows: np.ndarray) -> tuple[int, ...]:
+def whose_of(rows: list[int]) -> tuple[int, ...]:
     """Return which explained rows hybrids are of, each once."""
-    return tuple(sorted(set(rows.tolist())))
+    return tuple(sorted(set(rows)))
 
 
 @dataclass(frozen=True, eq=False)

@@ -109,7 +109,8 @@ class MaskChecker:
         """
         if not self._checkable:
             return None, ()
-        self._begin()
+        if self._is_fresh:
+            self._begin()
         if not self._reader.evaluates or self._before is None or not self._is_due(table):
             return None, ()
         return self._pool().mixed(table, _n_hybrids(table))
@@ -212,7 +213,7 @@ def _n_hybrids(table: Table) -> int:
 
 def _evaluated(reader: Reader, hybrids: Hybrids) -> MaskCheck:
     """Hold the formula as it was read against the model."""
-    return sums(*reader.compare(hybrids.table)[1:], whose_of(hybrids.rows))
+    return sums(*reader.compare(hybrids.table)[1:], whose_of(hybrids.rows.tolist()))
 
 
 def _solved(bound: Reader, hybrids: Hybrids) -> MaskCheck:
@@ -222,7 +223,7 @@ def _solved(bound: Reader, hybrids: Hybrids) -> MaskCheck:
     values = answer.values[:, : masks.shape[1]].reshape(*masks.shape, -1)
     stray = np.abs(values * ~masks[:, :, None]).max(axis=(1, 2), initial=0.0)
     residual, tolerance = _ends_of(answer)
-    rows = whose_of(hybrids.rows)
+    rows = whose_of(hybrids.rows.tolist())
     return sums(residual, tolerance, rows) | sums(stray, tolerance)._replace(n_masks=0)
 
 
