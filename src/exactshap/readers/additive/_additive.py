@@ -221,8 +221,8 @@ class AdditiveReader(Reader):
             return None
         rows = self._named(X).numeric_as_it_lies()  # first: it names what is no number
 
-        def predict(piece: slice) -> np.ndarray:
-            return np.asarray(self.predict_again(X.take(piece)), float)
+        def predict(some: slice) -> np.ndarray:
+            return np.asarray(self.predict_again(X if some.stop - some.start == X.n_rows else X.take(some)), float)
 
         known = predict if prediction is None else prediction.__getitem__
         piece = PIECE if self.form.is_product and not X.is_frame else OF_A_CALL

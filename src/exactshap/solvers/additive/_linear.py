@@ -86,7 +86,8 @@ def answer_linear(
         arrays = prediction, efficient, values, kept, parts, sizes
         return answer(rows, by_column, linear, weight, *arrays, some.start, some.stop)  # type: ignore[no-any-return]
 
-    if not _true_of_pieces(run, _pieces(n_rows, piece // max(1, n_players)), n_jobs):
+    step = max(LEAST, piece // max(1, n_players) // LEAST * LEAST)
+    if not (run(slice(0, n_rows)) if n_rows <= step else _true_of_pieces(run, n_rows, step, n_jobs)):
         return None
     comparison = None
     if n_compared:
@@ -116,18 +117,12 @@ def _of_each_row(prediction: np.ndarray, shape: tuple[int, ...]) -> np.ndarray:
     return prediction
 
 
-def _pieces(n_rows: int, step: int) -> list[slice]:
-    """Return slices of about ``step`` rows that cover all, whatever the number of threads."""
-    step = max(LEAST, step // LEAST * LEAST)
-    if n_rows <= step:
-        return [slice(0, n_rows)]
-    return [slice(start, min(start + step, n_rows)) for start in range(0, n_rows, step)]
+def _true_of_pieces(function: Callable[[slice], int], n_rows: int, step: int, n_jobs: int) -> bool:
+    """Say whether a function is true of all pieces, the same for every number of threads.
 
-
-def _true_of_pieces(function: Callable[[slice], int], pieces: list[slice], n_jobs: int) -> bool:
-    """Say whether a function is true of all pieces; a thread takes neighbours, as what is written of them shares pages of memory."""
-    if len(pieces) == 1:
-        return bool(function(pieces[0]))
+    A thread takes neighbours, as what is written of them shares pages of memory.
+    """
+    pieces = [slice(start, min(start + step, n_rows)) for start in range(0, n_rows, step)]
     workers = n_jobs if len(pieces) >= ENOUGH else 1
     n_runs = RUNS * workers
     runs = [pieces[k * len(pieces) // n_runs : (k + 1) * len(pieces) // n_runs] for k in range(n_runs)]
