@@ -1,10 +1,11 @@
 """Two threads beside one, for every engine: the same call, the same bits, work of 50 ms and more.
 
-``ours`` is with ``n_jobs=2``, ``peer`` with one thread: the ratio is what the second core brings. Linear models are missing: they wait
-for memory, which a second core does not bring sooner, and keep to one thread.
+``ours`` is with ``n_jobs=2``, ``peer`` with one thread: the ratio is what the second core brings. Linear models wait for memory, and for
+the pages of their result more than for anything else. Run ``python benchmarks/bench_threads.py linear additive`` for some of the table.
 """
 
 import functools
+import sys
 
 import numpy as np
 from timing import best_in_turn, row, rows_of
@@ -48,11 +49,20 @@ def trees():
     yield "LightGBM, 31 leaves", explained(LGBMRegressor(n_jobs=1, verbose=-1).fit(X, Y), MANY[:20_000])
 
 
+def linear():
+    from sklearn.linear_model import LogisticRegression, Ridge
+
+    rows = RNG.normal(size=(500_000, 50))
+    yield "Ridge, 500,000 rows of 50", explained(Ridge().fit(rows[:3000], Y), rows)
+    classes = LogisticRegression().fit(rows[:3000], np.digitize(Y, [-1.0, 1.0]))
+    yield "logistic regression, 3 classes, 200,000 rows of 50", explained(classes, rows[:200_000])
+
+
 def additive():
     from interpret.glassbox import ExplainableBoostingRegressor
 
     model = ExplainableBoostingRegressor(interactions=5, outer_bags=1, max_rounds=100, n_jobs=1, random_state=0).fit(X, Y)
-    for n in (100_000, len(MANY)):
+    for n in (80_000, 100_000, len(MANY)):
         yield f"EBM, 5 pairs, {n} rows", explained(model, MANY[:n])
 
 
@@ -85,12 +95,15 @@ def timed(part):
     return [row(what, *best_in_turn(lambda f=call: f(2), lambda f=call: f(1), repeat=4), ">= 1.7x") for what, call in part()]
 
 
-def run():
-    return rows_of(*(functools.partial(timed, part) for part in (kernel_machines, trees, additive, statistics, black_boxes)))
+PARTS = {part.__name__: part for part in (kernel_machines, trees, linear, additive, statistics, black_boxes)}
+
+
+def run(chosen=PARTS):
+    return rows_of(*(functools.partial(timed, PARTS[name]) for name in chosen))
 
 
 if __name__ == "__main__":
-    for result in run():
+    for result in run(sys.argv[1:] or PARTS):
         print(
             f"{result['what']:45} one {result['peer'] * 1e3:8.1f} ms  two {result['ours'] * 1e3:8.1f} ms  {result['ratio']:.2f}x"
         )
