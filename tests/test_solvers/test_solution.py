@@ -7,7 +7,7 @@ import pytest
 
 from exactshap import semivalues
 from exactshap.games import OracleGame, ProductGame
-from exactshap.solvers import Solution, solve
+from exactshap.solvers import Rows, Solution, solve
 from exactshap.solvers.product import solve_terms
 from tolerances import EPS, assert_close, roundings
 
@@ -153,6 +153,27 @@ def test_join_puts_rows_under_each_other():
     approximate = dataclasses.replace(alone[1], approximation_error=np.ones(1))
     for parts in ([approximate, *alone[1:]], [alone[0], approximate, alone[2]]):
         assert Solution.join(parts, 3).approximation_error is None  # not known of all rows
+
+
+@pytest.mark.parametrize("places", [(0, 1, 2), (2, 0, 1), (1, 2, 0)])
+def test_rows_come_in_any_order(places):
+    whole = solve(game(7))
+    alone = [whole.rows(slice(i, i + 1), method=name, n_nodes=i) for i, name in enumerate(("a", "bbb", "bba"))]
+    alone[1] = dataclasses.replace(alone[1], std_error=np.ones_like(alone[1].values), approximation_error=np.ones(1))
+    alone[2] = dataclasses.replace(alone[2], error_bound=0.25)  # one number for all rows of a part
+    rows, joined = Rows(3), Solution.join(alone, 3)
+    for place in places:
+        kept = rows.put(place, alone[place])
+        assert kept.values is kept.full is kept.std_error is None, "copied"
+        assert kept.method == alone[place].method
+    found = rows.solution()
+    assert_same(found, joined)
+    for name in ("std_error", "error_bound", "scale"):
+        np.testing.assert_array_equal(getattr(found, name), getattr(joined, name))
+    np.testing.assert_array_equal(found.std_error[:, 0].ravel()[:: found.std_error[0, 0].size], [0.0, 1.0, 0.0])
+    assert found.error_bound[2] == 0.25
+    assert found.approximation_error is None
+    assert (found.method, found.n_nodes) == ("bbb", 2)
 
 
 def test_predictions_take_the_place_of_the_full_coalition():

@@ -40,6 +40,7 @@ _SAME_NAMES = (
 _same_of = operator.attrgetter(*_SAME_NAMES)
 
 Task = tuple[int, Callable[[], Table], int]  # the first row of a block, its rows, and how many at their end are only compared
+Put = Callable[[int, Solution], Solution]  # takes a block by its first row, and returns it without what is copied
 
 
 class Cut(NamedTuple):
@@ -96,23 +97,24 @@ def _joined(
         tasks[-1] = start, lambda: above(last(), company), n_compared
     rows, comparison = Rows(table.n_rows), None
     with progress_rows(progress, table.n_rows, reader.asks) as report, rows_from(0, functools.partial(_named, table)):
-        for block, part in zip(blocks, _parts(reader, tasks, semivalue, order, cut), strict=True):
-            rows.add(part)
+        for block, part in zip(blocks, _parts(reader, tasks, semivalue, order, cut, rows.put), strict=True):
             comparison = part.comparison
             report(block.stop)
     return rows.solution().with_(comparison=comparison)
 
 
-def _parts(reader: Reader, tasks: Sequence[Task], semivalue: Semivalue, order: int, cut: Cut) -> Iterator[Solution]:
+def _parts(reader: Reader, tasks: Sequence[Task], semivalue: Semivalue, order: int, cut: Cut, put: Put) -> Iterator[Solution]:
+    """Yield the solutions of blocks as ``put`` leaves them; threads that share the blocks share what it does, too."""
+
     def run(task: Task) -> Solution:
         start, make, n_compared = task
-        return _answer(reader, start, make(), semivalue, order, n_compared)
+        return put(start, _answer(reader, start, make(), semivalue, order, n_compared))
 
     sent = ((reader, start, make(), semivalue, order, n_compared) for start, make, n_compared in tasks)
     if (parts := map_on_workers(_answer, sent)) is not None:
-        return parts
+        return (put(start, part) for (start, _, _), part in zip(tasks, parts, strict=True))
     if cut.threads_of_each > 1 and reader.solves_one_by_one and type(reader).answer is Reader.answer:
-        return _one_by_one(reader, run, tasks, (semivalue, order), cut.threads_of_each)
+        return _one_by_one(reader, run, tasks, (semivalue, order), cut.threads_of_each, put)
     return map(run, tasks) if cut.blocks_at_once == 1 else _in_threads(reader, run, tasks, cut.blocks_at_once)
 
 
@@ -125,7 +127,12 @@ def _in_threads(reader: Reader, run: Callable[[Task], Solution], tasks: Sequence
 
 
 def _one_by_one(
-    reader: Reader, run: Callable[[Task], Solution], tasks: Sequence[Task], question: tuple[Semivalue, int], workers: int
+    reader: Reader,
+    run: Callable[[Task], Solution],
+    tasks: Sequence[Task],
+    question: tuple[Semivalue, int],
+    workers: int,
+    put: Put,
 ) -> Iterator[Solution]:
     """Yield the solutions of blocks whose rows go one by one to whichever thread comes first: no thread waits for the end of a block.
 
@@ -146,7 +153,8 @@ def _one_by_one(
             n_rows = X.n_rows - n_compared
             solution = Solution.join(itertools.islice(found, n_rows), n_rows)
             with np.errstate(all="ignore"), rows_from(start):
-                yield certified(reader, X, solution, next(found), efficient=question[0].is_efficient(question[1]))
+                part = certified(reader, X, solution, next(found), efficient=question[0].is_efficient(question[1]))
+            yield put(start, part)
 
 
 def _steps(reader: Reader, block: tuple[int, Table, int], question: tuple[Semivalue, int]) -> Iterator[Callable[[], Any]]:

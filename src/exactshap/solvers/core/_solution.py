@@ -105,9 +105,10 @@ class Solution:
     @staticmethod
     def join(parts: Iterable[Solution], n_rows: int) -> Solution:
         """Put ``n_rows`` rows of batches that answer one question under each other; the longest name of a method speaks for all."""
-        rows = Rows(n_rows)
+        rows, start = Rows(n_rows), 0
         for part in parts:
-            rows.add(part)
+            rows.put(start, part)
+            start += len(part.values)
         return rows.solution()
 
     def with_(self, **changes: Any) -> Solution:
@@ -254,46 +255,43 @@ class Rows:
     --------
     >>> from exactshap.solvers import Rows, Solution
     >>> rows = Rows(3)
-    >>> for n_rows in (1, 2):
-    ...     rows.add(Solution.zeros(n_rows, n_sets=4))
+    >>> for start, stop in ((1, 3), (0, 1)):
+    ...     _ = rows.put(start, Solution.zeros(stop - start, n_sets=4))
     >>> rows.solution().values.shape
     (3, 4)
     """
 
     def __init__(self, n_rows: int) -> None:
-        self._n_rows, self._done = n_rows, 0
-        self._parts: list[Solution] = []  # without arrays, but for a batch that is everything
+        self._n_rows = n_rows
+        self._parts: dict[int, tuple[Solution, set[str]]] = {}  # by their first row: without arrays, and which these were
         self._arrays: dict[str, np.ndarray] = {}
 
-    def add(self, part: Solution) -> None:
-        """Take the next batch: what not all of them have is left out, except for standard errors.
+    def put(self, start: int, part: Solution) -> Solution:
+        """Take the batch whose first row is ``start``, on any thread and in any order; return it without what is copied.
 
-        Rows that happen to be exact among sampled ones have standard errors of 0: None would say so of all rows.
+        What not all batches have is left out, except for standard errors: rows that happen to be exact among sampled ones have those
+        of 0, as None would say so of all rows.
         """
         n_rows = len(part.values)
-        if n_rows == self._n_rows:
-            self._parts.append(part)
-            return
-        place = slice(self._done, self._done + n_rows)
         known = {name: array for name in _PER_ROW if (array := getattr(part, name)) is not None}
-        for name in self._arrays.keys() - known.keys() - {"std_error"}:
-            del self._arrays[name]
-        for name, array in known.items():
-            if name not in self._arrays and (not self._done or name == "std_error"):
-                make = np.zeros if name == "std_error" else np.empty
-                self._arrays[name] = make((self._n_rows, *np.shape(array)[1:]))
-            if name in self._arrays:  # bounds and scales may be one number for all rows of a part
-                self._arrays[name][place] = array
-        self._parts.append(part.with_(**dict.fromkeys(_PER_ROW)))
-        self._done = place.stop
+        if n_rows < self._n_rows:
+            for name, array in known.items():  # bounds and scales may be one number for all rows of a part
+                if (whole := self._arrays.get(name)) is None:
+                    made = (np.zeros if name == "std_error" else np.empty)((self._n_rows, *np.shape(array)[1:]))
+                    whole = self._arrays.setdefault(name, made)  # that of whichever thread was first
+                whole[start : start + n_rows] = array
+            part = part.with_(**dict.fromkeys(_PER_ROW))
+        self._parts[start] = part, set(known)
+        return part
 
     def solution(self) -> Solution:
         """Return all rows."""
-        parts = self._parts
+        parts = [self._parts[start][0] for start in sorted(self._parts)]
         if not self._arrays:
             return parts[0]
+        of_all = set.intersection(*(names for _, names in self._parts.values())) | {"std_error"}
         return parts[0].with_(
-            **self._arrays,
+            **{name: array for name, array in self._arrays.items() if name in of_all},
             method=max((part.method for part in parts), key=lambda text: (len(text), text)),
             n_evaluations=sum(part.n_evaluations for part in parts),
             n_nodes=max(part.n_nodes for part in parts),
