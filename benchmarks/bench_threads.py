@@ -53,9 +53,9 @@ def linear():
     from sklearn.linear_model import LogisticRegression, Ridge
 
     rows = RNG.normal(size=(500_000, 50))
-    yield "Ridge, 500,000 rows of 50", explained(Ridge().fit(rows[:3000], Y), rows)
+    yield "Ridge, 500,000 rows of 50", explained(Ridge().fit(rows[:3000], Y), rows, rows[:100])
     classes = LogisticRegression().fit(rows[:3000], np.digitize(Y, [-1.0, 1.0]))
-    yield "logistic regression, 3 classes, 200,000 rows of 50", explained(classes, rows[:200_000])
+    yield "logistic regression, 3 classes, 200,000 rows of 50", explained(classes, rows[:200_000], rows[:100])
 
 
 def additive():

@@ -16,6 +16,7 @@ from exactshap import Explainer, explain, semivalues
 from exactshap._runtime import threads
 from exactshap.errors import BudgetError, ExactnessError, ExplanationWarning, InputError, UnknownNameError
 from exactshap.explainer import _plan, _solve
+from exactshap.readers import _base
 from tolerances import HALF_THE_DIGITS, conditioned, roundings
 
 rng = np.random.default_rng(0)
@@ -130,9 +131,10 @@ def test_threads_have_blocks_of_their_own_where_they_may_ask_the_model(monkeypat
     model = glassbox.ExplainableBoostingRegressor(max_rounds=20, outer_bags=1, interactions=1, n_jobs=1).fit(rows, y)
     asked_for = [(40_000, 1), (150_000, 1), (5_000, 2), (40_000, 2), (150_000, 2), (10**6, 2)]
     cuts = [Explainer(model, n_jobs=n)._cut(Explainer(model).reader, n_rows, 1).blocks for n_rows, n in asked_for]
-    assert [len(blocks) for blocks in cuts] == [1, 12, 1, 9, 16, 81]
+    assert [len(blocks) for blocks in cuts] == [1, 15, 1, 4, 14, 98], "as many for each thread"
     assert all(blocks[0].stop - (blocks[-1].stop - blocks[-1].start) < 100 for blocks in cuts), "of even size"
-    monkeypatch.setattr(_plan, "LEAST_BLOCK", 7)
+    monkeypatch.setattr(_plan, "FEW_AT_ONCE", 7)
+    monkeypatch.setattr(_plan, "CACHED_BLOCK", 8)
     reference, explainer, asked = Explainer(model)(rows[:43]), Explainer(model, n_jobs=2), []
     explainer(rows[:43])
     predict = explainer.reader.form.predict
@@ -141,6 +143,27 @@ def test_threads_have_blocks_of_their_own_where_they_may_ask_the_model(monkeypat
     assert sorted(asked) == [3, 8, 8, 8, 8, 8]
     for field in ("values", "baseline", "prediction", "residual", "tolerance"):
         np.testing.assert_array_equal(getattr(again, field), getattr(reference, field))
+
+
+@pytest.mark.parametrize("is_frame", [True, False])
+def test_threads_that_share_few_rows_of_a_model_that_they_ask_predict_their_own(is_frame, monkeypatch):
+    glassbox = pytest.importorskip("interpret.glassbox")
+    rows = X if is_frame else X.to_numpy()
+    model = glassbox.ExplainableBoostingRegressor(max_rounds=20, outer_bags=1, interactions=1, n_jobs=1).fit(rows, y)
+    reference, explainer, asked = Explainer(model, rows[50:60])(rows[:43]), Explainer(model, rows[50:60], n_jobs=2), []
+    monkeypatch.setattr(threads, "SECONDS", 0.0)
+    monkeypatch.setattr(threads, "LEAST", 0.0)
+    predict = explainer.reader.form.predict
+    object.__setattr__(explainer.reader.form, "predict", lambda table: asked.append(table.n_rows) or predict(table))
+    for few in (4096, 10):  # pieces of the rows and two hybrids; all of them, while others are solved
+        monkeypatch.setattr(_base, "FEW_AT_ONCE", few)
+        explainer(rows[:43])
+        asked.clear()
+        again = explainer(rows[:43])
+        assert sum(asked) == 45
+        assert (len(asked) > 1) == (few > 45)
+        for field in ("values", "baseline", "prediction", "residual", "tolerance"):
+            np.testing.assert_array_equal(getattr(again, field), getattr(reference, field))
 
 
 def test_threads_that_share_a_block_share_its_predictions_where_these_take_as_long(monkeypatch):

@@ -234,7 +234,7 @@ class Explainer:
         """Let threads inside a block know how long rows took the last time that this was asked."""
         if cut.threads_of_each == 1:
             return nullcontext()
-        key = "pace", question, order
+        key = "pace", question, order, self.reader.shares_predictions(n_rows)
         return at_pace(self._kept.get(key) or self._kept.made(key, Pace, keep=KEPT_QUESTIONS), n_rows)
 
     def _checked(self, X: Any) -> Table:

@@ -15,18 +15,17 @@ from exactshap._runtime.words import fields_html
 from exactshap.errors import BudgetError, memory_needed, message
 from exactshap.explainer._solve import Cut, facts_of, wrap
 from exactshap.frames import Table, as_table
-from exactshap.readers import Reader, Request, read
+from exactshap.readers import FEW_AT_ONCE, Reader, Request, read
 from exactshap.semivalues import Semivalue, find
 from exactshap.solvers import Cost, player_sets
 
 __all__ = ["Forecast", "cut_rows", "forecast"]
 
 TIMED_ROWS = 16  # at most, on which a reader times pieces of the work
-# rows of a block that is cut for threads: some milliseconds; fewer are searched at half the pace by the one library that is asked so
-LEAST_BLOCK = 4096
 ENOUGH_BLOCKS = 4  # for each thread: with fewer, some threads would wait for the last
-MANY_BLOCKS = 8  # for each thread that asks the model itself, whose wait for the last block is then short
-CACHED_BLOCK = 12_288  # rows of a block of many, of such a model: what it and we make of them stays in a core's caches
+# rows of a block, or so, of a model that threads ask themselves: what it and we make of them stays in a core's caches, and the threads,
+# which hold the interpreter between its columns, seldom wait for each other
+CACHED_BLOCK = 10_240
 QUICK = 0.005  # seconds of a prediction up to which it is timed again for more rows
 
 
@@ -141,8 +140,8 @@ def cut_rows(reader: Reader, n_rows: int, order: int, limit: float, n_jobs: int 
     step = block_size(reader, n_rows, order, limit)
     jobs = worker_count(n_jobs)
     if reader.predicts_row_by_row and (jobs > 1 or n_rows > step):
-        n_blocks = max(1, min(MANY_BLOCKS * jobs, n_rows // LEAST_BLOCK), n_rows // CACHED_BLOCK)
-        step = min(step, max(1, -(-n_rows // n_blocks)))
+        n_blocks = min(jobs * max(1, round(n_rows / (jobs * CACHED_BLOCK))), n_rows // FEW_AT_ONCE)  # as many for each thread
+        step = min(step, max(1, -(-n_rows // max(1, n_blocks))))
     elif reader.predicts_in_pieces and n_rows > step and jobs > 1:
         step = -(-n_rows // (jobs * -(-n_rows // (jobs * step))))  # as many blocks for each thread, all of one size
     blocks = [slice(start, min(start + step, n_rows)) for start in range(0, n_rows, step)]

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from exactshap.readers._base import FEW_AT_ONCE as FEW_AT_ONCE
 from exactshap.readers._base import Reader
 from exactshap.readers._base import columns_of as columns_of
 from exactshap.readers._conditional_game import Coalitions as Coalitions

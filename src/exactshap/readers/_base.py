@@ -21,8 +21,10 @@ from exactshap.readers._steps import certified, own_prediction, solved_in_thread
 from exactshap.semivalues import Semivalue
 from exactshap.solvers import Comparison, Cost, Solution, choose, player_sets, solve
 
-__all__ = ["Reader", "columns_of", "hand_masked"]
+__all__ = ["FEW_AT_ONCE", "Reader", "columns_of", "hand_masked"]
 
+# rows of a call below which the one library that threads ask about rows of their own searches at half the pace, however few they are
+FEW_AT_ONCE = 4096
 _DOUBLE = float(np.finfo(np.float64).eps)
 
 
@@ -132,6 +134,10 @@ class Reader(ABC):
     def threads_pay(self) -> bool | None:
         """Return whether threads share the work of rows, which compiled code and linear algebra do; None before that is known."""
         return True
+
+    def shares_predictions(self, n_rows: int) -> bool:
+        """Return whether threads that share a block of so many rows each predict their own, and none predicts all of them meanwhile."""
+        return self.predicts_in_pieces or (self.predicts_row_by_row and n_rows < FEW_AT_ONCE)
 
     def memory(self, n_rows: int, order: int) -> float:
         """Return the bytes of working memory for a block of rows: it decides how many rows make a block."""

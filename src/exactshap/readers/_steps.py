@@ -19,8 +19,9 @@ __all__ = ["certified", "own_prediction", "solve_some", "solved_in_threads"]
 class Reads(Protocol):
     """What the steps ask of a reader."""
 
-    predicts_in_pieces: bool
     solves_one_by_one: bool
+
+    def shares_predictions(self, n_rows: int) -> bool: ...
 
     def solve(self, X: Table, semivalue: Semivalue, order: int) -> Solution: ...
 
@@ -58,7 +59,7 @@ def certified(reader: Reads, X: Table, solution: Solution, prediction: np.ndarra
 def solved_in_threads(reader: Reads, X: Table, mine: Table, semivalue: Semivalue, order: int) -> tuple[Solution, np.ndarray]:
     """Return the solution of the first rows, which are ``mine``, and the predictions of all, from threads that share them."""
     n_rows, solve = mine.n_rows, partial(solve_some, reader, mine, semivalue, order)
-    if not reader.predicts_in_pieces:
+    if not reader.shares_predictions(n_rows):
         predict = partial(own_prediction, reader, X)
         parts, prediction = rows_in_threads(solve, n_rows, predict, reader.threads_pay, one_by_one=reader.solves_one_by_one)
         return Solution.join(parts, n_rows), prediction
