@@ -23,7 +23,7 @@ from exactshap._runtime.cache import BoundedCache
 from exactshap._runtime.process_settings import without_warnings
 from exactshap._runtime.shared import STEP
 from exactshap.errors import ExactshapError
-from exactshap.explainer._hybrids import Hybrids, Pool, hybrids_of, whose_of
+from exactshap.explainer._hybrids import APART, Hybrids, Pool, hybrids_of, whose_of
 from exactshap.explainer._mask_sums import MaskCheck, ends, largest, magnitude_of, sums, together, worst_within
 from exactshap.frames import Table
 from exactshap.readers import Reader
@@ -180,11 +180,7 @@ class MaskChecker:
             return None
         mean, rounding = self._empty
         assert solution.tolerance is not None
-        if isinstance(mean, float):
-            lowest, highest = ends(solution.empty)
-            worst = max(highest - mean, mean - lowest)
-        else:
-            worst = float(np.abs(solution.empty - mean).max())
+        worst = _farthest(solution.empty, mean)
         return MaskCheck(magnitude_of(worst), largest(solution.tolerance) + rounding, 1)
 
     def _compared(self, table: Table, n_hybrids: int) -> MaskCheck | str:
@@ -205,6 +201,16 @@ class MaskChecker:
             return found or "the columns of an array cannot be put into those of a frame without a guess"
         except (ExactshapError, TypeError, ValueError) as error:  # as for a level that the background's column lacks
             return f"the model refuses rows that mix X and the background: {error}"[:REASON_LENGTH]
+
+
+def _farthest(values: np.ndarray, mean: np.ndarray | float) -> float:
+    """Return the largest distance of values (n_rows[, n_outputs]) to a mean: of many outputs' rows one output after the other."""
+    if isinstance(mean, float):
+        lowest, highest = ends(values)
+        return max(highest - mean, mean - lowest)
+    if len(values) < APART:
+        return float(np.abs(values - mean).max())
+    return float(np.max([_farthest(output, own) for output, own in zip(values.T, mean.tolist(), strict=True)]))
 
 
 def _n_hybrids(table: Table) -> int:
