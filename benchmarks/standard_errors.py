@@ -181,7 +181,7 @@ def table():
     found = cells()
     for families, mode in sorted({key[:2] for key in found}):
         some = {key: cell for key, cell in found.items() if key[:2] == (families, mode)}
-        text += ["", f"## {families} families, {mode} drawn", "", *summary(some), ""]
+        text += ["", f"## {families} families, {mode} drawn", "", *summary(some), over_players(families, mode), ""]
         text += [
             "| family | d | calls | runs | exact | coverage | worst player | before | worst before | z2 | width | misses |"
         ]
@@ -208,22 +208,26 @@ def summary(some):
         f"{len(some)} cells, {exact} of them exact; missed now (before): "
         + ", ".join(f"{word} {now} ({old})" for word, (now, old) in count.items())
         + ".",
-        over_players(some),
     ]
 
 
-def over_players(some):
+def over_players(families, mode):
     """Say what is covered of each family and number of calls (4 d, 12 d, 200 to 700, 2000) over all numbers of players, value by value."""
-    values, covered = {}, {}
-    for (_, _, name, d, budget), (runs, exact, coverage, *_) in some.items():
-        if runs - exact >= BATCH:
-            key = name, {4 * d: "4 d", 12 * d: "12 d", 2000: "2000"}.get(budget, "200 to 700")
-            values[key] = values.get(key, 0) + d * (runs - exact)
-            covered[key] = covered.get(key, 0.0) + coverage * d * (runs - exact)
-    shares = [covered[key] / values[key] for key in values]
+    values, covered, before, widths = {}, {}, {}, {}
+    for *key, name, d, budget, _, runs, exact, hits, hits_before, _, width in lines():
+        sampled, d, budget = int(runs) - int(exact), int(d), int(budget)
+        if key == [families, mode] and sampled:
+            cell = name, {4 * d: "4 d", 12 * d: "12 d", 2000: "2000"}.get(budget, "200 to 700")
+            values[cell] = values.get(cell, 0) + d * sampled
+            for count, of in ((covered, hits), (before, hits_before)):
+                count[cell] = count.get(cell, 0) + sum(map(int, of.split()))
+            widths.setdefault(cell, []).append(float(width))
+    shares = [covered[cell] / values[cell] for cell in values]
+    right = [statistics.median(widths[cell]) for cell in values if before[cell] / values[cell] >= TARGETS[0]]
     return (
         f"Of each family and 4 d, 12 d, 200 to 700 or 2000 calls, the values of all numbers of players together: {len(shares)} cells, "
-        f"{min(shares):.4f} to {max(shares):.4f} covered."
+        f"{min(shares):.4f} to {max(shares):.4f} covered; of the {len(right)} whose coverage was right before, the median width is "
+        f"{min(right):.2f} to {max(right):.2f} times that of before."
     )
 
 
