@@ -15,7 +15,7 @@ import exactshap
 from exactshap import Explainer, explain, semivalues
 from exactshap._runtime import threads
 from exactshap.errors import BudgetError, ExactnessError, ExplanationWarning, InputError, UnknownNameError
-from exactshap.explainer import _plan, _solve
+from exactshap.explainer import _explainer, _plan, _solve
 from exactshap.readers import _base
 from tolerances import HALF_THE_DIGITS, conditioned, roundings
 
@@ -153,8 +153,9 @@ def test_threads_that_share_few_rows_of_a_model_that_they_ask_predict_their_own(
     reference, explainer, asked = Explainer(model, rows[50:60])(rows[:43]), Explainer(model, rows[50:60], n_jobs=2), []
     monkeypatch.setattr(threads, "SECONDS", 0.0)
     monkeypatch.setattr(threads, "LEAST", 0.0)
-    predict = explainer.reader.form.predict
+    predict, at_pace, paces = explainer.reader.form.predict, _explainer.at_pace, []
     object.__setattr__(explainer.reader.form, "predict", lambda table: asked.append(table.n_rows) or predict(table))
+    monkeypatch.setattr(_explainer, "at_pace", lambda pace, n_rows: paces.append(pace) or at_pace(pace, n_rows))
     for few in (4096, 10):  # pieces of the rows and two hybrids; all of them, while others are solved
         monkeypatch.setattr(_base, "FEW_AT_ONCE", few)
         explainer(rows[:43])
@@ -164,6 +165,7 @@ def test_threads_that_share_few_rows_of_a_model_that_they_ask_predict_their_own(
         assert (len(asked) > 1) == (few > 45)
         for field in ("values", "baseline", "prediction", "residual", "tolerance"):
             np.testing.assert_array_equal(getattr(again, field), getattr(reference, field))
+    assert [paces.index(pace) for pace in paces] == [0, 0, 2, 2], "rows that are predicted as well take longer"
 
 
 def test_threads_that_share_a_block_share_its_predictions_where_these_take_as_long(monkeypatch):

@@ -160,7 +160,8 @@ def test_rows_come_in_any_order(places):
     whole = solve(game(7))
     alone = [whole.rows(slice(i, i + 1), method=name, n_nodes=i) for i, name in enumerate(("a", "bbb", "bba"))]
     alone[1] = dataclasses.replace(alone[1], std_error=np.ones_like(alone[1].values), approximation_error=np.ones(1))
-    alone[2] = dataclasses.replace(alone[2], error_bound=0.25)  # one number for all rows of a part
+    # one number for all rows of a part; what is not of rows is that of the first
+    alone[2] = dataclasses.replace(alone[2], error_bound=0.25, sets=())
     rows, joined = Rows(3), Solution.join(alone, 3)
     for place in places:
         kept = rows.put(place, alone[place])
@@ -173,7 +174,7 @@ def test_rows_come_in_any_order(places):
     np.testing.assert_array_equal(found.std_error[:, 0].ravel()[:: found.std_error[0, 0].size], [0.0, 1.0, 0.0])
     assert found.error_bound[2] == 0.25
     assert found.approximation_error is None
-    assert (found.method, found.n_nodes) == ("bbb", 2)
+    assert (found.method, found.n_nodes, found.sets) == ("bbb", 2, whole.sets)
 
 
 def test_predictions_take_the_place_of_the_full_coalition():
