@@ -72,4 +72,5 @@ def solved_in_threads(reader: Reads, X: Table, mine: Table, semivalue: Semivalue
 
     pairs, last = rows_in_threads(solve_and_predict, n_rows, predict_company, reader.threads_pay)
     parts, predictions = zip(*pairs, strict=True)
-    return Solution.join(parts, n_rows), np.concatenate([*predictions, *last])
+    found = [*predictions, *last]
+    return Solution.join(parts, n_rows), found[0] if len(found) == 1 else np.concatenate(found)

@@ -272,9 +272,9 @@ class Rows:
         What not all batches have is left out, except for standard errors: rows that happen to be exact among sampled ones have those
         of 0, as None would say so of all rows.
         """
-        n_rows = len(part.values)
-        known = {name: array for name in _PER_ROW if (array := getattr(part, name)) is not None}
+        n_rows, known = len(part.values), {}
         if n_rows < self._n_rows:
+            known = {name: array for name in _PER_ROW if (array := getattr(part, name)) is not None}
             for name, array in known.items():  # bounds and scales may be one number for all rows of a part
                 if (whole := self._arrays.get(name)) is None:
                     made = (np.zeros if name == "std_error" else np.empty)((self._n_rows, *np.shape(array)[1:]))
