@@ -7,7 +7,6 @@ from typing import Any
 
 import numpy as np
 
-from exactshap.errors import UnsupportedStructureError, message
 from exactshap.frames import Table
 from exactshap.games import ProductGame
 from exactshap.kernels import from_pairwise
@@ -18,7 +17,6 @@ from exactshap.readers import (
     fitted_names,
     names_of,
     players_of,
-    require_fitted,
     select_outputs,
     sklearn_name,
 )
@@ -29,19 +27,17 @@ from exactshap.solvers import Solution, of_formula
 __all__ = ["read"]
 
 
-def read(feature_map: Any, linear: Any, request: Request) -> Reader:
-    """Read ``Nystroem + linear`` (a kernel machine on the components) or ``RBFSampler + linear`` (a sum of cosines)."""
-    require_fitted(linear, "coef_", "intercept_")
-    if not sklearn_name(linear) or not hasattr(linear, "coef_"):
-        raise UnsupportedStructureError(message(f"{type(linear).__name__} is not linear in its features"))
-    names, method = _outputs(linear)
-    chosen, single = select_outputs(names, request.output, owner=type(linear).__name__)
-    single = single or len(names) == 1
-    coefficients = np.atleast_2d(np.asarray(linear.coef_, float))[chosen]
-    intercept = np.broadcast_to(np.asarray(linear.intercept_, float), (len(names),))[chosen]
-    predict = functools.partial(_predict, feature_map, linear, method, chosen, single)
-    unit = "target" if method == "predict" else "decision function"
-    common: dict[str, Any] = {"output_names": tuple(names[k] for k in chosen), "unit": unit, "single_output": single}
+def read(feature_map: Any, linear: Any, parts: Any, request: Request) -> Reader:
+    """Read ``Nystroem + linear`` (a kernel machine on the components) or ``RBFSampler + linear`` (a sum of cosines).
+
+    ``parts`` are those of the linear model: coefficients (n_components, n_outputs), intercept, output names, unit and method.
+    """
+    chosen, single = select_outputs(parts.output_names, request.output, owner=type(linear).__name__)
+    single = single or len(parts.output_names) == 1
+    coefficients, intercept = np.asarray(parts.coefficients, float).T[chosen], parts.intercept[chosen]
+    predict = functools.partial(_predict, feature_map, linear, parts.method, chosen, single)
+    names = tuple(parts.output_names[k] for k in chosen)
+    common: dict[str, Any] = {"output_names": names, "unit": parts.unit, "single_output": single}
     if sklearn_name(feature_map) == "Nystroem":
         kernel = from_pairwise(
             feature_map.kernel,
@@ -57,14 +53,6 @@ def read(feature_map: Any, linear: Any, request: Request) -> Reader:
 def _nystroem_parameters(feature_map: Any) -> dict[str, Any]:
     named = {"gamma": feature_map.gamma, "coef0": feature_map.coef0, "degree": feature_map.degree}
     return named | (feature_map.kernel_params or {})
-
-
-def _outputs(linear: Any) -> tuple[tuple[str, ...], str]:
-    if not hasattr(linear, "classes_"):
-        n = np.atleast_2d(linear.coef_).shape[0]
-        return (("target",) if n == 1 else tuple(f"target {k}" for k in range(n))), "predict"
-    classes = tuple(str(c) for c in linear.classes_)
-    return (classes[1:] if len(classes) == 2 else classes), "decision_function"
 
 
 def _predict(feature_map: Any, linear: Any, method: str, chosen: list[int], single: bool, X: Table) -> np.ndarray:

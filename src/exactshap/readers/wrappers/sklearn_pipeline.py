@@ -22,6 +22,7 @@ from exactshap.readers import (
 )
 from exactshap.readers import read as read_any
 from exactshap.readers.wrappers._columns import column_owners
+from exactshap.readers.wrappers._linear import linear_step
 from exactshap.readers.wrappers._live_players import read_live
 
 __all__ = ["read"]
@@ -56,10 +57,10 @@ def _read_tail(steps: list[Any], request: Request) -> Reader:
     """Read the final model, together with a feature map that belongs to it."""
     if len(steps) == 1:
         return read_any(steps[0], request)
-    if sklearn_name(steps[0]) in _FEATURE_MAPS and len(steps) == 2:
+    if sklearn_name(steps[0]) in _FEATURE_MAPS and len(steps) == 2 and (linear := linear_step(steps[1])) is not None:
         from exactshap.readers.kernel_machines import read_feature_map
 
-        return read_feature_map(steps[0], steps[1], request)
+        return read_feature_map(steps[0], steps[1], linear, request)
     from sklearn.pipeline import make_pipeline
 
     from exactshap.readers.additive import is_basis, read_basis

@@ -12,7 +12,7 @@ import numpy as np
 from exactshap.errors import UnsupportedStructureError, message
 from exactshap.frames import Table, check_columns
 from exactshap.readers import Reader, Request, fitted_names, names_of, players_of, require_fitted, select_outputs
-from exactshap.readers.additive import linear_parts
+from exactshap.readers.wrappers._linear import linear_step
 from exactshap.readers.wrappers._sum import Member, SumReader, read_member
 
 __all__ = ["read"]
@@ -49,9 +49,8 @@ def _stacking(model: Any, request: Request) -> Reader:
 def _linear(model: Any) -> Any:
     """Take the last step of a stack apart, or refuse one that is not linear."""
     final = model.final_estimator_
-    known = type(final).__module__.startswith("sklearn.linear_model") or type(final).__name__ == "LinearSVR"
-    parts = linear_parts(final) if known else None
-    if parts is None or parts.link is not None or parts.method != "predict":
+    parts = linear_step(final)
+    if parts is None or parts.method != "predict":
         raise UnsupportedStructureError(
             message(
                 f"{type(model).__name__} is read where its last step is linear",

@@ -1,0 +1,104 @@
+"""Nystroem and random Fourier features: in front of whatever is linear they are exact, of anything else refused by its name."""
+
+import numpy as np
+import pytest
+from sklearn.compose import TransformedTargetRegressor
+from sklearn.cross_decomposition import PLSRegression
+from sklearn.discriminant_analysis import LinearDiscriminantAnalysis
+from sklearn.ensemble import StackingRegressor
+from sklearn.exceptions import NotFittedError
+from sklearn.kernel_approximation import Nystroem, RBFSampler
+from sklearn.kernel_ridge import KernelRidge
+from sklearn.linear_model import LogisticRegression, PoissonRegressor, RANSACRegressor, Ridge, SGDOneClassSVM, TweedieRegressor
+from sklearn.naive_bayes import GaussianNB
+from sklearn.pipeline import make_pipeline
+from sklearn.svm import SVC, SVR, OneClassSVM
+from sklearn.tree import DecisionTreeRegressor
+
+from exactshap import Explainer, explain
+from exactshap.errors import UnsupportedStructureError
+from identity_oracle import by_hand
+from tolerances import INVERTED
+
+SCALE = 100  # of the coefficients that cancel in a kernel expansion
+RNG = np.random.default_rng(3)
+X = RNG.normal(size=(80, 4))
+Y = np.abs(X[:, 0] * X[:, 1] + np.sin(X[:, 2]))
+LABELS, CLASSES = (Y > 0.7).astype(int), np.digitize(Y, [0.4, 1.0])
+ROWS, BACKGROUND = X[:3], X[10:16]
+MAPS = {"Nystroem": Nystroem(n_components=6, random_state=0), "RBFSampler": RBFSampler(n_components=6, random_state=0)}
+
+
+class Mine(Ridge):
+    """Predicts as its parent does."""
+
+
+class Squared(Ridge):
+    def predict(self, rows):
+        return super().predict(rows) ** 2
+
+
+LINEAR = {  # (model, target, method)
+    "a subclass": (Mine(), Y, "predict"),
+    "RANSAC": (RANSACRegressor(random_state=0), Y, "predict"),
+    "no link": (TweedieRegressor(power=0), Y, "predict"),
+    "one class": (SGDOneClassSVM(random_state=0), Y, "decision_function"),
+    "discriminant": (LinearDiscriminantAnalysis(), LABELS, "decision_function"),
+    "logistic": (LogisticRegression(), LABELS, "decision_function"),
+    "linear machine": (SVR(kernel="linear"), Y, "predict"),
+    "linear classifier": (SVC(kernel="linear"), LABELS, "decision_function"),
+}
+OTHERS = {
+    "a link": (PoissonRegressor(), Y),
+    "own prediction": (Squared(), Y),
+    "kernels": (KernelRidge(kernel="rbf"), Y),
+    "a tree": (DecisionTreeRegressor(), Y),
+    "a scaled target": (TransformedTargetRegressor(Ridge()), Y),
+    "densities": (GaussianNB(), LABELS),
+    "centred": (PLSRegression(2), Y),
+    "votes": (SVC(kernel="linear"), CLASSES),
+    "labels": (OneClassSVM(kernel="linear"), Y),
+}
+
+
+@pytest.mark.parametrize("name", LINEAR)
+@pytest.mark.parametrize("feature_map", MAPS)
+def test_linear_models_are_exact(feature_map, name):
+    last, target, method = LINEAR[name]
+    model = make_pipeline(MAPS[feature_map], last).fit(X, target)
+    found = explain(model, ROWS, BACKGROUND)
+    np.testing.assert_allclose(found.values, by_hand(getattr(model, method), ROWS, BACKGROUND), atol=SCALE * INVERTED)
+    np.testing.assert_array_equal(found.prediction, getattr(model, method)(ROWS))
+
+
+@pytest.mark.parametrize("name", OTHERS)
+@pytest.mark.parametrize("feature_map", MAPS)
+def test_what_is_not_linear_is_refused_by_name(feature_map, name):
+    last, target = OTHERS[name]
+    model = make_pipeline(MAPS[feature_map], last).fit(X, target)
+    with pytest.raises(UnsupportedStructureError, match=rf"not linear.*{type(last).__name__}.*Explainer\(pipeline.predict"):
+        Explainer(model, BACKGROUND)
+
+
+def test_an_instance_of_its_own_is_not_linear_either():
+    model = make_pipeline(MAPS["Nystroem"], Ridge()).fit(X, Y)
+    model[-1].predict = lambda rows: np.zeros(len(rows))
+    with pytest.raises(UnsupportedStructureError, match="not linear"):
+        Explainer(model, BACKGROUND)
+
+
+def test_unfitted_models_are_said_to_be_that():
+    with pytest.raises(NotFittedError, match="Ridge"):
+        Explainer(make_pipeline(MAPS["Nystroem"].fit(X), Ridge()), BACKGROUND)
+
+
+def test_last_steps_of_stacks():
+    members = [("a", Ridge()), ("b", KernelRidge(kernel="rbf"))]
+    model = StackingRegressor(members, Mine()).fit(X, Y)
+    np.testing.assert_allclose(
+        explain(model, ROWS, BACKGROUND).values, by_hand(model.predict, ROWS, BACKGROUND), atol=SCALE * INVERTED
+    )
+    model.final_estimator_.predict = lambda columns: columns[:, 0] ** 2
+    for refused in (model, StackingRegressor(members, Squared()).fit(X, Y)):
+        with pytest.raises(UnsupportedStructureError, match="where its last step is linear"):
+            Explainer(refused, BACKGROUND)
