@@ -1,3 +1,4 @@
+import dataclasses
 import re
 import subprocess
 from html.parser import HTMLParser
@@ -179,6 +180,9 @@ def test_the_same_explanation_gives_the_same_page():
 def test_bad_requests_are_refused():
     with pytest.raises(InputError, match="A report needs at least one row"):
         render(linear(np.empty((0, 2))))
+    for wrong in (np.nan, np.inf):
+        with pytest.raises(InputError, match=r"A report needs finite values\. Row 1 has NaN or infinity"):
+            render(dataclasses.replace(linear(np.ones((2, 2))), values=[[1.0, 2.0], [3.0, wrong]]))
     with pytest.raises(InputError, match="`max_display` must be >= 1"):
         render(rows(), max_display=0)
 

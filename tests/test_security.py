@@ -339,6 +339,8 @@ WRONG = [
     {"sets": [[0], [7]], "order": 2},
     {"version": "new"},
     {"data": ["array"]},
+    *({name: "half \ud800"} for name in ("unit", "method", "model_name")),  # json writes it, and no file can hold it
+    {"feature_names": ["\udfff"]},
 ]
 
 
@@ -348,6 +350,17 @@ def test_metadata_of_another_type_are_refused(changes, tmp_path):
     metadata = json.dumps(facts(linear(X)) | changes).encode()
     with pytest.raises(ModelFormatError):
         Explanation.load(rewritten(path, linear(X), metadata__json=metadata))
+
+
+@pytest.mark.parametrize("kind", ["c16", "U9", "S9", "M8[s]", "m8[s]", "V8", "O"])
+@pytest.mark.parametrize("name", ["values", "baseline", "prediction", "residual", "tolerance", "error_bound"])
+def test_arrays_of_no_real_numbers_are_refused(name, kind, tmp_path):
+    array = np.ones((len(X), 1) if name == "values" else len(X)).astype(kind)
+    buffer = io.BytesIO()
+    np.lib.format.write_array(buffer, array, allow_pickle=True)
+    path = rewritten(tmp_path / "e.npz", linear(X), **{f"{name}__npy": buffer.getvalue()})
+    with pytest.raises(ModelFormatError, match=r"real numbers|Python objects"):
+        Explanation.load(path)
 
 
 def test_cells_that_are_no_table_are_refused(tmp_path):

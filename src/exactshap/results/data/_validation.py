@@ -12,6 +12,8 @@ from exactshap.errors import InputError, InputTypeError, UnknownNameError, did_y
 
 __all__ = ["checked", "player_numbers", "row_numbers", "take_rows"]
 
+_NUMBERS = "biufO"  # kinds of arrays: NumPy also makes numbers of texts and times, and of complex numbers with a warning
+
 
 def checked(given: Mapping[str, Any]) -> dict[str, Any]:
     """Return the given fields of an Explanation as read-only float arrays and tuples that fit together, or raise."""
@@ -121,6 +123,9 @@ def _shaped(name: str, array: Any, shape: tuple[int | None, ...], values_shape: 
 
 
 def _array(name: str, array: Any) -> np.ndarray:
+    kind = getattr(getattr(array, "dtype", None), "kind", "f")
+    if kind not in _NUMBERS:
+        raise InputTypeError(message(f"`{name}` must be an array of real numbers", f"Got dtype {array.dtype}"))
     try:
         result = np.asarray(array, dtype=np.float64).view()
     except (TypeError, ValueError, OverflowError) as error:

@@ -191,6 +191,7 @@ def _metadata(archive: zipfile.ZipFile, allowance: _Allowance) -> dict[str, Any]
     if size > _MAX_JSON:
         raise _damaged(path, f"{_METADATA} has {size:,} bytes")
     metadata = _json(archive, _METADATA, allowance)
+    json.dumps(metadata, ensure_ascii=False).encode()  # half a character that is escaped would break the next save
     if not isinstance(metadata, dict) or metadata.pop("format", None) != FORMAT:
         raise ModelFormatError(message(f"{path} is not a saved Explanation", "Its metadata names another format"))
     version = metadata.pop("version", None)

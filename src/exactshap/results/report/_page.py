@@ -116,7 +116,7 @@ def render(
     Raises
     ------
     InputError
-        If there are no rows.
+        If there are no rows, or values that are not finite.
     MissingDependencyError
         If jinja2 is not installed.
 
@@ -132,6 +132,7 @@ def render(
     """
     if explanation.n_rows == 0:
         raise InputError(message("A report needs at least one row", "Got an explanation of 0 rows"))
+    _require_finite(explanation)
     if max_display < 1 or n_rows < 0:
         raise InputError(message("`max_display` must be >= 1 and `n_rows` >= 0", f"Got {max_display} and {n_rows}"))
     outputs = _outputs(explanation)
@@ -160,6 +161,17 @@ def render(
         decimals=decimals,
     )
     return printable(page)
+
+
+def _require_finite(explanation: ExplanationData) -> None:
+    """Refuse values that have no place on an axis: such as those of sums that overflowed, which were told as that."""
+    values = explanation.values if explanation.set_values is None else explanation.set_values
+    finite = np.isfinite(values).reshape(explanation.n_rows, -1).all(axis=1)
+    if not finite.all():
+        row = int(np.argmin(finite))
+        raise InputError(
+            message("A report needs finite values", f"Row {row} has NaN or infinity", "Select others: explanation[rows]")
+        )
 
 
 def _outputs(explanation: ExplanationData) -> list[tuple[str | None, ExplanationData]]:
