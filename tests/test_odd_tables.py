@@ -66,6 +66,13 @@ def test_a_column_of_gaps_in_polars(library):
     np.testing.assert_array_equal(explain(BOOSTERS[library], rows, FRAME[5:20]).values, expected.values)
 
 
+def test_a_column_of_gaps_in_polars_for_catboost():
+    model = catboost.CatBoostRegressor(iterations=2, verbose=0).fit(FRAME, Y)
+    rows = pl.DataFrame({name: FRAME[name].to_numpy() for name in FRAME})[:3].with_columns(pl.lit(None).alias("d"))
+    expected = explain(model, FRAME[:3].assign(d=np.nan), FRAME[5:20])
+    np.testing.assert_array_equal(explain(model, rows, FRAME[5:20]).values, expected.values)
+
+
 @pytest.mark.parametrize("gap", [None, pd.NA])
 def test_a_column_of_gaps_is_no_text(gap):
     with pytest.raises(InputError, match=r"contains NaN .first at row 0, column 'd'"):
@@ -80,6 +87,14 @@ def test_bytes_in_the_other_order(library):
     np.testing.assert_array_equal(got.values, explain(model, rows[:3], rows[5:20]).values)
 
 
+@pytest.mark.parametrize("library", BOOSTERS)
+def test_long_doubles(library):
+    rows = FRAME.to_numpy()
+    model = BOOSTERS[library].__class__(**BOOSTERS[library].get_params()).fit(rows, Y)
+    got = explain(model, rows[:3].astype(np.longdouble), rows[5:20].astype(np.longdouble))
+    np.testing.assert_array_equal(got.values, explain(model, rows[:3], rows[5:20]).values)
+
+
 @pytest.mark.parametrize("value", [np.inf, -np.inf, 1e39])
 @pytest.mark.parametrize("model", [FOREST, GradientBoostingRegressor(n_estimators=2).fit(FRAME, Y)], ids=["forest", "boosting"])
 def test_infinity_is_refused_by_row_and_column(model, value):
@@ -87,6 +102,15 @@ def test_infinity_is_refused_by_row_and_column(model, value):
     rows.iloc[1, 2] = value
     for settings in ({"X": rows}, {"X": rows, "background": FRAME[5:9]}, {"X": FRAME[:3], "background": rows}):
         with pytest.raises(InputError, match=r"infinity or a value too large for dtype..float32.. .first at row 1, column 'd'"):
+            explain(model, **settings)
+
+
+def test_gaps_that_a_model_refuses_are_told_by_row_and_column():
+    rows = FRAME[:3].copy()
+    rows.iloc[1, 2] = np.nan
+    model = GradientBoostingRegressor(n_estimators=2).fit(FRAME, Y)
+    for settings in ({"X": rows}, {"X": rows, "background": FRAME[5:9]}, {"X": FRAME[:3], "background": rows}):
+        with pytest.raises(InputError, match=r"contains NaN .first at row 1, column 'd'.*GradientBoostingRegressor does not"):
             explain(model, **settings)
 
 

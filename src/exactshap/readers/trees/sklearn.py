@@ -28,17 +28,20 @@ def read(model: Any, request: Request) -> TreeReader:
 
 
 def _own_margin(model: Any, X: Table) -> np.ndarray:
-    """Return what the model adds up; infinity, which its own predict refuses, is refused by row and column."""
+    """Return what the model adds up; cells that its own predict refuses are refused by row and column."""
     with np.errstate(over="ignore"):
         try:
             return _added_up(model, X)
         except ValueError:
-            infinite = np.argwhere(np.isinf(X.numeric().astype(np.float32)))  # the trees compare in single precision
-    if not len(infinite):
-        return _added_up(model, X)
+            numbers = X.numeric().astype(np.float32)  # the trees compare in single precision
     what = "Input X contains infinity or a value too large for dtype('float32')"
-    i, j = (int(position) for position in infinite[0])
     do = "Clip or impute it: float32 ends at 3.4e38"
+    wrong = np.argwhere(np.isinf(numbers))
+    if not len(wrong):
+        what, do, wrong = "Input X contains NaN", "Impute it, or explain the Pipeline that does", np.argwhere(np.isnan(numbers))
+    if not len(wrong):
+        return _added_up(model, X)
+    i, j = (int(position) for position in wrong[0])
     raise InputError(
         message(f"{what} (first at row {i}, {X.label(j)})", f"{type(model).__name__} does not accept it", do), row=i
     )

@@ -75,9 +75,11 @@ def readable(model: Columns, table: Any) -> Any:
     Numbers in pandas columns of objects (and, for LightGBM, of Arrow's dtypes) become float64. LightGBM 4.6 and CatBoost 1.2.10 end the process at polars columns of type Categorical (LightGBM: Enum and arrow's
     dictionaries too), and CatBoost does not know arrow tables.
     """
-    if table.names is None or model.library not in ("catboost", "lightgbm", "xgboost"):
+    if model.library not in ("catboost", "lightgbm", "xgboost"):
         return table
-    if table.is_plain:
+    if not table.is_frame and table.native.dtype.itemsize > 8:  # long doubles, of whose bytes XGBoost makes other numbers
+        return replace(table, native=table.native.astype(np.float64))
+    if table.names is None or table.is_plain:
         return table
     if type(table.native).__module__.startswith("pandas"):  # without narwhals: every row of a call comes by here
         refused = {"lightgbm": ("object", "ArrowDtype"), "xgboost": ("object",)}.get(model.library, ())
@@ -86,10 +88,9 @@ def readable(model: Columns, table: Any) -> Any:
     import narwhals.stable.v2 as nw
 
     frame = nw.from_native(table.native, eager_only=True)
-    if model.library != "catboost":
-        gaps = [j for j, kind in enumerate(frame.schema.values()) if str(kind) == "Unknown"]
-        table = _with_plain_numbers(model, table, gaps)
-        frame = nw.from_native(table.native, eager_only=True)
+    gaps = [j for j, kind in enumerate(frame.schema.values()) if str(kind) == "Unknown"]
+    table = _with_plain_numbers(model, table, gaps)
+    frame = nw.from_native(table.native, eager_only=True)
     if model.library == "xgboost":
         return _with_fixed_categories(table, frame)
     coded = [name for name, kind in frame.schema.items() if isinstance(kind, (nw.Categorical, nw.Enum))]
