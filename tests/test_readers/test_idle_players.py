@@ -173,3 +173,17 @@ def test_gaps_and_groups_and_rows_of_the_background():
     assert "6 of 14 players" in explanation.method
     assert np.all(explain(curve, BACKGROUND[:1], BACKGROUND[:1]).values == 0.0)
     assert explain(curve, BACKGROUND[:1], BACKGROUND[:1], index="k-sii", order=3).exact
+
+
+def test_zeros_of_two_signs_are_not_alike():
+    background, row = np.repeat(WIDE[:1], 5, 0), WIDE[1:2].copy()
+    background[:, 8], row[:, 8] = 0.0, -0.0
+    found = explain(lambda rows: rows[:, 0] + np.signbit(rows[:, 8]), row, background)
+    assert_close(found.values[0, [0, 8]], [row[0, 0] - background[0, 0], 1.0], scale=10.0)
+
+
+def test_a_truth_value_is_not_the_number_one():
+    background = pd.DataFrame({"a": [0.0, 1.0], "b": pd.Series([1, 1], dtype=object)})
+    row = pd.DataFrame({"a": [2.0], "b": pd.Series([True], dtype=object)})
+    found = explain(lambda rows: rows["a"] + [isinstance(cell, bool) for cell in rows["b"]], row, background)
+    assert_close(found.values[0], [1.5, 1.0], scale=10.0)

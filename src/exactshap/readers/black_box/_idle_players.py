@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
@@ -25,11 +26,18 @@ def single_values(background: Table) -> dict[int, Any]:
 
 
 def _same(one: Any, other: Any) -> bool:
-    """Say whether two cells are alike; gaps are."""
+    """Say whether a function sees the same in two cells: gaps are alike; zeros of two signs are not, nor is True the number one."""
     try:
-        return bool(one == other or (one != one and other != other))
+        alike = bool(one == other or (one != one and other != other))
     except (TypeError, ValueError):  # pandas' NA compares to nothing
         return one is other
+    return alike and _kind(one) == _kind(other)
+
+
+def _kind(cell: Any) -> tuple[bool, bool]:
+    """Return what cells may differ in that compare as equal: whether it is a truth value, and whether it is a negative zero."""
+    is_negative_zero = isinstance(cell, (float, np.floating)) and cell == 0.0 and math.copysign(1.0, cell) < 0.0
+    return isinstance(cell, (bool, np.bool_)), is_negative_zero
 
 
 def moving_players(players: Sequence[Sequence[int]], fixed: dict[int, Any], row: Table) -> list[int]:
