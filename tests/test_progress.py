@@ -8,6 +8,9 @@ import warnings
 
 import numpy as np
 import pytest
+from sklearn.compose import ColumnTransformer
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import FunctionTransformer
 from sklearn.svm import SVR
 
 from exactshap import Explainer, explain
@@ -167,6 +170,14 @@ def test_a_function_that_does_not_repeat_itself_is_named_as_the_reason():
         pytest.warns(UserWarning, match="not deterministic"),
     ):
         explain(lambda rows: rng.random(len(rows)), X[:3], X[:5])
+
+
+@pytest.mark.parametrize("function", [lambda x: x - x.mean(), lambda x: x + np.random.default_rng().random(x.shape)])
+def test_a_step_that_does_not_repeat_itself_is_named_as_the_reason(function):
+    step = ColumnTransformer([("centred", FunctionTransformer(function), [0]), ("others", "passthrough", [1])])
+    model = make_pipeline(step, SVR()).fit(X, X[:, 0])
+    with pytest.raises(ExactnessError, match=r"differently each time: fix its seed, .* no step look at other rows"):
+        explain(model, X[:3], X[:5])
 
 
 NAMED = {
