@@ -464,3 +464,18 @@ def test_a_gap_in_a_pipeline_is_named_by_the_column_of_the_user(middle, of_frame
     gap.loc[2, "bmi"] = np.nan
     with pytest.raises(InputError, match=r"contains NaN \(first at row 2, column 'bmi'\)"):
         explain(model, gap if of_frames else gap.to_numpy(), frame[:9] if of_frames else frame[:9].to_numpy())
+
+
+def test_weights_whose_sum_overflows_are_weights():
+    weights = np.array([1.0, 3.0, 2.0])
+    expected = explain(MODEL, A[:2], A[3:6], background_weights=weights)
+    with np.errstate(all="raise"):
+        found = explain(MODEL, A[:2], A[3:6], background_weights=weights * 5e307)
+    np.testing.assert_allclose(found.values, expected.values, atol=roundings(100))
+
+
+def test_value_functions_are_listed_once():
+    with pytest.raises(UnknownNameError, match="Available: ") as caught:
+        explain(MODEL, A[:2], A[3:6], value_function="bayesian")
+    listed = str(caught.value).split("Available: ")[1].rstrip(".").split(", ")
+    assert len(set(listed)) == len(listed)

@@ -136,11 +136,16 @@ def normalised_weights(weights: Any, n: int) -> np.ndarray:
         raise InputError(
             message(f"Background weights must have shape ({n},)", f"Got {weights.shape}", "Pass one weight per row")
         )
-    if not np.all(np.isfinite(weights)) or weights.min() < 0 or weights.sum() <= 0:
+    with np.errstate(over="ignore"):
+        total = weights.sum()
+    if np.isinf(total) and np.all(np.isfinite(weights)):
+        weights = weights / np.abs(weights).max()
+        total = weights.sum()
+    if not np.all(np.isfinite(weights)) or weights.min() < 0 or total <= 0:
         raise InputError(
             message(
                 "Background weights must be finite, non-negative and not all zero",
-                f"Got minimum {weights.min():.6g} and sum {weights.sum():.6g}",
+                f"Got minimum {weights.min():.6g} and sum {total:.6g}",
             )
         )
-    return weights / weights.sum()
+    return weights / total

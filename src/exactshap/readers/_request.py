@@ -132,7 +132,7 @@ def choose_value_function(request: Request, supported: tuple[str, ...], default:
             )
     if name not in supported:
         here = _VALUE_FUNCTIONS_ELSEWHERE.get(name, "")
-        known = (*supported, *CONDITIONAL)
+        known = tuple(dict.fromkeys((*supported, *CONDITIONAL)))
         do = f"It is called {here!r} here" if here in known else did_you_mean(name, known)
         raise UnknownNameError(message(f"{owner} has no value function {name!r}", do=do))
     if name in ("interventional", "interventional-independent", "baseline") and request.background is None:
