@@ -358,6 +358,17 @@ def test_threads_of_a_pool_are_cancelled():
     assert max(ended) - start < 3.0
 
 
+def test_calls_that_begin_after_the_end_are_cancelled_at_once():
+    """Else a thread that makes many short calls goes on until the last of them."""
+    cancellation = Cancellation()
+    with cancellation.watched():
+        add_sums(np.ones((3, 4)), np.ones(4), 0, np.zeros(3))
+        cancellation.set()
+        with pytest.raises(KeyboardInterrupt):
+            add_sums(np.ones((3, 4)), np.ones(4), 0, np.zeros(3))
+    add_sums(np.ones((3, 4)), np.ones(4), 0, np.zeros(3))
+
+
 def copy_of_package(folder):
     """Return a copy of the package without sources beside it, as a wheel installs it."""
     shutil.copytree(PACKAGE, folder / "exactshap", ignore=shutil.ignore_patterns("__pycache__"))

@@ -88,14 +88,15 @@ EXACTSHAP_API void exactshap_raise() {
 }
 
 // Handlers written in Python run between its own instructions, so a kernel has to let them: it takes the interpreter's lock for
-// a moment and asks for pending signals. Off the main thread that does nothing; there the flag of the pool is read instead.
+// a moment and asks for pending signals. Off the main thread that does nothing; there the flag of the pool is read instead, by
+// each call at its first look as well: between calls nobody else reads it, and none of many calls in turn may last.
 extern "C" __attribute__((visibility("hidden"))) int exactshap_poll(int64_t* due) {
   const int64_t t = now();
-  if (*due == 0) *due = t + interval;
-  if (t < *due && *due - t <= interval) return 0;
+  const bool first = *due == 0;
+  if (!first && t < *due && *due - t <= interval) return 0;
   *due = t + interval;
   if (watch != nullptr) return *watch != 0;
-  if (python.check_signals == nullptr) return 0;
+  if (first || python.check_signals == nullptr) return 0;
   const int state = python.lock();
   const int failed = python.check_signals();
   if (failed) python.fetch(&raised[0], &raised[1], &raised[2]);
