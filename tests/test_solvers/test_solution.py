@@ -186,3 +186,19 @@ def test_predictions_take_the_place_of_the_full_coalition():
     np.testing.assert_allclose(inefficient.residual, 0.5, rtol=0, atol=4 * EPS * np.abs(whole.full).max())
     assert (beside + beside).prediction is None  # what certifies a sum is worked out afresh
     assert (beside * 2.0).tolerance is None
+
+
+@pytest.mark.parametrize("outputs", [(), (3,)])
+def test_residuals_have_the_same_bits_however_values_lie_in_memory(outputs):
+    """Rows that threads share are copied together, those of one block lie as their solver left them."""
+    values, ends = np.random.default_rng(0).normal(size=(50, 30, *outputs)), np.zeros((50, *outputs))
+    turned = np.asfortranarray(values)
+
+    def residual(values, rows):
+        part = Solution(values[rows], ends[rows], ends[rows], "")
+        return part.beside(ends[rows], np.zeros(len(part.values)), efficient=True).residual
+
+    whole = residual(values, slice(None))
+    for rows in (slice(None), slice(0, 1), slice(7, 20)):
+        for laid in (values, turned):
+            np.testing.assert_array_equal(residual(laid, rows), whole[rows])

@@ -1,4 +1,4 @@
-"""Numbers of a solution that may be one for all rows, or not known."""
+"""Numbers of a solution that may be one for all rows, or not known, and sums of its values."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-__all__ = ["all_of", "either", "of_rows"]
+__all__ = ["all_of", "either", "of_rows", "sum_of_sets"]
 
 
 def of_rows(number: np.ndarray | float, n_rows: int) -> np.ndarray:
@@ -21,6 +21,11 @@ def all_of(number: np.ndarray | float, shape: tuple[int, ...]) -> np.ndarray:
     found = np.empty(shape)
     found[...] = number
     return found
+
+
+def sum_of_sets(values: np.ndarray) -> np.ndarray:
+    """Return the sums over the second axis, with the same bits however the values lie in memory: NumPy adds in an order that depends on it."""
+    return np.add.reduce(np.ascontiguousarray(values), axis=1)  # type: ignore[no-any-return]
 
 
 def either(combine: np.ufunc, one: object, other: object, name: str) -> Any:

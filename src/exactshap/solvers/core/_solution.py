@@ -10,7 +10,7 @@ import numpy as np
 
 from exactshap._runtime.words import fields_html, fields_text
 from exactshap.semivalues import Question
-from exactshap.solvers.core._arrays import all_of, either, of_rows
+from exactshap.solvers.core._arrays import all_of, either, of_rows, sum_of_sets
 from exactshap.solvers.core._comparison import Comparison
 from exactshap.solvers.core._sets import player_sets
 from exactshap.solvers.core._words import solution_facts
@@ -216,7 +216,7 @@ class Solution:
 
     def beside(self, prediction: np.ndarray, tolerance: np.ndarray, *, efficient: bool) -> Solution:
         """Return a batch with the model's own predictions and how far it is from them."""
-        total = np.add.reduce(self.values, axis=1) if efficient and self.total is None else self.total
+        total = sum_of_sets(self.values) if efficient and self.total is None else self.total
         residual, n_rows = prediction - (self.empty + total if efficient else self.full), len(prediction)
         tolerance, bound = of_rows(tolerance, n_rows), of_rows(self.error_bound, n_rows)
         return self.with_(prediction=prediction, residual=residual, tolerance=tolerance, error_bound=bound)
