@@ -186,6 +186,14 @@ def test_blocks_and_threads_do_not_matter():
         np.testing.assert_array_equal(explain(model, X[i : i + 1], BACKGROUND).covariances[0], whole.covariances[i])
 
 
+def test_what_covariances_miss_has_the_same_bits_for_every_cut_of_rows():
+    model = regressor(KERNELS["ard"])
+    whole = explain(model, X, X)
+    for rows in (slice(0, 1), slice(1, 7), slice(13, 38), slice(39, 40)):
+        part = explain(model, X[rows], X)
+        np.testing.assert_array_equal(part.covariance_residual, whole.covariance_residual[rows])
+
+
 def test_threads_and_pickles_give_the_same_bits():
     many = RNG.normal(size=(300, 3))  # more than one block of rows
     explainer = Explainer(regressor(KERNELS["ard"]), BACKGROUND)

@@ -79,7 +79,8 @@ class KernelFactors:
     def ends(self, weights: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Return the prior variance (n_rows,) of f(x) - mean f(Z) and its covariance (n_rows, n_train) with the training rows."""
         between = weights @ self.background.prod(axis=1) @ weights
-        variance = self.own.prod(axis=1) - 2.0 * self.rows.prod(axis=1) @ weights + between
+        crossed = (self.rows.prod(axis=1) * weights).sum(axis=1)  # BLAS would sum a row by its place among the others
+        variance = self.own.prod(axis=1) - 2.0 * crossed + between
         sections = self.rows_train.prod(axis=1) - weights @ self.background_train.prod(axis=1)
         return self.amplitude * variance, self.amplitude * sections
 
