@@ -10,11 +10,15 @@ import time
 import numpy as np
 import pytest
 
+from exactshap import Explainer
+from exactshap._native import Cancellation
 from exactshap._runtime import crew, threads
 from exactshap._runtime.crew import map_with_help
 from exactshap._runtime.threads import map_in_threads
+from exactshap.readers import AdditiveModel
 from interruption import interrupted
 from test_native import long_call
+from tolerances import roundings
 
 MARK = contextvars.ContextVar("mark", default="none")
 
@@ -73,6 +77,19 @@ def test_who_stops_asking_ends_the_others():
     assert next(results) == 0
     results.close()
     assert time.perf_counter() - started < 3.0  # of minutes
+
+
+@pytest.mark.parametrize("model", [lambda f: f, lambda f: AdditiveModel([((0, 1), f)])], ids=["function", "term"])
+def test_a_thread_that_helps_calls_no_function_after_the_end(model):
+    calls, cancellation, X = [], Cancellation(), np.arange(12.0).reshape(6, 2)
+    explainer = Explainer(model(lambda rows: calls.append(len(rows)) or rows[:, 0] * rows[:, 1]), X)
+    explainer(X)
+    made = len(calls)
+    cancellation.set()
+    with cancellation.watched(), pytest.raises(KeyboardInterrupt):
+        explainer(X)
+    assert made == len(calls) > 1
+    np.testing.assert_allclose(explainer(X).residual, 0.0, atol=roundings(100) * 100.0)
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="nothing is forked here")

@@ -8,14 +8,15 @@ waiting main thread sets before it lets its own exception go on.
 from __future__ import annotations
 
 import ctypes
+import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 
 from exactshap._native._library import library
 
-__all__ = ["Cancellation", "raise_interruption"]
+__all__ = ["Cancellation", "raise_if_cancelled", "raise_interruption"]
 
-_raise = None
+_WATCHED = threading.local()
 
 
 class Cancellation:
@@ -35,13 +36,22 @@ class Cancellation:
 
     @contextmanager
     def watched(self) -> Iterator[None]:
-        """Let kernels of this thread look at the flag (instead of asking for signals)."""
+        """Let kernels of this thread look at the flag (instead of asking for signals), and :func:`raise_if_cancelled`."""
         watch = library().exactshap_watch
         watch(ctypes.byref(self._flag))
+        _WATCHED.flag = self._flag
         try:
             yield
         finally:
             watch(None)
+            _WATCHED.flag = None
+
+
+def raise_if_cancelled() -> None:
+    """Raise ``KeyboardInterrupt`` in a thread whose flag is set: for work that calls no kernel, but a user's function again and again."""
+    flag = getattr(_WATCHED, "flag", None)
+    if flag is not None and flag.value:
+        raise KeyboardInterrupt
 
 
 def raise_interruption() -> None:

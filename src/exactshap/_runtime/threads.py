@@ -14,6 +14,7 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 from typing import Any, TypeVar
 
+from exactshap._native import raise_if_cancelled
 from exactshap._runtime.crew import map_with_help
 from exactshap._runtime.process_settings import single_threaded_blas
 
@@ -25,6 +26,7 @@ __all__ = [
     "coalitions_in_threads",
     "map_in_threads",
     "n_threads",
+    "raise_if_cancelled",
     "rows_alone_pay",
     "rows_in_threads",
     "single_threaded_blas",

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from exactshap._runtime.threads import raise_if_cancelled
 from exactshap.errors import ExactshapError, InputError, InputTypeError, message
 from exactshap.frames import Table
 
@@ -55,6 +56,7 @@ def call(
 
     ``columns`` (n_coalitions, n_features) tells which coalition a row belongs to and ``of_row`` whose coalitions they are, for messages.
     """
+    raise_if_cancelled()
     try:
         returned = function(_guarded(rows))
     except ExactshapError:

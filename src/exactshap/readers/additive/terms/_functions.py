@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from exactshap._runtime.threads import raise_if_cancelled
 from exactshap.errors import InputError, message
 from exactshap.readers.additive.terms._blocks import (
     BACKGROUND_CHUNK,
@@ -128,6 +129,7 @@ class FunctionTerm:
 
     def __call__(self, values: np.ndarray) -> np.ndarray:
         """Return the function's values (n, n_outputs), or say what is wrong with them."""
+        raise_if_cancelled()
         try:
             result = np.asarray(self.function(values))
         except Exception as error:
