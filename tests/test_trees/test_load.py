@@ -422,6 +422,12 @@ CATBOOST_FAULTS = [
     (edit(("features_info", "float_features", 1, "feature_index"), True), r"in the order of feature_index. Got \[0, True"),
     (edit(("oblivious_trees", 0, "splits"), [{}] * 100), r"has no entry 'split_type'"),
     (edit(("oblivious_trees", 1, "leaf_weights"), [1, 2]), r"tree 1: leaf_weights must hold 8 numbers"),
+    (
+        edit(("oblivious_trees", 1, "splits", 0, "split_index"), "8"),
+        r"tree 1: split_index must be a whole number. Got the text '8'",
+    ),
+    (edit(("features_info", "float_features", 1, "flat_feature_index"), "1"), r"flat_feature_index must be .* the text '1'"),
+    (edit(("scale_and_bias", 1), 1.5), r"bias must be a list of numbers. Got float"),
     (edit(("scale_and_bias",), [1]), r"scale_and_bias must be"),
     (edit(("scale_and_bias",), [1, [1, 2, 3]]), r"bias holds 3 numbers. The model has 1 outputs"),
     (edit(("features_info", "float_features", 0, "flat_feature_index"), 9), r"must number the columns from 0 without gaps"),

@@ -65,7 +65,7 @@ class Features:
         """Return the split that a tree's entry describes."""
         kind = field(entry, "split_type", str)
         if kind == "FloatFeature":
-            f = integer(entry.get("float_feature_index"), f"{where}: float_feature_index", 0, len(self.floats) - 1)
+            f = _whole(entry.get("float_feature_index"), f"{where}: float_feature_index", 0, len(self.floats) - 1)
             column, border = int(self.floats[f]), single(number(entry, "border"))
             self._check_place(entry, (kind, f, border), where)
             return Split((column, -1), border, column, bool(self.missing_left[f]))
@@ -82,10 +82,10 @@ class Features:
         )
 
     def _one_hot(self, entry: dict, where: str) -> Split:
-        c = integer(entry.get("cat_feature_index"), f"{where}: cat_feature_index", 0, len(self.categorical) - 1)
+        c = _whole(entry.get("cat_feature_index"), f"{where}: cat_feature_index", 0, len(self.categorical) - 1)
         column = int(self.categorical[c])
         assert self.hashed is not None
-        known, value = self.hashed.values[column], integer(entry.get("value"), f"{where}: value", -(2**31), 2**31 - 1)
+        known, value = self.hashed.values[column], _whole(entry.get("value"), f"{where}: value", -(2**31), 2**31 - 1)
         code = np.flatnonzero(known == value)
         if not len(code):
             raise ModelFormatError(message(f"{where}: compares with a category that its column does not list"))
@@ -94,12 +94,12 @@ class Features:
 
     def _check_place(self, entry: dict, what: tuple[str, int, float], where: str) -> None:
         """Refuse a split whose number says another one than its words: the library goes by the number."""
-        place = integer(entry.get("split_index"), f"{where}: split_index", 0, 2**62)
+        place = _whole(entry.get("split_index"), f"{where}: split_index", 0, 2**62)
         if self.places.get(what) != place:
             raise ModelFormatError(message(f"{where}: split_index {place} is not that of {what[0]} {what[1]} with {what[2]}"))
 
     def _statistic(self, entry: dict, where: str) -> Split:
-        place = integer(entry.get("split_index"), f"{where}: split_index", 0, 2**62)
+        place = _whole(entry.get("split_index"), f"{where}: split_index", 0, 2**62)
         s = int(np.searchsorted(self.first_split, place, side="right")) - 1
         border = single(number(entry, "border"))
         if not 0 <= s < len(self.borders) or self.borders[s][place - self.first_split[s]] != border:
@@ -148,7 +148,7 @@ def read_features(document: dict) -> Features:
         places=places,
         first_split=len(places) + np.concatenate([[0], np.cumsum([len(b) for b in borders])]).astype(np.int64),
         borders=borders,
-        target_borders=tuple(integer(entry.get("target_border_idx", 0), "target_border_idx", 0, 2**31) for entry in ctrs),
+        target_borders=tuple(_whole(entry.get("target_border_idx", 0), "target_border_idx", 0, 2**31) for entry in ctrs),
     )
 
 
@@ -181,7 +181,7 @@ def _entries(info: dict, kind: str) -> list[dict]:
 
 def _flat_columns(entries: list[dict]) -> tuple[np.ndarray, tuple[str, ...]]:
     """Return the user's column of each feature, and the columns' names."""
-    flat = [integer(entry.get("flat_feature_index"), "flat_feature_index", 0, MAX_COLUMNS) for entry in entries]
+    flat = [_whole(entry.get("flat_feature_index"), "flat_feature_index", 0, MAX_COLUMNS) for entry in entries]
     if sorted(flat) != list(range(len(flat))):
         raise ModelFormatError(message("The features must number the columns from 0 without gaps", f"Got {flat[:9]}"))
     names = [""] * len(flat)
@@ -196,12 +196,12 @@ def _statistic(entry: dict, tables: dict, columns: tuple[np.ndarray, np.ndarray]
     for element in field(entry, "elements", list):
         kind = field(element, "combination_element", str)
         if kind == "float_feature":
-            f = integer(element.get("float_feature_index"), "float_feature_index", 0, len(floats) - 1)
+            f = _whole(element.get("float_feature_index"), "float_feature_index", 0, len(floats) - 1)
             parts[kind].append((int(floats[f]), single(number(element, "border")), not missing_left[f]))
         elif kind in parts:
-            column = int(categorical[integer(element.get("cat_feature_index"), "cat_feature_index", 0, len(categorical) - 1)])
+            column = int(categorical[_whole(element.get("cat_feature_index"), "cat_feature_index", 0, len(categorical) - 1)])
             exact = kind == "cat_feature_exact_value"
-            parts[kind].append((column, integer(element.get("value"), "value", -(2**31), 2**31)) if exact else column)
+            parts[kind].append((column, _whole(element.get("value"), "value", -(2**31), 2**31)) if exact else column)
         else:
             raise ModelFormatError(message("Unknown part of a target statistic", f"Got {kind[:40]!r}"))
     name = field(entry, "identifier", str)
@@ -219,7 +219,7 @@ def _table(entry: dict, cells: list, table: dict) -> tuple[np.ndarray, np.ndarra
 
     .. math:: \left(\frac{\mathrm{count} + \mathrm{prior}}{\mathrm{total} + \mathrm{denominator}} + \mathrm{shift}\right) \mathrm{scale}
     """
-    stride = integer(table.get("hash_stride"), "hash_stride", 2, 2**16)
+    stride = _whole(table.get("hash_stride"), "hash_stride", 2, 2**16)
     if len(cells) % stride:
         raise ModelFormatError(message(f"hash_map must hold rows of {stride} entries", f"Got {len(cells)} entries"))
     hashes = np.array([integer(text, "hash", 0, _NOT_A_HASH) for text in cells[::stride]], np.uint64)
@@ -242,12 +242,12 @@ def _table(entry: dict, cells: list, table: dict) -> tuple[np.ndarray, np.ndarra
 
 def _shares(entry: dict, counts: np.ndarray, table: dict) -> tuple[np.ndarray, np.ndarray, np.float32, np.float32]:
     """Return count and total of each row of a table, and those of an unknown hash, in float32."""
-    kind, border = field(entry, "ctr_type", str), integer(entry.get("target_border_idx", 0), "target_border_idx", 0, 2**31)
+    kind, border = field(entry, "ctr_type", str), _whole(entry.get("target_border_idx", 0), "target_border_idx", 0, 2**31)
     nothing, whole = np.float32(0), counts[:, kind == "BinarizedTargetMeanValue" :]  # a mean has a sum before its count
     if not ((whole >= 0).all() and (whole % 1 == 0).all() and (whole.sum(axis=1) < 2**31).all()):
         raise ModelFormatError(message("A target statistic must count in whole numbers below 2^31"))
     if kind in _COUNTS:
-        total = np.float32(integer(table.get("counter_denominator"), "counter_denominator", 0, 2**31))
+        total = np.float32(_whole(table.get("counter_denominator"), "counter_denominator", 0, 2**31))
         return counts[:, 0].astype(np.float32), np.full(len(counts), total), nothing, total
     if kind == "BinarizedTargetMeanValue":
         if counts.shape[1] != 2:
@@ -259,3 +259,10 @@ def _shares(entry: dict, counts: np.ndarray, table: dict) -> tuple[np.ndarray, n
         raise ModelFormatError(message(f"target_border_idx {border} is out of range", f"There are {counts.shape[1]} classes"))
     chosen = counts[:, border + 1 :].sum(axis=1) if kind == "Borders" else counts[:, border]
     return chosen.astype(np.float32), counts.sum(axis=1).astype(np.float32), nothing, nothing
+
+
+def _whole(value: Any, what: str, low: int, high: int) -> int:
+    """Return a whole number within [low, high] that is no text: CatBoost reads those as zeros, other than hashes."""
+    if isinstance(value, str):
+        raise ModelFormatError(message(f"{what} must be a whole number", f"Got the text {value[:40]!r}"))
+    return integer(value, what, low, high)

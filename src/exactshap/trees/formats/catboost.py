@@ -78,7 +78,7 @@ def from_document(
     if len(scale_and_bias) != 2:
         raise ModelFormatError(message("scale_and_bias must be [scale, [bias, ...]]"))
     scale = float(numbers(scale_and_bias[:1], "scale", np.float64)[0])
-    bias = numbers(scale_and_bias[1] if isinstance(scale_and_bias[1], list) else [scale_and_bias[1]], "bias", np.float64)
+    bias = numbers(scale_and_bias[1], "bias", np.float64)  # a list: CatBoost reads one number by itself as zero
     oblivious = "oblivious_trees" in document
     blocks = field(document, "oblivious_trees" if oblivious else "trees", list)
     reading = rounds_read(n_stages, len(blocks), "n_stages")
