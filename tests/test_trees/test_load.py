@@ -248,6 +248,8 @@ XGBOOST_FAULTS = [
     (edit(("learner", "learner_model_param", "base_score"), "1_0"), r"base_score must hold numbers. Got \'1_0\'"),
     (edit(("learner", "learner_model_param", "base_score"), "[1,2]"), r"base_score holds 2 numbers. The model has 1 outputs"),
     (edit(("learner", "gradient_booster", "name"), "gbforest"), r"Unknown XGBoost booster. Got 'gbforest'"),
+    (edit(("learner", "gradient_booster", "model", "trees", 1, "id"), 2), r"tree 1: must have the id 1. Got '2'"),
+    (edit(("learner", "gradient_booster", "model", "trees", 1, "id"), "1"), r"tree 1: must have the id 1. Got '1'"),
     (edit(("learner", "gradient_booster", "model", "tree_info"), [0]), r"tree_info must hold 3 numbers"),
     (edit(("learner", "gradient_booster", "model", "iteration_indptr"), [0, 2, 1, 3]), r"iteration_indptr must ascend"),
     (edit(("learner", "objective"), None), r"Entry 'objective.name'|has no entry"),

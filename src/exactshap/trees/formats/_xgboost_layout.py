@@ -16,6 +16,7 @@ __all__ = [
     "best_stages",
     "booster_of",
     "check_objective",
+    "check_order",
     "checked_version",
     "output_names_of",
     "stages_of",
@@ -187,6 +188,18 @@ def stages_of(booster: dict, n_trees: int, n_outputs: int) -> np.ndarray:
         return np.arange(len(steps)).repeat(steps) if len(bounds) else np.zeros(n_trees, np.int64)
     parallel = integer(booster.get("gbtree_model_param", {}).get("num_parallel_tree", 1), "num_parallel_tree", 0, 2**31)
     return np.arange(n_trees) // (max(parallel, 1) * n_outputs)
+
+
+def check_order(blocks: Records) -> None:
+    """Refuse trees that do not stand in the order of their numbers: XGBoost puts each where its number says.
+
+    Which output and round a tree belongs to, and its weight, go by that place.
+    """
+    if blocks.has("id") and (found := blocks.entries("id")) != list(range(len(blocks))):
+        place = next(k for k, number in enumerate(found) if number != k)
+        raise ModelFormatError(
+            message(f"tree {place}: must have the id {place}", f"Got {str(found[place])[:40]!r}", "Save the model again")
+        )
 
 
 def best_stages(learner: dict, n_rounds: int) -> int | None:

@@ -25,6 +25,7 @@ from exactshap.trees.formats._xgboost_layout import (
     best_stages,
     booster_of,
     check_objective,
+    check_order,
     checked_version,
     output_names_of,
     stages_of,
@@ -81,6 +82,8 @@ def from_document(
     objective = field(learner, "objective.name", str)
     check_objective(objective)
     blocks = records(field(booster, "trees", (list, Records)))
+    if not live:
+        check_order(blocks)
     owners = numbers(field(booster, "tree_info", (list, np.ndarray)), "tree_info", np.int64, len(blocks))
     stage = stages_of(booster, len(blocks), n_outputs)
     n_rounds, reason = int(stage[-1]) + 1 if len(stage) else 0, "n_stages"
