@@ -12,7 +12,7 @@ import xgboost
 from sklearn.ensemble import GradientBoostingRegressor, RandomForestRegressor
 from sklearn.svm import SVR
 
-from exactshap import Explainer, explain
+from exactshap import Explainer, decompose_mmd, decompose_r2, explain
 from exactshap.errors import BudgetError, InputError, InputTypeError, UnknownNameError, memory_needed
 from exactshap.frames import as_table
 from tolerances import roundings
@@ -26,6 +26,32 @@ BOOSTERS = {
     "xgboost": xgboost.XGBRegressor(n_estimators=4).fit(FRAME, Y),
 }
 FOREST = RandomForestRegressor(3, random_state=0).fit(FRAME, Y)
+
+
+def unaligned(array):
+    """Return a copy that begins at an odd address, as arrays in the bytes of a file or of a message do."""
+    copied = np.frombuffer(bytearray(array.nbytes + 1), np.uint8)[1:].view(array.dtype).reshape(array.shape)
+    copied[:] = array
+    assert not copied.flags.aligned
+    assert copied.flags.c_contiguous
+    return copied
+
+
+@pytest.mark.parametrize("dtype", [np.float64, np.float32, np.int64])
+def test_arrays_at_odd_addresses_are_read(dtype):
+    rows = (10.0 * FRAME.to_numpy()).astype(dtype)
+    odd, svr, forest = unaligned(rows), SVR().fit(rows, Y), RandomForestRegressor(3, max_depth=3, random_state=0).fit(rows, Y)
+    for model, background in ((svr, None), (svr, rows[:9]), (forest, None), (forest, rows[:9])):
+        given = None if background is None else unaligned(background)
+        np.testing.assert_array_equal(explain(model, odd, given).values, explain(model, rows, background).values)
+    np.testing.assert_array_equal(decompose_r2(forest, odd, unaligned(Y)).values, decompose_r2(forest, rows, Y).values)
+    np.testing.assert_array_equal(decompose_mmd(odd, odd[:9]).values, decompose_mmd(rows, rows[:9]).values)
+
+
+@pytest.mark.parametrize("model", [SVR().fit(PLAIN.to_numpy(), Y), BOOSTERS["xgboost"]], ids=["svr", "xgboost"])
+def test_dates_beside_numbers_are_refused(model):
+    with pytest.raises(InputTypeError, match=r"do not mix. Got dtypes datetime64\[D\] and float64"):
+        explain(model, np.full((12, 4), "2024-01-01", "M8[D]"), PLAIN.to_numpy()[:5])
 
 
 @pytest.mark.parametrize("as_dtype", ["object", "pyarrow", "nullable"])

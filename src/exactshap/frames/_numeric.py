@@ -86,7 +86,7 @@ def _too_large(what: str, largest: Any) -> InputError:
 
 
 def _exact_float64(array: np.ndarray, what: str) -> np.ndarray:
-    values = array.astype(np.float64, copy=False)
+    values = array.astype(np.float64, copy=not array.flags.aligned)  # kernels read whole numbers, a file's may lie anywhere
     if array.dtype.kind in "iu" and array.dtype.itemsize == 8 and array.size:
         limit = 2**53
         if max(abs(int(array.max())), abs(int(array.min()))) > limit and not np.array_equal(values.astype(array.dtype), array):
