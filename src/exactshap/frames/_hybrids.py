@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from exactshap.errors import InputTypeError, message
 from exactshap.frames._table import Table
 
 __all__ = ["above", "hybrid_cells", "hybrid_columns", "mixed_below", "mixed_cells"]
@@ -62,7 +63,11 @@ def mixed_cells(kind: np.ndarray, here: np.ndarray, other: np.ndarray, columns: 
     >>> mixed_cells(rows, rows[0], np.array([[3.0, 4.0]]), np.array([[True, False]]))
     array([[1., 4.]])
     """
-    values = np.where(columns, here, other)
+    try:
+        values = np.where(columns, here, other)
+    except TypeError as error:  # dates beside numbers
+        got = f"Got dtypes {here.dtype} and {other.dtype}"
+        raise InputTypeError(message("Cells of `X` and of `background` do not mix", got, "Pass cells of one kind")) from error
     are_floats = values.dtype.kind == kind.dtype.kind == "f"
     return values.astype(kind.dtype, copy=False) if are_floats else values
 
