@@ -22,10 +22,8 @@ answer_outputs = kernel(f"additive.answer_outputs({_ARGUMENTS})")
 PIECE = 2**18  # numbers of a piece of the rows, which stay in a core's caches
 OF_A_CALL = 2**20  # of one that it takes a while to cut and to predict, such as a frame's
 LEAST = 1024  # rows that a piece is a multiple of
-ENOUGH, RUNS = (
-    8,
-    4,
-)  # pieces from which on threads are worth waking, and how many times each of them takes some that are neighbours
+ENOUGH = 8  # pieces from which on threads are worth waking
+RUNS = 4  # times that each of them takes pieces, neighbours together
 _NOTHING = Solution.zeros(0, 0)
 
 
