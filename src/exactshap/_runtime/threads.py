@@ -26,6 +26,7 @@ __all__ = [
     "coalitions_in_threads",
     "map_in_threads",
     "n_threads",
+    "pace_of_little",
     "raise_if_cancelled",
     "rows_alone_pay",
     "rows_in_threads",
@@ -71,6 +72,11 @@ class Pace:
         result = function()
         self.extra = (self.extra + max(0.0, time.perf_counter() - started - n_rows * self.each)) / 2.0
         return result
+
+    def is_little(self, n_rows: int, asked: int) -> bool:
+        """Say whether ``n_rows`` of ``asked`` rows are no work for threads."""
+        each = self.each + self.beside
+        return each * asked < SECONDS or each * n_rows < LEAST
 
     def pieces(self, first: int, n_rows: int, workers: int) -> tuple[list[slice], list[slice]]:
         """Return slices of the rows from ``first`` on that let all threads end together, one of which has other work before.
@@ -160,6 +166,12 @@ def rows_alone_pay() -> bool | None:
     return pace.each > LEAST and pace.each * n_rows >= SECONDS
 
 
+def pace_of_little(n_rows: int) -> Pace | None:
+    """Return the pace of rows before these, where it tells that they are too few for threads; None where they may not be, or none is known."""
+    pace, asked = _PACE.get()
+    return pace if pace is not None and pace.each and pace.is_little(n_rows, max(asked, n_rows)) else None
+
+
 def n_threads(size: float) -> int:
     """Return on how many threads coalitions of matrices of ``size`` values run."""
     return 1 if size < WORTH_IT else worker_count(_JOBS.get())
@@ -230,10 +242,9 @@ def rows_in_threads(
 
     first = 0 if pace.each or pays() is False else max(1, n_rows // SHARE)
     head = [run(slice(0, first))] if first else []
-    each = pace.each + pace.beside
-    if each * max(asked, n_rows) < SECONDS or each * (n_rows - first) < LEAST or pays() is False:
+    if pace.is_little(n_rows - first, max(asked, n_rows)) or pays() is False:
         return [*head, run(slice(first, n_rows))], pace.keep("beside", n_rows, beside)
-    alone = [slice(i, i + 1) for i in range(first, n_rows)] if one_by_one and each > LEAST else []
+    alone = [slice(i, i + 1) for i in range(first, n_rows)] if one_by_one and pace.each + pace.beside > LEAST else []
     large, small = (alone, []) if alone else pace.pieces(first, n_rows, workers)
     tasks: list[Callable[[], Any]] = [lambda: pace.keep("beside", n_rows, lambda: _tried(beside))]
     tasks += [functools.partial(run, rows) for rows in large] + [functools.partial(run_small, rows) for rows in small]

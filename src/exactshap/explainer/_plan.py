@@ -178,7 +178,8 @@ def n_workers(reader: Reader, block: int, n_blocks: int, order: int, limit: floa
         return int(min(jobs, max(1.0, limit // max(1.0, reader.memory(rows, order)))))
 
     enough = 2 if reader.predicts_row_by_row or reader.predicts_in_pieces else ENOUGH_BLOCKS * jobs
-    at_once, shared = fit(block) if n_blocks >= enough else 1, fit(max(1, block // jobs))
+    at_once = fit(block) if n_blocks >= enough or block == 1 else 1
+    shared = fit(block // jobs) if block > 1 else 1
     return (at_once, 1) if at_once >= shared else (1, shared)
 
 

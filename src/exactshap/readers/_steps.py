@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import partial
 from typing import Protocol
 
 import numpy as np
 
-from exactshap._runtime.threads import rows_in_threads
+from exactshap._runtime.threads import Pace, pace_of_little, rows_in_threads
 from exactshap.errors import rows_from
 from exactshap.frames import Table
 from exactshap.semivalues import Semivalue
@@ -58,8 +59,11 @@ def certified(reader: Reads, X: Table, solution: Solution, prediction: np.ndarra
 
 def solved_in_threads(reader: Reads, X: Table, mine: Table, semivalue: Semivalue, order: int) -> tuple[Solution, np.ndarray]:
     """Return the solution of the first rows, which are ``mine``, and the predictions of all, from threads that share them."""
-    n_rows, solve = mine.n_rows, partial(solve_some, reader, mine, semivalue, order)
-    if not reader.shares_predictions(n_rows):
+    n_rows, shares = mine.n_rows, reader.shares_predictions(mine.n_rows)
+    if (pace := pace_of_little(n_rows)) is not None:
+        return _solved_alone(reader, X, partial(reader.solve, mine, semivalue, order), n_rows, pace, shares)
+    solve = partial(solve_some, reader, mine, semivalue, order)
+    if not shares:
         predict = partial(own_prediction, reader, X)
         parts, prediction = rows_in_threads(solve, n_rows, predict, reader.threads_pay, one_by_one=reader.solves_one_by_one)
         return Solution.join(parts, n_rows), prediction
@@ -74,3 +78,13 @@ def solved_in_threads(reader: Reads, X: Table, mine: Table, semivalue: Semivalue
     parts, predictions = zip(*pairs, strict=True)
     found = [*predictions, *last]
     return Solution.join(parts, n_rows), found[0] if len(found) == 1 else np.concatenate(found)
+
+
+def _solved_alone(
+    reader: Reads, X: Table, solve: Callable[[], Solution], n_rows: int, pace: Pace, shares: bool
+) -> tuple[Solution, np.ndarray]:
+    """Return the same of few rows from this thread, which keeps their pace for larger requests, as threads do."""
+    predict = partial(own_prediction, reader, X)
+    if shares:
+        return pace.keep("each", n_rows, lambda: (solve(), predict()))
+    return pace.keep("each", n_rows, solve), pace.keep("beside", n_rows, predict)
