@@ -43,7 +43,6 @@ class RidgeRegression:
         self.etas = ETAS if auto else np.array([check_eta(eta, "value_function='observational'")])
 
     def fit(self, known: np.ndarray, targets: np.ndarray, weights: np.ndarray) -> Fit:
-        from scipy.linalg import eigh
         from scipy.spatial.distance import cdist
 
         mean, root = weights @ targets, np.sqrt(weights)[:, None]
@@ -55,7 +54,10 @@ class RidgeRegression:
         best: Any = (np.inf,)
         for width in BANDWIDTHS:
             scale = 0.5 / (width**2 * spread)
-            eigenvalues, vectors = eigh(root * np.exp(-scale * squared) * root.T, driver="evd", check_finite=False)
+            eigenvalues, vectors = np.linalg.eigh(
+                root * np.exp(-scale * squared) * root.T
+            )  # SciPy's keeps other threads waiting
+            vectors = np.asfortranarray(vectors)  # and gives columns, which the products below take as they lie
             inverses = 1.0 / (np.maximum(eigenvalues, 0.0)[:, None] + self.etas)
             dual = np.einsum("za,ak,ae->ezk", vectors, vectors.T @ (root * centred), inverses, optimize=True)
             errors = dual / (vectors**2 @ inverses).T[:, :, None] / root
