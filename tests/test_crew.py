@@ -92,6 +92,29 @@ def test_a_thread_that_helps_calls_no_function_after_the_end(model):
     np.testing.assert_allclose(explainer(X).residual, 0.0, atol=roundings(100) * 100.0)
 
 
+@pytest.mark.parametrize(
+    ("n_tasks", "size", "seconds", "wanted"),
+    [
+        (40, 2.0**15, 0.0, [1, 1]),  # one tells, and the others are as quick
+        (40, 2.0**15, 0.002, [1, 2]),
+        (40, 2.0**17, 0.0, [2]),  # large matrices need no proof
+        (15, 2.0**15, 0.0, [2]),  # of few coalitions one is a large share
+        (40, 2.0**13, 0.002, [1]),
+    ],
+)
+def test_coalitions_get_threads_that_are_worth_it_and_keep_their_order(n_tasks, size, seconds, wanted, monkeypatch):
+    workers, original = [], threads.map_in_threads
+    monkeypatch.setattr(threads, "map_in_threads", lambda f, tasks, n: workers.append(n) or original(f, tasks, n))
+
+    def run(task):
+        time.sleep(seconds)
+        return task
+
+    with threads.using_jobs(2):
+        assert threads.coalitions_in_threads(run, list(range(n_tasks)), size) == list(range(n_tasks))
+    assert workers == wanted
+
+
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="nothing is forked here")
 @pytest.mark.filterwarnings("ignore::DeprecationWarning")
 def test_a_forked_child_has_threads_of_its_own():

@@ -39,7 +39,9 @@ __all__ = [
 T = TypeVar("T")
 Result = TypeVar("Result")
 
-WORTH_IT = 2.0**14  # values of a coalition's largest matrix; below, starting threads costs more than it saves
+# values of a coalition's largest matrix: below the one, threads cost more than they save, above the other they do not; between them one
+# of MANY coalitions tells, which takes as many seconds where they do
+WORTH_IT, SURE, MANY, QUICK = 2.0**14, 2.0**17, 16, 0.0006
 SECONDS, LEAST = 0.02, 0.004  # work that threads are worth: of a request and of a block
 SHARE = 16  # of the rows, a first piece that tells
 UNCERTAIN = 0.2  # of the work, left to whichever thread comes first
@@ -207,8 +209,15 @@ def map_in_threads(function: Callable[[T], Result], tasks: Iterable[T], n_jobs: 
 
 
 def coalitions_in_threads(function: Callable[[Any], Any], tasks: Sequence[Any], size: float) -> list[Any]:
-    """Return ``function(task)`` for every coalition, in order, on the threads that :func:`n_threads` grants."""
-    return list(map_in_threads(function, tasks, max(1, min(n_threads(size), len(tasks)))))
+    """Return ``function(task)`` for every coalition, in order, on the threads that :func:`n_threads` grants, if they are worth it."""
+    workers, middle = max(1, min(n_threads(size), len(tasks))), len(tasks) // 2
+    if workers == 1 or size >= SURE or len(tasks) < MANY:
+        return list(map_in_threads(function, tasks, workers))
+    started = time.perf_counter()
+    [found] = map_in_threads(function, tasks[middle : middle + 1], 1)  # the first coalition may be the empty one
+    workers = 1 if time.perf_counter() - started < QUICK else workers
+    others = list(map_in_threads(function, [*tasks[:middle], *tasks[middle + 1 :]], workers))
+    return [*others[:middle], found, *others[middle:]]
 
 
 def rows_in_threads(
