@@ -268,7 +268,7 @@ def test_requests_that_their_pace_says_are_few_rows_go_the_way_of_one_thread(mon
     model = _sklearn("svm.SVR", C=5.0).fit(X, Y)
     alone, explainer = Explainer(model, X[:5]), Explainer(model, X[:5], n_jobs=2)
     explainer(X[:12])
-    (pace,) = (kept for key, kept in explainer._kept._items.items() if key[0] == "pace")
+    (pace,) = (kept for key, kept in explainer._kept.items() if key[0] == "pace")
     monkeypatch.setattr(_steps, "rows_in_threads", None)
     pace.each = 1e-9
     for _ in range(2):
