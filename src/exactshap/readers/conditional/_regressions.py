@@ -54,9 +54,8 @@ class RidgeRegression:
         best: Any = (np.inf,)
         for width in BANDWIDTHS:
             scale = 0.5 / (width**2 * spread)
-            eigenvalues, vectors = np.linalg.eigh(
-                root * np.exp(-scale * squared) * root.T
-            )  # SciPy's keeps other threads waiting
+            matrix = root * np.exp(-scale * squared) * root.T
+            eigenvalues, vectors = np.linalg.eigh(matrix)  # SciPy's keeps other threads waiting
             vectors = np.asfortranarray(vectors)  # and gives columns, which the products below take as they lie
             inverses = 1.0 / (np.maximum(eigenvalues, 0.0)[:, None] + self.etas)
             dual = np.einsum("za,ak,ae->ezk", vectors, vectors.T @ (root * centred), inverses, optimize=True)
