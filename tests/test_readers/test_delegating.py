@@ -17,7 +17,7 @@ from exactshap.readers import DelegatingReader, Reader
 RNG = np.random.default_rng(4)
 X = RNG.normal(size=(60, 3)) * [1.0, 10.0, 0.1]
 Y = X[:, 0] + np.sin(X[:, 1]) + 5.0
-DERIVED = {"n_features", "n_players", "n_outputs"}  # properties of attributes that are forwarded
+DERIVED = {"n_features", "n_players", "n_outputs", "shares_predictions"}  # what follows from attributes that are forwarded
 
 
 class Scaler(StandardScaler):

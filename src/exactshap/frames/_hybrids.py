@@ -57,6 +57,11 @@ def mixed_cells(kind: np.ndarray, here: np.ndarray, other: np.ndarray, columns: 
     -------
     cells : array of shape (n, n_columns)
 
+    Raises
+    ------
+    InputTypeError
+        If the cells are of kinds that NumPy does not mix, such as dates and numbers.
+
     Examples
     --------
     >>> rows = np.array([[1.0, 2.0]])
