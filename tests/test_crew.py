@@ -92,26 +92,33 @@ def test_a_thread_that_helps_calls_no_function_after_the_end(model):
     np.testing.assert_allclose(explainer(X).residual, 0.0, atol=roundings(100) * 100.0)
 
 
+def test_the_pace_of_rows_tells_which_are_too_few_for_threads():
+    pace = threads.Pace()
+    pace.each, pace.beside = 1e-5, 1e-5
+    assert threads.pace_of_little(900) is None  # nothing is known
+    for asked, little in ((900, True), (5000, False)):  # of a request of more
+        with threads.at_pace(pace, asked):
+            assert (threads.pace_of_little(900) is pace) == little
+    with threads.at_pace(threads.Pace(), 900):
+        assert threads.pace_of_little(900) is None
+
+
 @pytest.mark.parametrize(
-    ("n_tasks", "size", "seconds", "wanted"),
+    ("n_tasks", "size", "quick", "wanted"),
     [
-        (40, 2.0**15, 0.0, [1, 1]),  # one tells, and the others are as quick
-        (40, 2.0**15, 0.002, [1, 2]),
-        (40, 2.0**17, 0.0, [2]),  # large matrices need no proof
-        (15, 2.0**15, 0.0, [2]),  # of few coalitions one is a large share
-        (40, 2.0**13, 0.002, [1]),
+        (40, 2.0**15, np.inf, [1, 1]),  # one tells, and the others are as quick
+        (40, 2.0**15, 0.0, [1, 2]),
+        (40, 2.0**17, np.inf, [2]),  # large matrices need no proof
+        (15, 2.0**15, np.inf, [2]),  # of few coalitions one is a large share
+        (40, 2.0**13, 0.0, [1]),
     ],
 )
-def test_coalitions_get_threads_that_are_worth_it_and_keep_their_order(n_tasks, size, seconds, wanted, monkeypatch):
+def test_coalitions_get_threads_that_are_worth_it_and_keep_their_order(n_tasks, size, quick, wanted, monkeypatch):
     workers, original = [], threads.map_in_threads
     monkeypatch.setattr(threads, "map_in_threads", lambda f, tasks, n: workers.append(n) or original(f, tasks, n))
-
-    def run(task):
-        time.sleep(seconds)
-        return task
-
+    monkeypatch.setattr(threads, "QUICK", quick)
     with threads.using_jobs(2):
-        assert threads.coalitions_in_threads(run, list(range(n_tasks)), size) == list(range(n_tasks))
+        assert threads.coalitions_in_threads(abs, list(range(n_tasks)), size) == list(range(n_tasks))
     assert workers == wanted
 
 
