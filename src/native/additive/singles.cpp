@@ -295,7 +295,7 @@ Status answer_outputs(In<double, 2> X, bool by_column, LinearOutputs linear, dou
       full[o] = 0.0 + full[o] + linear.constant[o];
       kept[0][i][o] = empty[o];
       kept[1][i][o] = own - (efficient ? empty[o] + total[o] : full[o]);
-      largest = !(fabs(own) <= largest) ? fabs(own) : largest;
+      if (!(fabs(own) <= largest) && largest == largest) largest = fabs(own);  // what is no number stays
       finite &= int64_t(total[o] - total[o] == 0.0);
     }
     sizes[0][i] = linear.growth * (scale + largest + linear.floor) + 0.0;

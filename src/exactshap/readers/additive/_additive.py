@@ -225,7 +225,7 @@ class AdditiveReader(Reader):
             return np.asarray(self.predict_again(X if some.stop - some.start == X.n_rows else X.take(some)), float)
 
         known = predict if prediction is None else prediction.__getitem__
-        piece = PIECE if self.form.is_product and not X.is_frame else OF_A_CALL
+        piece = PIECE if self.form.is_product and self.single_output and not X.is_frame else OF_A_CALL
         return answer_linear(self._quick, rows, known, semivalue, order, n_compared, threads_of_a_block.get(), piece)
 
     def evaluate(self, X: Table) -> Solution:

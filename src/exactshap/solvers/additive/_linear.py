@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable
 from typing import NamedTuple
 
@@ -19,10 +20,12 @@ __all__ = ["OF_A_CALL", "PIECE", "Linear", "LinearOutputs", "answer_linear", "an
 _ARGUMENTS = "X, by_column, linear, weight, prediction, efficient, out, kept, parts, sizes, first, last"
 answer_scaled = kernel(f"additive.answer_scaled({_ARGUMENTS})")
 answer_outputs = kernel(f"additive.answer_outputs({_ARGUMENTS})")
-PIECE = 2**18  # numbers of a piece of the rows, which stay in a core's caches
-OF_A_CALL = 2**20  # of one that it takes a while to cut and to predict, such as a frame's
-LEAST = 1024  # rows that a piece is a multiple of
-ENOUGH = 8  # pieces from which on threads are worth waking
+PIECE = 2**18  # numbers of a piece of the rows, at least, which stays in a core's caches
+# of one that takes a while to cut and to predict, such as a frame's; and of several outputs, whose product has the bits of all rows then:
+# BLAS treats small matrices in a way of their own
+OF_A_CALL = 2**20
+LEAST = 1024  # rows that pieces are multiples of, but for the last one: BLAS takes some at a time
+ENOUGH = 4  # pieces from which on threads are worth waking
 RUNS = 4  # times that each of them takes pieces, neighbours together
 _NOTHING = Solution.zeros(0, 0)
 
@@ -69,7 +72,7 @@ def answer_linear(
     predict : callable
         ``predict(slice)``: the model's own predictions of some of the rows.
     piece : int, default=PIECE
-        Numbers of a piece.
+        Numbers of a piece, at least.
     """
     (n_rows, n_players), sets = rows.shape, player_sets(rows.shape[1], order)
     n_own, weight, efficient = n_rows - n_compared, single_weight(semivalue, order), semivalue.is_efficient(order)
@@ -84,8 +87,8 @@ def answer_linear(
         arrays = prediction, efficient, values, kept, parts, sizes
         return answer(rows, by_column, linear, weight, *arrays, some.start, some.stop)  # type: ignore[no-any-return]
 
-    step = max(LEAST, piece // max(1, n_players) // LEAST * LEAST)
-    if not (run(slice(0, n_rows)) if n_rows <= step else _true_of_pieces(run, n_rows, step, n_jobs)):
+    n_pieces = n_rows * n_players // piece if n_rows > LEAST else 1
+    if not (run(slice(0, n_rows)) if n_pieces < 2 else _true_of_pieces(run, n_rows, n_pieces, n_jobs)):
         return None
     comparison = None
     if n_compared:
@@ -115,12 +118,13 @@ def _of_each_row(prediction: np.ndarray, shape: tuple[int, ...]) -> np.ndarray:
     return prediction
 
 
-def _true_of_pieces(function: Callable[[slice], int], n_rows: int, step: int, n_jobs: int) -> bool:
-    """Say whether a function is true of all pieces, the same for every number of threads.
+def _true_of_pieces(function: Callable[[slice], int], n_rows: int, n_pieces: int, n_jobs: int) -> bool:
+    """Say whether a function is true of all pieces of the rows, which are of about one size and the same for every number of threads.
 
     A thread takes neighbours, as what is written of them shares pages of memory.
     """
-    pieces = [slice(start, min(start + step, n_rows)) for start in range(0, n_rows, step)]
+    starts = [k * n_rows // n_pieces // LEAST * LEAST for k in range(n_pieces)]
+    pieces = [slice(start, stop) for start, stop in itertools.pairwise([*starts, n_rows]) if start < stop]
     workers = n_jobs if len(pieces) >= ENOUGH else 1
     n_runs = RUNS * workers
     runs = [pieces[k * len(pieces) // n_runs : (k + 1) * len(pieces) // n_runs] for k in range(n_runs)]
