@@ -17,6 +17,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from exactshap._runtime.linear_algebra import solve_lower
 from exactshap.errors import InputError, message
 from exactshap.semivalues import Beta, Semivalue, find
 from exactshap.solvers.rkhs._gp_factors import Factors
@@ -219,13 +220,11 @@ def _blocks(n_rows: int, values_per_row: int) -> list[slice]:
 
 def _whiten(cholesky: np.ndarray, functionals: np.ndarray) -> np.ndarray:
     """Return L^-1 Phi^T, laid out as (n_rows, n_sets, n_train)."""
-    from scipy.linalg import solve_triangular
-
     n_rows, n_sets, n_train = functionals.shape
     n_columns = n_rows * n_sets
     columns = np.zeros((-(-n_columns // TILE) * TILE, n_train))
     columns[:n_columns] = functionals.reshape(n_columns, n_train)
-    solved = solve_triangular(cholesky, columns.T, lower=True, overwrite_b=True, check_finite=False)
+    solved = solve_lower(np.asfortranarray(cholesky, float), columns.T)
     return solved.T[:n_columns].reshape(n_rows, n_sets, n_train)
 
 
