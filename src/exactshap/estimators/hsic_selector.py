@@ -43,7 +43,7 @@ class HSICSelector(SelectorMixin, BaseEstimator):
     random_state : int, Generator or None, default=0
         Seed of permutations, blocks and bandwidth subsamples.
     n_jobs : int, optional
-        Threads; the result has the same bits for every number.
+        Threads, -1 for one a core; the result has the same bits for every number.
 
     Attributes
     ----------

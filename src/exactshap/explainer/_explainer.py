@@ -59,8 +59,8 @@ class Explainer:
     align : bool, default=False
         Reorder the columns of a frame by name instead of refusing a different order.
     n_jobs : int, default=None
-        Threads, with joblib's conventions. Results are the same bits for every value. None: blocks of rows go to the workers of
-        ``joblib.parallel_config(backend=..., n_jobs=...)`` where one is active, else one thread.
+        Threads, with joblib's conventions: -1 is one for each core. Results are the same bits for every value. None: blocks of
+        rows go to the workers of ``joblib.parallel_config(backend=..., n_jobs=...)`` where one is active, else one thread.
     memory_limit : float, default=2**30
         Bytes of working memory; rows stream in blocks under it. A request that cannot fit is refused.
     on_inexact : {"raise", "warn"}, default="raise"

@@ -90,7 +90,7 @@ def decompose_mmd(
     random_state : int, Generator or None, default=0
         Seed of permutations, blocks and bandwidth subsamples.
     n_jobs : int, optional
-        Threads, as in scikit-learn; None is one. The result has the same bits for every number.
+        Threads, as in scikit-learn; None is one, -1 one for each core. The result has the same bits for every number.
     progress : bool, callable or None, default=None
         As of :class:`exactshap.Explainer`: a line once the work takes more than two seconds; a function gets pairs of rows.
     map : callable, optional

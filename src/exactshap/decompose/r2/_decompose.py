@@ -65,7 +65,7 @@ def decompose_r2(
     groups : mapping of name to list of columns, default=None
         Columns that are one player. Columns in no group are players of their own.
     n_jobs : int, default=None
-        Threads; None is one. The result has the same bits for every value.
+        Threads; None is one, -1 one for each core. The result has the same bits for every value.
     memory_limit : float, default=None
         Bytes that may be used; None allows four fifths of the machine's memory.
 
