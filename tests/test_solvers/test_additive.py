@@ -17,6 +17,7 @@ from exactshap.solvers.additive import (
     Scaled,
     Singles,
     Stack,
+    _linear,
     answer_linear,
     solve_scaled,
     solve_stacks,
@@ -278,7 +279,7 @@ def test_outputs_of_a_linear_model_have_the_bits_of_one_step_after_the_other(ord
 
 @pytest.mark.parametrize("turned", [np.ascontiguousarray, np.asfortranarray])
 @pytest.mark.parametrize("n_outputs", [0, 2])
-def test_pieces_of_a_linear_models_rows_are_predicted_once_on_whatever_thread(turned, n_outputs):
+def test_pieces_of_a_linear_models_rows_are_predicted_once_on_whatever_thread(turned, n_outputs, monkeypatch):
     n, d, tail, rng = 9 * 2048 + 7, 5, (n_outputs,) * (n_outputs > 0), np.random.default_rng(0)
     rows, prediction, asked = turned(rng.normal(size=(n, d))), rng.normal(size=(n, *tail)), []
     coefficients, absent = rng.normal(size=(2, d, *tail))
@@ -290,16 +291,20 @@ def test_pieces_of_a_linear_models_rows_are_predicted_once_on_whatever_thread(tu
         return prediction[piece]
 
     semivalue = semivalues.find("shapley")
-    found = [answer_linear(linear, rows, predict, semivalue, 1, n_jobs=n_jobs, piece=2048 * d) for n_jobs in (1, 2, 3)]
+    monkeypatch.setattr(_linear, "OF_OUTPUTS" if n_outputs else "PIECE", 2048 * d * max(1, n_outputs))
+    found = [answer_linear(linear, rows, predict, semivalue, 1, n_jobs=n_jobs) for n_jobs in (1, 2, 3)]
     assert sorted(np.concatenate([np.arange(piece.start, piece.stop) for piece in asked])) == sorted([*range(n)] * 3)
     assert len(asked) == 3 * 9
+    monkeypatch.undo()
     whole = answer_linear(linear, rows, prediction.__getitem__, semivalue, 1)
     for each in found:
         for name in ("values", "empty", "full", "residual", "total", "tolerance", "error_bound", "prediction", "scale"):
             np.testing.assert_array_equal(getattr(each, name), getattr(whole, name))
 
 
-def test_an_error_of_a_later_piece_names_its_row():
+def test_an_error_of_a_later_piece_names_its_row(monkeypatch):
+    monkeypatch.setattr(_linear, "PIECE", 1024)
+
     def predict(piece):
         if piece.start >= 9 * 1024:
             raise InputError("wrong at row 3", row=3)
@@ -308,7 +313,7 @@ def test_an_error_of_a_later_piece_names_its_row():
     linear = Handle(Linear(np.ones(1), np.ones(1), 0.0, 1.0, 1.0))
     for n_jobs in (1, 2):
         with pytest.raises(InputError, match=f"wrong at row {9 * 1024 + 3}"):
-            answer_linear(linear, np.zeros((10 * 1024, 1)), predict, semivalues.find("shapley"), 1, n_jobs=n_jobs, piece=1024)
+            answer_linear(linear, np.zeros((10 * 1024, 1)), predict, semivalues.find("shapley"), 1, n_jobs=n_jobs)
 
 
 @pytest.mark.parametrize("bad", [np.nan, np.inf])

@@ -31,8 +31,6 @@ from exactshap.readers.additive.terms import (
 from exactshap.semivalues import Semivalue, find
 from exactshap.solvers import Comparison, Cost, Solution, player_sets
 from exactshap.solvers.additive import (
-    OF_A_CALL,
-    PIECE,
     LookedUp,
     Searched,
     Singles,
@@ -225,8 +223,8 @@ class AdditiveReader(Reader):
             return np.asarray(self.predict_again(X if some.stop - some.start == X.n_rows else X.take(some)), float)
 
         known = predict if prediction is None else prediction.__getitem__
-        piece = PIECE if self.form.is_product and self.single_output and not X.is_frame else OF_A_CALL
-        return answer_linear(self._quick, rows, known, semivalue, order, n_compared, threads_of_a_block.get(), piece)
+        is_quick, n_jobs = self.form.is_product and not X.is_frame, threads_of_a_block.get()
+        return answer_linear(self._quick, rows, known, semivalue, order, n_compared, n_jobs, is_quick=is_quick)
 
     def evaluate(self, X: Table) -> Solution:
         return self.solve(X, find("shapley"), 1)

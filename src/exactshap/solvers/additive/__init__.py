@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from exactshap.solvers.additive._buckets import buckets_of
 from exactshap.solvers.additive._kernels import Bins, Lookups, Tables, fill_cells, fill_fold
-from exactshap.solvers.additive._linear import OF_A_CALL, PIECE, Linear, LinearOutputs, answer_linear
+from exactshap.solvers.additive._linear import Linear, LinearOutputs, answer_linear
 from exactshap.solvers.additive._singles import Scaled, Singles
 from exactshap.solvers.additive._stacks import (
     LookedUp,
@@ -18,8 +18,6 @@ from exactshap.solvers.additive._stacks import (
 )
 
 __all__ = [
-    "OF_A_CALL",
-    "PIECE",
     "Bins",
     "Linear",
     "LinearOutputs",

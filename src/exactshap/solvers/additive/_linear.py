@@ -15,15 +15,16 @@ from exactshap.semivalues import Semivalue
 from exactshap.solvers.additive._stacks import in_a_layout, method_of, single_weight
 from exactshap.solvers.core import Comparison, Solution, player_sets
 
-__all__ = ["OF_A_CALL", "PIECE", "Linear", "LinearOutputs", "answer_linear", "answer_outputs", "answer_scaled"]
+__all__ = ["Linear", "LinearOutputs", "answer_linear", "answer_outputs", "answer_scaled"]
 
 _ARGUMENTS = "X, by_column, linear, weight, prediction, efficient, out, kept, parts, sizes, first, last"
 answer_scaled = kernel(f"additive.answer_scaled({_ARGUMENTS})")
 answer_outputs = kernel(f"additive.answer_outputs({_ARGUMENTS})")
 PIECE = 2**18  # numbers of a piece of the rows, at least, which stays in a core's caches
-# of one that takes a while to cut and to predict, such as a frame's; and of several outputs, whose product has the bits of all rows then:
-# BLAS treats small matrices in a way of their own
-OF_A_CALL = 2**20
+OF_A_CALL = 2**20  # of one that takes a while to cut and to predict, such as a frame's
+OF_OUTPUTS = (
+    2**21
+)  # of one of several outputs, times these: BLAS multiplies smaller matrices in another way, which has other bits
 LEAST = 1024  # rows that pieces are multiples of, but for the last one: BLAS takes some at a time
 ENOUGH = 4  # pieces from which on threads are worth waking
 RUNS = 4  # times that each of them takes pieces, neighbours together
@@ -58,7 +59,8 @@ def answer_linear(
     order: int,
     n_compared: int = 0,
     n_jobs: int = 1,
-    piece: int = PIECE,
+    *,
+    is_quick: bool = True,
 ) -> Solution | None:
     """Return the solution of rows beside the model's own predictions, the last ``n_compared`` of which are only compared.
 
@@ -71,8 +73,8 @@ def answer_linear(
     rows : array of shape (n_rows, n_columns)
     predict : callable
         ``predict(slice)``: the model's own predictions of some of the rows.
-    piece : int, default=PIECE
-        Numbers of a piece, at least.
+    is_quick : bool, default=True
+        Whether some of the rows cost little to cut and to predict.
     """
     (n_rows, n_players), sets = rows.shape, player_sets(rows.shape[1], order)
     n_own, weight, efficient = n_rows - n_compared, single_weight(semivalue, order), semivalue.is_efficient(order)
@@ -87,7 +89,8 @@ def answer_linear(
         arrays = prediction, efficient, values, kept, parts, sizes
         return answer(rows, by_column, linear, weight, *arrays, some.start, some.stop)  # type: ignore[no-any-return]
 
-    n_pieces = n_rows * n_players // piece if n_rows > LEAST else 1
+    piece = OF_OUTPUTS if tail else PIECE if is_quick else OF_A_CALL
+    n_pieces = prediction.size * n_players // piece if n_rows > LEAST else 1
     if not (run(slice(0, n_rows)) if n_pieces < 2 else _true_of_pieces(run, n_rows, n_pieces, n_jobs)):
         return None
     comparison = None
