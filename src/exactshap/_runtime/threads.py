@@ -39,9 +39,9 @@ __all__ = [
 T = TypeVar("T")
 Result = TypeVar("Result")
 
-# values of a coalition's largest matrix: below the one, threads cost more than they save, above the other they do not; between them one
-# of MANY coalitions tells, which takes as many seconds where they do
-WORTH_IT, SURE, MANY, QUICK = 2.0**14, 2.0**17, 16, 0.0006
+WORTH_IT = 2.0**14  # values of a coalition's largest matrix, below which threads cost more than they save
+SURE = 2.0**17  # the same, from which on they surely save more
+MANY, QUICK = 16, 0.0006  # coalitions of sizes between, of which one tells: it takes fewer seconds where threads cost more
 SECONDS, LEAST = 0.02, 0.004  # work that threads are worth: of a request and of a block
 SHARE = 16  # of the rows, a first piece that tells
 UNCERTAIN = 0.2  # of the work, left to whichever thread comes first
@@ -75,10 +75,14 @@ class Pace:
         self.extra = (self.extra + max(0.0, time.perf_counter() - started - n_rows * self.each)) / 2.0
         return result
 
+    @property
+    def of_a_row(self) -> float:
+        """Seconds that a row takes, with what runs beside."""
+        return self.each + self.beside
+
     def is_little(self, n_rows: int, asked: int) -> bool:
         """Say whether ``n_rows`` of ``asked`` rows are no work for threads."""
-        each = self.each + self.beside
-        return each * asked < SECONDS or each * n_rows < LEAST
+        return self.of_a_row * asked < SECONDS or self.of_a_row * n_rows < LEAST
 
     def pieces(self, first: int, n_rows: int, workers: int) -> tuple[list[slice], list[slice]]:
         """Return slices of the rows from ``first`` on that let all threads end together, one of which has other work before.
@@ -253,7 +257,7 @@ def rows_in_threads(
     head = [run(slice(0, first))] if first else []
     if pace.is_little(n_rows - first, max(asked, n_rows)) or pays() is False:
         return [*head, run(slice(first, n_rows))], pace.keep("beside", n_rows, beside)
-    alone = [slice(i, i + 1) for i in range(first, n_rows)] if one_by_one and pace.each + pace.beside > LEAST else []
+    alone = [slice(i, i + 1) for i in range(first, n_rows)] if one_by_one and pace.of_a_row > LEAST else []
     large, small = (alone, []) if alone else pace.pieces(first, n_rows, workers)
     tasks: list[Callable[[], Any]] = [lambda: pace.keep("beside", n_rows, lambda: _tried(beside))]
     tasks += [functools.partial(run, rows) for rows in large] + [functools.partial(run_small, rows) for rows in small]

@@ -27,9 +27,7 @@ def _mask_message(reader: Reader, explanation: Explanation) -> str:
     certificate = explanation.certificate()
     difference = certificate.mask_difference or 0.0
     reason = (
-        _imprecise(explanation, difference)
-        or _unsteady(reader, explanation, certificate.row).replace("this row", f"row {certificate.row}")
-        or BUG
+        _imprecise(explanation, difference) or _unsteady(reader, explanation, certificate.row, f"row {certificate.row}") or BUG
     )
     return message(
         f"v(S) is not what the model predicts for hybrid rows: off by {certificate.mask_difference:.3g} (tolerance {certificate.mask_tolerance:.3g})",
@@ -52,17 +50,19 @@ def _reason(reader: Reader, explanation: Explanation) -> str:
     certificate = explanation.certificate()
     if not np.isfinite(certificate.max_residual + certificate.tolerance):
         return "Numbers overflow float64 in the model or in its factors: scale the columns"
-    return _imprecise(explanation, certificate.max_residual) or _unsteady(reader, explanation, certificate.row) or BUG
+    return (
+        _imprecise(explanation, certificate.max_residual) or _unsteady(reader, explanation, certificate.row, "this row") or BUG
+    )
 
 
-def _unsteady(reader: Reader, explanation: Explanation, row: int | None) -> str:
+def _unsteady(reader: Reader, explanation: Explanation, row: int | None, called: str) -> str:
     """Return what is to be said of a model that does not repeat its prediction of a row, alone or in other company; "" if it does."""
     if row is None:
         return ""
     again = np.asarray(reader.predict(as_table(explanation.data).take([row])), float)
     if not np.abs(again - explanation.prediction[row]).max() > explanation.tolerance[row]:
         return ""
-    return "The model predicts this row differently each time: fix its seed, make it deterministic, and let no step look at other rows"
+    return f"The model predicts {called} differently each time: fix its seed, make it deterministic, and let no step look at other rows"
 
 
 def _imprecise(explanation: Explanation, difference: float) -> str:

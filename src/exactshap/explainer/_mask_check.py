@@ -24,7 +24,7 @@ from exactshap._runtime.process_settings import without_warnings
 from exactshap._runtime.shared import STEP
 from exactshap.errors import ExactshapError
 from exactshap.explainer._hybrids import APART, Hybrids, Pool, hybrids_of, whose_of
-from exactshap.explainer._mask_sums import MaskCheck, ends, largest, magnitude_of, sums, together, worst_within
+from exactshap.explainer._mask_sums import MaskCheck, farthest, largest, magnitude_of, sums, together, worst_within
 from exactshap.frames import Table
 from exactshap.readers import Reader
 from exactshap.semivalues import find
@@ -109,8 +109,7 @@ class MaskChecker:
         """
         if not self._checkable:
             return None, ()
-        if self._is_fresh:
-            self._begin()
+        self._begin()
         if not self._reader.evaluates or self._before is None or not self._is_due(table):
             return None, ()
         return self._pool().mixed(table, _n_hybrids(table))
@@ -180,7 +179,7 @@ class MaskChecker:
             return None
         mean, rounding = self._empty
         assert solution.tolerance is not None
-        worst = _farthest(solution.empty, mean)
+        worst = farthest(solution.empty, mean) if isinstance(mean, float) else _farthest_of_outputs(solution.empty, mean)
         return MaskCheck(magnitude_of(worst), largest(solution.tolerance) + rounding, 1)
 
     def _compared(self, table: Table, n_hybrids: int) -> MaskCheck | str:
@@ -203,14 +202,11 @@ class MaskChecker:
             return f"the model refuses rows that mix X and the background: {error}"[:REASON_LENGTH]
 
 
-def _farthest(values: np.ndarray, mean: np.ndarray | float) -> float:
-    """Return the largest distance of values (n_rows[, n_outputs]) to a mean: of many outputs' rows one output after the other."""
-    if isinstance(mean, float):
-        lowest, highest = ends(values)
-        return max(highest - mean, mean - lowest)
+def _farthest_of_outputs(values: np.ndarray, means: np.ndarray) -> float:
+    """Return the largest distance of values (n_rows, n_outputs) to their means: of many rows one output after the other."""
     if len(values) < APART:
-        return float(np.abs(values - mean).max())
-    return float(np.max([_farthest(output, own) for output, own in zip(values.T, mean.tolist(), strict=True)]))
+        return float(np.abs(values - means).max())
+    return float(np.max([farthest(output, mean) for output, mean in zip(values.T, means.tolist(), strict=True)]))
 
 
 def _n_hybrids(table: Table) -> int:

@@ -10,7 +10,7 @@ import numpy as np
 
 from exactshap.solvers import Solution
 
-__all__ = ["FEW", "MaskCheck", "ends", "largest", "magnitude_of", "sums", "together", "worst_within"]
+__all__ = ["FEW", "MaskCheck", "ends", "farthest", "largest", "magnitude_of", "sums", "together", "worst_within"]
 
 FEW = 10  # numbers up to which they are looked at one by one
 
@@ -80,16 +80,21 @@ def worst_within(
     empty, allowed, compared = solution.empty, solution.tolerance, solution.comparison
     if empty.ndim > 1 or not len(empty) or allowed is None:
         return None
-    lowest, highest = ends(empty)
     found: list[tuple[float, float]] = []
     if compared is not None:
         found += zip(map(abs, compared.residual.tolist()), compared.tolerance.tolist(), strict=True)
     n_masks = len(found) + before.n_masks + 1
-    found += (before.difference, before.tolerance), (max(highest - mean, mean - lowest), largest(allowed) + rounding)
+    found += (before.difference, before.tolerance), (farthest(empty, mean), largest(allowed) + rounding)
     difference, tolerance = max(found, key=excess)
     if not difference <= tolerance < math.inf:
         return None
     return MaskCheck(difference, tolerance, n_masks, rows)
+
+
+def farthest(values: np.ndarray, mean: float) -> float:
+    """Return the largest distance of some numbers to their mean."""
+    lowest, highest = ends(values)
+    return max(highest - mean, mean - lowest)
 
 
 def ends(values: np.ndarray) -> tuple[float, float]:

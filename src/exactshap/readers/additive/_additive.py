@@ -90,9 +90,7 @@ class AdditiveReader(Reader):
         self._bound = [block.bind(reference, owner) for block in self.form.blocks if len(block.columns)]
         first = self._bound[0] if len(self._bound) == 1 else None
         self._linear = first if isinstance(first, BoundScaled) else None
-        self._searched: Searched | None = getattr(
-            first, "searched", None
-        )  # terms over bins, which the solver may search itself
+        self._searched: Searched | None = getattr(first, "searched", None)  # bins, which the solver may search itself
         self._quick: Handle | None = None
         at_once = getattr(first, "at_once", None)
         if at_once is not None and self.form.magnitude is None and self.single_output == (self.n_outputs == 1):
@@ -275,9 +273,8 @@ class AdditiveReader(Reader):
     def memory(self, n_rows: int, order: int) -> float:
         """Return the bytes of all coalition values, copied once, of the result, and of one chunk of hybrid rows and its values."""
         sets = len(player_sets(self.n_players, order))
-        if (
-            self._streams or self._quick is not None
-        ):  # values, rows as numbers, their cells or numbers once more, and a dozen numbers of each row
+        if self._streams or self._quick is not None:
+            # values, rows as numbers, their cells or numbers once more, and a dozen numbers of each row
             return 8.0 * n_rows * (self.n_outputs * (sets + 12.0) + self.n_features + len(self._widths))
         coalition_values = sum(2.0**width for width in self._widths)
         calls = max((calls_of_row(bound) / len(getattr(bound, "terms", "-")) for bound in self._bound), default=0.0)

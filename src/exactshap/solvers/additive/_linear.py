@@ -22,9 +22,7 @@ answer_scaled = kernel(f"additive.answer_scaled({_ARGUMENTS})")
 answer_outputs = kernel(f"additive.answer_outputs({_ARGUMENTS})")
 PIECE = 2**18  # numbers of a piece of the rows, at least, which stays in a core's caches
 OF_A_CALL = 2**20  # of one that takes a while to cut and to predict, such as a frame's
-OF_OUTPUTS = (
-    2**21
-)  # of one of several outputs, times these: BLAS multiplies smaller matrices in another way, which has other bits
+OF_OUTPUTS = 2**21  # of several outputs, times these: BLAS multiplies smaller matrices in another way, which has other bits
 LEAST = 1024  # rows that pieces are multiples of, but for the last one: BLAS takes some at a time
 ENOUGH = 4  # pieces from which on threads are worth waking
 RUNS = 4  # times that each of them takes pieces, neighbours together

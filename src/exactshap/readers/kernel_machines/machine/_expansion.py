@@ -14,8 +14,19 @@ from exactshap.kernels import Component, Kernel
 __all__ = ["Expansion", "ExpansionPart", "Monomials", "cut_terms", "expand", "merge"]
 
 
+class _Terms:
+    """What is added up with ``coefficients (n_outputs, n_terms)``."""
+
+    coefficients: np.ndarray
+
+    @cached_property
+    def largest(self) -> np.ndarray:
+        """The magnitude (n_terms,) of each term's largest coefficient."""
+        return np.abs(self.coefficients).max(axis=0)
+
+
 @dataclass(frozen=True, eq=False)
-class ExpansionPart:
+class ExpansionPart(_Terms):
     """One component of the kernel over some training rows: f(x) gains sum_l coefficients[l] prod_j k_j(x_j, points[j, l]).
 
     ``points (n_columns, n_terms)``, ``coefficients (n_outputs, n_terms)`` with the amplitude folded in. For a monomial
@@ -31,14 +42,9 @@ class ExpansionPart:
         """Return the one-column factors (n_rows, n_columns, n_terms)."""
         return self.component.factors(X, self.points) if self.points is not None else self.component.monomial(X)[:, :, None]
 
-    @cached_property
-    def largest(self) -> np.ndarray:
-        """The magnitude (n_terms,) of each term's largest coefficient."""
-        return np.abs(self.coefficients).max(axis=0)
-
 
 @dataclass(frozen=True, eq=False)
-class Monomials:
+class Monomials(_Terms):
     """All monomial components together: ``powers (n_columns, n_terms)``, ``coefficients (n_outputs, n_terms)``."""
 
     powers: np.ndarray
@@ -47,11 +53,6 @@ class Monomials:
 
     def factors(self, X: np.ndarray) -> np.ndarray:
         return X[:, :, None] ** self.powers
-
-    @cached_property
-    def largest(self) -> np.ndarray:
-        """The magnitude (n_terms,) of each term's largest coefficient."""
-        return np.abs(self.coefficients).max(axis=0)
 
 
 @dataclass(frozen=True, eq=False)
