@@ -64,6 +64,18 @@ def test_a_pipeline_transforms_a_block_once(wrap):
     assert explanation.certificate().passed
 
 
+@pytest.mark.parametrize("regressor", [Ridge(), SVR()])
+def test_an_index_that_does_not_add_up_holds_v_of_all_players_of_a_scaled_target_against_the_prediction(regressor, monkeypatch):
+    model = TransformedTargetRegressor(regressor, transformer=StandardScaler()).fit(X, Y)
+    explainer = Explainer(model, X[:5], on_inexact="warn")
+    explanation = explainer(X, "banzhaf")
+    assert explanation.certificate().passed
+    moved = model.transformer_.mean_ + 1e-3
+    monkeypatch.setattr(model.transformer_, "mean_", moved)  # the model's way back, not ours
+    with pytest.warns(match="do not add up"):
+        np.testing.assert_allclose(explainer(X, "banzhaf").residual, 1e-3, rtol=1e-6)
+
+
 def test_plan_of_a_pipeline_says_what_the_inner_reader_says():
     from sklearn.gaussian_process import GaussianProcessRegressor
 

@@ -10,6 +10,7 @@ from exactshap import semivalues
 from exactshap._native import Handle
 from exactshap.errors import InputError
 from exactshap.games import AdditiveGame
+from exactshap.results.data._residuals import all_within
 from exactshap.solvers import choose, player_sets, solve
 from exactshap.solvers.additive import (
     Linear,
@@ -234,13 +235,13 @@ def test_linear_rows_beside_predictions_have_the_bits_of_one_step_after_the_othe
     tolerance = 1e-15 * (whole.scale + np.abs(prediction) + 0.7) + 0.0
     slow = whole.beside(prediction, tolerance, efficient=semivalue.is_efficient(order))
     quick = answer_linear(Handle(linear), rows, prediction.__getitem__, semivalue, order)
-    fields = ("values", "empty", "full", "scale", "residual", "tolerance", "error_bound", "prediction", "total")
-    for name in fields if semivalue.is_efficient(order) else fields[:-1]:
+    fields = ("values", "empty", "residual", "tolerance", "error_bound", "prediction")
+    for name in fields:
         np.testing.assert_array_equal(getattr(quick, name), getattr(slow, name))
     assert (quick.sets, quick.method, quick.comparison) == (slow.sets, slow.method, None)
     for n_compared in (2, 300):
         some = answer_linear(Handle(linear), rows, prediction.__getitem__, semivalue, order, n_compared)
-        for name in fields[:-1]:
+        for name in fields:
             np.testing.assert_array_equal(getattr(some, name), getattr(slow, name)[: 300 - n_compared])
         for name in ("residual", "tolerance", "prediction"):
             np.testing.assert_array_equal(getattr(some.comparison, name), getattr(slow, name)[300 - n_compared :])
@@ -267,7 +268,7 @@ def test_outputs_of_a_linear_model_have_the_bits_of_one_step_after_the_other(ord
     linear = Handle(LinearOutputs(coefficients, absent, constant, 1e-15, 0.7))
     for n_compared in (0, 2, 300):
         quick = answer_linear(linear, rows, prediction.__getitem__, semivalue, order, n_compared)
-        for name in ("values", "empty", "full", "scale", "residual", "tolerance", "error_bound", "prediction"):
+        for name in ("values", "empty", "residual", "tolerance", "error_bound", "prediction"):
             np.testing.assert_array_equal(getattr(quick, name), getattr(slow, name)[: 300 - n_compared])
         if n_compared:
             for name in ("residual", "tolerance", "prediction"):
@@ -298,8 +299,33 @@ def test_pieces_of_a_linear_models_rows_are_predicted_once_on_whatever_thread(tu
     monkeypatch.undo()
     whole = answer_linear(linear, rows, prediction.__getitem__, semivalue, 1)
     for each in found:
-        for name in ("values", "empty", "full", "residual", "total", "tolerance", "error_bound", "prediction", "scale"):
+        for name in ("values", "empty", "residual", "tolerance", "error_bound", "prediction"):
             np.testing.assert_array_equal(getattr(each, name), getattr(whole, name))
+
+
+@pytest.mark.parametrize("n_outputs", [0, 2])
+@pytest.mark.parametrize("n_jobs", [1, 2])
+def test_one_row_beyond_its_tolerance_is_seen_in_whatever_piece_it_is(n_outputs, n_jobs, monkeypatch):
+    n, tail, semivalue = 5 * 1024, (n_outputs,) * (n_outputs > 0), semivalues.find("shapley")
+    rows, zeros = np.ones((n, 3)), np.zeros((3, *tail))
+    linear = (LinearOutputs if n_outputs else Linear)(zeros, zeros, np.zeros(tail) if n_outputs else 0.0, 1e-9, 1.0)
+    monkeypatch.setattr(_linear, "OF_OUTPUTS" if n_outputs else "PIECE", 1024 * 3 * max(1, n_outputs))
+
+    def seen(prediction, n_compared=0, floor=1.0):
+        found = answer_linear(
+            Handle(linear._replace(floor=floor)), rows, prediction.__getitem__, semivalue, 1, n_compared, n_jobs
+        )
+        assert found.is_within == all_within(found.residual, found.tolerance)
+        return found.is_within
+
+    assert seen(np.zeros((n, *tail)))
+    assert not seen(np.zeros((n, *tail)), floor=np.inf)  # numbers that overflow allow nothing
+    for place in (0, 1023, 1024, n - 1):
+        for off in (1.0, np.inf, np.nan):
+            prediction = np.zeros((n, *tail))
+            prediction[(place, *(-1,) * len(tail))] = off
+            assert not seen(prediction)
+            assert seen(prediction, n_compared=n - place)  # a row that is only compared is held against its own limit
 
 
 def test_an_error_of_a_later_piece_names_its_row(monkeypatch):

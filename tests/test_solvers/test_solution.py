@@ -184,8 +184,10 @@ def test_predictions_take_the_place_of_the_full_coalition():
     assert beside.tolerance.shape == (3,)
     inefficient = whole.beside(whole.full + 0.5, np.zeros(3), efficient=False)
     np.testing.assert_allclose(inefficient.residual, 0.5, rtol=0, atol=4 * EPS * np.abs(whole.full).max())
-    assert (beside + beside).prediction is None  # what certifies a sum is worked out afresh
-    assert (beside * 2.0).tolerance is None
+    assert beside.full is beside.total is None  # the prediction less the residual says so
+    assert (beside * 2.0).tolerance is None  # what certifies another game is worked out afresh
+    assert (beside.with_(is_within=True) * 2.0).is_within is None
+    assert beside.with_(is_within=True).with_(residual=beside.residual).is_within is None
 
 
 @pytest.mark.parametrize("outputs", [(), (3,)])

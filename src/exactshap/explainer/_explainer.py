@@ -191,7 +191,8 @@ class Explainer:
         seconds = time.perf_counter() - started
         shared = self._shared(reader, semivalue, order)
         explanation = wrap(reader, table, solution, semivalue, order, shared, seconds=seconds, **facts)
-        if not explanation.is_within_tolerance:
+        passed = explanation.is_within_on_coalitions if solution.is_within else explanation.is_within_tolerance
+        if not passed:
             refuse_or_warn(reader, explanation, self.on_inexact)
         return explanation
 

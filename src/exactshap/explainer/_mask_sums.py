@@ -98,7 +98,8 @@ def farthest(values: np.ndarray, mean: float) -> float:
 
 
 def ends(values: np.ndarray) -> tuple[float, float]:
-    """Return the smallest and the largest of some numbers: of a few without an array's reductions."""
+    """Return the smallest and the largest of some numbers: of a few, or of one for all rows, without an array's reductions."""
+    values = values[:1] if values.strides == (0,) else values
     if len(values) > FEW:
         return float(np.minimum.reduce(values)), float(np.maximum.reduce(values))
     known = values.tolist()

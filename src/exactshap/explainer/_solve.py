@@ -235,7 +235,7 @@ def _nothing(reader: Reader, order: int) -> Solution:
     """Return the solution of no rows."""
     tail = () if reader.single_output else (reader.n_outputs,)
     part = Solution.zeros(0, len(player_sets(reader.n_players, order)), *tail)
-    return part.beside(part.full, np.zeros(0), efficient=False)
+    return part.beside(part.empty, np.zeros(0), efficient=False)
 
 
 def _groups(reader: Reader) -> dict[str, tuple[str, ...]] | None:

@@ -186,41 +186,39 @@ struct Linear {
   EXACTSHAP_FIELDS(coefficients, absent, constant, growth, floor)
 };
 
+/// Whether a residual is within its tolerance: an infinite one, where numbers overflow, allows nothing.
+EXACTSHAP_INLINE bool is_within(double residual, double tolerance) { return fabs(residual) <= tolerance && tolerance - tolerance == 0.0; }
+
 /// The same beside the model's own predictions, with its constant in v(empty) and v(D), of the rows from `first` up to `last`, in one pass:
 ///
 ///   residual_i = f(x_i) - v(empty) - sum_l phi_l   (not `efficient`: f(x_i) - v(D))
 ///   tolerance_i = growth (scale_i + |f(x_i)| + floor)
 ///
-/// Values are written of the first rows, as many as `out` has: the others are only compared. `kept (2, n_rows)` takes v(empty) and
-/// residual, `parts (2, n_rows)` total and v(D), `sizes (3, n_rows)` tolerance, the error bound, which is 0, and scale. `finite`:
-/// whether all totals are.
+/// Values are written of the first rows, as many as `out` has: the others are only compared. v(empty), the same for all rows, is
+/// written as often as `empty` has room. `finite`: whether all sums are; `within`: whether all rows with values are within tolerance.
 Status answer_scaled(In<double, 2> X, bool by_column, Linear linear, double weight, In<double, 1> prediction, bool efficient,
-                     Out<double, 2> out, Out<double, 2> kept, Out<double, 2> parts, Out<double, 2> sizes, int64_t first, int64_t last,
-                     int64_t& finite, Context& context) {
+                     Out<double, 2> out, Out<double, 1> empty, Out<double, 1> residual, Out<double, 1> tolerance, int64_t first,
+                     int64_t last, int64_t& finite, int64_t& within, Context& context) {
   const int64_t n_rows = X.size[by_column], n = X.size[!by_column], n_own = out.size[0], n_sets = out.size[1];
-  finite = 1;
+  finite = within = 1;
   EXACTSHAP_REQUIRE(linear.coefficients.size[0] == n && linear.absent.size[0] == n && n_sets >= n && n_own <= n_rows);
-  EXACTSHAP_REQUIRE(prediction.size[0] == n_rows && kept.size[0] == 2 && parts.size[0] == 2 && sizes.size[0] == 3);
-  EXACTSHAP_REQUIRE(kept.size[1] == n_rows && parts.size[1] == n_rows && sizes.size[1] == n_rows);
+  EXACTSHAP_REQUIRE(prediction.size[0] == n_rows && residual.size[0] == n_rows && tolerance.size[0] == n_rows);
   EXACTSHAP_REQUIRE(0 <= first && first <= last && last <= n_rows);
   RowByRow rows(X, by_column, first, context);
   auto nowhere = context.empty<double>(n_own < last ? n : 0);
   if (context.failed()) return Status::no_memory;
-  const double empty = sum_over(linear.absent) + linear.constant;
+  const double without = sum_over(linear.absent) + linear.constant;
   for (int64_t i = first; i < last; i++) {
     if (i % POLLED == 0 && context.interrupted()) return Status::interrupted;
     double* const values = i < n_own ? out[i].data : nowhere.data;
     const RowSums sums = fill_scaled_row(rows.row(i), linear.coefficients.data, linear.absent.data, weight, n, values);
     for (int64_t s = n; s < n_sets && i < n_own; s++) values[s] = 0.0;
+    if (i < empty.size[0]) empty[i] = without;
     const double own = prediction[i], full = 0.0 + sums.full + linear.constant;
-    kept[0][i] = empty;
-    kept[1][i] = own - (efficient ? empty + sums.total : full);
-    parts[0][i] = sums.total;
-    parts[1][i] = full;
-    sizes[0][i] = linear.growth * (sums.scale + fabs(own) + linear.floor) + 0.0;
-    sizes[1][i] = 0.0;
-    sizes[2][i] = sums.scale;
+    residual[i] = own - (efficient ? without + sums.total : full);
+    tolerance[i] = linear.growth * (sums.scale + fabs(own) + linear.floor) + 0.0;
     finite &= int64_t(sums.total - sums.total == 0.0);
+    within &= int64_t(i >= n_own || is_within(residual[i], tolerance[i]));
   }
   return Status::done;
 }
@@ -256,51 +254,46 @@ EXACTSHAP_INLINE double fill_row_of_outputs(const double* __restrict row, const 
   return scale;
 }
 
-/// As `answer_scaled`, of a model of several outputs:
+/// As `answer_scaled`, of a model of several outputs, whose scale adds up each term's largest magnitude in any output:
 ///
 ///   tolerance_i = growth (scale_i + max_o |f_o(x_i)| + floor)
 ///
-/// `kept (2, n_rows, n_outputs)` takes v(empty) and residual, `parts`, of the same shape, total and v(D), and `sizes (3, n_rows)`
-/// tolerance, the error bound, which is 0, and scale, which adds up each term's largest magnitude in any output.
+/// `empty (n_rows or fewer, n_outputs)`, `residual (n_rows, n_outputs)`, `tolerance (n_rows,)`.
 Status answer_outputs(In<double, 2> X, bool by_column, LinearOutputs linear, double weight, In<double, 2> prediction, bool efficient,
-                      Out<double, 3> out, Out<double, 3> kept, Out<double, 3> parts, Out<double, 2> sizes, int64_t first, int64_t last,
-                      int64_t& finite, Context& context) {
+                      Out<double, 3> out, Out<double, 2> empty, Out<double, 2> residual, Out<double, 1> tolerance, int64_t first,
+                      int64_t last, int64_t& finite, int64_t& within, Context& context) {
   const int64_t n_rows = X.size[by_column], n = X.size[!by_column], n_own = out.size[0], n_sets = out.size[1];
   const int64_t n_outputs = linear.constant.size[0];
-  finite = 1;
+  finite = within = 1;
   EXACTSHAP_REQUIRE(linear.coefficients.size[0] == n && linear.coefficients.size[1] == n_outputs && n_sets >= n && n_own <= n_rows);
   EXACTSHAP_REQUIRE(linear.absent.size[0] == n && linear.absent.size[1] == n_outputs && out.size[2] == n_outputs);
-  EXACTSHAP_REQUIRE(prediction.size[0] == n_rows && prediction.size[1] == n_outputs);
-  EXACTSHAP_REQUIRE(kept.size[0] == 2 && kept.size[1] == n_rows && kept.size[2] == n_outputs);
-  EXACTSHAP_REQUIRE(parts.size[0] == 2 && parts.size[1] == n_rows && parts.size[2] == n_outputs);
-  EXACTSHAP_REQUIRE(sizes.size[0] == 3 && sizes.size[1] == n_rows && 0 <= first && first <= last && last <= n_rows);
+  EXACTSHAP_REQUIRE(prediction.size[0] == n_rows && prediction.size[1] == n_outputs && empty.size[1] == n_outputs);
+  EXACTSHAP_REQUIRE(residual.size[0] == n_rows && residual.size[1] == n_outputs && tolerance.size[0] == n_rows);
+  EXACTSHAP_REQUIRE(0 <= first && first <= last && last <= n_rows);
   RowByRow rows(X, by_column, first, context);
-  auto nowhere = context.empty<double>(n_own < last ? n * n_outputs : 0), empty = context.empty<double>(n_outputs);
+  auto nowhere = context.empty<double>(n_own < last ? n * n_outputs : 0), without = context.empty<double>(n_outputs);
+  auto total = context.empty<double>(n_outputs), full = context.empty<double>(n_outputs);
   if (context.failed()) return Status::no_memory;
   for (int64_t o = 0; o < n_outputs; o++) {
-    double without = 0.0;
-    for (int64_t l = 0; l < n; l++) without += linear.absent[l][o];
-    empty[o] = without + linear.constant[o];
+    without[o] = 0.0;
+    for (int64_t l = 0; l < n; l++) without[o] += linear.absent[l][o];
+    without[o] += linear.constant[o];
   }
   for (int64_t i = first; i < last; i++) {
     if (i % POLLED == 0 && context.interrupted()) return Status::interrupted;
     double* const values = i < n_own ? out[i].data : nowhere.data;
-    double* const total = parts[0][i].data;
-    double* const full = parts[1][i].data;
-    const double scale = fill_row_of_outputs(rows.row(i), linear, weight, values, total, full);
+    const double scale = fill_row_of_outputs(rows.row(i), linear, weight, values, total.data, full.data);
     for (int64_t s = n * n_outputs; s < n_sets * n_outputs && i < n_own; s++) values[s] = 0.0;
     double largest = 0.0;
     for (int64_t o = 0; o < n_outputs; o++) {
+      if (i < empty.size[0]) empty[i][o] = without[o];
       const double own = prediction[i][o];
-      full[o] = 0.0 + full[o] + linear.constant[o];
-      kept[0][i][o] = empty[o];
-      kept[1][i][o] = own - (efficient ? empty[o] + total[o] : full[o]);
+      residual[i][o] = own - (efficient ? without[o] + total[o] : 0.0 + full[o] + linear.constant[o]);
       if (!(fabs(own) <= largest) && largest == largest) largest = fabs(own);  // what is no number stays
       finite &= int64_t(total[o] - total[o] == 0.0);
     }
-    sizes[0][i] = linear.growth * (scale + largest + linear.floor) + 0.0;
-    sizes[1][i] = 0.0;
-    sizes[2][i] = scale;
+    tolerance[i] = linear.growth * (scale + largest + linear.floor) + 0.0;
+    for (int64_t o = 0; o < n_outputs && i < n_own; o++) within &= int64_t(is_within(residual[i][o], tolerance[i]));
   }
   return Status::done;
 }

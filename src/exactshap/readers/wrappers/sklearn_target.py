@@ -57,11 +57,13 @@ class AffineReader(DelegatingReader):
         """Return the inner answer in units of the target; the model's own way back is the transformer's."""
         inner = self.inner.answer(X, semivalue, order, n_compared)
         assert inner.prediction is not None
+        assert inner.residual is not None
         assert inner.tolerance is not None
         n_rows, compared = len(inner.prediction), inner.comparison
         own = self._back(inner.prediction if compared is None else np.concatenate([inner.prediction, compared.prediction]))
         tolerance = abs(self.factor) * inner.tolerance + self._shift_rounding()
-        solution = self._carried(inner).beside(own[:n_rows], tolerance, efficient=semivalue.is_efficient(order))
+        inside = inner.with_(full=inner.prediction - inner.residual)
+        solution = self._carried(inside).beside(own[:n_rows], tolerance, efficient=semivalue.is_efficient(order))
         return solution if compared is None else solution.with_(comparison=self._compared(compared, own[n_rows:]))
 
     def compare(self, X: Table, prediction: np.ndarray | None = None) -> Comparison:

@@ -17,7 +17,7 @@ from exactshap.solvers.core import Comparison, Solution, player_sets
 
 __all__ = ["Linear", "LinearOutputs", "answer_linear", "answer_outputs", "answer_scaled"]
 
-_ARGUMENTS = "X, by_column, linear, weight, prediction, efficient, out, kept, parts, sizes, first, last"
+_ARGUMENTS = "X, by_column, linear, weight, prediction, efficient, out, empty, residual, tolerance, first, last"
 answer_scaled = kernel(f"additive.answer_scaled({_ARGUMENTS})")
 answer_outputs = kernel(f"additive.answer_outputs({_ARGUMENTS})")
 PIECE = 2**18  # numbers of a piece of the rows, at least, which stays in a core's caches
@@ -25,7 +25,7 @@ OF_A_CALL = 2**20  # of one that takes a while to cut and to predict, such as a 
 OF_OUTPUTS = 2**21  # of several outputs, times these: BLAS multiplies smaller matrices in another way, which has other bits
 LEAST = 1024  # rows that pieces are multiples of, but for the last one: BLAS takes some at a time
 ENOUGH = 4  # pieces from which on threads are worth waking
-RUNS = 4  # times that each of them takes pieces, neighbours together
+RUNS = 8  # times that each of them takes pieces, neighbours together: the last one alone keeps a thread waiting
 _NOTHING = Solution.zeros(0, 0)
 
 
@@ -64,6 +64,7 @@ def answer_linear(
 
     The same bits as of one step after the other: terms are solved, ``finish`` and ``beside``. None where something is not finite.
     Pieces of the rows are predicted and solved while they are in a core's caches; threads share them, and write where they belong.
+    What is the same for all rows is written once where they are many: fresh memory costs as much as the values.
 
     Parameters
     ----------
@@ -80,34 +81,33 @@ def answer_linear(
     model = linear.value
     tail, answer = (model.constant.shape, answer_outputs) if isinstance(model, LinearOutputs) else ((), answer_scaled)
     values, prediction = np.empty((n_own, len(sets), *tail)), np.empty((n_rows, *tail))
-    kept, parts, sizes = np.empty((2, *prediction.shape)), np.empty((2, *prediction.shape)), np.empty((3, n_rows))
-
-    def run(some: slice) -> int:
-        prediction[some] = _of_each_row(predict(some), (some.stop - some.start, *tail))
-        arrays = prediction, efficient, values, kept, parts, sizes
-        return answer(rows, by_column, linear, weight, *arrays, some.start, some.stop)  # type: ignore[no-any-return]
-
+    residual, tolerance = np.empty(prediction.shape), np.empty(n_rows)
     piece = OF_OUTPUTS if tail else PIECE if is_quick else OF_A_CALL
     n_pieces = prediction.size * n_players // piece if n_rows > LEAST else 1
-    if not (run(slice(0, n_rows)) if n_pieces < 2 else _true_of_pieces(run, n_rows, n_pieces, n_jobs)):
+    empty = np.empty((n_rows if n_pieces < 2 else 1, *tail))
+
+    def run(some: slice) -> tuple[int, int]:
+        """Return whether all sums are finite, and all rows within their tolerance."""
+        prediction[some] = _of_each_row(predict(some), (some.stop - some.start, *tail))
+        arrays = prediction, efficient, values, empty, residual, tolerance
+        return answer(rows, by_column, linear, weight, *arrays, some.start, some.stop)  # type: ignore[no-any-return]
+
+    finite, within = run(slice(0, n_rows)) if n_pieces < 2 else _all_of_pieces(run, n_rows, n_pieces, n_jobs)
+    if not finite:
         return None
-    comparison = None
-    if n_compared:
-        comparison = Comparison(prediction[n_own:], kept[1, n_own:], sizes[0, n_own:])
-        prediction, kept, parts, sizes = prediction[:n_own], kept[:, :n_own], parts[:, :n_own], sizes[:, :n_own]
     return _NOTHING.with_(
         values=values,
-        empty=kept[0],
-        full=parts[1],
+        empty=empty[:n_own] if n_pieces < 2 else np.broadcast_to(empty, (n_own, *tail)),
+        full=None,
         method=method_of(n_players),
         sets=sets,
-        residual=kept[1],
-        total=parts[0] if efficient else None,
-        error_bound=sizes[1],
-        scale=sizes[2],
-        prediction=prediction,
-        tolerance=sizes[0],
-        comparison=comparison,
+        residual=residual[:n_own],
+        error_bound=np.zeros(n_own) if n_pieces < 2 else np.broadcast_to(0.0, n_own),
+        scale=0.0,
+        prediction=prediction[:n_own],
+        tolerance=tolerance[:n_own],
+        is_within=bool(within),
+        comparison=Comparison(prediction[n_own:], residual[n_own:], tolerance[n_own:]) if n_compared else None,
     )
 
 
@@ -119,8 +119,8 @@ def _of_each_row(prediction: np.ndarray, shape: tuple[int, ...]) -> np.ndarray:
     return prediction
 
 
-def _true_of_pieces(function: Callable[[slice], int], n_rows: int, n_pieces: int, n_jobs: int) -> bool:
-    """Say whether a function is true of all pieces of the rows, which are of about one size and the same for every number of threads.
+def _all_of_pieces(function: Callable[[slice], tuple[int, int]], n_rows: int, n_pieces: int, n_jobs: int) -> tuple[bool, bool]:
+    """Return what is true of all pieces of the rows, which are of about one size and the same for every number of threads.
 
     A thread takes neighbours, as what is written of them shares pages of memory.
     """
@@ -130,13 +130,14 @@ def _true_of_pieces(function: Callable[[slice], int], n_rows: int, n_pieces: int
     n_runs = RUNS * workers
     runs = [pieces[k * len(pieces) // n_runs : (k + 1) * len(pieces) // n_runs] for k in range(n_runs)]
 
-    def run(neighbours: list[slice]) -> bool:
+    def run(neighbours: list[slice]) -> list[tuple[int, int]]:
         with np.errstate(all="ignore"):  # of each thread; overflow is told by the certificate
-            return all(_counted(function, piece) for piece in neighbours)
+            return [_counted(function, piece) for piece in neighbours]
 
-    return all(list(map_in_threads(run, runs, workers)))
+    finite, within = zip(*itertools.chain.from_iterable(map_in_threads(run, runs, workers)), strict=True)
+    return all(finite), all(within)
 
 
-def _counted(function: Callable[[slice], int], piece: slice) -> int:
+def _counted(function: Callable[[slice], tuple[int, int]], piece: slice) -> tuple[int, int]:
     with rows_from(piece.start):
         return function(piece)

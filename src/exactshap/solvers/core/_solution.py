@@ -30,7 +30,7 @@ class Solution:
     values : array of shape ([n_rows,] n_sets[, n_outputs])
         In the unit of the game. For order 1 the sets are the players, in order.
     empty, full : arrays of shape ([n_rows,][n_outputs])
-        v(empty) and v(D).
+        v(empty) and v(D); :meth:`beside` leaves ``full``, ``total`` and ``scale`` out, as ``prediction`` less ``residual`` is v(D).
     method : str
         Which method ran, with its parameters.
     sets : tuple of tuples of int
@@ -61,6 +61,8 @@ class Solution:
         Estimate of how far any v(S) of an approximated game is off; None for games that are not approximated.
     prediction, tolerance : arrays of shape (n_rows[, n_outputs]) and (n_rows,), or None
         The model's own prediction, and the largest residual that rounding can explain.
+    is_within : bool or None
+        Whether every residual is within its tolerance, where the solver looked as it wrote them.
     comparison : Comparison or None
         Of the rows that were asked for in company of these.
     """
@@ -83,6 +85,7 @@ class Solution:
     approximation_error: np.ndarray | None = None
     prediction: np.ndarray | None = None
     tolerance: np.ndarray | None = None
+    is_within: bool | None = None
     comparison: Comparison | None = None
 
     @property
@@ -117,6 +120,8 @@ class Solution:
         object.__setattr__(copied, "__dict__", self.__dict__ | changes)  # at once: half of what an update takes
         if "values" in changes and "total" not in changes:
             copied.__dict__["total"] = None
+        if ("residual" in changes or "tolerance" in changes) and "is_within" not in changes:
+            copied.__dict__["is_within"] = None
         return copied
 
     def __add__(self, other: Solution) -> Solution:
@@ -219,7 +224,8 @@ class Solution:
         total = sum_of_sets(self.values) if efficient and self.total is None else self.total
         residual, n_rows = prediction - (self.empty + total if efficient else self.full), len(prediction)
         tolerance, bound = of_rows(tolerance, n_rows), of_rows(self.error_bound, n_rows)
-        return self.with_(prediction=prediction, residual=residual, tolerance=tolerance, error_bound=bound)
+        gone: dict[str, Any] = {"full": None, "total": None, "scale": 0.0}
+        return self.with_(prediction=prediction, residual=residual, tolerance=tolerance, error_bound=bound, **gone)
 
     def rows(self, chosen: slice, **changes: Any) -> Solution:
         """Return some rows of a batch, with other fields that are not arrays of rows."""
