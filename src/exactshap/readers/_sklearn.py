@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import functools
+import os
 from contextlib import AbstractContextManager
 from typing import Any
 
-__all__ = ["assuming_finite", "fitted_names", "require_fitted"]
+__all__ = ["assuming_finite", "fitted_names", "is_sklearns_own", "require_fitted"]
 
 
 def assuming_finite() -> AbstractContextManager[None]:
@@ -30,3 +32,15 @@ def fitted_names(model: Any) -> tuple[str, ...] | None:
     """Return the column names that the model was fitted with, or None."""
     names = getattr(model, "feature_names_in_", None)
     return None if names is None else tuple(str(name) for name in names)
+
+
+def is_sklearns_own(method: Any) -> bool:
+    """Say whether a function is scikit-learn's own code, which what was put in its place is not."""
+    return getattr(getattr(method, "__code__", None), "co_filename", "").startswith(_library())
+
+
+@functools.cache
+def _library() -> str:
+    import sklearn
+
+    return os.path.join(os.path.dirname(sklearn.__file__), "")

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import functools
-import os
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
@@ -18,6 +17,7 @@ from exactshap.readers import (
     assuming_finite,
     finite_numbers,
     fitted_names,
+    is_sklearns_own,
     known_class,
     replaced,
     require_fitted,
@@ -102,14 +102,7 @@ def _is_a_product(kind: type, names: tuple[str, ...]) -> bool:
     if hasattr(kind, "_linear_predictor"):  # a generalised linear model
         return False
     found = [vars(one)[name] for one in kind.__mro__ for name in names if name in vars(one)]
-    return all(getattr(getattr(method, "__code__", None), "co_filename", "").startswith(_library()) for method in found)
-
-
-@functools.cache
-def _library() -> str:
-    import sklearn
-
-    return os.path.join(os.path.dirname(sklearn.__file__), "")
+    return all(map(is_sklearns_own, found))
 
 
 def _product(model: Any, rows: np.ndarray) -> np.ndarray | None:

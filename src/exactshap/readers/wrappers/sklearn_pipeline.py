@@ -24,6 +24,7 @@ from exactshap.readers import read as read_any
 from exactshap.readers.wrappers._columns import column_owners
 from exactshap.readers.wrappers._linear import linear_step
 from exactshap.readers.wrappers._live_players import read_live
+from exactshap.readers.wrappers._scalers import scaling_of
 
 __all__ = ["read"]
 
@@ -112,7 +113,14 @@ class PipelineReader(DelegatingReader):
 
     def rows(self, X: Table) -> Table:
         """Return the rows after the steps in front of the inner reader's model."""
-        rows = X.native
+        scaling = scaling_of(self.front, X)
+        if scaling is not None and (scaled := scaling.all()) is not None:
+            return Table(scaled, None, *scaled.shape)
+        return self._transformed(X)
+
+    def _transformed(self, X: Table) -> Table:
+        """Return the same by the steps' own methods, which may write to what they are given."""
+        rows = X.copy().native if any(getattr(step, "copy", True) is False for step in self.front) else X.native
         for step in self.front:
             try:
                 rows = step.transform(rows)

@@ -1,0 +1,285 @@
+"""Scalers of scikit-learn by their arithmetic alone: what ``transform`` does first takes longer than scaling, and no thread shares it.
+
+The same operations on the same operands as in ``transform``, so that the bits are the same. Whatever may be more than numbers in plain
+arrays, and rows that are not finite, go the documented way, which knows what to say of them.
+"""
+
+from __future__ import annotations
+
+import copy
+import functools
+import math
+from collections.abc import Callable, Hashable, Iterator
+from contextlib import contextmanager
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from exactshap._runtime.process_settings import without_warnings
+from exactshap.frames import Table
+from exactshap.readers import is_sklearns_own
+
+__all__ = ["Scaling", "scaling_of"]
+
+MODULE = "sklearn.preprocessing._data"
+THROUGH = ("transform", "_validate_data", "_check_n_features", "_check_feature_names")  # methods of some release or other
+FLOATS = (np.dtype(np.float64), np.dtype(np.float32))
+PIECE = 2**16  # numbers that stay in a core's caches from one operation to the next
+WIDE = 1024  # numbers of neighbouring rows that one step takes together, as each step takes a while to begin
+MANY = 8  # times as many rows, from which on operands are repeated for it
+TRIED = 5  # columns of the trial,
+TRIED_SIZES = (1e-3, 1.0, 1e3, 1e6)  # and magnitudes of its rows
+
+
+class Operation(NamedTuple):
+    """One step of the arithmetic: ``function(rows, *operands)``, where an operand is one number for all columns, or one for each.
+
+    ``hides``: whether what is not finite may be finite after it.
+    """
+
+    function: Callable[..., Any]
+    operands: tuple[np.ndarray, ...]
+    hides: bool = False
+
+    def repeated(self, times: int) -> Operation:
+        """Return the same for rows with their columns so many times beside each other."""
+        return self._replace(operands=tuple(np.tile(operand, times) if operand.ndim else operand for operand in self.operands))
+
+
+class Scaling:
+    """What scalers, one after the other, make of rows, a piece at a time.
+
+    Parameters
+    ----------
+    array : array of shape (n_rows, n_columns)
+        It is not written to.
+    operations : tuple of Operation
+    """
+
+    def __init__(self, array: np.ndarray, operations: tuple[Operation, ...]) -> None:
+        self.array, self.shape = array, array.shape
+        self._operations = operations
+        self._spare: list[np.ndarray] = []  # memory of pieces: fresh one costs as much as an operation
+
+    def all(self) -> np.ndarray | None:
+        """Return all rows; None where some may not be finite."""
+        n_rows, n_columns = self.shape
+        scaled = np.empty_like(self.array)  # in the layout that scikit-learn's copy has
+        step = max(1, PIECE // n_columns)
+        with np.errstate(all="ignore"):
+            for some in (slice(start, start + step) for start in range(0, n_rows, step)):
+                piece = scaled[some]
+                self._write(self.array[some], piece)
+                if not math.isfinite(np.add.reduce(piece, axis=None)):
+                    return None
+        return scaled
+
+    @contextmanager
+    def lent(self, some: slice) -> Iterator[np.ndarray]:
+        """Lend some of the rows in double precision, in memory that the next piece overwrites; what is not finite stays so."""
+        rows = self.array[some]
+        memory = self._spare.pop() if self._spare else None
+        if memory is None or memory.size < rows.size:
+            memory = np.empty(rows.size, rows.dtype)
+        by_column = not rows.flags.c_contiguous and abs(rows.strides[0]) < abs(rows.strides[1])
+        flat = memory[: rows.size]
+        piece = flat.reshape(rows.shape[::-1]).T if by_column else flat.reshape(rows.shape)
+        self._write(rows, piece)
+        yield piece.astype(np.float64, copy=False)
+        self._spare.append(memory)
+
+    def _write(self, rows: np.ndarray, out: np.ndarray) -> None:
+        """Write scaled rows, neighbours together where they are many and lie one after the other."""
+        (n_rows, n_columns), times = rows.shape, self._times
+        n_together = n_rows // times if times > 1 and rows.flags.c_contiguous and out.flags.c_contiguous else 0
+        first = n_together * times
+        if n_together:
+            wide = n_together, times * n_columns
+            _apply(self._wide, rows[:first].reshape(wide), out[:first].reshape(wide))
+        if first < n_rows:
+            _apply(self._operations, rows[first:], out[first:])
+
+    @functools.cached_property
+    def _times(self) -> int:
+        """How many rows are taken together."""
+        times = WIDE // self.shape[1]
+        return times if self.shape[0] >= MANY * times else 1
+
+    @functools.cached_property
+    def _wide(self) -> tuple[Operation, ...]:
+        return tuple(operation.repeated(self._times) for operation in self._operations)
+
+
+def _apply(operations: tuple[Operation, ...], rows: np.ndarray, out: np.ndarray) -> None:
+    """Write what the operations, one after the other, make of rows; NaN everywhere where one of them would hide what is not finite."""
+    if not operations:
+        out[...] = rows
+    for function, operands, hides in operations:
+        if hides and not math.isfinite(np.add.reduce(rows, axis=None)):
+            out[...] = np.nan
+            return
+        function(rows, *operands, out=out)
+        rows = out
+
+
+def scaling_of(steps: list[Any], X: Table) -> Scaling | None:
+    """Return what scalers do to rows by their attributes as they are now; None where their ``transform`` may do more, or other things.
+
+    Parameters
+    ----------
+    steps : list of transformers
+    X : Table
+
+    Returns
+    -------
+    scaling : Scaling or None
+    """
+    if not all(_is_scaler(step) for step in steps) or not _gives_arrays() or (array := _numbers(X)) is None:
+        return None
+    operations: list[Operation] = []
+    for place, step in enumerate(steps):
+        names = None if place else X.names
+        if not (_takes(step, names, X.n_columns) and _agrees(step, array.dtype)):
+            return None
+        mine = _operations(step, array.dtype, X.n_columns)
+        if mine is None:
+            return None
+        operations += mine
+    return Scaling(array, tuple(operations))
+
+
+def _is_scaler(step: Any) -> bool:
+    """Say whether a step is of scikit-learn's own class, without methods or a kind of output of its own."""
+    kind = type(step)
+    if kind.__module__ != MODULE or kind.__qualname__ not in _OPERATIONS:
+        return False
+    own = vars(step)
+    return own.keys().isdisjoint(THROUGH) and not own.get("_sklearn_output_config")
+
+
+def _gives_arrays() -> bool:
+    from sklearn import get_config
+
+    config = get_config()
+    return config["transform_output"] == "default" and not config["array_api_dispatch"]
+
+
+def _numbers(X: Table) -> np.ndarray | None:
+    """Return rows as scikit-learn reads them itself, if it takes them as they are."""
+    if not X.n_rows:
+        return None
+    if X.is_frame and not (X.has_one_dtype and X.dtypes[0] in FLOATS):
+        return None
+    array = np.asarray(X.native) if X.is_frame else X.native
+    return array if type(array) is np.ndarray and array.dtype in FLOATS and array.flags.aligned else None
+
+
+def _takes(step: Any, names: tuple[str, ...] | None, n_columns: int) -> bool:
+    """Say whether scikit-learn would neither refuse nor warn of rows with such columns."""
+    own = vars(step)
+    fitted = own.get("feature_names_in_")
+    if fitted is None or names is None:
+        same = fitted is None and names is None
+    else:
+        same = tuple(fitted) == names and set(map(type, names)) == {str}
+    return same and own.get("n_features_in_") == n_columns
+
+
+# -- the arithmetic of each class ----------------------------------------------------------------------------------------
+
+
+def _standard(step: Any, dtype: np.dtype) -> Iterator[Operation]:
+    if step.with_mean:
+        yield Operation(np.subtract, (step.mean_.astype(dtype, copy=False),))
+    if step.with_std:
+        yield Operation(np.divide, (step.scale_.astype(dtype, copy=False),))
+
+
+def _min_max(step: Any, dtype: np.dtype) -> Iterator[Operation]:
+    yield Operation(np.multiply, (step.scale_,))
+    yield Operation(np.add, (step.min_,))
+    if step.clip:
+        low, high = step.feature_range
+        yield _clip(low, high, dtype)
+
+
+def _max_abs(step: Any, dtype: np.dtype) -> Iterator[Operation]:
+    yield Operation(np.divide, (step.scale_,))
+    if step.clip:
+        yield _clip(-1.0, 1.0, dtype)
+
+
+def _robust(step: Any, dtype: np.dtype) -> Iterator[Operation]:
+    if step.with_centering:
+        yield Operation(np.subtract, (step.center_,))
+    if step.with_scaling:
+        yield Operation(np.divide, (step.scale_,))
+
+
+def _clip(low: float, high: float, dtype: np.dtype) -> Operation:
+    if not {type(low), type(high)} <= {int, float}:
+        raise TypeError("a bound for each column, or what is none")
+    return Operation(np.clip, (np.asarray(low, dtype), np.asarray(high, dtype)), hides=True)
+
+
+# of each class: its arithmetic, the options that choose it, and the fitted numbers
+_OPERATIONS: dict[str, tuple[Callable[[Any, np.dtype], Iterator[Operation]], tuple[str, ...], tuple[str, ...]]] = {
+    "StandardScaler": (_standard, ("with_mean", "with_std"), ("mean_", "scale_")),
+    "MinMaxScaler": (_min_max, ("clip",), ("scale_", "min_")),
+    "MaxAbsScaler": (_max_abs, ("clip",), ("scale_",)),
+    "RobustScaler": (_robust, ("with_centering", "with_scaling"), ("center_", "scale_")),
+}
+
+
+def _operations(step: Any, dtype: np.dtype, n_columns: int) -> list[Operation] | None:
+    """Return what a scaler does by its attributes as they are now; None where they are not what its ``fit`` leaves."""
+    arithmetic, _, numbers = _OPERATIONS[type(step).__qualname__]
+    own = vars(step)
+    fitted = [value for name in numbers if (value := own.get(name)) is not None]
+    if not all(type(value) is np.ndarray and value.dtype in FLOATS and value.shape == (n_columns,) for value in fitted):
+        return None
+    try:
+        return list(arithmetic(step, dtype))
+    except (AttributeError, TypeError, ValueError):  # an attribute that is gone, or None
+        return None
+
+
+# -- the trial -----------------------------------------------------------------------------------------------------------
+
+_tried: dict[Hashable, bool] = {}  # by class, its methods, its options and the dtype of rows
+
+
+def _agrees(step: Any, dtype: np.dtype) -> bool:
+    """Say whether the arithmetic has given the bits of a class's ``transform`` in this process, and that is still the same function."""
+    kind, own = type(step), vars(step)
+    options = tuple(own.get(name) for name in _OPERATIONS[kind.__qualname__][1])
+    if not all(type(option) is bool for option in options):
+        return False
+    key = kind, tuple(getattr(kind, name, None) for name in THROUGH), options, dtype
+    if key not in _tried:
+        _tried[key] = is_sklearns_own(kind.transform) and _gives_the_same(step, dtype)
+    return _tried[key]
+
+
+def _gives_the_same(step: Any, dtype: np.dtype) -> bool:
+    """Compare on a copy of the step with numbers that no precision represents, in both layouts."""
+    one = copy.copy(step)
+    vars(one).pop("feature_names_in_", None)
+    one.n_features_in_ = TRIED
+    for place, name in enumerate(_OPERATIONS[type(step).__qualname__][2]):
+        setattr(one, name, np.sqrt(np.arange(2.0, 2.0 + TRIED)) * np.float64(1.1) ** place)
+    rows = np.concatenate([size * np.linspace(-1.0, 1.0, 3 * TRIED).reshape(3, -1) for size in TRIED_SIZES]).astype(dtype)
+    try:
+        with without_warnings:
+            return all(_is_same(one, layout(rows)) for layout in (np.ascontiguousarray, np.asfortranarray))
+    except Exception:  # of whatever kind: the documented call will tell the user, if it is more than the trial's rows
+        return False
+
+
+def _is_same(step: Any, rows: np.ndarray) -> bool:
+    operations = _operations(step, rows.dtype, TRIED)
+    ours = None if operations is None else Scaling(rows, tuple(operations)).all()
+    own = step.transform(rows.copy("K"))
+    if ours is None or type(own) is not np.ndarray or own.dtype != ours.dtype or own.strides != ours.strides:
+        return False
+    return own.tobytes() == ours.tobytes()
