@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Callable
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -13,7 +13,7 @@ from exactshap._runtime.threads import map_in_threads
 from exactshap.errors import InputError, message, rows_from
 from exactshap.semivalues import Semivalue
 from exactshap.solvers.additive._stacks import in_a_layout, method_of, single_weight
-from exactshap.solvers.core import Comparison, Solution, player_sets
+from exactshap.solvers.core import Comparison, MadeRows, Solution, player_sets
 
 __all__ = ["Linear", "LinearOutputs", "answer_linear", "answer_outputs", "answer_scaled"]
 
@@ -51,8 +51,8 @@ class LinearOutputs(NamedTuple):
 
 def answer_linear(
     linear: Handle,
-    rows: np.ndarray,
-    predict: Callable[[slice], np.ndarray],
+    rows: np.ndarray | MadeRows,
+    predict: Callable[[Any], np.ndarray],
     semivalue: Semivalue,
     order: int,
     n_compared: int = 0,
@@ -69,15 +69,14 @@ def answer_linear(
     Parameters
     ----------
     linear : Handle of Linear or LinearOutputs
-    rows : array of shape (n_rows, n_columns)
+    rows : array of shape (n_rows, n_columns), or MadeRows
     predict : callable
-        ``predict(slice)``: the model's own predictions of some of the rows.
+        ``predict(slice)``: the model's own predictions of some of the rows; of rows that are made, ``predict(piece)``.
     is_quick : bool, default=True
         Whether some of the rows cost little to cut and to predict.
     """
     (n_rows, n_players), sets = rows.shape, player_sets(rows.shape[1], order)
     n_own, weight, efficient = n_rows - n_compared, single_weight(semivalue, order), semivalue.is_efficient(order)
-    rows, by_column = in_a_layout(rows)
     model = linear.value
     tail, answer = (model.constant.shape, answer_outputs) if isinstance(model, LinearOutputs) else ((), answer_scaled)
     values, prediction = np.empty((n_own, len(sets), *tail)), np.empty((n_rows, *tail))
@@ -86,12 +85,22 @@ def answer_linear(
     n_pieces = prediction.size * n_players // piece if n_rows > LEAST else 1
     empty = np.empty((n_rows if n_pieces < 2 else 1, *tail))
 
-    def run(some: slice) -> tuple[int, int]:
+    def run_there(some: slice) -> tuple[int, int]:
         """Return whether all sums are finite, and all rows within their tolerance."""
         prediction[some] = _of_each_row(predict(some), (some.stop - some.start, *tail))
         arrays = prediction, efficient, values, empty, residual, tolerance
-        return answer(rows, by_column, linear, weight, *arrays, some.start, some.stop)  # type: ignore[no-any-return]
+        return answer(*laid, linear, weight, *arrays, some.start, some.stop)  # type: ignore[no-any-return]
 
+    def run_made(some: slice) -> tuple[int, int]:
+        with rows.lent(some) as piece:  # type: ignore[union-attr]
+            n = len(piece)
+            prediction[some] = _of_each_row(predict(piece), (n, *tail))
+            arrays = prediction[some], efficient, values[some], empty[some], residual[some], tolerance[some]
+            return answer(*in_a_layout(piece), linear, weight, *arrays, 0, n)  # type: ignore[no-any-return]
+
+    run = run_made
+    if isinstance(rows, np.ndarray):
+        run, laid = run_there, in_a_layout(rows)
     finite, within = run(slice(0, n_rows)) if n_pieces < 2 else _all_of_pieces(run, n_rows, n_pieces, n_jobs)
     if not finite:
         return None
