@@ -16,7 +16,7 @@ from sklearn.linear_model._base import LinearModel
 from exactshap import Explainer
 from exactshap.errors import ExactnessError, InputError
 from exactshap.frames import as_table
-from exactshap.readers import Reader
+from exactshap.readers import Reader, _sklearn
 from exactshap.readers.additive import sklearn_linear
 from exactshap.semivalues import find
 from few_rows import check_bits
@@ -158,7 +158,7 @@ def test_a_method_that_was_replaced_before_is_asked(name, wrap, monkeypatch):
 
 
 def test_predictions_that_are_cut_off_far_away_are_not_a_product(monkeypatch):
-    monkeypatch.setattr(sklearn_linear, "_library", lambda: "")  # whoever's method it is
+    monkeypatch.setattr(_sklearn, "_library", lambda: "")  # whoever's method it is
     model = fitted("ridge")
     own = LinearModel.predict
     monkeypatch.setattr(LinearModel, "predict", lambda self, rows: np.maximum(own(self, rows), -1e4))

@@ -19,7 +19,7 @@ from exactshap.frames import Table
 from exactshap.games import Game
 from exactshap.readers._steps import certified, own_prediction, solved_in_threads
 from exactshap.semivalues import Semivalue
-from exactshap.solvers import Comparison, Cost, Solution, choose, player_sets, solve
+from exactshap.solvers import Comparison, Cost, MadeRows, Solution, choose, player_sets, solve
 
 __all__ = ["FEW_AT_ONCE", "Reader", "columns_of", "hand_masked"]
 
@@ -130,6 +130,14 @@ class Reader(ABC):
         else:
             solution, prediction = solved_in_threads(self, X, mine, semivalue, order)
         return certified(self, X, solution, prediction, efficient=semivalue.is_efficient(order))
+
+    def takes_made_rows(self) -> bool:
+        """Return whether ``answer_made`` takes rows a piece at a time."""
+        return False
+
+    def answer_made(self, rows: MadeRows, semivalue: Semivalue, order: int, n_compared: int = 0) -> Solution | None:
+        """Return the same of rows that are made a piece at a time; None where it takes whole tables, and where some are not finite."""
+        return None
 
     def threads_pay(self) -> bool | None:
         """Return whether threads share the work of rows, which compiled code and linear algebra do; None before that is known."""

@@ -12,7 +12,7 @@ from exactshap.frames import Table
 from exactshap.games import Game
 from exactshap.readers._base import Reader
 from exactshap.semivalues import Semivalue
-from exactshap.solvers import Comparison, Cost, Solution
+from exactshap.solvers import Comparison, Cost, MadeRows, Solution
 
 __all__ = ["DelegatingReader"]
 
@@ -47,6 +47,13 @@ class DelegatingReader(Reader):
 
     def answer(self, X: Table, semivalue: Semivalue, order: int, n_compared: int = 0) -> Solution:
         return self.inner.answer(self.rows(X), semivalue, order, n_compared)
+
+    def takes_made_rows(self) -> bool:
+        """Return False: what a wrapper makes of rows or of an answer would be left out."""
+        return False
+
+    def answer_made(self, rows: MadeRows, semivalue: Semivalue, order: int, n_compared: int = 0) -> Solution | None:
+        return None
 
     def evaluate(self, X: Table) -> Solution:
         return self.inner.evaluate(self.rows(X))

@@ -15,7 +15,7 @@ from exactshap._native import Handle
 from exactshap._runtime.calibration import clocked
 from exactshap._runtime.threads import threads_of_a_block
 from exactshap.errors import InputError, UnsupportedStructureError, message
-from exactshap.frames import Table, check_columns
+from exactshap.frames import Table, as_table, check_columns
 from exactshap.games import AdditiveGame, normalised_weights
 from exactshap.readers import Reader, Request, choose_value_function, names_of, players_of
 from exactshap.readers.additive._form import AdditiveForm
@@ -29,7 +29,7 @@ from exactshap.readers.additive.terms import (
     slices,
 )
 from exactshap.semivalues import Semivalue, find
-from exactshap.solvers import Comparison, Cost, Solution, player_sets
+from exactshap.solvers import Comparison, Cost, MadeRows, Solution, player_sets
 from exactshap.solvers.additive import (
     LookedUp,
     Searched,
@@ -138,7 +138,7 @@ class AdditiveReader(Reader):
         return self.form.predict(X)
 
     def predict_again(self, X: Table) -> np.ndarray:
-        return (self.form.predict_again or self.predict)(X)
+        return np.asarray((self.form.predict_again or self.predict)(X), float)
 
     def _encode(self, X: Table) -> np.ndarray:
         return self.form.encode(self._named(X), "X")
@@ -202,27 +202,31 @@ class AdditiveReader(Reader):
             raise
 
     def answer(self, X: Table, semivalue: Semivalue, order: int, n_compared: int = 0) -> Solution:
-        quick = self._answered(X, None, semivalue, order, n_compared)
+        quick = self._answered(X, None, (semivalue, order, n_compared))
         return super().answer(X, semivalue, order, n_compared) if quick is None else quick
 
     def compare(self, X: Table, prediction: np.ndarray | None = None) -> Comparison:
-        quick = self._answered(X, prediction, find("shapley"), 1, X.n_rows)
+        quick = self._answered(X, prediction, (find("shapley"), 1, X.n_rows))
         return super().compare(X, prediction) if quick is None or quick.comparison is None else quick.comparison
 
-    def _answered(
-        self, X: Table, prediction: np.ndarray | None, semivalue: Semivalue, order: int, n_compared: int
-    ) -> Solution | None:
+    def takes_made_rows(self) -> bool:
+        return self._quick is not None
+
+    def answer_made(self, rows: MadeRows, semivalue: Semivalue, order: int, n_compared: int = 0) -> Solution | None:
+        if self._quick is None or rows.shape[1] != self.form.n_columns:
+            return None
+        asked = semivalue, order, n_compared, threads_of_a_block.get()
+        known = lambda piece: self.predict_again(as_table(piece))  # noqa: E731
+        return answer_linear(self._quick, rows, known, *asked, is_quick=self.form.is_product)
+
+    def _answered(self, X: Table, prediction: np.ndarray | None, asked: tuple[Semivalue, int, int]) -> Solution | None:
         """Return rows of a linear model beside its predictions, by one pass over them; None of others, and where some are not finite."""
         if self._quick is None:
             return None
         rows = self._named(X).numeric_as_it_lies()  # first: it names what is no number
-
-        def predict(some: slice) -> np.ndarray:
-            return np.asarray(self.predict_again(X if some.stop - some.start == X.n_rows else X.take(some)), float)
-
-        known = predict if prediction is None else prediction.__getitem__
+        known = (lambda some: self.predict_again(X.take(some))) if prediction is None else prediction.__getitem__
         is_quick, n_jobs = self.form.is_product and not X.is_frame, threads_of_a_block.get()
-        return answer_linear(self._quick, rows, known, semivalue, order, n_compared, n_jobs, is_quick=is_quick)
+        return answer_linear(self._quick, rows, known, *asked, n_jobs=n_jobs, is_quick=is_quick)
 
     def evaluate(self, X: Table) -> Solution:
         return self.solve(X, find("shapley"), 1)

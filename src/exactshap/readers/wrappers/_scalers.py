@@ -9,24 +9,24 @@ from __future__ import annotations
 import copy
 import functools
 import math
+import sys
 from collections.abc import Callable, Hashable, Iterator
 from contextlib import contextmanager
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from exactshap._runtime.process_settings import without_warnings
 from exactshap.frames import Table
 from exactshap.readers import is_sklearns_own
 
-__all__ = ["Scaling", "scaling_of"]
+__all__ = ["Scaling", "are_scalers", "scaling_of"]
 
 MODULE = "sklearn.preprocessing._data"
 THROUGH = ("transform", "_validate_data", "_check_n_features", "_check_feature_names")  # methods of some release or other
 FLOATS = (np.dtype(np.float64), np.dtype(np.float32))
 PIECE = 2**16  # numbers that stay in a core's caches from one operation to the next
 WIDE = 1024  # numbers of neighbouring rows that one step takes together, as each step takes a while to begin
-MANY = 8  # times as many rows, from which on operands are repeated for it
+MANY = 2**17  # numbers, from which on operands are repeated for it
 TRIED = 5  # columns of the trial,
 TRIED_SIZES = (1e-3, 1.0, 1e3, 1e6)  # and magnitudes of its rows
 
@@ -102,8 +102,7 @@ class Scaling:
     @functools.cached_property
     def _times(self) -> int:
         """How many rows are taken together."""
-        times = WIDE // self.shape[1]
-        return times if self.shape[0] >= MANY * times else 1
+        return WIDE // self.shape[1] if self.array.size >= MANY else 1
 
     @functools.cached_property
     def _wide(self) -> tuple[Operation, ...]:
@@ -134,7 +133,7 @@ def scaling_of(steps: list[Any], X: Table) -> Scaling | None:
     -------
     scaling : Scaling or None
     """
-    if not all(_is_scaler(step) for step in steps) or not _gives_arrays() or (array := _numbers(X)) is None:
+    if not are_scalers(steps) or not _gives_arrays() or (array := _numbers(X)) is None:
         return None
     operations: list[Operation] = []
     for place, step in enumerate(steps):
@@ -148,10 +147,14 @@ def scaling_of(steps: list[Any], X: Table) -> Scaling | None:
     return Scaling(array, tuple(operations))
 
 
+def are_scalers(steps: list[Any]) -> bool:
+    """Say whether all steps are scalers of scikit-learn's own classes, without methods or a kind of output of their own."""
+    return all(map(_is_scaler, steps))
+
+
 def _is_scaler(step: Any) -> bool:
-    """Say whether a step is of scikit-learn's own class, without methods or a kind of output of its own."""
     kind = type(step)
-    if kind.__module__ != MODULE or kind.__qualname__ not in _OPERATIONS:
+    if kind.__name__ not in _OPERATIONS or getattr(sys.modules.get(MODULE), kind.__name__, None) is not kind:
         return False
     own = vars(step)
     return own.keys().isdisjoint(THROUGH) and not own.get("_sklearn_output_config")
@@ -233,7 +236,7 @@ _OPERATIONS: dict[str, tuple[Callable[[Any, np.dtype], Iterator[Operation]], tup
 
 def _operations(step: Any, dtype: np.dtype, n_columns: int) -> list[Operation] | None:
     """Return what a scaler does by its attributes as they are now; None where they are not what its ``fit`` leaves."""
-    arithmetic, _, numbers = _OPERATIONS[type(step).__qualname__]
+    arithmetic, _, numbers = _OPERATIONS[type(step).__name__]
     own = vars(step)
     fitted = [value for name in numbers if (value := own.get(name)) is not None]
     if not all(type(value) is np.ndarray and value.dtype in FLOATS and value.shape == (n_columns,) for value in fitted):
@@ -252,7 +255,7 @@ _tried: dict[Hashable, bool] = {}  # by class, its methods, its options and the 
 def _agrees(step: Any, dtype: np.dtype) -> bool:
     """Say whether the arithmetic has given the bits of a class's ``transform`` in this process, and that is still the same function."""
     kind, own = type(step), vars(step)
-    options = tuple(own.get(name) for name in _OPERATIONS[kind.__qualname__][1])
+    options = tuple(own.get(name) for name in _OPERATIONS[kind.__name__][1])
     if not all(type(option) is bool for option in options):
         return False
     key = kind, tuple(getattr(kind, name, None) for name in THROUGH), options, dtype
@@ -266,12 +269,11 @@ def _gives_the_same(step: Any, dtype: np.dtype) -> bool:
     one = copy.copy(step)
     vars(one).pop("feature_names_in_", None)
     one.n_features_in_ = TRIED
-    for place, name in enumerate(_OPERATIONS[type(step).__qualname__][2]):
+    for place, name in enumerate(_OPERATIONS[type(step).__name__][2]):
         setattr(one, name, np.sqrt(np.arange(2.0, 2.0 + TRIED)) * np.float64(1.1) ** place)
     rows = np.concatenate([size * np.linspace(-1.0, 1.0, 3 * TRIED).reshape(3, -1) for size in TRIED_SIZES]).astype(dtype)
     try:
-        with without_warnings:
-            return all(_is_same(one, layout(rows)) for layout in (np.ascontiguousarray, np.asfortranarray))
+        return all(_is_same(one, layout(rows)) for layout in (np.ascontiguousarray, np.asfortranarray))
     except Exception:  # of whatever kind: the documented call will tell the user, if it is more than the trial's rows
         return False
 

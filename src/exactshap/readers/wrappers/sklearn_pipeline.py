@@ -24,7 +24,9 @@ from exactshap.readers import read as read_any
 from exactshap.readers.wrappers._columns import column_owners
 from exactshap.readers.wrappers._linear import linear_step
 from exactshap.readers.wrappers._live_players import read_live
-from exactshap.readers.wrappers._scalers import scaling_of
+from exactshap.readers.wrappers._scalers import are_scalers, scaling_of
+from exactshap.semivalues import Semivalue
+from exactshap.solvers import Solution
 
 __all__ = ["read"]
 
@@ -130,8 +132,17 @@ class PipelineReader(DelegatingReader):
                 ) from error
         return as_table(rows.toarray() if hasattr(rows, "toarray") else rows, what="transformed X", allow_empty=True)
 
+    def answer(self, X: Table, semivalue: Semivalue, order: int, n_compared: int = 0) -> Solution:
+        """Let the inner reader ask for scaled rows, a piece at a time, if it can; what it does not answer goes all the way."""
+        scaling = scaling_of(self.front, X)
+        solution = None if scaling is None else self.inner.answer_made(scaling, semivalue, order, n_compared)
+        return solution if solution is not None else super().answer(X, semivalue, order, n_compared)
+
     def memory(self, n_rows: int, order: int) -> float:
-        return super().memory(n_rows, order) + 8.0 * 4 * n_rows * self.inner.n_features
+        transformed = (
+            0.0 if self.inner.takes_made_rows() and are_scalers(self.front) else 8.0 * 4 * n_rows * self.inner.n_features
+        )
+        return super().memory(n_rows, order) + transformed
 
     def stability(self, X: Table) -> None:
         """Return None: the inner bound is for moves of transformed columns."""
