@@ -242,9 +242,10 @@ def _operations(step: Any, dtype: np.dtype, n_columns: int) -> list[Operation] |
     if not all(type(value) is np.ndarray and value.dtype in FLOATS and value.shape == (n_columns,) for value in fitted):
         return None
     try:
-        return list(arithmetic(step, dtype))
+        found = list(arithmetic(step, dtype))
     except (AttributeError, TypeError, ValueError):  # an attribute that is gone, or None
         return None
+    return found if all(type(operand) is np.ndarray for each in found for operand in each.operands) else None
 
 
 # -- the trial -----------------------------------------------------------------------------------------------------------
