@@ -18,8 +18,9 @@ from sklearn.svm import SVR
 from exactshap import Explainer, explain
 from exactshap.errors import InputError
 from exactshap.frames import as_table
-from exactshap.readers.wrappers import _scalers, sklearn_pipeline
-from exactshap.readers.wrappers._scalers import Scaling, scaling_of
+from exactshap.readers.wrappers import _scalers, _scaling, sklearn_pipeline
+from exactshap.readers.wrappers._scalers import scaling_of
+from exactshap.readers.wrappers._scaling import Scaling
 from exactshap.readers.wrappers.sklearn_pipeline import PipelineReader
 from exactshap.solvers.additive import _linear
 
@@ -109,12 +110,12 @@ def test_scaled_rows_have_the_bits_and_the_layout_of_transform(name, layout):
 @pytest.mark.parametrize("by_column", [False, True])
 @pytest.mark.parametrize("n_columns", [1, 10, 1500])
 def test_neighbouring_rows_together_have_the_same_bits(n_columns, by_column):
-    rows = np.random.default_rng(0).normal(size=(_scalers.MANY // n_columns + 77, n_columns))
+    rows = np.random.default_rng(0).normal(size=(_scaling.MANY // n_columns + 77, n_columns))
     rows = np.asfortranarray(rows) if by_column else rows
     for step in (StandardScaler(), MinMaxScaler(clip=True)):
         step.fit(rows[:50])
         scaling = scaling_of([step], as_table(rows))
-        assert (scaling._times > 1) == (n_columns < 1500)
+        assert (scaling._together[0] > 1) == (n_columns < 1500)
         own = step.transform(rows)
         assert scaling.all().tobytes() == own.tobytes()
         for some in (slice(3, 9), slice(13, len(rows))):
@@ -250,8 +251,8 @@ def test_the_method_of_another_class_is_not_taken(monkeypatch):
 
 def test_arithmetic_that_rounds_in_another_way_is_not_taken(monkeypatch):
     def by_reciprocals(step, dtype):
-        yield _scalers.Operation(np.subtract, (step.mean_,))
-        yield _scalers.Operation(np.multiply, (1.0 / step.scale_,))
+        yield _scaling.Operation(np.subtract, (step.mean_,))
+        yield _scaling.Operation(np.multiply, (1.0 / step.scale_,))
 
     monkeypatch.setattr(_scalers, "_tried", {})
     kinds = _scalers._OPERATIONS["StandardScaler"]

@@ -15,7 +15,7 @@ from exactshap._native import Handle
 from exactshap._runtime.calibration import clocked
 from exactshap._runtime.threads import threads_of_a_block
 from exactshap.errors import InputError, UnsupportedStructureError, message
-from exactshap.frames import Table, as_table, check_columns
+from exactshap.frames import Table, check_columns
 from exactshap.games import AdditiveGame, normalised_weights
 from exactshap.readers import Reader, Request, choose_value_function, names_of, players_of
 from exactshap.readers.additive._form import AdditiveForm
@@ -216,7 +216,7 @@ class AdditiveReader(Reader):
         if self._quick is None or rows.shape[1] != self.form.n_columns:
             return None
         asked = semivalue, order, n_compared, threads_of_a_block.get()
-        known = lambda piece: self.predict_again(as_table(piece))  # noqa: E731
+        known = lambda piece: self.predict_again(Table(piece, None, *piece.shape))  # noqa: E731
         return answer_linear(self._quick, rows, known, *asked, is_quick=self.form.is_product)
 
     def _answered(self, X: Table, prediction: np.ndarray | None, asked: tuple[Semivalue, int, int]) -> Solution | None:

@@ -8,117 +8,23 @@ from __future__ import annotations
 
 import copy
 import functools
-import math
 import sys
 from collections.abc import Callable, Hashable, Iterator
-from contextlib import contextmanager
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
 from exactshap.frames import Table
 from exactshap.readers import is_sklearns_own
+from exactshap.readers.wrappers._scaling import Operation, Scaling
 
-__all__ = ["Scaling", "are_scalers", "scaling_of"]
+__all__ = ["are_scalers", "scaling_of"]
 
 MODULE = "sklearn.preprocessing._data"
 THROUGH = ("transform", "_validate_data", "_check_n_features", "_check_feature_names")  # methods of some release or other
 FLOATS = (np.dtype(np.float64), np.dtype(np.float32))
-PIECE = 2**16  # numbers that stay in a core's caches from one operation to the next
-WIDE = 1024  # numbers of neighbouring rows that one step takes together, as each step takes a while to begin
-MANY = 2**17  # numbers, from which on operands are repeated for it
 TRIED = 5  # columns of the trial,
 TRIED_SIZES = (1e-3, 1.0, 1e3, 1e6)  # and magnitudes of its rows
-
-
-class Operation(NamedTuple):
-    """One step of the arithmetic: ``function(rows, *operands)``, where an operand is one number for all columns, or one for each.
-
-    ``hides``: whether what is not finite may be finite after it.
-    """
-
-    function: Callable[..., Any]
-    operands: tuple[np.ndarray, ...]
-    hides: bool = False
-
-    def repeated(self, times: int) -> Operation:
-        """Return the same for rows with their columns so many times beside each other."""
-        return self._replace(operands=tuple(np.tile(operand, times) if operand.ndim else operand for operand in self.operands))
-
-
-class Scaling:
-    """What scalers, one after the other, make of rows, a piece at a time.
-
-    Parameters
-    ----------
-    array : array of shape (n_rows, n_columns)
-        It is not written to.
-    operations : tuple of Operation
-    """
-
-    def __init__(self, array: np.ndarray, operations: tuple[Operation, ...]) -> None:
-        self.array, self.shape = array, array.shape
-        self._operations = operations
-        self._spare: list[np.ndarray] = []  # memory of pieces: fresh one costs as much as an operation
-
-    def all(self) -> np.ndarray | None:
-        """Return all rows; None where some may not be finite."""
-        n_rows, n_columns = self.shape
-        scaled = np.empty_like(self.array)  # in the layout that scikit-learn's copy has
-        step = max(1, PIECE // n_columns)
-        with np.errstate(all="ignore"):
-            for some in (slice(start, start + step) for start in range(0, n_rows, step)):
-                piece = scaled[some]
-                self._write(self.array[some], piece)
-                if not math.isfinite(np.add.reduce(piece, axis=None)):
-                    return None
-        return scaled
-
-    @contextmanager
-    def lent(self, some: slice) -> Iterator[np.ndarray]:
-        """Lend some of the rows in double precision, in memory that the next piece overwrites; what is not finite stays so."""
-        rows = self.array[some]
-        memory = self._spare.pop() if self._spare else None
-        if memory is None or memory.size < rows.size:
-            memory = np.empty(rows.size, rows.dtype)
-        by_column = not rows.flags.c_contiguous and abs(rows.strides[0]) < abs(rows.strides[1])
-        flat = memory[: rows.size]
-        piece = flat.reshape(rows.shape[::-1]).T if by_column else flat.reshape(rows.shape)
-        self._write(rows, piece)
-        yield piece.astype(np.float64, copy=False)
-        self._spare.append(memory)
-
-    def _write(self, rows: np.ndarray, out: np.ndarray) -> None:
-        """Write scaled rows, neighbours together where they are many and lie one after the other."""
-        (n_rows, n_columns), times = rows.shape, self._times
-        n_together = n_rows // times if times > 1 and rows.flags.c_contiguous and out.flags.c_contiguous else 0
-        first = n_together * times
-        if n_together:
-            wide = n_together, times * n_columns
-            _apply(self._wide, rows[:first].reshape(wide), out[:first].reshape(wide))
-        if first < n_rows:
-            _apply(self._operations, rows[first:], out[first:])
-
-    @functools.cached_property
-    def _times(self) -> int:
-        """How many rows are taken together."""
-        return WIDE // self.shape[1] if self.array.size >= MANY else 1
-
-    @functools.cached_property
-    def _wide(self) -> tuple[Operation, ...]:
-        return tuple(operation.repeated(self._times) for operation in self._operations)
-
-
-def _apply(operations: tuple[Operation, ...], rows: np.ndarray, out: np.ndarray) -> None:
-    """Write what the operations, one after the other, make of rows; NaN everywhere where one of them would hide what is not finite."""
-    if not operations:
-        out[...] = rows
-    for function, operands, hides in operations:
-        if hides and not math.isfinite(np.add.reduce(rows, axis=None)):
-            out[...] = np.nan
-            return
-        function(rows, *operands, out=out)
-        rows = out
 
 
 def scaling_of(steps: list[Any], X: Table) -> Scaling | None:
@@ -238,14 +144,18 @@ def _operations(step: Any, dtype: np.dtype, n_columns: int) -> list[Operation] |
     """Return what a scaler does by its attributes as they are now; None where they are not what its ``fit`` leaves."""
     arithmetic, _, numbers = _OPERATIONS[type(step).__name__]
     own = vars(step)
-    fitted = [value for name in numbers if (value := own.get(name)) is not None]
-    if not all(type(value) is np.ndarray and value.dtype in FLOATS and value.shape == (n_columns,) for value in fitted):
-        return None
+    for name in numbers:
+        value = own.get(name)
+        if value is not None and not (type(value) is np.ndarray and value.dtype in FLOATS and value.shape == (n_columns,)):
+            return None
     try:
         found = list(arithmetic(step, dtype))
-    except (AttributeError, TypeError, ValueError):  # an attribute that is gone, or None
+    except (AttributeError, TypeError, ValueError):  # numbers that are None, or a range that is none
         return None
-    return found if all(type(operand) is np.ndarray for each in found for operand in each.operands) else None
+    for operation in found:
+        if operation.operands[0] is None:
+            return None
+    return found
 
 
 # -- the trial -----------------------------------------------------------------------------------------------------------
@@ -255,14 +165,21 @@ _tried: dict[Hashable, bool] = {}  # by class, its methods, its options and the 
 
 def _agrees(step: Any, dtype: np.dtype) -> bool:
     """Say whether the arithmetic has given the bits of a class's ``transform`` in this process, and that is still the same function."""
-    kind, own = type(step), vars(step)
-    options = tuple(own.get(name) for name in _OPERATIONS[kind.__name__][1])
-    if not all(type(option) is bool for option in options):
+    kind: Any = type(step)
+    own = vars(step)
+    options = tuple([own.get(name) for name in _OPERATIONS[kind.__name__][1]])
+    if not {bool}.issuperset(map(type, options)):
         return False
-    key = kind, tuple(getattr(kind, name, None) for name in THROUGH), options, dtype
+    key = kind, tuple([getattr(kind, name, None) for name in _methods(kind)]), options, dtype
     if key not in _tried:
-        _tried[key] = is_sklearns_own(kind.transform) and _gives_the_same(step, dtype)
+        _tried[key] = is_sklearns_own(key[1][0]) and _gives_the_same(step, dtype)
     return _tried[key]
+
+
+@functools.cache
+def _methods(kind: type) -> tuple[str, ...]:
+    """Return which methods there are in this release."""
+    return tuple(name for name in THROUGH if hasattr(kind, name))
 
 
 def _gives_the_same(step: Any, dtype: np.dtype) -> bool:

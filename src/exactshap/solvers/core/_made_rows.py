@@ -23,5 +23,5 @@ class MadeRows(Protocol):
     def shape(self) -> tuple[int, int]: ...
 
     def lent(self, some: slice) -> AbstractContextManager[np.ndarray]:
-        """Lend some of the rows as float64, in whatever layout; a number that is not finite makes its row so."""
+        """Lend some of the rows as float64, in whatever layout; what is not finite leaves a number of them that is not."""
         ...
