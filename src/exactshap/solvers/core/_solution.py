@@ -39,22 +39,19 @@ class Solution:
         v(D) - v(empty) - sum(values), where the index is efficient; None elsewhere. :meth:`beside` puts the model's own
         prediction in place of v(D).
     total : array like ``empty``, or None
-        Sum over the sets of ``values``, where the solver added them up as it wrote them; it never outlives these very numbers.
+        Sum of ``values`` over the sets, where the solver added them up as it wrote them; it never outlives these very numbers.
     std_error : array like ``values``, or None
         Standard error of sampled values; None (not 0) for exact ones.
     error_bound : array of shape ([n_rows]) or float
         A-priori bound on the quadrature error of each value; 0.0 where the rule is exact.
     scale : array of shape ([n_rows]) or float
         Sum of the magnitudes that were added up: rounding errors are a small multiple of eps times this.
-    n_evaluations : int
-        Calls of ``value`` on coalitions (0 for quadrature).
-    n_nodes : int
-        Largest number of quadrature nodes (0: none were needed).
+    n_evaluations, n_nodes : int
+        Calls of ``value`` on coalitions, and the largest number of quadrature nodes; 0 where there were none.
     covariance : array of shape (n_rows, n_players, n_players[, n_outputs]), or None
         Posterior covariance of the order-1 values of a Gaussian process; None for models without one.
     covariance_residual : array of shape (n_rows[, n_outputs]), or None
-        The process's own variance of v(D) - v(empty) less the sum of all entries of ``covariance``; None where the values do not
-        add up to that difference.
+        The process's own variance of v(D) - v(empty) less the sum of ``covariance``; None where the values do not add up to that.
     set_std : array like ``values``, or None
         Posterior standard deviation of every set, for order 2.
     approximation_error : array of shape (n_rows,), or None
@@ -148,8 +145,7 @@ class Solution:
         """Return the solution of the game factor * v; predictions are left out."""
         scaled: dict[str, Any] = {"prediction": None, "tolerance": None}
         for names, by in ((_SIGNED, factor), (_UNSIGNED, abs(factor)), (_SQUARED, factor**2)):
-            known = {name: getattr(self, name) for name in names}
-            scaled |= {name: array * by for name, array in known.items() if array is not None}
+            scaled |= {name: array * by for name in names if (array := getattr(self, name)) is not None}
         return self.with_(**scaled)
 
     def shifted(self, constant: np.ndarray | float) -> Solution:
@@ -237,9 +233,8 @@ class Solution:
 
     def as_batch(self) -> Solution:
         """Return the solution of a single game as that of a batch of one."""
-        known = {name: getattr(self, name) for name in _PER_ROW if getattr(self, name) is not None}
-        batch: dict[str, Any] = {name: np.asarray(array)[None] for name, array in known.items()}
-        return self.with_(**batch)
+        known = {name: np.asarray(array)[None] for name in _PER_ROW if (array := getattr(self, name)) is not None}
+        return self.with_(**known)
 
 
 _ADDED = ("values", "empty", "full", "error_bound", "scale", "n_evaluations")
