@@ -155,6 +155,7 @@ def test_threads_that_share_few_rows_of_a_model_that_they_ask_predict_their_own(
     monkeypatch.setattr(threads, "LEAST", 0.0)
     predict, at_pace, paces = explainer.reader.form.predict, _explainer.at_pace, []
     object.__setattr__(explainer.reader.form, "predict", lambda table: asked.append(table.n_rows) or predict(table))
+    object.__setattr__(explainer.reader.form, "stages", None)  # as of rows that the model alone can read
     monkeypatch.setattr(_explainer, "at_pace", lambda pace, n_rows: paces.append(pace) or at_pace(pace, n_rows))
     for few in (4096, 10):  # pieces of the rows and two hybrids; all of them, while others are solved
         monkeypatch.setattr(_base, "FEW_AT_ONCE", few)
@@ -166,6 +167,40 @@ def test_threads_that_share_few_rows_of_a_model_that_they_ask_predict_their_own(
         for field in ("values", "baseline", "prediction", "residual", "tolerance"):
             np.testing.assert_array_equal(getattr(again, field), getattr(reference, field))
     assert [paces.index(pace) for pace in paces] == [0, 0, 2, 2], "rows that are predicted as well take longer"
+
+
+@pytest.mark.parametrize("refuses", [False, True])
+@pytest.mark.parametrize("is_frame", [True, False])
+def test_threads_search_columns_of_a_model_that_is_quick_at_many_rows_alone(is_frame, refuses, monkeypatch):
+    glassbox = pytest.importorskip("interpret.glassbox")
+    rows = X if is_frame else X.to_numpy()
+    model = glassbox.ExplainableBoostingRegressor(max_rounds=20, outer_bags=1, interactions=1, n_jobs=1).fit(rows, y)
+    reference, explainer, asked = Explainer(model, rows[50:60])(rows[:43]), Explainer(model, rows[50:60], n_jobs=2), []
+    monkeypatch.setattr(threads, "SECONDS", 0.0)
+    monkeypatch.setattr(threads, "LEAST", 0.0)
+    monkeypatch.setattr(_base, "FEW_AT_ONCE", 10)
+    form, shared = explainer.reader.form, []
+    predict, stages = form.predict, form.stages
+
+    def seen(table):
+        found = stages(table)
+        columns = [lambda part=part: shared.append(table.n_rows) or (part() and not refuses) for part in found.columns]
+        return found._replace(columns=columns)
+
+    object.__setattr__(form, "predict", lambda table: asked.append(table.n_rows) or predict(table))
+    object.__setattr__(form, "stages", seen)
+    explainer(rows[:43])  # and more hybrids
+    explainer._kept.clear()
+    for _ in range(2):  # the pace is unknown, and known
+        asked.clear()
+        shared.clear()
+        again = explainer(rows[:43])
+        assert len(shared) > 1
+        assert {*shared} == {45}, "two hybrids"
+        assert asked == ([45] if refuses else [])
+        for field in ("values", "baseline", "prediction", "residual", "tolerance"):
+            np.testing.assert_array_equal(getattr(again, field), getattr(reference, field))
+        assert again.certificate().passed
 
 
 def test_threads_that_share_a_block_share_its_predictions_where_these_take_as_long(monkeypatch):

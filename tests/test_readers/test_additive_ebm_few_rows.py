@@ -50,6 +50,7 @@ MODELS = {
     "few bins": lambda: regressor(max_bins=4, max_interaction_bins=3),
     "two classes": lambda: classifier(Y > 0),
     "three classes": lambda: classifier(np.digitize(Y, [-0.5, 0.5]), interactions=0),
+    "three classes and pairs": lambda: classifier(np.digitize(Y, [-0.5, 0.5]), interactions=[(0, 1), (3, 2)]),
     "smoothed": lambda: regressor(smoothing_rounds=20),
 }
 LINKED = {
@@ -93,10 +94,46 @@ def test_bits(name):
     check(own, frame.assign(feature_0001=np.arange(len(ODD)), feature_0002=frame["feature_0002"] > 0))
 
 
+@pytest.mark.parametrize("name", MODELS)
+def test_bits_of_many_rows_and_of_stages(name):
+    own, rows = own_scores(MODELS[name]()), np.tile(ODD, (12, 1))
+    assert len(rows) > _native_search.MANY
+    assert len(own._trial) >= _native_search.MANY > own._few > 0, "both ways are tried"
+    check(own, rows)
+    check_stages(own, rows)
+    check_stages(own, ODD.astype(np.float32)[::-2])
+    check_stages(own, pd.DataFrame(ODD, columns=[f"feature_{j:04}" for j in range(5)]))
+
+
+def check_stages(own, rows):
+    """Check the parts in another order than theirs; there are none of releases that add terms up in another order."""
+    stages = own.stages(as_table(rows))
+    if not adds_in_order(own):
+        assert stages is None
+        return
+    assert len(stages.columns) > 1
+    assert all(part() for part in reversed(stages.columns))
+    np.testing.assert_array_equal(stages.finish(), own._documented(own._model, rows))
+
+
+def test_tables_of_another_shape_than_their_cuts_say_are_looked_up_as_the_model_does():
+    model = regressor(interactions=[(0, 1)])
+    own, rows = own_scores(model), np.tile(ODD, (12, 1))
+    check(own, rows)
+    model.term_scores_[-1] = np.pad(model.term_scores_[-1], ((0, 0), (0, 2)), mode="edge")
+    check(own, rows)
+    check_stages(own, rows)
+    model.term_scores_[-1] = model.term_scores_[-1][:, :2]
+    for predict in (model.predict, lambda rows: own(as_table(rows))):
+        with pytest.raises(IndexError):
+            predict(rows)
+
+
 @pytest.mark.parametrize("name", LINKED)
 def test_what_is_more_than_a_search_is_left_to_the_model(name):
     model = LINKED[name]()
     assert own_scores(model)._direct is None
+    assert own_scores(model).stages(as_table(X)) is None
     Explainer(model)((CODES if name == "categories" else X)[:3])
 
 
@@ -150,6 +187,7 @@ def test_a_release_without_the_search_is_asked_by_its_own_method(monkeypatch, ar
     model = regressor()
     own = own_scores(model)
     assert own._direct(model, X) is None
+    assert own.stages(as_table(X)) is None
     np.testing.assert_array_equal(own(as_table(X)), model.predict(X))
 
 
@@ -169,3 +207,4 @@ def test_pickles_and_threads():
 def test_rows_of_other_widths_reach_no_search(columns):
     model = regressor()
     assert own_scores(model)._direct(model, np.zeros((1, columns))) is None
+    assert own_scores(model)._direct.stages(model, np.zeros((1, columns))) is None

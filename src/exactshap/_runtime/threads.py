@@ -24,6 +24,7 @@ __all__ = [
     "asked_jobs",
     "at_pace",
     "coalitions_in_threads",
+    "known_pace",
     "map_in_threads",
     "n_threads",
     "pace_of_little",
@@ -62,11 +63,14 @@ class Pace:
 
     def keep(self, name: str, n_rows: int, function: Callable[[], T]) -> T:
         """Return ``function()``, and keep how long it took for each of ``n_rows`` rows."""
-        started, before = time.perf_counter(), getattr(self, name)
+        started = time.perf_counter()
         result = function()
-        now = (time.perf_counter() - started) / n_rows
-        setattr(self, name, min(now, SLOWER * before) if before else now)
+        self.note(name, (time.perf_counter() - started) / n_rows)
         return result
+
+    def note(self, name: str, now: float) -> None:
+        before = getattr(self, name)
+        setattr(self, name, min(now, SLOWER * before) if before else now)
 
     def keep_extra(self, n_rows: int, function: Callable[[], T]) -> T:
         """Return ``function()``, and keep how much longer it took than its rows should have taken."""
@@ -172,6 +176,12 @@ def rows_alone_pay() -> bool | None:
     return pace.each > LEAST and pace.each * n_rows >= SECONDS
 
 
+def known_pace(n_rows: int) -> tuple[Pace, int]:
+    """Return the pace of requests like this one, which may be a new one, and how many rows are asked for, these or more."""
+    pace, asked = _PACE.get()
+    return pace or Pace(), max(asked, n_rows)
+
+
 def pace_of_little(n_rows: int) -> Pace | None:
     """Return the pace of rows before these, where it tells that they are too few for threads; None where they may not be, or none is known."""
     pace, asked = _PACE.get()
@@ -242,8 +252,7 @@ def rows_in_threads(
     ...     rows_in_threads(lambda rows: rows.stop - rows.start, 3, lambda: "beside")
     ([1, 2], 'beside')
     """
-    workers, (known, asked) = threads_of_a_block.get(), _PACE.get()
-    pace = known or Pace()
+    workers, (pace, asked) = threads_of_a_block.get(), known_pace(n_rows)
     if workers == 1 or n_rows < 2:
         return [function(slice(0, n_rows))], beside()
 
@@ -255,7 +264,7 @@ def rows_in_threads(
 
     first = 0 if pace.each or pays() is False else max(1, n_rows // SHARE)
     head = [run(slice(0, first))] if first else []
-    if pace.is_little(n_rows - first, max(asked, n_rows)) or pays() is False:
+    if pace.is_little(n_rows - first, asked) or pays() is False:
         return [*head, run(slice(first, n_rows))], pace.keep("beside", n_rows, beside)
     alone = [slice(i, i + 1) for i in range(first, n_rows)] if one_by_one and pace.of_a_row > LEAST else []
     large, small = (alone, []) if alone else pace.pieces(first, n_rows, workers)

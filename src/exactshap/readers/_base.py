@@ -17,6 +17,7 @@ from exactshap._runtime.shared import copied_state
 from exactshap._runtime.threads import threads_of_a_block
 from exactshap.frames import Table
 from exactshap.games import Game
+from exactshap.readers._stages import Stages
 from exactshap.readers._steps import certified, own_prediction, solved_in_threads
 from exactshap.semivalues import Semivalue
 from exactshap.solvers import Comparison, Cost, MadeRows, Solution, choose, player_sets, solve
@@ -146,6 +147,10 @@ class Reader(ABC):
     def shares_predictions(self, n_rows: int) -> bool:
         """Return whether threads that share a block of so many rows each predict their own, and none predicts all of them meanwhile."""
         return self.predicts_in_pieces or (self.predicts_row_by_row and n_rows < FEW_AT_ONCE)
+
+    def stages(self, X: Table) -> Stages | None:
+        """Return ``predict_again`` of many rows in parts that threads may share, with the same bits; None where it is one call."""
+        return None
 
     def memory(self, n_rows: int, order: int) -> float:
         """Return the bytes of working memory for a block of rows: it decides how many rows make a block."""

@@ -11,6 +11,7 @@ from exactshap._runtime.progress import Asks
 from exactshap.frames import Table
 from exactshap.games import Game
 from exactshap.readers._base import Reader
+from exactshap.readers._stages import Stages
 from exactshap.semivalues import Semivalue
 from exactshap.solvers import Comparison, Cost, MadeRows, Solution
 
@@ -69,6 +70,9 @@ class DelegatingReader(Reader):
 
     def predicted_background(self) -> np.ndarray:
         return self.inner.predicted_background() if self._forwards else super().predicted_background()
+
+    def stages(self, X: Table) -> Stages | None:
+        return self.inner.stages(self.rows(X)) if self._forwards else super().stages(X)
 
     @property
     def _forwards(self) -> bool:

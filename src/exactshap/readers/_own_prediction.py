@@ -12,6 +12,7 @@ import numpy as np
 
 from exactshap._runtime.process_settings import without_warnings
 from exactshap.frames import Table
+from exactshap.readers._stages import Stages
 
 __all__ = ["OwnPrediction"]
 
@@ -33,8 +34,11 @@ class OwnPrediction:
         ``documented(model, rows)``, of rows of whatever kind the library takes.
     direct : callable or None
         ``direct(model, array)`` of C-contiguous numbers in double or single precision, None where it cannot; None where there is none.
+        It may have ``stages(model, array)``, too.
     trial : array of shape (n_rows, n_columns), a function that returns one, or None
         Rows on which both are compared.
+    few : int, default=0
+        How many of them are compared by themselves as well, where the direct way takes few rows in another way.
     of_frames : bool, default=True
         Whether the library takes the numbers of a frame as they are.
     readable : callable or None
@@ -58,6 +62,7 @@ class OwnPrediction:
         direct: Callable[[Any, np.ndarray], np.ndarray | None] | None,
         *,
         trial: np.ndarray | Callable[[], np.ndarray] | None,
+        few: int = 0,
         of_frames: bool = True,
         readable: Callable[[Table], Table] | None = None,
         through: tuple[str, ...] = (),
@@ -66,7 +71,7 @@ class OwnPrediction:
         kind: Hashable = None,
     ) -> None:
         self._model, self._names, self._documented, self._direct = model, (name, *through), documented, direct
-        self._trial, self._of_frames, self._readable = trial, of_frames, readable
+        self._trial, self._few, self._of_frames, self._readable = trial, few, of_frames, readable
         self._numbers, self._most, self._kind = cells, most, kind
         self._compared: Any = None  # the methods that the direct way agreed with; False: it did not
 
@@ -85,6 +90,13 @@ class OwnPrediction:
             if found is not None:
                 return found
         return self._documented(self._model, (X if self._readable is None else self._readable(X)).native)
+
+    def stages(self, X: Table) -> Stages | None:
+        """Return the direct way of any number of rows in parts that threads may share; None where the documented call is taken."""
+        make: Callable[[Any, np.ndarray], Stages | None] | None = getattr(self._direct, "stages", None)
+        if self._direct is None or make is None or (array := self._cells(X)) is None or not self._agrees(self._direct):
+            return None
+        return make(self._model, array)
 
     def _cells(self, X: Table) -> np.ndarray | None:
         """Return rows as the library reads them itself; None where it may do more than take numbers as they are."""
@@ -112,9 +124,13 @@ class OwnPrediction:
 
     def _tried(self, direct: Callable[[Any, Any], Any]) -> bool:
         try:
-            rows = self._trial() if callable(self._trial) else self._trial
+            rows: Any = self._trial() if callable(self._trial) else self._trial
+            parts = (rows, rows[: self._few]) if self._few else (rows,)
             with without_warnings:  # of names that the trial's rows lack: nobody has passed them
-                ours, own = direct(self._model, rows), np.asarray(self._documented(self._model, rows))
-            return ours is not None and np.array_equal(ours, own, equal_nan=True)
+                return all(_is_same(direct(self._model, part), self._documented(self._model, part)) for part in parts)
         except Exception:  # of whatever kind: the documented call will tell the user, if it is more than the trial's rows
             return False
+
+
+def _is_same(ours: np.ndarray | None, own: Any) -> bool:
+    return ours is not None and np.array_equal(ours, np.asarray(own), equal_nan=True)

@@ -11,6 +11,7 @@ import numpy as np
 from exactshap._runtime.threads import Pace, pace_of_little, rows_in_threads
 from exactshap.errors import rows_from
 from exactshap.frames import Table
+from exactshap.readers._stages import Stages, stages_in_threads
 from exactshap.semivalues import Semivalue
 from exactshap.solvers import Comparison, Solution
 
@@ -23,6 +24,8 @@ class Reads(Protocol):
     solves_one_by_one: bool
 
     def shares_predictions(self, n_rows: int) -> bool: ...
+
+    def stages(self, X: Table) -> Stages | None: ...
 
     def solve(self, X: Table, semivalue: Semivalue, order: int) -> Solution: ...
 
@@ -64,6 +67,9 @@ def solved_in_threads(reader: Reads, X: Table, mine: Table, semivalue: Semivalue
         return _solved_alone(reader, X, partial(reader.solve, mine, semivalue, order), n_rows, pace, shares)
     solve = partial(solve_some, reader, mine, semivalue, order)
     if not shares:
+        stages = reader.stages(X)
+        if stages is not None and (shared := stages_in_threads(stages, solve, n_rows)) is not None:
+            return Solution.join(shared[0], n_rows), shared[1]
         predict = partial(own_prediction, reader, X)
         parts, prediction = rows_in_threads(solve, n_rows, predict, reader.threads_pay, one_by_one=reader.solves_one_by_one)
         return Solution.join(parts, n_rows), prediction

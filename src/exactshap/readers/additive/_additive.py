@@ -17,7 +17,7 @@ from exactshap._runtime.threads import threads_of_a_block
 from exactshap.errors import InputError, UnsupportedStructureError, message
 from exactshap.frames import Table, check_columns
 from exactshap.games import AdditiveGame, normalised_weights
-from exactshap.readers import Reader, Request, choose_value_function, names_of, players_of
+from exactshap.readers import Reader, Request, Stages, choose_value_function, names_of, players_of
 from exactshap.readers.additive._form import AdditiveForm
 from exactshap.readers.additive.terms import (
     CHUNK_VALUES,
@@ -139,6 +139,9 @@ class AdditiveReader(Reader):
 
     def predict_again(self, X: Table) -> np.ndarray:
         return np.asarray((self.form.predict_again or self.predict)(X), float)
+
+    def stages(self, X: Table) -> Stages | None:
+        return None if self.form.stages is None else self.form.stages(X)
 
     def _encode(self, X: Table) -> np.ndarray:
         return self.form.encode(self._named(X), "X")

@@ -10,6 +10,7 @@ import numpy as np
 
 from exactshap._native import Handle
 from exactshap.frames import Table
+from exactshap.readers import Stages
 from exactshap.readers.additive.terms import TermBlock
 
 __all__ = ["AdditiveForm"]
@@ -47,6 +48,8 @@ class AdditiveForm:
         Whether ``predict_again`` is a product of arrays, which costs little to ask for.
     search : callable or None
         ``search(table) -> (numbers, Handle of Bins)``, where the solver may find the bins of rows itself, or None.
+    stages : callable or None
+        ``stages(table) -> Stages or None``: ``predict`` of many rows in parts that threads may share.
     """
 
     blocks: tuple[TermBlock, ...]
@@ -66,6 +69,7 @@ class AdditiveForm:
     predicts_row_by_row: bool = False
     is_product: bool = False
     search: Callable[[Table], tuple[np.ndarray, Handle] | None] | None = None
+    stages: Callable[[Table], Stages | None] | None = None
 
     def evaluate(self, rows: np.ndarray) -> np.ndarray:
         """Return f(x) by the formula, of shape (n_rows, n_outputs)."""

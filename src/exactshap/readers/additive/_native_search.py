@@ -4,12 +4,18 @@ from __future__ import annotations
 
 import ctypes
 import operator
+from functools import partial
 from typing import Any
 
 import numpy as np
 
+from exactshap.readers import Stages
+from exactshap.readers.additive.terms import slices
+
 __all__ = ["NativeSearch"]
 
+PARTS = 32  # of the columns, at most, which threads may search side by side
+MANY = 128  # rows, from which on a number for each cell costs less to look up than its bins
 ARGUMENTS = [ctypes.c_int64, ctypes.c_void_p, ctypes.c_int64, ctypes.c_void_p, ctypes.c_void_p]
 
 
@@ -29,19 +35,49 @@ class NativeSearch:
 
     def __call__(self, model: Any, rows: np.ndarray) -> np.ndarray | None:
         """Return None where interpret has no such search, or refuses."""
-        plan = self._plan
-        if plan is None or not plan.is_of(model):
-            plan = self._plan = _Plan(model)
-        bins = plan.bins(rows) if rows.shape[1] == len(model.bins_) else None  # addresses know no ends
-        if bins is None or len(model.term_scores_) != len(plan.cells):
+        plan = self._plan_of(model, rows)
+        bins = None if plan is None else plan.bins(rows)
+        if plan is None or bins is None:
             return None
         intercept = np.atleast_1d(model.intercept_)
         if len(rows) == 1 and len(intercept) == 1:
             return _of_one_row(model.term_scores_, plan.cells, bins[:, 0].tolist(), float(intercept[0]))
-        total = np.full(len(rows) if len(intercept) == 1 else (len(rows), len(intercept)), intercept, float)
-        for scores, cell in zip(model.term_scores_, plan.cells, strict=True):
-            total += scores[cell(bins)]
-        return total
+        return _added(intercept, model.term_scores_, plan, bins)
+
+    def stages(self, model: Any, rows: np.ndarray) -> Stages | None:
+        """Return the same of many rows in parts: those of less than 4096 rows of one column are searched at a third of the pace."""
+        plan = self._plan_of(model, rows)
+        if plan is None or not len(rows):
+            return None
+        intercept, bins = np.atleast_1d(model.intercept_), plan.empty(rows)
+        searches = [partial(plan.fill, bins, rows, part) for part in slices(len(bins), -(-len(bins) // PARTS))]
+        return Stages(searches, partial(_added, intercept, model.term_scores_, plan, bins))
+
+    def _plan_of(self, model: Any, rows: np.ndarray) -> _Plan | None:
+        plan = self._plan
+        if plan is None or not plan.is_of(model):
+            plan = self._plan = _Plan(model)
+        fits = rows.shape[1] == len(model.bins_) and len(model.term_scores_) == len(plan.cells)  # addresses know no ends
+        return plan if fits and plan.search else None
+
+
+def _added(intercept: np.ndarray, term_scores: list[np.ndarray], plan: _Plan, bins: np.ndarray) -> np.ndarray:
+    """Add up the scores of rows in the model's order."""
+    n_rows = bins.shape[1]
+    total = np.full(n_rows if len(intercept) == 1 else (n_rows, len(intercept)), intercept, float)
+    for scores, cell, width in zip(term_scores, plan.cells, plan.widths, strict=True):
+        total += _looked_up(scores, cell(bins), width) if n_rows >= MANY else scores[cell(bins)]
+    return total
+
+
+def _looked_up(scores: np.ndarray, bins: Any, width: int) -> np.ndarray:
+    """Return ``scores[bins]``, of many rows in a half or a third of the time, where a table is as wide as its cuts say."""
+    if not isinstance(bins, tuple):
+        return scores.take(bins, axis=0)
+    if width != scores.shape[1]:
+        return scores[bins]  # type: ignore[no-any-return]
+    first, second = bins
+    return scores.reshape(-1, *scores.shape[2:]).take(first * width + second, axis=0)
 
 
 def _of_one_row(term_scores: list[np.ndarray], cells: list[Any], bins: list[int], total: float) -> np.ndarray:
@@ -61,10 +97,15 @@ class _Plan:
             operator.itemgetter(*(ways.setdefault((j, min(len(self._bins[j]), len(columns)) - 1), len(ways)) for j in columns))
             for columns in self._features
         ]
+        # of tables of terms of two columns: bins of missing values, between the cuts, and of what is unknown; 0 of other terms
+        self.widths = [self._width(columns) for columns in self._features]
         self._cuts = [(j, level, self._bins[j][level]) for j, level in ways]
         self._places = [(j, len(cuts), cuts.ctypes.data) for j, _, cuts in self._cuts]
         plain = all(cuts.dtype == np.float64 and cuts.flags.c_contiguous for _, _, cuts in self._cuts)
-        self._search = _native_search() if plain else None
+        self.search: Any = _native_search() if plain else None
+
+    def _width(self, columns: tuple[int, ...]) -> int:
+        return len(self._bins[columns[1]][min(len(self._bins[columns[1]]), 2) - 1]) + 3 if len(columns) == 2 else 0
 
     def is_of(self, model: Any) -> bool:
         """Say whether the model still has these cuts: a new fit has others."""
@@ -73,18 +114,24 @@ class _Plan:
 
     def bins(self, rows: np.ndarray) -> np.ndarray | None:
         """Return the bin of each row by each of the ways, (n_ways, n_rows); ``cells[l]`` picks those of term l."""
-        if self._search is None:
-            return None
-        n, found = len(rows), np.empty((len(self._places), len(rows)), np.int64)
+        found = self.empty(rows)
+        return found if self.fill(found, rows, slice(None)) else None
+
+    def empty(self, rows: np.ndarray) -> np.ndarray:
+        return np.empty((len(self._places), len(rows)), np.int64)
+
+    def fill(self, bins: np.ndarray, rows: np.ndarray, ways: slice) -> bool:
+        """Write the bins of all rows by some of the ways; say whether the search did not refuse."""
+        n = len(rows)
         values = np.array(rows[0], float) if n == 1 else np.empty(n)  # of one row all columns, of more rows one
-        first, out, step = values.ctypes.data, found.ctypes.data, 8 if n == 1 else 0
-        for j, n_cuts, cuts in self._places:
+        first, out, step = values.ctypes.data, bins[ways].ctypes.data, 8 if n == 1 else 0
+        for j, n_cuts, cuts in self._places[ways]:
             if n > 1:
                 values[...] = rows[:, j]
-            if self._search(n, first + step * j, n_cuts, cuts, out):
-                return None
+            if self.search(n, first + step * j, n_cuts, cuts, out):
+                return False
             out += 8 * n
-        return found
+        return True
 
 
 def _native_search() -> Any:

@@ -11,7 +11,7 @@ import numpy as np
 from exactshap._native import Handle
 from exactshap.errors import InputError, UnsupportedStructureError, message
 from exactshap.frames import Table
-from exactshap.readers import OwnPrediction, Request, require_fitted, select_outputs
+from exactshap.readers import OwnPrediction, Request, Stages, require_fitted, select_outputs
 from exactshap.readers.additive._additive import AdditiveReader
 from exactshap.readers.additive._form import AdditiveForm
 from exactshap.readers.additive._native_search import NativeSearch
@@ -20,7 +20,8 @@ from exactshap.solvers.additive import Bins, fill_cells
 
 __all__ = ["read"]
 
-PROBES, TRIED = 128, 32  # rows on which our own search among the cuts is held against the model's, and a direct prediction
+PROBES = 128  # rows on which our own search among the cuts is held against the model's, and a direct prediction
+FEW = 16  # of them on which that is held against the model's once more, as it looks up few rows in another way
 CHUNK_ROWS = 2**16  # rows that the model bins at once, as floats: a large background is kept as whole numbers
 
 
@@ -70,7 +71,7 @@ class _Cells:
             )
             near = np.concatenate([cuts, np.nextafter(cuts, np.inf), np.nextafter(cuts, -np.inf), [np.nan, -1e300, 0.0, 1e300]])
             rows[:, j] = rng.choice(near, PROBES)
-        self.bins, self.trial = Handle(bins), rows[:TRIED].copy()
+        self.bins, self.trial = Handle(bins), rows
         if not np.array_equal(self._asked(rows), self._searched(rows)):
             self.bins = self.trial = None
 
@@ -96,11 +97,12 @@ def read(model: Any, request: Request) -> AdditiveReader:
     single = picked or len(names) == 1
     training = _training(model, request)
     cells = _Cells(_twin(model, [table.shape[:-1] for table in scores]))
+    own = _own_scores(model, cells.trial)
     form = AdditiveForm(
         blocks=(BinnedTerms(tuple(map(tuple, model.term_features_)), tuple(t[..., chosen] for t in scores), training),),
         intercept=intercept[chosen],
         encode=cells,
-        predict=functools.partial(_predict, _own_scores(model, cells.trial), chosen, single),
+        predict=functools.partial(_predict, own, chosen, single),
         n_columns=len(model.bins_),
         fitted_names=_fitted_names(model),
         output_names=tuple(names[k] for k in chosen),
@@ -110,6 +112,7 @@ def read(model: Any, request: Request) -> AdditiveReader:
         has_training=training is not None,
         predicts_row_by_row=True,
         search=cells.search,
+        stages=functools.partial(_stages, own, chosen, single),
     )
     return AdditiveReader(model, request, form)
 
@@ -173,6 +176,7 @@ def _own_scores(model: Any, trial: np.ndarray | None) -> OwnPrediction:
         _link_scores,
         NativeSearch() if of_link and trial is not None else None,
         trial=trial,
+        few=FEW,
     )
 
 
@@ -188,5 +192,14 @@ def _link_scores(model: Any, rows: Any) -> np.ndarray:
 
 
 def _predict(own: OwnPrediction, chosen: list[int], single: bool, X: Table) -> np.ndarray:
-    values = own(X).reshape(X.n_rows, -1)[:, chosen]
-    return values[:, 0] if single else values  # type: ignore[no-any-return]
+    return _picked(own(X), chosen, single)
+
+
+def _stages(own: OwnPrediction, chosen: list[int], single: bool, X: Table) -> Stages | None:
+    stages = own.stages(X)
+    return None if stages is None else stages._replace(finish=lambda: _picked(stages.finish(), chosen, single))
+
+
+def _picked(values: np.ndarray, chosen: list[int], single: bool) -> np.ndarray:
+    values = values.reshape(len(values), -1)[:, chosen]
+    return values[:, 0] if single else values
