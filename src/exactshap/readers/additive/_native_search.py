@@ -65,8 +65,12 @@ def _added(intercept: np.ndarray, term_scores: list[np.ndarray], plan: _Plan, bi
     """Add up the scores of rows in the model's order."""
     n_rows = bins.shape[1]
     total = np.full(n_rows if len(intercept) == 1 else (n_rows, len(intercept)), intercept, float)
+    if n_rows < MANY:
+        for scores, cell in zip(term_scores, plan.cells, strict=True):
+            total += scores[cell(bins)]
+        return total
     for scores, cell, width in zip(term_scores, plan.cells, plan.widths, strict=True):
-        total += _looked_up(scores, cell(bins), width) if n_rows >= MANY else scores[cell(bins)]
+        total += _looked_up(scores, cell(bins), width)
     return total
 
 
