@@ -16,7 +16,7 @@ from exactshap import Explainer, explain, semivalues
 from exactshap._runtime import threads
 from exactshap.errors import BudgetError, ExactnessError, ExplanationWarning, InputError, UnknownNameError
 from exactshap.explainer import _explainer, _plan, _solve
-from exactshap.readers import _base
+from exactshap.readers import _base, _steps
 from tolerances import HALF_THE_DIGITS, conditioned, roundings
 
 rng = np.random.default_rng(0)
@@ -178,7 +178,7 @@ def test_threads_search_columns_of_a_model_that_is_quick_at_many_rows_alone(is_f
     reference, explainer, asked = Explainer(model, rows[50:60])(rows[:43]), Explainer(model, rows[50:60], n_jobs=2), []
     monkeypatch.setattr(threads, "SECONDS", 0.0)
     monkeypatch.setattr(threads, "LEAST", 0.0)
-    monkeypatch.setattr(_base, "FEW_AT_ONCE", 10)
+    monkeypatch.setattr(_steps, "STAGED", 43)
     form, shared = explainer.reader.form, []
     predict, stages = form.predict, form.stages
 
@@ -197,7 +197,7 @@ def test_threads_search_columns_of_a_model_that_is_quick_at_many_rows_alone(is_f
         again = explainer(rows[:43])
         assert len(shared) > 1
         assert {*shared} == {45}, "two hybrids"
-        assert asked == ([45] if refuses else [])
+        assert sum(asked) == (45 if refuses else 0)
         for field in ("values", "baseline", "prediction", "residual", "tolerance"):
             np.testing.assert_array_equal(getattr(again, field), getattr(reference, field))
         assert again.certificate().passed

@@ -105,6 +105,18 @@ def test_bits_of_many_rows_and_of_stages(name):
     check_stages(own, pd.DataFrame(ODD, columns=[f"feature_{j:04}" for j in range(5)]))
 
 
+@pytest.mark.parametrize("n_rows", [1535, 1536, 4095, 4096])
+def test_bits_around_the_numbers_of_rows_that_are_searched_as_more(n_rows):
+    """Among more than 510 cuts, which only columns of many values have."""
+    many = RNG.normal(size=(4000, 5))
+    model = fitted(glassbox.ExplainableBoostingRegressor, many, many[:, 0] * many[:, 1], outer_bags=1, max_rounds=5)
+    own, rows = own_scores(model), RNG.choice(np.r_[many.ravel(), np.nan, np.inf, -np.inf], size=(n_rows, 5))
+    assert max(len(cuts) for levels in model.bins_ for cuts in levels) > _native_search.LONG
+    if n_rows < _native_search.AT_ONCE:
+        check(own, rows)
+    check_stages(own, rows)
+
+
 def check_stages(own, rows):
     """Check the parts in another order than theirs; there are none of releases that add terms up in another order."""
     stages = own.stages(as_table(rows))

@@ -24,7 +24,7 @@ from exactshap.explainer._solve import Cut, facts_of, solve_blocks, wrap
 from exactshap.explainer._verify import Verification, verify
 from exactshap.frames import Table, as_table, check_columns
 from exactshap.games import normalised_weights
-from exactshap.readers import Reader, Request, read, reader_for
+from exactshap.readers import STAGED, Reader, Request, read, reader_for
 from exactshap.results.data import called_here, counted, value_function_sentence
 from exactshap.results.explanation import Explanation, fingerprint
 from exactshap.semivalues import Question, Semivalue, find
@@ -235,7 +235,7 @@ class Explainer:
         """Let threads inside a block know how long rows took the last time that this was asked."""
         if cut.threads_of_each == 1:
             return nullcontext()
-        key = "pace", question, order, self.reader.shares_predictions(n_rows)
+        key = "pace", question, order, self.reader.shares_predictions(n_rows), n_rows >= STAGED
         return at_pace(self._kept.get(key) or self._kept.made(key, Pace, keep=KEPT_QUESTIONS), n_rows)
 
     def _checked(self, X: Any) -> Table:

@@ -11,9 +11,10 @@ import numpy as np
 
 from exactshap._runtime.threads import Pace, known_pace, map_in_threads, threads_of_a_block
 
-__all__ = ["Stages", "stages_in_threads"]
+__all__ = ["STAGED", "Stages", "stages_in_threads"]
 
 T = TypeVar("T")
+STAGED = 1536  # rows, from which on searching all of them at once is quicker than half of them on each thread
 PIECES = 4  # of the rows for each thread, as one of them has something else to begin with
 
 

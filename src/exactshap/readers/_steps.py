@@ -11,7 +11,7 @@ import numpy as np
 from exactshap._runtime.threads import Pace, pace_of_little, rows_in_threads
 from exactshap.errors import rows_from
 from exactshap.frames import Table
-from exactshap.readers._stages import Stages, stages_in_threads
+from exactshap.readers._stages import STAGED, Stages, stages_in_threads
 from exactshap.semivalues import Semivalue
 from exactshap.solvers import Comparison, Solution
 
@@ -63,13 +63,14 @@ def certified(reader: Reads, X: Table, solution: Solution, prediction: np.ndarra
 def solved_in_threads(reader: Reads, X: Table, mine: Table, semivalue: Semivalue, order: int) -> tuple[Solution, np.ndarray]:
     """Return the solution of the first rows, which are ``mine``, and the predictions of all, from threads that share them."""
     n_rows, shares = mine.n_rows, reader.shares_predictions(mine.n_rows)
+    stages = reader.stages(X) if n_rows >= STAGED else None
     if (pace := pace_of_little(n_rows)) is not None:
-        return _solved_alone(reader, X, partial(reader.solve, mine, semivalue, order), n_rows, pace, shares)
+        solve_all = partial(reader.solve, mine, semivalue, order)
+        return _solved_alone(reader, X, solve_all, n_rows, pace, shares and stages is None)
     solve = partial(solve_some, reader, mine, semivalue, order)
+    if stages is not None and (shared := stages_in_threads(stages, solve, n_rows)) is not None:
+        return Solution.join(shared[0], n_rows), shared[1]
     if not shares:
-        stages = reader.stages(X)
-        if stages is not None and (shared := stages_in_threads(stages, solve, n_rows)) is not None:
-            return Solution.join(shared[0], n_rows), shared[1]
         predict = partial(own_prediction, reader, X)
         parts, prediction = rows_in_threads(solve, n_rows, predict, reader.threads_pay, one_by_one=reader.solves_one_by_one)
         return Solution.join(parts, n_rows), prediction

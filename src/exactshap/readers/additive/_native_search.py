@@ -14,6 +14,8 @@ from exactshap.readers.additive.terms import slices
 
 __all__ = ["NativeSearch"]
 
+# values of a column, from which on interpret searches among more than LONG cuts at four times the pace; from WORTH on, fewer are made so many
+AT_ONCE, LONG, WORTH = 4096, 510, 1536
 PARTS = 32  # of the columns, at most, which threads may search side by side
 MANY = 128  # rows, from which on a number for each cell costs less to look up than its bins
 ARGUMENTS = [ctypes.c_int64, ctypes.c_void_p, ctypes.c_int64, ctypes.c_void_p, ctypes.c_void_p]
@@ -45,7 +47,7 @@ class NativeSearch:
         return _added(intercept, model.term_scores_, plan, bins)
 
     def stages(self, model: Any, rows: np.ndarray) -> Stages | None:
-        """Return the same of many rows in parts: those of less than 4096 rows of one column are searched at a third of the pace."""
+        """Return the same of many rows in parts, columns of all rows: interpret searches many values of one at a higher pace."""
         plan = self._plan_of(model, rows)
         if plan is None or not len(rows):
             return None
@@ -122,20 +124,27 @@ class _Plan:
         return found if self.fill(found, rows, slice(None)) else None
 
     def empty(self, rows: np.ndarray) -> np.ndarray:
-        return np.empty((len(self._places), len(rows)), np.int64)
+        """Return room for the bins, from way to way as wide as the longest search writes."""
+        n = len(rows)
+        return np.empty((len(self._places), _n_searched(n)), np.int64)[:, :n]
 
     def fill(self, bins: np.ndarray, rows: np.ndarray, ways: slice) -> bool:
         """Write the bins of all rows by some of the ways; say whether the search did not refuse."""
-        n = len(rows)
-        values = np.array(rows[0], float) if n == 1 else np.empty(n)  # of one row all columns, of more rows one
-        first, out, step = values.ctypes.data, bins[ways].ctypes.data, 8 if n == 1 else 0
+        n, n_long = len(rows), _n_searched(len(rows))
+        values = np.array(rows[0], float) if n == 1 else np.zeros(n_long)  # of one row all columns, of more rows one
+        column, first, out, step = values[:n], values.ctypes.data, bins[ways].ctypes.data, 8 if n == 1 else 0
         for j, n_cuts, cuts in self._places[ways]:
             if n > 1:
-                values[...] = rows[:, j]
-            if self.search(n, first + step * j, n_cuts, cuts, out):
+                column[...] = rows[:, j]
+            if self.search(n_long if n_cuts > LONG else n, first + step * j, n_cuts, cuts, out):
                 return False
-            out += 8 * n
+            out += 8 * n_long
         return True
+
+
+def _n_searched(n: int) -> int:
+    """Return how many values are searched among many cuts."""
+    return AT_ONCE if WORTH <= n < AT_ONCE else n
 
 
 def _native_search() -> Any:
