@@ -120,8 +120,19 @@ class _Plan:
 
     def bins(self, rows: np.ndarray) -> np.ndarray | None:
         """Return the bin of each row by each of the ways, (n_ways, n_rows); ``cells[l]`` picks those of term l."""
+        if len(rows) == 1:
+            return self._bins_of_one(rows[0])
         found = self.empty(rows)
         return found if self.fill(found, rows, slice(None)) else None
+
+    def _bins_of_one(self, row: np.ndarray) -> np.ndarray | None:
+        values, found, search = np.array(row, float), np.empty((len(self._places), 1), np.int64), self.search
+        first, out = values.ctypes.data, found.ctypes.data
+        for j, n_cuts, cuts in self._places:
+            if search(1, first + 8 * j, n_cuts, cuts, out):
+                return None
+            out += 8
+        return found
 
     def empty(self, rows: np.ndarray) -> np.ndarray:
         """Return room for the bins, from way to way as wide as the longest search writes."""
@@ -131,12 +142,11 @@ class _Plan:
     def fill(self, bins: np.ndarray, rows: np.ndarray, ways: slice) -> bool:
         """Write the bins of all rows by some of the ways; say whether the search did not refuse."""
         n, n_long = len(rows), _n_searched(len(rows))
-        values = np.array(rows[0], float) if n == 1 else np.zeros(n_long)  # of one row all columns, of more rows one
-        column, first, out, step = values[:n], values.ctypes.data, bins[ways].ctypes.data, 8 if n == 1 else 0
+        values, search = np.zeros(n_long), self.search
+        column, first, out = values[:n], values.ctypes.data, bins[ways].ctypes.data
         for j, n_cuts, cuts in self._places[ways]:
-            if n > 1:
-                column[...] = rows[:, j]
-            if self.search(n_long if n_cuts > LONG else n, first + step * j, n_cuts, cuts, out):
+            column[...] = rows[:, j]
+            if search(n_long if n_cuts > LONG else n, first, n_cuts, cuts, out):
                 return False
             out += 8 * n_long
         return True
