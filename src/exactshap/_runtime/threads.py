@@ -84,9 +84,9 @@ class Pace:
         """Seconds that a row takes, with what runs beside."""
         return self.each + self.beside
 
-    def is_little(self, n_rows: int, asked: int) -> bool:
-        """Say whether ``n_rows`` of ``asked`` rows are no work for threads."""
-        return self.of_a_row * asked < SECONDS or self.of_a_row * n_rows < LEAST
+    def is_little(self, n_rows: int, asked: int, share: float = 1.0) -> bool:
+        """Say whether ``n_rows`` of ``asked`` rows are no work for threads; less is, where a ``share`` of it pays already."""
+        return self.of_a_row * asked < share * SECONDS or self.of_a_row * n_rows < LEAST
 
     def pieces(self, first: int, n_rows: int, workers: int) -> tuple[list[slice], list[slice]]:
         """Return slices of the rows from ``first`` on that let all threads end together, one of which has other work before.
@@ -182,10 +182,10 @@ def known_pace(n_rows: int) -> tuple[Pace, int]:
     return pace or Pace(), max(asked, n_rows)
 
 
-def pace_of_little(n_rows: int) -> Pace | None:
+def pace_of_little(n_rows: int, share: float = 1.0) -> Pace | None:
     """Return the pace of rows before these, where it tells that they are too few for threads; None where they may not be, or none is known."""
     pace, asked = _PACE.get()
-    return pace if pace is not None and pace.each and pace.is_little(n_rows, max(asked, n_rows)) else None
+    return pace if pace is not None and pace.each and pace.is_little(n_rows, max(asked, n_rows), share) else None
 
 
 def n_threads(size: float) -> int:

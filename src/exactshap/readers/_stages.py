@@ -11,11 +11,12 @@ import numpy as np
 
 from exactshap._runtime.threads import Pace, known_pace, map_in_threads, threads_of_a_block
 
-__all__ = ["STAGED", "Stages", "stages_in_threads"]
+__all__ = ["SHARE", "STAGED", "Stages", "stages_in_threads"]
 
 T = TypeVar("T")
 STAGED = 1536  # rows, from which on searching all of them at once is quicker than half of them on each thread
-PIECES = 4  # of the rows for each thread, as one of them has something else to begin with
+SHARE = 0.5  # of the work that threads are otherwise worth: nothing is tried first, and tasks are even
+PIECES = 2  # of the rows for each thread, one of which has something else to begin with; fewer rows have a lower pace
 
 
 class Stages(NamedTuple):
@@ -50,7 +51,7 @@ def stages_in_threads(stages: Stages, function: Callable[[slice], T], n_rows: in
     first, *others = stages.columns
     found, guess = timed(first), Pace()
     guess.note("beside", len(stages.columns) * seconds[0] / n_rows)
-    workers = 1 if not pace.each and guess.is_little(n_rows, asked) else threads_of_a_block.get()
+    workers = 1 if not pace.each and guess.is_little(n_rows, asked, SHARE) else threads_of_a_block.get()
     if not all([found, *map_in_threads(timed, others, workers)]):
         return None
 

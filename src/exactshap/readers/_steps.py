@@ -11,7 +11,7 @@ import numpy as np
 from exactshap._runtime.threads import Pace, pace_of_little, rows_in_threads
 from exactshap.errors import rows_from
 from exactshap.frames import Table
-from exactshap.readers._stages import STAGED, Stages, stages_in_threads
+from exactshap.readers._stages import SHARE, STAGED, Stages, stages_in_threads
 from exactshap.semivalues import Semivalue
 from exactshap.solvers import Comparison, Solution
 
@@ -64,7 +64,7 @@ def solved_in_threads(reader: Reads, X: Table, mine: Table, semivalue: Semivalue
     """Return the solution of the first rows, which are ``mine``, and the predictions of all, from threads that share them."""
     n_rows, shares = mine.n_rows, reader.shares_predictions(mine.n_rows)
     stages = reader.stages(X) if n_rows >= STAGED else None
-    if (pace := pace_of_little(n_rows)) is not None:
+    if (pace := pace_of_little(n_rows, 1.0 if stages is None else SHARE)) is not None:
         solve_all = partial(reader.solve, mine, semivalue, order)
         return _solved_alone(reader, X, solve_all, n_rows, pace, shares and stages is None)
     solve = partial(solve_some, reader, mine, semivalue, order)
