@@ -120,10 +120,7 @@ class AdditiveReader(Reader):
         encoded = reference.rows[: rows.n_rows]
         own = np.asarray(self.predict(rows), float).reshape(rows.n_rows, -1)
         terms = self.form.evaluate(encoded)
-        scale = np.abs(self.form.intercept).max(initial=0.0) + sum(
-            np.abs(block.evaluate(encoded)).max(axis=2).sum(axis=1) for block in self.form.blocks if len(block.columns)
-        )
-        error, limit = np.abs(own - terms).max(axis=1), self._limit(encoded, own, scale)
+        error, limit = np.abs(own - terms).max(axis=1), self._limit(encoded, own, self.form.scale(encoded))
         if not np.all(is_right := error <= limit):
             i = int(np.argmin(is_right))
             raise UnsupportedStructureError(

@@ -78,3 +78,11 @@ class AdditiveForm:
             if len(block.columns):
                 total += block.evaluate(rows).sum(axis=1)
         return total
+
+    def scale(self, rows: np.ndarray) -> np.ndarray:
+        """Return the magnitudes (n_rows,) that are added up there: of the constant, and of each term in any output."""
+        total = np.full(len(rows), np.abs(self.intercept).max(initial=0.0))
+        for block in self.blocks:
+            if len(block.columns):
+                total += np.abs(block.evaluate(rows)).max(axis=2).sum(axis=1)
+        return total
