@@ -15,10 +15,11 @@ from sklearn.linear_model._base import LinearModel
 
 from exactshap import Explainer
 from exactshap.errors import ExactnessError, InputError
-from exactshap.frames import as_table
+from exactshap.frames import Table, as_table
 from exactshap.readers import Reader, _sklearn
 from exactshap.readers.additive import sklearn_linear
 from exactshap.semivalues import find
+from exactshap.solvers.additive import _linear
 from few_rows import check_bits
 
 RNG = np.random.default_rng(0)
@@ -206,3 +207,33 @@ def test_pickles_and_threads():
         parts = list(pool.map(lambda i: explainer.reader.predict_again(as_table(X[: i % 7 + 1])), range(200)))
     for i, part in enumerate(parts):
         np.testing.assert_array_equal(part, model.predict(X[: i % 7 + 1]))
+
+
+@pytest.mark.parametrize("name", ["ridge", "three classes", "of single precision"])
+@pytest.mark.parametrize("turned", [np.ascontiguousarray, np.asfortranarray])
+def test_many_rows_in_single_precision_have_the_bits_of_the_same_numbers_in_double(name, turned, monkeypatch):
+    model, rows = fitted(name), turned(np.tile(X, (300, 1)).astype(np.float32))
+    assert rows.size > 2 * _linear.PIECE
+    explained = [Explainer(model, X[:20], n_jobs=n_jobs)(some) for n_jobs in (1, 2) for some in (rows, rows.astype(float))]
+    for other in explained[1:]:
+        for field in ("values", "baseline", "prediction", "residual", "tolerance", "error_bound"):
+            np.testing.assert_array_equal(getattr(other, field), getattr(explained[0], field))
+        assert other.certificate().passed
+    asked, numeric = [], Table.numeric
+
+    def noted(table, **words):
+        asked.append(table.n_rows)
+        return numeric(table, **words)
+
+    monkeypatch.setattr(Table, "numeric", noted)
+    Explainer(model, X[:20])(rows)
+    assert max(asked) < len(rows)  # never all of them at once
+
+
+@pytest.mark.parametrize("n_jobs", [1, 2])
+@pytest.mark.parametrize(("bad", "words"), [(np.nan, "NaN"), (np.inf, "infinity")])
+def test_a_gap_in_single_precision_is_named(n_jobs, bad, words):
+    rows = np.tile(X, (300, 1)).astype(np.float32)
+    rows[41_234, 3] = bad
+    with pytest.raises(InputError, match=rf"(?s){words}.*41234"):
+        Explainer(fitted("ridge"), X[:20], n_jobs=n_jobs)(rows)

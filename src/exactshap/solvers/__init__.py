@@ -9,11 +9,12 @@ from exactshap.solvers._choose import bytes_besides_calls as bytes_besides_calls
 from exactshap.solvers._choose import n_calls as n_calls
 from exactshap.solvers._choose import seconds_besides_calls as seconds_besides_calls
 from exactshap.solvers._solve import solve
-from exactshap.solvers.core import Comparison, Cost, MadeRows, Rows, Solution, of_formula, player_sets
+from exactshap.solvers.core import Comparison, Cost, InDouble, MadeRows, Rows, Solution, of_formula, player_sets
 
 __all__ = [
     "Comparison",
     "Cost",
+    "InDouble",
     "MadeRows",
     "Plan",
     "Rows",

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from exactshap._native import Handle
+from exactshap.errors import UnsupportedStructureError, message
 from exactshap.frames import Table
 from exactshap.readers import Stages
 from exactshap.readers.additive.terms import TermBlock
@@ -86,3 +87,17 @@ class AdditiveForm:
             if len(block.columns):
                 total += np.abs(block.evaluate(rows)).max(axis=2).sum(axis=1)
         return total
+
+    def check(self, rows: np.ndarray, own: np.ndarray, limit: np.ndarray, *, owner: str) -> None:
+        """Refuse a model whose own predictions (n_rows, n_outputs) of some rows of the background are not the sum of the terms."""
+        terms = self.evaluate(rows)
+        if np.all(is_right := np.abs(own - terms).max(axis=1) <= limit):
+            return
+        i = int(np.argmin(is_right))
+        raise UnsupportedStructureError(
+            message(
+                f"{owner} does not predict the sum of its terms",
+                f"For background row {i} it predicts {own[i].tolist()}, its terms give {terms[i].tolist()}",
+                "Explain its predict method as a black box: Explainer(model.predict, background)",
+            )
+        )

@@ -7,7 +7,7 @@ from exactshap.solvers.core._comparison import Comparison
 from exactshap.solvers.core._cost import Cost
 from exactshap.solvers.core._enumeration import set_values, solve_enumerated
 from exactshap.solvers.core._formula import of_formula
-from exactshap.solvers.core._made_rows import MadeRows
+from exactshap.solvers.core._made_rows import InDouble, MadeRows
 from exactshap.solvers.core._nodes import RELATIVE_TRUNCATION, bound, coarse_bound, enough_nodes
 from exactshap.solvers.core._rules import RuleArrays
 from exactshap.solvers.core._sets import player_sets, set_sizes, sets_by_size
@@ -18,6 +18,7 @@ __all__ = [
     "Calls",
     "Comparison",
     "Cost",
+    "InDouble",
     "MadeRows",
     "Rows",
     "RuleArrays",
