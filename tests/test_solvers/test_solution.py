@@ -8,6 +8,7 @@ import pytest
 from exactshap import semivalues
 from exactshap.games import OracleGame, ProductGame
 from exactshap.solvers import Rows, Solution, solve
+from exactshap.solvers.core._arrays import sum_of_sets
 from exactshap.solvers.product import solve_terms
 from tolerances import EPS, assert_close, roundings
 
@@ -204,3 +205,14 @@ def test_residuals_have_the_same_bits_however_values_lie_in_memory(outputs):
     for rows in (slice(None), slice(0, 1), slice(7, 20)):
         for laid in (values, turned):
             np.testing.assert_array_equal(residual(laid, rows), whole[rows])
+
+
+@pytest.mark.parametrize("shape", [(1, 1, 2), (40, 33, 2), (7, 200, 3), (3, 9, 130), (0, 4, 2)])
+@pytest.mark.parametrize("turned", [np.ascontiguousarray, np.asfortranarray])
+def test_sums_of_sets_of_several_outputs_are_added_set_by_set(shape, turned):
+    values = turned(np.random.default_rng(0).normal(size=shape))
+    total = np.zeros((shape[0], shape[2]))
+    for place in range(shape[1]):
+        total += values[:, place]
+    np.testing.assert_array_equal(sum_of_sets(values), total)
+    np.testing.assert_array_equal(sum_of_sets(values), np.add.reduce(np.ascontiguousarray(values), axis=1))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -236,7 +236,8 @@ def _read_naive_bayes(model: Any, request: Request) -> AdditiveReader:
     chosen, picked = select_outputs(names, request.output, owner="GaussianNB")
     single = picked or len(names) == 1
     prior = np.log(model.class_prior_)
-    densities = functools.partial(_log_densities, np.asarray(model.theta_, float), np.asarray(model.var_, float))
+    fitted = zip(np.asarray(model.theta_, float), np.asarray(model.var_, float), strict=True)
+    densities = [functools.partial(_log_density, *of_class) for of_class in fitted]
     n_columns = model.theta_.shape[1]
     form = AdditiveForm(
         blocks=(ColumnTerms(tuple((j,) for j in range(n_columns)), functools.partial(_margins, densities, margin, chosen)),),
@@ -253,20 +254,28 @@ def _read_naive_bayes(model: Any, request: Request) -> AdditiveReader:
     return AdditiveReader(model, request, form)
 
 
-def _log_densities(theta: np.ndarray, variance: np.ndarray, rows: np.ndarray) -> np.ndarray:
-    """Return the log density of each column under each class, of shape (n_rows, n_columns, n_classes)."""
-    square = (rows[:, :, None] - theta.T) ** 2 / variance.T
-    return -0.5 * (np.log(2.0 * np.pi * variance.T) + square)
+def _log_density(theta: np.ndarray, variance: np.ndarray, rows: np.ndarray) -> np.ndarray:
+    """Return the log density of each column under one class, of shape (n_rows, n_columns)."""
+    found = rows - theta
+    np.square(found, out=found)
+    found /= variance
+    found += np.log(2.0 * np.pi * variance)
+    found *= -0.5
+    return found
 
 
-def _margins(densities: Callable[[np.ndarray], np.ndarray], margin: bool, chosen: list[int], rows: np.ndarray) -> np.ndarray:
-    values = densities(rows)
-    return (np.diff(values, axis=2) if margin else values)[:, :, chosen]
+def _margins(
+    densities: Sequence[Callable[[np.ndarray], np.ndarray]], margin: bool, chosen: list[int], rows: np.ndarray
+) -> np.ndarray:
+    """Return the terms (n_rows, n_columns, n_outputs) of the chosen classes, or their difference for two classes."""
+    if margin:
+        return (densities[1](rows) - densities[0](rows))[:, :, None]
+    return np.stack([densities[k](rows) for k in chosen], axis=2)
 
 
-def _likelihood_size(densities: Callable[[np.ndarray], np.ndarray], prior: float, rows: np.ndarray) -> np.ndarray:
+def _likelihood_size(densities: Sequence[Callable[[np.ndarray], np.ndarray]], prior: float, rows: np.ndarray) -> np.ndarray:
     """Return the size (n_rows,) of the joint log-likelihoods, which cancel in the log-odds."""
-    return prior + np.abs(densities(rows)).max(axis=2).sum(axis=1)
+    return prior + functools.reduce(np.maximum, (np.abs(density(rows)) for density in densities)).sum(axis=1)
 
 
 def _joint(model: Any, margin: bool, chosen: list[int], single: bool, X: Table) -> np.ndarray:

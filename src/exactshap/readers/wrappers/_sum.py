@@ -188,18 +188,16 @@ class SumReader(Reader):
         return SumGame(self.members, games, self.constant, self.single_output)
 
     def solve(self, X: Table, semivalue: Semivalue, order: int) -> Solution:
-        """Add up what the members' own solvers find."""
+        """Add up what the members' own solvers find; what is missing to the prediction is worked out beside it."""
         parts = [member.reader.solve(member.rows(X), semivalue, order) for member in self.members]
         squeezed = self._squeezed
         values, empty, full = (self._total(parts, name) for name in ("values", "empty", "full"))
         empty, full = empty + self.constant, full + self.constant
-        residual = full - empty - values.sum(axis=1) if semivalue.is_efficient(order) else None
         return Solution(
             values=squeezed(values),
             sets=parts[0].sets,
             empty=squeezed(empty),
             full=squeezed(full),
-            residual=None if residual is None else squeezed(residual),
             method=f"sum of {len(parts)} models: " + "; ".join(dict.fromkeys(part.method for part in parts)),
             std_error=self._std_error(parts),
             error_bound=self._largest(part.error_bound for part in parts),
