@@ -9,6 +9,7 @@ import pandas as pd
 import pytest
 from sklearn import config_context
 from sklearn.base import clone
+from sklearn.compose import ColumnTransformer, TransformedTargetRegressor
 from sklearn.ensemble import HistGradientBoostingRegressor
 from sklearn.linear_model import LinearRegression, LogisticRegression, PoissonRegressor, Ridge
 from sklearn.pipeline import make_pipeline
@@ -384,6 +385,41 @@ def test_steps_that_write_to_what_they_are_given_leave_the_users_rows_alone(kind
         np.testing.assert_array_equal(np.array(rows), X[:2000])
         np.testing.assert_array_equal(np.array(background), FITTED[:20])
         same_bits(found, Explainer(careful, background)(rows))
+
+
+def in_a_column_transformer(step):
+    """Return a model whose transformer gives the step a view of the rows."""
+    both = ColumnTransformer([("some", step, slice(0, 3)), ("others", "passthrough", slice(3, D))])
+    return make_pipeline(both, Ridge())
+
+
+def below_a_scaled_target(step):
+    return TransformedTargetRegressor(make_pipeline(step, Ridge()), transformer=StandardScaler())
+
+
+@pytest.mark.parametrize("build", [in_a_column_transformer, below_a_scaled_target])
+def test_steps_that_write_from_inside_others_leave_the_rows_alone(build):
+    model = build(StandardScaler(copy=False)).fit(FITTED.copy(), Y)
+    explainer, rows = Explainer(model, FITTED[:20]), X[:50].copy()
+    found = explainer(rows)
+    assert explainer.verify(rows).passed
+    np.testing.assert_array_equal(rows, X[:50])
+    np.testing.assert_array_equal(explainer.reader.background.native, FITTED[:20])
+    same_bits(found, explain(build(StandardScaler()).fit(FITTED, Y), X[:50], FITTED[:20]))
+
+
+def test_memory_that_another_thread_takes_meanwhile_is_not_waited_for():
+    class Gone(list):
+        """What was there when one looked."""
+
+        def __len__(self):
+            return 1
+
+    model, _ = pipeline(StandardScaler())
+    scaling = scaling_of([model[0]], as_table(X))
+    scaling._spare = Gone()
+    with scaling.lent(slice(0, 9)) as piece:
+        np.testing.assert_array_equal(piece, model[0].transform(X[:9]))
 
 
 def test_a_pickled_explainer_goes_on(monkeypatch):

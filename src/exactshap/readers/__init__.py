@@ -30,6 +30,7 @@ from exactshap.readers._sklearn import assuming_finite as assuming_finite
 from exactshap.readers._sklearn import fitted_names as fitted_names
 from exactshap.readers._sklearn import is_sklearns_own as is_sklearns_own
 from exactshap.readers._sklearn import require_fitted as require_fitted
+from exactshap.readers._sklearn import writes_to_rows as writes_to_rows
 from exactshap.readers._stages import STAGED as STAGED
 from exactshap.readers._stages import Stages as Stages
 from exactshap.readers._steps import certified as certified

@@ -7,7 +7,7 @@ import os
 from contextlib import AbstractContextManager
 from typing import Any
 
-__all__ = ["assuming_finite", "fitted_names", "is_sklearns_own", "require_fitted"]
+__all__ = ["assuming_finite", "fitted_names", "is_sklearns_own", "require_fitted", "writes_to_rows"]
 
 
 def assuming_finite() -> AbstractContextManager[None]:
@@ -37,6 +37,11 @@ def fitted_names(model: Any) -> tuple[str, ...] | None:
 def is_sklearns_own(method: Any) -> bool:
     """Say whether a function is scikit-learn's own code, which what was put in its place is not."""
     return getattr(getattr(method, "__code__", None), "co_filename", "").startswith(_library())
+
+
+def writes_to_rows(estimator: Any) -> bool:
+    """Say whether an estimator, or one inside it, was told to make no copy (``copy=False``), and writes to what it is given."""
+    return any(not value for name, value in estimator.get_params().items() if name.rpartition("__")[2] == "copy")
 
 
 @functools.cache

@@ -172,7 +172,7 @@ def _agrees(step: Any, dtype: np.dtype) -> bool:
         return False
     key = kind, tuple([getattr(kind, name, None) for name in _methods(kind)]), options, dtype
     if key not in _tried:
-        _tried[key] = is_sklearns_own(key[1][0]) and _gives_the_same(step, dtype)
+        _tried[key] = all(map(is_sklearns_own, key[1])) and _gives_the_same(step, dtype)
     return _tried[key]
 
 

@@ -81,14 +81,21 @@ class Scaling:
         if rows.size == self.array.size:
             memory, piece = None, np.empty_like(rows)
         else:
-            memory = self._spare.pop() if self._spare else np.empty(0, rows.dtype)
-            memory = memory if memory.size >= rows.size else np.empty(rows.size, rows.dtype)
+            memory = self._used_before()
+            memory = memory if memory is not None and memory.size >= rows.size else np.empty(rows.size, rows.dtype)
             by_column = not rows.flags.c_contiguous and abs(rows.strides[0]) < abs(rows.strides[1])
             shape = rows.shape[::-1] if by_column else rows.shape
             piece = memory[: rows.size].reshape(shape)
             piece = piece.T if by_column else piece
         self._write(rows, piece)
         return Lent(piece.astype(np.float64, copy=False), memory, self._spare)
+
+    def _used_before(self) -> np.ndarray | None:
+        """Return memory that no piece is in any more, to one thread alone; None where there is none."""
+        try:
+            return self._spare.pop()
+        except IndexError:  # looking first would let another thread in between
+            return None
 
     def _write(self, rows: np.ndarray, out: np.ndarray) -> None:
         """Write scaled rows, neighbours together where they are many and lie one after the other."""

@@ -19,6 +19,7 @@ from exactshap.readers import (
     players_of,
     require_fitted,
     sklearn_name,
+    writes_to_rows,
 )
 from exactshap.readers import read as read_any
 from exactshap.readers.wrappers._columns import column_owners
@@ -122,7 +123,7 @@ class PipelineReader(DelegatingReader):
 
     def _transformed(self, X: Table) -> Table:
         """Return the same by the steps' own methods, which may write to what they are given."""
-        rows = X.copy().native if any(getattr(step, "copy", True) is False for step in self.front) else X.native
+        rows = (X.copy() if any(map(writes_to_rows, self.front)) else X).native
         for step in self.front:
             try:
                 rows = step.transform(rows)

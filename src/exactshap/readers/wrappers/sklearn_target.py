@@ -12,7 +12,7 @@ import numpy as np
 from exactshap.errors import UnsupportedStructureError, message
 from exactshap.frames import Table
 from exactshap.games import AdditiveGame, Game, OracleGame, ProductGame
-from exactshap.readers import DelegatingReader, Reader, Request, require_fitted, sklearn_name
+from exactshap.readers import DelegatingReader, Reader, Request, require_fitted, sklearn_name, writes_to_rows
 from exactshap.readers import read as read_any
 from exactshap.readers.kernel_machines import with_equal_shares
 from exactshap.semivalues import Semivalue
@@ -84,7 +84,8 @@ class AffineReader(DelegatingReader):
         return self._carried(self.inner.evaluate(X))
 
     def predict(self, X: Table) -> np.ndarray:
-        values = np.asarray(self.model.predict(X.native), float).reshape(X.n_rows, -1)
+        rows = X.copy() if writes_to_rows(self.model.regressor_) else X
+        values = np.asarray(self.model.predict(rows.native), float).reshape(X.n_rows, -1)
         return values[:, 0] if self.single_output else values
 
     def game(self, X: Table) -> Game:
