@@ -10,10 +10,10 @@ from sklearn.linear_model import Ridge
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.svm import SVR
-from tests.tolerances import assert_close
 
 from exactshap import Explainer
 from exactshap.readers import DelegatingReader, Reader
+from tolerances import assert_close
 
 RNG = np.random.default_rng(4)
 X = RNG.normal(size=(60, 3)) * [1.0, 10.0, 0.1]
