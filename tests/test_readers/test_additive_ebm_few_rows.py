@@ -47,6 +47,7 @@ MODELS = {
     "pairs": regressor,
     "triples and more": lambda: regressor(interactions=[(0, 1), (1, 2, 3), (0, 1, 3, 4)], max_interaction_bins=6),
     "no pairs": lambda: regressor(interactions=0),
+    "a column in no term": lambda: regressor(exclude=[(2,)], interactions=[(0, 1)]),
     "few bins": lambda: regressor(max_bins=4, max_interaction_bins=3),
     "two classes": lambda: classifier(Y > 0),
     "three classes": lambda: classifier(np.digitize(Y, [-0.5, 0.5]), interactions=0),
@@ -115,6 +116,17 @@ def test_bits_around_the_numbers_of_rows_that_are_searched_as_more(n_rows):
     if n_rows < _native_search.AT_ONCE:
         check(own, rows)
     check_stages(own, rows)
+
+
+@pytest.mark.parametrize("n_jobs", [1, 2])
+def test_a_model_without_terms_predicts_its_constant(n_jobs):
+    model = regressor(exclude="mains", interactions=0)
+    assert not model.term_features_
+    rows = np.tile(X, (10, 1))
+    explanation = Explainer(model, X[:9], n_jobs=n_jobs)(rows)
+    assert explanation.certificate().passed
+    assert not explanation.values.any()
+    np.testing.assert_array_equal(explanation.prediction, model.predict(rows))
 
 
 def check_stages(own, rows):

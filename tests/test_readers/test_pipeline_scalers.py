@@ -276,6 +276,10 @@ def test_subclasses_settings_and_other_steps_go_the_documented_way():
     assert scaling_of([StandardScaler().fit(pd.DataFrame(FITTED, columns=NAMES))], table) is None  # it warns
     assert scaling_of([standard], as_table(pd.DataFrame(X[:5], columns=NAMES))) is None
     assert scaling_of([standard], as_table(X[:5].astype(int))) is None
+    frame = pd.DataFrame(X[:5], columns=NAMES)
+    named = StandardScaler().fit(pd.DataFrame(FITTED, columns=NAMES))
+    assert scaling_of([named], as_table(frame)) is not None
+    assert scaling_of([named], as_table(frame[NAMES[::-1]])) is None  # it refuses
     assert scaling_of([standard], as_table(X[:0], allow_empty=True)) is None
     with config_context(transform_output="pandas"):
         assert scaling_of([standard], table) is None

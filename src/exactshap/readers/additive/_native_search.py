@@ -49,7 +49,7 @@ class NativeSearch:
     def stages(self, model: Any, rows: np.ndarray) -> Stages | None:
         """Return the same of many rows in parts, columns of all rows: interpret searches many values of one at a higher pace."""
         plan = self._plan_of(model, rows)
-        if plan is None or not len(rows):
+        if plan is None or not len(rows) or not plan.cells:
             return None
         intercept, bins = np.atleast_1d(model.intercept_), plan.empty(rows)
         searches = [partial(plan.fill, bins, rows, part) for part in slices(len(bins), -(-len(bins) // PARTS))]

@@ -67,9 +67,8 @@ class _Cells:
         rng = np.random.default_rng(0)
         rows = np.empty((PROBES, len(self.twin.bins_)))
         for j in range(rows.shape[1]):
-            cuts = np.concatenate(
-                [bins.cuts[bins.cut_start[w] : bins.cut_start[w + 1]] for w in np.flatnonzero(bins.column == j)]
-            )
+            ways = np.flatnonzero(bins.column == j)  # none of a column in no term
+            cuts = np.concatenate([np.empty(0), *(bins.cuts[bins.cut_start[w] : bins.cut_start[w + 1]] for w in ways)])
             near = np.concatenate([cuts, np.nextafter(cuts, np.inf), np.nextafter(cuts, -np.inf), [np.nan, -1e300, 0.0, 1e300]])
             rows[:, j] = rng.choice(near, PROBES)
         self.bins, self.trial = Handle(bins), rows
