@@ -1,5 +1,6 @@
 """Few rows of an explainable boosting machine: its own search alone gives its own bits, or is not taken."""
 
+import ctypes
 import pickle
 import warnings
 from concurrent.futures import ThreadPoolExecutor
@@ -127,6 +128,38 @@ def test_a_model_without_terms_predicts_its_constant(n_jobs):
     assert explanation.certificate().passed
     assert not explanation.values.any()
     np.testing.assert_array_equal(explanation.prediction, model.predict(rows))
+
+
+@pytest.mark.parametrize("n_rows", [2, 1535, 1536, 4095, 4096])
+def test_a_search_reads_and_writes_no_more_than_its_room(n_rows):
+    many = RNG.normal(size=(4096, 3))
+    model = fitted(glassbox.ExplainableBoostingRegressor, many, many[:, 0], outer_bags=1, max_rounds=5)
+    plan, seen = _native_search._Plan(model), []
+    search, room, rows = plan.search, plan.empty(many[:n_rows]), many[:n_rows]
+    if search is None:
+        pytest.skip("this release of interpret has another search")
+    whole = room if room.base is None else room.base
+    end = whole.ctypes.data + whole.nbytes
+
+    def seen_by(n, values, n_cuts, cuts, out):
+        seen.append(np.frombuffer(ctypes.string_at(values, 8 * n)))
+        assert whole.ctypes.data <= out <= end - 8 * n
+        return search(n, values, n_cuts, cuts, out)
+
+    plan.search = seen_by
+    assert plan.fill(room, rows, slice(None))
+    assert plan.fill(room, rows, slice(1, None))
+    assert {len(values) for values in seen} <= {n_rows, _native_search._n_searched(n_rows)}
+    assert max(map(len, seen)) == (4096 if n_rows >= 1536 else n_rows)
+    assert not any(values[n_rows:].any() for values in seen), "what follows in memory"
+
+
+def test_a_method_that_was_replaced_has_no_stages():
+    model = regressor()
+    own = own_scores(model)
+    assert (own.stages(as_table(X)) is not None) == adds_in_order(own)
+    model.predict = lambda rows: np.ones(len(rows))
+    assert own.stages(as_table(X)) is None
 
 
 def check_stages(own, rows):

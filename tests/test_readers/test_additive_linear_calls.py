@@ -12,6 +12,8 @@ from sklearn import linear_model, svm
 from sklearn.base import clone
 from sklearn.linear_model import LinearRegression, LogisticRegression, Ridge, SGDClassifier, TweedieRegressor
 from sklearn.linear_model._base import LinearModel
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
 
 from exactshap import Explainer
 from exactshap.errors import ExactnessError, InputError
@@ -174,6 +176,19 @@ def test_a_product_in_another_order_is_not_taken(monkeypatch):
     own = own_of(Explainer(model, X[:20]))
     np.testing.assert_array_equal(own(as_table(X)), model.predict(X))
     assert not own._agrees(own._direct)
+
+
+@pytest.mark.parametrize("scaled", [False, True])
+def test_a_model_that_differs_on_hybrid_rows_alone_is_seen(scaled, monkeypatch):
+    """Residuals of the rows themselves, which the solver looks at, are all within their tolerance."""
+    model = make_pipeline(StandardScaler(), Ridge()).fit(X, Y) if scaled else Ridge().fit(X, Y)
+    linear = model[-1] if scaled else model
+    explainer, own = Explainer(model, X[:20]), linear.predict
+    seen = model[0].transform(X) if scaled else X
+    known = {row.tobytes() for row in np.ascontiguousarray(seen)}
+    monkeypatch.setattr(linear, "predict", lambda rows: own(rows) + [float(row.tobytes() not in known) for row in rows])
+    with pytest.raises(ExactnessError, match="hybrid rows"):
+        explainer(X[20:50])
 
 
 def test_an_intercept_of_another_shape_is_refused():
