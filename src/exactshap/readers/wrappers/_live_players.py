@@ -11,7 +11,7 @@ from exactshap.frames import Table
 from exactshap.games import Game
 from exactshap.readers import DelegatingReader, Reader, Request
 from exactshap.semivalues import Semivalue
-from exactshap.solvers import MadeRows, Solution, player_sets
+from exactshap.solvers import Solution, player_sets
 
 __all__ = ["LiveGame", "LivePlayers", "read_live"]
 
@@ -74,13 +74,6 @@ class LivePlayers(DelegatingReader):
 
     def answer(self, X: Table, semivalue: Semivalue, order: int, n_compared: int = 0) -> Solution:
         return self._among_all(super().answer(X, semivalue, order, n_compared), order)
-
-    def takes_made_rows(self) -> bool:
-        return self.inner.takes_made_rows()
-
-    def answer_made(self, rows: MadeRows, semivalue: Semivalue, order: int, n_compared: int = 0) -> Solution | None:
-        solution = self.inner.answer_made(rows, semivalue, order, n_compared)
-        return None if solution is None else self._among_all(solution, order)
 
     def _among_all(self, solution: Solution, order: int) -> Solution:
         """Return the solution with the sets of all players, 0 where a member has no columns."""
