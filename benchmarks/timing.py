@@ -1,5 +1,6 @@
 """How everything here is timed: the best of several runs, in one process, after a warm-up."""
 
+import os
 import time
 
 
@@ -21,9 +22,10 @@ def best_in_turn(*functions, repeat=5):
     return [min(column) for column in zip(*times, strict=True)]
 
 
-def touch_memory(gigabytes=6):
-    """Write to memory and give it back: where a host lends it, pages that nobody has written to cost ten times as much as others."""
-    held = [bytearray(b"x") * 2**30 for _ in range(gigabytes)]
+def touch_memory(share=0.25):
+    """Write to a share of the memory and give it back: where a host lends it, pages that nobody has written to cost ten times as much."""
+    pages = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE") if hasattr(os, "sysconf") else 0
+    held = bytearray(b"x") * int(share * pages)
     del held
 
 

@@ -81,8 +81,8 @@ def answer_linear(
     tail, answer = (model.constant.shape, answer_outputs) if isinstance(model, LinearOutputs) else ((), answer_scaled)
     values, prediction = np.empty((n_own, len(sets), *tail)), np.empty((n_rows, *tail))
     residual, tolerance = np.empty(prediction.shape), np.empty(n_rows)
-    piece = OF_OUTPUTS if tail else PIECE if is_quick else OF_A_CALL
-    n_pieces = prediction.size * n_players // piece if n_rows > LEAST else 1
+    size = OF_OUTPUTS if tail else PIECE if is_quick else OF_A_CALL
+    n_pieces = prediction.size * n_players // size if n_rows > LEAST else 1
     empty = np.empty((n_rows if n_pieces < 2 else 1, *tail))
 
     def run_there(some: slice) -> tuple[int, int]:
@@ -92,15 +92,15 @@ def answer_linear(
         return answer(*laid, linear, weight, *arrays, some.start, some.stop)  # type: ignore[no-any-return]
 
     def run_made(some: slice) -> tuple[int, int]:
+        """Return the same of rows that are made, which lie elsewhere."""
         with rows.lent(some) as piece:  # type: ignore[union-attr]
             n = len(piece)
             prediction[some] = _of_each_row(predict(piece), (n, *tail))
             arrays = prediction[some], efficient, values[some], empty[some], residual[some], tolerance[some]
             return answer(*in_a_layout(piece), linear, weight, *arrays, 0, n)  # type: ignore[no-any-return]
 
-    run = run_made
-    if isinstance(rows, np.ndarray):
-        run, laid = run_there, in_a_layout(rows)
+    laid = in_a_layout(rows) if isinstance(rows, np.ndarray) else ()
+    run = run_there if laid else run_made
     finite, within = run(slice(0, n_rows)) if n_pieces < 2 else _all_of_pieces(run, n_rows, n_pieces, n_jobs)
     if not finite:
         return None
