@@ -6,25 +6,28 @@ import os
 import threading
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
-from contextvars import Context
+from contextvars import Context, ContextVar
 from typing import Any, Generic, TypeVar
 
 from exactshap._native import Cancellation
 from exactshap._runtime.shared import STEP
 
-__all__ = ["map_with_help"]
+__all__ = ["in_company", "map_with_help"]
 
 T = TypeVar("T")
 Result = TypeVar("Result")
 MOST = 1024  # threads that stay, whoever asks; one is made only where none is idle
 
+in_company: ContextVar[bool] = ContextVar("in company", default=False)  # whether other threads have tasks of the same work
 _pool: Any = None
+_of_tasks = Context()
+_of_tasks.run(in_company.set, True)
 
 
 def map_with_help(function: Callable[[T], Result], tasks: Iterable[T], workers: int) -> Iterator[Result]:
     """Yield ``function(task)`` in the order of the tasks, from this thread and ``workers - 1`` others.
 
-    A task sees none of this thread's context variables, wherever it runs. Of all errors that of the first task is raised, after the
+    A task sees none of this thread's context variables, wherever it runs, and that it is ``in_company``. Of all errors that of the first task is raised, after the
     others have ended; where this thread is interrupted, or stops asking, their kernels end as well.
 
     >>> list(map_with_help(abs, [-2, 1, -3], 2))
@@ -82,7 +85,7 @@ class _Work(Generic[T, Result]):
             return False
         result = error = None
         try:
-            result = Context().run(self._function, task)
+            result = _of_tasks.copy().run(self._function, task)
         except kept as raised:
             error = raised
             self._left.clear()

@@ -26,6 +26,7 @@ from exactshap.readers._registry import read, register, registered
 from exactshap.readers._registry import require_own_prediction as require_own_prediction
 from exactshap.readers._request import Request, choose_value_function, names_of, select_outputs
 from exactshap.readers._request import finite_numbers as finite_numbers
+from exactshap.readers._sklearn import are_sklearns_own as are_sklearns_own
 from exactshap.readers._sklearn import assuming_finite as assuming_finite
 from exactshap.readers._sklearn import fitted_names as fitted_names
 from exactshap.readers._sklearn import is_sklearns_own as is_sklearns_own

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import functools
 import os
+from collections.abc import Iterable
 from contextlib import AbstractContextManager
 from typing import Any
 
-__all__ = ["assuming_finite", "fitted_names", "is_sklearns_own", "require_fitted", "writes_to_rows"]
+__all__ = ["are_sklearns_own", "assuming_finite", "fitted_names", "is_sklearns_own", "require_fitted", "writes_to_rows"]
 
 
 def assuming_finite() -> AbstractContextManager[None]:
@@ -42,6 +43,11 @@ def is_sklearns_own(method: Any) -> bool:
 def writes_to_rows(estimator: Any) -> bool:
     """Say whether an estimator, or one inside it, was told to make no copy (``copy=False``), and writes to what it is given."""
     return any(not value for name, value in estimator.get_params().items() if name.rpartition("__")[2] == "copy")
+
+
+def are_sklearns_own(kind: type, names: Iterable[str]) -> bool:
+    """Say whether methods are scikit-learn's own in every class that has them: what was put in their place may do more."""
+    return all(is_sklearns_own(vars(one)[name]) for one in kind.__mro__ for name in names if name in vars(one))
 
 
 @functools.cache

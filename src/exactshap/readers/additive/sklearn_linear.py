@@ -14,10 +14,10 @@ from exactshap.frames import Table, as_table
 from exactshap.readers import (
     OwnPrediction,
     Request,
+    are_sklearns_own,
     assuming_finite,
     finite_numbers,
     fitted_names,
-    is_sklearns_own,
     known_class,
     replaced,
     require_fitted,
@@ -101,8 +101,7 @@ def _is_a_product(kind: type, names: tuple[str, ...]) -> bool:
     """Say whether methods are scikit-learn's own in every class that has them, and no link follows: what was put in their place may do more."""
     if hasattr(kind, "_linear_predictor"):  # a generalised linear model
         return False
-    found = [vars(one)[name] for one in kind.__mro__ for name in names if name in vars(one)]
-    return all(map(is_sklearns_own, found))
+    return are_sklearns_own(kind, names)
 
 
 def _product(model: Any, rows: np.ndarray) -> np.ndarray | None:

@@ -8,30 +8,48 @@ of trees: score_samples = -2^(-h / c(max_samples)).
 from __future__ import annotations
 
 import functools
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
 from exactshap.errors import InputError, message
 from exactshap.frames import Table
-from exactshap.readers import Request
+from exactshap.readers import Request, are_sklearns_own
+from exactshap.readers.trees._boosting_stages import boosted_margin
 from exactshap.readers.trees._tree_reader import TreeReader
 from exactshap.trees import convert
 from exactshap.trees.formats import average_path_length
 
 __all__ = ["read"]
 
+BOOSTED_ROWS = 16_384  # of a block: threads that ask boosted trees wait for the interpreter from tree to tree
+
 
 def read(model: Any, request: Request) -> TreeReader:
     """Read f(x) as a sum of trees: leaf means or class shares, averaged or added up."""
-    return TreeReader(model, request, convert(model), functools.partial(_own_margin, model))
+    ensemble, kinds = convert(model), {kind.__name__ for kind in type(model).__mro__}
+    if "BaseGradientBoosting" in kinds:
+        own = boosted_margin(model, ensemble)
+        margin = functools.partial(_own_margin, model, own)
+        if own.is_direct:
+            return TreeReader(model, request, ensemble, margin, predicts_on_one_thread=True, block_rows=BOOSTED_ROWS)
+        return TreeReader(model, request, ensemble, margin)
+    margin = functools.partial(_own_margin, model, functools.partial(_added_up, model))
+    return TreeReader(model, request, ensemble, margin, predicts_on_one_thread="BaseForest" in kinds and _is_serial(model))
 
 
-def _own_margin(model: Any, X: Table) -> np.ndarray:
+def _is_serial(model: Any) -> bool:
+    """Say whether a forest's prediction is scikit-learn's own, on the thread that asks: it adds up its trees in one order then."""
+    names = ("predict_proba" if hasattr(model, "predict_proba") else "predict",)
+    return model.n_jobs in (None, 1) and are_sklearns_own(type(model), names) and vars(model).keys().isdisjoint(names)
+
+
+def _own_margin(model: Any, added_up: Callable[[Table], Any], X: Table) -> np.ndarray:
     """Return what the model adds up; cells that its own predict refuses are refused by row and column."""
     with np.errstate(over="ignore"):
         try:
-            return _added_up(model, X)
+            return added_up(X)
         except ValueError:
             numbers = X.numeric().astype(np.float32)  # the trees compare in single precision
     what = "Input X contains infinity or a value too large for dtype('float32')"
@@ -40,7 +58,7 @@ def _own_margin(model: Any, X: Table) -> np.ndarray:
     if not len(wrong):
         what, do, wrong = "Input X contains NaN", "Impute it, or explain the Pipeline that does", np.argwhere(np.isnan(numbers))
     if not len(wrong):
-        return _added_up(model, X)
+        return added_up(X)
     i, j = (int(position) for position in wrong[0])
     raise InputError(
         message(f"{what} (first at row {i}, {X.label(j)})", f"{type(model).__name__} does not accept it", do), row=i
@@ -51,6 +69,4 @@ def _added_up(model: Any, X: Table) -> np.ndarray:
     if hasattr(model, "score_samples"):
         # The score is rounded to eps; so is its logarithm, times c: our epsilon covers it, c is at most about 2 ln(n).
         return -np.log2(-model.score_samples(X.native)) * average_path_length(np.array(model.max_samples_))
-    if hasattr(model, "decision_function"):
-        return model.decision_function(X.native)
     return model.predict_proba(X.native) if hasattr(model, "predict_proba") else model.predict(X.native)
