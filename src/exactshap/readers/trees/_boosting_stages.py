@@ -50,8 +50,8 @@ def _tree_by_tree(model: Any, rows: np.ndarray) -> np.ndarray | None:
     stages = getattr(model, "estimators_", None)
     if not isinstance(stages, np.ndarray) or stages.ndim != 2:
         return None
-    trees = [[estimator.tree_ for estimator in stage] for stage in stages]
-    if not all(_is_plain(tree, rows.shape[1]) for stage in trees for tree in stage):
+    trees = [[estimator.tree_ for estimator in stage] for stage in stages.tolist()]
+    if not _are_plain([tree for stage in trees for tree in stage], rows.shape[1]):
         return None
     sums = np.ascontiguousarray(model._raw_predict_init(rows).T)
     if len(sums) != stages.shape[1]:
@@ -63,11 +63,11 @@ def _tree_by_tree(model: Any, rows: np.ndarray) -> np.ndarray | None:
     return sums[0] if len(sums) == 1 else np.ascontiguousarray(sums.T)
 
 
-def _is_plain(tree: Any, n_columns: int) -> bool:
-    """Say whether this is scikit-learn's tree of one number, of so many columns: it counts them nowhere."""
+def _are_plain(trees: list[Any], n_columns: int) -> bool:
+    """Say whether these are scikit-learn's trees of one number, of so many columns: they count them nowhere."""
     from sklearn.tree._tree import Tree
 
-    return type(tree) is Tree and (tree.n_features, tree.n_outputs, tree.max_n_classes) == (n_columns, 1, 1)
+    return all(type(t) is Tree and t.n_features == n_columns and t.n_outputs == t.max_n_classes == 1 for t in trees)
 
 
 def _cells(model: Any, X: Table) -> np.ndarray | None:
