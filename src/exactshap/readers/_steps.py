@@ -44,6 +44,12 @@ def solve_some(reader: Reads, X: Table, semivalue: Semivalue, order: int, rows: 
         return reader.solve(X.take(rows), semivalue, order)
 
 
+def _predict_some(reader: Reads, X: Table, rows: slice) -> np.ndarray:
+    """Return the model's own prediction of some of the rows, on whatever thread."""
+    with np.errstate(all="ignore"), rows_from(rows.start):
+        return own_prediction(reader, X.take(rows))
+
+
 def own_prediction(reader: Reads, X: Table) -> np.ndarray:
     """Return the model's own prediction as a copy: some models return one array again and again."""
     return np.array(reader.predict_again(X), float)
@@ -76,10 +82,10 @@ def solved_in_threads(reader: Reads, X: Table, mine: Table, semivalue: Semivalue
         return Solution.join(parts, n_rows), prediction
 
     def solve_and_predict(rows: slice) -> tuple[Solution, np.ndarray]:
-        return solve(rows), own_prediction(reader, X.take(rows))
+        return solve(rows), _predict_some(reader, X, rows)
 
     def predict_company() -> list[np.ndarray]:
-        return [own_prediction(reader, X.take(slice(n_rows, X.n_rows)))] if n_rows < X.n_rows else []
+        return [_predict_some(reader, X, slice(n_rows, X.n_rows))] if n_rows < X.n_rows else []
 
     pairs, last = rows_in_threads(solve_and_predict, n_rows, predict_company, reader.threads_pay)
     parts, predictions = zip(*pairs, strict=True)

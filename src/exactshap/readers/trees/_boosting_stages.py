@@ -17,7 +17,6 @@ __all__ = ["boosted_margin"]
 THROUGH = ("_raw_predict", "_raw_predict_init")  # methods that the documented one goes through
 MANY = 1024  # rows, from which on asking every tree costs little beside its answer
 TRIED = 256  # rows of the trial
-GOLDEN = 0.5 * (np.sqrt(5.0) - 1.0)
 
 
 def boosted_margin(model: Any, ensemble: TreeModel) -> OwnPrediction:
@@ -90,11 +89,10 @@ def _numbers(X: Table) -> np.ndarray | None:
 
 
 def _trial(ensemble: TreeModel) -> np.ndarray:
-    """Return rows between each column's smallest and largest threshold, spread over the leaves."""
-    trees, rows = ensemble.trees, np.zeros((TRIED, ensemble.n_features), np.float32)
+    """Return rows around each column's thresholds, spread over the leaves."""
+    trees, rows = ensemble.trees, np.random.default_rng(0).random((TRIED, ensemble.n_features))
     inner = trees.feature >= 0
     for j in np.unique(trees.feature[inner]):
         cuts = trees.threshold[inner & (trees.feature == j)]
-        places = np.modf((j + 1) * GOLDEN * np.arange(1, TRIED + 1))[0]
-        rows[:, j] = np.quantile([2.0 * cuts.min() - cuts.max() - 1.0, *cuts, 2.0 * cuts.max() - cuts.min() + 1.0], places)
-    return rows
+        rows[:, j] = np.quantile([cuts.min() - 1.0, *cuts, cuts.max() + 1.0], rows[:, j])
+    return rows.astype(np.float32)

@@ -15,7 +15,7 @@ import numpy as np
 
 from exactshap.errors import InputError, message
 from exactshap.frames import Table
-from exactshap.readers import Request, are_sklearns_own
+from exactshap.readers import Request
 from exactshap.readers.trees._boosting_stages import boosted_margin
 from exactshap.readers.trees._tree_reader import TreeReader
 from exactshap.trees import convert
@@ -23,26 +23,20 @@ from exactshap.trees.formats import average_path_length
 
 __all__ = ["read"]
 
-BOOSTED_ROWS = 16_384  # of a block: threads that ask boosted trees wait for the interpreter from tree to tree
+# rows of a block of several trees: each tree keeps other threads waiting for the interpreter once in a call, however many rows it is asked about
+ROWS = 16_384
 
 
 def read(model: Any, request: Request) -> TreeReader:
     """Read f(x) as a sum of trees: leaf means or class shares, averaged or added up."""
-    ensemble, kinds = convert(model), {kind.__name__ for kind in type(model).__mro__}
-    if "BaseGradientBoosting" in kinds:
-        own = boosted_margin(model, ensemble)
-        margin = functools.partial(_own_margin, model, own)
-        if own.is_direct:
-            return TreeReader(model, request, ensemble, margin, predicts_on_one_thread=True, block_rows=BOOSTED_ROWS)
-        return TreeReader(model, request, ensemble, margin)
-    margin = functools.partial(_own_margin, model, functools.partial(_added_up, model))
-    return TreeReader(model, request, ensemble, margin, predicts_on_one_thread="BaseForest" in kinds and _is_serial(model))
-
-
-def _is_serial(model: Any) -> bool:
-    """Say whether a forest's prediction is scikit-learn's own, on the thread that asks: it adds up its trees in one order then."""
-    names = ("predict_proba" if hasattr(model, "predict_proba") else "predict",)
-    return model.n_jobs in (None, 1) and are_sklearns_own(type(model), names) and vars(model).keys().isdisjoint(names)
+    ensemble = convert(model)
+    block_rows = ROWS if hasattr(model, "estimators_") else None
+    if not ensemble.boosted:
+        margin = functools.partial(_own_margin, model, functools.partial(_averaged, model))
+        return TreeReader(model, request, ensemble, margin, block_rows=block_rows)
+    own = boosted_margin(model, ensemble)
+    margin = functools.partial(_own_margin, model, own)
+    return TreeReader(model, request, ensemble, margin, predicts_on_one_thread=own.is_direct, block_rows=block_rows)
 
 
 def _own_margin(model: Any, added_up: Callable[[Table], Any], X: Table) -> np.ndarray:
@@ -65,7 +59,7 @@ def _own_margin(model: Any, added_up: Callable[[Table], Any], X: Table) -> np.nd
     )
 
 
-def _added_up(model: Any, X: Table) -> np.ndarray:
+def _averaged(model: Any, X: Table) -> np.ndarray:
     if hasattr(model, "score_samples"):
         # The score is rounded to eps; so is its logarithm, times c: our epsilon covers it, c is at most about 2 ln(n).
         return -np.log2(-model.score_samples(X.native)) * average_path_length(np.array(model.max_samples_))
