@@ -125,13 +125,19 @@ def test_frames():
         assert not is_direct(model, frame.assign(a=frame["a"].astype(np.longdouble)))
 
 
-def test_few_rows_and_a_thread_alone_take_the_documented_method(monkeypatch):
-    own = own_margin(MODELS["huber"])
-    assert own._cells(as_table(X)) is None
-    monkeypatch.setattr(_boosting_stages, "MANY", len(X) + 1)
-    assert not is_direct(MODELS["huber"], X)
-    monkeypatch.setattr(_boosting_stages, "MANY", len(X))
-    assert is_direct(MODELS["huber"], X)
+def test_few_rows_and_a_thread_alone_take_the_documented_method():
+    model, calls = MODELS["huber"], []
+    own = own_margin(model)
+    own(as_table(X))
+    assert own._compared is None, "nothing was tried"
+    direct, own._direct = own._direct, lambda *given: calls.append(1) or direct(*given)
+    for enough in (False, True):
+        own._shared_from = len(X) + 1 - enough
+        in_company(lambda: own(as_table(X)))
+        assert bool(calls) == enough
+    calls.clear()
+    np.testing.assert_array_equal(own(as_table(X)), model.predict(X))
+    assert not calls
 
 
 @pytest.mark.parametrize("value", [np.nan, np.inf, -np.inf, 1e39])

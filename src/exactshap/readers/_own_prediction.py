@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from exactshap._runtime.crew import in_company
 from exactshap._runtime.process_settings import without_warnings
 from exactshap.frames import Table
 from exactshap.readers._stages import Stages
@@ -49,6 +50,8 @@ class OwnPrediction:
         ``cells(table)``: the array for the direct way, of any layout, or None; by default numbers as above.
     most : float, default=FEW
         Rows up to which the direct way is taken.
+    shared_from : int, optional
+        Rows from which on the direct way is taken, where other threads work meanwhile; by default it is taken wherever this thread works.
     kind : hashable, default=None
         Models of a class and a kind for all of which a comparison with one speaks: for a prediction that is held against another one.
         None compares for each model.
@@ -68,11 +71,12 @@ class OwnPrediction:
         through: tuple[str, ...] = (),
         cells: Callable[[Table], np.ndarray | None] | None = None,
         most: float = FEW,
+        shared_from: int | None = None,
         kind: Hashable = None,
     ) -> None:
         self._model, self._names, self._documented, self._direct = model, (name, *through), documented, direct
         self._trial, self._few, self._of_frames, self._readable = trial, few, of_frames, readable
-        self._numbers, self._most, self._kind = cells, most, kind
+        self._numbers, self._most, self._shared_from, self._kind = cells, most, shared_from, kind
         self._compared: Any = None  # the methods that the direct way agreed with; False: it did not
 
     def __getstate__(self) -> dict[str, Any]:
@@ -85,11 +89,15 @@ class OwnPrediction:
 
     def __call__(self, X: Table) -> Any:
         direct = self._direct
-        if direct is not None and X.n_rows <= self._most and (array := self._cells(X)) is not None and self._agrees(direct):
+        if direct is not None and self._pays(X.n_rows) and (array := self._cells(X)) is not None and self._agrees(direct):
             found = direct(self._model, array)
             if found is not None:
                 return found
         return self._documented(self._model, (X if self._readable is None else self._readable(X)).native)
+
+    def _pays(self, n_rows: int) -> bool:
+        shared_from = self._shared_from
+        return n_rows <= self._most and (shared_from is None or (n_rows >= shared_from and in_company.get()))
 
     def stages(self, X: Table) -> Stages | None:
         """Return the direct way of any number of rows in parts that threads may share; None where the documented call is taken."""

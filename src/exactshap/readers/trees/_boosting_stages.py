@@ -7,7 +7,6 @@ from typing import Any
 
 import numpy as np
 
-from exactshap._runtime.crew import in_company
 from exactshap.frames import Table
 from exactshap.readers import OwnPrediction, are_sklearns_own, fitted_names
 from exactshap.trees import TreeModel
@@ -32,6 +31,7 @@ def boosted_margin(model: Any, ensemble: TreeModel) -> OwnPrediction:
         through=THROUGH,
         cells=functools.partial(_cells, model),
         most=np.inf,
+        shared_from=MANY,
     )
 
 
@@ -70,10 +70,8 @@ def _are_plain(trees: list[Any], n_columns: int) -> bool:
 
 
 def _cells(model: Any, X: Table) -> np.ndarray | None:
-    """Return rows in single precision, as the trees compare them; None of few, where no other thread works, and of what may be refused or warned of."""
-    if not in_company.get() or X.n_rows < MANY or X.names != fitted_names(model):
-        return None
-    numbers = _numbers(X)
+    """Return rows in single precision, as the trees compare them; None of what may be refused or warned of."""
+    numbers = _numbers(X) if X.names == fitted_names(model) else None
     if numbers is None or numbers.shape[1] != model.n_features_in_:
         return None
     with np.errstate(over="ignore"):
