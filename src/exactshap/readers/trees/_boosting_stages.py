@@ -14,7 +14,7 @@ from exactshap.trees import TreeModel
 __all__ = ["boosted_margin"]
 
 THROUGH = ("_raw_predict", "_raw_predict_init")  # methods that the documented one goes through
-MANY = 1024  # rows, from which on asking every tree costs little beside its answer
+MANY = 2048  # rows, from which on threads that ask every tree wait for each other for a small part of its answer only
 TRIED = 256  # rows of the trial
 
 
