@@ -38,6 +38,7 @@ def kernel_machines():
 
 def trees():
     from lightgbm import LGBMRegressor
+    from sklearn.ensemble import GradientBoostingRegressor, RandomForestRegressor
     from xgboost import XGBRegressor
 
     for depth in (6, 10):
@@ -47,13 +48,20 @@ def trees():
             yield "XGBoost, depth 6, 100 background rows", explained(booster, MANY[:40_000], X[-100:])
             yield "R2 of XGBoost, depth 6", functools.partial(r2, booster)
     yield "LightGBM, 31 leaves", explained(LGBMRegressor(n_jobs=1, verbose=-1).fit(X, Y), MANY[:20_000])
+    boosting, forest = GradientBoostingRegressor(random_state=0), RandomForestRegressor(30, max_depth=8, random_state=0)
+    yield "gradient boosting of scikit-learn, 80,000 rows", explained(boosting.fit(X, Y), MANY[:80_000])
+    yield "random forest, 30 trees of depth 8, 20,000 rows", explained(forest.fit(X, Y), MANY[:20_000])
 
 
 def linear():
     from sklearn.linear_model import LogisticRegression, Ridge
+    from sklearn.pipeline import make_pipeline
+    from sklearn.preprocessing import StandardScaler
 
     rows = RNG.normal(size=(500_000, 50))
     yield "Ridge, 500,000 rows of 50", explained(Ridge().fit(rows[:3000], Y), rows, rows[:100])
+    scaled = make_pipeline(StandardScaler(), Ridge()).fit(rows[:3000], Y)
+    yield "StandardScaler and Ridge, 500,000 rows of 50", explained(scaled, rows, rows[:100])
     classes = LogisticRegression().fit(rows[:3000], np.digitize(Y, [-1.0, 1.0]))
     yield "logistic regression, 3 classes, 200,000 rows of 50", explained(classes, rows[:200_000], rows[:100])
     many = RNG.normal(size=(2_000_000, 10))
@@ -66,6 +74,9 @@ def additive():
     model = ExplainableBoostingRegressor(interactions=5, outer_bags=1, max_rounds=100, n_jobs=1, random_state=0).fit(X, Y)
     for n in (80_000, 100_000, len(MANY)):
         yield f"EBM, 5 pairs, {n} rows", explained(model, MANY[:n])
+    wide, target = RNG.normal(size=(8191, 100)), RNG.normal(size=8191)
+    large = ExplainableBoostingRegressor(interactions=100, outer_bags=1, max_rounds=20, n_jobs=1, random_state=0)
+    yield "EBM of 100 columns and 100 pairs, 8,191 rows", explained(large.fit(wide, target), wide)
 
 
 def statistics():
