@@ -27,8 +27,8 @@ _of_tasks.run(in_company.set, True)
 def map_with_help(function: Callable[[T], Result], tasks: Iterable[T], workers: int) -> Iterator[Result]:
     """Yield ``function(task)`` in the order of the tasks, from this thread and ``workers - 1`` others.
 
-    A task sees none of this thread's context variables, wherever it runs, and that it is ``in_company``. Of all errors that of the first task is raised, after the
-    others have ended; where this thread is interrupted, or stops asking, their kernels end as well.
+    A task sees none of this thread's context variables, wherever it runs, but that it is ``in_company``. Of all errors that of the
+    first task is raised, after the others have ended; where this thread is interrupted, or stops asking, their kernels end as well.
 
     >>> list(map_with_help(abs, [-2, 1, -3], 2))
     [2, 1, 3]
