@@ -145,14 +145,21 @@ def test_threads_have_blocks_of_their_own_where_they_may_ask_the_model(monkeypat
         np.testing.assert_array_equal(getattr(again, field), getattr(reference, field))
 
 
-@pytest.mark.parametrize("is_frame", [True, False])
-def test_threads_that_share_few_rows_of_a_model_that_they_ask_predict_their_own(is_frame, monkeypatch):
+def _boosting_machine(is_frame, monkeypatch):
+    """Return rows, an explanation of 43 of them on one thread, and an explainer with two, for which any work is enough."""
     glassbox = pytest.importorskip("interpret.glassbox")
     rows = X if is_frame else X.to_numpy()
     model = glassbox.ExplainableBoostingRegressor(max_rounds=20, outer_bags=1, interactions=1, n_jobs=1).fit(rows, y)
-    reference, explainer, asked = Explainer(model, rows[50:60])(rows[:43]), Explainer(model, rows[50:60], n_jobs=2), []
+    reference, explainer = Explainer(model, rows[50:60])(rows[:43]), Explainer(model, rows[50:60], n_jobs=2)
     monkeypatch.setattr(threads, "SECONDS", 0.0)
     monkeypatch.setattr(threads, "LEAST", 0.0)
+    return rows, reference, explainer
+
+
+@pytest.mark.parametrize("is_frame", [True, False])
+def test_threads_that_share_few_rows_of_a_model_that_they_ask_predict_their_own(is_frame, monkeypatch):
+    rows, reference, explainer = _boosting_machine(is_frame, monkeypatch)
+    asked = []
     predict, at_pace, paces = explainer.reader.form.predict, _explainer.at_pace, []
     object.__setattr__(explainer.reader.form, "predict", lambda table: asked.append(table.n_rows) or predict(table))
     object.__setattr__(explainer.reader.form, "stages", None)  # as of rows that the model alone can read
@@ -172,12 +179,8 @@ def test_threads_that_share_few_rows_of_a_model_that_they_ask_predict_their_own(
 @pytest.mark.parametrize("refuses", [False, True])
 @pytest.mark.parametrize("is_frame", [True, False])
 def test_threads_search_columns_of_a_model_that_is_quick_at_many_rows_alone(is_frame, refuses, monkeypatch):
-    glassbox = pytest.importorskip("interpret.glassbox")
-    rows = X if is_frame else X.to_numpy()
-    model = glassbox.ExplainableBoostingRegressor(max_rounds=20, outer_bags=1, interactions=1, n_jobs=1).fit(rows, y)
-    reference, explainer, asked = Explainer(model, rows[50:60])(rows[:43]), Explainer(model, rows[50:60], n_jobs=2), []
-    monkeypatch.setattr(threads, "SECONDS", 0.0)
-    monkeypatch.setattr(threads, "LEAST", 0.0)
+    rows, reference, explainer = _boosting_machine(is_frame, monkeypatch)
+    asked = []
     monkeypatch.setattr(_steps, "STAGED", 43)
     form, shared = explainer.reader.form, []
     predict, stages = form.predict, form.stages

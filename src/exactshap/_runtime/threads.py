@@ -184,8 +184,8 @@ def known_pace(n_rows: int) -> tuple[Pace, int]:
 
 def pace_of_little(n_rows: int, share: float = 1.0) -> Pace | None:
     """Return the pace of rows before these, where it tells that they are too few for threads; None where they may not be, or none is known."""
-    pace, asked = _PACE.get()
-    return pace if pace is not None and pace.each and pace.is_little(n_rows, max(asked, n_rows), share) else None
+    pace, asked = known_pace(n_rows)
+    return pace if pace.each and pace.is_little(n_rows, asked, share) else None
 
 
 def n_threads(size: float) -> int:

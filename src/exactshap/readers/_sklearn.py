@@ -40,14 +40,14 @@ def is_sklearns_own(method: Any) -> bool:
     return getattr(getattr(method, "__code__", None), "co_filename", "").startswith(_library())
 
 
-def writes_to_rows(estimator: Any) -> bool:
-    """Say whether an estimator, or one inside it, was told to make no copy (``copy=False``), and writes to what it is given."""
-    return any(not value for name, value in estimator.get_params().items() if name.rpartition("__")[2] == "copy")
-
-
 def are_sklearns_own(kind: type, names: Iterable[str]) -> bool:
     """Say whether methods are scikit-learn's own in every class that has them: what was put in their place may do more."""
     return all(is_sklearns_own(vars(one)[name]) for one in kind.__mro__ for name in names if name in vars(one))
+
+
+def writes_to_rows(estimator: Any) -> bool:
+    """Say whether an estimator, or one inside it, was told to make no copy (``copy=False``), and writes to what it is given."""
+    return any(not value for name, value in estimator.get_params().items() if name.rpartition("__")[2] == "copy")
 
 
 @functools.cache

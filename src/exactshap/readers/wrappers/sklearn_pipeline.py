@@ -135,7 +135,7 @@ class PipelineReader(DelegatingReader):
 
     def answer(self, X: Table, semivalue: Semivalue, order: int, n_compared: int = 0) -> Solution:
         """Let the inner reader ask for scaled rows, a piece at a time, if it can; what it does not answer goes all the way."""
-        scaling = scaling_of(self.front, X)
+        scaling = scaling_of(self.front, X) if self.inner.takes_made_rows() else None
         solution = None if scaling is None else self.inner.answer_made(scaling, semivalue, order, n_compared)
         return solution if solution is not None else super().answer(X, semivalue, order, n_compared)
 
