@@ -15,7 +15,7 @@ from at_once import PATIENCE, at_once
 from exactshap import Explainer
 from exactshap._native import _kernel
 from exactshap._native._signature import Parameter
-from exactshap._runtime import calibration, process_settings
+from exactshap._runtime import calibration, process_settings, threads
 from exactshap._runtime.process_settings import single_threaded_blas, without_warnings
 from exactshap._runtime.shared import STEP
 from exactshap.errors import ExplanationWarning, warn
@@ -287,3 +287,14 @@ def test_threads_share_the_rows_of_blocks_of_which_one_alone_fits_in_memory():
     assert (len(cut.blocks), cut.blocks_at_once, cut.threads_of_each) == (10, 1, 2)
     assert _plan.cut_rows(reader, 1000, 1, limit, 2)[1:] == (1, 2)
     assert _plan.cut_rows(reader, 1, 1, limit, 2).threads_of_each == 1
+
+
+def test_rows_are_too_few_for_threads_only_where_those_before_them_say_so():
+    assert threads.pace_of_little(10) is None  # nobody was asked
+    pace = threads.Pace()
+    with threads.at_pace(pace, 10):
+        assert threads.pace_of_little(10) is None
+        pace.note("each", threads.SECONDS / 100)
+        assert threads.pace_of_little(10) is pace
+        pace.note("beside", threads.SECONDS)
+        assert threads.pace_of_little(10) is None

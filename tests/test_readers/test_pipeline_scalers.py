@@ -145,6 +145,13 @@ def test_a_large_table_has_the_bits_of_the_documented_way(n_jobs, monkeypatch):
         same_bits(direct(model, background, layout(rows), monkeypatch, n_jobs=n_jobs), wanted)
 
 
+def test_scaled_rows_of_a_linear_model_are_never_all_made(monkeypatch):
+    model, background = pipeline(StandardScaler())
+    explainer, rows, made = Explainer(model, background, n_jobs=2), np.zeros((200_003, D)), Scaling.all
+    monkeypatch.setattr(Scaling, "all", lambda scaling: made(scaling) if scaling.shape[0] < len(rows) else pytest.fail("all"))
+    assert explainer(rows).certificate().passed
+
+
 MODELS = {
     "several outputs": (LinearRegression(), np.c_[Y, Y**2, -Y]),
     "logistic": (LogisticRegression(), np.median(Y) < Y),
