@@ -125,6 +125,23 @@ def test_the_rows_of_one_block_share_the_threads_with_the_same_bits(name, monkey
         np.testing.assert_array_equal(getattr(again, field), getattr(reference, field))
 
 
+@pytest.mark.parametrize("asks_itself", [False, True])
+def test_threads_hold_their_pieces_against_the_models_own_prediction(asks_itself, monkeypatch):
+    """A prediction that is off for one row is told with its number, whichever piece it is in; all fields are put in place."""
+    monkeypatch.setattr(threads, "SECONDS", 0.0)
+    monkeypatch.setattr(threads, "LEAST", 0.0)
+    explainer, held = Explainer(MODEL, n_jobs=2), []
+    explainer.reader.predicts_in_pieces = asks_itself
+    explainer(X)
+    predict, tolerance = explainer.reader.predict, explainer.reader.tolerance
+    explainer.reader.predict = lambda table: predict(table) + 1e-3 * (table.numeric() == X.to_numpy()[229]).all(axis=1)
+    explainer.reader.tolerance = lambda own, part: held.append(len(own)) or tolerance(own, part)
+    with pytest.raises(ExactnessError, match=r"residual 0.001 at row 229"):
+        explainer(X)
+    assert sum(held) == 300
+    assert max(held) < 300
+
+
 def test_threads_have_blocks_of_their_own_where_they_may_ask_the_model(monkeypatch):
     glassbox = pytest.importorskip("interpret.glassbox")
     rows = X.to_numpy()

@@ -10,13 +10,15 @@ from sklearn.naive_bayes import GaussianNB
 from sklearn.tree import DecisionTreeRegressor
 
 from additive_oracle import largest, masked_games, values_of
+from exactshap._runtime import threads
 from exactshap.errors import ExactnessError, InputError, UnknownNameError, UnsupportedStructureError
 from exactshap.explainer import Explainer
 from exactshap.frames import as_table
 from exactshap.readers import Request
 from exactshap.readers.additive import sklearn_linear
+from exactshap.semivalues import owen
 from exactshap.testing import check_reader
-from tolerances import assert_close, conditioned, roundings
+from tolerances import HALF_THE_DIGITS, assert_close, conditioned, roundings
 
 pytestmark = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning", "ignore::FutureWarning")
 
@@ -122,6 +124,19 @@ def test_against_hand_masked_predictions_value_by_value(case, order):
 
 def _log_odds(model):
     return lambda rows: np.diff(model.predict_log_proba(rows), axis=1)[:, 0]
+
+
+@pytest.mark.parametrize("index", ["shapley", owen({"g": ["x0", "x1"]})], ids=["shapley", "owen"])
+@pytest.mark.parametrize("n_jobs", [1, 2])
+def test_likelihoods_that_cancel_are_rounding(index, n_jobs, monkeypatch):
+    """Log-odds of some hundreds are differences of likelihoods of 1e12, whatever solves the games."""
+    monkeypatch.setattr(threads, "SECONDS", 0.0)
+    monkeypatch.setattr(threads, "LEAST", 0.0)
+    model = GaussianNB().fit(X, LABELS > 0)
+    model.theta_[1], model.var_[0], model.var_[1] = model.theta_[0], 1e-10, 1e-10 * (1.0 + 1e-12 * np.arange(4))
+    explanation = Explainer(model, Z, n_jobs=n_jobs)(X, index=index)
+    assert np.abs(explanation.prediction).max() < 1e4
+    assert np.abs(explanation.residual).max() > HALF_THE_DIGITS
 
 
 def test_names_units_and_outputs():

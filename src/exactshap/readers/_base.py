@@ -18,7 +18,7 @@ from exactshap._runtime.threads import threads_of_a_block
 from exactshap.frames import Table
 from exactshap.games import Game
 from exactshap.readers._stages import Stages
-from exactshap.readers._steps import certified, own_prediction, solved_in_threads
+from exactshap.readers._steps import answered_in_threads, certified, own_prediction
 from exactshap.semivalues import Semivalue
 from exactshap.solvers import Comparison, Cost, MadeRows, Solution, choose, player_sets, solve
 
@@ -113,8 +113,7 @@ class Reader(ABC):
         """Hold the formula as it was read against the model's own predictions, which may be known."""
         prediction = np.asarray(self.predict_again(X), float) if prediction is None else prediction
         ours = self.evaluate(X)
-        tolerance = self.tolerance(X, prediction, ours)
-        return Comparison(prediction, prediction - ours.full, tolerance)
+        return Comparison(prediction, prediction - ours.full, self.tolerance(prediction, ours))
 
     def answer(self, X: Table, semivalue: Semivalue, order: int, n_compared: int = 0) -> Solution:
         """Return the solution of a block of rows beside its predictions; wrappers transform the rows once for all of it.
@@ -126,10 +125,9 @@ class Reader(ABC):
         if n_compared and self.rows_are_cheap:
             return _parted(self.answer(X, semivalue, order), n_rows)
         mine = X.parted(n_rows)[0] if n_compared else X
-        if threads_of_a_block.get() == 1:
-            solution, prediction = self.solve(mine, semivalue, order), own_prediction(self, X)
-        else:
-            solution, prediction = solved_in_threads(self, X, mine, semivalue, order)
+        if threads_of_a_block.get() > 1:
+            return answered_in_threads(self, X, mine, semivalue, order)
+        solution, prediction = self.solve(mine, semivalue, order), own_prediction(self, X)
         return certified(self, X, solution, prediction, efficient=semivalue.is_efficient(order))
 
     def takes_made_rows(self) -> bool:
@@ -175,7 +173,7 @@ class Reader(ABC):
         """Return what to do where one row does not fit in ``memory_limit``."""
         return "Raise memory_limit=, lower the order, or group columns with groups="
 
-    def tolerance(self, X: Table, prediction: np.ndarray, solution: Solution) -> np.ndarray:
+    def tolerance(self, prediction: np.ndarray, solution: Solution) -> np.ndarray:
         r"""Return the largest residual (n_rows,) that rounding can explain.
 
         .. math:: 4\, \epsilon\, (\sqrt{n_\mathrm{terms}} + d)\, (\mathrm{scale} + |f(x)|)
@@ -184,11 +182,14 @@ class Reader(ABC):
         sqrt(n) eps with overwhelming probability (Higham & Mary 2019); 4 = 2 sides (ours and the model's) x 2 for its constant.
         """
         size, bound = np.abs(prediction), solution.error_bound
-        magnitude = size if size.ndim == 1 else size.reshape(X.n_rows, -1).max(axis=1, initial=0.0)
+        magnitude = size if size.ndim == 1 else size.reshape(len(size), -1).max(axis=1, initial=0.0)
         growth = math.sqrt(self.n_terms()) + len(self.feature_names)
         rounding = 4.0 * self.epsilon() * growth * (solution.scale + magnitude)
-        largest = bound if isinstance(bound, float) else np.max(bound)
-        return rounding + largest if largest else rounding
+        return rounding if isinstance(bound, float) and bound == 0.0 else rounding + bound
+
+    def cancelled(self, X: Table) -> np.ndarray | float:
+        """Return magnitudes ([n_rows,]) in the model's own arithmetic that its game does not add up; ``solve`` has them in its ``scale``."""
+        return 0.0
 
     def n_terms(self) -> float:
         """Return how many terms are added up for one prediction (for the tolerance)."""

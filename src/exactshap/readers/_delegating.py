@@ -84,8 +84,11 @@ class DelegatingReader(Reader):
     def solve(self, X: Table, semivalue: Semivalue, order: int) -> Solution:
         return self.inner.solve(self.rows(X), semivalue, order)
 
-    def tolerance(self, X: Table, prediction: np.ndarray, solution: Solution) -> np.ndarray:
-        return self.inner.tolerance(self.rows(X), prediction, solution)
+    def tolerance(self, prediction: np.ndarray, solution: Solution) -> np.ndarray:
+        return self.inner.tolerance(prediction, solution)
+
+    def cancelled(self, X: Table) -> np.ndarray | float:
+        return self.inner.cancelled(self.rows(X))
 
     def threads_pay(self) -> bool | None:
         return self.inner.threads_pay()

@@ -32,7 +32,8 @@ class HierarchicalReader(DelegatingReader):
         if isinstance(semivalue, Semivalue):  # the certificate asks for Shapley values of its own rows
             return self.inner.solve(X, semivalue, order)
         budget = self.options.get("budget") or CALLS if self.calls_model else None
-        return solve(self.inner.game(X), semivalue, order, budget=budget)
+        found = solve(self.inner.game(X), semivalue, order, budget=budget)
+        return found.with_(scale=found.scale + self.inner.cancelled(X))
 
     def memory(self, n_rows: int, order: int) -> float:
         background = 1 if self.background is None else self.background.n_rows

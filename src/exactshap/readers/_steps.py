@@ -2,20 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Iterator
 from functools import partial
 from typing import Protocol
 
 import numpy as np
 
-from exactshap._runtime.threads import Pace, pace_of_little, rows_in_threads
+from exactshap._runtime.threads import Pace, map_in_threads, pace_of_little, rows_in_threads, threads_of_a_block
 from exactshap.errors import rows_from
 from exactshap.frames import Table
 from exactshap.readers._stages import SHARE, STAGED, Stages, stages_in_threads
 from exactshap.semivalues import Semivalue
-from exactshap.solvers import Comparison, Solution
+from exactshap.solvers import Comparison, Rows, Solution
 
-__all__ = ["certified", "own_prediction", "solve_some", "solved_in_threads"]
+__all__ = ["answered_in_threads", "certified", "own_prediction", "solve_some"]
+
+HELD_VALUES = 2**17  # values of a piece that is held against predictions: 1 MiB
 
 
 class Reads(Protocol):
@@ -31,7 +33,7 @@ class Reads(Protocol):
 
     def predict_again(self, X: Table) -> np.ndarray: ...
 
-    def tolerance(self, X: Table, prediction: np.ndarray, solution: Solution) -> np.ndarray: ...
+    def tolerance(self, prediction: np.ndarray, solution: Solution) -> np.ndarray: ...
 
     def compare(self, X: Table, prediction: np.ndarray | None = None) -> Comparison: ...
 
@@ -58,39 +60,73 @@ def own_prediction(reader: Reads, X: Table) -> np.ndarray:
 def certified(reader: Reads, X: Table, solution: Solution, prediction: np.ndarray, *, efficient: bool) -> Solution:
     """Return a solution beside the model's own prediction, and the comparison of the rows of ``X`` that it leaves out, the last ones."""
     n_rows = len(solution.values)
-    mine, others = X.parted(n_rows) if n_rows < X.n_rows else (X, X)
-    own = prediction[:n_rows]
-    solution = solution.beside(own, reader.tolerance(mine, own, solution), efficient=efficient)
-    if others is X:
+    return _with_company(reader, X, _beside(reader, solution, prediction[:n_rows], efficient), prediction[n_rows:])
+
+
+def _beside(reader: Reads, solution: Solution, own: np.ndarray, efficient: bool) -> Solution:
+    return solution.beside(own, reader.tolerance(own, solution), efficient=efficient)
+
+
+def _with_company(reader: Reads, X: Table, solution: Solution, others: np.ndarray) -> Solution:
+    """Return a solution with the comparison of the last rows of ``X``, whose own predictions are ``others``, if there are any."""
+    if not len(others):
         return solution
-    return solution.with_(comparison=reader.compare(others, prediction[n_rows:]))
+    return solution.with_(comparison=reader.compare(X.parted(X.n_rows - len(others))[1], others))
 
 
-def solved_in_threads(reader: Reads, X: Table, mine: Table, semivalue: Semivalue, order: int) -> tuple[Solution, np.ndarray]:
-    """Return the solution of the first rows, which are ``mine``, and the predictions of all, from threads that share them."""
-    n_rows, shares = mine.n_rows, reader.shares_predictions(mine.n_rows)
+def answered_in_threads(reader: Reads, X: Table, mine: Table, semivalue: Semivalue, order: int) -> Solution:
+    """Return the solution of the first rows, which are ``mine``, beside their predictions; threads share all of the work.
+
+    Where the model predicts all rows in one call, pieces are held against it when both are known.
+    """
+    n_rows, shares, efficient = mine.n_rows, reader.shares_predictions(mine.n_rows), semivalue.is_efficient(order)
     stages = reader.stages(X) if n_rows >= STAGED else None
     if (pace := pace_of_little(n_rows, 1.0 if stages is None else SHARE)) is not None:
         solve_all = partial(reader.solve, mine, semivalue, order)
-        return _solved_alone(reader, X, solve_all, n_rows, pace, shares and stages is None)
+        alone = _solved_alone(reader, X, solve_all, n_rows, pace, shares and stages is None)
+        return certified(reader, X, *alone, efficient=efficient)
     solve = partial(solve_some, reader, mine, semivalue, order)
+    found = Rows(n_rows)
+
+    def hold(start: int, part: Solution, own: np.ndarray) -> None:
+        found.put(start, _beside(reader, part, own, efficient))
+
+    def answer(rows: slice) -> None:
+        hold(rows.start, solve(rows), _predict_some(reader, X, rows))
+
+    def predict_company() -> np.ndarray:
+        return _predict_some(reader, X, slice(n_rows, None)) if n_rows < X.n_rows else np.zeros(0)
+
+    if shares and stages is None:
+        _, others = rows_in_threads(answer, n_rows, predict_company, reader.threads_pay)
+        return _with_company(reader, X, found.solution(), others)
+    parts, prediction = _solved_and_predicted(reader, X, stages, solve, n_rows)
+    workers = threads_of_a_block.get() if pace_of_little(n_rows) is None else 1
+    tasks = ((start, part, prediction[start : start + len(part.values)]) for start, part in _cut(parts, -(-n_rows // workers)))
+    for _ in map_in_threads(lambda task: hold(*task), tasks, workers):
+        pass
+    return _with_company(reader, X, found.solution(), prediction[n_rows:])
+
+
+def _cut(parts: Iterable[Solution], most: int) -> Iterator[tuple[int, Solution]]:
+    """Yield the parts, each with its first row, in pieces that stay in a core's caches, and of ``most`` rows."""
+    start = 0
+    for part in parts:
+        n_rows = len(part.values)
+        step = max(1, min(most, HELD_VALUES // max(1, part.values[0].size)))
+        for first in range(0, n_rows, step):
+            yield start + first, part.rows(slice(first, first + step)) if step < n_rows else part
+        start += n_rows
+
+
+def _solved_and_predicted(
+    reader: Reads, X: Table, stages: Stages | None, solve: Callable[[slice], Solution], n_rows: int
+) -> tuple[list[Solution], np.ndarray]:
+    """Return the solutions of pieces that cover the first rows, and the model's own predictions of all."""
     if stages is not None and (shared := stages_in_threads(stages, solve, n_rows)) is not None:
-        return Solution.join(shared[0], n_rows), shared[1]
-    if not shares:
-        predict = partial(own_prediction, reader, X)
-        parts, prediction = rows_in_threads(solve, n_rows, predict, reader.threads_pay, one_by_one=reader.solves_one_by_one)
-        return Solution.join(parts, n_rows), prediction
-
-    def solve_and_predict(rows: slice) -> tuple[Solution, np.ndarray]:
-        return solve(rows), _predict_some(reader, X, rows)
-
-    def predict_company() -> list[np.ndarray]:
-        return [_predict_some(reader, X, slice(n_rows, X.n_rows))] if n_rows < X.n_rows else []
-
-    pairs, last = rows_in_threads(solve_and_predict, n_rows, predict_company, reader.threads_pay)
-    parts, predictions = zip(*pairs, strict=True)
-    found = [*predictions, *last]
-    return Solution.join(parts, n_rows), found[0] if len(found) == 1 else np.concatenate(found)
+        return shared
+    predict = partial(own_prediction, reader, X)
+    return rows_in_threads(solve, n_rows, predict, reader.threads_pay, one_by_one=reader.solves_one_by_one)
 
 
 def _solved_alone(

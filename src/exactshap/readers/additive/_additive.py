@@ -47,7 +47,7 @@ __all__ = ["AdditiveReader"]
 VALUE_FUNCTIONS = ("interventional", "baseline")
 TIMED_ROWS, TIMED_CALLS = 256, 5e4  # of a forecast: rows of one evaluation, evaluations up to which rows are solved
 LINEAR_ROWS = 2**24  # of a block of a linear model's, which need little memory beside their values
-CACHED_VALUES, FEWEST_ROWS = 2**17, 256  # coalition values of a piece of rows: 1 MiB; rows of it at least
+CACHED_VALUES, FEWEST_ROWS = 2**19, 256  # coalition values of a piece of rows: 4 MiB; rows of it at least
 FEW = 1024  # rows in single precision, up to which they are made float64 at once
 CHECKED_ROWS = 8  # background rows on which the terms are compared with the model's own prediction when it is read
 
@@ -89,12 +89,12 @@ class AdditiveReader(Reader):
         """Fold the background into the terms; those of a linear model whose columns are players are ``_linear``, too."""
         owner = self._owners()
         self._bound = [block.bind(reference, owner) for block in self.form.blocks if len(block.columns)]
-        first = self._bound[0] if len(self._bound) == 1 else None
+        first = self._bound[0] if len(self._bound) == 1 and self.form.magnitude is None else None
         self._linear = first if isinstance(first, BoundScaled) else None
         self._searched: Searched | None = getattr(first, "searched", None)  # bins, which the solver may search itself
         self._quick: Handle | None = None
         at_once = getattr(first, "at_once", None)
-        if at_once is not None and self.form.magnitude is None and self.single_output == (self.n_outputs == 1):
+        if at_once is not None and self.single_output == (self.n_outputs == 1):
             floor = float(np.abs(self.form.intercept).max()) + self.form.floor
             linear = at_once(self.form.intercept, self._growth(), floor)
             self._quick = None if linear is None else Handle(linear)
@@ -119,7 +119,7 @@ class AdditiveReader(Reader):
         assert self.background is not None
         rows = self.background.take(slice(0, min(CHECKED_ROWS, self.background.n_rows)))
         encoded, own = reference.rows[: rows.n_rows], np.asarray(self.predict(rows), float).reshape(rows.n_rows, -1)
-        self.form.check(encoded, own, self._limit(encoded, own, self.form.scale(encoded)), owner=self.model_name)
+        self.form.check(encoded, own, self._limit(own, self.form.scale(encoded)), owner=self.model_name)
 
     def predict(self, X: Table) -> np.ndarray:
         return self.form.predict(X)
@@ -177,10 +177,12 @@ class AdditiveReader(Reader):
         rows = self._encode(X)
         held = 0.0 if self._streams else self.n_outputs * sum(2.0**width for width in self._widths)
         step = max(FEWEST_ROWS, int(CACHED_VALUES / held)) if held else X.n_rows
-        parts = (
-            solve_stacks(self._tables(rows[piece]), self.n_players, len(rows[piece]), self.n_outputs, semivalue, order)
-            for piece in slices(X.n_rows, step)
-        )
+
+        def solve(rows: np.ndarray) -> Solution:
+            part = solve_stacks(self._tables(rows), self.n_players, len(rows), self.n_outputs, semivalue, order)
+            return part.with_(scale=part.scale + self.form.cancelled(rows))
+
+        parts = (solve(rows[piece]) for piece in slices(X.n_rows, step))
         return Solution.join(parts, X.n_rows).with_(error_bound=2.0**order * self._errors(X))
 
     def _linear_part(self, X: Table, bound: BoundScaled, semivalue: Semivalue, order: int) -> Solution:
@@ -239,24 +241,24 @@ class AdditiveReader(Reader):
         rows = self._encode(X)
         return np.sum([bound.errors(rows) for bound in interpolated], axis=0)
 
-    def tolerance(self, X: Table, prediction: np.ndarray, solution: Solution) -> np.ndarray:
+    def tolerance(self, prediction: np.ndarray, solution: Solution) -> np.ndarray:
         r"""Return the largest residual (n_rows,) that rounding can explain.
 
-        .. math:: 16\, \epsilon\, (\sqrt{n_\mathrm{terms}} + k + 2)\, (\mathrm{scale} + |f_0| + |f(x)| + m(x))
+        .. math:: 16\, \epsilon\, (\sqrt{n_\mathrm{terms}} + k + 2)\, (\mathrm{scale} + |f_0| + |f(x)|)
 
-        As for every reader (see :meth:`Reader.tolerance`), with k factors at most in a term instead of all columns; m(x) is
-        what cancels inside the model's own arithmetic. The background cancels: v(empty) is added and taken away again. The
+        As for every reader (see :meth:`Reader.tolerance`), with k factors at most in a term instead of all columns; m(x), part of the
+        scale, is what cancels inside the model's own arithmetic. The background cancels: v(empty) is added and taken away again. The
         solution's error bound is added: ``verify`` compares mixed coalitions, too.
         """
-        encoded = None if self.form.magnitude is None else self._encode(X)
-        return self._limit(encoded, np.asarray(prediction), np.asarray(solution.scale)) + np.asarray(solution.error_bound)
+        return self._limit(np.asarray(prediction), np.asarray(solution.scale)) + np.asarray(solution.error_bound)
 
-    def _limit(self, encoded: np.ndarray | None, prediction: np.ndarray, scale: np.ndarray) -> np.ndarray:
+    def _limit(self, prediction: np.ndarray, scale: np.ndarray) -> np.ndarray:
         size = np.abs(prediction) if prediction.ndim == 1 else np.abs(prediction).max(axis=1, initial=0.0)
         magnitude = scale + size + (np.abs(self.form.intercept).max(initial=0.0) + self.form.floor)
-        if self.form.magnitude is not None and encoded is not None:
-            magnitude = magnitude + self.form.magnitude(encoded)
         return self._growth() * magnitude
+
+    def cancelled(self, X: Table) -> np.ndarray | float:
+        return 0.0 if self.form.magnitude is None else self.form.magnitude(self._encode(X))
 
     def _growth(self) -> float:
         return float(16.0 * self.epsilon() * (np.sqrt(self.n_terms()) + self._widest + 2.0))

@@ -81,12 +81,16 @@ class AdditiveForm:
         return total
 
     def scale(self, rows: np.ndarray) -> np.ndarray:
-        """Return the magnitudes (n_rows,) that are added up there: of the constant, and of each term in any output."""
-        total = np.full(len(rows), np.abs(self.intercept).max(initial=0.0))
+        """Return the magnitudes (n_rows,) that are added up there: of the constant, of each term in any output, and what cancels."""
+        total = np.full(len(rows), np.abs(self.intercept).max(initial=0.0)) + self.cancelled(rows)
         for block in self.blocks:
             if len(block.columns):
                 total += np.abs(block.evaluate(rows)).max(axis=2).sum(axis=1)
         return total
+
+    def cancelled(self, rows: np.ndarray) -> np.ndarray | float:
+        """Return the magnitudes ([n_rows,]) that cancel inside the model's own arithmetic."""
+        return 0.0 if self.magnitude is None else self.magnitude(rows)
 
     def check(self, rows: np.ndarray, own: np.ndarray, limit: np.ndarray, *, owner: str) -> None:
         """Refuse a model whose own predictions (n_rows, n_outputs) of some rows of the background are not the sum of the terms."""

@@ -191,8 +191,8 @@ class BlackBox(Reader):
         assert self.background is not None
         return float(self.background.n_rows)
 
-    def tolerance(self, X: Table, prediction: np.ndarray, solution: Solution) -> np.ndarray:
-        return SAFETY * super().tolerance(X, prediction, solution)
+    def tolerance(self, prediction: np.ndarray, solution: Solution) -> np.ndarray:
+        return SAFETY * super().tolerance(prediction, solution)
 
     def memory(self, n_rows: int, order: int) -> float:
         return calls_memory(self, self.batch_rows() * self.n_features, order) + super().memory(n_rows, order)

@@ -247,7 +247,7 @@ class SumReader(Reader):
             self._largest(0.0 if part.approximation_error is None else part.approximation_error for part in parts)
         )
 
-    def tolerance(self, X: Table, prediction: np.ndarray, solution: Solution) -> np.ndarray:
+    def tolerance(self, prediction: np.ndarray, solution: Solution) -> np.ndarray:
         r"""Return the largest residual (n_rows,) that rounding can explain.
 
         .. math:: \max_m \mathrm{tolerance}_m(\mathrm{scale}) + 4\, \epsilon \sqrt{M}\, \mathrm{scale}
@@ -255,9 +255,12 @@ class SumReader(Reader):
         Every member's tolerance is a multiple of its magnitudes, all of which are in the scale of the sum, and so are the M
         terms that are added up here (see :meth:`Reader.tolerance`).
         """
-        members = [member.reader.tolerance(member.rows(X), prediction, solution) for member in self.members]
+        members = [member.reader.tolerance(prediction, solution) for member in self.members]
         own = 4.0 * np.finfo(float).eps * np.sqrt(len(members)) * np.asarray(solution.scale)
         return np.max(members, axis=0) + own
+
+    def cancelled(self, X: Table) -> np.ndarray | float:
+        return self._largest(member.reader.cancelled(member.rows(X)) for member in self.members)
 
     def epsilon(self) -> float:
         return max(member.reader.epsilon() for member in self.members)

@@ -106,15 +106,18 @@ class AffineReader(DelegatingReader):
             solution = solution.with_shared_baseline(self.n_players)
         return solution.with_(scale=solution.scale + abs(self.shift))
 
-    def tolerance(self, X: Table, prediction: np.ndarray, solution: Solution) -> np.ndarray:
+    def tolerance(self, prediction: np.ndarray, solution: Solution) -> np.ndarray:
         inner = solution.with_(
             scale=np.asarray(solution.scale) / abs(self.factor or 1.0),
             error_bound=np.asarray(solution.error_bound) / abs(self.factor or 1.0),
         )
         return (
-            abs(self.factor) * self.inner.tolerance(X, (prediction - self.shift) / (self.factor or 1.0), inner)
+            abs(self.factor) * self.inner.tolerance((prediction - self.shift) / (self.factor or 1.0), inner)
             + self._shift_rounding()
         )
+
+    def cancelled(self, X: Table) -> np.ndarray | float:
+        return abs(self.factor) * self.inner.cancelled(X)
 
     def _shift_rounding(self) -> float:
         """Return what rounding makes of the shift in the prediction, the baseline and the sum of the values."""
