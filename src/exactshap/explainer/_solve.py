@@ -20,7 +20,7 @@ from exactshap.frames import Table, above
 from exactshap.readers import Reader, certified, own_prediction, solve_some
 from exactshap.results.explanation import Explanation
 from exactshap.semivalues import Semivalue
-from exactshap.solvers import Rows, Solution, player_sets
+from exactshap.solvers import Rows, Solution, in_pieces, player_sets
 
 __all__ = ["Cut", "facts_of", "solve_blocks", "wrap"]
 
@@ -97,10 +97,20 @@ def _joined(
         tasks[-1] = start, lambda: above(last(), company), n_compared
     rows, comparison = Rows(table.n_rows), None
     with progress_rows(progress, table.n_rows, reader.asks) as report, rows_from(0, functools.partial(_named, table)):
-        for block, part in zip(blocks, _parts(reader, tasks, semivalue, order, cut, rows.put), strict=True):
+        put = functools.partial(_put, rows, cut.threads_of_each)
+        for block, part in zip(blocks, _parts(reader, tasks, semivalue, order, cut, put), strict=True):
             comparison = part.comparison
             report(block.stop)
     return rows.solution().with_(comparison=comparison)
+
+
+def _put(rows: Rows, workers: int, start: int, block: Solution) -> Solution:
+    """Put a block into its rows on as many threads as have solved it: to copy it takes longer than to solve a linear model."""
+    pieces = [] if workers == 1 else list(in_pieces([block]))
+    if len(pieces) < 2:
+        return rows.put(start, block)
+    left = list(map_in_threads(lambda piece: rows.put(start + piece[0], piece[1]), pieces, workers))
+    return left[0].with_(comparison=block.comparison)
 
 
 def _parts(reader: Reader, tasks: Sequence[Task], semivalue: Semivalue, order: int, cut: Cut, put: Put) -> Iterator[Solution]:

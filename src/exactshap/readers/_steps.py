@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable
 from functools import partial
 from typing import Protocol
 
@@ -13,11 +13,9 @@ from exactshap.errors import rows_from
 from exactshap.frames import Table
 from exactshap.readers._stages import SHARE, STAGED, Stages, stages_in_threads
 from exactshap.semivalues import Semivalue
-from exactshap.solvers import Comparison, Rows, Solution
+from exactshap.solvers import Comparison, Rows, Solution, in_pieces
 
 __all__ = ["answered_in_threads", "certified", "own_prediction", "solve_some"]
-
-HELD_VALUES = 2**17  # values of a piece that is held against predictions: 1 MiB
 
 
 class Reads(Protocol):
@@ -102,21 +100,10 @@ def answered_in_threads(reader: Reads, X: Table, mine: Table, semivalue: Semival
         return _with_company(reader, X, found.solution(), others)
     parts, prediction = _solved_and_predicted(reader, X, stages, solve, n_rows)
     workers = threads_of_a_block.get() if pace_of_little(n_rows) is None else 1
-    tasks = ((start, part, prediction[start : start + len(part.values)]) for start, part in _cut(parts, -(-n_rows // workers)))
+    tasks = ((start, part, prediction[start : start + len(part.values)]) for start, part in in_pieces(parts))
     for _ in map_in_threads(lambda task: hold(*task), tasks, workers):
         pass
     return _with_company(reader, X, found.solution(), prediction[n_rows:])
-
-
-def _cut(parts: Iterable[Solution], most: int) -> Iterator[tuple[int, Solution]]:
-    """Yield the parts, each with its first row, in pieces that stay in a core's caches, and of ``most`` rows."""
-    start = 0
-    for part in parts:
-        n_rows = len(part.values)
-        step = max(1, min(most, HELD_VALUES // max(1, part.values[0].size)))
-        for first in range(0, n_rows, step):
-            yield start + first, part.rows(slice(first, first + step)) if step < n_rows else part
-        start += n_rows
 
 
 def _solved_and_predicted(

@@ -9,6 +9,7 @@ from exactshap.solvers.core._enumeration import set_values, solve_enumerated
 from exactshap.solvers.core._formula import of_formula
 from exactshap.solvers.core._made_rows import InDouble, MadeRows
 from exactshap.solvers.core._nodes import RELATIVE_TRUNCATION, bound, coarse_bound, enough_nodes
+from exactshap.solvers.core._pieces import in_pieces
 from exactshap.solvers.core._rules import RuleArrays
 from exactshap.solvers.core._sets import player_sets, set_sizes, sets_by_size
 from exactshap.solvers.core._solution import Rows, Solution
@@ -27,6 +28,7 @@ __all__ = [
     "checked_calls",
     "coarse_bound",
     "enough_nodes",
+    "in_pieces",
     "keys_of",
     "of_formula",
     "player_sets",
