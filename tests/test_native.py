@@ -172,6 +172,13 @@ answer_scaled(rng.normal(size=(7, 21)), False, linear, 0.5, rng.normal(size=7), 
 out += [np.zeros((5, 21, 3)), np.zeros((1, 3)), np.zeros((7, 3)), np.zeros(7)]
 linear = LinearOutputs(*rng.normal(size=(2, 21, 3)), rng.normal(size=3), 1e-15, 0.2)
 answer_outputs(rng.normal(size=(7, 21)), False, linear, 0.5, rng.normal(size=(7, 3)), True, *out[-4:], 1, 7)
+from exactshap.solvers.additive._monomials import Factors, add_monomials
+for k, members in ((1, [[0]]), (2, [[0, -1], [1, -1], [0, 1]]), (3, [[0, -1], [1, -1], [2, -1], [0, 1], [0, 2], [1, 2]])):
+    local = terms.Sets(np.array(members), np.array([1 if row[-1] < 0 or len(row) == 1 else 2 for row in members]), rng.random((len(members[0]) + 1, 2**k)))
+    factors = Factors(rng.integers(0, 4, (5, k, 2)), rng.integers(0, 3, (5, k, 2)), rng.normal(size=(5, 2)), rng.normal(size=(5, 2**k)))
+    out += [np.zeros((70, 7, 2)), np.zeros((70, 2)), np.zeros((70, 2)), np.zeros(70)]
+    where = np.stack([rng.permutation(7)[: len(members)] for _ in range(5)])
+    add_monomials(rng.normal(size=(70, 4)), factors, local, where, *out[-4:])
 for array in out:
     digest.update(array.tobytes())
 print(digest.hexdigest())

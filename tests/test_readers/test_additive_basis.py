@@ -23,7 +23,7 @@ from exactshap.frames import as_table
 from exactshap.games import ProductGame
 from exactshap.readers import Request
 from exactshap.readers.additive import sklearn_basis
-from exactshap.readers.additive.terms._blocks import MonomialTerms, Reference
+from exactshap.readers.additive.terms import MonomialTerms, Reference
 from exactshap.solvers import solve
 from exactshap.testing import check_reader
 from tolerances import assert_close

@@ -6,8 +6,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from exactshap.errors import BudgetError
+from exactshap.readers.additive.terms import ColumnTerms, MonomialTerms, Reference, coalitions
 from exactshap.readers.additive.terms._binned import BinnedTerms
-from exactshap.readers.additive.terms._blocks import ColumnTerms, MonomialTerms, Reference, coalitions
 from exactshap.readers.additive.terms._functions import FunctionTerm, FunctionTerms, ProductTerm, ProductTerms
 from tolerances import assert_close
 

@@ -32,6 +32,7 @@ from exactshap.semivalues import Semivalue, find
 from exactshap.solvers import Comparison, Cost, InDouble, MadeRows, Solution, player_sets
 from exactshap.solvers.additive import (
     LookedUp,
+    Monomials,
     Searched,
     Singles,
     Stack,
@@ -140,7 +141,7 @@ class AdditiveReader(Reader):
         """Return coalition values, those too that a solution does not keep."""
         return [stack.present if isinstance(stack, Singles) else stack.tables for stack in self._tables(rows)]
 
-    def _tables(self, rows: np.ndarray) -> Iterator[Stack | Singles | LookedUp]:
+    def _tables(self, rows: np.ndarray) -> Iterator[Stack | Singles | LookedUp | Monomials]:
         for bound in self._bound:
             yield from bound.stacks(rows)
 

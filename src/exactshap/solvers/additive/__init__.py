@@ -5,6 +5,7 @@ from __future__ import annotations
 from exactshap.solvers.additive._buckets import buckets_of
 from exactshap.solvers.additive._kernels import Bins, Lookups, Tables, fill_cells, fill_fold
 from exactshap.solvers.additive._linear import Linear, LinearOutputs, answer_linear
+from exactshap.solvers.additive._monomials import Factors, Monomials
 from exactshap.solvers.additive._singles import Scaled, Singles
 from exactshap.solvers.additive._stacks import (
     LookedUp,
@@ -19,10 +20,12 @@ from exactshap.solvers.additive._stacks import (
 
 __all__ = [
     "Bins",
+    "Factors",
     "Linear",
     "LinearOutputs",
     "LookedUp",
     "Lookups",
+    "Monomials",
     "Scaled",
     "Searched",
     "Singles",

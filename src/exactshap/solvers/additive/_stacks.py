@@ -16,6 +16,7 @@ from exactshap.errors import InputError, message
 from exactshap.games import AdditiveGame
 from exactshap.semivalues import Semivalue, find
 from exactshap.solvers.additive._kernels import Sets, Shares, add_lookups, fill_lookups, fill_searched, fill_sets
+from exactshap.solvers.additive._monomials import Monomials, add_monomials
 from exactshap.solvers.additive._singles import Scaled, Singles, add_singles, fill_scaled
 from exactshap.solvers.core import Cost, Solution, player_sets, set_sizes
 
@@ -124,7 +125,12 @@ def stacks_of(game: AdditiveGame) -> Iterable[Stack]:
 
 
 def solve_stacks(
-    stacks: Iterable[Stack | Singles | LookedUp], n_players: int, n_rows: int, n_outputs: int, semivalue: Semivalue, order: int
+    stacks: Iterable[Stack | Singles | LookedUp | Monomials],
+    n_players: int,
+    n_rows: int,
+    n_outputs: int,
+    semivalue: Semivalue,
+    order: int,
 ) -> Solution:
     """Return the part of terms that come in stacks, one stack in memory at a time; refuse coalition values that are not finite."""
     n_sets = len(player_sets(n_players, order))
@@ -143,7 +149,11 @@ def solve_stacks(
         if isinstance(stack, LookedUp):
             add_lookups(stack.cells, stack.lookups, sets, positions, values, empty, full, scale)
             continue
-        fill_sets(np.ascontiguousarray(stack.tables, float), sets, positions, values, empty, full, scale)
+        if isinstance(stack, Monomials):
+            rows = np.ascontiguousarray(stack.rows, float)
+            add_monomials(rows, stack.factors, sets, positions, values, empty, full, scale)
+        else:
+            fill_sets(np.ascontiguousarray(stack.tables, float), sets, positions, values, empty, full, scale)
         _refuse_not_finite(stack, values, full)  # the ends are among what values are differences of
     return Solution(values, empty, full, method_of(n_terms), scale=scale)
 
@@ -256,7 +266,7 @@ def single_weight(semivalue: Semivalue, order: int) -> float:
     return float(semivalue.weights(1, 1, order)[0])
 
 
-def _refuse_not_finite(stack: Stack | Singles | Scaled, *sums: np.ndarray) -> None:
+def _refuse_not_finite(stack: Stack | Singles | Scaled | Monomials, *sums: np.ndarray) -> None:
     """Refuse values that are not finite; the test of each one is only made where their sum is not (or overflows)."""
     with np.errstate(all="ignore"):
         if all(math.isfinite(array.sum()) or np.isfinite(array).all() for array in sums):

@@ -9,7 +9,6 @@ from exactshap.readers.additive.terms._blocks import (
     BoundScaled,
     Coalitions,
     ColumnTerms,
-    MonomialTerms,
     Reference,
     TermBlock,
     by_size,
@@ -20,6 +19,7 @@ from exactshap.readers.additive.terms._blocks import (
 )
 from exactshap.readers.additive.terms._calls import calls_of_row, seconds_of_row
 from exactshap.readers.additive.terms._functions import FunctionTerm, FunctionTerms, ProductTerm, ProductTerms
+from exactshap.readers.additive.terms._monomials import MonomialTerms
 
 __all__ = [
     "CHUNK_VALUES",
