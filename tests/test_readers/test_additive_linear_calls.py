@@ -171,7 +171,7 @@ def test_predictions_that_are_cut_off_far_away_are_not_a_product(monkeypatch):
 
 
 def test_a_product_in_another_order_is_not_taken(monkeypatch):
-    monkeypatch.setattr(sklearn_linear, "_product", lambda model, rows: rows[:, ::-1] @ model.coef_[::-1] + model.intercept_)
+    monkeypatch.setattr(sklearn_linear, "product", lambda model, rows: rows[:, ::-1] @ model.coef_[::-1] + model.intercept_)
     model = fitted("ridge")
     own = own_of(Explainer(model, X[:20]))
     np.testing.assert_array_equal(own(as_table(X)), model.predict(X))

@@ -52,7 +52,7 @@ _REGISTRY: dict[str, str] = {
     "pygam.pygam.GAM": "exactshap.readers.additive.pygam_gam",
     "sklearn.linear_model.*": "exactshap.readers.additive.sklearn_linear",
     "sklearn.discriminant_analysis.LinearDiscriminantAnalysis": "exactshap.readers.additive.sklearn_linear",
-    "sklearn.naive_bayes.GaussianNB": "exactshap.readers.additive.sklearn_linear",
+    "sklearn.naive_bayes.GaussianNB": "exactshap.readers.additive.sklearn_naive_bayes",
     "exactshap.readers.additive.additive_model.AdditiveModel": "exactshap.readers.additive.additive_model",
     "exactshap.estimators.*": "exactshap.readers.wrappers.own_estimators",
 }

@@ -1,9 +1,9 @@
-"""Linear models of scikit-learn, generalised ones in link space, linear SVMs, and the margins of GaussianNB."""
+"""Linear models of scikit-learn, generalised ones in link space, and linear SVMs."""
 
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -14,6 +14,7 @@ from exactshap.frames import Table, as_table
 from exactshap.readers import (
     OwnPrediction,
     Request,
+    Stages,
     are_sklearns_own,
     assuming_finite,
     finite_numbers,
@@ -29,7 +30,7 @@ from exactshap.readers.additive._form import AdditiveForm
 from exactshap.readers.additive.terms import ColumnTerms
 from exactshap.solvers import player_sets
 
-__all__ = ["LinearParts", "linear_parts", "read"]
+__all__ = ["LinearParts", "as_given", "in_double", "is_a_product", "linear_parts", "product", "read"]
 
 THROUGH = ("_decision_function",)  # what methods of scikit-learn go through, in some releases and classes
 TRIED = 3  # rows on which the product alone is held against the model's own method,
@@ -60,34 +61,44 @@ class LinearParts:
 
     def predict(self, model: Any, chosen: list[int], single: bool, X: Table) -> np.ndarray:
         """Return the model's own prediction in the unit of the parts, for the chosen outputs."""
-        return self._in_unit(self._documented(model, _in_double(X).native), chosen, single)
+        return self._in_unit(self.documented(model, in_double(X).native), chosen, single)
 
     def predict_again(self, own: OwnPrediction, chosen: list[int], single: bool, X: Table) -> np.ndarray:
         """Return the same of rows whose numbers are looked at elsewhere: a linear model of scikit-learn spends most of its time on that."""
         return self._in_unit(own(X), chosen, single)
 
+    def stages(self, own: OwnPrediction, chosen: list[int], single: bool, X: Table) -> Stages | None:
+        """Return the same in parts that threads may share, where there are such."""
+        stages = own.stages(X)
+        return None if stages is None else stages._replace(finish=lambda: self._in_unit(stages.finish(), chosen, single))
+
     def own(self, model: Any) -> OwnPrediction:
         """Return the model's own prediction of rows that are finite, by its product alone where it is scikit-learn's own."""
         rows = np.linspace(-1.0, 1.0, TRIED * len(self.coefficients)).reshape(TRIED, -1)
-        through = tuple(name for name in THROUGH if hasattr(type(model), name))
+        through = self.through(model)
         return OwnPrediction(
             model,
             self.method,
             self._assuming_finite,
-            _product if _is_a_product(type(model), (self.method, *through)) else None,
+            product if is_a_product(type(model), (self.method, *through)) else None,
             trial=np.concatenate([size * rows for size in TRIED_SIZES]),
-            readable=_in_double,
+            readable=in_double,
             through=through,
-            cells=_as_given,
+            cells=as_given,
             most=np.inf,
         )
 
-    def _documented(self, model: Any, rows: Any) -> np.ndarray:
+    @staticmethod
+    def through(model: Any) -> tuple[str, ...]:
+        """Return the methods that the model's own goes through."""
+        return tuple(name for name in THROUGH if hasattr(type(model), name))
+
+    def documented(self, model: Any, rows: Any) -> np.ndarray:
         return np.asarray(getattr(model, self.method)(rows), float)
 
     def _assuming_finite(self, model: Any, rows: Any) -> np.ndarray:
         with assuming_finite():
-            return self._documented(model, rows)
+            return self.documented(model, rows)
 
     def _in_unit(self, values: np.ndarray, chosen: list[int], single: bool) -> np.ndarray:
         values = values if self.link is None else self.link(values)
@@ -97,14 +108,14 @@ class LinearParts:
         return values[:, 0] if single else values
 
 
-def _is_a_product(kind: type, names: tuple[str, ...]) -> bool:
+def is_a_product(kind: type, names: tuple[str, ...]) -> bool:
     """Say whether methods are scikit-learn's own in every class that has them, and no link follows: what was put in their place may do more."""
     if hasattr(kind, "_linear_predictor"):  # a generalised linear model
         return False
     return are_sklearns_own(kind, names)
 
 
-def _product(model: Any, rows: np.ndarray) -> np.ndarray | None:
+def product(model: Any, rows: np.ndarray) -> np.ndarray | None:
     """Return what scikit-learn's linear models predict in the end, by the coefficients as they are now; None where it may be more.
 
     The same operation on the same operands makes the same bits, whatever the layout of the rows.
@@ -116,12 +127,12 @@ def _product(model: Any, rows: np.ndarray) -> np.ndarray | None:
     return values[:, 0] if values.ndim == 2 and values.shape[1] == 1 and hasattr(model, "classes_") else values
 
 
-def _in_double(X: Table) -> Table:
+def in_double(X: Table) -> Table:
     """Return rows as the model takes them: those of arrays as float64, as the terms."""
     return X if X.is_frame else as_table(X.numeric())
 
 
-def _as_given(X: Table) -> np.ndarray | None:
+def as_given(X: Table) -> np.ndarray | None:
     """Return rows as scikit-learn reads them itself, in the layout that they have."""
     if not X.is_frame:
         return X.numeric()
@@ -129,9 +140,7 @@ def _as_given(X: Table) -> np.ndarray | None:
 
 
 def read(model: Any, request: Request) -> AdditiveReader:
-    """Read a linear model or GaussianNB: one term for each column."""
-    if sklearn_name(model) == "GaussianNB":
-        return _read_naive_bayes(model, request)
+    """Read a linear model: one term for each column."""
     parts = linear_parts(model)
     chosen, picked = select_outputs(parts.output_names, request.output, owner=type(model).__name__)
     single = picked or len(parts.output_names) == 1
@@ -218,66 +227,3 @@ def _scaled(coefficients: np.ndarray, rows: np.ndarray) -> np.ndarray:
     if coefficients.shape[1] == 1:  # without an innermost axis of one, on which NumPy spends a call for each product
         return (rows * coefficients[:, 0])[:, :, None]
     return rows[:, :, None] * coefficients
-
-
-# -- Gaussian naive Bayes ------------------------------------------------------------------------------------------------
-
-
-def _read_naive_bayes(model: Any, request: Request) -> AdditiveReader:
-    r"""Read the joint log-likelihood of each class, or its difference for two classes (the log-odds).
-
-    .. math:: \log P(y_k) - \tfrac{1}{2} \sum_j \left( \log 2 \pi \sigma_{kj}^2 + (x_j - \theta_{kj})^2 / \sigma_{kj}^2 \right)
-    """
-    require_fitted(model, "theta_", "var_", "class_prior_")
-    classes = tuple(str(c) for c in model.classes_)
-    margin = len(classes) == 2
-    names, unit = ((classes[1],), f"log-odds (> 0: {classes[1]})") if margin else (classes, "joint log-likelihood")
-    chosen, picked = select_outputs(names, request.output, owner="GaussianNB")
-    single = picked or len(names) == 1
-    prior = np.log(model.class_prior_)
-    fitted = zip(np.asarray(model.theta_, float), np.asarray(model.var_, float), strict=True)
-    densities = [functools.partial(_log_density, *of_class) for of_class in fitted]
-    n_columns = model.theta_.shape[1]
-    form = AdditiveForm(
-        blocks=(ColumnTerms(tuple((j,) for j in range(n_columns)), functools.partial(_margins, densities, margin, chosen)),),
-        intercept=(np.diff(prior) if margin else prior)[chosen],
-        encode=functools.partial(finite_numbers, owner="GaussianNB", names=request.feature_names),
-        predict=functools.partial(_joint, model, margin, chosen, single),
-        n_columns=n_columns,
-        fitted_names=fitted_names(model),
-        output_names=tuple(names[k] for k in chosen),
-        unit=unit,
-        single_output=single,
-        magnitude=functools.partial(_likelihood_size, densities, float(np.abs(prior).max())),
-    )
-    return AdditiveReader(model, request, form)
-
-
-def _log_density(theta: np.ndarray, variance: np.ndarray, rows: np.ndarray) -> np.ndarray:
-    """Return the log density of each column under one class, of shape (n_rows, n_columns)."""
-    found = rows - theta
-    np.square(found, out=found)
-    found /= variance
-    found += np.log(2.0 * np.pi * variance)
-    found *= -0.5
-    return found
-
-
-def _margins(
-    densities: Sequence[Callable[[np.ndarray], np.ndarray]], margin: bool, chosen: list[int], rows: np.ndarray
-) -> np.ndarray:
-    """Return the terms (n_rows, n_columns, n_outputs) of the chosen classes, or their difference for two classes."""
-    if margin:
-        return (densities[1](rows) - densities[0](rows))[:, :, None]
-    return np.stack([densities[k](rows) for k in chosen], axis=2)
-
-
-def _likelihood_size(densities: Sequence[Callable[[np.ndarray], np.ndarray]], prior: float, rows: np.ndarray) -> np.ndarray:
-    """Return the size (n_rows,) of the joint log-likelihoods, which cancel in the log-odds."""
-    return prior + functools.reduce(np.maximum, (np.abs(density(rows)) for density in densities)).sum(axis=1)
-
-
-def _joint(model: Any, margin: bool, chosen: list[int], single: bool, X: Table) -> np.ndarray:
-    values = np.asarray(model.predict_joint_log_proba(X.native if X.is_frame else X.numeric()), float)
-    values = (np.diff(values, axis=1) if margin else values)[:, chosen]
-    return values[:, 0] if single else values

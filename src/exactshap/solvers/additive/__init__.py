@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from exactshap.solvers.additive._buckets import buckets_of
+from exactshap.solvers.additive._densities import Normals, add_sizes, fill_densities
+from exactshap.solvers.additive._features import fill_products_of_columns
 from exactshap.solvers.additive._kernels import Bins, Lookups, Tables, fill_cells, fill_fold
 from exactshap.solvers.additive._linear import Linear, LinearOutputs, answer_linear
 from exactshap.solvers.additive._monomials import Factors, Monomials
@@ -26,15 +28,19 @@ __all__ = [
     "LookedUp",
     "Lookups",
     "Monomials",
+    "Normals",
     "Scaled",
     "Searched",
     "Singles",
     "Stack",
     "Tables",
+    "add_sizes",
     "answer_linear",
     "buckets_of",
     "fill_cells",
+    "fill_densities",
     "fill_fold",
+    "fill_products_of_columns",
     "solve_additive",
     "solve_scaled",
     "solve_searched",

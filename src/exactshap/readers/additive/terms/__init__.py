@@ -18,6 +18,7 @@ from exactshap.readers.additive.terms._blocks import (
     weighted_mean,
 )
 from exactshap.readers.additive.terms._calls import calls_of_row, seconds_of_row
+from exactshap.readers.additive.terms._features import MonomialFeatures
 from exactshap.readers.additive.terms._functions import FunctionTerm, FunctionTerms, ProductTerm, ProductTerms
 from exactshap.readers.additive.terms._monomials import MonomialTerms
 
@@ -30,6 +31,7 @@ __all__ = [
     "ColumnTerms",
     "FunctionTerm",
     "FunctionTerms",
+    "MonomialFeatures",
     "MonomialTerms",
     "ProductTerm",
     "ProductTerms",
