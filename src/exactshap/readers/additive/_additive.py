@@ -31,6 +31,7 @@ from exactshap.readers.additive.terms import (
 from exactshap.semivalues import Semivalue, find
 from exactshap.solvers import Comparison, Cost, InDouble, MadeRows, Solution, player_sets
 from exactshap.solvers.additive import (
+    Evaluated,
     LookedUp,
     Monomials,
     Searched,
@@ -141,7 +142,7 @@ class AdditiveReader(Reader):
         """Return coalition values, those too that a solution does not keep."""
         return [stack.present if isinstance(stack, Singles) else stack.tables for stack in self._tables(rows)]
 
-    def _tables(self, rows: np.ndarray) -> Iterator[Stack | Singles | LookedUp | Monomials]:
+    def _tables(self, rows: np.ndarray) -> Iterator[Stack | Singles | Evaluated | LookedUp | Monomials]:
         for bound in self._bound:
             yield from bound.stacks(rows)
 

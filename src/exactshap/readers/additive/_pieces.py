@@ -54,7 +54,7 @@ class InPieces:
 
     def _pieces(self, n_rows: int) -> list[slice]:
         """Return an even number of slices of about as many rows, or one of few rows."""
-        step = max(LINES, VALUES // max(1, self.width))
+        step = max(2 * LINES, VALUES // max(1, self.width))
         count = 2 * -(-n_rows // (2 * step)) if n_rows >= STAGED else 1
         ends = [*(n_rows * piece // count // LINES * LINES for piece in range(count)), n_rows]
         return [slice(start, stop) for start, stop in pairwise(ends)]

@@ -8,7 +8,7 @@ from exactshap.solvers.additive._features import fill_products_of_columns
 from exactshap.solvers.additive._kernels import Bins, Lookups, Tables, fill_cells, fill_fold
 from exactshap.solvers.additive._linear import Linear, LinearOutputs, answer_linear
 from exactshap.solvers.additive._monomials import Factors, Monomials
-from exactshap.solvers.additive._singles import Scaled, Singles
+from exactshap.solvers.additive._singles import Evaluated, Scaled, Singles
 from exactshap.solvers.additive._stacks import (
     LookedUp,
     Searched,
@@ -22,6 +22,7 @@ from exactshap.solvers.additive._stacks import (
 
 __all__ = [
     "Bins",
+    "Evaluated",
     "Factors",
     "Linear",
     "LinearOutputs",

@@ -17,7 +17,7 @@ from exactshap.games import AdditiveGame
 from exactshap.semivalues import Semivalue, find
 from exactshap.solvers.additive._kernels import Sets, Shares, add_lookups, fill_lookups, fill_searched, fill_sets
 from exactshap.solvers.additive._monomials import Monomials, add_monomials
-from exactshap.solvers.additive._singles import Scaled, Singles, add_singles, fill_scaled
+from exactshap.solvers.additive._singles import Evaluated, Scaled, Singles, add_evaluated, add_singles, fill_scaled
 from exactshap.solvers.core import Cost, Solution, player_sets, set_sizes
 
 __all__ = [
@@ -125,7 +125,7 @@ def stacks_of(game: AdditiveGame) -> Iterable[Stack]:
 
 
 def solve_stacks(
-    stacks: Iterable[Stack | Singles | LookedUp | Monomials],
+    stacks: Iterable[Stack | Singles | Evaluated | LookedUp | Monomials],
     n_players: int,
     n_rows: int,
     n_outputs: int,
@@ -139,10 +139,13 @@ def solve_stacks(
     scale, n_terms = np.full(n_rows, 0.0), 0
     for stack in stacks:
         n_terms += len(stack.subsets)
-        if isinstance(stack, Singles):
+        if isinstance(stack, (Singles, Evaluated)):
             weight, players = single_weight(semivalue, order), np.array(stack.subsets, np.int64)[:, 0]
-            present, absent = np.ascontiguousarray(stack.present, float), np.ascontiguousarray(stack.absent, float)
-            add_singles(present, absent, weight, players, values, empty, full, scale)
+            if isinstance(stack, Evaluated):
+                add_evaluated(stack, weight, players, values, empty, full, scale)
+            else:
+                present, absent = np.ascontiguousarray(stack.present, float), np.ascontiguousarray(stack.absent, float)
+                add_singles(present, absent, weight, players, values, empty, full, scale)
             _refuse_not_finite(stack, values, full)
             continue
         sets, positions = _local_sets(len(stack.subsets[0]), semivalue, order), _positions(stack.subsets, n_players, order)
@@ -266,7 +269,7 @@ def single_weight(semivalue: Semivalue, order: int) -> float:
     return float(semivalue.weights(1, 1, order)[0])
 
 
-def _refuse_not_finite(stack: Stack | Singles | Scaled | Monomials, *sums: np.ndarray) -> None:
+def _refuse_not_finite(stack: Stack | Singles | Evaluated | Scaled | Monomials, *sums: np.ndarray) -> None:
     """Refuse values that are not finite; the test of each one is only made where their sum is not (or overflows)."""
     with np.errstate(all="ignore"):
         if all(math.isfinite(array.sum()) or np.isfinite(array).all() for array in sums):

@@ -24,7 +24,7 @@ from typing import ClassVar, Protocol
 import numpy as np
 
 from exactshap.errors import BudgetError, message
-from exactshap.solvers.additive import Linear, LinearOutputs, LookedUp, Monomials, Scaled, Singles, Stack
+from exactshap.solvers.additive import Evaluated, Linear, LinearOutputs, LookedUp, Monomials, Scaled, Singles, Stack
 
 __all__ = [
     "BACKGROUND_CHUNK",
@@ -59,7 +59,7 @@ class Reference:
 class Bound(Protocol):
     """A block bound to a background; where it has ``streams``, no value of a term is kept, so that rows need not be cut for it."""
 
-    def stacks(self, rows: np.ndarray) -> Iterable[Stack | Singles | LookedUp | Monomials]:
+    def stacks(self, rows: np.ndarray) -> Iterable[Stack | Singles | Evaluated | LookedUp | Monomials]:
         """Yield the coalition values of the terms for some encoded rows."""
 
 
@@ -190,6 +190,7 @@ class _BoundColumns:
     block: ColumnTerms
     players: tuple[tuple[int, ...], ...]
     mean: np.ndarray
+    streams: ClassVar[bool] = True
 
     def at_once(self, constant: np.ndarray, growth: float, floor: float) -> LinearOutputs | None:
         """Return the model as the solver answers it in one pass over the rows; None where columns are no players."""
@@ -198,5 +199,5 @@ class _BoundColumns:
         coefficients, mean, ends = (np.ascontiguousarray(a, float) for a in (self.block.coefficients, self.mean, constant))
         return LinearOutputs(coefficients, mean, ends, growth, floor)
 
-    def stacks(self, rows: np.ndarray) -> Iterator[Singles]:
-        yield Singles(self.players, self.block.evaluate(rows), self.mean)
+    def stacks(self, rows: np.ndarray) -> Iterator[Evaluated]:
+        yield Evaluated(self.players, rows, self.block.function, self.mean)
