@@ -179,6 +179,13 @@ for k, members in ((1, [[0]]), (2, [[0, -1], [1, -1], [0, 1]]), (3, [[0, -1], [1
     out += [np.zeros((70, 7, 2)), np.zeros((70, 2)), np.zeros((70, 2)), np.zeros(70)]
     where = np.stack([rng.permutation(7)[: len(members)] for _ in range(5)])
     add_monomials(rng.normal(size=(70, 4)), factors, local, where, *out[-4:])
+from exactshap.solvers.additive import Normals, add_sizes, fill_densities, fill_products_of_columns
+normals, rows = Normals(*(rng.random((3, 2, 21)) + 0.1)), rng.normal(size=(70, 21))
+out += [np.zeros((70, 21, 2)), np.zeros((70, 21, 1)), np.zeros(70), np.zeros((70, 5))]
+fill_densities(rows, normals, False, out[-4])
+fill_densities(rows, normals, True, out[-3])
+add_sizes(rows, normals, out[-2])
+fill_products_of_columns(rows, np.array([[-1, -1, -1], [3, -1, -1], [20, 3, -1], [5, 5, 5], [2, 1, 0]]), out[-1])
 for array in out:
     digest.update(array.tobytes())
 print(digest.hexdigest())

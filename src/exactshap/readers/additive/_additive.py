@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -142,6 +143,10 @@ class AdditiveReader(Reader):
         """Return coalition values, those too that a solution does not keep."""
         return [stack.present if isinstance(stack, Singles) else stack.tables for stack in self._tables(rows)]
 
+    def _solved(self, rows: np.ndarray, semivalue: Semivalue, order: int) -> Solution:
+        part = solve_stacks(self._tables(rows), self.n_players, len(rows), self.n_outputs, semivalue, order)
+        return part.with_(scale=part.scale + self.form.cancelled(rows))
+
     def _tables(self, rows: np.ndarray) -> Iterator[Stack | Singles | Evaluated | LookedUp | Monomials]:
         for bound in self._bound:
             yield from bound.stacks(rows)
@@ -179,12 +184,7 @@ class AdditiveReader(Reader):
         rows = self._encode(X)
         held = 0.0 if self._streams else self.n_outputs * sum(2.0**width for width in self._widths)
         step = max(FEWEST_ROWS, int(CACHED_VALUES / held)) if held else X.n_rows
-
-        def solve(rows: np.ndarray) -> Solution:
-            part = solve_stacks(self._tables(rows), self.n_players, len(rows), self.n_outputs, semivalue, order)
-            return part.with_(scale=part.scale + self.form.cancelled(rows))
-
-        parts = (solve(rows[piece]) for piece in slices(X.n_rows, step))
+        parts = (self._solved(rows[piece], semivalue, order) for piece in slices(X.n_rows, step))
         return Solution.join(parts, X.n_rows).with_(error_bound=2.0**order * self._errors(X))
 
     def _linear_part(self, X: Table, bound: BoundScaled, semivalue: Semivalue, order: int) -> Solution:
@@ -286,11 +286,16 @@ class AdditiveReader(Reader):
         """Time a few rows; where functions are called on the whole background for each of them, time a few such calls."""
         rows, n_blocks = self._encode(few), -(-n_rows // block_rows)
         many = rows[np.arange(TIMED_ROWS) % len(rows)]
+        found = stacks_cost(self._widths, n_rows, self.n_outputs, order)
         if len(many) * sum(map(calls_of_row, self._bound)) > TIMED_CALLS:
             blocks = [block for block in self.form.blocks if len(block.columns)]
-            seconds = n_rows * sum(seconds_of_row(*pair, many) for pair in zip(blocks, self._bound, strict=True))
-        else:
-            one, some = (min(clocked(lambda rows=rows: self._made(rows)) for _ in range(2)) for rows in (rows[:1], many))  # type: ignore[misc]
+            seconds = found.seconds + n_rows * sum(
+                seconds_of_row(*pair, many) for pair in zip(blocks, self._bound, strict=True)
+            )
+        else:  # what keeps no coalition values makes them where it adds them up
+            made = partial(self._solved, semivalue=semivalue, order=order) if self._streams else self._made
+            one, some = (min(clocked(partial(made, rows)) for _ in range(2)) for rows in (rows[:1], many))
             seconds = n_blocks * one + (n_rows - n_blocks) * max(some - one, 0.0) / (TIMED_ROWS - 1)
-        found = stacks_cost(self._widths, n_rows, self.n_outputs, order) + Cost(seconds)
+            seconds += 0.0 if self._streams else found.seconds
+        found = replace(found, seconds=seconds)
         return replace(found, bytes=self.memory(block_rows, order))
