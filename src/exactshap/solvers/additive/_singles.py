@@ -12,7 +12,7 @@ from exactshap.solvers.core import player_sets
 
 __all__ = ["Evaluated", "Scaled", "Singles", "add_evaluated", "add_singles", "fill_scaled"]
 
-CACHED = 2**16  # values of a piece of rows: 512 KiB
+CACHED, FEWEST = 2**16, 64  # values of a piece of rows: 512 KiB; rows of it at least
 
 add_singles = kernel("additive.add_singles(present, absent, weight, players, out, empty, full, scale)")
 fill_scaled = kernel("additive.fill_scaled(X, by_column, coefficients, absent, weight, out, total, empty, full, scale)")
@@ -72,7 +72,7 @@ class Evaluated:
 def add_evaluated(stack: Evaluated, weight: float, players: np.ndarray, *sums: np.ndarray) -> None:
     """Add terms to ``sums``, which are those of ``add_singles``."""
     absent, n_rows = np.ascontiguousarray(stack.absent, float), len(stack.rows)
-    step = max(1, CACHED // max(1, absent.size))
+    step = max(FEWEST, CACHED // max(1, absent.size))
     for start in range(0, n_rows, step):
         some = slice(start, min(start + step, n_rows))
         present = np.ascontiguousarray(stack.function(stack.rows[some]), float)
