@@ -2,91 +2,24 @@
 
 from __future__ import annotations
 
-import functools
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 
-from exactshap.errors import ExactshapError, UnsupportedStructureError, message
+from exactshap.errors import UnsupportedStructureError, message, rows_from
 from exactshap.frames import Table
 from exactshap.games import Game
-from exactshap.readers import Reader, Request, names_of, players_of
-from exactshap.readers import read as read_any
-from exactshap.readers.wrappers._live_players import read_live
+from exactshap.readers import Reader, Request, Stages, names_of, players_of
+from exactshap.readers.wrappers._member import Member, name_of_sum, total_of
 from exactshap.semivalues import Semivalue
-from exactshap.solvers import Cost, Solution, of_formula
+from exactshap.solvers import Cost, Solution, of_formula, player_sets
 
-__all__ = ["Member", "SumGame", "SumReader", "read_member"]
+__all__ = ["SumGame", "SumReader"]
 
-
-@dataclass(frozen=True, eq=False)
-class Member:
-    """One model of a sum.
-
-    Attributes
-    ----------
-    reader : Reader
-    weights : array of shape (n_member_outputs, n_outputs)
-        What each of its outputs adds to those of the sum.
-    columns : tuple of int or None
-        The columns that it was fitted on, as an array; None: it takes the rows as they come.
-    """
-
-    reader: Reader
-    weights: np.ndarray
-    columns: tuple[int, ...] | None = None
-
-    def rows(self, X: Table) -> Table:
-        """Return the rows as the member takes them."""
-        return X if self.columns is None else _array(X, self.columns)
-
-    def outputs(self, values: np.ndarray) -> np.ndarray:
-        """Return what the member's ``values`` (..., [n_member_outputs]) add to the sum, of shape (..., n_outputs)."""
-        return (values[..., None] if self.reader.single_output else values) @ self.weights
-
-    @property
-    def magnitude(self) -> float:
-        """The largest factor between an error of the member's outputs and one of the sum's."""
-        return float(np.abs(self.weights).sum(axis=0).max(initial=0.0))
-
-
-def read_member(model: Any, request: Request, owner: str, columns: Sequence[int] | None = None) -> Reader:
-    """Read one model of a sum for the sum's players; ``columns``: those that it was fitted on, as an array.
-
-    A model that cannot be read is refused with the sum's own prediction as the way out.
-    """
-    if columns is not None:
-        request = _of_columns(request, tuple(columns))
-    try:
-        return read_live(functools.partial(read_any, model), request) if request.players else read_any(model, request)
-    except UnsupportedStructureError as error:
-        raise UnsupportedStructureError(_of_member(owner, error)) from error
-    except ExactshapError as error:
-        raise type(error)(_of_member(owner, error)) from error
-
-
-def _of_member(owner: str, error: Exception) -> str:
-    return f"{owner} is read as the sum of its models, and one of them is refused: {error}"
-
-
-def _of_columns(request: Request, columns: tuple[int, ...]) -> Request:
-    """Return the request of a model that was fitted on some columns, which may be repeated; players keep their number."""
-    assert request.players is not None
-    assert request.feature_names is not None
-    players = tuple(
-        (name, tuple(place for place, column in enumerate(columns) if column in members)) for name, members in request.players
-    )
-    background = None if request.background is None else _array(request.background, columns)
-    repeated = len(set(columns)) < len(columns)
-    names = tuple(request.feature_names[c] + (f" [{place}]" if repeated else "") for place, c in enumerate(columns))
-    return replace(request, background=background, players=players, feature_names=names)
-
-
-def _array(X: Table, columns: tuple[int, ...]) -> Table:
-    values = X.numeric() if X.is_frame else np.asarray(X.native)
-    return Table(np.ascontiguousarray(values[:, list(columns)]), None, X.n_rows, len(columns))
+# values of a piece of rows that are cheap, which stay in a core's caches while members add to them: 1 MiB; and rows of it at least
+CACHED_VALUES, FEWEST_ROWS = 2**17, 256
 
 
 @dataclass(frozen=True, eq=False)
@@ -112,8 +45,7 @@ class SumGame:
 
     def value(self, masks: np.ndarray) -> np.ndarray:
         """Return v(S) of shape ([n_rows,] n_masks[, n_outputs])."""
-        values = [member.outputs(game.value(masks)) for member, game in zip(self.members, self.games, strict=True)]
-        total = sum(values, start=self.constant)
+        total = total_of(self.members, [game.value(masks) for game in self.games], self.constant)
         return total[..., 0] if self.single_output else total
 
 
@@ -138,6 +70,10 @@ class SumReader(Reader):
     fitted_names : tuple of str or None
     n_columns : int
     single_output : bool
+    again : callable or None
+        The same as ``own`` of rows whose numbers the members look at.
+    stages : callable or None
+        ``stages(table) -> Stages or None``: ``again`` of many rows in parts that threads may share.
     """
 
     def __init__(
@@ -153,10 +89,12 @@ class SumReader(Reader):
         fitted_names: tuple[str, ...] | None,
         n_columns: int,
         single_output: bool,
+        again: Callable[[Table], Any] | None = None,
+        stages: Callable[[Table], Stages | None] | None = None,
     ) -> None:
-        self.model, self.members, self._own, self.constant = model, tuple(members), own, constant
-        kinds = list(dict.fromkeys(member.reader.model_name for member in self.members))
-        self.model_name = f"{type(model).__name__}({', '.join(kinds)})"
+        self.model, self.members, self.constant = model, tuple(members), constant
+        self._own, self._again, self._stages = own, again or own, stages
+        self.model_name = name_of_sum(model, [member.reader for member in self.members])
         self.fitted_names, self.output_names, self.unit = fitted_names, output_names, unit
         self.feature_names = names_of(request, fitted_names, n_columns, self.model_name)
         self.players, self.player_names = players_of(request, self.feature_names)
@@ -167,6 +105,7 @@ class SumReader(Reader):
         self.threads_inside = any(member.reader.threads_inside for member in self.members)
         self.rows_are_cheap = all(member.reader.rows_are_cheap for member in self.members)
         self.evaluates = all(member.reader.evaluates for member in self.members)
+        self.solves_one_by_one = all(member.reader.solves_one_by_one for member in self.members)
 
     def _one_value_function(self) -> str:
         names = list(dict.fromkeys(member.reader.value_function for member in self.members))
@@ -183,21 +122,42 @@ class SumReader(Reader):
     def predict(self, X: Table) -> np.ndarray:
         return np.asarray(self._own(X), float)
 
+    def predict_again(self, X: Table) -> np.ndarray:
+        return np.asarray(self._again(X), float)
+
+    def stages(self, X: Table) -> Stages | None:
+        return None if self._stages is None or self.threads_pay() is False else self._stages(X)
+
+    def threads_pay(self) -> bool | None:
+        """Return what is true of all members: one that keeps other threads waiting takes most of the time."""
+        answers = [member.reader.threads_pay() for member in self.members]
+        return False if False in answers else None if None in answers else True
+
     def game(self, X: Table) -> Any:
         games = tuple(member.reader.game(member.rows(X)) for member in self.members)
         return SumGame(self.members, games, self.constant, self.single_output)
 
     def solve(self, X: Table, semivalue: Semivalue, order: int) -> Solution:
         """Add up what the members' own solvers find; what is missing to the prediction is worked out beside it."""
-        parts = [member.reader.solve(member.rows(X), semivalue, order) for member in self.members]
-        squeezed = self._squeezed
-        values, empty, full = (self._total(parts, name) for name in ("values", "empty", "full"))
-        empty, full = empty + self.constant, full + self.constant
+        if not self.rows_are_cheap:
+            return self._solved(X, semivalue, order)
+        step = max(FEWEST_ROWS, CACHED_VALUES // (len(player_sets(self.n_players, order)) * self.n_outputs))
+        starts = range(0, X.n_rows, step)
+        if len(starts) < 2:
+            return self._solved(X, semivalue, order)
+        return Solution.join((self._piece(X, start, start + step, semivalue, order) for start in starts), X.n_rows)
+
+    def _piece(self, X: Table, start: int, stop: int, semivalue: Semivalue, order: int) -> Solution:
+        with rows_from(start):
+            return self._solved(X.take(slice(start, min(stop, X.n_rows))), semivalue, order)
+
+    def _solved(self, X: Table, semivalue: Semivalue, order: int) -> Solution:
+        parts, members = [member.reader.solve(member.rows(X), semivalue, order) for member in self.members], self.members
         return Solution(
-            values=squeezed(values),
+            values=self._squeezed(total_of(members, [part.values for part in parts])),
             sets=parts[0].sets,
-            empty=squeezed(empty),
-            full=squeezed(full),
+            empty=self._squeezed(total_of(members, [part.empty for part in parts], self.constant)),
+            full=self._squeezed(total_of(members, [part.full for part in parts], self.constant)),
             method=f"sum of {len(parts)} models: " + "; ".join(dict.fromkeys(part.method for part in parts)),
             std_error=self._std_error(parts),
             error_bound=self._largest(part.error_bound for part in parts),
@@ -208,11 +168,8 @@ class SumReader(Reader):
 
     def evaluate(self, X: Table) -> Solution:
         parts = [member.reader.evaluate(member.rows(X)) for member in self.members]
-        full = self._squeezed(self._total(parts, "full") + self.constant)
+        full = self._squeezed(total_of(self.members, [part.full for part in parts], self.constant))
         return of_formula(full, self._scale(parts), self._largest(part.error_bound for part in parts))
-
-    def _total(self, parts: list[Solution], name: str) -> np.ndarray:
-        return sum(member.outputs(getattr(part, name)) for member, part in zip(self.members, parts, strict=True))  # type: ignore[return-value]
 
     def _squeezed(self, array: np.ndarray) -> np.ndarray:
         return array[..., 0] if self.single_output else array
@@ -285,8 +242,7 @@ class SumReader(Reader):
         parts = [member.reader.masked_predictions(member.rows(X), masks) for member in self.members]
         if any(part is None for part in parts):
             return None
-        values = [member.outputs(np.asarray(part)) for member, part in zip(self.members, parts, strict=True)]
-        return self._squeezed(sum(values, start=self.constant))
+        return self._squeezed(total_of(self.members, [np.asarray(part) for part in parts], self.constant))
 
     def reading_gap(self) -> str:
         return "; ".join(dict.fromkeys(filter(None, (member.reader.reading_gap() for member in self.members))))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import itertools
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -13,8 +14,10 @@ from exactshap.errors import UnsupportedStructureError, message
 from exactshap.frames import Table
 from exactshap.readers import Reader, Request, fitted_names, require_fitted, select_outputs, sklearn_name
 from exactshap.readers import read as read_any
+from exactshap.readers.additive import linear_side_by_side
 from exactshap.readers.kernel_machines import KernelReader, merge
-from exactshap.readers.wrappers._sum import Member, SumReader
+from exactshap.readers.wrappers._member import Member, name_of_sum
+from exactshap.readers.wrappers._sum import SumReader
 
 __all__ = ["read"]
 
@@ -59,19 +62,33 @@ def _adds_up_to_output(inner: Any, part: Reader) -> bool:
     return hasattr(inner, "decision_function") or (part.unit == "target" and not hasattr(inner, "classes_"))
 
 
-def _side_by_side(model: Any, request: Request, parts: list[Reader], names: tuple[str, ...], single: bool) -> SumReader:
-    """Return the reader of parts of any family: output k is part k."""
+def _side_by_side(model: Any, request: Request, parts: list[Reader], names: tuple[str, ...], single: bool) -> Reader:
+    """Return the reader of parts of any family: output k is part k; linear models are one linear model of several outputs."""
+    facts: dict[str, Any] = {
+        "output_names": names,
+        "unit": parts[0].unit.split(" (")[0],
+        "fitted_names": fitted_names(model) or parts[0].fitted_names,
+        "single_output": single,
+    }
+
+    def own(predictions: Sequence[Any]) -> Any:
+        return functools.partial(_predict, model, predictions, single)
+
+    name = name_of_sum(model, parts)
+    bare = functools.partial(_bare, model)
+    linear = linear_side_by_side(model, request, parts, own, bare, model_name=name, **facts)
+    if linear is not None:
+        return linear
+    members = [Member(part, unit_row[None]) for part, unit_row in zip(parts, np.eye(len(parts)), strict=True)]
     return SumReader(
         model,
         request,
-        [Member(part, unit_row[None]) for part, unit_row in zip(parts, np.eye(len(parts)), strict=True)],
-        functools.partial(_predict, model, [part.predict for part in parts], single),
+        members,
+        own([part.predict for part in parts]),
         constant=np.zeros(len(parts)),
-        output_names=names,
-        unit=parts[0].unit.split(" (")[0],
-        fitted_names=fitted_names(model) or parts[0].fitted_names,
         n_columns=parts[0].n_features,
-        single_output=single,
+        again=own([part.predict_again for part in parts]),
+        **facts,
     )
 
 
@@ -84,7 +101,7 @@ def _names(model: Any) -> tuple[str, ...]:
     return (classes[1],) if len(model.estimators_) == 1 else tuple(classes)
 
 
-def _predict(model: Any, parts: list[Any], single: bool, X: Table) -> np.ndarray:
+def _predict(model: Any, parts: Sequence[Any], single: bool, X: Table) -> np.ndarray:
     """Return what the parts predict: for one-vs-rest that is the model's own decision function, column by column."""
     bare = _bare(model, X)
     columns = [np.asarray(part(bare), float) for part in parts]

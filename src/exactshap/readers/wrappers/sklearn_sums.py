@@ -13,7 +13,8 @@ from exactshap.errors import UnsupportedStructureError, message
 from exactshap.frames import Table, check_columns
 from exactshap.readers import Reader, Request, fitted_names, names_of, players_of, require_fitted, select_outputs
 from exactshap.readers.wrappers._linear import linear_step
-from exactshap.readers.wrappers._sum import Member, SumReader, read_member
+from exactshap.readers.wrappers._member import Member, read_member
+from exactshap.readers.wrappers._sum import SumReader
 
 __all__ = ["read"]
 
