@@ -26,6 +26,7 @@ ENOUGH_BLOCKS = 4  # for each thread: with fewer, some threads would wait for th
 # rows of a block, or so, of a model that threads ask themselves: what it and we make of them stays in a core's caches, and the threads,
 # which hold the interpreter between its columns, seldom wait for each other
 CACHED_BLOCK = 10_240
+ALIGNED = 1024  # rows that blocks of the same bits are multiples of: BLAS takes some at a time
 QUICK = 0.005  # seconds of a prediction up to which it is timed again for more rows
 
 
@@ -143,9 +144,15 @@ def cut_rows(reader: Reader, n_rows: int, order: int, limit: float, n_jobs: int 
         n_blocks = min(jobs * max(1, round(n_rows / (jobs * CACHED_BLOCK))), n_rows // FEW_AT_ONCE)  # as many for each thread
         step = min(step, max(1, -(-n_rows // max(1, n_blocks))))
     elif reader.predicts_in_pieces and n_rows > step and jobs > 1:
-        step = -(-n_rows // (jobs * -(-n_rows // (jobs * step))))  # as many blocks for each thread, all of one size
+        step = _of_one_size(n_rows, step, jobs)
     blocks = [slice(start, min(start + step, n_rows)) for start in range(0, n_rows, step)]
     return Cut(blocks, *n_workers(reader, step, len(blocks), order, limit, n_jobs))
+
+
+def _of_one_size(n_rows: int, step: int, jobs: int) -> int:
+    """Return how many rows of blocks of at most ``step`` make as many of about one size for each thread."""
+    even = -(-n_rows // (jobs * -(-n_rows // (jobs * step))))
+    return min(step, -(-even // ALIGNED) * ALIGNED)
 
 
 def block_size(reader: Reader, n_rows: int, order: int, limit: float) -> int:

@@ -93,6 +93,9 @@ class DelegatingReader(Reader):
     def threads_pay(self) -> bool | None:
         return self.inner.threads_pay()
 
+    def shares_predictions(self, n_rows: int) -> bool:
+        return self.inner.shares_predictions(n_rows)
+
     def asks(self) -> Asks | None:
         return self.inner.asks()
 

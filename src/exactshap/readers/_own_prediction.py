@@ -34,7 +34,8 @@ class OwnPrediction:
     documented : callable
         ``documented(model, rows)``, of rows of whatever kind the library takes.
     direct : callable or None
-        ``direct(model, array)`` of C-contiguous numbers in double or single precision, None where it cannot; None where there is none.
+        ``direct(model, array)`` of C-contiguous numbers in double or single precision, or what ``cells`` gives, None where it cannot;
+        None where there is none.
         It may have ``stages(model, array)``, too.
     trial : array of shape (n_rows, n_columns), a function that returns one, or None
         Rows on which both are compared.
@@ -47,7 +48,7 @@ class OwnPrediction:
     through : tuple of str, default=()
         Other methods that the documented one goes through, which must stay, too.
     cells : callable or None
-        ``cells(table)``: the array for the direct way, of any layout, or None; by default numbers as above.
+        ``cells(table)``: the array for the direct way, of any layout, or what else it takes, or None; by default numbers as above.
     most : float, default=FEW
         Rows up to which the direct way is taken.
     shared_from : int, optional
@@ -69,7 +70,7 @@ class OwnPrediction:
         of_frames: bool = True,
         readable: Callable[[Table], Table] | None = None,
         through: tuple[str, ...] = (),
-        cells: Callable[[Table], np.ndarray | None] | None = None,
+        cells: Callable[[Table], Any] | None = None,
         most: float = FEW,
         shared_from: int | None = None,
         kind: Hashable = None,
@@ -106,7 +107,7 @@ class OwnPrediction:
             return None
         return make(self._model, array)
 
-    def _cells(self, X: Table) -> np.ndarray | None:
+    def _cells(self, X: Table) -> Any:
         """Return rows as the library reads them itself; None where it may do more than take numbers as they are."""
         if self._numbers is not None:
             return self._numbers(X)

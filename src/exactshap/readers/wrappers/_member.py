@@ -115,4 +115,6 @@ def _of_columns(request: Request, columns: tuple[int, ...]) -> Request:
 
 def _array(X: Table, columns: tuple[int, ...]) -> Table:
     values = X.numeric() if X.is_frame else np.asarray(X.native)
-    return Table(np.ascontiguousarray(values[:, list(columns)]), None, X.n_rows, len(columns))
+    if columns != tuple(range(X.n_columns)):
+        values = values[:, list(columns)]
+    return Table(np.ascontiguousarray(values), None, X.n_rows, len(columns))

@@ -20,6 +20,7 @@ __all__ = ["SumGame", "SumReader"]
 
 # values of a piece of rows that are cheap, which stay in a core's caches while members add to them: 1 MiB; and rows of it at least
 CACHED_VALUES, FEWEST_ROWS = 2**17, 256
+MOST_ROWS = 2**14  # of a block: what members make of it, one after the other, and what threads wait for at its end, stays small
 
 
 @dataclass(frozen=True, eq=False)
@@ -73,7 +74,8 @@ class SumReader(Reader):
     again : callable or None
         The same as ``own`` of rows whose numbers the members look at.
     stages : callable or None
-        ``stages(table) -> Stages or None``: ``again`` of many rows in parts that threads may share.
+        ``stages(table) -> Stages or None``: ``again`` of many rows in parts that threads may share; threads may also ask about
+        blocks of their own.
     """
 
     def __init__(
@@ -101,7 +103,8 @@ class SumReader(Reader):
         self.single_output = single_output
         self.background, self.weights = request.background, request.weights
         self.value_function = self._one_value_function()
-        self.block_rows = min(member.reader.block_rows for member in self.members)
+        self.block_rows = min(MOST_ROWS, *(member.reader.block_rows for member in self.members))
+        self.predicts_in_pieces = stages is not None
         self.threads_inside = any(member.reader.threads_inside for member in self.members)
         self.rows_are_cheap = all(member.reader.rows_are_cheap for member in self.members)
         self.evaluates = all(member.reader.evaluates for member in self.members)
@@ -127,6 +130,10 @@ class SumReader(Reader):
 
     def stages(self, X: Table) -> Stages | None:
         return None if self._stages is None or self.threads_pay() is False else self._stages(X)
+
+    def shares_predictions(self, n_rows: int) -> bool:
+        """Return False: members may multiply matrices, whose bits depend on how a block is cut; see ``stages``."""
+        return False
 
     def threads_pay(self) -> bool | None:
         """Return what is true of all members: one that keeps other threads waiting takes most of the time."""

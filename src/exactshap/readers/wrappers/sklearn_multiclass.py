@@ -12,7 +12,16 @@ import numpy as np
 
 from exactshap.errors import UnsupportedStructureError, message
 from exactshap.frames import Table
-from exactshap.readers import Reader, Request, fitted_names, require_fitted, select_outputs, sklearn_name
+from exactshap.readers import (
+    Reader,
+    Request,
+    Stages,
+    fitted_names,
+    predicted_in_stages,
+    require_fitted,
+    select_outputs,
+    sklearn_name,
+)
 from exactshap.readers import read as read_any
 from exactshap.readers.additive import linear_side_by_side
 from exactshap.readers.kernel_machines import KernelReader, merge
@@ -88,6 +97,7 @@ def _side_by_side(model: Any, request: Request, parts: list[Reader], names: tupl
         constant=np.zeros(len(parts)),
         n_columns=parts[0].n_features,
         again=own([part.predict_again for part in parts]),
+        stages=functools.partial(_stages, model, parts, single) if all(part.predicts_in_pieces for part in parts) else None,
         **facts,
     )
 
@@ -104,8 +114,17 @@ def _names(model: Any) -> tuple[str, ...]:
 def _predict(model: Any, parts: Sequence[Any], single: bool, X: Table) -> np.ndarray:
     """Return what the parts predict: for one-vs-rest that is the model's own decision function, column by column."""
     bare = _bare(model, X)
-    columns = [np.asarray(part(bare), float) for part in parts]
+    return _beside_each_other(single, [np.asarray(part(bare), float) for part in parts])
+
+
+def _beside_each_other(single: bool, columns: list[np.ndarray]) -> np.ndarray:
     return columns[0] if single else np.stack(columns, axis=1)
+
+
+def _stages(model: Any, parts: Sequence[Reader], single: bool, X: Table) -> Stages | None:
+    """Return the same in parts that threads may share."""
+    add_up = functools.partial(_beside_each_other, single)
+    return predicted_in_stages(parts, lambda _, some: _bare(model, some), X, add_up)
 
 
 def _bare(model: Any, X: Table) -> Table:
