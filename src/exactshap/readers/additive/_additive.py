@@ -93,10 +93,11 @@ class AdditiveReader(Reader):
         owner = self._owners()
         self._bound = [block.bind(reference, owner) for block in self.form.blocks if len(block.columns)]
         first = self._bound[0] if len(self._bound) == 1 and self.form.magnitude is None else None
-        self._linear = first if isinstance(first, BoundScaled) else None
+        all_have_columns = self.n_players == self.form.n_columns  # the quick ways give values to players of columns only
+        self._linear = first if all_have_columns and isinstance(first, BoundScaled) else None
         self._searched: Searched | None = getattr(first, "searched", None)  # bins, which the solver may search itself
         self._quick: Handle | None = None
-        at_once = getattr(first, "at_once", None)
+        at_once = getattr(first, "at_once", None) if all_have_columns else None
         if at_once is not None and self.single_output == (self.n_outputs == 1):
             floor = float(np.abs(self.form.intercept).max()) + self.form.floor
             linear = at_once(self.form.intercept, self._growth(), floor)
