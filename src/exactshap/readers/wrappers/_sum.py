@@ -19,7 +19,7 @@ from exactshap.solvers import Cost, Solution, of_formula, player_sets
 __all__ = ["SumGame", "SumReader"]
 
 # values of a piece of rows that are cheap, which stay in a core's caches while members add to them: 1 MiB; and rows of it at least
-CACHED_VALUES, FEWEST_ROWS = 2**17, 256
+CACHED_VALUES, FEWEST_ROWS = 2**18, 256
 MOST_ROWS = 2**14  # of a block: what members make of it, one after the other, and what threads wait for at its end, stays small
 
 
@@ -189,8 +189,11 @@ class SumReader(Reader):
 
     def _scale(self, parts: list[Solution]) -> np.ndarray | float:
         """Return the magnitudes that are added up: the members' own, and their predictions, which are terms here."""
-        magnitudes = (part.scale + np.abs(part.full).reshape(len(part.full), -1).max(axis=1, initial=0.0) for part in parts)
-        return self._largest(magnitudes) + float(np.abs(self.constant).max(initial=0.0))
+        sizes = (np.abs(part.full) for part in parts)
+        largest = (size if size.ndim == 1 else size.max(axis=1, initial=0.0) for size in sizes)
+        return self._largest(part.scale + size for part, size in zip(parts, largest, strict=True)) + float(
+            np.abs(self.constant).max(initial=0.0)
+        )
 
     def _std_error(self, parts: list[Solution]) -> np.ndarray | None:
         """Add standard errors in squares: members are sampled on their own."""

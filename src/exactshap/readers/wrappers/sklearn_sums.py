@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from exactshap.errors import UnsupportedStructureError, message
-from exactshap.frames import Table, as_table, check_columns
+from exactshap.frames import Table, check_columns
 from exactshap.readers import (
     OwnPrediction,
     Reader,
@@ -19,18 +19,14 @@ from exactshap.readers import (
     fitted_names,
     names_of,
     players_of,
-    predicted_in_stages,
     require_fitted,
     select_outputs,
 )
 from exactshap.readers.wrappers._linear import linear_step
-from exactshap.readers.wrappers._member import Member, read_member
+from exactshap.readers.wrappers._member import Member, prediction_of_sum, read_member
 from exactshap.readers.wrappers._sum import SumReader
 
 __all__ = ["read"]
-
-TRIED = 64  # rows on which an ensemble's own prediction is held against its regressors', added up
-_THROUGH = ("_predict", "_weights_not_none", "transform", "_transform", "_concatenate_predictions")  # of predictions
 
 
 def read(model: Any, request: Request) -> Reader:
@@ -139,7 +135,7 @@ def _sum(
 ) -> SumReader:
     """Return the reader of a sum that predicts by ``model.predict``, for all or some of its outputs."""
     first, chosen = members[0].reader, outputs or [0]
-    own = _own_prediction(model, request, [member.reader for member in members])
+    own = prediction_of_sum(model, request, [member.reader for member in members])
     return SumReader(
         model,
         request,
@@ -173,118 +169,6 @@ def _chosen(values: Any, chosen: list[int], single: bool) -> np.ndarray:
     values = np.asarray(values, float)
     values = values.reshape(len(values), -1)[:, chosen]
     return values[:, 0] if single else values
-
-
-# -- the model's own prediction ------------------------------------------------------------------------------------------
-
-
-def _own_prediction(model: Any, request: Request, readers: list[Reader]) -> OwnPrediction:
-    """Return the model's own prediction: by those of its regressors where these take as long as solving, or can be cut."""
-    readers = readers[: len(model.estimators_)]
-    pays = any(reader.predicts_in_pieces for reader in readers) or all(reader.rows_are_cheap for reader in readers)
-    inside = _Inside(model, readers) if pays and all(reader.asks() is None for reader in readers) else None
-    return OwnPrediction(
-        model,
-        "predict",
-        _documented,
-        inside,
-        trial=functools.partial(_trial, request.background, _n_columns(model)),
-        through=_THROUGH,
-        cells=functools.partial(_as_table, model),
-        most=np.inf,
-    )
-
-
-def _documented(model: Any, rows: Any) -> Any:
-    return model.predict(rows)
-
-
-class _Inside:
-    """What an ensemble predicts, when its regressors' readers have asked these in their quicker ways.
-
-    The ensemble's own code adds that up: the code of a twin whose regressors have been asked before.
-    """
-
-    def __init__(self, model: Any, readers: list[Reader]) -> None:
-        self.estimators, self.readers = tuple(model.estimators_), tuple(readers)
-        kinds = {type(estimator) for estimator in self.estimators}
-        pairs = zip(self.estimators, readers, strict=True)
-        # threads would wait for one that takes longer than the others
-        self.is_even = len(kinds) == 1 or all(r.predicts_in_pieces or linear_step(e) is not None for e, r in pairs)
-
-    def __call__(self, model: Any, rows: Any) -> Any:
-        X = as_table(rows)
-        if not self._are_inside(model):
-            return None
-        return self._added_up(model, X, [r.predict_again(_rows(model, k, X)) for k, r in enumerate(self.readers)])
-
-    def stages(self, model: Any, X: Table) -> Stages | None:
-        """Return the same in parts that threads may share."""
-        if not self.is_even or not self._are_inside(model):
-            return None
-        rows, add_up = functools.partial(_rows, model), functools.partial(self._added_up, model, X)
-        return predicted_in_stages(self.readers, rows, X, add_up)
-
-    def _are_inside(self, model: Any) -> bool:
-        """Say whether these are still the model's regressors, which it asks itself, one by one."""
-        now = model.estimators_
-        same = len(now) == len(self.estimators) and all(a is b for a, b in zip(now, self.estimators, strict=True))
-        return same and (not _is_bag(model) or (model.n_jobs in (None, 1) and not model.verbose))
-
-    def _added_up(self, model: Any, X: Table, predictions: list[np.ndarray]) -> Any:
-        twin = object.__new__(type(model))
-        twin.__dict__.update(model.__dict__)
-        twin.__dict__["estimators_"] = [_Asked(*pair) for pair in zip(self.estimators, predictions, strict=True)]
-        if _is_bag(model):
-            twin.__dict__["estimators_features_"] = [slice(0, 0)] * len(predictions)  # no column is copied once more
-        return twin.predict(X.native)
-
-
-class _Asked:
-    """A regressor that was asked about the rows already."""
-
-    def __init__(self, estimator: Any, prediction: np.ndarray) -> None:
-        self._estimator, self._prediction = estimator, prediction
-
-    def predict(self, rows: Any) -> np.ndarray:
-        return self._prediction
-
-    def __getattr__(self, name: str) -> Any:
-        if name.startswith("_"):
-            raise AttributeError(name)
-        return getattr(self._estimator, name)
-
-
-def _is_bag(model: Any) -> bool:
-    return hasattr(model, "estimators_features_")
-
-
-def _rows(model: Any, k: int, X: Table) -> Table:
-    """Return rows as the model hands them to one of its regressors: the layout decides the bits of a product."""
-    if not _is_bag(model):
-        return X
-    rows = np.asarray(X.native)[:, model.estimators_features_[k]]
-    return Table(rows, None, *rows.shape)
-
-
-def _as_table(model: Any, X: Table) -> Table | None:
-    """Return rows that the model takes as numbers, and has nothing to say of; None of others."""
-    if X.names != fitted_names(model) or X.n_columns != _n_columns(model):
-        return None
-    if not X.is_frame:
-        return X if X.native.dtype in (np.float64, np.float32) else None
-    is_array = X.has_one_dtype and X.dtypes[0] == np.float64
-    return X if is_array or (X.is_plain and not _is_bag(model)) else None
-
-
-def _trial(background: Table | None, n_columns: int) -> np.ndarray:
-    """Return rows near the background."""
-    generator = np.random.default_rng(0)
-    noise = generator.normal(size=(TRIED, n_columns))
-    if background is None:
-        return noise
-    rows = background.numeric()
-    return rows[generator.integers(len(rows), size=TRIED)] * (1.0 + 0.1 * noise)  # type: ignore[no-any-return]
 
 
 _READERS: dict[str, Callable[[Any, Request], Reader]] = {
