@@ -229,11 +229,11 @@ class _Rows:
 
 
 def _as_table(model: Any, X: Table) -> Table | None:
-    """Return rows that the model takes as numbers, and has nothing to say of; None of others."""
+    """Return rows that the model takes as numbers, none of them rounded anew, and has nothing to say of; None of others."""
     if X.names != fitted_names(model) or X.n_columns != int(model.n_features_in_):
         return None
     if not X.is_frame:
-        return X if X.native.dtype in (np.float64, np.float32) else None
+        return X if X.native.dtype == np.float64 else None
     is_array = X.has_one_dtype and X.dtypes[0] == np.float64
     return X if is_array or (X.is_plain and not _is_bag(model)) else None
 
