@@ -139,7 +139,7 @@ def test_any_cut(name, monkeypatch):
     reader = Explainer(ENSEMBLES[name], BACKGROUND).reader
     whole = reader.solve(as_table(X), find("shapley"), 1)
     monkeypatch.setattr(_sum, "FEWEST_ROWS", 7)
-    monkeypatch.setattr(_sum, "CACHED_VALUES", 5 * 100)
+    monkeypatch.setattr(_stages, "ALONE", 5 * 100)
     cut = reader.solve(as_table(X), find("shapley"), 1)
     for field in ("values", "empty", "full", "scale"):
         np.testing.assert_array_equal(getattr(cut, field), getattr(whole, field))

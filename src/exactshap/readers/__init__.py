@@ -35,6 +35,7 @@ from exactshap.readers._sklearn import writes_to_rows as writes_to_rows
 from exactshap.readers._stages import STAGED as STAGED
 from exactshap.readers._stages import Stages as Stages
 from exactshap.readers._stages import predicted_in_stages as predicted_in_stages
+from exactshap.readers._stages import values_of_a_piece as values_of_a_piece
 from exactshap.readers._steps import certified as certified
 from exactshap.readers._steps import own_prediction as own_prediction
 from exactshap.readers._steps import solve_some as solve_some

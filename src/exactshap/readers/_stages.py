@@ -10,10 +10,11 @@ from typing import Any, NamedTuple, Protocol, TypeVar
 
 import numpy as np
 
+from exactshap._runtime.crew import in_company
 from exactshap._runtime.threads import Pace, known_pace, map_in_threads, threads_of_a_block
 from exactshap.frames import Table
 
-__all__ = ["SHARE", "STAGED", "Stages", "predicted_in_stages", "stages_in_threads"]
+__all__ = ["SHARE", "STAGED", "Stages", "predicted_in_stages", "stages_in_threads", "values_of_a_piece"]
 
 T = TypeVar("T")
 STAGED = 1536  # rows, from which on searching all of them at once is quicker than half of them on each thread
@@ -21,6 +22,7 @@ SHARE = 0.5  # of the work that threads are otherwise worth: nothing is tried fi
 PIECES = 2  # of the rows for each thread, one of which has something else to begin with; fewer rows have a lower pace
 FIRST = 16  # of the rows of a prediction that can be cut, a first piece that tells, where no pace is known
 LEAST = 2048  # rows of each other piece of it, at least: fewer keep other threads waiting
+ALONE, TOGETHER = 2**16, 2**18  # values of a piece of rows that several kernels write one after the other: 0.5 MiB and 2 MiB
 
 
 class Stages(NamedTuple):
@@ -76,6 +78,11 @@ def _pieces(n_rows: int, workers: int) -> list[slice]:
     """Return slices of the rows, all of one size."""
     step = n_rows if workers == 1 else -(-n_rows // (PIECES * workers))
     return [slice(start, min(start + step, n_rows)) for start in range(0, n_rows, step)]
+
+
+def values_of_a_piece() -> int:
+    """Return how many values stay in the caches of a thread that is alone; others would wait at each step between pieces as small."""
+    return TOGETHER if in_company.get() else ALONE
 
 
 class Predicts(Protocol):

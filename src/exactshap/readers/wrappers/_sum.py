@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -11,15 +11,15 @@ import numpy as np
 from exactshap.errors import UnsupportedStructureError, message, rows_from
 from exactshap.frames import Table
 from exactshap.games import Game
-from exactshap.readers import Reader, Request, Stages, names_of, players_of
+from exactshap.readers import Reader, Request, Stages, names_of, players_of, values_of_a_piece
 from exactshap.readers.wrappers._member import Member, name_of_sum, total_of
 from exactshap.semivalues import Semivalue
 from exactshap.solvers import Cost, Solution, of_formula, player_sets
 
 __all__ = ["SumGame", "SumReader"]
 
-# values of a piece of rows that are cheap, which stay in a core's caches while members add to them: 1 MiB; and rows of it at least
-CACHED_VALUES, FEWEST_ROWS = 2**18, 256
+FEWEST_ROWS = 256  # of a piece of rows that are cheap, whose values stay in a core's caches while members add to them
+_NO_VALUES = np.empty(0)
 MOST_ROWS = 2**14  # of a block: what members make of it, one after the other, and what threads wait for at its end, stays small
 
 
@@ -148,7 +148,7 @@ class SumReader(Reader):
         """Add up what the members' own solvers find; what is missing to the prediction is worked out beside it."""
         if not self.rows_are_cheap:
             return self._solved(X, semivalue, order)
-        step = max(FEWEST_ROWS, CACHED_VALUES // (len(player_sets(self.n_players, order)) * self.n_outputs))
+        step = max(FEWEST_ROWS, values_of_a_piece() // (len(player_sets(self.n_players, order)) * self.n_outputs))
         starts = range(0, X.n_rows, step)
         if len(starts) < 2:
             return self._solved(X, semivalue, order)
@@ -159,9 +159,17 @@ class SumReader(Reader):
             return self._solved(X.take(slice(start, min(stop, X.n_rows))), semivalue, order)
 
     def _solved(self, X: Table, semivalue: Semivalue, order: int) -> Solution:
-        parts, members = [member.reader.solve(member.rows(X), semivalue, order) for member in self.members], self.members
+        members, parts = self.members, list[Solution]()
+
+        def solved() -> Iterator[np.ndarray]:
+            for member in members:  # no values are held until the last member's: fresh memory costs more than adding up
+                part = member.reader.solve(member.rows(X), semivalue, order)
+                parts.append(part.with_(values=_NO_VALUES))
+                yield part.values
+
+        values = total_of(members, solved())
         return Solution(
-            values=self._squeezed(total_of(members, [part.values for part in parts])),
+            values=self._squeezed(values),
             sets=parts[0].sets,
             empty=self._squeezed(total_of(members, [part.empty for part in parts], self.constant)),
             full=self._squeezed(total_of(members, [part.full for part in parts], self.constant)),
