@@ -55,6 +55,7 @@ ENSEMBLES = {
     "vote of a vote": VotingRegressor([("v", VotingRegressor(MEMBERS)), ("s", make_pipeline(StandardScaler(), boosting()))]),
     "uneven vote": VotingRegressor([*MEMBERS, ("f", RandomForestRegressor(3, max_depth=3, random_state=0))]),
     "stack": StackingRegressor(MEMBERS, Ridge(), cv=2),
+    "stack of linear models": StackingRegressor([("l", Ridge()), ("o", LinearRegression())], Ridge(), cv=2),
     "stack with the rows": StackingRegressor(MEMBERS, LinearRegression(), passthrough=True, cv=2),
     "bag": BaggingRegressor(Ridge(), 4, random_state=0),
     "bag of some columns": BaggingRegressor(Ridge(), 4, max_features=0.6, bootstrap_features=True, random_state=0),

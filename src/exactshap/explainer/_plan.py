@@ -143,16 +143,18 @@ def cut_rows(reader: Reader, n_rows: int, order: int, limit: float, n_jobs: int 
     if reader.predicts_row_by_row and (jobs > 1 or n_rows > step):
         n_blocks = min(jobs * max(1, round(n_rows / (jobs * CACHED_BLOCK))), n_rows // FEW_AT_ONCE)  # as many for each thread
         step = min(step, max(1, -(-n_rows // max(1, n_blocks))))
-    elif reader.predicts_in_pieces and n_rows > step and jobs > 1 and step % ALIGNED == 0:
-        step = _of_one_size(n_rows, step, jobs)
+    elif reader.predicts_in_pieces and n_rows > step and jobs > 1:
+        step = _of_one_size(reader, n_rows, step, jobs)
     blocks = [slice(start, min(start + step, n_rows)) for start in range(0, n_rows, step)]
     return Cut(blocks, *n_workers(reader, step, len(blocks), order, limit, n_jobs))
 
 
-def _of_one_size(n_rows: int, step: int, jobs: int) -> int:
-    """Return how many rows of blocks of at most ``step`` make as many of about one size for each thread."""
+def _of_one_size(reader: Reader, n_rows: int, step: int, jobs: int) -> int:
+    """Return how many rows of blocks of at most ``step`` make as many of about one size for each thread, with the bits of such blocks."""
     even = -(-n_rows // (jobs * -(-n_rows // (jobs * step))))
-    return min(step, -(-even // ALIGNED) * ALIGNED)
+    if reader.shares_predictions(even):  # however they are cut
+        return even
+    return step if step % ALIGNED else min(step, -(-even // ALIGNED) * ALIGNED)
 
 
 def block_size(reader: Reader, n_rows: int, order: int, limit: float) -> int:

@@ -102,7 +102,7 @@ def predicted_in_stages(
     """Return a sum's own prediction in parts: what each model predicts, in pieces where it can, and then their sum.
 
     ``rows(k, some)``: some of the rows as model k takes them. None where there are not enough parts for the threads; a model that
-    refuses its rows finds nothing, so that the solver, or the documented call, says why.
+    refuses its rows, or predicts no finite numbers, finds nothing, so that the solver, or the documented call, says why.
     """
     workers = threads_of_a_block.get()
     some_of_each, whole = _pieces_of_prediction(X.n_rows, workers), [slice(0, X.n_rows)]
@@ -115,7 +115,7 @@ def predicted_in_stages(
                 found[k][place] = np.array(readers[k].predict_again(rows(k, X.take(pieces[k][place]))))
         except Exception:  # of whatever kind: it is raised again where the rows are not shared
             return False
-        return True
+        return bool(np.isfinite(found[k][place]).all())  # others may be refused by what adds them up
 
     def finish() -> np.ndarray:
         with np.errstate(all="ignore"):
