@@ -13,9 +13,12 @@ from exactshap.errors import rows_from
 from exactshap.frames import Table
 from exactshap.readers._stages import SHARE, STAGED, Stages, stages_in_threads
 from exactshap.semivalues import Semivalue
-from exactshap.solvers import Comparison, Rows, Solution, in_pieces
+from exactshap.solvers import Comparison, Rows, Solution
 
 __all__ = ["answered_in_threads", "certified", "own_prediction", "solve_some"]
+
+
+HELD_ROWS = 2**14  # rows of a piece that is held against predictions: a few numbers each
 
 
 class Reads(Protocol):
@@ -75,7 +78,7 @@ def _with_company(reader: Reads, X: Table, solution: Solution, others: np.ndarra
 def answered_in_threads(reader: Reads, X: Table, mine: Table, semivalue: Semivalue, order: int) -> Solution:
     """Return the solution of the first rows, which are ``mine``, beside their predictions; threads share all of the work.
 
-    Where the model predicts all rows in one call, pieces are held against it when both are known.
+    Pieces are put where they belong as they come; where the model predicts all rows at once, they are held against that in the end.
     """
     n_rows, shares, efficient = mine.n_rows, reader.shares_predictions(mine.n_rows), semivalue.is_efficient(order)
     stages = reader.stages(X) if n_rows >= STAGED else None
@@ -83,37 +86,38 @@ def answered_in_threads(reader: Reads, X: Table, mine: Table, semivalue: Semival
         solve_all = partial(reader.solve, mine, semivalue, order)
         alone = _solved_alone(reader, X, solve_all, n_rows, pace, shares and stages is None)
         return certified(reader, X, *alone, efficient=efficient)
-    solve = partial(solve_some, reader, mine, semivalue, order)
     found = Rows(n_rows)
 
-    def hold(start: int, part: Solution, own: np.ndarray) -> None:
-        found.put(start, _beside(reader, part, own, efficient))
+    def solve(rows: slice) -> None:
+        found.put(rows.start, solve_some(reader, mine, semivalue, order, rows))
 
     def answer(rows: slice) -> None:
-        hold(rows.start, solve(rows), _predict_some(reader, X, rows))
-
-    def predict_company() -> np.ndarray:
-        return _predict_some(reader, X, slice(n_rows, None)) if n_rows < X.n_rows else np.zeros(0)
+        part = solve_some(reader, mine, semivalue, order, rows)
+        found.put(rows.start, _beside(reader, part, _predict_some(reader, X, rows), efficient))
 
     if shares and stages is None:
-        _, others = rows_in_threads(answer, n_rows, predict_company, reader.threads_pay)
+        rest = slice(n_rows, X.n_rows)
+        predict_rest = (lambda: _predict_some(reader, X, rest)) if n_rows < X.n_rows else (lambda: np.zeros(0))
+        _, others = rows_in_threads(answer, n_rows, predict_rest, reader.threads_pay)
         return _with_company(reader, X, found.solution(), others)
-    parts, prediction = _solved_and_predicted(reader, X, stages, solve, n_rows)
-    workers = threads_of_a_block.get() if pace_of_little(n_rows) is None else 1
-    tasks = ((start, part, prediction[start : start + len(part.values)]) for start, part in in_pieces(parts))
-    for _ in map_in_threads(lambda task: hold(*task), tasks, workers):
-        pass
-    return _with_company(reader, X, found.solution(), prediction[n_rows:])
-
-
-def _solved_and_predicted(
-    reader: Reads, X: Table, stages: Stages | None, solve: Callable[[slice], Solution], n_rows: int
-) -> tuple[list[Solution], np.ndarray]:
-    """Return the solutions of pieces that cover the first rows, and the model's own predictions of all."""
-    if stages is not None and (shared := stages_in_threads(stages, solve, n_rows)) is not None:
-        return shared
+    shared = None if stages is None else stages_in_threads(stages, solve, n_rows)  # None: some of them found nothing
     predict = partial(own_prediction, reader, X)
-    return rows_in_threads(solve, n_rows, predict, reader.threads_pay, one_by_one=reader.solves_one_by_one)
+    _, prediction = shared or rows_in_threads(solve, n_rows, predict, reader.threads_pay, one_by_one=reader.solves_one_by_one)
+    return _with_company(reader, X, _held(reader, found.solution(), prediction[:n_rows], efficient), prediction[n_rows:])
+
+
+def _held(reader: Reads, solution: Solution, own: np.ndarray, efficient: bool) -> Solution:
+    """Return a solution beside the model's own predictions; threads hold pieces against them."""
+    residual, tolerance = np.empty(own.shape), np.empty(len(own))
+
+    def hold(rows: slice) -> None:
+        piece = _beside(reader, solution.rows(rows), own[rows], efficient)
+        residual[rows], tolerance[rows] = piece.residual, piece.tolerance
+
+    workers = threads_of_a_block.get() if len(own) > HELD_ROWS else 1
+    for _ in map_in_threads(hold, (slice(i, i + HELD_ROWS) for i in range(0, len(own), HELD_ROWS)), workers):
+        pass
+    return solution.beside(own, tolerance, efficient=False).with_(residual=residual)
 
 
 def _solved_alone(

@@ -289,14 +289,11 @@ class AdditiveReader(Reader):
         many = rows[np.arange(TIMED_ROWS) % len(rows)]
         found = stacks_cost(self._widths, n_rows, self.n_outputs, order)
         if len(many) * sum(map(calls_of_row, self._bound)) > TIMED_CALLS:
-            blocks = [block for block in self.form.blocks if len(block.columns)]
-            seconds = found.seconds + n_rows * sum(
-                seconds_of_row(*pair, many) for pair in zip(blocks, self._bound, strict=True)
-            )
+            pairs = zip((block for block in self.form.blocks if len(block.columns)), self._bound, strict=True)
+            seconds = found.seconds + n_rows * sum(seconds_of_row(*pair, many) for pair in pairs)
         else:  # what keeps no coalition values makes them where it adds them up
             made = partial(self._solved, semivalue=semivalue, order=order) if self._streams else self._made
             one, some = (min(clocked(partial(made, rows)) for _ in range(2)) for rows in (rows[:1], many))
             seconds = n_blocks * one + (n_rows - n_blocks) * max(some - one, 0.0) / (TIMED_ROWS - 1)
             seconds += 0.0 if self._streams else found.seconds
-        found = replace(found, seconds=seconds)
-        return replace(found, bytes=self.memory(block_rows, order))
+        return replace(found, seconds=seconds, bytes=self.memory(block_rows, order))

@@ -14,7 +14,6 @@ from exactshap.frames import Table
 from exactshap.readers import Reader, Request, finite_numbers, fitted_names, require_fitted
 from exactshap.readers.additive._additive import AdditiveReader
 from exactshap.readers.additive._form import AdditiveForm
-from exactshap.readers.additive._homogeneous import Growth, Interpolant, interpolate
 from exactshap.readers.additive.terms import (
     Bound,
     Coalitions,
@@ -25,6 +24,7 @@ from exactshap.readers.additive.terms import (
     coalitions,
     weighted_mean,
 )
+from exactshap.readers.additive.terms._homogeneous import Growth, Interpolant, interpolate
 from exactshap.solvers.additive import Stack
 
 __all__ = ["read"]
