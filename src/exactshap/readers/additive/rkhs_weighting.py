@@ -19,12 +19,14 @@ from exactshap.readers.additive.terms import (
     Coalitions,
     FunctionTerm,
     FunctionTerms,
+    Growth,
+    Interpolant,
     Reference,
     by_size,
     coalitions,
+    interpolate,
     weighted_mean,
 )
-from exactshap.readers.additive.terms._homogeneous import Growth, Interpolant, interpolate
 from exactshap.solvers.additive import Stack
 
 __all__ = ["read"]

@@ -20,6 +20,7 @@ from exactshap.readers.additive.terms._blocks import (
 from exactshap.readers.additive.terms._calls import calls_of_row, seconds_of_row
 from exactshap.readers.additive.terms._features import MonomialFeatures
 from exactshap.readers.additive.terms._functions import FunctionTerm, FunctionTerms, ProductTerm, ProductTerms
+from exactshap.readers.additive.terms._homogeneous import Growth, Interpolant, interpolate
 from exactshap.readers.additive.terms._monomials import MonomialTerms
 
 __all__ = [
@@ -31,6 +32,8 @@ __all__ = [
     "ColumnTerms",
     "FunctionTerm",
     "FunctionTerms",
+    "Growth",
+    "Interpolant",
     "MonomialFeatures",
     "MonomialTerms",
     "ProductTerm",
@@ -40,6 +43,7 @@ __all__ = [
     "by_size",
     "calls_of_row",
     "coalitions",
+    "interpolate",
     "numeric_bins",
     "players_of_term",
     "seconds_of_row",
