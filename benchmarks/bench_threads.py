@@ -79,6 +79,39 @@ def additive():
     yield "EBM of 100 columns and 100 pairs, 8,191 rows", explained(large.fit(wide, target), wide)
 
 
+def bases():
+    from sklearn.linear_model import Ridge
+    from sklearn.naive_bayes import GaussianNB
+    from sklearn.pipeline import make_pipeline
+    from sklearn.preprocessing import PolynomialFeatures, SplineTransformer
+
+    rows = RNG.normal(size=(300_000, COLUMNS))
+    yield (
+        "polynomials of degree 2, 300,000 rows",
+        explained(make_pipeline(PolynomialFeatures(2), Ridge()).fit(X, Y), rows, X[:100]),
+    )
+    yield "splines, 60,000 rows", explained(make_pipeline(SplineTransformer(), Ridge()).fit(X, Y), rows[:60_000], X[:100])
+    classes = GaussianNB().fit(X, np.digitize(Y, [-1.0, 1.0]))
+    yield "naive Bayes, 3 classes, 200,000 rows", explained(classes, rows[:200_000], X[:100])
+
+
+def sums():
+    from sklearn.ensemble import BaggingRegressor, GradientBoostingRegressor, StackingRegressor, VotingRegressor
+    from sklearn.linear_model import Ridge
+    from sklearn.multioutput import MultiOutputRegressor
+
+    models = [("linear", Ridge()), ("boosting", GradientBoostingRegressor(n_estimators=50, random_state=0))]
+    rows = RNG.normal(size=(600_000, COLUMNS))
+    yield "a vote of Ridge and boosting, 120,000 rows", explained(VotingRegressor(models).fit(X, Y), rows[:120_000], X[:50])
+    yield "a stack of them, 120,000 rows", explained(StackingRegressor(models, Ridge()).fit(X, Y), rows[:120_000], X[:50])
+    yield (
+        "a bag of 5 Ridges, 400,000 rows",
+        explained(BaggingRegressor(Ridge(), 5, random_state=0).fit(X, Y), rows[:400_000], X[:50]),
+    )
+    two = MultiOutputRegressor(Ridge()).fit(X, np.stack([Y, Y**2], axis=1))
+    yield "Ridge for each of 2 targets, 600,000 rows", explained(two, rows, X[:50])
+
+
 def statistics():
     other = RNG.normal(size=(2000, COLUMNS)) + 0.1
     yield "MMD, 2000 and 2000 rows", lambda n: decompose_mmd(X[:2000], other, n_jobs=n)
@@ -109,7 +142,7 @@ def timed(part):
     return [row(what, *best_in_turn(lambda f=call: f(2), lambda f=call: f(1), repeat=4), ">= 1.7x") for what, call in part()]
 
 
-PARTS = {part.__name__: part for part in (kernel_machines, trees, linear, additive, statistics, black_boxes)}
+PARTS = {part.__name__: part for part in (kernel_machines, trees, linear, additive, bases, sums, statistics, black_boxes)}
 
 
 def run(chosen=PARTS):

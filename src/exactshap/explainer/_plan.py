@@ -22,7 +22,10 @@ from exactshap.solvers import Cost, player_sets
 __all__ = ["Forecast", "cut_rows", "forecast"]
 
 TIMED_ROWS = 16  # at most, on which a reader times pieces of the work
-ENOUGH_BLOCKS = 4  # for each thread: with fewer, some threads would wait for the last
+ENOUGH_BLOCKS, ENOUGH_EVEN = (
+    4,
+    2,
+)  # for each thread: with fewer, some would wait for the last; fewer where all rows take the same time
 # rows of a block, or so, of a model that threads ask themselves: what it and we make of them stays in a core's caches, and the threads,
 # which hold the interpreter between its columns, seldom wait for each other
 CACHED_BLOCK = 10_240
@@ -186,7 +189,8 @@ def n_workers(reader: Reader, block: int, n_blocks: int, order: int, limit: floa
     def fit(rows: int) -> int:
         return int(min(jobs, max(1.0, limit // max(1.0, reader.memory(rows, order)))))
 
-    enough = 2 if reader.predicts_row_by_row or reader.predicts_in_pieces else ENOUGH_BLOCKS * jobs
+    of_each = ENOUGH_EVEN if reader.rows_are_cheap else ENOUGH_BLOCKS
+    enough = 2 if reader.predicts_row_by_row or reader.predicts_in_pieces else of_each * jobs
     at_once = fit(block) if n_blocks >= enough or block == 1 else 1
     shared = fit(block // jobs) if block > 1 else 1
     return (at_once, 1) if at_once >= shared else (1, shared)

@@ -50,6 +50,9 @@ __all__ = ["AdditiveReader"]
 VALUE_FUNCTIONS = ("interventional", "baseline")
 TIMED_ROWS, TIMED_CALLS = 256, 5e4  # of a forecast: rows of one evaluation, evaluations up to which rows are solved
 LINEAR_ROWS = 2**24  # of a block of a linear model's, which need little memory beside their values
+STREAMED_ROWS = (
+    2**14
+)  # of one of a model whose coalition values are made where they are added up: a core's caches hold most of it
 CACHED_VALUES, FEWEST_ROWS = 2**19, 256  # coalition values of a piece of rows: 4 MiB; rows of it at least
 FEW = 1024  # rows in single precision, up to which they are made float64 at once
 CHECKED_ROWS = 8  # background rows on which the terms are compared with the model's own prediction when it is read
@@ -85,8 +88,8 @@ class AdditiveReader(Reader):
             self._check_terms(reference)
         self._bind(reference)
         self._streams = all(getattr(bound, "streams", False) for bound in self._bound)
-        if self._quick is not None:
-            self.block_rows = LINEAR_ROWS
+        if self._quick is not None or (self._streams and not self.predicts_row_by_row):
+            self.block_rows = LINEAR_ROWS if self._quick is not None else STREAMED_ROWS
 
     def _bind(self, reference: Reference | None) -> None:
         """Fold the background into the terms; those of a linear model whose columns are players are ``_linear``, too."""
