@@ -65,7 +65,9 @@ def certified(reader: Reads, X: Table, solution: Solution, prediction: np.ndarra
 
 
 def _beside(reader: Reads, solution: Solution, own: np.ndarray, efficient: bool) -> Solution:
-    return solution.beside(own, reader.tolerance(own, solution), efficient=efficient)
+    """Return a solution beside the model's own prediction of its rows, on whatever thread."""
+    with np.errstate(all="ignore"):  # of each thread; overflow is told by the certificate
+        return solution.beside(own, reader.tolerance(own, solution), efficient=efficient)
 
 
 def _with_company(reader: Reads, X: Table, solution: Solution, others: np.ndarray) -> Solution:
