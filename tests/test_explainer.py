@@ -125,6 +125,7 @@ def test_the_rows_of_one_block_share_the_threads_with_the_same_bits(name, monkey
         np.testing.assert_array_equal(getattr(again, field), getattr(reference, field))
 
 
+@pytest.mark.filterwarnings("error::RuntimeWarning")
 @pytest.mark.parametrize("asks_itself", [False, True])
 def test_threads_hold_their_pieces_against_the_models_own_prediction(asks_itself, monkeypatch):
     """A prediction that is off for one row is told with its number, whichever piece it is in; all fields are put in place."""
