@@ -16,8 +16,8 @@ from exactshap import Explainer
 from exactshap.errors import ExactshapError
 from exactshap.frames import as_table
 from exactshap.readers import STAGED
-from exactshap.readers.additive import _pieces, sklearn_basis, sklearn_naive_bayes
-from exactshap.readers.additive._pieces import LINES, InPieces
+from exactshap.readers._pieces import LINES, InPieces, trial_rows
+from exactshap.readers.additive import sklearn_basis, sklearn_naive_bayes
 
 RNG = np.random.default_rng(0)
 X = RNG.normal(size=(150, 5))
@@ -177,4 +177,14 @@ def test_readers_are_pickled_before_and_after():
 
 
 def test_a_trial_has_more_than_one_piece():
-    assert len(InPieces(np.sum, 1)._pieces(len(_pieces.trial(3)))) > 1
+    assert len(InPieces(np.sum, 1)._pieces(len(trial_rows(3)))) > 1
+
+
+def test_one_class_of_several():
+    model = GaussianNB().fit(X, CLASSES)
+    of_all = Explainer(model, X[:20])(ROWS)
+    for k in range(3):
+        of_one = Explainer(model, X[:20], output=k)(ROWS)
+        np.testing.assert_array_equal(of_one.values, of_all.values[..., k])
+        np.testing.assert_array_equal(of_one.prediction, of_all.prediction[:, k])
+        assert of_one.certificate().passed

@@ -20,6 +20,11 @@ from exactshap.readers._identity import library_class as library_class
 from exactshap.readers._identity import replaced as replaced
 from exactshap.readers._identity import sklearn_name as sklearn_name
 from exactshap.readers._own_prediction import OwnPrediction as OwnPrediction
+from exactshap.readers._pieces import LINES as LINES
+from exactshap.readers._pieces import InPieces as InPieces
+from exactshap.readers._pieces import many_cells as many_cells
+from exactshap.readers._pieces import nameless as nameless
+from exactshap.readers._pieces import trial_rows as trial_rows
 from exactshap.readers._players import players_of
 from exactshap.readers._registry import known_class as known_class
 from exactshap.readers._registry import read, register, registered

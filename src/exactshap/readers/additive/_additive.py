@@ -280,6 +280,7 @@ class AdditiveReader(Reader):
         sets = len(player_sets(self.n_players, order))
         if self._streams or self._quick is not None:
             # values, rows as numbers, their cells or numbers once more, and a dozen numbers of each row
+            n_rows += 0 if self._quick is not None else Monomials.TILE
             return 8.0 * n_rows * (self.n_outputs * (sets + 12.0) + self.n_features + len(self._widths))
         coalition_values = sum(2.0**width for width in self._widths)
         calls = max((calls_of_row(bound) / len(getattr(bound, "terms", "-")) for bound in self._bound), default=0.0)
@@ -292,7 +293,7 @@ class AdditiveReader(Reader):
         many = rows[np.arange(TIMED_ROWS) % len(rows)]
         found = stacks_cost(self._widths, n_rows, self.n_outputs, order)
         if len(many) * sum(map(calls_of_row, self._bound)) > TIMED_CALLS:
-            pairs = zip((block for block in self.form.blocks if len(block.columns)), self._bound, strict=True)
+            pairs = zip([block for block in self.form.blocks if len(block.columns)], self._bound, strict=True)
             seconds = found.seconds + n_rows * sum(seconds_of_row(*pair, many) for pair in pairs)
         else:  # what keeps no coalition values makes them where it adds them up
             made = partial(self._solved, semivalue=semivalue, order=order) if self._streams else self._made

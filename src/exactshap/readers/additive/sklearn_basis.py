@@ -12,21 +12,25 @@ import numpy as np
 from exactshap.errors import UnsupportedStructureError, message
 from exactshap.frames import Table
 from exactshap.readers import (
+    LINES,
+    InPieces,
     OwnPrediction,
     Request,
     assuming_finite,
     finite_numbers,
     fitted_names,
     library_class,
+    many_cells,
+    nameless,
     replaced,
     require_fitted,
     select_outputs,
     sklearn_name,
+    trial_rows,
     writes_to_rows,
 )
 from exactshap.readers.additive._additive import AdditiveReader
 from exactshap.readers.additive._form import AdditiveForm
-from exactshap.readers.additive._pieces import LINES, InPieces, many_cells, nameless, trial
 from exactshap.readers.additive.sklearn_linear import LinearParts, as_given, in_double, is_a_product, linear_parts, product
 from exactshap.readers.additive.terms import ColumnTerms, MonomialFeatures, MonomialTerms, TermBlock
 
@@ -182,7 +186,7 @@ def _own(pipeline: Any, steps: _Steps, parts: LinearParts) -> OwnPrediction:
         parts.method,
         parts.documented,
         None if features is None else InPieces(_OfPiece(features), width),
-        trial=functools.partial(trial, n_columns),
+        trial=functools.partial(trial_rows, n_columns),
         readable=in_double,
         cells=functools.partial(many_cells, as_given),
         most=np.inf,

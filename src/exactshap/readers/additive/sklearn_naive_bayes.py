@@ -11,6 +11,7 @@ import numpy as np
 from exactshap._native import Handle
 from exactshap.frames import Table
 from exactshap.readers import (
+    InPieces,
     OwnPrediction,
     Request,
     Stages,
@@ -18,12 +19,14 @@ from exactshap.readers import (
     assuming_finite,
     finite_numbers,
     fitted_names,
+    many_cells,
+    nameless,
     require_fitted,
     select_outputs,
+    trial_rows,
 )
 from exactshap.readers.additive._additive import AdditiveReader
 from exactshap.readers.additive._form import AdditiveForm
-from exactshap.readers.additive._pieces import InPieces, many_cells, nameless, trial
 from exactshap.readers.additive.sklearn_linear import as_given, in_double
 from exactshap.readers.additive.terms import ColumnTerms
 from exactshap.solvers.additive import Normals, add_sizes, fill_densities
@@ -98,7 +101,7 @@ def _own(model: Any) -> OwnPrediction:
         METHOD,
         _joint,
         pieces,
-        trial=functools.partial(trial, n_columns),
+        trial=functools.partial(trial_rows, n_columns),
         readable=in_double,
         through=THROUGH,
         cells=functools.partial(many_cells, as_given),

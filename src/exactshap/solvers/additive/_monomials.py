@@ -39,6 +39,7 @@ class Monomials:
     """
 
     MOST_PLAYERS: ClassVar[int] = 8
+    TILE: ClassVar[int] = 64  # rows whose values are added up together, beside where they are kept, however few there are
 
     subsets: tuple[tuple[int, ...], ...]
     rows: np.ndarray

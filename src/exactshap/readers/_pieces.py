@@ -15,9 +15,9 @@ from typing import Any
 import numpy as np
 
 from exactshap.frames import Table
-from exactshap.readers import STAGED, Stages
+from exactshap.readers._stages import STAGED, Stages
 
-__all__ = ["LINES", "InPieces", "many_cells", "nameless", "trial"]
+__all__ = ["LINES", "InPieces", "many_cells", "nameless", "trial_rows"]
 
 VALUES = 2**19  # numbers that a piece makes at a time: 4 MiB
 LINES = 64  # rows, of which pieces are made of whole numbers but for the last: linear algebra takes some at a time
@@ -73,7 +73,7 @@ def many_cells(cells: Callable[[Table], np.ndarray | None], X: Table) -> np.ndar
     return cells(X) if X.n_rows >= STAGED else None
 
 
-def trial(n_columns: int) -> np.ndarray:
+def trial_rows(n_columns: int) -> np.ndarray:
     """Return rows in more than one piece, of some magnitudes."""
     rng = np.random.default_rng(0)
     return rng.normal(size=(TRIED, n_columns)) * 10.0 ** rng.integers(-1, 3, (TRIED, 1))
