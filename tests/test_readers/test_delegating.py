@@ -5,6 +5,7 @@ import inspect
 import numpy as np
 import pytest
 from sklearn.compose import TransformedTargetRegressor
+from sklearn.ensemble import VotingRegressor
 from sklearn.kernel_approximation import Nystroem
 from sklearn.linear_model import Ridge
 from sklearn.pipeline import make_pipeline
@@ -12,13 +13,17 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.svm import SVR
 
 from exactshap import Explainer
+from exactshap.estimators import RKHSWeightingRegressor
+from exactshap.frames import as_table
 from exactshap.readers import DelegatingReader, Reader
+from exactshap.readers.additive import rkhs_weighting
+from exactshap.semivalues import find, owen
 from tolerances import assert_close
 
 RNG = np.random.default_rng(4)
 X = RNG.normal(size=(60, 3)) * [1.0, 10.0, 0.1]
 Y = X[:, 0] + np.sin(X[:, 1]) + 5.0
-DERIVED = {"n_features", "n_players", "n_outputs", "shares_predictions"}  # what follows from attributes that are forwarded
+DERIVED = {"n_features", "n_players", "n_outputs"}  # what follows from attributes that are forwarded
 
 
 class Scaler(StandardScaler):
@@ -111,3 +116,29 @@ def test_a_large_background_is_forecast_without_running_a_row(monkeypatch):
     explainer = Explainer(SVR().fit(X, Y), wide, value_function="interventional", groups={"a": [0, 1, 2]})
     monkeypatch.setattr(type(explainer.reader), "solve", lambda *_: pytest.fail("a row was solved"))
     assert explainer.plan(X[:1]).seconds > 0
+
+
+WEIGHTING = RKHSWeightingRegressor(n_terms=50, subsets=2, random_state=0)
+
+
+@pytest.mark.parametrize(
+    "wrap",
+    [
+        lambda model: model,
+        lambda model: make_pipeline(StandardScaler(), model),
+        lambda model: TransformedTargetRegressor(model, transformer=StandardScaler()),
+        lambda model: VotingRegressor([("a", model), ("b", model), ("c", Ridge())], weights=[3.0, 1.0, 2.0]),
+    ],
+    ids=["itself", "of scaled rows", "of a scaled target", "among others"],
+)
+def test_what_cancels_in_a_model_cancels_in_what_is_made_of_it(wrap, monkeypatch):
+    model, rows, genuine = wrap(WEIGHTING).fit(X, Y), as_table(X), rkhs_weighting._magnitude
+    once = Explainer(model, X[:5])
+    monkeypatch.setattr(rkhs_weighting, "_magnitude", lambda *asked: 2.0 * genuine(*asked))
+    twice = Explainer(model, X[:5])
+    cancelled = once.reader.cancelled(rows)
+    assert (cancelled > 0.0).all()
+    scales = [explainer.reader.solve(rows, find("shapley"), 1).scale for explainer in (once, twice)]
+    assert_close(scales[1] - scales[0], cancelled, scales[1].max())
+    question = owen({"a": ["x0", "x1"], "b": ["x2"]})
+    assert (twice(X, question).tolerance > once(X, question).tolerance).all()
