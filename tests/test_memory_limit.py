@@ -5,7 +5,7 @@ import tracemalloc
 
 import numpy as np
 import pytest
-from sklearn.ensemble import HistGradientBoostingRegressor, RandomForestRegressor
+from sklearn.ensemble import BaggingRegressor, HistGradientBoostingRegressor, RandomForestRegressor
 from sklearn.gaussian_process import GaussianProcessRegressor
 from sklearn.kernel_approximation import RBFSampler
 from sklearn.linear_model import Ridge
@@ -16,6 +16,7 @@ from sklearn.svm import SVR
 from exactshap import Explainer
 from exactshap.errors import BudgetError
 from exactshap.readers import AdditiveModel
+from exactshap.solvers.additive import Monomials
 
 RNG = np.random.default_rng(0)
 X = RNG.normal(size=(600, 8))
@@ -110,3 +111,23 @@ def test_a_plan_counts_what_is_checked_before_the_first_explanation():
     first = explainer.plan(X[:1]).memory
     explainer(X[:1])
     assert explainer.plan(X[:1]).memory < first / 2
+
+
+@pytest.mark.parametrize("n_jobs", [1, 2])
+def test_a_bag_of_some_columns_holds_its_rows_once(n_jobs):
+    rows = RNG.normal(size=(4096, 30))
+    model = BaggingRegressor(Ridge(), 40, max_features=0.5, random_state=0).fit(rows[:200], rows[:200, 0])
+    explainer = Explainer(model, rows[:5], n_jobs=n_jobs)
+    explainer(rows[:50])
+    gc.collect()
+    tracemalloc.start()
+    values = explainer(rows).values
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert peak <= explainer.reader.memory(4096, 1) + 2.0 * values.nbytes + INTERPRETER
+
+
+def test_few_rows_of_many_pairs_need_what_the_solver_adds_up_in():
+    model = make_pipeline(PolynomialFeatures(2), Ridge()).fit(X, np.stack([Y, -Y, Y**2], axis=1))
+    reader, n_pairs = Explainer(model, X[:5]).reader, 8 * 9 // 2
+    assert reader.memory(1, 2) >= 8.0 * Monomials.TILE * n_pairs * 3

@@ -213,18 +213,19 @@ class _Rows:
 
     def __init__(self, model: Any, X: Table) -> None:
         self.features = model.estimators_features_ if _is_bag(model) else None
-        self.X, self.known = X, dict[bytes, Table]()  # all of the rows, for regressors of the same columns
+        self.X = X
+        self.last: tuple[bytes, Table] | None = None  # all of the rows, for the next regressor if it has the same columns
 
     def __call__(self, k: int, some: Table) -> Table:
         if self.features is None:
             return some
-        chosen = np.asarray(self.features[k])
-        if some is self.X and (found := self.known.get(chosen.tobytes())) is not None:
-            return found
+        chosen, last = np.asarray(self.features[k]), self.last  # once: threads take turns in setting it
+        if some is self.X and last is not None and last[0] == chosen.tobytes():
+            return last[1]
         rows = np.asarray(some.native)[:, chosen]
         table = Table(rows, None, *rows.shape)
         if some is self.X:
-            self.known[chosen.tobytes()] = table
+            self.last = chosen.tobytes(), table
         return table
 
 

@@ -244,7 +244,10 @@ class SumReader(Reader):
         return sum(member.reader.n_terms() for member in self.members)
 
     def memory(self, n_rows: int, order: int) -> float:
-        return super().memory(n_rows, order) + max(member.reader.memory(n_rows, order) for member in self.members)
+        """Return the bytes of a block: of one member at a time, of the rows as it takes them, and of what each member predicts."""
+        predictions = sum(len(member.weights) for member in self.members)
+        once = super().memory(n_rows, order) + 8.0 * n_rows * (predictions + self.n_features)
+        return once + max(member.reader.memory(n_rows, order) for member in self.members)
 
     def cost(self, few: Table, n_rows: int, semivalue: Semivalue, order: int, block_rows: int) -> Cost:
         """Return the costs of all members, one after the other."""
