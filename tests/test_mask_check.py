@@ -28,6 +28,7 @@ from exactshap.games import AdditiveGame, ProductGame
 from exactshap.readers.kernel_machines import KernelReader
 from exactshap.semivalues import find
 from exactshap.solvers import Comparison, Solution, solve
+from exactshap.solvers.core import _pieces
 from tolerances import assert_close
 
 rng = np.random.default_rng(0)
@@ -327,11 +328,13 @@ def test_values_by_the_definition_agree_for_few_and_many_players():
 
 @pytest.mark.parametrize("n_rows", [10, 300, APART])
 @pytest.mark.parametrize("cuts", [[], [5]])
-def test_all_rows_in_company_are_compared_and_no_others(n_rows, cuts):
+@pytest.mark.parametrize("n_threads", [1, 2])
+def test_all_rows_in_company_are_compared_and_no_others(n_rows, cuts, n_threads, monkeypatch):
+    monkeypatch.setattr(_pieces, "PIECE_VALUES", 4 * 3)  # threads put each block together in pieces
     reader, shapley = Explainer(MODELS["tree"], X[:20]).reader, find("shapley")
     rows, company = as_table(np.resize(X, (n_rows, 4))), as_table(X[50:57])
     blocks = [slice(*ends) for ends in zip([0, *cuts], [*cuts, n_rows], strict=True)]
-    solution = solve_blocks(reader, rows, Cut(blocks, 1, 1), shapley, 1, False, company)
+    solution = solve_blocks(reader, rows, Cut(blocks, 1, n_threads), shapley, 1, False, company)
     alone, apart = reader.answer(rows, shapley, 1), reader.compare(company)
     found = solution.comparison
     np.testing.assert_array_equal(found.prediction, apart.prediction)

@@ -7,6 +7,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from sklearn.compose import make_column_transformer
+from sklearn.discriminant_analysis import LinearDiscriminantAnalysis
 from sklearn.ensemble import (
     BaggingRegressor,
     GradientBoostingClassifier,
@@ -304,6 +305,21 @@ def test_names_that_the_models_do_not_know():
         bad = FRAME[:50].assign(c=np.nan)
         with pytest.raises(InputError, match=r"row 0, column 'c'.*\n?.*(Ridge|LinearSVC) does not accept"):
             by_name(bad)
+
+
+def test_models_in_single_precision_are_judged_at_the_precision_of_the_worst():
+    rows = FRAME.astype(np.float32)
+    model = MultiOutputRegressor(Ridge()).fit(rows[FEW], BOTH[FEW])
+    model.estimators_[0] = Ridge().fit(FRAME[FEW], BOTH[FEW, 0])
+    explainer = Explainer(model, rows[:9])
+    assert isinstance(explainer.reader, AdditiveReader)
+    assert explainer(rows).certificate().passed
+
+
+def test_means_that_models_take_away_are_part_of_the_floor():
+    model = OneVsRestClassifier(LinearDiscriminantAnalysis()).fit(X[FEW] + 1e3, CLASSES[FEW])
+    floors = [Explainer(part, BACKGROUND).reader.form.floor for part in model.estimators_]
+    assert Explainer(model, BACKGROUND).reader.form.floor == max(floors) > 0.0
 
 
 def test_other_models_side_by_side_are_sums():

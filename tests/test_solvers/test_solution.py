@@ -7,7 +7,8 @@ import pytest
 
 from exactshap import semivalues
 from exactshap.games import OracleGame, ProductGame
-from exactshap.solvers import Rows, Solution, solve
+from exactshap.solvers import Rows, Solution, in_pieces, solve
+from exactshap.solvers.core import _pieces
 from exactshap.solvers.core._arrays import sum_of_sets
 from exactshap.solvers.product import solve_terms
 from tolerances import EPS, assert_close, roundings
@@ -216,3 +217,13 @@ def test_sums_of_sets_of_several_outputs_are_added_set_by_set(shape, turned):
         total += values[:, place]
     np.testing.assert_array_equal(sum_of_sets(values), total)
     np.testing.assert_array_equal(sum_of_sets(values), np.add.reduce(np.ascontiguousarray(values), axis=1))
+
+
+def test_calls_of_a_batch_are_counted_with_its_first_piece(monkeypatch):
+    monkeypatch.setattr(_pieces, "PIECE_VALUES", 8)
+    batches = [dataclasses.replace(Solution.zeros(n_rows, 4), n_evaluations=n_rows) for n_rows in (5, 1, 2)]
+    pieces = list(in_pieces(batches))
+    assert [(start, len(piece.values), piece.n_evaluations) for start, piece in pieces] == [
+        *((0, 2, 5), (2, 2, 0), (4, 1, 0)),
+        *((5, 1, 1), (6, 2, 2)),
+    ]
