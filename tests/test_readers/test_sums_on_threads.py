@@ -7,7 +7,6 @@ import numpy as np
 import pandas as pd
 import pytest
 from sklearn.compose import make_column_transformer
-from sklearn.discriminant_analysis import LinearDiscriminantAnalysis
 from sklearn.ensemble import (
     BaggingRegressor,
     GradientBoostingClassifier,
@@ -86,6 +85,8 @@ def of_few_rows(monkeypatch):
         (_boosting_stages, "MANY", 1),
         (_steps, "STAGED", 1),
         (_stages, "LEAST", 64),
+        (_stages, "ALONE", 1),  # and pieces of as few as there are
+        (_stages, "TOGETHER", 1),
     ):
         monkeypatch.setattr(place, name, value)
 
@@ -314,12 +315,6 @@ def test_models_in_single_precision_are_judged_at_the_precision_of_the_worst():
     explainer = Explainer(model, rows[:9])
     assert isinstance(explainer.reader, AdditiveReader)
     assert explainer(rows).certificate().passed
-
-
-def test_means_that_models_take_away_are_part_of_the_floor():
-    model = OneVsRestClassifier(LinearDiscriminantAnalysis()).fit(X[FEW] + 1e3, CLASSES[FEW])
-    floors = [Explainer(part, BACKGROUND).reader.form.floor for part in model.estimators_]
-    assert Explainer(model, BACKGROUND).reader.form.floor == max(floors) > 0.0
 
 
 def test_other_models_side_by_side_are_sums():
