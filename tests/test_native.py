@@ -186,6 +186,16 @@ fill_densities(rows, normals, False, out[-4])
 fill_densities(rows, normals, True, out[-3])
 add_sizes(rows, normals, out[-2])
 fill_products_of_columns(rows, np.array([[-1, -1, -1], [3, -1, -1], [20, 3, -1], [5, 5, 5], [2, 1, 0]]), out[-1])
+from exactshap.solvers.additive import Splines, fill_splines
+for degree in range(6):
+    knots = np.sort(rng.normal(size=(21, 2 * degree + 4)))
+    splines = Splines(knots, np.stack([knots[:, degree], knots[:, -degree - 1]], axis=1), rng.normal(size=(21, 2, 2, degree + 3)), degree)
+    out += [np.zeros((70, 21 * (degree + 2)))]
+    fill_splines(rows, splines, degree + 2, out[-1])
+from exactshap.solvers.additive._linear import LinearPlayers, answer_players
+out += [np.zeros((5, 9, 3)), np.zeros((1, 3)), np.zeros((7, 3)), np.zeros(7)]
+linear = LinearPlayers(*rng.normal(size=(2, 21, 3)), rng.normal(size=3), rng.integers(0, 9, 21), 1e-15, 0.2)
+answer_players(rng.normal(size=(7, 21)), False, linear, 0.5, rng.normal(size=(7, 3)), True, *out[-4:], 1, 7)
 for array in out:
     digest.update(array.tobytes())
 print(digest.hexdigest())

@@ -15,6 +15,7 @@ from exactshap.solvers import choose, player_sets, solve
 from exactshap.solvers.additive import (
     Linear,
     LinearOutputs,
+    LinearPlayers,
     Scaled,
     Singles,
     Stack,
@@ -276,6 +277,43 @@ def test_outputs_of_a_linear_model_have_the_bits_of_one_step_after_the_other(ord
     assert (quick.sets, quick.method) == (slow.sets, slow.method)
     spoiled = np.where(np.arange(d) == 4, np.inf, rows)
     assert answer_linear(linear, spoiled, prediction.__getitem__, semivalue, order) is None
+
+
+@pytest.mark.parametrize("order", [1, 2])
+@pytest.mark.parametrize("index", ["shapley", "banzhaf", "k-sii"])
+@pytest.mark.parametrize("turned", [np.ascontiguousarray, np.asfortranarray])
+@pytest.mark.parametrize("n_outputs", [1, 3])
+@pytest.mark.parametrize("owners", [(0, 0, 1, 3, 0, 1), (3, 2, 1, 0, 0, 0), (1,) * 6], ids=str)
+def test_players_of_several_columns_have_the_values_of_one_step_after_the_other(order, index, turned, n_outputs, owners):
+    """The same bits but for residuals, which add up values in another order."""
+    d, n_players, rng, semivalue = len(owners), 4, np.random.default_rng(order), semivalues.find(index)
+    rows, constant, prediction = (
+        turned(rng.normal(size=(300, d))),
+        rng.normal(size=n_outputs),
+        rng.normal(size=(300, n_outputs)),
+    )
+    coefficients, absent = rng.normal(size=(2, d, n_outputs))
+    prediction[7, 0] = np.nan  # shows in the tolerance, too
+    singles = Singles(tuple((player,) for player in owners), rows[:, :, None] * coefficients, absent)
+    part, is_one = solve_stacks([singles], n_players, 300, n_outputs, semivalue, order), n_outputs == 1
+    whole = part.finish(n_players, semivalue, order, constant=constant, single_output=is_one, with_residual=False)
+    tolerance = 1e-15 * (whole.scale + np.abs(prediction).max(axis=1) + 0.7) + 0.0
+    prediction = prediction[:, 0] if is_one else prediction
+    slow = whole.beside(prediction, tolerance, efficient=semivalue.is_efficient(order))
+    linear = Handle(LinearPlayers(coefficients, absent, constant, np.array(owners), 1e-15, 0.7))
+    rounding = 4.0 * d * np.finfo(float).eps * (np.nanmax(whole.scale) + np.abs(constant).max())
+    for n_compared in (0, 2, 300):
+        quick = answer_linear(linear, rows, prediction.__getitem__, semivalue, order, n_compared, n_players=n_players)
+        for name in ("values", "empty", "tolerance", "error_bound", "prediction"):
+            np.testing.assert_array_equal(getattr(quick, name), getattr(slow, name)[: 300 - n_compared])
+        np.testing.assert_allclose(quick.residual, slow.residual[: 300 - n_compared], rtol=0.0, atol=rounding)
+        if n_compared:
+            for name in ("tolerance", "prediction"):
+                np.testing.assert_array_equal(getattr(quick.comparison, name), getattr(slow, name)[300 - n_compared :])
+            np.testing.assert_allclose(quick.comparison.residual, slow.residual[300 - n_compared :], rtol=0.0, atol=rounding)
+    assert (quick.sets, quick.method) == (slow.sets, slow.method)
+    spoiled = np.where(np.arange(d) == 4, np.inf, rows)
+    assert answer_linear(linear, spoiled, prediction.__getitem__, semivalue, order, n_players=n_players) is None
 
 
 @pytest.mark.parametrize("turned", [np.ascontiguousarray, np.asfortranarray])

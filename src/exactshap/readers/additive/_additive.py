@@ -96,11 +96,11 @@ class AdditiveReader(Reader):
         owner = self._owners()
         self._bound = [block.bind(reference, owner) for block in self.form.blocks if len(block.columns)]
         first = self._bound[0] if len(self._bound) == 1 and self.form.magnitude is None else None
-        all_have_columns = self.n_players == self.form.n_columns  # the quick ways give values to players of columns only
+        all_have_columns = self.n_players == self.form.n_columns  # a quick way gives values to players of one column each only
         self._linear = first if all_have_columns and isinstance(first, BoundScaled) else None
         self._searched: Searched | None = getattr(first, "searched", None)  # bins, which the solver may search itself
         self._quick: Handle | None = None
-        at_once = getattr(first, "at_once", None) if all_have_columns else None
+        at_once = getattr(first, "at_once", None)
         if at_once is not None and self.single_output == (self.n_outputs == 1):
             floor = float(np.abs(self.form.intercept).max()) + self.form.floor
             linear = at_once(self.form.intercept, self._growth(), floor)
@@ -215,7 +215,7 @@ class AdditiveReader(Reader):
             return None
         asked = semivalue, order, n_compared, threads_of_a_block.get()
         known = lambda piece: self.predict_again(Table(piece, None, *piece.shape))  # noqa: E731
-        return answer_linear(self._quick, rows, known, *asked, is_quick=self.form.is_product)
+        return answer_linear(self._quick, rows, known, *asked, n_players=self.n_players, is_quick=self.form.is_product)
 
     def _answered(self, X: Table, prediction: np.ndarray | None, asked: tuple[Semivalue, int, int]) -> Solution | None:
         """Return rows of a linear model beside its predictions, by one pass over them; None of others, and where some are not finite."""
@@ -227,7 +227,7 @@ class AdditiveReader(Reader):
         rows = self._named(X).numeric_as_it_lies()  # first: it names what is no number
         known = (lambda some: self.predict_again(X.take(some))) if prediction is None else prediction.__getitem__
         is_quick, n_jobs = self.form.is_product and not X.is_frame, threads_of_a_block.get()
-        return answer_linear(self._quick, rows, known, *asked, n_jobs=n_jobs, is_quick=is_quick)
+        return answer_linear(self._quick, rows, known, *asked, n_jobs, n_players=self.n_players, is_quick=is_quick)
 
     def evaluate(self, X: Table) -> Solution:
         return self.solve(X, find("shapley"), 1)

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from exactshap.solvers.additive._buckets import buckets_of
 from exactshap.solvers.additive._densities import Normals, add_sizes, fill_densities
-from exactshap.solvers.additive._features import fill_products_of_columns
+from exactshap.solvers.additive._features import Splines, fill_products_of_columns, fill_splines
 from exactshap.solvers.additive._kernels import Bins, Lookups, Tables, fill_cells, fill_fold
-from exactshap.solvers.additive._linear import Linear, LinearOutputs, answer_linear
+from exactshap.solvers.additive._linear import Linear, LinearOutputs, LinearPlayers, answer_linear
 from exactshap.solvers.additive._monomials import Factors, Monomials
 from exactshap.solvers.additive._singles import Evaluated, Scaled, Singles
 from exactshap.solvers.additive._stacks import (
@@ -26,6 +26,7 @@ __all__ = [
     "Factors",
     "Linear",
     "LinearOutputs",
+    "LinearPlayers",
     "LookedUp",
     "Lookups",
     "Monomials",
@@ -33,6 +34,7 @@ __all__ = [
     "Scaled",
     "Searched",
     "Singles",
+    "Splines",
     "Stack",
     "Tables",
     "add_sizes",
@@ -42,6 +44,7 @@ __all__ = [
     "fill_densities",
     "fill_fold",
     "fill_products_of_columns",
+    "fill_splines",
     "solve_additive",
     "solve_scaled",
     "solve_searched",

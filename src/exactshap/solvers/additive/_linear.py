@@ -15,11 +15,12 @@ from exactshap.semivalues import Semivalue
 from exactshap.solvers.additive._stacks import in_a_layout, method_of, single_weight
 from exactshap.solvers.core import Comparison, MadeRows, Solution, player_sets
 
-__all__ = ["Linear", "LinearOutputs", "answer_linear", "answer_outputs", "answer_scaled"]
+__all__ = ["Linear", "LinearOutputs", "LinearPlayers", "answer_linear", "answer_outputs", "answer_players", "answer_scaled"]
 
 _ARGUMENTS = "X, by_column, linear, weight, prediction, efficient, out, empty, residual, tolerance, first, last"
 answer_scaled = kernel(f"additive.answer_scaled({_ARGUMENTS})")
 answer_outputs = kernel(f"additive.answer_outputs({_ARGUMENTS})")
+answer_players = kernel(f"additive.answer_players({_ARGUMENTS})")
 PIECE = 2**18  # numbers of a piece of the rows, at least, which stays in a core's caches
 OF_A_CALL = 2**20  # of one that takes a while to cut and to predict, such as a frame's
 OF_OUTPUTS = 2**21  # of several outputs, times these: BLAS multiplies smaller matrices in another way, which has other bits
@@ -49,6 +50,17 @@ class LinearOutputs(NamedTuple):
     floor: float
 
 
+class LinearPlayers(NamedTuple):
+    """The same of any number of outputs, where several columns may belong to one of the ``players (n_columns,)``."""
+
+    coefficients: np.ndarray
+    absent: np.ndarray
+    constant: np.ndarray
+    players: np.ndarray
+    growth: float
+    floor: float
+
+
 def answer_linear(
     linear: Handle,
     rows: np.ndarray | MadeRows,
@@ -58,6 +70,7 @@ def answer_linear(
     n_compared: int = 0,
     n_jobs: int = 1,
     *,
+    n_players: int | None = None,
     is_quick: bool = True,
 ) -> Solution | None:
     """Return the solution of rows beside the model's own predictions, the last ``n_compared`` of which are only compared.
@@ -68,21 +81,23 @@ def answer_linear(
 
     Parameters
     ----------
-    linear : Handle of Linear or LinearOutputs
+    linear : Handle of Linear, LinearOutputs or LinearPlayers
     rows : array of shape (n_rows, n_columns), or MadeRows
     predict : callable
         ``predict(slice)``: the model's own predictions of some of the rows; of rows that are made, ``predict(piece)``.
+    n_players : int, optional
+        Columns are players by default.
     is_quick : bool, default=True
         Whether some of the rows cost little to cut and to predict.
     """
-    (n_rows, n_players), sets = rows.shape, player_sets(rows.shape[1], order)
+    (n_rows, n_columns), sets = rows.shape, player_sets(rows.shape[1] if n_players is None else n_players, order)
     n_own, weight, efficient = n_rows - n_compared, single_weight(semivalue, order), semivalue.is_efficient(order)
-    model = linear.value
-    tail, answer = (model.constant.shape, answer_outputs) if isinstance(model, LinearOutputs) else ((), answer_scaled)
+    model: Any = linear.value
+    answer, tail = _ANSWERS[type(model)], np.shape(model.constant)
     values, prediction = np.empty((n_own, len(sets), *tail)), np.empty((n_rows, *tail))
     residual, tolerance = np.empty(prediction.shape), np.empty(n_rows)
-    size = OF_OUTPUTS if tail else PIECE if is_quick else OF_A_CALL
-    n_pieces = prediction.size * n_players // size if n_rows > LEAST else 1
+    size = OF_OUTPUTS if prediction.size > n_rows else PIECE if is_quick else OF_A_CALL
+    n_pieces = prediction.size * n_columns // size if n_rows > LEAST else 1
     empty = np.empty((n_rows if n_pieces < 2 else 1, *tail))
 
     def run_there(some: slice) -> tuple[int, int]:
@@ -104,11 +119,11 @@ def answer_linear(
     finite, within = run(slice(0, n_rows)) if n_pieces < 2 else _all_of_pieces(run, n_rows, n_pieces, n_jobs)
     if not finite:
         return None
-    return _NOTHING.with_(
+    solution = _NOTHING.with_(
         values=values,
         empty=empty[:n_own] if n_pieces < 2 else np.broadcast_to(empty, (n_own, *tail)),
         full=None,
-        method=method_of(n_players),
+        method=method_of(n_columns),
         sets=sets,
         residual=residual[:n_own],
         error_bound=np.zeros(n_own) if n_pieces < 2 else np.broadcast_to(0.0, n_own),
@@ -118,12 +133,27 @@ def answer_linear(
         is_within=bool(within),
         comparison=Comparison(prediction[n_own:], residual[n_own:], tolerance[n_own:]) if n_compared else None,
     )
+    return _without_outputs(solution) if tail == (1,) else solution
+
+
+_ANSWERS: dict[type, Callable[..., Any]] = {Linear: answer_scaled, LinearOutputs: answer_outputs, LinearPlayers: answer_players}
+
+
+def _without_outputs(solution: Solution) -> Solution:
+    """Return the solution of one output without its axis."""
+    other = solution.comparison
+    if other is not None:
+        other = Comparison(other.prediction[:, 0], other.residual[:, 0], other.tolerance)
+    ends = {name: getattr(solution, name)[..., 0] for name in ("values", "empty", "residual", "prediction")}
+    return solution.with_(**ends, comparison=other)
 
 
 def _of_each_row(prediction: np.ndarray, shape: tuple[int, ...]) -> np.ndarray:
+    if shape[1:] == (1,) and prediction.ndim == 1:
+        prediction = prediction[:, None]
     if prediction.shape != shape:  # of a model that was edited
         got = f"Got shape {prediction.shape} for {shape[0]} rows"
-        wanted = "one number" if len(shape) == 1 else f"{shape[1]} numbers"
+        wanted = "one number" if shape[1:] in ((), (1,)) else f"{shape[1]} numbers"
         raise InputError(message(f"The model does not predict {wanted} for each row", got, "Fit it again"))
     return prediction
 

@@ -24,7 +24,17 @@ from typing import ClassVar, Protocol
 import numpy as np
 
 from exactshap.errors import BudgetError, message
-from exactshap.solvers.additive import Evaluated, Linear, LinearOutputs, LookedUp, Monomials, Scaled, Singles, Stack
+from exactshap.solvers.additive import (
+    Evaluated,
+    Linear,
+    LinearOutputs,
+    LinearPlayers,
+    LookedUp,
+    Monomials,
+    Scaled,
+    Singles,
+    Stack,
+)
 
 __all__ = [
     "BACKGROUND_CHUNK",
@@ -192,12 +202,14 @@ class _BoundColumns:
     mean: np.ndarray
     streams: ClassVar[bool] = True
 
-    def at_once(self, constant: np.ndarray, growth: float, floor: float) -> LinearOutputs | None:
-        """Return the model as the solver answers it in one pass over the rows; None where columns are no players."""
-        if self.block.coefficients is None or self.players != self.block.columns:
+    def at_once(self, constant: np.ndarray, growth: float, floor: float) -> LinearOutputs | LinearPlayers | None:
+        """Return the model as the solver answers it in one pass over the rows; None where it is none of its columns."""
+        if self.block.coefficients is None:
             return None
         coefficients, mean, ends = (np.ascontiguousarray(a, float) for a in (self.block.coefficients, self.mean, constant))
-        return LinearOutputs(coefficients, mean, ends, growth, floor)
+        if self.players == self.block.columns:
+            return LinearOutputs(coefficients, mean, ends, growth, floor)
+        return LinearPlayers(coefficients, mean, ends, np.array(self.players, np.int64)[:, 0], growth, floor)
 
     def stacks(self, rows: np.ndarray) -> Iterator[Evaluated]:
         yield Evaluated(self.players, rows, self.block.function, self.mean)
