@@ -8,6 +8,7 @@ from exactshap.readers.additive.additive_model import AdditiveModel
 from exactshap.readers.additive.sklearn_basis import read as read_basis
 from exactshap.readers.additive.sklearn_basis import recognise as is_basis
 from exactshap.readers.additive.sklearn_linear import linear_parts as linear_parts
+from exactshap.readers.additive.terms import SplineFeatures as SplineFeatures
 
 __all__ = [
     "AdditiveModel",

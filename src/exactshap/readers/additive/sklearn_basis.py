@@ -1,4 +1,4 @@
-"""Pipelines that are additive on their own columns: scalers, then PolynomialFeatures or SplineTransformer, then linear."""
+"""Pipelines that are additive on their own columns: scalers, then PolynomialFeatures, then linear."""
 
 from __future__ import annotations
 
@@ -32,11 +32,11 @@ from exactshap.readers import (
 from exactshap.readers.additive._additive import AdditiveReader
 from exactshap.readers.additive._form import AdditiveForm
 from exactshap.readers.additive.sklearn_linear import LinearParts, as_given, in_double, is_a_product, linear_parts, product
-from exactshap.readers.additive.terms import ColumnTerms, MonomialFeatures, MonomialTerms, TermBlock
+from exactshap.readers.additive.terms import MonomialFeatures, MonomialTerms, TermBlock
 
 __all__ = ["read", "recognise"]
 
-_BASES = ("sklearn.preprocessing._polynomial.PolynomialFeatures", "sklearn.preprocessing._polynomial.SplineTransformer")
+_BASIS = "sklearn.preprocessing._polynomial.PolynomialFeatures"
 _SCALERS = tuple(
     f"sklearn.preprocessing._data.{name}" for name in ("StandardScaler", "MinMaxScaler", "MaxAbsScaler", "RobustScaler")
 )
@@ -55,7 +55,7 @@ class _Steps:
 
 
 def recognise(pipeline: Any) -> bool:
-    """Say whether a Pipeline is [scalers] + PolynomialFeatures or SplineTransformer + [scalers] + linear model."""
+    """Say whether a Pipeline is [scalers] + PolynomialFeatures + [scalers] + linear model."""
     return _steps(pipeline) is not None
 
 
@@ -63,7 +63,7 @@ def _steps(pipeline: Any) -> _Steps | None:
     """Take the pipeline apart; scikit-learn's own classes and subclasses that change nothing."""
     steps = [step for _, step in pipeline.steps if not (step is None or (isinstance(step, str) and step == "passthrough"))]
     names = [_full_name(step) for step in steps]
-    bases = [s for s, name in enumerate(names[:-1]) if name in _BASES]
+    bases = [s for s, name in enumerate(names[:-1]) if name == _BASIS]
     if len(bases) != 1 or not names[-1].startswith(_LINEAR):
         return None
     place = bases[0]
@@ -82,14 +82,14 @@ def _full_name(step: Any) -> str:
 
 
 def read(pipeline: Any, request: Request) -> AdditiveReader:
-    """Read f as a sum of terms on the pipeline's input columns: monomials on theirs, splines on one each."""
+    """Read f as a sum of monomials of the pipeline's input columns."""
     steps = _steps(pipeline)
     if steps is None:
         raise UnsupportedStructureError(
             message(
                 "This Pipeline is not a basis of single columns and a linear model",
                 f"Its steps are {[type(step).__name__ for _, step in pipeline.steps]}",
-                "Known: [scalers] + PolynomialFeatures or SplineTransformer + [scalers] + a linear model",
+                "Known: [scalers] + PolynomialFeatures + [scalers] + a linear model",
             )
         )
     require_fitted(steps.basis, "n_features_in_")
@@ -119,8 +119,7 @@ def read(pipeline: Any, request: Request) -> AdditiveReader:
 
 def _encode(steps: _Steps, names: tuple[str, ...] | None, X: Table, what: str) -> np.ndarray:
     """Return the basis' input (n_rows, n_columns): every scaler works on single columns, by its own transform."""
-    allow_nan = getattr(steps.basis, "handle_missing", "error") == "zeros"
-    values = finite_numbers(X, what, "Pipeline", allow_nan=allow_nan, names=names)
+    values = finite_numbers(X, what, "Pipeline", names=names)
     for scaler in steps.before:
         values = _positional(scaler, values)
     return values
@@ -156,20 +155,10 @@ def _unscaled(parts: LinearParts, scalers: tuple[Any, ...]) -> tuple[np.ndarray,
 
 def _blocks(basis: Any, coefficients: np.ndarray) -> tuple[tuple[TermBlock, ...], np.ndarray]:
     """Return the terms of the basis, and what its constant columns add."""
-    if sklearn_name(basis) == "SplineTransformer":
-        columns = tuple((j,) for j in range(basis.n_features_in_))
-        weights = coefficients.reshape(len(columns), -1, coefficients.shape[1])
-        return (ColumnTerms(columns, functools.partial(_splines, basis, weights)),), np.zeros(coefficients.shape[1])
     powers = np.asarray(basis.powers_, np.int64)
     constant = ~powers.any(axis=1)
     used = ~constant & coefficients.any(axis=1)
     return (MonomialTerms(powers[used], coefficients[used]),), coefficients[constant].sum(axis=0)
-
-
-def _splines(basis: Any, weights: np.ndarray, rows: np.ndarray) -> np.ndarray:
-    """Return each column's spline (n_rows, n_columns, n_outputs): the transformer lays the columns' bases side by side."""
-    values = _positional(basis, rows).reshape(len(rows), *weights.shape[:2])
-    return np.ascontiguousarray(values[:, :, None, :] * weights.transpose(0, 2, 1)).sum(axis=3)
 
 
 # -- the pipeline's own prediction ---------------------------------------------------------------------------------------
@@ -195,7 +184,7 @@ def _own(pipeline: Any, steps: _Steps, parts: LinearParts) -> OwnPrediction:
 
 
 def _features(basis: Any) -> MonomialFeatures | None:
-    return MonomialFeatures.of(basis) if sklearn_name(basis) == "PolynomialFeatures" and basis.order == "C" else None
+    return MonomialFeatures.of(basis) if basis.order == "C" else None
 
 
 @dataclass(frozen=True)

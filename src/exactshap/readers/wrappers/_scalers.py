@@ -1,4 +1,4 @@
-"""Scalers of scikit-learn by their arithmetic alone: what ``transform`` does first takes longer than scaling, and no thread shares it.
+"""Scalers and splines of scikit-learn by their arithmetic alone, which threads share: what ``transform`` does first takes longer than scaling.
 
 The same operations on the same operands as in ``transform``, so that the bits are the same. Whatever may be more than numbers in plain
 arrays, and rows that are not finite, go the documented way, which knows what to say of them.
@@ -16,19 +16,19 @@ import numpy as np
 
 from exactshap.frames import Table
 from exactshap.readers import is_sklearns_own
-from exactshap.readers.wrappers._scaling import Operation, Scaling
+from exactshap.readers.wrappers._scaling import Features, Operation, Scaling, SplinedRows
 
-__all__ = ["are_scalers", "scaling_of"]
+__all__ = ["come_in_pieces", "scaling_of"]
 
-MODULE = "sklearn.preprocessing._data"
+MODULE, SPLINES = "sklearn.preprocessing._data", ("sklearn.preprocessing._polynomial", "SplineTransformer")
 THROUGH = ("transform", "_validate_data", "_check_n_features", "_check_feature_names")  # methods of some release or other
 FLOATS = (np.dtype(np.float64), np.dtype(np.float32))
 TRIED = 5  # columns of the trial,
 TRIED_SIZES = (1e-3, 1.0, 1e3, 1e6)  # and magnitudes of its rows
 
 
-def scaling_of(steps: list[Any], X: Table) -> Scaling | None:
-    """Return what scalers do to rows by their attributes as they are now; None where their ``transform`` may do more, or other things.
+def scaling_of(steps: list[Any], X: Table) -> Scaling | SplinedRows | None:
+    """Return what scalers, and splines among them, do to rows by their attributes as they are now; None where ``transform`` may do more.
 
     Parameters
     ----------
@@ -37,30 +37,66 @@ def scaling_of(steps: list[Any], X: Table) -> Scaling | None:
 
     Returns
     -------
-    scaling : Scaling or None
+    scaling : Scaling, SplinedRows or None
     """
-    if not are_scalers(steps) or not _gives_arrays() or (array := _numbers(X)) is None:
+    place = _place_of_splines(steps)
+    if place is None or not _gives_arrays() or (array := _numbers(X)) is None:
         return None
+    dtype, front, back = array.dtype, steps[:place], steps[place + 1 :]
+    operations = _all_operations(front, X.names, X.n_columns, dtype)
+    if operations is None:
+        return None
+    scaling = Scaling(array, operations)
+    if place == len(steps):
+        return scaling
+    if not _takes(steps[place], None if front else X.names, X.n_columns):
+        return None
+    features = (
+        None if back and steps[place].sparse_output else _spline_features(steps[place], dtype)
+    )  # sparse: scalers may refuse
+    after = None if features is None else _all_operations(back, None, features.width, dtype)
+    return None if features is None or after is None else SplinedRows(scaling, features, after)
+
+
+def come_in_pieces(steps: list[Any]) -> bool:
+    """Say whether what steps make of numbers need not be in memory, as far as no table tells."""
+    place = _place_of_splines(steps)
+    if place is None or place == len(steps):
+        return place is not None
+    return _spline_features(steps[place], FLOATS[0]) is not None
+
+
+def _place_of_splines(steps: list[Any]) -> int | None:
+    """Return the place of the splines among steps of scikit-learn's own classes, behind all if there are none; None for other steps."""
+    places = [place for place, step in enumerate(steps) if _is_own(step, *SPLINES)]
+    if len(places) > 1 or not all(place in places or _is_scaler(step) for place, step in enumerate(steps)):
+        return None
+    return places[0] if places else len(steps)
+
+
+def _all_operations(
+    steps: list[Any], names: tuple[str, ...] | None, n_columns: int, dtype: np.dtype
+) -> tuple[Operation, ...] | None:
+    """Return what scalers, one after the other, do to rows with such columns."""
     operations: list[Operation] = []
     for place, step in enumerate(steps):
-        names = None if place else X.names
-        if not (_takes(step, names, X.n_columns) and _agrees(step, array.dtype)):
+        if not (_takes(step, None if place else names, n_columns) and _agrees(step, dtype)):
             return None
-        mine = _operations(step, array.dtype, X.n_columns)
+        mine = _operations(step, dtype, n_columns)
         if mine is None:
             return None
         operations += mine
-    return Scaling(array, tuple(operations))
-
-
-def are_scalers(steps: list[Any]) -> bool:
-    """Say whether all steps are scalers of scikit-learn's own classes, without methods or a kind of output of their own."""
-    return all(map(_is_scaler, steps))
+    return tuple(operations)
 
 
 def _is_scaler(step: Any) -> bool:
+    return type(step).__name__ in _OPERATIONS and _is_own(step, MODULE, type(step).__name__)
+
+
+def _is_own(step: Any, module: str, name: str) -> bool:
+    """Say whether a step is of scikit-learn's own class, without methods or a kind of output of its own."""
     kind = type(step)
-    if kind.__name__ not in _OPERATIONS or getattr(sys.modules.get(MODULE), kind.__name__, None) is not kind:
+    if kind.__name__ != name or getattr(sys.modules.get(module), name, None) is not kind:
         return False
     own = vars(step)
     return own.keys().isdisjoint(THROUGH) and not own.get("_sklearn_output_config")
@@ -203,3 +239,38 @@ def _is_same(step: Any, rows: np.ndarray) -> bool:
     if ours is None or type(own) is not np.ndarray or own.dtype != ours.dtype or own.strides != ours.strides:
         return False
     return own.tobytes() == ours.tobytes()
+
+
+# -- splines -------------------------------------------------------------------------------------------------------------
+
+OPTIONS = ("degree", "extrapolation", "include_bias", "handle_missing", "sparse_output", "n_features_in_", "n_features_out_")
+KEPT_SPLINES = 64  # fitted splines that are remembered
+_known_splines: dict[Hashable, tuple[Features | None]] = {}  # by all that makes them; None where the arithmetic has other bits
+
+
+def _spline_features(step: Any, dtype: np.dtype) -> Features | None:
+    """Return the features of fitted splines, if on rows about their knots they have had the bits of ``transform`` in this process."""
+    from exactshap.readers.additive import SplineFeatures
+
+    try:
+        about = _about_splines(step), dtype
+        if (known := _known_splines.get(about)) is None:
+            features = SplineFeatures.of(step)
+            is_known = features is not None and all(map(is_sklearns_own, about[0][1])) and features.has_bits_of(step, dtype)
+            if len(_known_splines) >= KEPT_SPLINES:
+                _known_splines.clear()
+            known = _known_splines[about] = (features if is_known else None,)
+        return known[0]
+    except Exception:  # of whatever kind: attributes that no fit leaves, which the documented call will tell of
+        return None
+
+
+def _about_splines(step: Any) -> tuple[Any, ...]:
+    kind: Any = type(step)
+    own = vars(step)
+    bases = []
+    for one in own["bsplines_"]:
+        arrays = one.t.dtype, one.t.tobytes(), one.c.dtype, one.c.tobytes()
+        bases.append((type(one), type(one).__call__, one.k, one.axis, one.extrapolate, *arrays))
+    methods = tuple([getattr(kind, name) for name in _methods(kind)])
+    return kind, methods, tuple([own.get(name) for name in OPTIONS]), tuple(bases)

@@ -1,15 +1,15 @@
-"""What scalers make of rows, a piece at a time, in memory that is used again."""
+"""What scalers and splines make of rows, a piece at a time, in memory that is used again."""
 
 from __future__ import annotations
 
 import functools
 import math
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 
-__all__ = ["Operation", "Scaling"]
+__all__ = ["Features", "Operation", "Scaling", "SplinedRows"]
 
 PIECE = 2**16  # numbers that stay in a core's caches from one operation to the next
 WIDE = 1024  # numbers of neighbouring rows that one step takes together, as each step takes a while to begin
@@ -81,7 +81,7 @@ class Scaling:
         if rows.size == self.array.size:
             memory, piece = None, np.empty_like(rows)
         else:
-            memory = self._used_before()
+            memory = _used_before(self._spare)
             memory = memory if memory is not None and memory.size >= rows.size else np.empty(rows.size, rows.dtype)
             by_column = not rows.flags.c_contiguous and abs(rows.strides[0]) < abs(rows.strides[1])
             shape = rows.shape[::-1] if by_column else rows.shape
@@ -89,13 +89,6 @@ class Scaling:
             piece = piece.T if by_column else piece
         self._write(rows, piece)
         return Lent(piece.astype(np.float64, copy=False), memory, self._spare)
-
-    def _used_before(self) -> np.ndarray | None:
-        """Return memory that no piece is in any more, to one thread alone; None where there is none."""
-        try:
-            return self._spare.pop()
-        except IndexError:  # looking first would let another thread in between
-            return None
 
     def _write(self, rows: np.ndarray, out: np.ndarray) -> None:
         """Write scaled rows, neighbours together where they are many and lie one after the other."""
@@ -115,6 +108,14 @@ class Scaling:
         return times, tuple(operation.repeated(times) for operation in self._operations)
 
 
+def _used_before(spare: list[np.ndarray]) -> np.ndarray | None:
+    """Return memory that no piece is in any more, to one thread alone; None where there is none."""
+    try:
+        return spare.pop()
+    except IndexError:  # looking first would let another thread in between
+        return None
+
+
 def _apply(operations: tuple[Operation, ...], rows: np.ndarray, out: np.ndarray) -> None:
     """Write what the operations, one after the other, make of rows; NaN everywhere where one of them would hide what is not finite."""
     if not operations:
@@ -125,3 +126,60 @@ def _apply(operations: tuple[Operation, ...], rows: np.ndarray, out: np.ndarray)
             return
         function(rows, *operands, out=out)
         rows = out
+
+
+class Features(Protocol):
+    """Functions of single columns, ``width`` of them in all."""
+
+    @property
+    def width(self) -> int: ...
+
+    def fill(self, rows: np.ndarray, out: np.ndarray) -> None:
+        """Write the features of float64 rows into ``out (n_rows, width)``; what is not finite leaves a number of them that is not."""
+        ...
+
+
+class SplinedRows:
+    """The features of scaled rows, scaled again, a piece at a time.
+
+    Parameters
+    ----------
+    scaling : Scaling
+    features : Features
+    after : tuple of Operation
+        On features.
+    """
+
+    def __init__(self, scaling: Scaling, features: Features, after: tuple[Operation, ...]) -> None:
+        self._scaling, self._features, self._after = scaling, features, after
+        self.shape = scaling.shape[0], features.width
+        self._spare: list[np.ndarray] = []
+
+    def all(self) -> np.ndarray | None:
+        """Return all rows, one after the other in memory; None where some may not be finite."""
+        n_rows, width = self.shape
+        made = np.empty(self.shape, self._scaling.array.dtype)
+        step = max(1, PIECE // width)
+        with np.errstate(all="ignore"):
+            for some in (slice(start, start + step) for start in range(0, n_rows, step)):
+                with self.lent(some) as piece:
+                    if not math.isfinite(np.add.reduce(piece, axis=None)):
+                        return None
+                    made[some] = piece
+        return made
+
+    def lent(self, some: slice) -> Lent:
+        """Lend the features of some rows in double precision, in memory that the next piece overwrites."""
+        with self._scaling.lent(some) as rows:
+            size = len(rows) * self._features.width
+            memory = _used_before(self._spare)
+            memory = memory if memory is not None and memory.size >= size else np.empty(size)
+            made = memory[:size].reshape(len(rows), self._features.width)
+            self._features.fill(rows, made)
+        dtype = self._scaling.array.dtype
+        rounded = made if dtype == np.float64 else made.astype(dtype)
+        if self._after:
+            _apply(self._after, rounded, rounded)
+        if rounded is not made:
+            made[...] = rounded
+        return Lent(made, memory, self._spare)

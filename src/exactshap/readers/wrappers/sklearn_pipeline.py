@@ -25,7 +25,7 @@ from exactshap.readers import read as read_any
 from exactshap.readers.wrappers._columns import column_owners
 from exactshap.readers.wrappers._linear import linear_step
 from exactshap.readers.wrappers._live_players import read_live
-from exactshap.readers.wrappers._scalers import are_scalers, scaling_of
+from exactshap.readers.wrappers._scalers import come_in_pieces, scaling_of
 from exactshap.semivalues import Semivalue
 from exactshap.solvers import Solution
 
@@ -134,14 +134,14 @@ class PipelineReader(DelegatingReader):
         return as_table(rows.toarray() if hasattr(rows, "toarray") else rows, what="transformed X", allow_empty=True)
 
     def answer(self, X: Table, semivalue: Semivalue, order: int, n_compared: int = 0) -> Solution:
-        """Let the inner reader ask for scaled rows, a piece at a time, if it can; what it does not answer goes all the way."""
+        """Let the inner reader ask for scaled rows or splines, a piece at a time, if it can; what it does not answer goes all the way."""
         scaling = scaling_of(self.front, X) if self.inner.takes_made_rows() else None
         solution = None if scaling is None else self.inner.answer_made(scaling, semivalue, order, n_compared)
         return solution if solution is not None else super().answer(X, semivalue, order, n_compared)
 
     def memory(self, n_rows: int, order: int) -> float:
         transformed = (
-            0.0 if self.inner.takes_made_rows() and are_scalers(self.front) else 8.0 * 4 * n_rows * self.inner.n_features
+            0.0 if self.inner.takes_made_rows() and come_in_pieces(self.front) else 8.0 * 4 * n_rows * self.inner.n_features
         )
         return super().memory(n_rows, order) + transformed
 

@@ -22,6 +22,7 @@ from exactshap.readers.additive.terms._features import MonomialFeatures
 from exactshap.readers.additive.terms._functions import FunctionTerm, FunctionTerms, ProductTerm, ProductTerms
 from exactshap.readers.additive.terms._homogeneous import Growth, Interpolant, interpolate
 from exactshap.readers.additive.terms._monomials import MonomialTerms
+from exactshap.readers.additive.terms._spline_features import SplineFeatures
 
 __all__ = [
     "CHUNK_VALUES",
@@ -39,6 +40,7 @@ __all__ = [
     "ProductTerm",
     "ProductTerms",
     "Reference",
+    "SplineFeatures",
     "TermBlock",
     "by_size",
     "calls_of_row",
