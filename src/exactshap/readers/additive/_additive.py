@@ -50,9 +50,7 @@ __all__ = ["AdditiveReader"]
 VALUE_FUNCTIONS = ("interventional", "baseline")
 TIMED_ROWS, TIMED_CALLS = 256, 5e4  # of a forecast: rows of one evaluation, evaluations up to which rows are solved
 LINEAR_ROWS = 2**24  # of a block of a linear model's, which need little memory beside their values
-STREAMED_ROWS = (
-    2**14
-)  # of one of a model whose coalition values are made where they are added up: a core's caches hold most of it
+STREAMED_ROWS = 2**14  # of one of terms that are made where they are added up: a core's caches hold most of it
 CACHED_VALUES, FEWEST_ROWS = 2**19, 256  # coalition values of a piece of rows: 4 MiB; rows of it at least
 FEW = 1024  # rows in single precision, up to which they are made float64 at once
 CHECKED_ROWS = 8  # background rows on which the terms are compared with the model's own prediction when it is read
@@ -171,14 +169,8 @@ class AdditiveReader(Reader):
     def solve(self, X: Table, semivalue: Semivalue, order: int) -> Solution:
         """Solve some rows, one stack of terms in memory at a time, and no more rows than fit into a core's caches with it."""
         part = self._part(X, semivalue, order) if self._linear is None else self._linear_part(X, self._linear, semivalue, order)
-        return part.finish(
-            self.n_players,
-            semivalue,
-            order,
-            constant=self.form.intercept,
-            single_output=self.single_output,
-            with_residual=False,
-        )
+        finish = partial(part.finish, constant=self.form.intercept, single_output=self.single_output, with_residual=False)
+        return finish(self.n_players, semivalue, order)
 
     def _part(self, X: Table, semivalue: Semivalue, order: int) -> Solution:
         if (terms := self._searched) is not None and self.form.search is not None:
