@@ -94,12 +94,10 @@ class AdditiveReader(Reader):
         owner = self._owners()
         self._bound = [block.bind(reference, owner) for block in self.form.blocks if len(block.columns)]
         first = self._bound[0] if len(self._bound) == 1 and self.form.magnitude is None else None
-        all_have_columns = self.n_players == self.form.n_columns  # a quick way gives values to players of one column each only
-        self._linear = first if all_have_columns and isinstance(first, BoundScaled) else None
+        self._linear = first if self.n_players == self.form.n_columns and isinstance(first, BoundScaled) else None
         self._searched: Searched | None = getattr(first, "searched", None)  # bins, which the solver may search itself
         self._quick: Handle | None = None
-        at_once = getattr(first, "at_once", None)
-        if at_once is not None and self.single_output == (self.n_outputs == 1):
+        if (at_once := getattr(first, "at_once", None)) is not None and self.single_output == (self.n_outputs == 1):
             floor = float(np.abs(self.form.intercept).max()) + self.form.floor
             linear = at_once(self.form.intercept, self._growth(), floor)
             self._quick = None if linear is None else Handle(linear)
@@ -205,9 +203,9 @@ class AdditiveReader(Reader):
     def answer_made(self, rows: MadeRows, semivalue: Semivalue, order: int, n_compared: int = 0) -> Solution | None:
         if self._quick is None or rows.shape[1] != self.form.n_columns:
             return None
-        asked = semivalue, order, n_compared, threads_of_a_block.get()
         known = lambda piece: self.predict_again(Table(piece, None, *piece.shape))  # noqa: E731
-        return answer_linear(self._quick, rows, known, *asked, n_players=self.n_players, is_quick=self.form.is_product)
+        asked, n_jobs, is_quick = (semivalue, order, n_compared), threads_of_a_block.get(), self.form.is_product
+        return answer_linear(self._quick, rows, known, *asked, n_jobs, n_players=self.n_players, is_quick=is_quick)
 
     def _answered(self, X: Table, prediction: np.ndarray | None, asked: tuple[Semivalue, int, int]) -> Solution | None:
         """Return rows of a linear model beside its predictions, by one pass over them; None of others, and where some are not finite."""
