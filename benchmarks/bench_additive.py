@@ -125,8 +125,7 @@ def scikit_learn():
     from sklearn.preprocessing import PolynomialFeatures, SplineTransformer
 
     from exactshap.frames import as_table
-    from exactshap.readers import Request
-    from exactshap.readers.additive import sklearn_basis
+    from exactshap.readers import Request, read
     from exactshap.semivalues import find
 
     rng = np.random.default_rng(0)
@@ -144,7 +143,7 @@ def scikit_learn():
         pass
     for name, basis in (("degree 2", PolynomialFeatures(2)), ("splines", SplineTransformer())):
         pipeline = make_pipeline(basis, Ridge()).fit(X, y)
-        reader = sklearn_basis.read(pipeline, Request(background=as_table(background)))
+        reader = read(pipeline, Request(background=as_table(background)))
         table, shapley = as_table(rows), find("shapley")
         ours = best(lambda r=reader, t=table, s=shapley: r.solve(t, s, 1))
         results.append(row(f"{name} + Ridge, 20 columns: predict", ours, best(lambda p=pipeline: p.predict(rows)), "-"))
