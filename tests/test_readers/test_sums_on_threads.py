@@ -340,6 +340,19 @@ def test_a_linear_part_is_asked_as_it_is_now():
         del part.predict
 
 
+@pytest.mark.parametrize("inner", [Ridge(), boosting(), SVR(), make_pipeline(StandardScaler(), boosting())], ids=str)
+@pytest.mark.parametrize("n_jobs", [1, 2])
+def test_parts_that_took_the_place_of_others_are_asked(inner, n_jobs, of_few_rows):
+    model = MultiOutputRegressor(inner).fit(X[FEW], BOTH[FEW])
+    explainer = Explainer(model, BACKGROUND, n_jobs=n_jobs)
+    explainer(X)
+    model.fit(X[FEW], BOTH[FEW])  # the same once more
+    np.testing.assert_array_equal(explainer(X).prediction, model.predict(X))
+    model.fit(X[FEW], BOTH[FEW] + X[FEW, :1])
+    with pytest.raises(ExactnessError, match="do not add up"):
+        explainer(X)
+
+
 # -- players without columns ---------------------------------------------------------------------------------------------
 
 

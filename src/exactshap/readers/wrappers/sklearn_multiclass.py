@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 import itertools
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -53,12 +53,12 @@ def read(model: Any, request: Request) -> Reader:
                 )
             )
     if not all(isinstance(part, KernelReader) for part in parts):
-        return _side_by_side(model, request, parts, tuple(names[k] for k in chosen), single)
+        return _side_by_side(model, request, parts, chosen, single)
     return KernelReader(
         model,
         request,
         merge([part.expansion for part in parts]),  # type: ignore[attr-defined]
-        functools.partial(_predict, model, [part.predict for part in parts], single),
+        _own(model, chosen, [part.predict for part in parts], single),
         feature_names=fitted_names(model) or parts[0].fitted_names,
         output_names=tuple(names[k] for k in chosen),
         unit=parts[0].unit.split(" (")[0],
@@ -71,17 +71,18 @@ def _adds_up_to_output(inner: Any, part: Reader) -> bool:
     return hasattr(inner, "decision_function") or (part.unit == "target" and not hasattr(inner, "classes_"))
 
 
-def _side_by_side(model: Any, request: Request, parts: list[Reader], names: tuple[str, ...], single: bool) -> Reader:
+def _side_by_side(model: Any, request: Request, parts: list[Reader], chosen: list[int], single: bool) -> Reader:
     """Return the reader of parts of any family: output k is part k; linear models are one linear model of several outputs."""
+    names = _names(model)
     facts: dict[str, Any] = {
-        "output_names": names,
+        "output_names": tuple(names[k] for k in chosen),
         "unit": parts[0].unit.split(" (")[0],
         "fitted_names": fitted_names(model) or parts[0].fitted_names,
         "single_output": single,
     }
 
     def own(predictions: Sequence[Any]) -> Any:
-        return functools.partial(_predict, model, predictions, single)
+        return _own(model, chosen, predictions, single)
 
     name = name_of_sum(model, parts)
     bare = functools.partial(_bare, model)
@@ -97,7 +98,7 @@ def _side_by_side(model: Any, request: Request, parts: list[Reader], names: tupl
         constant=np.zeros(len(parts)),
         n_columns=parts[0].n_features,
         again=own([part.predict_again for part in parts]),
-        stages=functools.partial(_stages, model, parts, single) if all(part.predicts_in_pieces for part in parts) else None,
+        stages=_stages(model, chosen, parts, single) if all(part.predicts_in_pieces for part in parts) else None,
         **facts,
     )
 
@@ -111,18 +112,41 @@ def _names(model: Any) -> tuple[str, ...]:
     return (classes[1],) if len(model.estimators_) == 1 else tuple(classes)
 
 
-def _predict(model: Any, parts: Sequence[Any], single: bool, X: Table) -> np.ndarray:
+def _own(model: Any, chosen: list[int], predictions: Sequence[Any], single: bool) -> Callable[[Table], np.ndarray]:
+    """Return the model's own prediction: what its parts predict, each as its reader asks it while it is the one that was read."""
+    asks = [
+        functools.partial(_of_part, model, k, model.estimators_[k], ask) for k, ask in zip(chosen, predictions, strict=True)
+    ]
+    return functools.partial(_predict, model, asks, single)
+
+
+def _of_part(model: Any, k: int, known: Any, predict: Callable[[Table], Any], bare: Table) -> Any:
+    part = model.estimators_[k]
+    if part is known:
+        return predict(bare)
+    return (part.decision_function if hasattr(part, "decision_function") else part.predict)(bare.native)
+
+
+def _predict(model: Any, asks: Sequence[Callable[[Table], Any]], single: bool, X: Table) -> np.ndarray:
     """Return what the parts predict: for one-vs-rest that is the model's own decision function, column by column."""
     bare = _bare(model, X)
-    return _beside_each_other(single, [np.asarray(part(bare), float) for part in parts])
+    return _beside_each_other(single, [np.asarray(ask(bare), float) for ask in asks])
 
 
 def _beside_each_other(single: bool, columns: list[np.ndarray]) -> np.ndarray:
     return columns[0] if single else np.stack(columns, axis=1)
 
 
-def _stages(model: Any, parts: Sequence[Reader], single: bool, X: Table) -> Stages | None:
-    """Return the same in parts that threads may share."""
+def _stages(model: Any, chosen: list[int], parts: Sequence[Reader], single: bool) -> Callable[[Table], Stages | None]:
+    """Return the same in parts that threads may share; none where the model has other parts by now."""
+    return functools.partial(_shared, model, chosen, [model.estimators_[k] for k in chosen], parts, single)
+
+
+def _shared(
+    model: Any, chosen: list[int], known: Sequence[Any], parts: Sequence[Reader], single: bool, X: Table
+) -> Stages | None:
+    if any(model.estimators_[k] is not part for k, part in zip(chosen, known, strict=True)):
+        return None
     add_up = functools.partial(_beside_each_other, single)
     return predicted_in_stages(parts, lambda _, some: _bare(model, some), X, add_up)
 
