@@ -22,7 +22,6 @@ def linear_side_by_side(
     request: Request,
     parts: Sequence[Reader],
     own: Callable[[Sequence[Callable[[Table], Any]]], Callable[[Table], np.ndarray]],
-    bare: Callable[[Table], Table],
     *,
     model_name: str,
     fitted_names: tuple[str, ...] | None,
@@ -43,8 +42,6 @@ def linear_side_by_side(
         Of one output each.
     own : callable
         ``own(predictions)`` of what each of them predicts: the model's own prediction, ``(table) -> (n_rows,) or (n_rows, n_outputs)``.
-    bare : callable
-        ``bare(table)``: the rows as the parts take them.
     model_name, fitted_names, output_names, unit, single_output
         As of a reader.
     """
@@ -55,7 +52,7 @@ def linear_side_by_side(
     form = AdditiveForm(
         blocks=(blocks[0] if len(blocks) == 1 else _beside_each_other(blocks),),
         intercept=np.concatenate([form.intercept for form in forms]),
-        encode=partial(_encoded, forms[0].encode, bare),
+        encode=forms[0].encode,
         predict=own([part.predict for part in parts]),
         predict_again=own([part.predict_again for part in parts]),
         n_columns=forms[0].n_columns,
@@ -81,10 +78,6 @@ def _linear_block(form: AdditiveForm) -> ColumnTerms | None:
 def _beside_each_other(blocks: Sequence[ColumnTerms]) -> ColumnTerms:
     coefficients = np.concatenate([block.coefficients for block in blocks if block.coefficients is not None], axis=1)
     return ColumnTerms(blocks[0].columns, partial(_scaled, coefficients), coefficients)
-
-
-def _encoded(encode: Callable[..., np.ndarray], bare: Callable[[Table], Table], X: Table, what: str) -> np.ndarray:
-    return encode(bare(X), what)
 
 
 def _scaled(coefficients: np.ndarray, rows: np.ndarray) -> np.ndarray:

@@ -85,8 +85,7 @@ def _side_by_side(model: Any, request: Request, parts: list[Reader], chosen: lis
         return _own(model, chosen, predictions, single)
 
     name = name_of_sum(model, parts)
-    bare = functools.partial(_bare, model)
-    linear = linear_side_by_side(model, request, parts, own, bare, model_name=name, **facts)
+    linear = linear_side_by_side(model, request, parts, own, model_name=name, **facts)
     if linear is not None:
         return linear
     members = [Member(part, unit_row[None]) for part, unit_row in zip(parts, np.eye(len(parts)), strict=True)]
