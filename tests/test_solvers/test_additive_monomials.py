@@ -97,6 +97,17 @@ def test_what_does_not_belong_together_is_refused(change):
         add_monomials(np.ones((5, 4)), factors._replace(**change), *rest, *out)
 
 
+@pytest.mark.parametrize("n_players", [8, 9])
+def test_terms_of_more_players_than_are_made_at_once_are_kept(n_players):
+    powers, rows = np.ones((1, n_players), np.int64), np.random.default_rng(0).normal(size=(70, n_players))
+    terms = MonomialTerms(powers, np.ones((1, 1))).bind(Reference(rows[:3], np.full(3, 1 / 3)), range(n_players))
+    (stack,) = terms.stacks(rows)
+    assert isinstance(stack, Monomials) == terms.streams == (n_players == Monomials.MOST_PLAYERS)
+    ours, theirs = (solved([s], 70, n_players, 1, "shapley", 1) for s in (stack, Stack(stack.subsets, stack.tables)))
+    for array, expected in zip(ours, theirs, strict=True):
+        np.testing.assert_array_equal(array, expected)
+
+
 def test_sets_and_positions_that_do_not_belong_to_the_terms_are_refused():
     factors = Factors(np.zeros((1, 2, 1), np.int64), np.ones((1, 2, 1), np.int64), np.ones((1, 1)), np.ones((1, 4)))
     out = [np.zeros((5, 4, 1)), np.zeros((5, 1)), np.zeros((5, 1)), np.zeros(5)]
