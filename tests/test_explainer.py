@@ -16,6 +16,7 @@ from exactshap import Explainer, explain, semivalues
 from exactshap._runtime import threads
 from exactshap.errors import BudgetError, ExactnessError, ExplanationWarning, InputError, UnknownNameError
 from exactshap.explainer import _explainer, _plan, _solve
+from exactshap.frames import as_table
 from exactshap.readers import _base, _steps
 from tolerances import HALF_THE_DIGITS, conditioned, roundings
 
@@ -603,3 +604,11 @@ def test_values_that_overflow_are_refused_and_an_infinite_tolerance_allows_nothi
     assert not kept.certificate().passed
     assert "FAILED" in kept.facts()["residual"]
     assert not kept.rows_within_tolerance.any()
+
+
+def test_bounds_of_rows_are_added_to_their_tolerance():
+    reader = Explainer(MODEL).reader
+    explained = reader.answer(as_table(X.to_numpy()), semivalues.find("shapley"), 1)
+    bounds = np.arange(300.0)
+    exact, loose = (reader.tolerance(explained.prediction, explained.with_(error_bound=bound)) for bound in (0.0, bounds))
+    np.testing.assert_array_equal(loose, exact + bounds)

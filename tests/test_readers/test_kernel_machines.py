@@ -480,3 +480,19 @@ def test_shapiq_agrees_on_its_own_ground():
 def test_kernels_refuse_bad_parameters_when_they_are_made(build, error, text):
     with pytest.raises(error, match=text):
         build()
+
+
+@pytest.mark.parametrize("machine", [SVR(kernel="linear"), SVR(kernel="poly"), SVR()], ids=str)
+@pytest.mark.parametrize("n_background", [None, 1, 5, 40])
+def test_the_layout_of_the_rows_changes_no_bit(machine, n_background):
+    machine.fit(X.to_numpy(), y)
+    background = None if n_background is None else X.to_numpy()[:n_background]
+    if background is None and machine.kernel != "rbf":
+        pytest.skip("a functional game wants factors that are 1 at x = x'")
+    rows = np.tile(X.to_numpy(), (6, 1))
+    explainer = Explainer(machine, background)
+    explainer(rows[:1])
+    by_row, by_column = (explainer(np.array(rows, order=order)) for order in "CF")
+    for name in ("values", "baseline"):
+        np.testing.assert_array_equal(getattr(by_row, name), getattr(by_column, name))
+    assert by_column.certificate().passed

@@ -50,7 +50,7 @@ class Streamed(Strategy):
         if order == 1 and self._exponentials:
             solve = functools.partial(solve_functional, functional_rules(semivalue, machine.n_players), values)
             return machine.finish(functools.reduce(operator.add, map(solve, self._exponentials)), values, semivalue, order)
-        total = None
+        total, values = None, np.ascontiguousarray(values)  # factors have the layout of the rows
         for block, weights, absent in machine.tiles():
             step = max(1, self._block_values // max(1, absent.shape[2] * max(machine.n_players, machine.n_columns)))
             rows = (
