@@ -199,6 +199,25 @@ def test_same_bits_for_every_number_of_threads(game):
     assert one.drift == two.drift
 
 
+@pytest.mark.parametrize("is_forest", [False, True])
+def test_the_same_of_more_residuals_than_are_held_at_once(is_forest, monkeypatch):
+    from sklearn.ensemble import GradientBoostingRegressor, RandomForestRegressor
+
+    from exactshap.decompose.r2 import _residuals
+
+    monkeypatch.setattr(_residuals, "WAVE_BYTES", 0)
+    monkeypatch.setattr(_residuals, "WAVE_CHUNKS", 2)
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(1500, 6))  # more rows than a task takes through the trees
+    y = X[:, 0] * X[:, 1] + np.sin(X[:, 2])
+    kind = RandomForestRegressor if is_forest else GradientBoostingRegressor
+    model = kind(n_estimators=60, max_depth=5, random_state=0).fit(X, y)
+    one = decompose_r2(model, X, y)
+    two = decompose_r2(model, X, y, n_jobs=2)
+    assert np.array_equal(one.values, two.values)
+    assert one.drift == two.drift
+
+
 def test_only_the_residual_game_depends_on_the_order_of_the_trees():
     from dataclasses import replace
 

@@ -124,13 +124,13 @@ def bad_calls():
     decisions, w, out = games._decisions(layout, 0, n), np.ones(20), np.zeros(4)
     rows, half, met = kernels.Rows(decisions, w, False), games._half_weights(games._table_bits(units) + 1), np.zeros(n)
     short = kernels.Rows(decisions[:-1], w, False)
-    good = (0, n, arrays, units, rows, False, half, np.zeros(20), met, out)
+    good = (0, n, arrays, units, rows, half, np.zeros(20), met, out)
     codes, rules = np.zeros((len(units.node) - 1, 20), np.uint16), games._rules(units)
     yield kernels.add_residual_trees, (*good[:1], n + 1, *good[2:])
     yield kernels.add_residual_trees, (*good[:4], short, *good[5:])
-    yield kernels.add_residual_trees, (*good[:6], half[:-1], *good[7:])
-    yield kernels.add_residual_trees, (*good[:7], np.zeros(19), met, out)
-    yield kernels.add_residual_trees, (*good[:9], np.zeros(3))  # a player has no place
+    yield kernels.add_residual_trees, (*good[:5], half[:-1], *good[6:])
+    yield kernels.add_residual_trees, (*good[:6], np.zeros(19), met, out)
+    yield kernels.add_residual_trees, (*good[:8], np.zeros(3))  # a player has no place
     table = kernels.Table(layout.X, layout.used, w, True, False)
     yield kernels.add_shallow_trees, (arrays, layout.nodes, table, half, np.zeros(20), met, out)  # too deep
     yield kernels.add_tree_rows, (0, n, arrays, units, rows, 0, kernels.Rules(*(r[:1] for r in rules)), w, np.zeros((4, 20)))

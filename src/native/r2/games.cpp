@@ -70,9 +70,8 @@ void add_tables(int64_t first, int64_t last, In<uint16_t, 2> codes, const Coded&
 ///   out_j = sum_k Shapley_j(sum_i omega_i (f_kS(x_i)^2 - 2 r_ki f_kS(x_i)))
 ///
 /// Pairs that lose by table are left to add_tree_rows: give their number. `met (n_trees,)` gets sum_i w_i r_ki.
-Status add_residual_trees(int64_t first, int64_t last, Trees trees, Units units, Rows rows, bool advance_only,
-                          In<double, 1> half_weights, Out<double, 1> residual, Out<double, 1> met, Out<double, 1> out,
-                          int64_t& left_over, Context& context) {
+Status add_residual_trees(int64_t first, int64_t last, Trees trees, Units units, Rows rows, In<double, 1> half_weights,
+                          Out<double, 1> residual, Out<double, 1> met, Out<double, 1> out, int64_t& left_over, Context& context) {
   const int64_t n_rows = residual.size[0];
   EXACTSHAP_REQUIRE(trees.fit(first, last) && units.fit() && units.tree_start.size[0] == trees.tree_start.size[0]);
   EXACTSHAP_REQUIRE(rows.fit(trees.count_nodes(first, last), residual) && met.size[0] == trees.empty.size[0]);
@@ -95,7 +94,6 @@ Status add_residual_trees(int64_t first, int64_t last, Trees trees, Units units,
     else
       walk_predictions(start, trees, patterns.decisions, start, patterns.predictions);
     patterns.advance(rows, residual, trees.empty[k]);
-    if (advance_only) continue;
     met[k] = -0.5 * patterns.sum_linear();
     const Coded squares = {nullptr, nullptr, patterns.by_row ? rows.weights.data : patterns.counts.data, patterns.n,
                            ones && patterns.by_row};

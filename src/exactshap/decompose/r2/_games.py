@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable
 from itertools import pairwise
 
 import numpy as np
@@ -26,6 +26,7 @@ from exactshap.decompose.r2._kernels import (
     fill_half_weights,
 )
 from exactshap.decompose.r2._layout import EnsembleLayout
+from exactshap.decompose.r2._residuals import in_waves
 from exactshap.semivalues import gauss_jacobi
 from exactshap.trees.ensemble import fill_decisions
 
@@ -125,22 +126,16 @@ def _pair_shares(
     """Trees by trees: their tables cost more than the rows do."""
     add_trees, residual_sums = _pair_adder(layout, weights, averaged), np.zeros(layout.trees.n_trees)
 
-    def run(chunk: tuple[int, int], met: np.ndarray, advance_only: bool = False) -> np.ndarray:
+    def run(chunk: tuple[int, int], met: np.ndarray) -> np.ndarray:
         out = np.zeros(layout.n_players)
-        add_trees(*chunk, met, advance_only, residual_sums, out)
+        add_trees(*chunk, met, residual_sums, out)
         return out
 
     chunks = _chunks(layout, layout.n_rows, CHUNK_TREES)
     if n_jobs in (None, 1) or len(chunks) == 1:
         parts: Iterable[np.ndarray] = (run(chunk, residual) for chunk in chunks)
-    else:  # the residuals that each chunk meets first, in a quick pass while others work
-
-        def tasks() -> Iterator[tuple[tuple[int, int], np.ndarray]]:
-            for chunk in chunks:
-                yield chunk, residual.copy()
-                run(chunk, residual, advance_only=True)
-
-        parts = map_in_threads(lambda task: run(*task), tasks(), n_jobs)
+    else:
+        parts = in_waves(layout, chunks, run, residual, averaged, n_jobs)
     return sum(parts, np.zeros(layout.n_players)), residual_sums
 
 
@@ -148,12 +143,10 @@ def _pair_adder(layout: EnsembleLayout, weights: np.ndarray, averaged: bool) -> 
     arrays, units = layout.handles
     half_weights = _half_weights(_table_bits(layout.units) + 1)
 
-    def add_trees(
-        first: int, last: int, met: np.ndarray, advance_only: bool, residual_sums: np.ndarray, out: np.ndarray
-    ) -> None:
+    def add_trees(first: int, last: int, met: np.ndarray, residual_sums: np.ndarray, out: np.ndarray) -> None:
         before = met.copy()
         rows = Rows(_decisions(layout, first, last), weights, averaged)
-        left_over = add_residual_trees(first, last, arrays, units, rows, advance_only, half_weights, met, residual_sums, out)
+        left_over = add_residual_trees(first, last, arrays, units, rows, half_weights, met, residual_sums, out)
         if left_over:
             chosen = (first, last)
             out += _residual_rows(layout, chosen, before, weights, averaged, layout.n_rows).sum(axis=0)

@@ -111,9 +111,7 @@ fill_codes = kernel("r2.fill_codes(first, last, units, decisions, offset, codes)
 fill_alphas = kernel("r2.fill_alphas(first, last, units, decisions, offset, alphas)")
 fill_half_weights = kernel("r2.fill_half_weights(largest, out)")
 add_shallow_trees = kernel("r2.add_shallow_trees(trees, nodes, rows, half_weights, residual, met, out)")
-add_residual_trees = kernel(
-    "r2.add_residual_trees(first, last, trees, units, rows, advance_only, half_weights, residual, met, out)"
-)
+add_residual_trees = kernel("r2.add_residual_trees(first, last, trees, units, rows, half_weights, residual, met, out)")
 add_tree_rows = kernel("r2.add_tree_rows(first, last, trees, units, rows, losers_of, rules, residual, out)")
 add_ensemble_tree = kernel("r2.add_ensemble_tree(k, codes, weights, linear, units, player_of_node, half_weights, out)")
 add_ensemble_rows = kernel("r2.add_ensemble_rows(alphas, weights, linear, units, player_of_node, losers_of, rules, out)")
