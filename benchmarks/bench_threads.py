@@ -101,12 +101,12 @@ def sums():
     from sklearn.multioutput import MultiOutputRegressor
 
     models = [("linear", Ridge()), ("boosting", GradientBoostingRegressor(n_estimators=50, random_state=0))]
-    rows = RNG.normal(size=(600_000, COLUMNS))
+    rows = RNG.normal(size=(1_200_000, COLUMNS))
     yield "a vote of Ridge and boosting, 120,000 rows", explained(VotingRegressor(models).fit(X, Y), rows[:120_000], X[:50])
     yield "a stack of them, 120,000 rows", explained(StackingRegressor(models, Ridge()).fit(X, Y), rows[:120_000], X[:50])
     yield (
-        "a bag of 5 Ridges, 400,000 rows",
-        explained(BaggingRegressor(Ridge(), 5, random_state=0).fit(X, Y), rows[:400_000], X[:50]),
+        "a bag of 5 Ridges, 1,200,000 rows",
+        explained(BaggingRegressor(Ridge(), 5, random_state=0).fit(X, Y), rows, X[:50]),
     )
     two = MultiOutputRegressor(Ridge()).fit(X, np.stack([Y, Y**2], axis=1))
     yield "Ridge for each of 2 targets, 600,000 rows", explained(two, rows, X[:50])

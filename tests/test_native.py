@@ -169,6 +169,8 @@ from exactshap.solvers.additive._linear import Linear, LinearOutputs, answer_out
 out += [np.zeros((5, 21)), np.zeros(7), np.zeros(7), np.zeros(7)]
 linear = Linear(rng.normal(size=21), rng.normal(size=21), 0.1, 1e-15, 0.2)
 answer_scaled(rng.normal(size=(7, 21)), False, linear, 0.5, rng.normal(size=7), True, *out[-4:], 0, 7)
+out += [np.zeros((5, 21)), np.zeros(7), np.zeros(7), np.zeros(7)]
+answer_scaled(rng.normal(size=(7, 21)), False, linear._replace(sizes=rng.random(21)), 0.5, rng.normal(size=7), True, *out[-4:], 0, 7)
 out += [np.zeros((5, 21, 3)), np.zeros((1, 3)), np.zeros((7, 3)), np.zeros(7)]
 linear = LinearOutputs(*rng.normal(size=(2, 21, 3)), rng.normal(size=3), 1e-15, 0.2)
 answer_outputs(rng.normal(size=(7, 21)), False, linear, 0.5, rng.normal(size=(7, 3)), True, *out[-4:], 1, 7)

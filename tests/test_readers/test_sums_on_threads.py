@@ -29,7 +29,7 @@ from exactshap.frames import as_table
 from exactshap.readers import _stages, _steps
 from exactshap.readers.additive._additive import AdditiveReader
 from exactshap.readers.trees import _boosting_stages
-from exactshap.readers.wrappers import _member, _sum, sklearn_multiclass
+from exactshap.readers.wrappers import _member, _sum, sklearn_multiclass, sklearn_sums
 from exactshap.readers.wrappers._member import Member, total_of
 from exactshap.readers.wrappers._sum import SumReader
 from exactshap.semivalues import find
@@ -93,7 +93,12 @@ def of_few_rows(monkeypatch):
 
 def own_of(model, background=BACKGROUND):
     """Return the own prediction of an ensemble."""
-    return Explainer(model, background).reader._again.args[0]
+    return own_inside(Explainer(model, background).reader)
+
+
+def own_inside(reader):
+    again = reader.form.predict_again.args[0] if isinstance(reader, AdditiveReader) else reader._again
+    return again.args[0]
 
 
 def is_direct(own, rows):
@@ -201,7 +206,7 @@ def test_what_has_other_bits_is_not_taken(of_few_rows, monkeypatch):
 def test_a_model_is_asked_as_it_is_now(name):
     model = pickle.loads(pickle.dumps(ENSEMBLES[name]))
     explainer = Explainer(model, BACKGROUND, n_jobs=2)
-    own = explainer.reader._again.args[0]
+    own = own_inside(explainer.reader)
     assert is_direct(own, X)
     model.estimators_[0], kept = Ridge().fit(X[FEW], -Y[FEW]), model.estimators_[0]
     if not name.startswith("bag of some"):
@@ -250,7 +255,7 @@ def test_a_function_inside_is_not_tried():
     model = VotingRegressor([("c", Clipped()), ("b", boosting())]).fit(X[FEW], Y[FEW])
     with pytest.warns(ExplanationWarning, match="has its own predict"):
         reader = Explainer(model, BACKGROUND).reader
-    assert not reader._again.args[0].is_direct
+    assert not own_inside(reader).is_direct
     assert reader.threads_pay() is None
     assert reader.stages(as_table(X)) is None
 
@@ -366,3 +371,69 @@ def test_linear_models_of_some_columns(kept):
     assert explainer.verify(X[:5, :3]).passed
     bag = BaggingRegressor(Ridge(), 4, max_features=0.5, random_state=0).fit(X[FEW, :2], Y[FEW])
     assert Explainer(bag, BACKGROUND[:, :2]).verify(X[:5, :2]).passed
+
+
+# -- linear models added up ----------------------------------------------------------------------------------------------
+
+ADDED_UP = {name: ENSEMBLES[name] for name in ("stack of linear models", "bag")}
+ADDED_UP["bag of two targets"] = BAG_OF_TWO
+ADDED_UP["vote"] = VotingRegressor([("r", Ridge()), ("l", LinearRegression())], weights=[3.0, 1.0]).fit(X[FEW], Y[FEW])
+ADDED_UP["stack with the rows"] = StackingRegressor(
+    [("r", Ridge()), ("l", LinearRegression())], LinearRegression(), passthrough=True, cv=2
+).fit(X[FEW], Y[FEW])
+ADDED_UP["bag of columns drawn twice"] = BaggingRegressor(Ridge(), 3, max_features=9, bootstrap_features=True, random_state=1)
+ADDED_UP["bag of columns drawn twice"].fit(X[FEW][:, [0, 1, 2, 3, 4, 0, 1, 2, 3]], Y[FEW])
+
+
+@pytest.mark.parametrize("name", ADDED_UP)
+@pytest.mark.parametrize("settings", [{}, {"groups": {"g": [0, 3]}}, {"background_weights": np.arange(1.0, 10.0)}], ids=str)
+def test_linear_models_added_up_are_one(name, settings, monkeypatch):
+    model = ADDED_UP[name]
+    rows = X[:200, np.arange(model.n_features_in_) % 5]
+    background = rows[-9:] + 1.0
+    found = Explainer(model, background, **settings)
+    if "drawn" not in name:  # some players have no column in some of the models
+        assert isinstance(found.reader, AdditiveReader)
+    assert found.verify(rows[:5]).passed
+    monkeypatch.setattr(sklearn_sums, "sum_of_linear", lambda *_, **__: None)
+    expected = Explainer(model, background, **settings)
+    assert isinstance(expected.reader, SumReader)
+    for fact in ("model_name", "unit", "output_names", "feature_names", "players", "player_names", "single_output"):
+        assert getattr(found.reader, fact) == getattr(expected.reader, fact)
+    ours, theirs = found(rows), expected(rows)
+    np.testing.assert_array_equal(ours.prediction, theirs.prediction)
+    size = np.abs(theirs.values).max()
+    assert_close(ours.values, theirs.values, size, n_terms=25, n_players=9)
+    assert_close(ours.baseline, theirs.baseline, size, n_terms=25, n_players=9)
+    assert ours.certificate().passed
+
+
+def opposites(size, seed):
+    """Return a vote of two linear models that all but cancel, and what is left of them."""
+    rng = np.random.default_rng(seed)
+    vote = VotingRegressor([("one", LinearRegression()), ("other", LinearRegression())]).fit(X[FEW], Y[FEW])
+    left, (one, other) = rng.normal(size=5), vote.estimators_
+    one.coef_ = size * rng.normal(size=5)
+    other.coef_, one.intercept_, other.intercept_ = left - one.coef_, size, -size
+    return vote, left
+
+
+@pytest.mark.parametrize("seed", range(20))
+@pytest.mark.parametrize("size", [1.0, 1e6, 1e12])
+def test_what_cancels_between_models_is_not_taken_for_an_error(size, seed):
+    vote, _ = opposites(size, seed)
+    for n_jobs in (1, 2):
+        found = Explainer(vote, BACKGROUND, n_jobs=n_jobs)(X)
+        assert found.certificate().passed
+        assert (np.abs(found.residual) <= found.tolerance).all()
+
+
+def test_what_does_not_cancel_is():
+    vote, left = opposites(1.0, 0)
+    explainer = Explainer(vote, BACKGROUND)
+    assert isinstance(explainer.reader, AdditiveReader)
+    expected = 0.5 * (X[:5] - BACKGROUND.mean(axis=0)) * left
+    assert_close(explainer(X[:5]).values, expected, np.abs(expected).max(), n_terms=25, n_players=9)
+    vote.estimators_[0].coef_ = vote.estimators_[0].coef_ + 1e-9
+    with pytest.raises(ExactnessError, match="do not add up"):
+        explainer(X)

@@ -8,7 +8,7 @@ from hypothesis import given, settings
 import oracles
 from exactshap import semivalues
 from exactshap._native import Handle
-from exactshap.errors import InputError
+from exactshap.errors import InputError, InputTypeError
 from exactshap.games import AdditiveGame
 from exactshap.results.data._residuals import all_within
 from exactshap.solvers import choose, player_sets, solve
@@ -246,6 +246,24 @@ def test_linear_rows_beside_predictions_have_the_bits_of_one_step_after_the_othe
             np.testing.assert_array_equal(getattr(some, name), getattr(slow, name)[: 300 - n_compared])
         for name in ("residual", "tolerance", "prediction"):
             np.testing.assert_array_equal(getattr(some.comparison, name), getattr(slow, name)[300 - n_compared :])
+
+
+@pytest.mark.parametrize("d", [1, 8, 21])
+def test_the_scale_of_a_sum_of_linear_models_is_that_of_its_sizes(d):
+    rng, semivalue = np.random.default_rng(d), semivalues.find("shapley")
+    rows, prediction, sizes = rng.normal(size=(300, d)), rng.normal(size=300), rng.random(d)
+    plain = Linear(*rng.normal(size=(2, d)), 0.3, 1e-15, 0.7)
+    one, other = (
+        answer_linear(Handle(linear), rows, prediction.__getitem__, semivalue, 1)
+        for linear in (plain, plain._replace(sizes=sizes))
+    )
+    for name in ("values", "empty", "residual"):
+        np.testing.assert_array_equal(getattr(one, name), getattr(other, name))
+    scale = np.abs(rows) @ sizes
+    np.testing.assert_allclose(other.tolerance, 1e-15 * (scale + np.abs(prediction) + 0.7), rtol=roundings(d))
+    misfit = Handle(plain._replace(sizes=np.ones(d + 1)))
+    with pytest.raises(InputTypeError, match="do not belong together"):
+        answer_linear(misfit, rows, prediction.__getitem__, semivalue, 1)
 
 
 @pytest.mark.parametrize("order", [1, 2])

@@ -83,9 +83,10 @@ struct RowSums {
   double full, total, scale;
 };
 
-/// Write the values of the terms c_l x_l of one row, each of a player of its own.
+/// Write the values of the terms c_l x_l of one row, each of a player of its own. SIZED: magnitudes are |x_l| `sizes[l]` instead.
+template <bool SIZED>
 EXACTSHAP_INLINE RowSums fill_scaled_row(const double* __restrict row, const double* __restrict coefficients, const double* __restrict absent,
-                                         double weight, int64_t n, double* __restrict out) {
+                                         const double* __restrict sizes, double weight, int64_t n, double* __restrict out) {
   Widest with[LANES / EACH] = {}, total[LANES / EACH] = {}, size[LANES / EACH] = {}, here, gone, value;
   int64_t l = 0;
   for (; l + LANES <= n; l += LANES)
@@ -94,11 +95,17 @@ EXACTSHAP_INLINE RowSums fill_scaled_row(const double* __restrict row, const dou
       load(row + place, here);
       load(coefficients + place, value);
       load(absent + place, gone);
+      const Widest x = here;
       here *= value;
       value = 0.0 + weight * (here - gone);  // 0.0 + x: never minus zero
       store(value, out + place);
       with[i] += here;
       total[i] += value;
+      if (SIZED) {
+        load(sizes + place, gone);
+        size[i] += rounded(magnitude(x) * gone);
+        continue;
+      }
       here = magnitude(here);
       gone = magnitude(gone);
       size[i] += here > gone ? here : gone;
@@ -109,7 +116,7 @@ EXACTSHAP_INLINE RowSums fill_scaled_row(const double* __restrict row, const dou
     out[l] = 0.0 + weight * (term - without);
     rest.full += term;
     rest.total += out[l];
-    rest.scale += fabs(term) > fabs(without) ? fabs(term) : fabs(without);
+    rest.scale += SIZED ? fabs(row[l]) * sizes[l] : fabs(term) > fabs(without) ? fabs(term) : fabs(without);
   }
   return {sum_of(with) + rest.full, sum_of(total) + rest.total, sum_of(size) + rest.scale};
 }
@@ -140,7 +147,7 @@ Status fill_scaled(In<double, 2> X, bool by_column, In<double, 1> coefficients, 
   for (int64_t i = 0; i < n_rows; i++) {
     if (i % POLLED == 0 && context.interrupted()) return Status::interrupted;
     double* const values = out[i].data;
-    const RowSums sums = fill_scaled_row(rows.row(i), coefficients.data, absent.data, weight, n, values);
+    const RowSums sums = fill_scaled_row<false>(rows.row(i), coefficients.data, absent.data, nullptr, weight, n, values);
     for (int64_t s = n; s < n_sets; s++) values[s] = 0.0;
     total[i][0] = sums.total;
     empty[i][0] = without;
@@ -154,7 +161,19 @@ Status fill_scaled(In<double, 2> X, bool by_column, In<double, 1> coefficients, 
 struct Linear {
   In<double, 1> coefficients, absent;
   double constant, growth, floor;
-  EXACTSHAP_FIELDS(coefficients, absent, constant, growth, floor)
+  In<double, 1> sizes;  // (n_columns,) of a sum of linear models; none of others
+  EXACTSHAP_FIELDS(coefficients, absent, constant, growth, floor, sizes)
+
+  bool fit(int64_t n) const {
+    return coefficients.size[0] == n && absent.size[0] == n && (sizes.size[0] == n || sizes.size[0] == 0);
+  }
+
+  EXACTSHAP_INLINE RowSums fill(const double* row, double weight, double* out) const {
+    const double *const c = coefficients.data, *const gone = absent.data;
+    const int64_t n = coefficients.size[0];
+    if (sizes.size[0] > 0) return fill_scaled_row<true>(row, c, gone, sizes.data, weight, n, out);
+    return fill_scaled_row<false>(row, c, gone, nullptr, weight, n, out);
+  }
 };
 
 /// The same beside the model's own predictions, with its constant in v(empty) and v(D), of the rows from `first` up to `last`, in one pass:
@@ -162,14 +181,14 @@ struct Linear {
 ///   residual_i = f(x_i) - v(empty) - sum_l phi_l   (not `efficient`: f(x_i) - v(D))
 ///   tolerance_i = growth (scale_i + |f(x_i)| + floor)
 ///
-/// Values are written of the first rows, as many as `out` has: the others are only compared. v(empty), the same for all rows, is
+/// The scale of a model that adds up others is that of all of them, sum_l |x_l| s_l by the model's sizes. Values are written of the first rows, as many as `out` has: the others are only compared. v(empty), the same for all rows, is
 /// written as often as `empty` has room. `finite`: whether all sums are; `within`: whether all rows with values are within tolerance.
 Status answer_scaled(In<double, 2> X, bool by_column, Linear linear, double weight, In<double, 1> prediction, bool efficient,
                      Out<double, 2> out, Out<double, 1> empty, Out<double, 1> residual, Out<double, 1> tolerance, int64_t first,
                      int64_t last, int64_t& finite, int64_t& within, Context& context) {
   const int64_t n_rows = X.size[by_column], n = X.size[!by_column], n_own = out.size[0], n_sets = out.size[1];
   finite = within = 1;
-  EXACTSHAP_REQUIRE(linear.coefficients.size[0] == n && linear.absent.size[0] == n && n_sets >= n && n_own <= n_rows);
+  EXACTSHAP_REQUIRE(linear.fit(n) && n_sets >= n && n_own <= n_rows);
   EXACTSHAP_REQUIRE(prediction.size[0] == n_rows && residual.size[0] == n_rows && tolerance.size[0] == n_rows);
   EXACTSHAP_REQUIRE(0 <= first && first <= last && last <= n_rows);
   RowByRow rows(X, by_column, first, context);
@@ -179,7 +198,7 @@ Status answer_scaled(In<double, 2> X, bool by_column, Linear linear, double weig
   for (int64_t i = first; i < last; i++) {
     if (i % POLLED == 0 && context.interrupted()) return Status::interrupted;
     double* const values = i < n_own ? out[i].data : nowhere.data;
-    const RowSums sums = fill_scaled_row(rows.row(i), linear.coefficients.data, linear.absent.data, weight, n, values);
+    const RowSums sums = linear.fill(rows.row(i), weight, values);
     for (int64_t s = n; s < n_sets && i < n_own; s++) values[s] = 0.0;
     if (i < empty.size[0]) empty[i] = without;
     const double own = prediction[i], full = 0.0 + sums.full + linear.constant;

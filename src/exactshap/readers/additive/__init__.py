@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from exactshap.readers.additive._side_by_side import linear_side_by_side as linear_side_by_side
+from exactshap.readers.additive._several_linear import linear_side_by_side as linear_side_by_side
+from exactshap.readers.additive._several_linear import sum_of_linear as sum_of_linear
 from exactshap.readers.additive._term_scores import TermScores, explain_terms
 from exactshap.readers.additive.additive_model import AdditiveModel
 from exactshap.readers.additive.sklearn_basis import read as read_basis

@@ -14,7 +14,18 @@ from exactshap.frames import Table
 from exactshap.readers import Stages
 from exactshap.readers.additive.terms import TermBlock
 
-__all__ = ["AdditiveForm"]
+__all__ = ["AdditiveForm", "Sizes"]
+
+
+@dataclass(frozen=True, eq=False)
+class Sizes:
+    r"""Magnitudes that are linear in the rows', :math:`c + \sum_j |x_j| s_j`: what cancels in a sum of linear models."""
+
+    each: np.ndarray
+    constant: float
+
+    def __call__(self, rows: np.ndarray) -> np.ndarray:
+        return np.asarray(np.einsum("ij,j->i", np.abs(rows), self.each) + self.constant)  # of no other row, unlike BLAS
 
 
 @dataclass(frozen=True, eq=False)

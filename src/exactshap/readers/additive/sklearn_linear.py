@@ -30,7 +30,7 @@ from exactshap.readers.additive._form import AdditiveForm
 from exactshap.readers.additive.terms import ColumnTerms
 from exactshap.solvers import player_sets
 
-__all__ = ["LinearParts", "as_given", "in_double", "is_a_product", "linear_parts", "product", "read"]
+__all__ = ["LinearParts", "as_given", "in_double", "is_a_product", "linear_parts", "product", "read", "scaled"]
 
 THROUGH = ("_decision_function",)  # what methods of scikit-learn go through, in some releases and classes
 TRIED = 3  # rows on which the product alone is held against the model's own method,
@@ -147,7 +147,7 @@ def read(model: Any, request: Request) -> AdditiveReader:
     n_columns, coefficients = len(parts.coefficients), parts.coefficients[:, chosen].astype(float)
     own = parts.own(model)
     form = AdditiveForm(
-        blocks=(ColumnTerms(player_sets(n_columns, 1), functools.partial(_scaled, coefficients), coefficients),),
+        blocks=(ColumnTerms(player_sets(n_columns, 1), functools.partial(scaled, coefficients), coefficients),),
         intercept=parts.intercept[chosen],
         encode=functools.partial(finite_numbers, owner=type(model).__name__, names=request.feature_names),
         predict=functools.partial(parts.predict, model, chosen, single),
@@ -223,7 +223,8 @@ def _has_log_link(model: Any) -> bool:
     return name in ("PoissonRegressor", "GammaRegressor")
 
 
-def _scaled(coefficients: np.ndarray, rows: np.ndarray) -> np.ndarray:
+def scaled(coefficients: np.ndarray, rows: np.ndarray) -> np.ndarray:
+    """Return rows times coefficients, of shape (n_rows, n_columns, n_outputs)."""
     if coefficients.shape[1] == 1:  # without an innermost axis of one, on which NumPy spends a call for each product
         return (rows * coefficients[:, 0])[:, :, None]
     return rows[:, :, None] * coefficients
