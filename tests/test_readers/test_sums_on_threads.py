@@ -278,6 +278,19 @@ def test_what_the_models_refuse_is_refused_as_on_one_thread(name, value, of_few_
 # -- linear models side by side ------------------------------------------------------------------------------------------
 
 
+def same_of_both(found, expected, rows, **counts):
+    """Return explanations by one linear model and by the sum of its parts, which say the same."""
+    assert isinstance(expected.reader, SumReader)
+    for fact in ("model_name", "unit", "output_names", "feature_names", "players", "player_names", "single_output"):
+        assert getattr(found.reader, fact) == getattr(expected.reader, fact)
+    ours, theirs = found(rows), expected(rows)
+    np.testing.assert_array_equal(ours.prediction, theirs.prediction)
+    size = np.abs(theirs.values).max()
+    assert_close(ours.values, theirs.values, size, **counts)
+    assert_close(ours.baseline, theirs.baseline, size, **counts)
+    return ours, theirs
+
+
 @pytest.mark.parametrize("name", LINEAR)
 @pytest.mark.parametrize(
     "settings", [{}, {"groups": {"g": [0, 3]}}, {"background_weights": np.arange(1.0, 10.0)}, {"output": 0}], ids=str
@@ -291,15 +304,7 @@ def test_linear_models_side_by_side_are_one(name, settings, monkeypatch):
     assert isinstance(found.reader, AdditiveReader)
     assert found.verify(rows[:5]).passed
     monkeypatch.setattr(sklearn_multiclass, "linear_side_by_side", lambda *_, **__: None)
-    expected = Explainer(model, background, **settings)
-    assert isinstance(expected.reader, SumReader)
-    for fact in ("model_name", "unit", "output_names", "feature_names", "players", "player_names", "single_output"):
-        assert getattr(found.reader, fact) == getattr(expected.reader, fact)
-    ours, theirs = found(rows), expected(rows)
-    np.testing.assert_array_equal(ours.prediction, theirs.prediction)
-    size = np.abs(theirs.values).max()
-    assert_close(ours.values, theirs.values, size, n_terms=5, n_players=5)
-    assert_close(ours.baseline, theirs.baseline, size, n_terms=5, n_players=5)
+    ours, theirs = same_of_both(found, Explainer(model, background, **settings), rows, n_terms=5, n_players=5)
     assert (ours.tolerance <= theirs.tolerance).all()
 
 
@@ -386,7 +391,11 @@ ADDED_UP["bag of columns drawn twice"].fit(X[FEW][:, [0, 1, 2, 3, 4, 0, 1, 2, 3]
 
 
 @pytest.mark.parametrize("name", ADDED_UP)
-@pytest.mark.parametrize("settings", [{}, {"groups": {"g": [0, 3]}}, {"background_weights": np.arange(1.0, 10.0)}], ids=str)
+@pytest.mark.parametrize(
+    "settings",
+    [{}, {"groups": {"g": [0, 3]}}, {"groups": {"g": [0, 2, 4], "h": [1, 3]}}, {"background_weights": np.arange(1.0, 10.0)}],
+    ids=str,
+)
 def test_linear_models_added_up_are_one(name, settings, monkeypatch):
     model = ADDED_UP[name]
     rows = X[:200, np.arange(model.n_features_in_) % 5]
@@ -396,15 +405,7 @@ def test_linear_models_added_up_are_one(name, settings, monkeypatch):
         assert isinstance(found.reader, AdditiveReader)
     assert found.verify(rows[:5]).passed
     monkeypatch.setattr(sklearn_sums, "sum_of_linear", lambda *_, **__: None)
-    expected = Explainer(model, background, **settings)
-    assert isinstance(expected.reader, SumReader)
-    for fact in ("model_name", "unit", "output_names", "feature_names", "players", "player_names", "single_output"):
-        assert getattr(found.reader, fact) == getattr(expected.reader, fact)
-    ours, theirs = found(rows), expected(rows)
-    np.testing.assert_array_equal(ours.prediction, theirs.prediction)
-    size = np.abs(theirs.values).max()
-    assert_close(ours.values, theirs.values, size, n_terms=25, n_players=9)
-    assert_close(ours.baseline, theirs.baseline, size, n_terms=25, n_players=9)
+    ours, _ = same_of_both(found, Explainer(model, background, **settings), rows, n_terms=25, n_players=9)
     assert ours.certificate().passed
 
 
@@ -426,6 +427,25 @@ def test_what_cancels_between_models_is_not_taken_for_an_error(size, seed):
         found = Explainer(vote, BACKGROUND, n_jobs=n_jobs)(X)
         assert found.certificate().passed
         assert (np.abs(found.residual) <= found.tolerance).all()
+
+
+def test_a_row_of_the_background_far_from_the_others_counts_for_what_cancels():
+    for seed in range(20):
+        vote, _ = opposites(1e3, seed)
+        far = 1e9 * np.random.default_rng(seed).normal(size=(1, 5))
+        bound = Explainer(vote, BACKGROUND).reader.bound_to(as_table(far))
+        assert bound.answer(as_table(X[:50]), find("shapley"), 1).is_within
+        found = Explainer(vote, np.concatenate([far, -far]))(X[:50])
+        assert found.certificate().passed
+
+
+def test_columns_drawn_twice_are_added_up():
+    rows = X[FEW][:, [0, 1, 2, 3, 4, 0, 1, 2, 3]]
+    bag = BaggingRegressor(Ridge(), 3, max_features=9, bootstrap_features=True, random_state=1).fit(rows, Y[FEW])
+    assert any(len(np.unique(columns)) < 9 for columns in bag.estimators_features_)
+    explainer = Explainer(bag, rows[:9], groups={"one": [0, 1, 2, 3, 4], "other": [5, 6, 7, 8]})
+    assert isinstance(explainer.reader, AdditiveReader)
+    assert explainer.verify(rows[20:40]).passed
 
 
 def test_what_does_not_cancel_is():

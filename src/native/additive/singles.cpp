@@ -102,13 +102,13 @@ EXACTSHAP_INLINE RowSums fill_scaled_row(const double* __restrict row, const dou
       with[i] += here;
       total[i] += value;
       if (SIZED) {
-        load(sizes + place, gone);
-        size[i] += rounded(magnitude(x) * gone);
-        continue;
+        load(sizes + place, value);
+        size[i] += rounded(magnitude(x) * value);
+      } else {
+        here = magnitude(here);
+        gone = magnitude(gone);
+        size[i] += here > gone ? here : gone;
       }
-      here = magnitude(here);
-      gone = magnitude(gone);
-      size[i] += here > gone ? here : gone;
     }
   RowSums rest = {0.0, 0.0, 0.0};
   for (; l < n; l++) {
@@ -181,7 +181,8 @@ struct Linear {
 ///   residual_i = f(x_i) - v(empty) - sum_l phi_l   (not `efficient`: f(x_i) - v(D))
 ///   tolerance_i = growth (scale_i + |f(x_i)| + floor)
 ///
-/// The scale of a model that adds up others is that of all of them, sum_l |x_l| s_l by the model's sizes. Values are written of the first rows, as many as `out` has: the others are only compared. v(empty), the same for all rows, is
+/// The scale of a model that adds up others is that of all of them, sum_l |x_l| s_l by the model's sizes.
+/// Values are written of the first rows, as many as `out` has: the others are only compared. v(empty), the same for all rows, is
 /// written as often as `empty` has room. `finite`: whether all sums are; `within`: whether all rows with values are within tolerance.
 Status answer_scaled(In<double, 2> X, bool by_column, Linear linear, double weight, In<double, 1> prediction, bool efficient,
                      Out<double, 2> out, Out<double, 1> empty, Out<double, 1> residual, Out<double, 1> tolerance, int64_t first,

@@ -19,7 +19,7 @@ from exactshap.errors import InputError, message
 from exactshap.frames import Table, check_columns
 from exactshap.games import AdditiveGame, normalised_weights
 from exactshap.readers import Reader, Request, Stages, choose_value_function, names_of, players_of
-from exactshap.readers.additive._form import AdditiveForm, Sizes
+from exactshap.readers.additive._form import AdditiveForm
 from exactshap.readers.additive.terms import (
     CHUNK_VALUES,
     BoundScaled,
@@ -91,18 +91,17 @@ class AdditiveReader(Reader):
 
     def _bind(self, reference: Reference | None) -> None:
         """Fold the background into the terms; those of a linear model whose columns are players are ``_linear``, too."""
-        owner = self._owners()
+        owner, self.form = self._owners(), self.form.beside(reference)
         self._bound = [block.bind(reference, owner) for block in self.form.blocks if len(block.columns)]
         first = self._bound[0] if len(self._bound) == 1 else None
-        sizes = self.form.magnitude if isinstance(self.form.magnitude, Sizes) else None
         alone = first if self.form.magnitude is None else None
         self._linear = alone if self.n_players == self.form.n_columns and isinstance(alone, BoundScaled) else None
         self._searched: Searched | None = getattr(alone, "searched", None)  # bins, which the solver may search itself
         self._quick: Handle | None = None
-        at_once = getattr(alone if sizes is None else first, "at_once", None)
-        if at_once is not None and self.single_output == (self.n_outputs == 1):
-            floor = float(np.abs(self.form.intercept).max()) + self.form.floor + (0.0 if sizes is None else sizes.constant)
-            linear = at_once(self.form.intercept, self._growth(), floor, None if sizes is None else sizes.each)
+        sizes, at_once = self.form.sizes, getattr(first, "at_once", None)
+        if sizes is not None and at_once is not None and self.single_output == (self.n_outputs == 1):
+            floor = float(np.abs(self.form.intercept).max()) + self.form.floor + sizes.constant
+            linear = at_once(self.form.intercept, self._growth(), floor, sizes.each)
             self._quick = None if linear is None else Handle(linear)
 
     def _choose(self, request: Request) -> str:

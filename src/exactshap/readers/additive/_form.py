@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -12,20 +12,41 @@ from exactshap._native import Handle
 from exactshap.errors import UnsupportedStructureError, message
 from exactshap.frames import Table
 from exactshap.readers import Stages
-from exactshap.readers.additive.terms import TermBlock
+from exactshap.readers.additive.terms import Reference, TermBlock
 
 __all__ = ["AdditiveForm", "Sizes"]
 
 
 @dataclass(frozen=True, eq=False)
 class Sizes:
-    r"""Magnitudes that are linear in the rows', :math:`c + \sum_j |x_j| s_j`: what cancels in a sum of linear models."""
+    r"""Magnitudes :math:`c + \sum_j (|x_j| + |\mathrm{E} z_j|)\, s_j`: what cancels in a sum of linear models.
+
+    Attributes
+    ----------
+    each : array of shape (n_columns,)
+        s; empty: nothing cancels.
+    offset : float
+        c.
+    absent : float
+        What the background adds, once there is one (:meth:`beside`).
+    """
 
     each: np.ndarray
-    constant: float
+    offset: float
+    absent: float = 0.0
+
+    @property
+    def constant(self) -> float:
+        return self.offset + self.absent
+
+    def beside(self, reference: Reference) -> Sizes:
+        return replace(self, absent=float(self.each @ np.abs(reference.weights @ reference.rows)))
 
     def __call__(self, rows: np.ndarray) -> np.ndarray:
         return np.asarray(np.einsum("ij,j->i", np.abs(rows), self.each) + self.constant)  # of no other row, unlike BLAS
+
+
+_NOTHING = Sizes(np.empty(0), 0.0)
 
 
 @dataclass(frozen=True, eq=False)
@@ -82,6 +103,19 @@ class AdditiveForm:
     is_product: bool = False
     search: Callable[[Table], tuple[np.ndarray, Handle] | None] | None = None
     stages: Callable[[Table], Stages | None] | None = None
+
+    @property
+    def sizes(self) -> Sizes | None:
+        """What cancels, where that is nothing or linear in the rows; None where it is anything else."""
+        if self.magnitude is None:
+            return _NOTHING
+        return self.magnitude if isinstance(self.magnitude, Sizes) else None
+
+    def beside(self, reference: Reference | None) -> AdditiveForm:
+        """Return the form whose magnitudes are also those of a background."""
+        if reference is None or not isinstance(self.magnitude, Sizes):
+            return self
+        return replace(self, magnitude=self.magnitude.beside(reference))
 
     def evaluate(self, rows: np.ndarray) -> np.ndarray:
         """Return f(x) by the formula, of shape (n_rows, n_outputs)."""

@@ -117,15 +117,13 @@ def sum_of_linear(
         np.add.at(sizes, place, np.abs(_coefficients(form)) @ np.abs(weight))
     pairs = list(zip(forms, weights, strict=True))
     offset = np.sum([np.abs(form.intercept) @ np.abs(weight) for form, weight in pairs], axis=0).max()
-    mean = np.average(request.background.numeric(), axis=0, weights=request.weights)
-    each = 2.0 * sizes.max(axis=1)
-    growth = 1.0 + np.sqrt(len(parts)) / 16.0
+    share = 1.0 + np.sqrt(len(parts)) / 16.0  # 4 eps sqrt(M) beside a growth of 64 eps at least: AdditiveReader.tolerance
     form = AdditiveForm(
         blocks=(_terms(whole),),
         intercept=constant + np.sum([form.intercept @ weight for form, weight in pairs], axis=0),
         encode=partial(finite_numbers, owner=model_name, names=request.feature_names),
         n_columns=n_columns,
-        magnitude=Sizes(growth * each, float(growth * (offset + each @ np.abs(mean)))),
+        magnitude=Sizes(2.0 * share * sizes.max(axis=1), float(share * offset)),
         **{**_of_all(forms), "is_product": False},  # the ensemble's own code adds up what they predict
         **facts,
     )

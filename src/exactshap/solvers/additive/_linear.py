@@ -38,9 +38,7 @@ class Linear(NamedTuple):
     constant: float
     growth: float
     floor: float
-    sizes: np.ndarray = np.empty(
-        0
-    )  # of a sum of linear models, whose scale is sum_j |x_j| sizes_j; of others it is that of the terms
+    sizes: np.ndarray = np.empty(0)  # of a sum of linear models, (n_columns,): its scale is sum_j |x_j| sizes_j
 
 
 class LinearOutputs(NamedTuple):

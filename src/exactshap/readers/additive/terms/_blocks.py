@@ -185,10 +185,9 @@ class BoundScaled:
     def scaled(self, rows: np.ndarray) -> Scaled:
         return Scaled(rows, self.coefficients, self.mean)
 
-    def at_once(self, constant: np.ndarray, growth: float, floor: float, sizes: np.ndarray | None) -> Linear:
-        """Return the model as the solver answers it in one pass over the rows; ``sizes`` of a sum of models."""
-        whole = Linear(self.coefficients, self.mean, float(constant[0]), growth, floor)
-        return whole if sizes is None else whole._replace(sizes=sizes)
+    def at_once(self, constant: np.ndarray, growth: float, floor: float, sizes: np.ndarray) -> Linear:
+        """Return the model as the solver answers it in one pass over the rows."""
+        return Linear(self.coefficients, self.mean, float(constant[0]), growth, floor, sizes)
 
     def stacks(self, rows: np.ndarray) -> Iterator[Singles]:
         yield self.scaled(rows).singles
@@ -204,10 +203,10 @@ class _BoundColumns:
     streams: ClassVar[bool] = True
 
     def at_once(
-        self, constant: np.ndarray, growth: float, floor: float, sizes: np.ndarray | None
+        self, constant: np.ndarray, growth: float, floor: float, sizes: np.ndarray
     ) -> LinearOutputs | LinearPlayers | None:
         """Return the model as the solver answers it in one pass over the rows; None where it is none of its columns, or a sum."""
-        if self.block.coefficients is None or sizes is not None:
+        if self.block.coefficients is None or len(sizes):
             return None
         coefficients, mean, ends = (np.ascontiguousarray(a, float) for a in (self.block.coefficients, self.mean, constant))
         if self.players == self.block.columns:
