@@ -218,6 +218,29 @@ def test_the_same_of_more_residuals_than_are_held_at_once(is_forest, monkeypatch
     assert one.drift == two.drift
 
 
+@pytest.mark.parametrize("most", [0, 2**27])
+def test_residuals_that_are_held_at_once_are_forecast(most, monkeypatch):
+    from exactshap.decompose.r2 import _forecast, _residuals
+
+    held, known, original = [], [], _residuals._met_by_chunks
+    monkeypatch.setattr(_residuals, "WAVE_BYTES", most)
+    monkeypatch.setattr(_residuals, "WAVE_CHUNKS", 2)
+
+    def met_by_chunks(layout, *rest):
+        met = original(layout, *rest)
+        held.append(sum(each.nbytes for each in met))
+        known.append(_residuals.bytes_of_a_wave(layout))
+        with_them = _forecast.cost_of(layout, "residual", False).bytes
+        assert with_them >= known[-1] + 2.0 * _forecast.CHUNK_BYTES
+        return met
+
+    monkeypatch.setattr(_residuals, "_met_by_chunks", met_by_chunks)
+    model, X, y = wide_problem(4, n_trees=70)
+    decompose_r2(model, X, y, n_jobs=2)
+    assert len(held) == (3 if most == 0 else 1)
+    assert max(held) <= min(known)
+
+
 def test_only_the_residual_game_depends_on_the_order_of_the_trees():
     from dataclasses import replace
 

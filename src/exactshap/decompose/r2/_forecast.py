@@ -15,6 +15,7 @@ from exactshap.decompose.r2._games import (
     residual_shares,
 )
 from exactshap.decompose.r2._layout import EnsembleLayout, lay_out
+from exactshap.decompose.r2._residuals import bytes_of_a_wave
 from exactshap.errors import BudgetError, memory_needed, message
 from exactshap.solvers import Cost
 from exactshap.trees.ensemble import complete_forest
@@ -107,7 +108,8 @@ def _bytes(layout: EnsembleLayout, game: str, per_row: bool) -> float:
     alphas = 8.0 * width * BLOCK_ROWS * (n_units if game == "ensemble" else np.diff(layout.units.tree_start).max())
     codes = 2.0 * n_units * layout.n_rows if game == "ensemble" and not per_row else 0.0
     rows = 8.0 * layout.n_rows * layout.n_players if per_row else 0.0
-    return float(alphas + codes + rows + 2.0 * CHUNK_BYTES)
+    met = bytes_of_a_wave(layout) if game == "residual" and not per_row else 0.0
+    return float(alphas + codes + rows + met + 2.0 * CHUNK_BYTES)
 
 
 def _goes_shallow(layout: EnsembleLayout, game: str, per_row: bool) -> bool:

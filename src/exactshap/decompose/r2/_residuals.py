@@ -12,7 +12,7 @@ from exactshap.decompose.r2._layout import EnsembleLayout
 from exactshap.trees import prepared
 from exactshap.trees.ensemble import sum_leaf_values
 
-__all__ = ["in_waves"]
+__all__ = ["bytes_of_a_wave", "in_waves"]
 
 WAVE_BYTES = 2**27  # of residuals that are worked out at a time,
 WAVE_CHUNKS = 8  # or of so many chunks for each thread: some wait for the last one of a wave
@@ -28,11 +28,23 @@ def in_waves(
     n_jobs: int | None,
 ) -> Iterator[np.ndarray]:
     """Yield ``run(chunk, met)`` of all chunks from threads, of so many at a time that the residuals which they meet stay in memory."""
-    size = max(WAVE_CHUNKS * worker_count(n_jobs), WAVE_BYTES // max(1, residual.nbytes))
+    size = _chunks_of_a_wave(layout.n_rows, n_jobs)
     for first in range(0, len(chunks), size):
         wave = chunks[first : first + size]
         tasks = zip(wave, _met_by_chunks(layout, wave, residual, averaged, n_jobs), strict=True)
         yield from map_in_threads(lambda task: run(*task), tasks, n_jobs)
+
+
+def bytes_of_a_wave(layout: EnsembleLayout) -> float:
+    """Return the bytes of the residuals that are held at once, at most; one thread holds those of one chunk."""
+    n_chunks = (
+        min(layout.trees.n_trees, _chunks_of_a_wave(layout.n_rows, layout.n_jobs)) if worker_count(layout.n_jobs) > 1 else 1
+    )
+    return 8.0 * layout.n_rows * n_chunks
+
+
+def _chunks_of_a_wave(n_rows: int, n_jobs: int | None) -> int:
+    return max(WAVE_CHUNKS * worker_count(n_jobs), WAVE_BYTES // max(1, 8 * n_rows))
 
 
 def _met_by_chunks(
