@@ -8,12 +8,11 @@ import numpy as np
 import pytest
 
 from exactshap.errors import InputError, UnknownNameError
-from exactshap.games import AdditiveGame, OracleGame, ProductGame, TensorTrainGame
+from exactshap.games import AdditiveGame, OracleGame, ProductGame
 from exactshap.solvers import solve
 from exactshap.solvers._choose import METHODS
 from exactshap.solvers._solve import SETTINGS
 from exactshap.solvers.additive import solve_additive
-from exactshap.solvers.chains import solve_chain
 from exactshap.solvers.core import solve_enumerated
 from exactshap.solvers.product import solve_folded, solve_product
 from exactshap.solvers.sampled import solve_regression
@@ -22,14 +21,12 @@ from exactshap.solvers.sampled._problem import SamplingSettings
 PRODUCT = ProductGame([1.0], [[2.0, 3.0, 0.5]], [[1.0, 1.0, 1.0]])
 ADDITIVE = AdditiveGame(3, [(0,), (1, 2)], [np.array([0.0, 1.0]), np.arange(4.0)])
 ORACLE = OracleGame(lambda masks: masks.sum(axis=1), 3)
-CHAIN = TensorTrainGame([np.ones((1, 1))] * 3, [np.zeros((1, 1))] * 3)
 SOLVERS = {
     "quadrature": (solve_product, PRODUCT),
     "folded enumeration": (solve_folded, PRODUCT),
     "per-term enumeration": (solve_additive, ADDITIVE),
     "enumeration": (solve_enumerated, ORACLE),
     "regression": (solve_regression, ORACLE),
-    "transfer matrices": (solve_chain, CHAIN),
 }
 VALUES = {
     "all_nodes": True,

@@ -1,4 +1,4 @@
-"""Cooperative games in four kinds: products, sums of small terms, chains of matrices, and oracles.
+"""Cooperative games in three kinds: products, sums of small terms, and oracles.
 
 Whatever people bring is read into one of these. Each has one mandatory method, ``value(masks)``, which is slow and obvious:
 it is the definition that every fast solver is tested against. Games are frozen; their arrays are read-only.
@@ -11,6 +11,5 @@ from exactshap.games._base import squeeze as squeeze
 from exactshap.games._oracle import OracleGame
 from exactshap.games._product import ProductGame
 from exactshap.games._product import normalised_weights as normalised_weights
-from exactshap.games._tensor_train import TensorTrainGame
 
-__all__ = ["AdditiveGame", "Game", "OracleGame", "ProductGame", "TensorTrainGame", "all_masks", "check_masks"]
+__all__ = ["AdditiveGame", "Game", "OracleGame", "ProductGame", "all_masks", "check_masks"]

@@ -11,13 +11,13 @@ import numpy as np
 
 from exactshap._runtime.calibration import Sample, seconds_per_unit
 from exactshap.errors import BudgetError, InputError, InputTypeError, message
-from exactshap.games import AdditiveGame, Game, OracleGame, ProductGame, TensorTrainGame, n_coalitions
+from exactshap.games import AdditiveGame, Game, OracleGame, ProductGame, n_coalitions
 from exactshap.semivalues import Semivalue, find
 from exactshap.solvers.core import Cost, set_sizes
 
 __all__ = ["METHODS", "Plan", "bytes_besides_calls", "choose", "method_of", "n_calls", "seconds_besides_calls"]
 
-METHODS = ("quadrature", "folded enumeration", "per-term enumeration", "transfer matrices", "enumeration", "regression")
+METHODS = ("quadrature", "folded enumeration", "per-term enumeration", "enumeration", "regression")
 MAX_ENUMERATED_ORACLE = 12
 # squares of the pairs of calls that a process holds at once, each up to so many pairs: relevances are searched and places found among
 # them, then places alone, and more are only conditioned on; then those of both halves of the pairs, for sets of players
@@ -34,7 +34,7 @@ class Plan:
     Attributes
     ----------
     method : str
-        One of "quadrature", "folded enumeration", "per-term enumeration", "transfer matrices", "enumeration", "regression".
+        One of "quadrature", "folded enumeration", "per-term enumeration", "enumeration", "regression".
     cost : Cost
         Seconds are NaN for calls of the user's own function.
     reason : str
@@ -68,7 +68,6 @@ def choose(
     ProductGame     many background rows, few players               folded enumeration       yes
     ProductGame     otherwise                                       quadrature               yes
     AdditiveGame    always                                          per-term enumeration     yes
-    TensorTrainGame always                                          transfer matrices        yes
     OracleGame      2^d calls fit the budget (or d <= 12 and no     enumeration              yes
                     budget is given)
     OracleGame      otherwise                                       regression               no
@@ -113,7 +112,7 @@ def method_of(game: Game, index: str | Semivalue, order: int, *, budget: int | N
     if not (hasattr(game, "value") and hasattr(game, "n_players")):
         raise InputTypeError(
             message(
-                "`game` must be a ProductGame, an AdditiveGame, a TensorTrainGame or an OracleGame",
+                "`game` must be a ProductGame, an AdditiveGame or an OracleGame",
                 f"Got {type(game).__name__}",
                 "See exactshap.games",
             )
@@ -140,7 +139,7 @@ def _applies(game: Game, method: str) -> bool:
             text = f"Folding 2^{d} coalitions is out of reach"
             raise BudgetError(message(text, f"The limit is {MAX_FOLDED_PLAYERS} players"))
         return applies
-    owners = {"quadrature": ProductGame, "per-term enumeration": AdditiveGame, "transfer matrices": TensorTrainGame}
+    owners = {"quadrature": ProductGame, "per-term enumeration": AdditiveGame}
     owner = owners.get(method)
     return owner is None or isinstance(game, owner)
 
@@ -153,8 +152,6 @@ def _automatic(game: Game, budget: int | None, index: str | Semivalue, order: in
         return "folded enumeration" if pays and not game.is_complex else "quadrature"
     if isinstance(game, AdditiveGame):
         return "per-term enumeration"
-    if isinstance(game, TensorTrainGame):
-        return "transfer matrices"
     affordable = MAX_ENUMERATED_ORACLE if budget is None else math.floor(math.log2(max(budget, 1)))
     return "enumeration" if game.n_players <= affordable else "regression"
 
@@ -183,13 +180,6 @@ def _per_term(game: AdditiveGame, semivalue: Semivalue, order: int, budget: int 
 
     cost = stacks_cost([len(term) for term in game.subsets], game.n_rows or 1, game.n_outputs, order)
     return cost, f"{len(game.subsets)} terms of at most {max(map(len, game.subsets), default=0)} players"
-
-
-def _chain(game: TensorTrainGame, semivalue: Semivalue, order: int, budget: int | None) -> tuple[Cost, str]:
-    from exactshap.solvers.chains import chain_bytes
-
-    cost = Cost(math.nan, chain_bytes(game), True, "transfer matrices")
-    return cost, f"a chain of {game.n_players} matrices of rank {game.largest_rank} at most"
 
 
 def _enumeration(game: Game, semivalue: Semivalue, order: int, budget: int | None) -> tuple[Cost, str]:
@@ -249,7 +239,6 @@ _COSTS: dict[str, Callable[..., tuple[Cost, str]]] = {
     "quadrature": _quadrature,
     "folded enumeration": _folded,
     "per-term enumeration": _per_term,
-    "transfer matrices": _chain,
     "enumeration": _enumeration,
     "regression": _regression,
 }

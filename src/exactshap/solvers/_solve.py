@@ -17,7 +17,6 @@ SETTINGS: dict[str, tuple[str, ...]] = {
     "quadrature": ("all_nodes",),
     "folded enumeration": ("all_nodes",),
     "per-term enumeration": (),
-    "transfer matrices": (),
     "enumeration": BATCHES,
     "regression": (
         "estimator",
@@ -49,7 +48,7 @@ def solve(
 
     Parameters
     ----------
-    game : ProductGame, AdditiveGame, TensorTrainGame or OracleGame
+    game : ProductGame, AdditiveGame, OracleGame, or any object with their attributes
         Game (or batch of games) over ``n_players`` players.
     index : str, Semivalue or Hierarchy, default="shapley"
         Which value; see :func:`exactshap.semivalues.available`, and :func:`exactshap.semivalues.owen` for players in groups.
@@ -122,10 +121,6 @@ def solve(
         from exactshap.solvers.additive import solve_additive
 
         return solve_additive(game, semivalue, order, **settings)  # type: ignore[arg-type]
-    if method == "transfer matrices":
-        from exactshap.solvers.chains import solve_chain
-
-        return solve_chain(game, semivalue, order, **settings)  # type: ignore[arg-type]
     if method == "enumeration":
         from exactshap.solvers.core import solve_enumerated
 
