@@ -1,10 +1,12 @@
 """The live page: what it computes, who may see it, and what a real browser shows at each move."""
 
 import contextlib
+import http.server
 import os
 import re
 import subprocess
 import sys
+import threading
 import time
 import urllib.error
 import urllib.request
@@ -184,11 +186,11 @@ def test_a_missing_number_is_at_the_low_end_until_it_is_moved():
 # --- the page ---------------------------------------------------------------------------------------------------------
 
 
-@pytest.fixture(scope="module")
-def address():
+@contextlib.contextmanager
+def serving():
+    """Yield the address that a page in a process of its own prints."""
     pytest.importorskip("shiny")
-    code = SCRIPT + SERVE
-    process = subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE, text=True)
+    process = subprocess.Popen([sys.executable, "-c", SCRIPT + SERVE], stdout=subprocess.PIPE, text=True)
     try:
         yield process.stdout.readline().strip()
     finally:
@@ -196,18 +198,35 @@ def address():
         process.wait(timeout=20)
 
 
-def status(url, **headers):
+@pytest.fixture(scope="module")
+def address():
+    with serving() as address:
+        yield address
+
+
+class NoRedirect(urllib.request.HTTPRedirectHandler):
+    def redirect_request(self, *_):
+        return None
+
+
+def answer(url, *, follow=True, **headers):
+    """Return status and headers of an answer; a server that is still starting is waited for."""
+    opener = urllib.request.build_opener(*(() if follow else (NoRedirect,)))
     deadline = time.monotonic() + 30
     while True:
         try:
-            with urllib.request.urlopen(urllib.request.Request(url, headers=headers), timeout=10) as answer:
-                return answer.status
+            with opener.open(urllib.request.Request(url, headers=headers), timeout=10) as response:
+                return response.status, response.headers
         except urllib.error.HTTPError as error:
-            return error.code
+            return error.code, error.headers
         except urllib.error.URLError:
             if time.monotonic() > deadline:
                 raise
             time.sleep(0.2)
+
+
+def status(url, **headers):
+    return answer(url, **headers)[0]
 
 
 def test_only_who_has_the_token_is_answered(address):
@@ -216,9 +235,32 @@ def test_only_who_has_the_token_is_answered(address):
     assert status(address) == 200
     assert status(bare) == 403
     assert status(bare + "?token=guess") == 403
-    assert status(bare, Cookie="exactshap_token=secret-of-the-test") == 200
-    assert status(bare, Cookie="exactshap_token=other") == 403
+    assert status(bare + "websocket/?token=secret-of-the-test") == 403
+    assert status(bare, Cookie="exactshap_token=secret-of-the-test") == 403
     assert status(address, Host="attacker.example:80") == 403
+
+
+def test_the_cookie_names_its_port_is_not_the_token_and_travels_to_its_own_folder_only(address):
+    code, headers = answer(address, follow=False)
+    port = address.split(":")[2].partition("/")[0]
+    found = re.fullmatch(
+        rf"exactshap_{port}=([\w-]{{32}}); HttpOnly; SameSite=Strict; Path=(/[\w-]{{32}}/)", headers["set-cookie"]
+    )
+    assert code == 303
+    assert found, headers["set-cookie"]
+    value, folder = found.groups()
+    assert headers["location"] == folder
+    assert "secret-of-the-test" not in headers["set-cookie"]
+    page = f"http://127.0.0.1:{port}{folder}"
+    script = page + re.search(r'src="(lib/[^"]+)"', urllib.request.urlopen(page, timeout=10).read().decode()).group(1)
+    cookie = f"other=1; exactshap_{port}={value}"
+    assert status(script, Cookie=cookie) == 200
+    for refused in ("", f"exactshap_1={value}", f"exactshap_{port}=guess", f"exactshap_{port}=secret-of-the-test"):
+        assert status(script, Cookie=refused) == 403
+    assert status(script, Cookie=cookie, Origin="http://127.0.0.1:1") == 403
+    assert status(page, Cookie=cookie, Origin="http://127.0.0.1:1") == 403
+    assert status(script, Cookie=cookie, Origin=f"http://127.0.0.1:{port}") == 200
+    assert status(f"http://127.0.0.1:{port}/websocket/", Cookie=cookie) == 403
 
 
 def test_the_command_serves_a_page_to_who_has_its_address(tmp_path):
@@ -325,6 +367,75 @@ def test_each_move_in_a_browser_gives_exact_values(address, browser, case, tmp_p
     assert all(url.startswith(("http://127.0.0.1:", "ws://127.0.0.1:", "data:", "blob:")) for url in requests), requests
     page.screenshot(path=os.environ.get("EXACTSHAP_SCREENSHOT", str(tmp_path / "app.png")))
     page.close()
+
+
+SOCKET = """url => new Promise(done => {
+    const socket = new WebSocket(url);
+    socket.onmessage = message => done("message: " + message.data);
+    socket.onerror = () => done("refused");
+    socket.onopen = () => socket.send(JSON.stringify({method: "init", data: {}}));
+})"""
+
+
+@contextlib.contextmanager
+def other_server():
+    """Yield the address of another server of this machine, and the cookies that reach it."""
+    cookies = []
+
+    class Handler(http.server.BaseHTTPRequestHandler):
+        def do_GET(self):
+            cookies.append(self.headers.get("cookie", ""))
+            self.send_response(200)
+            self.send_header("content-type", "text/html")
+            self.end_headers()
+            self.wfile.write(b"<title>other</title>")
+
+        def log_message(self, *_):
+            pass
+
+    with http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler) as server:
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        yield f"http://127.0.0.1:{server.server_port}/", cookies
+        server.shutdown()
+
+
+@pytest.mark.browser
+def test_a_page_of_another_port_neither_opens_the_socket_nor_is_given_the_cookie(address, browser):
+    context = browser.new_context()
+    page = context.new_page()
+    page.goto(address)
+    page.wait_for_selector("#prediction", timeout=30_000)
+    socket = f"{page.url.replace('http:', 'ws:')}websocket/"  # the attacker is even given the secret folder
+    assert page.evaluate(SOCKET, socket).startswith("message: ")  # the page's own origin may
+    assert [cookie["name"] for cookie in context.cookies(page.url)] == [f"exactshap_{address.split(':')[2].partition('/')[0]}"]
+    with other_server() as (other, cookies):
+        attack = context.new_page()
+        attack.goto(other)
+        for url in (
+            socket,
+            socket.replace("127.0.0.1", "localhost"),
+            f"{address.replace('http:', 'ws:').partition('?')[0]}websocket/",
+        ):
+            assert attack.evaluate(SOCKET, url) == "refused"
+        read = "url => fetch(url, {credentials: 'include'}).then(answer => answer.text(), () => 'refused')"
+        assert attack.evaluate(read, page.url) == "refused"
+        assert cookies
+        assert not any(cookies)
+    context.close()
+
+
+@pytest.mark.browser
+def test_two_pages_at_once_keep_apart(address, browser):
+    context = browser.new_context()
+    with serving() as second:
+        pages = [context.new_page() for _ in range(2)]
+        for page, place in zip(pages, (address, second), strict=True):
+            page.goto(place)
+        for page in pages:
+            page.reload()
+            page.wait_for_selector("#prediction", timeout=30_000)
+        assert len({cookie["name"] for page in pages for cookie in context.cookies(page.url)}) == 2
+    context.close()
 
 
 def test_a_value_of_zero_has_no_bar():

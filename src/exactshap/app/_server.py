@@ -13,8 +13,6 @@ from exactshap.app._session import WhatIf
 
 __all__ = ["make_app", "run_app"]
 
-_COOKIE = "exactshap_token"
-
 
 def run_app(
     what_if: WhatIf, *, port: int = 0, token: str | None = None, open_browser: bool = True, ready: Callable[[str], None] = print
@@ -81,46 +79,92 @@ def make_app(what_if: WhatIf, token: str) -> Any:
     shiny = require("shiny", "app", purpose="The app")
     from exactshap.app._page import page, server
 
-    inner = shiny.App(page(what_if), server(what_if))
-    return _guarded(inner, token)
+    return _Guard(shiny.App(page(what_if), server(what_if)), token)
 
 
-def _guarded(inner: Any, token: str) -> Any:
-    """Let requests through whose address or cookie carries the token, and whose Host is this machine's.
+class _Guard:
+    """An ASGI application that lets nobody through to another one but the browser that was given the token.
 
-    The first answer sets a cookie, so that scripts, styles and the socket of the page pass. Checking the Host keeps pages of
-    other sites from reaching the port under a name of their own (DNS rebinding), SameSite from riding on the cookie.
+    Browsers do not keep apart the ports of a host: a page of any other local server may open requests and sockets here, and
+    cookies of this page travel to that server. Hence four locks:
+
+    - The address with the token leads to a folder with a random name. The cookie is bound to that folder, so that it goes to no
+      server that was not asked for it, and its value is not the token; its name carries the port, so that pages of two ports
+      keep theirs.
+    - A socket must name its ``Origin``, and that must be the host and port that it was opened on. Other requests may leave it out.
+    - What is not the page itself needs the cookie.
+    - ``Host`` must be this machine: a page of another site cannot reach the port under a name of its own (DNS rebinding).
     """
 
-    async def application(scope: Any, receive: Any, send: Any) -> None:
-        if scope["type"] == "lifespan" or (_is_here(scope) and _knows(scope, token)):
-            await inner(scope, receive, _with_cookie(send, token) if scope["type"] == "http" else send)
-        elif scope["type"] == "http":
-            await send({"type": "http.response.start", "status": 403, "headers": [(b"content-type", b"text/plain")]})
-            await send({"type": "http.response.body", "body": b"This page needs the address that exactshap app printed."})
-        else:
-            await send({"type": "websocket.close", "code": 1008})
+    def __init__(self, inner: Any, token: str) -> None:
+        from starlette.routing import Mount, Router
 
-    return application
+        self._inner, self._token, self._cookie = inner, token, secrets.token_urlsafe(24)
+        self._folder = f"/{secrets.token_urlsafe(24)}"
+        self._mounted = Router([Mount(self._folder, app=inner)])
+
+    async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
+        if scope["type"] == "lifespan":
+            await self._inner(scope, receive, send)
+        elif self._may_pass(scope):
+            await self._mounted(scope, receive, send)
+        elif scope["type"] == "websocket":
+            await send({"type": "websocket.close", "code": 1008})
+        elif self._brings_token(scope):
+            await self._answer(send, 303, "", self._welcome(scope))
+        else:
+            await self._answer(send, 403, "This page needs the address that exactshap app printed.", [])
+
+    def _may_pass(self, scope: Any) -> bool:
+        if not (_is_here(scope) and _same(_first_folder(scope), self._folder)):
+            return False
+        if scope["type"] == "http" and scope["path"] == f"{self._folder}/":
+            return _is_own_origin(scope, required=False)
+        return _is_own_origin(scope, required=scope["type"] == "websocket") and self._brings_cookie(scope)
+
+    def _brings_token(self, scope: Any) -> bool:
+        given = parse_qs(scope["query_string"].decode("latin-1")).get("token", [])
+        return _is_here(scope) and scope["path"] == "/" and any(_same(text, self._token) for text in given)
+
+    def _brings_cookie(self, scope: Any) -> bool:
+        pairs = (pair.strip().partition("=") for pair in _header(scope, b"cookie").split(";"))
+        return any(name == _cookie_name(scope) and _same(value, self._cookie) for name, _, value in pairs)
+
+    def _welcome(self, scope: Any) -> list[tuple[bytes, bytes]]:
+        cookie = f"{_cookie_name(scope)}={self._cookie}; HttpOnly; SameSite=Strict; Path={self._folder}/"
+        return [(b"set-cookie", cookie.encode()), (b"location", f"{self._folder}/".encode())]
+
+    @staticmethod
+    async def _answer(send: Any, status: int, text: str, headers: list[tuple[bytes, bytes]]) -> None:
+        fixed = [(b"content-type", b"text/plain"), (b"referrer-policy", b"no-referrer"), (b"cache-control", b"no-store")]
+        await send({"type": "http.response.start", "status": status, "headers": [*fixed, *headers]})
+        await send({"type": "http.response.body", "body": text.encode()})
+
+
+def _header(scope: Any, name: bytes) -> str:
+    """Return the header of that name, or "" unless it is there exactly once."""
+    held = [value for key, value in scope["headers"] if key == name]
+    return held[0].decode("latin-1") if len(held) == 1 else ""
 
 
 def _is_here(scope: Any) -> bool:
-    host = dict(scope["headers"]).get(b"host", b"").decode("latin-1").rsplit(":", 1)[0]
-    return host in ("127.0.0.1", "localhost")
+    return _header(scope, b"host").partition(":")[0] in ("127.0.0.1", "localhost")
 
 
-def _knows(scope: Any, token: str) -> bool:
-    given = parse_qs(scope.get("query_string", b"").decode("latin-1")).get("token", [])
-    cookies = dict(scope["headers"]).get(b"cookie", b"").decode("latin-1").split(";")
-    given += [value for name, _, value in (cookie.strip().partition("=") for cookie in cookies) if name == _COOKIE]
-    return any(hmac.compare_digest(text.encode(), token.encode()) for text in given)
+def _is_own_origin(scope: Any, *, required: bool) -> bool:
+    if not required and not any(key == b"origin" for key, _ in scope["headers"]):
+        return True
+    scheme = "https" if scope["scheme"] in ("https", "wss") else "http"
+    return _header(scope, b"origin") == f"{scheme}://{_header(scope, b'host')}"
 
 
-def _with_cookie(send: Any, token: str) -> Any:
-    async def sending(event: Any) -> None:
-        if event["type"] == "http.response.start":
-            cookie = f"{_COOKIE}={token}; HttpOnly; SameSite=Strict; Path=/".encode()
-            event = {**event, "headers": [*event.get("headers", []), (b"set-cookie", cookie)]}
-        await send(event)
+def _cookie_name(scope: Any) -> str:
+    return f"exactshap_{_header(scope, b'host').partition(':')[2] or 80}"
 
-    return sending
+
+def _first_folder(scope: Any) -> str:
+    return f"/{scope['path'].split('/')[1]}"
+
+
+def _same(given: str, secret: str) -> bool:
+    return hmac.compare_digest(given.encode(), secret.encode())
