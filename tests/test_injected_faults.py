@@ -40,7 +40,7 @@ def make(name, background):
         return trees(name, ensemble.RandomForestRegressor(5, max_depth=4, random_state=0), background, holes=False)
     if name == "sklearn boosting":
         return trees(name, ensemble.GradientBoostingRegressor(n_estimators=8), background, holes=False)
-    if name == "sklearn_hist":
+    if name == "sklearn hist":
         return trees(name, ensemble.HistGradientBoostingRegressor(max_iter=8, max_depth=3), background)
     rows = X[200:230] if background else None
     kernels = {
@@ -60,7 +60,7 @@ def make(name, background):
     return Case(name, model.fit(X, Y), X[:40], rows, "additive")
 
 
-TREES = ("xgboost", "xgboost classes", "lightgbm", "catboost", "sklearn forest", "sklearn boosting", "sklearn_hist")
+TREES = ("xgboost", "xgboost classes", "lightgbm", "catboost", "sklearn forest", "sklearn boosting", "sklearn hist")
 KERNELS = ("svr", "kernel ridge", "gaussian process", "pipeline of svr")
 ADDITIVE = ("ridge", "polynomial", "ebm")
 CASES = [(name, True) for name in TREES + KERNELS + ADDITIVE] + [(name, False) for name in (*TREES, "svr")]

@@ -28,7 +28,6 @@ from exactshap.errors import ExactnessError, ExplanationWarning, InputError
 from exactshap.frames import as_table
 from exactshap.readers import _stages, _steps
 from exactshap.readers.additive._additive import AdditiveReader
-from exactshap.readers.trees import _boosting_stages
 from exactshap.readers.wrappers import _member, _sum, sklearn_multiclass, sklearn_sums
 from exactshap.readers.wrappers._member import Member, total_of
 from exactshap.readers.wrappers._sum import SumReader
@@ -82,7 +81,6 @@ def of_few_rows(monkeypatch):
     for place, name, value in (
         (threads, "SECONDS", 0.0),
         (threads, "LEAST", 0.0),
-        (_boosting_stages, "MANY", 1),
         (_steps, "STAGED", 1),
         (_stages, "LEAST", 64),
         (_stages, "ALONE", 1),  # and pieces of as few as there are
@@ -130,16 +128,6 @@ def test_any_number_of_threads(name, of_few_rows, monkeypatch):
                 found = explainer(rows)
                 for field in FIELDS:
                     np.testing.assert_array_equal(getattr(found, field), getattr(one, field))
-
-
-@pytest.mark.parametrize("name", ["vote", "stack", "vote of a vote", "bag of boosting", *OTHERS])
-def test_threads_ask_tree_by_tree(name, of_few_rows, monkeypatch):
-    asked, original = [], _boosting_stages._tree_by_tree
-    monkeypatch.setattr(_boosting_stages, "_tree_by_tree", lambda own, rows: asked.append(len(rows)) or original(own, rows))
-    explainer = Explainer({**ENSEMBLES, **OTHERS}[name], BACKGROUND, n_jobs=2)
-    for _ in range(2):
-        explainer(X)
-    assert any(n != _boosting_stages.TRIED for n in asked)
 
 
 @pytest.mark.parametrize("name", ENSEMBLES)

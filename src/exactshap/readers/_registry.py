@@ -41,7 +41,7 @@ _REGISTRY: dict[str, str] = {
     "sklearn.ensemble._forest.*": "exactshap.readers.trees.sklearn",
     "sklearn.ensemble._gb.*": "exactshap.readers.trees.sklearn",
     "sklearn.ensemble._iforest.*": "exactshap.readers.trees.sklearn",
-    "sklearn.ensemble._hist_gradient_boosting.gradient_boosting.*": "exactshap.readers.trees.sklearn_hist",
+    "sklearn.ensemble._hist_gradient_boosting.gradient_boosting.*": "exactshap.readers.trees.sklearn",
     "xgboost.core.Booster": "exactshap.readers.trees.xgboost",
     "xgboost.sklearn.XGBModel": "exactshap.readers.trees.xgboost",
     "lightgbm.basic.Booster": "exactshap.readers.trees.lightgbm",

@@ -17,7 +17,6 @@ from exactshap.decompose.r2._result import require_variation
 from exactshap.errors import ExactnessError, InputError, UnsupportedModelError, UnsupportedStructureError, message
 from exactshap.frames import Table, as_table, check_columns
 from exactshap.readers import Request, names_of, players_of, require_own_prediction
-from exactshap.readers.trees import xgboost_prediction
 from exactshap.trees import TreeModel, apply, convert, margin
 from exactshap.trees.ensemble import encode, largest_sum, readable
 
@@ -208,7 +207,8 @@ def _own_prediction(model: Any, table: Table, ensemble: TreeModel) -> np.ndarray
     if ensemble.unit == "probability" and hasattr(model, "predict_proba"):
         return np.asarray(model.predict_proba(table.native), float)[:, -1]
     if ensemble.library == "xgboost":  # its names were compared
-        return np.asarray(xgboost_prediction(model, ensemble)(table), float)
+        predict = model.predict if hasattr(model, "get_booster") else model.inplace_predict
+        return np.asarray(predict(table.native, validate_features=False), float)
     return np.asarray(model.predict(table.native), float).reshape(-1)
 
 

@@ -42,10 +42,6 @@ class TreeReader(Reader):
         What its library's converter made of it.
     own_margin : callable
         The library's own margin prediction, ``own_margin(table) -> (n_rows,) or (n_rows, n_outputs)``.
-    predicts_on_one_thread : bool, default=False
-        Whether it takes about as long as solving, on one thread, and may be asked from several: each row's is known by itself.
-    block_rows : int, optional
-        Rows of a block at most.
     """
 
     value_functions = ("path_dependent", "interventional", "baseline")
@@ -58,12 +54,8 @@ class TreeReader(Reader):
         request: Request,
         ensemble: TreeModel,
         own_margin: Callable[[Table], Any],
-        *,
-        predicts_on_one_thread: bool = False,
-        block_rows: int | None = None,
     ) -> None:
         request.refuse_options(owner=ensemble.name)
-        self.predicts_in_pieces, self.block_rows = predicts_on_one_thread, block_rows or self.block_rows
         self.model, self.model_name = model, ensemble.name
         self._column = ensemble.output_number(request.output)
         self.unit = _unit(ensemble, self._column)
