@@ -85,7 +85,13 @@ def test_prediction_is_the_documented_call(name):
     model, documented = MODELS[name]
     reader = Explainer(model, output="all").reader
     rows = X if "boosting" in name and "histogram" not in name else HOLES
-    for some in (rows, rows[:1], rows.astype(np.float32), np.asfortranarray(rows)[::-2], np.where(np.isnan(rows), -999.0, rows)):
+    for some in (
+        rows,
+        rows[:1],
+        rows.astype(np.float32),
+        np.asfortranarray(rows)[::-2],
+        np.where(np.isnan(rows), -999.0, rows),
+    ):
         np.testing.assert_array_equal(reader.predict(as_table(some)), documented(model, some))
 
 

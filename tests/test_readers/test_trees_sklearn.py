@@ -19,6 +19,7 @@ from sklearn.tree import DecisionTreeClassifier, DecisionTreeRegressor, ExtraTre
 
 from exactshap import Explainer, explain
 from exactshap.errors import BudgetError, InputError, UnknownNameError, UnsupportedStructureError
+from exactshap.frames import as_table
 from exactshap.testing import check_reader
 from exactshap.trees import convert, flatten
 from tolerances import CHAIN, assert_close, roundings
@@ -244,11 +245,8 @@ def test_a_changed_model_is_noticed(monkeypatch):
         Explainer(model)(X[:5])
 
 
-def test_explicit_games_are_bounded(monkeypatch):
-    from exactshap.frames import as_table
-    from exactshap.readers.trees import _leaf_game
-
+def test_explicit_games_are_bounded():
     reader = Explainer(MODELS["forest"], HOLES[:20]).reader
-    monkeypatch.setattr(_leaf_game, "MAX_GAME_BYTES", 1e4)
-    with pytest.raises(BudgetError, match=r"\d+ leaves x 5 players x 22 rows would need .* GiB. Use fewer rows"):
-        reader.game(as_table(HOLES[:2]))
+    rows = as_table(np.tile(HOLES[:2], (2_000_000, 1)))
+    with pytest.raises(BudgetError, match=r"\d+ leaves x 5 players x 4000020 rows would need .* GiB. Use fewer rows"):
+        reader.game(rows)

@@ -7,25 +7,25 @@ does the rest: ``prepare_trees`` of ``exactshap.solvers.trees._solve`` once at c
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
 
-from exactshap.errors import ExactnessError, message
+from exactshap.errors import BudgetError, ExactnessError, message
 from exactshap.frames import Table, check_columns
 from exactshap.games import ProductGame
 from exactshap.readers import Reader, Request, choose_value_function, names_of, players_of
-from exactshap.readers.trees._dump import Node, own_trees
-from exactshap.readers.trees._dump_walk import dump_difference, walked_values
-from exactshap.readers.trees._leaf_game import leaf_game
+from exactshap.readers.trees._dump import Node, dump_difference, own_trees, walked_values
 from exactshap.semivalues import Semivalue
 from exactshap.solvers import Cost, Solution, of_formula, player_sets
 from exactshap.solvers.trees import prepare_trees, solve_trees
-from exactshap.trees import TreeModel, margin
+from exactshap.trees import FlatTrees, TreeModel, inside, margin, paths
 from exactshap.trees.ensemble import encode, largest_sum
 
 __all__ = ["TreeReader"]
+
+MAX_GAME_BYTES = 2.0**32  # of the game written out; beyond, ``game`` refuses
 
 
 class TreeReader(Reader):
@@ -104,7 +104,7 @@ class TreeReader(Reader):
 
     def game(self, X: Table) -> ProductGame:
         rows = None if self.background is None else encode(self.ensemble, self.background)
-        return leaf_game(self.ensemble.trees, self._tree_players, encode(self.ensemble, X), rows, self.weights)
+        return _leaf_game(self.ensemble.trees, self._tree_players, encode(self.ensemble, X), rows, self.weights)
 
     def bound_to(self, row: Table) -> TreeReader | None:
         """Leave the tables away: one reference row is not worth them."""
@@ -226,3 +226,52 @@ def _checkable_names(ensemble: TreeModel) -> tuple[str, ...] | None:
     if names is not None and ensemble.library == "lightgbm" and any("_" in name for name in names):
         return None
     return names
+
+
+def _leaf_game(
+    trees: FlatTrees,
+    players: Sequence[Sequence[int]],
+    X: np.ndarray,
+    background: np.ndarray | None,
+    weights: np.ndarray | None,
+) -> ProductGame:
+    r"""Return the games of some rows.
+
+    .. math:: v(S) = c + \sum_l v_l \prod_{j \in S} a_{lj} \prod_{j \notin S} b_{lj}
+
+    a tells whether the row satisfies every split on player j on the path to leaf l; b is the product of the cover ratios of
+    those splits (path-dependent), or the same as a for the background rows (interventional, baseline).
+    """
+    owner = np.zeros(trees.n_features, np.int32)
+    for j, columns in enumerate(players):
+        owner[list(columns)] = j
+    where = paths(trees, owner)
+    n_players = len(players)
+    _check_size(where.n_leaves, n_players, len(X) + (1 if background is None else len(background)))
+    if background is None:
+        b = np.ones((1, where.n_leaves, n_players))
+        leaf = np.repeat(np.arange(where.n_leaves), np.diff(where.start))
+        b[0, leaf, where.player] = where.ratio
+    else:
+        b = _padded(inside(trees, where, background), n_players)
+    a = _padded(inside(trees, where, X), n_players)
+    value = trees.value[where.leaf]
+    return ProductGame(value[:, 0] if trees.n_outputs == 1 else value, a, b, weights, trees.constant)
+
+
+def _padded(a: np.ndarray, n_players: int) -> np.ndarray:
+    """Add factors 1 for players after the last one that has a column."""
+    missing = n_players - a.shape[2]
+    return a if missing <= 0 else np.concatenate([a, np.ones((*a.shape[:2], missing))], axis=2)
+
+
+def _check_size(n_leaves: int, n_players: int, n_rows: int) -> None:
+    needed = 8.0 * n_leaves * n_players * n_rows
+    if needed > MAX_GAME_BYTES:
+        raise BudgetError(
+            message(
+                "The explicit game of this ensemble does not fit",
+                f"{n_leaves} leaves x {n_players} players x {n_rows} rows would need {needed / 2**30:.3g} GiB",
+                "Use fewer rows; Explainer(...)(X) does not need it",
+            )
+        )

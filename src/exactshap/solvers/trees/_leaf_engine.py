@@ -20,8 +20,15 @@ from exactshap.semivalues import Semivalue
 from exactshap.solvers.core import Solution
 from exactshap.solvers.trees._kernels import Background, Structure, sweep_leaf_rows, sweep_leaves
 from exactshap.solvers.trees._layout import NOMINAL_ROWS, sum_by_tree
-from exactshap.solvers.trees._path_engine import VISIT_COST, WalkEngine, leaf_sums, single_leaves, visit_shares
-from exactshap.solvers.trees._steps import make_steps, steps_bytes
+from exactshap.solvers.trees._path_engine import (
+    VISIT_COST,
+    WalkEngine,
+    leaf_sums,
+    make_steps,
+    single_leaves,
+    steps_bytes,
+    visit_shares,
+)
 from exactshap.solvers.trees._sums import ROWS_IN_TURN, pairwise_sum, row_blocks
 from exactshap.solvers.trees._table_engine import path_weights
 from exactshap.trees import FlatTrees

@@ -14,10 +14,13 @@ from exactshap._runtime.cache import BoundedCache
 from exactshap.semivalues import Rule, Semivalue
 from exactshap.solvers.core import Solution, coarse_bound, enough_nodes, set_sizes
 from exactshap.solvers.trees._kernels import (
+    EmptySteps,
     Leaves,
     SetRule,
     SetWeights,
+    Steps,
     Structure,
+    fill_steps,
     forest_of,
     sweep_leaf_sets,
     sweep_paths,
@@ -26,13 +29,23 @@ from exactshap.solvers.trees._kernels import (
     walk_singles,
 )
 from exactshap.solvers.trees._layout import binomials_and_offsets, products_above, sorted_leaves, sum_by_tree
-from exactshap.solvers.trees._steps import make_steps, steps_bytes
 from exactshap.solvers.trees._sums import ROWS_IN_TURN, pairwise_sum, row_blocks
 from exactshap.solvers.trees._table_engine import path_weights
 from exactshap.trees import FlatTrees, cover_shares
-from exactshap.trees.ensemble import paths, sum_leaf_values
+from exactshap.trees.ensemble import NodeArrays, paths, sum_leaf_values
 
-__all__ = ["PathEngine", "WalkEngine", "leaf_sums", "path_costs", "path_rule", "single_leaves", "visit_shares", "walk_costs"]
+__all__ = [
+    "PathEngine",
+    "WalkEngine",
+    "leaf_sums",
+    "make_steps",
+    "path_costs",
+    "path_rule",
+    "single_leaves",
+    "steps_bytes",
+    "visit_shares",
+    "walk_costs",
+]
 
 WORK_BYTES = 2**21  # products and sums of one sweep: within the second-level cache
 LANES = 128  # rows of one sweep at most
@@ -231,3 +244,28 @@ def path_rule(semivalue: Semivalue, size: int, order: int, n_path_players: int) 
 def _constants(rule: Rule) -> np.ndarray:
     """Return t, 1 - t, -1 / (1 - t) and the weights, of shape (4, n_nodes)."""
     return np.stack([rule[0], 1.0 - rule[0], -1.0 / (1.0 - rule[0]), rule[1]])
+
+
+def steps_bytes(trees: FlatTrees) -> float:
+    """Return the memory of :func:`make_steps`; a tree has one split for every two nodes."""
+    return 0.5 * trees.n_nodes * (57.0 + 16.0 * trees.n_outputs)
+
+
+def make_steps(trees: FlatTrees, shape: Structure) -> Steps:
+    """List the splits of each tree in depth-first order."""
+    is_split = trees.feature >= 0
+    n, before = int(is_split.sum()), np.concatenate([[0], np.cumsum(is_split)]).astype(np.int64)
+    node, level, above, end = (np.empty(n, np.int32) for _ in range(4))
+    is_right, is_leaf = np.empty(n, bool), np.empty((n, 2), bool)
+    tree_start = before[trees.tree_start]
+    share, value = np.empty((n, 2)), np.empty((n, 2, trees.n_outputs))
+    out = EmptySteps(node, level, is_right, above, end, is_leaf, share, value)
+    fill_steps(forest_of(trees), shape, cover_shares(trees), out)
+    return Steps(tree_start, _nodes_of(trees, node), level, is_right, above, end, is_leaf, share, value)
+
+
+def _nodes_of(trees: FlatTrees, node: np.ndarray) -> NodeArrays:
+    nodes, none = trees.nodes, np.empty(0, np.int32)
+    names = ("feature", "threshold", "missing", "zero_is_missing", "category_start", "category_count")
+    taken = {name: getattr(nodes, name)[node] for name in names}
+    return nodes._replace(left=none, right=none, **taken)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from exactshap.trees.ensemble._build import MAX_DEPTH, MAX_NODES, RawTree, build, empty_layout, finished, largest_sum, reached
+from exactshap.trees.ensemble._build import MAX_DEPTH, MAX_NODES, RawTree, build, complete_forest, largest_sum
 from exactshap.trees.ensemble._encode import encode, readable
 from exactshap.trees.ensemble._flat import MISSING_NEVER, FlatTrees, NodeArrays
 from exactshap.trees.ensemble._forest import RawForest
@@ -11,7 +11,6 @@ from exactshap.trees.ensemble._kernels import fill_decisions, sum_leaf_values
 from exactshap.trees.ensemble._model import TreeModel, take_trees
 from exactshap.trees.ensemble._paths import Paths, cover_shares, inside, parents, paths
 from exactshap.trees.ensemble._routing import apply, decisions, margin, prepared
-from exactshap.trees.ensemble._sample import complete_forest
 
 __all__ = [
     "MAX_DEPTH",
@@ -30,17 +29,14 @@ __all__ = [
     "complete_forest",
     "cover_shares",
     "decisions",
-    "empty_layout",
     "encode",
     "fill_decisions",
-    "finished",
     "inside",
     "largest_sum",
     "margin",
     "parents",
     "paths",
     "prepared",
-    "reached",
     "readable",
     "sum_leaf_values",
     "take_trees",

@@ -4,16 +4,14 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from typing import NamedTuple
 
 import numpy as np
 
+from exactshap._native import kernel
 from exactshap.errors import ModelFormatError, memory_needed, message
 from exactshap.trees.ensemble._flat import MISSING_RIGHT, FlatTrees
 from exactshap.trees.ensemble._forest import RawForest, RawTree, joined
-
-if TYPE_CHECKING:
-    from exactshap.trees.ensemble._layout_kernels import Forest, Laid
 
 __all__ = [
     "MAX_CELLS",
@@ -21,15 +19,59 @@ __all__ = [
     "MAX_NODES",
     "RawTree",
     "build",
-    "empty_layout",
-    "finished",
+    "complete_forest",
     "largest_sum",
-    "reached",
 ]
 
 MAX_DEPTH = 10_000
 MAX_NODES = 100_000_000
 MAX_CELLS = 2**29  # leaf values of all nodes and outputs: 4 GiB
+
+FAULTS = (  # as in layout.cpp: what can be wrong with a node, and the array that it stands in
+    ("", ""),
+    ("left child", "left"),
+    ("right child", "right"),
+    ("reached twice. The nodes form a cycle or share a child", ""),
+    ("deeper than {} levels", ""),
+    ("feature", "feature"),
+    ("threshold", "threshold"),
+    ("leaf value", "value"),
+    ("cover", "cover"),
+    ("missing direction", "missing"),
+)
+
+
+class Forest(NamedTuple):
+    """Trees as a library stores them; children are numbers within each tree, roots are counted over all trees."""
+
+    offset: np.ndarray  # int64 (n_trees + 1,): the trees' first nodes
+    root: np.ndarray  # int64 (n_trees,)
+    feature: np.ndarray  # int64 (n_nodes,); left and right likewise
+    left: np.ndarray
+    right: np.ndarray
+    threshold: np.ndarray  # float64 (n_nodes,)
+    cover: np.ndarray  # float64 (n_nodes,), read at leaves
+    missing: np.ndarray  # int8 (n_nodes,)
+    zero_is_missing: np.ndarray  # bool (n_nodes,)
+    value: np.ndarray  # float64 (n_nodes, n_outputs), read at leaves
+
+
+class Laid(NamedTuple):
+    """The nodes that roots reach, as :class:`~exactshap.trees.FlatTrees` holds them; ``order`` is each one's number in the forest."""
+
+    tree_start: np.ndarray
+    order: np.ndarray  # int64 (n_nodes,)
+    feature: np.ndarray
+    left: np.ndarray
+    right: np.ndarray
+    threshold: np.ndarray
+    cover: np.ndarray
+    missing: np.ndarray
+    zero_is_missing: np.ndarray
+    value: np.ndarray
+
+
+lay_out = kernel("trees.lay_out(forest, laid, n_features, max_depth)")
 
 
 def build(
@@ -73,26 +115,6 @@ def build(
     _check_totals(raw.sizes if isinstance(raw, RawForest) else np.array([len(t.feature) for t in raw], np.int64), constant)
     forest = raw if isinstance(raw, RawForest) else joined(raw, len(constant))
     laid = _laid(forest, len(constant), int(n_features))
-    return finished(
-        laid,
-        forest,
-        n_features=int(n_features),
-        constant=constant,
-        less_equal=bool(less_equal),
-        single_precision=bool(single_precision),
-    )
-
-
-def finished(
-    laid: Laid,
-    forest: RawForest | None,
-    *,
-    n_features: int,
-    constant: np.ndarray,
-    less_equal: bool,
-    single_precision: bool,
-) -> FlatTrees:
-    """Return trees that were laid out, with the sets of categories of ``forest``, and refuse sums that overflow."""
     start, count, words = _category_sets(forest, laid.order)
     trees = FlatTrees(
         **{name: values for name, values in laid._asdict().items() if name != "order"},
@@ -100,9 +122,9 @@ def finished(
         category_count=count,
         category_words=words,
         constant=constant,
-        n_features=n_features,
-        less_equal=less_equal,
-        single_precision=single_precision,
+        n_features=int(n_features),
+        less_equal=bool(less_equal),
+        single_precision=bool(single_precision),
     )
     if not np.isfinite(largest_sum(trees)):
         raise ModelFormatError(message("The leaf values are too large", "Their sum over the trees overflows"))
@@ -135,20 +157,18 @@ def _check_totals(sizes: np.ndarray, constant: np.ndarray) -> None:
 
 def _laid(forest: RawForest, n_outputs: int, n_features: int) -> Laid:
     """Return the reached nodes, tree by tree, level by level, siblings side by side, with covers summed upwards."""
-    from exactshap.trees.ensemble._layout_kernels import lay_out
-
     given = _given(forest, n_outputs)
-    empty = empty_layout(len(forest.sizes), len(given.left), n_outputs)
-    n_reached, fault, q, place = lay_out(given, empty, n_features, MAX_DEPTH)
+    laid = _empty_layout(len(forest.sizes), len(given.left), n_outputs)
+    n_reached, fault, q, place = lay_out(given, laid, n_features, MAX_DEPTH)
     if fault:
-        raise ModelFormatError(_fault(given, empty.cover[place], n_features, fault, q))
-    return reached(empty, n_reached)
+        raise ModelFormatError(_fault(given, laid.cover[place], n_features, fault, q))
+    if n_reached == len(laid.order):
+        return laid
+    return Laid(laid.tree_start, *(values[:n_reached].copy() for values in laid[1:]))
 
 
-def empty_layout(n_trees: int, n: int, n_outputs: int) -> Laid:
+def _empty_layout(n_trees: int, n: int, n_outputs: int) -> Laid:
     """Return room for ``n`` nodes."""
-    from exactshap.trees.ensemble._layout_kernels import Laid
-
     numbers = functools.partial(np.empty, n)
     return Laid(
         np.empty(n_trees + 1, np.int64),
@@ -164,15 +184,8 @@ def empty_layout(n_trees: int, n: int, n_outputs: int) -> Laid:
     )
 
 
-def reached(laid: Laid, n: int) -> Laid:
-    """Return the first ``n`` nodes in arrays of their own."""
-    return laid if n == len(laid.order) else type(laid)(laid.tree_start, *(values[:n].copy() for values in laid[1:]))
-
-
 def _given(forest: RawForest, n_outputs: int) -> Forest:
     """Return a forest as the kernel takes it, without the thresholds of splits by category."""
-    from exactshap.trees.ensemble._layout_kernels import Forest
-
     n, offset, threshold = len(forest.left), forest.offset, forest.threshold
     if forest.sets is not None:
         threshold = threshold.copy()
@@ -193,8 +206,6 @@ def _given(forest: RawForest, n_outputs: int) -> Forest:
 
 def _fault(given: Forest, cover: float, n_features: int, fault: int, q: int) -> str:
     """Say what is wrong with node q."""
-    from exactshap.trees.ensemble._layout_kernels import FAULTS
-
     k = int(np.searchsorted(given.offset, q, side="right")) - 1
     (what, name), where = FAULTS[fault], f"tree {k} node {q - given.offset[k]}"
     if name == "":
@@ -205,9 +216,9 @@ def _fault(given: Forest, cover: float, n_features: int, fault: int, q: int) -> 
     return message(f"{where}: {what} is not valid{f' for {n_features} columns' if name == 'feature' else ''}", f"Got {got}")
 
 
-def _category_sets(forest: RawForest | None, order: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+def _category_sets(forest: RawForest, order: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     start, count = np.full(len(order), -1, np.int64), np.zeros(len(order), np.int32)
-    if forest is None or forest.sets is None:
+    if forest.sets is None:
         return start, count, np.zeros(1, np.uint32)
     nodes, starts, counts, words = forest.sets
     number = np.full(len(forest.left), -1, np.int64)
@@ -215,3 +226,22 @@ def _category_sets(forest: RawForest | None, order: np.ndarray) -> tuple[np.ndar
     reached = number[nodes] >= 0
     start[number[nodes[reached]]], count[number[nodes[reached]]] = starts[reached], counts[reached]
     return start, count, words if len(words) else np.zeros(1, np.uint32)
+
+
+def complete_forest(depth: int, n_trees: int, n_features: int) -> FlatTrees:
+    """Return complete trees with random splits near the middle of standard normal columns: what speed is measured on."""
+    rng = np.random.default_rng(0)
+    place = np.arange(2 ** (depth + 1) - 1)
+    is_split = place < 2**depth - 1
+    raw = [
+        RawTree(
+            feature=np.where(is_split, rng.integers(0, n_features, len(place)), -1),
+            threshold=rng.normal(size=len(place)) / 2.0,
+            left=np.where(is_split, 2 * place + 1, -1),
+            right=np.where(is_split, 2 * place + 2, -1),
+            value=rng.normal(size=len(place)),
+            cover=np.ones(len(place)),
+        )
+        for _ in range(n_trees)
+    ]
+    return build(raw, n_features=n_features, constant=np.zeros(1), less_equal=True, single_precision=False)

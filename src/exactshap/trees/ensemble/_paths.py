@@ -7,6 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from exactshap.trees.ensemble._flat import FlatTrees
+from exactshap.trees.ensemble._kernels import Above, Edges, Found, fill_inside, fill_parents, fill_paths, fill_shares
 from exactshap.trees.ensemble._routing import decisions
 
 __all__ = ["Paths", "cover_shares", "inside", "parents", "paths"]
@@ -76,8 +77,6 @@ def parents(trees: FlatTrees) -> tuple[np.ndarray, np.ndarray]:
     >>> parents(trees)[0].tolist()
     [-1, 0, 0, 1, 1]
     """
-    from exactshap.trees.ensemble._kernels import fill_parents
-
     parent, is_left = np.full(trees.n_nodes, -1, np.int32), np.zeros(trees.n_nodes, bool)
     fill_parents(trees.left, trees.right, parent, is_left)
     return parent, is_left
@@ -103,8 +102,6 @@ def cover_shares(trees: FlatTrees) -> np.ndarray:
     >>> cover_shares(trees).round(3).tolist()
     [1.0, 0.667, 0.333, 0.5, 0.5]
     """
-    from exactshap.trees.ensemble._kernels import fill_shares
-
     shares = np.ones(trees.n_nodes)
     fill_shares(trees.left, trees.right, trees.cover, shares)
     return shares
@@ -137,8 +134,6 @@ def paths(trees: FlatTrees, player_of_column: np.ndarray | None = None) -> Paths
     >>> where.ratio.tolist()
     [0.5, 0.5, 0.5, 0.5, 0.5]
     """
-    from exactshap.trees.ensemble._kernels import Above, Found, fill_paths
-
     columns = np.arange(trees.n_features) if player_of_column is None else np.asarray(player_of_column)
     columns = columns.astype(np.int32)
     parent, is_left = parents(trees)
@@ -192,8 +187,6 @@ def inside(trees: FlatTrees, where: Paths, X: np.ndarray) -> np.ndarray:
     >>> inside(trees, paths(trees), [[0.2]])[0, :, 0].tolist()
     [0.0, 1.0, 0.0]
     """
-    from exactshap.trees.ensemble._kernels import Edges, fill_inside
-
     out = np.ones((len(X), where.n_leaves, where.n_players))
     edges = Edges(where.start, where.edge_start, where.edge_node, where.edge_left, where.edge_slot, where.player)
     fill_inside(decisions(trees, X), edges, out)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from exactshap.trees.ensemble._flat import FlatTrees
+from exactshap.trees.ensemble._kernels import fill_decisions, fill_leaves, sum_leaf_values
 
 __all__ = ["apply", "decisions", "margin", "prepared"]
 
@@ -57,8 +58,6 @@ def decisions(trees: FlatTrees, X: np.ndarray) -> np.ndarray:
     >>> decisions(trees, [[0.2], [3.0]])[0]
     array([1, 0], dtype=uint8)
     """
-    from exactshap.trees.ensemble._kernels import fill_decisions
-
     out = np.zeros((trees.n_nodes, len(X)), np.uint8)
     fill_decisions(np.ascontiguousarray(prepared(trees, X).T), trees.nodes, out)
     return out
@@ -85,8 +84,6 @@ def apply(trees: FlatTrees, X: np.ndarray) -> np.ndarray:
     >>> trees.value[apply(trees, [[0.2], [3.0]])[:, 0], 0]
     array([0., 5.])
     """
-    from exactshap.trees.ensemble._kernels import fill_leaves
-
     out = np.empty((len(X), trees.n_trees), np.int32)
     fill_leaves(prepared(trees, X), trees.tree_start, trees.nodes, out)
     return out
@@ -116,8 +113,6 @@ def margin(trees: FlatTrees, X: np.ndarray) -> np.ndarray:
     array([[0.],
            [5.]])
     """
-    from exactshap.trees.ensemble._kernels import sum_leaf_values
-
     out = np.empty((len(X), trees.n_outputs))
     out[...] = trees.constant
     sum_leaf_values(prepared(trees, X), trees.routes, out)

@@ -16,7 +16,7 @@ _CONVERTERS = {
     "sklearn.ensemble._forest": "exactshap.trees.formats.sklearn",
     "sklearn.ensemble._gb": "exactshap.trees.formats.sklearn",
     "sklearn.ensemble._iforest": "exactshap.trees.formats.sklearn",
-    "sklearn.ensemble._hist_gradient_boosting.gradient_boosting": "exactshap.trees.formats.sklearn_hist",
+    "sklearn.ensemble._hist_gradient_boosting.gradient_boosting": "exactshap.trees.formats.sklearn",
     "xgboost.core": "exactshap.trees.formats.xgboost",
     "xgboost.sklearn": "exactshap.trees.formats.xgboost",
     "lightgbm.basic": "exactshap.trees.formats.lightgbm",

@@ -31,7 +31,6 @@ from exactshap.trees.formats._xgboost_layout import (
     stages_of,
     unit_of,
 )
-from exactshap.trees.formats._xgboost_plain import plain_trees, saved
 
 __all__ = ["convert", "from_document"]
 
@@ -41,7 +40,7 @@ MAX_SET_WORDS = 2**19  # of one bit set: categories up to 2^24, as many as float
 def convert(model: Any) -> TreeModel:
     """Return a live ``Booster`` (all rounds) or ``XGBModel`` (up to the best) as a :class:`TreeModel`, as each predicts itself."""
     booster = model.get_booster() if hasattr(model, "get_booster") else model
-    document = read_ubj(saved(booster))
+    document = read_ubj(bytes(booster.save_raw("ubj")))
     missing = getattr(model, "missing", np.nan)
     classes = getattr(model, "classes_", None)
     return from_document(
@@ -93,13 +92,10 @@ def from_document(
         kept = np.flatnonzero(stage < n_stages)
         blocks, owners, stage, weights = blocks.take(kept), owners[kept], stage[kept], weights[kept]
     categories = _categories(booster, learner, n_features)
-    constant, owner = base_margin(parameters, objective, n_outputs, version), np.full(len(blocks), -1, np.int32)
-    trees = None if owners.any() else plain_trees(blocks, weights, constant, n_features)
-    if trees is None:
-        forest = _raw_forest(blocks, owners, weights, n_outputs)
-        trees = build(forest, n_features=n_features, constant=constant, less_equal=False, single_precision=True)
-        _check_coded_columns(forest, categories, typed=bool(learner.get("feature_types")))
-        owner = forest.output.astype(np.int32)
+    constant = base_margin(parameters, objective, n_outputs, version)
+    forest = _raw_forest(blocks, owners, weights, n_outputs)
+    trees = build(forest, n_features=n_features, constant=constant, less_equal=False, single_precision=True)
+    _check_coded_columns(forest, categories, typed=bool(learner.get("feature_types")))
     names = tuple(map(str, learner.get("feature_names") or ()))
     return TreeModel(
         trees=trees,
@@ -109,7 +105,7 @@ def from_document(
         output_names=output_names_of(objective, n_outputs, classes),
         single_output=n_outputs == 1,
         feature_names=names if len(names) == n_features and names else None,
-        tree_output=owner,
+        tree_output=forest.output.astype(np.int32),
         tree_stage=stage.astype(np.int32),
         objective=objective,
         epsilon=float(np.finfo(np.float32).eps),
