@@ -345,7 +345,7 @@ def test_an_output_that_is_not_there_is_refused(case, wrong):
 
 def test_probabilities_of_what_adds_up_to_log_odds_are_answered_with_their_route():
     boosted = GradientBoostingClassifier(n_estimators=3).fit(A, LABELS)
-    assert explain(boosted, A[:2]).unit == "log-odds (> 0: yes)"
+    assert explain(boosted, A[:2]).unit == "log-odds of class yes"
     for model in (boosted, SVC().fit(A, LABELS)):
         with pytest.raises(
             UnknownNameError, match=r"no output 'probability'.*sampled: explain\(model.predict_proba, X, background\)"

@@ -137,7 +137,7 @@ def test_outputs_of_classifiers():
     np.testing.assert_array_equal(both.values[..., 1], auto.values)
     np.testing.assert_array_equal(Explainer(model, output=1)(HOLES[:4]).values, auto.values)
     assert_close(Explainer(model, output="0")(HOLES[:4]).values, -auto.values, 1.0, 10, 5)
-    assert (auto.unit, both.unit) == ("probability of 1", "probability")
+    assert (auto.unit, both.unit) == ("probability of class 1", "probability")
     ternary = Explainer(MODELS["ternary extra trees"])(HOLES[:4])
     assert ternary.output_names == ("low", "mid", "top")
     top = Explainer(MODELS["ternary extra trees"], output="top")(HOLES[:4])

@@ -165,7 +165,7 @@ def _single_output(ensemble: TreeModel) -> TreeModel:
     """Return the ensemble with one output on the scale of y, or refuse with the reason."""
     if ensemble.trees.n_trees == 0:
         raise UnsupportedModelError(message(f"{ensemble.name} has no trees", do="Fit it first"))
-    if ensemble.unit not in ("target", "probability"):
+    if ensemble.unit not in ("target", "probability", "raw score"):
         raise UnsupportedStructureError(
             message(
                 f"The trees of {ensemble.name} add up to a {ensemble.unit}, which has no R2 against y",

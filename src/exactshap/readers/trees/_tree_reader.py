@@ -211,13 +211,15 @@ def _leaves(own: list[Node]) -> Iterator[Node]:
 
 
 def _unit(ensemble: TreeModel, column: int | None) -> str:
-    """Return the unit, and of which class it is where only one of them is explained."""
+    """Return the unit, and of which class or statistic it is where only one output is explained."""
     names, unit = ensemble.output_names, ensemble.unit
-    if unit not in ("log-odds", "probability", "score before the softmax") or names == ("output",):
+    if names == ("output",) or (column is None and not ensemble.single_output):
         return unit
-    if ensemble.single_output:
-        return f"{unit} (> 0: {names[0]})" if unit == "log-odds" else unit
-    return unit if column is None else f"{unit} of {names[column]}"
+    name = names[column or 0]
+    if unit in ("log-odds", "probability", "score before the softmax"):
+        return f"{unit} of {name}" if name.startswith(("class ", "label ")) else f"{unit} of class {name}"
+    is_statistic = name.startswith(("quantile ", "expectile ")) and unit == "target"
+    return f"{name} of the target" if is_statistic or ensemble.objective == "RMSEWithUncertainty" else unit
 
 
 def _checkable_names(ensemble: TreeModel) -> tuple[str, ...] | None:

@@ -39,7 +39,7 @@ class Routes(NamedTuple):
     value: np.ndarray
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class FlatTrees:
     """An ensemble of binary trees; node numbers are global, a tree's nodes are contiguous and start with its root.
 
@@ -97,9 +97,13 @@ class FlatTrees:
     less_equal: bool
     single_precision: bool
 
+    def __repr__(self) -> str:
+        sizes = f"{self.n_trees} trees, {self.n_nodes} nodes, {self.n_features} columns, {self.n_outputs} outputs"
+        return f"<FlatTrees: {sizes}>"
+
     @property
     def nodes(self) -> NodeArrays:
-        """What routing reads, as one argument of a compiled kernel ."""
+        """What routing reads, as one argument of a compiled kernel."""
         return NodeArrays(
             self.feature,
             self.threshold,

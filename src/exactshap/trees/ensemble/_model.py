@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 __all__ = ["TreeModel", "take_trees"]
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class TreeModel:
     """A tree ensemble as data, independent of the library that fitted it.
 
@@ -77,6 +77,11 @@ class TreeModel:
     missing_value: float = float("nan")
     hashed: HashedColumns | None = None
     reading: str = ""
+
+    def __repr__(self) -> str:
+        more = ", ..." if len(self.output_names) > 3 else ""
+        names = ", ".join(map(repr, self.output_names[:3])) + more  # repr: names come from files
+        return f"<TreeModel {self.name!r} of {self.library}: {self.trees!r}, {names} ({self.unit})>"
 
     @property
     def n_features(self) -> int:

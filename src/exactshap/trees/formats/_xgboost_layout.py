@@ -26,7 +26,17 @@ __all__ = [
 KNOWN_VERSION = (3, 4)
 _LOGIT = ("reg:logistic", "binary:logistic")
 _EXPECTILES = "reg:expectileerror"
-_LOG = ("count:poisson", "reg:gamma", "reg:tweedie", "survival:cox", "survival:aft")
+_LOG = {  # objectives whose base_score is the exponential of a margin, and what the margin is
+    "count:poisson": "log of the target",
+    "reg:gamma": "log of the target",
+    "reg:tweedie": "log of the target",
+    "survival:aft": "log of the survival time",
+    "survival:cox": "log hazard",
+}
+_LEVELS = {  # where a document keeps the levels of its outputs, and what each output is of the target
+    "reg:quantileerror": ("quantile_loss_param", "quantile_alpha", "quantile"),
+    _EXPECTILES: ("expectile_loss_param", "expectile_alpha", "expectile"),
+}
 _OBJECTIVES = frozenset(
     f"{family}:{name}"
     for family, names in {
@@ -261,15 +271,29 @@ def unit_of(objective: str, n_outputs: int) -> str:
     if objective.startswith("multi:"):
         return "score before the softmax"
     if objective in _LOG:
-        return "log of the target"
+        return _LOG[objective]
     return "score" if objective.startswith(("rank:", "binary:")) else "target"
 
 
-def output_names_of(objective: str, n_outputs: int, classes: Any) -> tuple[str, ...]:
-    """Return the classes or targets that the margins belong to."""
+def output_names_of(learner: dict, objective: str, n_outputs: int, classes: Any) -> tuple[str, ...]:
+    """Return the classes, targets or levels that the margins belong to."""
+    levels = _levels(learner, objective)
+    if len(levels) == n_outputs:
+        return levels
     if n_outputs == 1:
         return (str(classes[-1]),) if classes is not None and len(classes) == 2 else ("output",)
     word = "class" if objective.startswith("multi:") else "target"
     if classes is not None and len(classes) == n_outputs:
         return tuple(map(str, classes))
     return tuple(f"{word} {o}" for o in range(n_outputs))
+
+
+def _levels(learner: dict, objective: str) -> tuple[str, ...]:
+    """Return the names of quantiles or expectiles; () for other objectives, and where a file does not hold its levels."""
+    if objective not in _LEVELS:
+        return ()
+    holder, entry, word = _LEVELS[objective]
+    text = str((learner["objective"].get(holder) or {}).get(entry, "")).strip("[]()")
+    if not text or not set(text) <= OF_NUMBERS | {","}:
+        return ()
+    return tuple(f"{word} {float(level):g}" for level in text.split(","))

@@ -17,6 +17,7 @@ from exactshap.trees.ensemble import MAX_DEPTH, RawTree, TreeModel, build
 from exactshap.trees.formats._catboost_features import Features, Split, read_features
 from exactshap.trees.formats._document import (
     MAX_OUTPUTS,
+    OF_NUMBERS,
     bit_set,
     field,
     guarded,
@@ -30,14 +31,44 @@ from exactshap.trees.formats._document import (
 
 __all__ = ["convert", "from_document"]
 
-_LOG = ("Poisson", "Tweedie")
-_LOG_ODDS = ("Logloss", "CrossEntropy", "MultiClassOneVsAll", "MultiLogloss", "MultiCrossEntropy")
-
-
-def _unit(objective: str) -> str:
-    if objective == "MultiClass":
-        return "score before the softmax"
-    return "log-odds" if objective in _LOG_ODDS else "log of the target" if objective in _LOG else "target"
+_TARGETS = [
+    "RMSE",
+    "MAE",
+    "Quantile",
+    "MultiQuantile",
+    "Lq",
+    "Huber",
+    "Expectile",
+    "MAPE",
+    "LogCosh",
+    "MultiRMSE",
+    "MultiRMSEWithMissingValues",
+]
+_RANKS = [
+    "YetiRank",
+    "YetiRankPairwise",
+    "PairLogit",
+    "PairLogitPairwise",
+    "QueryRMSE",
+    "QuerySoftMax",
+    "QueryCrossEntropy",
+    "StochasticRank",
+    "StochasticFilter",
+    "LambdaMart",
+    "GroupQuantile",
+]
+_UNITS = {  # of the raw formula values, by loss; a model that was fitted to another one says "raw score"
+    **dict.fromkeys(("", *_TARGETS), "target"),
+    **dict.fromkeys(("Poisson", "Tweedie", "LogLinQuantile"), "log of the target"),
+    **dict.fromkeys(("Logloss", "CrossEntropy", "Focal"), "log-odds"),
+    **dict.fromkeys(("MultiClassOneVsAll", "MultiLogloss", "MultiCrossEntropy"), "log-odds"),
+    **dict.fromkeys(_RANKS, "score"),
+    "Cox": "log hazard",
+    "MultiClass": "score before the softmax",
+    "RMSEWithUncertainty": "mean of the target and log of its standard deviation",
+    "SurvivalAft": "log of the survival time",
+}
+_LEVELS = {"Quantile": "quantile", "MultiQuantile": "quantile", "LogLinQuantile": "quantile", "Expectile": "expectile"}
 
 
 def convert(model: Any) -> TreeModel:
@@ -91,15 +122,15 @@ def from_document(
     trees = build(
         raw, n_features=n_columns, constant=np.broadcast_to(bias, (n_outputs,)), less_equal=True, single_precision=True
     )
-    objective = _objective(document)
+    objective, level = _objective(document)
     known = _class_names(document, n_outputs)
     classes = known if classes is None else classes
     return TreeModel(
         trees=trees,
         library="catboost",
         name=name,
-        unit=_unit(objective),
-        output_names=_output_names(n_outputs, classes),
+        unit=_UNITS.get(objective, "raw score"),
+        output_names=_output_names(n_outputs, classes, objective, level),
         single_output=n_outputs == 1,
         feature_names=names if all(names) and names != tuple(map(str, range(len(names)))) else None,
         tree_output=np.full(len(raw), -1, np.int32),
@@ -235,11 +266,13 @@ class _Nodes:
         return RawTree(feature, threshold, left, right, value, cover, missing.astype(np.int8), categories=self.categories)
 
 
-def _objective(document: dict) -> str:
+def _objective(document: dict) -> tuple[str, str]:
+    """Return the loss and its levels as text, "" where the file does not say."""
     try:
-        return str(_parsed(document["model_info"]["params"])["loss_function"]["type"])
-    except (KeyError, TypeError):
-        return ""
+        loss = _parsed(document["model_info"]["params"])["loss_function"]
+        return str(loss["type"]), str((loss.get("params") or {}).get("alpha", ""))
+    except (KeyError, TypeError, AttributeError):
+        return "", ""
 
 
 def _class_names(document: dict, n_outputs: int) -> Any:
@@ -266,9 +299,15 @@ def _parsed(value: Any) -> Any:
     return read_json(value.encode(), "model_info") if isinstance(value, str) else value
 
 
-def _output_names(n_outputs: int, classes: Any) -> tuple[str, ...]:
+def _output_names(n_outputs: int, classes: Any, objective: str, level: str) -> tuple[str, ...]:
+    if objective == "RMSEWithUncertainty" and n_outputs == 2:
+        return "mean", "log standard deviation"
+    levels = level.split(",") if level and objective in _LEVELS and set(level) <= OF_NUMBERS | {","} else []
+    if len(levels) == n_outputs:
+        return tuple(f"{_LEVELS[objective]} {float(one):g}" for one in levels)
     if n_outputs == 1:
         return (str(classes[-1]),) if isinstance(classes, list) and len(classes) == 2 else ("output",)
     if isinstance(classes, list) and len(classes) == n_outputs:
         return tuple(map(str, classes))
-    return tuple(f"output {o}" for o in range(n_outputs))
+    word = "target" if objective in _TARGETS else "label" if objective.startswith("MultiL") else "class"
+    return tuple(f"{word} {o}" for o in range(n_outputs))

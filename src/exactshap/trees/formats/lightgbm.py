@@ -17,12 +17,18 @@ __all__ = ["convert", "from_text"]
 KNOWN_VERSIONS = ("v2", "v3", "v4")
 _KINDS = 11  # the largest decision_type: NaN is missing, goes left, and the split is one of categories
 _CATEGORICAL, _DEFAULT_LEFT = 1, 2  # bits of decision_type; the next two are the missing type: 0 none, 1 zero, 2 NaN
-_LOG = ("poisson", "gamma", "tweedie")
 _OF_TREES = re.compile(
     "num_leaves|num_cat|num_features|split_feature|split_gain|threshold|decision_type|is_linear|(left|right)_child|shrinkage"
     "|leaf_(value|weight|count|const|features|coeff)|internal_(value|weight|count)|cat_(boundaries|threshold)"
 )
-_LOG_ODDS = ("binary", "multiclassova", "cross_entropy")
+_UNITS = {  # of the raw score, by objective; a model that was fitted to another one says "raw score"
+    **dict.fromkeys(("binary", "multiclassova", "cross_entropy"), "log-odds"),
+    **dict.fromkeys(("poisson", "gamma", "tweedie"), "log of the target"),
+    **dict.fromkeys(("lambdarank", "rank_xendcg"), "score"),
+    **dict.fromkeys(("regression", "regression_l1", "huber", "fair", "mape", "quantile"), "target"),
+    "cross_entropy_lambda": "inverse softplus of the intensity",
+    "multiclass": "score before the softmax",
+}
 
 
 def convert(model: Any) -> TreeModel:
@@ -75,7 +81,7 @@ def from_text(text: str, *, name: str = "LightGBM model", n_stages: int | None =
         library="lightgbm",
         name=name,
         unit=_unit(objective),
-        output_names=_output_names(n_outputs, classes),
+        output_names=_output_names(n_outputs, classes, objective[0], tail),
         single_output=n_outputs == 1,
         feature_names=None if names == tuple(f"Column_{j}" for j in range(n_features)) else names,
         tree_output=np.array([tree.output for tree in raw], np.int32),
@@ -214,22 +220,17 @@ def _frame_categories(tail: str) -> tuple[tuple[Any, ...], ...]:
 
 
 def _unit(objective: list[str]) -> str:
-    if objective[0] == "multiclass":
-        return "score before the softmax"
-    if objective[0] in _LOG_ODDS:
-        return "log-odds"
-    if objective[0] in _LOG:
-        return "log of the target"
-    if objective[0] in ("lambdarank", "rank_xendcg"):
-        return "score"
-    return "signed square root of the target" if "sqrt" in objective else "target"
+    if objective[0] == "regression" and "sqrt" in objective:
+        return "signed square root of the target"
+    return _UNITS.get(objective[0], "raw score")
 
 
-def _output_names(n_outputs: int, classes: Any) -> tuple[str, ...]:
+def _output_names(n_outputs: int, classes: Any, objective: str, tail: str) -> tuple[str, ...]:
+    level = re.search(r"^\[alpha: ([0-9.e-]{1,20})\]$", tail, re.MULTILINE) if objective == "quantile" else None
+    if level is not None:
+        return (f"quantile {float(level[1]):g}",)
     if n_outputs == 1:
         return (str(classes[-1]),) if classes is not None and len(classes) == 2 else ("output",)
-    return (
-        tuple(map(str, classes))
-        if classes is not None and len(classes) == n_outputs
-        else tuple(f"class {o}" for o in range(n_outputs))
-    )
+    if classes is not None and len(classes) == n_outputs:
+        return tuple(map(str, classes))
+    return tuple(f"class {o}" for o in range(n_outputs))

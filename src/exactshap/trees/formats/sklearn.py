@@ -34,7 +34,9 @@ def convert(model: Any) -> TreeModel:
 
 
 def _raw(tree: Any, value: np.ndarray, columns: np.ndarray | None = None, output: int = -1) -> RawTree:
-    feature = tree.feature if columns is None else np.where(tree.feature >= 0, np.asarray(columns)[tree.feature], -1)
+    feature = tree.feature
+    if columns is not None:  # leaves have feature -2, which is no place among one column
+        feature = np.where(feature >= 0, np.asarray(columns)[np.maximum(feature, 0)], -1)
     missing = getattr(tree, "missing_go_to_left", np.zeros(len(feature)))
     return RawTree(
         feature=feature,
@@ -94,7 +96,7 @@ def _average(model: Any, estimators: list[Any]) -> TreeModel:
 
 
 def _output_names(n_outputs: int) -> tuple[str, ...]:
-    return ("output",) if n_outputs == 1 else tuple(f"output {o}" for o in range(n_outputs))
+    return ("output",) if n_outputs == 1 else tuple(f"target {o}" for o in range(n_outputs))
 
 
 def _gradient_boosting(model: Any) -> TreeModel:
@@ -106,7 +108,7 @@ def _gradient_boosting(model: Any) -> TreeModel:
         for stage in model.estimators_
         for o in range(n_outputs)
     ]
-    names: tuple[str, ...] = ("output",)
+    names: tuple[str, ...] = (f"quantile {model.alpha:g}",) if model.loss == "quantile" else ("output",)
     if classes is not None:
         names = (str(classes[-1]),) if n_outputs == 1 else tuple(map(str, classes))
     return _model(
@@ -203,7 +205,7 @@ def _histogram_boosting(model: Any) -> TreeModel:
     classes = getattr(model, "classes_", None)
     names = getattr(model, "feature_names_in_", None)
     if classes is None:
-        output_names: tuple[str, ...] = ("output",)
+        output_names: tuple[str, ...] = (f"quantile {model.quantile:g}",) if model.loss == "quantile" else ("output",)
         unit = "log of the target" if model.loss in _LOG_LINK else "target"
     elif n_outputs > 1:
         output_names, unit = tuple(map(str, classes)), "score before the softmax"

@@ -102,7 +102,7 @@ def from_document(
         library="xgboost",
         name=name,
         unit=unit_of(objective, n_outputs),
-        output_names=output_names_of(objective, n_outputs, classes),
+        output_names=output_names_of(learner, objective, n_outputs, classes),
         single_output=n_outputs == 1,
         feature_names=names if len(names) == n_features and names else None,
         tree_output=forest.output.astype(np.int32),
