@@ -391,7 +391,7 @@ def test_two_explanations_or_the_groups_of_one_are_compared(files, capsys):
     may, june = Explanation.load("may.npz"), Explanation.load("june.npz")
     table = pandas.read_csv("change.csv").set_index("feature")
     np.testing.assert_allclose(table["difference"], june.values.mean(axis=0) - may.values.mean(axis=0), rtol=conditioned(1e6))
-    assert {"lower", "upper", "mmd_share", "mmd_p"} <= set(table)
+    assert {"lower", "upper", "mmd_contribution", "mmd_p"} <= set(table)
     assert (files / "change.png").read_bytes()[:4] == b"\x89PNG"
     assert run("compare", "may.npz", "--by", "age", "--no-drift") == 0
     assert "by age, 4 groups" in capsys.readouterr().out

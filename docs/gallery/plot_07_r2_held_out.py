@@ -64,7 +64,7 @@ ax.barh(
     places - 0.2, held_out.values[order], 0.4, label="held-out rows", color="tab:blue"
 )
 ax.set_yticks(places, [held_out.feature_names[j] for j in order])
-ax.set(xlabel="share of R2")
+ax.set(xlabel="contribution to R2")
 ax.legend(loc="lower right")
 noise = held_out.feature_names.index("noise")
 print(

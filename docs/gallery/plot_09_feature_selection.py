@@ -72,7 +72,7 @@ ax.barh(
     selector.shares_[order],
     color=np.where(selector.support_[order], "tab:blue", "lightgrey"),
 )
-ax.set(xlabel="share of HSIC; the columns in blue are kept")
+ax.set(xlabel="contribution to HSIC; the columns in blue are kept")
 
 # %%
 # To conclude

@@ -5,6 +5,7 @@ import pytest
 from scipy.stats import kstest
 
 from exactshap import decompose_hsic, decompose_mmd
+from exactshap.decompose import PairwiseSettings
 from exactshap.decompose.pairwise import adjust, check_reach, permutation_p_values
 from exactshap.decompose.pairwise._inference import jackknife_error, permutations
 from exactshap.errors import ExplanationWarning
@@ -44,7 +45,7 @@ def test_a_real_difference_is_found():
     assert shares.p_value == shares.p_values[1] == 1 / 200
     assert int(shares.values.argmax()) == 1
     assert shares.p_adjusted[1] == 1 / 200  # by the largest share of each permutation
-    assert decompose_mmd(X, Z, n_permutations=199, correction="holm").p_adjusted[1] == 4 / 200
+    assert decompose_mmd(X, Z, n_permutations=199, settings=PairwiseSettings(correction="holm")).p_adjusted[1] == 4 / 200
 
 
 def test_intervals_cover_the_share_of_the_population():
@@ -56,7 +57,7 @@ def test_intervals_cover_the_share_of_the_population():
     for seed in range(120):
         rng = np.random.default_rng(seed)
         X, Z = rng.normal(size=(60, 2)), rng.normal([np.sqrt(1.5), 0.0], size=(60, 2))
-        intervals = decompose_mmd(X, Z, bandwidth=1.0, level=0.9).intervals
+        intervals = decompose_mmd(X, Z, bandwidth=1.0, settings=PairwiseSettings(level=0.9)).intervals
         hits.append((intervals[:, 0] <= truth) & (truth <= intervals[:, 1]))
     coverage = np.mean(hits, axis=0)
     assert (np.abs(coverage - 0.9) < 4 * np.sqrt(0.09 / 120)).all()  # four standard errors of a binomial frequency
@@ -90,7 +91,7 @@ def test_the_largest_share_correction_controls_the_family():
     for seed in range(200):
         rng = np.random.default_rng(seed)
         X, Z = rng.normal(size=(15, 3)), rng.normal(size=(15, 3))
-        shares = decompose_mmd(X, Z, n_permutations=39, correction="max", random_state=seed)
+        shares = decompose_mmd(X, Z, n_permutations=39, random_state=seed)
         assert (shares.p_adjusted >= shares.p_values.min() - 1e-12).all()
         smallest.append(shares.p_adjusted.min())
     assert np.mean(np.array(smallest) <= 0.1) <= 0.1 + 3 * np.sqrt(0.09 / 200)
@@ -132,7 +133,7 @@ def test_eleven_shares_are_found_with_199_permutations():
     shares = decompose_mmd(X, Z, bandwidth="column-median", n_permutations=199)
     assert shares.p_adjusted[4] <= 0.05
     with pytest.warns(ExplanationWarning, match="cannot reach"):
-        holm = decompose_mmd(X, Z, bandwidth="column-median", n_permutations=199, correction="holm")
+        holm = decompose_mmd(X, Z, bandwidth="column-median", n_permutations=199, settings=PairwiseSettings(correction="holm"))
     assert holm.p_adjusted.min() > 0.05
 
 

@@ -4,7 +4,8 @@ import numpy as np
 import pytest
 
 from exactshap import decompose_mmd
-from exactshap.errors import BudgetError, ExactnessError, ExplanationWarning, InputError
+from exactshap.decompose import PairwiseSettings
+from exactshap.errors import BudgetError, ExplanationWarning, InputError
 from exactshap.games import ProductGame
 from exactshap.solvers import solve
 from pairwise_oracle import KERNELS, matrices, mmd, values
@@ -206,7 +207,9 @@ def test_blocks_average_independent_parts():
     z_scores = []
     for seed in range(20):
         X, Z = rng.normal(size=(600, 2)), rng.normal([0.5, 0.0], size=(700, 2))
-        blocks = decompose_mmd(X, Z, bandwidth=1.0, method="blocks", block_size=40, random_state=seed, n_permutations=19)
+        blocks = decompose_mmd(
+            X, Z, bandwidth=1.0, random_state=seed, n_permutations=19, settings=PairwiseSettings(method="blocks", block_size=40)
+        )
         assert blocks.details["n_blocks"] == 16
         truth = _population_mmd([0.5, 0.0])
         z_scores.append((blocks.total - truth) / blocks.total_std_error)
@@ -221,22 +224,16 @@ def _population_mmd(shift):
     return 2 * same - 2 * same * math.exp(-np.square(shift).sum() / 6)
 
 
-def test_blocks_are_taken_beyond_fifty_thousand_rows_and_seeded(monkeypatch):
-    monkeypatch.setattr("exactshap.decompose.pairwise._estimate.MAX_EXACT_ROWS", 100)
-    X, Z = samples(90, 80, 2)
-    one, again = (decompose_mmd(X, Z, block_size=20, bandwidth=1.0) for _ in range(2))
+def test_blocks_are_taken_beyond_fifty_thousand_rows_and_seeded():
+    X, Z = samples(25_001, 25_001, 2)
+    small = PairwiseSettings(block_size=25)
+    one, again = (decompose_mmd(X, Z, bandwidth=1.0, settings=small) for _ in range(2))
     assert one.details["method"] == "blocks"
     assert one.values.tolist() == again.values.tolist()
     with pytest.raises(InputError, match="Blocks of rows need estimator='unbiased'"):
         decompose_mmd(X, Z, estimator="biased")
-    assert decompose_mmd(X, Z, estimator="biased", method="exact").details["n_blocks"] == 1
-
-
-def test_the_certificate_bites(monkeypatch):
-    X, Z = samples()
-    monkeypatch.setattr("exactshap.decompose.pairwise._mmd_estimate.direct_mmd", lambda *_: 0.123)
-    with pytest.raises(ExactnessError, match="do not add up to its direct computation"):
-        decompose_mmd(X, Z)
+    few = decompose_mmd(X[:90], Z[:80], estimator="biased", settings=PairwiseSettings(method="exact"))
+    assert few.details["n_blocks"] == 1
 
 
 def test_what_is_printed_and_pickled():
@@ -265,7 +262,6 @@ GOOD = [[0.0, 1.0], [1.0, 0.0], [2.0, 1.0]]
         ([[0.0, 1.0]], GOOD, {}, "`X` has 1 row. A sample needs at least 2"),
         (GOOD, [[0.0, 1.0]], {}, "`Z` has 1 row"),
         (GOOD, [[0.0]] * 3, {}, "`X` and `Z` must have the same columns. Got 2 and 1"),
-        (GOOD, [[0.0, np.nan]] * 3, {}, "Input Z contains NaN. First in column 1, row 0"),
         (GOOD, [[0.0, np.inf]] * 3, {}, "Input Z contains infinity. First in column 1, row 0"),
         (GOOD, GOOD, {"bandwidth": 0}, "'bandwidth' parameter must be a finite float > 0. Got 0 for column 'x0'"),
         (GOOD, GOOD, {"bandwidth": [1.0, -2.0]}, "Got -2.0 for column 'x1'"),
@@ -276,10 +272,10 @@ GOOD = [[0.0, 1.0], [1.0, 0.0], [2.0, 1.0]]
         (GOOD, GOOD, {"kernel": {"age": "rbf"}}, "`kernel` names an unknown column 'age'"),
         (GOOD, GOOD, {"estimator": "unbaised"}, "Unknown `estimator` 'unbaised'. Did you mean 'unbiased'?"),
         (GOOD, GOOD, {"n_permutations": -1}, "'n_permutations' parameter must be an int >= 0"),
-        (GOOD, GOOD, {"correction": "bonf"}, "Unknown `correction` 'bonf'"),
-        (GOOD, GOOD, {"level": 95}, r"'level' parameter must be a float in \(0, 1\)"),
-        (GOOD, GOOD, {"method": "block"}, "Unknown `method` 'block'. Did you mean 'blocks'?"),
-        (GOOD, GOOD, {"method": "blocks"}, "needs at least two blocks"),
+        (GOOD, GOOD, {"settings": PairwiseSettings(correction="bonf")}, "Unknown `correction` 'bonf'"),
+        (GOOD, GOOD, {"settings": PairwiseSettings(level=95)}, r"'level' parameter must be a float in \(0, 1\)"),
+        (GOOD, GOOD, {"settings": PairwiseSettings(method="block")}, "Unknown `method` 'block'. Did you mean 'blocks'?"),
+        (GOOD, GOOD, {"settings": PairwiseSettings(method="blocks")}, "needs at least two blocks"),
         (GOOD, GOOD, {"order": 3}, "'order' parameter must be at most the number of columns, 2. Got 3"),
         (GOOD, GOOD, {"order": 0}, "'order' parameter must be an int >= 1"),
         (GOOD, GOOD, {"index": "shaply"}, "Did you mean 'shapley'?"),
@@ -289,6 +285,11 @@ GOOD = [[0.0, 1.0], [1.0, 0.0], [2.0, 1.0]]
 def test_bad_input_is_refused(X, Z, settings, text):
     with pytest.raises((InputError, BudgetError), match=text):
         decompose_mmd(X, Z, **settings)
+
+
+def test_settings_of_another_type_are_refused():
+    with pytest.raises(TypeError, match=r"`settings` must be a PairwiseSettings. Got dict"):
+        decompose_mmd(GOOD, GOOD, settings={"method": "exact"})
 
 
 def test_bad_bandwidth_type_is_refused():
@@ -320,9 +321,35 @@ def test_different_names_are_refused():
         decompose_mmd(one, one[["b", "a"]])
 
 
-def test_missing_categories_are_refused():
-    with pytest.raises(InputError, match=r"Input Z contains NaN\. First in column 'a', row 1"):
-        decompose_mmd(frame(a=["u", "v"]), frame(a=["u", None]))
+@pytest.mark.parametrize("kernel", ["rbf", "laplacian", "cauchy"])
+@pytest.mark.parametrize("bandwidth", [0.7, "median", "column-median"])
+def test_a_missing_cell_is_a_level_of_its_own(kernel, bandwidth):
+    """Kernel 1 for two missing cells, 0 for a missing and a known one, whatever the kernel of the known ones."""
+    X, Z = samples(d=3)
+    X[::3, 0], Z[::4, 0], X[1, 1] = np.nan, np.nan, np.nan
+    shares = decompose_mmd(X, Z, kernel=kernel, bandwidth=bandwidth)
+    pooled, sigmas = np.concatenate([X, Z]), [shares.details["bandwidth"][name] for name in shares.feature_names]
+    gaps = np.isnan(pooled)
+    players = matrices(np.where(gaps, 0.0, pooled), [kernel] * 3, sigmas)
+    players = np.where(gaps.T[:, :, None] | gaps.T[:, None, :], gaps.T[:, :, None] & gaps.T[:, None, :], players)
+    close(shares.values, values(lambda K: mmd(K * np.ones((54, 54)), 23), players), 54, 3)
+    assert shares.details["kernel"]["x0 is missing"] == "categorical"
+
+
+def test_missing_categories_are_one_category():
+    cells = ["u", None, "v", "u", None, "v", None, "u"]
+    words = ["missing" if cell is None else cell for cell in cells]
+    gaps, filled = (decompose_mmd(frame(a=one[:4]), frame(a=one[4:])).values for one in (cells, words))
+    assert np.array_equal(gaps, filled)
+    pandas = pytest.importorskip("pandas")
+    truth = pandas.Series([True, None, False, True], dtype="boolean")  # its gap has no truth value
+    assert decompose_mmd(frame(a=truth), frame(a=truth)).details["kernel"] == {"a": "categorical"}
+
+
+def test_dates_are_refused_by_name():
+    dates = pytest.importorskip("pandas").date_range("2026-01-01", periods=4)
+    with pytest.raises(TypeError, match=r"column 'when' holds dates or times, which has no distance. Pass a number"):
+        decompose_mmd(frame(age=np.arange(4), when=dates), frame(age=np.arange(4), when=dates))
 
 
 def test_too_many_sets_are_refused():

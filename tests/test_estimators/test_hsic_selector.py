@@ -84,3 +84,21 @@ def test_shares_of_frames_carry_the_names_of_their_columns():
     fitted = HSICSelector().fit(pandas.DataFrame(rows, columns=["age", "bmi"]), rows[:, 0])
     assert tuple(fitted.decomposition_.feature_names) == ("age", "bmi")
     np.testing.assert_array_equal(fitted.decomposition_.values, HSICSelector().fit(rows, rows[:, 0]).decomposition_.values)
+
+
+@pytest.mark.parametrize("library", ["pandas", "polars"])
+def test_frames_keep_their_columns_kinds(library):
+    """Text, gaps and booleans count as in the decomposition; what comes out are columns of the frame."""
+    frames = pytest.importorskip(library)
+    rng = np.random.default_rng(0)
+    city, age = rng.choice(["a", "b"], 90), rng.normal(size=90)
+    gaps = [None if one < -1.0 else float(one) for one in rng.normal(size=90)]
+    frame = frames.DataFrame({"age": age, "city": city, "gaps": gaps, "paid": rng.random(90) < 0.5})
+    target = np.where(city == "a", "yes", "no")
+    selector = HSICSelector(1).fit(frame, target)
+    expected = decompose_hsic(frame, target, bandwidth_x="column-median")
+    assert np.array_equal(selector.shares_, expected.values)
+    assert selector.get_feature_names_out().tolist() == ["city"]
+    assert selector.set_output(transform=library).transform(frame).columns[0] == "city"
+    with pytest.raises(TypeError, match="column 'when' holds dates"):
+        HSICSelector(1).fit(frames.DataFrame({"age": age, "when": np.array(["2026-01-01"] * 90, "M8[us]")}), target)

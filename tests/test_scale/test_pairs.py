@@ -9,6 +9,7 @@ import pytest
 
 import exactshap.decompose.pairwise._panels as panels
 from exactshap import decompose_hsic, decompose_mmd
+from exactshap.decompose import PairwiseSettings
 from exactshap.errors import ExactnessError, UnsupportedStructureError
 from tolerances import assert_close
 
@@ -56,7 +57,7 @@ def assert_same(found, expected):
 @pytest.mark.parametrize("order", [1, 2])
 def test_mmd_of_pairs_is_that_of_all_rows(samples, order, estimator):
     settings = {"order": order, "estimator": estimator, "n_permutations": 19}
-    found, whole = decompose_mmd(*samples, map=here, **settings), decompose_mmd(*samples, **settings)
+    found, whole = decompose_mmd(*samples, **settings, settings=PairwiseSettings(map=here)), decompose_mmd(*samples, **settings)
     assert_same(found, whole)
     assert found.p_value == whole.p_value
 
@@ -66,17 +67,21 @@ def test_mmd_of_pairs_is_that_of_all_rows(samples, order, estimator):
 def test_hsic_of_pairs_is_that_of_all_rows(samples, order, estimator):
     X, settings = samples[0], {"order": order, "estimator": estimator, "kernel_y": "categorical"}
     y = (X["a"] * X["b"] > 0).astype(int)
-    assert_same(decompose_hsic(X, y, map=here, **settings), decompose_hsic(X, y, **settings))
+    assert_same(decompose_hsic(X, y, **settings, settings=PairwiseSettings(map=here)), decompose_hsic(X, y, **settings))
 
 
 def test_workers_do_not_change_bits(samples):
     X, Z = samples
     calls = [
-        lambda run: decompose_mmd(X, Z, n_permutations=9, map=run),
-        lambda run: decompose_mmd(X, Z, n_permutations=9, method="blocks", block_size=20, map=run),
-        lambda run: decompose_hsic(X, X["a"] ** 2, map=run),
+        lambda run: decompose_mmd(X, Z, n_permutations=9, settings=PairwiseSettings(map=run)),
+        lambda run: decompose_mmd(X, Z, n_permutations=9, settings=PairwiseSettings(method="blocks", block_size=20, map=run)),
+        lambda run: decompose_hsic(X, X["a"] ** 2, settings=PairwiseSettings(map=run)),
         lambda run: decompose_hsic(
-            X, X["a"] ** 2, method="blocks", block_size=40, estimator="unbiased", n_permutations=9, map=run
+            X,
+            X["a"] ** 2,
+            estimator="unbiased",
+            n_permutations=9,
+            settings=PairwiseSettings(method="blocks", block_size=40, map=run),
         ),
     ]
     with ProcessPoolExecutor(2, mp_context=get_context("spawn")) as pool:
@@ -88,18 +93,24 @@ def test_workers_do_not_change_bits(samples):
     assert np.array_equal(calls[1](None).values, calls[1](here).values)  # blocks are the same with and without a map
 
 
-def test_a_task_that_loses_a_pair_is_caught(samples, monkeypatch):
+def test_a_task_that_loses_a_pair_is_caught(samples):
     def careless(function, *lists):
         for number, part in enumerate(map(function, *lists)):
             part.sums[...] *= number != 3
             yield part
 
-    with pytest.raises(ExactnessError, match="MMD2"):
-        decompose_mmd(*samples, map=careless)
+    def forgetful(function, *lists):
+        for number, part in enumerate(map(function, *lists)):
+            yield (0.0, *part[1:]) if number == 3 and isinstance(part[0], float) else part
+
+    with pytest.raises(ExactnessError, match="MMD2 do not add up to its direct computation"):
+        decompose_mmd(*samples, settings=PairwiseSettings(map=careless))
+    with pytest.raises(ExactnessError, match="HSIC do not add up to its direct computation"):
+        decompose_hsic(samples[0], samples[0]["a"], settings=PairwiseSettings(map=forgetful))
 
 
 def test_what_tasks_cannot_do_is_refused(samples):
     X = samples[0]
     for settings in ({"joint": True}, {"n_permutations": 9}):
         with pytest.raises(UnsupportedStructureError, match="Tasks over pairs of blocks"):
-            decompose_hsic(X, X["a"], map=here, **settings)
+            decompose_hsic(X, X["a"], **settings, settings=PairwiseSettings(map=here))

@@ -7,6 +7,7 @@ from sklearn.ensemble import GradientBoostingRegressor, RandomForestClassifier
 
 import exactshap.frames.stored._table as stored_module
 from exactshap import decompose_hsic, decompose_mmd, decompose_r2
+from exactshap.decompose import PairwiseSettings
 from exactshap.errors import InputError, InputTypeError, UnknownNameError
 from exactshap.scale import StoredTable
 from tolerances import assert_close
@@ -55,7 +56,7 @@ def test_mmd_has_the_bits_of_the_table(folder, groups):
     for name in ("values", "set_values", "std_error", "p_values"):
         assert np.array_equal(getattr(found, name), getattr(expected, name))
     assert found.total == expected.total
-    blocks = {"method": "blocks", "block_size": 50}
+    blocks = {"settings": PairwiseSettings(method="blocks", block_size=50)}
     one, other = (decompose_mmd(X, Z[columns], **blocks) for X in (StoredTable(folder, columns), frame()[columns]))
     assert np.array_equal(one.values, other.values)
 
@@ -99,11 +100,15 @@ def test_r2_of_labels(folder):
     assert_close(found.values, decompose_r2(model, T[NAMES], T["label"]).values, scale=1.0, n_terms=300)
 
 
-def test_gaps_are_named_by_their_row(folder):
+def test_gaps_are_levels_and_infinite_cells_are_named_by_their_row(folder):
     T = frame()
     T.loc[217, "b"] = np.nan
     T[100:].to_parquet(folder / "2.parquet", row_group_size=50)
-    with pytest.raises(InputError, match=r"Input X contains NaN.*column 'b', row 217"):
+    found, expected = (decompose_mmd(X, frame()[NAMES]) for X in (StoredTable(folder, NAMES), T[NAMES]))
+    assert np.array_equal(found.values, expected.values)
+    T.loc[217, "b"] = np.inf
+    T[100:].to_parquet(folder / "2.parquet", row_group_size=50)
+    with pytest.raises(InputError, match=r"Input X contains infinity.*column 'b', row 217"):
         decompose_mmd(StoredTable(folder, NAMES), frame()[NAMES])
 
 

@@ -32,7 +32,7 @@ def mmd(
 ) -> None:
     """Say which columns make two samples differ (maximum mean discrepancy)."""
     from exactshap.cli._io import read_table, take_columns
-    from exactshap.decompose import decompose_mmd
+    from exactshap.decompose import PairwiseSettings, decompose_mmd
 
     names = tuple(drop or ())
     one, other = (take_columns(read_table(path), names, what=path.name) for path in (first, second))
@@ -43,10 +43,9 @@ def mmd(
         bandwidth=shares.bandwidth_choice(bandwidth),
         index=index,
         n_permutations=permutations,
-        correction=correction,
         random_state=seed,
-        method=method,
         n_jobs=jobs,
+        settings=PairwiseSettings(correction=correction, method=method),
     )
     labels = (first.stem, second.stem)
     title = f"What differs between {first.name} and {second.name}"
@@ -73,7 +72,7 @@ def hsic(
 ) -> None:
     """Say which columns a target depends on (Hilbert-Schmidt independence criterion, unbiased)."""
     from exactshap.cli._io import read_table, take_columns
-    from exactshap.decompose import decompose_hsic
+    from exactshap.decompose import PairwiseSettings, decompose_hsic
     from exactshap.frames import as_table
 
     table = read_table(data)
@@ -88,10 +87,9 @@ def hsic(
         estimator="unbiased",
         index=index,
         n_permutations=permutations,
-        correction=correction,
         random_state=seed,
-        method=method,
         n_jobs=jobs,
+        settings=PairwiseSettings(correction=correction, method=method),
     )
     title = f"What {target} depends on in {data.name}"
     shares.finish(result, None, ("", ""), title=title, out=out, picture=picture, report=report)

@@ -70,7 +70,7 @@ def show(shares: R2Decomposition, *, max_display: int = 15) -> None:
     facts = f"{shares.statistic} = {shares.total:.6g} ({shares.game} game); shares sum to {shares.values.sum():.6g}"
     screen.print(f"{facts}, drift {shares.drift:.2g}; residual {shares.residual:.1e} (tolerance {shares.tolerance:.1e})")
     table = Table(title=f"shares of {len(shares)} features", title_justify="left")
-    for k, heading in enumerate(("feature", "share", "of total")):
+    for k, heading in enumerate(("feature", "contribution", "of total")):
         table.add_column(heading, justify="right" if k else "left")
     order = np.argsort(-shares.values, kind="stable")
     for j in order[:max_display]:

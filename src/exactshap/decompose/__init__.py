@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 _PUBLIC = {
     "Decomposition": "exactshap.results.decomposition._decomposition",
+    "PairwiseSettings": "exactshap.decompose.pairwise._estimate",
     "decompose_conditional_hsic": "exactshap.decompose.conditional",
     "decompose_hsic": "exactshap.decompose.pairwise._hsic",
     "decompose_loss": "exactshap.decompose.r2._loss",
@@ -13,7 +14,15 @@ _PUBLIC = {
     "decompose_r2": "exactshap.decompose.r2._decompose",
 }
 
-__all__ = ["Decomposition", "decompose_conditional_hsic", "decompose_hsic", "decompose_loss", "decompose_mmd", "decompose_r2"]
+__all__ = [
+    "Decomposition",
+    "PairwiseSettings",
+    "decompose_conditional_hsic",
+    "decompose_hsic",
+    "decompose_loss",
+    "decompose_mmd",
+    "decompose_r2",
+]
 
 if TYPE_CHECKING:
     from exactshap.results.decomposition import Decomposition

@@ -2,20 +2,19 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from numbers import Integral, Real
 from typing import Any, Self
 
 import numpy as np
 from sklearn.base import BaseEstimator
 from sklearn.feature_selection import SelectorMixin
-from sklearn.utils.validation import check_is_fitted, validate_data
+from sklearn.utils.validation import check_array, check_is_fitted, validate_data
 
 from exactshap.errors import InputError, message
 
 __all__ = ["HSICSelector"]
 
-_MANY = 20
+CLASSES = 20  # distinct whole numbers of a target that is taken for class labels, at most
 
 
 class HSICSelector(SelectorMixin, BaseEstimator):
@@ -104,7 +103,7 @@ class HSICSelector(SelectorMixin, BaseEstimator):
         Parameters
         ----------
         X : array or DataFrame of shape (n_rows, n_features)
-            Numbers only.
+            Numbers; of a frame also text, categories and booleans. What is missing is a level of its own.
         y : array of shape (n_rows,) or (n_rows, n_targets)
 
         Returns
@@ -113,7 +112,13 @@ class HSICSelector(SelectorMixin, BaseEstimator):
         """
         from exactshap.decompose import decompose_hsic
 
-        X, y = validate_data(self, X, y, multi_output=True, ensure_min_samples=2, dtype=np.float64)
+        if hasattr(X, "columns"):  # its columns keep their kinds, and are checked by name in the decomposition
+            X, y = validate_data(self, X, y, skip_check_array=True)
+            y = check_array(y, ensure_2d=False, dtype=None, ensure_all_finite=False, input_name="y")
+        else:
+            X, y = validate_data(
+                self, X, y, multi_output=True, ensure_min_samples=2, dtype=np.float64, ensure_all_finite="allow-nan"
+            )
         keep = self._n_kept(X.shape[1])
         kernel_y = (
             ("categorical" if _is_classes(y) else "rbf")
@@ -132,8 +137,6 @@ class HSICSelector(SelectorMixin, BaseEstimator):
             random_state=self.random_state,
             n_jobs=self.n_jobs,
         )
-        if hasattr(self, "feature_names_in_"):  # validation has made an array of a frame
-            self.decomposition_ = replace(self.decomposition_, feature_names=tuple(self.feature_names_in_.tolist()))
         self.shares_ = np.array(self.decomposition_.values)
         order = np.argsort(-self.shares_, kind="stable")
         self.ranking_ = np.empty(len(order), dtype=int)
@@ -164,6 +167,7 @@ class HSICSelector(SelectorMixin, BaseEstimator):
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
         tags.target_tags.required = True
+        tags.input_tags.allow_nan = True
         return tags
 
 
@@ -176,4 +180,4 @@ def _is_classes(y: np.ndarray) -> bool:
     if y.dtype.kind in "bOUS":
         return True
     values = np.unique(y)
-    return len(values) <= _MANY and bool(np.all(values == np.round(values)))
+    return len(values) <= CLASSES and bool(np.all(values == np.round(values)))

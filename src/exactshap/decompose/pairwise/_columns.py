@@ -1,4 +1,4 @@
-"""Columns of one or two samples as numbers: float64 where they are numeric, category codes where they are not."""
+"""Read the columns of samples as numbers: float64 where they are numeric, category codes where they are not."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from exactshap.errors import InputError, InputTypeError, message
 from exactshap.frames import Table
 from exactshap.frames.stored import StoredTable, pieces_of, scratch_array
 
-__all__ = ["encode_columns", "in_order", "pooled_names", "refuse_per_column"]
+__all__ = ["encode_columns", "lay_out", "pooled_names", "refuse_per_column"]
 
 _TEXT_TYPES = ("String", "Categorical", "Enum", "Boolean")
 
@@ -49,11 +49,11 @@ def encode_columns(
 ) -> tuple[np.ndarray, np.ndarray]:
     """Return the pooled columns (n_columns, n_rows) and which of them are categorical (n_columns,).
 
-    ``categorical`` says so per column; None looks at the column: text, categories and booleans are. Columns of stored tables are
-    read a piece at a time, into a scratch file.
+    ``categorical`` says so per column; None looks at the column: text, categories and booleans are. A missing category is one more
+    category, a missing number NaN. Columns of stored tables are read a piece at a time, into a scratch file.
     """
     shape = (tables[0].n_columns, sum(table.n_rows for table in tables))
-    columns = scratch_array(shape) if any(isinstance(table, StoredTable) for table in tables) else np.empty(shape)
+    columns = _empty(shape, on_disk=any(isinstance(table, StoredTable) for table in tables))
     is_category = np.array(
         [any(_is_text(table, j) for table in tables) if wanted is None else wanted for j, wanted in enumerate(categorical)],
         bool,
@@ -66,23 +66,31 @@ def encode_columns(
             stop = start + piece.n_rows
             for j, coded in enumerate(is_category):
                 place = (owner, start - first)
-                columns[j, start:stop] = _codes(piece, j, codes[j], place) if coded else _numbers(piece, j, place)
+                columns[j, start:stop] = _codes(piece, j, codes[j]) if coded else _numbers(piece, j, place)
             start = stop
     return columns, is_category
 
 
-def in_order(columns: np.ndarray, order: list[int]) -> np.ndarray:
-    """Return the columns in another order; they stay where they are, in memory or in a scratch file."""
-    if order == list(range(len(columns))):
+def lay_out(columns: np.ndarray, order: Sequence[tuple[int, bool]]) -> np.ndarray:
+    """Return the columns in another order: ``(j, False)`` is column j, ``(j, True)`` whether its numbers are missing.
+
+    What was missing of column j itself is its median: with the column that says so beside it, any number would do in the kernel, and
+    this one moves median distances least. They stay where they are, in memory or in a scratch file.
+    """
+    if list(order) == [(j, False) for j in range(len(columns))]:
         return columns
-    out = (
-        scratch_array((len(order), columns.shape[1]))
-        if isinstance(columns, np.memmap)
-        else np.empty((len(order), columns.shape[1]))
-    )
-    for place, j in enumerate(order):
-        out[place] = columns[j]
+    out = _empty((len(order), columns.shape[1]), on_disk=isinstance(columns, np.memmap))
+    for place, (j, says_missing) in enumerate(order):
+        missing = np.isnan(columns[j])
+        out[place] = missing if says_missing else columns[j]
+        if missing.any() and not says_missing:
+            known = columns[j][~missing]
+            out[place, missing] = np.median(known) if known.size else 0.0
     return out
+
+
+def _empty(shape: tuple[int, int], *, on_disk: bool) -> np.ndarray:
+    return scratch_array(shape) if on_disk else np.empty(shape)
 
 
 def _is_text(table: Table | StoredTable, j: int) -> bool:
@@ -100,27 +108,28 @@ def _is_text(table: Table | StoredTable, j: int) -> bool:
 
 def _numbers(piece: Table, j: int, place: tuple[str, int]) -> np.ndarray:
     owner, first = place
-    values = piece.select([j]).numeric(what=owner)[:, 0]
-    bad = ~np.isfinite(values)
-    if bad.any():
-        kind = "NaN" if np.isnan(values[bad][0]) else "infinity"
-        raise InputError(_missing(owner, kind, piece.label(j), first + int(np.argmax(bad))))
+    try:
+        values = piece.select([j]).numeric(what=owner)[:, 0]
+    except InputTypeError as error:  # its advice is for models
+        do = "Pass a number in its place, such as days since the first date, or leave the column out"
+        raise InputTypeError(message(f"{str(error).partition('. ')[0]}, which has no distance", do=do)) from None
+    infinite = np.isinf(values)
+    if infinite.any():
+        row = first + int(np.argmax(infinite))
+        raise InputError(
+            message(f"Input {owner} contains infinity", f"First in {piece.label(j)}, row {row}", "Clip or drop it")
+        )
     return values
 
 
-def _codes(piece: Table, j: int, numbers: dict[Any, int], place: tuple[str, int]) -> np.ndarray:
+def _codes(piece: Table, j: int, numbers: dict[Any, int]) -> np.ndarray:
     """Return category numbers, in order of first appearance over all tables."""
-    owner, first = place
-    codes = []
-    for row, value in enumerate(piece.column(j).tolist()):
-        if value is None or value != value or type(value).__name__ in ("NAType", "NaTType"):
-            raise InputError(_missing(owner, "NaN", piece.label(j), first + row))
-        codes.append(numbers.setdefault(value, len(numbers)))
-    return np.array(codes, float)
+    values = (None if _is_missing(value) else value for value in piece.column(j).tolist())
+    return np.array([numbers.setdefault(value, len(numbers)) for value in values], float)
 
 
-def _missing(owner: str, kind: str, label: str, row: int) -> str:
-    return message(f"Input {owner} contains {kind}", f"First in {label}, row {row}", "Fill or drop the missing values")
+def _is_missing(value: Any) -> bool:
+    return value is None or type(value).__name__ in ("NAType", "NaTType") or value != value
 
 
 def refuse_per_column(bandwidth: Any) -> None:

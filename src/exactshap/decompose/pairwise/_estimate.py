@@ -1,4 +1,4 @@
-"""What the two pairwise statistics share: settings, values of sets, one estimate, its average over blocks, its inference."""
+"""Hold what the two pairwise statistics share: settings, values of sets, one estimate, its average over blocks, its inference."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ from exactshap._runtime.threads import map_in_threads
 from exactshap.decompose.pairwise import _inference as inference
 from exactshap.decompose.pairwise._factors import Factors
 from exactshap.decompose.pairwise._kernels import PanelBlock, fill_gaps
-from exactshap.decompose.pairwise._panels import blocks_of, panels_of
-from exactshap.errors import BudgetError, InputError, UnknownNameError, did_you_mean, message
+from exactshap.decompose.pairwise._panels import Progress, blocks_of, panels_of
+from exactshap.errors import BudgetError, InputError, InputTypeError, UnknownNameError, did_you_mean, message
 from exactshap.semivalues import Measure, Rule, Semivalue, find
 from exactshap.solvers import player_sets
 from exactshap.solvers.core import coarse_bound, enough_nodes
@@ -22,6 +22,7 @@ from exactshap.solvers.core import coarse_bound, enough_nodes
 __all__ = [
     "Estimate",
     "PairwiseSettings",
+    "Question",
     "average",
     "choose_method",
     "fields_of",
@@ -39,8 +40,60 @@ MAX_SETS = 200_000
 Weights = Callable[[PanelBlock], np.ndarray]
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, kw_only=True)
 class PairwiseSettings:
+    """Hold the settings of MMD and HSIC that most people leave alone.
+
+    Parameters
+    ----------
+    correction : {"max", "holm", "fdr_bh", "fdr_by", "none"}, default="max"
+        How p-values of shares are adjusted for their number: "max" by the permutations' own largest share (Westfall & Young
+        1993), whose smallest p-value is 1 / (1 + n_permutations) for any number of shares; Holm's is that many times larger.
+    level : float, default=0.95
+        Of the intervals from jackknife standard errors, and 1 minus the level that p-values are meant for: where no adjusted
+        p-value can be as small, a warning says how many permutations it takes.
+    method : {"auto", "exact", "blocks"}, default="auto"
+        "blocks": the mean over disjoint random blocks of rows, an unbiased estimate with a standard error, linear in n.
+        "auto" takes it where the exact sums would take longer than about half a minute on one thread (5,900 pooled rows of 20
+        columns with 199 permutations, 17,000 without), and beyond 50,000 pooled rows; the result says so.
+    block_size : int, default=1000
+        Rows of a block, about; of each sample for MMD.
+    progress : bool, callable or None, default=None
+        As of :class:`exactshap.Explainer`: a line once the work takes more than two seconds; a function gets pairs of rows.
+    map : callable, optional
+        An ordered map, such as ``executor.map`` of a process pool: tasks over pairs of blocks of 4,096 rows (or the random blocks)
+        go through it, with their rows. The same bits for every number of workers; off those without it by rounding only.
+
+    Examples
+    --------
+    >>> from exactshap import decompose_mmd
+    >>> from exactshap.decompose import PairwiseSettings
+    >>> X = np.random.default_rng(0).normal(size=(80, 2))
+    >>> shares = decompose_mmd(X[:40], X[40:] + 1.0, n_permutations=99, settings=PairwiseSettings(correction="holm", level=0.9))
+    >>> shares.details["correction"], shares.details["level"]
+    ('holm', 0.9)
+    """
+
+    correction: str = "max"
+    level: float = 0.95
+    method: str = "auto"
+    block_size: int = 1000
+    progress: Progress = None
+    map: Callable[..., Iterable[Any]] | None = None
+
+    @classmethod
+    def given(cls, settings: PairwiseSettings | None) -> PairwiseSettings:
+        """Return the settings that a user passed, or those by default."""
+        if settings is None:
+            return cls()
+        if isinstance(settings, cls):
+            return settings
+        do = "Pass settings=PairwiseSettings(correction='holm', method='exact'), from exactshap.decompose"
+        raise InputTypeError(message("`settings` must be a PairwiseSettings", f"Got {type(settings).__name__}", do))
+
+
+@dataclass(frozen=True, eq=False)
+class Question:
     """What is asked, checked."""
 
     estimator: str
@@ -53,13 +106,13 @@ class PairwiseSettings:
 
     @classmethod
     def checked(
-        cls, estimator: str, index: Any, order: int, n_permutations: int, correction: str, level: float, n_jobs: int | None
-    ) -> PairwiseSettings:
-        """Return the settings, or say which makes no sense."""
+        cls, estimator: str, index: Any, order: int, n_permutations: int, n_jobs: int | None, settings: PairwiseSettings
+    ) -> Question:
+        """Return the question, or say which part of it makes no sense."""
         if estimator not in ESTIMATORS:
             raise UnknownNameError(message(f"Unknown `estimator` {estimator!r}", do=did_you_mean(str(estimator), ESTIMATORS)))
-        inference.check_inference(n_permutations, correction, level)
-        return cls(estimator, find(index), order, n_permutations, correction, level, n_jobs)
+        inference.check_inference(n_permutations, settings.correction, settings.level)
+        return cls(estimator, find(index), order, n_permutations, settings.correction, settings.level, n_jobs)
 
     def sets(self, n_players: int) -> tuple[tuple[int, ...], ...]:
         """Return the sets that get a value, by size; refuse more than fit."""
@@ -125,12 +178,12 @@ def rows_of_blocks(n_rows: int, n_blocks: int, generator: np.random.Generator) -
     return [np.sort(rows) for rows in np.array_split(generator.permutation(n_rows), n_blocks)]
 
 
-def choose_method(method: str, n_rows: int, n_columns: int, block_size: int, settings: PairwiseSettings) -> tuple[str, int]:
+def choose_method(method: str, n_rows: int, n_columns: int, block_size: int, question: Question) -> tuple[str, int]:
     """Return "exact" or "blocks", and the number of blocks."""
-    estimator = settings.estimator
+    estimator = question.estimator
     if method not in METHODS:
         raise UnknownNameError(message(f"Unknown `method` {method!r}", do=did_you_mean(str(method), METHODS)))
-    work = float(n_rows) ** 2 * n_columns * (PERMUTATIONS_OF_A_PASS + settings.n_permutations)
+    work = float(n_rows) ** 2 * n_columns * (PERMUTATIONS_OF_A_PASS + question.n_permutations)
     long = n_rows > MAX_EXACT_ROWS or (estimator == "unbiased" and work > MAX_EXACT_WORK and n_rows >= 2 * block_size)
     if method == "exact" or (method == "auto" and not long):
         return "exact", 1
@@ -156,7 +209,7 @@ def choose_method(method: str, n_rows: int, n_columns: int, block_size: int, set
     return "blocks", n_blocks
 
 
-def fields_of(estimate: Estimate, settings: PairwiseSettings, sets: tuple[tuple[int, ...], ...]) -> dict[str, Any]:
+def fields_of(estimate: Estimate, question: Question, sets: tuple[tuple[int, ...], ...]) -> dict[str, Any]:
     """Return the fields of the result: shares apart from the statistic, intervals, p-values."""
     values, n = estimate.values, len(estimate.values) - 1
     fields: dict[str, Any] = {
@@ -164,34 +217,34 @@ def fields_of(estimate: Estimate, settings: PairwiseSettings, sets: tuple[tuple[
         "total": values[n],
         "residual": estimate.residual,
         "tolerance": estimate.tolerance,
-        "order": settings.order,
-        "index": settings.semivalue.name,
+        "order": question.order,
+        "index": question.semivalue.name,
     }
     if estimate.std_error is not None:
         fields["std_error"], fields["total_std_error"] = estimate.std_error[:n], float(estimate.std_error[n])
-        fields["intervals"] = inference.normal_intervals(values[:n], estimate.std_error[:n], settings.level)
-    if settings.order > 1:
+        fields["intervals"] = inference.normal_intervals(values[:n], estimate.std_error[:n], question.level)
+    if question.order > 1:
         fields["sets"], fields["set_values"] = sets, np.concatenate([values[:n], estimate.joint_values])
-    if settings.n_permutations:
-        inference.check_reach(settings.n_permutations, settings.correction, n, settings.level)
+    if question.n_permutations:
+        inference.check_reach(question.n_permutations, question.correction, n, question.level)
         p = inference.permutation_p_values(values, estimate.permuted, estimate.tolerance)
         fields["p_values"], fields["p_value"] = p[:n], float(p[n])
         fields["p_adjusted"] = inference.adjust(
-            p[:n], settings.correction, values[:n], estimate.permuted[:n], estimate.tolerance
+            p[:n], question.correction, values[:n], estimate.permuted[:n], estimate.tolerance
         )
         fields["null_values"], fields["null_totals"] = estimate.permuted[:n].T, estimate.permuted[n]
     return fields
 
 
-def residual_of(direct: float, values: np.ndarray, joint_values: np.ndarray, settings: PairwiseSettings) -> float:
+def residual_of(direct: float, values: np.ndarray, joint_values: np.ndarray, question: Question) -> float:
     """Return the direct statistic minus the sum of the values where the index is efficient, minus the fast total elsewhere."""
-    if settings.semivalue.is_efficient(settings.order):
+    if question.semivalue.is_efficient(question.order):
         return direct - float(values[:-1].sum() + joint_values.sum())
     return direct - float(values[-1])
 
 
 def joint_values(
-    factors: Factors, weights: Weights, boundary: int | None, settings: PairwiseSettings, n_sets: int, begin: int = 0
+    factors: Factors, weights: Weights, boundary: int | None, question: Question, n_sets: int, begin: int = 0
 ) -> tuple[np.ndarray, float]:
     r"""Return the values of all sets of 2..order players (n_sets,), by size and then lexicographically, and their truncation.
 
@@ -200,23 +253,23 @@ def joint_values(
     ``weights(block)`` gives w, of the block's shape (height, padded). The truncation is relative to the sum of the magnitudes
     of w, 0.0 where all rules are exact; each block has its own rules. With ``begin``, rows before it meet those from it on. Cost O(n^2 n_sets nodes).
     """
-    if settings.order == 1:
+    if question.order == 1:
         return np.zeros(0), 0.0
 
     def panel_values(panel: tuple[int, int]) -> tuple[np.ndarray, float]:
         out, truncation = np.zeros(n_sets), 0.0
         for block in blocks_of(panel, factors.n_rows, factors.n_players, boundary, begin):
-            values, relative = _block_values(factors, block, weights(block), settings, n_sets)
+            values, relative = _block_values(factors, block, weights(block), question, n_sets)
             out, truncation = out + values, max(truncation, relative)
         return out, truncation
 
     panels = panels_of(begin or factors.n_rows, boundary)
-    parts, truncations = zip(*map_in_threads(panel_values, panels, settings.n_jobs), strict=True)
+    parts, truncations = zip(*map_in_threads(panel_values, panels, question.n_jobs), strict=True)
     return 2.0 * np.sum(parts, axis=0), max(truncations)
 
 
 def _block_values(
-    factors: Factors, block: PanelBlock, weights: np.ndarray, settings: PairwiseSettings, n_sets: int
+    factors: Factors, block: PanelBlock, weights: np.ndarray, question: Question, n_sets: int
 ) -> tuple[np.ndarray, float]:
     """Treat the pairs of a block as the terms of one product game, with no more nodes than their largest spread needs."""
     from exactshap.solvers.product import fill_interactions
@@ -228,9 +281,9 @@ def _block_values(
     inside = (1.0 - gaps).reshape(1, d, -1)
     outside, coefficients = np.ones_like(inside), np.ascontiguousarray(weights.reshape(1, -1))
     out, offset, truncation = np.zeros((1, n_sets, 1)), 0, 0.0
-    for size in range(2, settings.order + 1):
+    for size in range(2, question.order + 1):
         count = math.comb(d, size)
-        rule, relative = _rule(settings.semivalue.of_size(size, settings.order), d - size, spread)
+        rule, relative = _rule(question.semivalue.of_size(size, question.order), d - size, spread)
         part = np.zeros((1, count, 1))
         fill_interactions(inside, outside, coefficients, np.ones(1), size, *rule, part)
         out[:, offset : offset + count] = part

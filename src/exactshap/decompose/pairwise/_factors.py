@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from exactshap._native import Handle
-from exactshap.decompose.pairwise._columns import encode_columns, in_order
+from exactshap.decompose.pairwise._columns import encode_columns, lay_out
 from exactshap.decompose.pairwise._kernels import FactorArrays, add_all_distances
 from exactshap.errors import ExplanationWarning, InputError, InputTypeError, UnknownNameError, did_you_mean, message, warn
 from exactshap.frames import Table
@@ -114,15 +114,24 @@ def read_factors(
     categorical = [name == "categorical" if name and (explicit or name == "categorical") else None for name in wanted]
     columns, is_category = encode_columns(tables, owners, categorical)
     kernels = tuple("categorical" if text else name or "rbf" for name, text in zip(wanted, is_category, strict=True))
-    sigmas = _bandwidths(bandwidth, names, columns, kernels, random_state, f"bandwidth{what}")
     players, player_names = players_of(Request(groups=groups), names)
-    order = [j for player in players for j in player]
+    # one factor more, of the same player, says whether a number is missing: a level of its own, as far as can be from every number
+    gaps = [bool(np.isnan(column).any()) for column in columns]
+    members = [
+        [place for j in player for place in ([(j, False), (j, True)] if gaps[j] else [(j, False)])] for player in players
+    ]
+    order = [place for player in members for place in player]
+    columns = lay_out(columns, order)
+    column_names = tuple(f"{names[j]} is missing" if says_missing else names[j] for j, says_missing in order)
+    kernels = tuple("categorical" if says_missing else kernels[j] for j, says_missing in order)
+    sigmas = _per_column(bandwidth, names, f"bandwidth{what}", default="median")
+    chosen = [sigmas[j] for j, _ in order]
     return Factors(
-        columns=in_order(columns, order),
-        column_names=tuple(names[j] for j in order),
-        kernels=tuple(kernels[j] for j in order),
-        bandwidths=sigmas[order],
-        starts=np.cumsum([0, *map(len, players)]).astype(np.int64),
+        columns=columns,
+        column_names=column_names,
+        kernels=kernels,
+        bandwidths=_bandwidths(chosen, column_names, columns, kernels, random_state, f"bandwidth{what}"),
+        starts=np.cumsum([0, *map(len, members)]).astype(np.int64),
         names=player_names,
     )
 
@@ -146,9 +155,8 @@ def _per_column(setting: Any, names: tuple[str, ...], what: str, default: Any) -
 
 
 def _bandwidths(
-    bandwidth: Any, names: tuple[str, ...], columns: np.ndarray, kernels: tuple[str, ...], random_state: Any, what: str
+    wanted: list[Any], names: tuple[str, ...], columns: np.ndarray, kernels: tuple[str, ...], random_state: Any, what: str
 ) -> np.ndarray:
-    wanted = _per_column(bandwidth, names, what, default="median")
     medians = _Medians(columns, [k for k, kernel in enumerate(kernels) if kernel != "categorical"], random_state)
     sigmas = np.ones(len(names))
     for j, value in enumerate(wanted):

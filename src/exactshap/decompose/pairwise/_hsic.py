@@ -2,19 +2,26 @@
 
 from __future__ import annotations
 
-import builtins
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
 
 from exactshap.decompose.pairwise._columns import pooled_names, refuse_per_column
-from exactshap.decompose.pairwise._estimate import Estimate, PairwiseSettings, average, choose_method, fields_of, rows_of_blocks
+from exactshap.decompose.pairwise._estimate import (
+    Estimate,
+    PairwiseSettings,
+    Question,
+    average,
+    choose_method,
+    fields_of,
+    rows_of_blocks,
+)
 from exactshap.decompose.pairwise._factors import Factors, read_factors
 from exactshap.decompose.pairwise._hsic_estimate import estimate_by_tasks, estimate_hsic
 from exactshap.decompose.pairwise._hsic_joint import estimate_joint
 from exactshap.decompose.pairwise._inference import permutations
-from exactshap.decompose.pairwise._panels import Progress, run_in_waves, showing
+from exactshap.decompose.pairwise._panels import run_in_waves, showing
 from exactshap.errors import InputError, UnsupportedStructureError, message
 from exactshap.frames import Table, as_table
 from exactshap.frames.stored import StoredTable, as_rows
@@ -39,14 +46,9 @@ def decompose_hsic(
     index: str | Semivalue = "shapley",
     order: int = 1,
     n_permutations: int = 0,
-    correction: str = "max",
-    level: float = 0.95,
-    method: str = "auto",
-    block_size: int = 1000,
     random_state: Any = 0,
     n_jobs: int | None = None,
-    progress: Progress = None,
-    map: Callable[..., Iterable[Any]] | None = None,
+    settings: PairwiseSettings | None = None,
 ) -> PairwiseDecomposition:
     r"""Split the dependence between the columns of X and Y, as measured by HSIC, over the columns of X (or of both).
 
@@ -59,7 +61,8 @@ def decompose_hsic(
     Parameters
     ----------
     X : array or DataFrame of shape (n_rows, n_columns), or path
-        At least two rows. Text, category and boolean columns are categorical. Parquet streams, as in :func:`decompose_mmd`.
+        At least two rows. Text, category and boolean columns are categorical, what is missing is a level of its own, and Parquet
+        streams, as in :func:`decompose_mmd`.
     Y : array, Series or DataFrame of shape (n_rows,) or (n_rows, n_targets)
         The other variables, row by row; of a stored X the names of its columns will do. Class labels that are numbers need ``kernel_y="categorical"``.
     kernel_x, kernel_y : str, sequence or mapping, default="rbf"
@@ -74,9 +77,9 @@ def decompose_hsic(
         The V-statistic above, or the U-statistic of Song et al. (2012), which needs four rows.
     groups : mapping of name to columns, optional
         Columns of X that share one player.
-    index, order, n_permutations, correction, level, method, block_size, random_state, n_jobs, progress, map
-        As in :func:`decompose_mmd`; tasks over pairs of blocks do not permute. Permutations reorder the rows of Y: every p-value tests that X and Y are independent.
-        ``method="blocks"`` needs ``estimator="unbiased"``; with "biased" all rows are taken, up to 50,000.
+    index, order, n_permutations, random_state, n_jobs, settings
+        As in :func:`decompose_mmd`. Permutations reorder the rows of Y: every p-value tests that X and Y are independent. With
+        "biased" all rows are taken, up to 50,000: the settings' ``method="blocks"`` needs "unbiased"; their ``map`` does not permute.
 
     Returns
     -------
@@ -86,9 +89,11 @@ def decompose_hsic(
     Raises
     ------
     InputError
-        For too few rows, different numbers of rows, missing values, bandwidths that are not positive.
+        For too few rows, different numbers of rows, infinite values, bandwidths that are not positive.
+    InputTypeError
+        For dates, which have no distance before they are numbers.
     UnsupportedStructureError
-        For ``joint=True`` with ``order > 1`` or ``groups``; for ``map`` over pairs of blocks with ``joint=True`` or permutations.
+        For ``joint=True`` with ``order > 1`` or ``groups``; for a ``map`` over pairs of blocks with ``joint=True`` or permutations.
     ExactnessError
         If the shares do not add up to the textbook formula, computed on its own.
 
@@ -113,7 +118,8 @@ def decompose_hsic(
     >>> int(shares.values.argmax()), shares.p_value
     (1, 0.01)
     """
-    settings = PairwiseSettings.checked(estimator, index, order, n_permutations, correction, level, n_jobs)
+    settings = PairwiseSettings.given(settings)
+    question = Question.checked(estimator, index, order, n_permutations, n_jobs, settings)
     refuse_per_column(bandwidth)
     first, second = _paired(X, Y, 4 if estimator == "unbiased" else 2)
     generator = np.random.default_rng(random_state)
@@ -139,42 +145,42 @@ def decompose_hsic(
     )
     if joint:
         _refuse_joint(order, groups)
-    names, sets = (_joint_names(x.names, y.names), ()) if joint else (x.names, settings.sets(x.n_players))
+    names, sets = (_joint_names(x.names, y.names), ()) if joint else (x.names, question.sets(x.n_players))
     n_columns = len(x.columns) + (len(y.columns) if joint else 0)
-    chosen, n_blocks = choose_method(method, first.n_rows, n_columns, block_size, settings)
-    with showing(progress, "HSIC", first.n_rows, n_columns, n_blocks):
-        estimate = _estimated(x, y, settings, n_blocks, generator, joint, map)
+    chosen, n_blocks = choose_method(settings.method, first.n_rows, n_columns, settings.block_size, question)
+    with showing(settings.progress, "HSIC", first.n_rows, n_columns, n_blocks):
+        estimate = _estimated(x, y, question, n_blocks, generator, joint, settings.map)
     details = {
         "x": x.describe(),
         "y": y.describe(),
         "joint": joint,
         "estimator": estimator,
-        "level": level,
-        "correction": correction,
+        "level": settings.level,
+        "correction": settings.correction,
         "method": chosen,
         "n_blocks": n_blocks,
         "n_rows": first.n_rows,
         "error_bound": estimate.error_bound,
     }
     return PairwiseDecomposition(
-        statistic="HSIC", feature_names=names, backend=frame_backend(X), details=details, **fields_of(estimate, settings, sets)
+        statistic="HSIC", feature_names=names, backend=frame_backend(X), details=details, **fields_of(estimate, question, sets)
     )
 
 
 def _estimated(
-    x: Factors, y: Factors, settings: PairwiseSettings, n_blocks: int, generator: np.random.Generator, joint: bool, run: Any
+    x: Factors, y: Factors, question: Question, n_blocks: int, generator: np.random.Generator, joint: bool, run: Any
 ) -> Estimate:
     """Return the estimate of all rows, or the average of those of random blocks."""
     if run is not None and n_blocks == 1:
-        if joint or settings.n_permutations:
-            got = "Got joint=True" if joint else f"Got n_permutations={settings.n_permutations}"
+        if joint or question.n_permutations:
+            got = "Got joint=True" if joint else f"Got n_permutations={question.n_permutations}"
             do = "Leave map= out, or pass method='blocks' with estimator='unbiased'"
             raise UnsupportedStructureError(message("Tasks over pairs of blocks give shares of one game", got, do))
-        return estimate_by_tasks(x, y, settings, run)
+        return estimate_by_tasks(x, y, question, run)
     blocks = rows_of_blocks(x.n_rows, n_blocks, generator) if n_blocks > 1 else [slice(None)]
     sides = ((x.take(rows), y.take(rows)) for rows in blocks)
-    tasks = ((x, y, settings, permutations(x.n_rows, settings.n_permutations, generator)) for x, y in sides)
-    return average(run_in_waves(run or builtins.map, estimate_joint if joint else estimate_hsic, tasks))
+    tasks = ((x, y, question, permutations(x.n_rows, question.n_permutations, generator)) for x, y in sides)
+    return average(run_in_waves(run or map, estimate_joint if joint else estimate_hsic, tasks))
 
 
 def _paired(X: Any, Y: Any, minimum: int) -> tuple[Table | StoredTable, Table | StoredTable]:

@@ -10,7 +10,7 @@ import numpy as np
 
 from exactshap._runtime.threads import map_in_threads
 from exactshap.decompose.pairwise._direct import direct_hsic, direct_sums, hsic_of_sums
-from exactshap.decompose.pairwise._estimate import Estimate, PairwiseSettings, joint_values, residual_of
+from exactshap.decompose.pairwise._estimate import Estimate, Question, joint_values, residual_of
 from exactshap.decompose.pairwise._factors import Factors
 from exactshap.decompose.pairwise._hsic_weights import CentredKernel, centred_kernel, offsets_of, row_sums_of
 from exactshap.decompose.pairwise._inference import jackknife_error
@@ -37,25 +37,25 @@ class _PairSums:
     permuted: np.ndarray
 
 
-def estimate_hsic(task: tuple[Factors, Factors, PairwiseSettings, np.ndarray]) -> Estimate:
+def estimate_hsic(task: tuple[Factors, Factors, Question, np.ndarray]) -> Estimate:
     """Return the shares of the columns of ``x``; the last of the task are permutations of the rows of ``y``."""
-    x, y, settings, orders = task
-    rules = rule_table(settings.semivalue, x.n_players, settings.order)
-    target = centred_kernel(y, settings.estimator, settings.n_jobs)
-    sums = _pair_sums(x, rules, target, orders, settings.n_jobs)
-    joint = joint_values(x, target.block, None, settings, len(settings.sets(x.n_players)) - x.n_players)
-    products = target.times(sums.plain, settings.n_jobs)
-    direct = direct_hsic(x, y, settings.estimator, settings.n_jobs)
-    return _finished(x, target, settings, rules, (sums, products, *joint, direct))
+    x, y, question, orders = task
+    rules = rule_table(question.semivalue, x.n_players, question.order)
+    target = centred_kernel(y, question.estimator, question.n_jobs)
+    sums = _pair_sums(x, rules, target, orders, question.n_jobs)
+    joint = joint_values(x, target.block, None, question, len(question.sets(x.n_players)) - x.n_players)
+    products = target.times(sums.plain, question.n_jobs)
+    direct = direct_hsic(x, y, question.estimator, question.n_jobs)
+    return _finished(x, target, question, rules, (sums, products, *joint, direct))
 
 
-def estimate_by_tasks(x: Factors, y: Factors, settings: PairwiseSettings, run: Run) -> Estimate:
+def estimate_by_tasks(x: Factors, y: Factors, question: Question, run: Run) -> Estimate:
     """Return the same shares from three rounds of tasks over pairs of blocks of rows, which any ordered map may run anywhere.
 
     The kernel of Y is centred by its row sums over all rows (first round), the contributions of pairs are weighted with it
     (second), and their row sums are multiplied with it for the jackknife (third).
     """
-    rules, alone = rule_table(settings.semivalue, x.n_players, settings.order), replace(settings, n_jobs=None)
+    rules, alone = rule_table(question.semivalue, x.n_players, question.order), replace(question, n_jobs=None)
     pairs, n = block_pairs(x.n_rows), x.n_rows
 
     def tasks(*vectors: np.ndarray) -> Iterable[_Task]:
@@ -69,9 +69,9 @@ def estimate_by_tasks(x: Factors, y: Factors, settings: PairwiseSettings, run: R
         product += more
         for total, part in ((k_rows, k), (l_rows, kernel), (row_sums, fast)):
             total[pair.rows] += part
-    target = CentredKernel(y, offsets_of(row_sums, settings.estimator), settings.estimator)
+    target = CentredKernel(y, offsets_of(row_sums, question.estimator), question.estimator)
     weighted, plain = np.zeros((2, x.n_players + 1, n))
-    joint, truncation = np.zeros(len(settings.sets(x.n_players)) - x.n_players), 0.0
+    joint, truncation = np.zeros(len(question.sets(x.n_players)) - x.n_players), 0.0
     for pair, (sums, more, relative) in zip(pairs, run_in_waves(run, _contributions, tasks(target.offsets)), strict=True):
         weighted[:, pair.rows] += sums.weighted
         plain[:, pair.rows] += sums.plain
@@ -80,8 +80,8 @@ def estimate_by_tasks(x: Factors, y: Factors, settings: PairwiseSettings, run: R
     for pair, part in zip(pairs, run_in_waves(run, _products, tasks(target.offsets, plain)), strict=True):
         products[:, pair.rows] += part
     sums = _PairSums(weighted, plain, np.empty((len(plain), 0)))
-    direct = hsic_of_sums((product, k_rows, l_rows), settings.estimator)
-    return _finished(x, target, settings, rules, (sums, products, joint, truncation, direct))
+    direct = hsic_of_sums((product, k_rows, l_rows), question.estimator)
+    return _finished(x, target, question, rules, (sums, products, joint, truncation, direct))
 
 
 @dataclass(frozen=True, eq=False)
@@ -93,7 +93,7 @@ class _Task:
     begin: int
     vectors: tuple[np.ndarray, ...]
     rules: Rules
-    settings: PairwiseSettings
+    question: Question
 
 
 def _row_sums(task: _Task) -> tuple[float, np.ndarray, np.ndarray, np.ndarray]:
@@ -101,23 +101,23 @@ def _row_sums(task: _Task) -> tuple[float, np.ndarray, np.ndarray, np.ndarray]:
 
 
 def _contributions(task: _Task) -> tuple[_PairSums, np.ndarray, float]:
-    target = CentredKernel(task.y, task.vectors[0], task.settings.estimator)
+    target = CentredKernel(task.y, task.vectors[0], task.question.estimator)
     sums = _pair_sums(task.x, task.rules, target, np.empty((0, task.x.n_rows), np.int32), None, task.begin)
-    n_sets = len(task.settings.sets(task.x.n_players)) - task.x.n_players
-    return (sums, *joint_values(task.x, target.block, None, task.settings, n_sets, task.begin))
+    n_sets = len(task.question.sets(task.x.n_players)) - task.x.n_players
+    return (sums, *joint_values(task.x, target.block, None, task.question, n_sets, task.begin))
 
 
 def _products(task: _Task) -> np.ndarray:
     offsets, plain = task.vectors
-    return CentredKernel(task.y, offsets, task.settings.estimator).off_diagonal(plain, None, task.begin)
+    return CentredKernel(task.y, offsets, task.question.estimator).off_diagonal(plain, None, task.begin)
 
 
-def _finished(x: Factors, target: CentredKernel, settings: PairwiseSettings, rules: Rules, found: tuple[Any, ...]) -> Estimate:
+def _finished(x: Factors, target: CentredKernel, question: Question, rules: Rules, found: tuple[Any, ...]) -> Estimate:
     """Return the estimate from all sums over pairs, held against the direct statistic."""
     sums, products, joint, truncation, direct = found
     norm = target.norm(x.n_rows)
     values = norm * sums.weighted.sum(axis=1)
-    residual = residual_of(direct, values, norm * joint, settings)
+    residual = residual_of(direct, values, norm * joint, question)
     scale = 4.0 * norm * x.n_rows**2
     tolerance = pair_tolerance(scale, x.n_rows, len(x.columns) + len(target.factors.columns))
     check_residual("HSIC", residual, tolerance)

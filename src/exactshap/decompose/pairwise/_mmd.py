@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-import builtins
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
 
 from exactshap.decompose.pairwise._columns import pooled_names
-from exactshap.decompose.pairwise._estimate import PairwiseSettings, average, choose_method, fields_of, rows_of_blocks
+from exactshap.decompose.pairwise._estimate import PairwiseSettings, Question, average, choose_method, fields_of, rows_of_blocks
 from exactshap.decompose.pairwise._factors import read_factors
 from exactshap.decompose.pairwise._mmd_estimate import estimate_by_tasks, estimate_mmd, permuted_labels
-from exactshap.decompose.pairwise._panels import Progress, run_in_waves, showing
+from exactshap.decompose.pairwise._panels import run_in_waves, showing
 from exactshap.errors import InputError, message
 from exactshap.frames import Table
 from exactshap.frames.stored import StoredTable, as_rows
@@ -33,14 +32,9 @@ def decompose_mmd(
     index: str | Semivalue = "shapley",
     order: int = 1,
     n_permutations: int = 0,
-    correction: str = "max",
-    level: float = 0.95,
-    method: str = "auto",
-    block_size: int = 1000,
     random_state: Any = 0,
     n_jobs: int | None = None,
-    progress: Progress = None,
-    map: Callable[..., Iterable[Any]] | None = None,
+    settings: PairwiseSettings | None = None,
 ) -> PairwiseDecomposition:
     r"""Split the squared maximum mean discrepancy of two samples over their columns.
 
@@ -54,7 +48,8 @@ def decompose_mmd(
     Parameters
     ----------
     X, Z : arrays or DataFrames of shapes (n_rows, n_columns), (m_rows, n_columns), or paths
-        The two samples, at least two rows each, with the same columns. Text, category and boolean columns are categorical. Parquet
+        The two samples, at least two rows each, with the same columns. Text, category and boolean columns are categorical. What is
+        missing is a level of its own: two missing cells are alike (kernel 1), a missing and a known one are not (kernel 0). Parquet
         files and folders (``scale.StoredTable`` leaves columns out) stream into a scratch file.
     kernel : str, sequence or mapping, default="rbf"
         "rbf" exp(-u^2 / (2 sigma^2)), "laplacian" ``exp(-|u| / sigma)``, "cauchy" 1 / (1 + u^2 / sigma^2) for numeric columns,
@@ -74,28 +69,12 @@ def decompose_mmd(
     n_permutations : int, default=0
         Permutations of the sample labels for p-values of the statistic and of each share. Every p-value, that of a share
         too, tests that X and Z come from one distribution; the order of the shares says where they differ.
-    correction : {"max", "holm", "fdr_bh", "fdr_by", "none"}, default="max"
-        How p-values of shares are adjusted for their number: "max" by the permutations' own largest share (Westfall & Young
-        1993), whose smallest p-value is 1 / (1 + n_permutations) for any number of shares; Holm's is that many times larger.
-    level : float, default=0.95
-        Of the intervals from jackknife standard errors, and 1 minus the level that p-values are meant for: where no adjusted
-        p-value can be as small, a warning says how many permutations it takes. Under X ~ Z the statistic is degenerate and they are not reliable:
-        use the p-values.
-    method : {"auto", "exact", "blocks"}, default="auto"
-        "blocks": the mean over disjoint random blocks of rows, an unbiased estimate with a standard error, linear in n.
-        "auto" takes it where the exact sums would take longer than about half a minute on one thread (5,900 pooled rows of 20
-        columns with 199 permutations, 17,000 without), and beyond 50,000 pooled rows; the result says so.
-    block_size : int, default=1000
-        Rows of each sample in a block, about.
     random_state : int, Generator or None, default=0
         Seed of permutations, blocks and bandwidth subsamples.
     n_jobs : int, optional
         Threads, as in scikit-learn; None is one, -1 one for each core. The result has the same bits for every number.
-    progress : bool, callable or None, default=None
-        As of :class:`exactshap.Explainer`: a line once the work takes more than two seconds; a function gets pairs of rows.
-    map : callable, optional
-        An ordered map, such as ``executor.map`` of a process pool: tasks over pairs of blocks of 4,096 rows (or the random blocks)
-        go through it, with their rows. The same bits for every number of workers; off those without it by rounding only.
+    settings : exactshap.decompose.PairwiseSettings, optional
+        How p-values are corrected, the level of intervals, blocks of rows instead of all pairs, progress, a map for many machines.
 
     Returns
     -------
@@ -106,14 +85,17 @@ def decompose_mmd(
     Raises
     ------
     InputError
-        For samples of one row, different columns, missing values, bandwidths that are not positive.
+        For samples of one row, different columns, infinite values, bandwidths that are not positive.
+    InputTypeError
+        For dates, which have no distance before they are numbers.
     ExactnessError
         If the shares do not add up to the textbook formula, computed on its own.
 
     Notes
     -----
     Exact up to rounding, about (n + d) eps, and ``details["error_bound"]``. Time O((n + m)^2 d nodes), with at most
-    ceil(d / 2) and mostly 4 to 8 nodes; memory O((n + m) d). The jackknife comes from the row sums of the same pass.
+    ceil(d / 2) and mostly 4 to 8 nodes; memory O((n + m) d). The jackknife comes from the row sums of the same pass. Under
+    X ~ Z the statistic is degenerate and its intervals are not reliable: use the p-values.
 
     References
     ----------
@@ -131,27 +113,28 @@ def decompose_mmd(
     (1, 0.01)
     """
     first, second = _two_samples(X, Z)
-    settings = PairwiseSettings.checked(estimator, index, order, n_permutations, correction, level, n_jobs)
+    settings = PairwiseSettings.given(settings)
+    question = Question.checked(estimator, index, order, n_permutations, n_jobs, settings)
     names = pooled_names((first, second), ("X", "Z"))
     generator = np.random.default_rng(random_state)
     factors = read_factors(
         (first, second), ("X", "Z"), names, kernel=kernel, bandwidth=bandwidth, groups=groups, random_state=generator
     )
-    sets = settings.sets(factors.n_players)
-    chosen, n_blocks = choose_method(method, factors.n_rows, len(factors.columns), 2 * block_size, settings)
+    sets = question.sets(factors.n_players)
+    chosen, n_blocks = choose_method(settings.method, factors.n_rows, len(factors.columns), 2 * settings.block_size, question)
     blocks = _two_sample_blocks(first.n_rows, second.n_rows, n_blocks, generator)
-    tasks = ((factors.take(rows), n, settings, permuted_labels(size, n, n_permutations, generator)) for rows, n, size in blocks)
-    with showing(progress, "MMD", factors.n_rows, len(factors.columns), n_blocks):
-        if map is None or n_blocks > 1:
-            estimate = average(run_in_waves(map or builtins.map, estimate_mmd, tasks))
+    tasks = ((factors.take(rows), n, question, permuted_labels(size, n, n_permutations, generator)) for rows, n, size in blocks)
+    with showing(settings.progress, "MMD", factors.n_rows, len(factors.columns), n_blocks):
+        if settings.map is None or n_blocks > 1:
+            estimate = average(run_in_waves(settings.map or map, estimate_mmd, tasks))
         else:
-            estimate = estimate_by_tasks(*next(tasks), map)
-    fields = fields_of(estimate, settings, sets)
+            estimate = estimate_by_tasks(*next(tasks), settings.map)
+    fields = fields_of(estimate, question, sets)
     details = {
         **factors.describe(),
         "estimator": estimator,
-        "level": level,
-        "correction": correction,
+        "level": settings.level,
+        "correction": settings.correction,
         "method": chosen,
         "n_blocks": n_blocks,
         "n_rows": (first.n_rows, second.n_rows),

@@ -10,7 +10,7 @@ import numpy as np
 
 from exactshap._runtime.threads import map_in_threads
 from exactshap.decompose.pairwise._direct import direct_mmd, kernel_sum, mmd_of_sums
-from exactshap.decompose.pairwise._estimate import Estimate, PairwiseSettings, joint_values, residual_of
+from exactshap.decompose.pairwise._estimate import Estimate, Question, joint_values, residual_of
 from exactshap.decompose.pairwise._factors import Factors
 from exactshap.decompose.pairwise._inference import jackknife_error
 from exactshap.decompose.pairwise._kernels import LANES, PanelBlock, add_sides
@@ -20,36 +20,36 @@ from exactshap.results.decomposition import check_residual, pair_tolerance
 __all__ = ["estimate_by_tasks", "estimate_mmd", "permuted_labels"]
 
 
-def estimate_mmd(task: tuple[Factors, int, PairwiseSettings, np.ndarray]) -> Estimate:
+def estimate_mmd(task: tuple[Factors, int, Question, np.ndarray]) -> Estimate:
     """Return the shares of one pair of samples: pooled rows, the first ``n`` of which are the first sample."""
-    factors, n, settings, labels = task
-    rules = rule_table(settings.semivalue, factors.n_players, settings.order)
-    scale = _PairMeans(n, factors.n_rows - n, settings.estimator)
-    sums, within = _pair_sums(factors, rules, n, labels, settings.n_jobs)
-    joint = joint_values(factors, scale.weights, n, settings, len(settings.sets(factors.n_players)) - factors.n_players)
-    direct = direct_mmd(factors, n, settings.estimator, settings.n_jobs)
-    return _finished(factors, settings, scale, rules, labels, (sums, within, *joint, direct))
+    factors, n, question, labels = task
+    rules = rule_table(question.semivalue, factors.n_players, question.order)
+    scale = _PairMeans(n, factors.n_rows - n, question.estimator)
+    sums, within = _pair_sums(factors, rules, n, labels, question.n_jobs)
+    joint = joint_values(factors, scale.weights, n, question, len(question.sets(factors.n_players)) - factors.n_players)
+    direct = direct_mmd(factors, n, question.estimator, question.n_jobs)
+    return _finished(factors, question, scale, rules, labels, (sums, within, *joint, direct))
 
 
 def estimate_by_tasks(
-    factors: Factors, n: int, settings: PairwiseSettings, labels: np.ndarray, run: Callable[..., Iterable[Any]]
+    factors: Factors, n: int, question: Question, labels: np.ndarray, run: Callable[..., Iterable[Any]]
 ) -> Estimate:
     """Return the same shares from tasks over pairs of blocks of rows, which any ordered map may run anywhere.
 
     The tasks and the order in which they are added up depend on the numbers of rows only.
     """
-    rules = rule_table(settings.semivalue, factors.n_players, settings.order)
-    scale = _PairMeans(n, factors.n_rows - n, settings.estimator)
+    rules = rule_table(question.semivalue, factors.n_players, question.order)
+    scale = _PairMeans(n, factors.n_rows - n, question.estimator)
     pairs = block_pairs(factors.n_rows, n)
     samples = [(int(pair.first[0] >= n), int(pair.second[0] >= n)) for pair in pairs]
-    alone = replace(settings, n_jobs=None)
+    alone = replace(question, n_jobs=None)
     tasks = (
         _Task(factors.take(pair.rows), pair.begin, _rows_of(labels, pair.rows), scale.weight(*which), rules, alone)
         for pair, which in zip(pairs, samples, strict=True)
     )
     sums = np.zeros((2, factors.n_players + 1, factors.n_rows))
     kernels = np.zeros((2, 2))
-    within, joint, truncation = np.zeros((sums.shape[1], labels.shape[1])), np.zeros(_n_joint(factors, settings)), 0.0
+    within, joint, truncation = np.zeros((sums.shape[1], labels.shape[1])), np.zeros(_n_joint(factors, question)), 0.0
     for pair, (own, other), part in zip(pairs, samples, run_in_waves(run, _part, tasks), strict=True):
         height = pair.begin or len(pair.rows)
         sums[other][:, slice(*pair.first)] += part.sums[:, :height]
@@ -59,8 +59,8 @@ def estimate_by_tasks(
         within += part.within
         joint += part.joint
         truncation = max(truncation, part.truncation)
-    direct = mmd_of_sums(kernels, n, factors.n_rows - n, settings.estimator)
-    return _finished(factors, settings, scale, rules, labels, (sums, within, joint, truncation, direct))
+    direct = mmd_of_sums(kernels, n, factors.n_rows - n, question.estimator)
+    return _finished(factors, question, scale, rules, labels, (sums, within, joint, truncation, direct))
 
 
 @dataclass(frozen=True, eq=False)
@@ -72,7 +72,7 @@ class _Task:
     labels: np.ndarray
     weight: float
     rules: Rules
-    settings: PairwiseSettings
+    question: Question
 
 
 @dataclass(frozen=True, eq=False)
@@ -94,12 +94,12 @@ def _part(task: _Task) -> _Part:
     def weights(block: PanelBlock) -> np.ndarray:
         return np.full((block.height, block.padded), task.weight)
 
-    joint, truncation = joint_values(factors, weights, None, task.settings, _n_joint(factors, task.settings), begin)
+    joint, truncation = joint_values(factors, weights, None, task.question, _n_joint(factors, task.question), begin)
     return _Part(sums, within, joint, truncation, kernel_sum(factors, begin))
 
 
-def _n_joint(factors: Factors, settings: PairwiseSettings) -> int:
-    return len(settings.sets(factors.n_players)) - factors.n_players
+def _n_joint(factors: Factors, question: Question) -> int:
+    return len(question.sets(factors.n_players)) - factors.n_players
 
 
 def _rows_of(labels: np.ndarray, rows: np.ndarray) -> np.ndarray:
@@ -107,12 +107,12 @@ def _rows_of(labels: np.ndarray, rows: np.ndarray) -> np.ndarray:
 
 
 def _finished(
-    factors: Factors, settings: PairwiseSettings, scale: _PairMeans, rules: Rules, labels: np.ndarray, found: tuple[Any, ...]
+    factors: Factors, question: Question, scale: _PairMeans, rules: Rules, labels: np.ndarray, found: tuple[Any, ...]
 ) -> Estimate:
     """Return the estimate from all sums over pairs, held against the direct statistic."""
     sums, within, joint, truncation, direct = found
     values = scale.statistic(*_split(sums, scale.n))
-    residual = residual_of(direct, values, joint, settings)
+    residual = residual_of(direct, values, joint, question)
     tolerance = pair_tolerance(4.0, factors.n_rows, len(factors.columns))
     check_residual("MMD2", residual, tolerance)
     permuted = _permuted(sums, within, labels, scale)

@@ -89,7 +89,7 @@ class Comparison:
     backend: str | None = None
 
     def to_frame(self, kind: str | None = None) -> Any:
-        """Return one row per player (and output): means, magnitudes, difference, interval, share of the MMD and its p-value.
+        """Return one row per player (and output): means, magnitudes, difference, interval, contribution to the MMD and its p-value.
 
         Parameters
         ----------
@@ -121,13 +121,13 @@ class Comparison:
         }
         columns |= {name: np.ravel(values) for name, values in numbers.items()}
         if self.drift is not None:
-            columns["mmd_share"] = np.repeat(self.drift.values, n_outputs)
+            columns["mmd_contribution"] = np.repeat(self.drift.values, n_outputs)
             if self.drift.p_adjusted is not None:
                 columns["mmd_p"] = np.repeat(self.drift.p_adjusted, n_outputs)
         return columns
 
     def plot(self, ax: Any = None, *, output: int | str | None = None, max_display: int = 10) -> Any:
-        """Draw the differences with their intervals, beside the shares of the MMD where there are any.
+        """Draw the differences with their intervals, beside the contributions to the MMD where there are any.
 
         Parameters
         ----------

@@ -27,11 +27,11 @@ def data_drift(
         return None, ("The data are not compared: an explanation holds none.",)
     if min(first.n_rows, second.n_rows) < 2:
         return None, ("The data are not compared: a sample needs two rows.",)
-    from exactshap.decompose import decompose_mmd
+    from exactshap.decompose import PairwiseSettings, decompose_mmd
 
     try:
-        samples, groups, kernels, filled = _coded(first, second)
-        (one, other), method, notes = _thinned(samples, np.random.default_rng(seed))
+        samples, groups, kernels, gaps = _coded(first, second)
+        (one, other), choice, notes = _thinned(samples, np.random.default_rng(seed))
         drift = decompose_mmd(
             one,
             other,
@@ -40,48 +40,40 @@ def data_drift(
             groups=groups,
             n_permutations=n_permutations,
             random_state=seed,
-            **method,
+            settings=PairwiseSettings(**choice),
         )
     except ExactshapError as error:
         return None, (f"The data are not compared: {error}",)
-    missing = f"Missing numbers of {', '.join(filled)} count as a category of their own." if filled else ""
+    missing = f"Missing numbers of {', '.join(gaps)} count as a category of their own." if gaps else ""
     return drift, tuple(text for text in (*notes, missing) if text)
 
 
 def _coded(first: ExplanationData, second: ExplanationData) -> tuple[Any, dict[str, list[int]], dict[int, str], list[str]]:
-    """Return both samples as numbers, the columns of each player, which columns are categories, and what had gaps."""
+    """Return both samples as numbers, the columns of each player, which columns are categories, and the players with gaps."""
     from exactshap.frames import as_table
 
     tables = as_table(first.data), as_table(second.data)
     columns: list[np.ndarray] = []
     groups: dict[str, list[int]] = {}
     kernels: dict[int, str] = {}
-    filled: list[str] = []
     for name, members in zip(first.feature_names, player_columns(first, tables[0]), strict=True):
-        groups[name] = []
+        groups[name] = list(range(len(columns), len(columns) + len(members)))
         for j in members:
-            coded, categorical = _column(tables, j)
-            for part, is_category in zip(coded, categorical, strict=True):
-                groups[name].append(len(columns))
-                kernels |= {len(columns): "categorical"} if is_category else {}
-                columns.append(part)
-            filled += [name] if len(coded) > 1 and name not in filled else []
+            cells, is_category = _column(tables, j)
+            kernels |= {len(columns): "categorical"} if is_category else {}
+            columns.append(cells)
+    gaps = [name for name, places in groups.items() if any(np.isnan(columns[place]).any() for place in places)]
     pooled = np.stack(columns, axis=1)
-    return (pooled[: first.n_rows], pooled[first.n_rows :]), groups, kernels, filled
+    return (pooled[: first.n_rows], pooled[first.n_rows :]), groups, kernels, gaps
 
 
-def _column(tables: tuple[Table, Table], j: int) -> tuple[list[np.ndarray], list[bool]]:
-    """Return a column of both tables: its numbers, beside whether they are missing where some are, or codes of its texts."""
+def _column(tables: tuple[Table, Table], j: int) -> tuple[np.ndarray, bool]:
+    """Return a column of both tables as numbers, or as codes of its texts and dates, and whether it is such."""
     try:
-        numbers = np.concatenate([table.select([j]).numeric()[:, 0] for table in tables])
+        return np.concatenate([table.select([j]).numeric()[:, 0] for table in tables]), False
     except (InputError, InputTypeError):
         texts = [cell_text(value) for table in tables for value in table.column(j)]
-        return [np.unique(texts, return_inverse=True)[1].astype(float)], [True]
-    missing = np.isnan(numbers)
-    if not missing.any():
-        return [numbers], [False]
-    known = numbers[~missing]
-    return [np.where(missing, np.median(known) if known.size else 0.0, numbers), missing.astype(float)], [False, True]
+        return np.unique(texts, return_inverse=True)[1].astype(float), True
 
 
 def _thinned(samples: tuple[np.ndarray, np.ndarray], generator: np.random.Generator) -> tuple[Any, dict[str, Any], list[str]]:

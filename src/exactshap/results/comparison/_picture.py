@@ -1,4 +1,4 @@
-"""Pictures of comparisons: differences with intervals beside the shares of the MMD; means of groups."""
+"""Pictures of comparisons: differences with intervals beside the contributions to the MMD; means of groups."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ def _draw_drift(ax: Any, comparison: Any, order: np.ndarray) -> None:
         ax.errorbar(drift.values[order], place, xerr=ends, fmt="none", ecolor="black", capsize=3, zorder=4)
     p = "" if drift.p_value is None else f", p = {drift.p_value:.3g}"
     ax.set_title("data", fontsize="medium")
-    ax.set_xlabel(f"share of MMD² = {drift.total:.3g}{p}")
+    ax.set_xlabel(f"contributions to MMD² = {drift.total:.3g}{p}")
     _finish(ax, place, None)
 
 

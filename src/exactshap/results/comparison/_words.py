@@ -46,7 +46,7 @@ def rows_of(comparison: Any, most: int | None = None) -> tuple[list[str], list[l
         ("difference", [f"{v:+.4g}" for v in columns["difference"]]),
         (f"{100 * comparison.level:g} % interval", [f"{low:.3g} to {high:.3g}" for low, high in ends]),
     ]
-    known = (("mmd_share", "share of MMD2"), ("mmd_p", "p"))
+    known = (("mmd_contribution", "contribution to MMD2"), ("mmd_p", "p"))
     table += [(heading, [f"{v:.3g}" for v in columns[name]]) for name, heading in known if name in columns]
     order = np.argsort(-np.abs(columns["difference"]), kind="stable")[:most]
     return [heading for heading, _ in table], [[cells[j] for _, cells in table] for j in order]
@@ -89,4 +89,4 @@ def _numbers(values: np.ndarray) -> str:
 def _drift_words(drift: PairwiseDecomposition) -> str:
     p = "" if drift.p_value is None else f", p = {drift.p_value:.3g}"
     strongest = drift.feature_names[int(np.argmax(drift.values))]
-    return f"MMD2 = {drift.total:.4g}{p}; largest share: {strongest} ({drift.values.max():.3g})"
+    return f"MMD2 = {drift.total:.4g}{p}; largest contribution: {strongest} ({drift.values.max():.3g})"

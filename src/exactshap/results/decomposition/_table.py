@@ -29,7 +29,7 @@ def rows_of(shares: PairwiseDecomposition) -> tuple[list[str], list[list[str]]]:
     level = f"{100 * shares.details['level']:g} % interval"
     columns = {
         "column": list(shares.feature_names),
-        "share": [f"{v:.4g}" for v in shares.values],
+        "contribution": [f"{v:.4g}" for v in shares.values],
         "of total": ["" if np.isnan(f) else f"{100 * f:.1f} %" for f in shares.fractions],
     }
     if shares.intervals is not None:
@@ -46,5 +46,5 @@ def strongest_marginals(shares: PairwiseDecomposition, samples: tuple[Any, Any],
     strongest = sorted(range(len(shares.values)), key=lambda j: -shares.values[j])[
         :most
     ]  # stable: ties keep the columns' order
-    captions = [f"share {shares.values[j]:.3g}" for j in strongest]
+    captions = [f"contribution {shares.values[j]:.3g}" for j in strongest]
     return prepare_marginals(*samples, [shares.feature_names[j] for j in strongest], captions)

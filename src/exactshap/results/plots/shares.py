@@ -120,11 +120,11 @@ def draw_shares(bars: ShareBars, ax: Any = None) -> Any:
     >>> matplotlib.use("Agg")
     >>> bars = prepare_shares(np.array([0.1, 0.5]), ["a", "b"], total=0.6, statistic="R2")
     >>> draw_shares(bars).get_xlabel()
-    'share of R2'
+    'contribution to R2'
     """
     ax = _new_axes(len(bars.labels)) if ax is None else ax
     position = np.arange(len(bars.labels))
-    ax.barh(position, bars.values, color="#4c72b0", zorder=2, label="share")
+    ax.barh(position, bars.values, color="#4c72b0", zorder=2, label="contribution")
     if bars.error is not None:
         ax.errorbar(bars.values, position, xerr=bars.error, fmt="none", ecolor="black", capsize=3, zorder=4)
     ax.plot(bars.cumulative, position, color="#dd8452", marker="o", markersize=3, zorder=3, label="cumulative")
@@ -132,7 +132,7 @@ def draw_shares(bars: ShareBars, ax: Any = None) -> Any:
     ax.axvline(bars.total, color="gray", linewidth=0.8, linestyle="--", label=f"{bars.statistic} = {bars.total:.4g}")
     ax.set_yticks(position, bars.labels)
     ax.set_ylim(len(position) - 0.5, -0.5)
-    ax.set_xlabel(f"share of {bars.statistic}")
+    ax.set_xlabel(f"contribution to {bars.statistic}")
     ax.legend(loc="best", frameon=False)
     return ax
 

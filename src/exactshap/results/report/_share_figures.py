@@ -19,7 +19,7 @@ def share_bars(bars: ShareBars) -> str:
     height = top + _STEP * len(bars.labels)
     ends = bars.values if bars.error is None else np.concatenate([bars.values - bars.error[0], bars.values + bars.error[1]])
     scale = svg.Scale.over(np.concatenate([bars.values, bars.cumulative, ends, [bars.total]]), left, width - 12, include=0.0)
-    parts = [svg.axis(scale, height, label=f"share of {bars.statistic}", top=top)]
+    parts = [svg.axis(scale, height, label=f"contribution to {bars.statistic}", top=top)]
     total = float(scale(bars.total))
     parts.append(svg.line(total, top, total, height, "total"))
     for j, name in enumerate(bars.labels):
