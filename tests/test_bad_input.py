@@ -128,7 +128,7 @@ DATA = {
         MODEL,
         sparse.csr_matrix(A),
         InputTypeError,
-        r"Sparse input is not supported by `X`.*toarray\(\) \(would need",
+        r"SVR refuses sparse rows.*Pass X.toarray\(\)|do not mix.*is dense, .* is sparse",
     ),
     "none": (MODEL, None, InputTypeError, "`X` must be a table.*Got None"),
     "not a table": (MODEL, "rows.csv", InputTypeError, "`X` must be a table. Got 'rows.csv'. Pass an array of shape"),

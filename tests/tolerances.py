@@ -144,3 +144,6 @@ PROBABILITY = 1e-6
 
 SOLVED_TWICE = 1e-3
 """Newton's method stops at a gradient of 1e-8; the penalty of 1e-5 turns that into 1e-3 of the coefficients."""
+
+# predictions of some 20 trees of size up to 4 that a library adds up in float32: 20 roundings of 4 * 2^-24, and the mean of several
+SINGLE_PRECISION_SUM = 1e-5

@@ -15,7 +15,7 @@ from exactshap._runtime.process_settings import without_lost_threads
 from exactshap._runtime.progress import Progress, duration, progress_text
 from exactshap._runtime.threads import Pace, at_pace, using_jobs
 from exactshap._runtime.words import fields_html
-from exactshap.errors import warn
+from exactshap.errors import InputTypeError, message, warn
 from exactshap.explainer._certify import refuse_or_warn
 from exactshap.explainer._mask_check import MaskChecker
 from exactshap.explainer._plan import Forecast, cut_rows, forecast
@@ -245,6 +245,8 @@ class Explainer:
         if self.align:
             table = aligned(table, reader.model)
         fitted, background = reader.fitted_names, reader.background
+        if background is not None and table.is_sparse != background.is_sparse:
+            raise InputTypeError(_kinds_message(table, background))
         if fitted is not None and table.names is None:
             warn(f"X does not have valid feature names, but {reader.model_name} was fitted with feature names")
         elif fitted is None and table.names is not None and background is not None and background.names is None:
@@ -283,6 +285,12 @@ def explain(
     'functional'
     """
     return Explainer(model, background, **settings)(X, index, order)
+
+
+def _kinds_message(table: Table, background: Table) -> str:
+    kinds = ["sparse" if one.is_sparse else "dense" for one in (table, background)]
+    do = "Pass both as the model was fitted: what a sparse matrix leaves out is missing to XGBoost, and zero to others"
+    return message("Rows of `X` and of `background` do not mix", f"`X` is {kinds[0]}, `background` is {kinds[1]}", do)
 
 
 def _background(background: Any, model: Any, align: bool) -> Table:

@@ -40,7 +40,8 @@ class Pool:
         self._masks = coalitions(rng, size, reader.n_players)
         self._columns, self._references = columns_of(reader, self._masks), rng.integers(self._background.n_rows, size=size)
         self._others: np.ndarray | None = None  # the reference rows of an array of floats
-        if not self._background.is_frame and self._background.native.dtype.kind == "f":
+        is_array = not (self._background.is_frame or self._background.is_sparse)
+        if is_array and self._background.native.dtype.kind == "f":
             self._others = self._background.native[self._references]
             starts = range(0, size, 2)
             self._pairs = [(self._others[start : start + 2], self._columns[start : start + 2]) for start in starts]

@@ -227,7 +227,7 @@ def wrap(
         "values": solution.values[:, :n_players],
         "baseline": solution.empty,
         "std_error": None if std_error is None else std_error[:, :n_players],
-        "data": table.native,
+        "data": table.numeric(absent=reader.absent) if table.is_sparse else table.native,
         "sets": solution.sets or player_sets(n_players, order),
         "set_values": solution.values if order > 1 else None,
         "set_std_error": std_error if order > 1 else None,

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from exactshap.errors import InputTypeError, message
+from exactshap.frames._sparse import sparse_hybrid
 from exactshap.frames._table import Table
 
 __all__ = ["above", "hybrid_cells", "hybrid_columns", "mixed_below", "mixed_cells"]
@@ -35,6 +36,9 @@ def hybrid_cells(here: Table, other: Table, rows: np.ndarray, references: np.nda
     >>> hybrid_cells(here, other, np.array([0]), np.array([0]), np.array([[True, False]])).native
     array([[1., 4.]])
     """
+    if here.is_sparse and other.is_sparse:
+        mixed = sparse_hybrid(here.native[rows], other.native[references], np.asarray(columns, bool))
+        return Table(mixed, None, len(rows), here.n_columns)
     both_arrays = not here.is_frame and not other.is_frame
     mine, theirs = (here.native, other.native) if both_arrays else (_numbers(here), _numbers(other))
     if mine is None or theirs is None:
@@ -118,6 +122,8 @@ def _rows(numbers: np.ndarray, chosen: np.ndarray) -> np.ndarray:
 
 def _numbers(table: Table) -> np.ndarray | None:
     """Return the numbers of an array or of a pandas frame of one dtype, without a copy; None of other tables."""
+    if table.is_sparse:
+        return None
     if not table.is_frame:
         return table.native if table.native.dtype.kind in "fiub" else None
     return table.native.to_numpy() if table.has_one_dtype else None
@@ -199,6 +205,10 @@ def _above(top: Table, below: Table) -> Table:
     under = below.__dict__.get("under")
     if under is not None and under[0] is top:
         return Table(under[1], None, n_rows, top.n_columns)
+    if top.is_sparse:
+        from scipy import sparse
+
+        return Table(sparse.vstack([top.native, below.native], format="csr"), None, n_rows, top.n_columns)
     if not top.is_frame:
         return Table(np.concatenate([top.native, below.native]), None, n_rows, top.n_columns)
     if top.has_one_dtype and below.has_one_dtype:

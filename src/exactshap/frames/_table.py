@@ -11,6 +11,7 @@ import numpy as np
 
 from exactshap.errors import printable
 from exactshap.frames._numeric import narwhals, numeric_array, numeric_column, plain_numbers
+from exactshap.frames._sparse import is_sparse, sparse_hybrid, stored_mask
 
 __all__ = ["Table"]
 
@@ -26,7 +27,7 @@ class Table:
 
     Attributes
     ----------
-    native : DataFrame or array
+    native : DataFrame, array or CSR matrix
         It goes to the model's own ``predict`` untouched.
     names : tuple of str or None
         Column names; None for arrays.
@@ -55,6 +56,10 @@ class Table:
     @property
     def is_frame(self) -> bool:
         return self.names is not None
+
+    @property
+    def is_sparse(self) -> bool:
+        return is_sparse(self.native)
 
     @functools.cached_property
     def is_plain(self) -> bool:
@@ -92,7 +97,7 @@ class Table:
             return self
         if isinstance(rows, slice) and not self.is_frame:  # a view: nobody writes to what the user passed
             part = self.native[rows]
-            return Table(part, None, len(part), self.n_columns)
+            return Table(part, None, part.shape[0], self.n_columns)
         if self.dtypes and isinstance(rows, slice):  # a view here, too
             part = self.native.iloc[rows]
             return self.of_same_columns(part, len(part))
@@ -114,7 +119,8 @@ class Table:
     def copy(self) -> Table:
         """Return the same rows in memory of their own."""
         own = getattr(self.native, "copy", None) or getattr(self.native, "clone", None)  # arrow tables cannot be written to
-        native = np.array(self.native) if not self.is_frame else self.native if own is None else own()
+        is_array = not self.is_frame and not self.is_sparse
+        native = np.array(self.native) if is_array else self.native if own is None else own()
         return Table(native, self.names, self.n_rows, self.n_columns)
 
     def select(self, columns: Sequence[int]) -> Table:
@@ -128,12 +134,20 @@ class Table:
 
     def column(self, j: int) -> np.ndarray:
         """Return one column as a one-dimensional array, of whatever dtype it has."""
+        if self.is_sparse:
+            return np.asarray(self.native[:, [j]].toarray()[:, 0])
         if not self.is_frame:
             return np.asarray(self.native[:, j])
         return narwhals().from_native(self.native, eager_only=True)[self.names[j]].to_numpy()  # type: ignore[index]
 
-    def numeric(self, *, what: str = "X") -> np.ndarray:
-        """Return a float64 array of shape (n_rows, n_columns), not to be written to; NaN stays, text and dates are refused by column."""
+    def numeric(self, *, what: str = "X", absent: float = 0.0) -> np.ndarray:
+        """Return a float64 array of shape (n_rows, n_columns), not to be written to; NaN stays, text and dates are refused by column.
+
+        ``absent`` stands in the cells that a sparse matrix does not store.
+        """
+        if self.is_sparse:
+            numbers = numeric_array(self.native.toarray(), what)
+            return numbers if absent == 0.0 else np.where(stored_mask(self.native), numbers, absent)
         if not self.is_frame:
             return numeric_array(self.native, what)
         if self.n_rows * self.n_columns > REMEMBERED:
@@ -175,6 +189,8 @@ class Table:
         The result is of the same kind as this table.
         """
         mask = np.asarray(mask, bool)
+        if self.is_sparse:
+            return self._sparse_hybrid(other, mask, cells)
         if not self.is_frame:
             outside = other.native if cells is None else np.take_along_axis(np.asarray(other.native), cells, axis=0)
             return Table(np.where(mask[None, :], self.native, outside), None, self.n_rows, self.n_columns)
@@ -184,6 +200,17 @@ class Table:
         columns = [of[j].series_like(here, j if cells is None else 0, name) for j, name in rest]
         native = here.with_columns(*columns).to_native()  # whole columns: their dtype, categories and gaps stay
         return Table(native, self.names, self.n_rows, self.n_columns)
+
+    def _sparse_hybrid(self, other: Table, mask: np.ndarray, cells: np.ndarray | None) -> Table:
+        columns = np.broadcast_to(mask, (self.n_rows, self.n_columns))
+        if cells is None:
+            return Table(sparse_hybrid(self.native, other.native, columns), None, self.n_rows, self.n_columns)
+        native = self.native
+        for j in np.flatnonzero(~mask):  # each column has rows of its own
+            here = np.ones(columns.shape, bool)
+            here[:, j] = False
+            native = sparse_hybrid(native, other.native[cells[:, j]], here)
+        return Table(native, None, self.n_rows, self.n_columns)
 
     def series_like(self, frame: Any, j: int, name: str) -> Any:
         """Return column ``j`` as a narwhals Series of the library of a narwhals frame: as it is, or rebuilt from its cells."""

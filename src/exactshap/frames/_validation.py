@@ -8,6 +8,7 @@ import numpy as np
 
 from exactshap.errors import InputError, InputTypeError, message
 from exactshap.frames._numeric import narwhals
+from exactshap.frames._sparse import is_sparse, to_csr
 from exactshap.frames._table import Table
 
 __all__ = ["as_table"]
@@ -20,7 +21,7 @@ def as_table(data: Any, *, what: str = "X", allow_empty: bool = False) -> Table:
 
     Parameters
     ----------
-    data : array, list of lists, pandas, polars or pyarrow table, or Table
+    data : array, list of lists, sparse matrix, pandas, polars or pyarrow table, or Table
     what : str, default="X"
         How messages name it.
     allow_empty : bool, default=False
@@ -47,8 +48,9 @@ def as_table(data: Any, *, what: str = "X", allow_empty: bool = False) -> Table:
         raise InputTypeError(message(f"`{what}` must be a table", "Got None", _TABLE))
     if type(data) is np.ndarray:  # most rows of a service: not of a subclass, which may be more than numbers
         table = _rectangle(data, data, what)
+    elif is_sparse(data):
+        table = Table(to_csr(data), None, *data.shape)
     else:
-        _refuse_sparse(data, what)
         is_frame = hasattr(data, "columns") or hasattr(data, "column_names")
         table = _frame_table(data, what) if is_frame else _array_table(data, what)
     if table.n_columns == 0:
@@ -60,20 +62,6 @@ def as_table(data: Any, *, what: str = "X", allow_empty: bool = False) -> Table:
             message(f"Found array `{what}` with 0 sample(s) (shape=(0, {table.n_columns})) while a minimum of 1 is required")
         )
     return table
-
-
-def _refuse_sparse(data: Any, what: str) -> None:
-    from scipy import sparse
-
-    if sparse.issparse(data):
-        gib = float(np.prod(data.shape)) * 8 / 2**30
-        raise InputTypeError(
-            message(
-                f"Sparse input is not supported by `{what}`",
-                f"Got {type(data).__name__}",
-                f"Call .toarray() (would need {gib:.2g} GiB)",
-            )
-        )
 
 
 def _brief(value: Any) -> str:

@@ -19,6 +19,8 @@ from exactshap.readers._identity import is_own_method as is_own_method
 from exactshap.readers._identity import library_class as library_class
 from exactshap.readers._identity import replaced as replaced
 from exactshap.readers._identity import sklearn_name as sklearn_name
+from exactshap.readers._own_call import OwnCall as OwnCall
+from exactshap.readers._own_call import outputs_of as outputs_of
 from exactshap.readers._own_prediction import OwnPrediction as OwnPrediction
 from exactshap.readers._pieces import LINES as LINES
 from exactshap.readers._pieces import InPieces as InPieces

@@ -17,6 +17,7 @@ from exactshap._runtime.shared import copied_state
 from exactshap._runtime.threads import threads_of_a_block
 from exactshap.frames import Table
 from exactshap.games import Game
+from exactshap.readers._own_call import OwnCall
 from exactshap.readers._stages import Stages
 from exactshap.readers._steps import answered_in_threads, certified, own_prediction
 from exactshap.semivalues import Semivalue
@@ -66,6 +67,8 @@ class Reader(ABC):
     player_names: tuple[str, ...]
     background: Table | None = None
     weights: np.ndarray | None = None
+    own_call: OwnCall | None = None  # the call that a pipeline or a search answers as well; None where no single call predicts
+    absent: float = 0.0  # what a cell that a sparse matrix leaves out is to the model
 
     __getstate__ = copied_state
 

@@ -109,6 +109,8 @@ class OwnPrediction:
 
     def _cells(self, X: Table) -> Any:
         """Return rows as the library reads them itself; None where it may do more than take numbers as they are."""
+        if X.is_sparse:
+            return None
         if self._numbers is not None:
             return self._numbers(X)
         if not X.is_frame:

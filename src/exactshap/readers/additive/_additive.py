@@ -65,7 +65,7 @@ class AdditiveReader(Reader):
 
     def __init__(self, model: Any, request: Request, form: AdditiveForm) -> None:
         self.model, self.model_name, self.form = model, type(model).__name__, form
-        self.predicts_row_by_row = form.predicts_row_by_row
+        self.predicts_row_by_row, self.own_call = form.predicts_row_by_row, form.own_call
         request.refuse_options(owner=self.model_name)
         self.fitted_names = form.fitted_names
         self.feature_names = names_of(request, form.fitted_names, form.n_columns, self.model_name)

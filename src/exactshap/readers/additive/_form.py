@@ -11,7 +11,7 @@ import numpy as np
 from exactshap._native import Handle
 from exactshap.errors import UnsupportedStructureError, message
 from exactshap.frames import Table
-from exactshap.readers import Stages
+from exactshap.readers import OwnCall, Stages
 from exactshap.readers.additive.terms import Reference, TermBlock
 
 __all__ = ["AdditiveForm", "Sizes"]
@@ -83,6 +83,8 @@ class AdditiveForm:
         ``search(table) -> (numbers, Handle of Bins)``, where the solver may find the bins of rows itself, or None.
     stages : callable or None
         ``stages(table) -> Stages or None``: ``predict`` of many rows in parts that threads may share.
+    own_call : OwnCall or None
+        ``predict`` as a single documented call.
     """
 
     blocks: tuple[TermBlock, ...]
@@ -103,6 +105,7 @@ class AdditiveForm:
     is_product: bool = False
     search: Callable[[Table], tuple[np.ndarray, Handle] | None] | None = None
     stages: Callable[[Table], Stages | None] | None = None
+    own_call: OwnCall | None = None
 
     @property
     def sizes(self) -> Sizes | None:

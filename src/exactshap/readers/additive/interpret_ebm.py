@@ -11,7 +11,7 @@ import numpy as np
 from exactshap._native import Handle
 from exactshap.errors import InputError, UnsupportedStructureError, message
 from exactshap.frames import Table
-from exactshap.readers import OwnPrediction, Request, Stages, require_fitted, select_outputs
+from exactshap.readers import OwnCall, OwnPrediction, Request, Stages, outputs_of, require_fitted, select_outputs
 from exactshap.readers.additive._additive import AdditiveReader
 from exactshap.readers.additive._form import AdditiveForm
 from exactshap.readers.additive._native_search import NativeSearch
@@ -112,9 +112,17 @@ def read(model: Any, request: Request) -> AdditiveReader:
         has_training=training is not None,
         predicts_row_by_row=True,
         search=cells.search,
+        own_call=_own_call(model, chosen, single),
         stages=functools.partial(_stages, own, chosen, single),
     )
     return AdditiveReader(model, request, form)
+
+
+def _own_call(model: Any, chosen: list[int], single: bool) -> OwnCall | None:
+    if hasattr(model, "classes_") or model.link_ == "identity":
+        method = "decision_function" if hasattr(model, "classes_") else "predict"
+        return OwnCall(method, finish=functools.partial(outputs_of, chosen, single))
+    return None
 
 
 def _outputs(model: Any) -> tuple[tuple[str, ...], str]:

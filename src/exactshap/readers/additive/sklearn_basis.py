@@ -113,6 +113,7 @@ def read(pipeline: Any, request: Request) -> AdditiveReader:
         single_output=single,
         floor=parts.floor + size,
         precision=parts.precision,
+        own_call=parts.call(chosen, single),
     )
     return AdditiveReader(pipeline, request, form)
 

@@ -12,6 +12,7 @@ import numpy as np
 from exactshap.errors import UnsupportedStructureError, message
 from exactshap.frames import Table, as_table
 from exactshap.readers import (
+    OwnCall,
     OwnPrediction,
     Request,
     Stages,
@@ -71,6 +72,13 @@ class LinearParts:
         """Return the same in parts that threads may share, where there are such."""
         stages = own.stages(X)
         return None if stages is None else stages._replace(finish=lambda: self._in_unit(stages.finish(), chosen, single))
+
+    def call(self, chosen: list[int], single: bool) -> OwnCall:
+        """Return the documented call of the model, or of a pipeline that ends in it."""
+        return OwnCall(self.method, finish=functools.partial(self._finished, chosen, single))
+
+    def _finished(self, chosen: list[int], single: bool, values: np.ndarray) -> np.ndarray:
+        return self._in_unit(values, chosen, single)
 
     def own(self, model: Any) -> OwnPrediction:
         """Return the model's own prediction of rows that are finite, by its product alone where it is scikit-learn's own."""
@@ -160,6 +168,7 @@ def read(model: Any, request: Request) -> AdditiveReader:
         floor=parts.floor,
         precision=parts.precision,
         is_product=own.is_direct,
+        own_call=parts.call(chosen, single),
     )
     return AdditiveReader(model, request, form)
 

@@ -95,6 +95,9 @@ class BlackBox(Reader):
         self.value_function = choose_value_function(request, self.value_functions, None, owner=self.model_name)
         assert request.background is not None
         self.background = request.background
+        if self.background.is_sparse:
+            do = "Pass dense rows, and a function that makes them sparse: lambda rows: f(scipy.sparse.csr_matrix(rows))"
+            raise InputTypeError(message("Functions are called with dense rows", "Got a sparse `background`", do))
         self.weights = request.weights
         self.options = _checked_options(dict(request.options))
         self.fitted_names = None

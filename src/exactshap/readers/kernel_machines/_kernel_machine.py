@@ -13,7 +13,7 @@ from exactshap._runtime.process_settings import without_warnings
 from exactshap.errors import UnsupportedStructureError, message
 from exactshap.frames import Table, check_columns
 from exactshap.games import Game, normalised_weights
-from exactshap.readers import Reader, Request, choose_value_function, finite_numbers, names_of, players_of
+from exactshap.readers import OwnCall, Reader, Request, choose_value_function, finite_numbers, names_of, players_of
 from exactshap.readers.kernel_machines._folded_background import FoldedBackground
 from exactshap.readers.kernel_machines._gaussian_posterior import GaussianPosterior, WithPosterior
 from exactshap.readers.kernel_machines._streamed import Streamed
@@ -39,6 +39,8 @@ class KernelReader(Reader):
         The model's formula.
     predict : callable
         ``predict(table) -> (n_rows,) or (n_rows, n_outputs)``: the model's own prediction path.
+    own_call : OwnCall, optional
+        The same as a single documented call.
     feature_names : tuple of str or None
         Names that the model was fitted with.
     output_names : tuple of str
@@ -60,6 +62,7 @@ class KernelReader(Reader):
         expansion: Expansion,
         predict: Callable[[Table], np.ndarray],
         *,
+        own_call: OwnCall | None = None,
         feature_names: tuple[str, ...] | None = None,
         output_names: tuple[str, ...] = ("output",),
         unit: str = "target",
@@ -67,7 +70,7 @@ class KernelReader(Reader):
         posterior: GaussianPosterior | None = None,
         epsilon: float = float(np.finfo(np.float64).eps),
     ) -> None:
-        self.model, self.model_name = model, type(model).__name__
+        self.model, self.model_name, self.own_call = model, type(model).__name__, own_call
         self.fitted_names = feature_names
         self.feature_names = names_of(request, feature_names, expansion.n_columns, self.model_name)
         self._given_names = None if request.feature_names is None else self.feature_names

@@ -11,11 +11,13 @@ from exactshap.frames import Table
 from exactshap.games import ProductGame
 from exactshap.kernels import from_pairwise
 from exactshap.readers import (
+    OwnCall,
     Reader,
     Request,
     choose_value_function,
     fitted_names,
     names_of,
+    outputs_of,
     players_of,
     select_outputs,
     sklearn_name,
@@ -35,9 +37,10 @@ def read(feature_map: Any, linear: Any, parts: Any, request: Request) -> Reader:
     chosen, single = select_outputs(parts.output_names, request.output, owner=type(linear).__name__)
     single = single or len(parts.output_names) == 1
     coefficients, intercept = np.asarray(parts.coefficients, float).T[chosen], parts.intercept[chosen]
-    predict = functools.partial(_predict, feature_map, linear, parts.method, chosen, single)
+    call = OwnCall(parts.method, finish=functools.partial(outputs_of, chosen, single))
+    predict = functools.partial(_predict, feature_map, linear, call)
     names = tuple(parts.output_names[k] for k in chosen)
-    common: dict[str, Any] = {"output_names": names, "unit": parts.unit, "single_output": single}
+    common: dict[str, Any] = {"own_call": call, "output_names": names, "unit": parts.unit, "single_output": single}
     if sklearn_name(feature_map) == "Nystroem":
         kernel = from_pairwise(
             feature_map.kernel,
@@ -55,9 +58,8 @@ def _nystroem_parameters(feature_map: Any) -> dict[str, Any]:
     return named | (feature_map.kernel_params or {})
 
 
-def _predict(feature_map: Any, linear: Any, method: str, chosen: list[int], single: bool, X: Table) -> np.ndarray:
-    values = np.asarray(getattr(linear, method)(feature_map.transform(X.native)), float).reshape(X.n_rows, -1)[:, chosen]
-    return values[:, 0] if single else values
+def _predict(feature_map: Any, linear: Any, call: OwnCall, X: Table) -> np.ndarray:
+    return call(linear, feature_map.transform(X.native))
 
 
 class FourierReader(Reader):
@@ -77,11 +79,12 @@ class FourierReader(Reader):
         intercept: np.ndarray,
         predict: Any,
         *,
+        own_call: OwnCall,
         output_names: tuple[str, ...],
         unit: str,
         single_output: bool,
     ) -> None:
-        self.model, self.model_name = feature_map, type(feature_map).__name__
+        self.model, self.model_name, self.own_call = feature_map, type(feature_map).__name__, own_call
         request.refuse_options(owner=self.model_name)
         self.frequencies = np.asarray(feature_map.random_weights_, float)
         self.fitted_names = fitted_names(feature_map)

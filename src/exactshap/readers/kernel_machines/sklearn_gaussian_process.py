@@ -11,7 +11,7 @@ import numpy as np
 from exactshap.errors import UnsupportedStructureError, message
 from exactshap.frames import Table
 from exactshap.kernels import from_sklearn
-from exactshap.readers import Reader, Request, fitted_names, require_fitted, select_outputs
+from exactshap.readers import OwnCall, Reader, Request, fitted_names, outputs_of, require_fitted, select_outputs
 from exactshap.readers.kernel_machines._gaussian_posterior import Process, attach
 from exactshap.readers.kernel_machines._kernel_machine import KernelReader
 from exactshap.readers.kernel_machines.machine import Expansion, expand, merge
@@ -36,11 +36,13 @@ def _regressor(model: Any, request: Request) -> Reader:
     chosen, single = select_outputs(names, request.output, owner="GaussianProcessRegressor")
     kernel = from_sklearn(model.kernel_, points.shape[1])
     posterior, request = attach(request, [Process.of(kernel, points, model.L_, scale[chosen] ** 2)])
+    call = OwnCall("predict", finish=functools.partial(outputs_of, chosen, single or not multiple))
     return KernelReader(
         model,
         request,
         expand(kernel, points, (alpha * scale)[:, chosen], shift[chosen]),
-        functools.partial(_predict, model, chosen, single or not multiple),
+        functools.partial(_predict, call, model),
+        own_call=call,
         feature_names=fitted_names(model),
         output_names=tuple(names[k] for k in chosen),
         unit="target",
@@ -49,9 +51,8 @@ def _regressor(model: Any, request: Request) -> Reader:
     )
 
 
-def _predict(model: Any, chosen: list[int], single: bool, X: Table) -> np.ndarray:
-    values = np.asarray(model.predict(X.native), float).reshape(X.n_rows, -1)[:, chosen]
-    return values[:, 0] if single else values
+def _predict(call: OwnCall, model: Any, X: Table) -> np.ndarray:
+    return call(model, X.native)
 
 
 def _classifier(model: Any, request: Request) -> Reader:

@@ -9,7 +9,7 @@ import numpy as np
 
 from exactshap.frames import Table
 from exactshap.kernels import from_pairwise
-from exactshap.readers import Reader, Request, fitted_names, require_fitted, select_outputs
+from exactshap.readers import OwnCall, Reader, Request, fitted_names, outputs_of, require_fitted, select_outputs
 from exactshap.readers.kernel_machines._kernel_machine import KernelReader
 from exactshap.readers.kernel_machines.machine import expand
 
@@ -28,11 +28,13 @@ def read(model: Any, request: Request) -> Reader:
     chosen, single = select_outputs(names, request.output, owner="KernelRidge")
     single = single or model.dual_coef_.ndim == 1
     points = model.X_fit_.toarray() if hasattr(model.X_fit_, "toarray") else model.X_fit_
+    call = OwnCall("predict", finish=functools.partial(outputs_of, chosen, single))
     return KernelReader(
         model,
         request,
         expand(kernel, points, dual[:, chosen], cancels=True),
-        functools.partial(_predict, model, chosen, single),
+        functools.partial(_predict, call, model),
+        own_call=call,
         feature_names=fitted_names(model),
         output_names=tuple(names[k] for k in chosen),
         unit="target",
@@ -41,6 +43,5 @@ def read(model: Any, request: Request) -> Reader:
     )
 
 
-def _predict(model: Any, chosen: list[int], single: bool, X: Table) -> np.ndarray:
-    values = np.asarray(model.predict(X.native), float).reshape(X.n_rows, -1)[:, chosen]
-    return values[:, 0] if single else values
+def _predict(call: OwnCall, model: Any, X: Table) -> np.ndarray:
+    return call(model, X.native)

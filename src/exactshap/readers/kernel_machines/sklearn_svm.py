@@ -12,7 +12,7 @@ import numpy as np
 
 from exactshap.frames import Table
 from exactshap.kernels import from_pairwise
-from exactshap.readers import Reader, Request, fitted_names, require_fitted, select_outputs, sklearn_name
+from exactshap.readers import OwnCall, Reader, Request, fitted_names, outputs_of, require_fitted, select_outputs, sklearn_name
 from exactshap.readers import read as read_any
 from exactshap.readers.kernel_machines._kernel_machine import KernelReader
 from exactshap.readers.kernel_machines.machine import Expansion, expand
@@ -34,8 +34,17 @@ def read(model: Any, request: Request) -> Reader:
 def _single(model: Any, request: Request, method: str, unit: str) -> Reader:
     select_outputs((unit,), request.output, owner=type(model).__name__)
     expansion = _expansion(model, np.asarray(_dense(model.dual_coef_)).T, model.intercept_)
-    predict = functools.partial(_call, model, method)
-    return KernelReader(model, request, expansion, predict, feature_names=fitted_names(model), output_names=(unit,), unit=unit)
+    call = OwnCall(method, finish=np.ravel)
+    return KernelReader(
+        model,
+        request,
+        expansion,
+        functools.partial(_predict, call, model),
+        own_call=call,
+        feature_names=fitted_names(model),
+        output_names=(unit,),
+        unit=unit,
+    )
 
 
 def _classifier(model: Any, request: Request) -> Reader:
@@ -45,10 +54,18 @@ def _classifier(model: Any, request: Request) -> Reader:
         if request.output != "ovr":  # which is this very margin, for two classes
             select_outputs(tuple(classes[1:]), request.output, owner=type(model).__name__)
         expansion = _expansion(model, np.asarray(_dense(model.dual_coef_)).T, model.intercept_)
-        predict = functools.partial(_call, model, "decision_function")
+        call = OwnCall("decision_function", finish=np.ravel)
+        predict = functools.partial(_predict, call, model)
         unit = f"decision function (> 0: {classes[1]})"
         return KernelReader(
-            model, request, expansion, predict, feature_names=fitted_names(model), output_names=(classes[1],), unit=unit
+            model,
+            request,
+            expansion,
+            predict,
+            own_call=call,
+            feature_names=fitted_names(model),
+            output_names=(classes[1],),
+            unit=unit,
         )
     if isinstance(request.output, str) and request.output == "ovr":
         return _one_versus_rest(model, request)
@@ -56,13 +73,15 @@ def _classifier(model: Any, request: Request) -> Reader:
     chosen, single = select_outputs(names, request.output, owner=type(model).__name__)
     pairs = copy.copy(model)
     pairs.decision_function_shape = "ovo"
-    predict = functools.partial(_call, pairs, "decision_function", columns=chosen, single=single)
+    call = OwnCall("decision_function", finish=functools.partial(outputs_of, chosen, single))
+    predict = functools.partial(_predict, call, pairs)
     expansion = _expansion(model, _pairwise_coefficients(model), model.intercept_).outputs(chosen)
     return KernelReader(
         model,
         request,
         expansion,
         predict,
+        own_call=call if model.decision_function_shape == "ovo" else None,
         feature_names=fitted_names(model),
         output_names=tuple(names[k] for k in chosen),
         unit="one-vs-one decision function",
@@ -116,8 +135,5 @@ def _dense(array: Any) -> Any:
     return array.toarray() if hasattr(array, "toarray") else array
 
 
-def _call(model: Any, method: str, X: Table, columns: list[int] | None = None, single: bool = True) -> np.ndarray:
-    values = np.asarray(getattr(model, method)(X.native), float)
-    if columns is not None:
-        values = values[:, columns]
-    return values.reshape(len(values)) if single else values
+def _predict(call: OwnCall, model: Any, X: Table) -> np.ndarray:
+    return call(model, X.native)

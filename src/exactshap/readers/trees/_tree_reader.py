@@ -8,6 +8,8 @@ does the rest: ``prepare_trees`` of ``exactshap.solvers.trees._solve`` once at c
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -15,13 +17,13 @@ import numpy as np
 from exactshap.errors import BudgetError, ExactnessError, message
 from exactshap.frames import Table, check_columns
 from exactshap.games import ProductGame
-from exactshap.readers import Reader, Request, choose_value_function, names_of, players_of
+from exactshap.readers import OwnCall, Reader, Request, choose_value_function, names_of, players_of
 from exactshap.readers.trees._dump import Node, dump_difference, own_trees, walked_values
 from exactshap.semivalues import Semivalue
 from exactshap.solvers import Cost, Solution, of_formula, player_sets
 from exactshap.solvers.trees import prepare_trees, solve_trees
 from exactshap.trees import FlatTrees, TreeModel, inside, margin, paths
-from exactshap.trees.ensemble import encode, largest_sum
+from exactshap.trees.ensemble import encode, largest_sum, readable
 
 __all__ = ["TreeReader"]
 
@@ -40,8 +42,10 @@ class TreeReader(Reader):
     request : Request
     ensemble : TreeModel
         What its library's converter made of it.
-    own_margin : callable
-        The library's own margin prediction, ``own_margin(table) -> (n_rows,) or (n_rows, n_outputs)``.
+    own_call : OwnCall
+        The library's documented call for all outputs of the margin.
+    refuse : callable, optional
+        ``refuse(table)`` names the cell for which the library's own call raised a ValueError.
     """
 
     value_functions = ("path_dependent", "interventional", "baseline")
@@ -53,7 +57,8 @@ class TreeReader(Reader):
         model: Any,
         request: Request,
         ensemble: TreeModel,
-        own_margin: Callable[[Table], Any],
+        own_call: OwnCall,
+        refuse: Callable[[Table], None] | None = None,
     ) -> None:
         request.refuse_options(owner=ensemble.name)
         self.model, self.model_name = model, ensemble.name
@@ -61,7 +66,8 @@ class TreeReader(Reader):
         self.unit = _unit(ensemble, self._column)
         self._n_model_outputs = len(ensemble.output_names)
         self.ensemble = ensemble = ensemble.pick(request.output)
-        self._own_margin = own_margin
+        self.own_call, self._refuse = replace(own_call, finish=partial(_finished, own_call, self._column)), refuse
+        self.absent = ensemble.absent
         self.fitted_names = _checkable_names(ensemble)
         self.feature_names = names_of(request, ensemble.feature_names, ensemble.n_features, ensemble.name)
         self.output_names, self.single_output = ensemble.output_names, ensemble.single_output
@@ -90,8 +96,14 @@ class TreeReader(Reader):
         return self._prepared.tables is not None and self._prepared.rest is None
 
     def predict(self, X: Table) -> np.ndarray:
-        values = np.asarray(self._own_margin(X), float)
-        return values[:, self._column] if self._column is not None and values.ndim == 2 else values
+        assert self.own_call is not None
+        try:
+            with np.errstate(over="ignore"):
+                return self.own_call(self.model, readable(self.ensemble, X).native)
+        except ValueError:
+            if self._refuse is not None:
+                self._refuse(X)
+            raise
 
     def solve(self, X: Table, semivalue: Semivalue, order: int) -> Solution:
         solution = solve_trees(self._prepared, encode(self.ensemble, X), semivalue, order, with_residual=False)
@@ -127,7 +139,7 @@ class TreeReader(Reader):
         for player, columns in enumerate(self.players):
             present[:-1, list(columns)] = np.asarray(masks)[:, player : player + 1]
         present[-1] = True
-        rows = X.numeric()
+        rows = X.numeric(absent=self.absent)
         rows = rows.astype(np.float32).astype(float) if trees.single_precision else rows
         rows = np.where(rows == self.ensemble.missing_value, np.nan, rows)
         sums = walked_values(own, rows, present, self.n_outputs, outputs)
@@ -277,3 +289,9 @@ def _check_size(n_leaves: int, n_players: int, n_rows: int) -> None:
                 "Use fewer rows; Explainer(...)(X) does not need it",
             )
         )
+
+
+def _finished(call: OwnCall, column: int | None, values: np.ndarray) -> np.ndarray:
+    """Return the margin of the chosen output."""
+    values = call.finish(values)
+    return values[:, column] if column is not None and values.ndim == 2 else values

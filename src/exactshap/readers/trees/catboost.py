@@ -6,16 +6,12 @@ the group that holds them all; without such a group the model is refused with th
 
 from __future__ import annotations
 
-import functools
+import inspect
 from typing import Any
 
-import numpy as np
-
-from exactshap.frames import Table
-from exactshap.readers import Request
+from exactshap.readers import OwnCall, Request
 from exactshap.readers.trees._tree_reader import TreeReader
-from exactshap.trees import TreeModel, convert
-from exactshap.trees.ensemble import readable
+from exactshap.trees import convert
 
 __all__ = ["read"]
 
@@ -23,10 +19,6 @@ __all__ = ["read"]
 def read(model: Any, request: Request) -> TreeReader:
     """Read f(x) = bias + scale times the sum of trees, in the space of the objective's link."""
     ensemble = convert(model)
-    return TreeReader(model, request, ensemble, functools.partial(_own_margin, model, ensemble))
-
-
-def _own_margin(model: Any, ensemble: TreeModel, X: Table) -> np.ndarray:
-    from catboost import CatBoost  # rankers, for one, take no type of prediction themselves
-
-    return CatBoost.predict(model, readable(ensemble, X).native, prediction_type="RawFormulaVal")
+    # rankers take no type of prediction: theirs is the raw value
+    typed = "prediction_type" in inspect.signature(model.predict).parameters
+    return TreeReader(model, request, ensemble, OwnCall("predict", {"prediction_type": "RawFormulaVal"} if typed else {}))

@@ -14,7 +14,7 @@ import numpy as np
 
 from exactshap.errors import InputError, message
 from exactshap.frames import Table
-from exactshap.readers import Request
+from exactshap.readers import OwnCall, Request
 from exactshap.readers.trees._tree_reader import TreeReader
 from exactshap.trees import TreeModel, convert
 from exactshap.trees.formats import average_path_length
@@ -25,30 +25,24 @@ __all__ = ["read"]
 def read(model: Any, request: Request) -> TreeReader:
     """Read f(x) as a sum of trees: leaf means or class shares, averaged or added up."""
     ensemble = convert(model)
-    return TreeReader(model, request, ensemble, functools.partial(_margin, model, ensemble))
+    # histogram boosting takes any number; the others compare in single precision
+    refuse = functools.partial(_refuse_cells, model) if ensemble.trees.single_precision else None
+    return TreeReader(model, request, ensemble, _own_call(model, ensemble), refuse)
 
 
-def _margin(model: Any, ensemble: TreeModel, X: Table) -> np.ndarray:
-    """Return what the model adds up; cells that its own predict refuses are refused by row and column."""
-    try:
-        with np.errstate(over="ignore"):
-            return _own_margin(model, ensemble, X.native)
-    except ValueError:
-        if not ensemble.trees.single_precision:  # histogram boosting takes any number
-            raise
-        _refuse_cells(model, X)
-        raise
-
-
-def _own_margin(model: Any, ensemble: TreeModel, rows: Any) -> np.ndarray:
+def _own_call(model: Any, ensemble: TreeModel) -> OwnCall:
     if hasattr(model, "score_samples"):
-        # The score is rounded to eps; so is its logarithm, times c: our epsilon covers it, c is at most about 2 ln(n).
-        return -np.log2(-model.score_samples(rows)) * average_path_length(np.array(model.max_samples_))
+        return OwnCall("score_samples", finish=functools.partial(_path_length, model))
     if hasattr(model, "decision_function"):
-        return model.decision_function(rows)
+        return OwnCall("decision_function")
     if hasattr(model, "predict_proba"):
-        return model.predict_proba(rows)
-    return np.log(model.predict(rows)) if ensemble.unit == "log of the target" else model.predict(rows)
+        return OwnCall("predict_proba")
+    return OwnCall("predict", finish=np.log) if ensemble.unit == "log of the target" else OwnCall("predict")
+
+
+def _path_length(model: Any, scores: np.ndarray) -> np.ndarray:
+    # The score is rounded to eps; so is its logarithm, times c: our epsilon covers it, c is at most about 2 ln(n).
+    return -np.log2(-scores) * average_path_length(np.array(model.max_samples_))
 
 
 def _refuse_cells(model: Any, X: Table) -> None:

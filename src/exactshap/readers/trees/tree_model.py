@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import functools
 from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
-from exactshap.frames import Table
-from exactshap.readers import Request
+from exactshap.readers import OwnCall, Request
 from exactshap.readers.trees._tree_reader import TreeReader
 
 __all__ = ["read"]
@@ -18,8 +16,4 @@ __all__ = ["read"]
 def read(model: Any, request: Request) -> TreeReader:
     """Read f(x) = constant + sum of trees."""
     ensemble = replace(model, epsilon=float(np.finfo(np.float64).eps))  # our own prediction adds in float64
-    return TreeReader(model, request, ensemble, functools.partial(_own_margin, model))
-
-
-def _own_margin(model: Any, X: Table) -> np.ndarray:
-    return model.predict(X.native)
+    return TreeReader(model, request, ensemble, OwnCall("predict"))

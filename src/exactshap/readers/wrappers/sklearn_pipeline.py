@@ -25,9 +25,6 @@ from exactshap.readers import read as read_any
 from exactshap.readers.wrappers._columns import column_owners
 from exactshap.readers.wrappers._linear import linear_step
 from exactshap.readers.wrappers._live_players import read_live
-from exactshap.readers.wrappers._scalers import come_in_pieces, scaling_of
-from exactshap.semivalues import Semivalue
-from exactshap.solvers import Solution
 
 __all__ = ["read"]
 
@@ -115,15 +112,8 @@ class PipelineReader(DelegatingReader):
         )
 
     def rows(self, X: Table) -> Table:
-        """Return the rows after the steps in front of the inner reader's model."""
-        scaling = scaling_of(self.front, X)
-        if scaling is not None and (scaled := scaling.all()) is not None:
-            return Table(scaled, None, *scaled.shape)
-        return self._transformed(X)
-
-    def _transformed(self, X: Table) -> Table:
-        """Return the same by the steps' own methods, which may write to what they are given."""
-        rows = (X.copy() if any(map(writes_to_rows, self.front)) else X).native
+        """Return the rows as the steps in front hand them to the inner reader's model, sparse ones as they are."""
+        rows = self._readable(X)
         for step in self.front:
             try:
                 rows = step.transform(rows)
@@ -131,19 +121,22 @@ class PipelineReader(DelegatingReader):
                 raise InputError(
                     message(f"The step {type(step).__name__} refuses the rows", f"{error}", "Pass rows like those of the fit")
                 ) from error
-        return as_table(rows.toarray() if hasattr(rows, "toarray") else rows, what="transformed X", allow_empty=True)
+        return as_table(rows, what="transformed X", allow_empty=True)
 
-    def answer(self, X: Table, semivalue: Semivalue, order: int, n_compared: int = 0) -> Solution:
-        """Let the inner reader ask for scaled rows or splines, a piece at a time, if it can; what it does not answer goes all the way."""
-        scaling = scaling_of(self.front, X) if self.inner.takes_made_rows() else None
-        solution = None if scaling is None else self.inner.answer_made(scaling, semivalue, order, n_compared)
-        return solution if solution is not None else super().answer(X, semivalue, order, n_compared)
+    def _readable(self, X: Table) -> Any:
+        """Return the user's rows, or a copy where a step writes to what it is given."""
+        return (X.copy() if any(map(writes_to_rows, self.front)) else X).native
+
+    # the certificate asks the pipeline, not its last step about rows that were transformed here
+    answer, compare, predict_again = Reader.answer, Reader.compare, Reader.predict_again
+    predicted_background, stages = Reader.predicted_background, Reader.stages
+
+    def predict(self, X: Table) -> np.ndarray:
+        """Return the pipeline's own prediction; a latent value, which no pipeline gives, is its last step's."""
+        return self.inner.predict(self.rows(X)) if self.own_call is None else self.own_call(self.model, self._readable(X))
 
     def memory(self, n_rows: int, order: int) -> float:
-        transformed = (
-            0.0 if self.inner.takes_made_rows() and come_in_pieces(self.front) else 8.0 * 4 * n_rows * self.inner.n_features
-        )
-        return super().memory(n_rows, order) + transformed
+        return super().memory(n_rows, order) + 8.0 * 4 * n_rows * self.inner.n_features
 
     def stability(self, X: Table) -> None:
         """Return None: the inner bound is for moves of transformed columns."""

@@ -4,8 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
+
 from exactshap.errors import InputError, message
-from exactshap.readers import Reader, Request, require_fitted
+from exactshap.frames import Table
+from exactshap.readers import DelegatingReader, Reader, Request, require_fitted, writes_to_rows
 from exactshap.readers import read as read_any
 
 __all__ = ["read"]
@@ -20,4 +23,22 @@ def read(model: Any, request: Request) -> Reader:
         do = "Fit one with the best parameters, or search with refit=True"
         raise InputError(message(f"{type(model).__name__} holds no fitted model", "Got refit=False", do))
     require_fitted(model, inside)
-    return read_any(getattr(model, inside), request)
+    return HolderReader(model, inside, read_any(getattr(model, inside), request))
+
+
+class HolderReader(DelegatingReader):
+    """What ``inner`` says of the model in an attribute of another; predictions are asked of what is there at that moment."""
+
+    answer, compare, predict_again = Reader.answer, Reader.compare, Reader.predict_again
+    predicted_background, stages = Reader.predicted_background, Reader.stages
+
+    def __init__(self, model: Any, inside: str, inner: Reader) -> None:
+        super().__init__(inner, model=model, model_name=inner.model_name)
+        self.inside = inside
+
+    def predict(self, X: Table) -> np.ndarray:
+        """Ask the model that is inside now: searches and thresholds hand no settings of a call through."""
+        held = getattr(self.model, self.inside)
+        if self.own_call is None:
+            return self.inner.predict(X)
+        return self.own_call(held, (X.copy() if writes_to_rows(held) else X).native)

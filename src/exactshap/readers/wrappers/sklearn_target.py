@@ -12,11 +12,20 @@ import numpy as np
 from exactshap.errors import UnsupportedStructureError, message
 from exactshap.frames import Table
 from exactshap.games import AdditiveGame, Game, OracleGame, ProductGame
-from exactshap.readers import DelegatingReader, Reader, Request, require_fitted, sklearn_name, writes_to_rows
+from exactshap.readers import (
+    DelegatingReader,
+    OwnCall,
+    Reader,
+    Request,
+    outputs_of,
+    require_fitted,
+    sklearn_name,
+    writes_to_rows,
+)
 from exactshap.readers import read as read_any
 from exactshap.readers.kernel_machines import with_equal_shares
 from exactshap.semivalues import Semivalue
-from exactshap.solvers import Comparison, Solution
+from exactshap.solvers import Solution
 
 __all__ = ["read"]
 
@@ -51,42 +60,20 @@ class AffineReader(DelegatingReader):
 
     def __init__(self, model: Any, inner: Reader, *, factor: float, shift: float) -> None:
         self.factor, self.shift = factor, shift
-        super().__init__(inner, model=model, model_name=f"{type(model).__name__}({inner.model_name})", unit="target")
+        call = OwnCall("predict", finish=functools.partial(outputs_of, list(range(inner.n_outputs)), inner.single_output))
+        name = f"{type(model).__name__}({inner.model_name})"
+        super().__init__(inner, model=model, model_name=name, unit="target", own_call=call)
 
-    def answer(self, X: Table, semivalue: Semivalue, order: int, n_compared: int = 0) -> Solution:
-        """Return the inner answer in units of the target; the model's own way back is the transformer's."""
-        inner = self.inner.answer(X, semivalue, order, n_compared)
-        assert inner.prediction is not None
-        assert inner.residual is not None
-        assert inner.tolerance is not None
-        n_rows, compared = len(inner.prediction), inner.comparison
-        own = self._back(inner.prediction if compared is None else np.concatenate([inner.prediction, compared.prediction]))
-        tolerance = abs(self.factor) * inner.tolerance + self._shift_rounding()
-        inside = inner.with_(full=inner.prediction - inner.residual)
-        solution = self._carried(inside).beside(own[:n_rows], tolerance, efficient=semivalue.is_efficient(order))
-        return solution if compared is None else solution.with_(comparison=self._compared(compared, own[n_rows:]))
-
-    def compare(self, X: Table, prediction: np.ndarray | None = None) -> Comparison:
-        inner = self.inner.compare(X)
-        return self._compared(inner, self._back(inner.prediction) if prediction is None else prediction)
-
-    def _compared(self, inner: Comparison, own: np.ndarray) -> Comparison:
-        """Return the inner comparison in units of the target, beside the model's own predictions there."""
-        ours = self.factor * (inner.prediction - inner.residual) + self.shift
-        return Comparison(own, own - ours, abs(self.factor) * inner.tolerance + self._shift_rounding())
-
-    def _back(self, prediction: np.ndarray) -> np.ndarray:
-        """Return predictions of the transformed target in units of the target."""
-        own = self.model.transformer_.inverse_transform(prediction.reshape(-1, 1))
-        return np.asarray(own, float).reshape(prediction.shape)
+    # the certificate asks the model that the user passed, not the regressor inside it
+    answer, compare = Reader.answer, Reader.compare
 
     def evaluate(self, X: Table) -> Solution:
         return self._carried(self.inner.evaluate(X))
 
     def predict(self, X: Table) -> np.ndarray:
         rows = X.copy() if writes_to_rows(self.model.regressor_) else X
-        values = np.asarray(self.model.predict(rows.native), float).reshape(X.n_rows, -1)
-        return values[:, 0] if self.single_output else values
+        assert self.own_call is not None
+        return self.own_call(self.model, rows.native)
 
     def game(self, X: Table) -> Game:
         """Return factor * v(S) + shift; where v(empty) is 0 by definition, each player brings an equal share of the shift."""

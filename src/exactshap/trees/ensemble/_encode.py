@@ -32,6 +32,8 @@ class Columns(Protocol):
     @property
     def missing_value(self) -> float: ...
     @property
+    def absent(self) -> float: ...
+    @property
     def hashed(self) -> HashedColumns | None: ...
 
 
@@ -45,13 +47,13 @@ def encode(model: Columns, table: Any) -> np.ndarray:
     if model.hashed is not None:
         return model.hashed.encode(table)
     if not model.categories and math.isnan(model.missing_value) and model.library != "lightgbm":
-        return table.numeric()
+        return table.numeric(absent=model.absent)
     named = _named_categories(model, table)
     if not named and model.library == "lightgbm":
         return _without_zeros(table.numeric())
     plain = [j for j in range(table.n_columns) if j not in named]
     X = np.empty((table.n_rows, table.n_columns))
-    X[:, plain] = (table.select(plain) if named else table).numeric() if plain else 0.0
+    X[:, plain] = (table.select(plain) if named else table).numeric(absent=model.absent) if plain else 0.0
     if not np.isnan(model.missing_value):
         X[:, plain] = np.where(_same(X[:, plain], model.missing_value, model.library), np.nan, X[:, plain])
     for j, known in named.items():
@@ -76,6 +78,8 @@ def readable(model: Columns, table: Any) -> Any:
     dictionaries too), and CatBoost does not know arrow tables.
     """
     if model.library not in ("catboost", "lightgbm", "xgboost"):
+        return table
+    if table.is_sparse:
         return table
     if not table.is_frame and table.native.dtype.itemsize > 8:  # long doubles, of whose bytes XGBoost makes other numbers
         return replace(table, native=table.native.astype(np.float64))

@@ -84,6 +84,11 @@ class TreeModel:
         return f"<TreeModel {self.name!r} of {self.library}: {self.trees!r}, {names} ({self.unit})>"
 
     @property
+    def absent(self) -> float:
+        """What a cell that a sparse matrix leaves out is to the library: XGBoost takes it for missing, the others for zero."""
+        return self.missing_value if self.library == "xgboost" else 0.0
+
+    @property
     def n_features(self) -> int:
         """The number of columns of the user's table."""
         return self.trees.n_features - (len(self.hashed.statistics) if self.hashed is not None else 0)

@@ -1,0 +1,60 @@
+"""The documented call that gives a model's own prediction, as data: a pipeline or a search answers the same call."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from exactshap.errors import InputTypeError, message
+
+__all__ = ["OwnCall", "outputs_of"]
+
+
+def outputs_of(chosen: list[int], single: bool, values: np.ndarray) -> np.ndarray:
+    """Return the explained outputs of predictions (n_rows,) or (n_rows, n_model_outputs)."""
+    values = values.reshape(len(values), -1)[:, chosen]
+    return values[:, 0] if single else values
+
+
+def _unchanged(values: np.ndarray) -> np.ndarray:
+    return values
+
+
+@dataclass(frozen=True, eq=False)
+class OwnCall:
+    """A documented method of a model, and how its result becomes the explained output.
+
+    Parameters
+    ----------
+    method : str
+    settings : mapping, default={}
+        Keyword arguments of the call, which scikit-learn's pipelines hand to their last step.
+    finish : callable, default: unchanged
+        ``finish(values) -> (n_rows,) or (n_rows, n_outputs)`` in the explained unit.
+
+    Examples
+    --------
+    >>> from sklearn.svm import SVR
+    >>> model = SVR().fit([[0.0], [1.0]], [0.0, 1.0])
+    >>> OwnCall("predict")(model, [[0.0]]).shape
+    (1,)
+    """
+
+    method: str
+    settings: Mapping[str, Any] = field(default_factory=dict)
+    finish: Callable[[np.ndarray], np.ndarray] = _unchanged
+
+    def __call__(self, model: Any, rows: Any) -> np.ndarray:
+        """Return the prediction that ``model``, or whatever wraps it, gives of rows of the kind it was fitted with."""
+        try:
+            values = getattr(model, self.method)(rows, **self.settings)
+        except (TypeError, ValueError) as error:
+            if type(rows).__module__.startswith("scipy.sparse"):  # of a model that was fitted on dense rows
+                raise InputTypeError(
+                    message(f"{type(model).__name__} refuses sparse rows", f"{error}", "Pass X.toarray()")
+                ) from error
+            raise
+        return np.array(self.finish(np.asarray(values, float)), float)  # a copy: some models return one array again and again

@@ -1,0 +1,225 @@
+"""Steps that answer a sparse matrix: what it leaves out is missing to XGBoost and zero to others, and the pipeline itself is asked."""
+
+import itertools
+import math
+
+import numpy as np
+import pandas as pd
+import pytest
+import scipy.sparse as sp
+from sklearn.compose import ColumnTransformer, TransformedTargetRegressor
+from sklearn.ensemble import RandomForestRegressor, StackingRegressor, VotingRegressor
+from sklearn.linear_model import Ridge
+from sklearn.model_selection import GridSearchCV
+from sklearn.multioutput import MultiOutputRegressor
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import KBinsDiscretizer, MaxAbsScaler, OneHotEncoder, StandardScaler
+from sklearn.svm import SVR
+
+from exactshap import Explainer, explain
+from exactshap.errors import ExactnessError, InputTypeError
+from tolerances import SINGLE_PRECISION_SUM as SINGLE
+
+RNG = np.random.default_rng(0)
+N = 300
+FRAME = pd.DataFrame(
+    {"a": RNG.choice(list("abcdefgh"), N), "b": RNG.choice(list("uvwxyz"), N), "count": RNG.poisson(1.0, N).astype(float)}
+)
+Y = (FRAME.a < "d") * 2.0 + (FRAME.b < "x") * FRAME["count"] + 0.5 * (FRAME["count"] == 2)
+ROWS, BACKGROUND = FRAME[:5], FRAME[100:107]
+
+
+def encoder():
+    """The defaults of a ColumnTransformer, whose answer is sparse; the zeros of ``count`` are left out by it."""
+    return ColumnTransformer([("c", OneHotEncoder(handle_unknown="ignore"), ["a", "b"])], remainder="passthrough")
+
+
+def xgboost(**settings):
+    return pytest.importorskip("xgboost").XGBRegressor(n_estimators=15, max_depth=3, random_state=0, **settings)
+
+
+def lightgbm():
+    return pytest.importorskip("lightgbm").LGBMRegressor(n_estimators=10, min_child_samples=3, verbose=-1)
+
+
+MODELS = {
+    "xgboost": lambda: make_pipeline(encoder(), xgboost()),
+    "xgboost, zero is missing": lambda: make_pipeline(encoder(), xgboost(missing=0.0)),
+    "xgboost, one is missing": lambda: make_pipeline(encoder(), xgboost(missing=1.0)),
+    "xgboost forest": lambda: make_pipeline(
+        encoder(), pytest.importorskip("xgboost").XGBRFRegressor(n_estimators=5, max_depth=3, random_state=0)
+    ),
+    "xgboost, binned": lambda: make_pipeline(
+        ColumnTransformer([("c", OneHotEncoder(), ["a", "b"]), ("n", KBinsDiscretizer(3, encode="onehot"), ["count"])]),
+        xgboost(),
+    ),
+    "xgboost, scaled": lambda: make_pipeline(encoder(), MaxAbsScaler(), xgboost()),
+    "lightgbm": lambda: make_pipeline(encoder(), lightgbm()),
+    "forest": lambda: make_pipeline(encoder(), RandomForestRegressor(5, max_depth=4, random_state=0)),
+    "ridge": lambda: make_pipeline(encoder(), Ridge()),
+    "svr": lambda: make_pipeline(encoder(), SVR()),
+    "search": lambda: GridSearchCV(make_pipeline(encoder(), xgboost()), {"xgbregressor__max_depth": [2, 3]}, cv=2),
+    "vote of pipelines": lambda: VotingRegressor(
+        [("x", make_pipeline(encoder(), xgboost())), ("l", make_pipeline(encoder(), lightgbm()))]
+    ),
+    "vote in a pipeline": lambda: make_pipeline(encoder(), VotingRegressor([("x", xgboost()), ("l", lightgbm())])),
+    "stack": lambda: StackingRegressor([("x", make_pipeline(encoder(), xgboost()))], cv=2),
+    "target": lambda: TransformedTargetRegressor(make_pipeline(encoder(), xgboost()), transformer=StandardScaler()),
+}
+
+
+def brute_force(predict, rows, background):
+    """Shapley values of v(S) = mean over the background of predict(row's columns in S, the others from the background)."""
+    d, names = rows.shape[1], list(rows.columns)
+    values = {}
+    for S in itertools.chain.from_iterable(itertools.combinations(range(d), k) for k in range(d + 1)):
+        mixed = background.copy()
+        means = []
+        for i in range(len(rows)):
+            for j in S:
+                mixed[names[j]] = rows.iloc[i, j]
+            means.append(predict(mixed).mean())
+        values[S] = np.array(means)
+    phi = np.zeros((len(rows), d))
+    for j in range(d):
+        for S in values:
+            if j not in S:
+                weight = math.factorial(len(S)) * math.factorial(d - len(S) - 1) / math.factorial(d)
+                phi[:, j] += weight * (values[tuple(sorted((*S, j)))] - values[S])
+    return phi
+
+
+@pytest.mark.parametrize("name", MODELS)
+def test_values_are_those_of_the_pipelines_own_predictions(name):
+    model = MODELS[name]().fit(FRAME, Y)
+    explainer = Explainer(model, BACKGROUND)
+    explanation = explainer(ROWS)
+    np.testing.assert_allclose(explanation.values, brute_force(model.predict, ROWS, BACKGROUND), atol=SINGLE)
+    np.testing.assert_allclose(explanation.prediction, model.predict(ROWS), atol=SINGLE)
+    assert explanation.certificate().passed
+    assert explainer.verify(ROWS).passed
+
+
+@pytest.mark.parametrize(
+    "name", ["xgboost", "xgboost, zero is missing", "xgboost, one is missing", "xgboost, binned", "search"]
+)
+def test_path_dependent_values_are_those_of_rows_with_gaps(name):
+    model = MODELS[name]().fit(FRAME, Y)
+    explanation = explain(model, ROWS)
+    pipeline = getattr(model, "best_estimator_", model)
+    csr, step = sp.csr_matrix(pipeline[:-1].transform(ROWS)), pipeline[-1]
+    dense = np.full(csr.shape, step.missing)
+    for i, j, value in zip(*csr.nonzero(), csr[csr.nonzero()].A1, strict=True):
+        dense[i, j] = value
+    inner = explain(step, dense)
+    np.testing.assert_allclose(explanation.values.sum(axis=1), inner.values.sum(axis=1), atol=SINGLE)
+    np.testing.assert_allclose(explanation.baseline + explanation.values.sum(axis=1), model.predict(ROWS), atol=SINGLE)
+
+
+def matrix(seed, n=200):
+    """Return CSR rows with a few stored zeros, which XGBoost tells from absent cells."""
+    rng = np.random.default_rng(seed)
+    rows = sp.csr_matrix(np.where(rng.random((n, 4)) < 0.6, 0.0, rng.normal(size=(n, 4))))
+    rows.data[::7] = 0.0
+    return rows
+
+
+@pytest.mark.parametrize("make", [xgboost, lightgbm, Ridge, SVR, lambda: RandomForestRegressor(5, random_state=0)])
+def test_rows_may_be_sparse(make):
+    rows = matrix(1)
+    dense = rows.toarray()
+    model = make().fit(rows, dense[:, 0] + dense[:, 1] ** 2 - (dense[:, 2] == 0))
+    explainer = Explainer(model, rows[50:60])
+    explanation = explainer(rows[:6])
+
+    def predict(S, i):
+        mixed = rows[50:60].tolil()
+        gaps = sp.lil_matrix(mixed.shape)
+        for j in S:
+            mixed[:, j] = 0.0
+        mixed = mixed.tocoo()
+        keep = ~np.isin(mixed.col, S)
+        here = rows[i].tocoo()
+        take = np.isin(here.col, S)
+        m = gaps.shape[0]
+        data = np.concatenate([mixed.data[keep], np.tile(here.data[take], m)])
+        r = np.concatenate([mixed.row[keep], np.repeat(np.arange(m), take.sum())])
+        c = np.concatenate([mixed.col[keep], np.tile(here.col[take], m)])
+        return model.predict(sp.csr_matrix((data, (r, c)), shape=gaps.shape)).mean()
+
+    for i in range(6):
+        v = {S: predict(list(S), i) for k in range(5) for S in itertools.combinations(range(4), k)}
+        for j in range(4):
+            phi = sum(
+                math.factorial(len(S)) * math.factorial(3 - len(S)) / 24 * (v[tuple(sorted((*S, j)))] - v[S])
+                for S in v
+                if j not in S
+            )
+            assert abs(explanation.values[i, j] - phi) < SINGLE
+    np.testing.assert_allclose(explanation.prediction, model.predict(rows[:6]), atol=SINGLE)
+    assert explainer.verify(rows[:6]).passed
+    assert explanation.data.shape == (6, 4)
+
+
+def test_several_targets_behind_a_sparse_step():
+    model = make_pipeline(encoder(), MultiOutputRegressor(xgboost())).fit(FRAME, np.stack([Y, -Y], axis=1))
+    explanation = explain(model, ROWS, BACKGROUND)
+    for k in range(2):
+        own = brute_force(lambda rows, k=k: model.predict(rows)[:, k], ROWS, BACKGROUND)
+        np.testing.assert_allclose(explanation.values[..., k], own, atol=SINGLE)
+
+
+def test_probabilities_of_a_classifier_behind_a_sparse_step_are_its_own():
+    xgb = pytest.importorskip("xgboost")
+    model = make_pipeline(encoder(), xgb.XGBClassifier(n_estimators=20, max_depth=3)).fit(FRAME, Y > 1)
+    explanation = explain(model, ROWS)
+    p = model.predict_proba(ROWS)[:, 1].astype(float)
+    np.testing.assert_allclose(explanation.baseline + explanation.values.sum(axis=1), np.log(p / (1 - p)), atol=20 * SINGLE)
+
+
+def test_dense_and_sparse_rows_do_not_mix():
+    rows = matrix(2)
+    model = Ridge().fit(rows, rows.toarray()[:, 0])
+    with pytest.raises(InputTypeError, match=r"do not mix\. `X` is dense, `background` is sparse"):
+        explain(model, rows[:3].toarray(), rows[:9])
+
+
+def test_functions_are_called_with_dense_rows():
+    rows = matrix(3)
+    with pytest.raises(InputTypeError, match="Functions are called with dense rows"):
+        explain(lambda block: block[:, 0], rows[:3], rows[:9])
+
+
+FRONTED = {
+    "pipeline": lambda step: make_pipeline(step, Ridge()),
+    "search": lambda step: GridSearchCV(make_pipeline(step, Ridge()), {"ridge__alpha": [1.0]}, cv=2),
+    "target": lambda step: TransformedTargetRegressor(make_pipeline(step, Ridge()), transformer=StandardScaler()),
+    "vote": lambda step: VotingRegressor([("a", make_pipeline(step, Ridge()))]),
+    "stack": lambda step: StackingRegressor([("a", make_pipeline(step, Ridge()))], cv=2),
+    "several targets": lambda step: MultiOutputRegressor(make_pipeline(step, Ridge())),
+}
+
+
+@pytest.mark.parametrize("name", FRONTED)
+def test_a_step_that_answers_differently_each_time_is_noticed(name, monkeypatch):
+    """What is explained must be what predicts: the certificate asks the object that was passed."""
+    X = RNG.normal(size=(80, 3))
+    y = X[:, 0] * 3.0
+    model = FRONTED[name](StandardScaler()).fit(X, y[:, None] if name == "several targets" else y)
+    explainer = Explainer(model, X[:20])
+    calls = itertools.count()
+    transform = StandardScaler.transform
+
+    def two_faced(self, rows, copy=None):
+        return transform(self, rows, copy) + (next(calls) % 2)
+
+    monkeypatch.setattr(StandardScaler, "transform", two_faced)
+    with pytest.raises(ExactnessError):
+        explainer(X[:9])
+
+
+def test_text_behind_a_vectorised_count_is_read_sparse():
+    counts = sp.csr_matrix(RNG.poisson(0.5, (60, 5)).astype(float))
+    model = make_pipeline(MaxAbsScaler(), Ridge()).fit(counts, counts.toarray()[:, 0])
+    explanation = explain(model, counts[:4], counts[10:30])
+    np.testing.assert_allclose(explanation.baseline + explanation.values.sum(axis=1), model.predict(counts[:4]), atol=SINGLE)
