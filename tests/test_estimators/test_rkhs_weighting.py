@@ -245,6 +245,26 @@ def test_least_squares_is_equation_64(weights):
     assert fitted.rkhs_norm_ == pytest.approx(math.sqrt(a @ G @ a), rel=HALF_THE_DIGITS)
 
 
+def test_the_authors_penalty_has_the_width_of_the_whole_input():
+    """The penalty alone changes: features, and with them the norm that bounds the values, keep the width of their subset."""
+    plain, fitted = model(ridge=1e-6).fit(X, Y), model(ridge=1e-6, penalty_width="input").fit(X, Y)
+    Phi, G = features_of(fitted, X)
+    base = fitted.terms_[0].base
+    wide = np.zeros_like(G)
+    starts = np.cumsum([0, *(len(term.parameters) for term in fitted.terms_)])
+    for term, start, stop in zip(fitted.terms_, starts, starts[1:], strict=False):
+        apart = ((term.parameters[:, None] - term.parameters) ** 2).sum(axis=2)
+        wide[start:stop, start:stop] = np.exp(-apart / (2.0 * base.width(4) ** 2))
+    a = np.linalg.solve(Phi.T @ Phi + 60 * (1e-3 * wide + 1e-6 * np.eye(len(G))), Phi.T @ Y)
+    np.testing.assert_allclose(fitted.coef_, a, rtol=HALF_THE_DIGITS, atol=conditioned(1e6) * np.abs(a).max())
+    assert fitted.rkhs_norm_ == pytest.approx(math.sqrt(a @ G @ a), rel=HALF_THE_DIGITS)
+    assert np.abs(fitted.predict(X) - plain.predict(X)).max() > 0.01
+    with pytest.raises(InputError, match="penalty_width"):
+        model(penalty_width="input", solver="greedy").fit(X, Y)
+    with pytest.raises(InputError, match="penalty_width"):
+        model(penalty_width="columns").fit(X, Y)
+
+
 @pytest.mark.parametrize("solver", ["least_squares", "lasso"])
 def test_weights_are_repetitions(solver):
     repeated = model(solver=solver).fit(np.repeat(X, WEIGHTS, axis=0), np.repeat(Y, WEIGHTS))

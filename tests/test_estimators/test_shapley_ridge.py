@@ -126,6 +126,13 @@ def test_mean_squared_values_are_those_of_the_explanation():
     assert model.functional_error_ is None
 
 
+def test_the_authors_penalty_is_a_sum():
+    weights = np.linspace(0.5, 2.0, 40)
+    mean = ShapleyKernelRidge(gamma=0.2, shapley_penalty=0.3 * weights.sum(), features=1).fit(X, Y, sample_weight=weights)
+    total = ShapleyKernelRidge(gamma=0.2, shapley_penalty=0.3, penalty_scale="sum", features=1).fit(X, Y, sample_weight=weights)
+    np.testing.assert_allclose(total.predict(X), mean.predict(X), rtol=0, atol=conditioned(1e6) * np.abs(Y).max())
+
+
 def test_duplicated_rows_are_weights():
     once = ShapleyKernelRidge(gamma=0.3, shapley_penalty=10.0, features=2).fit(X, Y, sample_weight=np.full(40, 2.0))
     twice = ShapleyKernelRidge(gamma=0.3, shapley_penalty=10.0, features=2).fit(np.vstack([X, X]), np.concatenate([Y, Y]))

@@ -65,7 +65,8 @@ class RKHSWeightingClassifier(ClassifierMixin, BaseEstimator):
 
     References
     ----------
-    .. [1] Dubé, G. and Marchand, M. RKHS weightings of functions, structured additive models and their Shapley values, section 2.3.
+    .. [1] Dubé, G. and Marchand, M. Shapley Values of Structured Additive Regression Models and Application to RKHS Weightings of
+       Functions. Transactions on Machine Learning Research, 2025. Section 2.3.
 
     Examples
     --------

@@ -79,6 +79,7 @@ class RKHSWeightingCV(RKHSWeightingRegressor):
         gamma: float | None = None,
         max_theta: float = 0.5,
         fit_intercept: bool = False,
+        penalty_width: str = "subset",
         random_state: Any = None,
     ) -> None:
         self.base = base
@@ -92,6 +93,7 @@ class RKHSWeightingCV(RKHSWeightingRegressor):
         self.gamma = gamma
         self.max_theta = max_theta
         self.fit_intercept = fit_intercept
+        self.penalty_width = penalty_width
         self.random_state = random_state
 
     def _first_alpha(self) -> float:

@@ -15,12 +15,16 @@ __all__ = ["Group", "WeightingProblem", "moments_of", "row_kernel"]
 
 @dataclass(frozen=True, eq=False)
 class Group:
-    """The terms of one subset: ``parameters (n_terms, n_parameters)`` and the ``probability`` of the subset."""
+    """The terms of one subset: ``parameters (n_terms, n_parameters)`` and the ``probability`` of the subset.
+
+    ``penalty_size`` is the number of columns that sets the kernel's width in the penalty: None takes those of the subset.
+    """
 
     subset: tuple[int, ...]
     parameters: np.ndarray
     probability: float
     base: Instantiation
+    penalty_size: int | None = None
 
     def features(self, X: np.ndarray) -> np.ndarray:
         """Return p(I) E[K(w_t, w) phi(w, x_I)], of shape (n_rows, n_terms)."""
@@ -29,7 +33,8 @@ class Group:
 
     @functools.cached_property
     def gram(self) -> np.ndarray:
-        values = np.asarray(self.base.kernel(self.parameters, self.parameters, len(self.subset)), float)
+        size = len(self.subset) if self.penalty_size is None else self.penalty_size
+        values = np.asarray(self.base.kernel(self.parameters, self.parameters, size), float)
         return checked(self.base, "kernel", values, (len(self.parameters), len(self.parameters)))
 
 

@@ -61,6 +61,8 @@ class ShapleyKernelRidge(MultiOutputMixin, RegressorMixin, BaseEstimator):
         Ridge, as in ``KernelRidge``; must be >= 0.
     shapley_penalty : float, default=1.0
         lambda_S >= 0.
+    penalty_scale : {"mean", "sum"}, default="mean"
+        "mean" divides lambda_S by the sum of the weights, as Proposition 7 does; "sum" does not, as the authors' code.
     features : str, int or sequence of them, default=None
         The features A whose Shapley values are penalised; None means every one.
     value_function : {"interventional", "observational"}, default="interventional"
@@ -95,7 +97,8 @@ class ShapleyKernelRidge(MultiOutputMixin, RegressorMixin, BaseEstimator):
 
     References
     ----------
-    .. [1] Chau, S. L., Gonzalez, J. & Sejdinovic, D. (2022). RKHS-SHAP: Shapley values for kernel methods. Proposition 7.
+    .. [1] Chau, S. L., Hu, R., Gonzalez, J. & Sejdinovic, D. (2022). RKHS-SHAP: Shapley values for kernel methods. Advances in
+       Neural Information Processing Systems 35. Proposition 7 (as numbered in the preprint of 2021).
 
     Examples
     --------
@@ -112,6 +115,7 @@ class ShapleyKernelRidge(MultiOutputMixin, RegressorMixin, BaseEstimator):
         "gamma": [Interval(Real, 0, None, closed="neither"), None],
         "alpha": [Interval(Real, 0, None, closed="left")],
         "shapley_penalty": [Interval(Real, 0, None, closed="left")],
+        "penalty_scale": [StrOptions({"mean", "sum"})],
         "value_function": [StrOptions(set(VALUE_FUNCTIONS))],
         "n_coalitions": [Interval(Integral, 2, None, closed="left")],
         "random_state": ["random_state"],
@@ -124,6 +128,7 @@ class ShapleyKernelRidge(MultiOutputMixin, RegressorMixin, BaseEstimator):
         gamma: float | None = None,
         alpha: float = 1.0,
         shapley_penalty: float = 1.0,
+        penalty_scale: str = "mean",
         features: Any = None,
         value_function: str = "interventional",
         eta: Any = 1e-3,
@@ -134,6 +139,7 @@ class ShapleyKernelRidge(MultiOutputMixin, RegressorMixin, BaseEstimator):
         self.gamma = gamma
         self.alpha = alpha
         self.shapley_penalty = shapley_penalty
+        self.penalty_scale = penalty_scale
         self.features = features
         self.value_function = value_function
         self.eta = eta
@@ -201,17 +207,19 @@ class ShapleyKernelRidge(MultiOutputMixin, RegressorMixin, BaseEstimator):
             n_coalitions=self.n_coalitions,
             random_state=check_random_state(self.random_state),
         )
-        return y, _Problem(basis, y.reshape(len(y), -1), weights, float(self.alpha))
+        scale = 1.0 if self.penalty_scale == "mean" else float(weights.sum())
+        return y, _Problem(basis, y.reshape(len(y), -1), weights, float(self.alpha), scale)
 
 
 @dataclass(frozen=True, eq=False)
 class _Problem:
-    """The quadratic problem in the coordinates of a :class:`Basis`."""
+    """The quadratic problem in the coordinates of a :class:`Basis`; penalties of mean squares are multiplied by ``scale``."""
 
     basis: Basis
     targets: np.ndarray
     weights: np.ndarray
     alpha: float
+    scale: float
 
     def solve(self, penalties: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         r"""Return dual coefficients (n_penalties, n, n_targets) and mean squared values (n_penalties, n_targets).
@@ -230,7 +238,7 @@ class _Problem:
         shared = solve_triangular(factor, half.T, lower=True)
         strengths, vectors = np.linalg.eigh((shared + shared.T) / 2.0)
         projected = vectors.T @ solve_triangular(factor, rows.T @ (self.weights[:, None] * self.targets), lower=True)
-        shrunk = projected / (1.0 + penalties[:, None, None] * np.maximum(strengths, 0.0)[:, None])
+        shrunk = projected / (1.0 + self.scale * penalties[:, None, None] * np.maximum(strengths, 0.0)[:, None])
         beta = np.stack([solve_triangular(factor, vectors @ part, lower=True, trans="T") for part in shrunk])
         dual = np.stack([self.basis.to_dual @ part for part in beta])
         return dual, np.einsum("pak,ab,pbk->pk", beta, gram, beta, optimize=True)
