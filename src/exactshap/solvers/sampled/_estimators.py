@@ -147,24 +147,26 @@ def _fit_unanimity(problem: RegressionProblem, sets: Sets) -> PolynomialFit:
 
 
 def _screened(problem: RegressionProblem) -> tuple[PolynomialFit, str]:
-    """Return the best of growing frontiers of odd characters, by leave-one-out error.
+    """Return the best of growing frontiers, by leave-one-out error.
 
-    Triples are ranked by the product of their players' relevances under the process, which all pairs help to estimate.
+    Interactions are ranked by the product of their players' relevances under the process, which all calls help to estimate. Pairs of
+    calls need triples only: sets of two players do not change the odd half of a game.
     """
     rho = posterior(problem).rho
+    fit, sizes = (_fit_characters, (3,)) if problem.paired else (_fit_unanimity, (2, 3))
     singles = additive_frontier(problem.n_players, 1)
     strongest = np.argsort(-rho)[: min(problem.n_players, 40)]
-    triples = [
+    interactions = [
         tuple(sorted(int(strongest[p]) for p in players))
         for players in additive_frontier(len(strongest), 3)
-        if len(players) == 3
+        if len(players) in sizes
     ]
-    triples.sort(key=lambda players: -float(rho[list(players)].prod()))
+    interactions.sort(key=lambda players: -float(rho[list(players)].prod()))
     room = len(problem.masks) - len(singles)
-    sizes = sorted({0, *(min(len(triples), int(share * room)) for share in (0.1, 0.2, 0.4, 0.6) if room > 0)})
-    fits = [_fit_characters(problem, singles + tuple(triples[:size])) for size in sizes]
+    counts = sorted({0, *(min(len(interactions), int(share * room)) for share in (0.1, 0.2, 0.4, 0.6) if room > 0)})
+    fits = [fit(problem, singles + tuple(interactions[:count])) for count in counts]
     best = int(np.argmin([fit.error for fit in fits]))
-    return fits[best], f"{sizes[best]} screened triples"
+    return fits[best], f"{counts[best]} screened {'triples' if problem.paired else 'interactions'}"
 
 
 def _warn_rank(fit: PolynomialFit) -> None:

@@ -1,0 +1,80 @@
+"""Every combination of the sampled solver's settings runs once: values that add up, errors, repeatable."""
+
+import itertools
+
+import numpy as np
+import pytest
+
+from exactshap.errors import ExplanationWarning, InputError
+from exactshap.games import OracleGame
+from exactshap.solvers import solve
+from tolerances import exact
+
+N_PLAYERS = 6
+LINKED = np.zeros((N_PLAYERS, N_PLAYERS))
+LINKED[0, 1] = LINKED[2, 3] = 1.0
+FRONTIERS = {"none": None, "screened": "screened", "count": 10, "sets": [(0, 1), (2, 3, 4)], "matrix": LINKED}
+POLYNOMIAL = [
+    {"estimator": "polynomial", "frontier": frontier, "pairing": pairing, "sampling": sampling, "polynomial_order": order}
+    for frontier, pairing, sampling, order in itertools.product(
+        FRONTIERS, (True, False), ("leverage", "leverage-1", "kernel"), (None, 1, 2, 3)
+    )
+]
+OTHERS = [
+    *({"estimator": name, "relevance_rows": rows} for name in ("auto", "process") for rows in (None, 8)),
+    *({"estimator": "unbiased", "surrogate": surrogate} for surrogate in ("process", "boosting", "none")),
+    *({"estimator": name} for name in ("kernelshap", "kadd-shap", "unbiased-kernelshap")),
+]
+
+
+def named(settings):
+    return ", ".join(f"{name}={value}" for name, value in settings.items() if name != "estimator" or value != "polynomial")
+
+
+def value(masks):
+    """A game of all orders; two outputs."""
+    inside = masks @ np.linspace(-1.0, 2.0, masks.shape[1])
+    return np.stack([np.tanh(inside) + masks[:, 0] * masks[:, 2], np.exp(0.2 * inside)], axis=1)
+
+
+def run(settings, budget, index="shapley", order=1):
+    chosen = {**settings, "frontier": FRONTIERS[settings["frontier"]]} if "frontier" in settings else settings
+    return solve(OracleGame(value, N_PLAYERS), index, order, budget=budget, random_state=1, method="regression", **chosen)
+
+
+@pytest.mark.filterwarnings("ignore::exactshap.errors.ExplanationWarning")
+@pytest.mark.parametrize("settings", POLYNOMIAL + OTHERS, ids=named)
+@pytest.mark.parametrize("budget", [9, 40])
+def test_every_combination_gives_values_that_add_up(settings, budget):
+    found = run(settings, budget)
+    assert found.values.shape == found.std_error.shape == (N_PLAYERS, 2)
+    assert found.n_evaluations <= budget
+    np.testing.assert_allclose(found.values.sum(axis=0), found.full - found.empty, rtol=0.0, atol=exact(10.0, n_terms=64))
+    assert np.all(found.std_error >= 0.0)
+    np.testing.assert_array_equal(run(settings, budget).values, found.values)
+
+
+@pytest.mark.parametrize("settings", [each for each in POLYNOMIAL if each["polynomial_order"] is None], ids=named)
+def test_polynomials_of_enough_calls_come_near(settings):
+    """With 56 of the 64 coalitions every frontier is near the values, and within a few of its errors."""
+    true = solve(OracleGame(value, N_PLAYERS)).values
+    found = run(settings, 56)
+    assert np.all(np.abs(found.values - true) <= 0.1 * np.abs(true).max(axis=0))
+    assert np.all(np.isfinite(found.std_error))
+
+
+@pytest.mark.parametrize(("index", "order"), [("banzhaf", 1), ("sii", 2), ("k-sii", 2), ("fsii", 2)])
+@pytest.mark.parametrize("settings", [each for each in OTHERS if each.get("surrogate") != "boosting"], ids=named)
+@pytest.mark.parametrize("budget", [9, 40])
+def test_other_indices_are_estimated_or_refused(settings, index, order, budget):
+    if settings["estimator"] in ("kernelshap", "kadd-shap"):
+        with pytest.raises(InputError, match="Polynomial regression estimates Shapley values"):
+            run(settings, budget, index, order)
+        return
+    found = run(settings, budget, index, order)
+    assert np.isfinite(found.values).all() and np.isfinite(found.std_error).all()
+
+
+def test_too_few_calls_for_a_polynomial_are_warned_of():
+    with pytest.warns(ExplanationWarning, match="do not determine the polynomial"):
+        run({"estimator": "polynomial", "frontier": "screened", "pairing": False}, 5)
