@@ -1,6 +1,8 @@
 """``memory_limit`` holds for every family: the measured peak of a call that has to stream its rows in blocks."""
 
 import gc
+import subprocess
+import sys
 import tracemalloc
 
 import numpy as np
@@ -49,6 +51,50 @@ FAMILIES = {
     "functions of pairs": (lambda: AdditiveModel([((j, j + 1), product) for j in range(7)]), 200, {}),
     "black box": (lambda: function, 100, {}),
 }
+
+
+MANY_ROWS = """
+import resource, numpy as np
+from sklearn.linear_model import Ridge
+from sklearn.svm import SVR
+from exactshap import Explainer
+from exactshap.errors import BudgetError
+resource.setrlimit(resource.RLIMIT_AS, (2**33, 2**33))
+X = np.random.default_rng(0).normal(size=(50, 5))
+rows = np.broadcast_to(X[0], (450_000_000, 5))  # 17 GiB, of which 40 bytes are there
+def asked():
+    for model in (Ridge().fit(X, X[:, 0]), SVR().fit(X, X[:, 0])):
+        explainer = Explainer(model, X[:10], memory_limit=2**28)
+        yield lambda: explainer(rows)
+        yield lambda: explainer.plan(rows)
+        yield lambda: Explainer(model, rows, memory_limit=2**28)
+for call in asked():
+    try:
+        call()
+    except BudgetError as error:
+        print(error)
+"""
+
+
+def test_rows_without_end_are_refused_with_what_to_do():
+    pytest.importorskip("resource")
+    done = subprocess.run([sys.executable, "-c", MANY_ROWS], capture_output=True, text=True, timeout=120)
+    lines = done.stdout.splitlines()
+    assert done.returncode == 0, done.stderr
+    assert len(lines) == 6
+    assert all("does not fit in" in line and "scale.explain_dataset" in line for line in lines), lines
+
+
+def test_rows_that_repeat_are_read_in_blocks():
+    explainer = Explainer(Ridge().fit(X, Y), X[:10], memory_limit=2**24)
+    rows = np.broadcast_to(X[0], (500_000, 8))
+    tracemalloc.start()
+    explanation = explainer(rows)
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    held = sum(array.nbytes for array in vars(explanation).values() if isinstance(array, np.ndarray) and array is not rows)
+    assert peak < held + 2**24 + rows.nbytes / 4
+    assert np.all(explanation.values == explanation.values[0])
 
 
 @pytest.mark.parametrize("family", FAMILIES)

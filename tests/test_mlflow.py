@@ -70,6 +70,46 @@ def test_report_values_and_certificate_are_logged_without_pickle(store, tmp_path
 
 
 @pytest.mark.filterwarnings("ignore")
+def test_every_feature_has_a_metric_of_its_own_whatever_its_name(store):
+    names = [
+        "a<b",
+        "a>b",
+        "a_b",
+        "A_b",
+        "",
+        ".",
+        "..",
+        "/abs",
+        "abs/",
+        "é" * 300,
+        "é" * 299 + "e",
+        "a/../b",
+        "x\x1b",
+        "a/b/",
+        "a/b",
+        " ",
+    ]
+    explanation = linear(np.random.default_rng(0).normal(size=(4, len(names))), names=names)
+    with store.start_run() as run:
+        metrics = log_explanation(explanation, report=False)
+    kept = {name: value for name, value in metrics.items() if ".importance/" in name}
+    assert sorted(kept.values()) == sorted(np.abs(explanation.values).mean(axis=0))
+    found = store.MlflowClient().get_run(run.info.run_id).data.metrics
+    assert found == pytest.approx(metrics)
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize(
+    "name", ["", ".", "..", "/abs", "a//b", "a/", "a/../b", "why?", "x" * 400, " ", None, "why\x1b"], ids=repr
+)
+def test_a_name_that_mlflow_refuses_is_refused_before_anything_is_logged(store, name):
+    with pytest.raises(InputError, match="The 'name' parameter"):
+        log_explanation(bilinear(), name)
+    assert store.active_run() is None
+    assert not store.search_runs().size
+
+
+@pytest.mark.filterwarnings("ignore")
 def test_pairs_and_a_given_run(store):
     run = store.start_run()
     store.end_run()

@@ -15,8 +15,10 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from sklearn.linear_model import LinearRegression
 
 import fuzz
+from exactshap import Explainer
 from exactshap._runtime.files import atomic_write
 from exactshap.errors import InputError, ModelFormatError, message, printable
 from exactshap.results.explanation import Explanation
@@ -296,6 +298,67 @@ def test_honest_directories_are_believed_and_other_methods_are_not(tmp_path):
         Explanation.load(path)
 
 
+@pytest.mark.parametrize("kind", ["pandas", "polars"])
+@pytest.mark.parametrize("shape", ["text", "columns", "rows"])
+def test_a_small_file_unpacks_to_little_unless_it_is_allowed_more(kind, shape, tmp_path):
+    arrow, library = pytest.importorskip("pyarrow"), pytest.importorskip("pyarrow.parquet")
+    pytest.importorskip(kind)
+    n_rows = {"text": 400, "columns": 1, "rows": 20_000_000}[shape]
+    columns = {f"x{j}": arrow.array([0], arrow.int8()) for j in range(20_000)}
+    columns = columns if shape == "columns" else {"x": ["a" * 2**20] * 400} if shape == "text" else {"x": arrow.nulls(n_rows)}
+    buffer = io.BytesIO()  # of which each text, each row and each column takes no more than a few bytes
+    library.write_table(arrow.table(columns), buffer, compression="zstd", use_dictionary=shape == "text" and kind == "pandas")
+    path = with_parquet(tmp_path / "e.npz", kind, buffer.getvalue(), 400 if shape == "text" else 1)
+    assert path.stat().st_size < 2**20
+    with pytest.raises(ModelFormatError, match=r"is larger than allowed.*Pass max_bytes="):
+        Explanation.load(path)
+
+
+# --- what is no file --------------------------------------------------------------------------------------------------
+
+
+def readers_of_paths():
+    """Yield each door that takes a path, with a suffix that it knows."""
+    from exactshap import trees
+    from exactshap.cli._io import load_model, read_table
+    from exactshap.cli._options import read_groups
+    from exactshap.scale import StoredTable, explain_dataset
+
+    explainer = Explainer(LinearRegression().fit(X, X[:, 0]), X)
+    yield trees.load, ".json"
+    yield Explanation.load, ".npz"
+    yield from ((lambda path: read_table(Path(path)), suffix) for suffix in (".csv", ".parquet"))
+    yield from ((lambda path: load_model(Path(path), allow_pickle=True), suffix) for suffix in (".skops", ".json", ".pkl"))
+    yield lambda path: read_groups(Path(path)), ".toml"
+    yield StoredTable, ".parquet"
+    for suffix in (".csv", ".parquet"):
+        yield lambda path: explain_dataset(explainer, path, Path(path).parent / "out"), suffix
+        yield lambda path: explain_dataset(explainer, Path(path).parent, Path(path).parent.parent / "out"), suffix
+
+
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="no pipes and devices as files here")
+@pytest.mark.parametrize("kind", ["a pipe", "a device"])
+def test_pipes_and_devices_are_refused_without_being_read(kind, tmp_path):
+    for library in ("pandas", "pyarrow.parquet", "skops.io", "typer"):
+        pytest.importorskip(library)
+    for number, (read, suffix) in enumerate(readers_of_paths()):
+        folder = tmp_path / str(number) / "in"
+        folder.mkdir(parents=True)
+        path = folder / f"a{suffix}"
+        os.mkfifo(path) if kind == "a pipe" else path.symlink_to("/dev/zero")
+        with pytest.raises(ModelFormatError, match=f"is not a regular file. Got {kind}. Copy its content"):
+            read(path)
+
+
+def test_a_file_that_says_to_be_shorter_than_it_is_is_refused():
+    from exactshap import trees
+
+    if not Path("/proc/self/smaps").exists():
+        pytest.skip("no files without a size here")
+    with pytest.raises(ModelFormatError, match="is still growing"):
+        trees.load("/proc/self/smaps")
+
+
 # --- damaged files ----------------------------------------------------------------------------------------------------
 
 
@@ -398,6 +461,68 @@ def test_messages_are_cut_and_hold_no_controls():
     assert text.endswith("Pass order=1.")
     assert message(NASTY).isprintable()
     assert printable("a\tb\nc") == "a\tb\nc"
+
+
+def test_no_escape_character_leaves_an_error_a_warning_or_what_is_printed():
+    from exactshap.errors import warn
+
+    name = NASTY.replace("\ud800", "")
+    explanation = linear(np.ones((3, 2)), names=[name, "b"], model_name=name)
+    with pytest.warns(UserWarning, match="script") as caught:
+        warn(name)
+    shown = [InputError(name), ModelFormatError(name), caught[0].message, explanation, explanation.compare(explanation)]
+    for text in map(str, shown):
+        assert controls_of(text) == []
+        assert "<script>" in text  # the rest is there
+
+
+def hostile_folder(folder):
+    """Make files whose names, columns, outputs and earlier results hold escape characters."""
+    import skops.io
+
+    pandas = pytest.importorskip("pandas")
+    rows = pandas.DataFrame(np.random.default_rng(0).normal(size=(8, 2)), columns=["\x1b[31ma", "\x9b32mb"])
+    skops.io.dump(LinearRegression().fit(rows, rows.iloc[:, 0]), folder / "model.skops")
+    skops.io.dump(LinearRegression().fit(rows.set_axis(["a", "b"], axis=1), rows.iloc[:, 0]), folder / "other.skops")
+    rows.to_csv(folder / "rows.csv", index=False)
+    (folder / "in").mkdir()
+    rows.to_csv(folder / "in" / "\x1b[2Jrows.csv", index=False)
+    (folder / "damaged.csv").write_bytes(b"\x1b[31m;b\n1;2\n")
+    for name, changes in {
+        "run": {"run": {"index": "\x1b[31m", "\x9b": 1}},
+        "inputs": {"inputs": {"\x1b[2J": 1}},
+        "format": {"format": "\x1b[31m"},
+        "schema": {"schema": [["\x1b[2J", "\x9b"]]},
+        "raw": None,
+    }.items():
+        (folder / name).mkdir()
+        content = {"format": 1, "run": {}, "inputs": {}, "schema": []} | (changes or {})
+        raw = '{"\x1b[31m' if changes is None else json.dumps(content, ensure_ascii=False)
+        (folder / name / "_manifest.json").write_text(raw, encoding="utf-8")
+    return folder
+
+
+@pytest.mark.filterwarnings("ignore")
+def test_no_escape_character_of_a_file_reaches_the_terminal(tmp_path, monkeypatch, capsys):
+    for library in ("typer", "skops.io", "pyarrow"):
+        pytest.importorskip(library)
+    from exactshap.cli import main
+
+    monkeypatch.chdir(hostile_folder(tmp_path))
+    monkeypatch.setattr(sys, "excepthook", sys.excepthook)
+    good = ["explain model.skops rows.csv", "explain model.skops in --out out"]
+    bad = [f"explain model.skops in --out {name}" for name in ("run", "inputs", "format", "schema", "raw")]
+    bad += ["explain other.skops rows.csv", "explain other.skops in --out new", "explain model.skops damaged.csv"]
+    for command in (*good, *bad, *(f"{command} --debug" for command in bad)):
+        with pytest.raises(BaseException, match="") as caught:  # SystemExit, or with --debug what was raised
+            main([*command.split(), "--background", "rows.csv"])
+        assert (getattr(caught.value, "code", 1) == 0) == (command in good), (command, caught.value)
+        if command.endswith("--debug"):
+            sys.excepthook(caught.type, caught.value, caught.tb)  # as the interpreter does
+        streams = capsys.readouterr()
+        text = streams.out + streams.err
+        assert text
+        assert controls_of(text) == [], (command, text)
 
 
 def test_messages_about_files_do_not_repeat_them(tmp_path):

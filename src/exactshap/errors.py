@@ -44,7 +44,10 @@ _UNPRINTABLE = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u206
 
 
 class ExactshapError(Exception):
-    """Be the base of every error that exactshap raises on purpose."""
+    """Be the base of every error that exactshap raises on purpose; its text holds no escape characters of a stranger's names."""
+
+    def __init__(self, text: str = "") -> None:
+        super().__init__(printable(text))
 
 
 class InputError(ExactshapError, ValueError):
@@ -291,6 +294,7 @@ def warn(text: str, category: type[Warning] = UserWarning) -> None:
     >>> str(caught[0].message)
     'the background has one row'
     """
+    text = printable(text)
     if issubclass(category, RAISED.get()):
         raise category(text)
     frame, level = sys._getframe(1), 2

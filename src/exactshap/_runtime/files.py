@@ -1,4 +1,4 @@
-"""Write a file completely or not at all."""
+"""Read regular files only; write a file completely or not at all."""
 
 from __future__ import annotations
 
@@ -6,9 +6,11 @@ import errno
 import os
 import re
 import secrets
+import stat
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
+from io import BufferedReader
 from pathlib import Path
 
 try:
@@ -16,9 +18,9 @@ try:
 except ImportError:  # Windows, where a file that is being written cannot be removed anyway
     fcntl = None  # type: ignore[assignment]
 
-from exactshap.errors import InputError, message
+from exactshap.errors import InputError, ModelFormatError, message
 
-__all__ = ["atomic_write", "check_suffix"]
+__all__ = ["atomic_write", "check_regular", "check_suffix", "open_regular", "read_bounded"]
 
 _DRAFT = re.compile(r"\..+\.[0-9a-f]{8}\.exactshap\.part")
 _SECONDS_UNTIL_STALE = 86_400.0  # where files cannot be locked, only their age tells
@@ -32,6 +34,58 @@ def check_suffix(path: str | os.PathLike[str], known: tuple[str, ...], what: str
     suffix = Path(path).suffix.lower()
     if suffix and suffix not in known:
         raise InputError(message(f"{what} is a {known[0]} file", f"Got {Path(path).name!r}", do))
+
+
+def check_regular(path: str | os.PathLike[str]) -> os.stat_result:
+    """Refuse what is no file of bytes that end: a device, a pipe or a socket, whose reading may never return.
+
+    What is not there and folders stay errors of the system.
+
+    >>> check_regular(os.devnull)
+    Traceback (most recent call last):
+    exactshap.errors.ModelFormatError: 'null' is not a regular file. Got a device. Copy its content into a file.
+    """
+    try:
+        facts = os.stat(path)
+    except FileNotFoundError:
+        raise FileNotFoundError(errno.ENOENT, "No such file", os.fspath(path)) from None
+    return _refuse_irregular(facts, path)
+
+
+def _refuse_irregular(facts: os.stat_result, path: str | os.PathLike[str]) -> os.stat_result:
+    if stat.S_ISDIR(facts.st_mode):
+        raise IsADirectoryError(errno.EISDIR, "Is a folder", os.fspath(path))
+    if not stat.S_ISREG(facts.st_mode):
+        kind = "a pipe" if stat.S_ISFIFO(facts.st_mode) else "a socket" if stat.S_ISSOCK(facts.st_mode) else "a device"
+        what = f"{os.path.basename(path)!r} is not a regular file"
+        raise ModelFormatError(message(what, f"Got {kind}", "Copy its content into a file"))
+    return facts
+
+
+def open_regular(path: str | os.PathLike[str]) -> BufferedReader:
+    """Open a regular file for reading, or refuse it without waiting; see :func:`check_regular`."""
+    check_regular(path)  # before it is opened, which has effects on some devices
+    descriptor = os.open(path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0))
+    try:
+        _refuse_irregular(os.fstat(descriptor), path)  # it may have been replaced meanwhile
+        return open(descriptor, "rb")
+    except BaseException:
+        os.close(descriptor)
+        raise
+
+
+def read_bounded(path: str | os.PathLike[str], max_bytes: int) -> bytes:
+    """Return the bytes of a regular file, or refuse one that has more."""
+    with open_regular(path) as file:
+        size, name = os.fstat(file.fileno()).st_size, os.path.basename(path)
+        if size > max_bytes:
+            got = f"It has {size} bytes; the limit is {max_bytes}"
+            raise ModelFormatError(message(f"{name!r} is too large", got, "Raise max_bytes="))
+        content = file.read(size + 1)  # one more: files of the system (/proc) claim to be empty, others may grow
+    if len(content) > size:
+        got = f"It has more than the {size} bytes that the system announced"
+        raise ModelFormatError(message(f"{name!r} is still growing", got, "Copy it and read the copy"))
+    return content
 
 
 @contextmanager

@@ -1,17 +1,42 @@
-"""The memory of this machine."""
+"""The memory that this process may use."""
 
 from __future__ import annotations
 
 import functools
 import os
+from collections.abc import Iterator
+from pathlib import Path
+
+try:
+    import resource
+except ImportError:  # Windows, which has no limits of this kind
+    resource = None  # type: ignore[assignment]
 
 __all__ = ["physical_memory"]
 
+_LIMITS_OF_CONTAINERS = ("/sys/fs/cgroup/memory.max", "/sys/fs/cgroup/memory/memory.limit_in_bytes")
+
+
+def physical_memory() -> float:
+    """Return the bytes of memory of this machine, or of this process where it may use less."""
+    limits = [_memory_of_machine()]
+    if resource is not None:
+        limits += [float(soft) for soft in [resource.getrlimit(resource.RLIMIT_AS)[0]] if soft != resource.RLIM_INFINITY]
+    return min(limits)
+
 
 @functools.cache
-def physical_memory() -> float:
-    """Return the bytes of memory of this machine."""
+def _memory_of_machine() -> float:
     try:
-        return float(os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES"))
+        physical = float(os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES"))
     except (AttributeError, OSError, ValueError):  # Windows has no sysconf
-        return 2.0**36
+        physical = 2.0**36
+    return min([physical, *_limits_of_containers()])
+
+
+def _limits_of_containers() -> Iterator[float]:
+    for path in _LIMITS_OF_CONTAINERS:
+        try:
+            yield float(Path(path).read_text())
+        except (OSError, ValueError):  # not there, or "max"
+            continue

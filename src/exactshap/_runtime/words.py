@@ -37,7 +37,7 @@ def fields_text(title: str, facts: Mapping[str, str]) -> str:
     Forecast
       method          quadrature
     """
-    return "\n".join([title, *(wrap_field(name, text) for name, text in facts.items())])
+    return printable("\n".join([title, *(wrap_field(name, text) for name, text in facts.items())]))
 
 
 def fields_html(title: str, facts: Mapping[str, str], below: str = "") -> str:
@@ -60,7 +60,7 @@ def table_text(headings: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
       feature  mean
       age       1.5
     """
-    table = [[" ".join(str(cell).split()) for cell in row] for row in (headings, *rows)]
+    table = [[" ".join(printable(str(cell)).split()) for cell in row] for row in (headings, *rows)]
     widths = [max(len(row[k]) for row in table) for k in range(len(headings))]
     return "\n".join(
         "  "

@@ -60,6 +60,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
         app(args=arguments, prog_name="exactshap")
     except Exception as error:
         if debug:
+            sys.excepthook = _print_traceback
             raise
         _fail(*_described(error))
 
@@ -106,8 +107,21 @@ def _general_options(typer: Any) -> Callable[..., None]:
 
 
 def _fail(text: str, code: int) -> NoReturn:
-    print(f"Error: {text}", file=sys.stderr)
+    _print_error(f"Error: {text}")
     raise SystemExit(code)
+
+
+def _print_traceback(*error: Any) -> None:
+    import traceback
+
+    _print_error("".join(traceback.format_exception(*error)))
+
+
+def _print_error(text: str) -> None:
+    """Print to standard error what may hold names of a stranger's file."""
+    from exactshap.errors import printable
+
+    print(printable(text), file=sys.stderr)
 
 
 def _described(error: Exception) -> tuple[str, int]:
@@ -137,6 +151,6 @@ def _quiet_warnings() -> None:
     import warnings
 
     def show(text: Any, *_: Any, **__: Any) -> None:
-        print(f"Warning: {text}", file=sys.stderr)
+        _print_error(f"Warning: {text}")
 
     warnings.showwarning = show  # type: ignore[assignment]

@@ -7,7 +7,7 @@ from dataclasses import is_dataclass
 from pathlib import Path
 from typing import Any
 
-from exactshap._runtime.files import atomic_write
+from exactshap._runtime.files import atomic_write, check_regular, open_regular
 from exactshap._runtime.optional import first_installed, require
 from exactshap._runtime.process_settings import without_collection
 from exactshap.errors import InputError, MissingDependencyError, ModelFormatError, UnknownNameError, did_you_mean, message
@@ -50,8 +50,7 @@ def read_table(path: Path) -> Any:
     suffix = _suffix(path)
     if suffix not in _TABLES:
         raise InputError(message(f"Data are read from CSV and Parquet files, not from {path.name}", do="Convert it to .csv"))
-    if not path.exists():
-        raise FileNotFoundError(2, "No such file", str(path))
+    check_regular(path)
     try:
         table = _read(path, suffix)
     except MissingDependencyError:
@@ -183,8 +182,7 @@ def load_model(path: Path, *, allow_pickle: bool = False, trust: bool = False, n
     n_stages : int, default=None
         Boosting rounds to keep of a booster's file; see :func:`exactshap.trees.load`.
     """
-    if not path.exists():
-        raise FileNotFoundError(2, "No such file", str(path))
+    check_regular(path)
     suffix = _suffix(path)
     if n_stages is not None and suffix not in (*_BOOSTERS, *_BINARY_BOOSTERS):
         raise InputError(
@@ -238,7 +236,8 @@ def _load_pickle(path: Path, allowed: bool) -> Any:
 def _load_skops(path: Path, trust: bool) -> Any:
     skops = require("skops.io", "cli", purpose="Reading a skops file")
     try:
-        content = path.read_bytes()  # once: what is checked is what is loaded
+        with open_regular(path) as file:
+            content = file.read()  # once: what is checked is what is loaded
         unknown = list(skops.get_untrusted_types(data=content))
     except Exception as error:  # skops reads a zip of JSON and passes on whatever is wrong with it
         raise ModelFormatError(message(f"{path.name} is not a skops file", f"{type(error).__name__}: {error}")) from None

@@ -30,6 +30,8 @@ __all__ = [
     "ValueFunction",
 ]
 
+_MAX_GROUPS = 2**26  # bytes: names of some million columns
+
 Model = Annotated[Path, typer.Argument(help="Fitted model: .skops, a booster's file, or a pickle with --allow-pickle.")]
 Data = Annotated[Path, typer.Argument(help="Rows to explain: .csv or .parquet.")]
 DataOrFolder = Annotated[Path, typer.Argument(help="Rows to explain: .csv or .parquet, or a folder of such files.")]
@@ -90,10 +92,13 @@ def read_groups(path: Path | None) -> dict[str, list[str]] | None:
         return None
     import tomllib
 
-    from exactshap.errors import InputError, message
+    from exactshap._runtime.files import read_bounded
+    from exactshap.errors import InputError, ModelFormatError, message
 
     try:
-        groups = tomllib.loads(path.read_text(encoding="utf-8"))
+        groups = tomllib.loads(read_bounded(path, _MAX_GROUPS).decode())
+    except ModelFormatError:  # too large, or no regular file
+        raise
     except ValueError as error:  # of TOML and of text
         raise InputError(message(f"{path} cannot be read as TOML", f"{error}")) from None
     wrong = next((name for name, columns in groups.items() if not isinstance(columns, list)), None)

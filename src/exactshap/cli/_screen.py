@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from exactshap.errors import printable
 from exactshap.results.data import counted
 
 if TYPE_CHECKING:
@@ -15,10 +17,15 @@ __all__ = ["console", "show_explanation"]
 
 
 def console(*, stderr: bool = False) -> Any:
-    """Return a rich console that takes text as it is: column names are not markup."""
+    """Return a rich console that takes text as it is: column names are not markup, and no escape character leaves it."""
     from rich.console import Console
 
-    return Console(stderr=stderr, markup=False, highlight=False, soft_wrap=True)
+    class Screen(Console):
+        def render(self, *arguments: Any, **settings: Any) -> Iterator[Any]:
+            for segment in super().render(*arguments, **settings):  # text of files goes through here, rich's own escapes do not
+                yield segment if segment.control else segment._replace(text=printable(segment.text))
+
+    return Screen(stderr=stderr, markup=False, highlight=False, soft_wrap=True)
 
 
 def show_explanation(explanation: Explanation, *, max_display: int = 10) -> None:

@@ -18,7 +18,7 @@ from exactshap._runtime.words import fields_html
 from exactshap.errors import InputTypeError, message, warn
 from exactshap.explainer._certify import refuse_or_warn
 from exactshap.explainer._mask_check import MaskChecker
-from exactshap.explainer._plan import Forecast, cut_rows, forecast
+from exactshap.explainer._plan import Forecast, cut_rows, forecast, refused_beyond_memory
 from exactshap.explainer._settings import aligned, check_names, check_settings, checked_names
 from exactshap.explainer._solve import Cut, facts_of, solve_blocks, wrap
 from exactshap.explainer._verify import Verification, verify
@@ -183,7 +183,7 @@ class Explainer:
         reader, semivalue = (self.reader, question) if isinstance(question, Semivalue) else reader_for(self.reader, question)
         cut = self._cut(reader, table.n_rows, order)
         pace = self._at_pace(cut, question, order, table.n_rows)
-        with using_jobs(self.n_jobs, cut.threads_of_each):
+        with using_jobs(self.n_jobs, cut.threads_of_each), refused_beyond_memory("The request"):
             company, whose = self._check_masks.company(table)
             with pace:
                 solution = solve_blocks(reader, table, cut, semivalue, order, self.progress, company)
@@ -295,7 +295,8 @@ def _kinds_message(table: Table, background: Table) -> str:
 
 def _background(background: Any, model: Any, align: bool) -> Table:
     """Read the background; a mutation by the caller afterwards must not change anything, so it is copied."""
-    table = as_table(background, what="background").copy()
+    with refused_beyond_memory("The background"):
+        table = as_table(background, what="background").copy()
     if not table.is_frame:
         return table
     if align:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import bisect
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 
 import numpy as np
@@ -19,7 +21,7 @@ from exactshap.readers import FEW_AT_ONCE, Reader, Request, read
 from exactshap.semivalues import Semivalue, find
 from exactshap.solvers import Cost, player_sets
 
-__all__ = ["Forecast", "cut_rows", "forecast"]
+__all__ = ["Forecast", "cut_rows", "forecast", "refused_beyond_memory"]
 
 TIMED_ROWS = 16  # at most, on which a reader times pieces of the work
 ENOUGH_BLOCKS, ENOUGH_EVEN = (
@@ -94,6 +96,7 @@ def forecast(
     ``first`` are rows that are solved before the first explanation, as the certificate asks: some of them, how many, and how many
     at a time.
     """
+    check_result(reader, table.n_rows, order)
     n_rows, block = table.n_rows, block_size(reader, table.n_rows, order, limit)
     result = result_bytes(reader, n_rows, order)
     if not n_rows:
@@ -201,15 +204,27 @@ def result_bytes(reader: Reader, n_rows: int, order: int) -> float:
     return 8.0 * n_rows * len(player_sets(reader.n_players, order)) * reader.n_outputs
 
 
+@contextmanager
+def refused_beyond_memory(what: str) -> Iterator[None]:
+    """Say what to do where memory ends although the forecast fitted: others use it, too."""
+    try:
+        yield
+    except MemoryError as error:
+        if isinstance(error, BudgetError):
+            raise
+        do = "Pass fewer rows at a time; scale.explain_dataset explains files of any size into files"
+        raise BudgetError(message(f"{what} does not fit in memory", f"{error}" or "Got a MemoryError", do)) from error
+
+
 def check_result(reader: Reader, n_rows: int, order: int) -> None:
-    """Refuse a result that this machine cannot hold."""
-    result = result_bytes(reader, n_rows, order)
+    """Refuse a result that this machine cannot hold: values, and baseline, prediction, residual and tolerance of each row."""
+    result = result_bytes(reader, n_rows, order) + 8.0 * 4 * n_rows * reader.n_outputs
     if result > 0.8 * physical_memory():
         n_sets = len(player_sets(reader.n_players, order))
         raise BudgetError(
             message(
                 f"The result of order {order} does not fit in this machine",
                 f"{n_rows} rows x {n_sets} sets x {reader.n_outputs} outputs are {result / 2**30:.3g} GiB",
-                "Explain fewer rows at a time, or group columns with groups=",
+                "Explain fewer rows at a time (scale.explain_dataset writes them to files), or group columns with groups=",
             )
         )

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import re
 import tempfile
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -24,7 +24,9 @@ if TYPE_CHECKING:
 __all__ = ["ExplanationEvaluator", "log_explanation"]
 
 _IMPORTANCES = 50  # features with a metric of their own, the strongest ones
-_NOT_IN_NAMES = re.compile(r"[^\w\-. /]")  # what MLflow refuses in the name of a metric
+_NAME = re.compile(r"[\w\-. ]+(/[\w\-. ]+)*")  # a relative path of characters that MLflow allows in the name of a metric
+_NOT_IN_NAMES = re.compile(r"[^\w\-. ]")  # a feature is no folder: metrics "a" and "a/b" cannot both be files of a store
+_NAME_BYTES, _LABEL_BYTES = 80, 120  # MLflow allows 250 characters in all; file systems 255 bytes for one part of a path
 
 
 def log_explanation(
@@ -37,7 +39,7 @@ def log_explanation(
     explanation : Explanation
         With rows.
     name : str, default="exactshap"
-        Folder of the artifacts, and first part of the metrics' names.
+        Folder of the artifacts, and first part of the metrics' names: letters, digits, ``_``, ``-``, ``.``, ``/`` and spaces.
     run_id : str or None, default=None
         The run; None is the active one, or a new one that stays active.
     report : bool, default=True
@@ -49,12 +51,13 @@ def log_explanation(
     -------
     metrics : dict of str to float
         What was logged: ``max_residual``, ``tolerance``, ``certificate_passed``, ``exact``, ``n_rows``, for sampled values
-        ``max_std_error``, and ``importance/<feature>`` (mean magnitudes, of at most 50 features), each after ``name.``.
+        ``max_std_error``, and ``importance/<feature>`` (mean magnitudes, of at most 50 features), each after ``name.``. What MLflow
+        refuses in the name of a feature is ``_``; a number tells features apart whose names would be the same.
 
     Raises
     ------
     InputError
-        For an explanation without rows.
+        For an explanation without rows, or a ``name`` that MLflow would refuse; nothing is logged then.
     MissingDependencyError
         If mlflow (or mlflow-skinny) is not installed, or what a report or a Parquet file needs.
 
@@ -70,19 +73,52 @@ def log_explanation(
     """
     if not explanation.n_rows:
         raise InputError(message("An explanation without rows is not logged", "Got 0 rows"))
+    _check_name(name)
     mlflow = require("mlflow", "mlflow", purpose="Logging to MLflow")
-    run = run_id or (mlflow.active_run() or mlflow.start_run()).info.run_id
-    client = mlflow.MlflowClient()
+    metrics = {f"{name}.{key}": value for key, value in _metrics(explanation).items()}
     with tempfile.TemporaryDirectory() as folder:
-        for path in _files(explanation, Path(folder), report, settings):
+        paths = _files(explanation, Path(folder), report, settings)  # all of them are there before the first is logged
+        run = run_id or (mlflow.active_run() or mlflow.start_run()).info.run_id
+        client = mlflow.MlflowClient()
+        for path in paths:
             client.log_artifact(run, str(path), artifact_path=name)
     client.log_dict(run, _certificate(explanation), f"{name}/certificate.json")
-    metrics = {f"{name}.{key}": value for key, value in _metrics(explanation).items()}
     for key, value in metrics.items():
         client.log_metric(run, key, value)
     for key, text in _tags(explanation).items():
         client.set_tag(run, f"{name}.{key}", text)
     return metrics
+
+
+def _check_name(name: str) -> None:
+    if not isinstance(name, str) or not _NAME.fullmatch(name):
+        do = "Use letters, digits, _, -, . and spaces, with / between folders"
+        raise InputError(message("The 'name' parameter is no name of a metric in MLflow", f"Got {name!r}", do))
+    if any(not part.strip(". ") or part != part.strip() for part in name.split("/")):
+        raise InputError(message("The 'name' parameter has a part without letters", f"Got {name!r}", 'Use "exactshap"'))
+    if len(name.encode()) > _NAME_BYTES:
+        raise InputError(message(f"The 'name' parameter is longer than {_NAME_BYTES} bytes", f"Got {name!r}", "Shorten it"))
+
+
+def _labels(names: Sequence[str]) -> list[str]:
+    """Return a different name for each feature that MLflow takes as part of a metric's name.
+
+    >>> _labels(["a<b", "a>b", "", "/abs", "plain"])
+    ['a_b', 'a_b_2', '_', '_abs', 'plain']
+    """
+    labels: list[str] = []
+    taken: dict[
+        str, int
+    ] = {}  # without case, which file systems and databases may not tell apart -> how many times it was asked for
+    for name in names:
+        short = _NOT_IN_NAMES.sub("_", name).encode()[:_LABEL_BYTES].decode(errors="ignore").strip()
+        label = base = short if short.strip(".") else f"_{short}"
+        while label.casefold() in taken:
+            taken[base.casefold()] += 1
+            label = f"{base}_{taken[base.casefold()]}"
+        taken[label.casefold()] = 1
+        labels.append(label)
+    return labels
 
 
 def _files(explanation: Explanation, folder: Path, report: bool, settings: Mapping[str, Any]) -> list[Path]:
@@ -137,8 +173,9 @@ def _metrics(explanation: Explanation) -> dict[str, float]:
     if explanation.std_error is not None:
         found["max_std_error"] = float(explanation.std_error.max())
     strength = np.abs(explanation.values).mean(axis=0).reshape(explanation.n_players, -1).mean(axis=1)
+    labels = _labels(explanation.feature_names)
     for j in np.argsort(-strength, kind="stable")[:_IMPORTANCES]:
-        found[f"importance/{_NOT_IN_NAMES.sub('_', explanation.feature_names[j])}"] = float(strength[j])
+        found[f"importance/{labels[j]}"] = float(strength[j])
     return found
 
 

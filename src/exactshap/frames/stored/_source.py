@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from exactshap._runtime.files import check_regular, open_regular
 from exactshap._runtime.optional import require
 from exactshap.errors import ExactshapError, InputError, message
 
@@ -62,6 +63,7 @@ def find_files(source: Path) -> list[Path]:
         raise FileNotFoundError(2, "No such file or folder", str(source))
     if not source.is_dir():
         kind_of(source)
+        check_regular(source)
         return [source]
     found = sorted(path for path in source.rglob("*") if path.suffix.lower() in _SUFFIXES and not _is_hidden(path, source))
     if not found:
@@ -96,7 +98,7 @@ def read_schema(path: str | Path, keep: tuple[str, ...]) -> Any:
 
 def inspect(path: str, name: str, keep: tuple[str, ...]) -> SourceFile:
     """Read a file once for its digest and its number of rows."""
-    with open(path, "rb") as stream:
+    with open_regular(path) as stream:
         digest = hashlib.file_digest(stream, "sha256").hexdigest()
     if kind_of(path) == "csv":
         return SourceFile(path, name, digest, (0, sum(batch.num_rows for batch in _batches(path, 0, keep))))
@@ -170,6 +172,7 @@ def _batches(path: str | Path, group: int, keep: tuple[str, ...]) -> Iterator[An
 def parquet_file(path: str | Path) -> Iterator[Any]:
     """Open a Parquet file; damage that shows then or later, while it is read, is said with the file's name."""
     parquet = require("pyarrow.parquet", "scale", purpose="Reading Parquet")
+    check_regular(path)
     with _readable(path, "Parquet"), parquet.ParquetFile(path) as file:
         yield file
 
@@ -194,6 +197,7 @@ def _csv(path: str | Path, keep: tuple[str, ...]) -> Any:
     """Open a CSV file; its first megabyte decides on types, and whole numbers in it may turn into others later: float64."""
     csv = require("pyarrow.csv", "scale", purpose="Reading CSV")
     arrow = require("pyarrow", "scale", purpose="Reading CSV")
+    check_regular(path)
     with _readable(path, "CSV"):
         with csv.open_csv(path) as first:
             guessed = first.schema

@@ -267,10 +267,11 @@ class Explanation(ExplanationData):
         save(self, path)
 
     @classmethod
-    def load(cls, path: str | Path, *, max_bytes: int = 2**33) -> Explanation:
+    def load(cls, path: str | Path, *, max_bytes: int | None = None) -> Explanation:
         """Read a file of :meth:`save` as untrusted data; raise ModelFormatError if it is damaged, or no such file.
 
-        ``max_bytes`` bounds what is unpacked: zip entries while they are, a Parquet table's pages before they are.
+        ``max_bytes`` bounds what is unpacked: zip entries while they are, a Parquet table's pages before they are. None: 64 times
+        the size of the file, at least 256 MiB and at most 8 GiB.
         """
         return load(path, cls, max_bytes=max_bytes)
 

@@ -14,6 +14,7 @@ __all__ = ["unpacked_bytes"]
 
 _MAGIC, _BYTE_ARRAY, _DELTA_BYTE_ARRAY = b"PAR1", 6, 7
 _WIDTH = 16  # bytes of one value or reference in memory, at most, but for text and for arrays of fixed length
+_COLUMN = 2**14  # bytes that the libraries hold for a column besides its cells: buffers, a decoder, its name
 _PLAIN_CHUNK = frozenset(range(2, 8))  # fields of a column chunk that is in this file, and not encrypted
 
 
@@ -40,7 +41,8 @@ def unpacked_bytes(content: bytes, shared: Collection[str] | None = ()) -> int:
     if 8 in footer:
         raise ValueError("Its Parquet part is encrypted")
     width = max(_WIDTH, *(element.get(2, 0) for element in footer[2]))
-    return sum(_chunk_bytes(content, chunk, width, shared) for group in footer[4] for chunk in group[1])
+    cells = sum(_chunk_bytes(content, chunk, width, shared) for group in footer[4] for chunk in group[1])
+    return _COLUMN * len(footer[2]) + cells
 
 
 def _chunk_bytes(content: bytes, chunk: dict[int, Any], width: int, shared: Collection[str] | None) -> int:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import json
 import math
+import os
 import zipfile
 from dataclasses import dataclass, fields
 from pathlib import Path
@@ -12,7 +13,7 @@ from typing import Any, BinaryIO, TypeVar
 
 import numpy as np
 
-from exactshap._runtime.files import atomic_write, check_suffix
+from exactshap._runtime.files import atomic_write, check_suffix, open_regular
 from exactshap._runtime.optional import FRAME_LIBRARIES, first_installed, require
 from exactshap.errors import InputError, InputTypeError, MissingDependencyError, ModelFormatError, message
 from exactshap.results.data import ExplanationData, frame_kind
@@ -23,7 +24,10 @@ __all__ = ["load", "save"]
 Kind = TypeVar("Kind", bound=ExplanationData)
 
 FORMAT, VERSION = "exactshap.explanation", 1  # written into files: it stays, wherever this module moves
-_MAX_JSON, _CHUNK = 2**26, 2**20
+_MAX_JSON, _CHUNK = 2**26, 2**20  # bytes of the metadata, and of what is unpacked at a time
+# Bytes that are unpacked unless max_bytes= says otherwise. Arrays are stored as they are, only the table is compressed: 200,000 rows of
+# five constant columns of 40 characters unpack to 4.9 times the file. Without the factor a file of 20 kB could ask for 8 GiB.
+_ALWAYS_BYTES, _MOST_TIMES, _MOST_BYTES = 2**28, 64, 2**33
 _NOT_SAVED = ("sets", "data", "stability_bound")  # among the metadata: two are arrays or frames, the third is a function
 _METADATA, _PARQUET, _CELLS = "metadata.json", "data.parquet", "data.json"
 
@@ -104,17 +108,23 @@ def _parquet_bytes(data: Any, kind: str) -> bytes:
     return buffer.getvalue()
 
 
-def load(path: str | Path, kind: type[Kind], *, max_bytes: int) -> Kind:
+def load(path: str | Path, kind: type[Kind], *, max_bytes: int | None) -> Kind:
     """Read an explanation of this class; see :meth:`Explanation.load`."""
-    with open(path, "rb") as file:  # whatever is wrong from here on is wrong with the content
+    with open_regular(path) as file:  # whatever is wrong from here on is wrong with the content
         try:
-            return _read(file, kind, _Allowance(path, max_bytes))
+            return _read(file, kind, _Allowance(path, _default_limit(file) if max_bytes is None else max_bytes))
         except (ModelFormatError, MissingDependencyError):
             raise
         except zipfile.BadZipFile as error:
             raise _damaged(path, f"{error}. Pickles are never loaded") from None
         except Exception as error:  # zipfile, zlib, json, numpy and the frame libraries have a class for every kind of damage
             raise _damaged(path, f"{type(error).__name__}: {error}") from None
+
+
+def _default_limit(file: BinaryIO) -> int:
+    """Return how much a file may unpack to: what :meth:`Explanation.save` writes is not much smaller than its content."""
+    size = os.fstat(file.fileno()).st_size
+    return min(_MOST_BYTES, max(_ALWAYS_BYTES, _MOST_TIMES * size))
 
 
 @dataclass

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from exactshap._runtime.files import atomic_write
+from exactshap._runtime.files import atomic_write, read_bounded
 from exactshap.errors import InputError, ModelFormatError, message
 
 __all__ = ["NAME", "check_destination", "write_manifest"]
@@ -47,9 +47,7 @@ def write_manifest(folder: Path, content: Mapping[str, Any]) -> None:
 
 def _read(path: Path) -> dict[str, Any]:
     try:
-        if path.stat().st_size > _MAX_BYTES:
-            raise ValueError("it is too long")
-        content = json.loads(path.read_text(encoding="utf-8"))
+        content = json.loads(read_bounded(path, _MAX_BYTES))
         if content["format"] != _FORMAT:
             raise ValueError(f"its format is {content['format']!r}, this version knows {_FORMAT}")
         return {name: dict(content[name]) for name in ("run", "inputs")} | {"schema": list(content["schema"])}

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from exactshap._runtime.optional import FRAME_LIBRARIES, first_installed, require
-from exactshap.errors import InputError, message
+from exactshap.errors import InputError, message, printable
 from exactshap.frames import as_table
 from exactshap.results.data import counted
 from exactshap.scale.statistics._exact_sum import ExactSums
@@ -128,7 +128,7 @@ class GlobalImportance:
         width = max((len(self.feature_names[j]) for j in order), default=0)
         lines += [f"  {self.feature_names[j]:<{width}}  {strength[j]:.6g}" for j in order]
         more = len(strength) - len(order)
-        return "\n".join([*lines, f"  ({more} more)"] if more else lines)
+        return printable("\n".join([*lines, f"  ({more} more)"] if more else lines))
 
 
 def value_columns(table: Any) -> tuple[tuple[str, ...], np.ndarray, np.ndarray]:

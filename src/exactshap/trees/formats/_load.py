@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import os
 from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
+from exactshap._runtime.files import read_bounded
 from exactshap.errors import InputError, ModelFormatError, message
 from exactshap.trees.ensemble import TreeModel
 from exactshap.trees.formats import catboost as from_catboost
@@ -55,7 +55,7 @@ def load(
     missing_value : float, default=nan
         Numeric value that means missing besides NaN (XGBoost's ``missing=``, which its files do not hold).
     max_bytes : int, default=2**30
-        Larger files are refused before they are read.
+        Larger files are refused before they are read, and so is what is no regular file (a device, a pipe).
 
     Returns
     -------
@@ -65,7 +65,7 @@ def load(
     Raises
     ------
     ModelFormatError
-        If the file is malformed, truncated, too large, newer than this version knows, a pickle, or of an unknown kind; the
+        If the file is malformed, truncated, too large, no regular file, newer than this version knows, a pickle, or of an unknown kind; the
         message names tree and node.
     UnsupportedStructureError
         If the model has no exact form (linear boosters, linear trees, text or embedding columns of CatBoost).
@@ -79,14 +79,8 @@ def load(
     Traceback (most recent call last):
     exactshap.errors.ModelFormatError: 'model.pkl' is a pickle. Pickles run code when they are read. Save the model as ...
     """
-    size = os.path.getsize(path)
-    if size > max_bytes:
-        raise ModelFormatError(
-            message(
-                f"{os.path.basename(path)!r} is too large", f"It has {size} bytes; the limit is {max_bytes}", "Raise max_bytes="
-            )
-        )
-    return loads(Path(path).read_bytes(), name=os.path.basename(path), n_stages=n_stages, missing_value=missing_value)
+    content = read_bounded(path, max_bytes)
+    return loads(content, name=os.path.basename(path), n_stages=n_stages, missing_value=missing_value)
 
 
 def loads(
