@@ -177,3 +177,21 @@ def test_few_rows_of_many_pairs_need_what_the_solver_adds_up_in():
     model = make_pipeline(PolynomialFeatures(2), Ridge()).fit(X, np.stack([Y, -Y, Y**2], axis=1))
     reader, n_pairs = Explainer(model, X[:5]).reader, 8 * 9 // 2
     assert reader.memory(1, 2) >= 8.0 * Monomials.TILE * n_pairs * 3
+
+
+def test_a_tile_of_the_background_shrinks_with_the_limit():
+    """One row beside 1,000 background rows runs in 64 MiB, as it does in 1 GiB: tiles are cut, and the values are the same."""
+    rng = np.random.default_rng(0)
+    rows = rng.normal(size=(3000, 20))
+    model = SVR(C=10.0).fit(rows, rows[:, 0] * rows[:, 1] + rng.normal(size=3000))
+    limit = 64 * 2**20
+    explainer = Explainer(model, rows[:1000], memory_limit=limit)
+    explainer(rows[:1])
+    gc.collect()
+    tracemalloc.start()
+    small = explainer(rows[:1])
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert peak <= limit
+    whole = Explainer(model, rows[:1000])(rows[:1])
+    assert np.abs(small.values - whole.values).max() <= whole.tolerance.max()

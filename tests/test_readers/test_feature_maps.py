@@ -102,3 +102,17 @@ def test_last_steps_of_stacks():
     for refused in (model, StackingRegressor(members, Squared()).fit(X, Y)):
         with pytest.raises(UnsupportedStructureError, match="where its last step is linear"):
             Explainer(refused, BACKGROUND)
+
+
+@pytest.mark.parametrize(
+    ("kernel", "settings"), [("rbf", {"gamma": 1e-3}), ("linear", {}), ("poly", {"degree": 2, "coef0": 1.0})]
+)
+def test_landmarks_that_nearly_span_each_other_are_explained(kernel, settings):
+    """Whiteners of a rank-deficient landmark matrix are huge, and cancel in the model's own arithmetic: the tolerance counts them."""
+    rows = np.random.default_rng(0).random((100, 4))
+    nystroem = Nystroem(kernel=kernel, n_components=30, random_state=0, **settings)
+    model = make_pipeline(nystroem, Ridge(1e-3)).fit(rows, rows @ [1.0, 2.0, 3.0, 4.0])
+    explanation = explain(model, rows[:5], rows[:20])
+    assert explanation.tolerance.max() < 1e-5 * np.abs(explanation.prediction).max()
+    expected = by_hand(model.predict, rows[:5], rows[:20])
+    assert np.abs(explanation.values - expected).max() <= 10 * explanation.tolerance.max()

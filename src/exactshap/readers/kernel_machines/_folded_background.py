@@ -7,7 +7,6 @@ import numpy as np
 from exactshap._runtime.cache import BoundedCache
 from exactshap.readers.kernel_machines._streamed import Streamed, factor_seconds
 from exactshap.readers.kernel_machines.machine import (
-    BACKGROUND_VALUES,
     BoundMachine,
     ExpansionPart,
     Monomials,
@@ -28,12 +27,11 @@ from exactshap.solvers.product import (
 
 __all__ = ["FoldedBackground"]
 
-TABLE_VALUES = 2**24  # values of the tables that are kept between calls, and of one table: 128 MiB
 FACTOR_VALUES = 2**18  # factors of one sub-block of rows: 2 MiB
 
 
 class FoldedBackground(Strategy):
-    """Sum up the background of a machine's terms where that pays, and keep the tables where all of them fit in 128 MiB.
+    """Sum up the background of a machine's terms where that pays, and keep the tables where all of them fit.
 
     Questions for which it does not pay are streamed. Nothing depends on what is kept: tables are the same bits when they are
     made again for each block of rows, or after a pickle.
@@ -42,7 +40,7 @@ class FoldedBackground(Strategy):
     def __init__(self, machine: BoundMachine) -> None:
         self.machine, self.streamed, self._cache = machine, Streamed(machine), BoundedCache()
         d = machine.n_players
-        self.kept = d <= MAX_FOLDED_PLAYERS and 2**d * machine.n_terms <= TABLE_VALUES
+        self.kept = d <= MAX_FOLDED_PLAYERS and 2**d * machine.n_terms <= machine.table_values
         self._shapley = find("shapley")
         self._usual = self._forecast_pays(self._shapley, 1)
         self.block_rows = 1024 if self._usual and not self.kept else None  # tables are made again for each block of rows
@@ -62,7 +60,7 @@ class FoldedBackground(Strategy):
             return self.streamed.solve(values, semivalue, order)
         machine = self.machine
         coalitions = CoalitionTable(len(values), machine.n_players, machine.n_outputs)
-        width = max(1, TABLE_VALUES // 2**machine.n_players)
+        width = max(1, machine.table_values // 2**machine.n_players)
         blocks = [block for whole in machine.blocks for block in cut_terms(whole, width)]
         for number, block in enumerate(blocks):
             folded = self._folded(number, len(blocks), block)
@@ -88,8 +86,8 @@ class FoldedBackground(Strategy):
         if not self.pays(self._shapley, order):
             return streamed
         coalitions = 2.0**machine.n_players
-        tables = min(coalitions * machine.n_terms, max(TABLE_VALUES, coalitions))
-        tile = min(float(BACKGROUND_VALUES), len(machine.mixture) * machine.n_terms * float(machine.n_players))
+        tables = min(coalitions * machine.n_terms, max(machine.table_values, coalitions))
+        tile = min(float(machine.tile_values), len(machine.mixture) * machine.n_terms * float(machine.n_players))
         return streamed + 8.0 * (tables + 0.8 * tile + n_rows * machine.n_outputs * coalitions)
 
     def cost(self, few: np.ndarray, n_rows: int, semivalue: Semivalue, order: int, n_blocks: int) -> Cost:

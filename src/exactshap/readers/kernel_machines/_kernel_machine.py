@@ -92,7 +92,14 @@ class KernelReader(Reader):
         """Choose how the games will be solved."""
         rows = None if self.background is None else self._float_rows(self.background, "background")
         machine = BoundMachine(
-            self.model_name, self.expansion, self.players, self.value_function, self.single_output, rows, self.weights
+            self.model_name,
+            self.expansion,
+            self.players,
+            self.value_function,
+            self.single_output,
+            rows,
+            self.weights,
+            request.memory_limit,
         )
         if self.value_function == "observational":
             from exactshap.readers.kernel_machines.observational import bind

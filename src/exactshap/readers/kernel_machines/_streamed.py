@@ -10,7 +10,6 @@ import numpy as np
 
 from exactshap._runtime.calibration import clocked
 from exactshap.readers.kernel_machines.machine import (
-    BACKGROUND_VALUES,
     BoundMachine,
     ExpansionPart,
     Monomials,
@@ -76,9 +75,9 @@ class Streamed(Strategy):
     def memory(self, n_rows: int, order: int) -> float:
         """Return the bytes of tiles of the background, of a block of factors of rows, and of the sums of all rows."""
         machine, columns = self.machine, self.machine.n_columns
-        width = min(machine.widest, max(1, BACKGROUND_VALUES // (8 * columns)))
-        tile = min(max(BACKGROUND_VALUES, width * columns), len(machine.mixture) * width * columns)
-        tiles = 1.0 if tile < BACKGROUND_VALUES // 2 else 2.0  # the next one is made while the last is held
+        width = min(machine.widest, max(1, machine.tile_values // (8 * columns)))
+        tile = min(max(machine.tile_values, width * columns), len(machine.mixture) * width * columns)
+        tiles = 1.0 if tile < machine.tile_values // 2 else 2.0  # the next one is made while the last is held
         rows = min(max(self._block_values, width * columns), n_rows * width * columns)
         if order == 1 and self._exponentials:
             tiles, rows = 0.0, 0  # none is made

@@ -47,8 +47,11 @@ def read(feature_map: Any, linear: Any, parts: Any, request: Request) -> Reader:
             feature_map.components_.shape[1],
             **{k: v for k, v in _nystroem_parameters(feature_map).items() if v is not None},
         )
-        dual = (coefficients @ np.asarray(feature_map.normalization_, float)).T
-        expansion = expand(kernel, feature_map.components_, dual, intercept, cancels=True)
+        whitener = np.asarray(feature_map.normalization_, float)
+        # landmarks that nearly span each other have huge whiteners, whose products with the coefficients cancel: each component of
+        # the map is rounded on its own, so that their errors add up in squares
+        dual, height = (coefficients @ whitener).T, np.sqrt(coefficients**2 @ whitener**2).T
+        expansion = expand(kernel, feature_map.components_, dual, intercept, magnitudes=height, cancels=True)
         return KernelReader(feature_map, request, expansion, predict, feature_names=fitted_names(feature_map), **common)
     return FourierReader(feature_map, request, coefficients, intercept, predict, **common)
 

@@ -16,9 +16,12 @@ from exactshap.readers.kernel_machines.machine._shares import with_equal_shares
 from exactshap.semivalues import Semivalue
 from exactshap.solvers import Solution, of_formula
 
-__all__ = ["BACKGROUND_VALUES", "BoundMachine"]
+__all__ = ["BoundMachine"]
 
-BACKGROUND_VALUES = 2**22  # factors of one tile of background rows x training rows: 32 MiB
+TILE_BYTES, TABLE_BYTES = (
+    2**25,
+    2**27,
+)  # of a tile of the background and of the tables of its sums: where memory_limit allows them
 
 
 @dataclass(frozen=True, eq=False)
@@ -38,6 +41,8 @@ class BoundMachine:
         Whether results have no axis of outputs.
     background : array of shape (n_background, n_columns), or None
     weights : array of shape (n_background,), or None
+    memory_limit : float
+        Bytes, a sixteenth of which a tile of the background may take, and a quarter the tables of its sums.
     """
 
     name: str
@@ -47,6 +52,7 @@ class BoundMachine:
     single_output: bool
     background: np.ndarray | None = None
     weights: np.ndarray | None = None
+    memory_limit: float = 2.0**30
     _kept: BoundedCache = field(default_factory=BoundedCache, init=False, repr=False)  # not of a copy with another background
 
     __getstate__ = copied_state
@@ -76,6 +82,16 @@ class BoundMachine:
     def widest(self) -> int:
         """The number of terms of the largest block."""
         return max((block.coefficients.shape[1] for block in self.blocks), default=0)
+
+    @cached_property
+    def tile_values(self) -> int:
+        """How many factors of background rows and training rows are held at once."""
+        return max(1, int(min(TILE_BYTES, self.memory_limit / 16.0) / 8.0))
+
+    @cached_property
+    def table_values(self) -> int:
+        """How many values the tables of a background that is summed up once may hold."""
+        return max(1, int(min(TABLE_BYTES, self.memory_limit / 4.0) / 8.0))
 
     @cached_property
     def replaces_columns(self) -> bool:
@@ -123,20 +139,20 @@ class BoundMachine:
     def background_tiles(self, block: ExpansionPart | Monomials) -> Iterator[tuple[np.ndarray, np.ndarray]]:
         """Yield (background weights, absent factors (n_background, n_players, n_terms)) of a block of terms."""
         mixture = self.mixture
-        step = max(1, BACKGROUND_VALUES // max(1, block.coefficients.shape[1] * self.n_columns))
+        step = max(1, self.tile_values // max(1, block.coefficients.shape[1] * self.n_columns))
         for start in range(0, len(mixture), step):
             rows = slice(start, start + step)
             yield mixture[rows], np.ascontiguousarray(self.absent(block, rows))
 
     def tiles(self) -> Iterable[tuple[ExpansionPart | Monomials, np.ndarray, np.ndarray]]:
         """Return (block of terms, background weights, absent factors), each small enough for memory; a single one is kept."""
-        if self.n_terms * len(self.mixture) * self.n_columns > BACKGROUND_VALUES or not self.replaces_columns:
+        if self.n_terms * len(self.mixture) * self.n_columns > self.tile_values or not self.replaces_columns:
             return self._tiles()
         return self._kept.get(("tiles",)) or self._kept.made(("tiles",), lambda: list(self._tiles()), keep=1)  # type: ignore[no-any-return]
 
     def _tiles(self) -> Iterator[tuple[ExpansionPart | Monomials, np.ndarray, np.ndarray]]:
         for whole in self.blocks:
-            for block in cut_terms(whole, max(1, BACKGROUND_VALUES // (8 * self.n_columns))):
+            for block in cut_terms(whole, max(1, self.tile_values // (8 * self.n_columns))):
                 for weights, absent in self.background_tiles(block):
                     yield block, weights, absent
 

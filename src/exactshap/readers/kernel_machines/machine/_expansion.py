@@ -107,7 +107,15 @@ class Expansion:
         return total
 
 
-def expand(kernel: Kernel, points: Any, coefficients: Any, intercept: Any = 0.0, *, cancels: bool = False) -> Expansion:
+def expand(
+    kernel: Kernel,
+    points: Any,
+    coefficients: Any,
+    intercept: Any = 0.0,
+    *,
+    magnitudes: np.ndarray | None = None,
+    cancels: bool = False,
+) -> Expansion:
     """Expand a kernel machine into its product terms.
 
     Parameters
@@ -116,22 +124,26 @@ def expand(kernel: Kernel, points: Any, coefficients: Any, intercept: Any = 0.0,
     points : array of shape (n_training, n_columns)
     coefficients : array of shape (n_training, n_outputs)
     intercept : float or array of shape (n_outputs,)
+    magnitudes : array like ``coefficients``, optional
+        What the coefficients are sums of, in magnitudes, where the model adds these up row by row and does not know the sums.
     """
     points = np.asarray(points, float)
     coefficients = np.asarray(coefficients, float)
+    magnitudes = np.abs(coefficients) if magnitudes is None else magnitudes
     columns = np.ascontiguousarray(points.T)
     intercept = np.broadcast_to(np.asarray(intercept, float), (coefficients.shape[1],)).copy()
-    parts, powers, sums, magnitudes = [], [], [], []
+    parts, powers, sums, heights = [], [], [], []
     for component in kernel.expand(points.shape[1]):
         if component.is_monomial:
             psi = component.monomial(points).prod(axis=1)
             powers.append(np.zeros(points.shape[1], int) if component.powers is None else component.powers)
             sums.append(component.amplitude * (psi @ coefficients))
-            magnitudes.append(abs(component.amplitude) * np.abs(psi[:, None] * coefficients).sum(axis=0).max(initial=0.0))
+            heights.append(abs(component.amplitude) * (np.abs(psi) @ magnitudes).max(initial=0.0))
         else:
             scaled = np.ascontiguousarray((component.amplitude * coefficients).T)
-            parts.append(ExpansionPart(component, scaled, columns, float(np.abs(scaled).sum(axis=1).max(initial=0.0))))
-    monomials = Monomials(np.stack(powers, axis=1), np.stack(sums, axis=1), np.array(magnitudes)) if powers else None
+            height = abs(component.amplitude) * float(magnitudes.sum(axis=0).max(initial=0.0))
+            parts.append(ExpansionPart(component, scaled, columns, height))
+    monomials = Monomials(np.stack(powers, axis=1), np.stack(sums, axis=1), np.array(heights)) if powers else None
     return Expansion(tuple(parts), monomials, intercept, points.shape[1], cancels)
 
 
