@@ -107,3 +107,17 @@ def k_sii(v, d, T, order):
         for r in range(order - len(T) + 1)
         for extra in itertools.combinations(rest, r)
     )
+
+
+def interventional_values(predict, rows, background):
+    """Shapley values (n_rows, d) of v(S): mean prediction of the background's rows with the columns of S from a row of a frame."""
+    d = rows.shape[1]
+
+    def value(i, S):
+        mixed = background.copy()
+        for j in S:
+            mixed[rows.columns[j]] = rows.iloc[i, j]
+        return Fraction(float(np.mean(predict(mixed))))
+
+    games = [{S: value(i, S) for S in subsets(range(d))} for i in range(len(rows))]
+    return np.array([[float(phi) for phi in shapley(game, d)] for game in games])

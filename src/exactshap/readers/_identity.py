@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import functools
 import inspect
 from collections.abc import Iterator
-from types import MethodType
+from types import CodeType, MethodType
 from typing import Any
 
 __all__ = ["answering_method", "is_own_method", "library_class", "replaced", "sklearn_name"]
@@ -55,10 +56,43 @@ def replaced(model: Any, known: type) -> tuple[str, ...]:
     >>> replaced(Loud(), list), replaced([], list)
     (('__call__',), ())
     """
-    names = [*_replaced_by_class(type(model), known), *_replaced_by_instance(model, known)]
+    reached = _reached_by_predictions(known)
+    by_class = [name for name in _replaced_by_class(type(model), known) if name in reached]
+    names = [*by_class, *_replaced_by_instance(model, known)]
     allowed = _DEFINED_BY_THE_USER.get(f"{known.__module__}.{known.__qualname__}", ())
     labels = ("predict",) if known.__module__.split(".")[0] in _LABELS and gives_labels(model) else ()
     return tuple(dict.fromkeys(name for name in names if name not in (*allowed, *labels)))
+
+
+@functools.cache
+def _reached_by_predictions(known: type) -> frozenset[str]:
+    """Return the names that a prediction of a class can go through: its public methods, and what their code names, and so on.
+
+    Methods of fitting, scoring and printing are left out. Names are all that is compared, so that these are rather too many.
+    """
+    names = {name for cls in known.__mro__ for name in vars(cls)}
+    reached = {*_CALLED_BY_PYTHON, *(name for name in names if not name.startswith("_") and _is_asked(name))}
+    waiting = list(reached)
+    while waiting:
+        name = waiting.pop()
+        for code in (code for cls in known.__mro__ for code in _codes_of(vars(cls).get(name))):
+            new = (_names_in(code) & names) - reached
+            reached |= new
+            waiting += new
+    return frozenset(reached)
+
+
+def _codes_of(attribute: Any) -> list[CodeType]:
+    """Return the code of a method, a property, a decorated or a conditional method."""
+    inside = [getattr(attribute, name, None) for name in ("fget", "fn", "func", "__func__", "__wrapped__", "check")]
+    codes = [code for part in inside if part is not None for code in _codes_of(part)]
+    own = getattr(attribute, "__code__", None)
+    return [*codes, own] if isinstance(own, CodeType) else codes
+
+
+def _names_in(code: CodeType) -> set[str]:
+    nested = [_names_in(constant) for constant in code.co_consts if isinstance(constant, CodeType)]
+    return set(code.co_names).union(*nested)
 
 
 def gives_labels(model: Any) -> bool:

@@ -26,6 +26,7 @@ _REGISTRY: dict[str, str] = {
     "sklearn.gaussian_process._gpr.GaussianProcessRegressor": "exactshap.readers.kernel_machines.sklearn_gaussian_process",
     "sklearn.gaussian_process._gpc.GaussianProcessClassifier": "exactshap.readers.kernel_machines.sklearn_gaussian_process",
     "sklearn.pipeline.Pipeline": "exactshap.readers.wrappers.sklearn_pipeline",
+    "imblearn.pipeline.Pipeline": "exactshap.readers.wrappers.sklearn_pipeline",
     "sklearn.compose._target.TransformedTargetRegressor": "exactshap.readers.wrappers.sklearn_target",
     "sklearn.model_selection._search.BaseSearchCV": "exactshap.readers.wrappers.sklearn_search",
     "sklearn.model_selection._classification_threshold.BaseThresholdClassifier": "exactshap.readers.wrappers.sklearn_search",
@@ -56,6 +57,7 @@ _REGISTRY: dict[str, str] = {
     "exactshap.readers.additive.additive_model.AdditiveModel": "exactshap.readers.additive.additive_model",
     "exactshap.estimators.*": "exactshap.readers.wrappers.own_estimators",
 }
+_METHODS_NAMED = 3  # in a message: more of them help nobody
 _BUILT_IN = frozenset(_REGISTRY)
 _NOT_ON_TABLES = ("xgboost.core.Booster", "gpytorch.models.exact_gp.ExactGP")  # they predict for objects of their library
 
@@ -199,7 +201,9 @@ def _read_method(model: Any, known: type, changed: tuple[str, ...], request: Req
 
 def _replacing(model: Any, known: type, changed: tuple[str, ...], do: str) -> str:
     name = f"`{type(model).__module__}.{type(model).__qualname__}`"
-    names = ", ".join(changed)
+    names = ", ".join(changed[:_METHODS_NAMED]) + (
+        f" and {len(changed) - _METHODS_NAMED} more" if len(changed) > _METHODS_NAMED else ""
+    )
     return message(
         f"{name} has its own {names}", f"The reader of {known.__name__} reproduces {known.__name__}.{changed[0]}", do
     )

@@ -15,6 +15,7 @@ from exactshap.readers import (
     Reader,
     Request,
     fitted_names,
+    library_class,
     names_of,
     players_of,
     require_fitted,
@@ -22,7 +23,7 @@ from exactshap.readers import (
     writes_to_rows,
 )
 from exactshap.readers import read as read_any
-from exactshap.readers.wrappers._columns import column_owners
+from exactshap.readers.wrappers._columns import TRIED_ROWS, ColumnOwners
 from exactshap.readers.wrappers._linear import linear_step
 from exactshap.readers.wrappers._live_players import read_live
 
@@ -44,14 +45,19 @@ def read(model: Any, request: Request) -> Reader:
 
 
 def _flat(model: Any) -> list[Any]:
-    """Return the steps that do something, those of pipelines inside the pipeline included."""
+    """Return the steps that rows to predict go through, those of pipelines inside the pipeline included."""
     steps: list[Any] = []
     for _, step in model.steps:
-        if sklearn_name(step) == "Pipeline":
+        if sklearn_name(step) == "Pipeline" or _is_imbalanced(step):
             steps += _flat(step)
-        elif step is not None and not isinstance(step, str):
-            steps.append(step)
+        elif step is not None and not isinstance(step, str) and not hasattr(step, "fit_resample"):
+            steps.append(step)  # samplers of imbalanced-learn change the training rows only
     return steps
+
+
+def _is_imbalanced(step: Any) -> bool:
+    """Say whether a step is a pipeline of imbalanced-learn."""
+    return any(cls.__module__ == "imblearn.pipeline" for cls in type(step).__mro__)
 
 
 def _read_tail(steps: list[Any], request: Request) -> Reader:
@@ -78,19 +84,28 @@ def _read_tail(steps: list[Any], request: Request) -> Reader:
     return read_basis(tail, request)
 
 
+def _n_columns(step: Any, request: Request) -> int:
+    """Return how many columns the first step takes: steps of other libraries may know names only, or nothing."""
+    if hasattr(step, "n_features_in_"):
+        return int(step.n_features_in_)
+    if hasattr(step, "feature_names_in_"):
+        return len(step.feature_names_in_)
+    if library_class(step, "sklearn") is step.__class__ or request.background is None:
+        require_fitted(step, "n_features_in_")
+    assert request.background is not None
+    return request.background.n_columns
+
+
 class PipelineReader(DelegatingReader):
     """Transformed columns grouped by the input column they come from; everything else is the inner reader's."""
 
     def __init__(self, model: Any, front: list[Any], tail: list[Any], request: Request) -> None:
         self.front = front
-        require_fitted(front[0], "n_features_in_")
-        fitted, n_columns = fitted_names(front[0]), int(front[0].n_features_in_)
+        fitted, n_columns = fitted_names(front[0]), _n_columns(front[0], request)
         model_name = " + ".join(type(step).__name__ for step in (*front, *tail))
         feature_names = names_of(request, fitted, n_columns, model_name)
         players, player_names = players_of(request, feature_names)
-        owners = np.arange(n_columns)
-        for step in front:
-            owners = owners[column_owners(step, len(owners))]
+        owners = self._owners(players, feature_names, request)
         transformed = tuple(
             (name, tuple(int(p) for p in np.flatnonzero(np.isin(owners, columns))))
             for name, columns in zip(player_names, players, strict=True)
@@ -110,6 +125,18 @@ class PipelineReader(DelegatingReader):
             background=request.background,
             weights=request.weights,
         )
+
+    def _owners(self, players: Any, names: tuple[str, ...], request: Request) -> np.ndarray:
+        """Return the input column that each transformed column is made of."""
+        player_of = np.zeros(len(names), int)
+        for number, columns in enumerate(players):
+            player_of[list(columns)] = number
+        follow, owners = ColumnOwners(player_of.tolist(), names), np.arange(len(names))
+        rows = None if request.background is None else request.background.take(slice(0, TRIED_ROWS)).copy()
+        for step in self.front:
+            owners = follow.after(step, owners, rows)
+            rows = None if rows is None else as_table(step.transform(rows.native), what="transformed background")
+        return owners
 
     def rows(self, X: Table) -> Table:
         """Return the rows as the steps in front hand them to the inner reader's model, sparse ones as they are."""
