@@ -142,6 +142,8 @@ def read(model: Any, request: Request) -> Reader:
         return _read_method(model, known, changed, request)
     if known is not None:
         return importlib.import_module(_module(model)).read(model, request)
+    if callable(getattr(model, "partial", None)) and callable(getattr(model, "get_all_unique_fs", None)):
+        return importlib.import_module("exactshap.readers.additive.structured").read(model, request)
     if callable(model):
         return importlib.import_module("exactshap.readers.black_box.function").read(model, request)
     raise UnsupportedModelError(_unknown(model))

@@ -1,0 +1,55 @@
+"""Models that hand out their own terms: ``partial(columns)`` and ``get_all_unique_fs()``, as STAR-SHAP's authors write them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from exactshap.errors import UnsupportedModelError, message
+from exactshap.readers import Request
+from exactshap.readers.additive._additive import AdditiveReader
+from exactshap.readers.additive.additive_model import AdditiveModel
+from exactshap.readers.additive.additive_model import read as read_terms
+
+__all__ = ["read"]
+
+
+class StructuredModel(AdditiveModel):
+    """The sum of a model's partial models, which predicts by the model's own call."""
+
+    def __init__(self, model: Any, n_features: int) -> None:
+        subsets = [tuple(int(j) for j in subset) for subset in model.get_all_unique_fs()]
+        terms = [(subset, _of_columns(model.partial(list(subset)), subset, n_features)) for subset in subsets if subset]
+        constants = [model.partial([])(np.zeros((1, n_features))) for subset in subsets if not subset]
+        super().__init__(terms, float(np.sum(constants)), n_features=n_features)
+        self.model = model
+
+    def predict(self, X: Any) -> np.ndarray:
+        """Return what the model itself returns."""
+        rows = X.numeric() if hasattr(X, "numeric") else np.asarray(X, float)
+        own = self.model.predict if hasattr(self.model, "predict") else self.model
+        return np.asarray(own(rows), float).reshape(len(rows))
+
+
+def _of_columns(
+    partial: Callable[[np.ndarray], Any], subset: tuple[int, ...], n_features: int
+) -> Callable[[np.ndarray], np.ndarray]:
+    """Return a partial model, which takes whole rows, as a function of its own columns."""
+
+    def term(values: np.ndarray) -> np.ndarray:
+        rows = np.zeros((len(values), n_features))
+        rows[:, subset] = values
+        return np.asarray(partial(rows), float).reshape(len(values))
+
+    return term
+
+
+def read(model: Any, request: Request) -> AdditiveReader:
+    """Read the terms; the number of columns is the model's or the background's."""
+    if request.background is None:
+        do = "Pass reference rows: explain(model, X, background)"
+        raise UnsupportedModelError(message("The terms of a structured model need a background", "Got none", do))
+    n_features = getattr(model, "n_features_in_", None) or request.background.n_columns
+    return read_terms(StructuredModel(model, int(n_features)), request)
