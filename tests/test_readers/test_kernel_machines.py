@@ -22,7 +22,14 @@ from sklearn.preprocessing import FunctionTransformer, MinMaxScaler, Normalizer,
 from sklearn.svm import SVC, SVR, NuSVC, NuSVR, OneClassSVM
 
 from exactshap import Explainer, explain, kernels
-from exactshap.errors import InputError, InputTypeError, UnknownNameError, UnsupportedModelError, UnsupportedStructureError
+from exactshap.errors import (
+    ExactnessError,
+    InputError,
+    InputTypeError,
+    UnknownNameError,
+    UnsupportedModelError,
+    UnsupportedStructureError,
+)
 from exactshap.readers.kernel_machines import KernelMachine
 from exactshap.testing import check_reader
 from tolerances import conditioned, roundings
@@ -491,3 +498,24 @@ def test_the_layout_of_the_rows_changes_no_bit(machine, n_background):
     for name in ("values", "baseline"):
         np.testing.assert_array_equal(getattr(by_row, name), getattr(by_column, name))
     assert by_column.certificate().passed
+
+
+@pytest.mark.parametrize("shape", ["ovo", "ovr"])
+def test_a_refitted_classifier_is_seen(shape):
+    """What is asked for the certificate is the model as it is now, in the shape that is explained."""
+    model = SVC(decision_function_shape=shape).fit(X, CLASSES)
+    explainer = Explainer(model, X[:7])
+    explainer(X[:3])
+    model.fit(X, np.roll(CLASSES, 7))
+    with pytest.raises(ExactnessError):
+        explainer(X[:3])
+
+
+def test_a_refitted_process_is_seen():
+    labels = np.digitize(Y[:, 0], np.quantile(Y[:, 0], [0.4, 0.7]))
+    model = GaussianProcessClassifier(optimizer=None).fit(X, labels)
+    explainer = Explainer(model, X[:7])
+    explainer(X[:3])
+    model.fit(X, np.roll(labels, 7))
+    with pytest.raises(ExactnessError):
+        explainer(X[:3])

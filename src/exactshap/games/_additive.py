@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass, field
-from typing import Any
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from exactshap.errors import InputError, message
 from exactshap.games._base import check_masks, frozen, squeeze
@@ -14,7 +14,7 @@ from exactshap.games._base import check_masks, frozen, squeeze
 __all__ = ["AdditiveGame"]
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, init=False)
 class AdditiveGame:
     r"""A sum of terms, each a table over the coalitions of its own few players.
 
@@ -44,39 +44,40 @@ class AdditiveGame:
     """
 
     n_players: int
-    subsets: Sequence[tuple[int, ...]]
-    tables: Sequence[Any]
-    constant: Any = 0.0
+    subsets: tuple[tuple[int, ...], ...]
+    tables: tuple[np.ndarray, ...]
+    constant: np.ndarray
     single_output: bool = field(init=False)
     n_rows: int | None = field(init=False)
     n_outputs: int = field(init=False)
 
-    def __post_init__(self) -> None:
-        subsets = tuple(tuple(int(j) for j in subset) for subset in self.subsets)
-        tables = [np.asarray(table, float) for table in self.tables]
-        if len(subsets) != len(tables):
-            raise InputError(
-                message("One table is needed for each subset", f"Got {len(subsets)} subsets, {len(tables)} tables")
-            )
-        dimensions = {table.ndim for table in tables} or {1}
+    def __init__(
+        self, n_players: int, subsets: Iterable[Iterable[int]], tables: Iterable[ArrayLike], constant: ArrayLike = 0.0
+    ) -> None:
+        terms = tuple(tuple(int(j) for j in subset) for subset in subsets)
+        arrays = [np.asarray(table, float) for table in tables]
+        if len(terms) != len(arrays):
+            raise InputError(message("One table is needed for each subset", f"Got {len(terms)} subsets, {len(arrays)} tables"))
+        dimensions = {array.ndim for array in arrays} or {1}
         if len(dimensions) > 1 or not dimensions <= {1, 2, 3}:
             raise InputError(message("All tables must have the same 1, 2 or 3 dimensions", f"Got {sorted(dimensions)}"))
         ndim = dimensions.pop()
-        tables = [table if table.ndim == 3 else table.reshape((-1, table.shape[-1], 1)) for table in tables]
-        for subset, table in zip(subsets, tables, strict=True):
-            _check_term(subset, table, self.n_players)
-        if len({(table.shape[0], table.shape[2]) for table in tables}) > 1:
-            raise InputError(message("All tables must have the same rows and outputs", f"Got {[t.shape for t in tables]}"))
-        constant = np.atleast_1d(np.asarray(self.constant, float))
-        n_outputs = tables[0].shape[2] if tables else constant.size
-        object.__setattr__(self, "subsets", subsets)
-        object.__setattr__(self, "tables", tuple(frozen(table) for table in tables))
+        arrays = [array if ndim == 3 else array.reshape((-1, array.shape[-1], 1)) for array in arrays]
+        for term, array in zip(terms, arrays, strict=True):
+            _check_term(term, array, n_players)
+        if len({(array.shape[0], array.shape[2]) for array in arrays}) > 1:
+            raise InputError(message("All tables must have the same rows and outputs", f"Got {[t.shape for t in arrays]}"))
+        constants = np.atleast_1d(np.asarray(constant, float))
+        n_outputs = arrays[0].shape[2] if arrays else constants.size
+        object.__setattr__(self, "n_players", n_players)
+        object.__setattr__(self, "subsets", terms)
+        object.__setattr__(self, "tables", tuple(frozen(array) for array in arrays))
         object.__setattr__(self, "single_output", ndim < 3)
-        object.__setattr__(self, "n_rows", None if ndim == 1 else tables[0].shape[0])
+        object.__setattr__(self, "n_rows", None if ndim == 1 else len(arrays[0]))
         object.__setattr__(self, "n_outputs", n_outputs)
-        object.__setattr__(self, "constant", frozen(np.broadcast_to(constant, (n_outputs,))))
+        object.__setattr__(self, "constant", frozen(np.broadcast_to(constants, (n_outputs,))))
 
-    def value(self, masks: np.ndarray) -> np.ndarray:
+    def value(self, masks: ArrayLike) -> np.ndarray:
         """Return v(S) for boolean ``masks`` of shape (n_masks, n_players), by the definition."""
         masks = check_masks(masks, self.n_players)
         values = np.zeros((self.n_rows or 1, len(masks), self.n_outputs)) + self.constant

@@ -1,4 +1,4 @@
-"""What the three kinds of games share: shapes, masks and the value contract."""
+"""Define what the three kinds of games share: shapes, masks, the value contract."""
 
 from __future__ import annotations
 
@@ -6,13 +6,14 @@ import math
 from typing import Protocol
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from exactshap.errors import BudgetError, InputError, message
 
 __all__ = ["Game", "all_masks", "check_masks", "frozen", "n_coalitions", "squeeze"]
 
-MAX_ENUMERATED_PLAYERS = 24
-MAX_COUNTED_PLAYERS = 1000
+MAX_ENUMERATED_PLAYERS = 24  # players: 2^24 masks of 24 booleans are 400 MiB
+MAX_COUNTED_PLAYERS = 1000  # players: a float ends at 2^1024
 
 
 class Game(Protocol):
@@ -50,7 +51,7 @@ class Game(Protocol):
         """Return v(S), of shape ([n_rows,] n_masks[, n_outputs]), for boolean ``masks`` of shape (n_masks, n_players)."""
 
 
-def check_masks(masks: np.ndarray, n_players: int) -> np.ndarray:
+def check_masks(masks: ArrayLike, n_players: int) -> np.ndarray:
     """Return ``masks`` as a boolean array.
 
     Parameters
@@ -72,18 +73,16 @@ def check_masks(masks: np.ndarray, n_players: int) -> np.ndarray:
     >>> check_masks([1, 0], 2)
     array([[ True, False]])
     """
-    masks = np.asarray(masks)
-    if masks.ndim == 1:
-        masks = masks[None, :]
-    if masks.ndim != 2 or masks.shape[1] != n_players:
+    array = np.atleast_2d(np.asarray(masks))
+    if array.ndim != 2 or array.shape[1] != n_players:
         raise InputError(
-            message(f"`masks` must have shape (n_masks, {n_players})", f"Got {masks.shape}", "Pass one boolean per player")
+            message(f"`masks` must have shape (n_masks, {n_players})", f"Got {np.shape(masks)}", "Pass one boolean per player")
         )
-    return masks.astype(bool, copy=False)
+    return array.astype(bool, copy=False)
 
 
 def n_coalitions(n_players: int) -> float:
-    """Return 2^d; beyond 1000 players 2^1000, as a float ends at 2^1024 and such counts are only compared with limits."""
+    """Return 2^d, and 2^1000 beyond: such counts are only compared with limits."""
     return 2.0 ** min(n_players, MAX_COUNTED_PLAYERS)
 
 
@@ -118,7 +117,9 @@ def all_masks(n_players: int) -> np.ndarray:
                 "Use a game with structure, or a sampled solver with budget=",
             )
         )
-    return (np.arange(2**n_players)[:, None] >> np.arange(n_players)) & 1 == 1
+    bits = np.arange(2**n_players)[:, None] >> np.arange(n_players)
+    masks: np.ndarray = bits & 1 == 1
+    return masks
 
 
 def frozen(array: np.ndarray) -> np.ndarray:

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from exactshap.errors import ExactshapError, InputError, InputTypeError, message
 from exactshap.games._base import check_masks
@@ -37,7 +38,7 @@ class OracleGame:
     array([4.])
     """
 
-    function: Callable[[np.ndarray], Any]
+    function: Callable[[np.ndarray], ArrayLike]
     n_players: int
     n_rows: ClassVar[None] = None  # a single game
 
@@ -62,28 +63,28 @@ class OracleGame:
             self.value(np.zeros((1, self.n_players), bool))
         return np.asarray(self.__dict__["_returned"])
 
-    def value(self, masks: np.ndarray) -> np.ndarray:
+    def value(self, masks: ArrayLike) -> np.ndarray:
         """Return v(S) for boolean ``masks`` of shape (n_masks, n_players), by calling the function."""
-        masks = np.array(check_masks(masks, self.n_players), order="C")
-        masks.setflags(write=False)
+        asked = np.array(check_masks(masks, self.n_players), order="C")
+        asked.setflags(write=False)
         try:
-            values = np.asarray(self.function(masks))
+            values = np.asarray(self.function(asked))
         except ExactshapError:
             raise
         except Exception as error:
-            raise _failure(masks, error) from error
+            raise _failure(asked, error) from error
         if values.ndim == 2 and values.shape[1] == 1:
             values = values[:, 0]
         if values.dtype.kind not in "fiub":
             raise InputTypeError(message("The game's function must return real numbers", f"Got dtype {values.dtype}"))
         values = values.astype(float, copy=False)
-        if values.ndim not in (1, 2) or len(values) != len(masks):
-            raise InputError(message(f"The game's function returned shape {values.shape} for {len(masks)} coalitions"))
+        if values.ndim not in (1, 2) or len(values) != len(asked):
+            raise InputError(message(f"The game's function returned shape {values.shape} for {len(asked)} coalitions"))
         if not np.all(np.isfinite(values)):
-            bad = int(np.flatnonzero(~np.isfinite(values.reshape(len(masks), -1)).all(axis=1))[0])
+            bad = int(np.flatnonzero(~np.isfinite(values.reshape(len(asked), -1)).all(axis=1))[0])
             raise InputError(
                 message(
-                    "The game's function returned NaN or infinity", f"First for coalition {np.flatnonzero(masks[bad]).tolist()}"
+                    "The game's function returned NaN or infinity", f"First for coalition {np.flatnonzero(asked[bad]).tolist()}"
                 )
             )
         if len(values):

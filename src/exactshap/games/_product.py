@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, field
-from typing import Any
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from exactshap.errors import InputError, InputTypeError, message
 from exactshap.games._base import check_masks, frozen, squeeze
@@ -13,7 +14,7 @@ from exactshap.games._base import check_masks, frozen, squeeze
 __all__ = ["ProductGame"]
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, init=False)
 class ProductGame:
     r"""A sum of products of one-player factors.
 
@@ -46,64 +47,69 @@ class ProductGame:
     array([1., 2., 3., 6.])
     """
 
-    c: Any
-    a: Any
-    b: Any = 1.0
-    weights: Any = None
-    constant: Any = 0.0
+    c: np.ndarray
+    a: np.ndarray
+    b: np.ndarray
+    weights: np.ndarray
+    constant: np.ndarray
     single_output: bool = field(init=False)
     n_rows: int | None = field(init=False)
 
-    def __post_init__(self) -> None:
-        a = _as_factors(self.a, "a")
-        if a.ndim not in (2, 3):
-            raise InputError(
-                message("`a` must have shape (n_terms, n_players) or (n_rows, n_terms, n_players)", f"Got {a.shape}")
-            )
-        object.__setattr__(self, "n_rows", None if a.ndim == 2 else a.shape[0])
-        a = a[None] if a.ndim == 2 else a
-        n_terms, n_players = a.shape[1:]
+    def __init__(
+        self,
+        c: ArrayLike,
+        a: ArrayLike,
+        b: ArrayLike = 1.0,
+        weights: ArrayLike | None = None,
+        constant: ArrayLike = 0.0,
+    ) -> None:
+        inside = _as_factors(a, "a")
+        if inside.ndim not in (2, 3):
+            text = "`a` must have shape (n_terms, n_players) or (n_rows, n_terms, n_players)"
+            raise InputError(message(text, f"Got {inside.shape}"))
+        n_terms, n_players = inside.shape[-2:]
         if n_players < 1:
-            raise InputError(message("A game needs at least one player", f"Got `a` of shape {np.shape(self.a)}"))
-        c = np.asarray(self.c)
-        object.__setattr__(self, "single_output", c.ndim == 1)
-        c = c[:, None] if c.ndim == 1 else c
-        if c.ndim != 2 or c.shape[0] != n_terms:
-            raise InputError(message(f"`c` must have one row for each of the {n_terms} terms", f"Got shape {np.shape(self.c)}"))
-        b = _as_factors(self.b, "b")
-        b = b if b.ndim == 3 else np.broadcast_to(b, (1, n_terms, n_players))
-        if b.shape[1:] != (n_terms, n_players):
-            raise InputError(
-                message(f"`b` must broadcast to (n_background, {n_terms}, {n_players})", f"Got {np.shape(self.b)}")
-            )
-        object.__setattr__(self, "a", frozen(a))
-        object.__setattr__(self, "b", frozen(b))
-        object.__setattr__(self, "c", frozen(c if np.iscomplexobj(c) else c.astype(float, copy=False)))
-        object.__setattr__(self, "weights", frozen(normalised_weights(self.weights, b.shape[0])))
-        constant = np.broadcast_to(np.asarray(self.constant, float), (c.shape[1],))
-        object.__setattr__(self, "constant", frozen(constant))
+            raise InputError(message("A game needs at least one player", f"Got `a` of shape {inside.shape}"))
+        given = np.asarray(c)
+        coefficients = given[:, None] if given.ndim == 1 else given
+        if coefficients.ndim != 2 or len(coefficients) != n_terms:
+            raise InputError(message(f"`c` must have one row for each of the {n_terms} terms", f"Got shape {given.shape}"))
+        outside = _as_factors(b, "b")
+        outside = outside if outside.ndim == 3 else np.broadcast_to(outside, (1, n_terms, n_players))
+        if outside.shape[1:] != (n_terms, n_players):
+            raise InputError(message(f"`b` must broadcast to (n_background, {n_terms}, {n_players})", f"Got {np.shape(b)}"))
+        if not np.iscomplexobj(coefficients):
+            coefficients = coefficients.astype(float, copy=False)
+        object.__setattr__(self, "n_rows", None if inside.ndim == 2 else len(inside))
+        object.__setattr__(self, "single_output", given.ndim == 1)
+        object.__setattr__(self, "a", frozen(inside[None] if inside.ndim == 2 else inside))
+        object.__setattr__(self, "b", frozen(outside))
+        object.__setattr__(self, "c", frozen(coefficients))
+        object.__setattr__(self, "weights", frozen(normalised_weights(weights, len(outside))))
+        constants = np.broadcast_to(np.asarray(constant, float), (coefficients.shape[1],))
+        object.__setattr__(self, "constant", frozen(constants))
 
     @property
     def n_terms(self) -> int:
-        return self.a.shape[1]
+        return int(self.a.shape[1])
 
     @property
     def n_players(self) -> int:
-        return self.a.shape[2]
+        return int(self.a.shape[2])
 
     @property
     def n_background(self) -> int:
-        return self.b.shape[0]
+        return len(self.b)
 
     @property
     def n_outputs(self) -> int:
-        return self.c.shape[1]
+        return int(self.c.shape[1])
 
     @property
     def is_complex(self) -> bool:
         return any(np.iscomplexobj(array) for array in (self.a, self.b, self.c))
 
-    def value(self, masks: np.ndarray) -> np.ndarray:
+    def value(self, masks: ArrayLike) -> np.ndarray:
         """Return v(S) for boolean ``masks`` of shape (n_masks, n_players), by the definition."""
         masks = check_masks(masks, self.n_players)
         values = np.empty((self.a.shape[0], len(masks), self.n_outputs))
@@ -114,7 +120,7 @@ class ProductGame:
         return squeeze(self, values)
 
 
-def _as_factors(values: Any, name: str) -> np.ndarray:
+def _as_factors(values: ArrayLike, name: str) -> np.ndarray:
     array = np.asarray(values)
     if array.dtype.kind not in "fciub":
         raise InputError(message(f"`{name}` must be numeric", f"Got dtype {array.dtype}"))
@@ -124,28 +130,27 @@ def _as_factors(values: Any, name: str) -> np.ndarray:
     return array
 
 
-def normalised_weights(weights: Any, n: int) -> np.ndarray:
-    """Return weights of shape (n,) that sum to one; refuse wrong lengths, negative, NaN or all-zero weights."""
+def normalised_weights(weights: ArrayLike | None, n: int) -> np.ndarray:
+    """Return weights of shape (n,) that sum to one, or say what is wrong."""
     if weights is None:
         return np.full(n, 1.0 / n)
     try:
-        weights = np.asarray(weights, float)
+        array = np.asarray(weights, float)
     except (TypeError, ValueError):
         raise InputTypeError(message("Background weights must be numbers", f"Got {weights!r}")) from None
-    if weights.shape != (n,):
-        raise InputError(
-            message(f"Background weights must have shape ({n},)", f"Got {weights.shape}", "Pass one weight per row")
-        )
+    if array.shape != (n,):
+        raise InputError(message(f"Background weights must have shape ({n},)", f"Got {array.shape}", "Pass one weight per row"))
     with np.errstate(over="ignore"):
-        total = weights.sum()
-    if np.isinf(total) and np.all(np.isfinite(weights)):
-        weights = weights / np.abs(weights).max()
-        total = weights.sum()
-    if not np.all(np.isfinite(weights)) or weights.min() < 0 or total <= 0:
+        total = float(array.sum())
+    if math.isinf(total) and np.all(np.isfinite(array)):
+        array = array / np.abs(array).max()
+        total = float(array.sum())
+    if not np.all(np.isfinite(array)) or array.min() < 0 or total <= 0:
         raise InputError(
             message(
                 "Background weights must be finite, non-negative and not all zero",
-                f"Got minimum {weights.min():.6g} and sum {total:.6g}",
+                f"Got minimum {array.min():.6g} and sum {total:.6g}",
             )
         )
-    return weights / total
+    shares: np.ndarray = array / total
+    return shares

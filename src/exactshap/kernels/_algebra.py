@@ -8,9 +8,9 @@ import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from exactshap.errors import InputError, message
 from exactshap.kernels._component import Component
@@ -49,7 +49,7 @@ class Kernel(ABC):
     __radd__ = __add__
     __rmul__ = __mul__
 
-    def __call__(self, X: Any, Y: Any = None) -> np.ndarray:
+    def __call__(self, X: ArrayLike, Y: ArrayLike | None = None) -> np.ndarray:
         """Return the kernel matrix (n, m) of two sets of rows, by the definition."""
         X = np.asarray(X, float)
         Y = X if Y is None else np.asarray(Y, float)

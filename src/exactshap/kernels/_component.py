@@ -127,17 +127,20 @@ class Component:
 
     def monomial(self, X: np.ndarray) -> np.ndarray:
         """Return the factors (n, n_features) of psi(x): x_j to the power e_j."""
-        return np.ones_like(X) if self.powers is None else X**self.powers
+        return np.ones_like(X) if self.powers is None else np.power(X, self.powers)
 
     def matrix(self, X: np.ndarray, Y: np.ndarray) -> np.ndarray:
         """Return the kernel matrix (n, m), amplitude included: by its definition."""
-        return self.amplitude * self.factors(X, np.ascontiguousarray(Y.T)).prod(axis=1)
+        products: np.ndarray = self.factors(X, np.ascontiguousarray(Y.T)).prod(axis=1)
+        products *= self.amplitude
+        return products
 
 
 def _add(first: np.ndarray | None, second: np.ndarray | None) -> np.ndarray | None:
     if first is None or second is None:
         return first if second is None else second
-    return first + second
+    total: np.ndarray = first + second
+    return total
 
 
 def _plus(first: np.ndarray | None, second: np.ndarray) -> np.ndarray:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+
+from numpy.typing import ArrayLike
 
 from exactshap.kernels._algebra import Kernel
 from exactshap.kernels._component import Component
@@ -34,7 +35,7 @@ class RBF(Kernel):
     array([[0.5353]])
     """
 
-    bandwidth: Any = 1.0
+    bandwidth: ArrayLike = 1.0
 
     def __post_init__(self) -> None:
         check_positive(self.bandwidth, "bandwidth", "RBF")
@@ -66,7 +67,7 @@ class Laplacian(Kernel):
     array([[0.2231]])
     """
 
-    bandwidth: Any = 1.0
+    bandwidth: ArrayLike = 1.0
 
     def __post_init__(self) -> None:
         check_positive(self.bandwidth, "bandwidth", "Laplacian")
@@ -97,7 +98,7 @@ class Cauchy(Kernel):
     array([[0.1]])
     """
 
-    bandwidth: Any = 1.0
+    bandwidth: ArrayLike = 1.0
 
     def __post_init__(self) -> None:
         check_positive(self.bandwidth, "bandwidth", "Cauchy")
@@ -127,7 +128,7 @@ class Chi2(Kernel):
     array([[0.6065]])
     """
 
-    gamma: Any = 1.0
+    gamma: ArrayLike = 1.0
 
     def __post_init__(self) -> None:
         check_positive(self.gamma, "gamma", "Chi2")

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import math
-from typing import Any
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from exactshap.errors import BudgetError, InputError, InputTypeError, message
 
@@ -14,7 +14,7 @@ __all__ = ["MAX_COMPONENTS", "check_finite", "check_positive", "check_size", "pe
 MAX_COMPONENTS = 200_000
 
 
-def check_positive(value: Any, name: str, owner: str) -> None:
+def check_positive(value: ArrayLike, name: str, owner: str) -> None:
     """Refuse what cannot be a positive number or one for each column; infinity is a column that does not matter."""
     try:
         array = np.asarray(value, float)
@@ -28,7 +28,7 @@ def check_positive(value: Any, name: str, owner: str) -> None:
         raise InputError(message(f"The {name!r} parameter of {owner} must be > 0", f"Got {value!r}"))
 
 
-def check_finite(value: Any, name: str, owner: str, *, low: float = -math.inf) -> None:
+def check_finite(value: object, name: str, owner: str, *, low: float = -math.inf) -> None:
     """Refuse what is not a finite number of at least ``low``."""
     if not isinstance(value, (int, float, np.number)):
         raise InputTypeError(message(f"The {name!r} parameter of {owner} must be a number", f"Got {value!r}"))
@@ -39,7 +39,7 @@ def check_finite(value: Any, name: str, owner: str, *, low: float = -math.inf) -
         )
 
 
-def per_column(value: Any, n_features: int, name: str, owner: str) -> np.ndarray:
+def per_column(value: ArrayLike, n_features: int, name: str, owner: str) -> np.ndarray:
     """Return a parameter as one number for each column, shape (n_features,)."""
     array = np.asarray(value, float)
     if array.size not in (1, n_features):

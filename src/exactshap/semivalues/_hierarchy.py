@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import NoReturn
 
 from exactshap.errors import InputError, UnknownNameError, UnsupportedStructureError, did_you_mean, message
 from exactshap.semivalues._semivalue import Semivalue
@@ -90,8 +90,8 @@ class Hierarchy:
         """Say whether the values of one request of ``order`` add up to v(D) - v(empty)."""
         return self.efficient and order == 1
 
-    def of_size(self, *_: Any, **__: Any) -> Any:
-        """Refuse what only semivalues have: whoever asks for it knows no trees of players."""
+    def of_size(self, *_: object, **__: object) -> NoReturn:
+        """Refuse what only semivalues have."""
         text = f"Index {self.name!r} is not a semivalue: it has no one weight for all coalitions of a size"
         raise UnsupportedStructureError(message(text, do="Use it in explainer(X, index=...) or solve(game, index)"))
 
@@ -105,7 +105,7 @@ class Hierarchy:
         UnknownNameError, InputError
             If a player is unknown, named twice, or left out of an order.
         """
-        seen: dict[int, Any] = {}
+        seen: dict[int, int | str] = {}
         tree = _numbered(self.tree, names, seen)
         missing = [j for j in range(len(names)) if j not in seen]
         if missing and self.tree.ordered:
@@ -118,7 +118,7 @@ class Hierarchy:
 Question = Semivalue | Hierarchy
 
 
-def _numbered(branch: Branch, names: Sequence[str], seen: dict[int, Any]) -> Branch:
+def _numbered(branch: Branch, names: Sequence[str], seen: dict[int, int | str]) -> Branch:
     members: list[Branch | int | str] = []
     for member in branch.members:
         if isinstance(member, Branch):

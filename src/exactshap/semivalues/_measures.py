@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from fractions import Fraction
@@ -277,4 +278,4 @@ class SignedDensity:
     def size(self) -> float:
         r"""The root of :math:`\int q^2`, no less than :math:`\int |q|` and, as rules are exact for q^2, than the sum of their \|weights\|."""
         squares = (a * b / (i + j + 1) for i, a in enumerate(self.coefficients) for j, b in enumerate(self.coefficients))
-        return float(sum(squares, Fraction(0))) ** 0.5
+        return math.sqrt(sum(squares, Fraction(0)))

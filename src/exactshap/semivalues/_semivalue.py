@@ -56,7 +56,7 @@ class Semivalue:
     def of_size(self, size: int, order: int) -> Measure:
         """Return the measure for sets of ``size`` players within a request of ``order``."""
         if hasattr(self.measure, "rule") or not callable(self.measure):
-            return self.measure  # type: ignore[return-value]
+            return self.measure
         return self.measure(size, order)
 
     def rule(self, size: int = 1, order: int | None = None, *, degree: int) -> Rule:
@@ -71,7 +71,8 @@ class Semivalue:
         degree = n_players - size
         nodes, weights = self.rule(size, order, degree=degree)
         s = np.arange(degree + 1)[:, None]
-        return (weights * nodes**s * (1.0 - nodes) ** (degree - s)).sum(axis=1)
+        found: np.ndarray = (weights * nodes**s * (1.0 - nodes) ** (degree - s)).sum(axis=1)
+        return found
 
     def is_efficient(self, order: int) -> bool:
         """Say whether the values of one request of ``order`` sum to v(D) - v(empty)."""

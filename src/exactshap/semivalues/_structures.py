@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Iterable, Mapping, Sequence
+from typing import TypeGuard
 
 from exactshap.errors import InputError, InputTypeError, message
 from exactshap.semivalues._hierarchy import Branch, Hierarchy
@@ -13,7 +13,7 @@ from exactshap.semivalues._semivalue import Semivalue
 __all__ = ["asymmetric", "owen"]
 
 
-def owen(groups: Mapping[str, Any], semivalue: str | Semivalue = "shapley") -> Hierarchy:
+def owen(groups: Mapping[str, object], semivalue: str | Semivalue = "shapley") -> Hierarchy:
     r"""Return the value of players in groups that join together: Owen's for groups, Winter's for groups of groups.
 
     .. math:: \phi_j = (a_j - b_j) \prod_{k=1}^m \int_0^1 \prod_{B \in \mathrm{siblings}_k}
@@ -56,7 +56,7 @@ def owen(groups: Mapping[str, Any], semivalue: str | Semivalue = "shapley") -> H
     return Hierarchy("owen" if tree.depth() <= 2 else "winter", tree, find(semivalue))
 
 
-def asymmetric(stages: Sequence[Any]) -> Hierarchy:
+def asymmetric(stages: Sequence[object]) -> Hierarchy:
     r"""Return the asymmetric Shapley value for stages of causes and effects: only orders that keep to them count.
 
     .. math:: \phi_j = (a_j - b_j) \prod_{i\ \mathrm{before}} a_i \prod_{i\ \mathrm{after}} b_i
@@ -99,20 +99,19 @@ def asymmetric(stages: Sequence[Any]) -> Hierarchy:
     return Hierarchy("asymmetric", Branch(members, ordered=True), find("shapley"))
 
 
-def _branch(members: Any, name: str) -> Branch:
+def _branch(members: object, name: str) -> Branch:
     """Return a mapping of groups, or an iterable of players, as a branch."""
     if isinstance(members, Mapping):
         parts = [inner if _is_player(inner) else _branch(inner, str(key)) for key, inner in members.items()]
+    elif isinstance(members, Iterable):
+        parts = [member if _is_player(member) else _branch(member, "") for member in members]
     else:
-        try:
-            parts = [member if _is_player(member) else _branch(member, "") for member in members]
-        except TypeError:
-            do = "Pass names or numbers of players, lists of them or mappings of lists"
-            raise InputTypeError(message(f"Group {name!r} cannot be read", f"Got {members!r}", do)) from None
+        do = "Pass names or numbers of players, lists of them or mappings of lists"
+        raise InputTypeError(message(f"Group {name!r} cannot be read", f"Got {members!r}", do))
     if not parts:
         raise InputError(message(f"Group {name!r} has no players", do="Name at least one"))
     return Branch(tuple(parts), name=name)
 
 
-def _is_player(member: Any) -> bool:
+def _is_player(member: object) -> TypeGuard[int | str]:
     return isinstance(member, str) or (hasattr(member, "__index__") and not isinstance(member, bool))

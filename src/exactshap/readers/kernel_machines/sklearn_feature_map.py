@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -80,7 +81,7 @@ class FourierReader(Reader):
         request: Request,
         coefficients: np.ndarray,
         intercept: np.ndarray,
-        predict: Any,
+        predict: Callable[[Table], np.ndarray],
         *,
         own_call: OwnCall,
         output_names: tuple[str, ...],
@@ -95,7 +96,7 @@ class FourierReader(Reader):
         self.players, self.player_names = players_of(request, self.feature_names)
         self.value_function = choose_value_function(request, self.value_functions, None, owner=self.model_name)
         self.background, self.weights = request.background, request.weights
-        self.output_names, self.unit, self.single_output, self.predict = output_names, unit, single_output, predict  # type: ignore[method-assign]
+        self.output_names, self.unit, self.single_output, self._own_predict = output_names, unit, single_output, predict
         amplitude = np.sqrt(2.0 / self.frequencies.shape[1])
         self.coefficients = amplitude * coefficients * np.exp(1j * np.asarray(feature_map.random_offset_, float))
         self.intercept = intercept
@@ -110,8 +111,8 @@ class FourierReader(Reader):
                 phases[:, :, p] += X[:, j, None] * self.frequencies[j]
         return np.exp(1j * phases)
 
-    def predict(self, X: Table) -> np.ndarray:  # replaced by the model's own path in __init__
-        raise NotImplementedError
+    def predict(self, X: Table) -> np.ndarray:
+        return self._own_predict(X)
 
     def evaluate(self, X: Table) -> Solution:
         terms = np.multiply.reduce(self._factors(X.numeric()), axis=2)

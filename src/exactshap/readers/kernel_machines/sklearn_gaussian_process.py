@@ -31,6 +31,7 @@ def _regressor(model: Any, request: Request) -> Reader:
     alpha = np.asarray(model.alpha_, float)
     multiple = alpha.ndim == 2
     alpha = alpha if multiple else alpha[:, None]
+    # what normalize_y=True took off the targets has no public name
     scale, shift = np.broadcast_to(model._y_train_std, alpha.shape[1:]), np.broadcast_to(model._y_train_mean, alpha.shape[1:])
     names = tuple(f"target {k}" for k in range(alpha.shape[1])) if multiple else ("target",)
     chosen, single = select_outputs(names, request.output, owner="GaussianProcessRegressor")
@@ -58,7 +59,7 @@ def _predict(call: OwnCall, model: Any, X: Table) -> np.ndarray:
 def _classifier(model: Any, request: Request) -> Reader:
     """Read the latent mean f(x) = sum_i (y_i - pi_i) k(x, X_i) of the Laplace approximation, for each binary problem."""
     require_fitted(model, "base_estimator_")
-    parts = getattr(model.base_estimator_, "estimators_", [model.base_estimator_])
+    parts = _binary_problems(model)
     names = _latent_names(model)
     if len(names) != len(parts):
         raise UnsupportedStructureError(
@@ -72,13 +73,17 @@ def _classifier(model: Any, request: Request) -> Reader:
         model,
         request,
         expansion.outputs(chosen),
-        functools.partial(_latent, [parts[k] for k in chosen], single),
+        functools.partial(_latent, model, chosen, single),
         feature_names=fitted_names(model),
         output_names=tuple(names[k] for k in chosen),
         unit="latent mean (before the link and the averaging over the posterior)",
         single_output=single,
         posterior=posterior,
     )
+
+
+def _binary_problems(model: Any) -> list[Any]:
+    return list(getattr(model.base_estimator_, "estimators_", [model.base_estimator_]))
 
 
 def _latent_names(model: Any) -> tuple[str, ...]:
@@ -102,8 +107,9 @@ def _latent_process(part: Any) -> Process:
     return Process.of(from_sklearn(part.kernel_, points.shape[1]), points, part.L_ / roots[:, None])
 
 
-def _latent(parts: list[Any], single: bool, X: Table) -> np.ndarray:
-    """Return the latent mean by the model's own kernel object and stored modes."""
-    values = X.numeric()
-    columns = [part.kernel_(values, part.X_train_) @ (part.y_train_ - part.pi_) for part in parts]
+def _latent(model: Any, chosen: list[int], single: bool, X: Table) -> np.ndarray:
+    """Return the latent mean by the kernels and modes that the model holds now; scikit-learn has no call for it alone."""
+    values, parts = X.numeric(), _binary_problems(model)
+    modes = (parts[k] for k in chosen)
+    columns = [part.kernel_(values, part.X_train_) @ (part.y_train_ - part.pi_) for part in modes]
     return columns[0] if single else np.stack(columns, axis=1)

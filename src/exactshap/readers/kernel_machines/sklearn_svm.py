@@ -71,10 +71,8 @@ def _classifier(model: Any, request: Request) -> Reader:
         return _one_versus_rest(model, request)
     names = tuple(f"{first} vs {second}" for first, second in itertools.combinations(classes, 2))
     chosen, single = select_outputs(names, request.output, owner=type(model).__name__)
-    pairs = copy.copy(model)
-    pairs.decision_function_shape = "ovo"
     call = OwnCall("decision_function", finish=functools.partial(outputs_of, chosen, single))
-    predict = functools.partial(_predict, call, pairs)
+    predict = functools.partial(_predict_shaped, call, model, "ovo")
     expansion = _expansion(model, _pairwise_coefficients(model), model.intercept_).outputs(chosen)
     return KernelReader(
         model,
@@ -91,10 +89,9 @@ def _classifier(model: Any, request: Request) -> Reader:
 
 def _one_versus_rest(model: Any, request: Request) -> Reader:
     """Explain scikit-learn's one-vs-rest view: votes plus a bounded confidence, not a sum of kernels, so by coalitions."""
-    rest = copy.copy(model)
-    rest.decision_function_shape = "ovr"
     options = {**request.options, "exact_owner": False}
-    reader = read_any(rest.decision_function, replace(request, output="auto", options=options))
+    function = functools.partial(_decision_function, model, "ovr")
+    reader = read_any(function, replace(request, output="auto", options=options))
     reader.output_names, reader.unit = tuple(str(c) for c in model.classes_), "one-vs-rest decision function"
     return reader
 
@@ -117,7 +114,7 @@ def _expansion(model: Any, coefficients: np.ndarray, intercept: np.ndarray) -> E
     kernel = from_pairwise(
         model.kernel,
         points.shape[1],
-        gamma=None if callable(model.kernel) else model._gamma,
+        gamma=None if callable(model.kernel) else model._gamma,  # no public name: gamma="scale" is of rows that are not kept
         coef0=model.coef0,
         degree=model.degree,
     )
@@ -137,3 +134,18 @@ def _dense(array: Any) -> Any:
 
 def _predict(call: OwnCall, model: Any, X: Table) -> np.ndarray:
     return call(model, X.native)
+
+
+def _predict_shaped(call: OwnCall, model: Any, shape: str, X: Table) -> np.ndarray:
+    return call(_shaped(model, shape), X.native)
+
+
+def _decision_function(model: Any, shape: str, rows: Any) -> np.ndarray:
+    return np.asarray(_shaped(model, shape).decision_function(rows), float)
+
+
+def _shaped(model: Any, shape: str) -> Any:
+    """Return the model as it is now, with its decision function in another shape: a copy kept for later would miss a refit."""
+    asked = copy.copy(model)
+    asked.decision_function_shape = shape
+    return asked
