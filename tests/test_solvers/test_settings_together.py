@@ -72,7 +72,8 @@ def test_other_indices_are_estimated_or_refused(settings, index, order, budget):
             run(settings, budget, index, order)
         return
     found = run(settings, budget, index, order)
-    assert np.isfinite(found.values).all() and np.isfinite(found.std_error).all()
+    assert np.isfinite(found.values).all()
+    assert np.isfinite(found.std_error).all()
 
 
 def test_too_few_calls_for_a_polynomial_are_warned_of():
