@@ -39,7 +39,8 @@ def test_values_are_those_of_the_function():
     by_enumeration = explain(lambda rows: Structured()(rows), X, BACKGROUND)
     assert by_enumeration.exact
     assert_close(found.values, by_enumeration.values, SCALE, n_terms=32 * len(BACKGROUND), n_players=5)
-    assert found.exact and found.certificate().passed
+    assert found.exact
+    assert found.certificate().passed
     assert not found.values[:, 4].any()  # in no term
 
 
