@@ -150,30 +150,22 @@ relevance.fill_sums(0.3, -0.2, 1.0, out[6][:7] + 1.0)
 relevance.fill_weighted(out[5], rng.random((90, 3)), rng.random((90, 3)), out[7])
 relevance.fill_singles(rng.choice([-1.0, 1.0], (9, 4)), rng.random(4) * 0.9, rng.random(3), rng.random(3), -1.0, out[8])
 relevance.correct_curvature(out[4], rng.random((3, 90)), rng.random((3, 90)), 0.2)
-from exactshap.solvers.additive._singles import fill_scaled
 sets = terms.Sets(np.array([[0], [1]]), np.ones(2, int), rng.random((2, 4)))
 lookups = terms.Lookups(np.arange(2), np.full((2, 2), 3), np.tile(np.arange(3), (2, 4, 1)), rng.normal(size=(9, 1)))
 out += [np.zeros((90, 3, 1)), np.zeros((90, 1)), np.zeros((90, 1)), np.zeros(90)]
 terms.add_lookups(rng.integers(0, 9, (90, 2)), lookups, sets, np.array([[0, 1], [1, 2]]), *out[-4:])
-from exactshap.solvers.additive import buckets_of
 cuts = [np.sort(rng.normal(size=n)) for n in (40, 9)]
-bins = terms.Bins(np.concatenate(cuts), np.array([0, 40, 49]), np.arange(2), np.array([0, 1, 2, 4]), np.array([0, 1, 0, 1]), np.array([1, 1, 12, 1]), buckets_of(cuts))
+bins = terms.Bins(np.concatenate(cuts), np.array([0, 40, 49]), np.arange(2), np.array([0, 1, 2, 4]), np.array([0, 1, 0, 1]), np.array([1, 1, 12, 1]))
 singles = terms.Lookups(np.arange(2), np.array([[43], [12]]), np.array([[[0, 0], [1, 1]], [[44, 0], [45, 1]]]), rng.normal(size=(57, 1)))
 pairs = terms.Lookups(np.array([2]), np.array([[43, 12]]), np.array([[[0, 0, 0], [1, 1, 0], [44, 0, 1], [56, 12, 1]]]), rng.normal(size=(572, 1)))
 shares = terms.Shares(rng.random(4), np.array([[0], [1]]), np.array([[0, 1, 2]]))
 out += [np.zeros((90, 3, 1)), np.zeros((90, 1)), np.zeros((90, 1)), np.zeros(90)]
 terms.fill_searched(rng.normal(size=(90, 2)), bins, terms.Tables(singles, pairs), shares, *out[-4:])
-out += [np.zeros((7, 21, 1)), np.zeros((7, 1)), np.zeros((7, 1)), np.zeros((7, 1)), np.zeros(7)]
-fill_scaled(rng.normal(size=(7, 21)), False, rng.normal(size=21), rng.normal(size=21), 0.5, *out[-5:])
-from exactshap.solvers.additive._linear import Linear, LinearOutputs, answer_outputs, answer_scaled
-out += [np.zeros((5, 21)), np.zeros(7), np.zeros(7), np.zeros(7)]
-linear = Linear(rng.normal(size=21), rng.normal(size=21), 0.1, 1e-15, 0.2)
-answer_scaled(rng.normal(size=(7, 21)), False, linear, 0.5, rng.normal(size=7), True, *out[-4:], 0, 7)
-out += [np.zeros((5, 21)), np.zeros(7), np.zeros(7), np.zeros(7)]
-answer_scaled(rng.normal(size=(7, 21)), False, linear._replace(sizes=rng.random(21)), 0.5, rng.normal(size=7), True, *out[-4:], 0, 7)
-out += [np.zeros((5, 21, 3)), np.zeros((1, 3)), np.zeros((7, 3)), np.zeros(7)]
-linear = LinearOutputs(*rng.normal(size=(2, 21, 3)), rng.normal(size=3), 1e-15, 0.2)
-answer_outputs(rng.normal(size=(7, 21)), False, linear, 0.5, rng.normal(size=(7, 3)), True, *out[-4:], 1, 7)
+from exactshap.solvers.additive._linear import Linear, fill_linear
+for n_outputs in (1, 3):
+    out += [np.zeros((7, 21, n_outputs)), np.zeros((7, n_outputs)), np.zeros((7, n_outputs)), np.zeros(7)]
+    linear = Linear(*rng.normal(size=(2, 21, n_outputs)), rng.integers(0, 21, 21))
+    fill_linear(rng.normal(size=(7, 21)), linear, 0.5, *out[-4:])
 from exactshap.solvers.additive._monomials import Factors, add_monomials
 for k, members in ((1, [[0]]), (2, [[0, -1], [1, -1], [0, 1]]), (3, [[0, -1], [1, -1], [2, -1], [0, 1], [0, 2], [1, 2]])):
     local = terms.Sets(np.array(members), np.array([1 if row[-1] < 0 or len(row) == 1 else 2 for row in members]), rng.random((len(members[0]) + 1, 2**k)))
@@ -181,23 +173,6 @@ for k, members in ((1, [[0]]), (2, [[0, -1], [1, -1], [0, 1]]), (3, [[0, -1], [1
     out += [np.zeros((70, 7, 2)), np.zeros((70, 2)), np.zeros((70, 2)), np.zeros(70)]
     where = np.stack([rng.permutation(7)[: len(members)] for _ in range(5)])
     add_monomials(rng.normal(size=(70, 4)), factors, local, where, *out[-4:])
-from exactshap.solvers.additive import Normals, add_sizes, fill_densities, fill_products_of_columns
-normals, rows = Normals(*(rng.random((3, 2, 21)) + 0.1)), rng.normal(size=(70, 21))
-out += [np.zeros((70, 21, 2)), np.zeros((70, 21, 1)), np.zeros(70), np.zeros((70, 5))]
-fill_densities(rows, normals, False, out[-4])
-fill_densities(rows, normals, True, out[-3])
-add_sizes(rows, normals, out[-2])
-fill_products_of_columns(rows, np.array([[-1, -1, -1], [3, -1, -1], [20, 3, -1], [5, 5, 5], [2, 1, 0]]), out[-1])
-from exactshap.solvers.additive import Splines, fill_splines
-for degree in range(6):
-    knots = np.sort(rng.normal(size=(21, 2 * degree + 4)))
-    splines = Splines(knots, np.stack([knots[:, degree], knots[:, -degree - 1]], axis=1), rng.normal(size=(21, 2, 2, degree + 3)), degree)
-    out += [np.zeros((70, 21 * (degree + 2)))]
-    fill_splines(rows, splines, degree + 2, out[-1])
-from exactshap.solvers.additive._linear import LinearPlayers, answer_players
-out += [np.zeros((5, 9, 3)), np.zeros((1, 3)), np.zeros((7, 3)), np.zeros(7)]
-linear = LinearPlayers(*rng.normal(size=(2, 21, 3)), rng.normal(size=3), rng.integers(0, 9, 21), 1e-15, 0.2)
-answer_players(rng.normal(size=(7, 21)), False, linear, 0.5, rng.normal(size=(7, 3)), True, *out[-4:], 1, 7)
 for array in out:
     digest.update(array.tobytes())
 print(digest.hexdigest())

@@ -1,3 +1,4 @@
+import copy
 import json
 import warnings
 
@@ -7,7 +8,7 @@ import polars as pl
 import pytest
 
 from additive_oracle import largest, masked_games, values_of
-from exactshap.errors import InputError, UnknownNameError, UnsupportedStructureError
+from exactshap.errors import ExactnessError, InputError, UnknownNameError, UnsupportedStructureError
 from exactshap.explainer import Explainer
 from exactshap.frames import as_table
 from exactshap.semivalues import find
@@ -298,6 +299,28 @@ def test_unfitted_and_single_class_models_are_refused():
     one = fitted(glassbox.ExplainableBoostingClassifier, F, np.zeros(len(F), int))
     with pytest.raises(UnsupportedStructureError, match=r"scores that are not finite\. It was fitted on a single class"):
         Explainer(one, Z)
+
+
+def add_to_a_score(model):
+    model.term_scores_[0][...] += 0.01  # in place
+
+
+def move_the_intercept(model):
+    model.intercept_ = model.intercept_ + 1.0
+
+
+def predict_more(model):
+    model.predict = lambda rows: type(model).predict(model, rows) + 1.0
+
+
+@pytest.mark.parametrize("change", [add_to_a_score, move_the_intercept, predict_more])
+def test_a_model_that_changed_since_it_was_read_is_refused(regressor, change):
+    model = copy.deepcopy(regressor)
+    explainer = Explainer(model)
+    explainer(X)
+    change(model)
+    with pytest.raises(ExactnessError, match="do not add up"):
+        explainer(X)
 
 
 def test_an_edited_prediction_is_noticed(regressor, monkeypatch):

@@ -1,12 +1,16 @@
 import inspect
+import pickle
+from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import pandas as pd
 import pytest
-from sklearn import get_config, linear_model, svm
+from sklearn import linear_model, svm
 from sklearn.exceptions import NotFittedError
 from sklearn.linear_model import LinearRegression, LogisticRegression, RANSACRegressor, Ridge, TweedieRegressor
 from sklearn.naive_bayes import GaussianNB
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
 from sklearn.tree import DecisionTreeRegressor
 
 from additive_oracle import largest, masked_games, values_of
@@ -215,23 +219,6 @@ def test_nan_and_infinity_are_refused_by_row_and_column():
         Explainer(GaussianNB().fit(X, LABELS), Z)(bad)
 
 
-def test_rows_that_the_solver_looked_at_are_not_looked_at_once_more(monkeypatch):
-    own, seen = Ridge.predict, []
-
-    def predict(self, rows):
-        seen.append((len(rows), get_config()["assume_finite"]))
-        return own(self, rows)
-
-    monkeypatch.setattr(Ridge, "predict", predict)
-    explainer = Explainer(Ridge().fit(X, Y), Z)
-    explainer(X)
-    seen.clear()
-    explainer(X)
-    explainer.reader.predict(as_table(X))
-    assert seen == [(len(X) + 2, True), (len(X), False)]
-    assert not get_config()["assume_finite"]
-
-
 @pytest.mark.parametrize("dtype", [float, np.float32, np.int64])
 def test_large_frames_have_the_bits_of_arrays(dtype):
     rows = np.tile(X, (60, 1)).astype(dtype)
@@ -276,6 +263,69 @@ def test_sums_that_overflow_are_told_by_the_certificate():
     model.coef_[:] = 1e308
     with pytest.raises(ExactnessError, match="Numbers overflow float64"):
         Explainer(model, Z * 0.0)(np.ones((3, 4)))
+
+
+# -- models that change --------------------------------------------------------------------------------------------------
+
+
+def double_a_coefficient(model):
+    model.coef_[3] *= 2.0  # in place
+
+
+def move_the_intercept(model):
+    model.intercept_ = model.intercept_ + 1.0
+
+
+def fit_again(model):
+    model.fit(X, -Y)
+
+
+def predict_more(model):
+    model.predict = lambda rows: Ridge.predict(model, rows) + 1.0
+
+
+@pytest.mark.parametrize("change", [double_a_coefficient, move_the_intercept, fit_again, predict_more])
+@pytest.mark.parametrize("n_jobs", [1, 2])
+def test_a_model_that_changed_since_it_was_read_is_refused(change, n_jobs):
+    model = Ridge().fit(X, Y)
+    explainer = Explainer(model, Z, n_jobs=n_jobs)
+    explainer(X)
+    change(model)
+    with pytest.raises(ExactnessError, match="do not add up"):
+        explainer(X)
+
+
+@pytest.mark.parametrize("scaled", [False, True])
+def test_a_model_that_differs_on_hybrid_rows_alone_is_seen(scaled, monkeypatch):
+    """Residuals of the rows themselves, which the solver looks at, are all within their tolerance."""
+    model = make_pipeline(StandardScaler(), Ridge()).fit(X, Y) if scaled else Ridge().fit(X, Y)
+    linear = model[-1] if scaled else model
+    explainer, own = Explainer(model, X[:20]), linear.predict
+    seen = model[0].transform(X) if scaled else X
+    known = {row.tobytes() for row in np.ascontiguousarray(seen)}
+    monkeypatch.setattr(linear, "predict", lambda rows: own(rows) + [float(row.tobytes() not in known) for row in rows])
+    with pytest.raises(ExactnessError, match="hybrid rows"):
+        explainer(X[20:50])
+
+
+@pytest.mark.parametrize("n_jobs", [1, 2])
+@pytest.mark.parametrize(("bad", "words"), [(np.nan, "NaN"), (np.inf, "infinity")])
+def test_a_gap_in_single_precision_is_named(n_jobs, bad, words):
+    rows = np.tile(X, (600, 1)).astype(np.float32)
+    rows[41_234, 3] = bad
+    with pytest.raises(InputError, match=rf"(?s){words}.*41234"):
+        Explainer(Ridge().fit(X, Y), Z, n_jobs=n_jobs)(rows)
+
+
+def test_pickles_and_threads():
+    explainer = Explainer(Ridge().fit(X, Y), Z)
+    copied = pickle.loads(pickle.dumps(explainer))
+    wanted = explainer(X)
+    np.testing.assert_array_equal(copied(X).values, wanted.values)
+    with ThreadPoolExecutor(4) as pool:
+        parts = list(pool.map(lambda i: explainer(X[: i % 7 + 1]).values, range(100)))
+    for i, part in enumerate(parts):
+        np.testing.assert_array_equal(part, wanted.values[: i % 7 + 1])
 
 
 def test_ransac_is_as_linear_as_what_is_inside():

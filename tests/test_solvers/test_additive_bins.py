@@ -6,7 +6,7 @@ import pytest
 from exactshap._native import Handle
 from exactshap.errors import InputTypeError
 from exactshap.semivalues import find
-from exactshap.solvers.additive import LookedUp, Searched, Stack, buckets_of, solve_searched, solve_stacks
+from exactshap.solvers.additive import LookedUp, Searched, Stack, solve_searched, solve_stacks
 from exactshap.solvers.additive import _kernels as terms
 
 RNG = np.random.default_rng(0)
@@ -49,11 +49,6 @@ def bins(**changes):
         "way": np.array([0, 1, 2, 1]),
         "stride": np.array([1, 1, 3, 1]),
     } | changes
-    if "buckets" not in given:
-        starts = given["cut_start"]
-        in_order = np.all(np.diff(starts) >= 0)
-        parts = np.split(given["cuts"], starts[1:-1]) if in_order else [np.zeros(1)] * len(given["column"])
-        given["buckets"] = buckets_of(parts)
     return terms.Bins(**given)
 
 
@@ -93,7 +88,7 @@ SPREADS = {
 
 
 @pytest.mark.parametrize("name", SPREADS)
-def test_buckets_lead_to_the_bin_of_a_search_among_all_cuts(name):
+def test_numbers_on_cuts_next_to_them_and_beyond_are_found(name):
     cuts = SPREADS[name]
     ends = [np.nan, -np.inf, np.inf, -0.0, 1e-300, -1.79e308, 1.79e308]
     x = np.concatenate([cuts, np.nextafter(cuts, np.inf), np.nextafter(cuts, -np.inf), RNG.normal(size=200), ends])
@@ -101,34 +96,6 @@ def test_buckets_lead_to_the_bin_of_a_search_among_all_cuts(name):
     out = np.empty((len(x), 1), np.int64)
     terms.fill_cells(x[:, None], bins(cuts=cuts, cut_start=np.array([0, len(cuts)]), **one), out)
     np.testing.assert_array_equal(out[:, 0], np.where(np.isnan(x), 0, 1 + np.searchsorted(cuts, x, side="right")))
-
-
-def test_few_cuts_lie_in_a_bucket():
-    most = dict(zip(SPREADS, buckets_of(list(SPREADS.values())).most, strict=True))
-    assert most["even"] == 1
-    assert most["random"] < 8
-    assert most["one far away"] < 8, "the buckets leave out the ends"
-    assert most["all equal"] == 5
-
-
-@pytest.mark.parametrize(
-    "change",
-    [
-        {"most": np.array([2, 0, 5])},
-        {"most": np.array([-1, 0, 1])},
-        {"most": np.array([2, 0])},
-        {"start": np.array([0, 16, 17, 19])},
-        {"start": np.array([0, 17, 17, 18])},
-        {"n_below": np.full(18, 3, np.uint16)},
-        {"origin": np.zeros(2)},
-        {"per_unit": np.zeros(4)},
-    ],
-)
-def test_buckets_that_lead_outside_are_refused(change):
-    good = bins().buckets
-    assert good.start.tolist() == [0, 16, 17, 18]
-    with pytest.raises(InputTypeError, match="do not belong together"):
-        terms.fill_cells(np.zeros((2, 3)), bins(buckets=good._replace(**change)), np.empty((2, 3), np.int64))
 
 
 @pytest.mark.parametrize(
@@ -205,9 +172,7 @@ def searched(n_singles, n_pairs):
     shapes = [[len(cuts[w]) + 3 for w in ways] for ways in used]
     strides = np.concatenate([np.append(np.cumprod(shape[:0:-1])[::-1], 1) for shape in shapes]).astype(int)
     starts = (np.cumsum([0, *map(len, parts)]) for parts in (cuts, used))
-    all_bins = terms.Bins(
-        np.concatenate(cuts), next(starts), np.arange(10) // 2, next(starts), np.concatenate(used), strides, buckets_of(cuts)
-    )
+    all_bins = terms.Bins(np.concatenate(cuts), next(starts), np.arange(10) // 2, next(starts), np.concatenate(used), strides)
     singles = terms.Lookups(
         np.arange(n_singles), np.array(shapes[:n_singles], int).reshape(-1, 1), np.zeros((n_singles, 2, 2), int), 0
     )

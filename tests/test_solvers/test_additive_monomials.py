@@ -6,7 +6,7 @@ import pytest
 from exactshap.errors import InputError, InputTypeError
 from exactshap.readers.additive.terms import MonomialTerms, Reference
 from exactshap.semivalues import find
-from exactshap.solvers.additive import Monomials, Stack, fill_products_of_columns, solve_stacks
+from exactshap.solvers.additive import Monomials, Stack, solve_stacks
 from exactshap.solvers.additive._monomials import Factors, add_monomials
 from exactshap.solvers.additive._stacks import _local_sets
 
@@ -117,12 +117,3 @@ def test_sets_and_positions_that_do_not_belong_to_the_terms_are_refused():
     for wrong in ((turned, positions), (sets, np.array([[0, 1, 4]])), (sets, np.array([[0, -1, 2]])), (sets, positions[:, :2])):
         with pytest.raises(InputTypeError, match="do not belong together"):
             add_monomials(np.ones((5, 1)), factors, *wrong, *out)
-
-
-def test_features_of_columns_that_are_not_there_are_refused():
-    rows, out = np.full((5, 4), 3.0), np.empty((5, 3))
-    fill_products_of_columns(rows, np.array([[3, 0], [1, -1], [-1, 4]]), out)
-    np.testing.assert_array_equal(out, np.tile([9.0, 3.0, 1.0], (5, 1)))
-    for chains, wrong in (([[3, 0], [1, -1], [0, 4]], out), ([[3, 0], [1, -1]], out), ([[3, 0], [1, 0], [2, 0]], out[:4])):
-        with pytest.raises(InputTypeError, match="do not belong together"):
-            fill_products_of_columns(rows, np.array(chains), wrong)

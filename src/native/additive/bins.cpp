@@ -17,7 +17,7 @@ Status fill_cells(In<double, 2> X, Bins bins, Out<T, 2> out, Context& context) {
   for (int64_t start = 0; start < X.size[0]; start += TILE) {
     if (context.interrupted()) return Status::interrupted;
     const int64_t n_rows = X.size[0] - start < TILE ? X.size[0] - start : TILE;
-    EXACTSHAP_REQUIRE(find_tile(X, start, n_rows, bins, found.data));
+    find_tile(X, start, n_rows, bins, found.data);
     for (int64_t l = 0; l < bins.n_terms(); l++) {
       int64_t cell[TILE] = {};
       for (int64_t u = bins.way_start[l]; u < bins.way_start[l + 1]; u++) {

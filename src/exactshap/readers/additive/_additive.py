@@ -14,15 +14,14 @@ import numpy as np
 
 from exactshap._native import Handle
 from exactshap._runtime.calibration import clocked
-from exactshap._runtime.threads import threads_of_a_block
 from exactshap.errors import InputError, message
 from exactshap.frames import Table, check_columns
 from exactshap.games import AdditiveGame, normalised_weights
-from exactshap.readers import Reader, Request, Stages, choose_value_function, names_of, players_of
+from exactshap.readers import Reader, Request, choose_value_function, names_of, players_of
 from exactshap.readers.additive._form import AdditiveForm
 from exactshap.readers.additive.terms import (
     CHUNK_VALUES,
-    BoundScaled,
+    BoundLinear,
     Reference,
     calls_of_row,
     players_of_term,
@@ -30,16 +29,13 @@ from exactshap.readers.additive.terms import (
     slices,
 )
 from exactshap.semivalues import Semivalue, find
-from exactshap.solvers import Comparison, Cost, InDouble, MadeRows, Solution, player_sets
+from exactshap.solvers import Cost, Solution, player_sets
 from exactshap.solvers.additive import (
-    Evaluated,
     LookedUp,
     Monomials,
     Searched,
-    Singles,
     Stack,
-    answer_linear,
-    solve_scaled,
+    solve_linear,
     solve_searched,
     solve_stacks,
     stacks_cost,
@@ -48,11 +44,11 @@ from exactshap.solvers.additive import (
 __all__ = ["AdditiveReader"]
 
 VALUE_FUNCTIONS = ("interventional", "baseline")
-TIMED_ROWS, TIMED_CALLS = 256, 5e4  # of a forecast: rows of one evaluation, evaluations up to which rows are solved
-LINEAR_ROWS = 2**24  # of a block of a linear model's, which need little memory beside their values
-STREAMED_ROWS = 2**14  # of one of terms that are made where they are added up: a core's caches hold most of it
-CACHED_VALUES, FEWEST_ROWS = 2**19, 256  # coalition values of a piece of rows: 4 MiB; rows of it at least
-FEW = 1024  # rows in single precision, up to which they are made float64 at once
+LINEAR_ROWS = 2**18  # of a block of a linear model: copying its values takes as long as solving it
+TIMED_ROWS = 256  # rows of one timed evaluation of a forecast
+TIMED_CALLS = 5e4  # evaluations up to which a forecast solves rows
+CACHED_VALUES = 2**18  # coalition values of a piece of rows: 2 MiB, what stays in a core's caches
+FEWEST_ROWS = 256  # rows of such a piece at least
 CHECKED_ROWS = 8  # background rows on which the terms are compared with the model's own prediction when it is read
 
 
@@ -60,12 +56,12 @@ class AdditiveReader(Reader):
     """A sum of small terms bound to a background, which is folded into the terms once, here."""
 
     value_functions = VALUE_FUNCTIONS
-    block_rows = 2**16  # rows are cheap here: calls would cost more
+    block_rows = 2**14  # what a block holds beside its values stays in a core's caches, and threads share 100,000 rows
     rows_are_cheap = evaluates = True
 
-    def __init__(self, model: Any, request: Request, form: AdditiveForm) -> None:
-        self.model, self.model_name, self.form = model, type(model).__name__, form
-        self.predicts_row_by_row, self.own_call = form.predicts_row_by_row, form.own_call
+    def __init__(self, model: Any, request: Request, form: AdditiveForm, model_name: str = "") -> None:
+        self.model, self.model_name, self.form = model, model_name or type(model).__name__, form
+        self.own_call = form.own_call
         request.refuse_options(owner=self.model_name)
         self.fitted_names = form.fitted_names
         self.feature_names = names_of(request, form.fitted_names, form.n_columns, self.model_name)
@@ -86,23 +82,16 @@ class AdditiveReader(Reader):
             self._check_terms(reference)
         self._bind(reference)
         self._streams = all(getattr(bound, "streams", False) for bound in self._bound)
-        if self._quick is not None or (self._streams and not self.predicts_row_by_row):
-            self.block_rows = LINEAR_ROWS if self._quick is not None else STREAMED_ROWS
+        if self._linear is not None:
+            self.block_rows = LINEAR_ROWS
 
     def _bind(self, reference: Reference | None) -> None:
-        """Fold the background into the terms; those of a linear model whose columns are players are ``_linear``, too."""
-        owner, self.form = self._owners(), self.form.beside(reference)
+        """Fold the background into the terms."""
+        owner = self._owners()
         self._bound = [block.bind(reference, owner) for block in self.form.blocks if len(block.columns)]
-        first = self._bound[0] if len(self._bound) == 1 else None
-        alone = first if self.form.magnitude is None else None
-        self._linear = alone if self.n_players == self.form.n_columns and isinstance(alone, BoundScaled) else None
+        alone = self._bound[0] if len(self._bound) == 1 else None
+        self._linear: Handle | None = alone.linear if isinstance(alone, BoundLinear) else None
         self._searched: Searched | None = getattr(alone, "searched", None)  # bins, which the solver may search itself
-        self._quick: Handle | None = None
-        sizes, at_once = self.form.sizes, getattr(first, "at_once", None)
-        if sizes is not None and at_once is not None and self.single_output == (self.n_outputs == 1):
-            floor = float(np.abs(self.form.intercept).max()) + self.form.floor + sizes.constant
-            linear = at_once(self.form.intercept, self._growth(), floor, sizes.each)
-            self._quick = None if linear is None else Handle(linear)
 
     def _choose(self, request: Request) -> str:
         if request.background is None and self.form.has_training and request.value_function in ("auto", "interventional"):
@@ -129,12 +118,6 @@ class AdditiveReader(Reader):
     def predict(self, X: Table) -> np.ndarray:
         return self.form.predict(X)
 
-    def predict_again(self, X: Table) -> np.ndarray:
-        return np.asarray((self.form.predict_again or self.predict)(X), float)
-
-    def stages(self, X: Table) -> Stages | None:
-        return None if self.form.stages is None else self.form.stages(X)
-
     def _encode(self, X: Table) -> np.ndarray:
         return self.form.encode(self._named(X), "X")
 
@@ -143,13 +126,9 @@ class AdditiveReader(Reader):
 
     def _made(self, rows: np.ndarray) -> list[np.ndarray]:
         """Return coalition values, those too that a solution does not keep."""
-        return [stack.present if isinstance(stack, Singles) else stack.tables for stack in self._tables(rows)]
+        return [stack.tables for stack in self._stacks(rows)]
 
-    def _solved(self, rows: np.ndarray, semivalue: Semivalue, order: int) -> Solution:
-        part = solve_stacks(self._tables(rows), self.n_players, len(rows), self.n_outputs, semivalue, order)
-        return part.with_(scale=part.scale + self.form.cancelled(rows))
-
-    def _tables(self, rows: np.ndarray) -> Iterator[Stack | Singles | Evaluated | LookedUp | Monomials]:
+    def _stacks(self, rows: np.ndarray) -> Iterator[Stack | LookedUp | Monomials]:
         for bound in self._bound:
             yield from bound.stacks(rows)
 
@@ -157,7 +136,7 @@ class AdditiveReader(Reader):
         """Return the games of some rows, one table of coalition values for each term."""
         subsets: list[tuple[int, ...]] = []
         tables: list[np.ndarray] = []
-        for stack in self._tables(self._encode(X)):
+        for stack in self._stacks(self._encode(X)):
             subsets.extend(stack.subsets)
             tables.extend(stack.tables)
         if not tables:
@@ -167,59 +146,31 @@ class AdditiveReader(Reader):
         return AdditiveGame(self.n_players, subsets, tables, self.form.intercept)
 
     def solve(self, X: Table, semivalue: Semivalue, order: int) -> Solution:
-        """Solve some rows, one stack of terms in memory at a time, and no more rows than fit into a core's caches with it."""
-        part = self._part(X, semivalue, order) if self._linear is None else self._linear_part(X, self._linear, semivalue, order)
+        """Add up what each term gives to its own players."""
+        part = self._part(X, semivalue, order)
         finish = partial(part.finish, constant=self.form.intercept, single_output=self.single_output, with_residual=False)
         return finish(self.n_players, semivalue, order)
 
     def _part(self, X: Table, semivalue: Semivalue, order: int) -> Solution:
-        if (terms := self._searched) is not None and self.form.search is not None:
+        if self._searched is not None and self.form.search is not None:
             found = self.form.search(self._named(X))
             if found is not None:
-                return solve_searched(terms, *found, self.n_players, semivalue, order)
+                return solve_searched(self._searched, *found, self.n_players, semivalue, order)
         rows = self._encode(X)
-        held = 0.0 if self._streams else self.n_outputs * sum(2.0**width for width in self._widths)
-        step = max(FEWEST_ROWS, int(CACHED_VALUES / held)) if held else X.n_rows
-        parts = (self._solved(rows[piece], semivalue, order) for piece in slices(X.n_rows, step))
+        parts = (self._solved(rows[piece], semivalue, order) for piece in slices(X.n_rows, self._piece_rows(X.n_rows)))
         return Solution.join(parts, X.n_rows).with_(error_bound=2.0**order * self._errors(X))
 
-    def _linear_part(self, X: Table, bound: BoundScaled, semivalue: Semivalue, order: int) -> Solution:
-        """Solve rows that nobody has looked at: the solver does, and where it finds what is not finite, the cell is named."""
-        try:
-            return solve_scaled(bound.scaled(self._named(X).numeric_as_it_lies()), semivalue, order)
-        except InputError:
-            self._encode(X)
-            raise
+    def _piece_rows(self, n_rows: int) -> int:
+        """Return how many rows are solved at a time, so that their coalition values stay in a core's caches."""
+        if self._streams or not self._widths:
+            return n_rows
+        return max(FEWEST_ROWS, int(CACHED_VALUES / (self.n_outputs * sum(2.0**width for width in self._widths))))
 
-    def answer(self, X: Table, semivalue: Semivalue, order: int, n_compared: int = 0) -> Solution:
-        quick = self._answered(X, None, (semivalue, order, n_compared))
-        return super().answer(X, semivalue, order, n_compared) if quick is None else quick
-
-    def compare(self, X: Table, prediction: np.ndarray | None = None) -> Comparison:
-        quick = self._answered(X, prediction, (find("shapley"), 1, X.n_rows))
-        return super().compare(X, prediction) if quick is None or quick.comparison is None else quick.comparison
-
-    def takes_made_rows(self) -> bool:
-        return self._quick is not None
-
-    def answer_made(self, rows: MadeRows, semivalue: Semivalue, order: int, n_compared: int = 0) -> Solution | None:
-        if self._quick is None or rows.shape[1] != self.form.n_columns:
-            return None
-        known = lambda piece: self.predict_again(Table(piece, None, *piece.shape))  # noqa: E731
-        asked, n_jobs, is_quick = (semivalue, order, n_compared), threads_of_a_block.get(), self.form.is_product
-        return answer_linear(self._quick, rows, known, *asked, n_jobs, n_players=self.n_players, is_quick=is_quick)
-
-    def _answered(self, X: Table, prediction: np.ndarray | None, asked: tuple[Semivalue, int, int]) -> Solution | None:
-        """Return rows of a linear model beside its predictions, by one pass over them; None of others, and where some are not finite."""
-        if self._quick is None:
-            return None
-        is_single = X.n_rows > FEW and not X.is_frame and X.native.dtype == np.float32
-        if is_single and prediction is None and (found := self.answer_made(InDouble(X.native), *asked)) is not None:
-            return found
-        rows = self._named(X).numeric_as_it_lies()  # first: it names what is no number
-        known = (lambda some: self.predict_again(X.take(some))) if prediction is None else prediction.__getitem__
-        is_quick, n_jobs = self.form.is_product and not X.is_frame, threads_of_a_block.get()
-        return answer_linear(self._quick, rows, known, *asked, n_jobs, n_players=self.n_players, is_quick=is_quick)
+    def _solved(self, rows: np.ndarray, semivalue: Semivalue, order: int) -> Solution:
+        if self._linear is not None:
+            return solve_linear(self._linear, rows, self.n_players, semivalue, order)
+        part = solve_stacks(self._stacks(rows), self.n_players, len(rows), self.n_outputs, semivalue, order)
+        return part.with_(scale=part.scale + self.form.cancelled(rows))
 
     def evaluate(self, X: Table) -> Solution:
         return self.solve(X, find("shapley"), 1)
@@ -270,9 +221,8 @@ class AdditiveReader(Reader):
     def memory(self, n_rows: int, order: int) -> float:
         """Return the bytes of all coalition values, copied once, of the result, and of one chunk of hybrid rows and its values."""
         sets = len(player_sets(self.n_players, order))
-        if self._streams or self._quick is not None:
-            # values, rows as numbers, their cells or numbers once more, and a dozen numbers of each row
-            n_rows += 0 if self._quick is not None else Monomials.TILE
+        if self._streams:  # values, rows as numbers, their cells or numbers once more, and a dozen numbers of each row
+            n_rows += Monomials.TILE
             return 8.0 * n_rows * (self.n_outputs * (sets + 12.0) + self.n_features + len(self._widths))
         coalition_values = sum(2.0**width for width in self._widths)
         calls = max((calls_of_row(bound) / len(getattr(bound, "terms", "-")) for bound in self._bound), default=0.0)

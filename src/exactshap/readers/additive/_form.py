@@ -1,52 +1,20 @@
-"""What a reader of one library tells of an additive model."""
+"""An additive model's formula beside its own prediction, as the reader of its library gives it."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
-from typing import Any
+from dataclasses import dataclass
 
 import numpy as np
+from numpy.typing import DTypeLike
 
 from exactshap._native import Handle
 from exactshap.errors import UnsupportedStructureError, message
 from exactshap.frames import Table
-from exactshap.readers import OwnCall, Stages
-from exactshap.readers.additive.terms import Reference, TermBlock
+from exactshap.readers import OwnCall
+from exactshap.readers.additive.terms import TermBlock
 
-__all__ = ["AdditiveForm", "Sizes"]
-
-
-@dataclass(frozen=True, eq=False)
-class Sizes:
-    r"""Magnitudes :math:`c + \sum_j (|x_j| + |\mathrm{E} z_j|)\, s_j`: what cancels in a sum of linear models.
-
-    Attributes
-    ----------
-    each : array of shape (n_columns,)
-        s; empty: nothing cancels.
-    offset : float
-        c.
-    absent : float
-        What the background adds, once there is one (:meth:`beside`).
-    """
-
-    each: np.ndarray
-    offset: float
-    absent: float = 0.0
-
-    @property
-    def constant(self) -> float:
-        return self.offset + self.absent
-
-    def beside(self, reference: Reference) -> Sizes:
-        return replace(self, absent=float(self.each @ np.abs(reference.weights @ reference.rows)))
-
-    def __call__(self, rows: np.ndarray) -> np.ndarray:
-        return np.asarray(np.einsum("ij,j->i", np.abs(rows), self.each) + self.constant)  # of no other row, unlike BLAS
-
-
-_NOTHING = Sizes(np.empty(0), 0.0)
+__all__ = ["AdditiveForm"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -61,7 +29,7 @@ class AdditiveForm:
     encode : callable
         ``encode(table, what) -> (n_rows, ...)``: the rows as the terms see them, checked.
     predict : callable
-        ``predict(table) -> (n_rows,) or (n_rows, n_outputs)``: the model's own prediction path.
+        ``predict(table) -> (n_rows,) or (n_rows, n_outputs)``: the model's documented call, in the unit of the terms.
     n_columns : int
     fitted_names : tuple of str or None
     output_names : tuple of str
@@ -73,23 +41,17 @@ class AdditiveForm:
         Absolute magnitude of rounding in the prediction (1.0 where a logarithm undoes an exponential).
     precision : dtype
         What the model computes its predictions in.
-    predict_again : callable or None
-        The same of rows that the terms see as well, by a quicker call.
-    has_training, predicts_row_by_row : bool
-        Whether the blocks know a training background of their own; as of a reader.
-    is_product : bool
-        Whether ``predict_again`` is a product of arrays, which costs little to ask for.
+    has_training : bool
+        Whether the blocks know a training background of their own.
+    own_call : OwnCall or None
+        ``predict`` as a single documented call, which a pipeline or a search answers as well.
     search : callable or None
         ``search(table) -> (numbers, Handle of Bins)``, where the solver may find the bins of rows itself, or None.
-    stages : callable or None
-        ``stages(table) -> Stages or None``: ``predict`` of many rows in parts that threads may share.
-    own_call : OwnCall or None
-        ``predict`` as a single documented call.
     """
 
     blocks: tuple[TermBlock, ...]
     intercept: np.ndarray
-    encode: Callable[..., np.ndarray]
+    encode: Callable[[Table, str], np.ndarray]
     predict: Callable[[Table], np.ndarray]
     n_columns: int
     fitted_names: tuple[str, ...] | None
@@ -98,27 +60,10 @@ class AdditiveForm:
     single_output: bool
     magnitude: Callable[[np.ndarray], np.ndarray] | None = None
     floor: float = 0.0
-    precision: Any = np.float64
-    predict_again: Callable[[Table], np.ndarray] | None = None
+    precision: DTypeLike = np.float64
     has_training: bool = False
-    predicts_row_by_row: bool = False
-    is_product: bool = False
-    search: Callable[[Table], tuple[np.ndarray, Handle] | None] | None = None
-    stages: Callable[[Table], Stages | None] | None = None
     own_call: OwnCall | None = None
-
-    @property
-    def sizes(self) -> Sizes | None:
-        """What cancels, where that is nothing or linear in the rows; None where it is anything else."""
-        if self.magnitude is None:
-            return _NOTHING
-        return self.magnitude if isinstance(self.magnitude, Sizes) else None
-
-    def beside(self, reference: Reference | None) -> AdditiveForm:
-        """Return the form whose magnitudes are also those of a background."""
-        if reference is None or not isinstance(self.magnitude, Sizes):
-            return self
-        return replace(self, magnitude=self.magnitude.beside(reference))
+    search: Callable[[Table], tuple[np.ndarray, Handle] | None] | None = None
 
     def evaluate(self, rows: np.ndarray) -> np.ndarray:
         """Return f(x) by the formula, of shape (n_rows, n_outputs)."""

@@ -10,7 +10,7 @@ import numpy as np
 
 from exactshap.errors import InputError, InputTypeError, message
 from exactshap.frames import Table, as_table, check_columns
-from exactshap.readers import Request, select_outputs
+from exactshap.readers import Request, outputs_of, select_outputs
 from exactshap.readers.additive._additive import AdditiveReader
 from exactshap.readers.additive._form import AdditiveForm
 from exactshap.readers.additive.terms import FunctionTerm, FunctionTerms
@@ -148,5 +148,4 @@ def _numbers(X: Table, what: str) -> np.ndarray:
 
 
 def _predict(model: AdditiveModel, chosen: list[int], single: bool, X: Table) -> np.ndarray:
-    values = model.predict(X).reshape(X.n_rows, -1)[:, chosen]
-    return values[:, 0] if single else values
+    return outputs_of(chosen, single, model.predict(X))

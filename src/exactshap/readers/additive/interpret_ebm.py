@@ -11,18 +11,15 @@ import numpy as np
 from exactshap._native import Handle
 from exactshap.errors import InputError, UnsupportedStructureError, message
 from exactshap.frames import Table
-from exactshap.readers import OwnCall, OwnPrediction, Request, Stages, outputs_of, require_fitted, select_outputs
+from exactshap.readers import OwnCall, Request, outputs_of, require_fitted, select_outputs
 from exactshap.readers.additive._additive import AdditiveReader
 from exactshap.readers.additive._form import AdditiveForm
-from exactshap.readers.additive._native_search import NativeSearch
 from exactshap.readers.additive.terms import BinnedTerms, numeric_bins, slices
 from exactshap.solvers.additive import Bins, fill_cells
 
 __all__ = ["read"]
 
-PROBES = 128  # rows on which our own search among the cuts is held against the model's, and a direct prediction
-FEW = 16  # of them on which that is held against the model's once more, as it looks up few rows in another way
-MOST = 4095  # rows that are predicted directly where no threads share them: of more the model's own call takes 1.05 to 1.4 times as long
+PROBES = 128  # rows on which our own search among the cuts is held against the model's
 CHUNK_ROWS = 2**16  # rows that the model bins at once, as floats: a large background is kept as whole numbers
 
 
@@ -39,7 +36,6 @@ class _Cells:
         largest = max((scores.size for scores in twin.term_scores_), default=0)
         self.dtype = np.int32 if largest < 2**31 else np.int64
         self.bins: Handle | None = None
-        self.trial: np.ndarray | None = None
         if (bins := numeric_bins(twin)) is not None:
             self._compare(bins)
 
@@ -71,9 +67,9 @@ class _Cells:
             cuts = np.concatenate([np.empty(0), *(bins.cuts[bins.cut_start[w] : bins.cut_start[w + 1]] for w in ways)])
             near = np.concatenate([cuts, np.nextafter(cuts, np.inf), np.nextafter(cuts, -np.inf), [np.nan, -1e300, 0.0, 1e300]])
             rows[:, j] = rng.choice(near, PROBES)
-        self.bins, self.trial = Handle(bins), rows
+        self.bins = Handle(bins)
         if not np.array_equal(self._asked(rows), self._searched(rows)):
-            self.bins = self.trial = None
+            self.bins = None
 
 
 def _is_numbers(X: Table) -> bool:
@@ -97,12 +93,13 @@ def read(model: Any, request: Request) -> AdditiveReader:
     single = picked or len(names) == 1
     training = _training(model, request)
     cells = _Cells(_twin(model, [table.shape[:-1] for table in scores]))
-    own = _own_scores(model, cells.trial)
+    call = _own_call(model, chosen, single)
     form = AdditiveForm(
         blocks=(BinnedTerms(tuple(map(tuple, model.term_features_)), tuple(t[..., chosen] for t in scores), training),),
         intercept=intercept[chosen],
         encode=cells,
-        predict=functools.partial(_predict, own, chosen, single),
+        predict=functools.partial(_predict, model, call),
+        own_call=call,
         n_columns=len(model.bins_),
         fitted_names=_fitted_names(model),
         output_names=tuple(names[k] for k in chosen),
@@ -110,19 +107,9 @@ def read(model: Any, request: Request) -> AdditiveReader:
         single_output=single,
         floor=0.0 if hasattr(model, "classes_") or model.link_ == "identity" else 1.0,
         has_training=training is not None,
-        predicts_row_by_row=True,
         search=cells.search,
-        own_call=_own_call(model, chosen, single),
-        stages=functools.partial(_stages, own, chosen, single),
     )
     return AdditiveReader(model, request, form)
-
-
-def _own_call(model: Any, chosen: list[int], single: bool) -> OwnCall | None:
-    if hasattr(model, "classes_") or model.link_ == "identity":
-        method = "decision_function" if hasattr(model, "classes_") else "predict"
-        return OwnCall(method, finish=functools.partial(outputs_of, chosen, single))
-    return None
 
 
 def _outputs(model: Any) -> tuple[tuple[str, ...], str]:
@@ -175,40 +162,20 @@ def _training(model: Any, request: Request) -> tuple[np.ndarray, ...] | None:
     return tuple(np.asarray(weights, float) for weights in model.bin_weights_)
 
 
-def _own_scores(model: Any, trial: np.ndarray | None) -> OwnPrediction:
-    """Return the model's own prediction in the unit of its link; of few rows of numbers by its search alone, where that is all of it."""
-    of_link = hasattr(model, "classes_") or model.link_ == "identity"
-    return OwnPrediction(
-        model,
-        "decision_function" if hasattr(model, "classes_") else "predict",
-        _link_scores,
-        NativeSearch() if of_link and trial is not None else None,
-        trial=trial,
-        few=FEW,
-        most=MOST,
-    )
-
-
-def _link_scores(model: Any, rows: Any) -> np.ndarray:
+def _own_call(model: Any, chosen: list[int], single: bool) -> OwnCall:
+    """Return the model's documented call, in the unit of its link."""
     if hasattr(model, "classes_"):
-        return np.asarray(model.decision_function(rows), float)
-    values = model.predict(rows)
-    if model.link_ != "identity":
-        from interpret.utils import link_func
-
-        values = link_func(values, model.link_, model.link_param_)
-    return np.asarray(values, float)
+        return OwnCall("decision_function", finish=functools.partial(outputs_of, chosen, single))
+    return OwnCall("predict", finish=functools.partial(_in_link_space, model))
 
 
-def _predict(own: OwnPrediction, chosen: list[int], single: bool, X: Table) -> np.ndarray:
-    return _picked(own(X), chosen, single)
+def _in_link_space(model: Any, values: np.ndarray) -> np.ndarray:
+    if model.link_ == "identity":
+        return values
+    from interpret.utils import link_func
+
+    return np.asarray(link_func(values, model.link_, model.link_param_), float)
 
 
-def _stages(own: OwnPrediction, chosen: list[int], single: bool, X: Table) -> Stages | None:
-    stages = own.stages(X)
-    return None if stages is None else stages._replace(finish=lambda: _picked(stages.finish(), chosen, single))
-
-
-def _picked(values: np.ndarray, chosen: list[int], single: bool) -> np.ndarray:
-    values = values.reshape(len(values), -1)[:, chosen]
-    return values[:, 0] if single else values
+def _predict(model: Any, call: OwnCall, X: Table) -> np.ndarray:
+    return call(model, X.native)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import functools
 from dataclasses import dataclass
-from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -12,27 +11,20 @@ import numpy as np
 from exactshap.errors import UnsupportedStructureError, message
 from exactshap.frames import Table
 from exactshap.readers import (
-    LINES,
-    InPieces,
-    OwnPrediction,
     Request,
-    assuming_finite,
     finite_numbers,
     fitted_names,
     library_class,
-    many_cells,
     nameless,
     replaced,
     require_fitted,
     select_outputs,
     sklearn_name,
-    trial_rows,
-    writes_to_rows,
 )
 from exactshap.readers.additive._additive import AdditiveReader
 from exactshap.readers.additive._form import AdditiveForm
-from exactshap.readers.additive.sklearn_linear import LinearParts, as_given, in_double, is_a_product, linear_parts, product
-from exactshap.readers.additive.terms import MonomialFeatures, MonomialTerms, TermBlock
+from exactshap.readers.additive.sklearn_linear import LinearParts, linear_parts, predict_in_double
+from exactshap.readers.additive.terms import MonomialTerms, TermBlock
 
 __all__ = ["read", "recognise"]
 
@@ -40,7 +32,6 @@ _BASIS = "sklearn.preprocessing._polynomial.PolynomialFeatures"
 _SCALERS = tuple(
     f"sklearn.preprocessing._data.{name}" for name in ("StandardScaler", "MinMaxScaler", "MaxAbsScaler", "RobustScaler")
 )
-FEATURES = 2**17  # numbers that are made at a time, of as many rows as that are: a MiB
 _LINEAR = ("sklearn.linear_model.", "sklearn.svm._classes.LinearSV")
 
 
@@ -97,15 +88,13 @@ def read(pipeline: Any, request: Request) -> AdditiveReader:
     chosen, picked = select_outputs(parts.output_names, request.output, owner="Pipeline")
     single = picked or len(parts.output_names) == 1
     coefficients, intercept, size = _unscaled(parts, steps.after)
+    call = parts.call(chosen, single)
     blocks, constant = _blocks(steps.basis, coefficients[:, chosen])
-    own = _own(pipeline, steps, parts)
     form = AdditiveForm(
         blocks=blocks,
         intercept=intercept[chosen] + constant,
         encode=functools.partial(_encode, steps, request.feature_names),
-        predict=functools.partial(parts.predict, pipeline, chosen, single),
-        predict_again=functools.partial(parts.predict_again, own, chosen, single),
-        stages=functools.partial(parts.stages, own, chosen, single),
+        predict=functools.partial(predict_in_double, pipeline, call),
         n_columns=steps.basis.n_features_in_,
         fitted_names=fitted_names(pipeline),
         output_names=tuple(parts.output_names[k] for k in chosen),
@@ -113,7 +102,7 @@ def read(pipeline: Any, request: Request) -> AdditiveReader:
         single_output=single,
         floor=parts.floor + size,
         precision=parts.precision,
-        own_call=parts.call(chosen, single),
+        own_call=call,
     )
     return AdditiveReader(pipeline, request, form)
 
@@ -160,64 +149,3 @@ def _blocks(basis: Any, coefficients: np.ndarray) -> tuple[tuple[TermBlock, ...]
     constant = ~powers.any(axis=1)
     used = ~constant & coefficients.any(axis=1)
     return (MonomialTerms(powers[used], coefficients[used]),), coefficients[constant].sum(axis=0)
-
-
-# -- the pipeline's own prediction ---------------------------------------------------------------------------------------
-
-
-def _own(pipeline: Any, steps: _Steps, parts: LinearParts) -> OwnPrediction:
-    """Return the pipeline's own prediction; of many rows a piece at a time, where the model is a product of one output."""
-    n_columns, width = steps.basis.n_features_in_, len(parts.coefficients)
-    is_single = hasattr(steps.linear, "coef_") and parts.coefficients.shape[1] == 1  # a row's bits depend on no others
-    is_product = parts.link is None and is_a_product(type(steps.linear), (parts.method, *parts.through(steps.linear)))
-    features = _features(steps.basis) if is_single and is_product else None
-    return OwnPrediction(
-        pipeline,
-        parts.method,
-        parts.documented,
-        None if features is None else InPieces(_OfPiece(features), width),
-        trial=functools.partial(trial_rows, n_columns),
-        readable=in_double,
-        cells=functools.partial(many_cells, as_given),
-        most=np.inf,
-        kind=(*(type(step) for _, step in pipeline.steps), n_columns, width),
-    )
-
-
-def _features(basis: Any) -> MonomialFeatures | None:
-    return MonomialFeatures.of(basis) if basis.order == "C" else None
-
-
-@dataclass(frozen=True)
-class _OfPiece:
-    """What the pipeline predicts of finite rows, by its steps as they are now: none of its features are kept."""
-
-    features: MonomialFeatures
-
-    def __call__(self, pipeline: Any, rows: np.ndarray) -> np.ndarray | None:
-        """Return None where the steps are others, or something overflows."""
-        steps = _steps(pipeline)
-        if steps is None or not self.features.fit(steps.basis) or any(map(writes_to_rows, steps.before)):
-            return None
-        for scaler in steps.before:
-            rows = _positional(scaler, rows)
-        n_rows, together = len(rows), max(LINES, FEATURES // max(1, self.features.width) // LINES * LINES)
-        starts = range(
-            0, max(0, n_rows - together) + 1, together
-        )  # the last part is no shorter: linear algebra takes few rows otherwise
-        values, room = np.empty(n_rows), np.empty((min(n_rows, 2 * together), self.features.width))
-        for start, stop in pairwise((*starts, n_rows)):
-            made = room[: stop - start]
-            self.features.fill(np.ascontiguousarray(rows[start:stop], float), made)
-            found = product(steps.linear, _scaled(steps.after, made))
-            if found is None:
-                return None
-            values[start:stop] = found.reshape(stop - start)
-        return values if np.isfinite(values).all() else None
-
-
-def _scaled(scalers: tuple[Any, ...], features: np.ndarray) -> np.ndarray:
-    with assuming_finite():
-        for scaler in scalers:
-            features = _positional(scaler, features)
-    return features

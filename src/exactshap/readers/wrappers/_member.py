@@ -1,4 +1,4 @@
-"""The models of a sum: how each of them is read, what it adds, and how the sum's own prediction asks it."""
+"""The models of a sum: how each of them is read, and what it adds."""
 
 from __future__ import annotations
 
@@ -10,16 +10,12 @@ from typing import Any
 import numpy as np
 
 from exactshap.errors import ExactshapError, UnsupportedStructureError
-from exactshap.frames import Table, as_table
-from exactshap.readers import OwnPrediction, Reader, Request, Stages, fitted_names, predicted_in_stages
+from exactshap.frames import Table
+from exactshap.readers import Reader, Request
 from exactshap.readers import read as read_any
-from exactshap.readers.wrappers._linear import linear_step
 from exactshap.readers.wrappers._live_players import read_live
 
-__all__ = ["Member", "name_of_sum", "prediction_of_sum", "read_member", "total_of"]
-
-TRIED = 64  # rows on which an ensemble's own prediction is held against its regressors', added up
-_THROUGH = ("_predict", "_weights_not_none", "transform", "_transform", "_concatenate_predictions")  # of predictions
+__all__ = ["Member", "name_of_sum", "read_member", "total_of"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -122,128 +118,3 @@ def _array(X: Table, columns: tuple[int, ...]) -> Table:
     if columns != tuple(range(X.n_columns)):
         values = values[:, list(columns)]
     return Table(np.ascontiguousarray(values), None, X.n_rows, len(columns))
-
-
-# -- the model's own prediction ------------------------------------------------------------------------------------------
-
-
-def prediction_of_sum(model: Any, request: Request, readers: list[Reader]) -> OwnPrediction:
-    """Return the model's own prediction: by those of its regressors where these take as long as solving, or can be cut."""
-    readers = readers[: len(model.estimators_)]
-    pays = any(reader.predicts_in_pieces for reader in readers) or all(reader.rows_are_cheap for reader in readers)
-    inside = _Inside(model, readers) if pays and all(reader.asks() is None for reader in readers) else None
-    return OwnPrediction(
-        model,
-        "predict",
-        _documented,
-        inside,
-        trial=functools.partial(_trial, request.background, int(model.n_features_in_)),
-        through=_THROUGH,
-        cells=functools.partial(_as_table, model),
-        most=np.inf,
-    )
-
-
-def _documented(model: Any, rows: Any) -> Any:
-    return model.predict(rows)
-
-
-class _Inside:
-    """What an ensemble predicts, when its regressors' readers have asked these in their quicker ways.
-
-    The ensemble's own code adds that up: the code of a twin whose regressors have been asked before.
-    """
-
-    def __init__(self, model: Any, readers: list[Reader]) -> None:
-        self.estimators, self.readers = tuple(model.estimators_), tuple(readers)
-        kinds = {type(estimator) for estimator in self.estimators}
-        pairs = zip(self.estimators, readers, strict=True)
-        # threads would wait for one that takes longer than the others
-        self.is_even = len(kinds) == 1 or all(r.predicts_in_pieces or linear_step(e) is not None for e, r in pairs)
-
-    def __call__(self, model: Any, rows: Any) -> Any:
-        X = as_table(rows)
-        if not self._are_inside(model):
-            return None
-        rows = _Rows(model, X)
-        return self._added_up(model, X, [reader.predict_again(rows(k, X)) for k, reader in enumerate(self.readers)])
-
-    def stages(self, model: Any, X: Table) -> Stages | None:
-        """Return the same in parts that threads may share."""
-        if not self.is_even or not self._are_inside(model):
-            return None
-        return predicted_in_stages(self.readers, _Rows(model, X), X, functools.partial(self._added_up, model, X))
-
-    def _are_inside(self, model: Any) -> bool:
-        """Say whether these are still the model's regressors, which it asks itself, one by one."""
-        now = model.estimators_
-        same = len(now) == len(self.estimators) and all(a is b for a, b in zip(now, self.estimators, strict=True))
-        return same and (not _is_bag(model) or (model.n_jobs in (None, 1) and not model.verbose))
-
-    def _added_up(self, model: Any, X: Table, predictions: list[np.ndarray]) -> Any:
-        twin = object.__new__(type(model))
-        twin.__dict__.update(model.__dict__)
-        twin.__dict__["estimators_"] = [_Asked(*pair) for pair in zip(self.estimators, predictions, strict=True)]
-        if _is_bag(model):
-            twin.__dict__["estimators_features_"] = [slice(0, 0)] * len(predictions)  # no column is copied once more
-        return twin.predict(X.native)
-
-
-class _Asked:
-    """A regressor that was asked about the rows already."""
-
-    def __init__(self, estimator: Any, prediction: np.ndarray) -> None:
-        self._estimator, self._prediction = estimator, prediction
-
-    def predict(self, rows: Any) -> np.ndarray:
-        return self._prediction
-
-    def __getattr__(self, name: str) -> Any:
-        if name.startswith("_"):
-            raise AttributeError(name)
-        return getattr(self._estimator, name)
-
-
-def _is_bag(model: Any) -> bool:
-    return hasattr(model, "estimators_features_")
-
-
-class _Rows:
-    """Rows as a model hands them to one of its regressors: their layout decides the bits of a product."""
-
-    def __init__(self, model: Any, X: Table) -> None:
-        self.features = model.estimators_features_ if _is_bag(model) else None
-        self.X = X
-        self.last: tuple[bytes, Table] | None = None  # all of the rows, for the next regressor if it has the same columns
-
-    def __call__(self, k: int, some: Table) -> Table:
-        if self.features is None:
-            return some
-        chosen, last = np.asarray(self.features[k]), self.last  # once: threads take turns in setting it
-        if some is self.X and last is not None and last[0] == chosen.tobytes():
-            return last[1]
-        rows = np.asarray(some.native)[:, chosen]
-        table = Table(rows, None, *rows.shape)
-        if some is self.X:
-            self.last = chosen.tobytes(), table
-        return table
-
-
-def _as_table(model: Any, X: Table) -> Table | None:
-    """Return rows that the model takes as numbers, none of them rounded anew, and has nothing to say of; None of others."""
-    if X.names != fitted_names(model) or X.n_columns != int(model.n_features_in_):
-        return None
-    if not X.is_frame:
-        return X if X.native.dtype == np.float64 else None
-    is_array = X.has_one_dtype and X.dtypes[0] == np.float64
-    return X if is_array or (X.is_plain and not _is_bag(model)) else None
-
-
-def _trial(background: Table | None, n_columns: int) -> np.ndarray:
-    """Return rows near the background."""
-    generator = np.random.default_rng(0)
-    noise = generator.normal(size=(TRIED, n_columns))
-    if background is None:
-        return noise
-    rows = background.numeric()
-    return rows[generator.integers(len(rows), size=TRIED)] * (1.0 + 0.1 * noise)  # type: ignore[no-any-return]

@@ -8,19 +8,18 @@ from typing import Any
 
 import numpy as np
 
-from exactshap.errors import UnsupportedStructureError, message, rows_from
+from exactshap.errors import UnsupportedStructureError, message
 from exactshap.frames import Table
 from exactshap.games import Game
-from exactshap.readers import Reader, Request, Stages, names_of, players_of, values_of_a_piece
+from exactshap.readers import Reader, Request, names_of, players_of
 from exactshap.readers.wrappers._member import Member, name_of_sum, total_of
 from exactshap.semivalues import Semivalue
-from exactshap.solvers import Cost, Solution, of_formula, player_sets
+from exactshap.solvers import Cost, Solution, of_formula
 
 __all__ = ["SumGame", "SumReader"]
 
-FEWEST_ROWS = 256  # of a piece of rows that are cheap, whose values stay in a core's caches while members add to them
 _NO_VALUES = np.empty(0)
-MOST_ROWS = 2**14  # of a block: what members make of it, one after the other, and what threads wait for at its end, stays small
+MOST_ROWS = 2**12  # of a block: the values of all outputs stay in a core's caches while members add to them
 
 
 @dataclass(frozen=True, eq=False)
@@ -71,11 +70,6 @@ class SumReader(Reader):
     fitted_names : tuple of str or None
     n_columns : int
     single_output : bool
-    again : callable or None
-        The same as ``own`` of rows whose numbers the members look at.
-    stages : callable or None
-        ``stages(table) -> Stages or None``: ``again`` of many rows in parts that threads may share; threads may also ask about
-        blocks of their own.
     """
 
     def __init__(
@@ -91,11 +85,9 @@ class SumReader(Reader):
         fitted_names: tuple[str, ...] | None,
         n_columns: int,
         single_output: bool,
-        again: Callable[[Table], Any] | None = None,
-        stages: Callable[[Table], Stages | None] | None = None,
     ) -> None:
         self.model, self.members, self.constant = model, tuple(members), constant
-        self._own, self._again, self._stages = own, again or own, stages
+        self._own = own
         self.model_name = name_of_sum(model, [member.reader for member in self.members])
         self.fitted_names, self.output_names, self.unit = fitted_names, output_names, unit
         self.feature_names = names_of(request, fitted_names, n_columns, self.model_name)
@@ -104,7 +96,6 @@ class SumReader(Reader):
         self.background, self.weights = request.background, request.weights
         self.value_function = self._one_value_function()
         self.block_rows = min(MOST_ROWS, *(member.reader.block_rows for member in self.members))
-        self.predicts_in_pieces = stages is not None
         self.threads_inside = any(member.reader.threads_inside for member in self.members)
         self.rows_are_cheap = all(member.reader.rows_are_cheap for member in self.members)
         self.evaluates = all(member.reader.evaluates for member in self.members)
@@ -123,17 +114,12 @@ class SumReader(Reader):
         return names[0]
 
     def predict(self, X: Table) -> np.ndarray:
-        return np.asarray(self._own(X), float)
-
-    def predict_again(self, X: Table) -> np.ndarray:
-        return np.asarray(self._again(X), float)
-
-    def stages(self, X: Table) -> Stages | None:
-        return None if self._stages is None or self.threads_pay() is False else self._stages(X)
-
-    def shares_predictions(self, n_rows: int) -> bool:
-        """Return False: members may multiply matrices, whose bits depend on how a block is cut; see ``stages``."""
-        return False
+        try:
+            return np.asarray(self._own(X), float)
+        except ValueError:
+            for member in self.members:
+                member.reader.predict(member.rows(X))  # refuses by row and column what the ensemble refuses
+            raise
 
     def threads_pay(self) -> bool | None:
         """Return what is true of all members: one that keeps other threads waiting takes most of the time."""
@@ -146,19 +132,6 @@ class SumReader(Reader):
 
     def solve(self, X: Table, semivalue: Semivalue, order: int) -> Solution:
         """Add up what the members' own solvers find; what is missing to the prediction is worked out beside it."""
-        if not self.rows_are_cheap:
-            return self._solved(X, semivalue, order)
-        step = max(FEWEST_ROWS, values_of_a_piece() // (len(player_sets(self.n_players, order)) * self.n_outputs))
-        starts = range(0, X.n_rows, step)
-        if len(starts) < 2:
-            return self._solved(X, semivalue, order)
-        return Solution.join((self._piece(X, start, start + step, semivalue, order) for start in starts), X.n_rows)
-
-    def _piece(self, X: Table, start: int, stop: int, semivalue: Semivalue, order: int) -> Solution:
-        with rows_from(start):
-            return self._solved(X.take(slice(start, min(stop, X.n_rows))), semivalue, order)
-
-    def _solved(self, X: Table, semivalue: Semivalue, order: int) -> Solution:
         members, parts = self.members, list[Solution]()
 
         def solved() -> Iterator[np.ndarray]:

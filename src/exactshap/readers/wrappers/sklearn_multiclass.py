@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import functools
 import itertools
-from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -12,18 +11,9 @@ import numpy as np
 
 from exactshap.errors import UnsupportedStructureError, message
 from exactshap.frames import Table
-from exactshap.readers import (
-    Reader,
-    Request,
-    Stages,
-    fitted_names,
-    predicted_in_stages,
-    require_fitted,
-    select_outputs,
-    sklearn_name,
-)
+from exactshap.readers import Reader, Request, fitted_names, require_fitted, select_outputs, sklearn_name
 from exactshap.readers import read as read_any
-from exactshap.readers.additive import linear_side_by_side
+from exactshap.readers.additive import read_side_by_side
 from exactshap.readers.kernel_machines import KernelReader, merge
 from exactshap.readers.wrappers._member import Member, name_of_sum
 from exactshap.readers.wrappers._sum import SumReader
@@ -58,7 +48,7 @@ def read(model: Any, request: Request) -> Reader:
         model,
         request,
         merge([part.expansion for part in parts]),  # type: ignore[attr-defined]
-        _own(model, chosen, [part.predict for part in parts], single),
+        functools.partial(_predict, model, chosen, single),
         feature_names=fitted_names(model) or parts[0].fitted_names,
         output_names=tuple(names[k] for k in chosen),
         unit=parts[0].unit.split(" (")[0],
@@ -72,34 +62,20 @@ def _adds_up_to_output(inner: Any, part: Reader) -> bool:
 
 
 def _side_by_side(model: Any, request: Request, parts: list[Reader], chosen: list[int], single: bool) -> Reader:
-    """Return the reader of parts of any family: output k is part k; linear models are one linear model of several outputs."""
-    names = _names(model)
+    """Return the reader of parts of any family: output k is part k."""
+    names, predict = _names(model), functools.partial(_predict, model, chosen, single)
     facts: dict[str, Any] = {
         "output_names": tuple(names[k] for k in chosen),
         "unit": parts[0].unit.split(" (")[0],
         "fitted_names": fitted_names(model) or parts[0].fitted_names,
         "single_output": single,
     }
-
-    def own(predictions: Sequence[Any]) -> Any:
-        return _own(model, chosen, predictions, single)
-
-    name = name_of_sum(model, parts)
-    linear = linear_side_by_side(model, request, parts, own, model_name=name, **facts)
+    linear = read_side_by_side(model, request, parts, predict, model_name=name_of_sum(model, parts), **facts)
     if linear is not None:
         return linear
     members = [Member(part, unit_row[None]) for part, unit_row in zip(parts, np.eye(len(parts)), strict=True)]
-    return SumReader(
-        model,
-        request,
-        members,
-        own([part.predict for part in parts]),
-        constant=np.zeros(len(parts)),
-        n_columns=parts[0].n_features,
-        again=own([part.predict_again for part in parts]),
-        stages=_stages(model, chosen, parts, single) if all(part.predicts_in_pieces for part in parts) else None,
-        **facts,
-    )
+    n_columns = parts[0].n_features
+    return SumReader(model, request, members, predict, constant=np.zeros(len(parts)), n_columns=n_columns, **facts)
 
 
 def _names(model: Any) -> tuple[str, ...]:
@@ -111,43 +87,18 @@ def _names(model: Any) -> tuple[str, ...]:
     return (classes[1],) if len(model.estimators_) == 1 else tuple(classes)
 
 
-def _own(model: Any, chosen: list[int], predictions: Sequence[Any], single: bool) -> Callable[[Table], np.ndarray]:
-    """Return the model's own prediction: what its parts predict, each as its reader asks it while it is the one that was read."""
-    asks = [
-        functools.partial(_of_part, model, k, model.estimators_[k], ask) for k, ask in zip(chosen, predictions, strict=True)
-    ]
-    return functools.partial(_predict, model, asks, single)
+def _predict(model: Any, chosen: list[int], single: bool, X: Table) -> np.ndarray:
+    """Return the model's own outputs: its decision function, or predictions; of pairs of classes, those of its parts."""
+    rows = _bare(model, X).native
+    if sklearn_name(model) == "OneVsOneClassifier":  # whose own decision function counts their votes
+        values = np.stack([np.ravel(_of_part(model.estimators_[k], rows)) for k in chosen], axis=1)
+    else:
+        values = np.asarray(_of_part(model, rows), float).reshape(X.n_rows, -1)[:, chosen]
+    return values[:, 0] if single else values
 
 
-def _of_part(model: Any, k: int, known: Any, predict: Callable[[Table], Any], bare: Table) -> Any:
-    part = model.estimators_[k]
-    if part is known:
-        return predict(bare)
-    return (part.decision_function if hasattr(part, "decision_function") else part.predict)(bare.native)
-
-
-def _predict(model: Any, asks: Sequence[Callable[[Table], Any]], single: bool, X: Table) -> np.ndarray:
-    """Return what the parts predict: for one-vs-rest that is the model's own decision function, column by column."""
-    bare = _bare(model, X)
-    return _beside_each_other(single, [np.asarray(ask(bare), float) for ask in asks])
-
-
-def _beside_each_other(single: bool, columns: list[np.ndarray]) -> np.ndarray:
-    return columns[0] if single else np.stack(columns, axis=1)
-
-
-def _stages(model: Any, chosen: list[int], parts: Sequence[Reader], single: bool) -> Callable[[Table], Stages | None]:
-    """Return the same in parts that threads may share; none where the model has other parts by now."""
-    return functools.partial(_shared, model, chosen, [model.estimators_[k] for k in chosen], parts, single)
-
-
-def _shared(
-    model: Any, chosen: list[int], known: Sequence[Any], parts: Sequence[Reader], single: bool, X: Table
-) -> Stages | None:
-    if any(model.estimators_[k] is not part for k, part in zip(chosen, known, strict=True)):
-        return None
-    add_up = functools.partial(_beside_each_other, single)
-    return predicted_in_stages(parts, lambda _, some: _bare(model, some), X, add_up)
+def _of_part(part: Any, rows: Any) -> Any:
+    return (part.decision_function if hasattr(part, "decision_function") else part.predict)(rows)
 
 
 def _bare(model: Any, X: Table) -> Table:

@@ -11,21 +11,9 @@ import numpy as np
 
 from exactshap.errors import UnsupportedStructureError, message
 from exactshap.frames import Table, check_columns
-from exactshap.readers import (
-    OwnPrediction,
-    Reader,
-    Request,
-    Stages,
-    assuming_finite,
-    fitted_names,
-    names_of,
-    players_of,
-    require_fitted,
-    select_outputs,
-)
-from exactshap.readers.additive import sum_of_linear
+from exactshap.readers import Reader, Request, fitted_names, names_of, players_of, require_fitted, select_outputs
 from exactshap.readers.wrappers._linear import linear_step
-from exactshap.readers.wrappers._member import Member, name_of_sum, prediction_of_sum, read_member
+from exactshap.readers.wrappers._member import Member, read_member
 from exactshap.readers.wrappers._sum import SumReader
 
 __all__ = ["read"]
@@ -136,56 +124,24 @@ def _sum(
     single: bool = True,
 ) -> Reader:
     """Return the reader of a sum that predicts by ``model.predict``, for all or some of its outputs."""
-    readers, chosen = [member.reader for member in members], outputs or [0]
-    own = prediction_of_sum(model, request, readers)
-    constant = np.zeros(len(chosen)) if constant is None else constant
-    asked, again = (functools.partial(_asked, ask, chosen, single) for ask in (functools.partial(_of_table, model), own))
-    facts: dict[str, Any] = {
-        "output_names": tuple(readers[0].output_names[k] for k in chosen),
-        "unit": "target",
-        "fitted_names": fitted_names(model),
-        "n_columns": _n_columns(model),
-        "single_output": single,
-    }
-    linear = sum_of_linear(
+    chosen = outputs or [0]
+    names = members[0].reader.output_names
+    return SumReader(
         model,
         request,
-        readers,
-        [member.weights for member in members],
-        [member.columns for member in members],
-        constant,
-        model_name=name_of_sum(model, readers),
-        predict=asked,
-        predict_again=functools.partial(_of_finite_rows, again),
-        **facts,
+        members,
+        functools.partial(_predict, model, chosen, single),
+        constant=np.zeros(len(chosen)) if constant is None else constant,
+        output_names=tuple(names[k] for k in chosen),
+        unit="target",
+        fitted_names=fitted_names(model),
+        n_columns=_n_columns(model),
+        single_output=single,
     )
-    if linear is not None:
-        return linear
-    stages = functools.partial(_stages, own, chosen, single) if own.is_direct else None
-    return SumReader(model, request, members, asked, constant=constant, again=again, stages=stages, **facts)
 
 
-def _of_table(model: Any, X: Table) -> Any:
-    return model.predict(X.native)
-
-
-def _asked(ask: Callable[[Table], Any], chosen: list[int], single: bool, X: Table) -> np.ndarray:
-    return _chosen(ask(X), chosen, single)
-
-
-def _of_finite_rows(ask: Callable[[Table], np.ndarray], X: Table) -> np.ndarray:
-    with assuming_finite():  # what is not, the solver finds as it reads the rows, and names
-        return ask(X)
-
-
-def _stages(own: OwnPrediction, chosen: list[int], single: bool, X: Table) -> Stages | None:
-    found = own.stages(X)
-    return None if found is None else found._replace(finish=lambda: _chosen(found.finish(), chosen, single))
-
-
-def _chosen(values: Any, chosen: list[int], single: bool) -> np.ndarray:
-    values = np.asarray(values, float)
-    values = values.reshape(len(values), -1)[:, chosen]
+def _predict(model: Any, chosen: list[int], single: bool, X: Table) -> np.ndarray:
+    values = np.asarray(model.predict(X.native), float).reshape(X.n_rows, -1)[:, chosen]
     return values[:, 0] if single else values
 
 

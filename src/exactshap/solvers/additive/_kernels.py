@@ -11,16 +11,6 @@ from exactshap._native import kernel
 __all__ = ["Bins", "Lookups", "Sets", "add_lookups", "fill_cells", "fill_fold", "fill_lookups", "fill_sets"]
 
 
-class Buckets(NamedTuple):
-    """Buckets of equal width over the cuts of each way of cutting; made by :func:`buckets_of`."""
-
-    origin: np.ndarray
-    per_unit: np.ndarray
-    start: np.ndarray  # way w has the buckets start[w]:start[w + 1]
-    n_below: np.ndarray  # cuts in the buckets below, at most n_cuts - most
-    most: np.ndarray  # cuts in a bucket of a way, at most
-
-
 class Bins(NamedTuple):
     """How columns are cut into bins, perhaps several ways each, and how terms number their cells."""
 
@@ -30,7 +20,6 @@ class Bins(NamedTuple):
     way_start: np.ndarray  # term l uses the ways way[way_start[l]:way_start[l + 1]]
     way: np.ndarray
     stride: np.ndarray  # of each of them in the number of a cell
-    buckets: Buckets
 
 
 class Lookups(NamedTuple):

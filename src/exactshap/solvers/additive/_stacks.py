@@ -17,21 +17,18 @@ from exactshap.games import AdditiveGame
 from exactshap.semivalues import Semivalue, find
 from exactshap.solvers.additive._kernels import Sets, Shares, add_lookups, fill_lookups, fill_searched, fill_sets
 from exactshap.solvers.additive._monomials import Monomials, add_monomials
-from exactshap.solvers.additive._singles import Evaluated, Scaled, Singles, add_evaluated, add_singles, fill_scaled
 from exactshap.solvers.core import Cost, Solution, player_sets, set_sizes
 
 __all__ = [
     "LookedUp",
     "Searched",
     "Stack",
-    "in_a_layout",
     "method_of",
-    "single_weight",
     "solve_additive",
-    "solve_scaled",
     "solve_searched",
     "solve_stacks",
     "stacks_cost",
+    "weight_alone",
 ]
 
 KEPT_QUESTIONS = 64  # answers that do not depend on the rows; a service asks the same ones again and again
@@ -125,7 +122,7 @@ def stacks_of(game: AdditiveGame) -> Iterable[Stack]:
 
 
 def solve_stacks(
-    stacks: Iterable[Stack | Singles | Evaluated | LookedUp | Monomials],
+    stacks: Iterable[Stack | LookedUp | Monomials],
     n_players: int,
     n_rows: int,
     n_outputs: int,
@@ -139,15 +136,6 @@ def solve_stacks(
     scale, n_terms = np.full(n_rows, 0.0), 0
     for stack in stacks:
         n_terms += len(stack.subsets)
-        if isinstance(stack, (Singles, Evaluated)):
-            weight, players = single_weight(semivalue, order), np.array(stack.subsets, np.int64)[:, 0]
-            if isinstance(stack, Evaluated):
-                add_evaluated(stack, weight, players, values, empty, full, scale)
-            else:
-                present, absent = np.ascontiguousarray(stack.present, float), np.ascontiguousarray(stack.absent, float)
-                add_singles(present, absent, weight, players, values, empty, full, scale)
-            _refuse_not_finite(stack, values, full)
-            continue
         sets, positions = _local_sets(len(stack.subsets[0]), semivalue, order), _positions(stack.subsets, n_players, order)
         if isinstance(stack, LookedUp):
             add_lookups(stack.cells, stack.lookups, sets, positions, values, empty, full, scale)
@@ -161,18 +149,6 @@ def solve_stacks(
     return Solution(values, empty, full, method_of(n_terms), scale=scale)
 
 
-def solve_scaled(terms: Scaled, semivalue: Semivalue, order: int) -> Solution:
-    """Return the part of a linear model: rows are read and values written once; refuse values that are not finite."""
-    n_rows, n_players = terms.rows.shape
-    values, scale = np.empty((n_rows, len(player_sets(n_players, order)), 1)), np.empty(n_rows)
-    total, empty, full = (np.empty((n_rows, 1)) for _ in range(3))
-    rows, by_column = in_a_layout(terms.rows)
-    weight = single_weight(semivalue, order)
-    fill_scaled(rows, by_column, terms.coefficients, terms.absent, weight, values, total, empty, full, scale)
-    _refuse_not_finite(terms, total)  # of a row: a number in it that is not finite, or a term, shows there
-    return Solution(values, empty, full, method_of(n_players), scale=scale, total=total)
-
-
 def solve_searched(
     terms: Searched, rows: np.ndarray, bins: Handle, n_players: int, semivalue: Semivalue, order: int
 ) -> Solution:
@@ -182,12 +158,6 @@ def solve_searched(
     empty, full = (np.empty((n_rows, 1)) for _ in range(2))
     fill_searched(rows, bins, terms.tables, shares, values, empty, full, scale)
     return Solution(values, empty, full, method_of(len(terms.singles) + len(terms.pairs)), scale=scale)
-
-
-def in_a_layout(rows: np.ndarray) -> tuple[np.ndarray, bool]:
-    """Return rows as a kernel takes them, and whether that is column by column."""
-    by_column = rows.flags.f_contiguous and not rows.flags.c_contiguous
-    return np.ascontiguousarray(rows.T if by_column else rows, float), by_column
 
 
 def method_of(n_terms: int) -> str:
@@ -264,17 +234,16 @@ def _position(players: tuple[int, ...], n_players: int) -> int:
 
 
 @functools.lru_cache(maxsize=KEPT_QUESTIONS)
-def single_weight(semivalue: Semivalue, order: int) -> float:
+def weight_alone(semivalue: Semivalue, order: int) -> float:
     """Return p(0) of a player that is alone in its term."""
     return float(semivalue.weights(1, 1, order)[0])
 
 
-def _refuse_not_finite(stack: Stack | Singles | Evaluated | Scaled | Monomials, *sums: np.ndarray) -> None:
+def _refuse_not_finite(stack: Stack | Monomials, *sums: np.ndarray) -> None:
     """Refuse values that are not finite; the test of each one is only made where their sum is not (or overflows)."""
     with np.errstate(all="ignore"):
         if all(math.isfinite(array.sum()) or np.isfinite(array).all() for array in sums):
             return
-        stack = stack.singles if isinstance(stack, Scaled) else stack
         found = np.argwhere(~np.isfinite(stack.tables).all(axis=(2, 3)))
     if not len(found):  # their sum overflows, which is told by the certificate
         return

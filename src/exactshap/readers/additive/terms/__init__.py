@@ -6,41 +6,40 @@ from exactshap.readers.additive.terms._binned import BinnedTerms, numeric_bins
 from exactshap.readers.additive.terms._blocks import (
     CHUNK_VALUES,
     Bound,
-    BoundScaled,
+    BoundLinear,
     Coalitions,
     ColumnTerms,
+    LinearTerms,
     Reference,
     TermBlock,
     by_size,
+    calls_of_row,
     coalitions,
     players_of_term,
+    seconds_of_row,
     slices,
     weighted_mean,
 )
-from exactshap.readers.additive.terms._calls import calls_of_row, seconds_of_row
-from exactshap.readers.additive.terms._features import MonomialFeatures
 from exactshap.readers.additive.terms._functions import FunctionTerm, FunctionTerms, ProductTerm, ProductTerms
 from exactshap.readers.additive.terms._homogeneous import Growth, Interpolant, interpolate
 from exactshap.readers.additive.terms._monomials import MonomialTerms
-from exactshap.readers.additive.terms._spline_features import SplineFeatures
 
 __all__ = [
     "CHUNK_VALUES",
     "BinnedTerms",
     "Bound",
-    "BoundScaled",
+    "BoundLinear",
     "Coalitions",
     "ColumnTerms",
     "FunctionTerm",
     "FunctionTerms",
     "Growth",
     "Interpolant",
-    "MonomialFeatures",
+    "LinearTerms",
     "MonomialTerms",
     "ProductTerm",
     "ProductTerms",
     "Reference",
-    "SplineFeatures",
     "TermBlock",
     "by_size",
     "calls_of_row",

@@ -13,7 +13,7 @@ from exactshap._native import Handle
 from exactshap._runtime.shared import copied_state
 from exactshap.errors import InputError, message
 from exactshap.readers.additive.terms._blocks import Bound, Coalitions, Reference, by_size, coalitions
-from exactshap.solvers.additive import Bins, LookedUp, Lookups, Searched, Tables, buckets_of, fill_fold
+from exactshap.solvers.additive import Bins, LookedUp, Lookups, Searched, Tables, fill_fold
 
 __all__ = ["BinnedTerms", "numeric_bins"]
 
@@ -79,7 +79,7 @@ def numeric_bins(model: Any) -> Bins | None:
     cut_start, way_start = (start.astype(np.int64) for start in starts)
     way = np.array([w for term in used for w in term], np.int64)
     stride = np.concatenate([*strides, way[:0]])
-    return Bins(np.concatenate([*cuts, np.empty(0)]), cut_start, column, way_start, way, stride, buckets_of(cuts))
+    return Bins(np.concatenate([*cuts, np.empty(0)]), cut_start, column, way_start, way, stride)
 
 
 @dataclass(frozen=True, eq=False)

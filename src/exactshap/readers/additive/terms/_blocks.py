@@ -6,7 +6,8 @@ coalition values of the terms of some rows:
 =================  =============================================  =================================================
 block              a term                                         cost per row, after the background is folded in
 =================  =============================================  =================================================
-ColumnTerms        any function of one player's columns           one evaluation
+LinearTerms        a column times a coefficient                   one multiplication
+ColumnTerms        any function of one column                     one evaluation
 MonomialTerms      a product of powers of columns                 2^k multiplications
 BinnedTerms        a table over the bins of its columns           2^k look-ups
 ProductTerms       a tensor on products of one-column bases       2^k contractions
@@ -23,32 +24,27 @@ from typing import ClassVar, Protocol
 
 import numpy as np
 
+from exactshap._native import Handle
+from exactshap._runtime.calibration import clocked
 from exactshap.errors import BudgetError, message
-from exactshap.solvers.additive import (
-    Evaluated,
-    Linear,
-    LinearOutputs,
-    LinearPlayers,
-    LookedUp,
-    Monomials,
-    Scaled,
-    Singles,
-    Stack,
-)
+from exactshap.solvers.additive import Linear, LookedUp, Monomials, Stack
 
 __all__ = [
     "BACKGROUND_CHUNK",
     "CHUNK_VALUES",
     "Bound",
-    "BoundScaled",
+    "BoundLinear",
     "Coalitions",
     "ColumnTerms",
+    "LinearTerms",
     "Reference",
     "TermBlock",
     "by_size",
+    "calls_of_row",
     "coalitions",
     "players_of_term",
     "row_products",
+    "seconds_of_row",
     "slices",
     "weighted_mean",
 ]
@@ -69,7 +65,7 @@ class Reference:
 class Bound(Protocol):
     """A block bound to a background; where it has ``streams``, no value of a term is kept, so that rows need not be cut for it."""
 
-    def stacks(self, rows: np.ndarray) -> Iterable[Stack | Singles | Evaluated | LookedUp | Monomials]:
+    def stacks(self, rows: np.ndarray) -> Iterable[Stack | LookedUp | Monomials]:
         """Yield the coalition values of the terms for some encoded rows."""
 
 
@@ -152,15 +148,44 @@ def row_products(rows: np.ndarray, tensor: np.ndarray) -> np.ndarray:
 
 
 @dataclass(frozen=True, eq=False)
-class ColumnTerms:
-    """Terms of one column each, evaluated together: ``function(rows) -> (n_rows, n_terms, n_outputs)``.
+class LinearTerms:
+    """Every column times a coefficient: ``coefficients (n_columns, n_outputs)``."""
 
-    ``coefficients (n_terms, n_outputs)`` where the terms are all columns in order, each times a number.
-    """
+    coefficients: np.ndarray
+
+    @property
+    def columns(self) -> tuple[tuple[int, ...], ...]:
+        return tuple((j,) for j in range(len(self.coefficients)))
+
+    def evaluate(self, rows: np.ndarray) -> np.ndarray:
+        return np.asarray(rows[:, :, None] * self.coefficients)
+
+    def bind(self, reference: Reference | None, owner: Sequence[int]) -> BoundLinear:
+        assert reference is not None
+        absent = weighted_mean(self.evaluate, reference, len(self.coefficients))
+        coefficients, absent = (np.ascontiguousarray(values, float) for values in (self.coefficients, absent))
+        return BoundLinear(Handle(Linear(coefficients, absent, np.array(owner, np.int64))))
+
+
+@dataclass(frozen=True, eq=False)
+class BoundLinear:
+    """A linear model bound to a background, which has a kernel of its own."""
+
+    linear: Handle
+    streams: ClassVar[bool] = True
+
+    def stacks(self, rows: np.ndarray) -> Iterator[Stack]:
+        model: Linear = self.linear.value
+        players = tuple((int(player),) for player in model.players)
+        yield _of_one_player(players, rows[:, :, None] * model.coefficients, model.absent)
+
+
+@dataclass(frozen=True, eq=False)
+class ColumnTerms:
+    """Terms of one column each, evaluated together: ``function(rows) -> (n_rows, n_terms, n_outputs)``."""
 
     columns: tuple[tuple[int, ...], ...]
     function: Callable[[np.ndarray], np.ndarray]
-    coefficients: np.ndarray | None = None
 
     def evaluate(self, rows: np.ndarray) -> np.ndarray:
         return self.function(rows)
@@ -168,50 +193,42 @@ class ColumnTerms:
     def bind(self, reference: Reference | None, owner: Sequence[int]) -> Bound:
         assert reference is not None
         players = tuple((owner[column],) for (column,) in self.columns)
-        mean = weighted_mean(self.function, reference, len(self.columns))
-        if self.coefficients is not None and self.coefficients.shape[1] == 1 and players == self.columns:
-            return BoundScaled(np.ascontiguousarray(self.coefficients[:, 0]), np.ascontiguousarray(mean[:, 0]))
-        return _BoundColumns(self, players, mean)
-
-
-@dataclass(frozen=True, eq=False)
-class BoundScaled:
-    """A linear model whose columns are players."""
-
-    coefficients: np.ndarray
-    mean: np.ndarray
-    streams: ClassVar[bool] = True
-
-    def scaled(self, rows: np.ndarray) -> Scaled:
-        return Scaled(rows, self.coefficients, self.mean)
-
-    def at_once(self, constant: np.ndarray, growth: float, floor: float, sizes: np.ndarray) -> Linear:
-        """Return the model as the solver answers it in one pass over the rows."""
-        return Linear(self.coefficients, self.mean, float(constant[0]), growth, floor, sizes)
-
-    def stacks(self, rows: np.ndarray) -> Iterator[Singles]:
-        yield self.scaled(rows).singles
+        return _BoundColumns(self, players, weighted_mean(self.function, reference, len(self.columns)))
 
 
 @dataclass(frozen=True, eq=False)
 class _BoundColumns:
-    """Terms of one column each, those of a linear model of several outputs among them."""
-
     block: ColumnTerms
     players: tuple[tuple[int, ...], ...]
     mean: np.ndarray
-    streams: ClassVar[bool] = True
 
-    def at_once(
-        self, constant: np.ndarray, growth: float, floor: float, sizes: np.ndarray
-    ) -> LinearOutputs | LinearPlayers | None:
-        """Return the model as the solver answers it in one pass over the rows; None where it is none of its columns, or a sum."""
-        if self.block.coefficients is None or len(sizes):
-            return None
-        coefficients, mean, ends = (np.ascontiguousarray(a, float) for a in (self.block.coefficients, self.mean, constant))
-        if self.players == self.block.columns:
-            return LinearOutputs(coefficients, mean, ends, growth, floor)
-        return LinearPlayers(coefficients, mean, ends, np.array(self.players, np.int64)[:, 0], growth, floor)
+    def stacks(self, rows: np.ndarray) -> Iterator[Stack]:
+        yield _of_one_player(self.players, self.block.function(rows), self.mean)
 
-    def stacks(self, rows: np.ndarray) -> Iterator[Evaluated]:
-        yield Evaluated(self.players, rows, self.block.function, self.mean)
+
+def _of_one_player(players: tuple[tuple[int, ...], ...], present: np.ndarray, absent: np.ndarray) -> Stack:
+    """Return terms of one player each: ``present (n_rows, n_terms, n_outputs)`` with it, ``absent`` without."""
+    n_rows, n_terms, n_outputs = present.shape
+    tables = np.empty((n_terms, n_rows, 2, n_outputs))
+    tables[:, :, 0], tables[:, :, 1] = absent[:, None], present.transpose(1, 0, 2)
+    return Stack(players, tables)
+
+
+# -- what evaluations cost, for forecasts --------------------------------------------------------------------------------
+
+QUICK = 0.002  # seconds; an evaluation that takes less is timed again on LARGER times as many rows
+LARGER = 16
+
+
+def calls_of_row(bound: object) -> float:
+    """Return how many evaluations one row costs."""
+    return float(getattr(bound, "row_calls", 0.0))
+
+
+def seconds_of_row(block: TermBlock, bound: object, rows: np.ndarray) -> float:
+    """Return the seconds of one row, from one evaluation of all terms of a block."""
+    seconds = clocked(lambda: block.evaluate(rows))
+    if seconds < QUICK:
+        rows = np.tile(rows, (LARGER, 1))
+        seconds = clocked(lambda: block.evaluate(rows))
+    return seconds / len(rows) / len(block.columns) * max(calls_of_row(bound), len(block.columns))
