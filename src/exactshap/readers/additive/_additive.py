@@ -222,7 +222,7 @@ class AdditiveReader(Reader):
         """Return the bytes of all coalition values, copied once, of the result, and of one chunk of hybrid rows and its values."""
         sets = len(player_sets(self.n_players, order))
         if self._streams:  # values, rows as numbers, their cells or numbers once more, and a dozen numbers of each row
-            n_rows += Monomials.TILE
+            n_rows += 0 if self._linear is not None else Monomials.TILE
             return 8.0 * n_rows * (self.n_outputs * (sets + 12.0) + self.n_features + len(self._widths))
         coalition_values = sum(2.0**width for width in self._widths)
         calls = max((calls_of_row(bound) / len(getattr(bound, "terms", "-")) for bound in self._bound), default=0.0)
