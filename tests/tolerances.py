@@ -147,3 +147,7 @@ SOLVED_TWICE = 1e-3
 
 # predictions of some 20 trees of size up to 4 that a library adds up in float32: 20 roundings of 4 * 2^-24, and the mean of several
 SINGLE_PRECISION_SUM = 1e-5
+
+# probabilities and rates of size 1 to 10 as sums of some 200 waves of size 1: 10 * (sqrt(200) + 6 factors) * eps * 16 on both sides, and
+# a bound of 1e-14 for what the waves leave out
+RESPONSE = 1e-12

@@ -9,10 +9,10 @@ from typing import Any
 
 import numpy as np
 
-from exactshap.errors import InputError, UnknownNameError, did_you_mean, message, no_output
+from exactshap.errors import InputError, UnknownNameError, UnsupportedStructureError, did_you_mean, message, no_output
 from exactshap.frames import Table
 
-__all__ = ["Request", "choose_value_function", "finite_numbers", "names_of", "select_outputs"]
+__all__ = ["RESPONSES", "Request", "choose_value_function", "finite_numbers", "names_of", "select_outputs"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -69,6 +69,7 @@ _SETTINGS_ELSEWHERE = {  # what shap and scikit-learn call them
     "nsamples": "budget",
     "seed": "random_state",
 }
+RESPONSES = ("probability", "response")  # output= of these asks for the unit that people read
 CONDITIONAL = ("observational", "observational-copula", "observational-forest")  # of any model with a background
 _VALUE_FUNCTIONS_ELSEWHERE = {
     "conditional": "observational",
@@ -227,6 +228,14 @@ def select_outputs(names: tuple[str, ...], output: Any, *, owner: str) -> tuple[
         return [int(output) % len(names)], True
     if str(output) in names:
         return [names.index(str(output))], True
+    if isinstance(output, str) and output in RESPONSES:
+        raise UnsupportedStructureError(
+            message(
+                f"The {output} of {owner} has no exact form here",
+                "Probabilities and rates are exact for scores that are sums of single columns, and for forests",
+                "Call the model: explain(model.predict_proba, X, background), or model.predict of a regression",
+            )
+        )
     raise UnknownNameError(no_output(owner, output, names))
 
 

@@ -14,6 +14,7 @@ from exactshap.frames import Table
 from exactshap.readers import OwnCall, Request, outputs_of, require_fitted, select_outputs
 from exactshap.readers.additive._additive import AdditiveReader
 from exactshap.readers.additive._form import AdditiveForm
+from exactshap.readers.additive.response import Response, no_response, probability, with_response
 from exactshap.readers.additive.terms import BinnedTerms, numeric_bins, slices
 from exactshap.solvers.additive import Bins, fill_cells
 
@@ -76,6 +77,18 @@ def _is_numbers(X: Table) -> bool:
     return X.is_plain or (X.names is None and X.native.dtype.kind in "fiub")
 
 
+def _response(model: Any) -> Response:
+    """Return the probability of the second of two classes, or the mean of a regression with a logarithmic link."""
+    if hasattr(model, "classes_"):
+        if len(model.classes_) != 2:
+            raise no_response(model, f"It has {len(model.classes_)} classes")
+        return probability(str(model.classes_[1]))
+    if model.link_ not in ("identity", "log"):
+        raise no_response(model, f"Its link is {model.link_}")
+    return Response("exponential" if model.link_ == "log" else None, OwnCall("predict"), "target")
+
+
+@with_response(_response)
 def read(model: Any, request: Request) -> AdditiveReader:
     """Read f(x) = intercept + sum of term_scores_[bins of x], in the unit of the link.
 

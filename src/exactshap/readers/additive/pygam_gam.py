@@ -12,14 +12,16 @@ import numpy as np
 
 from exactshap.errors import InputError, UnsupportedStructureError, message
 from exactshap.frames import Table
-from exactshap.readers import Request, finite_numbers, select_outputs
+from exactshap.readers import OwnCall, Request, finite_numbers, select_outputs
 from exactshap.readers.additive._additive import AdditiveReader
 from exactshap.readers.additive._form import AdditiveForm
+from exactshap.readers.additive.response import Response, no_response, with_response
 from exactshap.readers.additive.terms import ProductTerm, ProductTerms
 
 __all__ = ["read"]
 
 _UNITS = {"identity": "target", "logit": "log-odds", "log": "log of the target"}
+_RESPONSES = {"identity": "", "logit": "logistic", "log": "exponential"}
 _KINDS = ("SplineTerm", "LinearTerm", "FactorTerm")
 
 Factor = tuple[int, Callable[[np.ndarray], np.ndarray]]
@@ -35,6 +37,15 @@ class _Basis:
         return np.asarray(self.term.build_columns(values[:, None]).toarray(), float)
 
 
+def _response(model: Any) -> Response:
+    """Return the mean of the distribution, which pyGAM calls mu."""
+    link, call = _RESPONSES.get(str(model.link)), OwnCall("predict_mu")
+    if link is None:
+        raise no_response(model, f"Its link is {model.link}")
+    return Response(link or None, call, "probability" if link == "logistic" else "target")
+
+
+@with_response(_response)
 def read(model: Any, request: Request) -> AdditiveReader:
     """Read the linear predictor: intercept + sum over terms of a coefficient tensor on products of one-column bases."""
     if not hasattr(model, "coef_") or not hasattr(model, "statistics_"):

@@ -26,6 +26,7 @@ from exactshap.readers import (
 )
 from exactshap.readers.additive._additive import AdditiveReader
 from exactshap.readers.additive._form import AdditiveForm
+from exactshap.readers.additive.response import Response, no_response, probability, with_response
 from exactshap.readers.additive.terms import LinearTerms
 
 __all__ = ["LinearParts", "in_double", "linear_parts", "predict_in_double", "read", "read_side_by_side"]
@@ -71,6 +72,19 @@ def in_double(X: Table) -> Table:
     return X if X.is_frame else as_table(X.numeric())
 
 
+def _response(model: Any) -> Response:
+    """Return the probability of the second of two classes, or the mean of a generalised linear model."""
+    parts = linear_parts(model)
+    if not hasattr(model, "classes_"):
+        return Response(None if parts.link is None else "exponential", OwnCall("predict"), "target")
+    name = sklearn_name(model)
+    logistic = name in ("LogisticRegression", "LogisticRegressionCV", "LinearDiscriminantAnalysis")
+    if len(parts.output_names) > 1 or not (logistic or (name == "SGDClassifier" and model.loss == "log_loss")):
+        raise no_response(model, f"It has {len(model.classes_)} classes, and its score is a {parts.unit}")
+    return probability(parts.output_names[0])
+
+
+@with_response(_response)
 def read(model: Any, request: Request) -> AdditiveReader:
     """Read a linear model: one term for each column."""
     parts = linear_parts(model)

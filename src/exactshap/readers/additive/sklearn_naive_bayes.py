@@ -11,6 +11,7 @@ import numpy as np
 from exactshap.readers import OwnCall, Request, finite_numbers, fitted_names, require_fitted, select_outputs
 from exactshap.readers.additive._additive import AdditiveReader
 from exactshap.readers.additive._form import AdditiveForm
+from exactshap.readers.additive.response import Response, no_response, probability, with_response
 from exactshap.readers.additive.sklearn_linear import predict_in_double
 from exactshap.readers.additive.terms import ColumnTerms
 
@@ -19,6 +20,13 @@ __all__ = ["read"]
 Densities = Callable[[np.ndarray], np.ndarray]  # of rows: (n_classes, n_rows, n_columns)
 
 
+def _response(model: Any) -> Response:
+    if len(model.classes_) != 2:
+        raise no_response(model, f"It has {len(model.classes_)} classes")
+    return probability(str(model.classes_[1]))
+
+
+@with_response(_response)
 def read(model: Any, request: Request) -> AdditiveReader:
     r"""Read the joint log-likelihood of each class, or its difference for two classes (the log-odds).
 

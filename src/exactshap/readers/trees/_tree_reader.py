@@ -17,7 +17,7 @@ import numpy as np
 from exactshap.errors import BudgetError, ExactnessError, message
 from exactshap.frames import Table, check_columns
 from exactshap.games import ProductGame
-from exactshap.readers import OwnCall, Reader, Request, choose_value_function, names_of, players_of
+from exactshap.readers import RESPONSES, OwnCall, Reader, Request, choose_value_function, names_of, players_of, select_outputs
 from exactshap.readers.trees._dump import Node, dump_difference, own_trees, walked_values
 from exactshap.semivalues import Semivalue
 from exactshap.solvers import Cost, Solution, of_formula, player_sets
@@ -61,6 +61,10 @@ class TreeReader(Reader):
         refuse: Callable[[Table], None] | None = None,
     ) -> None:
         request.refuse_options(owner=ensemble.name)
+        if isinstance(request.output, str) and request.output in RESPONSES:
+            if ensemble.unit not in ("probability", "target"):
+                select_outputs(ensemble.output_names, request.output, owner=ensemble.name)  # says what to do
+            request = replace(request, output="auto")  # what the trees add up is the response
         self.model, self.model_name = model, ensemble.name
         self._column = ensemble.output_number(request.output)
         self.unit = _unit(ensemble, self._column)

@@ -1,0 +1,162 @@
+"""Inverse links of additive scores as sums of exponentials with proven uniform bounds."""
+
+from __future__ import annotations
+
+import functools
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+
+from exactshap.errors import BudgetError, UnknownNameError, did_you_mean, message
+
+__all__ = ["Expansion", "expand", "links"]
+
+# What is left out stays below half a rounding unit of a number near 1: exp(-37) = 8.5e-17.
+_DIGITS = 37.0
+# Phi(-8.5) = 9.5e-18, and exp(-8.6^2 / 2) = 8.7e-17.
+_NORMAL_TAIL, _NORMAL_WIDTH = 8.5, 8.6
+_MOST_TERMS = 4000  # of one expansion: scores beyond 2,000, where every probability is 0 or 1 in float64
+
+
+@dataclass(frozen=True, eq=False)
+class Expansion:
+    r"""A function of one number as a sum of exponentials.
+
+    .. math:: \Bigl| g(t) - g_0 - \mathrm{Re} \sum_l c_l\, e^{r_l t} \Bigr| \le \mathrm{error}
+        \quad \text{for } |t| \le \mathrm{limit}
+
+    Attributes
+    ----------
+    function : callable
+        g itself, elementwise.
+    constant : float
+        :math:`g_0`.
+    coefficients, rates : arrays of shape (n_terms,)
+        :math:`c_l` and :math:`r_l`, complex or real.
+    limit : float
+        Where the bound holds.
+    error : float
+        The bound: truncation, images, and the rounding of coefficients and rates; that of the sum itself is not in it.
+    """
+
+    function: Callable[[np.ndarray], np.ndarray]
+    constant: float
+    coefficients: np.ndarray
+    rates: np.ndarray
+    limit: float
+    error: float
+
+    def __call__(self, t: np.ndarray) -> np.ndarray:
+        """Return the sum, elementwise."""
+        waves = np.exp(np.multiply.outer(np.asarray(t, float), self.rates))
+        return np.asarray(self.constant + np.real(waves @ self.coefficients))
+
+
+def links() -> tuple[str, ...]:
+    """Return the names of the inverse links that :func:`expand` knows.
+
+    Returns
+    -------
+    names : tuple of str
+
+    Examples
+    --------
+    >>> links()
+    ('exponential', 'logistic', 'normal')
+    """
+    return ("exponential", *_LINKS)
+
+
+def expand(name: str, limit: float) -> Expansion:
+    r"""Return the expansion of an inverse link for numbers up to ``limit`` in magnitude.
+
+    Parameters
+    ----------
+    name : {"logistic", "exponential", "normal"}
+        ``1 / (1 + exp(-t))``, ``exp(t)``, the normal distribution function.
+    limit : float
+        Rounded up to one of a few steps, so that numbers of similar size have one expansion.
+
+    Returns
+    -------
+    expansion : Expansion
+
+    Raises
+    ------
+    UnknownNameError
+        If the link is unknown.
+    BudgetError
+        If the limit asks for more than 4,000 terms.
+
+    Notes
+    -----
+    The integrals of Fourier are summed by the midpoint rule with step h,
+
+    .. math:: \sigma(t) - \tfrac12 = \int_0^\infty \frac{\sin \omega t}{\sinh \pi \omega}\, d\omega, \qquad
+        \Phi(t) - \tfrac12 = \frac1\pi \int_0^\infty \frac{\sin \omega t}{\omega} e^{-\omega^2 / 2}\, d\omega .
+
+    By Poisson's summation formula the sum is the function plus its images at distances of multiples of 2 pi / h with alternating
+    signs, of which the nearest decides: an error of exp(limit - 2 pi / h), or of the normal tail at 2 pi / h - limit.
+
+    Examples
+    --------
+    >>> expansion = expand("logistic", 10.0)
+    >>> bool(abs(expansion(3.0) - 1.0 / (1.0 + np.exp(-3.0))) < 1e-15)
+    True
+    """
+    if name not in links():
+        raise UnknownNameError(message(f"Unknown link {name!r}", do=did_you_mean(name, links())))
+    return _EXPONENTIAL if name == "exponential" else _LINKS[name](_step(limit))
+
+
+def _step(limit: float) -> float:
+    """Return the next of 8, 12, 16, 24, 32, ...: the terms of an expansion grow with it, at most by half too many."""
+    power = 2.0 ** max(3, math.floor(math.log2(max(limit, 1.0))))
+    return next(step for step in (power, 1.5 * power, 2.0 * power) if step >= min(limit, 2.0 * power))
+
+
+@functools.lru_cache(maxsize=32)
+def _logistic(limit: float) -> Expansion:
+    from scipy.special import expit
+
+    h = 2.0 * math.pi / (limit + _DIGITS)
+    # the tail: sum of 2 h exp(-pi omega) / (1 - exp(-2 pi omega)) beyond omega = _DIGITS / pi
+    omega = _midpoints(h, _DIGITS / math.pi)
+    images = 2.0 * math.exp(-_DIGITS) / -math.expm1(-2.0 * math.pi / h)
+    tail = 2.0 / math.pi * math.exp(-_DIGITS) * 1.01
+    return _bounded(expit, h / np.sinh(math.pi * omega), omega, limit, images + tail)
+
+
+@functools.lru_cache(maxsize=32)
+def _normal(limit: float) -> Expansion:
+    from scipy.special import ndtr
+
+    h = 2.0 * math.pi / (limit + _NORMAL_TAIL)
+    omega = _midpoints(h, _NORMAL_WIDTH)
+    weights = h / math.pi * np.exp(-(omega**2) / 2.0) / omega
+    images = 4.0 * float(ndtr(-_NORMAL_TAIL))
+    tail = math.exp(-(_NORMAL_WIDTH**2) / 2.0) / (math.pi * _NORMAL_WIDTH**2) * (1.0 + h * _NORMAL_WIDTH)
+    return _bounded(ndtr, weights, omega, limit, images + tail)
+
+
+def _bounded(
+    function: Callable[[np.ndarray], np.ndarray], weights: np.ndarray, omega: np.ndarray, limit: float, error: float
+) -> Expansion:
+    """Return 1/2 + sum of weights times sines, whose weights and frequencies are off by two rounding units each."""
+    rounding = 2.0 * np.finfo(float).eps * float(weights @ (1.0 + omega * limit))
+    # Re(-i w exp(i omega t)) = w sin(omega t)
+    return Expansion(function, 0.5, -1j * weights, 1j * omega, limit, error + rounding)
+
+
+def _midpoints(h: float, end: float) -> np.ndarray:
+    n = math.ceil(end / h) + 1
+    if n > _MOST_TERMS:
+        got = f"Got {n:,} terms, more than {_MOST_TERMS:,}: scores are too far from zero"
+        raise BudgetError(message("The expansion is too long", got, "Explain the score itself: output='auto'"))
+    return (np.arange(n) + 0.5) * h
+
+
+_EXPONENTIAL = Expansion(np.exp, 0.0, np.ones(1), np.ones(1), math.inf, 0.0)
+_LINKS: dict[str, Callable[[float], Expansion]] = {"logistic": _logistic, "normal": _normal}
