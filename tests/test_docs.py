@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parent.parent
-PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
+PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md")), *sorted((ROOT / "docs" / "papers").glob("*.md"))]
 FENCE = re.compile(r"(?:<!-- needs (\w+) -->\n\n)?^```(\S*)(.*?)\n(.*?)^```$", re.DOTALL | re.MULTILINE)
 NO_CODE = {"sh", "cpp", "text", "{include}", "{toctree}"}
 SHOWN = {  # Python that is shown and not run here: what runs it

@@ -2,6 +2,9 @@
 
 import itertools
 import json
+import os
+import subprocess
+import sys
 from dataclasses import replace
 from types import SimpleNamespace
 
@@ -17,15 +20,17 @@ def papers(pytestconfig, monkeypatch):
     if not (folder / "record.py").exists():
         pytest.skip("the benchmarks are not here")
     monkeypatch.syspath_prepend(str(folder))
-    import qshap
+    monkeypatch.syspath_prepend(str(pytestconfig.rootpath / "tools"))
+    import papers
+    import qshap_tables
     import record
     import rkhs_shap
 
-    return SimpleNamespace(record=record, qshap=qshap, rkhs_shap=rkhs_shap)
+    return SimpleNamespace(record=record, qshap=qshap_tables, rkhs_shap=rkhs_shap, command=papers)
 
 
 def test_the_record_is_what_the_outputs_say(papers):
-    assert papers.record.page() == papers.record.RECORD.read_text(encoding="utf-8"), "run python benchmarks/papers/record.py"
+    assert papers.record.page() == papers.record.RECORD.read_text(encoding="utf-8"), "run python tools/papers.py record"
 
 
 def test_every_printed_cell_is_judged(papers):
@@ -55,6 +60,7 @@ def test_what_cannot_be_run_is_told_from_what_was_not(papers):
     assert [papers.record.explained(("a", "b"), status, {}, lines) for status in papers.record.STATES] == [
         "",
         None,
+        None,
         "impossible",
         "not run",
     ]
@@ -70,7 +76,73 @@ def test_seconds_are_ratios_within_a_table(papers):
 
 def test_errors_are_compared_by_ratio(papers):
     table = next(table for table in papers.record.TABLES if table.key == "polyshap table")
-    assert [table.agrees(ours, 1e-8) for ours in (0.4e-8, 1.9e-8, 2.1e-8)] == [False, True, False]
+    found = [table.compared(ours, 1e-8) for ours in (0.4e-8, 1.9e-8, 2.1e-8)]
+    assert found == [papers.record.DIFFERENT, papers.record.WITHIN, papers.record.DIFFERENT]
+
+
+def test_a_time_that_is_less_is_faster(papers):
+    table = next(table for table in papers.record.TABLES if table.key == "qshap table 2")
+    found = [table.compared(ours, 10.0) for ours in (4.0, 6.0, 21.0)]
+    assert found == [papers.record.FASTER, papers.record.WITHIN, papers.record.DIFFERENT]
+
+
+def test_zero_and_the_other_sign_are_not_within(papers):
+    """A share of 0.02 is not met by none, nor by one of the other sign, nor by half of it."""
+    table = next(table for table in papers.record.TABLES if table.key == "qshap table 1")
+    ours = {0.020: [0.0, -0.020, 0.010, 0.016], 0.480: [0.5, 0.501], 0.001: [0.0, -0.001]}
+    found = [[table.compared(one, printed) == papers.record.WITHIN for one in numbers] for printed, numbers in ours.items()]
+    assert found == [[False, False, False, True], [True, False], [True, False]]
+
+
+def test_no_cell_is_counted_twice(papers):
+    """What the row "all" counts are the tables that are no second reading: of Table 3 and of EBM one each."""
+    counted = [table for table in papers.record.TABLES if not table.second]
+    assert sorted(table.key for table in papers.record.TABLES if table.second) == ["ebm defaults", "qshap table 3"]
+    row = next(line for line in papers.record.page().splitlines() if line.startswith("| **all** |"))
+    assert int(row.split("|")[2]) == sum(len(table.printed()) for table in counted)
+
+
+# -- the one command -----------------------------------------------------------------------------------------------------
+def test_the_command_lists_every_part_and_finds_its_scripts(papers, capsys):
+    assert papers.command.main([]) == 0
+    text = capsys.readouterr().out
+    for (paper, name), part in papers.command.PARTS.items():
+        assert f"{paper:10} --{name}" in text
+        for run in part.runs:
+            assert (papers.command.SCRIPTS / run.split()[0]).exists(), run
+        assert all((papers.command.RESULTS / file).exists() for file in part.stores), name
+
+
+def test_data_sets_of_parts_are_in_the_catalogue(papers):
+    import paper_data
+
+    files = {file for part in papers.command.PARTS.values() for file in part.data.values()}
+    assert files <= paper_data.DATA_SETS.keys()
+    assert all(one.obtain() for one in paper_data.DATA_SETS.values())
+
+
+def test_missing_data_are_named_with_a_way_to_get_them(pytestconfig, tmp_path):
+    command = [sys.executable, str(pytestconfig.rootpath / "tools" / "papers.py")]
+    environment = os.environ | {"EXACTSHAP_DATA": str(tmp_path)}
+    refused = subprocess.run(
+        [*command, "pkex", "--figure", "7-8"], capture_output=True, text=True, env=environment, check=False
+    )
+    assert refused.returncode == 1
+    assert "diabetes_scaled.csv.gz: scikit-learn" in refused.stderr
+    built = subprocess.run([*command, "data", "--build"], capture_output=True, text=True, env=environment, check=False)
+    assert built.returncode == 0
+    assert (tmp_path / "diabetes_scaled.csv.gz").exists()
+    assert "not built: sonar.csv.gz: clone github.com/jbrownlee/Datasets" in built.stdout
+
+
+def test_a_run_from_nothing_forgets_its_own_cells(papers, tmp_path):
+    stored, table = tmp_path / "stored.json", tmp_path / "stored.csv"
+    stored.write_text('{"wine/SVR": 1, "wine/RWRelu [1, 2]-STAR": 2, "housing/SVR": 3}')
+    papers.command.forget(stored, ["wine/*STAR"])
+    assert json.loads(stored.read_text()) == {"wine/SVR": 1, "housing/SVR": 3}
+    table.write_text('row,mse\n"Housing, 176 calls",1\n"Bike, 1141 calls",2\n')
+    papers.command.forget(table, ["Housing, *"])
+    assert table.read_text().splitlines() == ["row,mse", '"Bike, 1141 calls",2']
 
 
 def test_readings_are_computed_from_the_numbers(papers, tmp_path, monkeypatch):

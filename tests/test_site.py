@@ -17,7 +17,7 @@ ROOT = Path(__file__).parent.parent
 DOCS = ROOT / "docs"
 NEEDED = ("sphinx", "pydata_sphinx_theme", "numpydoc", "myst_parser", "sphinx_design", "sphinx_gallery", "latex2mathml")
 LOADS = {"script": "src", "img": "src", "link": "href", "iframe": "src", "source": "src"}
-PAGES = sorted([*DOCS.glob("*.md"), ROOT / "README.md"])
+PAGES = sorted([*DOCS.glob("*.md"), *DOCS.glob("papers/*.md"), ROOT / "README.md"])
 
 
 class Page(HTMLParser):
@@ -65,6 +65,10 @@ def build(folder):
         for included in re.findall(r"\{include\} \.\./(\S+)", page.read_text(encoding="utf-8")):
             (folder / included).parent.mkdir(parents=True, exist_ok=True)
             shutil.copy(ROOT / included, folder / included)
+    for page in DOCS.glob("papers/*.md"):
+        for picture in re.findall(r"!\[.*\]\(\.\./\.\./(\S+)\)", page.read_text(encoding="utf-8")):
+            (folder / picture).parent.mkdir(parents=True, exist_ok=True)
+            shutil.copy(ROOT / picture, folder / picture)
     flags = ["-W", "--keep-going", "-q", "-D", "plot_gallery=0"]
     run = subprocess.run(
         [sys.executable, "-m", "sphinx", *flags, "docs", "site"], cwd=folder, capture_output=True, text=True, timeout=300
@@ -115,3 +119,4 @@ def test_every_page_is_reached():
             lines = [line.strip() for line in block.splitlines() if line.strip() and not line.startswith(":")]
             listed |= {re.sub(r".*<(.*)>", r"\1", line) for line in lines}
     assert {page.stem for page in DOCS.glob("*.md")} - listed == {"index"}
+    assert {f"papers/{page.stem}" for page in DOCS.glob("papers/*.md")} <= listed

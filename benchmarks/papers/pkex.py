@@ -10,17 +10,16 @@ Mohammadi, Chau & Muandet (2025), sections 5.1-5.3 and appendix H. What the pape
 from __future__ import annotations
 
 import argparse
-import os
 import pathlib
 import time
 
 import numpy as np
+from paper_data import DATA
 
 from exactshap import decompose_mmd, solve
 from exactshap.games import ProductGame
 
 RESULTS = pathlib.Path(__file__).parent / "results"
-DATA = pathlib.Path(os.environ.get("EXACTSHAP_DATA", pathlib.Path(__file__).resolve().parents[3] / "shared" / "data"))
 
 
 def seconds_of(function):

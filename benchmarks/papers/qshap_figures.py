@@ -10,12 +10,13 @@ on where it stopped, from ``results/qshap_figures.json``.
 from __future__ import annotations
 
 import argparse
+import fnmatch
 import itertools
 import json
 import time
 
 import numpy as np
-from qshap import DEPTH, MODELS, RESULTS, TABLE_1, simulated, theory
+from qshap_tables import DEPTH, MODELS, RESULTS, TABLE_1, simulated, theory
 
 from exactshap import decompose_r2
 
@@ -125,11 +126,12 @@ def draw(found):
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--repeats", type=int, default=10)
+    parser.add_argument("--only", default="*", help="settings, as model,sigma,n,p")
     parser.add_argument("--page", action="store_true", help="only write page and picture from the stored numbers")
     chosen = parser.parse_args()
     found = json.loads(FOUND.read_text(encoding="utf-8")) if FOUND.exists() else {}
     for n, p, model, sigma in itertools.product(SIZES, WIDTHS, MODELS, NOISES) if not chosen.page else ():
-        if (key := f"{model},{sigma},{n},{p}") not in found:
+        if (key := f"{model},{sigma},{n},{p}") not in found and fnmatch.fnmatchcase(key, chosen.only):
             in_table = (sigma, n, p) == (1.5, 1000, 100) and model in TABLE_1
             found[key] = run(model, sigma, n, p, 2 * chosen.repeats if in_table else chosen.repeats)
             print(key, found[key]["parameters"][0], flush=True)

@@ -5,14 +5,13 @@ from __future__ import annotations
 import csv
 import json
 import math
-import os
 from pathlib import Path
 
 import numpy as np
+from paper_data import DATA
 
 HERE = Path(__file__).parent
 RESULTS = HERE / "results"
-DATA = Path(os.environ.get("EXACTSHAP_DATA", HERE.parents[2] / "shared" / "data"))
 DATASETS = ("abalone", "diabetes", "housing", "concrete", "conductivity", "wine")
 SERIES = ("ChlorineConcentration", "Computers", "ECG5000", "FacesUCR", "LargeKitchenAppliances", "MelbournePedestrian")
 FILES = {"housing": "california_housing", "diabetes": "diabetes_scaled", "conductivity": "conductivity_sample20"}

@@ -1,8 +1,8 @@
 """Q-SHAP's simulation and its healthcare table (Jiang, Zhang & Zhang): theoretical R2 recovered from data, insurance shares.
 
-    python benchmarks/papers/qshap.py                     both, in about a minute
-    python benchmarks/papers/qshap.py --repeats 100       more data sets for the simulation
-    python benchmarks/papers/qshap.py --only page         rewrite the page of the simulation from its saved numbers
+    python benchmarks/papers/qshap_tables.py                     both, in about a minute
+    python benchmarks/papers/qshap_tables.py --repeats 100       more data sets for the simulation
+    python benchmarks/papers/qshap_tables.py --only page         rewrite the page of the simulation from its saved numbers
 
 Writes ``results/qshap_table6.{json,md}`` and ``results/qshap_table3.md``. The insurance data are read from the folder in
 EXACTSHAP_DATA; without them that part is skipped and says so.
@@ -14,15 +14,14 @@ import argparse
 import itertools
 import json
 import math
-import os
 import pathlib
 
 import numpy as np
+from paper_data import DATA
 
 from exactshap import decompose_r2
 
 RESULTS = pathlib.Path(__file__).parent / "results"
-DATA = pathlib.Path(os.environ.get("EXACTSHAP_DATA", pathlib.Path(__file__).resolve().parents[3] / "shared" / "data"))
 PROBABILITIES = (0.6, 0.7, 0.5)
 MODELS = {
     "a": lambda x: 4 * x[0] - 5 * x[1] + 6 * x[2],
