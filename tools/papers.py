@@ -212,7 +212,10 @@ def may_start(part: Part, only: str, *, partly: bool) -> bool:
 
 def make(part: Part, only: str, *, resume: bool) -> int:
     """Run a part from nothing, or what is not stored yet; return the exit status."""
-    print(f"{'all' if only == part.everything else only}: of a part that takes some {part.minutes:g} minutes of one core", flush=True)
+    print(
+        f"{'all' if only == part.everything else only}: of a part that takes some {part.minutes:g} minutes of one core",
+        flush=True,
+    )
     if not resume:
         for file, patterns in part.stores.items():
             forget(RESULTS / file, [pattern.replace("{only}", one) for pattern in patterns for one in split(only, part)])
