@@ -221,7 +221,7 @@ def make(part: Part, only: str, *, resume: bool) -> int:
             forget(RESULTS / file, [pattern.replace("{only}", one) for pattern in patterns for one in split(only, part)])
     for run in part.runs:
         script, *arguments = (word.replace("{only}", only) for word in run.split())
-        status = subprocess.run([sys.executable, script, *arguments], cwd=SCRIPTS, check=False).returncode
+        status = subprocess.run([sys.executable, SCRIPTS / script, *arguments], check=False).returncode
         if status:
             return status
     return 0
@@ -268,7 +268,7 @@ def data_sets(*, build: bool, clones: Path) -> int:
 
 def record() -> int:
     """Write the record from the stored outputs."""
-    return subprocess.run([sys.executable, "record.py"], cwd=SCRIPTS, check=False).returncode
+    return subprocess.run([sys.executable, SCRIPTS / "record.py"], check=False).returncode
 
 
 def main(arguments: list[str] | None = None) -> int:

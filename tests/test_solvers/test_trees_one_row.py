@@ -13,7 +13,8 @@ from exactshap.solvers.trees import _leaf_engine as _tree_leaves
 from exactshap.solvers.trees import _path_engine as _tree_deep
 from exactshap.solvers.trees import _table_engine as _tree_tables
 from exactshap.solvers.trees import prepare_trees, solve_trees
-from exactshap.solvers.trees._steps import Steps, make_steps, steps_bytes
+from exactshap.solvers.trees._kernels import Steps
+from exactshap.solvers.trees._path_engine import make_steps, steps_bytes
 from exactshap.trees import margin
 from exactshap.trees.ensemble import complete_forest
 from test_solvers.trees_by_hand import game_by_hand, random_rows, random_trees
