@@ -15,21 +15,21 @@ from exactshap.readers.black_box._hybrid_rows import hybrid_rows
 __all__ = ["rounding"]
 
 REPEATED = 16.0  # of eps and the largest answer: sums in another order
+SMALL_BATCHES, LARGE_BATCH = (1, 3), 128  # rows of a call
+CALLS_OF_EACH = 6  # small batches of each size
 
 
 def rounding(function: Callable[..., Any], rows: Table, first: np.ndarray, name: str, *, refuse: bool) -> float:
     """Return the relative rounding of a function that has answered ``first`` for some rows; say so where more than that moves it.
 
-    The rows are asked again in other company: each twice, in another order. Libraries add up products of matrices of other shapes in
-    another order, and equations that were solved before enlarge what that rounds: a Gaussian process' probabilities move by 500 eps.
-    A function that is random, or that looks at the rows beside a row, is refused or warned of.
+    The rows are asked again in batches of other sizes. Libraries add up products of matrices of other shapes in another order (BLAS
+    has kernels of its own for one row, for up to three, and for many), and equations that were solved before enlarge what that rounds:
+    a Gaussian process' probabilities move by 5,000 eps. A function that is random, or that looks at the rows beside a row, is refused
+    or warned of.
     """
     n, eps = rows.n_rows, precision(first)
     size = np.abs(np.asarray(first, float)).max(initial=0.0)
-    backwards = np.arange(n)[::-1]
-    nothing = np.zeros((2, rows.n_columns), bool)  # of the row: two coalitions ask so
-    company = hybrid_rows(rows.take(slice(0, 1)), rows.take(backwards), nothing)
-    moved = _difference(first, call(function, company, name), np.tile(backwards, 2))
+    moved = _moved(function, rows, first, name)
     if moved <= REPEATED * eps * size:
         return eps
     repeated = _difference(first, call(function, rows, name), np.arange(n))
@@ -39,9 +39,23 @@ def rounding(function: Callable[..., Any], rows: Table, first: np.ndarray, name:
         return eps
     if moved <= np.sqrt(eps) * size:
         return float(moved / size)
-    what = f"The same {n} rows differ by up to {moved:.3g} when they are asked twice in one call"
+    what = f"The same {n} rows differ by up to {moved:.3g} when they are asked in batches of other sizes"
     _say(f"{name} answers a row by the rows beside it", what, "Let it look at each row alone", refuse=refuse)
     return eps
+
+
+def _moved(function: Callable[..., Any], rows: Table, first: np.ndarray, name: str) -> float:
+    """Return the largest difference of answers in small batches, and in one as large as coalitions make, in another order."""
+    n = rows.n_rows
+    backwards = np.arange(n)[::-1]
+    nothing = np.zeros((-(-LARGE_BATCH // n), rows.n_columns), bool)  # of the row: coalitions ask so
+    company = hybrid_rows(rows.take(slice(0, 1)), rows.take(backwards), nothing)
+    differences = [_difference(first, call(function, company, name), np.tile(backwards, len(nothing)))]
+    begins = [(size, start) for size in SMALL_BATCHES for start in range(0, min(n, size * CALLS_OF_EACH), size)]
+    for size, start in begins if n > 1 else ():
+        chosen = np.arange(start, min(start + size, n))
+        differences.append(_difference(first, call(function, rows.take(chosen), name), chosen))
+    return max(differences)
 
 
 def _difference(first: np.ndarray, again: np.ndarray, rows: np.ndarray) -> float:
