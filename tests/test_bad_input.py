@@ -132,7 +132,7 @@ DATA = {
     ),
     "none": (MODEL, None, InputTypeError, "`X` must be a table.*Got None"),
     "not a table": (MODEL, "rows.csv", InputTypeError, "`X` must be a table. Got 'rows.csv'. Pass an array of shape"),
-    "names that are not strings": (NAMED, pd.DataFrame(A), InputTypeError, "Feature names must be strings"),
+    "names that are numbers": (NAMED, pd.DataFrame(A), UnknownNameError, "The feature names of `X` should match"),
 }
 
 

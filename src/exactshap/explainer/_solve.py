@@ -233,7 +233,7 @@ def wrap(
         "set_std_error": std_error if order > 1 else None,
         "error_bound": solution.error_bound,
         "seconds": seconds,
-        "groups": groups and dict(groups),  # whoever changes that of one explanation changes no other
+        "groups": groups and _columns_in(table, reader, groups),
         "covariances": solution.covariance,
         "stability_bound": reader.stability(table) if semivalue.name == "shapley" else None,
         **facts,
@@ -246,6 +246,15 @@ def _nothing(reader: Reader, order: int) -> Solution:
     tail = () if reader.single_output else (reader.n_outputs,)
     part = Solution.zeros(0, len(player_sets(reader.n_players, order)), *tail)
     return part.beside(part.empty, np.zeros(0), efficient=False)
+
+
+def _columns_in(table: Table, reader: Reader, groups: dict[str, tuple[str, ...]]) -> dict[str, tuple[str | int, ...]]:
+    """Return the columns of each group by names that the explained rows have, else by number: ``feature_names=`` may say others."""
+    names = table.names or tuple(f"x{j}" for j in range(table.n_columns))
+    if names == reader.feature_names:
+        return dict(groups)
+    number = {name: j for j, name in enumerate(reader.feature_names)}
+    return {name: tuple(number[column] for column in columns) for name, columns in groups.items()}
 
 
 def _groups(reader: Reader) -> dict[str, tuple[str, ...]] | None:

@@ -30,7 +30,7 @@ class Table:
     native : DataFrame, array or CSR matrix
         It goes to the model's own ``predict`` untouched.
     names : tuple of str or None
-        Column names; None for arrays.
+        Column names as text; None for arrays.
     n_rows, n_columns : int
 
     Examples
@@ -84,6 +84,24 @@ class Table:
         """The columns of a pandas frame as pandas' own arrays, of whatever dtype."""
         return tuple(self.native.iloc[:, j].array for j in range(self.n_columns))
 
+    def readable(self) -> Any:
+        """Return a frame as narwhals reads it, its columns by ``names``, which a pandas frame may have as numbers or tuples."""
+        native = self.native
+        if self._labels is not None:
+            native = native.set_axis(list(self.names or ()), axis=1)
+        return narwhals().from_native(native, eager_only=True)
+
+    def labelled(self, native: Any) -> Any:
+        """Return such a frame of the same columns with the labels that the user gave them."""
+        return native if self._labels is None else native.set_axis(self._labels, axis=1)
+
+    @functools.cached_property
+    def _labels(self) -> Any:
+        """The labels of a pandas frame where they are no text, else None."""
+        if not self.is_frame or not self.dtypes or tuple(self.native.columns) == self.names:
+            return None
+        return self.native.columns
+
     def of_same_columns(self, native: Any, n_rows: int, *, same_dtypes: bool = True) -> Table:
         """Return other rows of a frame with these columns; their dtypes, for which pandas makes a Series, need not be asked for."""
         table = Table(native, self.names, n_rows, self.n_columns)
@@ -129,7 +147,9 @@ class Table:
             native = self.native[:, list(columns)]
             return Table(native, None, self.n_rows, len(columns))
         names = tuple(self.names[j] for j in columns)  # type: ignore[index]
-        native = narwhals().from_native(self.native, eager_only=True).select(list(names)).to_native()
+        native = (
+            self.native.iloc[:, list(columns)] if self._labels is not None else self.readable().select(list(names)).to_native()
+        )
         return Table(native, names, self.n_rows, len(names))
 
     def column(self, j: int) -> np.ndarray:
@@ -138,7 +158,7 @@ class Table:
             return np.asarray(self.native[:, [j]].toarray()[:, 0])
         if not self.is_frame:
             return np.asarray(self.native[:, j])
-        return narwhals().from_native(self.native, eager_only=True)[self.names[j]].to_numpy()  # type: ignore[index]
+        return self.readable()[self.names[j]].to_numpy()  # type: ignore[index]
 
     def numeric(self, *, what: str = "X", absent: float = 0.0) -> np.ndarray:
         """Return a float64 array of shape (n_rows, n_columns), not to be written to; NaN stays, text and dates are refused by column.
@@ -164,12 +184,12 @@ class Table:
     def _numbers(self, what: str, *, by_row: bool = True) -> np.ndarray:
         if self.is_plain and (values := plain_numbers(self.native, self.dtypes, by_row=by_row)) is not None:
             return values
-        frame = narwhals().from_native(self.native, eager_only=True)  # once: it costs as much as a column of a few hundred rows
+        frame = self.readable()  # once: it costs as much as a column of a few hundred rows
         columns = [numeric_column(frame[name], what) for name in self.names or ()]
         return np.stack(columns, axis=1) if columns else np.empty((self.n_rows, 0))
 
     def _series(self, j: int) -> Any:
-        return narwhals().from_native(self.native, eager_only=True)[self.names[j]]  # type: ignore[index]
+        return self.readable()[self.names[j]]  # type: ignore[index]
 
     def label(self, j: int) -> str:
         """Return how to name column ``j`` in a message."""
@@ -194,11 +214,11 @@ class Table:
         if not self.is_frame:
             outside = other.native if cells is None else np.take_along_axis(np.asarray(other.native), cells, axis=0)
             return Table(np.where(mask[None, :], self.native, outside), None, self.n_rows, self.n_columns)
-        here = narwhals().from_native(self.native, eager_only=True)
+        here = self.readable()
         rest = [(j, name) for j, name in enumerate(self.names or ()) if not mask[j]]
         of = {j: other if cells is None else other.select([j]).take(cells[:, j]) for j, _ in rest}
         columns = [of[j].series_like(here, j if cells is None else 0, name) for j, name in rest]
-        native = here.with_columns(*columns).to_native()  # whole columns: their dtype, categories and gaps stay
+        native = self.labelled(here.with_columns(*columns).to_native())  # whole columns: their dtype, categories and gaps stay
         return Table(native, self.names, self.n_rows, self.n_columns)
 
     def _sparse_hybrid(self, other: Table, mask: np.ndarray, cells: np.ndarray | None) -> Table:
@@ -214,12 +234,11 @@ class Table:
 
     def series_like(self, frame: Any, j: int, name: str) -> Any:
         """Return column ``j`` as a narwhals Series of the library of a narwhals frame: as it is, or rebuilt from its cells."""
-        nw = narwhals()
         if self.is_frame:
-            here = nw.from_native(self.native, eager_only=True)
+            here = self.readable()
             if here.implementation is frame.implementation:
                 return here[name]
-        return nw.new_series(name, self.column(j), backend=frame.implementation)
+        return narwhals().new_series(name, self.column(j), backend=frame.implementation)
 
     def repeat(self, times: int) -> Table:
         """Return every row ``times`` times in a row: 0, 0, 1, 1, ..."""

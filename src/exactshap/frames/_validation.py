@@ -75,8 +75,7 @@ def _frame_table(data: Any, what: str) -> Table:
     else:
         _refuse_repeated(list(data.column_names if hasattr(data, "column_names") else data.columns), what)
         listed, n_rows = _columns_and_rows(data, what)
-        _refuse_other_names(listed)
-        names = tuple(listed)
+        names = tuple(_as_text(listed))
     table = Table(data, names, n_rows, len(names))
     if not table.is_plain:
         _refuse_sparse_columns(data, what)
@@ -87,27 +86,24 @@ _latest: tuple[Any, tuple[str, ...]] = None, ()  # the labels of the latest pand
 
 
 def _pandas_names(data: Any, what: str) -> tuple[str, ...]:
-    """Return checked names; those of rows of one frame after another, which share its labels, are checked once."""
+    """Return checked names as text; those of rows of one frame after another, which share its labels, are checked once."""
     global _latest
     labels, names = _latest
     if labels is not None and data.columns.is_(labels):
         return names
-    listed = data.columns.tolist()
+    listed = _as_text(data.columns.tolist())
     _refuse_repeated(listed, what)
-    _refuse_other_names(listed)
     _latest = data.columns, tuple(listed)
     return tuple(listed)
 
 
-def _refuse_other_names(names: list[Any]) -> None:
-    if any(not isinstance(name, str) for name in names):
-        raise InputTypeError(
-            message(
-                "Feature names must be strings",
-                f"Got {sorted({type(n).__name__ for n in names})}",
-                "Rename with X.columns = X.columns.astype(str)",
-            )
-        )
+def _as_text(labels: list[Any]) -> list[str]:
+    """Return labels as text: whole numbers of ``pd.DataFrame(array)``, tuples of a MultiIndex as XGBoost joins them.
+
+    >>> _as_text(["age", 3, ("sepal", "length")])
+    ['age', '3', 'sepal length']
+    """
+    return [" ".join(map(str, label)) if isinstance(label, tuple) else str(label) for label in labels]
 
 
 def _columns_and_rows(data: Any, what: str) -> tuple[list[Any], int]:

@@ -33,7 +33,7 @@ def _frame_rows(row: Table, background: Table, columns: np.ndarray) -> Table:
 
     n_rows = len(columns) * background.n_rows
     # the row stands behind the background; each cell says which of the two it takes
-    both: Any = nw.concat([nw.from_native(t.native, eager_only=True) for t in (background, row)], how="vertical")
+    both: Any = nw.concat([table.readable() for table in (background, row)], how="vertical")
     from_background = np.tile(np.arange(background.n_rows), len(columns))
     inside = np.repeat(columns, background.n_rows, axis=0)
     names = row.names or ()
@@ -45,4 +45,4 @@ def _frame_rows(row: Table, background: Table, columns: np.ndarray) -> Table:
         native = pd.DataFrame({name: s.to_native().reset_index(drop=True) for name, s in zip(names, gathered, strict=True)})
     else:
         native = frame.with_columns(*gathered).to_native()
-    return Table(native, names, n_rows, len(names))
+    return Table(row.labelled(native), names, n_rows, len(names))

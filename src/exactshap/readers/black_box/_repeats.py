@@ -40,7 +40,12 @@ def rounding(function: Callable[..., Any], rows: Table, first: np.ndarray, name:
     if moved <= np.sqrt(eps) * size:
         return float(moved / size)
     what = f"The same {n} rows differ by up to {moved:.3g} when they are asked in batches of other sizes"
-    _say(f"{name} answers a row by the rows beside it", what, "Let it look at each row alone, and return numbers of the precision it computes in", refuse=refuse)
+    _say(
+        f"{name} answers a row by the rows beside it",
+        what,
+        "Let it look at each row alone, and return numbers of the precision it computes in",
+        refuse=refuse,
+    )
     return eps
 
 

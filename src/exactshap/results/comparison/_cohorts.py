@@ -12,7 +12,7 @@ from exactshap._runtime.optional import FRAME_LIBRARIES, INSTALL_FRAMES, first_i
 from exactshap._runtime.words import fields_html, fields_text, table_html, table_text
 from exactshap.errors import InputError, InputTypeError, MissingDependencyError, UnknownNameError, did_you_mean, message
 from exactshap.results.comparison._comparison import Comparison, compare
-from exactshap.results.data import ExplanationData, cell_text, counted
+from exactshap.results.data import ExplanationData, cell_text, counted, player_columns
 
 __all__ = ["Cohorts", "by"]
 
@@ -200,15 +200,20 @@ def _column_of_data(explanation: ExplanationData, column: str | int) -> tuple[st
         do = "Pass one label for each row"
         raise InputError(message("Rows are grouped by a column of the data", "This explanation has data=None", do))
     table = as_table(explanation.data)
-    names = table.names or (explanation.feature_names if table.n_columns == explanation.n_players else ())
+    members = dict(zip(explanation.feature_names, player_columns(explanation, table), strict=True))
+    shown = {columns[0]: name for name, columns in members.items() if len(columns) == 1}
+    names = table.names or [shown.get(j, f"column {j}") for j in range(table.n_columns)]
     if isinstance(column, str):
-        if column not in names:
-            raise UnknownNameError(message(f"The data have no column {column!r}", do=did_you_mean(column, names)))
-        return column, table.column(names.index(column))
+        number = {**{name: j for j, name in shown.items()}, **{name: j for j, name in enumerate(names)}}
+        if column not in number:
+            got = f"{column!r} is a group of the columns {list(members[column])}" if column in members else ""
+            do = "Pass the number of one of them" if got else did_you_mean(column, number)
+            raise UnknownNameError(message(f"The data have no column {column!r}", got, do))
+        return column, table.column(number[column])
     if isinstance(column, bool) or not -table.n_columns <= column < table.n_columns:
         raise InputTypeError(message(f"There is no column {column!r}", f"The data have {table.n_columns} columns"))
     j = int(column) % table.n_columns
-    return names[j] if names else f"column {j}", table.column(j)
+    return names[j], table.column(j)
 
 
 def _numbers(cells: np.ndarray) -> np.ndarray | None:

@@ -62,7 +62,7 @@ def _kind(table: Table, j: int) -> str:
         return "" if dtype.kind not in "fiub" else "float32" if dtype == np.float32 else "float64"
     import narwhals.stable.v2 as nw
 
-    dtype = nw.from_native(table.native, eager_only=True)[table.names[j]].dtype  # type: ignore[index]
+    dtype = table.readable()[table.names[j]].dtype  # type: ignore[index]
     if dtype.is_numeric() or dtype == nw.Boolean:
         return "float32" if dtype == nw.Float32 else "float64"
     return "text" if dtype in (nw.String, nw.Categorical, nw.Enum) else ""

@@ -91,10 +91,10 @@ def readable(model: Columns, table: Any) -> Any:
         return _with_plain_numbers(model, table, [j for j, names in enumerate(dtypes) if not set(refused).isdisjoint(names)])
     import narwhals.stable.v2 as nw
 
-    frame = nw.from_native(table.native, eager_only=True)
+    frame = table.readable()
     gaps = [j for j, kind in enumerate(frame.schema.values()) if str(kind) == "Unknown"]
     table = _with_plain_numbers(model, table, gaps)
-    frame = nw.from_native(table.native, eager_only=True)
+    frame = table.readable()
     if model.library == "xgboost":
         return _with_fixed_categories(table, frame)
     coded = [name for name, kind in frame.schema.items() if isinstance(kind, (nw.Categorical, nw.Enum))]
@@ -125,10 +125,13 @@ def _with_plain_numbers(model: Columns, table: Any, columns: list[int]) -> Any:
         return table
     import narwhals.stable.v2 as nw
 
-    frame, numbers = nw.from_native(table.native, eager_only=True), table.select(columns).numeric()
+    frame, numbers = table.readable(), table.select(columns).numeric()
     series = [nw.new_series(table.names[j], numbers[:, k], backend=frame.implementation) for k, j in enumerate(columns)]
     if frame.implementation.is_pandas():  # by position: a frame's own index stays
-        return replace(table, native=table.native.assign(**{s.name: s.to_numpy() for s in series}))
+        native = table.native.copy(deep=False)
+        for j, column in zip(columns, series, strict=True):
+            native.isetitem(j, column.to_numpy())
+        return replace(table, native=native)
     return replace(table, native=frame.with_columns(*series).to_native())
 
 
@@ -182,16 +185,13 @@ def _categorical_columns(table: Any) -> list[int]:
     """Return the columns of a frame that have a categorical dtype (ordered ones are narwhals' Enum)."""
     if table.is_plain:
         return []
-    import narwhals.stable.v2 as nw
 
-    schema = nw.from_native(table.native, eager_only=True).schema
+    schema = table.readable().schema
     return [j for j, name in enumerate(table.names) if str(schema[name]).startswith(("Categorical", "Enum"))]
 
 
 def _own_categories(table: Any, j: int) -> tuple[Any, ...]:
-    import narwhals.stable.v2 as nw
-
-    series = nw.from_native(table.native, eager_only=True)[table.names[j]]
+    series = table.readable()[table.names[j]]
     if not str(series.dtype).startswith(("Categorical", "Enum")):
         raise InputError(
             message(f"In X, {table.label(j)} holds text", "The model knows codes only", "Pass a categorical column or codes")

@@ -1,0 +1,121 @@
+"""Columns that are named by whole numbers, tuples or anything else: taken, and shown as text."""
+
+import warnings
+
+import numpy as np
+import pytest
+
+from exactshap import Explainer, Explanation, decompose_hsic, decompose_mmd, decompose_r2, explain
+from exactshap.errors import InputError
+
+pd = pytest.importorskip("pandas")
+from sklearn.compose import make_column_transformer  # noqa: E402
+from sklearn.ensemble import HistGradientBoostingRegressor, RandomForestRegressor  # noqa: E402
+from sklearn.linear_model import Ridge  # noqa: E402
+from sklearn.pipeline import make_pipeline  # noqa: E402
+from sklearn.preprocessing import OneHotEncoder, StandardScaler  # noqa: E402
+from sklearn.svm import SVR  # noqa: E402
+
+RNG = np.random.default_rng(2)
+ARRAY = RNG.normal(size=(120, 4))
+Y = ARRAY[:, 0] * ARRAY[:, 1] + ARRAY[:, 2]
+LABELS = {
+    "numbers": (pd.RangeIndex(4), ("0", "1", "2", "3")),
+    "tuples": (
+        pd.MultiIndex.from_product([["sepal", "petal"], ["length", "width"]]),
+        ("sepal length", "sepal width", "petal length", "petal width"),
+    ),
+    "floats": (pd.Index([0.5, 1.5, 2.5, 3.5]), ("0.5", "1.5", "2.5", "3.5")),
+    "dates": (
+        pd.date_range("2024-01-01", periods=4, freq="MS"),
+        tuple(f"2024-{month:02d}-01 00:00:00" for month in range(1, 5)),
+    ),
+}
+
+
+def booster(library, name):
+    return lambda: getattr(pytest.importorskip(library), name)(
+        n_estimators=5, **({} if library == "xgboost" else {"verbose": -1})
+    )
+
+
+MODELS = {
+    "SVR": SVR,
+    "forest": lambda: RandomForestRegressor(5, random_state=0),
+    "histogram boosting": lambda: HistGradientBoostingRegressor(max_iter=5),
+    "linear": Ridge,
+    "scaler": lambda: make_pipeline(StandardScaler(), SVR()),
+    "XGBoost": booster("xgboost", "XGBRegressor"),
+    "LightGBM": booster("lightgbm", "LGBMRegressor"),
+    "function": None,
+}
+
+
+def frame(labels, array=ARRAY):
+    return pd.DataFrame(array, columns=LABELS[labels][0])
+
+
+@pytest.mark.parametrize("labels", LABELS)
+@pytest.mark.parametrize("name", MODELS)
+def test_values_are_those_of_the_array(name, labels):
+    if name == "LightGBM" and labels in ("tuples", "dates"):
+        pytest.skip("LightGBM itself refuses such names")
+    X, make = frame(labels), MODELS[name]
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        model = (SVR() if make is None else make()).fit(X, Y)
+        explained = (lambda rows: model.predict(rows)) if make is None else model
+        expected = explain((SVR() if make is None else make()).fit(ARRAY, Y), ARRAY[:3], ARRAY[20:30])
+        found = Explainer(explained, X[20:30])(X[:3])
+    assert found.certificate().passed
+    np.testing.assert_allclose(found.values, expected.values, atol=1e-9)
+    names = LABELS[labels][1]
+    if name != "LightGBM":  # which writes white space as underscores
+        assert found.feature_names == names
+    assert list(found.to_frame().columns) == list(found.feature_names)
+    assert found.data is not None
+
+
+@pytest.mark.parametrize("labels", LABELS)
+def test_results_groups_and_files_speak_of_them_as_text(labels, tmp_path):
+    pytest.importorskip("shap")
+    X, names = frame(labels), LABELS[labels][1]
+    model = SVR().fit(X, Y)
+    found = explain(model, X[:5], X[20:30], groups={"pair": list(names[:2])})
+    assert found.feature_names == ("pair", *names[2:])
+    assert found.to_shap().data.shape == (5, 3)
+    found.plot.waterfall(0)
+    found.plot.scatter(names[3])
+    found.report(tmp_path / "page.html")
+    found.save(tmp_path / "file.npz")
+    np.testing.assert_array_equal(Explanation.load(tmp_path / "file.npz").values, found.values)
+    assert found.by(names[2]).to_frame() is not None
+
+
+def test_mixed_frames_are_encoded_by_position():
+    X = pd.DataFrame({0: ARRAY[:, 0], 1: RNG.choice(["a", "b"], 120), 2: ARRAY[:, 2]})
+    model = make_pipeline(make_column_transformer((OneHotEncoder(), [1]), remainder="passthrough"), SVR()).fit(X, Y)
+    found = explain(model, X[:3], X[20:30])
+    by_text = explain(lambda rows: model.predict(rows), X[:3], X[20:30])
+    np.testing.assert_allclose(found.values, by_text.values, atol=1e-9)
+    assert found.feature_names == by_text.feature_names == ("0", "1", "2")
+
+
+def test_categories_of_numbered_columns_reach_the_trees():
+    lightgbm = pytest.importorskip("lightgbm")
+    X = pd.DataFrame({0: ARRAY[:, 0], 1: pd.Categorical(RNG.choice(["a", "b", "c"], 120)), 2: RNG.integers(0, 9, 120)})
+    model = lightgbm.LGBMRegressor(n_estimators=5, min_child_samples=5, verbose=-1).fit(X, Y)
+    found = explain(model, X[:3], X[20:30])
+    np.testing.assert_allclose(found.values, explain(lambda rows: model.predict(rows), X[:3], X[20:30]).values, atol=1e-9)
+
+
+def test_decompositions_take_them():
+    X, model = frame("numbers"), RandomForestRegressor(5, random_state=0).fit(ARRAY, Y)
+    assert decompose_mmd(X[:60], X[60:]).feature_names == LABELS["numbers"][1]
+    assert decompose_hsic(X, Y).feature_names == LABELS["numbers"][1]
+    np.testing.assert_allclose(decompose_r2(model, X, Y).values, decompose_r2(model, ARRAY, Y).values, atol=1e-12)
+
+
+def test_labels_that_are_one_text_are_refused():
+    with pytest.raises(InputError, match="must be unique"):
+        explain(lambda rows: rows.sum(axis=1), *[pd.DataFrame([[1.0, 2.0]], columns=[1, "1"])] * 2)
