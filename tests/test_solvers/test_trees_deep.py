@@ -139,14 +139,33 @@ def test_paths_of_sixteen_players_leave_the_tables(monkeypatch):
 
 
 @pytest.mark.parametrize("n", [1, 3, 12, 13])
-def test_few_rows_have_the_bits_of_many(n):
+@pytest.mark.parametrize(
+    ("index", "order"), [("shapley", 1), ("sii", 2), ("k-sii", 2), ("stii", 2), ("fsii", 2), ("banzhaf-interaction", 2)]
+)
+@pytest.mark.parametrize("n_outputs", [1, 2])
+def test_few_rows_have_the_bits_of_many(n, index, order, n_outputs):
     """Up to 12 rows go one at a time."""
-    trees = random_trees(3, n_features=9, depth=8)
+    trees = random_trees(3, n_features=9, depth=8, n_outputs=n_outputs, zero_covers=True)
     deep = prepare_trees(trees, [(j,) for j in range(9)]).deep
-    columns = np.ascontiguousarray(random_rows(4, 100, 9).T)
-    many, few = deep.solve(columns, SHAPLEY, 1), deep.solve(np.ascontiguousarray(columns[:, :n]), SHAPLEY, 1)
+    columns = np.ascontiguousarray(random_rows(4, 300, 9).T)
+    many, few = (deep.solve(np.ascontiguousarray(columns[:, :k]), find(index), order) for k in (300, n))
     assert np.array_equal(few.values, many.values[:n])
     assert np.array_equal(few.scale, many.scale[:n])
+
+
+@pytest.mark.parametrize("index", ["sii", "k-sii", "stii", "fsii"])
+@pytest.mark.parametrize("depth", [6, 11])
+def test_pairs_by_walks_are_those_of_single_leaves(index, depth):
+    trees = random_trees(depth, n_features=14, depth=depth)
+    deep = prepare_trees(trees, [(j,) for j in range(14)]).deep
+    columns = np.ascontiguousarray(random_rows(5, 40, 14).T)
+    walked = deep.solve(columns, find(index), 2)
+    question = deep.asked(find(index), 2)
+    leaf_by_leaf = np.zeros((question.offsets[3], 1, 40))
+    for of_size in question.sizes:
+        deep._sweep_sets(columns, of_size, question, leaf_by_leaf)
+    assert all(of_size.is_inside for of_size in question.sizes)
+    assert_close(walked.values, leaf_by_leaf.transpose(2, 0, 1), walked.scale.max(), n_terms=2**depth, n_players=14)
 
 
 def boosted(depth, **settings):

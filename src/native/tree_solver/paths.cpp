@@ -11,8 +11,10 @@ namespace {
 ///
 /// Kinds: 0 and 1 the ratio of the player's factor below the left and right edge to that above, times the value of a leaf; 2 and 3
 /// their gains. The extra node carries magnitudes: the ratio of the largest factors, without gains.
+///
+/// `slopes (n_steps, 2, n_nodes)` becomes (a - b) / F below each edge of the rows that take it, if there is room for it.
 void fill_coefficients(int64_t first, int64_t last, const Steps& steps, int64_t output, In<double, 2> rule, int64_t* side_at,
-                       Array<double, 2> outside_at, double* before, Array<double, 4> out) {
+                       Array<double, 2> outside_at, double* before, Array<double, 4> out, Array<double, 3> slopes) {
   const int64_t n = rule.size[1];
   for (int64_t step = first; step < last; step++) {
     const int64_t level = steps.level[step], above = steps.above[step];
@@ -35,6 +37,7 @@ void fill_coefficients(int64_t first, int64_t last, const Steps& steps, int64_t 
         failed[k] = share * value;
         gain_taken[k] = gain(b, 1.0 / below, outside, before[k]);
         gain_other[k] = loss(rule[LOST][k], outside, before[k]);
+        if (slopes.size[0] > 0) slopes[step - first][side][k] = (1.0 - b) * (1.0 / below);
       }
       taken[n] = magnitude, other[n] = b * magnitude, failed[n] = share * magnitude;
       for (int64_t state = 0; state < 3; state++) gains[state][n] = 0.0;
@@ -109,9 +112,11 @@ void finish(In<double, 2> left_gains, In<double, 2> right_gains, const int64_t* 
                  sides[1][k].data, out[k].data, total, out.size[1]);
 }
 
-/// Walk one tree down and up for one block of rows.
-void sweep_block(In<double, 2> columns, int64_t start, int64_t first, int64_t last, const Steps& steps, In<int32_t, 1> player_of,
-                 Array<double, 4> coefficients, const Block& block) {
+/// Walk one tree down and up for one block of rows; `finish_split(level, place)` is called for each split when its sums are there, and
+/// adds them to those of the split above. `enter_split(step)` is called on the way down.
+template <class Enter, class Finish>
+void sweep_block(In<double, 2> columns, int64_t start, int64_t first, int64_t last, const Steps& steps, Array<double, 4> coefficients,
+                 const Block& block, Enter enter_split, Finish finish_split) {
   for (int64_t step = first; step < last; step++) {
     const int64_t i = step - first, level = steps.level[step], column = steps.nodes.feature[step];
     block.position[level] = i;
@@ -120,15 +125,12 @@ void sweep_block(In<double, 2> columns, int64_t start, int64_t first, int64_t la
       multiply(coefficients[block.position[level - 1]][side], block.states[level].data, block.products[level - 1], block.products[level]);
     }
     fill_state(columns[column].data + start, step, steps, block);
+    enter_split(step);
     for (int64_t side = 0; side < 2; side++)
       if (steps.is_leaf[step][side])
         multiply(coefficients[i][side], block.states[level + 1].data, block.products[level], block.sums[level + 1][side]);
     const int64_t next = step + 1 < last ? steps.level[step + 1] : 0;
-    for (int64_t done = level; done >= next; done--) {
-      const int64_t p = block.position[done], j = player_of[steps.nodes.feature[first + p]];
-      finish(coefficients[p][2], coefficients[p][3], block.states[done + 1].data, block.sums[done + 1],
-             block.sums[done][done > 0 ? block.side_at[done - 1] : 0], block.total[j].data);
-    }
+    for (int64_t done = level; done >= next; done--) finish_split(done, block.position[done]);
   }
 }
 
@@ -161,14 +163,19 @@ Status sweep_paths(In<double, 2> columns, Steps steps, In<int32_t, 1> player_of,
     for (int64_t tree = 0; tree < steps.n_trees(); tree++) {
       const int64_t first = steps.tree_start[tree], last = steps.tree_start[tree + 1];
       if (first == last) continue;
-      fill_coefficients(first, last, steps, o, rule, room.side_at.data, outside_at, before.data, coefficients);
+      fill_coefficients(first, last, steps, o, rule, room.side_at.data, outside_at, before.data, coefficients, {});
       for (int64_t start = 0; start < n_rows; start += n_lanes) {
         if (context.interrupted()) return Status::interrupted;
         const Block block = narrowed(room, smaller(n_lanes, n_rows - start));
         block.total.fill(0.0);
         for (int64_t k = 0; k < n; k++) block.products[0][k].fill(rule[WEIGHTS][k]);
         block.products[0][n].fill(1.0);
-        sweep_block(columns, start, first, last, steps, player_of, coefficients, block);
+        const auto finish_split = [&](int64_t level, int64_t place) {
+          const int64_t j = player_of[steps.nodes.feature[first + place]];
+          finish(coefficients[place][2], coefficients[place][3], block.states[level + 1].data, block.sums[level + 1],
+                 block.sums[level][level > 0 ? block.side_at[level - 1] : 0], block.total[j].data);
+        };
+        sweep_block(columns, start, first, last, steps, coefficients, block, [](int64_t) {}, finish_split);
         for (int64_t r = 0; r < block.width; r++) size[start + r] += block.sums[0][0][n][r];
         for (int64_t j = 0; j < n_players; j++)
           for (int64_t r = 0; r < block.width; r++) total[j][start + r] += block.total[j][r];
@@ -181,8 +188,116 @@ Status sweep_paths(In<double, 2> columns, Steps steps, In<int32_t, 1> player_of,
   return Status::done;
 }
 
+/// The distinct players above the split of each level, in slots: the level of the last split on each.
+struct Above {
+  int64_t n_slots;
+  int64_t* level;        // (n_levels, n_slots)
+  int64_t *count, *own;  // (n_levels,): slots in use, and that of the split's own player
+
+  /// List them for a split that is entered: those above its parent, and the parent's own.
+  EXACTSHAP_INLINE void list(int64_t step, const Steps& steps) const {
+    const int64_t here = steps.level[step], same = steps.above[step];
+    count[here] = 0;
+    if (here > 0) {
+      const int64_t parent = here - 1;
+      for (int64_t s = 0; s < count[parent]; s++) level[here * n_slots + s] = level[parent * n_slots + s];
+      level[here * n_slots + own[parent]] = parent;
+      count[here] = count[parent] > own[parent] + 1 ? count[parent] : own[parent] + 1;
+    }
+    own[here] = same > 0 ? own[same - 1] : count[here];
+  }
+};
+
+/// Write the gains of a split at one node of the rule, 0 for rows that failed its player above.
+EXACTSHAP_APART void gain_lanes(const int64_t* __restrict state, Gains on_left, Gains on_right, const double* __restrict left,
+                                 const double* __restrict right, double* __restrict to, double* __restrict gains, int64_t width) {
+  for (int64_t r = 0; r < width; r++) {
+    const double left_gain = state[r] == LEFT ? on_left.left : on_left.right;
+    const double right_gain = state[r] == LEFT ? on_right.left : on_right.right;
+    const double change = left[r] * left_gain + right[r] * right_gain;
+    gains[r] = state[r] == FAILED ? 0.0 : change;
+    to[r] = left[r] + right[r];
+  }
+}
+
+/// Write sum_q slope[q] gains[q] (n_nodes, width) of each row to `out`, one node after the other.
+EXACTSHAP_APART void dot_lanes(const double* slope, int64_t n_nodes, const double* __restrict gains, double* __restrict out, int64_t width) {
+  for (int64_t r = 0; r < width; r++) out[r] = 0.0;
+  for (int64_t k = 0; k < n_nodes; k++) {
+    const double factor = slope[k];
+    const double* __restrict const of_node = gains + k * width;
+    for (int64_t r = 0; r < width; r++) out[r] += factor * of_node[r];
+  }
+}
+
+/// Add to a pair what rows gain that pass all splits on the player above, and those that do not.
+EXACTSHAP_APART void choose_lanes(const int64_t* __restrict state, int64_t side, const double* __restrict passed, const double* __restrict failed,
+                                   double* __restrict pair, int64_t width) {
+  for (int64_t r = 0; r < width; r++) pair[r] += state[r] == side ? passed[r] : failed[r];
+}
+
+/// Add the values of pairs of players of all trees to `out (n_pairs, n_outputs, n_rows)`: sweep_pairs of rows.cpp for many rows.
+Status sweep_path_pairs(In<double, 2> columns, Steps steps, In<int32_t, 1> player_of, In<double, 2> rule, int64_t n_lanes, Out<double, 3> out,
+                        int64_t n_players, Context& context) {
+  const int64_t n_rows = columns.size[1], n = rule.size[1], n_outputs = out.size[1], n_levels = steps.n_levels();
+  const int64_t n_pairs = n_players * (n_players - 1) / 2;
+  EXACTSHAP_REQUIRE(steps.fit(columns.size[0], player_of) && steps.value.size[2] == n_outputs && rule.size[0] == 4 && n_lanes > 0);
+  EXACTSHAP_REQUIRE(out.size[0] == n_pairs && out.size[2] == n_rows && lie_within(player_of, n_players));
+  const int64_t width = smaller(n_lanes, n_rows);
+  auto coefficients = context.empty<double>(steps.largest_tree(), int64_t(4), int64_t(3), n + 1);
+  auto slopes = context.empty<double>(steps.largest_tree(), int64_t(2), n);
+  auto outside_at = context.empty<double>(n_levels + 1, int64_t(2));
+  auto before = context.empty<double>(n);
+  Block room{width, context.empty<uint8_t>(width), context.empty<int64_t>(n_levels + 1, width),
+             context.empty<double>(n_levels, n + 1, width), context.empty<double>(n_levels + 1, int64_t(2), n + 1, width),
+             context.empty<double>(n_pairs, width), context.empty<int64_t>(n_levels), context.empty<int64_t>(n_levels)};
+  auto gains = context.empty<double>(n + 3, width);
+  auto numbers = context.zeros<int64_t>((n_levels + 2) * n_levels);
+  if (context.failed()) return Status::no_memory;
+  const Above above{n_levels, numbers.data, numbers.data + n_levels * n_levels, numbers.data + (n_levels + 1) * n_levels};
+  for (int64_t o = 0; o < n_outputs; o++)
+    for (int64_t start = 0; start < n_rows; start += n_lanes) {
+      const Block block = narrowed(room, smaller(n_lanes, n_rows - start));
+      const int64_t lanes = block.width;
+      double *const failed = gains.data + (n + 1) * lanes, *const passed = failed + lanes;
+      block.total.fill(0.0);
+      for (int64_t tree = 0; tree < steps.n_trees(); tree++) {
+        if (context.interrupted()) return Status::interrupted;
+        const int64_t first = steps.tree_start[tree], last = steps.tree_start[tree + 1];
+        if (first == last) continue;
+        fill_coefficients(first, last, steps, o, rule, room.side_at.data, outside_at, before.data, coefficients, slopes);
+        for (int64_t k = 0; k < n; k++) block.products[0][k].fill(rule[WEIGHTS][k]);
+        block.products[0][n].fill(1.0);
+        const auto finish_split = [&](int64_t level, int64_t place) {
+          const int64_t* const state = block.states[level + 1].data;
+          const auto sides = block.sums[level + 1];
+          const auto up = block.sums[level][level > 0 ? block.side_at[level - 1] : 0];
+          const auto on_left = coefficients[place][2], on_right = coefficients[place][3];
+          for (int64_t k = 0; k <= n; k++)
+            gain_lanes(state, {on_left[LEFT][k], on_left[RIGHT][k]}, {on_right[LEFT][k], on_right[RIGHT][k]}, sides[0][k].data,
+                       sides[1][k].data, up[k].data, gains.data + k * lanes, lanes);
+          dot_lanes(rule[LOST].data, n, gains.data, failed, lanes);
+          const int64_t j = player_of[steps.nodes.feature[first + place]];
+          for (int64_t s = 0; s < above.count[level]; s++) {
+            if (s == above.own[level]) continue;
+            const int64_t at = above.level[level * n_levels + s], side = block.side_at[at];
+            const int64_t i = player_of[steps.nodes.feature[first + block.position[at]]], low = smaller(i, j), high = i + j - low;
+            dot_lanes(slopes[block.position[at]][side].data, n, gains.data, passed, lanes);
+            choose_lanes(block.states[at + 1].data, side, passed, failed,
+                         block.total[low * n_players - low * (low + 1) / 2 + high - low - 1].data, lanes);
+          }
+        };
+        sweep_block(columns, start, first, last, steps, coefficients, block, [&](int64_t step) { above.list(step, steps); }, finish_split);
+      }
+      for (int64_t p = 0; p < n_pairs; p++)
+        for (int64_t r = 0; r < lanes; r++) out[p][o][start + r] += block.total[p][r];
+    }
+  return Status::done;
+}
+
 }  // namespace
 
 EXACTSHAP_END
 
 EXACTSHAP_KERNEL(tree_solver, sweep_paths, sweep_paths)
+EXACTSHAP_KERNEL(tree_solver, sweep_path_pairs, sweep_path_pairs)

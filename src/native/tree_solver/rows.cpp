@@ -1,6 +1,6 @@
 // Quadrature along the paths for one row at a time: the bits of sweep_paths without its coefficients.
 //
-// Coefficients for three states at every split pay off for many rows. One row has one state, and its factors are made as it walks:
+// Coefficients for three states at every split pay off for many rows, of single players. One row has one state, and its factors are made as it walks:
 // all nodes of the rule at once, `n` of them in whole registers, the last ones of weight 0.
 
 #include "../common/lanes.h"
@@ -110,32 +110,139 @@ EXACTSHAP_INLINE void close(int64_t done, const double* rule, int64_t n, int64_t
   walk.magnitude[done - 1][walk.side_at[done - 1]] = walk.magnitude[done][0] + walk.magnitude[done][1];
 }
 
+/// The distinct players above the split of each level, in slots, and (a - b) / F of each at the nodes of the rule.
+struct Above {
+  int64_t n_slots;       // of a level, at most
+  const double** slope;  // (n_levels + 1, n_slots)
+  int64_t* player;       // (n_levels + 1, n_slots)
+  int64_t *count, *own;  // (n_levels + 1,): slots in use, and that of the split's own player
+  double* taken;         // (n_levels + 1, n_nodes): (a - b) / F below the edge that the row takes
+};
+
+/// List the players above a split that was opened: those above its parent, and the parent's own as the edge to here leaves it.
+EXACTSHAP_INLINE void list_above(int64_t step, const Steps& steps, const double* rule, int64_t n, const Walk& walk, const Above& above) {
+  const int64_t level = steps.level[step] + int64_t(1), parent = level - 1, same = steps.above[step];
+  const double** const slope = above.slope + level * above.n_slots;
+  int64_t* const player = above.player + level * above.n_slots;
+  int64_t count = 0;
+  if (parent > 0) {
+    const int64_t own = above.own[parent];
+    for (int64_t s = 0; s < above.count[parent]; s++) slope[s] = above.slope[parent * above.n_slots + s], player[s] = above.player[parent * above.n_slots + s];
+    count = above.count[parent] > own + 1 ? above.count[parent] : own + 1;
+    player[own] = walk.player_at[parent];
+    // A player that fails has (a - b) / F = -1 / (1 - t) from there on, whatever b is.
+    if (walk.state[parent] == FAILED || walk.state[parent] != walk.side_at[parent])
+      slope[own] = rule + LOST * n;
+    else
+      slope[own] = above.taken + parent * n;
+  }
+  above.count[level] = count;
+  above.own[level] = same > 0 ? above.own[same] : count;
+  if (walk.state[level] == FAILED) return;
+  const double b = walk.taken[level];
+  const double* const inverse = walk.work + level * ROWS * n + INVERSE * n;
+  double* const taken = above.taken + level * n;
+  for (int64_t k = 0; k < n; k++) taken[k] = (1.0 - b) * inverse[k];
+}
+
+/// Add the gains of a finished split times (a - b) / F of each other player above it to the pairs of both, one node after the other.
+EXACTSHAP_INLINE void add_pairs(int64_t done, int64_t n_nodes, int64_t n_players, const Walk& walk, const Above& above, double* pairs) {
+  const int64_t j = walk.player_at[done];
+  for (int64_t s = 0; s < above.count[done]; s++) {
+    if (s == above.own[done]) continue;
+    const int64_t i = above.player[done * above.n_slots + s], low = i < j ? i : j, high = i < j ? j : i;
+    const double* const slope = above.slope[done * above.n_slots + s];
+    double sum = 0.0;
+    for (int64_t k = 0; k < n_nodes; k++) sum += rounded(walk.gains[k] * slope[k]);
+    pairs[low * n_players - low * (low + 1) / 2 + high - low - 1] += sum;
+  }
+}
+
+/// Room for the walks of single rows: what is at each level, and the rule in whole registers.
+struct Room {
+  int64_t n_nodes, n;
+  Array<double, 1> work, ratios, gains, total;
+  Array<double, 2> rule;
+  Array<int64_t, 1> numbers;
+  Array<const double*, 1> before;
+  Array<double[2], 1> pairs;
+
+  Room(In<double, 2> given, int64_t n_levels, int64_t n_players, Context& context)
+      : n_nodes(given.size[1]), n((n_nodes + EACH - 1) / EACH * EACH), work(context.empty<double>((n_levels + 1) * ROWS * n)),
+        ratios(context.empty<double>(2 * (n_levels + 1))), gains(context.empty<double>(n)), total(context.zeros<double>(n_players)),
+        rule(context.zeros<double>(int64_t(4), n)), numbers(context.zeros<int64_t>(3 * (n_levels + 1))),
+        before(context.empty<const double*>(n_levels + 1)), pairs(context.empty<double[2]>(2 * (n_levels + 1))) {
+    if (context.failed()) return;
+    work.fill(1.0);
+    ratios.fill(1.0);
+    for (int64_t i = 0; i < pairs.size[0]; i++) pairs[i][0] = pairs[i][1] = 1.0;
+    rule[NODES].fill(0.5), rule[REST].fill(0.5);
+    for (int64_t row = 0; row < 4; row++)
+      for (int64_t k = 0; k < n_nodes; k++) rule[row][k] = given[row][k];
+    for (int64_t k = 0; k < n; k++) work[k] = rule[WEIGHTS][k];
+  }
+
+  Walk walk(int64_t n_levels) const {
+    int64_t* const number = numbers.data;
+    return {work.data, before.data, number, number + n_levels + 1, number + 2 * (n_levels + 1), ratios.data,
+            ratios.data + n_levels + 1, pairs.data, pairs.data + n_levels + 1, gains.data};
+  }
+};
+
+/// Add the values of pairs of players of all trees to `out (n_pairs, n_outputs, n_rows)`, row by row of `X (n_rows, n_features)`.
+///
+/// Along an edge on player j only (a - b) / F of j changes, so that each split adds, for the players i above it,
+///
+///   phi_ij = sum_q omega_q sum_{e on j} (a_i - b_i) / F_i ((a_j - b_j) / F_j |_e - (a_j - b_j) / F_j |_{above e}) S_e(t_q)
+///
+/// O(n_splits n_nodes depth) per row: what a split gains is there already for single players.
+Status sweep_pairs(In<double, 2> X, Steps steps, In<int32_t, 1> player_of, In<double, 2> rule, Out<double, 3> out, int64_t n_players,
+                   Context& context) {
+  const int64_t n_outputs = out.size[1], n_rows = X.size[0], n_levels = steps.n_levels(), n_pairs = n_players * (n_players - 1) / 2;
+  EXACTSHAP_REQUIRE(steps.fit(X.size[1], player_of) && steps.value.size[2] == n_outputs && rule.size[0] == 4);
+  EXACTSHAP_REQUIRE(out.size[0] == n_pairs && out.size[2] == n_rows && lie_within(player_of, n_players));
+  const Room room(rule, n_levels, n_players, context);
+  const int64_t n = room.n, n_slots = n_levels + 1;
+  auto slopes = context.empty<const double*>((n_levels + 1) * n_slots);
+  auto numbers = context.zeros<int64_t>((n_levels + 1) * (n_slots + 2));
+  auto taken = context.empty<double>((n_levels + 1) * n), pairs = context.empty<double>(n_pairs);
+  if (context.failed()) return Status::no_memory;
+  const Walk walk = room.walk(n_levels);
+  int64_t* const number = numbers.data + (n_levels + 1) * n_slots;
+  const Above above{n_slots, slopes.data, numbers.data, number, number + n_levels + 1, taken.data};
+  for (int64_t o = 0; o < n_outputs; o++)
+    for (int64_t i = 0; i < n_rows; i++) {
+      if (context.interrupted()) return Status::interrupted;
+      pairs.fill(0.0);
+      for (int64_t tree = 0; tree < steps.n_trees(); tree++) {
+        const int64_t first = steps.tree_start[tree], last = steps.tree_start[tree + 1];
+        for (int64_t step = first; step < last; step++) {
+          open(X[i].data, step, o, steps, player_of, room.rule.data, n, walk);
+          list_above(step, steps, room.rule.data, n, walk, above);
+          const int64_t next = step + 1 < last ? steps.level[step + 1] : 0;
+          for (int64_t done = steps.level[step] + 1; done > next; done--) {
+            close(done, room.rule.data, n, room.n_nodes, walk, room.total.data);
+            if (walk.state[done] != FAILED) add_pairs(done, room.n_nodes, n_players, walk, above, pairs.data);
+          }
+        }
+      }
+      for (int64_t p = 0; p < n_pairs; p++) out[p][o][i] += pairs[p];
+    }
+  return Status::done;
+}
+
 /// Add the values of single players of all trees to `out (n_players, n_outputs, n_rows)`, the sums of magnitudes to `scale`, row by
 /// row of `X (n_rows, n_features)`.
 Status sweep_rows(In<double, 2> X, Steps steps, In<int32_t, 1> player_of, In<double, 2> rule, Out<double, 3> out, Out<double, 1> scale,
                   Context& context) {
-  const int64_t n_nodes = rule.size[1], n = (n_nodes + EACH - 1) / EACH * EACH, n_players = out.size[0], n_outputs = out.size[1], n_rows = X.size[0], n_levels = steps.n_levels();
+  const int64_t n_players = out.size[0], n_outputs = out.size[1], n_rows = X.size[0], n_levels = steps.n_levels();
   EXACTSHAP_REQUIRE(steps.fit(X.size[1], player_of) && steps.value.size[2] == n_outputs && rule.size[0] == 4);
-  EXACTSHAP_REQUIRE(out.size[2] == n_rows && scale.size[0] == n_rows);
-  for (int64_t j = 0; j < player_of.size[0]; j++) EXACTSHAP_REQUIRE(player_of[j] >= 0 && player_of[j] < n_players);
-  auto work = context.empty<double>((n_levels + 1) * ROWS * n), ratios = context.empty<double>(2 * (n_levels + 1));
-  auto padded = context.zeros<double>(int64_t(4), n);
-  auto gains = context.empty<double>(n);
-  auto numbers = context.zeros<int64_t>(3 * (n_levels + 1));
-  auto before = context.empty<const double*>(n_levels + 1);
-  auto pairs = context.empty<double[2]>(2 * (n_levels + 1));
-  auto total = context.empty<double>(n_players), values = context.empty<double>(n_players);
+  EXACTSHAP_REQUIRE(out.size[2] == n_rows && scale.size[0] == n_rows && lie_within(player_of, n_players));
+  const Room room(rule, n_levels, n_players, context);
+  auto values = context.empty<double>(n_players);
   if (context.failed()) return Status::no_memory;
-  work.fill(1.0);
-  ratios.fill(1.0);
-  for (int64_t i = 0; i < pairs.size[0]; i++) pairs[i][0] = pairs[i][1] = 1.0;
-  padded[NODES].fill(0.5), padded[REST].fill(0.5);
-  for (int64_t row = 0; row < 4; row++)
-    for (int64_t k = 0; k < n_nodes; k++) padded[row][k] = rule[row][k];
-  for (int64_t k = 0; k < n; k++) work[k] = padded[WEIGHTS][k];
-  int64_t* const number = numbers.data;
-  const Walk walk{work.data, before.data, number, number + n_levels + 1, number + 2 * (n_levels + 1), ratios.data,
-                  ratios.data + n_levels + 1, pairs.data, pairs.data + n_levels + 1, gains.data};
+  const Walk walk = room.walk(n_levels);
+  const Array<double, 1> total = room.total;
   for (int64_t o = 0; o < n_outputs; o++)
     for (int64_t i = 0; i < n_rows; i++) {
       if (context.interrupted()) return Status::interrupted;
@@ -146,9 +253,9 @@ Status sweep_rows(In<double, 2> X, Steps steps, In<int32_t, 1> player_of, In<dou
         if (first == last) continue;
         total.fill(0.0);
         for (int64_t step = first; step < last; step++) {
-          open(X[i].data, step, o, steps, player_of, padded.data, n, walk);
+          open(X[i].data, step, o, steps, player_of, room.rule.data, room.n, walk);
           const int64_t next = step + 1 < last ? steps.level[step + 1] : 0;
-          for (int64_t done = steps.level[step] + 1; done > next; done--) close(done, padded.data, n, n_nodes, walk, total.data);
+          for (int64_t done = steps.level[step] + 1; done > next; done--) close(done, room.rule.data, room.n, room.n_nodes, walk, total.data);
         }
         size += walk.magnitude[0][0];
         for (int64_t j = 0; j < n_players; j++) values[j] += total[j];
@@ -164,3 +271,4 @@ Status sweep_rows(In<double, 2> X, Steps steps, In<int32_t, 1> player_of, In<dou
 EXACTSHAP_END
 
 EXACTSHAP_KERNEL(tree_solver, sweep_rows, sweep_rows)
+EXACTSHAP_KERNEL(tree_solver, sweep_pairs, sweep_pairs)

@@ -40,6 +40,8 @@ __all__ = [
     "sweep_leaf_rows",
     "sweep_leaf_sets",
     "sweep_leaves",
+    "sweep_pairs",
+    "sweep_path_pairs",
     "sweep_paths",
     "sweep_rows",
     "walk_sets",
@@ -235,6 +237,8 @@ sweep = kernel("tree_solver.sweep(columns, tables, rows, first_group, last_group
 sweep_few = kernel("tree_solver.sweep_few(columns, tables, rows, measure, first_group, last_group, n_players, out)")
 sweep_paths = kernel("tree_solver.sweep_paths(columns, steps, player_of, rule, n_lanes, out, scale)")
 sweep_rows = kernel("tree_solver.sweep_rows(X, steps, player_of, rule, out, scale)")
+sweep_path_pairs = kernel("tree_solver.sweep_path_pairs(columns, steps, player_of, rule, n_lanes, out, n_players)")
+sweep_pairs = kernel("tree_solver.sweep_pairs(X, steps, player_of, rule, out, n_players)")
 sweep_leaf_sets = kernel("tree_solver.sweep_leaf_sets(columns, forest, leaves, rule, n_lanes, out)")
 walk_singles = kernel("tree_solver.walk_singles(columns, background, background_weights, forest, player, weights, out, scale)")
 walk_sets = kernel("tree_solver.walk_sets(columns, background, background_weights, forest, player, weights, out, scale)")

@@ -34,6 +34,7 @@ __all__ = [
     "lay_out",
     "lay_rows",
     "offsets_of",
+    "outputs_of_trees",
     "products_above",
     "routes_of",
     "sorted_leaves",
@@ -112,9 +113,16 @@ def forecast(trees: FlatTrees, shape: Structure) -> TableForecast:
         fits=np.isfinite(cost[trees.tree_start[:-1]]),
         look_ups=sums[0],
         filling=sums[1],
-        table_bytes=8.0 * trees.n_outputs * sums[2],
+        table_bytes=8.0 * outputs_of_trees(trees).sum(axis=1) * sums[2],
         background_bytes=8.0 * sums[3],
     )
+
+
+def outputs_of_trees(trees: FlatTrees) -> np.ndarray:
+    """Return which outputs (n_trees, n_outputs) each tree adds to."""
+    if not trees.n_trees or trees.n_outputs == 1:
+        return np.ones((trees.n_trees, trees.n_outputs), bool)
+    return np.logical_or.reduceat(trees.value != 0.0, trees.tree_start[:-1])
 
 
 def products_above(shape: Structure, factors: np.ndarray) -> np.ndarray:

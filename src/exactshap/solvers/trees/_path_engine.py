@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from typing import NamedTuple
 
 import numpy as np
+from scipy.special import roots_legendre
 
 from exactshap._native import Handle
 from exactshap._runtime.cache import BoundedCache
@@ -23,6 +24,8 @@ from exactshap.solvers.trees._kernels import (
     fill_steps,
     forest_of,
     sweep_leaf_sets,
+    sweep_pairs,
+    sweep_path_pairs,
     sweep_paths,
     sweep_rows,
     walk_sets,
@@ -51,16 +54,18 @@ WORK_BYTES = 2**21  # products and sums of one sweep: within the second-level ca
 LANES = 128  # rows of one sweep at most
 FEW_ROWS = 12  # coefficients of every split for all three states are not worth filling for so few rows
 NODE_COST = 4.0  # a split at one node of the rule, in table look-ups (measured: 1.2 ns, for one row 8 ns, and 0.5 ns)
+PAIR_COST, SET_COST = 1.5, 0.6  # of pairs, and of each set of players, in sweeps of single players (benchmarks/growth.py)
 VISIT_COST = 8.0  # a visit of a node in a walk, in table look-ups (measured: 4 ns and 0.5 ns)
 
 
 class OfSize(NamedTuple):
-    """The rule for sets of one size; whether its nodes are inside (0, 1), and what the sweep of single players reads of it."""
+    """The rule for sets of one size, and how it is summed."""
 
     size: int
     rule: Rule
-    is_inside: bool
-    constants: np.ndarray
+    is_inside: bool  # whether the walks take it: its nodes are inside (0, 1), or their ends are sums of pairs
+    constants: np.ndarray  # what the walks read of it
+    of_pairs: float  # what single players get of each of their pairs, besides
 
 
 class PathQuestion(NamedTuple):
@@ -87,10 +92,15 @@ class PathEngine:
         asked = self.asked(semivalue, order)
         out = np.zeros((asked.offsets[order + 1], self.trees.n_outputs, columns.shape[1]))
         scale = np.zeros(columns.shape[1])
-        for of_size in asked.sizes:
+        for of_size in reversed(asked.sizes):  # pairs first
+            values = out[asked.offsets[of_size.size] : asked.offsets[of_size.size + 1]]
             if of_size.size == 1:
-                self._sweep_paths(columns, of_size.constants, out[: self.n_players], scale)
-            if of_size.size > 1 or not of_size.is_inside:
+                self._sweep_paths(columns, of_size.constants, values, scale)
+                if of_size.of_pairs:
+                    _add_pairs(out[asked.offsets[2] : asked.offsets[3]], of_size.of_pairs, values)
+            if of_size.size == 2 and of_size.is_inside:
+                self._sweep_pairs(columns, of_size.constants, values)
+            elif not of_size.is_inside or of_size.size > 2:
                 self._sweep_sets(columns, of_size, asked, out)
         full, error_bound = leaf_sums(self.trees, columns), 2.0 * asked.relative_bound * scale
         return Solution(out.transpose(2, 0, 1), np.zeros_like(full), full, asked.method, error_bound=error_bound, scale=scale)
@@ -103,13 +113,11 @@ class PathEngine:
         )
 
     def _make_question(self, semivalue: Semivalue, order: int) -> PathQuestion:
-        sizes, bounds = [], []
-        for size in set_sizes(order):
-            rule, bound = path_rule(semivalue, size, order, self.shape.n_path_players)
-            inside = bool(rule[0].min() > 0.0 and rule[0].max() < 1.0)
-            constants = _constants(rule if inside else (np.empty(0), np.empty(0)))  # with no nodes only the scale
-            sizes.append(OfSize(size, rule, inside, constants))
-            bounds.append(bound)
+        rules = [path_rule(semivalue, size, order, self.shape.n_path_players) for size in set_sizes(order)]
+        bounds = [bound for _, bound in rules]
+        sizes = [_of_size(size, rule) for size, (rule, _) in enumerate(rules, start=1)]
+        if order == 2 and not sizes[0].is_inside and sizes[1].is_inside and not any(bounds):
+            sizes[0] = _ends_by_pairs(sizes[0], sizes[1].rule, max(self.shape.n_path_players - 2, 0))
         used = max(len(of_size.rule[0]) for of_size in sizes)
         method = f"quadrature along the paths ({used} nodes, {self.shape.n_path_players} players on the longest)"
         return PathQuestion(*binomials_and_offsets(self.n_players, order), sizes, max(0.0, *bounds), method)
@@ -126,20 +134,37 @@ class PathEngine:
 
     def work(self, order: int) -> float:
         """Return about what one row costs, in table look-ups."""
-        sets = sum(math.comb(self.shape.n_path_players, size) for size in range(2, order + 1))
-        return float(path_costs(self.trees, self.shape).sum()) * self.trees.n_outputs * (1.0 + sets)
+        singles = float(path_costs(self.trees, self.shape).sum()) * self.trees.n_outputs
+        sets = sum(math.comb(self.shape.n_path_players, size) for size in range(1, order + 1))
+        return singles * (1.0 if order == 1 else PAIR_COST if order == 2 else SET_COST * sets)
 
     def _sweep_paths(self, columns: np.ndarray, nodes: np.ndarray, out: np.ndarray, scale: np.ndarray) -> None:
         """Add the values of single players to ``out`` (n_players, n_outputs, n_rows): the same bits for few rows and many."""
-        steps = self.cache.get(("steps",)) or self.cache.made(("steps",), self._make_steps, keep=1)
+        steps = self.steps
         player_of = self.shape.player_of_column
         scale += self.of_single_leaves
         if columns.shape[1] <= FEW_ROWS:
             sweep_rows(np.ascontiguousarray(columns.T), steps, player_of, nodes, out, scale)
             return
-        n_levels = int(steps.value.level.max(initial=0)) + 1
-        n_lanes = int(np.clip(WORK_BYTES // (24 * n_levels * (nodes.shape[1] + 1)), 4, LANES))
-        sweep_paths(columns, steps, player_of, nodes, n_lanes, out, scale)
+        sweep_paths(columns, steps, player_of, nodes, self._lanes(nodes, len(out)), out, scale)
+
+    def _sweep_pairs(self, columns: np.ndarray, nodes: np.ndarray, out: np.ndarray) -> None:
+        """Add the values of pairs of players to ``out`` (n_pairs, n_outputs, n_rows): the same bits for few rows and many."""
+        player_of = self.shape.player_of_column
+        if columns.shape[1] <= FEW_ROWS:
+            sweep_pairs(np.ascontiguousarray(columns.T), self.steps, player_of, nodes, out, self.n_players)
+            return
+        sweep_path_pairs(columns, self.steps, player_of, nodes, self._lanes(nodes, len(out)), out, self.n_players)
+
+    def _lanes(self, nodes: np.ndarray, n_sums: int) -> int:
+        """Return how many rows are swept at once, so that their products and sums stay in the second-level cache."""
+        n_levels = int(self.shape.depth.max(initial=1))
+        return int(np.clip(WORK_BYTES // (24 * n_levels * (nodes.shape[1] + 1) + 8 * n_sums), 4, LANES))
+
+    @property
+    def steps(self) -> Handle:
+        """The splits in depth-first order, kept."""
+        return self.cache.get(("steps",)) or self.cache.made(("steps",), self._make_steps, keep=1)  # type: ignore[no-any-return]
 
     def _make_steps(self) -> Handle:
         return Handle(make_steps(self.trees, self.shape))
@@ -241,9 +266,51 @@ def path_rule(semivalue: Semivalue, size: int, order: int, n_path_players: int) 
     return measure.rule(degree), 0.0
 
 
+def _of_size(size: int, rule: Rule) -> OfSize:
+    inside = bool(rule[0].min() > 0.0 and rule[0].max() < 1.0)
+    return OfSize(
+        size, rule, inside, _constants(rule if inside else (np.empty(0), np.empty(0))), 0.0
+    )  # no nodes: only the scale
+
+
 def _constants(rule: Rule) -> np.ndarray:
     """Return t, 1 - t, -1 / (1 - t) and the weights, of shape (4, n_nodes)."""
     return np.stack([rule[0], 1.0 - rule[0], -1.0 / (1.0 - rule[0]), rule[1]])
+
+
+def _ends_by_pairs(single: OfSize, pair_rule: Rule, degree: int) -> OfSize:
+    r"""Return a rule for single players whose masses at 0 and 1 are sums over pairs, if those have the measure that it takes.
+
+    .. math:: w_0 \partial_j V(0) + w_1 \partial_j V(1) = (w_0 + w_1) \int \partial_j V \, dt
+              + \sum_{i \ne j} \int (w_1 t - w_0 (1 - t)) \, \partial_{ij} V \, dt
+
+    (partial integration). At an end of [0, 1] factors are zero, and walks divide by them; k-SII and STII have such masses, and
+    their pairs the measure of the last integral times -2. ``degree`` is that of the derivatives for pairs.
+    """
+    nodes, weights = single.rule
+    at_0, at_1 = float(weights[nodes == 0.0].sum()), float(weights[nodes == 1.0].sum())
+    power = np.arange(degree + 1.0)
+    wanted = at_1 / (power + 2.0) - at_0 / ((power + 1.0) * (power + 2.0))
+    moments = (pair_rule[0] ** power[:, None]) @ pair_rule[1]
+    share = float(wanted[0] / moments[0]) if moments[0] else 0.0
+    if not np.allclose(wanted, share * moments, rtol=0.0, atol=1e-13):
+        return single
+    inside = (nodes > 0.0) & (nodes < 1.0)
+    nodes, weights = nodes[inside], weights[inside]
+    if at_0 + at_1:
+        points, masses = roots_legendre(degree // 2 + 2)
+        nodes, weights = np.append(nodes, 0.5 + 0.5 * points), np.append(weights, 0.5 * (at_0 + at_1) * masses)
+    return single._replace(is_inside=True, constants=_constants((nodes, weights)), of_pairs=share)
+
+
+def _add_pairs(pairs: np.ndarray, share: float, out: np.ndarray) -> None:
+    """Add ``share`` of the values of all pairs (n_pairs, ...), in lexicographic order, to those of both players."""
+    place = 0
+    for i in range(len(out) - 1):
+        of_first = pairs[place : place + len(out) - 1 - i]
+        out[i] += share * np.add.accumulate(of_first, axis=0)[-1]  # one after the other, for any number of rows
+        out[i + 1 :] += share * of_first
+        place += len(of_first)
 
 
 def steps_bytes(trees: FlatTrees) -> float:

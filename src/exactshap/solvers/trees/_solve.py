@@ -2,18 +2,29 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 
+from exactshap._runtime.shared import copied_state
 from exactshap.errors import InputError, message
 from exactshap.games import normalised_weights
 from exactshap.semivalues import Semivalue
 from exactshap.solvers.core import Cost, Solution, player_sets
 from exactshap.solvers.trees._cost import Engine, engine_cost
 from exactshap.solvers.trees._kernels import Structure
-from exactshap.solvers.trees._layout import NOMINAL_ROWS, TableForecast, forecast, lay_out, products_above, structure
+from exactshap.solvers.trees._layout import (
+    NOMINAL_ROWS,
+    TableForecast,
+    forecast,
+    lay_out,
+    outputs_of_trees,
+    products_above,
+    structure,
+)
 from exactshap.solvers.trees._leaf_engine import LeafEngine, leaf_costs
 from exactshap.solvers.trees._path_engine import PathEngine, path_costs
 from exactshap.solvers.trees._sums import weighted_mean, whole_weights
@@ -23,9 +34,58 @@ from exactshap.trees import prepared as rounded
 
 __all__ = ["PreparedTrees", "prepare_trees", "solve_trees"]
 
-COVER_TABLES = 2.0**28  # bytes of tables beyond which quadrature along the paths is preferred for cover ratios
+PAIR_ROWS = 1000.0  # how many rows are expected to share a filling of tables for pairs, which else go by quadrature
 ADVANTAGE = 2.0  # tables must make an ensemble twice as fast: their memory is not free
 REFILLED_ROWS = 200.0  # how many rows of one call are expected to share tables that cannot be kept
+
+
+def _deep_engine(
+    trees: FlatTrees, shape: Structure, n_players: int, rows: tuple[np.ndarray, np.ndarray, float] | None
+) -> PathEngine | LeafEngine:
+    return PathEngine(trees, shape, n_players) if rows is None else LeafEngine(trees, shape, n_players, *rows)
+
+
+@dataclass(frozen=True, eq=False)
+class EachOutput:
+    """Trees that add to one output each, solved output by output: walks cost as much as there are outputs."""
+
+    trees: FlatTrees
+    player_of_column: np.ndarray
+    n_players: int
+    rows: tuple[np.ndarray, np.ndarray, float] | None  # of the background: columns, weights and their unit
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {name: part for name, part in copied_state(self).items() if name != "engines"}
+
+    @functools.cached_property
+    def engines(self) -> tuple[PathEngine | LeafEngine, ...]:
+        """One for each output."""
+        owner = outputs_of_trees(self.trees).argmax(axis=1)
+        engines = []
+        for o in range(self.trees.n_outputs):
+            some = take_trees(self.trees, np.flatnonzero(owner == o))
+            some = replace(some, value=np.ascontiguousarray(some.value[:, [o]]), constant=some.constant[[o]])
+            engines.append(_deep_engine(some, structure(some, self.player_of_column), self.n_players, self.rows))
+        return tuple(engines)
+
+    def solve(self, columns: np.ndarray, semivalue: Semivalue, order: int) -> Solution:
+        """Return the values of the rows in ``columns`` (n_features, n_rows)."""
+        parts = [engine.solve(columns, semivalue, order) for engine in self.engines]
+        scale, bound = (sum(np.asarray(getattr(part, name)) for part in parts) for name in ("scale", "error_bound"))
+        values = np.concatenate([part.values for part in parts], axis=2)
+        full = np.concatenate([part.full for part in parts], axis=1)
+        return Solution(values, np.zeros_like(full), full, parts[0].method, error_bound=bound, scale=scale)
+
+    def memory(self, n_rows: int, order: int) -> float:
+        """Return the bytes besides the rows."""
+        return sum(engine.memory(n_rows, order) for engine in self.engines)
+
+    def work(self, order: int) -> float:
+        """Return about what one row costs, in table look-ups."""
+        return sum(engine.work(order) for engine in self.engines)
+
+
+Deep = PathEngine | LeafEngine | EachOutput
 
 
 @dataclass(frozen=True, eq=False)
@@ -41,9 +101,9 @@ class PreparedTrees:
         v(empty): the mean prediction over the background or the training rows, in the unit of the margin.
     tables : TableEngine or None
         The trees for which look-ups are the fastest; None if there are none.
-    rest : PathEngine, LeafEngine or None
+    rest : PathEngine, LeafEngine, EachOutput or None
         The other trees; None if there are none.
-    deep : PathEngine or LeafEngine
+    deep : PathEngine, LeafEngine or EachOutput
         All trees, without tables.
     """
 
@@ -52,20 +112,36 @@ class PreparedTrees:
     value_function: str
     empty: np.ndarray
     tables: TableEngine | None
-    rest: PathEngine | LeafEngine | None
-    deep: PathEngine | LeafEngine
+    rest: Deep | None
+    deep: Deep
 
-    def engines(self, order: int) -> tuple[Engine, ...]:
+    __getstate__ = copied_state
+
+    def engines(self, order: int) -> tuple[TableEngine | Deep, ...]:
         """Return what will answer a request; it does not depend on the rows, so that their blocking changes no bit."""
         if self.tables is None:
             return (self.deep,)
-        if order > 1 and self.value_function == "path_dependent" and not self.tables.of_order(order).is_kept:
+        if order > 1 and self.value_function == "path_dependent" and not self._tables_pay(order):
             return (self.deep,)
         return (self.tables,) if self.rest is None else (self.tables, self.rest)
 
+    def _tables_pay(self, order: int) -> bool:
+        """Whether tables of cover ratios for sets of players are worth filling."""
+        assert self.tables is not None
+        if not self.tables.of_order(order).is_kept:
+            return False
+        return order > 2 or self.tables.row_cost(order, PAIR_ROWS) < self._pair_cost
+
+    @functools.cached_property
+    def _pair_cost(self) -> float:
+        return self.deep.work(2)
+
     def cost(self, n_rows: int, n_blocks: int, order: int) -> Cost:
         """Return the cost of some rows, beyond what is held already."""
-        return sum((engine_cost(engine, n_rows, n_blocks, order) for engine in self.engines(order)), Cost())
+        every: list[Engine] = []
+        for engine in self.engines(order):
+            every += engine.engines if isinstance(engine, EachOutput) else [engine]
+        return sum((engine_cost(engine, n_rows, n_blocks, order) for engine in every), Cost())
 
     def memory(self, n_rows: int, order: int) -> float:
         """Return the bytes besides the rows: the background's tables, and those of a semivalue while they are in use."""
@@ -105,7 +181,7 @@ def prepare_trees(
         Their weights; None means equal ones.
     memory_limit : float, default=2**30
         Bytes that the background's tables may take (beyond, each call counts the background again, leaf by leaf), and those
-        of a semivalue (beyond, they are filled again in each call).
+        of a semivalue (beyond, they are filled again in each call; of cover ratios, quadrature takes their place).
 
     Returns
     -------
@@ -129,7 +205,7 @@ def prepare_trees(
     shape = structure(trees, player_of_column)
     if background is None:
         empty = _reach(trees, shape)
-        by_tables = choose_trees(forecast(trees, shape), path_costs(trees, shape), COVER_TABLES, may_refill=False)
+        by_tables = choose_trees(forecast(trees, shape), path_costs(trees, shape), memory_limit, may_refill=False)
     else:
         background = _check_background(trees, background)
         weights = normalised_weights(weights, len(background))
@@ -137,19 +213,21 @@ def prepare_trees(
         others = leaf_costs(trees, shape, len(background))
         by_tables = choose_trees(forecast(trees, shape), others, memory_limit, may_refill=True)
 
-    def make_deep(some: FlatTrees) -> PathEngine | LeafEngine:
-        of_some = shape if some is trees else structure(some, player_of_column)
-        if background is None or weights is None:
-            return PathEngine(some, of_some, len(players))
-        columns = np.ascontiguousarray(rounded(trees, background).T)
-        return LeafEngine(some, of_some, len(players), columns, *whole_weights(weights))
+    rows: tuple[np.ndarray, np.ndarray, float] | None = None
+    if background is not None and weights is not None:
+        rows = np.ascontiguousarray(rounded(trees, background).T), *whole_weights(weights)
+
+    def make_deep(some: FlatTrees) -> Deep:
+        if trees.n_outputs > 1 and (outputs_of_trees(some).sum(axis=1) <= 1).all():
+            return EachOutput(some, player_of_column, len(players), rows)
+        return _deep_engine(some, shape if some is trees else structure(some, player_of_column), len(players), rows)
 
     tables = None
     if by_tables.any():
         some = take_trees(trees, np.flatnonzero(by_tables))
         layout = lay_out(some, structure(some, player_of_column))
-        limit = COVER_TABLES if background is None else memory_limit
-        tables = TableEngine(some, layout, tabulate_background(some, layout, background, weights), len(players), limit)
+        table = tabulate_background(some, layout, background, weights)
+        tables = TableEngine(some, layout, table, len(players), memory_limit)
     deep = make_deep(trees)
     rest = None
     if not by_tables.all():

@@ -39,6 +39,8 @@ BLOCK_BYTES = 2**21
 WORK_BYTES = 3.5 * 2**20  # numbers of players of all codes while they are made, sums of one block
 FEW_ROWS = 16  # that are answered cell by cell before tables are filled, at least
 FILLING_SHARE = 0.1  # of the steps of a filling are spent on rows before tables are filled: a service's first ones do not wait
+# of tables for sets of players, in look-ups of single players, half a nanosecond (benchmarks/growth.py: 0.8 and 1.2 ns)
+SET_LOOK_UP, SET_FILLING = 1.7, 2.4
 ROOM = 7  # cells behind the last table, which the widest registers read and leave out
 BACKGROUND_BLOCK = 2**14  # background rows at a time
 
@@ -107,6 +109,7 @@ class OrderTables(NamedTuple):
     n_results: int  # of a row: sets and v(D) of all outputs, and the scale
     block: int  # rows that are swept at a time
     is_kept: bool  # whether the tables of a semivalue stay between calls
+    work: tuple[float, float, float]  # steps of a filling, look-ups of a row, steps of a row without tables
     unsolved: Solution  # says how rows are solved, of none of them
 
 
@@ -143,8 +146,8 @@ class TableEngine:
             n_results = (n_sets + 1) * self.trees.n_outputs + 1
             block = int(max(16, min(BLOCK, BLOCK_BYTES // (8 * n_results))))
             unsolved = Solution.zeros(0, n_sets, self.trees.n_outputs, method=method).with_(error_bound=0.0)
-            runs = _runs(rows, self.layout.n_groups)
-            return OrderTables(rows, Handle(rows), runs, n_sets, n_results, block, is_kept, unsolved)
+            runs, work = _runs(rows, self.layout.n_groups), self._work(order, len(rows.columns))
+            return OrderTables(rows, Handle(rows), runs, n_sets, n_results, block, is_kept, work, unsolved)
 
         return self.cache.made(("order", order), make, keep=1)  # type: ignore[no-any-return]
 
@@ -179,12 +182,20 @@ class TableEngine:
 
     def work(self, order: int) -> tuple[float, float, float]:
         """Return the steps that fill all tables, the look-ups of one row, and the steps of one row without tables."""
+        return self.of_order(order).work
+
+    def row_cost(self, order: int, n_rows: float) -> float:
+        """Return what a row of ``n_rows`` that share a filling costs, in look-ups of single players."""
+        filled, look_ups, _ = self.work(order)
+        return SET_LOOK_UP * look_ups + SET_FILLING * filled / n_rows
+
+    def _work(self, order: int, n_columns: int) -> tuple[float, float, float]:
         groups, players = self.layout.groups, np.diff(self.layout.leaves.start)[self.layout.groups.leaf]
         n_sets = np.sum([binom(players, size) for size in set_sizes(order)], axis=0)
         codes = np.exp2(np.repeat(groups.n_bits, np.diff(groups.leaf_start))) + players * np.exp2(players)
         return (
             float(np.sum(n_sets * codes)),
-            float(len(self.of_order(order).rows.columns)),
+            float(n_columns),
             float(np.sum(n_sets * (1.0 + players))),
         )
 
