@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from exactshap.errors import InputError, InputTypeError, message
+from exactshap.errors import ExplanationWarning, InputError, InputTypeError, message, warn
 from exactshap.frames._numeric import narwhals
 from exactshap.frames._sparse import is_sparse, to_csr
 from exactshap.frames._table import Table
@@ -77,9 +77,28 @@ def _frame_table(data: Any, what: str) -> Table:
         listed, n_rows = _columns_and_rows(data, what)
         names = tuple(_as_text(listed))
     table = Table(data, names, n_rows, len(names))
+    if any(isinstance(dtype, np.dtype) and not dtype.isnative for dtype in set(table.dtypes)):
+        table = Table(_in_native_order(data, what), names, n_rows, len(names))
     if not table.is_plain:
         _refuse_sparse_columns(data, what)
     return table
+
+
+def _in_native_order(frame: Any, what: str) -> Any:
+    """Return a pandas frame whose columns have the bytes of their numbers in this machine's order."""
+    foreign = {
+        name: dtype.newbyteorder("=")
+        for name, dtype in frame.dtypes.items()
+        if isinstance(dtype, np.dtype) and not dtype.isnative
+    }
+    _warn_of_byte_order(what, "X.astype({name: dtype.newbyteorder('=') for name, dtype in X.dtypes.items()})")
+    return frame.astype(foreign)
+
+
+def _warn_of_byte_order(what: str, do: str) -> None:
+    """Say that numbers are explained, not what a library may make of their bytes: XGBoost predicts garbage from them."""
+    text = f"Numbers of `{what}` have their bytes in the other order, and were converted"
+    warn(message(text, "XGBoost predicts from such bytes as they are", f"Predict and explain {do}"), ExplanationWarning)
 
 
 _latest: tuple[Any, tuple[str, ...]] = None, ()  # the labels of the latest pandas frame, and its checked names
@@ -169,8 +188,9 @@ def _rectangle(array: np.ndarray, data: Any, what: str) -> Table:
         raise InputError(
             message(f"Expected 2D array for `{what}`, got {array.ndim}D array instead", f"Its shape is {array.shape}", hint)
         )
-    if not array.dtype.isnative:  # bytes in the other order, which XGBoost takes for other numbers
+    if not array.dtype.isnative:
         array = array.astype(array.dtype.newbyteorder("="))
+        _warn_of_byte_order(what, "X.astype(X.dtype.newbyteorder('='))")
     return Table(array, None, *array.shape)
 
 
