@@ -163,6 +163,21 @@ def test_readings_are_computed_from_the_numbers(papers, tmp_path, monkeypatch):
     assert "18 of 27 (residual game)" in papers.qshap.reading(numbers["qshap_table6"])
 
 
+def test_the_likelihood_of_table_1_is_that_of_scikit_learn(papers):
+    from pkex_table1 import Process
+    from sklearn.gaussian_process import GaussianProcessRegressor
+    from sklearn.gaussian_process.kernels import RBF, ConstantKernel
+
+    rng = np.random.default_rng(0)
+    X, kernel = rng.normal(size=(30, 3)), ConstantKernel(1.0, (1e-4, 1e1)) * RBF(1.0, (1e-4, 10))
+    ours, theirs = (model(kernel).fit(X, X[:, 0] * X[:, 1]) for model in (Process, GaussianProcessRegressor))
+    for theta in ([0.0, 0.0], [-1.0, 0.7], [1.0, -2.0]):
+        found, expected = (model.log_marginal_likelihood(np.array(theta), eval_gradient=True) for model in (ours, theirs))
+        assert found[0] == pytest.approx(expected[0], rel=conditioned(1e4))
+        np.testing.assert_allclose(found[1], expected[1], rtol=conditioned(1e6))
+    np.testing.assert_allclose(ours.predict(X[:5] + 0.1), theirs.predict(X[:5] + 0.1), rtol=conditioned(1e11))
+
+
 def test_gemfix_is_the_ridge_regression_on_all_masses(papers):
     """The dual on 20 coalitions of six players gives what the masses of all 63 give, under efficiency."""
     pytest.importorskip("shap")

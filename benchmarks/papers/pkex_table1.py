@@ -19,8 +19,10 @@ import time
 import warnings
 
 import numpy as np
+import scipy
 from paper_data import DATA, say_missing
 from record_sources import printed
+from sklearn.gaussian_process import GaussianProcessRegressor
 
 from exactshap import decompose_hsic
 
@@ -104,15 +106,38 @@ SELECTORS = {
 
 
 # ---------------------------------------------------------------------------------------------------------------- scores
+class Process(GaussianProcessRegressor):
+    """scikit-learn's process of ConstantKernel * RBF: the same likelihood and gradient by one factorisation in half the time."""
+
+    def log_marginal_likelihood(self, theta=None, eval_gradient=False, clone_kernel=True):
+        if theta is None or not eval_gradient:
+            return super().log_marginal_likelihood(theta, eval_gradient, clone_kernel)
+        squared = scipy.spatial.distance.cdist(self.X_train_, self.X_train_, "sqeuclidean") / math.exp(theta[1]) ** 2
+        kernel = math.exp(theta[0]) * np.exp(-squared / 2)
+        factor = np.asfortranarray(kernel)
+        factor[np.diag_indices_from(factor)] += self.alpha
+        factor, info = scipy.linalg.lapack.dpotrf(factor, lower=1, overwrite_a=1)
+        if info:
+            return -np.inf, np.zeros(2)
+        dual = scipy.linalg.lapack.dpotrs(factor, self.y_train_, lower=1)[0].ravel()
+        value = -self.y_train_ @ dual / 2 - np.log(np.diag(factor)).sum() - len(dual) / 2 * math.log(2 * math.pi)
+        inverse = np.tril(scipy.linalg.lapack.dpotri(factor, lower=1, overwrite_c=1)[0])
+        slopes = []
+        for slope in (kernel, kernel * squared):  # by the logarithms of the constant and of the length
+            trace = 2 * np.einsum("ij,ij->", inverse, slope) - np.diag(inverse) @ np.diag(slope)
+            slopes.append((dual @ slope @ dual - trace) / 2)
+        return value, np.array(slopes)
+
+
 def fold_scores(X, y, classes):
     """Return accuracy, or mean absolute percentage error, of five folds."""
-    from sklearn.gaussian_process import GaussianProcessClassifier, GaussianProcessRegressor
+    from sklearn.gaussian_process import GaussianProcessClassifier
     from sklearn.gaussian_process.kernels import RBF, ConstantKernel
     from sklearn.metrics import accuracy_score, mean_absolute_percentage_error
     from sklearn.model_selection import KFold
 
     kernel, scores = ConstantKernel(1.0, (1e-4, 1e1)) * RBF(1.0, (1e-4, 10)), []
-    process = GaussianProcessClassifier if classes else GaussianProcessRegressor
+    process = GaussianProcessClassifier if classes else Process
     score = accuracy_score if classes else mean_absolute_percentage_error
     for train, test in KFold(5, shuffle=True, random_state=42).split(X):
         scores.append(float(score(y[test], process(kernel).fit(X[train], y[train]).predict(X[test]))))

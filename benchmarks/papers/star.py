@@ -109,21 +109,21 @@ EBM_DEFAULTS = {
 # -- models --------------------------------------------------------------------------------------------------------------
 
 
-def fitted(name, column, X, y):
+def fitted(name, column, X, y, *, all_terms=False):
     """Return the model that 5-fold cross-validation on the training rows likes best, fitted on all of them, and its settings."""
     if name == "EBM":
         return explainable_boosting(column).fit(X, y), {"defaults": "interpret 0.6.2"}
     if name.startswith("RW"):
-        return weighting(name, column in SERIES, X, y)
+        return weighting(name, column in SERIES, X, y, all_terms=all_terms)
     return peer(name, X, y)
 
 
-def weighting(name, sequence, X, y):
+def weighting(name, sequence, X, y, *, all_terms=False):
     from sklearn.model_selection import KFold
 
     from exactshap.estimators import RKHSWeightingCV, RKHSWeightingRegressor
 
-    n_terms = N_TERMS if len(X) <= FEW_ROWS and "STAR" in name else FEW_TERMS
+    n_terms = N_TERMS if all_terms or (len(X) <= FEW_ROWS and "STAR" in name) else FEW_TERMS
     folds = KFold(5, shuffle=True, random_state=0)
     tried = [
         RKHSWeightingCV(cv=folds, n_terms=n_terms, random_state=0, penalty_width=PENALTY, **settings).fit(X, y)
@@ -133,7 +133,7 @@ def weighting(name, sequence, X, y):
     settings = {key: value for key, value in best.get_params().items() if key not in ("alphas", "cv", "n_terms")}
     model = best if n_terms == N_TERMS else RKHSWeightingRegressor(**settings, alpha=best.alpha_, n_terms=N_TERMS).fit(X, y)
     chosen = {"max_theta": best.max_theta, "sigma": best.sigma, "gamma": best.gamma, "alpha": best.alpha_}
-    return model, chosen | ({"penalty_width": PENALTY} if "STAR" in name else {})
+    return model, chosen | {"fold_terms": n_terms} | ({"penalty_width": PENALTY} if "STAR" in name else {})
 
 
 def grid(name, sequence):
@@ -237,7 +237,7 @@ def choice(run, theirs):
     return f"{ours} / {theirs['max_theta']}, {np.log10(theirs['alpha']):.0f}"
 
 
-def run_table(part, columns, printed, pattern, again=False):
+def run_table(part, columns, printed, pattern, again=False, all_terms=False):
     """Run every cell "column/model" of the pattern that is not stored, or with ``again`` those that are, too; EBM last."""
     found, data = stored(f"star_{part}.json"), {}
     for late in (False, True):
@@ -247,14 +247,14 @@ def run_table(part, columns, printed, pattern, again=False):
             if column not in data:
                 data = {column: load(column)}
             if data[column] is not None:
-                found[f"{column}/{name}"] = run_cell(name, column, *data[column])
+                found[f"{column}/{name}"] = run_cell(name, column, *data[column], all_terms=all_terms)
                 write(f"star_{part}.json", json.dumps(found, indent=0))
                 write(f"star_{part}.md", table(part, columns, printed, found))
 
 
-def run_cell(name, column, X, y, X_test, y_test):
+def run_cell(name, column, X, y, X_test, y_test, *, all_terms=False):
     started, of_core = time.perf_counter(), time.process_time()
-    model, settings = fitted(name, column, X, y)
+    model, settings = fitted(name, column, X, y, all_terms=all_terms)
     run = {"test": float(model.score(X_test, y_test)), "seconds": time.perf_counter() - started, "settings": settings}
     if name == "EBM":  # which chooses nothing, so that this is one fit
         run["fit_seconds"] = time.process_time() - of_core
@@ -274,6 +274,9 @@ if __name__ == "__main__":
     parser.add_argument("tables", nargs="*", default=["table6", "table8"])
     parser.add_argument("--only", default="*")
     parser.add_argument("--again", action="store_true", help="run cells although they are stored")
+    parser.add_argument(
+        "--all-terms", action="store_true", help="folds see all 5000 terms, as in the paper, at every number of rows"
+    )
     parser.add_argument("--page", action="store_true", help="only write the pages from the stored cells")
     arguments = parser.parse_args()
     for part in arguments.tables:
@@ -281,4 +284,4 @@ if __name__ == "__main__":
         if arguments.page:
             write(f"star_{part}.md", table(part, columns, printed, stored(f"star_{part}.json")))
             continue
-        run_table(part, columns, printed, arguments.only, arguments.again)
+        run_table(part, columns, printed, arguments.only, arguments.again, arguments.all_terms)
