@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import NamedTuple, cast
 
 import numpy as np
 
@@ -45,7 +45,7 @@ def solve_linear(linear: Handle, rows: np.ndarray, n_players: int, semivalue: Se
     linear : Handle of Linear
     rows : array of shape (n_rows, n_columns)
     """
-    model: Linear = linear.value
+    model = cast(Linear, linear.value)
     n_rows, n_outputs = len(rows), model.absent.shape[1]
     values = np.empty((n_rows, len(player_sets(n_players, order)), n_outputs))
     total, full, scale = np.empty((n_rows, n_outputs)), np.empty((n_rows, n_outputs)), np.empty(n_rows)

@@ -20,7 +20,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import ClassVar, Protocol
+from typing import ClassVar, Protocol, cast
 
 import numpy as np
 
@@ -175,7 +175,7 @@ class BoundLinear:
     streams: ClassVar[bool] = True
 
     def stacks(self, rows: np.ndarray) -> Iterator[Stack]:
-        model: Linear = self.linear.value
+        model = cast(Linear, self.linear.value)
         players = tuple((int(player),) for player in model.players)
         yield _of_one_player(players, rows[:, :, None] * model.coefficients, model.absent)
 
