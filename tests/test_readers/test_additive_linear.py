@@ -1,6 +1,7 @@
 import inspect
 import pickle
 from concurrent.futures import ThreadPoolExecutor
+from fractions import Fraction
 
 import numpy as np
 import pandas as pd
@@ -15,7 +16,7 @@ from sklearn.tree import DecisionTreeRegressor
 
 from additive_oracle import largest, masked_games, values_of
 from exactshap._runtime import threads
-from exactshap.errors import ExactnessError, InputError, UnknownNameError, UnsupportedStructureError
+from exactshap.errors import ExactnessError, ExplanationWarning, InputError, UnknownNameError, UnsupportedStructureError
 from exactshap.explainer import Explainer
 from exactshap.frames import as_table
 from exactshap.readers import Request
@@ -130,6 +131,7 @@ def _log_odds(model):
     return lambda rows: np.diff(model.predict_log_proba(rows), axis=1)[:, 0]
 
 
+@pytest.mark.filterwarnings("ignore:Rounding leaves about")
 @pytest.mark.parametrize("index", ["shapley", owen({"g": ["x0", "x1"]})], ids=["shapley", "owen"])
 @pytest.mark.parametrize("n_jobs", [1, 2])
 def test_likelihoods_that_cancel_are_rounding(index, n_jobs, monkeypatch):
@@ -263,6 +265,51 @@ def test_sums_that_overflow_are_told_by_the_certificate():
     model.coef_[:] = 1e308
     with pytest.raises(ExactnessError, match="Numbers overflow float64"):
         Explainer(model, Z * 0.0)(np.ones((3, 4)))
+
+
+# -- large coefficients that cancel --------------------------------------------------------------------------------------
+
+
+def cancelling(size):
+    """Return a linear model whose two large coefficients act on nearly the same column, and rows."""
+    model = LinearRegression().fit(X, Y)
+    model.coef_, model.intercept_ = np.array([size, -size, 1.0, 0.5]), 0.25
+    rows = np.random.default_rng(3).normal(size=(12, 4))
+    rows[:, 1] = rows[:, 0] + 1e-12 * rows[:, 1]
+    return model, rows
+
+
+def test_values_that_rounding_leaves_few_digits_of_are_approximate():
+    model, rows = cancelling(1e11)
+    with pytest.warns(ExplanationWarning, match=r"Rounding leaves about \d digits? of what LinearRegression predicts"):
+        explainer = Explainer(model, rows[:6])
+    found = explainer(rows[6:])
+    assert found.kind == "approximate"
+    assert found.certificate().passed
+    assert (found.approximation_error > 1e-6 * np.abs(found.prediction)).all()
+
+
+@pytest.mark.skipif(np.finfo(np.longdouble).eps > 1e-18, reason="no extended precision here")
+def test_more_digits_hold_where_large_coefficients_cancel():
+    """Against fractions: both large columns are one player, whose value is a small difference of large terms."""
+    model, rows = cancelling(1e11)
+    with pytest.warns(ExplanationWarning):
+        explainer = Explainer(model, rows[:6], groups={"both": [0, 1]})
+    coefficients = [Fraction(float(c)) for c in model.coef_]
+
+    def exact(row):
+        means = [sum(Fraction(float(z[j])) for z in rows[:6]) / 6 for j in (0, 1)]
+        return float(sum(coefficients[j] * (Fraction(float(row[j])) - means[j]) for j in (0, 1)))
+
+    expected = [exact(row) for row in rows[6:]]
+    plain = [sum(model.coef_[j] * row[j] - (model.coef_[j] * rows[:6, j]).mean() for j in (0, 1)) for row in rows[6:]]
+    missed = np.abs(explainer(rows[6:]).values[:, 0] - expected).max()
+    assert missed < 0.02 * np.abs(np.subtract(plain, expected)).max()
+
+
+def test_ordinary_models_are_exact():
+    for model in (Ridge().fit(X, Y), LinearRegression().fit(X.astype(np.float32), Y.astype(np.float32))):
+        assert Explainer(model, Z)(ROWS).kind == "exact"
 
 
 # -- models that change --------------------------------------------------------------------------------------------------

@@ -32,7 +32,7 @@ from exactshap.errors import (
 )
 from exactshap.readers.kernel_machines import KernelMachine
 from exactshap.testing import check_reader
-from tolerances import conditioned, roundings
+from tolerances import assert_close, conditioned, roundings
 
 X, y = load_diabetes(return_X_y=True, as_frame=True)
 X, y = X.iloc[:120, :5] * 20, y[:120]  # about unit variance
@@ -519,3 +519,17 @@ def test_a_refitted_process_is_seen():
     model.fit(X, np.roll(labels, 7))
     with pytest.raises(ExactnessError):
         explainer(X[:3])
+
+
+def test_the_additive_chi_squared_kernel_is_a_sum_of_functions_of_one_column():
+    rng = np.random.default_rng(0)
+    rows = rng.random((60, 4))
+    rows[:5, 1] = 0.0
+    model = KernelRidge(kernel="additive_chi2", alpha=0.1).fit(rows, rows[:, 0] + rows[:, 1] ** 2)
+    check_reader(model, rows[:4], rows[10:20])
+    values, background = Explainer(model, rows[10:20])(rows[:4]).values, rows[10:20]
+    for j in range(4):
+        moved = np.tile(background, (4, 1))
+        moved[:, j] = np.repeat(rows[:4, j], 10)
+        gain = (model.predict(moved).reshape(4, 10) - model.predict(background)).mean(axis=1)
+        assert_close(values[:, j], gain, np.abs(model.dual_coef_).sum(), 60 * 10, 4)

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from exactshap.errors import UnsupportedStructureError, message
 from exactshap.kernels._algebra import Constant, Kernel, Product, Sum, White
+from exactshap.kernels._component import Component
 from exactshap.kernels._distance import RBF, Chi2, Laplacian
 from exactshap.kernels._dot_product import Linear, Polynomial
 
@@ -96,6 +98,30 @@ _OBJECTS: dict[str, Callable[[Any, int], Kernel]] = {
 }
 
 
+_BY_FUNCTION = {
+    "rbf_kernel": "rbf",
+    "laplacian_kernel": "laplacian",
+    "linear_kernel": "linear",
+    "chi2_kernel": "chi2",
+}
+
+
+@dataclass(frozen=True, eq=False)
+class _AdditiveChi2(Kernel):
+    r"""The additive chi-squared kernel, for columns that are not negative: a sum of functions of one column each.
+
+    .. math:: k(x, x') = -\sum_j \frac{(x_j - x'_j)^2}{x_j + x'_j}, \qquad 0 / 0 = 0
+    """
+
+    def expand(self, n_features: int) -> tuple[Component, ...]:
+        return tuple(Component(functions=((j, _minus_chi2),)) for j in range(n_features))
+
+
+def _minus_chi2(x: np.ndarray, y: np.ndarray) -> np.ndarray:
+    total = x + y
+    return np.negative(np.divide((x - y) ** 2, total, out=np.zeros_like(total), where=total != 0.0))
+
+
 def from_pairwise(name: Any, n_features: int, *, gamma: float | None = None, coef0: float = 1.0, degree: float = 3) -> Kernel:
     """Read a kernel by its name in ``sklearn.metrics.pairwise`` (``KernelRidge``, ``Nystroem``, ``SVC``) or as a function.
 
@@ -129,9 +155,7 @@ def from_pairwise(name: Any, n_features: int, *, gamma: float | None = None, coe
     if isinstance(name, Kernel):
         return name
     if callable(name):
-        name = {"rbf_kernel": "rbf", "laplacian_kernel": "laplacian", "linear_kernel": "linear", "chi2_kernel": "chi2"}.get(
-            getattr(name, "__name__", ""), name
-        )
+        name = _BY_FUNCTION.get(getattr(name, "__name__", ""), name)
         gamma = 1.0 if name == "chi2" and gamma is None else gamma
     rate = 1.0 / n_features if gamma is None else float(gamma)
     if name == "rbf":
@@ -140,6 +164,8 @@ def from_pairwise(name: Any, n_features: int, *, gamma: float | None = None, coe
         return Laplacian(bandwidth=1.0 / rate) if rate > 0 else Constant(1.0)
     if name == "chi2":
         return Chi2(gamma=1.0 if gamma is None else rate)
+    if name == "additive_chi2":
+        return _AdditiveChi2()
     if name == "linear":
         return Linear()
     if name in ("poly", "polynomial"):
@@ -148,7 +174,7 @@ def from_pairwise(name: Any, n_features: int, *, gamma: float | None = None, coe
     raise UnsupportedStructureError(
         message(
             f"The kernel {shown!r} is not a product over features that can be read",
-            "Readable: rbf, laplacian, chi2, linear, poly",
+            "Readable: rbf, laplacian, chi2, additive_chi2, linear, poly",
             ROUTE,
         )
     )

@@ -8,13 +8,13 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import replace
 from functools import partial
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 
 from exactshap._native import Handle
 from exactshap._runtime.calibration import clocked
-from exactshap.errors import InputError, message
+from exactshap.errors import ExplanationWarning, InputError, message, warn
 from exactshap.frames import Table, check_columns
 from exactshap.games import AdditiveGame, normalised_weights
 from exactshap.readers import Reader, Request, choose_value_function, names_of, players_of
@@ -31,11 +31,13 @@ from exactshap.readers.additive.terms import (
 from exactshap.semivalues import Semivalue, find
 from exactshap.solvers import Cost, Solution, player_sets
 from exactshap.solvers.additive import (
+    Linear,
     LookedUp,
     Monomials,
     Searched,
     Stack,
     solve_linear,
+    solve_linear_precisely,
     solve_searched,
     solve_stacks,
     stacks_cost,
@@ -49,6 +51,8 @@ TIMED_ROWS = 256  # rows of one timed evaluation of a forecast
 TIMED_CALLS = 5e4  # evaluations up to which a forecast solves rows
 CACHED_VALUES = 2**18  # coalition values of a piece of rows: 2 MiB, what stays in a core's caches
 FEWEST_ROWS = 256  # rows of such a piece at least
+COARSE = 1e-6  # of the largest prediction: where rounding leaves more than that uncertain, values are approximate,
+COARSE_EPSILONS = 2**13  # of a model in single precision, so many of its rounding units
 CHECKED_ROWS = 8  # background rows on which the terms are compared with the model's own prediction when it is read
 
 
@@ -72,7 +76,7 @@ class AdditiveReader(Reader):
         columns = [columns for block in form.blocks for columns in block.columns]
         self._widest = max(map(len, columns), default=0)
         self._widths = [len(players_of_term(term, owner)) for term in columns]
-        reference = None
+        reference, self._is_coarse = None, False
         if request.background is not None:
             self.background = check_columns(
                 request.background, form.fitted_names, form.n_columns, owner=self.model_name, what="background"
@@ -113,7 +117,15 @@ class AdditiveReader(Reader):
         assert self.background is not None
         rows = self.background.take(slice(0, min(CHECKED_ROWS, self.background.n_rows)))
         encoded, own = reference.rows[: rows.n_rows], np.asarray(self.predict(rows), float).reshape(rows.n_rows, -1)
-        self.form.check(encoded, own, self._limit(own, self.form.scale(encoded)), owner=self.model_name)
+        limit = self._limit(own, self.form.scale(encoded))
+        self.form.check(encoded, own, limit, owner=self.model_name)
+        share = float(limit.max()) / max(float(np.abs(own).max()), np.finfo(float).tiny)
+        if share > max(COARSE, COARSE_EPSILONS * self.epsilon()):
+            self._is_coarse = True
+            digits = max(0, int(-np.log10(share)))
+            what = f"Rounding leaves about {digits} digit{'' if digits == 1 else 's'} of what {self.model_name} predicts"
+            do = "Values are marked as approximate; scale the columns, or fit a model with a penalty"
+            warn(message(what, "Its terms are large and cancel", do), ExplanationWarning)
 
     def predict(self, X: Table) -> np.ndarray:
         return self.form.predict(X)
@@ -149,7 +161,8 @@ class AdditiveReader(Reader):
         """Add up what each term gives to its own players."""
         part = self._part(X, semivalue, order)
         finish = partial(part.finish, constant=self.form.intercept, single_output=self.single_output, with_residual=False)
-        return finish(self.n_players, semivalue, order)
+        solution = finish(self.n_players, semivalue, order)
+        return solution.with_(approximation_error=self.tolerance(solution.full, solution)) if self._is_coarse else solution
 
     def _part(self, X: Table, semivalue: Semivalue, order: int) -> Solution:
         if self._searched is not None and self.form.search is not None:
@@ -167,6 +180,9 @@ class AdditiveReader(Reader):
         return max(FEWEST_ROWS, int(CACHED_VALUES / (self.n_outputs * sum(2.0**width for width in self._widths))))
 
     def _solved(self, rows: np.ndarray, semivalue: Semivalue, order: int) -> Solution:
+        if self._linear is not None and self._is_coarse:
+            model, means = cast(Linear, self._linear.value), cast(BoundLinear, self._bound[0]).means
+            return solve_linear_precisely(model, means, rows, self.n_players, semivalue, order)
         if self._linear is not None:
             return solve_linear(self._linear, rows, self.n_players, semivalue, order)
         part = solve_stacks(self._stacks(rows), self.n_players, len(rows), self.n_outputs, semivalue, order)

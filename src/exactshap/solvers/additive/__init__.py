@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from exactshap.solvers.additive._kernels import Bins, Lookups, Tables, fill_cells, fill_fold
-from exactshap.solvers.additive._linear import Linear, solve_linear
+from exactshap.solvers.additive._linear import Linear, solve_linear, solve_linear_precisely
 from exactshap.solvers.additive._monomials import Factors, Monomials
 from exactshap.solvers.additive._stacks import (
     LookedUp,
@@ -29,6 +29,7 @@ __all__ = [
     "fill_fold",
     "solve_additive",
     "solve_linear",
+    "solve_linear_precisely",
     "solve_searched",
     "solve_stacks",
     "stacks_cost",

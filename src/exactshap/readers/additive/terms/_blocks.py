@@ -164,7 +164,8 @@ class LinearTerms:
         assert reference is not None
         absent = weighted_mean(self.evaluate, reference, len(self.coefficients))
         coefficients, absent = (np.ascontiguousarray(values, float) for values in (self.coefficients, absent))
-        return BoundLinear(Handle(Linear(coefficients, absent, np.array(owner, np.int64))))
+        means = reference.weights.astype(np.longdouble) @ reference.rows
+        return BoundLinear(Handle(Linear(coefficients, absent, np.array(owner, np.int64))), means)
 
 
 @dataclass(frozen=True, eq=False)
@@ -172,6 +173,7 @@ class BoundLinear:
     """A linear model bound to a background, which has a kernel of its own."""
 
     linear: Handle
+    means: np.ndarray  # of the background's columns, in extended precision
     streams: ClassVar[bool] = True
 
     def stacks(self, rows: np.ndarray) -> Iterator[Stack]:
