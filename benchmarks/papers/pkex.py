@@ -14,7 +14,7 @@ import pathlib
 import time
 
 import numpy as np
-from paper_data import DATA
+from paper_data import DATA, say_missing
 
 from exactshap import decompose_mmd, solve
 from exactshap.games import ProductGame
@@ -271,7 +271,7 @@ def main():
         try:
             text = PARTS[name]()
         except FileNotFoundError as error:
-            print(f"{name} skipped: {error.filename} is missing (set EXACTSHAP_DATA)")
+            say_missing([pathlib.Path(error.filename).name])
             continue
         page = f"# PKeX-Shapley, {TITLES[name]}\n\nWritten by `python benchmarks/papers/pkex.py --only {name}`.\n\n{text}\n"
         (RESULTS / f"pkex_{name}.md").write_text(page, encoding="utf-8")

@@ -21,7 +21,7 @@ import time
 import warnings
 
 import numpy as np
-from paper_data import DATA
+from paper_data import DATA, say_missing
 
 RESULTS = pathlib.Path(__file__).parent / "results"
 RUNS = RESULTS / "polyshap_runs.csv"
@@ -616,7 +616,7 @@ def main():
     parser.add_argument("--calibration", action="store_true", help="only the z-scores of our standard errors")
     chosen = parser.parse_args()
     if not DATA.exists():
-        print(f"Skipped: no data in {DATA}; set EXACTSHAP_DATA")
+        say_missing(list(FILES.values()))
         return
     if chosen.calibration:
         run_calibration(chosen.games.split(","), chosen.instances, chosen.max_budget)

@@ -20,11 +20,12 @@ import warnings
 
 import numpy as np
 from paper_data import DATA, require
-from qshap_tables import DEPTH, MODELS, RESULTS, cross_validated, simulated, theory
+from qshap_tables import DEPTH, MODELS, RESULTS, simulated, theory
 
 from exactshap import decompose_r2
 
 FOUND = RESULTS / "qshap_peers.json"
+PARAMETERS = ("n_estimators", "max_depth", "learning_rate")
 REPEATS, SEEDS = 3, 4  # data sets of Table 1; draws of vimpy
 
 
@@ -105,17 +106,21 @@ def insurance():
     return pandas.get_dummies(frame.drop(columns="charges"), drop_first=True).astype(float), frame["charges"].to_numpy()
 
 
-def of_insurance(X, y):
+def of_insurance(target):
+    """Return Table 3's model of a target, not yet fitted, with the parameters that its run chose."""
     from xgboost import XGBRegressor
 
-    return XGBRegressor(n_estimators=cross_validated(X, y), max_depth=4, learning_rate=0.05, n_jobs=1)
+    return XGBRegressor(**json.loads(FOUND.read_text(encoding="utf-8"))["table3"][target]["parameters"], n_jobs=1)
 
 
 def table_3(found):
+    """Yield shares of the expenses and of their logarithm, by the model that five folds like best on the paper's whole grid."""
     X, charges = insurance()
     for name, y in (("charges", charges), ("log charges", np.log(charges))):
-        for one in compared(of_insurance(X, y).fit(X.to_numpy(), y), X.to_numpy(), y, list(X), 512):
-            found[name] = one
+        model = searched(X.to_numpy(), y, depths=range(1, 7), rates=(0.01, 0.05, 0.1))
+        parameters = {key: model.get_params()[key] for key in PARAMETERS}
+        for one in compared(model.fit(X.to_numpy(), y), X.to_numpy(), y, list(X), 512):
+            found[name] = one | {"parameters": parameters, "R2": float(model.score(X.to_numpy(), y))}
             yield found
 
 
@@ -128,29 +133,30 @@ def returns():
     return moves.drop(columns="NVDA").to_numpy(), moves["NVDA"].to_numpy(), [name for name in moves if name != "NVDA"]
 
 
-def searched(X, y):
-    """Return the model that five folds like best: depth 2 or 4, rate 0.05, trees of the paper's grid (a random search in the paper)."""
+def searched(X, y, depths=(2, 4), rates=(0.05,), **settings):
+    """Return the model that five folds like best: trees of the paper's grid, and all of its depths and rates unless fewer are named."""
     import xgboost
 
     best = []
-    for depth in (2, 4):
-        settings = {"max_depth": depth, "learning_rate": 0.05, "max_bin": 32, "nthread": 1}
-        scores = xgboost.cv(settings, xgboost.DMatrix(X, y), 3000, nfold=5, seed=0, early_stopping_rounds=50)
+    for depth, rate in itertools.product(depths, rates):
+        chosen = {"max_depth": depth, "learning_rate": rate, "nthread": 1, **settings}
+        scores = xgboost.cv(chosen, xgboost.DMatrix(X, y), 3000, nfold=5, seed=0, early_stopping_rounds=50)
         scores = scores["test-rmse-mean"].to_numpy()
-        print(depth, len(scores), scores.min(), flush=True)
-        best += [(scores[size - 1], size, depth) for size in (50, 100, *range(500, 3001, 500)) if size <= len(scores)]
-    _, trees, depth = min(best)
-    return xgboost.XGBRegressor(n_estimators=trees, max_depth=depth, learning_rate=0.05, max_bin=32, n_jobs=1)
+        print(depth, rate, len(scores), scores.min(), flush=True)
+        sizes = (50, 100, *range(500, 3001, 500))
+        best += [(scores[size - 1], size, depth, rate) for size in sizes if size <= len(scores)]
+    _, trees, depth, rate = min(best)
+    return xgboost.XGBRegressor(n_estimators=trees, max_depth=depth, learning_rate=rate, n_jobs=1, **settings)
 
 
 def table_5(found):
     """Q-SHAP on all stocks, then the three methods on models of the 100 stocks that it ranks highest."""
     X, y, names = returns()
-    first = decompose_r2(searched(X, y).fit(X, y), X, y).values
+    first = decompose_r2(searched(X, y, max_bin=32).fit(X, y), X, y).values
     top = np.argsort(-first)[:100]
-    model = searched(X[:, top], y)
+    model = searched(X[:, top], y, max_bin=32)
     for found in compared(model.fit(X[:, top], y), X[:, top], y, [names[j] for j in top], 128, 2048):
-        found["parameters"] = {key: model.get_params()[key] for key in ("n_estimators", "max_depth", "learning_rate")}
+        found["parameters"] = {key: model.get_params()[key] for key in PARAMETERS}
         found["shares"]["Q-SHAP, original model"] = dict(zip(names, first.tolist(), strict=True))
         yield found
 
@@ -175,7 +181,7 @@ def other_seeds(found):
     from xgboost import XGBRegressor
 
     X, charges = insurance()
-    runs = {"table3": (of_insurance(X, np.log(charges)), X.to_numpy(), np.log(charges), list(X))}
+    runs = {"table3": (of_insurance("log charges"), X.to_numpy(), np.log(charges), list(X))}
     stocks, (X, y, names) = json.loads(FOUND.read_text(encoding="utf-8"))["table5"], returns()
     top = list(stocks["shares"]["Q-SHAP"])
     model = XGBRegressor(**stocks["parameters"], max_bin=32, n_jobs=1)
@@ -194,7 +200,7 @@ def authors_package(found):
 
     X, charges = insurance()
     X, y = X.to_numpy(), np.log(charges)
-    model = of_insurance(X, y).fit(X, y)
+    model = of_insurance("log charges").fit(X, y)
     runs = {
         "package": lambda: gazer(model).rsq(X, y, progress_bar=False),
         "ours": lambda: decompose_r2(model, X, y).values,

@@ -17,7 +17,7 @@ import math
 import pathlib
 
 import numpy as np
-from paper_data import DATA
+from paper_data import DATA, how_to_get
 
 from exactshap import decompose_r2
 
@@ -212,7 +212,7 @@ def insurance():
 
     path = DATA / "insurance.csv.gz"
     if not path.exists():
-        return f"Table 3 skipped: {path} is not there (set EXACTSHAP_DATA)"
+        return "Table 3 is left out. " + how_to_get([path.name])
     frame = pandas.read_csv(path)
     X = pandas.get_dummies(frame.drop(columns="charges"), drop_first=True).astype(float)
     columns, totals = {}, {}

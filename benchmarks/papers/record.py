@@ -59,7 +59,8 @@ class Table:
 EBM = (
     "The cells of EBM are fitted to the answer: learning rate, bins, rounds and leaves are those of the authors' result files, and the other "
     "settings are the defaults of that version of interpret which gives their numbers back (`star_table6_notes.md`). What EBM gives as it "
-    "comes stands in the table of its defaults below."
+    'comes stands in the table of its defaults below. STAR models have the penalty of the authors\' code, `penalty_width="input"`, but on the data sets '
+    "that the page of the table names, where they have the norm that the paper defines."
 )
 TABLES = [
     Table(

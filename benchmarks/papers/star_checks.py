@@ -12,6 +12,7 @@ import sys
 import warnings
 
 import numpy as np
+from paper_data import require
 from star import DATASETS, PRINTED_6, PRINTED_8, SERIES
 from star_data import RESULTS, load, regression_data, sigma, standardised, stored, structure, write
 
@@ -115,6 +116,7 @@ def _score(model, X, y, X_test, y_test):
 
 
 def runs():
+    require("concrete.csv.gz", "conductivity_sample20.parquet")
     lines = ["# STAR-SHAP, Table 6: seeds and sizes behind the notes", "", tree_on_concrete(), "", *conductivity_curve(), ""]
     write("star_checks.md", "\n".join(lines))
     print("\n".join(lines))

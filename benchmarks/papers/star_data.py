@@ -8,7 +8,7 @@ import math
 from pathlib import Path
 
 import numpy as np
-from paper_data import DATA
+from paper_data import DATA, DATA_SETS, say_missing
 
 HERE = Path(__file__).parent
 RESULTS = HERE / "results"
@@ -52,7 +52,7 @@ def regression_data(name):
             frame = reader(path)
             X = pd.get_dummies(frame.drop(columns=TARGETS[name]), dtype=float)
             return X.to_numpy(float), frame[TARGETS[name]].to_numpy(float)
-    print(f"skipped: {stem} is not in {DATA}")
+    say_missing([name for name in DATA_SETS if name.split(".")[0] == stem])
     return None
 
 
@@ -60,7 +60,7 @@ def series(name):
     """Return one series of Table 7: its own training and test part, cut into windows."""
     path = DATA / f"ucr_{name}.npz"
     if not path.exists():
-        print(f"skipped: {path.name} is not in {DATA}")
+        say_missing([path.name])
         return None
     with np.load(path, allow_pickle=False) as file:
         names = {n.lower(): n for n in file.files}
