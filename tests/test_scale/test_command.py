@@ -72,6 +72,14 @@ def test_one_csv_file_streams_into_a_folder(files, tmp_path):
     assert np.array_equal(found["phi_age"], whole["phi_age"])
 
 
+def test_less_and_more_is_written_on_request(files, tmp_path):
+    assert run(*COMMON, "-o", "pairs", "--order", "2", "--dtype", "float32") == 0
+    pairs = pd.read_parquet(tmp_path / "pairs")
+    assert pairs["phi_age & bmi"].dtype == np.float32
+    assert run(*COMMON[:2], "in/*.parquet", *COMMON[3:], "-o", "top", "--top-k", "1") == 0
+    assert {"feature_1", "value_1", "rest"} < set(pd.read_parquet(tmp_path / "top"))
+
+
 def test_groups_come_from_a_file(files, tmp_path, capsys):
     (tmp_path / "groups.toml").write_text('body = ["age", "bmi"]\n')
     assert run(*COMMON, "-o", "out", "--groups", "groups.toml") == 0
@@ -99,7 +107,7 @@ def test_bad_rows_follow_the_policy(files, tmp_path, capsys):
     [
         (COMMON, "The results of a folder are a folder. Got no --out"),
         ([*COMMON, "-o", "values.csv"], "Got --out values.csv"),
-        ([*COMMON, "-o", "out", "--order", "2"], "Got --order 2"),
+        ([*COMMON, "-o", "out", "--dtype", "half"], "Unknown type dtype='half'"),
         ([*COMMON, "-o", "out", "--report", "a.html"], "Got --report a.html"),
         ([*COMMON[:2], "data.csv", *COMMON[3:-2]], "are for a folder of results. Got no --out"),
         ([*COMMON, "-o", "out", "--budget", "50"], "has no setting 'budget'"),

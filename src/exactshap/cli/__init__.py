@@ -37,9 +37,9 @@ COMMANDS = {
     "check": "check",
     "compare": "compare",
     "app": "app",
-    "r2": "r2",
-    "mmd": "pairwise.mmd",
-    "hsic": "pairwise.hsic",
+    "r2": "shares.r2",
+    "mmd": "shares.mmd",
+    "hsic": "shares.hsic",
     "show-versions": "demo.versions",
 }
 

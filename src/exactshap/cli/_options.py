@@ -34,7 +34,7 @@ _MAX_GROUPS = 2**26  # bytes: names of some million columns
 
 Model = Annotated[Path, typer.Argument(help="Fitted model: .skops, a booster's file, or a pickle with --allow-pickle.")]
 Data = Annotated[Path, typer.Argument(help="Rows to explain: .csv or .parquet.")]
-DataOrFolder = Annotated[Path, typer.Argument(help="Rows to explain: .csv or .parquet, or a folder of such files.")]
+DataOrFolder = Annotated[Path, typer.Argument(help="Rows to explain: .csv or .parquet, or a folder or pattern of such files.")]
 Background = Annotated[Path | None, typer.Option(help="Reference rows (.csv or .parquet); all of them are used.")]
 Target = Annotated[str | None, typer.Option(help="Column of the data that is the target, not a feature.")]
 Drop = Annotated[list[str] | None, typer.Option(help="Column of the data that is not a feature; may be repeated.")]

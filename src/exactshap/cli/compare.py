@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from exactshap.cli import _options as options
-from exactshap.cli import _shares as shares
+from exactshap.cli import shares
 
 if TYPE_CHECKING:
     from exactshap.results.comparison import Cohorts, Comparison
@@ -29,18 +29,12 @@ def command(
     seed: options.Seed = 0,
 ) -> None:
     """Say how mean values differ between two explanations, or between the groups of one, with intervals over rows."""
-    from exactshap.cli._io import write_table
     from exactshap.cli._screen import console
 
     output = None if model_output is None else options.output_choice(model_output)
     result = _compared(first, second, by, {"drift": drift, "level": level, "n_bootstrap": bootstrap, "random_state": seed})
     console().print(repr(result))
-    if out is not None:
-        write_table(result.to_frame(), out)
-        console().print(f"table written to {out}")
-    if picture is not None:
-        shares.write_picture(result.plot(output=output).figure, picture)
-        console().print(f"picture written to {picture}")
+    shares.write_outputs(result, out, picture, lambda result: result.plot(output=output).figure)
 
 
 def _compared(first: Path, second: Path | None, by: str | None, settings: dict[str, object]) -> Comparison | Cohorts:

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -54,6 +53,8 @@ def command(
     on_bad_rows: Annotated[
         str, typer.Option(help="Rows that the model refuses, for a folder of results: raise or mark.")
     ] = "raise",
+    top_k: Annotated[int | None, typer.Option(min=1, help="Largest values of a row to write to a folder of results.")] = None,
+    dtype: Annotated[str, typer.Option(help="Of the values in a folder of results: float64 or float32.")] = "float64",
 ) -> None:
     """Explain the rows of a file or a folder and print what was found."""
     from exactshap.cli._io import check_target
@@ -85,11 +86,26 @@ def command(
             raise InputError(
                 message("--rows is for one file of results", f"Got --out {output}", "Name a file: --out values.csv")
             )
-        stream = Stream(tuple(keep or ()), batch_rows, resume, on_bad_rows)
-        stream.run(task, index, order, output, report)
+        stream_files(
+            task,
+            output,
+            report,
+            keep=tuple(keep or ()),
+            batch_rows=batch_rows,
+            resume=resume,
+            on_bad_rows=on_bad_rows,
+            index=index,
+            order=order,
+            top_k=top_k,
+            dtype=dtype,
+        )
         return
-    if (keep and output is None) or batch_rows is not None or not resume or on_bad_rows != "raise":
-        what = "--batch-rows, --no-resume, --on-bad-rows (and, but for a table of values, --keep) are for a folder of results"
+    of_folders = batch_rows, resume, on_bad_rows, top_k, dtype
+    if (keep and output is None) or of_folders != (None, True, "raise", None, "float64"):
+        what = (
+            "--batch-rows, --no-resume, --on-bad-rows, --top-k, --dtype (and, but for a table of values, --keep) "
+            "are for a folder of results"
+        )
         raise InputError(message(what, f"Got --out {output}" if output else "Got no --out", "Name a folder: --out results"))
     for path, suffixes in ((output, (".csv", ".parquet", ".npz")), (report, None)):
         check_target(path, suffixes)
@@ -106,38 +122,18 @@ def command(
         screen.print(f"\nreport written to {report}")
 
 
-@dataclass(frozen=True)
-class Stream:
-    """Files in, a folder of files out: what the options say about it."""
+def stream_files(task: Task, output: Path | None, report: Path | None, **settings: Any) -> None:
+    """Explain files into a folder of files, and print the importances."""
+    from exactshap.cli._screen import console
+    from exactshap.scale import explain_dataset
 
-    keep: tuple[str, ...]
-    batch_rows: int | None
-    resume: bool
-    on_bad_rows: str
-
-    def run(self, task: Task, index: str, order: int, output: Path | None, report: Path | None) -> None:
-        """Explain the files, and print the importances."""
-        from exactshap.cli._screen import console
-        from exactshap.scale import explain_dataset
-
-        if output is None or output.suffix:
-            got = "Got no --out" if output is None else f"Got --out {output}"
-            raise InputError(message("The results of a folder are a folder", got, "Name it: --out results"))
-        if order != 1 or report is not None:
-            got = f"Got --order {order}" if report is None else f"Got --report {report}"
-            raise InputError(message("Files that stream through are explained one by one", got, "Explain one file for that"))
-        result = explain_dataset(
-            task.without_data(),
-            task.data,
-            output,
-            keep=self.keep,
-            drop=task.drop,
-            batch_rows=self.batch_rows,
-            resume=self.resume,
-            on_bad_rows=self.on_bad_rows,
-            index=index,
-        )
-        console().print(repr(result))
+    if output is None or output.suffix:
+        got = "Got no --out" if output is None else f"Got --out {output}"
+        raise InputError(message("The results of a folder are a folder", got, "Name it: --out results"))
+    if report is not None:
+        what = "Files that stream through have no report"
+        raise InputError(message(what, f"Got --report {report}", "Explain one file for that"))
+    console().print(repr(explain_dataset(task.without_data(), task.data, output, drop=task.drop, **settings)))
 
 
 def write_values(task: Task, explanation: Explanation, path: Path) -> None:

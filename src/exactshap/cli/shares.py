@@ -1,0 +1,257 @@
+"""``exactshap r2``, ``mmd`` and ``hsic``: a statistic of a model, of two samples or of a target, split over its columns."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import numpy as np
+import typer
+
+from exactshap.cli import _options as options
+from exactshap.results.data import counted
+
+if TYPE_CHECKING:
+    from exactshap.decompose.r2 import R2Decomposition
+    from exactshap.results.decomposition import PairwiseDecomposition
+
+__all__ = ["Out", "Picture", "hsic", "mmd", "r2", "write_outputs"]
+
+_ROWS_SHOWN = 15
+
+Kernel = Annotated[str, typer.Option(help="Of numeric columns: rbf, laplacian or cauchy. Text columns are categorical.")]
+Bandwidth = Annotated[str, typer.Option(help="column-median (each column counts, whatever its unit), median, or a number.")]
+Method = Annotated[
+    str, typer.Option(help="exact, blocks (the mean over random blocks of rows), or auto: blocks beyond half a minute of work.")
+]
+Permutations = Annotated[int, typer.Option(min=0, help="For p-values; 0 for none.")]
+Correction = Annotated[str, typer.Option(help="Of p-values for the number of columns: max, holm, fdr_bh, fdr_by or none.")]
+Out = Annotated[Path | None, typer.Option("--out", "-o", help="Write the table: .csv or .parquet.")]
+Picture = Annotated[Path | None, typer.Option(help="Write the picture: .png, .svg or .pdf.")]
+Report = Annotated[Path | None, typer.Option(help="Write a static HTML file with table and picture.")]
+Game = Annotated[str, typer.Option(help="residual: tree by tree, each against what is left; ensemble: all trees at once.")]
+Weights = Annotated[str | None, typer.Option("--sample-weight", help="Column of the data that holds row weights.")]
+
+
+def r2(
+    model: options.Model,
+    data: options.Data,
+    *,
+    target: Annotated[str, typer.Option(help="Column of the data that is the target.")],
+    drop: options.Drop = None,
+    game: Game = "residual",
+    sample_weight: Weights = None,
+    out: Out = None,
+    picture: Picture = None,
+    allow_pickle: options.AllowPickle = False,
+    trust: options.Trust = False,
+    n_stages: options.Stages = None,
+    jobs: options.Jobs = None,
+) -> None:
+    """Split the R2 of a tree ensemble exactly over its features."""
+    from exactshap.cli._io import load_model, read_table, take_columns
+    from exactshap.decompose import decompose_r2
+    from exactshap.frames import as_table
+
+    table = read_table(data)
+    out_of_X = options.dropped(target, drop) + (() if sample_weight is None else (sample_weight,))
+    X = take_columns(table, out_of_X, what=data.name)
+    wide = as_table(table, what=data.name)
+    y, weights = (None if name is None else wide.column((wide.names or ()).index(name)) for name in (target, sample_weight))
+    fitted = load_model(model, allow_pickle=allow_pickle, trust=trust, n_stages=n_stages)
+    shares = decompose_r2(fitted, X, y, game=game, sample_weight=weights, n_jobs=jobs)  # type: ignore[arg-type]
+    _show(_facts_of_r2(shares), ("feature", "contribution", "of total"), _rows_of_r2(shares), "feature")
+    write_outputs(shares, out, picture, _figure)
+
+
+def mmd(
+    first: Annotated[Path, typer.Argument(metavar="A", help="One sample: .csv or .parquet.")],
+    second: Annotated[Path, typer.Argument(metavar="B", help="The other sample, with the same columns.")],
+    *,
+    drop: options.Drop = None,
+    kernel: Kernel = "rbf",
+    bandwidth: Bandwidth = "column-median",
+    permutations: Permutations = 199,
+    correction: Correction = "max",
+    index: options.Index = "shapley",
+    out: Out = None,
+    picture: Picture = None,
+    report: Report = None,
+    method: Method = "auto",
+    jobs: options.Jobs = None,
+    seed: options.Seed = 0,
+) -> None:
+    """Say which columns make two samples differ (maximum mean discrepancy)."""
+    from exactshap.cli._io import read_table, take_columns
+    from exactshap.decompose import PairwiseSettings, decompose_mmd
+
+    names = tuple(drop or ())
+    one, other = (take_columns(read_table(path), names, what=path.name) for path in (first, second))
+    result = decompose_mmd(
+        one,
+        other,
+        kernel=kernel,
+        bandwidth=_bandwidth_choice(bandwidth),
+        index=index,
+        n_permutations=permutations,
+        random_state=seed,
+        n_jobs=jobs,
+        settings=PairwiseSettings(correction=correction, method=method),
+    )
+    labels = (first.stem, second.stem)
+    title = f"What differs between {first.name} and {second.name}"
+    _finish(result, (one, other), labels, title=title, out=out, picture=picture, report=report)
+
+
+def hsic(
+    data: Annotated[Path, typer.Argument(help="Rows: .csv or .parquet.")],
+    *,
+    target: Annotated[str, typer.Option(help="Column that the others are held against.")],
+    drop: options.Drop = None,
+    kernel: Kernel = "rbf",
+    kernel_target: Annotated[str, typer.Option(help="Of the target: rbf, laplacian, cauchy or categorical.")] = "rbf",
+    bandwidth: Bandwidth = "column-median",
+    permutations: Permutations = 199,
+    correction: Correction = "max",
+    index: options.Index = "shapley",
+    out: Out = None,
+    picture: Picture = None,
+    report: Report = None,
+    method: Method = "auto",
+    jobs: options.Jobs = None,
+    seed: options.Seed = 0,
+) -> None:
+    """Say which columns a target depends on (Hilbert-Schmidt independence criterion, unbiased)."""
+    from exactshap.cli._io import read_table, take_columns
+    from exactshap.decompose import PairwiseSettings, decompose_hsic
+    from exactshap.frames import as_table
+
+    table = read_table(data)
+    features = take_columns(table, options.dropped(target, drop), what=data.name)
+    others = tuple(name for name in as_table(table).names or () if name != target)
+    result = decompose_hsic(
+        features,
+        take_columns(table, others, what=data.name),
+        kernel_x=kernel,
+        kernel_y=kernel_target,
+        bandwidth=_bandwidth_choice(bandwidth),
+        estimator="unbiased",
+        index=index,
+        n_permutations=permutations,
+        random_state=seed,
+        n_jobs=jobs,
+        settings=PairwiseSettings(correction=correction, method=method),
+    )
+    title = f"What {target} depends on in {data.name}"
+    _finish(result, None, ("", ""), title=title, out=out, picture=picture, report=report)
+
+
+def _bandwidth_choice(text: str) -> str | float:
+    """Return a number where the text is one.
+
+    >>> _bandwidth_choice("0.5"), _bandwidth_choice("median")
+    (0.5, 'median')
+    """
+    try:
+        return float(text)
+    except ValueError:
+        return text
+
+
+def _facts_of_r2(shares: R2Decomposition) -> str:
+    facts = f"{shares.statistic} = {shares.total:.6g} ({shares.game} game); shares sum to {shares.values.sum():.6g}"
+    return f"{facts}, drift {shares.drift:.2g}; residual {shares.residual:.1e} (tolerance {shares.tolerance:.1e})"
+
+
+def _rows_of_r2(shares: R2Decomposition) -> list[tuple[str, ...]]:
+    order = np.argsort(-shares.values, kind="stable")
+    return [(shares.feature_names[j], f"{shares.values[j]:.4g}", f"{100 * shares.fractions[j]:.1f} %") for j in order]
+
+
+def _finish(
+    shares: PairwiseDecomposition,
+    samples: tuple[Any, Any] | None,
+    labels: tuple[str, str],
+    *,
+    title: str,
+    out: Path | None,
+    picture: Path | None,
+    report: Path | None,
+) -> None:
+    """Print the shares and write what the options ask for."""
+    from exactshap.cli._screen import console
+    from exactshap.results.decomposition import facts_of, rows_of
+
+    _show("; ".join(facts_of(shares)), *rows_of(shares), "column")
+    write_outputs(shares, out, picture, lambda shares: _figure(shares, samples, labels))
+    if report is not None:
+        from exactshap.cli._work import command_line
+        from exactshap.results.report import write_shares_report
+
+        write_shares_report(shares, report, title=title, samples=samples, labels=labels, command=command_line())
+        console().print(f"report written to {report}")
+
+
+def _show(facts: str, headings: Sequence[str], rows: Sequence[Sequence[str]], noun: str) -> None:
+    """Print one line of facts and a table of the columns by decreasing share."""
+    from rich.table import Table
+
+    from exactshap.cli._screen import console
+
+    screen = console()
+    screen.print(facts)
+    table = Table(title=f"shares of {len(rows)} {noun}s", title_justify="left")
+    for k, heading in enumerate(headings):
+        table.add_column(heading, justify="right" if k else "left")
+    for row in rows[:_ROWS_SHOWN]:
+        table.add_row(*row)
+    screen.print(table)
+    if len(rows) > _ROWS_SHOWN:
+        screen.print(f"{counted(len(rows) - _ROWS_SHOWN, noun)} with smaller shares not shown")
+
+
+def write_outputs(result: Any, out: Path | None, picture: Path | None, draw: Callable[[Any], Any]) -> None:
+    """Write the table and the picture that the options ask for."""
+    from exactshap.cli._io import write_table
+    from exactshap.cli._screen import console
+
+    if out is not None:
+        write_table(result.to_frame(), out)
+        console().print(f"table written to {out}")
+    if picture is not None:
+        _write_picture(draw(result), picture)
+        console().print(f"picture written to {picture}")
+
+
+def _figure(shares: Any, samples: tuple[Any, Any] | None = None, labels: tuple[str, str] = ("", "")) -> Any:
+    """Return a figure: the shares with their intervals and, for two samples, the marginals of the top columns."""
+    from exactshap._runtime.optional import require
+
+    figures = require("matplotlib.figure", "plots", purpose="Plotting")
+    figure = figures.Figure(figsize=(12 if samples else 7, 5), layout="constrained")
+    if samples is None:
+        shares.plot.bar(ax=figure.subplots())
+        return figure
+    from exactshap.results.decomposition import strongest_marginals
+    from exactshap.results.plots import draw_marginals
+
+    left, right = figure.subfigures(1, 2, width_ratios=(1.2, 1.0))
+    shares.plot.bar(ax=left.subplots())
+    marginals = strongest_marginals(shares, samples)
+    panels = right.subplots(2, 2, squeeze=False).ravel()
+    for ax in panels[len(marginals) :]:
+        ax.remove()
+    draw_marginals(marginals, labels, panels[: len(marginals)])
+    return figure
+
+
+def _write_picture(figure: Any, path: Path) -> None:
+    from exactshap._runtime.files import atomic_write
+    from exactshap.errors import InputError, message
+
+    kind = path.suffix.lower().removeprefix(".")
+    if kind not in ("png", "svg", "pdf"):
+        raise InputError(message(f"Pictures are written to .png, .svg or .pdf, not to {path.name}", do="Choose one of these"))
+    with atomic_write(path) as draft:
+        figure.savefig(draft, format=kind, dpi=150)
