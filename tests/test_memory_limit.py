@@ -195,3 +195,21 @@ def test_a_tile_of_the_background_shrinks_with_the_limit():
     assert peak <= limit
     whole = Explainer(model, rows[:1000])(rows[:1])
     assert np.abs(small.values - whole.values).max() <= whole.tolerance.max()
+
+
+@pytest.mark.parametrize("cell", [np.nan, np.inf, 1e300])
+@pytest.mark.parametrize("family", ["SVR", "linear", "forest", "forest with a background", "boosting"])
+def test_a_plan_refuses_the_rows_that_the_call_refuses(family, cell):
+    make, n_background, settings = FAMILIES[family]
+    explainer = Explainer(make(), None if n_background is None else X[:n_background], **settings)
+    rows = X.copy()
+    rows[[417, 503], 2] = cell
+
+    def said(call):
+        try:
+            call(rows)
+        except ValueError as error:
+            return f"{error}"
+        return "nothing"
+
+    assert said(explainer.plan) == said(explainer)

@@ -14,7 +14,7 @@ from exactshap._runtime.memory import physical_memory
 from exactshap._runtime.progress import duration
 from exactshap._runtime.threads import worker_count
 from exactshap._runtime.words import fields_html
-from exactshap.errors import BudgetError, memory_needed, message
+from exactshap.errors import BudgetError, InputError, InputTypeError, memory_needed, message, rows_from
 from exactshap.explainer._solve import Cut, facts_of, wrap
 from exactshap.frames import Table, as_table
 from exactshap.readers import FEW_AT_ONCE, Reader, Request, read
@@ -23,6 +23,7 @@ from exactshap.solvers import Cost, player_sets
 
 __all__ = ["Forecast", "cut_rows", "forecast", "refused_beyond_memory"]
 
+LOOKED_AT, MOST_PATTERNS = 65_536, 16  # rows whose cells are looked at in one go; rows that a plan times for them, at most
 TIMED_ROWS = 16  # at most, on which a reader times pieces of the work
 ENOUGH_BLOCKS, ENOUGH_EVEN = (
     4,
@@ -97,6 +98,7 @@ def forecast(
     at a time.
     """
     check_result(reader, table.n_rows, order)
+    _refuse_odd_rows(reader, table, semivalue, order)
     n_rows, block = table.n_rows, block_size(reader, table.n_rows, order, limit)
     result = result_bytes(reader, n_rows, order)
     if not n_rows:
@@ -109,6 +111,28 @@ def forecast(
     advice = "" if asks is None else asks.advice
     seconds, held = cost.seconds + before.seconds + overhead, max(cost.bytes + answers, before.bytes)  # one after the other
     return Forecast(cost.method, cost.exact, seconds, held, result, block, advice)
+
+
+def _refuse_odd_rows(reader: Reader, table: Table, semivalue: Semivalue, order: int) -> None:
+    """Refuse rows that the call would: one row of each pattern of missing, infinite and very large cells is timed as the first are."""
+    seen: set[bytes] = set()
+    for start in range(0, table.n_rows, LOOKED_AT):
+        odd = np.stack([_odd_cells(table.take(slice(start, start + LOOKED_AT)), j) for j in range(table.n_columns)], axis=1)
+        for i in np.flatnonzero(odd.any(axis=1)):
+            pattern = odd[i].tobytes()
+            if pattern not in seen and len(seen) < MOST_PATTERNS:
+                seen.add(pattern)
+                with rows_from(start + int(i), table.row_label):
+                    _cost(reader, table.take([start + int(i)]), 1, 1, semivalue, order)
+
+
+def _odd_cells(table: Table, j: int) -> np.ndarray:
+    """Return 0 for a cell that any model takes, 1 for a missing one, 2 for one that is not finite in single precision."""
+    try:
+        numbers = table.select([j]).numeric()[:, 0]
+    except (InputError, InputTypeError):  # text, of which the model itself decides
+        return np.zeros(table.n_rows, np.int8)
+    return np.where(np.isnan(numbers), 1, 2 * (np.abs(numbers) > np.finfo(np.float32).max)).astype(np.int8)
 
 
 def _cost(reader: Reader, rows: Table, n_rows: int, block: int, semivalue: Semivalue, order: int) -> Cost:
