@@ -1,5 +1,8 @@
 """Black boxes whose calls go through a map: the same bits for any cuts' runners, failures named, finished calls kept."""
 
+import io
+import os
+import warnings
 from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
 from multiprocessing import get_context
 
@@ -9,7 +12,7 @@ import pytest
 
 import scale_cases as cases
 from exactshap import Explainer
-from exactshap.errors import InputError, InputTypeError
+from exactshap.errors import ExplanationWarning, InputError, InputTypeError
 from exactshap.scale import MappedFunction, Partition
 from tolerances import assert_close
 
@@ -132,15 +135,68 @@ def test_kept_calls_are_those_of_the_function(tmp_path):
     assert (one.values[0, 0], two.values[0, 0]) == (2.0, 3.0)
 
 
-def test_answers_that_are_not_whole_are_asked_for_again(tmp_path):
-    mapped = MappedFunction(cases.product, kept=tmp_path)
-    rows = np.ones((3, 14))
+def npy(array):
+    buffer = io.BytesIO()
+    np.save(buffer, array)
+    return buffer.getvalue()
+
+
+TAMPERED = {
+    **{
+        f"bit {8 * byte + byte % 8}": (lambda data, byte=byte: flipped(data, byte))
+        for byte in (0, 8, 30, 127, 128, 135, 140, 151, -1)
+    },
+    "cut": lambda data: data[:-5],
+    "longer": lambda data: data + b"\0",
+    "empty": lambda data: b"",
+    "a pickle": lambda data: b"\x80\x04N.",
+    "another array": lambda data: npy(np.zeros(3)),
+    "another shape": lambda data: npy(np.zeros(2)) + data[-32:],
+}
+
+
+def flipped(data, byte):
+    changed = bytearray(data)
+    changed[byte] ^= 1 << byte % 8
+    return bytes(changed)
+
+
+@pytest.mark.parametrize("how", TAMPERED)
+def test_a_kept_answer_that_is_not_what_was_written_is_called_again(how, tmp_path):
+    mapped, rows = MappedFunction(cases.product, batch_rows=3, kept=tmp_path), np.random.default_rng(0).normal(size=(6, 14))
+    first = mapped(rows)
+    whole = {place: place.read_bytes() for place in tmp_path.iterdir()}
+    place = min(whole)
+    place.write_bytes(TAMPERED[how](whole[place]))
+    with pytest.warns(ExplanationWarning, match="1 kept answer in .* differed from what had been written: called again"):
+        again = mapped(rows)
+    assert np.array_equal(again, first)
+    assert {place: place.read_bytes() for place in tmp_path.iterdir()} == whole
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert np.array_equal(mapped(rows), first)
+
+
+def test_kept_answers_that_change_places_are_called_again(tmp_path):
+    mapped, rows = MappedFunction(cases.product, batch_rows=3, kept=tmp_path), np.random.default_rng(0).normal(size=(6, 14))
+    first = mapped(rows)
+    one, two = tmp_path.iterdir()
+    content = one.read_bytes()
+    one.write_bytes(two.read_bytes())
+    two.write_bytes(content)
+    with pytest.warns(ExplanationWarning, match="2 kept answers"):
+        assert np.array_equal(mapped(rows), first)
+
+
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="no pipes as files here")
+def test_a_pipe_in_the_place_of_a_kept_answer_does_not_block(tmp_path):
+    mapped, rows = MappedFunction(cases.product, kept=tmp_path), np.ones((3, 14))
     first = mapped(rows)
     (place,) = tmp_path.iterdir()
-    place.write_bytes(place.read_bytes()[:-5])
-    assert np.array_equal(mapped(rows), first)
-    place.write_bytes(b"\x80\x04N.")  # a pickle is not read
-    assert np.array_equal(mapped(rows), first)
+    place.unlink()
+    os.mkfifo(place)
+    with pytest.warns(ExplanationWarning, match="1 kept answer"):
+        assert np.array_equal(mapped(rows), first)
 
 
 def test_settings_are_checked(tmp_path):

@@ -2,6 +2,7 @@
 
 import errno
 import functools
+import io
 import json
 import os
 import signal
@@ -17,7 +18,6 @@ import pytest
 import scale_cases as cases
 from exactshap.errors import ExplanationWarning, InputError, ModelFormatError, UnknownNameError
 from exactshap.scale import Partition, explain_dataset
-from exactshap.scale.files import _batches as batches_module
 from tolerances import roundings
 
 pa = pytest.importorskip("pyarrow")
@@ -106,27 +106,133 @@ def test_progress_counts_rows(source, tmp_path):
 # --- interrupted runs -------------------------------------------------------------------------------------------------
 
 
-def test_a_resumed_run_computes_what_is_missing_only(source, tmp_path, monkeypatch):
-    run(source, tmp_path / "whole")
-    first = run(source, tmp_path / "out")
+def times(folder):
+    return {path.name: path.stat().st_mtime_ns for path in folder.glob("part-*")}
+
+
+@pytest.mark.parametrize("settings", [{}, {"dtype": "float32"}, {"top_k": 2}, {"order": 2}], ids=str)
+def test_a_resumed_run_computes_what_is_missing_only(settings, source, tmp_path):
+    run(source, tmp_path / "whole", **settings)
+    first = run(source, tmp_path / "out", **settings)
     for name in ("part-00001.parquet", "part-00008.parquet"):
         (tmp_path / "out" / name).unlink()
     (tmp_path / "out" / "part-00004.parquet").write_bytes(b"PAR1 cut off")
-    solved = []
-    monkeypatch.setattr(batches_module.Work, "_explained", counted(batches_module.Work._explained, solved))
-    second = run(source, tmp_path / "out")
-    assert [batch.name for batch in solved] == ["part-00001.parquet", "part-00004.parquet", "part-00008.parquet"]
+    before = times(tmp_path / "out")
+    with pytest.warns(ExplanationWarning, match="1 result of .* differed from what had been written"):
+        second = run(source, tmp_path / "out", **settings)
+    after = times(tmp_path / "out")
+    written = [name for name in after if after[name] != before.get(name)]
+    assert sorted(written) == ["part-00001.parquet", "part-00004.parquet", "part-00008.parquet"]
     assert contents(tmp_path / "out") == contents(tmp_path / "whole")
     assert second.n_resumed == 60 - 8 - 8 - 4
     assert second.importance == first.importance
 
 
-def counted(method, calls):
-    def wrapped(self, batch):
-        calls.append(batch)
-        return method(self, batch)
+def edited(path):
+    """Change one value of a result as any library would, its rows, columns and metadata left."""
+    table = pq.read_table(path)
+    values = table["phi_age"].to_numpy().copy()
+    values[-1] += 1e-3
+    pq.write_table(table.set_column(table.schema.get_field_index("phi_age"), "phi_age", pa.array(values)), path)
 
-    return wrapped
+
+def rotten(path):
+    """Flip one bit of a value in the pages, which Parquet does not see."""
+    content = bytearray(path.read_bytes())
+    content[len(content) // 3] ^= 16
+    path.write_bytes(content)
+
+
+def exchanged(path):
+    """Put another result of as many rows in its place."""
+    path.write_bytes(path.with_name("part-00002.parquet").read_bytes())
+
+
+def piped(path):
+    path.unlink()
+    os.mkfifo(path)
+
+
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="no pipes as files here")
+@pytest.mark.parametrize("tamper", [edited, rotten, exchanged, piped])
+def test_a_finished_result_that_is_not_what_was_written_is_explained_again(tamper, source, tmp_path):
+    run(source, tmp_path / "whole")
+    first = run(source, tmp_path / "out")
+    tamper(tmp_path / "out" / "part-00001.parquet")
+    with pytest.warns(ExplanationWarning, match="1 result of .* differed from what had been written: explained again"):
+        second = run(source, tmp_path / "out")
+    assert contents(tmp_path / "out") == contents(tmp_path / "whole")
+    assert second.importance == first.importance
+    assert second.n_resumed == 52
+
+
+def test_results_without_a_digest_are_explained_again(source, tmp_path):
+    run(source, tmp_path / "whole")
+    run(source, tmp_path / "out")
+    manifest = json.loads((tmp_path / "out" / "_manifest.json").read_text())
+    assert sorted(manifest["outputs"]) == [f"part-0000{j}.parquet" for j in range(9)]
+    del manifest["outputs"]["part-00003.parquet"]
+    (tmp_path / "out" / "_manifest.json").write_text(json.dumps(manifest))
+    edited(tmp_path / "out" / "part-00003.parquet")
+    assert run(source, tmp_path / "out").n_resumed == 59
+    assert contents(tmp_path / "out") == contents(tmp_path / "whole")
+
+
+def rewritten(path):
+    """Write other values over a file: the same size, and the time of before."""
+    facts, table = path.stat(), pq.read_table(path)
+    values = table["bmi"].to_numpy().copy()
+    values[:] = values[::-1]
+    content = io.BytesIO()
+    pq.write_table(table.set_column(1, "bmi", pa.array(values)), content, row_group_size=10)
+    path.write_bytes(content.getvalue())
+    os.utime(path, ns=(facts.st_atime_ns, facts.st_mtime_ns))
+
+
+def replaced(path):
+    """Put another file in its place, as most programs write files."""
+    cases.table(seed=7)[25:40].to_parquet(path.with_suffix(".new"), row_group_size=10)
+    path.with_suffix(".new").replace(path)
+
+
+@pytest.mark.parametrize("change", [rewritten, replaced, os.unlink])
+@pytest.mark.parametrize("after_rows", [8, 33, 40])
+def test_an_input_that_changes_during_a_run_is_refused(change, after_rows, source, tmp_path):
+    run(source, tmp_path / "whole")
+
+    def interfere(done, total):
+        if done == after_rows:
+            change(source / "b.parquet")
+
+    with pytest.raises(InputError, match=r"b\.parquet (has changed while it was read|is gone)"):
+        run(source, tmp_path / "out", progress=interfere)
+    of_b = {"part-00004.parquet", "part-00005.parquet"}
+    found, whole = contents(tmp_path / "out"), contents(tmp_path / "whole")
+    assert all(found[name] == whole[name] for name in found if name.startswith("part-"))  # nothing was mixed
+    assert after_rows > 8 or not of_b & set(found)
+
+
+def test_an_input_that_is_only_touched_is_read_on(source, tmp_path):
+    def touch(done, total):
+        (source / "b.parquet").touch()
+
+    run(source, tmp_path / "whole")
+    run(source, tmp_path / "out", progress=touch)
+    assert contents(tmp_path / "out") == contents(tmp_path / "whole")
+
+
+@pytest.mark.parametrize("inside", ["out", "deep/out", "../in/out", "."])
+def test_a_destination_inside_the_source_is_refused_before_any_work(inside, source, tmp_path):
+    before = sorted(source.rglob("*"))
+    for place in (source, [source], f"{source}/"):
+        with pytest.raises(InputError, match="destination is inside the source"):
+            run(place, source / inside)
+    (tmp_path / "link").symlink_to(source)
+    with pytest.raises(InputError, match="destination is inside the source"):
+        run(tmp_path / "link", source / inside)
+    assert sorted(source.rglob("*")) == before
+    with pytest.raises(InputError, match="source is inside the destination"):
+        run(source / "a.parquet", tmp_path)
 
 
 KILLED = """
@@ -193,7 +299,7 @@ def test_the_same_run_completes_where_a_worker_is_killed(source, tmp_path):
     with distributed.LocalCluster(**settings) as cluster, distributed.Client(cluster) as client:
 
         def ordered(function, *lists):
-            if isinstance(function, batches_module.Work):
+            if hasattr(lists[0][0], "first"):  # the batches, which come after the files
                 function = functools.partial(cases.kill_once, function, tmp_path / "flag")
             for future in client.map(function, *lists):
                 yield future.result(timeout=60)
@@ -410,13 +516,6 @@ def test_one_damaged_file_of_a_folder_is_named(how, source, tmp_path):
     cases.table().to_parquet(path)
     path.write_bytes(DAMAGE[how](path.read_bytes()))
     with pytest.raises(InputError, match=r"b\.parquet cannot be read as Parquet"):
-        run(source, tmp_path / "out")
-
-
-def test_a_damaged_result_is_named(source, tmp_path):
-    path = run(source, tmp_path / "out").files[-1]
-    path.write_bytes(path.read_bytes()[:4] + bytes(400) + path.read_bytes()[404:])
-    with pytest.raises(InputError, match=rf"{path.name} cannot be read as Parquet"):
         run(source, tmp_path / "out")
 
 

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
-from exactshap.frames.stored._source import SourceFile, find_files, inspect, parquet_file, read_rows, read_schema
-from exactshap.frames.stored._table import StoredTable, as_rows, pieces_of, scratch_array
+from exactshap.frames.stored._places import StoredFile, find_files
+from exactshap.frames.stored._source import SourceFile, inspect, parquet_file, read_rows, read_schema
+from exactshap.frames.stored._table import StoredTable, as_rows, is_index, pieces_of, scratch_array
 
 __all__ = [
     "SourceFile",
+    "StoredFile",
     "StoredTable",
     "as_rows",
     "find_files",
     "inspect",
+    "is_index",
     "parquet_file",
     "pieces_of",
     "read_rows",

@@ -2,44 +2,51 @@
 
 from __future__ import annotations
 
-import hashlib
 import threading
 from bisect import bisect_right
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from itertools import accumulate
 from pathlib import Path
 from typing import Any
 
-from exactshap._runtime.files import check_regular, open_regular
 from exactshap._runtime.optional import require
 from exactshap.errors import ExactshapError, InputError, message
+from exactshap.frames.stored._places import StoredFile
 
-__all__ = ["SourceFile", "find_files", "inspect", "kind_of", "parquet_file", "read_rows", "read_schema"]
+__all__ = ["SourceFile", "inspect", "parquet_file", "read_rows", "read_schema"]
 
-_SUFFIXES = {".parquet": "parquet", ".pq": "parquet", ".csv": "csv"}
 _STEP = 65_536  # rows that are decoded at a time
 _OPEN = threading.local()  # the stream that a thread reads from: the next batch is most often the next rows of the same file
+_CHECKED: dict[
+    tuple[str, str], tuple[int | None, ...]
+] = {}  # path and digest -> the other state in which it has the same bytes
 
 
 @dataclass(frozen=True)
 class SourceFile:
-    """One file of the input.
+    """One file of the input, as it was when its digest was taken.
 
     Attributes
     ----------
-    path, name : str
-        Where it is, and what it is called in messages and in the manifest.
+    file : StoredFile
     digest : str
         SHA-256 of its bytes.
     groups : tuple of int
         Number of rows before each row group, and of all rows; CSV files have one group.
+    state : tuple of int
+        Its size and times at that moment.
     """
 
-    path: str
-    name: str
+    file: StoredFile
     digest: str
     groups: tuple[int, ...]
+    state: tuple[int | None, ...] = ()
+
+    @property
+    def name(self) -> str:
+        return self.file.name
 
     @property
     def n_rows(self) -> int:
@@ -48,78 +55,87 @@ class SourceFile:
     def place(self, row: int) -> str:
         """Return where a row is, as text.
 
-        >>> SourceFile("a.parquet", "a.parquet", "", (0, 10, 20)).place(12)
+        >>> SourceFile(StoredFile("a.parquet", "a.parquet", "parquet"), "", (0, 10, 20)).place(12)
         'a.parquet, row group 1, row 12 of the file'
         """
-        group = (
-            "" if len(self.groups) < 2 or kind_of(self.path) == "csv" else f", row group {bisect_right(self.groups, row) - 1}"
-        )
+        has_groups = len(self.groups) > 1 and self.file.kind == "parquet"
+        group = f", row group {bisect_right(self.groups, row) - 1}" if has_groups else ""
         return f"{self.name}{group}, row {row} of the file"
 
+    def check(self, *, finally_: bool = False) -> None:
+        """Refuse a file that is not what it was: by its size and times, and where these differ by its digest.
 
-def find_files(source: Path) -> list[Path]:
-    """Return the files of a folder in the order of their names, or the one file; hidden ones and others do not count."""
-    if not source.exists():
-        raise FileNotFoundError(2, "No such file or folder", str(source))
-    if not source.is_dir():
-        kind_of(source)
-        check_regular(source)
-        return [source]
-    found = sorted(path for path in source.rglob("*") if path.suffix.lower() in _SUFFIXES and not _is_hidden(path, source))
-    if not found:
-        raise InputError(message(f"The folder {source} has no data", "Got no .parquet and no .csv file in it"))
-    kinds = {kind_of(path) for path in found}
-    if len(kinds) > 1:
-        raise InputError(
-            message(f"The folder {source} mixes formats", f"Got {' and '.join(sorted(kinds))}", "Keep one of them")
-        )
-    return found
+        Some object stores tell no time; there the digest is compared once, at the end of a run (``finally_``).
+        """
+        try:
+            now = self.file.state()
+        except OSError as error:
+            raise InputError(message(f"{self.name} is gone or cannot be read", f"{error}", _START_AGAIN)) from None
+        known = self.state, _CHECKED.get((self.file.path, self.digest))
+        if now in known and not (finally_ and None in now):
+            return
+        if self.file.sha256() != self.digest:
+            raise InputError(message(f"{self.name} has changed while it was read", "Its digest is another one", _START_AGAIN))
+        _CHECKED[self.file.path, self.digest] = now
 
 
-def _is_hidden(path: Path, folder: Path) -> bool:
-    return any(part.startswith((".", "_")) for part in path.relative_to(folder).parts)
+_START_AGAIN = "Leave the input alone during a run, and start it again in an empty folder"
 
 
-def kind_of(path: str | Path) -> str:
-    """Return "parquet" or "csv" by the suffix of a file, or refuse it."""
-    kind = _SUFFIXES.get(Path(path).suffix.lower())
-    if kind is None:
-        raise InputError(message(f"Data are read from Parquet and CSV files, not from {Path(path).name}"))
-    return kind
+def read_schema(file: StoredFile, keep: tuple[str, ...]) -> Any:
+    """Return the columns and types of a file and of its folders; those of CSV files are as :func:`_csv` says."""
+    arrow = require("pyarrow", "scale", purpose="Reading data")
+    if file.kind == "parquet":
+        with parquet_file(file) as opened:
+            schema = opened.schema_arrow.remove_metadata()
+    else:
+        schema = _csv(file, keep).schema
+    for name, value in file.keys:
+        schema = schema if name in schema.names else schema.append(arrow.field(name, _key_type(value)))
+    return schema
 
 
-def read_schema(path: str | Path, keep: tuple[str, ...]) -> Any:
-    """Return the columns and types of a file; those of CSV files are as :func:`csv_types` says."""
-    if kind_of(path) == "parquet":
-        with parquet_file(path) as file:
-            return file.schema_arrow.remove_metadata()
-    return _csv(path, keep).schema
+def _key_type(value: Any) -> Any:
+    arrow = require("pyarrow", "scale", purpose="Reading data")
+    return arrow.null() if value is None else arrow.scalar(value).type
 
 
-def inspect(path: str, name: str, keep: tuple[str, ...]) -> SourceFile:
+def inspect(file: StoredFile, keep: tuple[str, ...]) -> SourceFile:
     """Read a file once for its digest and its number of rows."""
-    with open_regular(path) as stream:
-        digest = hashlib.file_digest(stream, "sha256").hexdigest()
-    if kind_of(path) == "csv":
-        return SourceFile(path, name, digest, (0, sum(batch.num_rows for batch in _batches(path, 0, keep))))
-    with parquet_file(path) as file:
-        sizes = [file.metadata.row_group(number).num_rows for number in range(file.num_row_groups)]
-    starts = [0]
-    for size in sizes:
-        starts.append(starts[-1] + size)
-    return SourceFile(path, name, digest, tuple(starts))
+    state = file.state()
+    digest = file.sha256()
+    if file.kind == "csv":
+        groups = [sum(batch.num_rows for batch in _batches(file, 0, keep))]
+    else:
+        with parquet_file(file) as opened:
+            groups = [opened.metadata.row_group(number).num_rows for number in range(opened.num_row_groups)]
+    source = SourceFile(file, digest, tuple(accumulate(groups, initial=0)), state)
+    source.check()
+    return source
 
 
 def read_rows(file: SourceFile, start: int, stop: int, keep: tuple[str, ...]) -> Any:
     """Return the rows [start, stop) of a file as an Arrow table; rows that follow those of the last call are read on."""
     stream = getattr(_OPEN, "stream", None)
     if stream is None or stream.file != file or stream.position > start or stream.reopens_nearer(start):
+        file.check()
         stream = _OPEN.stream = _Stream(file, start, keep)
     try:
-        return stream.take(start, stop)
+        table = stream.take(start, stop)
+        file.check()  # again: what was read is of the file whose digest was taken
+        return _with_keys(table, file.file.keys)
     except BaseException:
         _OPEN.stream = None
         raise
+
+
+def _with_keys(table: Any, keys: tuple[tuple[str, Any], ...]) -> Any:
+    arrow = require("pyarrow", "scale", purpose="Reading data")
+    for name, value in keys:
+        if name not in table.column_names:
+            cells = arrow.repeat(arrow.scalar(value, _key_type(value)), table.num_rows)
+            table = table.append_column(name, cells)
+    return table
 
 
 class _Stream:
@@ -129,7 +145,7 @@ class _Stream:
         self.file = file
         group = max(bisect_right(file.groups[:-1], start) - 1, 0)
         self.position = file.groups[group]  # the first row that was not given away
-        self.batches = _batches(file.path, group, keep)
+        self.batches = _batches(file.file, group, keep)
         self.left: Any = None
 
     def reopens_nearer(self, start: int) -> bool:
@@ -155,30 +171,31 @@ class _Stream:
         return arrow.Table.from_batches(parts).combine_chunks()
 
 
-def _batches(path: str | Path, group: int, keep: tuple[str, ...]) -> Iterator[Any]:
+def _batches(file: StoredFile, group: int, keep: tuple[str, ...]) -> Iterator[Any]:
     """Yield record batches from a row group on."""
-    if kind_of(path) == "parquet":
-        with parquet_file(path) as file:
-            schema = file.schema_arrow.remove_metadata()
-            for number in range(group, file.num_row_groups):  # one by one: asked for several, the library holds all of them
-                for batch in file.iter_batches(_STEP, row_groups=[number]):
+    if file.kind == "parquet":
+        with parquet_file(file) as opened:
+            schema = opened.schema_arrow.remove_metadata()
+            for number in range(group, opened.num_row_groups):  # one by one: asked for several, the library holds all of them
+                for batch in opened.iter_batches(_STEP, row_groups=[number]):
                     yield batch.cast(schema) if batch.schema != schema else batch.replace_schema_metadata()
         return
-    with _readable(path, "CSV"), _csv(path, keep) as reader:
+    with _readable(file.name, "CSV"), _csv(file, keep) as reader:
         yield from reader
 
 
 @contextmanager
-def parquet_file(path: str | Path) -> Iterator[Any]:
+def parquet_file(file: StoredFile | Path) -> Iterator[Any]:
     """Open a Parquet file; damage that shows then or later, while it is read, is said with the file's name."""
     parquet = require("pyarrow.parquet", "scale", purpose="Reading Parquet")
-    check_regular(path)
-    with _readable(path, "Parquet"), parquet.ParquetFile(path) as file:
-        yield file
+    file = file if isinstance(file, StoredFile) else StoredFile(str(file), file.name, "parquet")
+    file.check()
+    with _readable(file.name, "Parquet"), parquet.ParquetFile(file.path, filesystem=file.filesystem) as opened:
+        yield opened
 
 
 @contextmanager
-def _readable(path: str | Path, kind: str) -> Iterator[None]:
+def _readable(name: str, kind: str) -> Iterator[None]:
     """Turn what Arrow raises at damaged files into an InputError; errors of the system, which have a number, stay as they are.
 
     Arrow raises its own classes, those of Python for text and sizes that cannot be, and OSError without a number.
@@ -189,21 +206,26 @@ def _readable(path: str | Path, kind: str) -> Iterator[None]:
     except (arrow.ArrowException, OSError, ValueError, OverflowError, MemoryError) as error:
         if isinstance(error, ExactshapError) or (isinstance(error, OSError) and error.errno is not None):
             raise
-        what = f"{Path(path).name} cannot be read as {kind}"
+        what = f"{name} cannot be read as {kind}"
         raise InputError(message(what, f"{error}"[:200] or type(error).__name__, "Is it whole? Write it again")) from None
 
 
-def _csv(path: str | Path, keep: tuple[str, ...]) -> Any:
+def _csv(file: StoredFile, keep: tuple[str, ...]) -> Any:
     """Open a CSV file; its first megabyte decides on types, and whole numbers in it may turn into others later: float64."""
     csv = require("pyarrow.csv", "scale", purpose="Reading CSV")
     arrow = require("pyarrow", "scale", purpose="Reading CSV")
-    check_regular(path)
-    with _readable(path, "CSV"):
-        with csv.open_csv(path) as first:
+    with _readable(file.name, "CSV"):
+        with csv.open_csv(_stream(file)) as first:
             guessed = first.schema
         wide = {
             field.name: arrow.float64()
             for field in guessed
             if field.name not in keep and (arrow.types.is_integer(field.type) or arrow.types.is_null(field.type))
         }
-        return csv.open_csv(path, convert_options=csv.ConvertOptions(column_types=wide))
+        return csv.open_csv(_stream(file), convert_options=csv.ConvertOptions(column_types=wide))
+
+
+def _stream(file: StoredFile) -> Any:
+    """Return what the reader of CSV files opens."""
+    file.check()
+    return file.path if file.filesystem is None else file.filesystem.open_input_stream(file.path)

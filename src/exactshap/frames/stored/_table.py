@@ -13,7 +13,8 @@ import numpy as np
 from exactshap._runtime.optional import require
 from exactshap.errors import InputError, InputTypeError, UnknownNameError, did_you_mean, message
 from exactshap.frames import Table, as_table
-from exactshap.frames.stored._source import find_files, kind_of, parquet_file
+from exactshap.frames.stored._places import StoredFile, find_files
+from exactshap.frames.stored._source import parquet_file
 
 __all__ = ["StoredTable", "as_rows", "pieces_of", "scratch_array"]
 
@@ -25,12 +26,14 @@ class StoredTable:
 
     Parameters
     ----------
-    source : path
-        A ``.parquet`` file, or a folder of such files (in the order of their names; hidden ones are left out).
+    source : path, sequence of paths, or pyarrow.dataset.Dataset
+        ``.parquet`` files, folders of such files (in the order of their names; hidden ones are left out), or patterns.
     columns : sequence of str, default=None
-        The columns that count, in this order; None: all.
+        The columns that count, in this order; None: all but a pandas index (``__index_level_0__``).
     drop : sequence of str, default=()
         Columns that do not count, such as identifiers.
+    filesystem : file system of pyarrow or fsspec, default=None
+        Where the paths are; None: what an address such as ``s3://...`` names, else this machine.
 
     Attributes
     ----------
@@ -59,23 +62,25 @@ class StoredTable:
     """
 
     def __init__(
-        self, source: str | os.PathLike[str], columns: Sequence[str] | None = None, *, drop: Sequence[str] = ()
+        self, source: Any, columns: Sequence[str] | None = None, *, drop: Sequence[str] = (), filesystem: Any = None
     ) -> None:
         if isinstance(columns, str) or isinstance(drop, str):
             raise InputTypeError(message("`columns` and `drop` are lists of columns", "Got a single text", 'Pass drop=["id"]'))
-        paths = find_files(Path(source))
-        if kind_of(paths[0]) != "parquet":
-            raise InputError(message(f"{Path(source).name} is not Parquet", "Got CSV", "Convert it to Parquet first"))
-        self.source = Path(source)
-        sizes, schemas = zip(*map(_extent, paths), strict=True)
-        self._paths, self.n_rows = tuple(map(str, paths)), int(sum(sizes))
+        self.source, self._filesystem = source, filesystem
+        self._files = tuple(find_files(source, filesystem))
+        self._called = Path(source).name if isinstance(source, (str, os.PathLike)) else f"{len(self._files)} files"
+        if self._files[0].kind != "parquet":
+            raise InputError(message(f"{self._called} is not Parquet", "Got CSV", "Convert it to Parquet first"))
+        sizes, schemas = zip(*map(_extent, self._files), strict=True)
+        self.n_rows = int(sum(sizes))
         held = schemas[0].names
         for name in (*(columns or ()), *drop):
             if name not in held:
-                raise UnknownNameError(message(f"{self.source.name} has no column {name!r}", do=did_you_mean(name, held)))
-        self.names = tuple(name for name in (held if columns is None else columns) if name not in drop)
-        for path, schema in zip(paths, schemas, strict=True):
-            _check(schema, schemas[0], self.names, path, paths[0])
+                raise UnknownNameError(message(f"{self._called} has no column {name!r}", do=did_you_mean(name, held)))
+        counted = [name for name in held if not is_index(name)] if columns is None else columns
+        self.names = tuple(name for name in counted if name not in drop)
+        for file, schema in zip(self._files, schemas, strict=True):
+            _check(schema, schemas[0], self.names, file.name, self._files[0].name)
 
     @property
     def n_columns(self) -> int:
@@ -93,7 +98,7 @@ class StoredTable:
         table : StoredTable
         """
         wanted = self.names if columns is None else columns
-        return StoredTable(self.source, wanted, drop=drop)
+        return StoredTable(self.source, wanted, drop=drop, filesystem=self._filesystem)
 
     def pieces(self) -> Iterator[Table]:
         """Yield the rows in order, a piece at a time.
@@ -104,21 +109,22 @@ class StoredTable:
             Of an Arrow table.
         """
         arrow = require("pyarrow", "scale", purpose="Reading data")
-        for path in self._paths:
-            with parquet_file(path) as file:
+        for stored in self._files:
+            with parquet_file(stored) as file:
                 for group in range(file.num_row_groups):  # one by one: asked for several, the library holds all of them
                     for batch in file.iter_batches(_STEP, row_groups=[group], columns=list(self.names)):
                         yield as_table(arrow.Table.from_batches([batch]).select(list(self.names)), allow_empty=True)
 
     def __repr__(self) -> str:
-        return f"StoredTable({self.source.name!r}: {self.n_rows:,} rows, {self.n_columns} columns)"
+        return f"StoredTable({self._called!r}: {self.n_rows:,} rows, {self.n_columns} columns)"
 
 
 def as_rows(native: Any, *, what: str = "X") -> Table | StoredTable:
     """Return a table in memory, or the stored one that a path names."""
     if isinstance(native, StoredTable):
         return native
-    return StoredTable(native) if isinstance(native, (str, os.PathLike)) else as_table(native, what=what)
+    stored = isinstance(native, (str, os.PathLike)) or callable(getattr(native, "get_fragments", None))
+    return StoredTable(native) if stored else as_table(native, what=what)
 
 
 def pieces_of(table: Table | StoredTable) -> Iterator[Table]:
@@ -134,16 +140,25 @@ def scratch_array(shape: tuple[int, ...]) -> np.ndarray:
         return np.memmap(file, np.float64, "w+", shape=shape)
 
 
-def _extent(path: Path) -> tuple[int, Any]:
-    with parquet_file(path) as file:
+def is_index(name: str) -> bool:
+    """Say whether a column is the index of a pandas frame, which pandas writes under this name and reads as no column.
+
+    >>> is_index("__index_level_0__"), is_index("age")
+    (True, False)
+    """
+    return name.startswith("__index_level_") and name.endswith("__")
+
+
+def _extent(stored: StoredFile) -> tuple[int, Any]:
+    with parquet_file(stored) as file:
         return file.metadata.num_rows, file.schema_arrow.remove_metadata()
 
 
-def _check(schema: Any, first: Any, names: tuple[str, ...], path: Path, of: Path) -> None:
+def _check(schema: Any, first: Any, names: tuple[str, ...], file: str, of: str) -> None:
     """Refuse a file that lacks a column or holds it as another kind."""
     for name in names:
         if name not in schema.names:
-            raise InputError(message(f"{path.name} has no column {name!r}", f"{of.name} has one", "Convert one of the files"))
+            raise InputError(message(f"{file} has no column {name!r}", f"{of} has one", "Convert one of the files"))
         if schema.field(name).type != first.field(name).type:
-            got = f"Got {schema.field(name).type}, in {of.name} {first.field(name).type}"
-            raise InputError(message(f"Column {name!r} of {path.name} has another type", got, "Convert one of the files"))
+            got = f"Got {schema.field(name).type}, in {of} {first.field(name).type}"
+            raise InputError(message(f"Column {name!r} of {file} has another type", got, "Convert one of the files"))

@@ -6,19 +6,23 @@ import builtins
 import hashlib
 import io
 import os
+import sys
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from exactshap._runtime.files import atomic_write
-from exactshap.errors import InputError, InputTypeError, message
+from exactshap._runtime.files import atomic_write, read_bounded
+from exactshap.errors import ExplanationWarning, InputError, InputTypeError, ModelFormatError, message, warn
 from exactshap.frames import Table, as_table
-from exactshap.results.data import fingerprint
+from exactshap.results.data import counted, fingerprint
 from exactshap.scale.partition import Carried, object_digest
 
 __all__ = ["MappedFunction"]
+
+
+_DIGEST_BYTES = 32  # SHA-256, after the array: NumPy reads such a file as well
 
 
 class CallError(RuntimeError):
@@ -45,7 +49,8 @@ class MappedFunction:
         Rows of one call. It decides on the cuts, so that any number of workers gives the same bits.
     kept : path, default=None
         Folder in which the answer of every finished call is kept, by the digests of the function and of its rows: after a call that
-        failed, or a run that was killed, only what is missing is called.
+        failed, or a run that was killed, only what is missing is called. Each file holds a digest of itself; one that does not fit it is
+        called again, with a warning.
 
     Raises
     ------
@@ -108,7 +113,10 @@ class MappedFunction:
         starts = range(0, table.n_rows, self._batch_rows)
         batches = [table.take(slice(start, min(start + self._batch_rows, table.n_rows))) for start in starts]
         places = [self._place(batch) for batch in batches]
-        answers = [_kept(place) for place in places]
+        answers, differs = map(list, zip(*map(_kept, places), strict=True)) if places else ([], [])
+        if damaged := sum(differs):
+            text = f"{counted(damaged, 'kept answer')} in {self._folder} differed from what had been written: called again"
+            warn(text, ExplanationWarning)
         missing = [k for k, answer in enumerate(answers) if answer is None]
         failed: CallError | None = None
         found = self._answers([batches[k].native for k in missing])
@@ -157,17 +165,31 @@ class _Attempt:
             return None, f"{type(error).__name__}: {error}"
 
 
-def _kept(place: Path | None) -> np.ndarray | None:
-    if place is None or not place.exists():
-        return None
+def _kept(place: Path | None) -> tuple[np.ndarray | None, bool]:
+    """Return the answer of a call that was finished, byte for byte as it was, and whether something else is in its place."""
+    if place is None:
+        return None, False
     try:
-        return np.load(io.BytesIO(place.read_bytes()), allow_pickle=False)
-    except (OSError, ValueError, EOFError):  # not whole: it is called again
-        return None
+        content = read_bounded(place, sys.maxsize - 1)
+    except FileNotFoundError:
+        return None, False
+    except (OSError, ModelFormatError):
+        return None, True
+    numbers, digest = content[:-_DIGEST_BYTES], content[-_DIGEST_BYTES:]
+    if digest != _digest(place, numbers):
+        return None, True
+    return np.load(io.BytesIO(numbers), allow_pickle=False), False
 
 
 def _keep(place: Path | None, answer: np.ndarray) -> None:
     if place is None or answer.dtype.kind not in "fiub":  # what is not numbers is refused by the reader
         return
-    with atomic_write(place) as draft, open(draft, "wb") as file:
-        np.save(file, answer, allow_pickle=False)
+    buffer = io.BytesIO()
+    np.save(buffer, answer, allow_pickle=False)
+    with atomic_write(place) as draft:
+        draft.write_bytes(buffer.getvalue() + _digest(place, buffer.getvalue()))
+
+
+def _digest(place: Path, numbers: bytes) -> bytes:
+    """Return the end of a file: a digest of its name, which says which call it answers, and of its numbers."""
+    return hashlib.sha256(place.name.encode() + numbers).digest()

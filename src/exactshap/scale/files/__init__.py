@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from exactshap.scale.files._dataset import explain_dataset
-from exactshap.scale.files._result import DatasetResult
+from exactshap.scale.files._dataset import DatasetResult, explain_dataset
 
 __all__ = ["DatasetResult", "explain_dataset"]

@@ -2,93 +2,129 @@
 
 from __future__ import annotations
 
+import hashlib
+import io
+import json
+import sys
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
-from exactshap._runtime.files import atomic_write
+from exactshap._runtime.files import atomic_write, read_bounded
 from exactshap._runtime.optional import require
-from exactshap.errors import ExactshapError, InputError, message
-from exactshap.frames.stored import SourceFile, parquet_file, read_rows
+from exactshap.errors import ExactshapError, InputError, ModelFormatError, message
+from exactshap.frames.stored import SourceFile, StoredFile, read_rows
 from exactshap.scale.partition import Partition
 from exactshap.scale.statistics import GlobalImportance
 
-__all__ = ["Batch", "Work", "cut", "elsewhere"]
+__all__ = ["Batch", "Done", "Work", "cut", "elsewhere"]
+
+_IMPORTANCE = b"exactshap.importance"  # in the metadata of a result that does not hold every value with all its digits
 
 
 @dataclass(frozen=True)
 class Batch:
-    """Rows [start, stop) of a file, which are rows [first, ...) of all, and the name of their result."""
+    """Rows [start, stop) of a file, which are rows [first, ...) of all, and the name of their result.
+
+    Attributes
+    ----------
+    digest : str
+        SHA-256 of the result that an earlier run has finished; "" where there is none.
+    """
 
     file: SourceFile
     start: int
     stop: int
     first: int
     name: str
+    digest: str = ""
 
     @property
     def n_rows(self) -> int:
         return self.stop - self.start
 
 
-def cut(files: list[SourceFile], batch_rows: int) -> list[Batch]:
+class Done(NamedTuple):
+    """What a batch gave: its importances, the digest of its result, and whether that was there before, or there but changed."""
+
+    importance: GlobalImportance
+    digest: str
+    was_there: bool = False
+    had_changed: bool = False
+
+
+def cut(files: list[SourceFile], batch_rows: int, digests: dict[str, str]) -> list[Batch]:
     """Cut every file into batches; a batch is never of two files."""
     cuts = [(file, start) for file in files for start in range(0, file.n_rows, batch_rows)]
     width, first, batches = max(5, len(str(len(cuts)))), 0, []
     for number, (file, start) in enumerate(cuts):
         stop = min(start + batch_rows, file.n_rows)
-        batches.append(Batch(file, start, stop, first, f"part-{number:0{width}}.parquet"))
+        name = f"part-{number:0{width}}.parquet"
+        batches.append(Batch(file, start, stop, first, name, digests.get(name, "")))
         first += stop - start
     return batches
 
 
 @dataclass(frozen=True)
 class Work:
-    """What is done with each batch, here or in another process: read it, explain it, write its result, say what is in it."""
+    """What is done with each batch, here or in another process: read it, explain it, write its result, say what is in it.
+
+    Without a folder nothing is written.
+    """
 
     part: Partition
-    folder: str
+    folder: str | None
 
-    def __call__(self, batch: Batch) -> tuple[GlobalImportance, bool]:
-        """Return the importances of a batch, and whether its result was there before."""
-        parquet = require("pyarrow.parquet", "scale", purpose="Reading Parquet")
+    def __call__(self, batch: Batch) -> Done:
+        finished = self.finished(batch)
+        if finished is not None:
+            return Done(
+                GlobalImportance.of(finished) if self.part.writes_all else _stored(finished), batch.digest, was_there=True
+            )
+        table, importance = self._explained(batch)
+        if self.folder is None:
+            return Done(importance, "")
         target = Path(self.folder, batch.name)
-        if self.is_whole(batch):
-            with parquet_file(target) as file:
-                return GlobalImportance.of(file.read()), True
-        table = self._explained(batch)
+        had_changed = bool(batch.digest) and target.exists()
+        return Done(importance, self._written(table, importance, target), had_changed=had_changed)
+
+    def finished(self, batch: Batch) -> Any:
+        """Return the result that an earlier run has written, or None unless it is there, byte for byte."""
+        if not batch.digest or self.folder is None:
+            return None
+        parquet = require("pyarrow.parquet", "scale", purpose="Reading Parquet")
+        try:
+            content = read_bounded(Path(self.folder, batch.name), sys.maxsize - 1)
+        except (OSError, ModelFormatError):
+            return None
+        if hashlib.sha256(content).hexdigest() != batch.digest:
+            return None
+        return parquet.read_table(io.BytesIO(content))
+
+    def _written(self, table: Any, importance: GlobalImportance, target: Path) -> str:
+        parquet = require("pyarrow.parquet", "scale", purpose="Writing Parquet")
+        if not self.part.writes_all:
+            table = table.replace_schema_metadata({_IMPORTANCE: json.dumps(importance.to_json())})
+        repeated = [*self.part.layout.keep, *self.part.layout.names_of_features]  # values hardly repeat
         try:
             with atomic_write(target) as draft:
-                parquet.write_table(table, draft, use_dictionary=list(self.part.layout.keep))  # values hardly repeat
+                parquet.write_table(table, draft, use_dictionary=repeated)
+                return StoredFile(str(draft), target.name, "parquet").sha256()
         except OSError as error:
             text = f"{error.strerror or error}: results that are whole stay; make room and run again to resume"
             raise OSError(error.errno or 0, text, str(target)) from error
-        return GlobalImportance.of(table), False
 
-    def is_whole(self, batch: Batch) -> bool:
-        """Say whether the result of a batch is there, with all its rows and columns."""
-        path = Path(self.folder, batch.name)
-        if not path.exists():
-            return False
-        try:
-            with parquet_file(path) as file:
-                fits = file.schema_arrow.remove_metadata().equals(self.part.schema)
-                return bool(file.metadata.num_rows == batch.n_rows and fits)
-        except (OSError, InputError):
-            return False
-
-    def check_again(self, batch: Batch) -> None:
+    def check_again(self, batch: Batch, finished: Any) -> None:
         """Explain one row again that an earlier run has explained: settings that no digest shows would change its values."""
         row = read_rows(batch.file, batch.start, batch.start + 1, self.part.layout.keep)
-        with parquet_file(Path(self.folder, batch.name)) as file:
-            before = next(file.iter_batches(1)).to_pylist()[0]
+        before = finished.slice(0, 1).to_pylist()[0]
         try:
             now = self.part(row).to_pylist()[0]
         except InputError:  # it was marked before, or could not have been there
             now = dict.fromkeys(before, np.nan)
-        names = self.part.layout.values
+        names = self.part.layout.numbers
         old, new = (np.array([numbers[name] for name in names], float) for numbers in (before, now))
         size = np.max(np.abs(old[np.isfinite(old)]), initial=0.0)
         if not np.allclose(old, new, rtol=0.0, atol=1e-9 * size, equal_nan=True):
@@ -97,10 +133,11 @@ class Work:
             do = "Use the settings (budget, seed, ...) and versions of that run, or name an empty folder"
             raise InputError(message(f"The run in {self.folder} was another one", got, do))
 
-    def _explained(self, batch: Batch) -> Any:
+    def _explained(self, batch: Batch) -> tuple[Any, GlobalImportance]:
+        arrow = require("pyarrow", "scale", purpose="Reading data")
         table = read_rows(batch.file, batch.start, batch.stop, self.part.layout.keep)
         try:
-            made = self.part(table)
+            made, columns = self.part.explained(table)
         except InputError as error:
             row, reason = error.row, getattr(error, "reason", "")
             if row is None or not reason:
@@ -109,7 +146,12 @@ class Work:
             what = f"Row {batch.first + row} cannot be explained ({batch.file.place(batch.start + row)})"
             do = 'Impute or drop such rows before, or pass on_bad_rows="mark"'
             raise InputError(message(what, reason.replace(f"row {row}", f"row {batch.first + row}", 1), do)) from None
-        return made.cast(self.part.schema)
+        return made.cast(self.part.schema), GlobalImportance.of(arrow.table(columns))
+
+
+def _stored(table: Any) -> GlobalImportance:
+    """Return the importances that a result holds beside a part of its values."""
+    return GlobalImportance.from_json(json.loads(table.schema.metadata[_IMPORTANCE]))
 
 
 def elsewhere(error: ExactshapError, text: str) -> ExactshapError:

@@ -3,38 +3,80 @@
 from __future__ import annotations
 
 import builtins
+import dataclasses
 import functools
 import os
 import time
 from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from exactshap._runtime.optional import require
-from exactshap._runtime.progress import Progress, progress_rows
-from exactshap.errors import ExactshapError, ExplanationWarning, InputError, message, warn
-from exactshap.frames.stored import SourceFile, find_files, inspect, read_schema
+from exactshap._runtime.progress import Progress, duration, progress_rows
+from exactshap.errors import ExactshapError, ExplanationWarning, InputError, message, printable, warn
+from exactshap.frames.stored import SourceFile, StoredFile, find_files, inspect, is_index, read_schema
+from exactshap.results.data import counted
 from exactshap.scale.files._batches import Batch, Work, cut, elsewhere
-from exactshap.scale.files._manifest import check_destination, write_manifest
-from exactshap.scale.files._result import DatasetResult
+from exactshap.scale.files._manifest import Manifest, check_place, check_run
 from exactshap.scale.partition import Partition
 from exactshap.scale.statistics import GlobalImportance
 
 if TYPE_CHECKING:
     from exactshap.explainer import Explainer
 
-__all__ = ["explain_dataset"]
+__all__ = ["DatasetResult", "explain_dataset"]
 
 _MOST_ROWS = 100_000  # of a batch, unless asked for: more saves nothing
 _COPIES = 6.0  # of a batch's cells in and out that are in memory at once: read, solved, certified, written
 
 
+@dataclass(frozen=True, repr=False)
+class DatasetResult:
+    """The outcome of :func:`explain_dataset`; printed, it is a page.
+
+    Attributes
+    ----------
+    destination : Path or None
+        The folder of results, which readers of Parquet folders take as one table; None where no values were written.
+    files : tuple of Path
+        Its files, in the order of the rows.
+    n_rows : int
+        Rows in all.
+    n_bad_rows : int
+        Rows among them that could not be explained and are marked.
+    n_resumed : int
+        Rows that an earlier run had explained.
+    seconds : float
+        Wall time of this run.
+    importance : GlobalImportance
+        Mean and mean absolute values over all rows.
+    max_residual : float
+        Largest ``|residual|``, in the unit of the model output.
+    """
+
+    destination: Path | None
+    files: tuple[Path, ...]
+    n_rows: int
+    n_bad_rows: int
+    n_resumed: int
+    seconds: float
+    importance: GlobalImportance
+    max_residual: float
+
+    def __repr__(self) -> str:
+        resumed = f", {self.n_resumed:,} of them by an earlier run" if self.n_resumed else ""
+        where = "" if self.destination is None else f": {counted(len(self.files), 'file')} in {self.destination}"
+        head = f"{self.n_rows:,} rows explained in {duration(self.seconds)}{resumed}{where}"
+        return f"{printable(head)}\nlargest residual {self.max_residual:.2g}\n{self.importance!r}"
+
+
 def explain_dataset(
     explainer: Explainer,
-    source: str | os.PathLike[str],
-    destination: str | os.PathLike[str],
+    source: Any,
+    destination: str | os.PathLike[str] | None,
     *,
     keep: Sequence[str] = (),
     drop: Sequence[str] = (),
@@ -42,22 +84,28 @@ def explain_dataset(
     resume: bool = True,
     on_bad_rows: str = "raise",
     index: Any = "shapley",
+    order: int = 1,
+    top_k: int | None = None,
+    dtype: str = "float64",
+    filesystem: Any = None,
     map: Callable[..., Iterable[Any]] | None = None,
     progress: Progress = None,
 ) -> DatasetResult:
-    """Explain a file or a folder of Parquet or CSV files into a folder of Parquet files, whatever their size.
+    """Explain files of Parquet or CSV into a folder of Parquet files, whatever their size.
 
     Parameters
     ----------
     explainer : Explainer
-    source : path
-        A ``.parquet`` or ``.csv`` file, or a folder of such files (in the order of their names; hidden ones are left out).
-    destination : path
-        Folder of the results: new, empty, or that of the same run, which is then resumed.
+    source : path, sequence of paths, or pyarrow.dataset.Dataset
+        ``.parquet`` or ``.csv`` files, folders of such files (in the order of their names; hidden ones are left out), or patterns such
+        as ``rows/*/2024-*.parquet``. Addresses such as ``s3://bucket/rows`` are opened by pyarrow or fsspec.
+    destination : path or None
+        Folder of the results: new, empty, or that of the same run, which is then resumed. It must not be inside the source. None: no
+        values are written, and the result has the importances over all rows only.
     keep : sequence of str, default=()
-        Columns to copy to the results, such as identifiers.
+        Columns to copy to the results, such as identifiers, or keys in the names of folders (``year=2024``).
     drop : sequence of str, default=()
-        Columns that are neither features nor kept.
+        Columns that are neither features nor kept. A pandas index (``__index_level_0__``) and keys of folders need not be named.
     batch_rows : int, default=None
         Rows of one batch, which is one file of the results; None: as many as a quarter of the explainer's ``memory_limit`` holds,
         at most 100,000.
@@ -68,6 +116,10 @@ def explain_dataset(
         See :class:`Partition`; the error names file, row group and row.
     index : str or Semivalue, default="shapley"
         Which value.
+    order, top_k, dtype
+        As in :class:`Partition`: pairs, the largest values of each row, float32.
+    filesystem : file system of pyarrow or fsspec, default=None
+        Where the source is; None: what an address names, else this machine.
     map : callable, default=None
         An ordered map, such as ``executor.map`` of a process pool, on workers that see the same files. None: here, one by one.
     progress : bool, callable or None, default=None
@@ -81,15 +133,17 @@ def explain_dataset(
     Raises
     ------
     InputError
-        If a file does not fit, a row cannot be explained, or the destination holds another run.
+        If a file does not fit or has changed while it was read, a row cannot be explained, or the destination holds another run or is
+        inside the source.
     OSError
         If a result cannot be written (a full disk); whole results stay, and the run can be resumed.
 
     Notes
     -----
     A result is written beside its place and renamed, so that every file is whole; ``_manifest.json`` holds digests of every
-    input, of model and background, the settings and the columns. A resumed run gives the same bytes as one that was never
-    interrupted. Cost: that of the explainer, and reading every input once for its digest.
+    input, of model and background and of every finished result, the settings and the columns. A result that is not what was written is
+    explained again, with a warning. A resumed run gives the same bytes as one that was never interrupted. Cost: that of the explainer,
+    and reading every input once for its digest.
 
     Examples
     --------
@@ -108,38 +162,64 @@ def explain_dataset(
     """
     started = time.perf_counter()
     run = builtins.map if map is None else map
-    part = Partition(explainer, keep, on_bad_rows, drop=drop, index=index)
-    paths = find_files(Path(source))
-    names = _names(paths, Path(source))
-    part = _typed(part, paths[0])
-    _check_schemas(part, paths, names)
+    part = Partition(explainer, keep, on_bad_rows, drop=drop, index=index, order=order, top_k=top_k, dtype=dtype)
+    stored = [_with_wanted_keys(file, part) for file in find_files(source, filesystem)]
+    folder = None if destination is None else Path(destination)
+    if folder is not None:
+        _refuse_inside(folder, source, stored)
+    before = None if folder is None else check_place(folder, resume=resume)
+    part = _typed(part, stored)
+    _check_schemas(part, stored)
     batch_rows = _checked_batch_rows(part, batch_rows)
-    files = list(run(functools.partial(inspect, keep=part.layout.keep), [str(path.absolute()) for path in paths], names))
-    folder = Path(destination)
-    content = _content(part, files, batch_rows)
-    check_destination(folder, content, resume=resume)
-    write_manifest(folder, content)
-    batches = cut(files, batch_rows)
-    work = Work(part, str(folder.absolute()))
-    done = [batch for batch in batches if work.is_whole(batch)]
-    if done:
-        work.check_again(done[0])
-    return _gathered(work, folder, batches, run, progress, started)
+    files = list(run(functools.partial(inspect, keep=part.layout.keep), stored))
+    manifest = (
+        None
+        if folder is None
+        else Manifest(folder, _content(part, files, batch_rows), dict(before["outputs"] if before else {}))
+    )
+    if folder is not None and manifest is not None:
+        if before is not None:
+            check_run(folder, before, manifest.content)
+        manifest.write()
+    batches = cut(files, batch_rows, manifest.outputs if manifest else {})
+    work = Work(part, None if folder is None else str(folder.absolute()))
+    first = next(((batch, table) for batch in batches if (table := work.finished(batch)) is not None), None)
+    if first is not None:
+        work.check_again(*first)
+    return _gathered(work, folder, batches, run, progress, started, manifest)
 
 
 def _gathered(
-    work: Work, folder: Path, batches: list[Batch], run: Callable, progress: Progress, started: float
+    work: Work,
+    folder: Path | None,
+    batches: list[Batch],
+    run: Callable,
+    progress: Progress,
+    started: float,
+    manifest: Manifest | None,
 ) -> DatasetResult:
     """Run all batches and add up what they say."""
-    total, resumed = _nothing(work.part), 0
-    with progress_rows(progress, sum(batch.n_rows for batch in batches)) as report:
-        for batch, (importance, was_there) in zip(batches, run(work, batches), strict=True):
-            total += importance
-            resumed += batch.n_rows if was_there else 0
-            report(total.n_rows + total.n_bad_rows)
+    total, resumed, changed = _nothing(work.part), 0, 0
+    try:
+        with progress_rows(progress, sum(batch.n_rows for batch in batches)) as report:
+            for batch, done in zip(batches, run(work, batches), strict=True):
+                total += done.importance
+                resumed += batch.n_rows if done.was_there else 0
+                changed += done.had_changed
+                if manifest is not None:
+                    manifest.add(batch.name, done.digest)
+                report(total.n_rows + total.n_bad_rows)
+    finally:
+        if manifest is not None:
+            manifest.write()
+    for file in {batch.file.name: batch.file for batch in batches}.values():
+        file.check(finally_=True)
+    if changed:
+        text = f"{counted(changed, 'result')} of {folder} differed from what had been written: explained again"
+        warn(text, ExplanationWarning)
     return DatasetResult(
         destination=folder,
-        files=tuple(folder / batch.name for batch in batches),
+        files=() if folder is None else tuple(folder / batch.name for batch in batches),
         n_rows=total.n_rows + total.n_bad_rows,
         n_bad_rows=total.n_bad_rows,
         n_resumed=resumed,
@@ -150,38 +230,63 @@ def _gathered(
 
 
 def _nothing(part: Partition) -> GlobalImportance:
-    return GlobalImportance.of(part.schema.empty_table())
+    arrow = require("pyarrow", "scale", purpose="Reading data")
+    return GlobalImportance.of(arrow.table(part.layout.marked(0)))
 
 
 # -- before the first batch ------------------------------------------------------------------------------------------
 
 
-def _names(paths: list[Path], source: Path) -> list[str]:
-    return [path.relative_to(source).as_posix() if source.is_dir() else path.name for path in paths]
+def _with_wanted_keys(file: StoredFile, part: Partition) -> StoredFile:
+    """Return a file with those keys of its folders that the run asks for: others are not columns."""
+    wanted = {*part.layout.keep, *part.drop, *part.explainer.reader.feature_names}
+    return dataclasses.replace(file, keys=tuple(pair for pair in file.keys if pair[0] in wanted))
 
 
-def _typed(part: Partition, path: Path) -> Partition:
-    """Return the partition with the types of its kept columns."""
-    schema = read_schema(path, part.layout.keep)
-    types = {name: schema.field(name).type for name in part.layout.keep if name in schema.names}
+def _refuse_inside(folder: Path, source: Any, files: list[StoredFile]) -> None:
+    """Refuse a folder of results among the inputs: the next run would read them."""
+    places = source if isinstance(source, (list, tuple)) else [source]
+    folders = [Path(place) for place in places if isinstance(place, (str, os.PathLike)) and Path(place).is_dir()]
+    inside = [place for place in folders if folder.resolve().is_relative_to(place.resolve())]
+    if inside:
+        got = f"Got {folder} in {inside[0]}"
+        raise InputError(message("The destination is inside the source, whose files it would join", got, "Name another folder"))
+    for file in files:
+        if file.filesystem is None and Path(file.path).resolve().is_relative_to(folder.resolve()):
+            got = f"Got {file.path} in {folder}"
+            raise InputError(message("The source is inside the destination", got, "Name another folder for the results"))
+
+
+def _typed(part: Partition, files: list[StoredFile]) -> Partition:
+    """Return the partition with the types of its kept columns; a key of folders may be missing in some of them."""
+    arrow = require("pyarrow", "scale", purpose="Reading data")
+    types: dict[str, Any] = {}
+    for file in files if any(file.keys for file in files) else files[:1]:
+        schema = read_schema(file, part.layout.keep)
+        for name in part.layout.keep:
+            if name in schema.names and (name not in types or arrow.types.is_null(types[name])):
+                types[name] = schema.field(name).type
     return part.with_types(types)
 
 
-def _check_schemas(part: Partition, paths: list[Path], names: list[str]) -> None:
+def _check_schemas(part: Partition, files: list[StoredFile]) -> None:
     """See that every file fits the model and the first file, before any work; types are compared, as columns may be unnamed."""
-    first = None
-    for path, name in zip(paths, names, strict=True):
-        schema = read_schema(path, part.layout.keep)
+    first, named = None, files[0].name
+    for file in files:
+        schema = read_schema(file, part.layout.keep)
+        for name in schema.names:
+            if is_index(name) and name not in {*part.layout.keep, *part.drop, *part.explainer.reader.feature_names}:
+                schema = schema.remove(schema.get_field_index(name))
         first = schema if first is None else first
         try:
             part(schema.empty_table())
         except ExactshapError as error:
-            raise elsewhere(error, f"{name} does not fit. {error}") from None
+            raise elsewhere(error, f"{file.name} does not fit. {error}") from None
         if schema.names != first.names and not part.explainer.align:
-            got = f"Got {schema.names}, in {names[0]} {first.names}"
-            raise InputError(message(f"{name} has other columns than {names[0]}", got))
+            got = f"Got {schema.names}, in {named} {first.names}"
+            raise InputError(message(f"{file.name} has other columns than {named}", got))
         for field in schema:
-            _check_type(field, first.field(field.name) if field.name in first.names else field, name, names[0], part)
+            _check_type(field, first.field(field.name) if field.name in first.names else field, file.name, named, part)
 
 
 def _check_type(field: Any, before: Any, name: str, first: str, part: Partition) -> None:
@@ -190,7 +295,7 @@ def _check_type(field: Any, before: Any, name: str, first: str, part: Partition)
     kept = field.name in part.layout.keep
     if field.type == before.type or field.name in part.drop or arrow.types.is_null(field.type):
         return
-    if arrow.types.is_null(before.type) and not kept:
+    if arrow.types.is_null(before.type) and (not kept or part.types[field.name] == field.type):
         return
     if kept or kinds[0] != kinds[1]:
         got = f"Got {field.type}, in {first} {before.type}"
@@ -212,5 +317,10 @@ def _content(part: Partition, files: list[SourceFile], batch_rows: int) -> dict[
     return {
         "run": part.identity() | {"batch_rows": batch_rows},
         "schema": [[field.name, str(field.type)] for field in part.schema],
-        "inputs": {file.name: {"sha256": file.digest, "rows": file.n_rows} for file in files},
+        "inputs": {file.name: _described(file) for file in files},
     }
+
+
+def _described(file: SourceFile) -> dict[str, Any]:
+    keys = {"keys": dict(file.file.keys)} if file.file.keys else {}
+    return {"sha256": file.digest, "rows": file.n_rows, **keys}

@@ -1,61 +1,43 @@
-"""What a folder of results says about itself: it is written once, before the first result, and compared when a run resumes."""
+"""What a folder of results says about itself: what was run, and the digests of inputs and of finished results."""
 
 from __future__ import annotations
 
 import json
+import time
 from collections.abc import Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 from exactshap._runtime.files import atomic_write, read_bounded
 from exactshap.errors import InputError, ModelFormatError, message
 
-__all__ = ["NAME", "check_destination", "write_manifest"]
+__all__ = ["Manifest", "check_place", "check_run"]
 
 NAME = "_manifest.json"  # readers of Parquet folders leave out names with an underscore
 _FORMAT = 1
 _MAX_BYTES = 2**28
+_SHARE = 0.05  # of the time of a run that may go into writing the manifest again
 
 
-def check_destination(folder: Path, content: Mapping[str, Any], *, resume: bool) -> None:
-    """Make the folder, or see that what it holds is the same run.
-
-    Raises
-    ------
-    InputError
-        If the folder holds something else, or a run that differs: every difference is named.
-    """
+def check_place(folder: Path, *, resume: bool) -> dict[str, Any] | None:
+    """Return the manifest of an earlier run in the folder, or None; refuse a folder of something else."""
     if folder.exists() and not folder.is_dir():
         raise InputError(message(f"{folder} is a file", do="Name a folder for the results"))
-    folder.mkdir(parents=True, exist_ok=True)
-    held = [path.name for path in folder.iterdir() if not path.name.endswith(".exactshap.part")]
+    held = [path.name for path in folder.iterdir()] if folder.exists() else []
+    held = [name for name in held if not name.endswith(".exactshap.part")]
     if not held:
-        return
+        return None
     if NAME not in held:
         got = f"Got {', '.join(sorted(held)[:3])}, and no {NAME}"
         raise InputError(message(f"The folder {folder} holds something else", got, "Name an empty folder"))
     if not resume:
         raise InputError(message(f"The folder {folder} holds an earlier run", "Got resume=False", "Remove it, or resume it"))
-    _refuse_differences(folder, _read(folder / NAME), content)
+    return _read(folder / NAME)
 
 
-def write_manifest(folder: Path, content: Mapping[str, Any]) -> None:
-    """Write the manifest, the same bytes for the same run; drafts of killed runs go."""
-    with atomic_write(folder / NAME) as draft:
-        draft.write_text(json.dumps({"format": _FORMAT, **content}, indent=1) + "\n", encoding="utf-8")
-
-
-def _read(path: Path) -> dict[str, Any]:
-    try:
-        content = json.loads(read_bounded(path, _MAX_BYTES))
-        if content["format"] != _FORMAT:
-            raise ValueError(f"its format is {content['format']!r}, this version knows {_FORMAT}")
-        return {name: dict(content[name]) for name in ("run", "inputs")} | {"schema": list(content["schema"])}
-    except (ValueError, LookupError, TypeError, RecursionError) as error:
-        raise ModelFormatError(message(f"{path} is not a manifest of exactshap", f"{error}", "Name an empty folder")) from None
-
-
-def _refuse_differences(folder: Path, before: Mapping[str, Any], now: Mapping[str, Any]) -> None:
+def check_run(folder: Path, before: Mapping[str, Any], now: Mapping[str, Any]) -> None:
+    """Refuse a run that is not the earlier one; every difference is named."""
     now = json.loads(json.dumps(now))
     changes = [
         _change(f"the {name}", before["run"].get(name), value)
@@ -72,6 +54,48 @@ def _refuse_differences(folder: Path, before: Mapping[str, Any], now: Mapping[st
         more = f" and {len(changes) - 3} more" if len(changes) > 3 else ""
         do = "Run it as it was, or name an empty folder"
         raise InputError(message(f"The run in {folder} was another one", f"Different: {'; '.join(changes[:3])}{more}", do))
+
+
+@dataclass
+class Manifest:
+    """The manifest of a run, which gains the digests of finished results."""
+
+    folder: Path
+    content: Mapping[str, Any]
+    outputs: dict[str, str] = field(default_factory=dict)
+    seconds: float = 0.0  # that writing it took the last time
+    written: float = 0.0  # when that was
+
+    def add(self, name: str, digest: str) -> None:
+        """Note a result, and write the manifest now and then: what a killed run had not written is explained again."""
+        if self.outputs.get(name) == digest:
+            return
+        self.outputs[name] = digest
+        if time.perf_counter() - self.written >= self.seconds / _SHARE:
+            self.write()
+
+    def write(self) -> None:
+        """Write the manifest, the same bytes for the same run; drafts of killed runs go."""
+        started = time.perf_counter()
+        self.folder.mkdir(parents=True, exist_ok=True)
+        content = {"format": _FORMAT, **self.content, "outputs": dict(sorted(self.outputs.items()))}
+        with atomic_write(self.folder / NAME) as draft:
+            draft.write_text(json.dumps(content, indent=1) + "\n", encoding="utf-8")
+        self.written = time.perf_counter()
+        self.seconds = self.written - started
+
+
+def _read(path: Path) -> dict[str, Any]:
+    try:
+        content = json.loads(read_bounded(path, _MAX_BYTES))
+        if content["format"] != _FORMAT:
+            raise ValueError(f"its format is {content['format']!r}, this version knows {_FORMAT}")
+        tables = {
+            name: dict(content.get(name, {}) if name == "outputs" else content[name]) for name in ("run", "inputs", "outputs")
+        }
+        return tables | {"schema": list(content["schema"])}
+    except (ValueError, LookupError, TypeError, AttributeError, RecursionError) as error:
+        raise ModelFormatError(message(f"{path} is not a manifest of exactshap", f"{error}", "Name an empty folder")) from None
 
 
 def _change(name: str, before: Any, now: Any) -> str:

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from itertools import combinations
 from types import MappingProxyType, SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from exactshap._runtime.optional import FRAME_LIBRARIES, INSTALL_FRAMES, first_installed, require
-from exactshap.errors import ExactnessError, InputError, MissingDependencyError, message
+from exactshap.errors import ExactnessError, InputError, MissingDependencyError, UnknownNameError, did_you_mean, message
 from exactshap.results.data import frame_kind
 
 if TYPE_CHECKING:
@@ -21,6 +23,7 @@ __all__ = ["EXACT", "Layout", "beside", "layout_of", "output_columns"]
 
 EXACT = "exact"
 _TOTALS = ("baseline", "prediction", "residual")
+_DTYPES = ("float64", "float32")
 
 
 @dataclass(frozen=True)
@@ -30,44 +33,123 @@ class Layout:
     Attributes
     ----------
     keep : tuple of str
-    values : tuple of str
-        One for each output and player, output by output.
-    totals : tuple of tuples of str
-        For baseline, prediction and residual, the column of each output.
-    errors : tuple of str
-        Like ``values`` for sampled explanations, else empty.
+    endings : tuple of str
+        What tells outputs apart at the end of a name; one empty text for a single output.
+    players : tuple of str
+        Players, and sets of them for orders above 1.
+    is_sampled : bool
+        Whether there are standard errors.
+    top_k : int or None
+        How many values of a row are written, the largest in magnitude with the names of their players; None: all.
+    dtype : str
+        Of the values and their errors: "float64" or "float32".
     """
 
     keep: tuple[str, ...]
-    values: tuple[str, ...]
-    totals: tuple[tuple[str, ...], ...]
-    errors: tuple[str, ...]
+    endings: tuple[str, ...]
+    players: tuple[str, ...]
+    is_sampled: bool
+    top_k: int | None = None
+    dtype: str = "float64"
+
+    @property
+    def _labels(self) -> list[str]:
+        return [f"{ending}_{player}" for ending in self.endings for player in self.players]
+
+    @property
+    def values(self) -> tuple[str, ...]:
+        """One for each output and player, output by output."""
+        return tuple(f"phi{label}" for label in self._labels)
+
+    @property
+    def totals(self) -> tuple[tuple[str, ...], ...]:
+        """For baseline, prediction and residual, the column of each output."""
+        return tuple(tuple(f"{total}{ending}" for ending in self.endings) for total in _TOTALS)
+
+    @property
+    def errors(self) -> tuple[str, ...]:
+        """Like ``values`` for sampled explanations, else empty."""
+        return tuple(f"se{label}" for label in self._labels) if self.is_sampled else ()
+
+    def _ranked(self, name: str) -> tuple[str, ...]:
+        return tuple(f"{name}_{k + 1}{ending}" for ending in self.endings for k in range(self.top_k or 0))
+
+    @property
+    def names_of_features(self) -> tuple[str, ...]:
+        """The columns of text that say whose values were the largest ones."""
+        return self._ranked("feature")
+
+    @property
+    def numbers(self) -> tuple[str, ...]:
+        """The columns of values that are written."""
+        return self.values if self.top_k is None else self._ranked("value")
 
     @property
     def made(self) -> tuple[str, ...]:
         """Every column that is not kept but made, in order."""
-        return (*self.values, *(name for names in self.totals for name in names), EXACT, *self.errors)
+        totals = (name for names in self.totals for name in names)
+        if self.top_k is None:
+            return (*self.values, *totals, EXACT, *self.errors)
+        ranked = [pair for pairs in zip(self.names_of_features, self.numbers, strict=True) for pair in pairs]
+        errors = self._ranked("se") if self.is_sampled else ()
+        return (*ranked, *(f"rest{ending}" for ending in self.endings), *totals, EXACT, *errors)
+
+    def kind_of(self, name: str) -> str:
+        """Return Arrow's name for the type of a column that is made."""
+        if name == EXACT or name in self.names_of_features:
+            return "bool" if name == EXACT else "string"
+        return "double" if any(name in names for names in self.totals) else {"float32": "float"}.get(self.dtype, "double")
 
     def columns(self, explanation: Explanation) -> dict[str, np.ndarray]:
-        """Return the columns of an explanation, float64 but for ``exact``."""
+        """Return all columns of an explanation, float64 but for ``exact``."""
         rows = explanation.n_rows
-        named = dict(zip(self.values, _by_output(explanation.values), strict=True))
-        for names, field in zip(self.totals, _TOTALS, strict=True):
-            named |= zip(names, np.asarray(getattr(explanation, field)).reshape(rows, len(names)).T, strict=True)
+        values = explanation.values if explanation.set_values is None else explanation.set_values
+        named = dict(zip(self.values, _by_output(values), strict=True))
+        for names, total in zip(self.totals, _TOTALS, strict=True):
+            named |= zip(names, np.asarray(getattr(explanation, total)).reshape(rows, len(names)).T, strict=True)
         named[EXACT] = explanation.rows_within_tolerance & explanation.exact
         return named | self._errors(explanation)
 
     def _errors(self, explanation: Explanation) -> dict[str, np.ndarray]:
-        if explanation.std_error is None:  # known exactly, though the schema has a place: no error is claimed, not even 0
+        errors = explanation.std_error if explanation.set_values is None else explanation.set_std_error
+        if errors is None:  # known exactly, though the schema has a place: no error is claimed, not even 0
             return {name: np.full(explanation.n_rows, np.nan) for name in self.errors}
         if not self.errors:
             got = f"method: {explanation.method}"
             raise ExactnessError(message("Values were sampled that were announced as exact", got, "Please report this"))
-        return dict(zip(self.errors, _by_output(explanation.std_error), strict=True))
+        return dict(zip(self.errors, _by_output(errors), strict=True))
 
     def marked(self, n_rows: int) -> dict[str, np.ndarray]:
         """Return the columns of rows that cannot be explained: NaN and not exact."""
-        return {name: np.zeros(n_rows, bool) if name == EXACT else np.full(n_rows, np.nan) for name in self.made}
+        names = (*self.values, *(name for names in self.totals for name in names), *self.errors)
+        return {name: np.full(n_rows, np.nan) for name in names} | {EXACT: np.zeros(n_rows, bool)}
+
+    def written(self, columns: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
+        """Return what is written of all columns, in order and in its type."""
+        found = columns if self.top_k is None else {**columns, **self._largest(columns)}
+        small = {name: found[name].astype(self.dtype) for name in self.made if self.kind_of(name) == "float"}
+        return {name: small.get(name, found[name]) for name in self.made}
+
+    def _largest(self, columns: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
+        """Return the largest values of each row with their players, and the sum of the others."""
+        found: dict[str, np.ndarray] = {}
+        names, top = np.array(self.players, object), self.top_k or 0
+        for k, ending in enumerate(self.endings):
+            own = slice(k * len(names), (k + 1) * len(names))
+            values = np.stack([columns[name] for name in self.values[own]], axis=1)
+            order = np.argsort(-np.abs(values), axis=1, kind="stable")[:, :top]
+            largest = np.take_along_axis(values, order, axis=1)
+            features = np.where(np.isnan(largest), np.array(None), names[order])
+            others = values.copy()
+            np.put_along_axis(others, order, 0.0, axis=1)
+            found[f"rest{ending}"] = others.sum(axis=1)
+            errors = [columns[name] for name in self.errors[own]]
+            wrong = np.take_along_axis(np.stack(errors, axis=1), order, axis=1) if errors else None
+            for j in range(top):
+                found[f"feature_{j + 1}{ending}"], found[f"value_{j + 1}{ending}"] = features[:, j], largest[:, j]
+                if wrong is not None:
+                    found[f"se_{j + 1}{ending}"] = wrong[:, j]
+        return found
 
 
 def _by_output(values: np.ndarray) -> np.ndarray:
@@ -76,7 +158,9 @@ def _by_output(values: np.ndarray) -> np.ndarray:
     return np.ascontiguousarray(cube.transpose(2, 1, 0)).reshape(cube.shape[1] * cube.shape[2], cube.shape[0])
 
 
-def layout_of(reader: Reader, keep: Sequence[str], *, sampled: bool) -> Layout:
+def layout_of(
+    reader: Reader, keep: Sequence[str], *, sampled: bool, order: int = 1, top_k: int | None = None, dtype: str = "float64"
+) -> Layout:
     """Return the columns for a reader, or refuse names that would meet.
 
     >>> from types import SimpleNamespace
@@ -84,19 +168,21 @@ def layout_of(reader: Reader, keep: Sequence[str], *, sampled: bool) -> Layout:
     >>> layout_of(reader, ["id"], sampled=False).made
     ('phi_age', 'baseline', 'prediction', 'residual', 'exact')
     """
+    for name, number in (("order", order), ("top_k", 1 if top_k is None else top_k)):
+        if isinstance(number, bool) or not isinstance(number, (int, np.integer)) or number < 1:
+            raise InputError(message(f"The {name!r} parameter must be a positive int", f"Got {number!r}"))
     endings = ("",) if reader.single_output else tuple(f"_{name}" for name in reader.output_names)
-    labels = [f"{ending}_{player}" for ending in endings for player in reader.player_names]
-    layout = Layout(
-        keep=tuple(keep),
-        values=tuple(f"phi{label}" for label in labels),
-        totals=tuple(tuple(f"{total}{ending}" for ending in endings) for total in _TOTALS),
-        errors=tuple(f"se{label}" for label in labels) if sampled else (),
-    )
+    sizes = range(1, order + 1)  # in the order of explanation.sets
+    players = tuple(" & ".join(names) for size in sizes for names in combinations(reader.player_names, size))
+    if dtype not in _DTYPES:
+        raise UnknownNameError(message(f"Unknown type dtype={dtype!r}", do=did_you_mean(str(dtype), _DTYPES)))
+    layout = Layout(tuple(keep), endings, players, sampled, None if top_k is None else min(int(top_k), len(players)), dtype)
     names = [*layout.keep, *layout.made]
-    repeated = next((name for name in names if names.count(name) > 1), None)
-    if repeated is not None:
-        do = "Rename a feature or an output" if repeated not in layout.keep else "Rename it, or do not keep it"
-        raise InputError(message(f"Two columns of the output would be called {repeated!r}", do=do))
+    repeated = {name for name, count in Counter(names).items() if count > 1}
+    if repeated:
+        name = min(repeated)
+        do = "Rename a feature or an output" if name not in layout.keep else "Rename it, or do not keep it"
+        raise InputError(message(f"Two columns of the output would be called {name!r}", do=do))
     return layout
 
 

@@ -11,11 +11,12 @@ import numpy as np
 from exactshap._runtime.optional import require
 from exactshap.errors import InputError, InputTypeError, UnknownNameError, did_you_mean, message, rows_from
 from exactshap.frames import Table, as_table
+from exactshap.frames.stored import is_index
 from exactshap.scale.partition._bad_rows import REFUSALS, explain_what_is_possible, first_refused
 from exactshap.scale.partition._carrier import pack, unpack
-from exactshap.scale.partition._columns import EXACT, beside, layout_of
+from exactshap.scale.partition._columns import beside, layout_of
 from exactshap.scale.partition._identity import explainer_identity
-from exactshap.scale.partition._tables import as_frame, check_types
+from exactshap.scale.partition._tables import as_frame, check_types, with_categories
 
 if TYPE_CHECKING:
     from exactshap.explainer import Explainer
@@ -45,6 +46,13 @@ class Partition:
         Columns that are neither features nor kept.
     index : str or Semivalue, default="shapley"
         Which value.
+    order : int, default=1
+        2 for pairs, whose columns are called ``phi_<feature> & <feature>``.
+    top_k : int, default=None
+        Write the k values of each row that are largest in magnitude, as ``feature_1``, ``value_1``, ..., and the sum of all others as
+        ``rest``, instead of one column for each feature.
+    dtype : {"float64", "float32"}, default="float64"
+        Of values and standard errors; baseline, prediction and residual stay float64.
 
     Attributes
     ----------
@@ -87,6 +95,9 @@ class Partition:
         *,
         drop: Sequence[str] = (),
         index: Any = "shapley",
+        order: int = 1,
+        top_k: int | None = None,
+        dtype: str = "float64",
     ) -> None:
         if on_bad_rows not in _POLICIES:
             raise UnknownNameError(
@@ -97,16 +108,36 @@ class Partition:
         self.explainer = copy.copy(explainer)
         self.explainer.progress = False  # whoever runs the partitions says how far they are
         self.types = dict(keep) if isinstance(keep, Mapping) else dict.fromkeys(keep)
-        self.drop, self.on_bad_rows, self.index = tuple(drop), on_bad_rows, index
-        self.layout = layout_of(explainer.reader, tuple(self.types), sampled=_is_sampled(explainer, index))
+        self.drop, self.on_bad_rows, self.index, self.order = tuple(drop), on_bad_rows, index, order
+        sampled = _is_sampled(explainer, index, order)
+        self.layout = layout_of(explainer.reader, tuple(self.types), sampled=sampled, order=order, top_k=top_k, dtype=dtype)
         self._packed: tuple[str, bytes] | None = None
 
     def __call__(self, table: Any) -> Any:
         """Return the explanation of a table as a table of the same kind."""
+        return self.explained(table)[0]
+
+    def explained(self, table: Any) -> tuple[Any, dict[str, np.ndarray]]:
+        """Return the output of a table, and every column that was computed for it.
+
+        Parameters
+        ----------
+        table : as of a call
+
+        Returns
+        -------
+        output : table
+        columns : dict of str to array
+            ``phi_...``, totals and ``exact`` with all their digits, whatever is written of them.
+        """
         frame, restore = as_frame(table)
-        features = self._features(frame)
-        columns = self._solve_all(features)
-        return restore(beside(frame, self.layout.keep, columns))
+        columns = self._solve_all(self._features(frame), _kept_cells(frame, self.layout.keep))
+        return restore(beside(frame, self.layout.keep, self.layout.written(columns))), columns
+
+    @property
+    def writes_all(self) -> bool:
+        """Whether the output holds every value with all its digits."""
+        return self.layout.top_k is None and self.layout.dtype == "float64"
 
     def iterate(self, tables: Iterable[Any]) -> Iterator[Any]:
         """Yield the output of each table in turn, as Spark's ``mapInPandas`` and ``mapInArrow`` ask for it.
@@ -136,9 +167,8 @@ class Partition:
             (name, arrow.type_for_alias(kind) if isinstance(kind, str) else kind or arrow.null())
             for name, kind in self.types.items()
         ]
-        return arrow.schema(
-            [*kept, *((name, arrow.bool_() if name == EXACT else arrow.float64()) for name in self.layout.made)]
-        )
+        made = [(name, arrow.type_for_alias(self.layout.kind_of(name))) for name in self.layout.made]
+        return arrow.schema([*kept, *made])
 
     @property
     def meta(self) -> Any:
@@ -172,7 +202,8 @@ class Partition:
         """
         index = getattr(self.index, "name", self.index)
         settings = {"keep": list(self.layout.keep), "drop": list(self.drop), "on_bad_rows": self.on_bad_rows}
-        return explainer_identity(self.explainer, index) | settings
+        written = {"order": self.order, "top_k": self.layout.top_k, "dtype": self.layout.dtype}
+        return explainer_identity(self.explainer, index) | settings | written
 
     def __copy__(self) -> Partition:
         part = Partition.__new__(Partition)
@@ -197,8 +228,8 @@ class Partition:
             if name not in names:
                 raise UnknownNameError(message(f"The table has no column {name!r}", do=did_you_mean(name, names)))
         own = set(reader.feature_names)
-        left = [j for j, name in enumerate(names) if name not in self.drop and (name not in self.types or name in own)]
-        table = table.select(left)
+        left_out = {name for name in names if name in self.drop or ((name in self.types or is_index(name)) and name not in own)}
+        table = with_categories(table.select([j for j, name in enumerate(names) if name not in left_out]), reader.background)
         check_types(table, reader.background)
         if reader.fitted_names is not None or (reader.background is not None and reader.background.is_frame):
             return table
@@ -210,9 +241,9 @@ class Partition:
 
     def _solve(self, features: Table, rows: np.ndarray) -> dict[str, np.ndarray]:
         chosen = features if len(rows) == features.n_rows else features.take(rows)
-        return self.layout.columns(self.explainer(chosen.native, self.index))
+        return self.layout.columns(self.explainer(chosen.native, self.index, self.order))
 
-    def _solve_all(self, features: Table) -> dict[str, np.ndarray]:
+    def _solve_all(self, features: Table, kept: Callable[[int], str]) -> dict[str, np.ndarray]:
         def solve(rows: np.ndarray) -> dict[str, np.ndarray]:
             with rows_from(int(rows[0]) if rows.size else 0):
                 return self._solve(features, rows)
@@ -222,7 +253,7 @@ class Partition:
         except REFUSALS as error:
             solve(np.arange(0))  # a table that does not fit raises here, whatever its rows
             if self.on_bad_rows == "raise":
-                raise _naming_the_row(solve, features, error) from None
+                raise _naming_the_row(solve, features, error, kept) from None
         columns = self.layout.marked(features.n_rows)
         for rows, part in explain_what_is_possible(solve, features):
             for name, values in part.items():
@@ -236,7 +267,21 @@ def _restored(digest: str, data: bytes) -> Partition:
     return part
 
 
-def _naming_the_row(solve: Callable[[np.ndarray], Any], features: Table, error: Exception) -> Exception:
+def _kept_cells(frame: Any, keep: Sequence[str]) -> Callable[[int], str]:
+    """Return a function that names a row by its kept columns, such as " (id=17)"."""
+    table = as_table(frame, allow_empty=True)
+
+    def cells(row: int) -> str:
+        positions = [(name, (table.names or ()).index(name)) for name in keep]
+        texts = [f"{name}={table.take([row]).column(j)[0]!s:.60}" for name, j in positions]
+        return f" ({', '.join(texts)})" if texts else ""
+
+    return cells
+
+
+def _naming_the_row(
+    solve: Callable[[np.ndarray], Any], features: Table, error: Exception, kept: Callable[[int], str]
+) -> Exception:
     """Return the error with the number of the row, as text and as its attribute ``row``; its ``reason`` is that of the row."""
     row, reason = getattr(error, "row", None), error
     if row is None:
@@ -244,12 +289,12 @@ def _naming_the_row(solve: Callable[[np.ndarray], Any], features: Table, error: 
     if row is None:
         return error
     do = 'Impute or drop such rows before, or pass on_bad_rows="mark"'
-    found = InputError(message(f"Row {row} of the partition cannot be explained", f"{reason}", do), row=row)
+    found = InputError(message(f"Row {row} of the partition{kept(row)} cannot be explained", f"{reason}", do), row=row)
     found.reason = f"{reason}"  # type: ignore[attr-defined]
     return found
 
 
-def _is_sampled(explainer: Explainer, index: Any) -> bool:
+def _is_sampled(explainer: Explainer, index: Any, order: int) -> bool:
     """Say whether values will have standard errors; models that need no background are never sampled."""
     background = explainer.reader.background
-    return background is not None and not explainer.plan(background.take(slice(0, 1)).native, index).exact
+    return background is not None and not explainer.plan(background.take(slice(0, 1)).native, index, order).exact

@@ -9,10 +9,10 @@ import numpy as np
 
 from exactshap._runtime.optional import FRAME_LIBRARIES, first_installed, require
 from exactshap.errors import ExplanationWarning, InputError, InputTypeError, message, warn
-from exactshap.frames import Table
+from exactshap.frames import Table, as_table
 from exactshap.results.data import frame_kind
 
-__all__ = ["as_frame", "check_types"]
+__all__ = ["as_frame", "check_types", "with_categories"]
 
 
 def as_frame(table: Any) -> tuple[Any, Callable[[Any], Any]]:
@@ -49,6 +49,28 @@ def check_types(table: Table, background: Table | None) -> None:
             raise InputError(message(f"Column {name!r} holds text instead of numbers", got, do))
         if (here, there) == ("float32", "float64"):
             warn(f"column {name!r} is float32, but float64 in the background: it has 7 digits only", ExplanationWarning)
+
+
+def with_categories(table: Table, background: Table | None) -> Table:
+    """Return a table whose columns are categories where those of the background are, if it has these categories.
+
+    Parquet keeps categories of text, but gives whole numbers back as numbers, and engines hand over plain text.
+    """
+    if background is None or frame_kind(background.native) != "pandas":
+        return table
+    pandas = require("pandas", "frames", purpose="Categories")
+    dtypes = {name: kind for name, kind in background.native.dtypes.items() if isinstance(kind, pandas.CategoricalDtype)}
+    wanted = [name for name in table.names or () if name in dtypes]
+    if not wanted:
+        return table
+    native = table.native
+    frame = native.copy(deep=False) if frame_kind(native) == "pandas" else native.to_pandas()
+    for name in wanted:
+        cells = pandas.Index(np.asarray(frame[name]))
+        codes = dtypes[name].categories.get_indexer(cells)
+        if frame[name].dtype != dtypes[name] and not np.any((codes < 0) & ~cells.isna()):
+            frame[name] = pandas.Categorical.from_codes(codes, dtype=dtypes[name])
+    return as_table(frame, allow_empty=True)
 
 
 def _position(background: Table, name: str, j: int) -> int:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -97,6 +98,32 @@ class GlobalImportance:
             sums=self.sums + other.sums,
             absolute_sums=self.absolute_sums + other.absolute_sums,
         )
+
+    def to_json(self) -> dict[str, Any]:
+        """Return it as what JSON holds; sums are texts of whole numbers, which JSON's numbers would round.
+
+        Returns
+        -------
+        content : dict
+        """
+        sums = {name: [f"{unit:x}" for unit in getattr(self, name).units] for name in ("sums", "absolute_sums")}
+        counts = {"n_rows": self.n_rows, "n_bad_rows": self.n_bad_rows, "max_residual": self.max_residual}
+        return {"feature_names": list(self.feature_names), **counts, **sums}
+
+    @classmethod
+    def from_json(cls, content: Mapping[str, Any]) -> GlobalImportance:
+        """Return what :meth:`to_json` was made of.
+
+        Parameters
+        ----------
+        content : mapping
+
+        Returns
+        -------
+        importance : GlobalImportance
+        """
+        sums = {name: ExactSums(tuple(int(unit, 16) for unit in content[name])) for name in ("sums", "absolute_sums")}
+        return cls(**{**content, "feature_names": tuple(content["feature_names"]), **sums})
 
     @property
     def mean(self) -> np.ndarray:

@@ -1,0 +1,263 @@
+"""Where rows are stored: files, folders, patterns, lists of these, and data sets of pyarrow, on this machine or in an object store."""
+
+from __future__ import annotations
+
+import glob
+import hashlib
+import importlib
+import os
+import posixpath
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from fnmatch import fnmatchcase
+from pathlib import Path
+from typing import Any, BinaryIO
+from urllib.parse import unquote
+
+from exactshap._runtime.files import check_regular, open_regular
+from exactshap._runtime.optional import first_installed, require
+from exactshap.errors import InputError, InputTypeError, message
+
+__all__ = ["StoredFile", "find_files", "kind_of"]
+
+_SUFFIXES = {".parquet": "parquet", ".pq": "parquet", ".csv": "csv"}
+_NO_VALUE = "__HIVE_DEFAULT_PARTITION__"  # what Hive, Spark and pyarrow call a folder whose key is missing
+_PIECE = 2**22  # bytes that are read at a time for a digest: one request of an object store
+
+
+@dataclass(frozen=True)
+class StoredFile:
+    """One file of rows.
+
+    Attributes
+    ----------
+    path, name : str
+        Where it is, and what it is called in messages and in the manifest.
+    kind : str
+        "parquet" or "csv".
+    filesystem : pyarrow.fs.FileSystem or None
+        None: this machine's.
+    keys : tuple of (str, value)
+        Columns that the names of its folders hold (``year=2024``), with the value of all its rows.
+    """
+
+    path: str
+    name: str
+    kind: str
+    filesystem: Any = None
+    keys: tuple[tuple[str, Any], ...] = ()
+
+    def open(self) -> BinaryIO:
+        """Open it for reading."""
+        return open_regular(self.path) if self.filesystem is None else self.filesystem.open_input_file(self.path)  # type: ignore[no-any-return]
+
+    def check(self) -> None:
+        """Refuse what is no regular file."""
+        if self.filesystem is None:
+            check_regular(self.path)
+
+    def state(self) -> tuple[int | None, ...]:
+        """Return its size and its times, which change when it is written to; None for a time that is not known."""
+        if self.filesystem is None:
+            facts = check_regular(self.path)
+            return facts.st_size, facts.st_mtime_ns, facts.st_ctime_ns  # the last one cannot be set to an earlier time
+        facts = self.filesystem.get_file_info(self.path)
+        return facts.size, facts.mtime_ns
+
+    def sha256(self) -> str:
+        """Return the digest of its bytes."""
+        digest = hashlib.sha256()
+        with self.open() as stream:
+            while piece := stream.read(_PIECE):
+                digest.update(piece)
+        return digest.hexdigest()
+
+
+def kind_of(path: str | Path) -> str:
+    """Return "parquet" or "csv" by the suffix of a file, or refuse it."""
+    kind = _SUFFIXES.get(Path(path).suffix.lower())
+    if kind is None:
+        raise InputError(message(f"Data are read from Parquet and CSV files, not from {Path(path).name}"))
+    return kind
+
+
+def find_files(source: Any, filesystem: Any = None) -> list[StoredFile]:
+    """Return the files of a source, in the order of their names within each place; hidden ones and others do not count.
+
+    Parameters
+    ----------
+    source : path, sequence of paths, or pyarrow.dataset.Dataset
+        Files, folders or patterns (``rows/*/2024-*.parquet``), or addresses such as ``s3://bucket/rows``.
+    filesystem : file system of pyarrow or fsspec, default=None
+        Where the paths are. None: what an address names, else this machine.
+    """
+    if callable(getattr(source, "get_fragments", None)):
+        return _of_dataset(source)
+    several = isinstance(source, Sequence) and not isinstance(source, (str, bytes))
+    places = list(source) if several else [source]
+    if wrong := [place for place in places if not isinstance(place, (str, os.PathLike))]:
+        got = f"Got {type(wrong[0]).__name__}"
+        raise InputTypeError(message("A source is a path, a list of paths, or a data set of pyarrow", got))
+    found = [pair for place in places for pair in _found(os.fspath(place), filesystem)]
+    paths = [path for path, _ in found]
+    if not found:
+        raise InputError(message(f"{_called(source)} has no data", "Got no .parquet and no .csv file in it"))
+    if repeated := next((path for path in paths if paths.count(path) > 1), None) if several else None:
+        raise InputError(message("A file is in the source twice", f"Got {repeated}", "Name each file once"))
+    kinds = {kind_of(path) for path in paths}
+    if len(kinds) > 1:
+        raise InputError(message(f"{_called(source)} mixes formats", f"Got {' and '.join(sorted(kinds))}", "Keep one of them"))
+    root = (
+        os.fspath(source)
+        if not several and Path(source).is_dir()
+        else posixpath.commonpath([posixpath.dirname(p) for p in paths])
+    )
+    names = [posixpath.relpath(path, Path(root).absolute().as_posix() if found[0][1] is None else root) for path in paths]
+    return _with_typed_keys(
+        StoredFile(path, name, kind_of(path), system) for (path, system), name in zip(found, names, strict=True)
+    )
+
+
+def _called(source: Any) -> str:
+    return (
+        f"The folder {source}" if isinstance(source, (str, os.PathLike)) and Path(source).is_dir() else f"The source {source}"
+    )
+
+
+def _found(place: str, filesystem: Any) -> Iterator[tuple[str, Any]]:
+    """Yield the files of a place, each with its file system (None: this machine's)."""
+    system, path = _resolved(place, filesystem)
+    if system is not None:
+        yield from ((found, system) for found in _of_store(system, path))
+    elif os.path.isdir(path):
+        yield from ((found, None) for found in _of_folder(Path(path)))
+    elif os.path.exists(path) or not glob.has_magic(path):
+        if not os.path.exists(path):
+            raise FileNotFoundError(2, "No such file or folder", path)
+        kind_of(path)
+        check_regular(path)
+        yield Path(path).absolute().as_posix(), None
+    else:
+        for found in sorted(glob.glob(path, recursive=True)):
+            if os.path.isdir(found):
+                yield from _found(found, None)
+            elif Path(found).suffix.lower() in _SUFFIXES:
+                yield Path(found).absolute().as_posix(), None
+
+
+def _of_folder(folder: Path) -> list[str]:
+    parts = (path.relative_to(folder).parts for path in folder.rglob("*") if path.suffix.lower() in _SUFFIXES)
+    files = [folder.joinpath(*names) for names in sorted(parts) if not _is_hidden(names)]
+    return [file.absolute().as_posix() for file in files if not file.is_dir()]
+
+
+def _is_hidden(names: Iterable[str]) -> bool:
+    return any(name.startswith((".", "_")) for name in names)
+
+
+# -- object stores and data sets -------------------------------------------------------------------------------------
+
+
+def _resolved(place: str, filesystem: Any) -> tuple[Any, str]:
+    """Return the file system of pyarrow and the path on it; None for this machine's."""
+    if filesystem is None and "://" not in place:
+        return None, place
+    arrow = require("pyarrow.fs", "scale", purpose="A file system")
+    if filesystem is None:
+        filesystem, place = _of_address(arrow, place)
+    if not isinstance(filesystem, arrow.FileSystem):
+        if not callable(getattr(filesystem, "open", None)):
+            got = f"Got {type(filesystem).__name__}"
+            raise InputTypeError(message("`filesystem` is a file system of pyarrow or fsspec", got))
+        filesystem = arrow.PyFileSystem(arrow.FSSpecHandler(filesystem))
+    return (None if isinstance(filesystem, arrow.LocalFileSystem) else filesystem), place
+
+
+def _of_address(arrow: Any, place: str) -> tuple[Any, str]:
+    """Return the file system and the path of an address; pyarrow knows some schemes, fsspec many."""
+    try:
+        return arrow.FileSystem.from_uri(place)  # type: ignore[no-any-return]
+    except ValueError as error:  # ArrowInvalid: a scheme that it does not know
+        library = first_installed(("fsspec",))
+        if library is None:
+            raise InputError(message(f"{place} cannot be read", f"{error}", "Install fsspec, or pass filesystem=")) from None
+    try:
+        return importlib.import_module(f"{library}.core").url_to_fs(place)  # type: ignore[no-any-return]
+    except (ValueError, ImportError) as error:
+        raise InputError(message(f"{place} cannot be read", f"{error}", "Pass filesystem=")) from None
+
+
+def _of_store(system: Any, path: str) -> list[str]:
+    """Return the files of a folder, a pattern, or the one file."""
+    arrow = require("pyarrow.fs", "scale", purpose="A file system")
+    path = path.rstrip("/")
+    kind = system.get_file_info(path).type
+    if kind == arrow.FileType.File:
+        kind_of(path)
+        return [path]
+    pattern = path.split("/")
+    fixed = next((j for j, part in enumerate(pattern) if glob.has_magic(part)), len(pattern))
+    folder = "/".join(pattern[:fixed])
+    if kind == arrow.FileType.NotFound and fixed == len(pattern):
+        raise FileNotFoundError(2, "No such file or folder", path)
+    if "**" in pattern:
+        raise InputError(message("Patterns with ** are for files of this machine", f"Got {path}", "Name the folder"))
+    found = []
+    for info in system.get_file_info(arrow.FileSelector(folder, recursive=True)):
+        names = info.path.removeprefix(folder).strip("/").split("/")
+        fits = all(map(fnmatchcase, names, pattern[fixed:])) and (len(names) == len(pattern) - fixed or fixed == len(pattern))
+        if info.type == arrow.FileType.File and fits and not _is_hidden(names) and Path(info.path).suffix.lower() in _SUFFIXES:
+            found.append((names, info.path))
+    return [path for _, path in sorted(found)]
+
+
+def _of_dataset(source: Any) -> list[StoredFile]:
+    """Return the files of a data set of pyarrow, with the keys that its partitioning reads from their folders."""
+    datasets = require("pyarrow.dataset", "scale", purpose="A data set")
+    arrow = require("pyarrow.fs", "scale", purpose="A data set")
+    try:
+        fragments = list(source.get_fragments())
+    except ValueError as error:  # of a data set that is filtered or projected
+        raise InputError(message("This data set cannot be read file by file", f"{error}", "Pass it without filter")) from None
+    if not fragments:
+        raise InputError(message("The data set has no data", "Got no file in it"))
+    files = []
+    for fragment in fragments:
+        path = getattr(fragment, "path", "")
+        if not path:
+            do = "Give its tables to scale.Partition"
+            raise InputError(message("A data set in memory has no files", f"Got {type(fragment).__name__}", do))
+        kind = {"ParquetFileFormat": "parquet", "CsvFileFormat": "csv"}.get(type(fragment.format).__name__)
+        if kind is None or (kind == "csv" and fragment.format != datasets.CsvFileFormat()):
+            got = f"Got {type(fragment.format).__name__}"
+            raise InputError(message("Data sets are read from Parquet, and from CSV separated by commas", got))
+        system = None if isinstance(fragment.filesystem, arrow.LocalFileSystem) else fragment.filesystem
+        keys = datasets.get_partition_keys(fragment.partition_expression)
+        files.append(StoredFile(path, path, kind, system, tuple(keys.items())))
+    root = posixpath.commonpath([posixpath.dirname(file.path) for file in files])
+    return [replace(file, name=posixpath.relpath(file.path, root)) for file in files]
+
+
+# -- keys in the names of folders ------------------------------------------------------------------------------------
+
+
+def _with_typed_keys(files: Iterable[StoredFile]) -> list[StoredFile]:
+    """Return files with the keys of their folders: whole numbers where all values of a key are, else text ("01" stays text)."""
+    files = list(files)
+    texts = [_folder_keys(file.path) for file in files]
+    names = {name for keys in texts for name in keys}
+    whole = {name for name in names if all(_is_whole(keys.get(name)) for keys in texts)}
+    typed = [
+        tuple((name, int(text) if text is not None and name in whole else text) for name, text in keys.items())
+        for keys in texts
+    ]
+    return [replace(file, keys=keys) for file, keys in zip(files, typed, strict=True)]
+
+
+def _folder_keys(path: str) -> dict[str, str | None]:
+    parts = [part.partition("=") for part in posixpath.dirname(path).split("/") if "=" in part]
+    return {unquote(name): None if text == _NO_VALUE else unquote(text) for name, _, text in parts}
+
+
+def _is_whole(text: str | None) -> bool:
+    return text is None or (text.lstrip("-").isdecimal() and str(int(text)) == text and abs(int(text)) < 2**63)
