@@ -81,32 +81,15 @@ def command(
         rows=options.row_choice(rows),
         keep=tuple(keep or ()),
     )
+    of_folders = {"batch_rows": batch_rows, "resume": resume, "on_bad_rows": on_bad_rows, "top_k": top_k, "dtype": dtype}
     if data.is_dir() or (output is not None and not output.suffix):
         if rows is not None:
             raise InputError(
                 message("--rows is for one file of results", f"Got --out {output}", "Name a file: --out values.csv")
             )
-        stream_files(
-            task,
-            output,
-            report,
-            keep=tuple(keep or ()),
-            batch_rows=batch_rows,
-            resume=resume,
-            on_bad_rows=on_bad_rows,
-            index=index,
-            order=order,
-            top_k=top_k,
-            dtype=dtype,
-        )
+        stream_files(task, output, report, keep=task.keep, index=index, order=order, **of_folders)
         return
-    of_folders = batch_rows, resume, on_bad_rows, top_k, dtype
-    if (keep and output is None) or of_folders != (None, True, "raise", None, "float64"):
-        what = (
-            "--batch-rows, --no-resume, --on-bad-rows, --top-k, --dtype (and, but for a table of values, --keep) "
-            "are for a folder of results"
-        )
-        raise InputError(message(what, f"Got --out {output}" if output else "Got no --out", "Name a folder: --out results"))
+    _refuse_settings_of_folders(of_folders, task.keep, output)
     for path, suffixes in ((output, (".csv", ".parquet", ".npz")), (report, None)):
         check_target(path, suffixes)
     if report is not None:
@@ -120,6 +103,16 @@ def command(
     if report is not None:
         explanation.report(report, data_name=data.name, command=command_line(), seed=seed)
         screen.print(f"\nreport written to {report}")
+
+
+def _refuse_settings_of_folders(settings: dict[str, Any], keep: tuple[str, ...], output: Path | None) -> None:
+    defaults = {"batch_rows": None, "resume": True, "on_bad_rows": "raise", "top_k": None, "dtype": "float64"}
+    if settings != defaults or (keep and output is None):
+        what = (
+            "--batch-rows, --no-resume, --on-bad-rows, --top-k, --dtype (and, but for a table of values, --keep) "
+            "are for a folder of results"
+        )
+        raise InputError(message(what, f"Got --out {output}" if output else "Got no --out", "Name a folder: --out results"))
 
 
 def stream_files(task: Task, output: Path | None, report: Path | None, **settings: Any) -> None:
