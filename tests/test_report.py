@@ -10,7 +10,7 @@ import browser
 from exactshap.errors import InputError
 from exactshap.results.report import _figures as figures
 from exactshap.results.report import _svg as svg
-from exactshap.results.report import render, write_report
+from exactshap.results.report import render, render_interactive, write_report
 from exactshap.results.report._content import choose_rows, content
 from explanation_factory import bilinear, linear
 from tolerances import roundings
@@ -52,6 +52,19 @@ class Page(HTMLParser):
 def rows(n=60, d=4, **changes):
     X = np.random.default_rng(0).normal(size=(n, d))
     return linear(X, **({"value_function": "interventional", "background_size": 7, "background_hash": "ab" * 32} | changes))
+
+
+@pytest.mark.parametrize("interactive", [False, True])
+def test_sampled_values_do_not_wear_the_certificate_of_exact_ones(interactive):
+    if interactive:
+        pytest.importorskip("altair")
+        pytest.importorskip("vl_convert")
+    sampled = rows(n=4, std_error=np.full((4, 4), 0.25), n_evaluations=400)
+    make = render_interactive if interactive else render
+    text = Page(make(sampled)).text
+    assert "Estimates, not exact values Sampled from 100 coalitions a row: standard errors of 0.25 typically" in text
+    assert "Certificate passed" not in text
+    assert "Certificate passed" in Page(make(rows(n=4))).text
 
 
 # --- the page ---------------------------------------------------------------------------------------------------------

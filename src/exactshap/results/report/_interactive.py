@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from exactshap.errors import InputError, message, printable
 from exactshap.results.data import index_title, value_function_sentence
 from exactshap.results.report._template import now, template
-from exactshap.results.report._words import installed, limits, report_facts, reproduce
+from exactshap.results.report._words import estimate, installed, limits, report_facts, reproduce
 from exactshap.results.report.interactive import charts, content_policy, own_script, pack, vega
 
 if TYPE_CHECKING:
@@ -82,6 +82,7 @@ def render_interactive(
         title=title or f"Explanation of {explanation.model_name or 'a model'}",
         facts=report_facts(explanation, data_name),
         certificate=explanation.certificate(),
+        estimate=estimate(explanation),
         explanation=explanation,
         index=index_title(explanation.index, explanation.order),
         sentence=value_function_sentence(explanation.value_function),

@@ -15,7 +15,7 @@ from exactshap.results.report import _figures as figures
 from exactshap.results.report._content import Content, content
 from exactshap.results.report._svg import decimals, fixed
 from exactshap.results.report._template import now, template
-from exactshap.results.report._words import installed, limits, report_facts, reproduce
+from exactshap.results.report._words import estimate, installed, limits, report_facts, reproduce
 
 if TYPE_CHECKING:
     from exactshap.results.data import ExplanationData
@@ -145,6 +145,7 @@ def render(
         title=title or f"Explanation of {explanation.model_name or 'a model'}",
         facts=report_facts(explanation, data_name),
         certificate=explanation.certificate(),
+        estimate=estimate(explanation),
         explanation=explanation,
         index=index_title(explanation.index, explanation.order),
         sentence=value_function_sentence(explanation.value_function),

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+import numpy as np
+
 from exactshap.results.data import counted, facts, fingerprint, index_title
 
 if TYPE_CHECKING:
     from exactshap.results.data import ExplanationData
 
-__all__ = ["installed", "limits", "report_facts", "reproduce"]
+__all__ = ["estimate", "installed", "limits", "report_facts", "reproduce"]
 
 
 def limits(explanation: ExplanationData) -> list[str]:
@@ -38,6 +40,19 @@ def limits(explanation: ExplanationData) -> list[str]:
         *([] if explanation.additive else [_not_additive(explanation)]),
         *([] if explanation.order < 2 else [_interactions(explanation)]),
     ]
+
+
+def estimate(explanation: ExplanationData) -> str:
+    """Return how far sampled values may be off, in words; "" where they were not sampled."""
+    errors = explanation.std_error
+    if errors is None or not errors.size:
+        return ""
+    a_row = round(explanation.n_evaluations / explanation.n_rows)
+    calls = f" from {counted(a_row, 'coalition')} a row" if a_row else ""
+    return (
+        f"Sampled{calls}: standard errors of {np.median(errors):.2g} typically and {errors.max():.2g} at most;"
+        " two of them on either side cover about 95 % of the exact values."
+    )
 
 
 def _not_additive(explanation: ExplanationData) -> str:
