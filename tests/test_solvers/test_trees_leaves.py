@@ -7,7 +7,9 @@ from exactshap.semivalues import available, beta, find
 from exactshap.solvers import solve
 from exactshap.solvers.trees import _leaf_engine as _tree_leaves
 from exactshap.solvers.trees import prepare_trees, solve_trees
+from exactshap.solvers.trees._leaf_engine import LeafEngine
 from exactshap.trees import build
+from exactshap.trees.ensemble import complete_forest
 from test_solvers.test_trees_deep import chain
 from test_solvers.trees_by_hand import game_by_hand, random_rows, random_tree, random_trees
 from tolerances import CHAIN, assert_close
@@ -19,14 +21,14 @@ WEIGHTS = np.random.default_rng(22).random(200) * (np.arange(200) % 5 > 0)
 DENSE = {"dense": 16, "sparse": 0, "both": 6}
 
 
-@pytest.fixture(autouse=True)
+@pytest.fixture
 def few_rows(monkeypatch):
     """Let thirty rows and more go together, whatever pays on large forests."""
-    monkeypatch.setattr(_tree_leaves, "FEW_ROWS", 30)
+    monkeypatch.setattr(LeafEngine, "few_rows", 30)
 
 
 @pytest.fixture(params=DENSE)
-def most_dense(request, monkeypatch):
+def most_dense(request, monkeypatch, few_rows):
     """Leaves of all sizes by tables of patterns, by pairs of patterns, and some by each."""
     monkeypatch.setattr(_tree_leaves, "most_dense", lambda n_background: DENSE[request.param])
     return DENSE[request.param]
@@ -133,3 +135,11 @@ def test_more_background_makes_more_leaves_dense():
     for order in (1, 2):
         assert deep.memory(100, order) > 0
         assert deep.work(order) > 0
+
+
+def test_rows_go_together_where_that_is_cheaper():
+    """Wide leaves and few reached nodes keep rows alone for longer; so do few background rows of deep leaves."""
+    deep, shallow = (complete_forest(depth, 4, 14) for depth in (10, 3))
+    few, many = (prepare_trees(deep, [(j,) for j in range(14)], BACKGROUND[:n], memory_limit=0.0).deep for n in (20, 200))
+    assert few.few_rows > many.few_rows > 1.0
+    assert prepare_trees(shallow, [(j,) for j in range(14)], BACKGROUND, memory_limit=0.0).deep.few_rows < many.few_rows

@@ -9,11 +9,10 @@ from exactshap import Explainer
 from exactshap._native import Handle
 from exactshap.semivalues import available, beta, find
 from exactshap.solvers import solve
-from exactshap.solvers.trees import _leaf_engine as _tree_leaves
-from exactshap.solvers.trees import _path_engine as _tree_deep
 from exactshap.solvers.trees import _table_engine as _tree_tables
 from exactshap.solvers.trees import prepare_trees, solve_trees
 from exactshap.solvers.trees._kernels import Steps
+from exactshap.solvers.trees._leaf_engine import LeafEngine
 from exactshap.solvers.trees._path_engine import make_steps, steps_bytes
 from exactshap.trees import margin
 from exactshap.trees.ensemble import complete_forest
@@ -34,7 +33,7 @@ SETTINGS = {
 @pytest.fixture(autouse=True)
 def few_rows(monkeypatch):
     """Let thirty rows and more go together, whatever pays on large forests."""
-    monkeypatch.setattr(_tree_leaves, "FEW_ROWS", 30)
+    monkeypatch.setattr(LeafEngine, "few_rows", 30)
 
 
 def columns_of(rows):
@@ -53,7 +52,7 @@ def engine_of(request):
 def test_a_row_has_the_bits_that_it_has_among_many(engine_of, index, n_outputs):
     deep = engine_of(random_trees(5, n_features=9, depth=8, n_outputs=n_outputs, zero_covers=n_outputs == 1))
     many = deep.solve(columns_of(ROWS), find(index), 1)
-    for n in (1, 5, min(_tree_deep.FEW_ROWS, _tree_leaves.FEW_ROWS)):
+    for n in (1, 5, 12):
         few = deep.solve(columns_of(ROWS[:n]), find(index), 1)
         for name in ("values", "full", "scale"):
             assert np.array_equal(getattr(few, name), getattr(many, name)[:n]), name

@@ -11,7 +11,6 @@ from exactshap._runtime.calibration import Sample, seconds_per_unit
 from exactshap.semivalues import find
 from exactshap.solvers.core import Cost
 from exactshap.solvers.trees._layout import lay_out, structure
-from exactshap.solvers.trees._leaf_engine import FEW_ROWS as LEAF_FEW
 from exactshap.solvers.trees._leaf_engine import LeafEngine
 from exactshap.solvers.trees._path_engine import FEW_ROWS as PATH_FEW
 from exactshap.solvers.trees._path_engine import PathEngine
@@ -32,7 +31,7 @@ def engine_cost(engine: Engine, n_rows: int, n_blocks: int, order: int) -> Cost:
     """Return the cost of some rows, solved in blocks: what is kept between calls is counted once."""
     if isinstance(engine, TableEngine):
         return _table_cost(engine, n_rows, n_blocks, order)
-    few = n_rows <= n_blocks * (PATH_FEW if isinstance(engine, PathEngine) else LEAF_FEW)
+    few = n_rows <= n_blocks * (PATH_FEW if isinstance(engine, PathEngine) else engine.few_rows)
     seconds = n_rows * engine.work(order) * _seconds(type(engine), "row" if few else "rows", min(order, 2))
     method = "quadrature along the paths" if isinstance(engine, PathEngine) else "leaf by leaf"
     return Cost(seconds, engine.memory(n_rows // n_blocks, order), True, method)

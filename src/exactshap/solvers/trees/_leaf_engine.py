@@ -10,6 +10,7 @@ dense leaves pay (each pattern adds to all sets that hold it), and what sparse l
 from __future__ import annotations
 
 import dataclasses
+import functools
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -35,7 +36,9 @@ from exactshap.trees import FlatTrees
 
 __all__ = ["LeafEngine", "leaf_costs", "most_dense"]
 
-FEW_ROWS = 100  # that are answered one at a time: six forests break even at 46 to over 180 rows
+ROW_VISIT = (
+    16.0  # a background row at one node that a row reaches with it, in table look-ups (benchmarks/growth.py: 8 ns and 0.5 ns)
+)
 BLOCK = 8192  # rows at a time: they share the subset sums of the dense leaves
 MAX_DENSE = 16  # players of a dense leaf: four tables of 512 KiB
 PATTERN_COST = 4.0  # a set that holds a pattern, in table look-ups (0.5 ns)
@@ -74,7 +77,7 @@ class LeafEngine:
         weights = path_weights(semivalue, 1, min(self.shape.n_path_players, WIDTH))[1]
         steps = self.cache.made(("steps",), lambda: Handle(make_steps(self.trees, self.shape)), keep=1)
         background = Background(self.background, self.weights, weights, self.shape.player_of_column, *self._sizes)
-        if columns.shape[1] <= FEW_ROWS:
+        if columns.shape[1] <= self.few_rows:
             sweep_leaf_rows(np.ascontiguousarray(columns.T), steps, background, out, scale)
         else:
             self._sweep_blocks(columns, steps, background, out, scale)
@@ -103,7 +106,9 @@ class LeafEngine:
     def memory(self, n_rows: int, order: int) -> float:
         """Return the bytes besides the rows: the background, the splits in depth-first order, kept, the tables of one leaf."""
         levels, n = float(self.shape.depth.max(initial=0)) + 1.0, len(self.weights)
-        patterns = n * 12.0 * levels if n_rows <= FEW_ROWS else n * (9.0 * levels + 12.0) + min(n_rows, BLOCK) * 5.0 * levels
+        patterns = (
+            n * 12.0 * levels if n_rows <= self.few_rows else n * (9.0 * levels + 12.0) + min(n_rows, BLOCK) * 5.0 * levels
+        )
         patterns += 32.0 * 2.0 ** self._sizes[0]
         return steps_bytes(self.trees) + patterns
 
@@ -112,6 +117,17 @@ class LeafEngine:
         if order > 1:
             return self.walk.work(order)
         return float(leaf_costs(self.trees, self.shape, len(self.weights)).sum())
+
+    @functools.cached_property
+    def few_rows(self) -> float:
+        """How many rows are cheaper one at a time, each with the background rows that it reaches nodes with, than tables of all patterns.
+
+        On five forests of 25,000 to 63,000 splits with 50 to 1,000 background rows this is 20 to 230; they break even at 19 to 310.
+        """
+        n, shape = len(self.weights), self.shape
+        players = shape.distinct[self.trees.feature < 0]
+        filling = _pattern_cost(players[players <= self._sizes[0]], n).sum()
+        return float(filling / (ROW_VISIT * n * max(visit_shares(self.trees, shape).sum(), 1.0)))
 
     @property
     def _sizes(self) -> tuple[int, int]:
@@ -139,8 +155,12 @@ def most_dense(n_background: int) -> int:
 
 def _dense_cost(m: np.ndarray, n_background: int) -> np.ndarray:
     """Count 1.5^m sets for each background row, which is those that hold its pattern if it fails half of the players; at most 3^m."""
+    return _pattern_cost(m, n_background) / NOMINAL_ROWS + LOOK_UP_COST * (m + 2.0)
+
+
+def _pattern_cost(m: np.ndarray, n_background: int) -> np.ndarray:
     m = np.minimum(m, 60.0)
-    return PATTERN_COST * np.minimum(n_background * 1.5**m, 3.0**m) / NOMINAL_ROWS + LOOK_UP_COST * (m + 2.0)
+    return PATTERN_COST * np.minimum(n_background * 1.5**m, 3.0**m)
 
 
 def _sparse_cost(n_background: int) -> float:
