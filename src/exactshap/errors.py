@@ -270,7 +270,9 @@ def no_output(owner: str, output: object, names: Iterable[str]) -> str:
         outputs = f"{len(known)} output{'' if len(known) == 1 else 's'}"
         return message(f"{owner} has {outputs}", f"Got output={output}", available)
     hint = did_you_mean(str(output), known)
-    if "prob" in str(output):
+    if any(name.startswith(f"{output} vs ") or name.endswith(f" vs {output}") for name in known):
+        hint += " One output for each class: explain(model.decision_function, X, background)."
+    elif "prob" in str(output):
         hint += " Probabilities that are none of these are sampled: explain(model.predict_proba, X, background)."
     elif output in ("raw", "margin", "log-odds", "decision_function"):
         hint += " Leave output= out for what the model adds up; explanation.unit says what that is."

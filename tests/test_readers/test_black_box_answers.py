@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from exactshap import Explainer, explain
-from exactshap.errors import ExactnessError
+from exactshap.errors import ExactnessError, InputError, InputTypeError
 
 RNG = np.random.default_rng(5)
 BACKGROUND, X = RNG.normal(size=(20, 4)), RNG.normal(size=(3, 4))
@@ -35,3 +35,136 @@ def test_rounding_that_no_batch_of_the_background_shows_is_refused():
 
     with pytest.raises(ExactnessError):
         explain(moved, X[:1], BACKGROUND)
+
+
+# --- names of outputs --------------------------------------------------------------------------------------------------
+
+LABELS = ("no", "perhaps", "yes")
+
+
+def scores(rows):
+    scores = np.exp(np.asarray(rows, float)[:, :3])
+    return scores / scores.sum(axis=1, keepdims=True)
+
+
+def frame(rows):
+    return pytest.importorskip("pandas").DataFrame(scores(rows), columns=list(LABELS))
+
+
+ANSWERS = {
+    "pandas": frame,
+    "polars": lambda rows: pytest.importorskip("polars").DataFrame(scores(rows), schema=list(LABELS)),
+    "arrays by name": lambda rows: dict(zip(LABELS, scores(rows).T, strict=True)),
+    "columns by name": lambda rows: dict(zip(LABELS, scores(rows).T[:, :, None], strict=True)),
+    "dictionaries": lambda rows: [dict(zip(LABELS, row, strict=True)) for row in scores(rows).tolist()],
+    "labels with scores": lambda rows: [
+        [{"label": label, "score": score} for label, score in sorted(zip(LABELS, row, strict=True), key=lambda pair: -pair[1])]
+        for row in scores(rows).tolist()
+    ],
+}
+
+
+@pytest.mark.parametrize("name", ANSWERS)
+def test_outputs_have_the_names_of_the_answer(name):
+    found, expected = explain(ANSWERS[name], X, BACKGROUND), explain(scores, X, BACKGROUND)
+    assert found.output_names == LABELS
+    np.testing.assert_array_equal(found.values, expected.values)
+    assert explain(ANSWERS[name], X, BACKGROUND, output="yes").values.shape == X.shape
+
+
+def test_outputs_have_the_names_that_are_given():
+    assert explain(scores, X, BACKGROUND, output_names=LABELS).output_names == LABELS
+    assert explain(frame, X, BACKGROUND, output_names=["a", "b", "c"]).output_names == ("a", "b", "c")
+    with pytest.raises(InputError, match=r"one name for each output.*has 3 outputs"):
+        explain(scores, X, BACKGROUND, output_names=["a", "b"])
+    with pytest.raises(InputError, match="all of them different"):
+        explain(scores, X, BACKGROUND, output_names=["a", "a", "b"])
+    with pytest.raises(InputTypeError, match="sequence of str"):
+        explain(scores, X, BACKGROUND, output_names="abc")
+
+
+@pytest.mark.parametrize("several", [True, False])
+def test_classes_of_several_targets_are_outputs(several):
+    from sklearn.ensemble import RandomForestClassifier
+    from sklearn.linear_model import LogisticRegression
+    from sklearn.multioutput import MultiOutputClassifier
+
+    rows = np.concatenate([BACKGROUND, X])
+    targets = np.stack([rows[:, 0] > 0, np.digitize(rows[:, 1], [-0.5, 0.5])], axis=1).astype(int)
+    forest = RandomForestClassifier(5, random_state=0)
+    model = (MultiOutputClassifier(LogisticRegression()) if several else forest).fit(rows, targets)
+    found = explain(model.predict_proba, X, BACKGROUND)
+    names = ("target 0 = 0", "target 0 = 1", "target 1 = 0", "target 1 = 1", "target 1 = 2")
+    assert found.output_names == names
+    np.testing.assert_allclose(found.prediction, np.concatenate(model.predict_proba(X), axis=1))
+
+
+def test_a_table_beside_its_prediction_is_refused_with_the_column_to_return():
+    pd = pytest.importorskip("pandas")
+    table = pd.DataFrame({"age": [40, 50, 60], "city": ["a", "b", "a"]})
+    with pytest.raises(InputTypeError, match=r"Return that column alone: lambda rows: function\(rows\)\['prediction'\]"):
+        explain(lambda rows: rows.assign(prediction=1.0), table[:1], table[1:])
+    assert explain(lambda rows: rows.assign(prediction=rows["age"])["prediction"], table[:1], table[1:]).values.shape == (1, 2)
+
+
+# --- dtypes of rows ----------------------------------------------------------------------------------------------------
+
+
+def test_hybrids_keep_the_precision_of_the_background():
+    seen = set()
+
+    def function(rows):
+        seen.add(rows.dtype)
+        return rows.sum(axis=1)
+
+    explain(function, np.round(X, 1).astype(np.float32).astype(float), BACKGROUND.astype(np.float32))
+    assert seen == {np.dtype(np.float32)}
+    explain(function, X, BACKGROUND.astype(np.float32))  # doubles that would change stay
+    assert seen == {np.dtype(np.float32), np.dtype(np.float64)}
+    explain(lambda rows: rows.sum(axis=1) + 0.5, [[1, 2]], [[0.5, 3.0]])
+
+
+@pytest.mark.parametrize("kind", ["category", "str", "object"])
+def test_categories_of_few_rows_are_those_of_the_background(kind):
+    pd = pytest.importorskip("pandas")
+    background = pd.DataFrame({"city": pd.Categorical(["a", "b", "c", "a"]), "age": [1.0, 2.0, 3.0, 4.0]})
+    row = pd.DataFrame({"city": pd.Series(["b"], dtype=kind), "age": np.array([9], np.int64)})
+
+    def function(rows):
+        assert rows["city"].cat.categories.tolist() == ["a", "b", "c"]
+        assert rows["age"].dtype == np.float64
+        return rows["city"].cat.codes * rows["age"]
+
+    found = explain(function, row, background)
+    assert found.prediction == [9.0]
+    np.testing.assert_allclose(found.values, [[1.375, 5.625]])  # 2, 2.5, 6.75 and 9 of the four coalitions
+    row["city"] = pd.Series(["d"], dtype=kind)
+    with pytest.raises(
+        InputError, match=r"column 'city' of X has categories that the background does not know. Got \['d'\]. Add"
+    ):
+        explain(function, row, background)
+
+
+def test_polars_columns_are_cast_or_named():
+    pl = pytest.importorskip("polars")
+    background = pl.DataFrame({"age": [1.0, 2.0], "n": [1, 2]})
+    found = explain(lambda rows: rows["age"] * rows["n"], pl.DataFrame({"age": [3], "n": [3.0]}), background)
+    assert found.prediction == [9.0]
+    with pytest.raises(InputTypeError, match=r"column .n. of X and of the background do not mix\. Got Float64 and Int64"):
+        explain(lambda rows: rows["age"] * rows["n"], pl.DataFrame({"age": [3], "n": [3.5]}), background)
+
+
+def test_vectors_in_cells_are_players():
+    pd = pytest.importorskip("pandas")
+    table = pd.DataFrame({"vector": list(BACKGROUND), "weight": BACKGROUND[:, 0]})
+
+    def function(rows):
+        return np.stack(rows["vector"].tolist()) @ np.arange(4.0) * rows["weight"].to_numpy()
+
+    found = explain(function, table[:2], table[5:])
+    flat = np.column_stack([BACKGROUND, BACKGROUND[:, 0]])
+    groups = {"vector": [0, 1, 2, 3], "weight": [4]}
+    by_columns = explain(lambda rows: rows[:, :4] @ np.arange(4.0) * rows[:, 4], flat[:2], flat[5:], groups=groups)
+    np.testing.assert_allclose(found.values, by_columns.values)
+    assert found.facts()
+    assert len(found.background_hash) == 64

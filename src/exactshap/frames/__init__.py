@@ -2,9 +2,19 @@
 
 from __future__ import annotations
 
-from exactshap.frames._columns import check_columns
+from exactshap.frames._columns import check_columns, with_dtypes_of
 from exactshap.frames._hybrids import above, hybrid_cells, hybrid_columns, mixed_below, mixed_cells
 from exactshap.frames._table import Table
 from exactshap.frames._validation import as_table
 
-__all__ = ["Table", "above", "as_table", "check_columns", "hybrid_cells", "hybrid_columns", "mixed_below", "mixed_cells"]
+__all__ = [
+    "Table",
+    "above",
+    "as_table",
+    "check_columns",
+    "hybrid_cells",
+    "hybrid_columns",
+    "mixed_below",
+    "mixed_cells",
+    "with_dtypes_of",
+]

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
-from exactshap.errors import InputError, UnknownNameError, message
+import numpy as np
+
+from exactshap.errors import InputError, InputTypeError, UnknownNameError, message
 from exactshap.frames._table import Table
 
-__all__ = ["check_columns"]
+__all__ = ["check_columns", "with_dtypes_of"]
 
 _NAMES_SHOWN = 12
 
@@ -59,6 +62,103 @@ def check_columns(
             message(f"{what} has {table.n_columns} features, but {owner} is expecting {n_features} features as input")
         )
     return table
+
+
+def with_dtypes_of(reference: Table, table: Table) -> Table:
+    """Return rows in the dtypes of the reference rows, wherever no cell changes by that.
+
+    Hybrids of the two then have these dtypes: categories stay categories, and float32 stays float32. Numbers that would change are left.
+
+    Parameters
+    ----------
+    reference, table : Table
+
+    Returns
+    -------
+    table : Table
+
+    Raises
+    ------
+    InputError, InputTypeError
+        If a column has categories that the reference rows do not know, or a kind that does not mix with theirs.
+
+    Examples
+    --------
+    >>> from exactshap.frames import as_table
+    >>> reference = as_table(np.ones((2, 2), np.float32))
+    >>> with_dtypes_of(reference, as_table([[0.5, 2.0]])).native.dtype, with_dtypes_of(reference, as_table([[0.1, 2.0]])).native.dtype
+    (dtype('float32'), dtype('float64'))
+    """
+    if table.is_sparse or reference.is_sparse or table.is_frame != reference.is_frame:
+        return table
+    if not table.is_frame:
+        cells = _cast(table.native, reference.native.dtype)
+        return table if cells is None else Table(cells, None, *cells.shape)
+    if table.dtypes and reference.dtypes:
+        return table if table.dtypes == reference.dtypes else _pandas_like(reference, table)
+    return _frame_like(reference, table)
+
+
+def _cast(cells: np.ndarray, dtype: np.dtype) -> np.ndarray | None:
+    """Return numbers of another dtype, or None if they are of this one already, or one of them would change."""
+    if cells.dtype == dtype or cells.dtype.kind not in "fiub" or dtype.kind not in "fiu":
+        return None
+    with np.errstate(all="ignore"):
+        cast = cells.astype(dtype)
+    return cast if np.array_equal(cast, cells, equal_nan=True) else None
+
+
+def _pandas_like(reference: Table, table: Table) -> Table:
+    native = table.native.copy(deep=False)
+    for j, dtype in enumerate(reference.dtypes):
+        column = native.iloc[:, j]
+        if column.dtype == dtype:
+            continue
+        try:
+            cast = column.astype(dtype)
+        except (ValueError, TypeError):
+            cast = None
+        changed = None if cast is None else _changed(column, cast)
+        if changed is not None and not changed.any():
+            native.isetitem(j, cast.array)  # type: ignore[union-attr]
+        elif type(dtype).__name__ == "CategoricalDtype":
+            new = sorted({str(cell) for cell in (column if changed is None else column[changed])})
+            do = f"Add them there: background[{table.native.columns[j]!r}].cat.add_categories({new})"
+            raise InputError(
+                message(f"{table.label(j)} of X has categories that the background does not know", f"Got {new}", do)
+            )
+    return Table(native, table.names, table.n_rows, table.n_columns)
+
+
+def _changed(column: Any, cast: Any) -> np.ndarray:
+    """Return which cells of a pandas column are others after a cast."""
+    before, after = column.astype(object).to_numpy(), cast.astype(object).to_numpy()
+    gone, missing = column.isna().to_numpy(), cast.isna().to_numpy()
+    differs = [bool(one != other) for one, other in zip(before[~gone & ~missing], after[~gone & ~missing], strict=True)]
+    changed = gone != missing
+    changed[~gone & ~missing] = differs
+    return np.asarray(changed)
+
+
+def _frame_like(reference: Table, table: Table) -> Table:
+    """Return the same of frames of other libraries, which put only columns of one dtype under each other."""
+    here, there = table.readable(), reference.readable()
+    if here.implementation is not there.implementation:
+        return table
+    columns = []
+    for j, name in enumerate(table.names or ()):
+        mine, dtype = here[name], there[name].dtype
+        if mine.dtype != dtype:
+            try:
+                cast = mine.cast(dtype)
+                same = cast.null_count() == mine.null_count() and bool((cast.cast(mine.dtype) == mine).all())
+            except Exception:  # each library has errors of its own for text that is no number, or no known category
+                same = False
+            if not same:
+                what, got = f"{table.label(j)} of X and of the background do not mix", f"Got {mine.dtype} and {dtype}"
+                raise InputTypeError(message(what, got, "Cast one of them to the other's dtype"))
+            columns.append(cast)
+    return Table(here.with_columns(*columns).to_native(), table.names, table.n_rows, table.n_columns) if columns else table
 
 
 def _name_message(wanted: list[str], got: list[str], what: str) -> str:

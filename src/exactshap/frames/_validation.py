@@ -13,6 +13,10 @@ from exactshap.frames._table import Table
 
 __all__ = ["as_table"]
 
+_INPUTS = (
+    "Of several inputs, pass one table: np.hstack([input.reshape(len(input), -1) for input in inputs]), and a function that cuts it again;"
+    " groups= makes a player of each input"
+)
 _TABLE = "Pass an array of shape (n_rows, n_features) or a DataFrame"
 
 
@@ -130,10 +134,10 @@ def _columns_and_rows(data: Any, what: str) -> tuple[list[Any], int]:
     try:
         frame = narwhals().from_native(data, eager_only=True)
     except TypeError as error:
-        if callable(getattr(data, "collect", None)):
-            raise InputTypeError(
-                message(f"`{what}` is not read yet", f"Got {type(data).__name__}", "Call .collect()")
-            ) from None
+        for name in ("collect", "compute"):  # of polars, of Dask
+            if callable(getattr(data, name, None)):
+                what, got = f"`{what}` is not read yet", f"Got {type(data).__module__}.{type(data).__name__}"
+                raise InputTypeError(message(what, got, f"Call .{name}()")) from None
         raise InputTypeError(
             message(f"`{what}` is not a table that can be read", f"Got {type(data).__name__}: {error}")
         ) from None
@@ -158,7 +162,13 @@ def _refuse_sparse_columns(data: Any, what: str) -> None:
     sparse = [name for name, dtype in zip(data.columns, dtypes, strict=False) if type(dtype).__name__ == "SparseDtype"]
     if sparse:
         got = f"Got {len(sparse)} sparse columns, the first is {sparse[0]!r}"
-        raise InputTypeError(message(f"Sparse input is not supported by `{what}`", got, "Pass X.sparse.to_dense()"))
+        raise InputTypeError(
+            message(
+                f"Sparse input is not supported by `{what}`",
+                got,
+                f"Pass {what}.astype({{name: dtype.subtype for name, dtype in {what}.dtypes.items() if hasattr(dtype, 'subtype')}})",
+            )
+        )
 
 
 def _array_table(data: Any, what: str) -> Table:
@@ -169,7 +179,7 @@ def _array_table(data: Any, what: str) -> Table:
     try:
         array = np.asarray(data)
     except ValueError as error:
-        raise InputError(message(f"`{what}` must be a rectangular table", f"{error}")) from None
+        raise InputError(message(f"`{what}` must be a rectangular table", f"{error}", _INPUTS)) from None
     return _rectangle(array, data, what)
 
 
@@ -180,7 +190,11 @@ def _rectangle(array: np.ndarray, data: Any, what: str) -> Table:
     if array.ndim == 0:
         raise InputTypeError(message(f"`{what}` must be a table", f"Got {_brief(data)}", _route(data)))
     if array.ndim != 2:
-        hint = "Pass one row per line"
+        hint = (
+            f"Pass {what}.reshape(len({what}), -1), for a model with a function that undoes it: "
+            f"lambda rows: predict(rows.reshape(-1, {', '.join(map(str, array.shape[1:]))})); "
+            "groups= makes players of windows, channels or variables (docs/black_box.md)"
+        )
         if array.ndim == 1:
             series = hasattr(data, "iloc")
             row, column = ("X.iloc[[0]]", "series.to_frame()") if series else ("array.reshape(1, -1)", "array.reshape(-1, 1)")

@@ -60,6 +60,8 @@ class Request:
 
 _SETTINGS_ELSEWHERE = {  # what shap and scikit-learn call them
     "algorithm": "estimator",
+    "bg_w": "background_weights",
+    "bg_X": "background",
     "data": "background",
     "feature_perturbation": "value_function",
     "masker": "background",
@@ -70,6 +72,14 @@ _SETTINGS_ELSEWHERE = {  # what shap and scikit-learn call them
     "seed": "random_state",
 }
 RESPONSES = ("probability", "response")  # output= of these asks for the unit that people read
+_SETTINGS_ROUTES = {  # what there is instead of a setting of shap, shapiq or lightshap
+    "approximate": "Values are exact or carry standard errors; there is no approximation to switch on",
+    "check_additivity": "Every explanation is checked; on_inexact='warn' returns what does not add up, with a warning",
+    "feature_dependence": "Pass value_function='interventional' or 'observational'",
+    "link": "The unit is that of the model's output: pass a function of another unit (log-odds of predict_proba), or output=",
+    "max_order": "It is called 'order' here, and goes with the rows: explainer(X, index='k-sii', order=2)",
+    "n_background_samples": "All rows of background= are used: pass as many as are wanted",
+}
 CONDITIONAL = ("observational", "observational-copula", "observational-forest")  # of any model with a background
 _VALUE_FUNCTIONS_ELSEWHERE = {
     "conditional": "observational",
@@ -82,8 +92,10 @@ def _route(name: str, known: tuple[str, ...]) -> str:
     """Return what to do about a setting that a reader does not know."""
     if name in ("index", "order"):
         return f"Pass it with the rows: explainer(X, {name}=...)"
+    if name in _SETTINGS_ROUTES:
+        return _SETTINGS_ROUTES[name]
     here = _SETTINGS_ELSEWHERE.get(name, "")
-    if here in ("background", "output", "value_function", *known):
+    if here in ("background", "background_weights", "output", "value_function", *known):
         return f"It is called {here!r} here"
     return did_you_mean(name, known) if known else "Remove it"
 

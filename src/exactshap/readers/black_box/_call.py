@@ -11,19 +11,77 @@ from exactshap._runtime.threads import raise_if_cancelled
 from exactshap.errors import ExactshapError, InputError, InputTypeError, message
 from exactshap.frames import Table
 
-__all__ = ["call", "name_of", "output_names", "precision"]
+__all__ = ["call", "first_call", "name_of", "precision"]
 
 
-def output_names(function: Callable[..., Any], n_outputs: int) -> tuple[str, ...]:
-    """Return the classes of a classifier's own method, else numbered names.
+def first_call(function: Callable[..., Any], rows: Table, name: str) -> tuple[np.ndarray, tuple[str, ...]]:
+    """Return the answers for some rows, and names of the outputs, of which a single one has none.
 
-    >>> output_names(lambda rows: rows, 2)
-    ('output 0', 'output 1')
+    They are the columns of a frame, the keys of dictionaries, or the classes of a classifier's own method; else numbers.
     """
-    classes = getattr(getattr(function, "__self__", None), "classes_", ())
+    returned = _returned(function, rows, name)
+    values = _checked_output(returned, rows, name)
+    n_outputs = 1 if values.ndim == 1 else values.shape[1]
+    _, names = _as_columns(returned, rows.n_rows)
+    owner = getattr(function, "__self__", None)
+    if names is None or isinstance(returned, list):
+        names = _class_names(owner, names, n_outputs) or names
+    if names is None or len(names) != n_outputs or len(set(names)) != n_outputs:
+        names = tuple(f"output {k}" for k in range(n_outputs))
+    return values, names
+
+
+def _class_names(owner: Any, names: tuple[str, ...] | None, n_outputs: int) -> tuple[str, ...] | None:
+    """Return the classes of a classifier; of several targets, each class with the number of its target."""
+    classes = getattr(owner, "classes_", ())
     if isinstance(classes, np.ndarray) and classes.shape == (n_outputs,):
-        return tuple(str(name) for name in classes)
-    return tuple(f"output {k}" for k in range(n_outputs))
+        return tuple(str(label) for label in classes)
+    if isinstance(classes, list) and sum(map(len, classes)) == n_outputs:
+        return tuple(f"target {k} = {label}" for k, labels in enumerate(classes) for label in labels)
+    return names
+
+
+def _as_columns(returned: Any, n_rows: int) -> tuple[Any, tuple[str, ...] | None]:
+    """Return an answer as something NumPy reads as (n_rows, n_outputs), and the names of its columns where it has some.
+
+    Frames have names; a list of a table for each target is what classifiers of several targets answer; dictionaries of outputs are
+    answered by networks, and those of labels and scores, a list for each row, by pipelines of transformers.
+
+    >>> _as_columns([{"cat": 0.25, "dog": 0.75}], 1)
+    (array([[0.25, 0.75]]), ('cat', 'dog'))
+    >>> _as_columns([[{"label": "good", "score": 0.75}, {"label": "bad", "score": 0.25}]], 1)
+    (array([[0.25, 0.75]]), ('bad', 'good'))
+    """
+    if (
+        isinstance(returned, dict)
+        and returned
+        and all(np.shape(column) in ((n_rows,), (n_rows, 1)) for column in returned.values())
+    ):
+        columns = [np.reshape(np.asarray(column), n_rows) for column in returned.values()]
+        return np.stack(columns, axis=1), tuple(map(str, returned))
+    if isinstance(returned, (list, tuple)) and len(returned):
+        if all(isinstance(table, np.ndarray) and table.ndim == 2 and len(table) == n_rows for table in returned):
+            targets = [f"target {k}, output {c}" for k, table in enumerate(returned) for c in range(table.shape[1])]
+            return np.concatenate(returned, axis=1), tuple(targets)
+        if (rows := _of_dictionaries(returned)) is not None:
+            return rows
+    names = getattr(returned, "column_names", None) or getattr(returned, "columns", None)
+    is_frame = names is not None and not callable(names) and len(getattr(returned, "shape", ())) == 2
+    return returned, tuple(map(str, names)) if is_frame else None
+
+
+def _of_dictionaries(returned: Any) -> tuple[np.ndarray, tuple[str, ...]] | None:
+    """Return rows that are dictionaries of the same keys, or lists of the same labels with scores, as numbers and names."""
+    rows = [
+        {item["label"]: item["score"] for item in row if isinstance(item, dict) and {"label", "score"} <= item.keys()}
+        if isinstance(row, list)
+        else row
+        for row in returned
+    ]
+    if not all(isinstance(row, dict) and row for row in rows) or len({frozenset(row) for row in rows}) > 1:
+        return None
+    keys = sorted(rows[0], key=str) if isinstance(returned[0], list) else list(rows[0])
+    return np.array([[row[key] for key in keys] for row in rows]), tuple(map(str, keys))
 
 
 def precision(values: np.ndarray) -> float:
@@ -56,9 +114,22 @@ def call(
 
     ``columns`` (n_coalitions, n_features) tells which coalition a row belongs to and ``of_row`` whose coalitions they are, for messages.
     """
+    returned = _returned(function, rows, name, columns, names, of_row)
+    return _checked_output(returned, rows, name, columns, names, of_row)
+
+
+def _returned(
+    function: Callable[..., Any],
+    rows: Table,
+    name: str,
+    columns: np.ndarray | None = None,
+    names: tuple[str, ...] = (),
+    of_row: int | None = None,
+) -> Any:
+    """Return what the function answers; an exception names the row and the coalition."""
     raise_if_cancelled()
     try:
-        returned = function(_guarded(rows))
+        return function(_guarded(rows))
     except ExactshapError:
         raise
     except Exception as error:
@@ -73,7 +144,6 @@ def call(
         do = _OF_TABLES if _is_network(function) else "Its own error is chained"
         what = f"{name} raised {type(error).__name__}{_for(of_row)} on {rows.n_rows} rows{where}"
         raise InputError(message(what, f"{error}", do), row=begun if columns is None else of_row) from error
-    return _checked_output(returned, rows, name, columns, names, of_row)
 
 
 _OF_TABLES = "Pass a function of tables: lambda rows: net(torch.tensor(np.asarray(rows), dtype=torch.float32))"
@@ -98,12 +168,22 @@ def _for(row: int | None) -> str:
 
 
 def _checked_output(
-    returned: Any, rows: Table, name: str, columns: np.ndarray | None, names: tuple[str, ...], of_row: int | None
+    returned: Any,
+    rows: Table,
+    name: str,
+    columns: np.ndarray | None = None,
+    names: tuple[str, ...] = (),
+    of_row: int | None = None,
 ) -> np.ndarray:
     if returned is None:
         raise InputTypeError(message(f"{name} must return one number a row", "Got None", "Let it return what it computes"))
     if callable(getattr(returned, "detach", None)):  # a tensor that may record gradients, or lie on another device
         returned = returned.detach().cpu()
+    returned, outputs = _as_columns(returned, rows.n_rows)
+    if outputs is not None and rows.names is not None and set(rows.names) < set(outputs):
+        added = [output for output in outputs if output not in rows.names]
+        do = f"Return that column alone: lambda rows: function(rows)[{added[0]!r}]"
+        raise InputTypeError(message(f"{name} must return real numbers", f"Got its rows with {added} beside them", do))
     try:
         values = np.asarray(returned)
     except (ValueError, TypeError) as error:

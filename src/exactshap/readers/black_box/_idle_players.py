@@ -27,6 +27,8 @@ def single_values(background: Table) -> dict[int, Any]:
 
 def _same(one: Any, other: Any) -> bool:
     """Say whether a function sees the same in two cells: gaps are alike; zeros of two signs are not, nor is True the number one."""
+    if getattr(one, "ndim", 0) or getattr(other, "ndim", 0):  # a vector in a cell
+        return np.array_equal(one, other)
     try:
         alike = bool(one == other or (one != one and other != other))
     except (TypeError, ValueError):  # pandas' NA compares to nothing

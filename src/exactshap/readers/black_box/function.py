@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -19,10 +19,10 @@ from exactshap.errors import (
     did_you_mean,
     message,
 )
-from exactshap.frames import Table
+from exactshap.frames import Table, with_dtypes_of
 from exactshap.games import OracleGame
 from exactshap.readers import Reader, Request, choose_value_function, columns_of, names_of, players_of, select_outputs
-from exactshap.readers.black_box._call import call, name_of, output_names, precision
+from exactshap.readers.black_box._call import call, first_call, name_of, precision
 from exactshap.readers.black_box._cost import calls_asked, calls_cost, calls_memory
 from exactshap.readers.black_box._hybrid_rows import hybrid_rows
 from exactshap.readers.black_box._idle_players import moving_players, single_values, solve_moving
@@ -47,6 +47,7 @@ OPTIONS = (
     "pairing",
     "sampling",
     "exact_owner",
+    "output_names",
 )
 SAMPLING = frozenset(OPTIONS) - {"exact_owner", "deterministic", "batch_size"}
 CELLS = 2**23  # cells of one batch of rows: 64 MiB
@@ -113,9 +114,9 @@ class BlackBox(Reader):
         """Call a few background rows twice: the number of outputs, the precision, and whether answers stay as they are in other company."""
         assert self.background is not None
         rows = self.background.take(slice(0, CHECKED_ROWS))
-        first = call(self.model, rows, self.model_name)
+        first, names = first_call(self.model, rows, self.model_name)
         self.single_output = first.ndim == 1
-        names = ("output",) if self.single_output else output_names(self.model, first.shape[1])
+        names = _named(self.options["output_names"], ("output",) if self.single_output else names, self.model_name)
         chosen, single = select_outputs(names, request.output, owner=self.model_name)
         if not self.single_output:
             self._outputs, self.single_output = chosen, single
@@ -130,7 +131,7 @@ class BlackBox(Reader):
     def predict(self, X: Table) -> np.ndarray:
         if X.n_rows == 0:
             return np.zeros((0,) if self.single_output else (0, self.n_outputs))
-        return self._select(call(self.model, X, self.model_name))
+        return self._select(call(self.model, self._like_background(X), self.model_name))
 
     def _select(self, values: np.ndarray) -> np.ndarray:
         values = values.astype(float, copy=False)
@@ -162,9 +163,11 @@ class BlackBox(Reader):
         return max(self.batch_rows() // self.background.n_rows, 1)
 
     def solve(self, X: Table, semivalue: Semivalue, order: int) -> Solution:
-        self._check_kind(X)
+        X = self._like_background(X)
         settings = {
-            key: value for key, value in self.options.items() if key not in ("deterministic", "exact_owner", "batch_size")
+            key: value
+            for key, value in self.options.items()
+            if key not in ("deterministic", "exact_owner", "batch_size", "output_names")
         }
 
         def solve_row(i: int) -> Solution:
@@ -178,14 +181,15 @@ class BlackBox(Reader):
     def threads_pay(self) -> bool | None:
         return self.times.threads_pay()
 
-    def _check_kind(self, X: Table) -> None:
-        """Refuse rows and background of different kinds: the function would be called on a mix of two libraries."""
+    def _like_background(self, X: Table) -> Table:
+        """Return rows in the background's dtypes; refuse those of another library, on a mix of which the function would be called."""
         assert self.background is not None
         mine, theirs = (type(table.native).__module__.split(".")[0] for table in (X, self.background))
         if X.is_frame and self.background.is_frame and mine != theirs:
             raise InputTypeError(
                 message("X and the background must be tables of one kind", f"Got {mine} and {theirs}", "Convert one of them")
             )
+        return with_dtypes_of(self.background, X)
 
     def epsilon(self) -> float:
         return self._epsilon
@@ -258,10 +262,24 @@ class RowGames:
         return np.stack([game.value(masks) for game in self.games])
 
 
+def _named(wanted: Any, names: tuple[str, ...], owner: str) -> tuple[str, ...]:
+    """Return the names that the user gives to the outputs, or those that are known."""
+    if wanted is None:
+        return names
+    if isinstance(wanted, (str, bytes)) or not isinstance(wanted, Iterable):
+        raise InputTypeError(message("`output_names` must be a sequence of str", f"Got {wanted!r}"))
+    texts = tuple(str(name) for name in wanted)
+    if len(texts) != len(names) or len(set(texts)) != len(texts):
+        got = f"{owner} has {len(names)} output{'s' * (len(names) != 1)}. Got {list(texts)}"
+        raise InputError(message("`output_names` must hold one name for each output, all of them different", got))
+    return texts
+
+
 def _checked_options(options: dict[str, Any]) -> dict[str, Any]:
     options.setdefault("random_state", 0)
     options.setdefault("batch_size", None)
     options.setdefault("deterministic", "warn")
+    options.setdefault("output_names", None)
     options.pop("exact_owner", None)
     known = ("warn", "raise", "skip")
     if options["deterministic"] not in known:

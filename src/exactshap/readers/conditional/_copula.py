@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from exactshap.errors import InputError, message
+from exactshap.errors import InputError, InputTypeError, message
 from exactshap.frames import Table
 from exactshap.readers import Reader, columns_of
 
@@ -60,7 +60,11 @@ class GaussianCopula:
         self.correlations = _raised(covariance / np.outer(deviation, deviation))
 
     def _cells(self, X: Table) -> np.ndarray:
-        cells = X.numeric()
+        try:
+            cells = X.numeric()
+        except (InputError, InputTypeError) as error:
+            do = "Pass value_function='observational' or 'observational-forest', which take text, or rows that are encoded"
+            raise InputError(message("A Gaussian copula is of numbers", f"{error}", do)) from error
         if np.isnan(cells).any():
             j = int(np.flatnonzero(np.isnan(cells).any(axis=0))[0])
             raise InputError(self._message(X.label(j), "has missing cells"))

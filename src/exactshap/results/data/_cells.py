@@ -138,5 +138,9 @@ def cell_text(value: object) -> str:
     >>> cell_text("NY"), cell_text(None), cell_text(float("nan")), cell_text(3)
     ('NY', '', '', '3')
     """
+    if (
+        isinstance(value, (list, tuple, dict, set)) or getattr(value, "ndim", 0) > 0
+    ):  # a vector in a cell, which compares cell by cell
+        return str(value)
     missing = value is None or type(value).__name__ in ("NAType", "NaTType") or value != value
     return "" if missing else str(value)

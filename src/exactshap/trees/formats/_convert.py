@@ -70,6 +70,9 @@ def convert(model: Any) -> TreeModel:
 def _route(model: Any) -> str:
     """Return what to pass instead of a model that is no ensemble of trees."""
     if type(model).__name__ == "Pipeline":
+        last = model[-1]
+        if not any(cls.__module__ in _CONVERTERS for cls in type(last).__mro__):
+            return f"Its last step is {type(last).__name__}, which has no trees"
         return "Pass its last step, and rows that went through the others: model[-1] and model[:-1].transform(X)"
     if hasattr(model, "columns") or hasattr(model, "shape"):
         return "Pass the model first, then the rows"

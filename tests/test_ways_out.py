@@ -1,0 +1,147 @@
+"""The way out that a message names works: each test follows the advice to the letter, and ends in values."""
+
+import re
+
+import numpy as np
+import pytest
+
+from exactshap import Explainer, decompose_r2, explain
+from exactshap.errors import InputError, InputTypeError, UnknownNameError, UnsupportedModelError
+
+RNG = np.random.default_rng(0)
+X = RNG.normal(size=(60, 3))
+Y = X[:, 0] * X[:, 1]
+
+
+def total(rows):
+    return np.asarray(rows, float).reshape(len(rows), -1).sum(axis=1)
+
+
+def advice(error, call):
+    with pytest.raises(error) as caught:
+        call()
+    return str(caught.value)
+
+
+def test_sparse_columns_beside_dense_ones():
+    pd = pytest.importorskip("pandas")
+    from sklearn.svm import SVR
+
+    frame = pd.DataFrame({"kind": RNG.choice(list("xyz"), 60), "size": X[:, 0]})
+    table = pd.get_dummies(frame, columns=["kind"], sparse=True)
+    model = SVR().fit(table, Y)
+    text = advice(InputTypeError, lambda: explain(model, table[:2], table[20:30]))
+    code = re.search(r"Pass (.*)\.$", text).group(1)
+    dense = eval(code, {"background": table, "X": table})
+    assert explain(model, dense[:2], dense[20:30]).certificate().passed
+
+
+@pytest.mark.parametrize("shape", [(5, 3), (1, 5, 3), (2, 2, 2, 2)])
+def test_rows_of_more_dimensions(shape):
+    windows = RNG.normal(size=(30, *shape))
+
+    def predict(rows):
+        assert rows.shape[1:] == shape
+        return rows.reshape(len(rows), -1)[:, :3].prod(axis=1)
+
+    text = advice(InputError, lambda: explain(predict, windows[:1], windows[5:]))
+    flatten, undo = re.search(
+        r"Pass (background\.reshape.*?), for a model with a function that undoes it: (lambda.*?);", text
+    ).groups()
+    function = eval(undo, {"predict": predict})
+    flat = eval(flatten, {"background": windows})
+    groups = {"first": [0], "second": [1, 2], "rest": list(range(3, flat.shape[1]))}
+    found = explain(function, flat[:1], flat[5:], groups=groups)
+    assert found.certificate().passed
+    assert found.values[0, 2] == 0.0
+
+
+def test_several_inputs():
+    inputs = RNG.normal(size=(30, 5, 3)), RNG.normal(size=(30, 2))
+    text = advice(InputError, lambda: explain(total, [one[:2] for one in inputs], [one[5:] for one in inputs]))
+    flat = eval(re.search(r"np\.hstack\(.*?for input in inputs\]\)", text).group(), {"np": np, "inputs": inputs})
+    groups = {"window": list(range(15)), "facts": [15, 16]}
+    found = explain(lambda rows: total(rows[:, :15].reshape(-1, 5, 3)) * rows[:, 15], flat[:2], flat[5:], groups=groups)
+    assert found.certificate().passed
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "route"),
+    [
+        ("max_order", 2, "'order'"),
+        ("link", "logit", "unit"),
+        ("check_additivity", False, "on_inexact='warn'"),
+        ("bg_w", np.ones(10), "background_weights"),
+        ("nsamples", 100, "budget"),
+        ("masker", None, "background"),
+    ],
+)
+def test_settings_of_other_libraries(name, value, route):
+    assert route in advice(UnknownNameError, lambda: explain(total, X[:1], X[5:15], **{name: value}))
+
+
+def test_routes_of_these_settings():
+    assert explain(total, X[:1], X[5:15], index="k-sii", order=2).interactions.shape == (1, 3, 3)
+    assert explain(total, X[:1], X[5:15], background_weights=np.ones(10)).exact
+    assert explain(total, X[:1], X[5:15], on_inexact="warn").exact
+    assert explain(total, X[:1], X[5:15], budget=100).exact
+
+
+def test_classes_of_pairwise_machines():
+    from sklearn.svm import SVC
+
+    labels = np.array(["low", "middle", "high"])[np.digitize(Y, [-0.3, 0.3])]
+    model = SVC().fit(X, labels)
+    text = advice(UnknownNameError, lambda: explain(model, X[:1], X[::9], output="high"))
+    assert "explain(model.decision_function, X, background)" in text
+    found = explain(model.decision_function, X[:1], X[::9])
+    np.testing.assert_allclose(found.prediction, model.decision_function(X[:1]))
+    assert found.output_names == ("high", "low", "middle")
+
+
+def test_shares_of_pipelines_name_their_last_step_only_where_it_has_trees():
+    from sklearn.ensemble import RandomForestRegressor
+    from sklearn.linear_model import LinearRegression
+    from sklearn.pipeline import make_pipeline
+    from sklearn.preprocessing import StandardScaler
+
+    forest = make_pipeline(StandardScaler(), RandomForestRegressor(5, random_state=0)).fit(X, Y)
+    assert "model[-1] and model[:-1].transform(X)" in advice(UnsupportedModelError, lambda: decompose_r2(forest, X, Y))
+    assert decompose_r2(forest[-1], forest[:-1].transform(X), Y).values.shape == (3,)
+    linear = make_pipeline(StandardScaler(), LinearRegression()).fit(X, Y)
+    text = advice(UnsupportedModelError, lambda: decompose_r2(linear, X, Y))
+    assert "LinearRegression, which has no trees" in text
+    assert "Pass its last step" not in text
+
+
+def test_text_beside_a_gaussian_copula():
+    pd = pytest.importorskip("pandas")
+    from sklearn.compose import make_column_transformer
+    from sklearn.pipeline import make_pipeline
+    from sklearn.preprocessing import OneHotEncoder
+    from sklearn.svm import SVR
+
+    frame = pd.DataFrame({"kind": RNG.choice(["a", "b"], 60), "size": X[:, 0]})
+    model = make_pipeline(make_column_transformer((OneHotEncoder(), ["kind"]), remainder="passthrough"), SVR()).fit(frame, Y)
+    text = advice(InputError, lambda: explain(model, frame[:2], frame, value_function="observational-copula"))
+    for value_function in re.findall(r"'(observational[a-z-]*)'", text):
+        assert explain(model, frame[:2], frame, value_function=value_function).values.shape == (2, 2)
+
+
+def test_frames_that_are_not_computed_yet():
+    dask = pytest.importorskip("dask.dataframe")
+    pd = pytest.importorskip("pandas")
+    pl = pytest.importorskip("polars")
+    frame = pd.DataFrame(X, columns=list("abc"))
+    for lazy in (dask.from_pandas(frame, npartitions=2), pl.LazyFrame(X, schema=list("abc"))):
+        text = advice(InputTypeError, lambda: Explainer(total, lazy))  # noqa: B023
+        method = re.search(r"Call \.(\w+)\(\)", text).group(1)
+        assert Explainer(lambda rows: rows["a"] * rows["b"], getattr(lazy, method)()).reader.n_players == 3
+
+
+def test_a_series_as_background():
+    pd = pytest.importorskip("pandas")
+    frame = pd.DataFrame(X, columns=list("abc"))
+    text = advice(InputError, lambda: Explainer(total, frame.iloc[0]))
+    rows = eval(re.search(r"using (\S+) if it is one row", text).group(1), {"X": frame})
+    assert Explainer(total, rows)(frame[:2]).certificate().passed
