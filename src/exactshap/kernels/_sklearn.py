@@ -119,7 +119,8 @@ class _AdditiveChi2(Kernel):
 
 def _minus_chi2(x: np.ndarray, y: np.ndarray) -> np.ndarray:
     total = x + y
-    return np.negative(np.divide((x - y) ** 2, total, out=np.zeros_like(total), where=total != 0.0))
+    ratio: np.ndarray = np.divide((x - y) ** 2, total, out=np.zeros_like(total), where=total != 0.0)
+    return -ratio
 
 
 def from_pairwise(name: Any, n_features: int, *, gamma: float | None = None, coef0: float = 1.0, degree: float = 3) -> Kernel:
