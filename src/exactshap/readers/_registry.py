@@ -54,6 +54,13 @@ _REGISTRY: dict[str, str] = {
     "sklearn.linear_model.*": "exactshap.readers.additive.sklearn_linear",
     "sklearn.discriminant_analysis.LinearDiscriminantAnalysis": "exactshap.readers.additive.sklearn_linear",
     "sklearn.naive_bayes.GaussianNB": "exactshap.readers.additive.sklearn_naive_bayes",
+    "sklearn.naive_bayes.MultinomialNB": "exactshap.readers.additive.sklearn_naive_bayes",
+    "sklearn.naive_bayes.ComplementNB": "exactshap.readers.additive.sklearn_naive_bayes",
+    "sklearn.naive_bayes.BernoulliNB": "exactshap.readers.additive.sklearn_naive_bayes",
+    "sklearn.naive_bayes.CategoricalNB": "exactshap.readers.additive.sklearn_naive_bayes",
+    "sklearn.cross_decomposition._pls.PLSRegression": "exactshap.readers.additive.sklearn_linear",
+    "sklearn.cross_decomposition._pls.PLSCanonical": "exactshap.readers.additive.sklearn_linear",
+    "sklearn.cross_decomposition._pls.CCA": "exactshap.readers.additive.sklearn_linear",
     "exactshap.readers.additive.additive_model.AdditiveModel": "exactshap.readers.additive.additive_model",
     "exactshap.estimators.*": "exactshap.readers.wrappers.own_estimators",
 }

@@ -8,11 +8,15 @@ from exactshap.readers.additive.sklearn_basis import read as read_basis
 from exactshap.readers.additive.sklearn_basis import recognise as is_basis
 from exactshap.readers.additive.sklearn_linear import linear_parts as linear_parts
 from exactshap.readers.additive.sklearn_linear import read_side_by_side as read_side_by_side
+from exactshap.readers.additive.sklearn_projection import read as read_projection
+from exactshap.readers.additive.sklearn_projection import recognise as is_projection
 
 __all__ = [
     "AdditiveModel",
     "TermScores",
     "explain_terms",
     "is_basis",
+    "is_projection",
     "read_basis",
+    "read_projection",
 ]

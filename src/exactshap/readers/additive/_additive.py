@@ -180,13 +180,14 @@ class AdditiveReader(Reader):
         return max(FEWEST_ROWS, int(CACHED_VALUES / (self.n_outputs * sum(2.0**width for width in self._widths))))
 
     def _solved(self, rows: np.ndarray, semivalue: Semivalue, order: int) -> Solution:
-        if self._linear is not None and self._is_coarse:
+        if self._linear is None:
+            part = solve_stacks(self._stacks(rows), self.n_players, len(rows), self.n_outputs, semivalue, order)
+        elif self._is_coarse:
             model, means = cast(Linear, self._linear.value), cast(BoundLinear, self._bound[0]).means
-            return solve_linear_precisely(model, means, rows, self.n_players, semivalue, order)
-        if self._linear is not None:
-            return solve_linear(self._linear, rows, self.n_players, semivalue, order)
-        part = solve_stacks(self._stacks(rows), self.n_players, len(rows), self.n_outputs, semivalue, order)
-        return part.with_(scale=part.scale + self.form.cancelled(rows))
+            part = solve_linear_precisely(model, means, rows, self.n_players, semivalue, order)
+        else:
+            part = solve_linear(self._linear, rows, self.n_players, semivalue, order)
+        return part if self.form.magnitude is None else part.with_(scale=part.scale + self.form.magnitude(rows))
 
     def evaluate(self, X: Table) -> Solution:
         return self.solve(X, find("shapley"), 1)

@@ -26,7 +26,7 @@ from exactshap.readers.additive._form import AdditiveForm
 from exactshap.readers.additive.sklearn_linear import LinearParts, linear_parts, predict_in_double
 from exactshap.readers.additive.terms import MonomialTerms, TermBlock
 
-__all__ = ["read", "recognise"]
+__all__ = ["affine_of", "read", "recognise"]
 
 _BASIS = "sklearn.preprocessing._polynomial.PolynomialFeatures"
 _SCALERS = tuple(
@@ -121,7 +121,7 @@ def _positional(transformer: Any, values: np.ndarray) -> np.ndarray:
     return np.asarray(result.toarray() if hasattr(result, "toarray") else result, float)
 
 
-def _affine(scaler: Any, width: int) -> tuple[np.ndarray, np.ndarray]:
+def affine_of(scaler: Any, width: int) -> tuple[np.ndarray, np.ndarray]:
     """Return slope and offset (width,) of a fitted scaler: u -> slope u + offset for each column."""
     name = sklearn_name(scaler)
     if name == "MinMaxScaler":
@@ -136,7 +136,7 @@ def _unscaled(parts: LinearParts, scalers: tuple[Any, ...]) -> tuple[np.ndarray,
     """Fold the scalers between the basis and the linear model into its coefficients; return the size of what they take away."""
     coefficients, intercept, size = parts.coefficients.astype(float), parts.intercept, 0.0
     for scaler in reversed(scalers):
-        slope, offset = _affine(scaler, len(coefficients))
+        slope, offset = affine_of(scaler, len(coefficients))
         intercept = intercept + offset @ coefficients
         size += float((np.abs(offset) @ np.abs(coefficients)).max(initial=0.0))
         coefficients = slope[:, None] * coefficients

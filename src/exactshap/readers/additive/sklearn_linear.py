@@ -18,6 +18,7 @@ from exactshap.readers import (
     finite_numbers,
     fitted_names,
     known_class,
+    nameless,
     outputs_of,
     replaced,
     require_fitted,
@@ -172,6 +173,8 @@ def linear_parts(model: Any) -> LinearParts:
         return LinearParts(coefficients, offset, ("decision function",), "decision function", "decision_function")
     n_outputs = coefficients.shape[1]
     intercept = np.broadcast_to(np.atleast_1d(np.asarray(model.intercept_, float)), (n_outputs,))
+    if hasattr(model, "x_weights_"):  # partial least squares move the rows to their mean first
+        intercept = np.ravel(nameless(model).predict(np.zeros((1, len(coefficients)))))
     if hasattr(model, "classes_"):
         names, unit = _classifier_words(model, n_outputs)
         return LinearParts(coefficients, intercept, names, unit, "decision_function")

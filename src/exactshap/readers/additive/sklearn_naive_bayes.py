@@ -1,23 +1,26 @@
-"""Gaussian naive Bayes of scikit-learn: log densities of single columns, added up."""
+"""Naive Bayes of scikit-learn: log-likelihoods of single columns, added up."""
 
 from __future__ import annotations
 
 import functools
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
-from exactshap.readers import OwnCall, Request, finite_numbers, fitted_names, require_fitted, select_outputs
+from exactshap.errors import InputError, UnsupportedStructureError, message
+from exactshap.frames import Table
+from exactshap.readers import OwnCall, Request, finite_numbers, fitted_names, require_fitted, select_outputs, sklearn_name
 from exactshap.readers.additive._additive import AdditiveReader
 from exactshap.readers.additive._form import AdditiveForm
 from exactshap.readers.additive.response import Response, no_response, probability, with_response
 from exactshap.readers.additive.sklearn_linear import predict_in_double
-from exactshap.readers.additive.terms import ColumnTerms
+from exactshap.readers.additive.terms import ColumnTerms, LinearTerms, TermBlock
 
 __all__ = ["read"]
 
-Densities = Callable[[np.ndarray], np.ndarray]  # of rows: (n_classes, n_rows, n_columns)
+Likelihoods = Callable[[np.ndarray], np.ndarray]  # of rows: (n_classes, n_rows, n_columns)
 
 
 def _response(model: Any) -> Response:
@@ -26,35 +29,79 @@ def _response(model: Any) -> Response:
     return probability(str(model.classes_[1]))
 
 
+@dataclass(frozen=True, eq=False)
+class _Classes:
+    r"""The joint log-likelihoods of all classes, :math:`b_k + \sum_j l_{kj}(x_j)`.
+
+    Attributes
+    ----------
+    prior : array of shape (n_classes,)
+        b.
+    n_columns : int
+    magnitude : callable
+        ``magnitude(rows) -> (n_rows,)``: sizes that the model adds up for one class.
+    likelihoods : callable or None
+        l; None where it is linear.
+    coefficients : array of shape (n_classes, n_columns), or None
+        Of the rows, where l is linear.
+    """
+
+    prior: np.ndarray
+    n_columns: int
+    magnitude: Callable[[np.ndarray], np.ndarray]
+    likelihoods: Likelihoods | None = None
+    coefficients: np.ndarray | None = None
+
+    def terms(self, is_margin: bool, chosen: list[int]) -> TermBlock:
+        if self.coefficients is not None:
+            return LinearTerms(_of_outputs(self.coefficients, is_margin, chosen).T)
+        columns = tuple((j,) for j in range(self.n_columns))
+        return ColumnTerms(columns, functools.partial(_terms, self.likelihoods, is_margin, chosen))
+
+
 @with_response(_response)
 def read(model: Any, request: Request) -> AdditiveReader:
     r"""Read the joint log-likelihood of each class, or its difference for two classes (the log-odds).
 
-    .. math:: \log P(y_k) - \tfrac{1}{2} \sum_j \left( \log 2 \pi \sigma_{kj}^2 + (x_j - \theta_{kj})^2 / \sigma_{kj}^2 \right)
+    .. math:: \log P(y_k) + \sum_j \log P(x_j \mid y_k)
     """
-    require_fitted(model, "theta_", "var_", "class_prior_")
+    require_fitted(model, "classes_", "class_count_")
+    name = sklearn_name(model)
+    parts = _CLASSES[name](model)
+    if not np.isfinite(parts.prior).all():
+        got = "A probability of 0 has no logarithm"
+        raise UnsupportedStructureError(
+            message(f"This {name} has likelihoods that are not finite", got, "Fit it with alpha > 0")
+        )
     classes = tuple(str(c) for c in model.classes_)
     is_margin = len(classes) == 2
     names, unit = ((classes[1],), f"log-odds (> 0: {classes[1]})") if is_margin else (classes, "joint log-likelihood")
-    chosen, picked = select_outputs(names, request.output, owner="GaussianNB")
+    chosen, picked = select_outputs(names, request.output, owner=name)
     single = picked or len(names) == 1
-    prior, densities = np.log(model.class_prior_), functools.partial(_log_densities, model.theta_, model.var_)
-    n_columns = model.theta_.shape[1]
+    encode = functools.partial(finite_numbers, owner=name, names=request.feature_names)
     call = OwnCall("predict_joint_log_proba", finish=functools.partial(_in_unit, is_margin, chosen, single))
     form = AdditiveForm(
-        blocks=(ColumnTerms(tuple((j,) for j in range(n_columns)), functools.partial(_terms, densities, is_margin, chosen)),),
-        intercept=_of_outputs(prior, is_margin, chosen),
-        encode=functools.partial(finite_numbers, owner="GaussianNB", names=request.feature_names),
+        blocks=(parts.terms(is_margin, chosen),),
+        intercept=_of_outputs(parts.prior, is_margin, chosen),
+        encode=functools.partial(_categories, model, encode) if name == "CategoricalNB" else encode,
         predict=functools.partial(predict_in_double, model, call),
         own_call=call,
-        n_columns=n_columns,
+        n_columns=parts.n_columns,
         fitted_names=fitted_names(model),
         output_names=tuple(names[k] for k in chosen),
         unit=unit,
         single_output=single,
-        magnitude=functools.partial(_likelihood_size, densities, float(np.abs(prior).max())),
+        magnitude=parts.magnitude,
     )
     return AdditiveReader(model, request, form)
+
+
+# -- one kind of likelihood each -----------------------------------------------------------------------------------------
+
+
+def _gaussian(model: Any) -> _Classes:
+    prior, densities = np.log(model.class_prior_), functools.partial(_log_densities, model.theta_, model.var_)
+    return _Classes(prior, model.theta_.shape[1], functools.partial(_size, densities, prior), densities)
 
 
 def _log_densities(mean: np.ndarray, variance: np.ndarray, rows: np.ndarray) -> np.ndarray:
@@ -69,20 +116,99 @@ def _log_densities(mean: np.ndarray, variance: np.ndarray, rows: np.ndarray) -> 
     return densities
 
 
+def _counts(model: Any) -> _Classes:
+    """Read a multinomial or complement model, which is linear in the counts."""
+    coefficients, prior = np.asarray(model.feature_log_prob_, float), np.asarray(model.class_log_prior_, float)
+    if sklearn_name(model) == "ComplementNB" and len(prior) > 1:
+        prior = np.zeros(len(prior))
+    return _linear(coefficients, prior)
+
+
+def _linear(coefficients: np.ndarray, prior: np.ndarray, offset: float = 0.0) -> _Classes:
+    sizes, least = np.abs(coefficients).max(axis=0), float(np.abs(prior).max()) + offset
+    return _Classes(prior, coefficients.shape[1], functools.partial(_linear_size, sizes, least), coefficients=coefficients)
+
+
+def _bernoulli(model: Any) -> _Classes:
+    """Read log p where a column is above the threshold, else log(1 - p); without a threshold it is linear between them."""
+    present = np.asarray(model.feature_log_prob_, float)
+    with np.errstate(divide="ignore"):
+        absent = np.log(1.0 - np.exp(present))
+    prior, offset = np.asarray(model.class_log_prior_, float), float(np.abs(absent).sum(axis=1).max())
+    if model.binarize is None:
+        return _linear(present - absent, prior + absent.sum(axis=1), offset)
+    steps = functools.partial(_steps, present, absent, float(model.binarize))
+    least = float((np.abs(present) + 2.0 * np.abs(absent)).sum(axis=1).max() + np.abs(prior).max())
+    return _Classes(prior, present.shape[1], functools.partial(_constant, least), steps)
+
+
+def _steps(present: np.ndarray, absent: np.ndarray, threshold: float, rows: np.ndarray) -> np.ndarray:
+    return np.where(rows > threshold, present[:, None, :], absent[:, None, :])
+
+
+def _categorical(model: Any) -> _Classes:
+    prior = np.asarray(model.class_log_prior_, float)
+    tables = tuple(np.asarray(table, float) for table in model.feature_log_prob_)
+    found = functools.partial(_look_up, tables)
+    return _Classes(prior, len(tables), functools.partial(_size, found, prior), found)
+
+
+def _look_up(tables: tuple[np.ndarray, ...], rows: np.ndarray) -> np.ndarray:
+    codes = rows.astype(int)
+    return np.stack([table[:, codes[:, j]] for j, table in enumerate(tables)], axis=2)
+
+
+def _categories(model: Any, encode: Callable[[Table, str], np.ndarray], X: Table, what: str) -> np.ndarray:
+    """Return the rows as numbers; as in scikit-learn, each column must hold one of its categories."""
+    values = encode(X, what)
+    unknown = (values < 0.0) | (values.astype(int) >= np.asarray(model.n_categories_))
+    if unknown.any():
+        i, j = (int(place) for place in np.argwhere(unknown)[0])
+        raise InputError(
+            message(
+                f"Input {what} holds a category that CategoricalNB does not know (first at row {i}, {X.label(j)})",
+                f"Got {values[i, j]:g}; it knows 0 to {int(model.n_categories_[j]) - 1}",
+                "Fit it with min_categories= for more",
+            ),
+            row=i if what == "X" else None,
+        )
+    return values
+
+
+_CLASSES: dict[str, Callable[[Any], _Classes]] = {
+    "GaussianNB": _gaussian,
+    "MultinomialNB": _counts,
+    "ComplementNB": _counts,
+    "BernoulliNB": _bernoulli,
+    "CategoricalNB": _categorical,
+}
+
+
+# -- classes become outputs ----------------------------------------------------------------------------------------------
+
+
 def _of_outputs(values: np.ndarray, is_margin: bool, chosen: list[int]) -> np.ndarray:
     """Return the chosen classes of the first axis, or the second less the first for two."""
     return (np.diff(values, axis=0) if is_margin else values)[chosen]
 
 
-def _terms(densities: Densities, is_margin: bool, chosen: list[int], rows: np.ndarray) -> np.ndarray:
-    return np.moveaxis(_of_outputs(densities(rows), is_margin, chosen), 0, 2)
-
-
-def _likelihood_size(densities: Densities, prior: float, rows: np.ndarray) -> np.ndarray:
-    """Return the largest size (n_rows,) of a joint log-likelihood: they cancel in the log-odds."""
-    return np.asarray(prior + np.abs(densities(rows)).sum(axis=2).max(axis=0))
+def _terms(likelihoods: Likelihoods, is_margin: bool, chosen: list[int], rows: np.ndarray) -> np.ndarray:
+    return np.moveaxis(_of_outputs(likelihoods(rows), is_margin, chosen), 0, 2)
 
 
 def _in_unit(is_margin: bool, chosen: list[int], single: bool, likelihoods: np.ndarray) -> np.ndarray:
     values = _of_outputs(likelihoods.T, is_margin, chosen).T
     return values[:, 0] if single else values
+
+
+def _size(likelihoods: Likelihoods, prior: np.ndarray, rows: np.ndarray) -> np.ndarray:
+    """Return the largest size (n_rows,) of a joint log-likelihood: they cancel in the log-odds."""
+    return np.asarray(np.abs(prior).max() + np.abs(likelihoods(rows)).sum(axis=2).max(axis=0))
+
+
+def _linear_size(sizes: np.ndarray, least: float, rows: np.ndarray) -> np.ndarray:
+    return np.asarray(least + (np.abs(rows) * sizes).sum(axis=1))
+
+
+def _constant(size: float, rows: np.ndarray) -> np.ndarray:
+    return np.full(len(rows), size)

@@ -23,6 +23,7 @@ from exactshap.readers import (
     writes_to_rows,
 )
 from exactshap.readers import read as read_any
+from exactshap.readers.additive import is_projection, read_projection
 from exactshap.readers.wrappers._columns import TRIED_ROWS, ColumnOwners
 from exactshap.readers.wrappers._linear import linear_step
 from exactshap.readers.wrappers._live_players import read_live
@@ -40,6 +41,7 @@ def read(model: Any, request: Request) -> Reader:
             message("The pipeline has no final model", f"Its last step is {type(steps[-1]).__name__ if steps else None}")
         )
     mixing = [place for place, step in enumerate(steps[:-1]) if sklearn_name(step) in (*_FEATURE_MAPS, "PolynomialFeatures")]
+    mixing = [place for place in range(len(steps) - 1) if is_projection(steps[place:])] or mixing
     start = mixing[0] if mixing else len(steps) - 1
     return _read_tail(steps, request) if start == 0 else PipelineReader(model, steps[:start], steps[start:], request)
 
@@ -64,6 +66,8 @@ def _read_tail(steps: list[Any], request: Request) -> Reader:
     """Read the final model, together with a feature map that belongs to it."""
     if len(steps) == 1:
         return read_any(steps[0], request)
+    if is_projection(steps):
+        return read_projection(steps, request)
     if sklearn_name(steps[0]) in _FEATURE_MAPS and len(steps) == 2 and (linear := linear_step(steps[1])) is not None:
         from exactshap.readers.kernel_machines import read_feature_map
 

@@ -1,0 +1,127 @@
+"""Linear maps in front of a linear model, such as principal components: linear in the columns before them."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from exactshap.readers import (
+    Request,
+    finite_numbers,
+    fitted_names,
+    library_class,
+    replaced,
+    require_fitted,
+    select_outputs,
+    sklearn_name,
+)
+from exactshap.readers.additive._additive import AdditiveReader
+from exactshap.readers.additive._form import AdditiveForm
+from exactshap.readers.additive.sklearn_basis import affine_of
+from exactshap.readers.additive.sklearn_linear import linear_parts, predict_in_double
+from exactshap.readers.additive.terms import LinearTerms
+
+__all__ = ["read", "recognise"]
+
+_LINEAR = ("sklearn.linear_model.", "sklearn.svm._classes.LinearSV", "sklearn.discriminant_analysis.LinearDiscriminantAnalysis")
+_SCALERS = ("StandardScaler", "MinMaxScaler", "MaxAbsScaler", "RobustScaler")
+
+
+def recognise(steps: Sequence[Any]) -> bool:
+    """Say whether steps are a linear map, others or scalers behind it, and a linear model of scikit-learn."""
+    if len(steps) < 2 or not all(_is_own(step) for step in steps) or sklearn_name(steps[0]) not in _MAPS:
+        return False
+    known = library_class(steps[-1], "sklearn")
+    if known is None or not f"{known.__module__}.{known.__qualname__}".startswith(_LINEAR):
+        return False
+    names = [sklearn_name(step) for step in steps[1:-1]]
+    return all(name in _MAPS or name in _SCALERS for name in names) and not any(getattr(step, "clip", False) for step in steps)
+
+
+def _is_own(step: Any) -> bool:
+    """Say whether a step is of a class of scikit-learn, or of a subclass that changes nothing."""
+    known = library_class(step, "sklearn")
+    return known is not None and not replaced(step, known)
+
+
+def read(steps: Sequence[Any], request: Request) -> AdditiveReader:
+    r"""Read a linear model of mapped rows as one of the rows themselves.
+
+    .. math:: f(x) = b + \bigl((x - m) W\bigr) \beta = b - m W \beta + \sum_j x_j (W \beta)_j
+
+    The model computes the products one after the other: the sizes that cancel in them, :math:`(|x| + |m|)\, |W|\, |\beta|`, count as rounding.
+    """
+    from sklearn.pipeline import make_pipeline
+
+    require_fitted(steps[0], "components_")
+    pipeline, parts = make_pipeline(*steps), linear_parts(steps[-1])
+    coefficients, intercept = parts.coefficients.astype(float), parts.intercept
+    sizes, offset = np.abs(coefficients), np.zeros(coefficients.shape[1])
+    for step in reversed(steps[:-1]):
+        matrix, shift = _map_of(step, len(coefficients))
+        intercept, coefficients = intercept + shift @ coefficients, matrix @ coefficients
+        offset, sizes = offset + np.abs(shift) @ sizes, np.abs(matrix) @ sizes
+    chosen, picked = select_outputs(parts.output_names, request.output, owner="Pipeline")
+    single = picked or len(parts.output_names) == 1
+    call = parts.call(chosen, single)
+    form = AdditiveForm(
+        blocks=(LinearTerms(coefficients[:, chosen]),),
+        intercept=intercept[chosen],
+        encode=functools.partial(finite_numbers, owner="Pipeline", names=request.feature_names),
+        predict=functools.partial(predict_in_double, pipeline, call),
+        own_call=call,
+        n_columns=len(coefficients),
+        fitted_names=fitted_names(steps[0]),
+        output_names=tuple(parts.output_names[k] for k in chosen),
+        unit=parts.unit,
+        single_output=single,
+        magnitude=functools.partial(_cancelled, sizes.max(axis=1), float(offset.max())),
+        floor=parts.floor,
+        precision=parts.precision,
+    )
+    return AdditiveReader(pipeline, request, form)
+
+
+def _cancelled(sizes: np.ndarray, offset: float, rows: np.ndarray) -> np.ndarray:
+    return np.asarray((np.abs(rows) * sizes).sum(axis=1) + offset)
+
+
+def _map_of(step: Any, width: int) -> tuple[np.ndarray, np.ndarray]:
+    """Return the matrix (n_columns, width) and the shift (width,) of a fitted step: u -> u matrix + shift."""
+    if sklearn_name(step) in _SCALERS:
+        slope, shift = affine_of(step, width)
+        return np.diag(slope), shift
+    return _MAPS[sklearn_name(step)](step)
+
+
+def _components(step: Any) -> tuple[np.ndarray, np.ndarray]:
+    components = step.components_.toarray() if hasattr(step.components_, "toarray") else step.components_
+    matrix = np.asarray(components, float).T
+    return matrix, np.zeros(matrix.shape[1])
+
+
+def _centred(step: Any) -> tuple[np.ndarray, np.ndarray]:
+    matrix, _ = _components(step)
+    if getattr(step, "mean_", None) is None:  # independent components that were not whitened
+        return matrix, np.zeros(matrix.shape[1])
+    return matrix, -np.asarray(step.mean_, float) @ matrix
+
+
+def _principal(step: Any) -> tuple[np.ndarray, np.ndarray]:
+    matrix, shift = _centred(step)
+    scale = np.sqrt(step.explained_variance_) if step.whiten else np.ones(matrix.shape[1])
+    return matrix / scale, shift / scale
+
+
+_MAPS: dict[str, Callable[[Any], tuple[np.ndarray, np.ndarray]]] = {
+    "PCA": _principal,
+    "IncrementalPCA": _principal,
+    "FastICA": _centred,
+    "TruncatedSVD": _components,
+    "GaussianRandomProjection": _components,
+    "SparseRandomProjection": _components,
+    "NeighborhoodComponentsAnalysis": _components,
+}

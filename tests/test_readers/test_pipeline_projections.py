@@ -1,0 +1,83 @@
+"""Principal components and other linear maps in front of linear models."""
+
+import numpy as np
+import pandas as pd
+import pytest
+from sklearn.cross_decomposition import PLSRegression
+from sklearn.decomposition import PCA, FastICA, IncrementalPCA, TruncatedSVD
+from sklearn.discriminant_analysis import LinearDiscriminantAnalysis
+from sklearn.linear_model import LogisticRegression, PoissonRegressor, Ridge
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import MinMaxScaler, PolynomialFeatures, RobustScaler, StandardScaler
+from sklearn.random_projection import GaussianRandomProjection, SparseRandomProjection
+from sklearn.svm import SVR, LinearSVR
+
+from exactshap import Explainer, explain
+from exactshap.errors import ExactnessError, UnsupportedStructureError
+from exactshap.testing import check_reader
+from tolerances import assert_close
+
+RNG = np.random.default_rng(0)
+X = np.cumsum(RNG.normal(size=(120, 6)), axis=1) * [1.0, 10.0, 0.1, 1.0, 1.0, 5.0] + 3.0
+Y = X[:, 0] - X[:, 5] / 5.0 + RNG.normal(size=120)
+MODELS = {
+    "principal components": (make_pipeline(PCA(3), Ridge()), Y),
+    "scaled": (make_pipeline(StandardScaler(), PCA(3), Ridge()), Y),
+    "whitened": (make_pipeline(PCA(3, whiten=True), StandardScaler(), Ridge()), Y),
+    "in parts": (make_pipeline(IncrementalPCA(3), RobustScaler(), LinearSVR(max_iter=9)), Y),
+    "twice": (make_pipeline(PCA(4), TruncatedSVD(2), Ridge()), Y),
+    "independent": (make_pipeline(FastICA(3, random_state=0), Ridge()), Y),
+    "singular values": (make_pipeline(TruncatedSVD(3), LogisticRegression()), np.digitize(Y, [0.0, 2.0])),
+    "discriminants": (make_pipeline(PCA(3), LinearDiscriminantAnalysis()), np.digitize(Y, [0.0, 2.0])),
+    "random": (make_pipeline(GaussianRandomProjection(3, random_state=0), Ridge()), np.stack([Y, -Y], axis=1)),
+    "sparse": (make_pipeline(SparseRandomProjection(3, random_state=0, dense_output=True), Ridge()), Y),
+    "log link": (make_pipeline(StandardScaler(), PCA(3), PoissonRegressor()), np.abs(Y)),
+}
+pytestmark = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+
+
+@pytest.mark.parametrize("settings", [{}, {"groups": {"g": [0, 3]}}], ids=["plain", "groups"])
+@pytest.mark.parametrize("name", MODELS)
+def test_contract(name, settings):
+    model, y = MODELS[name]
+    check_reader(model.fit(X, y), X[:4], X[20:30], **settings)
+
+
+def test_values_by_the_pipelines_own_predictions_one_column_at_a_time():
+    model = make_pipeline(StandardScaler(), PCA(3), Ridge()).fit(X, Y)
+    values, background = Explainer(model, X[20:30])(X[:4]).values, X[20:30]
+    for j in range(6):
+        moved = np.tile(background, (4, 1))
+        moved[:, j] = np.repeat(X[:4, j], 10)
+        gain = (model.predict(moved).reshape(4, 10) - model.predict(background)).mean(axis=1)
+        assert_close(values[:, j], gain, 1e3 * np.abs(Y).max(), 60, 6)
+
+
+def test_frames_and_changes():
+    frame = pd.DataFrame(X, columns=list("abcdef"))
+    model = make_pipeline(PCA(3), Ridge()).fit(frame, Y)
+    check_reader(model, frame[:4], frame[20:30])
+    explainer = Explainer(model, frame[20:30])
+    explainer(frame)
+    model[0].components_ = -model[0].components_
+    with pytest.raises(ExactnessError, match="do not add up"):
+        explainer(frame)
+
+
+@pytest.mark.parametrize(
+    "tail", [[PCA(3), SVR()], [PCA(3), MinMaxScaler(clip=True), Ridge()], [PCA(3), PolynomialFeatures(), Ridge()]], ids=str
+)
+def test_what_is_not_linear_behind_them_is_refused(tail):
+    with pytest.raises(UnsupportedStructureError):
+        Explainer(make_pipeline(StandardScaler(), *tail).fit(X, Y), X[:10])
+
+
+def test_columns_of_one_player_may_still_be_mixed_by_any_step():
+    model = make_pipeline(PCA(3), SVR()).fit(X, Y)
+    found = explain(model, X[:3], X[20:30], groups={"all": [0, 1, 2, 3, 4, 5]})
+    assert found.certificate().passed
+
+
+def test_partial_least_squares_after_scaling():
+    model = make_pipeline(StandardScaler(), PLSRegression(2)).fit(X, Y)
+    check_reader(model, X[:4], X[20:30])
