@@ -155,8 +155,8 @@ def test_names_units_and_outputs():
     np.testing.assert_array_equal(one.values, everything.values[..., 2])
     assert Explainer(TweedieRegressor(power=1.5).fit(X, np.abs(Y)), Z).reader.unit == "log of the target"
     assert Explainer(GaussianNB().fit(X, LABELS), Z).reader.unit == "joint log-likelihood"
-    with pytest.raises(UnknownNameError, match="LogisticRegression has no output 'probability'"):
-        Explainer(three.reader.model, Z, output="probability")
+    with pytest.raises(UnknownNameError, match="LogisticRegression has no output 'chance'"):
+        Explainer(three.reader.model, Z, output="chance")
 
 
 def test_thousands_of_columns():

@@ -55,6 +55,7 @@ class _Classes:
     def terms(self, is_margin: bool, chosen: list[int]) -> TermBlock:
         if self.coefficients is not None:
             return LinearTerms(_of_outputs(self.coefficients, is_margin, chosen).T)
+        assert self.likelihoods is not None
         columns = tuple((j,) for j in range(self.n_columns))
         return ColumnTerms(columns, functools.partial(_terms, self.likelihoods, is_margin, chosen))
 
