@@ -51,8 +51,8 @@ def run(code, **environment):
 DIGEST = """
 import hashlib, math
 import numpy as np
-from exactshap.solvers.product import _folding_kernels as folding, _kernels as product
-from exactshap.solvers.rkhs import _gp_kernels as process
+from exactshap.solvers.product import _folding as folding, _quadrature as product
+from exactshap.solvers.rkhs import _gp_factors as process
 rng, digest = np.random.default_rng(0), hashlib.sha256()
 for made in (lambda *s: rng.random(s), lambda *s: rng.random(s) + 1j * rng.normal(size=s)):
     for n, d, terms, m, outputs in ((3, 5, 40, 2, 2), (1, 1, 1, 1, 1), (2, 7, 130, 3, 1)):
@@ -137,7 +137,7 @@ for starts in ([0, 1, 2, 3, 4, 5], [0, 3, 5]):
 from exactshap.games import AdditiveGame
 from exactshap.solvers import solve
 from exactshap.solvers.additive import _kernels as terms
-from exactshap.solvers.rkhs import _embedding_kernels as embeddings
+from exactshap.solvers.rkhs import _embedding as embeddings
 from exactshap.solvers.sampled.process import _relevance_kernels as relevance
 game = AdditiveGame(5, [(0, 1, 3), (2,), (1, 4)], [rng.normal(size=(3, 2**k, 2)) for k in (3, 1, 2)])
 out = [solve(game, index="sii", order=2).values, np.zeros((9, 2)), np.zeros(3000), np.tril(rng.random((90, 90)) + 0.1), np.eye(90) + 0.1]
@@ -321,7 +321,7 @@ def test_no_memory():
 
 def long_call():
     """Make a call of minutes."""
-    from exactshap.solvers.product._kernels import fill_singles
+    from exactshap.solvers.product._quadrature import fill_singles
 
     a, b, c = np.ones((200, 30, 320)), np.ones((200, 30, 320)), np.ones((1, 320))
     fill_singles(a, b, c, np.ones(200), np.arange(200), np.ones(300), np.ones(300), np.zeros((200, 30, 1)))

@@ -59,7 +59,7 @@ def with_published_gram(problem):
 
 def fitted(problem):
     """Return the coefficients and the RKHS norm of the weight function."""
-    from exactshap.estimators.rkhs_weighting._solvers import least_squares
+    from exactshap.estimators.rkhs_weighting._problem import least_squares
 
     a, squared, start = least_squares(problem), 0.0, 0
     for group in problem.groups:

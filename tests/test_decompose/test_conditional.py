@@ -6,8 +6,7 @@ from math import factorial
 import numpy as np
 import pytest
 
-from exactshap.decompose import decompose_conditional_hsic
-from exactshap.decompose.conditional import _hsic as conditional
+from exactshap.decompose import conditional, decompose_conditional_hsic
 from exactshap.errors import InputError
 from tolerances import INVERTED as CLOSE
 

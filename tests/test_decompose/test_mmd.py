@@ -195,6 +195,15 @@ def test_the_median_heuristic_is_the_median_distance():
     close(own.values, unscaled.values, 54, 5)
 
 
+def test_equal_rows_do_not_make_the_median_vanish():
+    """The median of the distances that are not 0, where more than half are; 1 where all are."""
+    X = np.zeros((30, 1))
+    X[:3, 0] = 1.0, 3.0, 7.0
+    pairs = [abs(a - b) for i, a in enumerate(X[:, 0]) for b in X[:i, 0] if a != b]
+    assert decompose_mmd(X[::2], X[1::2]).details["bandwidth"]["x0"] == np.median(pairs)
+    assert decompose_mmd(np.ones((5, 1)), np.ones((4, 1))).details["bandwidth"]["x0"] == 1.0
+
+
 def test_a_large_sample_takes_its_median_from_a_seeded_part():
     X, Z = samples(1500, 900, 2)
     one, again, other = (decompose_mmd(X, Z, random_state=seed).details["bandwidth"]["x0"] for seed in (1, 1, 2))

@@ -8,7 +8,7 @@ import pandas as pd
 import pytest
 
 from exactshap import decompose_hsic, decompose_mmd
-from exactshap.decompose.pairwise import Factors, _factors
+from exactshap.decompose.pairwise import Factors
 from exactshap.decompose.pairwise import _kernels as kernels
 from exactshap.decompose.pairwise._panels import rule_table
 from exactshap.errors import InputTypeError
@@ -192,20 +192,3 @@ def test_any_table_gives_the_bits_of_an_array(joint):
             lambda a: pd.DataFrame(a, columns=list("abcd")),
         ):
             np.testing.assert_array_equal(statistic(make(X), make(Y), **settings).values, expected)
-
-
-@pytest.mark.parametrize("n", [1, 2, 3, 400, 8192, 50_000, 50_001])
-@pytest.mark.parametrize("kind", ["normal", "sorted", "few values", "mostly zero", "in waves"])
-def test_the_median_is_found_among_the_numbers_around_it(kind, n):
-    numbers = np.abs(np.random.default_rng(n).normal(size=n))
-    if kind == "sorted":
-        numbers.sort()
-    elif kind == "few values":
-        numbers = np.round(numbers)
-    elif kind == "mostly zero":
-        numbers[numbers < 2.0] = 0.0
-    elif kind == "in waves":  # those that are looked at tell nothing of the others
-        numbers[:: max(1, n // 8192)] = 7.0
-    middle = np.sort(numbers)[(n - 1) // 2 : n // 2 + 1]
-    assert _factors._median(numbers.copy(), squared=False) == middle.mean()
-    assert _factors._median(numbers.copy(), squared=True) == np.sqrt(middle).mean()

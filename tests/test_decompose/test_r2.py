@@ -203,10 +203,10 @@ def test_same_bits_for_every_number_of_threads(game):
 def test_the_same_of_more_residuals_than_are_held_at_once(is_forest, monkeypatch):
     from sklearn.ensemble import GradientBoostingRegressor, RandomForestRegressor
 
-    from exactshap.decompose.r2 import _residuals
+    from exactshap.decompose.r2 import _games
 
-    monkeypatch.setattr(_residuals, "WAVE_BYTES", 0)
-    monkeypatch.setattr(_residuals, "WAVE_CHUNKS", 2)
+    monkeypatch.setattr(_games, "WAVE_BYTES", 0)
+    monkeypatch.setattr(_games, "WAVE_CHUNKS", 2)
     rng = np.random.default_rng(0)
     X = rng.normal(size=(1500, 6))  # more rows than a task takes through the trees
     y = X[:, 0] * X[:, 1] + np.sin(X[:, 2])
@@ -220,21 +220,21 @@ def test_the_same_of_more_residuals_than_are_held_at_once(is_forest, monkeypatch
 
 @pytest.mark.parametrize("most", [0, 2**27])
 def test_residuals_that_are_held_at_once_are_forecast(most, monkeypatch):
-    from exactshap.decompose.r2 import _forecast, _residuals
+    from exactshap.decompose.r2 import _forecast, _games
 
-    held, known, original = [], [], _residuals._met_by_chunks
-    monkeypatch.setattr(_residuals, "WAVE_BYTES", most)
-    monkeypatch.setattr(_residuals, "WAVE_CHUNKS", 2)
+    held, known, original = [], [], _games._met_by_chunks
+    monkeypatch.setattr(_games, "WAVE_BYTES", most)
+    monkeypatch.setattr(_games, "WAVE_CHUNKS", 2)
 
     def met_by_chunks(layout, *rest):
         met = original(layout, *rest)
         held.append(sum(each.nbytes for each in met))
-        known.append(_residuals.bytes_of_a_wave(layout))
+        known.append(_games.bytes_of_a_wave(layout))
         with_them = _forecast.cost_of(layout, "residual", False).bytes
         assert with_them >= known[-1] + 2.0 * _forecast.CHUNK_BYTES
         return met
 
-    monkeypatch.setattr(_residuals, "_met_by_chunks", met_by_chunks)
+    monkeypatch.setattr(_games, "_met_by_chunks", met_by_chunks)
     model, X, y = wide_problem(4, n_trees=70)
     decompose_r2(model, X, y, n_jobs=2)
     assert len(held) == (3 if most == 0 else 1)

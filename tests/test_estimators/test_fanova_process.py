@@ -10,7 +10,7 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 from exactshap import Explainer, explain
 from exactshap.errors import InputError
 from exactshap.estimators import FanovaGaussianProcess
-from exactshap.estimators.fanova_process._integrals import log_rule, squared_shares
+from exactshap.estimators.fanova_process import log_rule, squared_shares
 from tolerances import roundings
 
 CLOSE = 1e-11

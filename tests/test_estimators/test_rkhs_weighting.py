@@ -17,8 +17,7 @@ from exactshap.estimators import RKHSWeightingRegressor
 from exactshap.estimators.rkhs_weighting import ExponentialSign, Instantiation, MonteCarlo, PolynomialSign, UniformStump
 from exactshap.estimators.rkhs_weighting._gaussian import _relu_bracket, inner_products
 from exactshap.estimators.rkhs_weighting._instantiations import Relu, Sign, Stump
-from exactshap.estimators.rkhs_weighting._problem import Group, WeightingProblem
-from exactshap.estimators.rkhs_weighting._solvers import gradient, greedy
+from exactshap.estimators.rkhs_weighting._problem import Group, WeightingProblem, gradient, greedy
 from exactshap.estimators.rkhs_weighting._subsets import Full, GivenSubsets, SubsetDistribution, UniformSubsets
 from tolerances import COORDINATE_DESCENT, EPS, HALF_THE_DIGITS, ITERATED, chance, conditioned, roundings
 

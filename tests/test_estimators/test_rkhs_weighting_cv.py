@@ -8,8 +8,7 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 from exactshap import Explainer
 from exactshap.errors import InputError
 from exactshap.estimators import RKHSWeightingCV, RKHSWeightingRegressor
-from exactshap.estimators.rkhs_weighting._problem import WeightingProblem
-from exactshap.estimators.rkhs_weighting._solvers import least_squares
+from exactshap.estimators.rkhs_weighting._problem import WeightingProblem, least_squares
 from exactshap.estimators.rkhs_weighting._subsets import subset_distribution
 
 RNG = np.random.default_rng(0)

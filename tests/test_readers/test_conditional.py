@@ -15,8 +15,7 @@ from sklearn.svm import SVR
 from exactshap import Explainer, explain
 from exactshap.errors import InputError, InputTypeError, UnknownNameError
 from exactshap.frames import as_table
-from exactshap.readers.conditional._coordinates import Coordinates
-from exactshap.readers.conditional._regressions import BANDWIDTHS, ETAS, LEAF_ROWS
+from exactshap.readers.conditional._regressions import BANDWIDTHS, ETAS, LEAF_ROWS, Coordinates
 from tolerances import FOREST_DIGITS, chance, conditioned, roundings
 
 RNG = np.random.default_rng(0)

@@ -15,7 +15,7 @@ from exactshap.errors import BudgetError, InputError
 from exactshap.estimators import RKHSWeightingRegressor
 from exactshap.estimators.rkhs_weighting import MonteCarlo
 from exactshap.estimators.rkhs_weighting._gaussian import Relu, Sign
-from exactshap.estimators.rkhs_weighting._terms import WeightingTerm
+from exactshap.estimators.rkhs_weighting._problem import WeightingTerm
 from exactshap.frames import as_table
 from exactshap.readers.additive import rkhs_weighting
 from exactshap.readers.additive.rkhs_weighting import _growth

@@ -7,7 +7,7 @@ from exactshap.errors import InputTypeError
 from exactshap.games import AdditiveGame
 from exactshap.solvers import solve
 from exactshap.solvers.additive import _kernels as terms
-from exactshap.solvers.rkhs import _embedding_kernels as embeddings
+from exactshap.solvers.rkhs import _embedding as embeddings
 from exactshap.solvers.rkhs import subset_product
 from exactshap.solvers.sampled.process import _relevance_kernels as process
 from exactshap.solvers.sampled.process import functionals

@@ -18,8 +18,7 @@ from exactshap.decompose.pairwise._estimate import (
     rows_of_blocks,
 )
 from exactshap.decompose.pairwise._factors import Factors, read_factors
-from exactshap.decompose.pairwise._hsic_estimate import estimate_by_tasks, estimate_hsic
-from exactshap.decompose.pairwise._hsic_joint import estimate_joint
+from exactshap.decompose.pairwise._hsic_estimate import estimate_by_tasks, estimate_hsic, estimate_joint
 from exactshap.decompose.pairwise._inference import permutations
 from exactshap.decompose.pairwise._panels import run_in_waves, showing
 from exactshap.errors import InputError, UnsupportedStructureError, message

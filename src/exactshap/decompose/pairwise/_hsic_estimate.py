@@ -1,4 +1,4 @@
-"""Estimates of HSIC and its shares from one table of rows, in one sweep or as tasks over pairs of blocks of rows."""
+"""Estimate HSIC and its shares, over the columns of one side or of both."""
 
 from __future__ import annotations
 
@@ -12,13 +12,127 @@ from exactshap._runtime.threads import map_in_threads
 from exactshap.decompose.pairwise._direct import direct_hsic, direct_sums, hsic_of_sums
 from exactshap.decompose.pairwise._estimate import Estimate, Question, joint_values, residual_of
 from exactshap.decompose.pairwise._factors import Factors
-from exactshap.decompose.pairwise._hsic_weights import CentredKernel, centred_kernel, offsets_of, row_sums_of
 from exactshap.decompose.pairwise._inference import jackknife_error
-from exactshap.decompose.pairwise._kernels import LANES, add_sides
-from exactshap.decompose.pairwise._panels import Rules, Sweep, block_pairs, followed, rule_table, run_in_waves
+from exactshap.decompose.pairwise._kernels import (
+    LANES,
+    PanelBlock,
+    add_centred_contributions,
+    add_sides,
+    fill_joint_contributions,
+    fill_node_products,
+    fill_permuted_weights,
+    fill_products,
+)
+from exactshap.decompose.pairwise._panels import (
+    Rules,
+    Sweep,
+    block_pairs,
+    blocks_of,
+    followed,
+    panels_of,
+    rule_table,
+    run_in_waves,
+)
 from exactshap.results.decomposition import check_residual, pair_tolerance
+from exactshap.semivalues import Beta
+from exactshap.solvers.core import RELATIVE_TRUNCATION, enough_nodes
 
-__all__ = ["estimate_by_tasks", "estimate_hsic"]
+__all__ = [
+    "CentredKernel",
+    "centred_kernel",
+    "estimate_by_tasks",
+    "estimate_hsic",
+    "estimate_joint",
+    "norm_of",
+    "offsets_of",
+    "row_sums_of",
+]
+
+
+def norm_of(n: int, estimator: str) -> float:
+    """Return what the sum over pairs is multiplied with: 1 / (n - 1)^2, or 1 / (n (n - 3)) for the unbiased estimator."""
+    return 1.0 / (n - 1) ** 2 if estimator == "biased" else 1.0 / (n * (n - 3))
+
+
+def offsets_of(row_sums: np.ndarray, estimator: str) -> np.ndarray:
+    r"""Return a with :math:`L_c[i,i'] = L[i,i'] - a_i - a_{i'}` from the row sums of L without its diagonal, on the last axis.
+
+    Biased: the double centring H L H, with the diagonal 1 of L counted. Unbiased: the U-centring of Song et al. (2012),
+    with diagonal 0 and n - 2 in place of n. Either makes the row sums of :math:`L_c` zero.
+    """
+    n = row_sums.shape[-1]
+    if estimator == "biased":
+        full = row_sums + 1.0
+        return full / n - full.sum(axis=-1, keepdims=True) / (2.0 * n**2)
+    return row_sums / (n - 2) - row_sums.sum(axis=-1, keepdims=True) / (2.0 * (n - 1) * (n - 2))
+
+
+@dataclass(frozen=True, eq=False)
+class CentredKernel:
+    """The kernel of Y, centred so that its rows sum to 0; made where it is needed and never stored."""
+
+    factors: Factors
+    offsets: np.ndarray
+    estimator: str
+
+    @property
+    def diagonal(self) -> np.ndarray:
+        return 1.0 - 2.0 * self.offsets if self.estimator == "biased" else np.zeros_like(self.offsets)
+
+    def norm(self, n: int) -> float:
+        return norm_of(n, self.estimator)
+
+    def block(self, block: PanelBlock) -> np.ndarray:
+        """Return the centred kernel of a block (height, padded), 0 outside the triangle i' > i."""
+        out = np.empty((block.height, block.padded))
+        fill_products(self.factors.arrays, self.offsets, block, out)
+        return out
+
+    def add_weighted(self, sweep: Sweep, block: PanelBlock, weighted: np.ndarray, plain: np.ndarray) -> None:
+        """Add the contributions of a block's pairs, times this kernel and as they are, to the sums of the rows on both sides."""
+        arrays, rules = sweep.factors.arrays, sweep.rules.arrays
+        add_centred_contributions(arrays, rules, self.factors.arrays, self.offsets, block, weighted, plain)
+
+    def permuted_block(self, block: PanelBlock, orders: np.ndarray) -> np.ndarray:
+        """Return the centred kernel of a block for permuted rows, of shape (n_permutations, height * padded)."""
+        out = np.empty((len(orders), block.height, block.padded))
+        fill_permuted_weights(self.factors.arrays, self.offsets, orders, block, out)
+        return out.reshape(len(orders), -1)
+
+    def times(self, vectors: np.ndarray, n_jobs: int | None) -> np.ndarray:
+        """Return the product of each vector (n_vectors, n_rows) with the centred kernel matrix, the diagonal included."""
+        return self.off_diagonal(vectors, n_jobs) + vectors * self.diagonal
+
+    def off_diagonal(self, vectors: np.ndarray, n_jobs: int | None, begin: int = 0) -> np.ndarray:
+        """Return the product without the diagonal; with ``begin``, of rows before it with those from it on, both ways."""
+        n = self.factors.n_rows
+        padded = np.pad(vectors, ((0, 0), (0, LANES)))
+
+        def panel_product(panel: tuple[int, int]) -> np.ndarray:
+            out = np.zeros_like(padded)
+            for block in blocks_of(panel, n, 1, begin=begin):
+                weights = self.block(block)
+                rows, columns = slice(block.start, block.stop), slice(block.first, block.first + block.padded)
+                out[:, rows] += padded[:, columns] @ weights.T
+                out[:, columns] += padded[:, rows] @ weights
+            return out
+
+        total = np.zeros_like(padded)
+        for part in map_in_threads(panel_product, panels_of(begin or n), n_jobs):
+            total += part
+        return total[:, :n]
+
+
+def centred_kernel(y: Factors, estimator: str, n_jobs: int | None) -> CentredKernel:
+    """Centre the kernel of Y: one pass over its pairs for the row sums."""
+    return CentredKernel(y, offsets_of(row_sums_of(y, n_jobs), estimator), estimator)
+
+
+def row_sums_of(y: Factors, n_jobs: int | None, begin: int = 0) -> np.ndarray:
+    """Return the row sums (n_rows,) of the kernel of Y without its diagonal."""
+    plain = CentredKernel(y, np.zeros(y.n_rows), "unbiased")
+    return plain.off_diagonal(np.ones((1, y.n_rows)), n_jobs, begin)[0]
+
 
 _AT_ONCE = 32  # permutations whose weights are made together: a block of them stays in cache
 Run = Callable[..., Iterable[Any]]
@@ -175,3 +289,74 @@ def _jackknife(sums: _PairSums, target: CentredKernel, products: np.ndarray) -> 
     else:
         without = left - 2.0 * inner / (n - 1) + (g.sum(axis=1, keepdims=True) - 2.0 * g) * diagonal / (n - 1) ** 2
     return jackknife_error(target.norm(n - 1) * without)
+
+
+def estimate_joint(task: tuple[Factors, Factors, Question, np.ndarray]) -> Estimate:
+    r"""Return the shares of the columns of X, then of Y, then HSIC itself.
+
+    .. math:: \phi_j = \frac{1}{(n-1)^2} \int_0^1 \bigl\langle (K_j - 1) \circ P_{-j}(t),\ H R(t) H \bigr\rangle \mathrm{d}\mu(t)
+
+    for a column of X, with P(t) and R(t) the products of 1 - t + t K over the columns of either side, and with the sides
+    exchanged for a column of Y. The kernels of the other side must be centred at every node, which takes one pass for row
+    sums before the pass for the shares: O(n^2 (d_x + d_y)) per node. Permutations repeat it all.
+    """
+    x, y, question, orders = task
+    nodes, weights, error_bound = _rule(x, y, question)
+    norm = norm_of(x.n_rows, question.estimator)
+    values = norm * _sums(x, y, nodes, weights, question)
+    permuted = [norm * _sums(x, y.take(order), nodes, weights, question) for order in orders]
+    residual = residual_of(direct_hsic(x, y, question.estimator, question.n_jobs), values, np.zeros(0), question)
+    scale = 4.0 * norm * x.n_rows**2
+    tolerance = pair_tolerance(scale, x.n_rows, len(x.columns) + len(y.columns))
+    check_residual("HSIC", residual, tolerance)
+    null = np.stack(permuted, axis=1) if permuted else np.empty((len(values), 0))
+    return Estimate(values, None, null, np.zeros(0), residual, tolerance, scale * error_bound)
+
+
+def _rule(x: Factors, y: Factors, question: Question) -> tuple[np.ndarray, np.ndarray, float]:
+    """Return a rule exact for all players (or to rounding, by the ranges of the columns), then t = 1 with weight 0."""
+    degree = x.n_players + y.n_players - 1
+    measure = question.semivalue.of_size(1, 1)
+    count = enough_nodes(_range_spread(x) + _range_spread(y), degree)
+    graded = isinstance(measure, Beta) and count < degree // 2 + 1
+    nodes, weights = measure.gauss(count) if isinstance(measure, Beta) and graded else measure.rule(degree)
+    return np.append(nodes, 1.0), np.append(weights, 0.0), 2.0 * RELATIVE_TRUNCATION if graded else 0.0
+
+
+def _range_spread(one: Factors) -> float:
+    """Return a bound on half the sum of 1 - kernel over the players of any pair: every kernel falls with the distance."""
+    ends = np.stack([one.columns.min(axis=1), one.columns.max(axis=1)], axis=1)
+    extremes = Factors(ends, one.column_names, one.kernels, one.bandwidths, one.starts, one.names)
+    kernels = extremes.kernel_matrices(np.array([0]), np.array([1]))
+    return float(0.5 * (1.0 - kernels).sum())
+
+
+def _sums(x: Factors, y: Factors, nodes: np.ndarray, weights: np.ndarray, question: Question) -> np.ndarray:
+    """Return the sums over ordered pairs i != i' of the contributions (n_x + n_y + 1,)."""
+    x_offsets, y_offsets = (offsets_of(_row_sums_at(nodes, one, question.n_jobs), question.estimator) for one in (x, y))
+
+    def panel_sums(panel: tuple[int, int]) -> np.ndarray:
+        out = np.zeros(x.n_players + y.n_players + 1)
+        for block in blocks_of(panel, x.n_rows, x.n_players + y.n_players):
+            fill_joint_contributions(x.arrays, x_offsets, y.arrays, y_offsets, block, nodes, weights, out)
+        return out
+
+    return 2.0 * np.sum(list(map_in_threads(panel_sums, panels_of(x.n_rows), question.n_jobs)), axis=0)
+
+
+def _row_sums_at(nodes: np.ndarray, one: Factors, n_jobs: int | None) -> np.ndarray:
+    """Return the row sums, without the diagonal, of the product at each node: (n_nodes, n_rows)."""
+    shape = (len(nodes), one.n_rows + LANES)
+
+    def panel_sums(panel: tuple[int, int]) -> np.ndarray:
+        sums = np.zeros(shape)
+        for block in blocks_of(panel, one.n_rows, len(nodes)):
+            values = np.empty((len(nodes), block.height, block.padded))
+            fill_node_products(one.arrays, block, nodes, values)
+            add_sides(values, np.ones(values.shape[1:]), sums, block.start, sums, block.first)
+        return sums
+
+    total = np.zeros(shape)
+    for part in map_in_threads(panel_sums, panels_of(one.n_rows), n_jobs):
+        total += part
+    return total[:, : one.n_rows]

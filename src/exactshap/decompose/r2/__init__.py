@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from exactshap.decompose.r2._partial import PartialR2
+from exactshap.decompose.r2._decompose import PartialR2
 from exactshap.decompose.r2._result import R2Decomposition
 
 __all__ = [

@@ -9,13 +9,13 @@ from exactshap._runtime.memory import physical_memory
 from exactshap.decompose.r2._games import (
     BLOCK_ROWS,
     CHUNK_BYTES,
+    bytes_of_a_wave,
     ensemble_rows,
     ensemble_shares,
     residual_rows,
     residual_shares,
 )
 from exactshap.decompose.r2._layout import EnsembleLayout, lay_out
-from exactshap.decompose.r2._residuals import bytes_of_a_wave
 from exactshap.errors import BudgetError, memory_needed, message
 from exactshap.solvers import Cost
 from exactshap.trees.ensemble import complete_forest

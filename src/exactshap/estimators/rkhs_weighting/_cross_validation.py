@@ -1,19 +1,134 @@
-"""RKHS weightings with the regularisation chosen by cross-validation."""
+r"""Cross-validation of the regularisation of an RKHS weighting, every penalty and fold from one pass over the features.
+
+The random parameters are the same in every fold, so that a fold's normal equations are those of all rows less its own:
+
+.. math:: (A - A_f + m_f (\lambda G + \epsilon I))\, a = b - b_f, \qquad A = \sum_f A_f = \Phi^\top W \Phi
+
+and the squared error of the rows held out is :math:`y_f^\top W y_f - 2 a^\top b_f + a^\top A_f a`: no features are evaluated
+again. Where there are fewer rows than terms the same solution is found from kernel values of the rows,
+
+.. math:: (K_{tt} + m_t I)\, c = y_t, \qquad K = \Phi\, (\lambda G + \epsilon I)^{-1} \Phi^\top
+
+whose submatrices serve all folds; G is block-diagonal over the subsets.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from sklearn.model_selection import check_cv
 
-from exactshap.estimators.rkhs_weighting._path import path_scores
-from exactshap.estimators.rkhs_weighting._problem import WeightingProblem
+from exactshap.errors import InputError, message
+from exactshap.estimators.rkhs_weighting._problem import WeightingProblem, least_squares, moments_of, row_kernel
 from exactshap.estimators.rkhs_weighting._regressor import RKHSWeightingRegressor, _is_number
-from exactshap.estimators.rkhs_weighting._solvers import least_squares
 
-__all__ = ["RKHSWeightingCV"]
+__all__ = ["RKHSWeightingCV", "path_scores"]
+
+Fold = tuple[np.ndarray, np.ndarray]
+
+
+def path_scores(problem: WeightingProblem, alphas: Sequence[float], folds: Sequence[Fold], *, intercept: bool) -> np.ndarray:
+    """Return the R2 of the rows held out, of shape (n_alphas, n_folds).
+
+    ``folds`` are pairs (training rows, rows held out) that hold out every row once. Costs O(n T^2 + n_alphas n_folds T^3 / 3)
+    for n rows and T terms and keeps (n_folds + 3) T^2 numbers; with fewer rows than terms O(n_alphas (T n^2 + n_folds n^3 / 3))
+    and a few n T numbers, and T^3 / 3 for every penalty if all terms see the same columns.
+    """
+    from scipy.linalg import LinAlgError
+
+    held = np.sort(np.concatenate([out for _, out in folds]))
+    if not np.array_equal(held, np.arange(len(problem.X))):
+        raise InputError(
+            message("The folds must hold out every row once", f"Got {len(held)} rows held out of {len(problem.X)}", "Use KFold")
+        )
+    if len(problem.X) < problem.n_terms:
+        try:
+            return np.array([list(_by_rows(problem.with_alpha(alpha), folds, intercept)) for alpha in alphas])
+        except LinAlgError:  # a penalty is numerically semi-definite
+            pass
+    return _by_terms(problem, alphas, folds, intercept)
+
+
+# -- by terms: fewer terms than rows -------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, eq=False)
+class _Moments:
+    """Sums over some rows: Phi'WPhi, Phi'Wy, Phi'W1, y'Wy, y'W1 and the weights'."""
+
+    left: np.ndarray
+    right: np.ndarray
+    means: np.ndarray
+    squares: float
+    sums: float
+    total: float
+
+    def __add__(self, other: _Moments) -> _Moments:
+        return _Moments(*(a + b for a, b in zip(vars(self).values(), vars(other).values(), strict=True)))
+
+    def __sub__(self, other: _Moments) -> _Moments:
+        return _Moments(*(a - b for a, b in zip(vars(self).values(), vars(other).values(), strict=True)))
+
+
+def _moments(problem: WeightingProblem, rows: np.ndarray) -> _Moments:
+    part = problem.take(rows)
+    left, right, means = moments_of(part)
+    w, y = part.weights, part.y
+    return _Moments(left, right, means, float(w @ y**2), float(w @ y), float(w.sum()))
+
+
+def _by_terms(problem: WeightingProblem, alphas: Sequence[float], folds: Sequence[Fold], intercept: bool) -> np.ndarray:
+    parts = [_moments(problem, out) for _, out in folds]
+    everything = sum(parts[1:], parts[0])
+    scores = np.empty((len(alphas), len(folds)))
+    for f, part in enumerate(parts):
+        used = everything - part
+        for i, alpha in enumerate(alphas):
+            center = used.sums / used.total if intercept else 0.0
+            a = problem.with_alpha(alpha).solve(used.left, used.right - center * used.means, used.total)
+            offset = (used.sums - used.means @ a) / used.total if intercept else 0.0
+            scores[i, f] = _score(part, a, float(offset))
+    return scores
+
+
+def _score(part: _Moments, a: np.ndarray, offset: float) -> float:
+    """Return the R2 of the predictions Phi a + offset for the rows of ``part``."""
+    squares = part.squares - 2.0 * offset * part.sums + offset**2 * part.total
+    errors = squares - 2.0 * a @ (part.right - offset * part.means) + a @ (part.left @ a)
+    return _r2(float(errors), part.squares - part.sums**2 / part.total)
+
+
+def _r2(errors: float, squares: float) -> float:
+    """Return 1 - errors / squares; 0 for constant targets, as scikit-learn."""
+    return 1.0 - errors / squares if squares > 0.0 else 0.0
+
+
+# -- by rows: fewer rows than terms --------------------------------------------------------------------------------------
+
+
+def _by_rows(problem: WeightingProblem, folds: Sequence[Fold], intercept: bool) -> Iterator[float]:
+    root = np.sqrt(problem.weights)
+    K = row_kernel((Z for _, _, Z in problem.whitened()), len(problem.X))
+    for train, out in folds:
+        total = float(problem.weights[train].sum())
+        center = float(problem.weights[train] @ problem.y[train]) / total if intercept else 0.0
+        c = _solve_rows(K[np.ix_(train, train)], root[train] * (problem.y[train] - center), total)
+        offset = center + float(root[train] @ c) if intercept else 0.0  # residuals are m c: their mean is added, as in fit
+        predicted = K[np.ix_(out, train)] @ c  # times the root of its weight
+        y, w = problem.y[out], problem.weights[out]
+        errors = ((root[out] * (y - offset) - predicted) ** 2).sum()
+        yield _r2(float(errors), float(w @ (y - np.average(y, weights=w)) ** 2))
+
+
+def _solve_rows(K: np.ndarray, y: np.ndarray, total: float) -> np.ndarray:
+    from scipy.linalg import solve
+
+    K[np.diag_indices_from(K)] += total
+    return np.asarray(solve(K, y, assume_a="pos", overwrite_a=True))
+
 
 ALPHAS = tuple(10.0**power for power in range(-9, -1))
 

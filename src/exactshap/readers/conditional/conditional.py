@@ -13,9 +13,8 @@ from exactshap.frames import Table
 from exactshap.games import normalised_weights
 from exactshap.readers import Coalitions, ConditionalGame, DelegatingReader, Reader, Request
 from exactshap.readers import read as read_any
-from exactshap.readers.conditional._coordinates import Coordinates
 from exactshap.readers.conditional._copula import GaussianCopula
-from exactshap.readers.conditional._regressions import ForestRegression, RegressedMeans, RidgeRegression
+from exactshap.readers.conditional._regressions import Coordinates, ForestRegression, RegressedMeans, RidgeRegression
 from exactshap.semivalues import Semivalue
 from exactshap.solvers import Cost, Solution
 

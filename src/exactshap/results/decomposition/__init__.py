@@ -3,8 +3,14 @@
 from __future__ import annotations
 
 from exactshap.results.decomposition._decomposition import Decomposition, frame_backend
-from exactshap.results.decomposition._pairwise import PairwiseDecomposition, check_residual, pair_tolerance
-from exactshap.results.decomposition._table import facts_of, rows_of, strongest_marginals
+from exactshap.results.decomposition._pairwise import (
+    PairwiseDecomposition,
+    check_residual,
+    facts_of,
+    pair_tolerance,
+    rows_of,
+    strongest_marginals,
+)
 
 __all__ = [
     "Decomposition",

@@ -11,9 +11,7 @@ from exactshap.solvers.product._cost import (
 )
 from exactshap.solvers.product._folding import CoalitionTable, Folded, fold, folded_method, solve_folded
 from exactshap.solvers.product._functional import ExponentialTerms, functional_rules, solve_functional
-from exactshap.solvers.product._kernels import fill_interactions
-from exactshap.solvers.product._quadrature import solve_product, solve_terms
-from exactshap.solvers.product._set_sums import set_sums
+from exactshap.solvers.product._quadrature import fill_interactions, set_sums, solve_product, solve_terms
 
 __all__ = [
     "MAX_FOLDED_PLAYERS",

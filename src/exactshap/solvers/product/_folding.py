@@ -14,12 +14,28 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
+from exactshap._native import kernel
 from exactshap.games import ProductGame
 from exactshap.semivalues import Semivalue
 from exactshap.solvers.core import Solution, player_sets, set_sizes
-from exactshap.solvers.product._folding_kernels import LANES, fill_coalitions, fill_folded, fill_set_values
 
-__all__ = ["CoalitionTable", "Folded", "fold", "folded_method", "low_players", "solve_folded"]
+__all__ = [
+    "LANES",
+    "CoalitionTable",
+    "Folded",
+    "fill_coalitions",
+    "fill_folded",
+    "fill_set_values",
+    "fold",
+    "folded_method",
+    "low_players",
+    "solve_folded",
+]
+
+LANES = 4  # `folded` has a multiple of so many terms
+fill_folded = kernel("product.fill_folded(b, weights, n_low, out)")
+fill_coalitions = kernel("product.fill_coalitions(a, folded, c, out)")
+fill_set_values = kernel("product.fill_set_values(table, sets, weights, out)")
 
 TABLE_VALUES = 2**22  # values of the tables that ``solve_folded`` holds at once: 32 MiB
 

@@ -3,14 +3,20 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 
 import numpy as np
 
+from exactshap._native import kernel
 from exactshap.games import ProductGame
-from exactshap.semivalues import Measure, Rule, Semivalue
+from exactshap.semivalues import Measure, Rule, Semivalue, find
 from exactshap.solvers.core import Solution, coarse_bound, enough_nodes, player_sets, set_sizes
 
-__all__ = ["solve_product", "solve_terms"]
+__all__ = ["fill_ends", "fill_interactions", "fill_singles", "set_sums", "solve_product", "solve_terms"]
+
+fill_singles = kernel("product.fill_singles(a, b, c, weights, rows, nodes, node_weights, out)")
+fill_interactions = kernel("product.fill_interactions(a, b, c, weights, size, nodes, node_weights, out)")
+fill_ends = kernel("product.fill_ends(a, b, c, weights, empty, full, scale, spread)")
 
 
 def solve_product(game: ProductGame, semivalue: Semivalue, order: int, *, all_nodes: bool = False) -> Solution:
@@ -63,13 +69,11 @@ def solve_terms(
     -----
     Each row's number of nodes depends on that row alone, so that results do not depend on how rows are cut into blocks.
     """
-    from exactshap.solvers.product import _kernels
-
     (n_rows, n_players, _), n_outputs = a.shape, c.shape[0]
     counts = [math.comb(n_players, size) for size in set_sizes(order)]
     empty, full = np.zeros((n_rows, n_outputs)), np.zeros((n_rows, n_outputs))
     scale, spread = np.empty(n_rows), np.empty(n_rows)
-    _kernels.fill_ends(a, b, c, weights, empty, full, scale, spread)
+    fill_ends(a, b, c, weights, empty, full, scale, spread)
     values = np.zeros((n_rows, sum(counts), n_outputs))
     relative, most = np.zeros(n_rows), 0
     for size, offset in zip(set_sizes(order), np.cumsum([0, *counts[:-1]]), strict=True):
@@ -80,10 +84,10 @@ def solve_terms(
             nodes, node_weights = _rule(measure, 2 * n_nodes - 1 if n_nodes else degree)
             block = np.zeros((len(rows), counts[size - 1], n_outputs))
             if size == 1:
-                _kernels.fill_singles(a, b, c, weights, rows, nodes, node_weights, block)
+                fill_singles(a, b, c, weights, rows, nodes, node_weights, block)
             else:
                 part = a if len(rows) == n_rows else a[rows]
-                _kernels.fill_interactions(part, b, c, weights, size, nodes, node_weights, block)
+                fill_interactions(part, b, c, weights, size, nodes, node_weights, block)
             values[rows, offset : offset + counts[size - 1]] = block
             most = max(most, len(nodes))
             if n_nodes:
@@ -105,3 +109,16 @@ def _rule(measure: Measure, degree: int) -> Rule:
     """Return the rule as arrays."""
     nodes, weights = measure.rule(degree)
     return np.asarray(nodes, float), np.asarray(weights, float)
+
+
+def set_sums(h: Sequence[np.ndarray], index: str | Semivalue = "shapley") -> list[np.ndarray]:
+    """Return the value of each player of the game prod_{k in S} (1 + h_k), from d arrays of one shape; another index, its measure."""
+    total: list[np.ndarray] = [np.zeros_like(one) for one in h]
+    for t, weight in zip(*find(index).rule(degree=len(h) - 1), strict=True):
+        before, after = [np.full_like(h[0], weight)], [np.ones_like(h[0])]
+        for one, other in zip(h[:-1], h[:0:-1], strict=True):
+            before.append(before[-1] * (1.0 + t * one))
+            after.append(after[-1] * (1.0 + t * other))
+        for found, left, right, one in zip(total, before, reversed(after), h, strict=True):
+            found += left * right * one
+    return total

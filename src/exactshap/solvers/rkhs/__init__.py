@@ -13,10 +13,10 @@ from exactshap.solvers.rkhs._embedding import (
     whitener,
 )
 from exactshap.solvers.rkhs._functionals import coalition_weights, player_functionals
-from exactshap.solvers.rkhs._gp_cost import covariance_seconds
 from exactshap.solvers.rkhs._gp_covariance import (
     BLOCK_VALUES,
     Uncertainty,
+    covariance_seconds,
     interaction_variance,
     shapley_covariance,
 )

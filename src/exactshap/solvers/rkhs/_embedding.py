@@ -15,21 +15,26 @@ from typing import Any
 
 import numpy as np
 
+from exactshap._native import kernel
 from exactshap._runtime.linear_algebra import factorise_lower, invert_factored, solve_factored
 from exactshap.errors import InputError, message
-from exactshap.solvers.rkhs._embedding_kernels import fill_product, mirror
 
 __all__ = [
     "FeatureRidge",
     "check_eta",
     "choose_eta",
     "embedding_weights",
+    "fill_product",
     "leave_one_out_loss",
+    "mirror",
     "pivoted_rows",
     "ridge_inverse",
     "subset_product",
     "whitener",
 ]
+
+fill_product = kernel("rkhs.fill_product(factors, chosen, first, out)")
+mirror = kernel("rkhs.mirror(matrix)")
 
 ETAS = np.logspace(-7.0, 0.0, 15)
 RANK_CUTOFF = 1e-10  # eigenvalues of a landmark kernel below this share of the largest carry rounding, not information

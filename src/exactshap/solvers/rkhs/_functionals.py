@@ -3,7 +3,7 @@ r"""Shapley values as linear functionals of a kernel machine, at many rows at on
 For f = sum_i alpha_i k(X_i, .) the value of player A at x_q is :math:`\phi_A(x_q) = \sum_i \alpha_i \Gamma_A[i, q]`, whatever
 alpha is: Gamma depends on the kernel, the rows and the value function only. Two exact ways lead to it.
 
-*Quadrature* (``_gp_kernels.fill_functionals``): O(n_terms n_rows n_background n_nodes d), for any number of players.
+*Quadrature* (``fill_functionals``): O(n_terms n_rows n_background n_nodes d), for any number of players.
 
 *Splitting*: the players fall into two halves, S = (S_1, S_2). With tables of all partial products of a half,
 
@@ -64,7 +64,7 @@ def by_quadrature(
     inside: np.ndarray, outside: np.ndarray, weights: np.ndarray, players: Sequence[int], semivalue: Semivalue
 ) -> np.ndarray:
     """Sweep over rows and background, for all players at once."""
-    from exactshap.solvers.rkhs._gp_kernels import fill_functionals
+    from exactshap.solvers.rkhs._gp_factors import fill_functionals
 
     d, n_terms, n_rows = inside.shape
     nodes, node_weights = (np.array(part) for part in semivalue.rule(degree=max(0, d - 1)))

@@ -12,17 +12,18 @@ ceil(d/2) nodes a side is exact) and Phi_j the value of the kernel sections of t
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
+from exactshap._runtime.calibration import seconds_per_unit
 from exactshap._runtime.linear_algebra import solve_lower
 from exactshap.errors import InputError, message
 from exactshap.semivalues import Beta, Semivalue, find
-from exactshap.solvers.rkhs._gp_factors import Factors
+from exactshap.solvers.rkhs._gp_factors import Factors, KernelFactors
 
-__all__ = ["Uncertainty", "interaction_variance", "shapley_covariance"]
+__all__ = ["Uncertainty", "covariance_seconds", "interaction_variance", "shapley_covariance"]
 
 TILE = 16  # columns of a triangular solve come in whole tiles: the last few of any number would get other bits than in company
 BLOCK_VALUES = 2**22  # functionals (rows x players x training rows) held at once: 32 MiB
@@ -246,3 +247,28 @@ def _clip(covariance: np.ndarray) -> tuple[np.ndarray, float]:
     repaired = np.einsum("rjk,rk,rlk->rjl", vectors[bad], positive, vectors[bad])
     covariance[bad] = (repaired + repaired.transpose(0, 2, 1)) / 2.0
     return covariance, clipped
+
+
+def covariance_seconds(order: int) -> float:
+    """Return the seconds of one multiplication of the covariances of values of this order, on this machine."""
+    n_rows, n_background, n_train, n_players = 4, 8, 200, 8  # one row alone would be half steps of Python
+
+    def sample() -> tuple[float, Callable[[], object]]:
+        rng, shapley = np.random.default_rng(0), find("shapley" if order == 1 else "k-sii")
+        shapes = ((n_rows, n_players), (n_rows, n_players, n_background), (n_background, n_players, n_background))
+        shapes += ((n_rows, n_players, n_train), (n_background, n_players, n_train))  # type: ignore[assignment]
+        factors = [KernelFactors(1.0, *(rng.random(shape) for shape in shapes))]
+        weights, cholesky = np.full(n_background, 1.0 / n_background), np.eye(n_train)
+        pairs = float(n_background * n_players // 2 * n_players)
+        work = pairs**2 / 2.0 + n_train * pairs + n_train**2 * n_players
+        if order == 1:
+            return n_rows * work, lambda: shapley_covariance(factors, cholesky, weights, semivalue=shapley, order=1)
+        work += pairs**2 / 2.0 + n_train * pairs * n_players + n_train**2 * n_players**2 / 2.0
+
+        def run() -> None:
+            shapley_covariance(factors, cholesky, weights, semivalue=shapley, order=2)
+            interaction_variance(factors, cholesky, weights, semivalue=shapley)
+
+        return n_rows * work, run
+
+    return seconds_per_unit(f"posterior covariance, order {order}", sample)

@@ -1,4 +1,4 @@
-"""The product components of a covariance function: functionals, prior covariances and ends of the values of each row."""
+"""Evaluate the product components of a covariance function: functionals, priors, ends."""
 
 from __future__ import annotations
 
@@ -6,10 +6,24 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from exactshap._native import kernel
 from exactshap.semivalues import Beta, Measure
 from exactshap.solvers.core import coarse_bound, enough_nodes
 
-__all__ = ["Factors", "KernelFactors", "MonomialFactors"]
+__all__ = [
+    "Factors",
+    "KernelFactors",
+    "MonomialFactors",
+    "fill_functionals",
+    "fill_pair_functionals",
+    "fill_prior",
+    "fill_spread",
+]
+
+fill_prior = kernel("rkhs.fill_prior(corner, left, right, between, weights, nodes, node_weights, interactions, out)")
+fill_functionals = kernel("rkhs.fill_functionals(a, b, weights, nodes, node_weights, out)")
+fill_pair_functionals = kernel("rkhs.fill_pair_functionals(a, b, weights, nodes, node_weights, out)")
+fill_spread = kernel("rkhs.fill_spread(corner, cross, between, spread)")
 
 
 @dataclass(frozen=True, eq=False)
@@ -61,14 +75,12 @@ class KernelFactors:
 
     def prior(self, weights: np.ndarray, measure: Measure, size: int) -> tuple[np.ndarray, float]:
         """Return P (n_rows, n_pairs) and the bound on its quadrature error."""
-        from exactshap.solvers.rkhs import _gp_kernels
-
         n_rows, n_players = self.own.shape
         spread = np.empty(n_rows)
-        _gp_kernels.fill_spread(self.own, self.rows, self.background, spread)
+        fill_spread(self.own, self.rows, self.background, spread)
         nodes, node_weights, relative = _rule(measure, n_players - size, float(spread.max(initial=0.0)))
         pairs = np.zeros((n_rows, n_players * (n_players + 1) // 2))
-        _gp_kernels.fill_prior(self.own, self.rows, self.rows, self.background, weights, nodes, node_weights, size == 2, pairs)
+        fill_prior(self.own, self.rows, self.rows, self.background, weights, nodes, node_weights, size == 2, pairs)
         return self.amplitude * pairs, 4.0 * relative * abs(self.amplitude) * self._height() if relative else 0.0
 
     def _height(self) -> float:
@@ -135,12 +147,10 @@ Factors = KernelFactors | MonomialFactors
 
 
 def _functionals(a: np.ndarray, b: np.ndarray, weights: np.ndarray, measure: Measure, size: int) -> np.ndarray:
-    from exactshap.solvers.rkhs import _gp_kernels
-
     n_rows, n_players, n_terms = a.shape
     nodes, node_weights = (np.array(part, float) for part in measure.rule(max(0, n_players - size)))
     out = np.zeros((n_rows, n_players if size == 1 else n_players * (n_players - 1) // 2, n_terms))
-    fill = _gp_kernels.fill_functionals if size == 1 else _gp_kernels.fill_pair_functionals
+    fill = fill_functionals if size == 1 else fill_pair_functionals
     fill(np.ascontiguousarray(a), np.ascontiguousarray(b), weights, nodes, node_weights, out)
     return out
 

@@ -37,15 +37,13 @@ class ExactEmbedding:
             return self.known
         return players_first(self.machine, block.factors(self.rows))
 
-    def bound_to(self, values: np.ndarray) -> AnyRows | OtherRows | TrainingRows:
+    def bound_to(self, values: np.ndarray) -> AnyRows | TrainingRows:
         """Return ``v(mask) -> (n_rows, n_outputs)`` without the intercept, for proper coalitions of some rows."""
         blocks = self.machine.blocks
         simple = len(blocks) == 1 and self.unknown[0] is self.known and len(blocks[0].coefficients) == 1
-        if not simple:
-            return AnyRows(self, values)
-        if values.shape == self.rows.shape and np.array_equal(values, self.rows):
+        if simple and values.shape == self.rows.shape and np.array_equal(values, self.rows):
             return TrainingRows(self, blocks[0].coefficients[0])
-        return OtherRows(self, blocks[0].coefficients[0], values)
+        return AnyRows(self, values)
 
     def error(self, values: np.ndarray) -> None:
         """Nothing is approximated."""
@@ -86,39 +84,6 @@ class AnyRows:
         return np.asarray(total)
 
 
-class OtherRows:
-    r"""Coalitions of any rows where the training rows are conditioned on and there is one component and one output.
-
-    .. math:: v_x(S) = \sum_z W_{zx} P_{zx}, \qquad W = (K_S + \Lambda)^{-1} k_S, \qquad P = K_{\bar S} (\alpha \circ k_S)
-
-    A coalition and its complement share the products of factors, which are memory traffic.
-    """
-
-    def __init__(self, embedding: ExactEmbedding, alpha: np.ndarray, values: np.ndarray) -> None:
-        self.embedding, self.alpha = embedding, alpha
-        self.across = conditioning(embedding.machine, embedding.rows, values)
-
-    def __call__(self, mask: np.ndarray) -> np.ndarray:
-        return self._expected(mask, *(subset_product(self.embedding.known, chosen) for chosen in (mask, ~mask)))
-
-    def pair(self, mask: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Return v of ``mask`` and of its complement."""
-        inside, outside = (subset_product(self.embedding.known, chosen) for chosen in (mask, ~mask))
-        first = self._expected(mask, inside.copy(), outside.copy())
-        return first, self._expected(~mask, outside, inside)
-
-    def _expected(self, mask: np.ndarray, within: np.ndarray, beyond: np.ndarray) -> np.ndarray:
-        """Return v(S) (n_rows, 1); both matrices are overwritten. The narrower side is solved for."""
-        eta, weights, across = self.embedding.eta, self.embedding.weights, subset_product(self.across, mask)
-        weighted = self.alpha[:, None] * across
-        if across.shape[1] > len(within):
-            products = embedding_weights(within, beyond, eta, weights) @ weighted
-        else:
-            products = beyond @ weighted
-            across = embedding_weights(within, across, eta, weights)
-        return np.einsum("zx,zx->x", across, products)[:, None]
-
-
 class TrainingRows:
     r"""Coalitions of all training rows, where they are also what is conditioned on and there is one component and one output.
 
@@ -128,7 +93,8 @@ class TrainingRows:
               v_x(\bar S) = f(x) - \lambda_x \sum_z (A_{\bar S})_{xz} P_{xz}, \qquad
               P = K_{\bar S} \operatorname{diag}(\alpha) K_S
 
-    One product serves a coalition and its complement: 4 n^3 operations for the pair instead of 26 n^3 / 3.
+    One product serves a coalition and its complement: 4 n^3 operations for the pair instead of 26 n^3 / 3, and 1.8 times as fast for
+    600 rows of 8 columns.
     """
 
     def __init__(self, embedding: ExactEmbedding, alpha: np.ndarray) -> None:

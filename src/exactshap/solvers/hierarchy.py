@@ -1,0 +1,306 @@
+r"""Solve games whose players stand in nested groups or stages.
+
+Product games have an integral for each level above a player:
+
+.. math:: \phi_j = \sum_l c_l\, (a_{lj} - b_{lj}) \prod_{k=1}^m w_{lk}, \qquad
+          w_{lk} = \int_0^1 \prod_{B \in \mathrm{siblings}_k} \bigl(t\, a_{lB} + (1 - t)\, b_{lB}\bigr)\, \mathrm{d}\mu(t)
+
+In a random order that no branch breaks up, each sibling of j's branch at level k is there before it with probability t, all of it or
+nothing, and different levels are independent. Where members have an order, :math:`w_{lk}` is the product of a over the earlier ones and
+of b over the later ones. The integrand has one degree less than there are members: Gauss rules are exact. Other games are evaluated
+on the coalitions that the hierarchy admits: few, where groups are small.
+"""
+
+from __future__ import annotations
+
+import functools
+import itertools
+from dataclasses import dataclass
+
+import numpy as np
+
+from exactshap.errors import BudgetError, InputError, UnsupportedStructureError, message
+from exactshap.games import AdditiveGame, Game, OracleGame, ProductGame, all_masks
+from exactshap.semivalues import Branch, Hierarchy, Semivalue
+from exactshap.solvers.core import Solution
+
+__all__ = ["Admitted", "admitted", "n_admitted", "solve_hierarchy", "solve_product_hierarchy"]
+
+
+@dataclass(frozen=True, eq=False)
+class Admitted:
+    """Coalitions before each player: ``masks (n, n_players)`` with ``weights (n,)``, per player."""
+
+    masks: dict[int, np.ndarray]
+    weights: dict[int, np.ndarray]
+
+    def matrix(self, n_players: int) -> np.ndarray:
+        """Return the weights (n_players, 2^d) of all coalitions of few players: values are the matrix times the table of v."""
+        found = np.zeros((n_players, 2**n_players))
+        bits = 1 << np.arange(n_players)
+        for j, masks in self.masks.items():
+            codes = masks @ bits
+            np.add.at(found[j], codes | (1 << j), self.weights[j])
+            np.add.at(found[j], codes, -self.weights[j])
+        return found
+
+
+def admitted(tree: Branch, semivalue: Semivalue, n_players: int) -> Admitted:
+    """Return what can be there before each player joins, with the weight of it."""
+    found = Admitted({}, {})
+    _descend(tree, semivalue, np.zeros((1, n_players), bool), np.ones(1), found)
+    return found
+
+
+def n_admitted(tree: Branch) -> float:
+    """Return an upper limit of the number of different coalitions."""
+    n = len(tree.members)
+    ways = float(n) if tree.ordered else 2.0 ** (n - 1)
+    inner = [member for member in tree.members if isinstance(member, Branch)]
+    own = (n + 1.0 if tree.ordered else 2.0**n) if len(inner) < n else 0.0
+    each = 1.0 if tree.ordered else ways
+    return own + each * sum(n_admitted(member) for member in inner)
+
+
+def _descend(tree: Branch, semivalue: Semivalue, before: np.ndarray, weights: np.ndarray, found: Admitted) -> None:
+    """Add the siblings that can be there before each member, and go down."""
+    blocks = np.zeros((len(tree.members), before.shape[1]), bool)
+    for block, member in zip(blocks, tree.members, strict=True):
+        block[list(member.players()) if isinstance(member, Branch) else [member]] = True  # type: ignore[index]
+    for place, member in enumerate(tree.members):
+        if tree.ordered:
+            chosen, share = blocks[:place].any(axis=0).reshape(1, -1), np.ones(1)
+        else:
+            subsets = all_masks(len(blocks) - 1)
+            chosen = subsets.astype(np.int64) @ np.delete(blocks, place, axis=0).astype(np.int64) > 0
+            share = semivalue.weights(len(blocks))[subsets.sum(axis=1)]
+        masks = (before[:, None] | chosen).reshape(-1, before.shape[1])
+        product = np.outer(weights, share).ravel()
+        if isinstance(member, Branch):
+            _descend(member, semivalue, masks, product, found)
+        else:
+            found.masks[int(member)], found.weights[int(member)] = masks, product
+
+
+BLOCK_VALUES = 2**18  # values of one array: rows times background rows times terms
+
+Factors = dict[Branch | int | str, tuple[np.ndarray, np.ndarray]]
+
+
+def solve_product_hierarchy(game: ProductGame, hierarchy: Hierarchy) -> Solution:
+    """Return the part of all rows, with all axes. Cost O(n_rows n_background n_terms n_players n_nodes)."""
+    n_rows = game.a.shape[0]
+    part = Solution.zeros(n_rows, game.n_players, game.n_outputs, method="quadrature over levels")
+    values, scale = np.zeros_like(part.values), np.zeros(n_rows)
+    empty, full = np.zeros_like(part.empty), np.zeros_like(part.full)
+    step = max(1, BLOCK_VALUES // max(1, game.n_terms))
+    rows_at_once = max(1, step // game.n_background)
+    for rows, background in itertools.product(_slices(n_rows, rows_at_once), _slices(game.n_background, step)):
+        sweep = _Sweep(game, hierarchy, rows, background)
+        sweep.descend(hierarchy.tree, np.ones(()))
+        values[rows] += sweep.values
+        full[rows] += sweep.summed(game.a[rows].prod(axis=2)[:, None, :])
+        empty[rows] += sweep.summed(game.b[background].prod(axis=2)[None])
+        scale[rows] += sweep.heights()
+    return Solution(values, empty, full, part.method, error_bound=np.zeros(n_rows), scale=scale)
+
+
+def _slices(n: int, step: int) -> list[slice]:
+    return [slice(start, start + step) for start in range(0, n, step)]
+
+
+class _Sweep:
+    """One block of rows and background rows; arrays are (n_rows, n_background, n_terms)."""
+
+    def __init__(self, game: ProductGame, hierarchy: Hierarchy, rows: slice, background: slice) -> None:
+        self.game, self.semivalue = game, hierarchy.semivalue
+        self.a, self.b = game.a[rows][:, None], game.b[background][None]
+        self.weights = game.weights[background]
+        self.factors: Factors = {}
+        self._multiply(hierarchy.tree)
+        self.values = np.zeros((self.a.shape[0], game.n_players, game.n_outputs))
+
+    def _multiply(self, member: Branch | int | str) -> tuple[np.ndarray, np.ndarray]:
+        """Return a_B and b_B of a branch or player, and keep them."""
+        if isinstance(member, Branch):
+            inside, outside = zip(*map(self._multiply, member.members), strict=True)
+            found = _product(inside), _product(outside)
+        else:
+            found = self.a[..., int(member)], self.b[..., int(member)]
+        self.factors[member] = found
+        return found
+
+    def descend(self, tree: Branch, above: np.ndarray) -> None:
+        """Multiply the weights of each level on the way down to the players."""
+        factors = [self.factors[member] for member in tree.members]
+        below = _ordered(factors) if tree.ordered else self._joining(factors)
+        for member, weight in zip(tree.members, below, strict=True):
+            if isinstance(member, Branch):
+                self.descend(member, above * weight)
+            else:
+                inside, outside = self.factors[member]
+                self.values[:, int(member)] = self.summed(above * weight * (inside - outside))
+
+    def _joining(self, factors: list[tuple[np.ndarray, np.ndarray]]) -> list[np.ndarray]:
+        """Return w for members in random order, from products of those before and after at each node."""
+        n = len(factors)
+        total: list[np.ndarray] = [np.zeros(())] * n
+        for t, weight in zip(*self.semivalue.rule(degree=n - 1), strict=True):
+            joined = [t * inside + (1.0 - t) * outside for inside, outside in factors]
+            before, after = [np.full((), weight)], [np.ones(())]
+            for one, other in zip(joined[:-1], joined[:0:-1], strict=True):
+                before.append(before[-1] * one)
+                after.append(after[-1] * other)
+            total = [found + left * right for found, left, right in zip(total, before, reversed(after), strict=True)]
+        return total
+
+    def summed(self, terms: np.ndarray) -> np.ndarray:
+        """Return the sum over terms and the mean over the background, (n_rows, n_outputs)."""
+        terms = np.broadcast_to(terms, (self.a.shape[0], len(self.weights), self.game.n_terms))
+        one_by_one = [(self.weights @ row) @ self.game.c for row in terms]  # the same bits in any company
+        return np.real(np.array(one_by_one))
+
+    def heights(self) -> np.ndarray:
+        """Return the sum of |c| times the largest magnitudes of all factors, (n_rows,)."""
+        largest = np.maximum(np.abs(self.a), np.abs(self.b)).prod(axis=3)
+        return np.array([self.weights @ row @ np.abs(self.game.c).max(axis=1) for row in largest])
+
+
+def _product(arrays: tuple[np.ndarray, ...]) -> np.ndarray:
+    total = arrays[0]
+    for array in arrays[1:]:
+        total = total * array
+    return total
+
+
+def _ordered(factors: list[tuple[np.ndarray, np.ndarray]]) -> list[np.ndarray]:
+    """Return w for members in their own order: earlier ones are inside, later ones outside."""
+    before, after = [np.ones(())], [np.ones(())]
+    for (inside, _), (_, outside) in zip(factors[:-1], factors[:0:-1], strict=True):
+        before.append(before[-1] * inside)
+        after.append(after[-1] * outside)
+    return [left * right for left, right in zip(before, reversed(after), strict=True)]
+
+
+MAX_COALITIONS = 2**16  # of games whose values are ours to compute
+MAX_CALLS = 2**12  # of an oracle without a budget: as many as enumeration of 12 players takes
+
+
+def solve_hierarchy(
+    game: Game, hierarchy: Hierarchy, order: int = 1, *, budget: int | None = None, method: str = "auto"
+) -> Solution:
+    r"""Solve a game for players in nested groups or stages, exactly.
+
+    Product games by an integral for each level; additive games term by term, as players outside of a term do not count; other games by
+    their values on all coalitions that the hierarchy admits: :math:`2^{n_1 + \dots + n_m}` for groups of sizes n along one path,
+    instead of :math:`2^d`.
+
+    Parameters
+    ----------
+    game : ProductGame, AdditiveGame, OracleGame or any other
+    hierarchy : Hierarchy
+    order : int, default=1
+        Only 1.
+    budget : int, default=None
+        Calls of an oracle's function at most.
+    method : {"auto", "enumeration"}, default="auto"
+        Enumeration visits the coalitions of any game: the reference implementation.
+
+    Returns
+    -------
+    solution : Solution
+
+    Raises
+    ------
+    UnsupportedStructureError
+        For interactions.
+    BudgetError
+        If there are too many coalitions to visit; the message says how many.
+
+    Examples
+    --------
+    >>> from exactshap.games import OracleGame
+    >>> from exactshap.semivalues import owen
+    >>> solve_hierarchy(OracleGame(lambda masks: masks.sum(axis=1) ** 2.0, 3), owen({"pair": [0, 1]})).values
+    array([3., 3., 3.])
+    """
+    if order != 1:
+        text = f"Index {hierarchy.name!r} has values for single players only"
+        raise UnsupportedStructureError(message(text, f"Got order={order}", "Use order=1, or index='k-sii' for pairs"))
+    if method not in ("auto", "enumeration"):
+        text = f"Index {hierarchy.name!r} has methods of its own"
+        raise InputError(message(text, f"Got method={method!r}", "Use method='auto' or 'enumeration'"))
+    hierarchy = hierarchy.among([str(j) for j in range(game.n_players)])
+    if method == "auto" and isinstance(game, ProductGame):
+        part = solve_product_hierarchy(game, hierarchy)
+        constant = game.constant
+    elif method == "auto" and isinstance(game, AdditiveGame):
+        part, constant = _per_term(game, hierarchy), game.constant
+    else:
+        part, constant = _visited(game, hierarchy, budget), np.zeros(())
+    return part.finish(
+        game.n_players,
+        hierarchy,
+        1,
+        constant=constant,
+        single_row=game.n_rows is None,
+        single_output=game.single_output,
+    )
+
+
+def _per_term(game: AdditiveGame, hierarchy: Hierarchy) -> Solution:
+    """Each term with the hierarchy of its own players: the others add nothing, wherever they stand."""
+    total = Solution.zeros(game.n_rows or 1, game.n_players, game.n_outputs, method="per-term enumeration over levels")
+    values, scale = total.values, total.scale
+    empty, full = np.zeros_like(total.empty), np.zeros_like(total.full)
+    matrix = functools.cache(lambda tree, n: admitted(tree, hierarchy.semivalue, n).matrix(n))
+    for subset, table in zip(game.subsets, game.tables, strict=True):
+        if subset:
+            kept = {player: place for place, player in enumerate(subset)}
+            weights = matrix(_unnamed(hierarchy.tree.restricted(kept)), len(subset))
+            values[:, list(subset)] += np.einsum("ps,rsk->rpk", weights, table)
+        empty, full = empty + table[:, 0], full + table[:, -1]
+        scale = scale + np.abs(table).max(axis=(1, 2), initial=0.0)
+    return Solution(values, empty, full, total.method, error_bound=total.error_bound, scale=scale)
+
+
+def _unnamed(tree: Branch) -> Branch:
+    """Return the tree without names, so that terms of one form share their weights."""
+    members = tuple(_unnamed(member) if isinstance(member, Branch) else member for member in tree.members)
+    return Branch(members, tree.ordered)
+
+
+def _visited(game: Game, hierarchy: Hierarchy, budget: int | None) -> Solution:
+    """Any game, by its values on the coalitions that the hierarchy admits."""
+    d, needed = game.n_players, n_admitted(hierarchy.tree)
+    limit = budget or (MAX_CALLS if isinstance(game, OracleGame) else MAX_COALITIONS)
+    if needed > limit:
+        do = f"Pass budget={needed:.0f}, make the groups smaller or nest them" if needed < 2**24 else "Nest the groups"
+        text = f"Index {hierarchy.name!r} of {d} players needs up to {needed:.3g} coalitions of this game"
+        raise BudgetError(message(text, f"The limit is {limit}", do))
+    found = admitted(hierarchy.tree, hierarchy.semivalue, d)
+    pairs = []
+    for j in range(d):
+        joined = found.masks[j].copy()
+        joined[:, j] = True
+        pairs += [joined, found.masks[j]]
+    masks, where = np.unique(
+        np.concatenate([*pairs, np.zeros((1, d), bool), np.ones((1, d), bool)]), axis=0, return_inverse=True
+    )
+    where = where.ravel()
+    table = np.asarray(game.value(masks), float).reshape((game.n_rows or 1, len(masks), -1))
+    values, start = np.zeros((len(table), d, table.shape[2])), 0
+    for j in range(d):
+        weights = found.weights[j]
+        here = [where[start + k * len(weights) : start + (k + 1) * len(weights)] for k in range(2)]
+        values[:, j] = np.einsum("s,rsk->rk", weights, table[:, here[0]] - table[:, here[1]])
+        start += 2 * len(weights)
+    return Solution(
+        values,
+        table[:, where[-2]],
+        table[:, where[-1]],
+        f"enumeration over levels ({len(masks)} coalitions)",
+        error_bound=np.zeros(len(table)),
+        scale=np.abs(table).max(axis=(1, 2)),
+        n_evaluations=len(masks),
+    )
